@@ -1,0 +1,38 @@
+# make lab · make test · make regenerate · make bench: each makes the environment first.
+PYTHON ?= python3
+VENV   ?= .venv
+ARGS   ?=
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: lab test regenerate bench lint lock
+
+lab: $(READY)
+	$(BIN)/jupyter lab $(ARGS) notebooks/00_start_here.ipynb
+
+test: $(READY) lint
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+regenerate: $(READY)
+	$(BIN)/python tests/regenerate.py $(if $(CHECK),--check) $(ARGS)
+
+bench: $(READY)
+	$(BIN)/python -m pytest tests/bench.py -p no:nbval --benchmark-only $(ARGS)
+
+lock: $(READY)
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
+	    --extra course --extra dev pyproject.toml -o requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@

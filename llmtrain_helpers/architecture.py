@@ -1,0 +1,375 @@
+"""What the formulas take and give: a model's shape, an accelerator, a sum of parts.
+
+Shared by all chapters. A `Transformer` is decoder-only, of the GPT or of the Llama
+kind; the names of its numbers are those of Hugging Face configs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, ClassVar, cast
+
+from llmtrain_helpers.checks import (
+    Number,
+    at_most,
+    choice,
+    count,
+    divides,
+    flag,
+    is_array,
+    quantity,
+    refuse,
+    single,
+)
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """The shape of a decoder-only transformer; make one with `gpt`, `llama`, `from_config`.
+
+    Sizes are whole numbers, or NumPy arrays of them for a sweep over shapes (the number
+    of experts excepted). Bad ones are refused with a ValueError that names the argument.
+
+    `sequence_length` is the one that the model is trained with, in tokens;
+    `num_positions` the rows of a learned position table, 0 where positions are rotary.
+
+    >>> Transformer.gpt(96, 12288, 96, 50257, 2048).head_dim
+    128
+    """  # noqa: E501
+
+    num_layers: Number
+    hidden_size: Number
+    num_heads: Number
+    num_kv_heads: Number
+    head_dim: Number
+    intermediate_size: Number
+    vocab_size: Number
+    sequence_length: Number
+    num_positions: Number = 0
+    tied_embeddings: bool = False
+    layer_norm: bool = False
+    gated_mlp: bool = True
+    bias: bool = False
+    qkv_bias: bool = False
+    qk_norm: bool = False
+    num_experts: int = 0
+    experts_per_token: int = 0
+
+    def __post_init__(self) -> None:
+        may_be_zero = ("num_positions", "num_experts", "experts_per_token")
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.type == "bool":
+                value = flag(item.name, value)
+            else:
+                value = count(item.name, value, least=int(item.name not in may_be_zero))
+            object.__setattr__(self, item.name, value)
+        divides(num_heads=self.num_heads, num_kv_heads=self.num_kv_heads)
+        self._check_experts()
+        self._check_positions()
+
+    def _check_experts(self) -> None:
+        experts = single("num_experts", self.num_experts)
+        chosen = single("experts_per_token", self.experts_per_token)
+        at_most(experts_per_token=chosen, num_experts=experts)
+        if experts and not chosen:
+            refuse("experts_per_token", chosen, f"leaves num_experts={experts} unused")
+
+    def _check_positions(self) -> None:
+        rows = self.num_positions
+        if is_array(rows) or rows:
+            at_most(sequence_length=self.sequence_length, num_positions=rows)
+
+    @classmethod
+    def gpt(
+        cls,
+        num_layers: Number,
+        hidden_size: Number,
+        num_heads: Number,
+        vocab_size: Number,
+        sequence_length: Number,
+        tied_embeddings: bool = True,
+        *,
+        intermediate_size: Number | None = None,
+        num_positions: Number | None = None,
+    ) -> Transformer:
+        """A GPT: learned positions, biases, LayerNorm, a GELU MLP of 4h, a final norm.
+
+        The position table has one row for each of the `sequence_length` tokens, unless
+        `num_positions` says that it has more.
+
+        >>> Transformer.gpt(40, 6144, 48, vocab_size=50257, sequence_length=1024).bias
+        True
+        """
+        h = count("hidden_size", hidden_size)
+        f = 4 * h if intermediate_size is None else intermediate_size
+        s = sequence_length
+        return cls(
+            num_layers=num_layers,
+            hidden_size=hidden_size,
+            num_heads=num_heads,
+            num_kv_heads=num_heads,
+            head_dim=_head_dim(hidden_size, num_heads),
+            intermediate_size=f,
+            vocab_size=vocab_size,
+            sequence_length=s,
+            num_positions=count(
+                "num_positions", s if num_positions is None else num_positions
+            ),
+            tied_embeddings=tied_embeddings,
+            layer_norm=True,
+            gated_mlp=False,
+            bias=True,
+            qkv_bias=True,
+        )
+
+    @classmethod
+    def llama(
+        cls,
+        num_layers: Number,
+        hidden_size: Number,
+        num_heads: Number,
+        num_kv_heads: Number,
+        intermediate_size: Number,
+        vocab_size: Number,
+        sequence_length: Number,
+        head_dim: Number | None = None,
+        tied_embeddings: bool = False,
+        qkv_bias: bool = False,
+        qk_norm: bool = False,
+        num_experts: int = 0,
+        experts_per_token: int = 0,
+    ) -> Transformer:
+        """A Llama: rotary positions, RMSNorm, gated MLP, no biases; experts when asked.
+
+        `intermediate_size` is that of one expert where there are experts.
+
+        >>> Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192).head_dim
+        128
+        """
+        return cls(
+            num_layers=num_layers,
+            hidden_size=hidden_size,
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            head_dim=_head_dim(hidden_size, num_heads)
+            if head_dim is None
+            else head_dim,
+            intermediate_size=intermediate_size,
+            vocab_size=vocab_size,
+            sequence_length=sequence_length,
+            tied_embeddings=tied_embeddings,
+            qkv_bias=qkv_bias,
+            qk_norm=qk_norm,
+            num_experts=num_experts,
+            experts_per_token=experts_per_token,
+        )
+
+    @classmethod
+    def from_config(
+        cls, mapping: Mapping[str, Any], sequence_length: Number | None = None
+    ) -> Transformer:
+        """The shape that a Hugging Face `config.json` describes.
+
+        Families: gpt2, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe. Keys left out
+        (and nulls) take the family's own defaults. `sequence_length` is that of
+        training; without it, the file's maximum stands. Attention is taken as full,
+        whatever window the file names. What the shape cannot express is refused.
+
+        Source: the configuration classes of Hugging Face transformers 5.23.
+
+        >>> model = Transformer.from_config({"model_type": "gpt2"}, sequence_length=512)
+        >>> model.hidden_size, model.num_positions, model.sequence_length
+        (768, 1024, 512)
+        """
+        if not isinstance(mapping, Mapping):
+            refuse("config", mapping, "is no mapping of names to values")
+        family = choice("model_type", mapping.get("model_type"), _DEFAULTS)
+        given = {_ALIASES.get(key, key): value for key, value in mapping.items()}
+        for key, only in _EXPRESSIBLE.items():
+            if given.get(key) not in (None, only):
+                refuse(
+                    key, given[key], f"has no place in this shape: only {only!r} has"
+                )
+        config = {
+            key: default if given.get(key) is None else given[key]
+            for key, default in _DEFAULTS[family].items()
+        }
+        return (_from_gpt2 if family == "gpt2" else _from_llama)(
+            config, sequence_length
+        )
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A GPU or TPU: memory in bytes, bandwidth in bytes/s, power in watts, peaks in FLOP/s.
+
+    `peaks` maps a number format (fp32, tf32, bf16, fp16, fp8, fp4) to the dense peak, the
+    one without structured sparsity: twice that is what many datasheets print.
+
+    >>> chip = Accelerator("A100", 80e9, 2.039e12, 400, {"bf16": 312e12})
+    >>> chip.peak("bf16")
+    312000000000000.0
+    >>> chip.peak("fp8")
+    Traceback (most recent call last):
+    ...
+    ValueError: format='fp8' has no peak on A100. Known: bf16
+    """  # noqa: E501
+
+    name: str
+    memory: Number
+    bandwidth: Number | None = None
+    power: Number | None = None
+    peaks: Mapping[str, Number] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "memory", quantity("memory", self.memory))
+        for name in ("bandwidth", "power"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, quantity(name, getattr(self, name)))
+        peaks = {
+            key: quantity(f"peak of {key}", rate) for key, rate in self.peaks.items()
+        }
+        object.__setattr__(self, "peaks", MappingProxyType(peaks))
+
+    def peak(self, format: str) -> Number:
+        """The dense peak for a number format, in FLOP/s; an error if there is none."""
+        if format not in self.peaks:
+            known = ", ".join(self.peaks) or "none"
+            refuse("format", format, f"has no peak on {self.name}. Known: {known}")
+        return self.peaks[format]
+
+
+class Breakdown:
+    """A whole that is the sum of its named parts: base of what the counts return.
+
+    A subclass is a frozen dataclass; each of its fields is a part, but for those that
+    `_beside` names.
+    """
+
+    _beside: ClassVar[tuple[str, ...]] = ()
+
+    def parts(self) -> dict[str, Number]:
+        """Each part by its name, in order."""
+        names = [item.name for item in fields(cast(Any, self))]
+        return {name: getattr(self, name) for name in names if name not in self._beside}
+
+    @property
+    def total(self) -> Number:
+        """The sum of the parts."""
+        return cast(Number, sum(self.parts().values()))
+
+
+def _head_dim(hidden_size: Number, num_heads: Number) -> Number:
+    h, a = count("hidden_size", hidden_size), count("num_heads", num_heads)
+    divides(hidden_size=h, num_heads=a)
+    return h // a
+
+
+_LLAMA: dict[str, Any] = {
+    "num_hidden_layers": 32,
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "num_key_value_heads": None,
+    "head_dim": None,
+    "intermediate_size": 11008,
+    "vocab_size": 32000,
+    "max_position_embeddings": 2048,
+    "tie_word_embeddings": False,
+    "qkv_bias": False,
+    "qk_norm": False,
+    "num_local_experts": 0,
+    "num_experts_per_tok": 0,
+}
+_MISTRAL = _LLAMA | {
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "max_position_embeddings": 131072,
+}
+_QWEN2 = _LLAMA | {
+    "intermediate_size": 22016,
+    "vocab_size": 151936,
+    "max_position_embeddings": 32768,
+}
+_QWEN3 = _QWEN2 | {"qk_norm": True}
+
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "gpt2": {
+        "n_layer": 12,
+        "n_embd": 768,
+        "n_head": 12,
+        "n_inner": None,
+        "vocab_size": 50257,
+        "n_positions": 1024,
+        "tie_word_embeddings": True,
+    },
+    "llama": _LLAMA,
+    "mistral": _MISTRAL,
+    "mixtral": _MISTRAL | {"num_local_experts": 8, "num_experts_per_tok": 2},
+    "qwen2": _QWEN2 | {"qkv_bias": True},
+    "qwen3": _QWEN3 | {"head_dim": 128},
+    "qwen3_moe": _QWEN3
+    | {
+        "num_hidden_layers": 24,
+        "hidden_size": 2048,
+        "num_key_value_heads": 4,
+        "moe_intermediate_size": 768,
+        "num_local_experts": 128,
+        "num_experts_per_tok": 8,
+    },
+}
+
+_ALIASES = {"num_experts": "num_local_experts"}
+
+_EXPRESSIBLE: dict[str, Any] = {
+    "attention_bias": False,  # would put a bias on the output projection as well
+    "mlp_bias": False,
+    "add_cross_attention": False,
+    "mlp_only_layers": [],  # layers without experts among layers with
+    "decoder_sparse_step": 1,
+}
+
+
+def _from_gpt2(
+    config: Mapping[str, Any], sequence_length: Number | None
+) -> Transformer:
+    rows = config["n_positions"]
+    return Transformer.gpt(
+        num_layers=config["n_layer"],
+        hidden_size=config["n_embd"],
+        num_heads=config["n_head"],
+        vocab_size=config["vocab_size"],
+        sequence_length=rows if sequence_length is None else sequence_length,
+        tied_embeddings=config["tie_word_embeddings"],
+        intermediate_size=config["n_inner"],
+        num_positions=rows,
+    )
+
+
+def _from_llama(
+    config: Mapping[str, Any], sequence_length: Number | None
+) -> Transformer:
+    heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+    f = config.get("moe_intermediate_size") or config["intermediate_size"]
+    s = (
+        config["max_position_embeddings"]
+        if sequence_length is None
+        else sequence_length
+    )
+    return Transformer.llama(
+        num_layers=config["num_hidden_layers"],
+        hidden_size=config["hidden_size"],
+        num_heads=heads,
+        num_kv_heads=heads if kv_heads is None else kv_heads,
+        intermediate_size=f,
+        vocab_size=config["vocab_size"],
+        sequence_length=s,
+        head_dim=config["head_dim"],
+        tied_embeddings=config["tie_word_embeddings"],
+        qkv_bias=config["qkv_bias"],
+        qk_norm=config["qk_norm"],
+        num_experts=config["num_local_experts"],
+        experts_per_token=config["num_experts_per_tok"],
+    )

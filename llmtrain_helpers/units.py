@@ -1,0 +1,166 @@
+"""Numbers as text for people: three significant digits, and always a unit.
+
+Shared by all chapters. The formulas take and return SI base units (FLOP, FLOP/s,
+bytes, seconds, tokens); only this module turns 1.54e14 into "154 TFLOP/s". Bytes are
+written in GB (10^9) or GiB (2^30), and the text always says which: they differ by 7 %.
+"""
+
+from __future__ import annotations
+
+import math
+
+from llmtrain_helpers.checks import LARGEST, refuse
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+"""Seconds in each."""
+
+YEAR = 365.25 * DAY
+"""Seconds in a Julian year; a twelfth of it is the 30.4 days of a mean month."""
+
+GB, GiB = 10**9, 2**30
+"""Bytes in a gigabyte (SI) and in a gibibyte (IEC 80000-13)."""
+
+_SI = ["", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"]
+_IEC = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi"]
+_SPANS = [  # from so many seconds on, counted in units of so many, called so
+    (0, 1, "s"),
+    (MINUTE, MINUTE, "minutes"),
+    (HOUR, HOUR, "hours"),
+    (DAY, DAY, "days"),
+    (10 * YEAR, YEAR, "years"),
+]
+_WORDS = ["", " thousand", " million", " billion", " trillion", " quadrillion"]
+
+
+def exact(number: float) -> str:
+    """A count with all its digits, grouped by thousands.
+
+    >>> exact(18437658624)
+    '18,437,658,624'
+    """
+    return f"{round(_finite(number)):,}"
+
+
+def count(number: float) -> str:
+    """A count in words.
+
+    >>> count(18437658624), count(300e9), count(96)
+    ('18.4 billion', '300 billion', '96')
+    """
+    if float(_finite(number)).is_integer() and abs(number) < 1000:
+        return f"{number:.0f}"
+    return _scaled(number, 1000, _WORDS)
+
+
+def flops(number: float) -> str:
+    """A number of floating-point operations: a count, no rate.
+
+    >>> flops(3.15e23)
+    '315 ZFLOP'
+    """
+    return si(number, "FLOP")
+
+
+def flops_per_second(number: float) -> str:
+    """A rate of floating-point operations.
+
+    >>> flops_per_second(154.02e12)
+    '154 TFLOP/s'
+    """
+    return si(number, "FLOP/s")
+
+
+def gigabytes(number: float) -> str:
+    """Bytes in powers of 1000, as vendors and papers print them.
+
+    >>> gigabytes(275.4e9), gigabytes(80 * 2**30)
+    ('275 GB', '85.9 GB')
+    """
+    return si(number, "B")
+
+
+def gibibytes(number: float) -> str:
+    """Bytes in powers of 1024, as `nvidia-smi` and PyTorch's allocator count them.
+
+    >>> gibibytes(275.4e9), gibibytes(80 * 2**30)
+    ('256 GiB', '80.0 GiB')
+    """
+    return _scaled(number, 1024, [f" {prefix}B" for prefix in _IEC])
+
+
+def si(number: float, unit: str) -> str:
+    """A number with an SI prefix before any unit.
+
+    >>> si(1.4e12, "J")
+    '1.40 TJ'
+    """
+    return _scaled(number, 1000, [f" {prefix}{unit}" for prefix in _SI])
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that people would use.
+
+    >>> duration(2.93e6), duration(32.09), duration(5400)
+    ('33.9 days', '32.1 s', '1.50 hours')
+    """
+    if abs(_finite(seconds)) < 1:
+        return si(seconds, "s")
+    _, size, name = max(span for span in _SPANS if span[0] <= abs(seconds) * 1.0005)
+    return f"{digits(seconds / size)} {name}"
+
+
+def percent(share: float) -> str:
+    """A share (1 is the whole) in per cent.
+
+    >>> percent(0.493658), percent(1.01), percent(-0.128)
+    ('49.4 %', '101 %', '-12.8 %')
+    """
+    return f"{digits(100 * share)} %"
+
+
+def dollars(amount: float) -> str:
+    """An amount of US dollars.
+
+    >>> dollars(3_552_000 * 2.5), dollars(950)
+    ('$8.88 million', '$950')
+    """
+    return f"{'-' if amount < 0 else ''}${_scaled(abs(amount), 1000, _WORDS)}"
+
+
+def ratio(number: float) -> str:
+    """An estimate divided by what was reported, to three decimals.
+
+    >>> ratio(33.9084 / 34)
+    '0.997'
+    """
+    return f"{_finite(number):.3f}"
+
+
+def digits(number: float, significant: int = 3) -> str:
+    """A number in so many significant digits, never in powers of ten.
+
+    >>> digits(33.9084), digits(0.0123456), digits(1048.3), digits(0)
+    ('33.9', '0.0123', '1,050', '0')
+    """
+    if _finite(number) == 0:
+        return "0"
+    places = (
+        significant
+        - 1
+        - math.floor(math.log10(abs(float(f"{number:.{significant - 1}e}"))))
+    )
+    return f"{round(number, places):,.{max(places, 0)}f}"
+
+
+def _scaled(number: float, base: int, names: list[str]) -> str:
+    """The number over the largest power of `base` that leaves at least one."""
+    size, power = abs(_finite(number)), 0
+    while size / base**power >= base * 0.9995 and power < len(names) - 1:
+        power += 1
+    return f"{digits(number / base**power)}{names[power]}"
+
+
+def _finite(number: float) -> float:
+    if not abs(number) <= LARGEST:
+        refuse("number", number, "is not a finite number below 1e40")
+    return number
