@@ -7,11 +7,7 @@
 
 from llmtrain_helpers import architecture, checks, parameters, units
 from llmtrain_helpers.architecture import Accelerator, Transformer
-from llmtrain_helpers.parameters import (
-    ParameterCount,
-    count_parameters,
-    gpt_parameters,
-)
+from llmtrain_helpers.parameters import ParameterCount, count_parameters, gpt_parameters
 
 __all__ = [
     "Accelerator",

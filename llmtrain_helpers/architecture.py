@@ -13,6 +13,7 @@ from typing import Any, ClassVar, cast
 
 from llmtrain_helpers.checks import (
     Number,
+    Result,
     at_most,
     choice,
     count,
@@ -104,8 +105,9 @@ class Transformer:
         True
         """
         h = count("hidden_size", hidden_size)
+        s = count("sequence_length", sequence_length)
         f = 4 * h if intermediate_size is None else intermediate_size
-        s = sequence_length
+        rows = s if num_positions is None else num_positions
         return cls(
             num_layers=num_layers,
             hidden_size=hidden_size,
@@ -115,9 +117,7 @@ class Transformer:
             intermediate_size=f,
             vocab_size=vocab_size,
             sequence_length=s,
-            num_positions=count(
-                "num_positions", s if num_positions is None else num_positions
-            ),
+            num_positions=count("num_positions", rows),
             tied_embeddings=tied_embeddings,
             layer_norm=True,
             gated_mlp=False,
@@ -229,12 +229,14 @@ class Accelerator:
         for name in ("bandwidth", "power"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, quantity(name, getattr(self, name)))
+        if not isinstance(self.peaks, Mapping):
+            refuse("peaks", self.peaks, "is no mapping of formats to FLOP/s")
         peaks = {
-            key: quantity(f"peak of {key}", rate) for key, rate in self.peaks.items()
+            str(key): quantity(f"peak of {key}", x) for key, x in self.peaks.items()
         }
         object.__setattr__(self, "peaks", MappingProxyType(peaks))
 
-    def peak(self, format: str) -> Number:
+    def peak(self, format: str) -> Result:
         """The dense peak for a number format, in FLOP/s; an error if there is none."""
         if format not in self.peaks:
             known = ", ".join(self.peaks) or "none"
@@ -251,18 +253,22 @@ class Breakdown:
 
     _beside: ClassVar[tuple[str, ...]] = ()
 
-    def parts(self) -> dict[str, Number]:
+    def parts(self) -> dict[str, Result]:
         """Each part by its name, in order."""
         names = [item.name for item in fields(cast(Any, self))]
         return {name: getattr(self, name) for name in names if name not in self._beside}
 
     @property
-    def total(self) -> Number:
+    def total(self) -> Result:
         """The sum of the parts."""
-        return cast(Number, sum(self.parts().values()))
+        return sum(self.parts().values())
+
+    def shares(self) -> dict[str, Result]:
+        """Each part as a share of the total."""
+        return {name: part / self.total for name, part in self.parts().items()}
 
 
-def _head_dim(hidden_size: Number, num_heads: Number) -> Number:
+def _head_dim(hidden_size: Number, num_heads: Number) -> Result:
     h, a = count("hidden_size", hidden_size), count("num_heads", num_heads)
     divides(hidden_size=h, num_heads=a)
     return h // a

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Number: TypeAlias = Union[int, float, "NDArray[np.float64]"]
 """A single number, or an array of numbers that a formula broadcasts over."""
 
+Result: TypeAlias = Any
+"""What a formula returns: a number when given numbers, an array when given an array."""
+
 LARGEST = 1e40
 """No count, rate or size of any run reaches this; beyond it is a slip or an attack."""
 
@@ -39,7 +42,7 @@ def show(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def count(name: str, value: object, least: int = 1) -> Number:
+def count(name: str, value: object, least: int = 1) -> Result:
     """A whole number of at least `least`, exact, or an array of such numbers.
 
     >>> count("tokens", 300e9)
@@ -49,19 +52,19 @@ def count(name: str, value: object, least: int = 1) -> Number:
     ...
     ValueError: num_layers=2.5 is not a whole number
     """
-    number: Any = _finite(name, value)
+    number = _finite(name, value)
     _require(name, number, number % 1 == 0, "is not a whole number")
     wanted = "is not positive" if least == 1 else f"is less than {least}"
     _require(name, number, number >= least, wanted)
     return int(number) if isinstance(number, float) else number
 
 
-def counts(**arguments: object) -> tuple[Number, ...]:
+def counts(**arguments: object) -> tuple[Result, ...]:
     """`count` for several arguments at once, in their order."""
     return tuple(count(name, value) for name, value in arguments.items())
 
 
-def quantity(name: str, value: object) -> Number:
+def quantity(name: str, value: object) -> Result:
     """A positive, finite number, whole or not, or an array of such numbers.
 
     >>> quantity("seconds", 32.09)
@@ -140,21 +143,20 @@ def _named(name: str, value: Number) -> str:
     return name if is_array(value) else f"{name}={show(value)}"
 
 
-def _finite(name: str, value: object) -> Number:
+def _finite(name: str, value: object) -> Result:
     number = _number(name, value)
     _require(name, number, abs(number) <= LARGEST, "is not a finite number below 1e40")
     return number
 
 
-def _number(name: str, value: Any) -> Number:
+def _number(name: str, value: Any) -> Result:
     """The value as int, float or float64 array."""
     if hasattr(value, "dtype") and not is_array(value):
         value = value.item()
     if hasattr(value, "dtype"):
         if getattr(value.dtype, "kind", "O") not in "iuf":
             raise ValueError(f"{name} is an array of {value.dtype}, not of numbers")
-        array: NDArray[np.float64] = value.astype("float64")
-        return array
+        return value.astype("float64")
     if isinstance(value, (list, tuple)):
         refuse(name, value, "is no number (several at once go in as a NumPy array)")
     if isinstance(value, bool) or not isinstance(value, (int, float)):

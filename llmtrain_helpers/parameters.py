@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmtrain_helpers.architecture import Breakdown, Transformer
-from llmtrain_helpers.checks import Number, counts
+from llmtrain_helpers.checks import Number, Result, counts
 
 
 def gpt_parameters(
@@ -17,7 +17,7 @@ def gpt_parameters(
     hidden_size: Number,
     vocab_size: Number,
     sequence_length: Number,
-) -> Number:
+) -> Result:
     """Parameters of a GPT by the published formula.
 
     P = 12lh²(1 + 13/(12h) + (V + s)/(12lh)) = 12lh² + 13lh + (V + s)h
@@ -50,12 +50,12 @@ class ParameterCount(Breakdown):
 
     _beside = ("active",)
 
-    embedding: Number
-    attention: Number
-    mlp: Number
-    norm: Number
-    head: Number
-    active: Number
+    embedding: Result
+    attention: Result
+    mlp: Result
+    norm: Result
+    head: Result
+    active: Result
 
 
 def count_parameters(model: Transformer) -> ParameterCount:
@@ -97,7 +97,7 @@ def count_parameters(model: Transformer) -> ParameterCount:
     )
 
 
-def _attention(model: Transformer) -> Number:
+def _attention(model: Transformer) -> Result:
     """One layer's projections to queries, keys and values, and back."""
     h, d = model.hidden_size, model.head_dim
     queries, keys = model.num_heads * d, model.num_kv_heads * d
@@ -105,17 +105,17 @@ def _attention(model: Transformer) -> Number:
     return weights + model.qkv_bias * (queries + 2 * keys) + model.bias * h
 
 
-def _mlp(model: Transformer) -> Number:
+def _mlp(model: Transformer) -> Result:
     """One layer's MLP, or one of its experts."""
     h, f = model.hidden_size, model.intermediate_size
     return (3 if model.gated_mlp else 2) * h * f + model.bias * (f + h)
 
 
-def _norms(model: Transformer) -> Number:
+def _norms(model: Transformer) -> Result:
     """One layer's norms: before attention, before the MLP, and on queries and keys."""
     return 2 * _one_norm(model) + model.qk_norm * 2 * model.head_dim
 
 
-def _one_norm(model: Transformer) -> Number:
+def _one_norm(model: Transformer) -> Result:
     """A LayerNorm scales and shifts (2h); an RMSNorm only scales (h)."""
     return (2 if model.layer_norm else 1) * model.hidden_size

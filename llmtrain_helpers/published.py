@@ -65,10 +65,10 @@ def accelerator(name: str) -> Accelerator:
 
     >>> accelerator("A100-80").peak("bf16")
     312000000000000.0
-    >>> accelerator("H1000")
+    >>> accelerator("H10")
     Traceback (most recent call last):
     ...
-    ValueError: accelerator='H1000' is unknown, did you mean 'H100 SXM'?
+    ValueError: accelerator='H10' is unknown, did you mean 'H20', 'A10' or 'H100 SXM'?
     """
     row = _row("accelerator", name, accelerators())
     return Accelerator(

@@ -1,0 +1,134 @@
+"""A real JupyterLab and a headless Chromium, isolated from the user's settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import nbformat
+from playwright.sync_api import Browser, Page, sync_playwright
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@contextmanager
+def jupyterlab(folder: Path, theme: str = "JupyterLab Light") -> Iterator[str]:
+    """Serve a copy of the notebooks from `folder`; yields the server's address."""
+    shutil.copytree(NOTEBOOKS, folder / "notebooks")
+    port = free_port()
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
+    command += ["--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
+    command += ["--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
+    with (folder / "server.log").open("w") as log:
+        server = subprocess.Popen(
+            command, env=environment(folder, theme), stdout=log, stderr=log
+        )
+        try:
+            wait_for(f"http://127.0.0.1:{port}/api")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A headless Chromium, the system's own."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def environment(folder: Path, theme: str) -> dict[str, str]:
+    """Jupyter's folders inside `folder`; no news, and the theme that was asked for."""
+    settings = folder / "settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    news = {"fetchNews": "false", "checkForUpdates": False}
+    (settings / "notification.jupyterlab-settings").write_text(json.dumps(news))
+    (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))
+    names = ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"]
+    names += ["IPYTHONDIR", "JUPYTERLAB_WORKSPACES_DIR"]
+    own = {name: str(folder / name.lower()) for name in names}
+    own["JUPYTERLAB_SETTINGS_DIR"] = str(folder / "settings")
+    return {**os.environ, **own}
+
+
+def free_port() -> int:
+    """A port of the loopback address that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for(address: str, seconds: float = 60) -> None:
+    """Until the server answers."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            urlopen(address, timeout=5).close()
+            return
+        except (URLError, ConnectionError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.3)
+
+
+def strip(path: Path) -> None:
+    """Remove a notebook's outputs: committed ones would look like a finished run."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    nbformat.write(notebook, path)
+
+
+def open_notebook(page: Page, address: str, path: str) -> None:
+    """Open a notebook alone (no side bar) and wait until its kernel is ready."""
+    page.goto(f"{address}/doc/tree/notebooks/{path}", timeout=60_000)
+    page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=60_000)
+    page.wait_for_function(
+        """() => {
+            const name = document.querySelector('.jp-KernelName .jp-ToolbarButtonComponent-label, .jp-Toolbar-kernelName');
+            const state = document.querySelector('.jp-Notebook-ExecutionIndicator');
+            return name && !name.textContent.includes('No Kernel')
+                && state && state.getAttribute('data-status') === 'idle';
+        }""",  # noqa: E501
+        timeout=60_000,
+    )
+
+
+def run_all(page: Page, last: str) -> None:
+    """Run all cells, and wait for the text that only the last one prints."""
+    page.click("text=Run >> nth=0")
+    page.click("text=Run All Cells")
+    page.wait_for_function(
+        """last => [...document.querySelectorAll('.jp-OutputArea-output')]
+            .some(output => output.textContent.includes(last))""",
+        arg=last,
+        timeout=120_000,
+    )

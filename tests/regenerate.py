@@ -1,0 +1,104 @@
+"""The only writer of the notebooks' outputs.
+
+`make regenerate` runs every notebook and writes what it printed: without times, widget
+state or widget views, with fixed kernel metadata and the cell ids that stand there.
+Two runs give identical bytes. `make regenerate CHECK=1` writes nothing, and tells which
+committed notebooks are stale (the bytes of pictures aside, which depend on the
+machine's libraries: their text twins are compared).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+METADATA = {
+    "kernelspec": {
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "name": "python3",
+    },
+    "language_info": {
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+    },
+}
+
+
+def all_notebooks() -> list[Path]:
+    """Every notebook of the course, in reading order, solutions last."""
+    top, solutions = NOTEBOOKS.glob("*.ipynb"), NOTEBOOKS.glob("solutions/*.ipynb")
+    return [*sorted(top), *sorted(solutions)]
+
+
+def run(path: Path) -> str:
+    """The notebook's text after all of its cells ran in a fresh kernel."""
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(
+        notebook,
+        timeout=120,
+        kernel_name="python3",
+        record_timing=False,
+        store_widget_state=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    ).execute()
+    return as_text(clean(notebook))
+
+
+def clean(notebook: NotebookNode) -> NotebookNode:
+    """Drop from a notebook all that is not the course's."""
+    notebook.metadata = METADATA
+    notebook.nbformat_minor = 5
+    for cell in notebook.cells:
+        cell.metadata = {}
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop(WIDGET_VIEW, None)
+            if "metadata" in output:
+                output.metadata = {}
+    return notebook
+
+
+def as_text(notebook: NotebookNode) -> str:
+    """The notebook as its file holds it."""
+    return nbformat.writes(notebook) + "\n"
+
+
+def without_pictures(text: str) -> NotebookNode:
+    """A notebook to compare across machines: all but the bytes of its pictures."""
+    notebook = nbformat.reads(text, as_version=4)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                output.data["image/png"] = ""
+    return notebook
+
+
+def main() -> int:
+    """Regenerate, or check, the named notebooks (all without a name)."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("notebooks", nargs="*", type=Path)
+    options = parser.parse_args()
+    stale = 0
+    for path in options.notebooks or all_notebooks():
+        before, after = path.read_text("utf-8"), run(path)
+        same = without_pictures(before) == without_pictures(after)
+        stale += not same
+        print(f"{'same   ' if same else 'changed'} {path.name}")
+        if not options.check:
+            path.write_text(after, encoding="utf-8")
+    return 1 if options.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""The notebooks as the course promises them: ten rules, and all else that counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from llmtrain_helpers.exercises import EXERCISES
+
+from . import regenerate
+
+ROOT = Path(__file__).parents[1]
+PATHS = regenerate.all_notebooks()
+CHAPTERS = [path for path in PATHS if path.parent.name == "notebooks"]
+
+every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+
+
+def read(path: Path) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(path: Path) -> list[NotebookNode]:
+    return [cell for cell in read(path).cells if cell.cell_type == "code"]
+
+
+def prose(path: Path) -> str:
+    texts = [c.source for c in read(path).cells if c.cell_type == "markdown"]
+    return "\n".join(texts)
+
+
+def outputs(path: Path) -> list[NotebookNode]:
+    return [output for cell in code_cells(path) for output in cell.outputs]
+
+
+@every_notebook
+def test_is_valid_and_ran_in_order(path: Path) -> None:
+    nbformat.validate(read(path))
+    ran = [cell.execution_count for cell in code_cells(path)]
+    assert ran == list(range(1, len(ran) + 1))
+
+
+@every_notebook
+def test_no_output_is_an_error_or_on_stderr(path: Path) -> None:
+    for output in outputs(path):
+        assert output.output_type != "error"
+        assert output.get("name") != "stderr"
+
+
+@every_notebook
+def test_no_widget_state_and_no_widget_view_is_saved(path: Path) -> None:
+    assert "widgets" not in read(path).metadata
+    assert regenerate.WIDGET_VIEW not in path.read_text("utf-8")
+
+
+@every_notebook
+def test_code_cells_are_short_and_never_more_than_three_in_a_row(path: Path) -> None:
+    kinds = "".join(cell.cell_type[0] for cell in read(path).cells)
+    assert "cccc" not in kinds
+    lengths = [len(cell.source.splitlines()) for cell in code_cells(path)]
+    assert max(lengths) <= 20
+    assert sorted(lengths)[len(lengths) // 2] <= 6
+
+
+@every_notebook
+def test_no_cell_ends_in_a_semicolon(path: Path) -> None:
+    """nbval runs cells without history, where a semicolon hides nothing."""
+    for cell in code_cells(path):
+        assert not cell.source.rstrip().endswith(";"), cell.id
+
+
+@every_notebook
+def test_nothing_is_installed_fetched_or_put_on_the_path(path: Path) -> None:
+    banned = r"sys\.path|^\s*[%!]|requests|urllib|import \*|http\.client"
+    for cell in code_cells(path):
+        assert not re.search(banned, cell.source, re.MULTILINE), cell.id
+
+
+@every_notebook
+def test_no_cell_is_left_out_of_the_strict_test(path: Path) -> None:
+    assert not re.search(r"nbval[-_]|NBVAL_", path.read_text("utf-8"), re.IGNORECASE)
+
+
+@every_notebook
+def test_pictures_have_words(path: Path) -> None:
+    for tag in re.findall(r"<img[^>]*>", path.read_text("utf-8")):
+        assert re.search(r"alt=\\?[\"'][^\"']+", tag)
+    assert not re.findall(r"!\[\s*\]\(", prose(path))
+    for cell in code_cells(path):
+        kinds = [kind for output in cell.outputs for kind in output.get("data", {})]
+        told = "".join(output.get("text", "") for output in cell.outputs)
+        assert kinds.count("image/png") == told.count("Figure: "), cell.id
+
+
+@every_notebook
+def test_is_small_and_has_the_standard_kernel(path: Path) -> None:
+    assert path.stat().st_size < 300_000
+    assert read(path).metadata == regenerate.METADATA
+
+
+@every_notebook
+def test_cell_ids_are_words_and_none_stands_twice(path: Path) -> None:
+    ids = [cell.id for cell in read(path).cells]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z][a-z0-9-]*", name) for name in ids)
+
+
+@every_notebook
+def test_outputs_hold_nothing_that_changes_from_run_to_run(path: Path) -> None:
+    shown = json.dumps([dict(output) for output in outputs(path)])
+    assert not re.search(r"0x[0-9a-f]{6,}|/home/|/root/|/tmp/|np\.(int|float)64", shown)
+
+
+@every_notebook
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)\)", prose(path)):
+        if not target.startswith("https://"):
+            assert (path.parent / target).exists(), target
+
+
+@every_notebook
+def test_regenerated_text_has_the_form_of_the_committed_one(path: Path) -> None:
+    text = path.read_text("utf-8")
+    notebook = nbformat.reads(text, as_version=4)
+    assert regenerate.as_text(regenerate.clean(notebook)) == text
+
+
+def test_regenerating_changes_nothing() -> None:
+    path = CHAPTERS[0]
+    assert regenerate.run(path) == path.read_text("utf-8")
+
+
+@every_chapter
+def test_prose_keeps_to_plain_words(path: Path) -> None:
+    text = prose(path)
+    assert "!" not in re.sub(r"!\[|!=", "", text)
+    assert not re.search(
+        r"\b(simply|obviously|of course|amazing|powerful)\b", text, re.I
+    )
+    words_a_cell = len(text.split()) / len(code_cells(path))
+    assert 40 <= words_a_cell <= 200
+
+
+@every_chapter
+def test_objectives_are_met_by_checks_that_exist(path: Path) -> None:
+    title = read(path).cells[0].source
+    goals = re.findall(r"^\* .*\(check (\d\d-[a-z])\)", title, re.MULTILINE)
+    assert 3 <= len(goals) <= 4
+    assert len(goals) == len(re.findall(r"^\* ", title, re.MULTILINE))
+    assert goals == checks_of(path)
+
+
+@every_chapter
+def test_solutions_are_in_step(path: Path) -> None:
+    solution = path.parent / "solutions" / path.name
+    assert checks_of(solution) == checks_of(path)
+    chapter = path.name[:2]
+    assert [name for name in EXERCISES if name[:2] == chapter] == checks_of(path)
+    shown = [o.data["text/plain"] for o in outputs(solution) if "data" in o]
+    assert sum("✓" in text for text in shown) == len(checks_of(path))
+    untouched = [o.data["text/plain"] for o in outputs(path) if "data" in o]
+    assert sum("no answer yet" in text for text in untouched) == len(checks_of(path))
+
+
+def checks_of(path: Path) -> list[str]:
+    sources = "\n".join(cell.source for cell in code_cells(path))
+    return re.findall(r'check\("(\d\d-[a-z])"', sources)
+
+
+@every_chapter
+def test_declared_minutes_are_what_the_notebook_takes(path: Path) -> None:
+    """150 words a minute, half a minute for each cell, four for each exercise."""
+    taught, done = declared_minutes(path)
+    reading = len(prose(path).split()) / 150
+    estimate = reading + len(code_cells(path)) / 2 + 4 * len(checks_of(path))
+    assert 0.75 <= done / estimate <= 1.3, estimate
+    assert 0.75 <= taught / estimate <= 1.3, estimate
+
+
+def declared_minutes(path: Path) -> tuple[int, int]:
+    pattern = r"\*\*Time:\*\* (\d+) minutes to teach, (\d+) to do"
+    match = re.search(pattern, read(path).cells[0].source)
+    assert match
+    return int(match[1]), int(match[2])
+
+
+@pytest.mark.parametrize("name", ["README.md", "notebooks/00_start_here.ipynb"])
+def test_the_map_lists_every_chapter_with_its_minutes(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    text = prose(ROOT / name) if name.endswith(".ipynb") else text
+    rows = re.findall(r"^\| \[?(\d\d) · [^|]*\|[^|]*\| (\d+) \|$", text, re.MULTILINE)
+    told = {chapter: int(minutes) for chapter, minutes in rows}
+    assert told == {path.name[:2]: declared_minutes(path)[1] for path in CHAPTERS}
+
+
+def test_no_exercise_id_stands_in_two_notebooks() -> None:
+    ids = Counter(name for path in CHAPTERS for name in checks_of(path))
+    assert set(ids) == set(EXERCISES)
+    assert max(ids.values()) == 1

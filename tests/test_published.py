@@ -1,0 +1,158 @@
+"""The evidence: every table as data/README.md says, every row with its source."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from llmtrain_helpers import Transformer, published, units
+
+TABLES = sorted(published.data_folder().glob("*.csv"))
+every_table = pytest.mark.parametrize("path", TABLES, ids=lambda p: p.stem)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@every_table
+def test_every_row_is_whole_and_names_its_source(path: Path) -> None:
+    for row in rows(path):
+        assert None not in row
+        assert None not in row.values()
+        assert re.search(
+            r"arXiv \d{4}\.\d{4,5}|@[0-9a-f]{7}|Hub|docum|data", row["source"]
+        )
+
+
+@every_table
+def test_every_column_is_explained(path: Path) -> None:
+    readme = (published.data_folder() / "README.md").read_text("utf-8")
+    section = readme.split(f"## {path.name}")[1].split("\n## ")[0]
+    told = re.findall(r"^\| (.+?) \|", section, re.MULTILINE)
+    names = {name for cell in told for name in re.findall(r"`(\w+)`", cell)}
+    columns = list(rows(path)[0])
+    for cell in told:
+        if "…" in cell:
+            first, last = re.findall(r"`(\w+)`", cell)
+            names |= set(columns[columns.index(first) : columns.index(last) + 1])
+    assert names - {"fp32"} == set(columns) - {"fp32"}
+
+
+@every_table
+def test_each_table_has_its_reader_which_returns_a_copy(path: Path) -> None:
+    read = getattr(published, path.stem)
+    table = read()
+    assert len(table) == len(rows(path))
+    table.iloc[:, 0] = "changed"
+    assert not read().equals(table)
+
+
+@every_table
+def test_names_stand_once(path: Path) -> None:
+    names = [row["name"] for row in rows(path)]
+    names += [a for row in rows(path) for a in row.get("aliases", "").split(";") if a]
+    plain = [published._plain(name) for name in names]
+    assert len(set(plain)) == len(plain)
+
+
+def test_peaks_are_dense_and_in_flops_per_second() -> None:
+    table = published.accelerators()
+    for name in published.FORMATS:
+        known = table[name].dropna()
+        assert known.between(5e12, 4e16).all()
+    both = table.dropna(subset=["bf16", "fp8"])
+    assert (both["fp8"] / both["bf16"]).between(1, 4).all()
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [
+        ("A100-80", "A100 80GB SXM"),
+        ("a100", "A100 80GB SXM"),
+        ("A100 80GB SXM", "A100 80GB SXM"),
+        ("H100", "H100 SXM"),
+        ("TPUv4", "TPU v4"),
+        ("V100", "V100 32GB SXM2"),
+    ],
+)
+def test_accelerators_go_by_the_names_that_papers_use(called: str, name: str) -> None:
+    assert published.accelerator(called).name == name
+
+
+def test_an_accelerator_without_a_format_says_so() -> None:
+    with pytest.raises(ValueError, match="format='fp8' has no peak on A100 80GB SXM"):
+        published.accelerator("A100").peak("fp8")
+
+
+@pytest.mark.parametrize("read", [published.accelerator, published.architecture])
+@pytest.mark.parametrize(
+    "bad", ["", "no such", None, 3, ["A100"], "x" * 10**5], ids=type
+)
+def test_an_unknown_name_is_refused(read, bad) -> None:
+    with pytest.raises(ValueError, match="is unknown"):
+        read(bad)
+
+
+def test_a_misspelt_name_gets_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"did you mean.*'Llama-3.1-8B'"):
+        published.architecture("Lama-3.1-8B")
+
+
+def test_the_training_length_can_be_said() -> None:
+    assert published.architecture("Llama-3.1-8B").sequence_length == 131072
+    assert published.architecture("Llama-3.1-8B", 8192).sequence_length == 8192
+
+
+def test_a_config_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "llama"}))
+    assert published.read_config(path) == Transformer.from_config(
+        {"model_type": "llama"}
+    )
+    assert published.read_config(str(path), 512).sequence_length == 512
+
+
+HOSTILE = {
+    "empty": b"",
+    "broken": b'{"model_type": "llama", ',
+    "a list": b"[1, 2]",
+    "a number": b"3",
+    "null": b"null",
+    "not text": b"\xff\xfe\x00\xd8",
+    "deep": b"[" * 200_000,
+    "deep but closed": b"[" * 100_000 + b"]" * 100_000,
+    "huge number": b'{"model_type": "llama", "hidden_size": 1' + b"0" * 400 + b"}",
+    "huger number": b'{"model_type": "llama", "hidden_size": 1' + b"0" * 9000 + b"}",
+    "infinite": b'{"model_type": "llama", "hidden_size": 1e400}',
+    "NaN": b'{"model_type": "llama", "hidden_size": NaN}',
+    "50 MB": b'{"model_type": "' + b"x" * 50_000_000 + b'"}',
+    "missing family": b'{"hidden_size": 4096}',
+    "wrong type": b'{"model_type": "llama", "hidden_size": {"a": 1}}',
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_config_is_refused_in_words(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_bytes(HOSTILE[kind])
+    with pytest.raises(ValueError, match="=") as caught:
+        published.read_config(path)
+    assert type(caught.value) is ValueError
+    assert len(str(caught.value)) < 600
+
+
+def test_a_config_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.json", "", "\0"):
+        with pytest.raises(ValueError, match="path="):
+            published.read_config(path)
+
+
+def test_confronting_shows_estimate_reported_and_ratio() -> None:
+    table = published.confront(["a"], [33.9084 * 86400], [34 * 86400], units.duration)
+    assert table.loc["a"].tolist() == ["33.9 days", "34.0 days", "0.997"]
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        published.confront(["a"], [1, 2], [1], units.count)
