@@ -61,6 +61,7 @@ class Panel(widgets.VBox):
         chooser = widgets.Box([self.preset, self.reset], layout=_WRAPPED)
         super().__init__([widgets.HTML(_CSS), chooser, grid, self.output])
         self.add_class("llmtrain-panel")
+        self.output.add_class("llmtrain-answer")
         self.preset.observe(self._choose, "value")
         self.reset.on_click(
             lambda _: self.set(**self.presets[next(iter(self.presets))])

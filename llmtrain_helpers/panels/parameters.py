@@ -28,10 +28,28 @@ _PRESETS = [
 ]
 _STILLS = ["Llama-3.1-8B", "Mixtral-8x7B"]
 
+_LLAMA_ONLY = ["num_kv_heads", "head_dim", "intermediate_size", "num_experts"]
+_LLAMA_ONLY += ["experts_per_token", "qkv_bias", "qk_norm"]
+
 
 def parameters_panel() -> common.Panel:
     """The shape of a model in, its parameters part by part out."""
-    controls = {
+    presets = {name: shape_values(architecture(name)) for name in _PRESETS}
+    title = "How many parameters?"
+    panel = common.Panel(title, shape_controls(), render, presets, stills=_STILLS)
+
+    def enable(_change: Any = None) -> None:
+        for name in _LLAMA_ONLY:
+            panel.controls[name].disabled = panel.controls["kind"].value == GPT
+
+    panel.controls["kind"].observe(enable, "value")
+    enable()
+    return panel
+
+
+def shape_controls() -> dict[str, Any]:
+    """One control for each number of a model's shape."""
+    return {
         "kind": common.dropdown("Kind of model", [GPT, LLAMA]),
         "num_layers": common.whole("Layers", 1, 1000),
         "hidden_size": common.whole("Hidden size", 1, 200_000, step=128),
@@ -47,19 +65,6 @@ def parameters_panel() -> common.Panel:
         "qkv_bias": common.checkbox("Biases on queries, keys, values"),
         "qk_norm": common.checkbox("Norms on queries and keys"),
     }
-    presets = {name: shape_values(architecture(name)) for name in _PRESETS}
-    panel = common.Panel(
-        "How many parameters?", controls, render, presets, stills=_STILLS
-    )
-    llama_only = [*controls][4:7] + [*controls][9:11] + [*controls][12:]
-
-    def enable(_change: Any = None) -> None:
-        for name in llama_only:
-            controls[name].disabled = controls["kind"].value == GPT
-
-    controls["kind"].observe(enable, "value")
-    enable()
-    return panel
 
 
 def shape_values(model: Transformer) -> dict[str, Any]:
@@ -106,9 +111,10 @@ def _sentence(counted: ParameterCount, formula: float) -> str:
     told = f"<b>{units.count(counted.total)} parameters</b>"
     if counted.active != counted.total:
         told += f", of which {units.count(counted.active)} are active for a token"
-    off = units.percent(abs(formula / counted.total - 1))
-    side = "more" if formula > counted.total else "less"
-    return f"{told}. The GPT formula gives {units.count(formula)}, {off} {side}."
+    off, side = counted.total - formula, "less" if formula < counted.total else "more"
+    share = units.percent(abs(off) / counted.total)
+    far = share if abs(off) > 0.001 * counted.total else units.exact(abs(off))
+    return f"{told}. The GPT formula gives {far} {side}."
 
 
 def _bars(counted: ParameterCount, formula: float) -> dict[str, dict[str, float]]:

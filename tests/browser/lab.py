@@ -65,11 +65,18 @@ def chromium() -> Iterator[Browser]:
 
 def environment(folder: Path, theme: str) -> dict[str, str]:
     """Jupyter's folders inside `folder`; no news, and the theme that was asked for."""
-    settings = folder / "settings" / "@jupyterlab" / "apputils-extension"
-    settings.mkdir(parents=True)
-    news = {"fetchNews": "false", "checkForUpdates": False}
-    (settings / "notification.jupyterlab-settings").write_text(json.dumps(news))
-    (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))
+    wishes = {
+        "apputils-extension/notification": {
+            "fetchNews": "false",
+            "checkForUpdates": False,
+        },
+        "apputils-extension/themes": {"theme": theme},
+        "notebook-extension/tracker": {"windowingMode": "none"},  # render every cell
+    }
+    for name, wish in wishes.items():
+        path = folder / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(wish))
     names = ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"]
     names += ["IPYTHONDIR", "JUPYTERLAB_WORKSPACES_DIR"]
     own = {name: str(folder / name.lower()) for name in names}
@@ -124,8 +131,8 @@ def open_notebook(page: Page, address: str, path: str) -> None:
 
 def run_all(page: Page, last: str) -> None:
     """Run all cells, and wait for the text that only the last one prints."""
-    page.click("text=Run >> nth=0")
-    page.click("text=Run All Cells")
+    page.locator(".lm-MenuBar-itemLabel", has_text="Run").click()
+    page.locator(".lm-Menu-itemLabel:text-is('Run All Cells')").click()
     page.wait_for_function(
         """last => [...document.querySelectorAll('.jp-OutputArea-output')]
             .some(output => output.textContent.includes(last))""",

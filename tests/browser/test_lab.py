@@ -1,0 +1,92 @@
+"""The course in a real JupyterLab, driven by keyboard in a headless Chromium."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from . import lab
+
+ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+
+REQUIRED = bool(os.environ.get("REQUIRE_BROWSER"))
+
+pytestmark = pytest.mark.skipif(
+    lab.CHROMIUM is None and not REQUIRED,
+    reason="no Chromium on this machine: the browser test is left out",
+)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    assert lab.CHROMIUM, "REQUIRE_BROWSER is set, and there is no Chromium"
+    folder = tmp_path_factory.mktemp("lab")
+    with lab.jupyterlab(folder) as served:
+        for path in folder.glob("notebooks/*.ipynb"):
+            lab.strip(path)
+        yield served
+
+
+@pytest.fixture
+def page(address: str) -> Iterator[lab.Page]:
+    with lab.chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        yield page
+        assert not page.errors
+
+
+PANELS = [
+    # notebook, the last cell's text, a control's label, the sentence before and after
+    ("01_parameters", "sequence_length + 10 %", "Layers", "175 billion", "176 billion"),
+]
+
+
+@pytest.mark.parametrize(("name", "last", "label", "before", "after"), PANELS)
+def test_all_cells_run_and_the_panel_follows_the_keyboard(
+    page: lab.Page,
+    address: str,
+    name: str,
+    last: str,
+    label: str,
+    before: str,
+    after: str,
+) -> None:
+    lab.open_notebook(page, address, f"{name}.ipynb")
+    lab.run_all(page, last)
+    panel = page.locator(".llmtrain-panel")
+    output = panel.locator(".llmtrain-answer")
+    wait_for_answer(page, before)
+    panel.scroll_into_view_if_needed()
+    seen = parts_of(output)
+    panel.get_by_label(label, exact=True).focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Tab")
+    wait_for_answer(page, after)
+    changed = parts_of(output)
+    assert all(new != old for new, old in zip(changed, seen, strict=True))
+    assert (
+        page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
+    )
+    ARTIFACTS.mkdir(exist_ok=True)
+    panel.screenshot(path=ARTIFACTS / f"{name}_panel.png")
+
+
+def wait_for_answer(page: lab.Page, text: str) -> None:
+    page.wait_for_function(
+        """text => {
+            const answer = document.querySelector('.llmtrain-answer');
+            return answer && answer.innerText.includes(text);
+        }""",
+        arg=text,
+    )
+
+
+def parts_of(output: object) -> list[str]:
+    """Sentence, picture, table and call, as the page holds them."""
+    kinds = ["p", "div", "table", "pre"]
+    return [output.locator(kind).first.inner_html() for kind in kinds]

@@ -1,0 +1,242 @@
+"""The house: floors, one list of dependencies, the wheel, and what stays out."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "llmtrain_helpers"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+FORMULAS = ["checks", "units", "architecture", "parameters"]
+"""The first floor, from the ground up: each imports only those before it."""
+
+EVIDENCE = ["published"]
+FACES = ["figures", "panels", "exercises"]
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def imports(path: Path) -> set[str]:
+    """Modules that a file imports when it is imported itself."""
+    found = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def own(names: set[str]) -> set[str]:
+    """The parts of the package among them: `llmtrain_helpers.units.si` is units."""
+    parts = [n.split(".") for n in names if n.startswith("llmtrain_helpers.")]
+    return {
+        part[1] for part in parts if (PACKAGE / part[1]).exists() or module(part[1])
+    }
+
+
+def module(name: str) -> bool:
+    return (PACKAGE / f"{name}.py").exists()
+
+
+def foreign(names: set[str]) -> set[str]:
+    tops = {name.split(".")[0] for name in names}
+    return tops - set(sys.stdlib_module_names) - {"llmtrain_helpers", "__future__"}
+
+
+def test_every_module_stands_on_a_floor() -> None:
+    named = {
+        path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in modules()
+    }
+    assert named == {"__init__", *FORMULAS, *EVIDENCE, *FACES}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_import_only_downwards_and_nothing_foreign(name: str) -> None:
+    taken = imports(PACKAGE / f"{name}.py")
+    assert not foreign(taken)
+    assert own(taken) <= set(FORMULAS[: FORMULAS.index(name)])
+
+
+@pytest.mark.parametrize("name", EVIDENCE)
+def test_evidence_stands_on_the_formulas_and_imports_pandas_only_when_used(
+    name: str,
+) -> None:
+    taken = imports(PACKAGE / f"{name}.py")
+    assert not foreign(taken)
+    assert own(taken) <= {*FORMULAS, *EVIDENCE}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: p.stem)
+def test_only_faces_import_faces(path: Path) -> None:
+    folder = path.relative_to(PACKAGE).parts[0]
+    if folder not in FACES:
+        assert not own(imports(path)) & set(FACES)
+
+
+def test_importing_the_package_brings_nothing_foreign() -> None:
+    code = (
+        "import sys, llmtrain_helpers; "
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    loaded = set(run([sys.executable, "-c", code]).split())
+    heavy = {"numpy", "pandas", "matplotlib", "ipywidgets", "termcolor", "torch"}
+    assert not loaded & heavy
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: p.stem)
+def test_functions_are_short_and_documented(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"))
+    assert ast.get_docstring(tree)
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    for node in [*tree.body, *(item for found in classes for item in found.body)]:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            assert ast.get_docstring(node) or node.name.startswith("_"), node.name
+        if isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+            assert lines <= 24, (node.name, lines)
+
+
+# --- one list of dependencies
+
+
+def lock() -> dict[str, list[Requirement]]:
+    pinned: dict[str, list[Requirement]] = {}
+    for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines():
+        requirement = Requirement(line)
+        pinned.setdefault(canonicalize_name(requirement.name), []).append(requirement)
+    return pinned
+
+
+def wanted() -> list[Requirement]:
+    extras = PROJECT["optional-dependencies"]
+    lines = PROJECT["dependencies"] + extras["course"] + extras["dev"]
+    return [Requirement(line) for line in lines]
+
+
+@pytest.mark.parametrize("requirement", wanted(), ids=lambda r: r.name)
+def test_the_lock_pins_what_the_project_needs(requirement: Requirement) -> None:
+    pins = lock()[canonicalize_name(requirement.name)]
+    for pin in pins:
+        [exact] = pin.specifier
+        assert exact.operator == "=="
+        assert requirement.specifier.contains(exact.version)
+
+
+def test_the_lock_is_what_is_installed() -> None:
+    for name, pins in lock().items():
+        fitting = [pin for pin in pins if not pin.marker or pin.marker.evaluate()]
+        for pin in fitting:
+            assert pin.specifier.contains(version(name), prereleases=True), name
+
+
+def test_the_lock_names_no_registry_and_no_pytorch() -> None:
+    text = (ROOT / "requirements.lock").read_text("utf-8")
+    assert "://" not in text
+    assert "torch" not in lock()
+
+
+def test_conda_and_make_use_the_same_lock() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
+    python, pip, through_pip = environment["dependencies"]
+    assert pip == "pip"
+    assert through_pip["pip"] == ["-r requirements.lock", "-e ."]
+    assert python.removeprefix("python=") in PROJECT["requires-python"]
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert "-r requirements.lock" in makefile
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text("utf-8")
+    assert "-r requirements.lock" in workflow
+
+
+def test_the_citation_has_the_projects_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == PROJECT["version"]
+    assert citation["authors"] == PROJECT["authors"]
+
+
+# --- the wheel
+
+
+def test_the_wheel_works_outside_the_checkout_with_its_data(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    command += ["--no-build-isolation", "--no-index", "--wheel-dir", str(tmp_path)]
+    run([*command, str(ROOT)])
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        archive.extractall(tmp_path / "site")
+    tables = {path.name for path in (ROOT / "data").rglob("*.csv")}
+    assert tables <= {Path(name).name for name in names}
+    assert not [name for name in names if "test" in name or "notebook" in name]
+    code = (
+        "import llmtrain_helpers as h; from llmtrain_helpers import published; "
+        "print(h.__file__, published.data_folder(), "
+        "h.count_parameters(published.architecture('gpt2')).total)"
+    )
+    where = {"PYTHONPATH": str(tmp_path / "site")}
+    told = run([sys.executable, "-c", code], cwd=tmp_path, env=where).split()
+    assert all(str(tmp_path) in path for path in told[:2])
+    assert told[2] == "124439808"
+
+
+def run(
+    command: list[str], cwd: Path | None = None, env: dict[str, str] | None = None
+) -> str:
+    """Run a command; what it printed."""
+    done = subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+    )
+    return done.stdout
+
+
+# --- what stays out
+
+
+def tracked() -> list[Path]:
+    if not (ROOT / ".git").exists():
+        pytest.skip("no git checkout")
+    names = run(["git", "ls-files"], cwd=ROOT).splitlines()
+    return [ROOT / name for name in names if (ROOT / name).exists()]
+
+
+def test_no_paths_of_a_machine_and_no_registry_hosts() -> None:
+    banned = re.compile(r"/(root|work|Users)/\w|pypi\.|pythonhosted|npmjs|\.\./shared")
+    for path in tracked():
+        if path.suffix not in (".png", ".py"):
+            found = banned.search(path.read_text("utf-8"))
+            assert not found, (path.name, found)
+
+
+def test_no_caches_and_no_large_files_are_committed() -> None:
+    for path in tracked():
+        assert not re.search(r"__pycache__|\.ipynb_checkpoints|\.egg-info", str(path))
+        assert path.stat().st_size < 1_000_000, path.name
+
+
+def test_the_top_level_is_what_the_readme_says() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for name in ("notebooks/", "llmtrain_helpers/", "data/", "tests/"):
+        assert f"`{name}`" in readme
