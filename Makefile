@@ -22,7 +22,8 @@ regenerate: $(READY)
 	$(BIN)/python tests/regenerate.py $(if $(CHECK),--check) $(ARGS)
 
 bench: $(READY)
-	$(BIN)/python -m pytest tests/bench.py -p no:nbval --benchmark-only $(ARGS)
+	$(BIN)/python -m pytest tests/bench.py -o addopts= --benchmark-only \
+	    --benchmark-columns=min,median,iqr,rounds $(ARGS)
 
 lock: $(READY)
 	$(BIN)/pip install --quiet uv

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, Union
 
 if TYPE_CHECKING:
@@ -94,6 +93,8 @@ def choice(name: str, value: object, known: Iterable[str]) -> str:
     ...
     ValueError: recompute='ful' is unknown, did you mean 'full'? Known: none, selective, full
     """  # noqa: E501
+    from difflib import get_close_matches  # only errors need it
+
     known = list(known)
     if isinstance(value, str) and value in known:
         return value
