@@ -18,7 +18,8 @@ import ipywidgets as widgets
 
 from llmtrain_helpers.figures.common import BLUE, GREEN, PURPLE, VERMILION
 
-PALETTE = [BLUE, VERMILION, GREEN, PURPLE, "#4D4D4D", "#8A7A00"]
+PALETTE = [BLUE, VERMILION, GREEN, PURPLE, "#8A7A00"]
+GREY = "#6B6B6B"
 
 OWN = "your own"
 """The name of the preset while the controls agree with none."""
@@ -171,9 +172,13 @@ _BAR = "display:flex;height:28px;line-height:24px"
 def stacked_bars(
     rows: Mapping[str, Mapping[str, float]], unit: Callable[..., str]
 ) -> str:
-    """Bars to one scale, each stacked from named parts that keep their colours."""
+    """Bars to one scale, each stacked from named parts that keep their colours.
+
+    A bar of a single part is grey, and needs no key.
+    """
     longest = max(sum(parts.values()) for parts in rows.values())
-    names = dict.fromkeys(name for parts in rows.values() for name in parts)
+    stacked = [parts for parts in rows.values() if len(parts) > 1]
+    names = dict.fromkeys(name for parts in stacked for name in parts)
     colors = dict(zip(names, cycle(PALETTE), strict=False))
     bars = "".join(
         f'<div style="margin:4px 0px">{escape(row)}: {unit(sum(parts.values()))}'
@@ -193,7 +198,7 @@ def _segments(
 ) -> str:
     return "".join(
         f'<div title="{escape(name)}" style="width:{100 * size / longest:.2f}%;'
-        f"background-color:{colors[name]};border-right:1px solid white;color:white;"
+        f"background-color:{colors.get(name, GREY)};border-right:1px solid white;color:white;"
         'overflow:hidden;white-space:nowrap;padding:2px 0px;text-align:center">'
         f"{escape(name) if size > 0.09 * longest else ''}</div>"
         for name, size in parts.items()
