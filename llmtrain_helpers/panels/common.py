@@ -167,6 +167,8 @@ def warning(text: str) -> str:
 
 
 _BAR = "display:flex;height:28px;line-height:24px"
+_SEGMENT = "border-right:1px solid white;color:white;overflow:hidden"
+_SEGMENT += ";white-space:nowrap;padding:2px 0px;text-align:center"
 
 
 def stacked_bars(
@@ -198,8 +200,7 @@ def _segments(
 ) -> str:
     return "".join(
         f'<div title="{escape(name)}" style="width:{100 * size / longest:.2f}%;'
-        f"background-color:{colors.get(name, GREY)};border-right:1px solid white;color:white;"
-        'overflow:hidden;white-space:nowrap;padding:2px 0px;text-align:center">'
+        f'background-color:{colors.get(name, GREY)};{_SEGMENT}">'
         f"{escape(name) if size > 0.09 * longest else ''}</div>"
         for name, size in parts.items()
         if size
