@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 from llmtrain_helpers.checks import (
@@ -19,9 +18,11 @@ from llmtrain_helpers.checks import (
     count,
     divides,
     flag,
+    instance,
     is_array,
     quantity,
     refuse,
+    show,
     single,
 )
 
@@ -31,7 +32,7 @@ class Transformer:
     """The shape of a decoder-only transformer; make one with `gpt`, `llama`, `from_config`.
 
     Sizes are whole numbers, or NumPy arrays of them for a sweep over shapes (the number
-    of experts excepted). Bad ones are refused with a ValueError that names the argument.
+    of experts excepted; such a sweep cannot be compared or hashed). Bad ones are refused with a ValueError that names the argument.
 
     `sequence_length` is the one that the model is trained with, in tokens;
     `num_positions` the rows of a learned position table, 0 where positions are rotary.
@@ -72,8 +73,8 @@ class Transformer:
         self._check_positions()
 
     def _check_experts(self) -> None:
-        experts = single("num_experts", self.num_experts)
-        chosen = single("experts_per_token", self.experts_per_token)
+        experts = single("num_experts", self.num_experts, least=0)
+        chosen = single("experts_per_token", self.experts_per_token, least=0)
         at_most(experts_per_token=chosen, num_experts=experts)
         if experts and not chosen:
             refuse("experts_per_token", chosen, f"leaves num_experts={experts} unused")
@@ -187,16 +188,14 @@ class Transformer:
         if not isinstance(mapping, Mapping):
             refuse("config", mapping, "is no mapping of names to values")
         family = choice("model_type", mapping.get("model_type"), _DEFAULTS)
-        given = {_ALIASES.get(key, key): value for key, value in mapping.items()}
-        for key, only in _EXPRESSIBLE.items():
-            if given.get(key) not in (None, only):
+        given, defaults = _first_names(mapping), _DEFAULTS[family]
+        dense = {} if defaults.get("num_local_experts") else {"num_local_experts": 0}
+        for key, only in {**_EXPRESSIBLE, **dense}.items():
+            if key in given and given[key] != only:
                 refuse(
                     key, given[key], f"has no place in this shape: only {only!r} has"
                 )
-        config = {
-            key: default if given.get(key) is None else given[key]
-            for key, default in _DEFAULTS[family].items()
-        }
+        config = {key: given.get(key, default) for key, default in defaults.items()}
         return (_from_gpt2 if family == "gpt2" else _from_llama)(
             config, sequence_length
         )
@@ -225,6 +224,7 @@ class Accelerator:
     peaks: Mapping[str, Number] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        instance("name", self.name, str)
         object.__setattr__(self, "memory", quantity("memory", self.memory))
         for name in ("bandwidth", "power"):
             if getattr(self, name) is not None:
@@ -234,11 +234,11 @@ class Accelerator:
         peaks = {
             str(key): quantity(f"peak of {key}", x) for key, x in self.peaks.items()
         }
-        object.__setattr__(self, "peaks", MappingProxyType(peaks))
+        object.__setattr__(self, "peaks", peaks)
 
     def peak(self, format: str) -> Result:
         """The dense peak for a number format, in FLOP/s; an error if there is none."""
-        if format not in self.peaks:
+        if not isinstance(format, str) or format not in self.peaks:
             known = ", ".join(self.peaks) or "none"
             refuse("format", format, f"has no peak on {self.name}. Known: {known}")
         return self.peaks[format]
@@ -303,12 +303,12 @@ _QWEN3 = _QWEN2 | {"qk_norm": True}
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "gpt2": {
-        "n_layer": 12,
-        "n_embd": 768,
-        "n_head": 12,
-        "n_inner": None,
+        "num_hidden_layers": 12,
+        "hidden_size": 768,
+        "num_attention_heads": 12,
+        "intermediate_size": None,
         "vocab_size": 50257,
-        "n_positions": 1024,
+        "max_position_embeddings": 1024,
         "tie_word_embeddings": True,
     },
     "llama": _LLAMA,
@@ -327,7 +327,15 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     },
 }
 
-_ALIASES = {"num_experts": "num_local_experts"}
+_ALIASES = {
+    "num_experts": "num_local_experts",
+    "n_embd": "hidden_size",
+    "n_layer": "num_hidden_layers",
+    "n_head": "num_attention_heads",
+    "n_positions": "max_position_embeddings",
+    "n_inner": "intermediate_size",
+}
+"""Second spellings of the same thing, and the first."""
 
 _EXPRESSIBLE: dict[str, Any] = {
     "attention_bias": False,  # would put a bias on the output projection as well
@@ -338,18 +346,28 @@ _EXPRESSIBLE: dict[str, Any] = {
 }
 
 
+def _first_names(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """What a config gives, each thing under its first name, nulls left out."""
+    given: dict[str, Any] = {}
+    for key, value in mapping.items():
+        name = _ALIASES.get(key, key)
+        if value is not None and given.setdefault(name, value) != value:
+            refuse(key, value, f"contradicts {name}={show(given[name])}")
+    return given
+
+
 def _from_gpt2(
     config: Mapping[str, Any], sequence_length: Number | None
 ) -> Transformer:
-    rows = config["n_positions"]
+    rows = config["max_position_embeddings"]
     return Transformer.gpt(
-        num_layers=config["n_layer"],
-        hidden_size=config["n_embd"],
-        num_heads=config["n_head"],
+        num_layers=config["num_hidden_layers"],
+        hidden_size=config["hidden_size"],
+        num_heads=config["num_attention_heads"],
         vocab_size=config["vocab_size"],
         sequence_length=rows if sequence_length is None else sequence_length,
         tied_embeddings=config["tie_word_embeddings"],
-        intermediate_size=config["n_inner"],
+        intermediate_size=config["intermediate_size"],
         num_positions=rows,
     )
 
@@ -358,7 +376,7 @@ def _from_llama(
     config: Mapping[str, Any], sequence_length: Number | None
 ) -> Transformer:
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
-    f = config.get("moe_intermediate_size") or config["intermediate_size"]
+    f = config.get("moe_intermediate_size", config["intermediate_size"])
     s = (
         config["max_position_embeddings"]
         if sequence_length is None

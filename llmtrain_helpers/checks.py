@@ -14,17 +14,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, Union
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-Number: TypeAlias = Union[int, float, "NDArray[np.float64]"]
+Number: TypeAlias = Union[int, float, "NDArray[Any]"]
 """A single number, or an array of numbers that a formula broadcasts over."""
 
 Result: TypeAlias = Any
 """What a formula returns: a number when given numbers, an array when given an array."""
 
-LARGEST = 1e40
-"""No count, rate or size of any run reaches this; beyond it is a slip or an attack."""
+LARGEST, SMALLEST = 1e40, 1e-40
+"""No count, rate or size of any run lies outside; beyond is a slip or an attack."""
 
 
 def refuse(name: str, value: object, problem: str) -> NoReturn:
@@ -37,7 +36,10 @@ def show(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST:
         sign = "-" if value < 0 else ""
         return f"{sign}10^{int(abs(value).bit_length() * math.log10(2))}"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # too deep, or a repr of its own that fails
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -74,7 +76,41 @@ def quantity(name: str, value: object) -> Result:
     ValueError: seconds=0 is not positive
     """
     number = _finite(name, value)
-    _require(name, number, number > 0, "is not positive")
+    _require(name, number, number >= SMALLEST, "is not positive")
+    return number
+
+
+def quantities(**arguments: object) -> tuple[Result, ...]:
+    """`quantity` for several arguments at once, in their order."""
+    return tuple(quantity(name, value) for name, value in arguments.items())
+
+
+def rate(name: str, value: object) -> Result:
+    """A rate in FLOP/s; one below 10⁹ was meant in tera, and the error says so.
+
+    >>> rate("peak_flops", 312)
+    Traceback (most recent call last):
+    ...
+    ValueError: peak_flops=312 is below 10⁹ FLOP/s: a rate in TFLOP/s? Write 312e12
+    """
+    number = quantity(name, value)
+    tera = not is_array(number) and number < 1e6
+    meant = f" Write {number:g}e12" if tera else ""
+    problem = f"is below 10⁹ FLOP/s: a rate in TFLOP/s?{meant}"
+    _require(name, number, number >= 1e9, problem)
+    return number
+
+
+def share(name: str, value: object) -> Result:
+    """A share of a whole: above 0 and at most 1.
+
+    >>> share("utilization", 45)
+    Traceback (most recent call last):
+    ...
+    ValueError: utilization=45 is more than 1: a share, not a percentage
+    """
+    number = quantity(name, value)
+    _require(name, number, number <= 1, "is more than 1: a share, not a percentage")
     return number
 
 
@@ -128,11 +164,23 @@ def at_most(**arguments: Any) -> None:
     _require(name, value, value <= limit, f"is more than {_named(limit_name, limit)}")
 
 
-def single(name: str, value: Number) -> int:
-    """A whole number that must be one number, not an array."""
+def single(name: str, value: object, least: int = 1) -> int:
+    """A `count` that must be one number, not an array."""
     if is_array(value):
         refuse(name, value, "is an array: here it must be one number")
-    return int(value)
+    return int(count(name, value, least))
+
+
+def instance(name: str, value: Any, kind: type) -> None:
+    """Refuse what is not of this class.
+
+    >>> instance("model", "gpt2", dict)
+    Traceback (most recent call last):
+    ...
+    ValueError: model='gpt2' is no dict
+    """
+    if not isinstance(value, kind):
+        refuse(name, value, f"is no {kind.__name__}")
 
 
 def is_array(value: object) -> bool:
@@ -155,14 +203,24 @@ def _number(name: str, value: Any) -> Result:
     if hasattr(value, "dtype") and not is_array(value):
         value = value.item()
     if hasattr(value, "dtype"):
-        if getattr(value.dtype, "kind", "O") not in "iuf":
-            raise ValueError(f"{name} is an array of {value.dtype}, not of numbers")
-        return value.astype("float64")
+        return _array(name, value)
     if isinstance(value, (list, tuple)):
         refuse(name, value, "is no number (several at once go in as a NumPy array)")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         refuse(name, value, "is not a number")
     return value
+
+
+def _array(name: str, value: Any) -> NDArray[Any]:
+    """A read-only float64 copy of an array, or of a column without its index."""
+    if getattr(value.dtype, "kind", "O") not in "iuf":
+        raise ValueError(f"{name} is an array of {value.dtype}, not of numbers")
+    if hasattr(value, "to_numpy"):
+        array: NDArray[Any] = value.to_numpy("float64", copy=True, na_value=math.nan)
+    else:
+        array = value.astype("float64")
+    array.setflags(write=False)
+    return array
 
 
 def _require(name: str, value: Number, holds: Any, problem: str) -> None:

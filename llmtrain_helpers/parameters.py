@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmtrain_helpers.architecture import Breakdown, Transformer
-from llmtrain_helpers.checks import Number, Result, counts
+from llmtrain_helpers.checks import Number, Result, counts, instance
 
 
 def gpt_parameters(
@@ -73,6 +73,7 @@ def count_parameters(model: Transformer) -> ParameterCount:
     >>> count_parameters(llama).total  # Llama-3 8B, as published
     8030261248
     """
+    instance("model", model, Transformer)
     l, h, V = model.num_layers, model.hidden_size, model.vocab_size
     experts = model.num_experts
     mlp = _mlp(model)

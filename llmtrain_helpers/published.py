@@ -10,15 +10,16 @@ import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llmtrain_helpers.architecture import Accelerator, Transformer
-from llmtrain_helpers.checks import Number, refuse
-from llmtrain_helpers.units import ratio
+from llmtrain_helpers.checks import Number, quantities, quantity, refuse
+from llmtrain_helpers.units import HOUR, ratio
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 FORMATS = ["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 """The columns of `accelerators()` that hold dense peaks, in FLOP/s."""
@@ -40,6 +41,56 @@ def architectures() -> DataFrame:
 def megatron_table1() -> DataFrame:
     """Ten GPTs from 1.7 billion to 1 trillion parameters (arXiv 2104.04473 Table 1)."""
     return _table("megatron_table1")
+
+
+def megatron_h100() -> DataFrame:
+    """Nine GPTs on up to 6,144 H100 (Megatron-LM, 2024)."""
+    return _table("megatron_h100")
+
+
+def megatron_training_days() -> DataFrame:
+    """Days of training, from rates: arXiv 2104.04473, Table 2 and two examples."""
+    return _table("megatron_training_days")
+
+
+def recomputation_runs() -> DataFrame:
+    """Four GPTs with full and with selective recomputation (arXiv 2205.05198)."""
+    return _table("recomputation_runs")
+
+
+def training_runs() -> DataFrame:
+    """Real runs: what was trained, on what, and what is known of rate and time."""
+    return _table("training_runs")
+
+
+def small_runs() -> DataFrame:
+    """Runs on one node of eight GPUs, with their measured iterations."""
+    return _table("small_runs")
+
+
+def run_utilizations() -> Series[float]:
+    """The MFU over whole runs, 6PT over GPU time and peak, stops included, by name.
+
+    Of runs in tier A (inputs and result explicit) that publish GPU-hours, or days and
+    GPUs. P are the active parameters; the peak is that of bf16 or fp16, for FP8 too.
+    """
+    runs = training_runs().query("tier == 'A'")
+    hours = runs["gpu_hours"].fillna(runs["days"] * 24 * runs["num_gpus"])
+    work = 6 * runs["tokens"].astype(float) * runs["active_parameters"]
+    mfu = work / (hours * HOUR * runs["peak_flops"])
+    return mfu.set_axis(runs["name"]).dropna().astype(float)
+
+
+def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
+    """The published run with GPU-hours whose work, tokens times parameters, is nearest.
+
+    >>> nearest_run(2e12, 70e9)["name"]
+    'Llama 2 70B'
+    """
+    T, P = quantities(tokens=tokens, parameters=parameters)
+    runs = training_runs().dropna(subset=["gpu_hours", "tokens"]).reset_index(drop=True)
+    work = runs["tokens"].astype(float) * runs["active_parameters"] / (T * P)
+    return _filled(runs.iloc[work.map(lambda w: max(w, 1 / w)).idxmin()])
 
 
 def architecture(name: str, sequence_length: Number | None = None) -> Transformer:
@@ -68,7 +119,7 @@ def accelerator(name: str) -> Accelerator:
     >>> accelerator("H10")
     Traceback (most recent call last):
     ...
-    ValueError: accelerator='H10' is unknown, did you mean 'H20', 'A10' or 'H100 SXM'?
+    ValueError: accelerator='H10' is unknown, did you mean 'H100 SXM' or 'H20' or 'A10'?
     """
     row = _row("accelerator", name, accelerators())
     return Accelerator(
@@ -80,12 +131,16 @@ def accelerator(name: str) -> Accelerator:
     )
 
 
-def read_config(path: str | Path, sequence_length: Number | None = None) -> Transformer:
+def read_config(
+    path: str | PathLike[str], sequence_length: Number | None = None
+) -> Transformer:
     """The shape in a Hugging Face `config.json`; see `Transformer.from_config`.
 
     A file that is not there, too large, no JSON, or of a family that is not known is a
     ValueError that says so. Nothing is executed, and at most a megabyte is read.
     """
+    if not isinstance(path, str | PathLike):
+        refuse("path", path, "is no path of a file")
     return Transformer.from_config(_read_json(Path(path)), sequence_length)
 
 
@@ -110,10 +165,8 @@ def confront(
     """
     from pandas import DataFrame
 
-    rows = [
-        (unit(e), unit(r), ratio(e / r))
-        for e, r in zip(estimates, reported, strict=True)
-    ]
+    pairs = zip(estimates, reported, strict=True)
+    rows = [(unit(e), unit(r), ratio(e / quantity("reported", r))) for e, r in pairs]
     columns = ["estimate", "reported", "ratio"]
     return DataFrame(rows, index=list(names), columns=columns)
 
@@ -140,36 +193,40 @@ def _table(name: str) -> DataFrame:
 def _row(kind: str, name: str, table: DataFrame) -> dict[str, Any]:
     """What a table says of the one that goes by this name; gaps are left out."""
     names = table["name"] + (";" + table["aliases"]).fillna("")
-    places = {alias: i for i, text in enumerate(names) for alias in text.split(";")}
-    spellings = {_plain(alias): place for alias, place in places.items()}
-    place = spellings.get(_plain(name)) if isinstance(name, str) else None
+    places = {_plain(a): i for i, text in enumerate(names) for a in text.split(";")}
+    place = places.get(_plain(name)) if isinstance(name, str) else None
     if place is None:
-        refuse(kind, name, _nearest(str(name)[:60], table["name"]))
-    row = table.iloc[place]
-    return {str(key): row[key] for key in table.columns[row.notna()]}
+        near = get_close_matches(_plain(str(name)[:60]), places, n=6, cutoff=0.5)
+        offers = dict.fromkeys(table["name"][places[spelling]] for spelling in near)
+        refuse(kind, name, _offer([*offers][:3], table["name"].tolist()))
+    return _filled(table.iloc[place])
+
+
+def _filled(row: Series[Any]) -> dict[str, Any]:
+    """A row without its gaps."""
+    return {str(key): row[key] for key in row.index[row.notna()]}
 
 
 def _plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    plain = {_plain(other): other for other in reversed(known)}
-    near = [plain[key] for key in get_close_matches(_plain(name), plain, cutoff=0.5)]
+def _offer(near: list[str], known: list[str]) -> str:
     if not near:
-        return f"is unknown. Known: {', '.join(known)}"
-    offer = " or ".join([", ".join(map(repr, near[:-1])), repr(near[-1])]).removeprefix(
-        " or "
-    )
-    return f"is unknown, did you mean {offer}?"
+        more = f" and {len(known) - 12} more" if len(known) > 12 else ""
+        return f"is unknown. Known: {', '.join(known[:12])}{more}"
+    return f"is unknown, did you mean {' or '.join(map(repr, near))}?"
 
 
 def _read_json(path: Path) -> Any:
-    if not path.is_file():
-        refuse("path", str(path), "is no file: give the path of a config.json")
-    with path.open("rb") as file:
-        content = file.read(CONFIG_LIMIT + 1)
+    try:
+        path = path.expanduser()
+        if not path.is_file():
+            refuse("path", str(path), "is no file: give the path of a config.json")
+        with path.open("rb") as file:
+            content = file.read(CONFIG_LIMIT + 1)
+    except (OSError, RuntimeError) as error:  # unreadable, or a ~ of nobody
+        refuse("path", str(path), f"cannot be read: {str(error)[:80]}")
     if len(content) > CONFIG_LIMIT:
         refuse(
             "path", str(path), f"is larger than {CONFIG_LIMIT:,} bytes: no config.json"

@@ -7,7 +7,8 @@ written in GB (10^9) or GiB (2^30), and the text always says which: they differ 
 
 from __future__ import annotations
 
-import math
+from decimal import Decimal
+from typing import Any, cast
 
 from llmtrain_helpers.checks import LARGEST, refuse
 
@@ -22,12 +23,12 @@ GB, GiB = 10**9, 2**30
 
 _SI = ["", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"]
 _IEC = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi"]
-_SPANS = [  # from so many seconds on, counted in units of so many, called so
-    (0, 1, "s"),
-    (MINUTE, MINUTE, "minutes"),
-    (HOUR, HOUR, "hours"),
-    (DAY, DAY, "days"),
-    (10 * YEAR, YEAR, "years"),
+_SPANS = [
+    (1, "s"),
+    (MINUTE, "minutes"),
+    (HOUR, "hours"),
+    (DAY, "days"),
+    (YEAR, "years"),
 ]
 _WORDS = ["", " thousand", " million", " billion", " trillion", " quadrillion"]
 
@@ -47,8 +48,9 @@ def count(number: float) -> str:
     >>> count(18437658624), count(300e9), count(96)
     ('18.4 billion', '300 billion', '96')
     """
-    if float(_finite(number)).is_integer() and abs(number) < 1000:
-        return f"{number:.0f}"
+    number = _finite(number)
+    if float(number).is_integer() and abs(number) < 1000:
+        return f"{int(number)}"
     return _scaled(number, 1000, _WORDS)
 
 
@@ -103,9 +105,16 @@ def duration(seconds: float) -> str:
     >>> duration(2.93e6), duration(32.09), duration(5400)
     ('33.9 days', '32.1 s', '1.50 hours')
     """
-    if abs(_finite(seconds)) < 1:
+    seconds = _finite(seconds)
+    if seconds < 0:
+        return f"-{duration(-seconds)}"
+    if seconds < 1:
         return si(seconds, "s")
-    _, size, name = max(span for span in _SPANS if span[0] <= abs(seconds) * 1.0005)
+    size, name = _SPANS[0]
+    for larger, its_name in _SPANS[1:]:
+        start = 10 * larger if its_name == "years" else larger
+        if _rounded(seconds / size) * size >= start:  # 59.99 s would read 60.0 s
+            seconds, size, name = max(seconds, start), larger, its_name
     return f"{digits(seconds / size)} {name}"
 
 
@@ -115,7 +124,7 @@ def percent(share: float) -> str:
     >>> percent(0.493658), percent(1.01), percent(-0.128)
     ('49.4 %', '101 %', '-12.8 %')
     """
-    return f"{digits(100 * share)} %"
+    return f"{digits(100 * _finite(share))} %"
 
 
 def dollars(amount: float) -> str:
@@ -124,6 +133,7 @@ def dollars(amount: float) -> str:
     >>> dollars(3_552_000 * 2.5), dollars(950)
     ('$8.88 million', '$950')
     """
+    amount = _finite(amount)
     return f"{'-' if amount < 0 else ''}${_scaled(abs(amount), 1000, _WORDS)}"
 
 
@@ -142,25 +152,27 @@ def digits(number: float, significant: int = 3) -> str:
     >>> digits(33.9084), digits(0.0123456), digits(1048.3), digits(0)
     ('33.9', '0.0123', '1,050', '0')
     """
-    if _finite(number) == 0:
-        return "0"
-    places = (
-        significant
-        - 1
-        - math.floor(math.log10(abs(float(f"{number:.{significant - 1}e}"))))
-    )
-    return f"{round(number, places):,.{max(places, 0)}f}"
+    number = _finite(number)
+    return f"{Decimal(f'{number:.{significant - 1}e}'):,f}" if number else "0"
+
+
+def _rounded(number: float) -> float:
+    """The absolute value in three significant digits."""
+    return abs(float(f"{number:.2e}"))
 
 
 def _scaled(number: float, base: int, names: list[str]) -> str:
     """The number over the largest power of `base` that leaves at least one."""
-    size, power = abs(_finite(number)), 0
-    while size / base**power >= base * 0.9995 and power < len(names) - 1:
+    number, power = _finite(number), 0
+    while power < len(names) - 1 and _rounded(number / base ** (power + 1)) >= 1:
         power += 1
     return f"{digits(number / base**power)}{names[power]}"
 
 
-def _finite(number: float) -> float:
-    if not abs(number) <= LARGEST:
+def _finite(number: Any) -> float:
+    """A plain int or float; what is none is refused."""
+    plain = number.item() if hasattr(number, "item") else number
+    numeric = isinstance(plain, (int, float)) and not isinstance(plain, bool)
+    if not (numeric and abs(plain) <= LARGEST):
         refuse("number", number, "is not a finite number below 1e40")
-    return number
+    return cast(float, plain)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from llmtrain_helpers import Transformer, count_parameters, gpt_parameters
-from llmtrain_helpers.panels import parameters_panel
+from llmtrain_helpers import (
+    Transformer,
+    count_parameters,
+    gpt_flops,
+    gpt_parameters,
+    training_seconds,
+)
+from llmtrain_helpers.panels import duration_panel, flops_panel, parameters_panel
+from llmtrain_helpers.panels.common import Panel
 
 MILLION = np.arange(1, 1_000_001)
 
@@ -51,12 +59,36 @@ def test_a_million_llamas(benchmark) -> None:
     benchmark(count_all)
 
 
+@pytest.mark.benchmark(group="a million runs in one call")
+def test_a_million_gpt_flops(benchmark) -> None:
+    benchmark(gpt_flops, 96, MILLION, 51200, 2048, 1536, "full")
+
+
+@pytest.mark.benchmark(group="a million runs in one call")
+def test_a_million_training_seconds(benchmark) -> None:
+    benchmark(training_seconds, 300e9, 175e9, MILLION, 140e12, "full")
+
+
 @pytest.mark.benchmark(group="one redraw of a panel, in the kernel")
 def test_parameters_panel(benchmark) -> None:
-    panel = parameters_panel()
-    layers = panel.controls["num_layers"]
+    benchmark(stepper(parameters_panel(), "num_layers"))
+
+
+@pytest.mark.benchmark(group="one redraw of a panel, in the kernel")
+def test_flops_panel(benchmark) -> None:
+    benchmark(stepper(flops_panel(), "num_gpus"))
+
+
+@pytest.mark.benchmark(group="one redraw of a panel, in the kernel")
+def test_duration_panel(benchmark) -> None:
+    benchmark(stepper(duration_panel(), "num_gpus"))
+
+
+def stepper(panel: Panel, name: str) -> Callable[[], None]:
+    """A function that steps one control of a panel."""
+    control = panel.controls[name]
 
     def step() -> None:
-        layers.value = layers.value % 900 + 1
+        control.value = control.value % 900 + 16
 
-    benchmark(step)
+    return step

@@ -24,7 +24,9 @@ def test_every_row_is_whole_and_names_its_source(path: Path) -> None:
         assert None not in row
         assert None not in row.values()
         assert re.search(
-            r"arXiv \d{4}\.\d{4,5}|@[0-9a-f]{7}|Hub|docum|data", row["source"]
+            r"arXiv \d{4}\.\d{5}|@[0-9a-f]{7}| on the Hugging Face Hub|/MODEL_CARD\.md"
+            "|README|documentation|blog|model card",
+            row["source"],
         )
 
 
@@ -124,6 +126,8 @@ HOSTILE = {
     "null": b"null",
     "not text": b"\xff\xfe\x00\xd8",
     "deep": b"[" * 200_000,
+    "deep, yet readable": b'{"model_type": "llama", "hidden_size": '
+    + (b"[" * 940 + b"]" * 940 + b"}"),
     "deep but closed": b"[" * 100_000 + b"]" * 100_000,
     "huge number": b'{"model_type": "llama", "hidden_size": 1' + b"0" * 400 + b"}",
     "huger number": b'{"model_type": "llama", "hidden_size": 1' + b"0" * 9000 + b"}",
@@ -146,9 +150,12 @@ def test_a_hostile_config_is_refused_in_words(kind: str, tmp_path: Path) -> None
 
 
 def test_a_config_that_is_no_file_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none.json", "", "\0"):
+    for path in (tmp_path, tmp_path / "none.json", "", "\0", "x" * 5000, "~nobody/x"):
         with pytest.raises(ValueError, match="path="):
             published.read_config(path)
+    for no_path in (None, 3, b"config.json", ["config.json"]):
+        with pytest.raises(ValueError, match="path="):
+            published.read_config(no_path)
 
 
 def test_confronting_shows_estimate_reported_and_ratio() -> None:

@@ -2,11 +2,15 @@
 
 import math
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from llmtrain_helpers import units
+from llmtrain_helpers.checks import show
+
+from .bad_values import NO_NUMBERS
 
 
 @pytest.mark.parametrize(
@@ -38,7 +42,9 @@ def test_gigabytes_and_gibibytes_say_which_they_are() -> None:
         (0, "0 s"),
         (0.0123, "0.0123 s"),
         (32.09, "32.1 s"),
-        (59.99, "1.00 minutes"),
+        (59.94, "59.9 s"),
+        (59.97, "1.00 minutes"),
+        (23.97 * 3600, "1.00 days"),
         (5400, "1.50 hours"),
         (33.9084 * 86400, "33.9 days"),
         (2078.3 * 86400, "2,080 days"),
@@ -55,7 +61,10 @@ def test_counts_in_words_and_in_full() -> None:
     assert units.exact(2**53 + 1) == "9,007,199,254,740,993"
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 10**400])
+BAD = [*NO_NUMBERS, pd.NA, math.nan, math.inf, -math.inf, 10**400]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=show)
 @pytest.mark.parametrize(
     "write",
     [

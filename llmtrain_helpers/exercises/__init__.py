@@ -3,10 +3,15 @@
 Answer keys are computed by the package, never typed; one module a chapter.
 """
 
-from llmtrain_helpers.exercises import parameters, start_here
+from llmtrain_helpers.exercises import duration, flops, parameters, start_here
 from llmtrain_helpers.exercises.common import Exercise, Verdict, judge
 
-EXERCISES: dict[str, Exercise] = start_here.EXERCISES | parameters.EXERCISES
+EXERCISES: dict[str, Exercise] = {
+    **start_here.EXERCISES,
+    **parameters.EXERCISES,
+    **flops.EXERCISES,
+    **duration.EXERCISES,
+}
 
 
 def check(id: str, answer: object) -> Verdict:

@@ -6,13 +6,14 @@ verdict can name the slip instead of only saying no.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from termcolor import colored
 
-from llmtrain_helpers.checks import choice, quantity, show
+from llmtrain_helpers.checks import choice, is_array, quantity, show
 
 SLIPS: dict[float, str] = {
     1e3: "1,000 times too much: look at the unit prefixes (SI base units, please).",
@@ -26,8 +27,8 @@ SLIPS: dict[float, str] = {
     0.1: "ten times too little: 10e12 is ten trillion, one trillion is 1e12.",
     2: "twice too much: is something counted twice?",
     0.5: "half of it: a multiply-add is 2 FLOPs; or is half of a whole left out?",
-    1 / 1.073741824: "7 % too little: GiB (2³⁰ bytes) where GB (10⁹ bytes) is meant.",
-    1.073741824: "7 % too much: GB (10⁹ bytes) where GiB (2³⁰ bytes) is meant.",
+    1 / 1.073741824: "7 % too little: GB (10⁹ bytes) where GiB (2³⁰ bytes) is meant.",
+    1.073741824: "7 % too much: GiB (2³⁰ bytes) where GB (10⁹ bytes) is meant.",
 }
 """Wrong ratios (answer over key) that have a usual cause, and the cause."""
 
@@ -77,14 +78,16 @@ class Numeric(Exercise):
 
     def judge(self, answer: Any) -> tuple[bool, str]:
         """Right, a known slip, or too high or too low with a hint."""
+        if is_array(answer):
+            return False, "this is an array: give one number."
         number, key = quantity("answer", answer), self.key()
         if abs(number - key) <= self.tolerance * key:
             return True, f"right, {self.unit(key)}."
-        known = [*self.slips.items(), *SLIPS.items()]
-        close = max(self.tolerance, 0.002)
-        for ratio, slip in known:
-            if abs(number / key / ratio - 1) <= close:
-                return False, slip
+        slips = {**SLIPS, **self.slips}
+        ratio = min(slips, key=lambda ratio: abs(number / key / ratio - 1))
+        near = min(max(self.tolerance, 0.002), abs(ratio - 1) / 10)
+        if abs(number / key / ratio - 1) <= near:
+            return False, slips[ratio]
         return False, f"too {'high' if number > key else 'low'}. {self.hint}"
 
 
@@ -103,7 +106,7 @@ class Word(Exercise):
 
 @dataclass(frozen=True)
 class Function(Exercise):
-    """A function of the learner's: it must agree with `key` on every case, exactly.
+    """A function of the learner's: it must agree with `key` on every case.
 
     One that returns None, as the stub does, counts as not answered.
     """
@@ -120,13 +123,21 @@ class Function(Exercise):
             told = ", ".join(f"{name}={value}" for name, value in case.items())
             try:
                 result = answer(**case)
-            except Exception as error:
-                return False, f"with {told} it raised {type(error).__name__}: {error}"
+            except (Exception, SystemExit) as error:
+                return False, f"with {told} it raised {show(error)}"
             if result is None:
                 return None, UNANSWERED
-            if result != self.key(**case):
+            if not _agree(result, self.key(**case)):
                 return False, f"with {told} it returned {show(result)}. {self.hint}"
         return True, f"right, in all {len(self.cases)} cases."
+
+
+def _agree(result: Any, key: Any) -> bool:
+    """Equal; for floats, but for the rounding of another order of operations."""
+    if isinstance(result, int) and isinstance(key, int):
+        return result == key
+    number = quantity("what it returned", result)
+    return not is_array(number) and math.isclose(number, key, rel_tol=1e-9)
 
 
 def judge(id: str, answer: object, exercises: Mapping[str, Exercise]) -> Verdict:
@@ -136,5 +147,5 @@ def judge(id: str, answer: object, exercises: Mapping[str, Exercise]) -> Verdict
         return Verdict(id, None, UNANSWERED)
     try:
         return Verdict(id, *exercise.judge(answer))
-    except ValueError as error:
-        return Verdict(id, False, f"{error}.")
+    except Exception as error:  # an answer may be anything at all
+        return Verdict(id, False, f"{str(error)[:150]}.")

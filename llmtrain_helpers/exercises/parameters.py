@@ -22,9 +22,9 @@ def _one_layer_of(name: str) -> Result:
     """Parameters that a model has in one layer."""
     model = architecture(name)
     counted = count_parameters(model)
-    final_norm = 2 * model.hidden_size
-    layers = counted.attention + counted.mlp + counted.norm - final_norm
-    return layers // model.num_layers
+    tables = counted.embedding + counted.head
+    final_norm = (2 if model.layer_norm else 1) * model.hidden_size
+    return (counted.total - tables - final_norm) // model.num_layers
 
 
 def _grouped_attention(hidden_size: int, num_heads: int, num_kv_heads: int) -> Result:
@@ -47,6 +47,8 @@ EXERCISES: dict[str, Exercise] = {
             gpt_parameters(40, 6144, 50257, 1048)
             / _worked_case(): "this has s = 1048, a "
             "misprint that is copied from page to page. The sequence length is 1024.",
+            (_worked_case() + 2 * 6144) / _worked_case(): "this includes the last "
+            "LayerNorm, 2h, which the formula leaves out.",
             12 * 40 * 6144**2 / _worked_case(): "this is 12lh² alone: add 13lh for "
             "biases and norms, and (V + s)h for the embeddings.",
         },

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from termcolor import colored
 
 from llmtrain_helpers import units
+from llmtrain_helpers.duration import training_seconds
 from llmtrain_helpers.exercises.common import Exercise, Numeric, Word
 
 PACKAGES = ["jupyterlab", "numpy", "pandas", "matplotlib", "ipywidgets", "termcolor"]
@@ -38,7 +39,7 @@ def _line(fine: bool, what: str, cure: str) -> str:
 
 
 def _days_on_512() -> float:
-    return 8 * 300e9 * 175e9 / (512 * 140e12) / units.DAY
+    return float(training_seconds(300e9, 175e9, 512, 140e12, "full")) / units.DAY
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -49,8 +50,8 @@ EXERCISES: dict[str, Exercise] = {
         slips={
             0.5: "this is the time on 1024 GPUs: half as many take twice as long.",
             units.DAY: "these are seconds: divide by 86,400 for days.",
-            0.75: "this counts 6 FLOPs for each parameter and token; this run "
-            "recomputed its activations, which makes it 8.",
+            0.75: "this counts 6 FLOPs for each parameter and token; this example "
+            "recomputes, which makes it 8.",
         },
     ),
     "00-b": Word(

@@ -107,6 +107,8 @@ def _points(points: Any) -> str:
 
 def _series(name: str, xs: Sequence[float], ys: Sequence[float]) -> str:
     pairs = sorted(zip(map(float, xs), map(float, ys), strict=True))
+    if len(pairs) == 1:
+        return f"- {name}: {digits(pairs[0][1])} at x = {digits(pairs[0][0])}"
     ends = [f"{digits(y)} at x = {digits(x)}" for x, y in (pairs[0], pairs[-1])]
     values = sorted(y for _, y in pairs)
     spread = f"least {digits(values[0])}, greatest {digits(values[-1])}"

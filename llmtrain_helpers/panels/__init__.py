@@ -1,5 +1,7 @@
 """The what-if panels, one function a notebook; each returns its panel."""
 
+from llmtrain_helpers.panels.duration import duration_panel
+from llmtrain_helpers.panels.flops import flops_panel
 from llmtrain_helpers.panels.parameters import parameters_panel
 
-__all__ = ["parameters_panel"]
+__all__ = ["duration_panel", "flops_panel", "parameters_panel"]

@@ -16,6 +16,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from llmtrain_helpers import published
 from llmtrain_helpers.figures.common import BLUE, GREEN, PURPLE, VERMILION
 
 PALETTE = [BLUE, VERMILION, GREEN, PURPLE, "#8A7A00"]
@@ -91,11 +92,13 @@ class Panel(widgets.VBox):
             return
         values = self.values()
         names = (name for name, preset in self.presets.items() if preset == values)
+        self._setting = True
         self.preset.value = next(names, OWN)
+        self._setting = False
         self.output.value = self._safely(values)
 
     def _choose(self, change: Any) -> None:
-        if change["new"] != OWN:
+        if change["new"] != OWN and not self._setting:
             self.set(**self.presets[change["new"]])
 
     def _safely(self, values: Mapping[str, Any]) -> str:
@@ -134,8 +137,24 @@ def dropdown(label: str, options: Sequence[Any]) -> widgets.Dropdown:
 
 
 def whole(label: str, least: int, most: int, step: int = 1) -> widgets.BoundedIntText:
-    """A whole number to type or to step through with the arrow keys."""
+    """A whole number to type or to step through with the arrow keys.
+
+    A browser steps from the least value on, so larger steps start from 0.
+    """
     return widgets.BoundedIntText(
+        value=least,
+        min=least if step == 1 else 0,
+        max=most,
+        step=step,
+        description=label,
+        style=_LABELLED,
+        layout={"width": "270px"},
+    )
+
+
+def number(label: str, least: float, most: float, step: float) -> Any:
+    """A number to type or to step through with the arrow keys."""
+    return widgets.BoundedFloatText(
         value=least,
         min=least,
         max=most,
@@ -144,6 +163,16 @@ def whole(label: str, least: int, most: int, step: int = 1) -> widgets.BoundedIn
         style=_LABELLED,
         layout={"width": "270px"},
     )
+
+
+def models() -> widgets.Dropdown:
+    """The published models."""
+    return dropdown("Model", published.architectures()["name"].tolist())
+
+
+def accelerators() -> widgets.Dropdown:
+    """The published accelerators."""
+    return dropdown("Accelerator", published.accelerators()["name"].tolist())
 
 
 def checkbox(label: str) -> widgets.Checkbox:

@@ -125,8 +125,9 @@ def _bars(counted: ParameterCount, formula: float) -> dict[str, dict[str, float]
 
 
 def _rows(counted: ParameterCount) -> list[list[str]]:
+    shares = counted.shares()
     rows = [
-        [name, units.exact(size), units.percent(counted.shares()[name])]
+        [name, units.exact(size), units.percent(shares[name])]
         for name, size in counted.parts().items()
     ]
     return [*rows, ["total", units.exact(counted.total), units.percent(1)]]

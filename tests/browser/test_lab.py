@@ -43,6 +43,20 @@ def page(address: str) -> Iterator[lab.Page]:
 PANELS = [
     # notebook, the last cell's text, a control's label, the sentence before and after
     ("01_parameters", "sequence_length + 10 %", "Layers", "175 billion", "176 billion"),
+    (
+        "02_flops",
+        "batch_size + 10 %",
+        "Batch (sequences)",
+        "154 TFLOP/s",
+        "156 TFLOP/s",
+    ),
+    (
+        "03_duration",
+        "49.0 % of the peak",
+        "Tokens (billions)",
+        "33.8 days",
+        "45.1 days",
+    ),
 ]
 
 

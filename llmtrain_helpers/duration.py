@@ -1,0 +1,168 @@
+"""Chapter 03: how long a run takes. Beside notebooks/03_duration.ipynb.
+
+Sources: Narayanan et al. (arXiv 2104.04473), section 5.1, equations 3 and 4, for
+8TP/(nX); the utilisations are those of the published runs in data/training_runs.csv.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    at_most,
+    choice,
+    count,
+    counts,
+    quantities,
+    quantity,
+    rate,
+    refuse,
+    share,
+)
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.units import HOUR
+
+UTILIZATIONS = (0.24, 0.35, 0.49)
+"""MFU over whole runs, stops included: the 5th, 50th and 95th percentile of the
+published runs (`published.run_utilizations`); twelve of the fourteen lie between."""
+
+
+def training_seconds(
+    tokens: Number,
+    parameters: Number,
+    num_gpus: Number,
+    flops_per_gpu: Number,
+    recompute: str,
+) -> Result:
+    """Seconds of a run, from the rate that each GPU achieves.
+
+    full:            8TP / (nX)
+    none, selective: 6TP / (nX)
+
+    Takes T tokens, P parameters (the active ones of a mixture of experts), n GPUs and
+    X FLOP/s achieved by each, recomputation counted in X where it is done; numbers or
+    arrays. The attention scores are left out: 1 to 3 % too little for large models, 4
+    to 10 % for small ones. ValueError for anything not positive, and for an X below
+    10⁹ FLOP/s (one given in tera).
+
+    Source: arXiv 2104.04473 equation 4 (8TP); 6TP without the second forward pass.
+
+    >>> t = training_seconds(300e9, 175e9, 1024, flops_per_gpu=140e12, recompute="full")
+    >>> round(t / 86400, 1)
+    33.9
+    """
+    T, P, n = counts(tokens=tokens, parameters=parameters, num_gpus=num_gpus)
+    X = rate("flops_per_gpu", flops_per_gpu)
+    k = {"none": 6, "selective": 6, "full": 8}[
+        choice("recompute", recompute, RECOMPUTE)
+    ]
+    return k * T * P / (n * X)
+
+
+def iterations(
+    tokens: Number, global_batch_size: Number, sequence_length: Number
+) -> Result:
+    """How many iterations it takes to see the tokens: T / (B·s), not rounded.
+
+    Takes T tokens, B sequences a batch over all GPUs, s tokens a sequence; numbers or
+    arrays. ValueError unless all are positive and whole and T fills one batch.
+
+    >>> iterations(300e9, global_batch_size=512, sequence_length=1024)
+    572204.58984375
+    """
+    T, B, s = counts(
+        tokens=tokens,
+        global_batch_size=global_batch_size,
+        sequence_length=sequence_length,
+    )
+    at_most(**{"one batch, global_batch_size·sequence_length": B * s, "tokens": T})
+    return T / (B * s)
+
+
+def seconds_from_iterations(
+    tokens: Number,
+    global_batch_size: Number,
+    sequence_length: Number,
+    seconds_per_iteration: Number,
+) -> Result:
+    """Seconds of a run from a measured iteration: T / (B·s) times its seconds.
+
+    The exact way: nothing is left out, and no rate or peak is needed.
+
+    >>> t = seconds_from_iterations(300e9, 512, 1024, seconds_per_iteration=32.09)
+    >>> round(t / 86400, 2)
+    212.52
+    """
+    steps = iterations(tokens, global_batch_size, sequence_length)
+    return steps * quantity("seconds_per_iteration", seconds_per_iteration)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its bounds: `least`, `likely` and `greatest`, in one unit."""
+
+    least: Result
+    likely: Result
+    greatest: Result
+
+
+def training_interval(
+    tokens: Number,
+    parameters: Number,
+    num_gpus: Number,
+    peak_flops: Number,
+    utilizations: tuple[float, float, float] = UTILIZATIONS,
+) -> Interval:
+    """Seconds of a run of which only the chip is known: 6TP / (n·u·peak).
+
+    Takes the dense peak in FLOP/s, and three utilisations u (MFU), ascending: low,
+    likely, high. The defaults are those of published runs, which include stops and
+    whatever they recomputed. Returns an `Interval` in seconds.
+
+    >>> span = training_interval(300e9, 175e9, num_gpus=1024, peak_flops=312e12)
+    >>> [round(t / 86400) for t in (span.least, span.likely, span.greatest)]
+    [23, 33, 48]
+    """
+    if not isinstance(utilizations, tuple) or len(utilizations) != 3:
+        refuse("utilizations", utilizations, "is no triple: low, likely, high")
+    low, likely, high = (share("utilizations", u) for u in utilizations)
+    if not low <= likely <= high:
+        refuse("utilizations", utilizations, "is not ascending: low, likely, high")
+    peak = rate("peak_flops", peak_flops)
+    at_peak = training_seconds(tokens, parameters, num_gpus, peak, recompute="none")
+    return Interval(at_peak / high, at_peak / likely, at_peak / low)
+
+
+def gpu_hours(seconds: Number, num_gpus: Number) -> Result:
+    """Hours of all GPUs together: t·n / 3600.
+
+    >>> gpu_hours(86400, num_gpus=1024)
+    24576.0
+    """
+    return quantity("seconds", seconds) * count("num_gpus", num_gpus) / HOUR
+
+
+def cost(seconds: Number, num_gpus: Number, price_per_gpu_hour: Number) -> Result:
+    """What the GPU-hours cost, in the currency of the price.
+
+    >>> cost(86400, num_gpus=1024, price_per_gpu_hour=2)
+    49152.0
+    """
+    return gpu_hours(seconds, num_gpus) * quantity(
+        "price_per_gpu_hour", price_per_gpu_hour
+    )
+
+
+def energy(seconds: Number, num_gpus: Number, watts_per_gpu: Number) -> Result:
+    """Energy of the GPUs alone, in joules: t·n·W; 3.6 million joules are a kWh.
+
+    With the design power (TDP) an upper bound for the chips; hosts, network and cooling
+    come on top.
+
+    >>> energy(3600, num_gpus=1000, watts_per_gpu=400) / 3.6e6  # kWh
+    400.0
+    """
+    t, W = quantities(seconds=seconds, watts_per_gpu=watts_per_gpu)
+    return t * count("num_gpus", num_gpus) * W

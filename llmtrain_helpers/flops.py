@@ -1,0 +1,198 @@
+"""Chapter 02: how many FLOPs an iteration takes. Beside notebooks/02_flops.ipynb.
+
+Sources: Narayanan et al. (arXiv 2104.04473), section 5.1, equation 3, for full
+recomputation; Korthikanti et al. (arXiv 2205.05198), equations 7 and 8, without it and
+with selective recomputation; Chowdhery et al. (arXiv 2204.02311), appendix B, for MFU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from llmtrain_helpers.architecture import Breakdown, Transformer
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    choice,
+    count,
+    counts,
+    instance,
+    is_array,
+    quantities,
+    rate,
+    refuse,
+)
+
+RECOMPUTE = ["none", "selective", "full"]
+"""What is computed a second time: nothing, the attention core, every layer."""
+
+ATTENTION = ["dense", "causal"]
+"""Which pairs of tokens are counted: all s², or the s(s + 1)/2 that a token may see."""
+
+
+def gpt_flops(
+    num_layers: Number,
+    hidden_size: Number,
+    vocab_size: Number,
+    sequence_length: Number,
+    batch_size: Number,
+    recompute: str,
+) -> Result:
+    """FLOPs of one iteration of a GPT, forward and backward, by the published formulas.
+
+    full:      F = 96Bslh²(1 + s/(6h) + V/(16lh)) = 96Bslh² + 16Bs²lh + 6BshV
+    none:      F = 72Bslh²(1 + s/(6h) + V/(12lh)) = 72Bslh² + 12Bs²lh + 6BshV
+    selective: none + 4Bs²lh
+
+    Takes l layers, hidden size h, a vocabulary of V, s tokens a sequence, B sequences a
+    batch: whole numbers, or arrays that broadcast. `recompute` is "none", "selective"
+    or "full". Returns FLOP: exact with ints. A multiply-add is 2; only matrix products
+    are counted, attention over all s² pairs. Raises ValueError for anything else.
+
+    Source: arXiv 2104.04473 equation 3; arXiv 2205.05198 equation 7.
+
+    >>> gpt_flops(40, 6144, 50257, 1024, batch_size=512, recompute="full")
+    79080640808484864
+    """
+    l, h, V, s, B = counts(
+        num_layers=num_layers,
+        hidden_size=hidden_size,
+        vocab_size=vocab_size,
+        sequence_length=sequence_length,
+        batch_size=batch_size,
+    )
+    known = {"none": (72, 12), "selective": (72, 16), "full": (96, 16)}
+    weights, scores = known[choice("recompute", recompute, RECOMPUTE)]
+    return weights * B * s * l * h**2 + scores * B * s**2 * l * h + 6 * B * s * h * V
+
+
+@dataclass(frozen=True)
+class FlopCount(Breakdown):
+    """FLOPs of an iteration part by part, in FLOP.
+
+    `projections` to queries, keys, values and back; `scores`, attention's two products
+    of tokens with tokens; `mlp`, with the routers of a mixture of experts; `head`, the
+    logits; each forward and backward. `recomputed` is what is done a second time.
+    """
+
+    projections: Result
+    scores: Result
+    mlp: Result
+    head: Result
+    recomputed: Result
+
+    @property
+    def model(self) -> Result:
+        """What the model needs, without the recomputed: the F of MFU."""
+        return self.total - self.recomputed
+
+
+def count_flops(
+    model: Transformer,
+    batch_size: Number,
+    recompute: str,
+    attention: str = "dense",
+    sequence_length: Number | None = None,
+) -> FlopCount:
+    """FLOPs of one iteration of any `Transformer`, forward and backward, part by part.
+
+    A matrix product with a weight costs 2 FLOPs for each weight and token; the scores
+    2·2·a·d for each pair of tokens and layer; backward twice what forward costs.
+    Of experts only the chosen ones are counted, and the router.
+
+    `attention` counts "dense" (all s² pairs) or "causal" (s(s + 1)/2, the pairs that a
+    token may see). `sequence_length` takes the place of the model's.
+    Returns a `FlopCount` in FLOP, of exact ints (float64 for arrays). Raises ValueError
+    for a sequence longer than the position table, and all that `gpt_flops` refuses.
+
+    Source: as `gpt_flops`, whose count it equals on GPT shapes.
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    >>> count_flops(llama, batch_size=1, recompute="none").total
+    474422087516160
+    """
+    instance("model", model, Transformer)
+    if sequence_length is not None:
+        model = replace(model, sequence_length=sequence_length)
+    B, s = count("batch_size", batch_size), model.sequence_length
+    h, V, tokens = model.hidden_size, model.vocab_size, B * s
+    layers = {
+        "projections": 2 * tokens * model.num_layers * _projections(model),
+        "scores": 4 * B * _pairs(s, attention) * model.num_layers * _width(model),
+        "mlp": 2 * tokens * model.num_layers * _mlp(model),
+    }
+    again = {
+        "none": 0,
+        "selective": layers["scores"],
+        "full": sum(layers.values()),
+    }[choice("recompute", recompute, RECOMPUTE)]
+    parts = {name: 3 * forward for name, forward in layers.items()}
+    return FlopCount(**parts, head=6 * tokens * h * V, recomputed=again)
+
+
+def achieved_flops_per_gpu(flops: Number, seconds: Number, num_gpus: Number) -> Result:
+    """The rate that each GPU achieves, in FLOP/s.
+
+    X = F / (t·n), with F the FLOPs of an iteration, t its seconds, n the GPUs. If F
+    counts recomputation, so does X. Numbers or arrays; ValueError unless positive.
+
+    Source: arXiv 2104.04473 section 5.1.
+
+    >>> F = gpt_flops(40, 6144, 50257, 1024, batch_size=512, recompute="full")
+    >>> round(achieved_flops_per_gpu(F, seconds=32.09, num_gpus=16) / 1e12, 2)
+    154.02
+    """
+    F, t = quantities(flops=flops, seconds=seconds)
+    return F / (t * count("num_gpus", num_gpus))
+
+
+def utilization(flops_per_gpu: Number, peak_flops: Number) -> Result:
+    """The share of the peak that is achieved: MFU or HFU, between 0 and 1.
+
+    X / peak. Model FLOPs utilization (MFU) if X leaves recomputation out, hardware
+    FLOPs utilization (HFU) if X counts it. Both in FLOP/s, the peak dense. A rate below
+    10⁹ FLOP/s (one given in tera) and a share above 1 are a ValueError.
+
+    Source: arXiv 2204.02311 appendix B (MFU); arXiv 2205.05198 section 6.3 (both).
+
+    >>> round(utilization(154.02e12, peak_flops=312e12), 4)
+    0.4937
+    """
+    X = rate("flops_per_gpu", flops_per_gpu)
+    share = X / rate("peak_flops", peak_flops)
+    too_much = share > 1 + 1e-9  # what rounding may add
+    if too_much.any() if is_array(too_much) else too_much:
+        worst = share.max() if is_array(share) else share
+        refuse("utilization", float(f"{worst:.7g}"), _TOO_MUCH)
+    return share
+
+
+_TOO_MUCH = (
+    "is more than the whole peak. Usual causes: the peak of another chip or format, "
+    "a sequence length too long, recomputation counted that was not done, wrong "
+    "seconds or GPU count"
+)
+
+
+def _pairs(s: Result, attention: str) -> Result:
+    """Pairs of tokens that are multiplied, in one sequence."""
+    known = {"dense": s**2, "causal": s * (s + 1) // 2}
+    return known[choice("attention", attention, ATTENTION)]
+
+
+def _width(model: Transformer) -> Result:
+    """All heads side by side: a·d, which is h in a GPT."""
+    return model.num_heads * model.head_dim
+
+
+def _projections(model: Transformer) -> Result:
+    """Weights of one layer's attention that a token is multiplied with."""
+    h, keys = model.hidden_size, model.num_kv_heads * model.head_dim
+    return 2 * h * _width(model) + 2 * h * keys
+
+
+def _mlp(model: Transformer) -> Result:
+    """Weights of one layer's MLP, or router and chosen experts, for one token."""
+    h, f = model.hidden_size, model.intermediate_size
+    matrices = 3 if model.gated_mlp else 2
+    return max(model.experts_per_token, 1) * matrices * h * f + h * model.num_experts

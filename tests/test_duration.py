@@ -1,0 +1,286 @@
+"""Chapter 03: formulas against the published days, figures, panel, exercises."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmtrain_helpers import (
+    achieved_flops_per_gpu,
+    cost,
+    energy,
+    gpt_flops,
+    gpt_parameters,
+    gpu_hours,
+    iterations,
+    published,
+    seconds_from_iterations,
+    training_interval,
+    training_seconds,
+    units,
+)
+from llmtrain_helpers.checks import show
+from llmtrain_helpers.duration import UTILIZATIONS
+from llmtrain_helpers.exercises import check
+from llmtrain_helpers.figures import describe
+from llmtrain_helpers.figures.duration import days_by_gpus
+from llmtrain_helpers.panels import duration_panel
+
+from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+from .test_flops import shape_of
+
+RUN = {
+    "tokens": 300e9,
+    "parameters": 175e9,
+    "num_gpus": 1024,
+    "flops_per_gpu": 140e12,
+}
+rates = st.floats(1e9, 1e18)
+sizes = st.integers(1, 10**15)
+
+
+# --- formulas
+
+
+@given(sizes, sizes, st.integers(1, 10**6), rates)
+def test_eight_with_recomputation_six_without(T, P, n, X) -> None:
+    full, none, selective = (
+        training_seconds(T, P, n, X, r) for r in ("full", "none", "selective")
+    )
+    assert full == pytest.approx(8 * T * P / (n * X))
+    assert none == selective == pytest.approx(6 * T * P / (n * X))
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_broadcasting_equals_a_loop(name: str) -> None:
+    values = RUN[name] * np.array([1, 2, 8])
+    swept = training_seconds(**(RUN | {name: values}), recompute="full")
+    looped = [
+        training_seconds(**(RUN | {name: float(value)}), recompute="full")
+        for value in values
+    ]
+    assert swept.tolist() == pytest.approx(looped, rel=1e-14)
+
+
+@given(st.integers(1, 10**15), st.integers(1, 10**5), st.integers(1, 10**5))
+def test_iterations_are_not_rounded(T, B, s) -> None:
+    if B * s > T:
+        with pytest.raises(ValueError, match="one batch"):
+            iterations(T, B, s)
+    else:
+        assert iterations(T, B, s) * B * s == pytest.approx(T)
+        t = seconds_from_iterations(T, B, s, 2.5)
+        assert t == pytest.approx(2.5 * iterations(T, B, s))
+
+
+@given(rates, st.integers(1, 10**6), st.floats(1e-3, 1e3))
+def test_hours_cost_and_energy(t, n, price) -> None:
+    assert gpu_hours(t, n) == pytest.approx(t * n / 3600)
+    assert cost(t, n, price) == pytest.approx(t * n / 3600 * price)
+    assert energy(t, n, price) == pytest.approx(t * n * price)
+
+
+def test_the_interval_is_the_formula_at_three_utilisations() -> None:
+    span = training_interval(300e9, 175e9, 1024, 312e12, utilizations=(0.2, 0.3, 0.6))
+    for t, u in zip(
+        (span.least, span.likely, span.greatest), (0.6, 0.3, 0.2), strict=True
+    ):
+        exact = training_seconds(300e9, 175e9, 1024, u * 312e12, "none")
+        assert t == pytest.approx(exact, rel=1e-12)
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize("name", ["tokens", "parameters", "num_gpus"])
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
+def test_bad_counts_are_refused(name: str, bad) -> None:
+    assert_refused(training_seconds, name, recompute="full", **(RUN | {name: bad}))
+
+
+@pytest.mark.parametrize("bad", [*BAD_QUANTITIES, 140, 312.0, 1e8], ids=show)
+def test_bad_rates_are_refused(bad) -> None:
+    run = RUN | {"flops_per_gpu": bad}
+    assert_refused(training_seconds, "flops_per_gpu", recompute="full", **run)
+
+
+def test_a_rate_in_tera_is_recognised() -> None:
+    with pytest.raises(ValueError, match=r"TFLOP/s\? Write 140e12"):
+        training_seconds(300e9, 175e9, 1024, 140, "full")
+
+
+@pytest.mark.parametrize("bad", [None, "Full", 8, ""], ids=show)
+def test_the_convention_must_be_said(bad) -> None:
+    assert_refused(training_seconds, "recompute", **RUN, recompute=bad)
+    with pytest.raises(TypeError, match="recompute"):
+        training_seconds(**RUN)
+
+
+ITERATIONS = {"tokens": 300e9, "global_batch_size": 512, "sequence_length": 1024}
+
+
+@pytest.mark.parametrize("name", ITERATIONS)
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
+def test_iterations_refuse(name: str, bad) -> None:
+    assert_refused(iterations, name, **(ITERATIONS | {name: bad}))
+
+
+def test_tokens_below_one_batch_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"one batch, .*=524288 is more than tokens=500000"
+    ):
+        iterations(500_000, 512, 1024)
+    with pytest.raises(ValueError, match="one batch"):
+        iterations(np.array([1e9, 1e3]), 512, 1024)
+
+
+@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=show)
+def test_other_quantities_are_refused(bad) -> None:
+    per_step = {"seconds_per_iteration": bad}
+    assert_refused(
+        seconds_from_iterations, "seconds_per_iteration", **ITERATIONS, **per_step
+    )
+    assert_refused(gpu_hours, "seconds", seconds=bad, num_gpus=8)
+    priced = {"seconds": 1, "num_gpus": 8, "price_per_gpu_hour": bad}
+    assert_refused(cost, "price_per_gpu_hour", **priced)
+    assert_refused(energy, "watts_per_gpu", seconds=1, num_gpus=8, watts_per_gpu=bad)
+
+
+@pytest.mark.parametrize(
+    "bad", [(0.5, 0.3, 0.6), (0, 0.3, 0.5), (0.2, 0.3, 35), (1, 2), 0.5]
+)
+def test_bad_utilisations_are_refused(bad) -> None:
+    with pytest.raises(ValueError, match="utilizations"):
+        training_interval(300e9, 175e9, 1024, 312e12, utilizations=bad)
+
+
+# --- published days
+
+DAYS = published.megatron_training_days().to_dict("records")
+every_day = pytest.mark.parametrize("row", DAYS, ids=lambda row: row["name"])
+
+
+def by_8tp(row, parameters) -> float:
+    run = (row["num_gpus"], row["flops_per_gpu"])
+    return training_seconds(row["tokens"], parameters, *run, "full") / units.DAY
+
+
+def by_the_full_count(row) -> float:
+    F = gpt_flops(*shape_of(row), recompute="full")
+    steps = iterations(row["tokens"], row["global_batch_size"], row["sequence_length"])
+    return steps * F / (row["num_gpus"] * row["flops_per_gpu"]) / units.DAY
+
+
+@every_day
+def test_each_row_by_8tp(row) -> None:
+    assert by_8tp(row, row["parameters"]) == pytest.approx(row["days"], rel=0.031)
+
+
+@every_day
+def test_each_row_by_the_full_count_of_flops(row) -> None:
+    if row["name"] == "GPT-3 175B example":  # the paper's 34 is 8TP
+        assert round(by_the_full_count(row), 1) == 34.7
+    else:
+        assert by_the_full_count(row) == pytest.approx(row["days"], rel=0.013)
+
+
+def test_34_and_84_days() -> None:
+    gpt3, trillion = DAYS[-2:]
+    assert round(by_8tp(gpt3, 175e9), 1) == 33.9
+    exact = gpt_parameters(*shape_of(trillion)[:4])
+    assert round(by_8tp(trillion, exact), 1) == 83.9
+
+
+def test_the_worked_case_both_ways() -> None:
+    shape = (40, 6144, 50257, 1024)
+    X = achieved_flops_per_gpu(gpt_flops(*shape, 512, "full"), 32.09, 16)
+    days = training_seconds(300e9, gpt_parameters(*shape), 16, X, "full") / units.DAY
+    assert round(days, 1) == 207.8
+    exactly = seconds_from_iterations(300e9, 512, 1024, 32.09) / units.DAY
+    assert round(exactly, 1) == 212.5
+
+
+def test_the_copied_version_is_reproduced_slips_and_all() -> None:
+    shape = (40, 6144, 50257, 1048)
+    P, X = gpt_parameters(*shape), gpt_flops(*shape, 512, "full") / 32.09 / 16 / 1e12
+    assert P == 18_437_806_080
+    assert round(8 * 300 * 10e09 * P / (16 * X * 10e12) / units.DAY) == 203
+
+
+def test_the_default_utilisations_are_those_of_the_published_runs() -> None:
+    shares = published.run_utilizations()
+    assert len(shares) == 14
+    quantiles = np.quantile(shares, [0.05, 0.5, 0.95])
+    assert tuple(round(float(q), 2) for q in quantiles) == UTILIZATIONS
+    assert shares.between(UTILIZATIONS[0], UTILIZATIONS[2]).sum() == 12
+
+
+@pytest.mark.parametrize("row", published.small_runs().to_dict("records"), ids=str)
+def test_small_runs_by_iterations(row) -> None:
+    s = row["sequence_length"]
+    B = row["batch_tokens"] // s
+    t = seconds_from_iterations(row["tokens"], B, s, row["seconds_per_iteration"])
+    assert t == pytest.approx(row["seconds"], rel=0.01)
+
+
+def test_the_nearest_run_is_the_run_itself() -> None:
+    assert published.nearest_run(15.6e12, 405853388800)["name"] == "Llama 3.1 405B"
+    assert_refused(published.nearest_run, "tokens", tokens=0, parameters=1)
+
+
+# --- figure, panel, exercises
+
+
+def test_the_figure_shows_the_reported_days() -> None:
+    runs = published.training_runs().dropna(subset=["days", "num_gpus", "tokens"])
+    rows = runs.to_dict("records")[:2]
+    figure = days_by_gpus(rows)
+    for row in rows:
+        days, gpus = units.digits(row["days"]), units.digits(row["num_gpus"])
+        assert f"{row['name']}, reported: {days} at x = {gpus}" in describe(figure)
+
+
+def test_the_panel_gives_days_interval_hours_and_cost() -> None:
+    panel = duration_panel()
+    shown = panel.output.value
+    for part in ("<b>33.8 days</b>", "23.2 days to 47.4 days", "831 thousand", "$1.66"):
+        assert part in shown
+    assert "GPT-3 175B" in shown
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "said"),
+    [
+        ("num_gpus", 2048, "<b>16.9 days</b>"),
+        ("recompute", "none", "<b>25.4 days</b>"),
+        ("percent", 0, "share of the peak=0.0 is not positive"),
+        ("percent", 101, "is more than 1"),
+        ("tokens", 0, "tokens=0 is not positive"),
+        ("format", "fp8", "has no peak on A100"),
+        ("price", 0, "price_per_gpu_hour=0.0 is not positive"),
+        ("chip", "TPU v4", "unknown"),
+        ("model", "Mixtral-8x7B", "12.9 billion"),
+    ],
+)
+def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
+    panel = duration_panel()
+    panel.controls[control].value = value
+    assert said in panel.output.value
+
+
+def test_the_panels_code_gives_what_it_shows() -> None:
+    shown = duration_panel().output.value
+    code = shown.split("<pre")[1].split(">", 1)[1].split("</pre>")[0]
+    days = eval(code.replace("&#x27;", "'"), {"training_seconds": training_seconds})
+    assert f"{days:.1f} days" in shown
+
+
+def test_the_checks_name_the_slips() -> None:
+    assert check("03-a", 83.88).ok
+    assert "6TP" in check("03-a", 62.91).text
+    assert check("03-b", 207.8).ok
+    assert "1048" in check("03-b", 202.94).text
+    assert "only one of the two" in check("03-b", 20.78).text
+    assert "only one of the two" in check("03-b", 2078.3).text
+    assert "by iterations" in check("03-b", 212.52).text
+    assert "third too long" in check("03-d", "8").text
