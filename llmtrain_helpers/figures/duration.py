@@ -50,7 +50,7 @@ def days_by_gpus(runs: Sequence[Mapping[str, Any]]) -> Figure:
         name = f"{run['name']}, reported"
         marks: Any = {"color": color, "marker": MARKERS[color], "s": 90}
         axes.scatter([n], [run["days"]], label=name, **marks)
-        label_line(axes, run["name"], 4 * n, likely[-1], color)
+        label_line(axes, run["name"], n / 4, likely[0], color)
     low, middle, high = (f"{u:.0%}" for u in UTILIZATIONS)
     axes.set_xlabel(f"GPUs, at {middle} of their peak (bands: {low} to {high})")
     axes.set(xscale="log", yscale="log")

@@ -205,23 +205,24 @@ def stacked_bars(
 ) -> str:
     """Bars to one scale, each stacked from named parts that keep their colours.
 
-    A bar of a single part is grey, and needs no key.
+    A bar of a single part needs no key: the first is blue, others are grey.
     """
     longest = max(sum(parts.values()) for parts in rows.values())
     stacked = [parts for parts in rows.values() if len(parts) > 1]
     names = dict.fromkeys(name for parts in stacked for name in parts)
-    colors = dict(zip(names, cycle(PALETTE), strict=False))
+    keys = dict(zip(names, cycle(PALETTE), strict=False))
+    colors = dict.fromkeys(next(iter(rows.values())), BLUE) | keys
     bars = "".join(
         f'<div style="margin:4px 0px">{escape(row)}: {unit(sum(parts.values()))}'
         f'<div style="{_BAR}">{_segments(parts, longest, colors)}</div></div>'
         for row, parts in rows.items()
     )
-    keys = " ".join(
+    told = " ".join(
         '<span style="white-space:nowrap;margin-right:16px">'
         f'<span style="color:{color};font-size:20px">■</span> {escape(name)}</span>'
-        for name, color in colors.items()
+        for name, color in keys.items()
     )
-    return f"<div>{bars}<div>{keys}</div></div>"
+    return f"<div>{bars}<div>{told}</div></div>"
 
 
 def _segments(
