@@ -25,7 +25,7 @@ from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.units import HOUR
 
 UTILIZATIONS = (0.24, 0.35, 0.49)
-"""MFU over whole runs, stops included: the 5th, 50th and 95th percentile of the
+"""MFU over whole runs, mostly with stops: the 5th, 50th and 95th percentile of the
 published runs (`published.run_utilizations`); twelve of the fourteen lie between."""
 
 
@@ -44,8 +44,8 @@ def training_seconds(
     Takes T tokens, P parameters (the active ones of a mixture of experts), n GPUs and
     X FLOP/s achieved by each, recomputation counted in X where it is done; numbers or
     arrays. The attention scores are left out: 1 to 3 % too little for large models, 4
-    to 10 % for small ones. ValueError for anything not positive, and for an X below
-    10⁹ FLOP/s (one given in tera).
+    to 10 % and more for small ones. ValueError for anything not positive, and for an X
+    below 10⁹ FLOP/s (one given in tera).
 
     Source: arXiv 2104.04473 equation 4 (8TP); 6TP without the second forward pass.
 

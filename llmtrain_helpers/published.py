@@ -68,11 +68,55 @@ def small_runs() -> DataFrame:
     return _table("small_runs")
 
 
+def parallel_layouts() -> DataFrame:
+    """How published runs split their GPUs."""
+    return _table("parallel_layouts")
+
+
+def batch_sizes() -> DataFrame:
+    """Global batches of published runs in tokens, at the start and at the end."""
+    return _table("batch_sizes")
+
+
+def critical_batch() -> DataFrame:
+    """What is known about the batch beyond which more samples hardly help."""
+    return _table("critical_batch")
+
+
+def cpu_throughput() -> DataFrame:
+    """Seconds of a training step of three tiny GPTs, by batch, on one CPU thread."""
+    return _table("cpu_throughput")
+
+
+def fp8_speedup() -> DataFrame:
+    """Pairs of the same thing in bf16 and in fp8: peaks, matrix products, runs."""
+    return _table("fp8_speedup")
+
+
+def model_state_memory() -> DataFrame:
+    """Published bytes of model states, and the recipe behind each."""
+    return _table("model_state_memory")
+
+
+def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
+    """The published runs whose final batch in tokens is nearest, by name.
+
+    >>> list(batches_near(62_914_560, how_many=1))
+    ['DeepSeek-V3']
+    """
+    T = quantity("tokens", tokens)
+    table = batch_sizes().dropna(subset="batch_tokens_end")
+    batches = table.set_index("name")["batch_tokens_end"].astype(float)
+    far = batches.map(lambda batch: max(batch / T, T / batch))
+    return {str(name): batches[name] for name in far.nsmallest(how_many).index}
+
+
 def run_utilizations() -> Series[float]:
-    """The MFU over whole runs, 6PT over GPU time and peak, stops included, by name.
+    """The MFU over whole runs, 6PT over GPU time and peak, by name.
 
     Of runs in tier A (inputs and result explicit) that publish GPU-hours, or days and
-    GPUs. P are the active parameters; the peak is that of bf16 or fp16, for FP8 too.
+    GPUs: stops are included, but for Pythia, whose hours are computed from iterations.
+    P are the active parameters; the peak is that of bf16 or fp16, for FP8 too.
     """
     runs = training_runs().query("tier == 'A'")
     hours = runs["gpu_hours"].fillna(runs["days"] * 24 * runs["num_gpus"])

@@ -16,7 +16,13 @@ from llmtrain_helpers import (
     gpt_parameters,
     training_seconds,
 )
-from llmtrain_helpers.panels import duration_panel, flops_panel, parameters_panel
+from llmtrain_helpers.panels import (
+    batch_panel,
+    duration_panel,
+    flops_panel,
+    parameters_panel,
+    precision_panel,
+)
 from llmtrain_helpers.panels.common import Panel
 
 MILLION = np.arange(1, 1_000_001)
@@ -77,6 +83,16 @@ def test_parameters_panel(benchmark) -> None:
 @pytest.mark.benchmark(group="one redraw of a panel, in the kernel")
 def test_flops_panel(benchmark) -> None:
     benchmark(stepper(flops_panel(), "num_gpus"))
+
+
+@pytest.mark.benchmark(group="one redraw of a panel, in the kernel")
+def test_batch_panel(benchmark) -> None:
+    benchmark(stepper(batch_panel(), "micro_batch_size"))
+
+
+@pytest.mark.benchmark(group="one redraw of a panel, in the kernel")
+def test_precision_panel(benchmark) -> None:
+    benchmark(stepper(precision_panel(), "data_parallel"))
 
 
 @pytest.mark.benchmark(group="one redraw of a panel, in the kernel")

@@ -21,7 +21,16 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "llmtrain_helpers"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-FORMULAS = ["checks", "units", "architecture", "parameters", "flops", "duration"]
+FORMULAS = [
+    "checks",
+    "units",
+    "architecture",
+    "parameters",
+    "flops",
+    "duration",
+    "batch",
+    "precision",
+]
 """The first floor, from the ground up: each imports only those before it."""
 
 EVIDENCE = ["published"]

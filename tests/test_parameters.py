@@ -185,7 +185,7 @@ def test_the_figure_of_shares_shows_what_was_counted() -> None:
 
 def test_the_figure_of_errors_is_in_order() -> None:
     told = describe(formula_errors({"low": -0.4, "high": 0.1, "none": 0.0}))
-    assert "high 10.0, none 0, low -40.0" in told
+    assert "high 10, none 0, low -40" in told
 
 
 # --- the panel

@@ -25,7 +25,7 @@ def test_every_row_is_whole_and_names_its_source(path: Path) -> None:
         assert None not in row.values()
         assert re.search(
             r"arXiv \d{4}\.\d{5}|@[0-9a-f]{7}| on the Hugging Face Hub|/MODEL_CARD\.md"
-            "|README|documentation|blog|model card",
+            "|README|documentation|blog|model card|same",
             row["source"],
         )
 

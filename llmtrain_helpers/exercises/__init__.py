@@ -3,7 +3,14 @@
 Answer keys are computed by the package, never typed; one module a chapter.
 """
 
-from llmtrain_helpers.exercises import duration, flops, parameters, start_here
+from llmtrain_helpers.exercises import (
+    batch,
+    duration,
+    flops,
+    parameters,
+    precision,
+    start_here,
+)
 from llmtrain_helpers.exercises.common import Exercise, Verdict, judge
 
 EXERCISES: dict[str, Exercise] = {
@@ -11,6 +18,8 @@ EXERCISES: dict[str, Exercise] = {
     **parameters.EXERCISES,
     **flops.EXERCISES,
     **duration.EXERCISES,
+    **batch.EXERCISES,
+    **precision.EXERCISES,
 }
 
 

@@ -108,11 +108,17 @@ def _points(points: Any) -> str:
 def _series(name: str, xs: Sequence[float], ys: Sequence[float]) -> str:
     pairs = sorted(zip(map(float, xs), map(float, ys), strict=True))
     if len(pairs) == 1:
-        return f"- {name}: {digits(pairs[0][1])} at x = {digits(pairs[0][0])}"
-    ends = [f"{digits(y)} at x = {digits(x)}" for x, y in (pairs[0], pairs[-1])]
+        return f"- {name}: {_told(pairs[0][1])} at x = {_told(pairs[0][0])}"
+    ends = [f"{_told(y)} at x = {_told(x)}" for x, y in (pairs[0], pairs[-1])]
     values = sorted(y for _, y in pairs)
-    spread = f"least {digits(values[0])}, greatest {digits(values[-1])}"
+    spread = f"least {_told(values[0])}, greatest {_told(values[-1])}"
     return f"- {name}: {' to '.join(ends)}; {spread}; {len(pairs)} points"
+
+
+def _told(number: float) -> str:
+    """A small whole number as it is, any other in three digits."""
+    small = abs(number) < 10_000 and float(number).is_integer()
+    return f"{number:.0f}" if small else digits(number)
 
 
 def _bars(axes: Axes, bars: BarContainer) -> str:
@@ -120,5 +126,5 @@ def _bars(axes: Axes, bars: BarContainer) -> str:
     ticks = axes.get_yticklabels() if lying else axes.get_xticklabels()
     sizes = [bar.get_width() if lying else bar.get_height() for bar in bars.patches]
     named = zip([tick.get_text() for tick in ticks], sizes, strict=True)
-    told = ", ".join(f"{name} {digits(size)}" for name, size in named)
+    told = ", ".join(f"{name} {_told(size)}" for name, size in named)
     return f"- {bars.get_label()}: {told}"

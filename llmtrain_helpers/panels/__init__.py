@@ -1,7 +1,15 @@
 """The what-if panels, one function a notebook; each returns its panel."""
 
+from llmtrain_helpers.panels.batch import batch_panel
 from llmtrain_helpers.panels.duration import duration_panel
 from llmtrain_helpers.panels.flops import flops_panel
 from llmtrain_helpers.panels.parameters import parameters_panel
+from llmtrain_helpers.panels.precision import precision_panel
 
-__all__ = ["duration_panel", "flops_panel", "parameters_panel"]
+__all__ = [
+    "batch_panel",
+    "duration_panel",
+    "flops_panel",
+    "parameters_panel",
+    "precision_panel",
+]

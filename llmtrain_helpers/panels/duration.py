@@ -105,8 +105,8 @@ def render(
 def _sentence(seconds: float, span: Interval) -> str:
     least, greatest = units.duration(span.least), units.duration(span.greatest)
     return (
-        f"<b>{units.duration(seconds)}</b>. Published runs on as many of these chips "
-        f"would take {least} to {greatest}, stops included."
+        f"<b>{units.duration(seconds)}</b>. At the shares that published runs reached, "
+        f"stops included, it would be {least} to {greatest}."
     )
 
 

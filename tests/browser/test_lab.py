@@ -57,6 +57,14 @@ PANELS = [
         "33.8 days",
         "45.1 days",
     ),
+    ("04_batch", "overhead 0.2 s", "Micro-batch", "16.8 million", "33.6 million"),
+    (
+        "05_precision",
+        "grads, stage 3",
+        "Replicas (data parallel)",
+        "60.2 GB",
+        "58.9 GB",
+    ),
 ]
 
 

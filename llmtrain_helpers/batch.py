@@ -1,0 +1,255 @@
+"""Chapter 04: what a step processes. Beside notebooks/04_batch.ipynb.
+
+Sources: Narayanan et al. (arXiv 2104.04473), section 3, for the split of the GPUs;
+Patarasuk and Yuan (2009), "Bandwidth optimal all-reduce algorithms", for the ring;
+McCandlish et al. (arXiv 1812.06162) for what a larger batch buys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    count,
+    counts,
+    divides,
+    flag,
+    is_array,
+    quantities,
+    quantity,
+    refuse,
+    single,
+)
+
+
+def data_parallel_size(
+    num_gpus: Number,
+    tensor_parallel: Number = 1,
+    pipeline_parallel: Number = 1,
+    context_parallel: Number = 1,
+) -> Result:
+    """How many copies of the model work side by side: n / (TP·PP·CP).
+
+    Takes whole numbers, or arrays; ValueError if the split does not divide the GPUs.
+
+    Source: arXiv 2104.04473 section 3 (n = p·t·d), with context parallelism added.
+
+    >>> data_parallel_size(16384, tensor_parallel=8, pipeline_parallel=16)
+    128
+    """
+    n, t, p, c = counts(
+        num_gpus=num_gpus,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        context_parallel=context_parallel,
+    )
+    split = "tensor_parallel·pipeline_parallel·context_parallel"
+    divides(**{"num_gpus": n, split: t * p * c})
+    return n // (t * p * c)
+
+
+def global_batch_size(
+    micro_batch_size: Number, gradient_accumulation_steps: Number, data_parallel: Number
+) -> Result:
+    """Sequences that go into one update: micro-batch × accumulation × data parallelism.
+
+    >>> global_batch_size(2, gradient_accumulation_steps=4, data_parallel=128)
+    1024
+    """
+    b, k, d = counts(
+        micro_batch_size=micro_batch_size,
+        gradient_accumulation_steps=gradient_accumulation_steps,
+        data_parallel=data_parallel,
+    )
+    return b * k * d
+
+
+def accumulation_steps(
+    global_batch_size: Number, micro_batch_size: Number, data_parallel: Number
+) -> Result:
+    """Micro-batches that each replica works through before an update: B / (b·d).
+
+    ValueError if that is no whole number.
+
+    >>> accumulation_steps(1536, micro_batch_size=1, data_parallel=24)
+    64
+    """
+    B, b, d = counts(
+        global_batch_size=global_batch_size,
+        micro_batch_size=micro_batch_size,
+        data_parallel=data_parallel,
+    )
+    divides(**{"global_batch_size": B, "micro_batch_size·data_parallel": b * d})
+    return B // (b * d)
+
+
+def batch_tokens(batch_size: Number, sequence_length: Number) -> Result:
+    """A batch in tokens: sequences × tokens a sequence.
+
+    >>> batch_tokens(15360, sequence_length=4096)  # DeepSeek-V3, after its ramp
+    62914560
+    """
+    B, s = counts(batch_size=batch_size, sequence_length=sequence_length)
+    return B * s
+
+
+def steps_per_epoch(
+    num_samples: Number, global_batch_size: Number, drop_last: bool = False
+) -> Result:
+    """Updates in one pass over the samples: N / B, rounded up, or down if `drop_last`.
+
+    ValueError if `drop_last` leaves no step at all.
+
+    >>> steps_per_epoch(1003, 10), steps_per_epoch(1003, 10, drop_last=True)
+    (101, 100)
+    """
+    N, B = counts(num_samples=num_samples, global_batch_size=global_batch_size)
+    steps = N // B if flag("drop_last", drop_last) else -(-N // B)
+    none = steps < 1
+    if none.any() if is_array(none) else none:
+        refuse("num_samples", N, f"leaves no full batch of global_batch_size={B}")
+    return steps
+
+
+def epoch_seconds(
+    num_samples: Number,
+    global_batch_size: Number,
+    seconds_per_step: Number,
+    epochs: Number = 1,
+    drop_last: bool = False,
+) -> Result:
+    """Seconds of training: epochs × steps an epoch × seconds a step.
+
+    The number of devices does not enter: it is in the global batch and in the seconds.
+
+    >>> epoch_seconds(1000, 10, seconds_per_step=0.5, epochs=3)
+    150.0
+    """
+    steps = steps_per_epoch(num_samples, global_batch_size, drop_last)
+    t = quantity("seconds_per_step", seconds_per_step)
+    return count("epochs", epochs) * steps * t
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """A model of a step's seconds: a fixed overhead t₀, and a rate r in samples/s.
+
+    t(B) = t₀ + B / r. `half_rate_batch`, t₀·r, is the batch at which throughput is half
+    of r: below it doubling nearly doubles the throughput, above it hardly.
+
+    >>> step = StepTime(overhead=0.1, rate=160.0)
+    >>> step.half_rate_batch, step.seconds(16), step.throughput(16)
+    (16.0, 0.2, 80.0)
+    """
+
+    overhead: Result
+    rate: Result
+
+    def __post_init__(self) -> None:
+        for name in ("overhead", "rate"):
+            object.__setattr__(self, name, quantity(name, getattr(self, name)))
+
+    def seconds(self, batch_size: Number) -> Result:
+        """Seconds of a step on so many samples: t₀ + B / r."""
+        return self.overhead + count("batch_size", batch_size) / self.rate
+
+    def throughput(self, batch_size: Number) -> Result:
+        """Samples a second: B / (t₀ + B / r)."""
+        return count("batch_size", batch_size) / self.seconds(batch_size)
+
+    @property
+    def half_rate_batch(self) -> Result:
+        """The batch, t₀·r, at which half of the rate is reached."""
+        return self.overhead * self.rate
+
+
+def fit_step_time(batch_sizes: Any, seconds: Any) -> StepTime:
+    """The `StepTime` that fits measured steps best, in relative errors.
+
+    Least squares of (t₀ + B/r)/t − 1, so that short steps count as much as long ones.
+    Takes arrays of sizes (samples) and seconds. ValueError if the data support no fit:
+    fewer than three sizes, an overhead or a rate that comes out not positive, or no
+    saturation seen (the largest size is below the half-rate batch).
+
+    >>> import numpy as np
+    >>> sizes = np.array([1, 2, 4, 8, 16, 32, 64])
+    >>> round(fit_step_time(sizes, 0.1 + sizes / 160).half_rate_batch, 6)
+    16.0
+    """
+    import numpy as np
+
+    B = count("batch_sizes", np.asarray(batch_sizes))
+    t = quantity("seconds", np.asarray(seconds))
+    if B.shape != t.shape or B.ndim != 1:
+        refuse("seconds", t.shape, f"is not of the shape of batch_sizes, {B.shape}")
+    if len(np.unique(B)) < 3:
+        refuse("batch_sizes", B.tolist(), "are fewer than three different sizes")
+    columns = np.stack([1 / t, B / t], axis=1)
+    (overhead, slope), *_ = np.linalg.lstsq(columns, np.ones_like(t), rcond=None)
+    for name, value in {"overhead": overhead, "seconds for each sample": slope}.items():
+        if value <= 0:
+            refuse(name, float(value), "came out not positive: no fit")
+    step = StepTime(overhead, 1 / slope)
+    if B.max() < step.half_rate_batch:
+        half = math.ceil(step.half_rate_batch)
+        problem = f"end below the half-rate batch, {half}: no saturation is seen"
+        refuse("batch_sizes", B.tolist(), problem)
+    return step
+
+
+def largest_batch(fits: Callable[[int], bool], limit: int = 2**20) -> int:
+    """The largest batch that fits, found as one does on a GPU: by doubling.
+
+    Doubles from 1 until `fits(batch)` is false, then settles the exact figure between.
+    Takes a predicate that is true up to some size; returns `limit` when all fit, and
+    raises ValueError when not even 1 does.
+
+    >>> largest_batch(lambda batch: batch * 3.5e9 < 80e9)
+    22
+    """
+    limit = single("limit", limit)
+    if not callable(fits):
+        refuse("fits", fits, "is no function of a batch size")
+    if not fits(1):
+        raise ValueError("not even a batch of 1 fits")
+    good = 1
+    while good < limit and fits(min(2 * good, limit)):
+        good = min(2 * good, limit)
+    bad = 2 * good
+    while good < limit and bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (
+            (middle, bad) if middle <= limit and fits(middle) else (good, middle)
+        )
+    return good
+
+
+def all_reduce_bytes(num_bytes: Number, data_parallel: Number) -> Result:
+    """Bytes that each GPU sends in a ring all-reduce: 2(d − 1)/d times the buffer.
+
+    Takes the bytes of the gradients on one GPU and d replicas; 0 for a single one.
+
+    Source: Patarasuk and Yuan (2009): reduce-scatter and all-gather, (d − 1)/d each.
+
+    >>> all_reduce_bytes(16e9, data_parallel=8)
+    28000000000.0
+    """
+    size, d = quantity("num_bytes", num_bytes), count("data_parallel", data_parallel)
+    return 2 * (d - 1) * size / d
+
+
+def all_reduce_seconds(
+    num_bytes: Number, data_parallel: Number, bandwidth: Number
+) -> Result:
+    """Seconds of that all-reduce over a link of so many bytes/s, latency left out.
+
+    >>> all_reduce_seconds(16e9, data_parallel=8, bandwidth=450e9) * 1e3
+    62.22222222222222
+    """
+    size, w = quantities(num_bytes=num_bytes, bandwidth=bandwidth)
+    return all_reduce_bytes(size, data_parallel) / w

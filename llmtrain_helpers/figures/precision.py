@@ -1,0 +1,111 @@
+"""Figures of chapter 05: number formats, and training in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from llmtrain_helpers.figures.common import (
+    BLACK,
+    BLUE,
+    GREEN,
+    PURPLE,
+    VERMILION,
+    label_line,
+    new_figure,
+    styled,
+)
+from llmtrain_helpers.precision import FORMATS
+
+COLORS = [BLUE, VERMILION, GREEN, PURPLE, BLACK]
+
+
+@styled
+def bit_layouts() -> Figure:
+    """How many bits each format gives to sign, exponent and mantissa."""
+    figure, axes = new_figure(
+        "Exponent bits make the range, mantissa bits the precision", "bits", ""
+    )
+    names = [*FORMATS][::-1]
+    known = [FORMATS[name] for name in names]
+    left = np.zeros(len(known))
+    parts = {
+        "sign": [1] * len(known),
+        "exponent": [f.exponent_bits for f in known],
+        "mantissa": [f.mantissa_bits for f in known],
+    }
+    for (part, sizes), color in zip(
+        parts.items(), (BLACK, VERMILION, BLUE), strict=True
+    ):
+        bars = axes.barh(names, sizes, left=left, color=color, label=part)
+        told = [f"{part} {n}" if n > 6 else f"{n}" for n in sizes]
+        axes.bar_label(bars, told, label_type="center", color="white", fontsize=12)
+        left = left + sizes
+    axes.grid(visible=False)
+    return figure
+
+
+@styled
+def ranges() -> Figure:
+    """From the smallest subnormal to the largest number, in powers of two."""
+    figure, axes = new_figure(
+        "bf16 reaches as far as fp32; fp16 and fp8 do not", "power of two", ""
+    )
+    names = [*FORMATS][::-1]
+    known = [FORMATS[name] for name in names]
+    low = np.log2([f.min_subnormal for f in known])
+    normal = np.log2([f.min_normal for f in known])
+    high = np.log2([f.max for f in known])
+    pale: Any = {"color": BLUE, "alpha": 0.4, "label": "subnormal numbers"}
+    axes.barh(names, normal - low, left=low, **pale)
+    axes.barh(names, high - normal, left=normal, color=BLUE, label="normal numbers")
+    for place, f in enumerate(known):
+        axes.text(high[place] + 3, place, f"{f.max:.3g}", va="center", fontsize=12)
+    axes.axvline(0, color="black", linewidth=1)
+    axes.set_xlim(-155, 165)
+    axes.grid(visible=False)
+    return figure
+
+
+@styled
+def spacings(names: Sequence[str] = ("bf16", "fp16", "fp8_e4m3", "fp8_e5m2")) -> Figure:
+    """The step to the next number, as a share of the number."""
+    figure, axes = new_figure(
+        "Between its limits a format is equally precise everywhere",
+        "number",
+        "step to the next / number",
+    )
+    numbers = 2.0 ** np.arange(-24, 17)
+    for name, color in zip(names, COLORS, strict=False):
+        known = FORMATS[name]
+        inside = (numbers >= known.min_subnormal) & (numbers <= known.max)
+        xs = numbers[inside]
+        ys = known.spacing(xs) / xs
+        axes.plot(xs, ys, color=color, label=name)
+        label_line(axes, name, xs[-1], ys[-1], color)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    return figure
+
+
+@styled
+def losses(runs: Mapping[str, Sequence[float]]) -> Figure:
+    """Loss over the steps of `precision.train_small_network`, run by run."""
+    figure, axes = new_figure(
+        "Rounding stops the learning; the cures bring it back",
+        "step",
+        "loss (mean squared error)",
+    )
+    styles = ["-", "--", "-.", ":", "-"]
+    ends: dict[str, list[tuple[str, float, str]]] = {}
+    for (name, loss), color, dashes in zip(runs.items(), COLORS, styles, strict=False):
+        axes.plot(range(len(loss)), loss, color=color, linestyle=dashes, label=name)
+        ends.setdefault(f"{loss[-1]:.0e}", []).append((name, loss[-1], color))
+    for together in ends.values():  # those that end alike are told one above the other
+        for level, (name, end, color) in enumerate(together):
+            label_line(axes, name, len(loss) - 1, end * 1.35**level, color)
+    axes.set_yscale("log")
+    return figure

@@ -1,0 +1,296 @@
+"""Chapter 05: what a parameter weighs. Beside notebooks/05_precision.ipynb.
+
+Sources: IEEE 754 for fp32 and fp16; Micikevicius et al. (arXiv 2209.05433) for the two
+fp8 formats; Micikevicius et al. (arXiv 1710.03740) for mixed precision; Rajbhandari et
+al. (arXiv 1910.02054) for ZeRO; DeepSeek-AI (arXiv 2412.19437), section 3.3, for FP8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llmtrain_helpers.architecture import Breakdown
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    choice,
+    count,
+    flag,
+    instance,
+    is_array,
+    quantity,
+    refuse,
+    single,
+)
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """A floating-point format: one sign bit, exponent bits e, mantissa bits m.
+
+    A normal number is ±1.mantissa × 2^(exponent − bias), with bias 2^(e−1) − 1; below
+    the smallest normal one, steps stay the same (subnormals). `infinities` False is the
+    variant that spends the largest exponent on numbers, and only its last mantissa on
+    NaN, as fp8 E4M3 does. `bits` may be given, and must then be 1 + e + m.
+
+    >>> fp16 = NumberFormat("fp16", exponent_bits=5, mantissa_bits=10)
+    >>> fp16.bits, fp16.max, fp16.eps
+    (16, 65504.0, 0.0009765625)
+    """
+
+    name: str
+    exponent_bits: int
+    mantissa_bits: int
+    infinities: bool = True
+    bits: int = 0
+
+    def __post_init__(self) -> None:
+        e = single("exponent_bits", self.exponent_bits, least=2)
+        m = single("mantissa_bits", self.mantissa_bits)
+        flag("infinities", self.infinities)
+        if single("bits", self.bits, least=0) not in (0, 1 + e + m):
+            refuse(
+                "bits",
+                self.bits,
+                f"do not add up: sign 1 + exponent {e} + mantissa {m}",
+            )
+        if e > 8 or m > 23:
+            refuse("bits", 1 + e + m, "are more than this can round: at most 8 and 23")
+        object.__setattr__(self, "bits", 1 + e + m)
+
+    @property
+    def bias(self) -> int:
+        """What is taken off the stored exponent: 2^(e−1) − 1."""
+        return int(2 ** (self.exponent_bits - 1)) - 1
+
+    @property
+    def max(self) -> float:
+        """The largest finite number."""
+        top = self.bias + (0 if self.infinities else 1)
+        missing = 1 if self.infinities else 2  # steps below 2^(top + 1)
+        return float((2 - missing * self.eps) * 2.0**top)
+
+    @property
+    def min_normal(self) -> float:
+        """The smallest number with all its mantissa bits: 2^(1 − bias)."""
+        return 2.0 ** (1 - self.bias)
+
+    @property
+    def min_subnormal(self) -> float:
+        """The smallest number above 0: 2^(1 − bias − m)."""
+        return self.min_normal * self.eps
+
+    @property
+    def eps(self) -> float:
+        """The step above 1: 2^−m."""
+        return 2.0**-self.mantissa_bits
+
+    def spacing(self, values: Any) -> Any:
+        """The step from a number to its neighbour, at the size of these values.
+
+        >>> FORMATS["fp16"].spacing(2048.0), FORMATS["bf16"].spacing(1.0)
+        (2.0, 0.0078125)
+        """
+        import numpy as np
+
+        step = np.ldexp(1.0, self._step(np.asarray(values, dtype=np.float64)))
+        return step if step.shape else float(step)
+
+    def _step(self, x: Any) -> Any:
+        """The power of two that is the step at x."""
+        import numpy as np
+
+        _, exponent = np.frexp(x)  # x = f · 2^exponent, with f from 1/2 to 1
+        return np.maximum(exponent - 1, 1 - self.bias) - self.mantissa_bits
+
+    def round(self, values: Any, saturate: bool = False) -> Any:
+        """Values as this format would hold them, in float64.
+
+        To nearest, ties to even, in one rounding from float64. Past the maximum comes
+        infinity, or NaN in a format without infinities, or ±max with `saturate`.
+
+        >>> FORMATS["bf16"].round(1 + 2**-8), FORMATS["fp8_e4m3"].round(1000.0)
+        (1.0, nan)
+        """
+        import numpy as np
+
+        x = np.asarray(values, dtype=np.float64)
+        step = self._step(x)
+        with np.errstate(over="ignore"):  # what is beyond is dealt with below
+            rounded = np.ldexp(np.rint(np.ldexp(x, -step)), step)
+        beyond = self.max if flag("saturate", saturate) else self._beyond()
+        result = np.where(abs(rounded) > self.max, np.copysign(beyond, x), rounded)
+        return result if result.shape else float(result)
+
+    def _beyond(self) -> float:
+        return float("inf") if self.infinities else float("nan")
+
+
+FORMATS = {
+    known.name: known
+    for known in (
+        NumberFormat("fp32", exponent_bits=8, mantissa_bits=23),
+        NumberFormat("tf32", exponent_bits=8, mantissa_bits=10),
+        NumberFormat("bf16", exponent_bits=8, mantissa_bits=7),
+        NumberFormat("fp16", exponent_bits=5, mantissa_bits=10),
+        NumberFormat("fp8_e4m3", exponent_bits=4, mantissa_bits=3, infinities=False),
+        NumberFormat("fp8_e5m2", exponent_bits=5, mantissa_bits=2),
+    )
+}
+"""The formats of training, by name; tf32 is stored in 32 bits and has 19."""
+
+
+@dataclass(frozen=True)
+class Recipe(Breakdown):
+    """Bytes that a parameter weighs in training with Adam, part by part.
+
+    `weights` and `gradients` are those that forward and backward use; `main_gradients`
+    and `main_weights` second copies in fp32; `optimizer` Adam's two moments.
+    """
+
+    name: str
+    weights: Number
+    gradients: Number
+    main_gradients: Number
+    main_weights: Number
+    optimizer: Number
+
+    _beside = ("name",)
+
+    def __post_init__(self) -> None:
+        instance("name", self.name, str)
+        for name, size in self.parts().items():
+            if is_array(size):
+                refuse(name, size, "is an array: a recipe is one set of numbers")
+            object.__setattr__(self, name, size if size == 0 else quantity(name, size))
+
+
+RECIPES = {
+    known.name: known
+    for known in (
+        Recipe("fp32", 4, 4, 0, 0, 8),
+        Recipe("amp", 4, 4, 0, 0, 8),  # autocast: 16-bit copies come and go
+        Recipe("bf16", 2, 2, 0, 4, 8),
+        Recipe("bf16_fp32_grads", 2, 4, 0, 4, 8),  # Megatron: 32-bit gradients only
+        Recipe("bf16_both_grads", 2, 2, 4, 4, 8),
+        Recipe("pure_bf16", 2, 2, 0, 0, 4),
+        Recipe("fp8", 1, 4, 0, 4, 4),  # DeepSeek-V3: moments in bf16
+    )
+}
+"""The usual recipes, by name. `fp8` is that of arXiv 2412.19437, section 3.3: weights
+in fp8 for the products, gradients and master weights in fp32, moments in bf16."""
+
+
+@dataclass(frozen=True)
+class ModelStateBytes(Breakdown):
+    """Bytes of a model's states on one GPU; activations are not among them."""
+
+    weights: Result
+    gradients: Result
+    main_gradients: Result
+    main_weights: Result
+    optimizer: Result
+
+
+def model_state_bytes(
+    parameters: Number,
+    recipe: str | Recipe,
+    zero_stage: int = 0,
+    data_parallel: Number = 1,
+) -> ModelStateBytes:
+    """Bytes of weights, gradients and optimizer on each GPU, with ZeRO's sharding.
+
+    Stage 0 keeps all on every GPU. Stage 1 shares out optimizer, main weights, and main
+    gradients that are a second copy, over d replicas; stage 2 the gradients too; stage
+    3 the weights too. Takes P parameters on the GPU before sharding, a `Recipe` or its
+    name in `RECIPES`; numbers or arrays. Exact ints where d divides. ValueError for an
+    unknown recipe or a stage that is not 0 to 3.
+
+    Source: arXiv 1910.02054, section 3 and Figure 1.
+
+    >>> round(model_state_bytes(7.5e9, "bf16", 1, data_parallel=64).total / 1e9, 1)
+    31.4
+    """
+    P, d = count("parameters", parameters), count("data_parallel", data_parallel)
+    stage = single("zero_stage", zero_stage, least=0)
+    if stage > 3:
+        refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
+    known = recipe if isinstance(recipe, Recipe) else RECIPES[_named(recipe)]
+    parts = {}
+    for name, size in known.parts().items():
+        sharded = stage >= {"weights": 3, "gradients": 2}.get(name, 1)
+        parts[name] = _shared_out(P * size, d) if sharded else P * size
+    return ModelStateBytes(**parts)
+
+
+def smallest_data_parallel(
+    parameters: Number, recipe: str | Recipe, zero_stage: int, memory: Number
+) -> int:
+    """How many replicas it takes until the model's states fit into each GPU's memory.
+
+    d = ⌈sharded / (memory − unsharded)⌉, in bytes. ValueError if what ZeRO leaves on
+    every GPU is already too much; by how much is in the message.
+
+    >>> smallest_data_parallel(70e9, "bf16", zero_stage=3, memory=80e9)
+    14
+    """
+    M = quantity("memory", memory)
+    one = model_state_bytes(parameters, recipe, zero_stage).total
+    two = model_state_bytes(parameters, recipe, zero_stage, data_parallel=2).total
+    sharded = 2 * (one - two)
+    room = M - (one - sharded)
+    if room <= 0 or (sharded == 0 and one > M):
+        refuse("memory", M, f"is too small for {one - sharded:.4g} bytes not sharded")
+    return max(1, -int(-sharded // room))
+
+
+def _named(recipe: object) -> str:
+    return choice("recipe", recipe, RECIPES)
+
+
+def _shared_out(size: Result, d: Result) -> Result:
+    """A d-th part: an exact int where it is one."""
+    exact = isinstance(size, int) and isinstance(d, int) and size % d == 0
+    return size // d if exact else size / d
+
+
+def train_small_network(
+    weights: NumberFormat,
+    gradients: NumberFormat,
+    master_copy: bool = True,
+    loss_scale: float = 1.0,
+    steps: int = 2000,
+) -> list[float]:
+    """The loss of a small network, step by step, with weights and gradients rounded.
+
+    Two layers, 8 → 16 → 1 with tanh, learn a network of the same shape by gradient
+    descent from 256 samples; always the same samples and the same start. The products
+    are exact; rounded is what the formats store: the weights before each pass, and the
+    gradients, scaled by `loss_scale`, after it. Without `master_copy` the update is
+    added to the rounded weights and rounded again. Returns the mean squared errors.
+
+    >>> losses = train_small_network(FORMATS["fp32"], FORMATS["fp32"])
+    >>> losses[0] > 100 * losses[-1]
+    True
+    """
+    import numpy as np
+
+    dice = np.random.default_rng(0)
+    x = dice.normal(size=(256, 8))
+    target = np.tanh(x @ dice.normal(size=(8, 16)) / 3) @ dice.normal(size=(16, 1))
+    kept = [dice.normal(size=(8, 16)) / 3, dice.normal(size=(16, 1)) / 4]
+    tokens, rate = 64 * len(x), 64 * 0.05  # gradients as small as large models have
+    losses = []
+    for _ in range(single("steps", steps)):
+        first, second = (weights.round(w) for w in kept)
+        hidden = np.tanh(x @ first)
+        error = hidden @ second - target
+        losses.append(float((error**2).mean()))
+        back = error @ second.T * (1 - hidden**2)
+        exact = [x.T @ back / tokens, hidden.T @ error / tokens]
+        stored = [gradients.round(g * loss_scale) / loss_scale for g in exact]
+        kept = [w - rate * g for w, g in zip(kept, stored, strict=True)]
+        if not master_copy:
+            kept = [weights.round(w) for w in kept]
+    return losses

@@ -1,0 +1,270 @@
+"""Chapter 04: batches against the published layouts, the fit, panel, exercises."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmtrain_helpers import (
+    StepTime,
+    accumulation_steps,
+    all_reduce_bytes,
+    all_reduce_seconds,
+    batch_tokens,
+    data_parallel_size,
+    epoch_seconds,
+    fit_step_time,
+    global_batch_size,
+    largest_batch,
+    published,
+    steps_per_epoch,
+)
+from llmtrain_helpers.checks import show
+from llmtrain_helpers.exercises import check
+from llmtrain_helpers.figures import describe
+from llmtrain_helpers.figures.batch import published_batches, throughput
+from llmtrain_helpers.panels import batch_panel
+
+from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+
+small = st.integers(1, 10**4)
+
+
+# --- splits and batches
+
+LAYOUTS = published.parallel_layouts().to_dict("records")
+
+
+@pytest.mark.parametrize("row", LAYOUTS, ids=lambda row: row["name"])
+def test_every_published_layout_multiplies_out(row) -> None:
+    split = {f"{kind}_parallel": row[f"{kind}_parallel"] for kind in _SPLIT}
+    assert data_parallel_size(row["num_gpus"], **split) == row["data_parallel"]
+    assert row["num_nodes"] * row["gpus_per_node"] == row["num_gpus"]
+
+
+_SPLIT = ["tensor", "pipeline", "context"]
+
+
+def test_there_are_35_layouts() -> None:
+    assert len(LAYOUTS) == 35
+
+
+@given(small, small, small)
+def test_accumulation_is_the_inverse_of_the_global_batch(b, k, d) -> None:
+    B = global_batch_size(b, k, d)
+    assert type(B) is int
+    assert b * k * d == B
+    assert accumulation_steps(B, b, d) == k
+
+
+@given(small, small, small, small)
+def test_gpus_are_the_product_of_the_split(t, p, c, d) -> None:
+    assert data_parallel_size(t * p * c * d, t, p, c) == d
+
+
+def test_what_does_not_divide_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"num_gpus=100 is not divisible by .*=8"):
+        data_parallel_size(100, tensor_parallel=8)
+    with pytest.raises(ValueError, match="global_batch_size=10 is not divisible"):
+        accumulation_steps(10, micro_batch_size=4, data_parallel=1)
+
+
+def test_the_batches_of_published_runs_in_tokens() -> None:
+    assert batch_tokens(15360, 4096) == 62_914_560
+    rows = published.batch_sizes().dropna(
+        subset=["global_batch_size", "sequence_length"]
+    )
+    for row in rows.to_dict("records"):
+        tokens = batch_tokens(row["global_batch_size"], row["sequence_length"])
+        assert tokens == pytest.approx(row["batch_tokens_end"], rel=0.001)
+    final = published.batch_sizes()["batch_tokens_end"]
+    assert (final.min(), final.max()) == (256_000, 67_000_000)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6))
+def test_steps_are_rounded_up_or_down(N, B) -> None:
+    up = steps_per_epoch(N, B)
+    assert (up - 1) * B < N <= up * B
+    if B <= N:
+        assert up - steps_per_epoch(N, B, drop_last=True) == (N % B > 0)
+    else:
+        with pytest.raises(ValueError, match="leaves no full batch"):
+            steps_per_epoch(N, B, drop_last=True)
+
+
+def test_the_example_of_a_thousand_samples() -> None:
+    assert steps_per_epoch(1000, 10) == 100
+    assert steps_per_epoch(1000, global_batch_size(5, 2, 1)) * 2 == 200
+    assert steps_per_epoch(1000, global_batch_size(10, 2, 1)) == 50
+    assert epoch_seconds(1003, 10, 0.5, epochs=3, drop_last=True) == 150
+    assert epoch_seconds(1003, 10, 0.5, epochs=3) == 151.5
+
+
+@pytest.mark.parametrize(
+    ("call", "good"),
+    [
+        (data_parallel_size, {"num_gpus": 8, "tensor_parallel": 2}),
+        (data_parallel_size, {"num_gpus": 8, "pipeline_parallel": 2}),
+        (data_parallel_size, {"num_gpus": 8, "context_parallel": 2}),
+        (
+            global_batch_size,
+            {
+                "micro_batch_size": 1,
+                "gradient_accumulation_steps": 2,
+                "data_parallel": 3,
+            },
+        ),
+        (
+            accumulation_steps,
+            {"global_batch_size": 8, "micro_batch_size": 2, "data_parallel": 2},
+        ),
+        (batch_tokens, {"batch_size": 2, "sequence_length": 3}),
+        (steps_per_epoch, {"num_samples": 10, "global_batch_size": 3}),
+    ],
+)
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
+def test_bad_counts_are_refused(call, good, bad) -> None:
+    for name in good:
+        assert_refused(call, name, **(good | {name: bad}))
+
+
+@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=show)
+def test_bad_quantities_are_refused(bad) -> None:
+    epoch = {"num_samples": 10, "global_batch_size": 2, "seconds_per_step": bad}
+    assert_refused(epoch_seconds, "seconds_per_step", **epoch)
+    assert_refused(StepTime, "overhead", overhead=bad, rate=1.0)
+    assert_refused(StepTime, "rate", overhead=1.0, rate=bad)
+    assert_refused(all_reduce_bytes, "num_bytes", num_bytes=bad, data_parallel=8)
+    link = {"num_bytes": 1e9, "data_parallel": 8, "bandwidth": bad}
+    assert_refused(all_reduce_seconds, "bandwidth", **link)
+
+
+def test_drop_last_is_a_yes_or_no() -> None:
+    wrong = {"num_samples": 9, "global_batch_size": 2, "drop_last": 1}
+    assert_refused(steps_per_epoch, "drop_last", **wrong)
+
+
+# --- step times
+
+
+SIZES = 2 ** np.arange(0, 9)
+
+
+@given(st.floats(1e-4, 10), st.floats(0.1, 1e5))
+def test_the_fit_recovers_overhead_and_rate(overhead, half) -> None:
+    sizes = np.unique(np.geomspace(max(half / 50, 1), max(50 * half, 20), 9).round())
+    true = StepTime(overhead, half / overhead)
+    noise = 1 + 0.002 * np.cos(np.arange(len(sizes)))
+    fitted = fit_step_time(sizes, true.seconds(sizes) * noise)
+    if half > 2:
+        assert fitted.overhead == pytest.approx(true.overhead, rel=0.01)
+        assert fitted.rate == pytest.approx(true.rate, rel=0.01)
+
+
+@pytest.mark.parametrize("column", ["seconds_min", "seconds_median"])
+@pytest.mark.parametrize("hidden", [32, 64, 128])
+def test_the_measured_curves_are_taken(hidden: int, column: str) -> None:
+    rows = published.cpu_throughput().query(f"hidden_size == {hidden}")
+    step = fit_step_time(rows["batch_size"], rows[column])
+    assert step.overhead > 0
+    assert 1 < step.half_rate_batch < 60
+    ratio = step.seconds(rows["batch_size"]) / rows[column]
+    assert ratio.between(0.85, 1.1).all()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "seconds", "said"),
+    [
+        ([1, 2], [1, 2], "fewer than three"),
+        ([4, 4, 4, 8], [1, 1, 1, 2], "fewer than three"),
+        ([1, 2, 4], [1, 2], "is not of the shape"),
+        ([1, 2, 4, 8], [1, 2, 4.4, 9], "overhead=.*not positive"),
+        ([1, 2, 4, 8], [4, 3, 2, 1], "seconds for each sample=.*not positive"),
+        ([1, 2, 4, 8], [1.0, 1.001, 1.003, 1.007], "no saturation is seen"),
+        ([1, 2, 4, 0], [1, 2, 3, 4], "batch_sizes=0.0 is not positive"),
+        ([1, 2, 4, 8], [1, 2, 3, np.nan], "seconds=nan"),
+    ],
+)
+def test_data_that_support_no_fit_are_refused(sizes, seconds, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        fit_step_time(np.array(sizes), np.array(seconds))
+
+
+def test_doubling_at_the_half_rate_batch_gains_a_third() -> None:
+    step = StepTime(0.1, 160)
+    assert step.throughput(16) == 80
+    assert step.throughput(32) / step.throughput(16) == pytest.approx(4 / 3)
+    assert step.seconds(np.array([16, 32])).tolist() == pytest.approx([0.2, 0.3])
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000))
+def test_the_largest_batch_by_doubling(most, limit) -> None:
+    tried = []
+
+    def fits(batch: int) -> bool:
+        tried.append(batch)
+        return batch <= most
+
+    assert largest_batch(fits, limit) == min(most, limit)
+    assert max(tried) <= limit
+    assert len(tried) <= 2 * most.bit_length() + 2
+
+
+def test_the_largest_batch_says_when_nothing_fits() -> None:
+    with pytest.raises(ValueError, match="not even a batch of 1 fits"):
+        largest_batch(lambda batch: False)
+    with pytest.raises(ValueError, match="fits=3 is no function"):
+        largest_batch(3)
+    assert_refused(largest_batch, "limit", fits=lambda batch: True, limit=0)
+
+
+def test_a_ring_sends_nearly_twice_the_buffer() -> None:
+    assert all_reduce_bytes(16e9, 1) == 0
+    assert all_reduce_bytes(16e9, 2) == 16e9
+    assert all_reduce_bytes(16e9, np.array([1024]))[0] == pytest.approx(32e9, rel=0.001)
+    assert all_reduce_seconds(16e9, 8, 28e9) == 1
+
+
+# --- figures, panel, exercises
+
+
+def test_the_figures_show_the_data() -> None:
+    table = published.batch_sizes().dropna(
+        subset=["batch_tokens_start", "batch_tokens_end", "parameters"]
+    )
+    rows = table.to_dict("records")
+    told = describe(published_batches(rows, "parameters"))
+    assert f"greatest 67,000,000; {len(rows)} points" in told
+    rows = published.cpu_throughput().query("hidden_size == 32")
+    step = fit_step_time(rows["batch_size"], rows["seconds_min"])
+    assert "measured: " in describe(
+        throughput(rows["batch_size"], rows["seconds_min"], step)
+    )
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "said"),
+    [
+        ("num_gpus", 8192, "8.39 million tokens"),
+        ("num_gpus", 100, "num_gpus=100 is not divisible"),
+        ("num_gpus", 0, "num_gpus=0 is not positive"),
+        ("tensor_parallel", 4, "from 256 replicas"),
+        ("accumulation", 1, "1.05 million tokens"),
+        ("sequence_length", 4096, "8.39 million tokens"),
+        ("tokens", 0, "tokens=0.0 is not positive"),
+    ],
+)
+def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
+    panel = batch_panel()
+    assert "<b>16.8 million tokens</b> a step: 2,048 sequences" in panel.output.value
+    panel.controls[control].value = value
+    assert said in panel.output.value
+
+
+def test_the_checks_name_the_slips() -> None:
+    assert check("04-a", 16_777_216).ok
+    assert "every GPU as a replica" in check("04-a", 16_777_216 * 128).text
+    assert "these are sequences" in check("04-a", 2048).text
+    assert check("04-b", 200).ok
+    assert "updates" in check("04-b", 100).text
+    assert check("04-d", "global").ok is False
