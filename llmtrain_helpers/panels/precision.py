@@ -25,9 +25,7 @@ _A100 = "A100 80GB SXM"
 
 _PRESETS = {
     "8B, ZeRO 1": _preset("Llama-3.1-8B", "bf16_fp32_grads", 1, 8, _A100),
-        "Llama-3.1-8B", "bf16_fp32_grads", 0, 8, "A100 80GB SXM"
-    ),
-    "8B, no sharding": _preset(
+    "8B, no sharding": _preset("Llama-3.1-8B", "bf16_fp32_grads", 0, 8, _A100),
     "70B, ZeRO 3": _preset("Llama-3.1-70B", "bf16", 3, 64, "H100 SXM"),
     "GPT-2 XL on a small card": _preset("gpt2-xl", "amp", 0, 1, "RTX 3090"),
 }
