@@ -192,6 +192,7 @@ def test_data_that_support_no_fit_are_refused(sizes, seconds, said: str) -> None
 
 def test_doubling_at_the_half_rate_batch_gains_a_third() -> None:
     step = StepTime(0.1, 160)
+    assert step.half_rate_batch == 16
     assert step.throughput(16) == 80
     assert step.throughput(32) / step.throughput(16) == pytest.approx(4 / 3)
     assert step.seconds(np.array([16, 32])).tolist() == pytest.approx([0.2, 0.3])

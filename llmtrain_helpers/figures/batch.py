@@ -19,7 +19,7 @@ from llmtrain_helpers.figures.common import (
 
 _OVER = {
     "year": (
-        "In five years batches grew from 3 to over 60 million tokens",
+        "The largest batches grew from 3 to over 60 million tokens",
         "year",
     ),
     "parameters": (

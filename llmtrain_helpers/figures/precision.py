@@ -27,7 +27,7 @@ COLORS = [BLUE, VERMILION, GREEN, PURPLE, BLACK]
 def bit_layouts() -> Figure:
     """How many bits each format gives to sign, exponent and mantissa."""
     figure, axes = new_figure(
-        "Exponent bits make the range, mantissa bits the precision", "bits", ""
+        "Exponent bits make the range, mantissa bits the precision", "bits", "format"
     )
     names = [*FORMATS][::-1]
     known = [FORMATS[name] for name in names]
@@ -45,6 +45,7 @@ def bit_layouts() -> Figure:
         axes.bar_label(bars, told, label_type="center", color="white", fontsize=12)
         left = left + sizes
     axes.grid(visible=False)
+    figure.set_size_inches(9, 3.4)
     return figure
 
 
@@ -52,7 +53,7 @@ def bit_layouts() -> Figure:
 def ranges() -> Figure:
     """From the smallest subnormal to the largest number, in powers of two."""
     figure, axes = new_figure(
-        "bf16 reaches as far as fp32; fp16 and fp8 do not", "power of two", ""
+        "bf16 reaches as far as fp32; fp16 and fp8 do not", "power of two", "format"
     )
     names = [*FORMATS][::-1]
     known = [FORMATS[name] for name in names]
@@ -67,6 +68,7 @@ def ranges() -> Figure:
     axes.axvline(0, color="black", linewidth=1)
     axes.set_xlim(-155, 165)
     axes.grid(visible=False)
+    figure.set_size_inches(9, 3.4)
     return figure
 
 
@@ -74,7 +76,7 @@ def ranges() -> Figure:
 def spacings(names: Sequence[str] = ("bf16", "fp16", "fp8_e4m3", "fp8_e5m2")) -> Figure:
     """The step to the next number, as a share of the number."""
     figure, axes = new_figure(
-        "Between its limits a format is equally precise everywhere",
+        "Between its limits a format is about equally precise",
         "number",
         "step to the next / number",
     )
