@@ -7,7 +7,6 @@ written in GB (10^9) or GiB (2^30), and the text always says which: they differ 
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any, cast
 
 from llmtrain_helpers.checks import LARGEST, refuse
@@ -153,7 +152,15 @@ def digits(number: float, significant: int = 3) -> str:
     ('33.9', '0.0123', '1,050', '0')
     """
     number = _finite(number)
-    return f"{Decimal(f'{number:.{significant - 1}e}'):,f}" if number else "0"
+    if number == 0:
+        return "0"
+    mantissa, exponent = f"{number:.{significant - 1}e}".split("e")
+    whole, places = int(mantissa.replace(".", "")), significant - 1 - int(exponent)
+    return (
+        f"{whole * 10**-places:,}"
+        if places <= 0
+        else f"{whole / 10**places:,.{places}f}"
+    )
 
 
 def _rounded(number: float) -> float:
