@@ -57,7 +57,7 @@ def render(
     d = data_parallel_size(num_gpus, *split)
     B = global_batch_size(micro_batch_size, accumulation, d)
     in_tokens = batch_tokens(B, sequence_length)
-    updates = iterations(tokens * 1e9, B, sequence_length)
+    updates = iterations(round(tokens * 1e9), B, sequence_length)
     sizes = {"This batch": in_tokens} | batches_near(in_tokens)
     bars = {name: {name: size} for name, size in sizes.items()}
     passes = updates * accumulation
