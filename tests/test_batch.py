@@ -254,7 +254,7 @@ def test_the_figures_show_the_data() -> None:
         ("sequence_length", 4096, "8.39 million tokens"),
         ("tokens", 0, "tokens=0 is not positive"),
         ("tokens", 0.001, "is more than tokens=1000000"),
-        ("tokens", 15.6001, "930 "),
+        ("tokens", 15.6001, ">930<"),
     ],
 )
 def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
