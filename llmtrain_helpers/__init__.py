@@ -1,107 +1,121 @@
 """What will it take to train a language model? The formulas, one module a chapter.
 
-`import llmtrain_helpers` brings the formulas and nothing foreign. What reads `data/`
-(`published`), draws (`figures`), shows a panel (`panels`) or checks an answer
-(`exercises`) is imported by its own name.
+`import llmtrain_helpers` brings the formulas and nothing foreign, each module when one
+of its names is first used. What reads `data/` (`published`), draws (`figures`), shows a
+panel (`panels`) or checks an answer (`exercises`) is imported by its own name.
 """
 
-from llmtrain_helpers import (
-    architecture,
-    batch,
-    checks,
-    duration,
-    flops,
-    parameters,
-    precision,
-    units,
-)
-from llmtrain_helpers.architecture import Accelerator, Transformer
-from llmtrain_helpers.batch import (
-    StepTime,
-    accumulation_steps,
-    all_reduce_bytes,
-    all_reduce_seconds,
-    batch_tokens,
-    data_parallel_size,
-    epoch_seconds,
-    fit_step_time,
-    global_batch_size,
-    largest_batch,
-    steps_per_epoch,
-)
-from llmtrain_helpers.duration import (
-    Interval,
-    cost,
-    energy,
-    gpu_hours,
-    iterations,
-    seconds_from_iterations,
-    training_interval,
-    training_seconds,
-)
-from llmtrain_helpers.flops import (
-    FlopCount,
-    achieved_flops_per_gpu,
-    count_flops,
-    gpt_flops,
-    utilization,
-)
-from llmtrain_helpers.parameters import ParameterCount, count_parameters, gpt_parameters
-from llmtrain_helpers.precision import (
-    FORMATS,
-    RECIPES,
-    ModelStateBytes,
-    NumberFormat,
-    Recipe,
-    model_state_bytes,
-    smallest_data_parallel,
-    train_small_network,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "FORMATS",
-    "RECIPES",
-    "Accelerator",
-    "FlopCount",
-    "Interval",
-    "ModelStateBytes",
-    "NumberFormat",
-    "ParameterCount",
-    "Recipe",
-    "StepTime",
-    "Transformer",
-    "accumulation_steps",
-    "achieved_flops_per_gpu",
-    "all_reduce_bytes",
-    "all_reduce_seconds",
-    "architecture",
-    "batch",
-    "batch_tokens",
-    "checks",
-    "cost",
-    "count_flops",
-    "count_parameters",
-    "data_parallel_size",
-    "duration",
-    "energy",
-    "epoch_seconds",
-    "fit_step_time",
-    "flops",
-    "global_batch_size",
-    "gpt_flops",
-    "gpt_parameters",
-    "gpu_hours",
-    "iterations",
-    "largest_batch",
-    "model_state_bytes",
-    "parameters",
-    "precision",
-    "seconds_from_iterations",
-    "smallest_data_parallel",
-    "steps_per_epoch",
-    "train_small_network",
-    "training_interval",
-    "training_seconds",
-    "units",
-    "utilization",
-]
+if TYPE_CHECKING:
+    from llmtrain_helpers import (
+        activations as activations,
+        architecture as architecture,
+        batch as batch,
+        checks as checks,
+        duration as duration,
+        flops as flops,
+        parameters as parameters,
+        precision as precision,
+        units as units,
+    )
+    from llmtrain_helpers.activations import (
+        ActivationCount as ActivationCount,
+        Moment as Moment,
+        Timeline as Timeline,
+        count_activations as count_activations,
+        gpt_activation_bytes as gpt_activation_bytes,
+        recompute_flops as recompute_flops,
+        step_timeline as step_timeline,
+    )
+    from llmtrain_helpers.architecture import (
+        Accelerator as Accelerator,
+        Transformer as Transformer,
+    )
+    from llmtrain_helpers.batch import (
+        StepTime as StepTime,
+        accumulation_steps as accumulation_steps,
+        all_reduce_bytes as all_reduce_bytes,
+        all_reduce_seconds as all_reduce_seconds,
+        batch_tokens as batch_tokens,
+        data_parallel_size as data_parallel_size,
+        epoch_seconds as epoch_seconds,
+        fit_step_time as fit_step_time,
+        global_batch_size as global_batch_size,
+        largest_batch as largest_batch,
+        steps_per_epoch as steps_per_epoch,
+    )
+    from llmtrain_helpers.duration import (
+        Interval as Interval,
+        cost as cost,
+        energy as energy,
+        gpu_hours as gpu_hours,
+        iterations as iterations,
+        seconds_from_iterations as seconds_from_iterations,
+        training_interval as training_interval,
+        training_seconds as training_seconds,
+    )
+    from llmtrain_helpers.flops import (
+        FlopCount as FlopCount,
+        achieved_flops_per_gpu as achieved_flops_per_gpu,
+        count_flops as count_flops,
+        gpt_flops as gpt_flops,
+        utilization as utilization,
+    )
+    from llmtrain_helpers.parameters import (
+        ParameterCount as ParameterCount,
+        count_parameters as count_parameters,
+        gpt_parameters as gpt_parameters,
+    )
+    from llmtrain_helpers.precision import (
+        FORMATS as FORMATS,
+        RECIPES as RECIPES,
+        ModelStateBytes as ModelStateBytes,
+        NumberFormat as NumberFormat,
+        Recipe as Recipe,
+        model_state_bytes as model_state_bytes,
+        smallest_data_parallel as smallest_data_parallel,
+        train_small_network as train_small_network,
+    )
+
+_MODULES = {
+    "activations": (
+        "ActivationCount Moment Timeline count_activations gpt_activation_bytes "
+        "recompute_flops step_timeline"
+    ),
+    "architecture": "Accelerator Transformer",
+    "batch": (
+        "StepTime accumulation_steps all_reduce_bytes all_reduce_seconds "
+        "batch_tokens data_parallel_size epoch_seconds fit_step_time "
+        "global_batch_size largest_batch steps_per_epoch"
+    ),
+    "duration": (
+        "Interval cost energy gpu_hours iterations seconds_from_iterations "
+        "training_interval training_seconds"
+    ),
+    "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization",
+    "parameters": "ParameterCount count_parameters gpt_parameters",
+    "precision": (
+        "FORMATS RECIPES ModelStateBytes NumberFormat Recipe model_state_bytes "
+        "smallest_data_parallel train_small_network"
+    ),
+    "checks": "",
+    "units": "",
+}
+_HOMES = {name: home for home, names in _MODULES.items() for name in names.split()}
+
+__all__ = [*_MODULES, *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    """A module of the formulas, or a name out of one, on its first use."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_HOMES.get(name, name)}")
+    globals()[name] = getattr(module, name) if name in _HOMES else module
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

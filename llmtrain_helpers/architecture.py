@@ -268,6 +268,16 @@ class Breakdown:
         return {name: part / self.total for name, part in self.parts().items()}
 
 
+def shared_out(size: Result, ways: Result) -> Result:
+    """A share of so many ways: an exact int where it is one.
+
+    >>> shared_out(96, 8), shared_out(97, 8)
+    (12, 12.125)
+    """
+    exact = isinstance(size, int) and isinstance(ways, int) and size % ways == 0
+    return size // ways if exact else size / ways
+
+
 def _head_dim(hidden_size: Number, num_heads: Number) -> Result:
     h, a = count("hidden_size", hidden_size), count("num_heads", num_heads)
     divides(hidden_size=h, num_heads=a)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from llmtrain_helpers.architecture import Breakdown
+from llmtrain_helpers.architecture import Breakdown, shared_out
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -220,7 +220,7 @@ def model_state_bytes(
     parts = {}
     for name, size in known.parts().items():
         sharded = stage >= {"weights": 3, "gradients": 2}.get(name, 1)
-        parts[name] = _shared_out(P * size, d) if sharded else P * size
+        parts[name] = shared_out(P * size, d) if sharded else P * size
     return ModelStateBytes(**parts)
 
 
@@ -247,12 +247,6 @@ def smallest_data_parallel(
 
 def _named(recipe: object) -> str:
     return choice("recipe", recipe, RECIPES)
-
-
-def _shared_out(size: Result, d: Result) -> Result:
-    """A d-th part: an exact int where it is one."""
-    exact = isinstance(size, int) and isinstance(d, int) and size % d == 0
-    return size // d if exact else size / d
 
 
 def train_small_network(

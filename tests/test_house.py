@@ -17,6 +17,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import llmtrain_helpers as package
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "llmtrain_helpers"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -30,6 +32,7 @@ FORMULAS = [
     "duration",
     "batch",
     "precision",
+    "activations",
 ]
 """The first floor, from the ground up: each imports only those before it."""
 
@@ -109,6 +112,17 @@ def test_importing_the_package_brings_nothing_foreign() -> None:
     loaded = set(run([sys.executable, "-c", code]).split())
     heavy = {"numpy", "pandas", "matplotlib", "ipywidgets", "termcolor", "torch"}
     assert not loaded & heavy
+
+
+def test_the_package_offers_the_same_names_to_python_and_to_type_checkers() -> None:
+    tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
+    [typed] = [node for node in tree.body if isinstance(node, ast.If)]
+    assert {a.name for node in typed.body for a in node.names} == set(package.__all__)
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    assert set(dir(package)) == set(package.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'gpt_parameter'"):
+        package.gpt_parameter  # noqa: B018
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: p.stem)

@@ -4,8 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from llmtrain_helpers import (
     ParameterCount,
@@ -18,8 +17,7 @@ from llmtrain_helpers.checks import show
 from llmtrain_helpers.exercises import check
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.parameters import formula_errors, shares_by_size
-from llmtrain_helpers.panels import parameters as panel_module
-from llmtrain_helpers.panels import parameters_panel
+from llmtrain_helpers.panels import parameters as panel_module, parameters_panel
 
 from .bad_values import BAD_COUNTS, assert_refused
 

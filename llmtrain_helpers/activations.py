@@ -1,0 +1,333 @@
+"""Chapter 06: what a step holds in memory. Beside notebooks/06_activations.ipynb.
+
+Sources: Korthikanti et al. (arXiv 2205.05198), section 4 and Table 2, for the bytes of
+a GPT's layers; Dao et al. (arXiv 2205.14135) for flash attention; Chen et al. (arXiv
+1604.06174) for recomputation. The forms for Llama shapes are counted with autograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from llmtrain_helpers.architecture import Breakdown, Transformer, shared_out
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    at_most,
+    choice,
+    count,
+    counts,
+    divides,
+    flag,
+    instance,
+    single,
+)
+from llmtrain_helpers.flops import RECOMPUTE, count_flops
+from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.precision import ModelStateBytes, Recipe, model_state_bytes
+
+KERNELS = ["unfused", "flash"]
+"""How attention is computed: with its s² scores stored, or without."""
+
+
+def gpt_activation_bytes(
+    num_layers: Number,
+    hidden_size: Number,
+    num_heads: Number,
+    sequence_length: Number,
+    micro_batch_size: Number,
+    recompute: str = "none",
+    tensor_parallel: Number = 1,
+    sequence_parallel: bool = False,
+) -> Result:
+    """Bytes that a GPT's layers keep for backward, on each GPU, by the published forms.
+
+    none:      sbhl(34 + 5as/h), with t GPUs sbhl(10 + 24/t + 5as/(ht))
+    selective: 34sbhl,           with t GPUs sbhl(10 + 24/t)
+    full:      2sbhl
+    Sequence parallelism divides the 10 by t as well; full stays 2sbhl.
+
+    Takes l layers, hidden size h, a heads, s tokens, b sequences at once on a GPU;
+    whole numbers, or arrays that broadcast. Values of 2 bytes, dropout masks of 1, and
+    no flash attention. Returns bytes: exact with ints. ValueError for a split that does
+    not divide the heads, or the sequence where that is split too.
+
+    Source: arXiv 2205.05198, equations 1 to 6 and Table 2.
+
+    >>> gpt_activation_bytes(96, 12288, 96, 2048, micro_batch_size=1) / 1e9  # GPT-3
+    275.414777856
+    """
+    l, h, a, s, b, t = counts(
+        num_layers=num_layers,
+        hidden_size=hidden_size,
+        num_heads=num_heads,
+        sequence_length=sequence_length,
+        micro_batch_size=micro_batch_size,
+        tensor_parallel=tensor_parallel,
+    )
+    divides(hidden_size=h, num_heads=a)
+    divides(num_heads=a, tensor_parallel=t)
+    along = _along(sequence_parallel, s, t)
+    if choice("recompute", recompute, RECOMPUTE) == "full":
+        return 2 * s * b * h * l
+    scores = 5 * a * b * s**2 * l if recompute == "none" else 0
+    return shared_out(10 * s * b * h * l, along) + shared_out(
+        24 * s * b * h * l + scores, t
+    )
+
+
+@dataclass(frozen=True)
+class ActivationCount(Breakdown):
+    """Bytes that are kept for backward, part by part.
+
+    `norms` are the inputs of the layers' norms; `attention` and `mlp` what their matrix
+    products, activation functions and dropouts keep; `scores` the s² part of unfused
+    attention; `checkpoints` the inputs of layers that are computed again; `embedding`
+    its dropout mask; `head` the last norm, the input of the output matrix, and the
+    log-probabilities from which the loss is made, in fp32.
+    """
+
+    norms: Result
+    attention: Result
+    scores: Result
+    mlp: Result
+    checkpoints: Result
+    embedding: Result
+    head: Result
+
+    @property
+    def layers(self) -> Result:
+        """What the layers keep: all but embedding and head."""
+        return self.total - self.embedding - self.head
+
+
+def count_activations(
+    model: Transformer,
+    micro_batch_size: Number,
+    recompute: str = "none",
+    attention: str = "flash",
+    dropout: bool = False,
+    sequence_length: Number | None = None,
+    *,
+    tensor_parallel: Number = 1,
+    sequence_parallel: bool = False,
+    value_bytes: Number = 2,
+) -> ActivationCount:
+    """Bytes that any `Transformer` keeps for backward, part by part.
+
+    A GPT's layer keeps 32sbh, a Llama's sb(8h + 4ad + 4kd + 8f) with a query and k
+    key-value heads of size d (times the chosen experts, 8f). Norms on queries and keys
+    add 2sb(a + k)d; "unfused" attention adds 2abs², and 5abs² with dropout; dropout
+    adds 2sbh of masks a layer, and sbh at the embedding. The head keeps 4sbh + 4sbV.
+    Selective recomputation drops the s² part, full keeps each layer's input, 2sbh.
+    With t-fold tensor parallelism each GPU keeps a t-th of what lies between a layer's
+    two matrix products, and with sequence parallelism of all.
+
+    Values weigh `value_bytes`, masks 1, the log-probabilities 4. Left out are the norms'
+    statistics, 8sb each (RMSNorm 4sb), flash attention's, 4abs a layer, and of experts
+    the router and the copies sorted for it. Returns an `ActivationCount` in bytes.
+
+    Source: arXiv 2205.05198 section 4; Llama shapes as counted with autograd.
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    >>> held = count_activations(llama, micro_batch_size=1)
+    >>> held.layers / 1e9, held.head / 1e9
+    (44.023414784, 4.336910336)
+    """  # noqa: E501
+    instance("model", model, Transformer)
+    choice("recompute", recompute, RECOMPUTE)
+    if sequence_length is not None:
+        model = replace(model, sequence_length=sequence_length)
+    b, t = counts(micro_batch_size=micro_batch_size, tensor_parallel=tensor_parallel)
+    divides(num_heads=model.num_heads, tensor_parallel=t)
+    divides(num_kv_heads=model.num_kv_heads, tensor_parallel=t)
+    v, mask = count("value_bytes", value_bytes), int(flag("dropout", dropout))
+    h, s = model.hidden_size, model.sequence_length
+    tokens, outside = b * s, b * s // _along(sequence_parallel, s, t)
+    taken_in = (v + mask) * h * outside  # by attention and by the MLP, and their masks
+    layer = {
+        "norms": 2 * v * h * outside,
+        "attention": taken_in + shared_out(v * _heads(model) * tokens, t),
+        "scores": shared_out(_scores(model, attention, v, mask) * s * tokens, t),
+        "mlp": taken_in + shared_out(v * _mlp(model) * tokens, t),
+        "checkpoints": v * h * tokens,
+    }
+    kept = {name: (name in _KEPT[recompute]) * layer[name] for name in layer}
+    return ActivationCount(
+        **{name: model.num_layers * part for name, part in kept.items()},
+        embedding=mask * h * outside,
+        head=2 * v * h * outside + shared_out(4 * tokens * model.vocab_size, t),
+    )
+
+
+_KEPT = {
+    "none": ["norms", "attention", "scores", "mlp"],
+    "selective": ["norms", "attention", "mlp"],
+    "full": ["checkpoints"],
+}
+"""Which parts of a layer stay until backward."""
+
+
+def recompute_flops(model: Transformer, batch_size: Number, recompute: str) -> Result:
+    """FLOPs of an iteration that are done a second time.
+
+    full: 24Bslh² + 4Bs²lh in a GPT, a forward pass through the layers; selective:
+    4Bs²lh, the scores; none: 0. (arXiv 2205.05198, section 5, prints three times that
+    for selective, 12Bs²lh: the core of attention forward and backward.)
+
+    >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
+    >>> again = recompute_flops(gpt3, 1, "selective")
+    >>> f"{again / count_flops(gpt3, 1, 'none').total:.2%}"
+    '0.90%'
+    """
+    return count_flops(model, batch_size, recompute).recomputed
+
+
+@dataclass(frozen=True)
+class Moment(Breakdown):
+    """What is resident at one moment of a step, part by part, in bytes.
+
+    `weights` and `gradients` with their copies in fp32; `logits` two tensors in fp32,
+    there while the loss is differentiated. `step` and `micro_batch` count from 1;
+    `mark` names the moment.
+    """
+
+    _beside = ("step", "micro_batch", "mark")
+
+    step: int
+    micro_batch: int
+    mark: str
+    weights: Result
+    gradients: Result
+    optimizer: Result
+    activations: Result
+    logits: Result
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The moments of some steps, in order."""
+
+    moments: tuple[Moment, ...]
+
+    @property
+    def peak(self) -> Moment:
+        """The first moment at which most is resident."""
+        return max(self.moments, key=lambda moment: moment.total)
+
+
+MARKS = ["start", "forward", "loss", "layers", "backward", "update"]
+"""The moments of a step: before it, after forward, while the loss is differentiated, as
+backward enters the last layer, after backward, after the optimizer's update. With
+accumulation the four in the middle come once for each micro-batch."""
+
+
+def step_timeline(
+    model: Transformer,
+    micro_batch_size: Number,
+    recipe: str | Recipe,
+    recompute: str,
+    steps: int = 2,
+    accumulation_steps: int = 1,
+    attention: str = "flash",
+    dropout: bool = False,
+    sequence_length: Number | None = None,
+) -> Timeline:
+    """What is resident on one GPU through the first steps, part by part.
+
+    Weights are always there, Adam's state from the first update on. Activations rise
+    through forward and fall through backward, while gradients rise; these stay through
+    all micro-batches and are released after the update. At "loss" two tensors of 4sbV
+    stand beside the activations: the peak, unless gradients outweigh activations. At
+    "layers" the head's gradients are there, and what the last layer computes again.
+
+    Takes one shape, no arrays; a `Recipe` or its name in `RECIPES`. A value weighs 4
+    bytes with the recipe fp32, else 2. Left out are the working tensors of single
+    operators, and what an allocator reserves beyond. Returns a `Timeline` of `Moment`s
+    in bytes, six a step (four more with each further micro-batch).
+
+    Source: measured on PyTorch models, see notebook 08.
+
+    >>> gpt2 = Transformer.gpt(12, 768, 12, 50257, 1024)
+    >>> peak = step_timeline(gpt2, 8, "bf16", recompute="none").peak
+    >>> peak.step, peak.mark, round(peak.total / 1e9, 2)
+    (2, 'loss', 9.12)
+    """
+    instance("model", model, Transformer)
+    P = single("parameters of the model", count_parameters(model).total)
+    b = single("micro_batch_size", micro_batch_size)
+    last, k = single("steps", steps), single("accumulation_steps", accumulation_steps)
+    at_most(**{"steps·accumulation_steps": last * k, "what a timeline shows": 10_000})
+    options = (attention, dropout, sequence_length)
+    v = 4 if getattr(recipe, "name", recipe) == "fp32" else 2
+    kept = count_activations(model, b, recompute, *options, value_bytes=v)
+    layers = count_activations(model, b, "none", *options, value_bytes=v).layers
+    again = (layers - kept.layers) // model.num_layers
+    states = model_state_bytes(P, recipe)
+    of_head = model_state_bytes(_head_parameters(model), recipe)
+    s = model.sequence_length if sequence_length is None else sequence_length
+    passed = [
+        ("forward", 0, kept.total, 0),
+        ("loss", 0, kept.total, 2 * 4 * b * s * model.vocab_size),
+        ("layers", _gradients(of_head), kept.total - kept.head + again, 0),
+        ("backward", _gradients(states), 0, 0),
+    ]
+    return Timeline(tuple(_moments(states, passed, last, k)))
+
+
+def _gradients(states: ModelStateBytes) -> Result:
+    return states.gradients + states.main_gradients
+
+
+def _moments(
+    states: ModelStateBytes,
+    passed: Iterable[tuple[str, Result, Result, Result]],
+    steps: int,
+    k: int,
+) -> Iterator[Moment]:
+    """The moments of all steps, from the marks of one pass: its gradients so far, its
+    activations, its logits. Gradients stay for the passes that follow in a step."""
+    weights, G = states.weights + states.main_weights, _gradients(states)
+    for step in range(1, steps + 1):
+        adam = states.optimizer if step > 1 else 0
+        yield Moment(step, 1, "start", weights, 0, adam, 0, 0)
+        for i in range(1, k + 1):
+            for mark, so_far, A, logits in passed:
+                held = so_far if i == 1 else G
+                yield Moment(step, i, mark, weights, held, adam, A, logits)
+        yield Moment(step, k, "update", weights, G, states.optimizer, 0, 0)
+
+
+def _along(sequence_parallel: bool, s: Result, t: Result) -> Result:
+    """How many GPUs share what lies outside a layer's pairs of matrix products."""
+    if not flag("sequence_parallel", sequence_parallel):
+        return 1
+    divides(sequence_length=s, tensor_parallel=t)
+    return t
+
+
+def _heads(model: Transformer) -> Result:
+    """Values a token for attention: Q, K, V and what comes out, and norms' inputs."""
+    queries, keys = (n * model.head_dim for n in (model.num_heads, model.num_kv_heads))
+    return 2 * queries + 2 * keys + model.qk_norm * (queries + keys)
+
+
+def _scores(model: Transformer, attention: str, v: int, mask: int) -> Result:
+    """Bytes for each pair of tokens: softmax, and with dropout its mask and result."""
+    stored = choice("attention", attention, KERNELS) == "unfused"
+    return stored * model.num_heads * (v + mask * (1 + v))
+
+
+def _mlp(model: Transformer) -> Result:
+    """Values a token between the MLP's matrices: before and after the activation.
+
+    A gated MLP keeps both inputs of the product as well.
+    """
+    experts = max(model.experts_per_token, 1)
+    return (4 if model.gated_mlp else 2) * model.intermediate_size * experts
+
+
+def _head_parameters(model: Transformer) -> Result:
+    """The output matrix, tied or not, and the norm before it."""
+    return (model.vocab_size + 1 + model.layer_norm) * model.hidden_size
