@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         duration as duration,
         flops as flops,
         parameters as parameters,
+        plan as plan,
         precision as precision,
         units as units,
     )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         gpt_activation_bytes as gpt_activation_bytes,
         recompute_flops as recompute_flops,
         step_timeline as step_timeline,
+        value_bytes as value_bytes,
     )
     from llmtrain_helpers.architecture import (
         Accelerator as Accelerator,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
         energy as energy,
         gpu_hours as gpu_hours,
         iterations as iterations,
+        over_utilizations as over_utilizations,
         seconds_from_iterations as seconds_from_iterations,
         training_interval as training_interval,
         training_seconds as training_seconds,
@@ -68,6 +71,17 @@ if TYPE_CHECKING:
         count_parameters as count_parameters,
         gpt_parameters as gpt_parameters,
     )
+    from llmtrain_helpers.plan import (
+        Advice as Advice,
+        Memory as Memory,
+        Plan as Plan,
+        Split as Split,
+        Sweep as Sweep,
+        advise as advise,
+        fewest_gpus as fewest_gpus,
+        plan_run as plan_run,
+        sweep as sweep,
+    )
     from llmtrain_helpers.precision import (
         FORMATS as FORMATS,
         RECIPES as RECIPES,
@@ -82,7 +96,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "activations": (
         "ActivationCount Moment Timeline count_activations gpt_activation_bytes "
-        "recompute_flops step_timeline"
+        "recompute_flops step_timeline value_bytes"
     ),
     "architecture": "Accelerator Transformer",
     "batch": (
@@ -91,11 +105,12 @@ _MODULES = {
         "global_batch_size largest_batch steps_per_epoch"
     ),
     "duration": (
-        "Interval cost energy gpu_hours iterations seconds_from_iterations "
-        "training_interval training_seconds"
+        "Interval cost energy gpu_hours iterations over_utilizations "
+        "seconds_from_iterations training_interval training_seconds"
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization",
     "parameters": "ParameterCount count_parameters gpt_parameters",
+    "plan": "Advice Memory Plan Split Sweep advise fewest_gpus plan_run sweep",
     "precision": (
         "FORMATS RECIPES ModelStateBytes NumberFormat Recipe model_state_bytes "
         "smallest_data_parallel train_small_network"

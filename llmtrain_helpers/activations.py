@@ -46,7 +46,8 @@ def gpt_activation_bytes(
     none:      sbhl(34 + 5as/h), with t GPUs sbhl(10 + 24/t + 5as/(ht))
     selective: 34sbhl,           with t GPUs sbhl(10 + 24/t)
     full:      2sbhl
-    Sequence parallelism divides the 10 by t as well; full stays 2sbhl.
+    Sequence parallelism divides the 10 by t as well; full stays 2sbhl, as in the paper
+    (`count_activations` splits it too, as frameworks do where the sequence is split).
 
     Takes l layers, hidden size h, a heads, s tokens, b sequences at once on a GPU;
     whole numbers, or arrays that broadcast. Values of 2 bytes, dropout masks of 1, and
@@ -122,11 +123,11 @@ def count_activations(
     adds 2sbh of masks a layer, and sbh at the embedding. The head keeps 4sbh + 4sbV.
     Selective recomputation drops the s² part, full keeps each layer's input, 2sbh.
     With t-fold tensor parallelism each GPU keeps a t-th of what lies between a layer's
-    two matrix products, and with sequence parallelism of all.
+    two matrix products, and with sequence parallelism of all, checkpoints included.
 
     Values weigh `value_bytes`, masks 1, the log-probabilities 4. Left out are the norms'
-    statistics, 8sb each (RMSNorm 4sb), flash attention's, 4abs a layer, and of experts
-    the router and the copies sorted for it. Returns an `ActivationCount` in bytes.
+    statistics, a few sb a layer, flash attention's, 4abs a layer, and of experts the
+    router and the copies sorted for it. Returns an `ActivationCount` in bytes.
 
     Source: arXiv 2205.05198 section 4; Llama shapes as counted with autograd.
 
@@ -151,7 +152,7 @@ def count_activations(
         "attention": taken_in + shared_out(v * _heads(model) * tokens, t),
         "scores": shared_out(_scores(model, attention, v, mask) * s * tokens, t),
         "mlp": taken_in + shared_out(v * _mlp(model) * tokens, t),
-        "checkpoints": v * h * tokens,
+        "checkpoints": v * h * outside,
     }
     kept = {name: (name in _KEPT[recompute]) * layer[name] for name in layer}
     return ActivationCount(
@@ -260,7 +261,7 @@ def step_timeline(
     last, k = single("steps", steps), single("accumulation_steps", accumulation_steps)
     at_most(**{"steps·accumulation_steps": last * k, "what a timeline shows": 10_000})
     options = (attention, dropout, sequence_length)
-    v = 4 if getattr(recipe, "name", recipe) == "fp32" else 2
+    v = value_bytes(recipe)
     kept = count_activations(model, b, recompute, *options, value_bytes=v)
     layers = count_activations(model, b, "none", *options, value_bytes=v).layers
     again = (layers - kept.layers) // model.num_layers
@@ -274,6 +275,15 @@ def step_timeline(
         ("backward", _gradients(states), 0, 0),
     ]
     return Timeline(tuple(_moments(states, passed, last, k)))
+
+
+def value_bytes(recipe: str | Recipe) -> int:
+    """What a value of the activations weighs: 4 bytes with the recipe fp32, else 2.
+
+    >>> value_bytes("fp32"), value_bytes("amp")
+    (4, 2)
+    """
+    return 4 if getattr(recipe, "name", recipe) == "fp32" else 2
 
 
 def _gradients(states: ModelStateBytes) -> Result:

@@ -107,6 +107,12 @@ class Interval:
     likely: Result
     greatest: Result
 
+    def times(self, factor: Number) -> Interval:
+        """The same in another unit, or for something proportional to it."""
+        return Interval(
+            self.least * factor, self.likely * factor, self.greatest * factor
+        )
+
 
 def training_interval(
     tokens: Number,
@@ -125,14 +131,26 @@ def training_interval(
     >>> [round(t / 86400) for t in (span.least, span.likely, span.greatest)]
     [23, 33, 48]
     """
+    peak = rate("peak_flops", peak_flops)
+    at_peak = training_seconds(tokens, parameters, num_gpus, peak, recompute="none")
+    return over_utilizations(at_peak, utilizations)
+
+
+def over_utilizations(
+    seconds_at_peak: Number, utilizations: tuple[float, float, float]
+) -> Interval:
+    """Seconds at three utilisations, ascending, from those at the peak.
+
+    >>> over_utilizations(120.0, (0.25, 0.4, 0.5))
+    Interval(least=240.0, likely=300.0, greatest=480.0)
+    """
     if not isinstance(utilizations, tuple) or len(utilizations) != 3:
         refuse("utilizations", utilizations, "is no triple: low, likely, high")
     low, likely, high = (share("utilizations", u) for u in utilizations)
     if not low <= likely <= high:
         refuse("utilizations", utilizations, "is not ascending: low, likely, high")
-    peak = rate("peak_flops", peak_flops)
-    at_peak = training_seconds(tokens, parameters, num_gpus, peak, recompute="none")
-    return Interval(at_peak / high, at_peak / likely, at_peak / low)
+    t = quantity("seconds_at_peak", seconds_at_peak)
+    return Interval(t / high, t / likely, t / low)
 
 
 def gpu_hours(seconds: Number, num_gpus: Number) -> Result:

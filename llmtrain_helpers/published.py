@@ -7,7 +7,7 @@ columns are in SI base units. Tables come back as copies: change them as you lik
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from os import PathLike
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from llmtrain_helpers.architecture import Accelerator, Transformer
 from llmtrain_helpers.checks import Number, quantities, quantity, refuse
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.plan import Plan, plan_run
 from llmtrain_helpers.units import HOUR, ratio
 
 if TYPE_CHECKING:
@@ -98,6 +100,31 @@ def model_state_memory() -> DataFrame:
     return _table("model_state_memory")
 
 
+def activation_formulas() -> DataFrame:
+    """Bytes that a GPT's layer keeps, as formulas (arXiv 2205.05198 Table 2)."""
+    return _table("activation_formulas")
+
+
+def recomputation_overheads() -> DataFrame:
+    """Time that recomputation adds and memory that it saves (arXiv 2205.05198)."""
+    return _table("recomputation_overheads")
+
+
+def measured_memory() -> DataFrame:
+    """Peaks of GPU memory that others measured."""
+    return _table("measured_memory")
+
+
+def bloom_sweeps() -> DataFrame:
+    """Splits and micro-batches that were tried before BLOOM was trained."""
+    return _table("bloom_sweeps")
+
+
+def llmfoundry_benchmarks() -> DataFrame:
+    """Throughput of GPTs from 125 million to 70 billion parameters, with FSDP."""
+    return _table("llmfoundry_benchmarks")
+
+
 def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
     """The published runs whose final batch in tokens is nearest, by name.
 
@@ -118,11 +145,42 @@ def run_utilizations() -> Series[float]:
     GPUs: stops are included, but for Pythia, whose hours are computed from iterations.
     P are the active parameters; the peak is that of bf16 or fp16, for FP8 too.
     """
-    runs = training_runs().query("tier == 'A'")
-    hours = runs["gpu_hours"].fillna(runs["days"] * 24 * runs["num_gpus"])
+    runs = training_runs().query("tier == 'A'").set_index("name")
     work = 6 * runs["tokens"].astype(float) * runs["active_parameters"]
-    mfu = work / (hours * HOUR * runs["peak_flops"])
-    return mfu.set_axis(runs["name"]).dropna().astype(float)
+    mfu = work / (reported_gpu_hours() * HOUR * runs["peak_flops"])
+    return mfu[runs.index].dropna().astype(float)
+
+
+def reported_gpu_hours() -> Series[float]:
+    """GPU-hours of the published runs, by name, or else their days times their GPUs."""
+    runs = training_runs().set_index("name")
+    hours = runs["gpu_hours"].fillna(runs["days"] * 24 * runs["num_gpus"])
+    return hours.dropna().astype(float)
+
+
+def hardware_utilizations() -> Series[float]:
+    """The HFU over whole runs, exact FLOPs over GPU time and peak, by name.
+
+    Of the runs of `run_utilizations` whose shape is known. What a run recomputed
+    counts, so they lie closer together than by MFU.
+    """
+    kinds = training_runs().set_index("name")["kind"]
+    names = [name for name in run_utilizations().index if kinds.notna()[name]]
+    hours = reported_gpu_hours()[names]
+    return hours.index.to_series().map(_hours_at_peak) / hours
+
+
+def utilizations_without(name: str) -> tuple[float, float, float]:
+    """The 5th, 50th and 95th percentile of the other runs' hardware utilisation.
+
+    To judge a plan by a run that had no part in its interval (leave one out).
+
+    >>> [round(u, 2) for u in utilizations_without("Llama 2 70B")]
+    [0.3, 0.42, 0.53]
+    """
+    others = hardware_utilizations().drop(name, errors="ignore")
+    low, likely, high = others.quantile([0.05, 0.5, 0.95])
+    return float(low), float(likely), float(high)
 
 
 def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
@@ -148,11 +206,40 @@ def architecture(name: str, sequence_length: Number | None = None) -> Transforme
     """
     row = _row("architecture", name, architectures())
     s = row["max_sequence_length"] if sequence_length is None else sequence_length
-    columns = Transformer.__dataclass_fields__.keys() & row.keys()
-    shape = {column: row[column] for column in columns}
-    gpt = row["kind"] == "gpt"
-    traits = {"layer_norm": gpt, "gated_mlp": not gpt, "bias": gpt}
-    return Transformer(**shape, **traits, sequence_length=s)
+    return _shape({**row, "sequence_length": s})
+
+
+def run_model(name: str) -> Transformer:
+    """The shape of a published run, without a position table, by its name.
+
+    It has the run's number of parameters within 0.1 %. ValueError for a run whose shape
+    was not published, or has no place in a `Transformer`.
+
+    >>> run_model("BLOOM-176B").num_layers
+    70
+    """
+    row = _row("run", name, training_runs())
+    if "kind" not in row:
+        refuse("run", name, "has no shape here: not published, or not expressible")
+    return _shape(row)
+
+
+def run_plan(name: str, **options: Any) -> Plan:
+    """The plan of a published run, to hold against what it reported.
+
+    On its chip, with its tokens, and what it recomputed where that is known; on one GPU
+    where their number is not, which GPU-hours do not depend on. Time does not depend on
+    the batch: each GPU takes one sequence. `options` are those of `plan_run`.
+
+    >>> round(run_plan("Llama 2 70B").gpu_hours.likely / 1e6, 2)
+    1.84
+    """
+    model, row = run_model(name), _row("run", name, training_runs())
+    chip, n = accelerator(row["accelerator"]), row.get("num_gpus", 1)
+    again = row["recompute"] if row["recompute"] in RECOMPUTE else "none"
+    format = "bf16" if "bf16" in chip.peaks else "fp16"
+    known: dict[str, Any] = {"recompute": again, "format": format, **options}
+    return plan_run(model, chip, n, row["tokens"], n, **known)
 
 
 def accelerator(name: str) -> Accelerator:
@@ -236,7 +323,9 @@ def _table(name: str) -> DataFrame:
 
 def _row(kind: str, name: str, table: DataFrame) -> dict[str, Any]:
     """What a table says of the one that goes by this name; gaps are left out."""
-    names = table["name"] + (";" + table["aliases"]).fillna("")
+    names = table["name"]
+    if "aliases" in table:
+        names = names + (";" + table["aliases"]).fillna("")
     places = {_plain(a): i for i, text in enumerate(names) for a in text.split(";")}
     place = places.get(_plain(name)) if isinstance(name, str) else None
     if place is None:
@@ -279,3 +368,15 @@ def _read_json(path: Path) -> Any:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
         refuse("path", str(path), f"holds no JSON that can be read: {str(error)[:80]}")
+
+
+def _hours_at_peak(name: str) -> float:
+    return float(run_plan(name, utilizations=(1, 1, 1)).gpu_hours.likely)
+
+
+def _shape(row: Mapping[str, Any]) -> Transformer:
+    """A shape from a table's row of the kind gpt or llama."""
+    columns = Transformer.__dataclass_fields__.keys() & row.keys()
+    gpt = row["kind"] == "gpt"
+    traits = {"layer_norm": gpt, "gated_mlp": not gpt, "bias": gpt}
+    return Transformer(**{column: row[column] for column in columns}, **traits)

@@ -33,6 +33,7 @@ FORMULAS = [
     "batch",
     "precision",
     "activations",
+    "plan",
 ]
 """The first floor, from the ground up: each imports only those before it."""
 

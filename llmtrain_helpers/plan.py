@@ -1,0 +1,607 @@
+"""Chapter 07: the whole plan of a run. Beside notebooks/07_plan.ipynb.
+
+Sources: those of the chapters before; Narayanan et al. (arXiv 2104.04473), section 2.2,
+for the pipeline's bubble and the micro-batches in flight; Rajbhandari et al. (arXiv
+1910.02054), section 7, for what ZeRO communicates. The utilisations are those of the
+published runs in data/training_runs.csv.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import isqrt, prod
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
+from llmtrain_helpers.architecture import (
+    Accelerator,
+    Breakdown,
+    Transformer,
+    shared_out,
+)
+from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    at_most,
+    count,
+    counts,
+    divides,
+    flag,
+    instance,
+    is_array,
+    quantity,
+    rate,
+    refuse,
+)
+from llmtrain_helpers.duration import (
+    Interval,
+    energy,
+    gpu_hours,
+    iterations,
+    over_utilizations,
+)
+from llmtrain_helpers.flops import RECOMPUTE, FlopCount, count_flops
+from llmtrain_helpers.parameters import ParameterCount, count_parameters
+from llmtrain_helpers.precision import Recipe, model_state_bytes
+
+HARDWARE_UTILIZATIONS = (0.30, 0.43, 0.53)
+"""HFU over whole runs, of exact FLOPs with what was recomputed: the 5th, 50th and 95th
+percentile of the published runs (`published.hardware_utilizations`)."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """How GPUs and batch are split; each replica does `accumulation_steps` passes."""
+
+    num_gpus: Result
+    micro_batch_size: Result
+    tensor_parallel: Result
+    pipeline_parallel: Result
+    context_parallel: Result
+    data_parallel: Result
+    accumulation_steps: Result
+
+    @property
+    def bubble(self) -> Result:
+        """The time a pipeline of p stages and m micro-batches adds: (p − 1)/m."""
+        return (self.pipeline_parallel - 1) / self.accumulation_steps
+
+
+@dataclass(frozen=True)
+class Memory(Breakdown):
+    """Bytes on the GPU that holds most, part by part.
+
+    The model's states as in chapter 05, sharded; `activations` of all micro-batches in
+    flight; `transient`, what is there only for a moment: two tensors of logits at the
+    loss, or what a layer computes again.
+    """
+
+    weights: Result
+    gradients: Result
+    main_gradients: Result
+    main_weights: Result
+    optimizer: Result
+    activations: Result
+    transient: Result
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a run takes; made by `plan_run`, varied by `but`.
+
+    `flops` are those of an iteration; `memory` is that of the GPU that holds most;
+    `seconds` an interval over the published runs' utilisations, or exact at a given
+    rate.
+    """
+
+    inputs: Mapping[str, Any]
+    parameters: ParameterCount
+    flops: FlopCount
+    memory: Memory
+    split: Split
+    iterations: Result
+    seconds: Interval
+
+    @property
+    def room(self) -> Result:
+        """Bytes left on the GPU that holds most; negative if it takes more."""
+        return self.inputs["accelerator"].memory - self.memory.total
+
+    @property
+    def fits(self) -> Any:
+        """Whether a step fits into the accelerator's memory."""
+        return self.room >= 0
+
+    @property
+    def days(self) -> Interval:
+        """Days of the run."""
+        return self.seconds.times(1 / units.DAY)
+
+    @property
+    def gpu_hours(self) -> Interval:
+        """Hours of all GPUs together."""
+        return self.seconds.times(gpu_hours(1, self.split.num_gpus))
+
+    @property
+    def cost(self) -> Interval | None:
+        """What the GPU-hours cost, if a price was given."""
+        price = self.inputs["price_per_gpu_hour"]
+        return None if price is None else self.gpu_hours.times(price)
+
+    @property
+    def energy(self) -> Interval | None:
+        """Joules of the GPUs at their design power, if that is known."""
+        watts = self.inputs["accelerator"].power
+        if watts is None:
+            return None
+        return self.seconds.times(energy(1, self.split.num_gpus, watts))
+
+    @property
+    def mfu(self) -> Result:
+        """The likely share of the peak, without recomputed work."""
+        work = self.flops.model * self.iterations / self.seconds.likely
+        peak = self.inputs["accelerator"].peak(self.inputs["format"])
+        return work / (self.split.num_gpus * peak)
+
+    @property
+    def throughput(self) -> Result:
+        """The likely tokens a second, over all GPUs."""
+        return self.inputs["tokens"] / self.seconds.likely
+
+    def but(self, **changes: Any) -> Plan:
+        """The same plan with some of its inputs changed."""
+        return plan_run(**{**self.inputs, **changes})
+
+    def __repr__(self) -> str:
+        if is_array(self.seconds.likely):
+            return f"<{self.seconds.likely.size:,} plans>"
+        told = "fits" if self.fits else "does not fit"
+        days = units.duration(self.seconds.likely)
+        return f"<Plan: {days}, {units.gigabytes(self.memory.total)} a GPU, {told}>"
+
+
+def plan_run(
+    model: Transformer,
+    accelerator: Accelerator,
+    num_gpus: Number,
+    tokens: Number,
+    global_batch_size: Number,
+    *,
+    recompute: str,
+    micro_batch_size: Number = 1,
+    tensor_parallel: Number = 1,
+    pipeline_parallel: Number = 1,
+    context_parallel: Number = 1,
+    sequence_parallel: bool = True,
+    zero_stage: int = 0,
+    recipe: str | Recipe = "bf16",
+    attention: str = "flash",
+    dropout: bool = False,
+    uneven_stages: bool = False,
+    format: str = "bf16",
+    utilizations: tuple[float, float, float] = HARDWARE_UTILIZATIONS,
+    flops_per_gpu: Number | None = None,
+    price_per_gpu_hour: Number | None = None,
+) -> Plan:
+    """The plan of a run: parameters, FLOPs, memory, whether it fits, days, GPU-hours.
+
+    t = T/(Bs) · F · (1 + (p − 1)/m) / (n·u·peak), with F the exact FLOPs of an
+    iteration and its recomputation, p stages of a pipeline, m micro-batches of each
+    replica, and three utilisations u (HFU). With `flops_per_gpu`, a rate X that was
+    measured, it is T/(Bs) · F / (nX): that rate has the bubble in it.
+
+    Memory is that of the pipeline's first stage, which holds min(p, m) micro-batches,
+    or of its last, which holds the head, whichever is more, with all gradients there.
+    Context-parallel GPUs share the sequence, and ZeRO shards over them as well. Takes
+    whole numbers; arrays broadcast. ValueError for a split that does not divide heads,
+    sequence, layers (`uneven_stages` rounds up instead), batch or GPUs, for more stages
+    than layers, a micro-batch above the batch, and bad input of any kind.
+
+    Left out: communication, how efficient kernels are at a size, the gaps of an
+    allocator, the layer that ZeRO 3 gathers, the balance of experts.
+    Source: those of the chapters before; the bubble, arXiv 2104.04473 section 2.2.
+
+    >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
+    >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
+    >>> plan = plan_run(gpt3, a100, 1024, 300e9, 1536, recompute="full",
+    ...     tensor_parallel=8, pipeline_parallel=8, zero_stage=1, flops_per_gpu=140e12)
+    >>> plan
+    <Plan: 34.7 days, 14.0 GB a GPU, fits>
+    """
+    inputs = dict(locals())
+    instance("model", model, Transformer)
+    instance("accelerator", accelerator, Accelerator)
+    if price_per_gpu_hour is not None:
+        inputs["price_per_gpu_hour"] = quantity(
+            "price_per_gpu_hour", price_per_gpu_hour
+        )
+    split = _split(model, inputs)
+    counted = count_flops(model, global_batch_size, recompute)
+    steps = iterations(tokens, global_batch_size, model.sequence_length)
+    return Plan(
+        inputs=inputs,
+        parameters=count_parameters(model),
+        flops=counted,
+        memory=_memory(model, split, inputs),
+        split=split,
+        iterations=steps,
+        seconds=_seconds(steps * counted.total, split, inputs),
+    )
+
+
+_SIZES = [
+    "micro_batch_size",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+]
+"""The inputs that split the work; each pair below is one that must divide."""
+
+
+def _split(model: Transformer, inputs: Mapping[str, Any]) -> Split:
+    """The split, refused where it does not come out even."""
+    n, B = counts(
+        num_gpus=inputs["num_gpus"], global_batch_size=inputs["global_batch_size"]
+    )
+    b, t, p, c = counts(**{name: inputs[name] for name in _SIZES})
+    at_most(pipeline_parallel=p, num_layers=model.num_layers)
+    if not flag("uneven_stages", inputs["uneven_stages"]):
+        divides(num_layers=model.num_layers, pipeline_parallel=p)
+    divides(sequence_length=model.sequence_length, context_parallel=c)
+    at_most(micro_batch_size=b, global_batch_size=B)
+    d = data_parallel_size(n, t, p, c)
+    return Split(n, b, t, p, c, d, accumulation_steps(B, b, d))
+
+
+def _seconds(work: Result, split: Split, inputs: Mapping[str, Any]) -> Interval:
+    """Seconds for so many FLOPs, at a given rate or over the utilisations."""
+    if inputs["flops_per_gpu"] is not None:
+        exact = work / (split.num_gpus * rate("flops_per_gpu", inputs["flops_per_gpu"]))
+        return Interval(exact, exact, exact)
+    peak = inputs["accelerator"].peak(inputs["format"])
+    at_peak = work * (1 + split.bubble) / (split.num_gpus * peak)
+    return over_utilizations(at_peak, inputs["utilizations"])
+
+
+def _memory(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Memory:
+    """Bytes on a GPU of the first stage or of the last, whichever holds more."""
+    alone = split.pipeline_parallel == 1
+    in_flight = _lesser(split.pipeline_parallel, split.accumulation_steps)
+    first = _stage(model, split, inputs, True, alone, in_flight).parts()
+    last = _stage(model, split, inputs, alone, True, 1).parts()
+    more = sum(first.values()) >= sum(last.values())
+    return Memory(**{x: first[x] * more + last[x] * (1 - more) for x in first})
+
+
+def _stage(
+    model: Transformer,
+    split: Split,
+    inputs: Mapping[str, Any],
+    embedding: Any,
+    head: Any,
+    in_flight: Result,
+) -> Memory:
+    """Bytes on a GPU of a stage with its layers, with the embedding, with the head."""
+    t, layers = split.tensor_parallel, -(-model.num_layers // split.pipeline_parallel)
+    P = _parameters(model, layers, t, embedding, head)
+    ways = split.data_parallel * split.context_parallel
+    states = model_state_bytes(P, inputs["recipe"], inputs["zero_stage"], ways)
+    kept = _kept(model, split, inputs, inputs["recompute"])
+    again = _kept(model, split, inputs, "none").layers - kept.layers
+    in_layers = shared_out(kept.layers, model.num_layers) * layers
+    activations = in_flight * (in_layers + embedding * kept.embedding)
+    tokens = split.micro_batch_size * model.sequence_length
+    logits = shared_out(8 * tokens * model.vocab_size, t)
+    one_again = shared_out(again, model.num_layers) - head * kept.head
+    return Memory(
+        **states.parts(),
+        activations=shared_out(activations + head * kept.head, split.context_parallel),
+        transient=shared_out(
+            _greater(one_again, head * logits), split.context_parallel
+        ),
+    )
+
+
+def _kept(
+    model: Transformer, split: Split, inputs: Mapping[str, Any], recompute: str
+) -> ActivationCount:
+    """What the model keeps for a micro-batch on each GPU that shares its layers."""
+    return count_activations(
+        model,
+        split.micro_batch_size,
+        recompute,
+        inputs["attention"],
+        inputs["dropout"],
+        tensor_parallel=split.tensor_parallel,
+        sequence_parallel=inputs["sequence_parallel"],
+        value_bytes=value_bytes(inputs["recipe"]),
+    )
+
+
+def _parameters(
+    model: Transformer, layers: Result, t: Result, embedding: Any, head: Any
+) -> Result:
+    """Parameters on a GPU: a t-th of the matrices, and norms whole.
+
+    The stage with the head has the output matrix, its own copy where it is tied to an
+    embedding on another stage.
+    """
+    counted, l = count_parameters(model), model.num_layers
+    h, V = model.hidden_size, model.vocab_size
+    last_norm = (1 + model.layer_norm) * h
+    there_already = model.tied_embeddings * embedding
+    matrices = layers * ((counted.attention + counted.mlp) // l)
+    matrices = matrices + embedding * counted.embedding
+    matrices = matrices + head * (1 - there_already) * V * h
+    norms = layers * ((counted.norm - last_norm) // l) + head * last_norm
+    return -(-matrices // t) + norms
+
+
+def _lesser(x: Result, y: Result) -> Result:
+    return (x <= y) * x + (x > y) * y
+
+
+def _greater(x: Result, y: Result) -> Result:
+    return (x >= y) * x + (x < y) * y
+
+
+def fewest_gpus(plan: Plan) -> Plan:
+    """The plan on the fewest GPUs on which it fits, split as it is.
+
+    More GPUs are more replicas: they hold less only where ZeRO shards over them, and
+    where a pipeline has fewer micro-batches in flight. Takes any plan of one split;
+    ValueError if it fits on no number of GPUs that divides the batch, saying by how
+    much.
+
+    >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
+    >>> plan = plan_run(model, a100, 8, 1e12, 512, recompute="full", zero_stage=3)
+    >>> fewest_gpus(plan).split.num_gpus
+    2
+    """
+    instance("plan", plan, Plan)
+    if is_array(plan.seconds.likely):
+        refuse("plan", plan, "is many: here it must be one")
+    replicas = _divisors(plan.split.data_parallel * plan.split.accumulation_steps)
+    shares = plan.split.num_gpus // plan.split.data_parallel
+    plans = (plan.but(num_gpus=shares * d) for d in replicas)
+    fitting = next((candidate for candidate in plans if candidate.fits), None)
+    if fitting is None:
+        largest = plan.but(num_gpus=shares * replicas[-1])
+        raise ValueError(
+            f"the model fits on no number of GPUs at this split: on {shares} to "
+            f"{shares * replicas[-1]:,} it takes at least "
+            f"{units.gigabytes(largest.memory.total)} on each, "
+            f"{units.gigabytes(-largest.room)} more than there is"
+        )
+    return fitting
+
+
+def _divisors(whole: int) -> list[int]:
+    at_most(**{"global_batch_size/micro_batch_size": whole, "what is searched": 10**12})
+    small = [d for d in range(1, isqrt(whole) + 1) if whole % d == 0]
+    return sorted({*small, *(whole // d for d in small)})
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to change in a plan that does not fit, and its price.
+
+    `change` names inputs and their new values; `plan` has this change and those before;
+    `saved` is in bytes on each GPU; `dearer` the share by which GPU-hours grow.
+    """
+
+    change: Mapping[str, Any]
+    plan: Plan
+    saved: Result
+    dearer: Result
+
+
+def advise(plan: Plan) -> tuple[Advice, ...]:
+    """What to change, in order, until the plan fits; empty if it does already.
+
+    First a smaller micro-batch (as large as fits, else 1), then recomputation, then
+    ZeRO, then more GPUs: more replicas if that helps, else more tensor parallelism.
+    What saves nothing is left out. If the last one's plan does not fit either, its
+    `room` says by how much.
+
+    ZeRO's stages 1 and 2 communicate as much as plain data parallelism, stage 3 half as
+    much again (arXiv 1910.02054, section 7); that is not in the GPU-hours.
+
+    >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
+    >>> plan = plan_run(model, a100, 8, 1e12, 512, recompute="none", micro_batch_size=4)
+    >>> [advice.change for advice in advise(plan)]
+    [{'micro_batch_size': 1}, {'recompute': 'full'}, {'zero_stage': 1}]
+    """
+    instance("plan", plan, Plan)
+    steps = []
+    for lever in (_smaller_batch, _recomputed, _sharded, _on_more_gpus):
+        candidates = [] if plan.fits else lever(plan)
+        if candidates:
+            changes = next(
+                (c for c in candidates if plan.but(**c).fits), candidates[-1]
+            )
+            better = plan.but(**changes)
+            if better.memory.total < plan.memory.total:
+                steps.append(_advice(changes, plan, better))
+                plan = better
+    return tuple(steps)
+
+
+def _advice(change: Mapping[str, Any], before: Plan, after: Plan) -> Advice:
+    saved = before.memory.total - after.memory.total
+    dearer = after.gpu_hours.likely / before.gpu_hours.likely - 1
+    return Advice(change, after, saved, dearer)
+
+
+def _smaller_batch(plan: Plan) -> list[dict[str, Any]]:
+    sizes = _divisors(plan.split.micro_batch_size)[-2::-1]
+    return [{"micro_batch_size": size} for size in sizes]
+
+
+def _recomputed(plan: Plan) -> list[dict[str, Any]]:
+    more = RECOMPUTE[RECOMPUTE.index(plan.inputs["recompute"]) + 1 :]
+    stored = plan.inputs["attention"] == "unfused"
+    return [{"recompute": r} for r in more if r == "full" or stored]
+
+
+def _sharded(plan: Plan) -> list[dict[str, Any]]:
+    return [{"zero_stage": stage} for stage in range(plan.inputs["zero_stage"] + 1, 4)]
+
+
+def _on_more_gpus(plan: Plan) -> list[dict[str, Any]]:
+    try:
+        return [{"num_gpus": fewest_gpus(plan).split.num_gpus}]
+    except ValueError:
+        heads, t = plan.inputs["model"].num_kv_heads, plan.split.tensor_parallel
+        wider = [k for k in (2, 4, 8) if k * t <= 8 and heads % (k * t) == 0]
+        n = plan.split.num_gpus
+        return [{"num_gpus": k * n, "tensor_parallel": k * t} for k in wider]
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Many plans: one `Plan` of arrays for each recomputation and ZeRO stage."""
+
+    plans: tuple[Plan, ...]
+
+    def __len__(self) -> int:
+        return sum(len(plan.seconds.likely) for plan in self.plans)
+
+    def columns(self) -> dict[str, Any]:
+        """The plans as columns of a table, one entry a plan.
+
+        The split, `recompute` and `zero_stage`; `memory` and `room` in bytes, `fits`;
+        `bubble`; `mfu`; `seconds` (likely); `throughput` in tokens/s.
+        """
+        import numpy as np
+
+        tables = [_columns(plan) for plan in self.plans]
+        return {name: np.concatenate([t[name] for t in tables]) for name in tables[0]}
+
+    def fastest(self) -> Plan:
+        """The fastest plan that fits; of equals the one that splits the model least.
+
+        ValueError if none fits, saying by how much the nearest does not.
+        """
+        import numpy as np
+
+        table = self.columns()
+        if not table["fits"].any():
+            short = units.gigabytes(-table["room"].max())
+            raise ValueError(f"none of {len(self):,} plans fits: at best {short} short")
+        ways = [table[f"{kind}_parallel"] for kind in ("context", "pipeline", "tensor")]
+        order = np.lexsort((*ways, table["seconds"].round(6), ~table["fits"]))
+        chosen = {name: table[name][order[0]].item() for name in _CHOSEN}
+        return self.plans[0].but(**chosen)
+
+
+_CHOSEN = [
+    "num_gpus",
+    "tokens",
+    "global_batch_size",
+    *_SIZES,
+    "recompute",
+    "zero_stage",
+]
+
+
+def _columns(plan: Plan) -> dict[str, Any]:
+    import numpy as np
+
+    known = {name: plan.inputs[name] for name in _CHOSEN} | {
+        "data_parallel": plan.split.data_parallel,
+        "accumulation_steps": plan.split.accumulation_steps,
+        "memory": plan.memory.total,
+        "room": plan.room,
+        "fits": plan.fits,
+        "bubble": plan.split.bubble,
+        "mfu": plan.mfu,
+        "seconds": plan.seconds.likely,
+        "throughput": plan.throughput,
+    }
+    size = len(plan.seconds.likely)
+    return {name: np.broadcast_to(column, size) for name, column in known.items()}
+
+
+def sweep(
+    model: Transformer,
+    accelerator: Accelerator,
+    num_gpus: Any,
+    tokens: Any,
+    global_batch_size: Any,
+    *,
+    recompute: Any,
+    micro_batch_size: Any = (1, 2, 4, 8),
+    tensor_parallel: Any = (1, 2, 4, 8),
+    pipeline_parallel: Any = (1, 2, 4, 8, 16),
+    context_parallel: Any = 1,
+    zero_stage: Any = 0,
+    **options: Any,
+) -> Sweep:
+    """Every plan that these choices make, in one call.
+
+    Each argument takes one value or several (a list, a tuple, an array); `options` are
+    the other arguments of `plan_run`. Splits that do not come out even are left out.
+    What a split costs: the pipeline's bubble, (p − 1)/m; its micro-batches in flight,
+    held by the first stage; and recomputed work. Not modelled: communication, and how
+    efficient kernels are at a size, so that among plans of equal cost the one that
+    splits least stands first. ValueError if no split comes out even.
+
+    >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
+    >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
+    >>> plans = sweep(gpt3, a100, 1024, 300e9, 1536, recompute=["none", "full"],
+    ...     pipeline_parallel=[1, 2, 4, 8, 16], zero_stage=1)
+    >>> len(plans), plans.fastest()
+    (120, <Plan: 28.3 days, 55.5 GB a GPU, fits>)
+    """
+    import numpy as np
+
+    sizes = {name: value for name, value in locals().items() if name in _GRID}
+    axes = [np.atleast_1d(count(name, np.asarray(sizes[name]))) for name in _GRID]
+    stages, again = np.atleast_1d(zero_stage), np.atleast_1d(recompute)
+    size = prod(map(len, axes)) * len(stages) * len(again)
+    at_most(**{"plans in the sweep": size, "what one call takes": 10_000_000})
+    mesh = dict(zip(_GRID, map(np.ravel, np.meshgrid(*axes)), strict=True))
+    even = _even(model, mesh, options)
+    if not even.any():
+        raise ValueError(f"none of {size:,} splits comes out even: see plan_run")
+    grid = {name: column[even] for name, column in mesh.items()}
+    pairs = product(again.tolist(), stages.tolist())
+    plans = (
+        plan_run(model, accelerator, **grid, recompute=r, zero_stage=z, **options)
+        for r, z in pairs
+    )
+    return Sweep(tuple(plans))
+
+
+_GRID = ["num_gpus", "tokens", "global_batch_size", *_SIZES]
+
+
+def _even(
+    model: Transformer, mesh: Mapping[str, Any], options: Mapping[str, Any]
+) -> Any:
+    """Which of the splits come out even: what `plan_run` would refuse is false."""
+    import numpy as np
+
+    instance("model", model, Transformer)
+    n, T, B, b, t, p, c = (mesh[name] for name in _GRID)
+    l, s, a, k = (
+        model.num_layers,
+        model.sequence_length,
+        model.num_heads,
+        model.num_kv_heads,
+    )
+    d = np.maximum(n // (t * p * c), 1)
+    pairs = [(n, t * p * c), (a, t), (k, t), (s, c), (B, b * d)]
+    if options.get("sequence_parallel", True):
+        pairs.append((s, t))
+    if not options.get("uneven_stages", False):
+        pairs.append((l, p))
+    holds = [whole % part == 0 for whole, part in pairs]
+    return np.logical_and.reduce([*holds, p <= l, b <= B, B * s <= T])
