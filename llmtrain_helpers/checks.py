@@ -54,7 +54,7 @@ def count(name: str, value: object, least: int = 1) -> Result:
     ValueError: num_layers=2.5 is not a whole number
     """
     number = _finite(name, value)
-    _require(name, number, number % 1 == 0, "is not a whole number")
+    _require(name, number, _whole(number), "is not a whole number")
     wanted = "is not positive" if least == 1 else f"is less than {least}"
     _require(name, number, number >= least, wanted)
     return int(number) if isinstance(number, float) else number
@@ -149,7 +149,9 @@ def divides(**arguments: Number) -> None:
     """
     (name, whole), (divisor_name, divisor) = arguments.items()
     problem = f"is not divisible by {_named(divisor_name, divisor)}"
-    _require(name, whole, whole % divisor == 0, problem)
+    arrays = is_array(whole) or is_array(divisor)
+    holds = _whole(whole / divisor) if arrays else whole % divisor == 0
+    _require(name, whole, holds, problem)
 
 
 def at_most(**arguments: Any) -> None:
@@ -190,6 +192,11 @@ def is_array(value: object) -> bool:
 
 def _named(name: str, value: Number) -> str:
     return name if is_array(value) else f"{name}={show(value)}"
+
+
+def _whole(number: Result) -> Any:
+    """Whether there is no fraction; of an array by rounding, which is faster."""
+    return number == number.round() if is_array(number) else number % 1 == 0
 
 
 def _finite(name: str, value: object) -> Result:

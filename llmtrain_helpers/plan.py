@@ -271,39 +271,53 @@ def _memory(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Memo
     """Bytes on a GPU of the first stage or of the last, whichever holds more."""
     alone = split.pipeline_parallel == 1
     in_flight = _lesser(split.pipeline_parallel, split.accumulation_steps)
-    first = _stage(model, split, inputs, True, alone, in_flight).parts()
-    last = _stage(model, split, inputs, alone, True, 1).parts()
+    kept = _kept(model, split, inputs, inputs["recompute"])
+    again = _kept(model, split, inputs, "none").layers - kept.layers
+    again = shared_out(again, model.num_layers)
+    first, last = (
+        _states(model, split, inputs, embedding, head)
+        | _held(model, split, kept, again, embedding, head, flight)
+        for embedding, head, flight in ((True, alone, in_flight), (alone, True, 1))
+    )
     more = sum(first.values()) >= sum(last.values())
     return Memory(**{x: first[x] * more + last[x] * (1 - more) for x in first})
 
 
-def _stage(
+def _states(
     model: Transformer,
     split: Split,
     inputs: Mapping[str, Any],
     embedding: Any,
     head: Any,
-    in_flight: Result,
-) -> Memory:
-    """Bytes on a GPU of a stage with its layers, with the embedding, with the head."""
-    t, layers = split.tensor_parallel, -(-model.num_layers // split.pipeline_parallel)
-    P = _parameters(model, layers, t, embedding, head)
+) -> dict[str, Result]:
+    """The model's states on a GPU of a stage with the embedding, with the head."""
+    layers = -(-model.num_layers // split.pipeline_parallel)
+    P = _parameters(model, layers, split.tensor_parallel, embedding, head)
     ways = split.data_parallel * split.context_parallel
-    states = model_state_bytes(P, inputs["recipe"], inputs["zero_stage"], ways)
-    kept = _kept(model, split, inputs, inputs["recompute"])
-    again = _kept(model, split, inputs, "none").layers - kept.layers
+    return model_state_bytes(P, inputs["recipe"], inputs["zero_stage"], ways).parts()
+
+
+def _held(
+    model: Transformer,
+    split: Split,
+    kept: ActivationCount,
+    again: Result,
+    embedding: Any,
+    head: Any,
+    in_flight: Result,
+) -> dict[str, Result]:
+    """The activations of such a stage, and what comes on top for a moment."""
+    t, c = split.tensor_parallel, split.context_parallel
+    layers = -(-model.num_layers // split.pipeline_parallel)
     in_layers = shared_out(kept.layers, model.num_layers) * layers
     activations = in_flight * (in_layers + embedding * kept.embedding)
     tokens = split.micro_batch_size * model.sequence_length
-    logits = shared_out(8 * tokens * model.vocab_size, t)
-    one_again = shared_out(again, model.num_layers) - head * kept.head
-    return Memory(
-        **states.parts(),
-        activations=shared_out(activations + head * kept.head, split.context_parallel),
-        transient=shared_out(
-            _greater(one_again, head * logits), split.context_parallel
-        ),
-    )
+    logits = head * shared_out(8 * tokens * model.vocab_size, t)
+    transient = _greater(again - head * kept.head, logits)
+    return {
+        "activations": shared_out(activations + head * kept.head, c),
+        "transient": shared_out(transient, c),
+    }
 
 
 def _kept(
@@ -363,9 +377,7 @@ def fewest_gpus(plan: Plan) -> Plan:
     >>> fewest_gpus(plan).split.num_gpus
     2
     """
-    instance("plan", plan, Plan)
-    if is_array(plan.seconds.likely):
-        refuse("plan", plan, "is many: here it must be one")
+    _check_one(plan)
     replicas = _divisors(plan.split.data_parallel * plan.split.accumulation_steps)
     shares = plan.split.num_gpus // plan.split.data_parallel
     plans = (plan.but(num_gpus=shares * d) for d in replicas)
@@ -379,6 +391,12 @@ def fewest_gpus(plan: Plan) -> Plan:
             f"{units.gigabytes(-largest.room)} more than there is"
         )
     return fitting
+
+
+def _check_one(plan: Plan) -> None:
+    instance("plan", plan, Plan)
+    if is_array(plan.seconds.likely):
+        refuse("plan", plan, "is many: here it must be one")
 
 
 def _divisors(whole: int) -> list[int]:
@@ -418,7 +436,7 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     >>> [advice.change for advice in advise(plan)]
     [{'micro_batch_size': 1}, {'recompute': 'full'}, {'zero_stage': 1}]
     """
-    instance("plan", plan, Plan)
+    _check_one(plan)
     steps = []
     for lever in (_smaller_batch, _recomputed, _sharded, _on_more_gpus):
         candidates = [] if plan.fits else lever(plan)

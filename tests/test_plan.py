@@ -1,0 +1,450 @@
+"""Chapter 07: the whole plan of a run."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers import (
+    Accelerator,
+    Transformer,
+    advise,
+    count_activations,
+    count_flops,
+    count_parameters,
+    fewest_gpus,
+    model_state_bytes,
+    plan_run,
+    published,
+    sweep,
+    units,
+)
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.plan import HARDWARE_UTILIZATIONS
+
+from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+
+A100 = published.accelerator("A100")
+H100 = published.accelerator("H100")
+GPT3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
+LLAMA = published.architecture("Llama-3.1-8B", sequence_length=8192)
+LARGE = published.architecture("Llama-3.1-70B", sequence_length=8192)
+
+RUN = {
+    "model": LLAMA,
+    "accelerator": A100,
+    "num_gpus": 64,
+    "tokens": 10**12,
+    "global_batch_size": 512,
+    "recompute": "none",
+    "micro_batch_size": 1,
+    "tensor_parallel": 1,
+    "pipeline_parallel": 1,
+    "context_parallel": 1,
+}
+
+
+def plan_of(**changes: object):
+    return plan_run(**{**RUN, **changes})
+
+
+# --- time
+
+
+def test_the_days_are_flops_over_rate() -> None:
+    plan = plan_of(flops_per_gpu=150e12)
+    F = count_flops(LLAMA, 512, "none").total
+    steps = 10**12 / (512 * 8192)
+    assert plan.iterations == steps
+    assert plan.days.likely == pytest.approx(steps * F / (64 * 150e12) / 86400)
+    assert plan.days.least == plan.days.likely == plan.days.greatest
+    assert plan.gpu_hours.likely == pytest.approx(plan.days.likely * 24 * 64)
+    assert plan.throughput == pytest.approx(10**12 / (plan.days.likely * 86400))
+
+
+def test_the_interval_spans_the_utilisations() -> None:
+    plan = plan_of(utilizations=(0.2, 0.4, 0.5))
+    at_peak = plan_of(flops_per_gpu=312e12).days.likely
+    assert plan.days.likely == pytest.approx(at_peak / 0.4)
+    assert plan.days.least == pytest.approx(at_peak / 0.5)
+    assert plan.days.greatest == pytest.approx(at_peak / 0.2)
+    assert plan.mfu == pytest.approx(0.4)
+
+
+def test_recomputation_and_the_bubble_cost_time() -> None:
+    plain = plan_of().seconds.likely
+    full = plan_of(recompute="full").seconds.likely
+    F = count_flops(LLAMA, 512, "full")
+    assert full / plain == pytest.approx(F.total / F.model)
+    piped = plan_of(pipeline_parallel=8)
+    assert piped.split.bubble == 7 / 64
+    assert piped.seconds.likely / plain == pytest.approx(1 + 7 / 64)
+    assert piped.mfu == pytest.approx(plan_of().mfu / (1 + 7 / 64))
+
+
+def test_cost_and_energy() -> None:
+    plan = plan_of(price_per_gpu_hour=2.5)
+    assert plan.cost.greatest == pytest.approx(2.5 * plan.gpu_hours.greatest)
+    assert plan.energy.likely == pytest.approx(
+        plan.gpu_hours.likely * 3600 * A100.power
+    )
+    bare = plan_of(accelerator=Accelerator("chip", 80e9, peaks={"bf16": 312e12}))
+    assert bare.cost is None
+    assert bare.energy is None
+
+
+# --- memory
+
+
+@pytest.mark.parametrize("recompute", RECOMPUTE)
+@pytest.mark.parametrize("stage", range(4))
+def test_on_one_stage_memory_is_states_and_activations(recompute, stage) -> None:
+    plan = plan_of(recompute=recompute, zero_stage=stage, attention="unfused")
+    states = model_state_bytes(count_parameters(LLAMA).total, "bf16", stage, 64)
+    none, held = (
+        count_activations(LLAMA, 1, r, "unfused") for r in ("none", recompute)
+    )
+    again = (none.layers - held.layers) // 32
+    logits = 8 * 8192 * 128256
+    assert plan.memory.activations == held.total
+    assert plan.memory.transient == max(logits, again - held.head)
+    expected = states.total + held.total + plan.memory.transient
+    assert plan.memory.total == pytest.approx(expected)
+    assert plan.room == A100.memory - plan.memory.total
+
+
+def test_memory_does_not_depend_on_the_global_batch() -> None:
+    assert plan_of().memory == plan_of(global_batch_size=4096).memory
+
+
+def test_tensor_parallelism_splits_the_matrices_and_not_the_norms() -> None:
+    one, eight = plan_of(zero_stage=0), plan_of(tensor_parallel=8)
+    norms = count_parameters(LLAMA).norm
+    matrices = count_parameters(LLAMA).total - norms
+    assert one.memory.weights == 2 * (matrices + norms)
+    assert eight.memory.weights == 2 * (matrices // 8 + norms)
+    assert eight.memory.activations == one.memory.activations / 8
+
+
+def test_without_sequence_parallelism_part_stays_whole() -> None:
+    plan = plan_of(tensor_parallel=8, sequence_parallel=False)
+    held = count_activations(LLAMA, 1, tensor_parallel=8).total
+    assert (
+        plan.memory.activations == held > plan_of(tensor_parallel=8).memory.activations
+    )
+
+
+def test_the_first_stage_holds_the_micro_batches_in_flight() -> None:
+    """min(p, m) of them: all layers' worth when there are as many as stages."""
+    deep = plan_of(pipeline_parallel=8)
+    assert deep.split.accumulation_steps == 64
+    layers = count_activations(LLAMA, 1).layers
+    assert deep.memory.activations == layers
+    assert deep.memory.transient == 0
+    short = plan_of(pipeline_parallel=8, global_batch_size=16)
+    assert short.split.accumulation_steps == 2
+    assert short.memory.activations < layers / 2
+
+
+def test_the_last_stage_holds_the_head() -> None:
+    plan = plan_of(pipeline_parallel=8, recompute="full", global_batch_size=8)
+    held = count_activations(LLAMA, 1, "full")
+    assert plan.memory.activations == held.layers / 8 + held.head
+    assert plan.memory.transient == 8 * 8192 * 128256
+
+
+def test_a_tied_head_has_its_own_copy_on_the_last_stage() -> None:
+    tied = replace(LLAMA, tied_embeddings=True)
+    shape = {"pipeline_parallel": 2, "recompute": "full", "global_batch_size": 64}
+    one, two = (plan_of(model=model, **shape).memory.weights for model in (LLAMA, tied))
+    assert one == two
+    assert plan_of(model=tied).memory.weights == 2 * count_parameters(tied).total
+
+
+def test_context_parallelism_shares_sequence_and_states() -> None:
+    plan = plan_of(context_parallel=4, zero_stage=1)
+    assert plan.split.data_parallel == 16
+    assert plan.memory.activations == count_activations(LLAMA, 1).total / 4
+    assert plan.memory.optimizer == plan_of(zero_stage=1).memory.optimizer
+
+
+def test_uneven_stages_round_up() -> None:
+    model = published.architecture("Llama-3.1-405B", sequence_length=8192)
+    shape = {"model": model, "accelerator": H100, "num_gpus": 16384}
+    shape |= {"tensor_parallel": 8, "pipeline_parallel": 16, "zero_stage": 1}
+    shape |= {"global_batch_size": 2048}
+    assert_refused(plan_of, "num_layers=126 is not divisible", **shape)
+    plan = plan_of(**shape, uneven_stages=True)
+    counted = count_parameters(model)
+    layers = 8 * (counted.total - counted.embedding - counted.head) // 126
+    assert plan.memory.weights == pytest.approx(
+        2 * (layers + counted.head) / 8, rel=1e-3
+    )
+
+
+# --- published runs
+
+
+@pytest.mark.parametrize(
+    "row",
+    published.megatron_training_days().to_dict("records"),
+    ids=lambda r: r["name"],
+)
+def test_plans_at_published_rates_come_within_3_percent(row) -> None:
+    model = Transformer.gpt(
+        row["num_layers"], row["hidden_size"], 1, row["vocab_size"], 2048
+    )
+    n, B = row["num_gpus"], row["global_batch_size"]
+    given = {"recompute": "full", "flops_per_gpu": row["flops_per_gpu"]}
+    batch = B - B % n or n  # days do not depend on it
+    plan = plan_run(model, A100, n, row["tokens"], batch, **given)
+    assert plan.days.likely == pytest.approx(row["days"], rel=0.03)
+
+
+def test_the_default_interval_is_that_of_the_published_runs() -> None:
+    shares = published.hardware_utilizations().quantile([0.05, 0.5, 0.95])
+    assert tuple(shares.round(2)) == HARDWARE_UTILIZATIONS
+
+
+def test_counting_recomputation_brings_the_runs_closer_together() -> None:
+    hfu = published.hardware_utilizations()
+    mfu = published.run_utilizations()[hfu.index]
+    assert hfu.std() / hfu.mean() < 0.85 * mfu.std() / mfu.mean()
+
+
+def test_left_out_one_by_one_most_runs_lie_in_the_interval_of_the_others() -> None:
+    """Runs of tier A that publish GPU-hours and no rate: all but Pythia 70M."""
+    runs = published.training_runs().query("tier == 'A'").set_index("name")
+    only_hours = runs[runs["flops_per_gpu"].isna() & runs["mfu"].isna()]
+    hours = published.reported_gpu_hours()
+    outside = []
+    names = [name for name in only_hours.index if name in hours]
+    for name in names:
+        others = published.utilizations_without(name)
+        span = published.run_plan(name, utilizations=others).gpu_hours
+        if not span.least <= hours[name] <= span.greatest:
+            outside.append(name)
+    assert len(names) == 9
+    assert outside == ["Pythia 70M"]
+
+
+@pytest.mark.parametrize(
+    "name", published.training_runs().dropna(subset="kind")["name"].tolist()
+)
+def test_a_runs_shape_has_its_published_number_of_parameters(name: str) -> None:
+    row = published.training_runs().set_index("name").loc[name]
+    total = count_parameters(published.run_model(name)).total
+    assert total == pytest.approx(row["parameters"], rel=1e-3)
+
+
+def test_a_run_without_a_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match="has no shape here"):
+        published.run_model("DeepSeek-V3")
+    with pytest.raises(ValueError, match="did you mean 'BLOOM-176B'"):
+        published.run_plan("BLOM")
+
+
+# --- advice
+
+
+def test_advice_comes_in_order_until_it_fits() -> None:
+    plan = plan_of(num_gpus=8, micro_batch_size=4)
+    steps = advise(plan)
+    assert [step.change for step in steps] == [
+        {"micro_batch_size": 1},
+        {"recompute": "full"},
+        {"zero_stage": 1},
+    ]
+    assert [step.plan.fits for step in steps] == [False, False, True]
+    assert steps[1].dearer == pytest.approx(0.32, abs=0.02)
+    assert steps[2].dearer == 0
+    assert sum(step.saved for step in steps) == pytest.approx(
+        plan.memory.total - steps[-1].plan.memory.total
+    )
+
+
+def test_a_plan_that_fits_needs_no_advice() -> None:
+    assert advise(plan_of(zero_stage=3, recompute="full")) == ()
+
+
+def test_more_gpus_are_the_last_advice() -> None:
+    plan = plan_of(
+        model=LARGE, num_gpus=8, recompute="full", zero_stage=3, sequence_parallel=False
+    )
+    [step] = advise(plan)
+    assert step.change == {"num_gpus": 32}
+    assert step.plan.fits
+
+
+def test_where_replicas_do_not_help_the_model_is_split() -> None:
+    plan = plan_of(model=LARGE, num_gpus=512, recompute="full", zero_stage=1)
+    last = advise(plan)[-1]
+    assert last.plan.fits
+    assert last.change == {"zero_stage": 3} or "tensor_parallel" in last.change
+
+
+def test_a_model_that_fits_on_no_number_of_gpus_says_so_and_by_how_much() -> None:
+    plan = plan_of(model=LARGE)
+    with pytest.raises(ValueError, match=r"fits on no number of GPUs.* more than"):
+        fewest_gpus(plan)
+    short = Accelerator("small", 8e9, peaks={"bf16": 1e14})
+    hopeless = plan_of(model=LARGE, accelerator=short)
+    assert not advise(hopeless)[-1].plan.fits
+
+
+def test_the_fewest_gpus_fit_and_one_divisor_less_does_not() -> None:
+    plan = fewest_gpus(plan_of(recompute="full", zero_stage=3))
+    n = plan.split.num_gpus
+    assert plan.fits
+    assert not plan.but(num_gpus=n // 2).fits
+
+
+# --- the sweep
+
+
+def test_a_sweep_is_the_plans_one_by_one() -> None:
+    swept = sweep(
+        LLAMA,
+        A100,
+        64,
+        10**12,
+        512,
+        recompute=RECOMPUTE,
+        zero_stage=[0, 1],
+        context_parallel=[1, 2],
+    )
+    table = swept.columns()
+    assert len(swept) == len(table["memory"]) > 300
+    for i in range(0, len(swept), 37):
+        names = ["micro_batch_size", "tensor_parallel", "pipeline_parallel"]
+        names += ["context_parallel", "recompute", "zero_stage"]
+        plan = plan_of(**{name: table[name][i].item() for name in names})
+        assert table["memory"][i] == pytest.approx(plan.memory.total, rel=1e-12)
+        assert table["seconds"][i] == pytest.approx(plan.seconds.likely, rel=1e-12)
+        assert table["fits"][i] == plan.fits
+        assert table["mfu"][i] == pytest.approx(plan.mfu, rel=1e-12)
+
+
+def test_a_sweep_leaves_out_exactly_what_a_plan_refuses() -> None:
+    axes = {
+        "micro_batch_size": [1, 3, 1024],
+        "tensor_parallel": [1, 3, 8, 16],
+        "pipeline_parallel": [1, 5, 32, 64],
+    }
+    table = sweep(LLAMA, A100, 64, 10**12, 512, recompute="none", **axes).columns()
+    kept = set(zip(*(table[name].tolist() for name in axes), strict=True))
+    for b in axes["micro_batch_size"]:
+        for t in axes["tensor_parallel"]:
+            for p in axes["pipeline_parallel"]:
+                try:
+                    plan_of(micro_batch_size=b, tensor_parallel=t, pipeline_parallel=p)
+                    refused = False
+                except ValueError:
+                    refused = True
+                assert refused == ((b, t, p) not in kept)
+
+
+def test_the_fastest_plan_fits_and_none_that_fits_is_faster() -> None:
+    swept = sweep(LARGE, H100, 128, 10**12, 1024, recompute=RECOMPUTE, zero_stage=1)
+    best, table = swept.fastest(), swept.columns()
+    assert best.fits
+    assert best.seconds.likely == pytest.approx(table["seconds"][table["fits"]].min())
+    equal = table["fits"] & np.isclose(table["seconds"], best.seconds.likely)
+    assert table["tensor_parallel"][equal].min() == best.split.tensor_parallel
+
+
+def test_a_sweep_in_which_nothing_fits_or_nothing_comes_out_even_says_so() -> None:
+    with pytest.raises(ValueError, match=r"none of \d+ plans fits: at best .* short"):
+        sweep(
+            LARGE, A100, 8, 1e12, 512, recompute="none", pipeline_parallel=1
+        ).fastest()
+    with pytest.raises(ValueError, match="comes out even"):
+        sweep(LLAMA, A100, 64, 1e12, 512, recompute="none", tensor_parallel=7)
+    with pytest.raises(ValueError, match="what one call takes"):
+        sweep(LLAMA, A100, 64, np.arange(1, 10**6), 512, recompute="none")
+
+
+@pytest.mark.parametrize("bad", [0, -1, "8", None, [1, "x"], 1e300, [2.5]], ids=repr)
+@pytest.mark.parametrize("name", ["num_gpus", "tokens", "tensor_parallel"])
+def test_a_sweep_refuses_bad_axes(name: str, bad: object) -> None:
+    axes = {"num_gpus": 64, "tokens": 10**12, "global_batch_size": 512, name: bad}
+    assert_refused(sweep, name, model=LLAMA, accelerator=A100, recompute="none", **axes)
+
+
+def test_plans_of_arrays_say_how_many_they_are() -> None:
+    plan = plan_of(num_gpus=np.array([8, 16, 32]))
+    assert repr(plan) == "<3 plans>"
+    assert plan.days.likely.shape == (3,)
+    with pytest.raises(ValueError, match="here it must be one"):
+        fewest_gpus(plan)
+    with pytest.raises(ValueError, match="here it must be one"):
+        advise(plan)
+
+
+# --- bad input
+
+COUNTS = [
+    "num_gpus",
+    "tokens",
+    "global_batch_size",
+    "micro_batch_size",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+]
+
+
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=repr)
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_plan_refuses_bad_counts(name: str, bad: object) -> None:
+    assert_refused(plan_of, name, **{name: bad})
+
+
+@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=repr)
+@pytest.mark.parametrize("name", ["flops_per_gpu", "price_per_gpu_hour"])
+def test_a_plan_refuses_bad_quantities(name: str, bad: object) -> None:
+    if bad is None:
+        pytest.skip("None is no rate, no price")
+    assert_refused(plan_of, name, **{name: bad})
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"model": "Llama-3.1-8B"}, "model='Llama-3.1-8B' is no Transformer"),
+        ({"accelerator": "A100"}, "accelerator='A100' is no Accelerator"),
+        ({"num_gpus": 63, "tensor_parallel": 8}, "num_gpus=63 is not divisible"),
+        ({"tensor_parallel": 64}, "divisible by tensor_parallel=64"),
+        ({"pipeline_parallel": 64}, "pipeline_parallel=64 is more than num_layers=32"),
+        ({"num_gpus": 5, "pipeline_parallel": 5}, "num_layers=32 is not divisible"),
+        ({"num_gpus": 3, "context_parallel": 3}, "sequence_length=8192 is not divisi"),
+        ({"num_gpus": 1, "micro_batch_size": 513}, "micro_batch_size=513 is more than"),
+        ({"micro_batch_size": 3}, "global_batch_size=512 is not divisible by"),
+        ({"tokens": 10**6}, "is more than tokens=1000000"),
+        ({"recompute": "yes"}, "recompute='yes' is unknown"),
+        ({"recipe": "fp17"}, "recipe='fp17' is unknown"),
+        ({"zero_stage": 4}, "zero_stage=4 is unknown"),
+        ({"format": "fp8"}, "format='fp8' has no peak on A100"),
+        ({"attention": "fast"}, "attention='fast' is unknown"),
+        ({"uneven_stages": 1}, "uneven_stages=1 is neither"),
+        ({"sequence_parallel": "no"}, "sequence_parallel='no' is neither"),
+        ({"utilizations": (0.5, 0.4, 0.3)}, "is not ascending"),
+        ({"utilizations": 45}, "is no triple"),
+        ({"flops_per_gpu": 140}, "Write 140e12"),
+    ],
+)
+def test_a_plan_refuses(changes, problem) -> None:
+    assert_refused(plan_of, problem, **changes)
+
+
+@pytest.mark.parametrize("call", [advise, fewest_gpus])
+@pytest.mark.parametrize("bad", [None, "plan", 3, {}], ids=repr)
+def test_advice_is_for_plans(call, bad) -> None:
+    assert_refused(call, "plan=", plan=bad)
+
+
+def test_a_plan_shows_itself_in_a_line() -> None:
+    told = repr(plan_of())
+    assert told.startswith("<Plan: ")
+    assert units.gigabytes(plan_of().memory.total) in told
+    assert told.endswith("does not fit>")
