@@ -241,12 +241,14 @@ def step_timeline(
     through forward and fall through backward, while gradients rise; these stay through
     all micro-batches and are released after the update. At "loss" two tensors of 4sbV
     stand beside the activations: the peak, unless gradients outweigh activations. At
-    "layers" the head's gradients are there, and what the last layer computes again.
+    "layers" the head's gradients are there, and with full recomputation the last layer
+    again.
 
     Takes one shape, no arrays; a `Recipe` or its name in `RECIPES`. A value weighs 4
     bytes with the recipe fp32, else 2. Left out are the working tensors of single
-    operators, and what an allocator reserves beyond. Returns a `Timeline` of `Moment`s
-    in bytes, six a step (four more with each further micro-batch).
+    operators, among them the scores that selective recomputation brings back inside a
+    layer, and what an allocator reserves beyond. Returns a `Timeline` of `Moment`s in
+    bytes, six a step (four more with each further micro-batch).
 
     Source: measured on PyTorch models, see notebook 08.
 
@@ -263,8 +265,8 @@ def step_timeline(
     options = (attention, dropout, sequence_length)
     v = value_bytes(recipe)
     kept = count_activations(model, b, recompute, *options, value_bytes=v)
-    layers = count_activations(model, b, "none", *options, value_bytes=v).layers
-    again = (layers - kept.layers) // model.num_layers
+    every = count_activations(model, b, "none", *options, value_bytes=v)
+    again = (every.layers - kept.layers) // model.num_layers * (recompute == "full")
     states = model_state_bytes(P, recipe)
     of_head = model_state_bytes(_head_parameters(model), recipe)
     s = model.sequence_length if sequence_length is None else sequence_length

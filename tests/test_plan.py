@@ -287,7 +287,7 @@ def test_a_model_that_fits_on_no_number_of_gpus_says_so_and_by_how_much() -> Non
     plan = plan_of(model=LARGE)
     with pytest.raises(ValueError, match=r"fits on no number of GPUs.* more than"):
         fewest_gpus(plan)
-    short = Accelerator("small", 8e9, peaks={"bf16": 1e14})
+    short = Accelerator("small", 4e9, peaks={"bf16": 1e14})
     hopeless = plan_of(model=LARGE, accelerator=short)
     assert not advise(hopeless)[-1].plan.fits
 

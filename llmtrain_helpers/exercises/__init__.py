@@ -4,10 +4,12 @@ Answer keys are computed by the package, never typed; one module a chapter.
 """
 
 from llmtrain_helpers.exercises import (
+    activations,
     batch,
     duration,
     flops,
     parameters,
+    plan,
     precision,
     start_here,
 )
@@ -20,6 +22,8 @@ EXERCISES: dict[str, Exercise] = {
     **duration.EXERCISES,
     **batch.EXERCISES,
     **precision.EXERCISES,
+    **activations.EXERCISES,
+    **plan.EXERCISES,
 }
 
 

@@ -81,10 +81,14 @@ def describe(figure: Figure) -> str:
     It is the figure's description for those who do not see it, and the text that the
     tests compare.
     """
-    lines = []
+    lines: list[str] = []
     for axes in figure.axes:
-        lines.append(f"Figure: {axes.get_title(loc='left') or axes.get_title()}")
-        lines.append(f"x: {axes.get_xlabel()}; y: {axes.get_ylabel()}")
+        title = axes.get_title(loc="left") or axes.get_title()
+        if not title:  # a colour bar
+            continue
+        lines.append(f"{'Beside it' if lines else 'Figure'}: {title}")
+        ylabel = axes.get_ylabel() or "the same"
+        lines.append(f"x: {axes.get_xlabel()}; y: {ylabel}")
         lines += [_line(series) for series in axes.lines if _named(series)]
         lines += [_points(series) for series in axes.collections if _named(series)]
         bars = [item for item in axes.containers if isinstance(item, BarContainer)]
@@ -101,8 +105,11 @@ def _line(line: Any) -> str:
 
 
 def _points(points: Any) -> str:
-    offsets = points.get_offsets()
-    return _series(points.get_label(), offsets[:, 0], offsets[:, 1])
+    offsets, shades = points.get_offsets(), points.get_array()
+    told = _series(points.get_label(), offsets[:, 0], offsets[:, 1])
+    if shades is None:
+        return told
+    return f"{told}; colour {_told(shades.min())} to {_told(shades.max())}"
 
 
 def _series(name: str, xs: Sequence[float], ys: Sequence[float]) -> str:

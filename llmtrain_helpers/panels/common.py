@@ -19,7 +19,7 @@ import ipywidgets as widgets
 from llmtrain_helpers import published
 from llmtrain_helpers.figures.common import BLUE, GREEN, PURPLE, VERMILION
 
-PALETTE = [BLUE, VERMILION, GREEN, PURPLE, "#8A7A00"]
+PALETTE = [BLUE, VERMILION, GREEN, PURPLE, "#8A7A00", "#A0522D", "#4B4BC8"]
 GREY = "#6B6B6B"
 
 OWN = "your own"
@@ -226,14 +226,31 @@ def stacked_bars(
 
 
 def _segments(
-    parts: Mapping[str, float], longest: float, colors: Mapping[str, str]
+    parts: Mapping[str, float],
+    longest: float,
+    colors: Mapping[str, str],
+    named: bool = True,
 ) -> str:
     return "".join(
         f'<div title="{escape(name)}" style="width:{100 * size / longest:.2f}%;'
         f'background-color:{colors.get(name, GREY)};{_SEGMENT}">'
-        f"{escape(name) if size > 0.09 * longest else ''}</div>"
+        f"{escape(name) if named and size > 0.09 * longest else ''}</div>"
         for name, size in parts.items()
         if size
+    )
+
+
+def thin_bars(rows: Mapping[str, Mapping[str, float]], unit: Callable[..., str]) -> str:
+    """Stacked bars of a line each, in the colours of `stacked_bars`, without a key."""
+    longest = max(sum(parts.values()) for parts in rows.values())
+    colors = dict(zip(next(iter(rows.values())), cycle(PALETTE), strict=False))
+    return "".join(
+        '<div style="display:flex;height:20px;line-height:20px;font-size:13px">'
+        f'<span style="width:150px">{escape(row)}</span>'
+        f'<span style="width:70px">{unit(sum(parts.values()))}</span>'
+        '<div style="flex:1;display:flex;margin:2px 0px">'
+        f"{_segments(parts, longest, colors, named=False)}</div></div>"
+        for row, parts in rows.items()
     )
 
 

@@ -1,0 +1,128 @@
+"""Figures of chapter 06: what a step holds, over lengths, over layers, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from llmtrain_helpers.activations import Timeline
+from llmtrain_helpers.figures.common import (
+    BLACK,
+    BLUE,
+    GREEN,
+    HATCHES,
+    PURPLE,
+    VERMILION,
+    new_figure,
+    styled,
+)
+from llmtrain_helpers.units import GB
+
+PARTS = {
+    "weights": BLUE,
+    "gradients": VERMILION,
+    "optimizer": GREEN,
+    "activations": PURPLE,
+    "logits": BLACK,
+}
+
+
+@styled
+def memory_bars(models: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Figure:
+    """Bytes by part, for each model and each setting, stacked.
+
+    `models` holds for each model's name the settings by their label, and for each the
+    parts with their bytes.
+    """
+    figure, places = plt.subplots(1, len(models))
+    for axes, (name, settings) in zip(
+        np.atleast_1d(places), models.items(), strict=True
+    ):
+        bottom = np.zeros(len(settings))
+        for part in next(iter(settings.values())):
+            sizes = np.array([parts[part] for parts in settings.values()]) / GB
+            style = {"color": PARTS[part], "hatch": HATCHES[PARTS[part]][:1]}
+            axes.bar([*settings], sizes, bottom=bottom, label=part, **style)
+            bottom = bottom + sizes
+        axes.set(title=name, xlabel="tokens, recomputed", ylabel="GB")
+        axes.tick_params(axis="x", rotation=90, labelsize=11)
+        axes.grid(visible=False, axis="x")
+    np.atleast_1d(places)[0].legend(fontsize=12, loc="upper left", reverse=True)
+    figure.set_size_inches(9, 4.8)
+    return figure
+
+
+@styled
+def recomputation(num_layers: int = 6) -> Figure:
+    """Which layers' activations are there, without and with recomputation.
+
+    Time goes to the right: forward through the layers, then backward.
+    """
+    figure, places = plt.subplots(1, 2, sharey=True)
+    titles = ["All are kept", "Inputs are kept, one layer is computed again"]
+    for axes, title, again in zip(places, titles, (False, True), strict=True):
+        dots: dict[str, list[tuple[int, int]]] = {"kept": [], "input": [], "again": []}
+        for time in range(1, 2 * num_layers + 1):
+            at = min(time, 2 * num_layers + 1 - time)  # the layer that is at work
+            done = time > num_layers
+            for layer in range(1, at + 1):
+                kind = (
+                    ("again" if done and layer == at else "input") if again else "kept"
+                )
+                dots[kind].append((time, layer))
+        _draw_dots(axes, dots)
+        axes.axvline(num_layers + 0.5, color="black", linewidth=1, linestyle="--")
+        axes.set_title(title, fontsize=13)
+        axes.set(xlabel="time: forward | backward", ylabel="layer")
+        axes.grid(visible=False)
+        axes.label_outer()
+    figure.set_size_inches(9, 3.6)
+    return figure
+
+
+def _draw_dots(axes: Any, dots: Mapping[str, Sequence[tuple[int, int]]]) -> None:
+    styles: dict[str, Any] = {
+        "kept": {"color": BLUE, "marker": "s", "s": 150, "label": "all of a layer"},
+        "input": {"color": GREEN, "marker": "_", "s": 130, "label": "a layer's input"},
+        "again": {
+            "color": VERMILION,
+            "marker": "s",
+            "s": 150,
+            "label": "computed again",
+        },
+    }
+    for kind, places in dots.items():
+        if places:
+            axes.scatter(*zip(*places, strict=True), **styles[kind])
+
+
+@styled
+def timeline(line: Timeline) -> Figure:
+    """What is resident from mark to mark, stacked part by part."""
+    figure, axes = new_figure(
+        "The peak stands where the loss is differentiated", "moment", "GB resident"
+    )
+    xs = range(len(line.moments))
+    labels = [f"{moment.step} {moment.mark}" for moment in line.moments]
+    bottom = np.zeros(len(labels))
+    for part, color in PARTS.items():
+        sizes = np.array([getattr(moment, part) for moment in line.moments]) / GB
+        axes.bar(
+            xs,
+            sizes,
+            bottom=bottom,
+            width=0.85,
+            color=color,
+            hatch=HATCHES[color][:1],
+            label=part,
+        )
+        bottom = bottom + sizes
+    axes.set_xticks(xs, labels, rotation=90, fontsize=11)
+    axes.grid(visible=False, axis="x")
+    axes.legend(fontsize=12, loc="upper left", ncols=5, reverse=True, columnspacing=1)
+    axes.set_ylim(top=1.2 * bottom.max())
+    return figure

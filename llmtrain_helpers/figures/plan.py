@@ -1,0 +1,74 @@
+"""Figures of chapter 07: plans against runs, and sweeps as maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from llmtrain_helpers.duration import Interval
+from llmtrain_helpers.figures.common import BLUE, VERMILION, new_figure, styled
+
+
+@styled
+def intervals(spans: Mapping[str, Interval], reported: Mapping[str, float]) -> Figure:
+    """GPU-hours of runs as planned and as reported, over the likely figure."""
+    figure, axes = new_figure(
+        "Most runs lie in an interval that the other runs make",
+        "",
+        "GPU-hours / likely",
+    )
+    xs = range(len(spans))
+    likely = [span.likely for span in spans.values()]
+    low = [span.least / span.likely for span in spans.values()]
+    high = [span.greatest / span.likely for span in spans.values()]
+    real = [reported[name] / x for name, x in zip(spans, likely, strict=True)]
+    axes.vlines(xs, low, high, color=BLUE, linewidth=8, alpha=0.5)
+    for ends, name in ((low, "least"), (high, "greatest")):
+        axes.scatter(xs, ends, color=BLUE, marker="_", s=90, label=name)
+    axes.scatter(xs, real, color=VERMILION, marker="D", label="reported", zorder=3)
+    axes.axhline(1, color="black", linewidth=1, linestyle="--")
+    axes.set_yscale("log", base=2)
+    axes.set_yticks([0.5, 1, 2, 4], ["0.5", "1", "2", "4"])
+    axes.set_xticks(xs, [*spans], rotation=90, fontsize=12)
+    axes.text(0.99, 0.93, "◆ reported", transform=axes.transAxes, ha="right")
+    return figure
+
+
+@styled
+def sweep_maps(maps: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+    """Sweeps on the same axes: micro-batch, and GPUs that share a copy of the model.
+
+    `maps` holds for each name its plans or measurements, each with `micro_batch_size`,
+    `gpus_a_copy`, `throughput` (tokens/s on a GPU: the marker's size, from the least of
+    a map to its greatest) and `mfu` (its colour).
+    """
+    figure, places = plt.subplots(1, len(maps), sharex=True, sharey=True)
+    for axes, (name, points) in zip(np.atleast_1d(places), maps.items(), strict=True):
+        rates = np.array([float(point["throughput"]) for point in points])
+        sizes = 40 + 460 * (rates - rates.min()) / (rates.max() - rates.min())
+        drawn = axes.scatter(
+            [point["micro_batch_size"] for point in points],
+            [point["gpus_a_copy"] for point in points],
+            s=sizes,
+            c=[100 * point["mfu"] for point in points],
+            label=name,
+            cmap="cividis",
+            vmin=20,
+            vmax=65,
+            edgecolor="black",
+            linewidth=0.5,
+        )
+        axes.set_title(name, fontsize=13)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log", base=2)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter("{x:.0f}")
+        axes.margins(0.15)
+        axes.set(xlabel="micro-batch", ylabel="GPUs for one copy")
+        axes.label_outer()
+    figure.colorbar(drawn, label="MFU (%)")
+    return figure

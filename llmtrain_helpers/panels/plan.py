@@ -1,0 +1,210 @@
+"""The panel of chapter 07: the planner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as widgets
+
+from llmtrain_helpers import units
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.duration import Interval
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.panels import common
+from llmtrain_helpers.plan import Advice, Plan, advise, plan_run
+from llmtrain_helpers.precision import RECIPES
+from llmtrain_helpers.published import accelerator, architecture, read_config
+
+
+def _preset(**changes: Any) -> dict[str, Any]:
+    return {
+        "model": "Llama-3.1-8B",
+        "config": "",
+        "sequence_length": 8192,
+        "chip": "H100 SXM",
+        "num_gpus": 64,
+        "tensor_parallel": 1,
+        "pipeline_parallel": 1,
+        "context_parallel": 1,
+        "zero_stage": 1,
+        "tokens": 1000.0,
+        "global_batch_size": 512,
+        "micro_batch_size": 1,
+        "recipe": "bf16_fp32_grads",
+        "recompute": "full",
+        "price": 2.5,
+    } | changes
+
+
+_GPT3 = {
+    "model": "GPT-3 175B",
+    "sequence_length": 2048,
+    "chip": "A100 80GB SXM",
+    "num_gpus": 1024,
+    "tensor_parallel": 8,
+    "pipeline_parallel": 8,
+    "tokens": 300.0,
+    "global_batch_size": 1536,
+}
+
+_PRESETS = {
+    "8B on 64 H100": _preset(),
+    "8B, nothing recomputed": _preset(recompute="none", micro_batch_size=2),
+    "GPT-3 on 1,024 A100": _preset(**_GPT3),
+    "70B on 8 H100": _preset(model="Llama-3.1-70B", num_gpus=8, tensor_parallel=8),
+}
+
+
+def plan_panel() -> common.Panel:
+    """A run in; memory, days, GPU-hours, cost and advice out."""
+    controls = {
+        "model": common.models(),
+        "config": _path(),
+        "sequence_length": common.whole("Sequence (tokens)", 1, 10_000_000, step=1024),
+        "chip": common.accelerators(),
+        "num_gpus": common.whole("GPUs", 1, 10_000_000),
+        "tensor_parallel": common.whole("Tensor parallel", 1, 1_000),
+        "pipeline_parallel": common.whole("Pipeline stages", 1, 1_000),
+        "context_parallel": common.whole("Context parallel", 1, 1_000),
+        "zero_stage": common.dropdown("ZeRO stage", [0, 1, 2, 3]),
+        "tokens": common.number("Tokens (billions)", 0, 1e9, step=100),
+        "global_batch_size": common.whole("Batch (sequences)", 1, 10_000_000),
+        "micro_batch_size": common.whole("Micro-batch", 1, 1_000_000),
+        "recipe": common.dropdown("Recipe", [*RECIPES]),
+        "recompute": common.dropdown("Recomputed", RECOMPUTE),
+        "price": common.number("$ a GPU-hour", 0, 1e6, step=0.1),
+    }
+    stills = ["8B, nothing recomputed", "70B on 8 H100"]
+    return common.Panel("The planner", controls, render, _PRESETS, stills)
+
+
+def _path() -> Any:
+    return widgets.Text(
+        description="or a config.json",
+        placeholder="path of a file",
+        continuous_update=False,
+        style={"description_width": "initial"},
+        layout={"width": "360px"},
+    )
+
+
+def render(**chosen: Any) -> str:
+    """The panel's answer as HTML: sentence, picture, table, advice, call in code."""
+    plan = _plan(**chosen)
+    memory = plan.inputs["accelerator"].memory
+    bars = {"On each GPU": plan.memory.parts(), "Memory": {"memory": memory}}
+    return "".join(
+        [
+            common.sentence(_sentence(plan)),
+            common.stacked_bars(bars, units.gigabytes),
+            common.table(["", "least", "likely", "greatest"], _rows(plan)),
+            _advice(plan),
+            common.call(_call(**chosen)),
+        ]
+    )
+
+
+def _shape(chosen: dict[str, Any]) -> Transformer:
+    if chosen["config"].strip():
+        return read_config(chosen["config"].strip(), chosen["sequence_length"])
+    return architecture(chosen["model"], chosen["sequence_length"])
+
+
+_SAME = [
+    "num_gpus",
+    "global_batch_size",
+    "recompute",
+    "micro_batch_size",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+    "zero_stage",
+    "recipe",
+]
+"""The controls that `plan_run` takes as they are."""
+
+
+def _plan(**chosen: Any) -> Plan:
+    chip = accelerator(chosen["chip"])
+    return plan_run(
+        model=_shape(chosen),
+        accelerator=chip,
+        tokens=round(chosen["tokens"] * 1e9),
+        price_per_gpu_hour=chosen["price"] or None,
+        format="bf16" if "bf16" in chip.peaks else "fp16",
+        **{name: chosen[name] for name in _SAME},
+    )
+
+
+def _sentence(plan: Plan) -> str:
+    days = plan.seconds
+    told = f"<b>{units.duration(days.likely)}</b> ({units.duration(days.least)} to "
+    told += f"{units.duration(days.greatest)}), and each GPU holds "
+    told += f"<b>{units.gigabytes(plan.memory.total)}</b>: "
+    if plan.fits:
+        return f"{told}<b>fits</b>, {units.gigabytes(plan.room)} left."
+    return f"{told}<b>does not fit</b>, {units.gigabytes(-plan.room)} too much."
+
+
+def _rows(plan: Plan) -> list[list[str]]:
+    work = plan.flops.total * plan.iterations
+    single = {
+        "parameters": units.count(plan.parameters.total),
+        "FLOPs of the run": units.flops(work),
+        "iterations": units.count(round(plan.iterations)),
+        "pipeline's bubble": units.percent(plan.split.bubble),
+        "likely MFU": units.percent(plan.mfu),
+    }
+    rows = [[name, "", told, ""] for name, told in single.items()]
+    return [*rows, *_spans(plan)]
+
+
+def _spans(plan: Plan) -> list[list[str]]:
+    known = {
+        "time": (plan.seconds, units.duration),
+        "GPU-hours": (plan.gpu_hours, units.count),
+        "cost": (plan.cost, units.dollars),
+        "energy (kWh)": (plan.energy and plan.energy.times(1 / 3.6e6), units.count),
+    }
+    return [
+        [name, *(unit(x) for x in (span.least, span.likely, span.greatest))]
+        for name, (span, unit) in known.items()
+        if isinstance(span, Interval)
+    ]
+
+
+def _advice(plan: Plan) -> str:
+    """What to change, in order, with its price; nothing where the plan fits."""
+    steps = advise(plan)
+    if plan.fits:
+        return ""
+    rows = [[_changed(s), units.gigabytes(s.saved), _price(s)] for s in steps]
+    told = common.table(["what to change, in order", "saves", "price"], rows)
+    end = "Then it fits." if steps and steps[-1].plan.fits else "Even then it does not."
+    return f"{told}<p>{end}</p>"
+
+
+def _changed(step: Advice) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in step.change.items())
+
+
+def _price(step: Advice) -> str:
+    if "num_gpus" in step.change:
+        return "more GPUs"
+    if "zero_stage" in step.change:
+        more = step.plan.inputs["zero_stage"] == 3
+        return "1.5 times the communication" if more else "no more communication"
+    sign = "+" if step.dearer > 0 else ""
+    return f"{sign}{units.percent(step.dearer)} GPU-hours"
+
+
+def _call(**chosen: Any) -> str:
+    s, path = chosen["sequence_length"], chosen["config"].strip()
+    made = f"architecture({chosen['model']!r}" if not path else f"read_config({path!r}"
+    options = ", ".join(f"{name}={chosen[name]!r}" for name in _SAME[2:])
+    return (
+        f"model = published.{made}, {s})\n"
+        f"chip = published.accelerator({chosen['chip']!r})\n"
+        f"plan_run(model, chip, {chosen['num_gpus']}, {round(chosen['tokens'] * 1e9)}, "
+        f"{chosen['global_batch_size']},\n    {options})"
+    )
