@@ -1,6 +1,7 @@
 """A ledger of every living tensor's memory: how large, and which operator made it.
 
-What is alive is what PyTorch has not released: no sampling, no allocator. Needs PyTorch.
+What is alive is what PyTorch has not released: no sampling, no allocator. Needs
+PyTorch.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _routes(module: str) -> bool:
 
 
 class Ledger(TorchDispatchMode):
-    """While it is entered, `live` holds an entry for each storage made and not freed."""
+    """While entered, its `live` holds each storage that was made and is not freed."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -34,7 +34,8 @@ class Decoder(nn.Module):
             self.positions = nn.Embedding(shape.num_positions, h)
         self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(
-            Layer(shape, attention, dropout, recompute) for _ in range(shape.num_layers)
+            Layer(shape, attention, dropout, recompute)
+            for _ in range(int(shape.num_layers))
         )
         self.norm = _norm(shape, h)
         self.head = nn.Linear(h, V, bias=False)
@@ -216,7 +217,7 @@ class Dropout(nn.Module):
 class RMSNorm(nn.Module):
     """x / rms(x) · weight, in fp32 inside, as one operator."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: Any) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(size))
 
@@ -249,7 +250,7 @@ class _RMSNorm(torch.autograd.Function):
 class Rotary(nn.Module):
     """Turns pairs of a head's values by an angle that grows with the position."""
 
-    def __init__(self, sequence_length: int, head_dim: int) -> None:
+    def __init__(self, sequence_length: Any, head_dim: Any) -> None:
         super().__init__()
         speeds = 10_000.0 ** -(torch.arange(0, head_dim, 2) / head_dim)
         angles = torch.outer(torch.arange(sequence_length), speeds)[:, None]
@@ -280,7 +281,7 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
 
 
-def _norm(shape: Transformer, size: int) -> nn.Module:
+def _norm(shape: Transformer, size: Any) -> nn.Module:
     return nn.LayerNorm(size, EPS) if shape.layer_norm else RMSNorm(size)
 
 
