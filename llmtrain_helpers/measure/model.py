@@ -233,12 +233,14 @@ class _RMSNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        """Each row over its root mean square, times the weight."""
         scale = x.float().square().mean(-1, keepdim=True).add(EPS).rsqrt()
         ctx.save_for_backward(x, weight, scale)
         return (x * scale).to(x.dtype) * weight
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        """The gradients of input and weight."""
         x, weight, scale = ctx.saved_tensors
         normed, inner = x * scale, (grad * weight).float()
         along = (inner * normed).mean(-1, keepdim=True)
@@ -267,11 +269,13 @@ class _Rotate(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Turned by the tables' angles."""
         ctx.tables = cos, sin
         return _turned(x, cos, sin)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        """Turned back."""
         cos, sin = ctx.tables
         return _turned(grad, cos, -sin), None, None
 
