@@ -1,5 +1,16 @@
-"""What pytest leaves out: the parts that import PyTorch, where there is none."""
+"""What is left out where PyTorch is missing, and the one line that says so."""
 
-from importlib.util import find_spec
+from typing import Any
 
-collect_ignore_glob = [] if find_spec("torch") else ["llmtrain_helpers/measure/*"]
+from llmtrain_helpers.measure import torch_missing
+
+MISSING = torch_missing()
+collect_ignore_glob = (
+    ["llmtrain_helpers/measure/*.py", "tests/ground_truth/*.py"] if MISSING else []
+)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say once what was left out, and why."""
+    if MISSING:
+        terminalreporter.write_line(f"Left out, tests/ground_truth: {MISSING}")

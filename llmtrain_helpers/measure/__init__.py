@@ -11,7 +11,7 @@ dispatcher, its profiler), run on the small models of `measure.model`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -47,7 +47,8 @@ def measure_parameters(model: Transformer) -> ParameterCount:
     so that no size is too large. ImportError without PyTorch, ValueError for a shape of
     arrays. Source: the sizes of `nn.Module.named_parameters`.
     """
-    return _counting(model).parameters(model)
+    shape = _buildable(model)
+    return _needing_torch("counting").parameters(shape)
 
 
 def measure_flops(model: Transformer, batch_size: int, recompute: str) -> FlopCount:
@@ -59,10 +60,9 @@ def measure_flops(model: Transformer, batch_size: int, recompute: str) -> FlopCo
 
     Source: torch.utils.flop_counter, and torch.utils.checkpoint without early stop.
     """
-    counting = _counting(model)
-    B = single("batch_size", batch_size)
+    shape, B = _buildable(model), single("batch_size", batch_size)
     choice("recompute", recompute, RECOMPUTE)
-    return counting.flops(model, B, recompute)
+    return _needing_torch("counting").flops(shape, B, recompute)
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,9 @@ def saved_tensors(
     Source: torch.autograd.graph.saved_tensors_hooks, on the meta device. It has the
     CUDA kernels' sizes: statistics in fp32, masks of one byte.
     """
-    counting = _counting(model)
-    b = single("micro_batch_size", micro_batch_size)
+    shape, b = _buildable(model), single("micro_batch_size", micro_batch_size)
     options = _options(recompute, attention, dropout)
-    return counting.saved(model, b, **options)
+    return _needing_torch("counting").saved(shape, b, **options)
 
 
 def measure_activations(
@@ -148,16 +147,14 @@ def measure_step_memory(
 
     Source: torch's dispatcher and weak references to storages.
     """
-    memory = _needing_torch("memory", model)
-    return memory.timeline(
-        model,
-        single("micro_batch_size", micro_batch_size),
-        choice("recipe", recipe, TRAINABLE),
-        steps=single("steps", steps),
-        accumulation_steps=single("accumulation_steps", accumulation_steps),
-        left_out=flag("count_left_out", count_left_out),
-        **_options(recompute, attention, dropout),
-    )
+    shape, b = _buildable(model), single("micro_batch_size", micro_batch_size)
+    choice("recipe", recipe, TRAINABLE)
+    options = _options(recompute, attention, dropout) | {
+        "steps": single("steps", steps),
+        "accumulation_steps": single("accumulation_steps", accumulation_steps),
+        "left_out": flag("count_left_out", count_left_out),
+    }
+    return _needing_torch("memory").timeline(shape, b, recipe, **options)
 
 
 def measure_step_time(
@@ -189,17 +186,11 @@ def step_seconds(
 
     The median of `repeats` steps, after one to warm up. Source: time.perf_counter.
     """
-    timing = _needing_torch("timing", model)
-    choice("recipe", recipe, TRAINABLE)
-    options = _options(recompute, attention, dropout=False)
-    n = single("repeats", repeats)
+    shape, n = _buildable(model), single("repeats", repeats)
+    options = (choice("recipe", recipe, TRAINABLE), *_run(recompute, attention))
     sizes = [single("batch_sizes", size) for size in batch_sizes]
-    return [
-        timing.seconds_of(
-            model, B, recipe, options["recompute"], options["attention"], repeats=n
-        )
-        for B in sizes
-    ]
+    timing = _needing_torch("timing")
+    return [timing.seconds_of(shape, B, *options, repeats=n) for B in sizes]
 
 
 @dataclass(frozen=True)
@@ -254,32 +245,37 @@ def profile_step(
     out in favour of these, but a matrix product stays whole. Returns a `StepProfile`.
     Errors as in `measure_step_memory`. Source: torch.profiler.
     """
-    timing = _needing_torch("timing", model)
-    B = single("batch_size", batch_size)
-    choice("recipe", recipe, TRAINABLE)
-    options = _options(recompute, attention, dropout=False)
-    return timing.profiled(model, B, recipe, options["recompute"], options["attention"])
+    shape, B = _buildable(model), single("batch_size", batch_size)
+    options = (choice("recipe", recipe, TRAINABLE), *_run(recompute, attention))
+    return _needing_torch("timing").profiled(shape, B, *options)
+
+
+def _run(recompute: object, attention: object) -> tuple[str, str]:
+    return (
+        choice("recompute", recompute, RECOMPUTE),
+        choice("attention", attention, KERNELS),
+    )
 
 
 def _options(recompute: object, attention: object, dropout: object) -> dict[str, Any]:
-    return {
-        "recompute": choice("recompute", recompute, RECOMPUTE),
-        "attention": choice("attention", attention, KERNELS),
-        "dropout": flag("dropout", dropout),
-    }
+    again, kernel = _run(recompute, attention)
+    on = flag("dropout", dropout)
+    return {"recompute": again, "attention": kernel, "dropout": on}
 
 
-def _counting(model: Transformer) -> Any:
-    return _needing_torch("counting", model)
-
-
-def _needing_torch(module: str, model: Transformer) -> Any:
-    """A module of this folder that imports PyTorch, for a shape that can be built."""
+def _buildable(model: Transformer) -> Transformer:
+    """The shape, if it is one shape, and one that rotary positions can turn."""
     instance("model", model, Transformer)
-    for name in ("num_layers", "hidden_size", "vocab_size", "sequence_length"):
-        single(name, getattr(model, name))
+    for item in fields(model):
+        if item.type != "bool":
+            single(item.name, getattr(model, item.name), least=0)
     if not model.num_positions and model.head_dim % 2:
         refuse("head_dim", model.head_dim, "is odd: rotary positions turn pairs")
+    return model
+
+
+def _needing_torch(module: str) -> Any:
+    """A module of this folder that imports PyTorch."""
     missing = torch_missing()
     if missing:
         raise ImportError(missing)

@@ -270,8 +270,11 @@ def _peak(device: str, number_format: str) -> float | None:
 def accelerator_of(device_name: str) -> str | None:
     """The accelerator that CUDA calls by this name: the longest match, or none.
 
-    "NVIDIA H100 80GB HBM3" is H100, "NVIDIA H100 PCIe" H100 PCIe.
+    "NVIDIA H100 80GB HBM3" is H100, "NVIDIA H100 PCIe" H100 PCIe; chips of laptops bear
+    the names of others.
     """
+    if "Laptop" in device_name:
+        return None
     table = published.accelerators()
     named = dict(zip(table["name"], table["aliases"].fillna(""), strict=True))
     spellings = {s: n for n, more in named.items() for s in (n, *more.split(";")) if s}

@@ -76,9 +76,9 @@ def test_an_rms_norm_keeps_half_as_much_and_one_number_a_head() -> None:
     assert left_out(normed, b)["norm statistics"] == 4 * s * b * (2 * l + 1) + heads
 
 
-def test_a_mixture_keeps_its_router_and_two_sorted_copies() -> None:
+def test_a_mixture_keeps_its_router_and_three_sorted_copies() -> None:
     l, h, s, b, experts, chosen = 2, 48, 16, 3, 4, 2
-    copies = 2 * 2 * h * chosen  # what experts take in and give, in bf16
+    copies = 3 * 2 * h * chosen  # what experts take in and give, and that weighted
     numbers = 2 * experts + 2 * chosen  # probabilities, and those of the chosen
     routing = left_out(SHAPES["experts"], b)["routing"]
     assert routing == l * s * b * (copies + numbers)

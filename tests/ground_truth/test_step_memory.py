@@ -127,14 +127,16 @@ def test_all_that_is_left_out_has_a_name_and_a_size(recompute: str) -> None:
         moment.mark: moment.total - less.total
         for moment, less in zip(everything.moments, counted.moments, strict=True)
     }
-    ids, loss = 2 * 8 * b * s, 4
-    a_layers = (8 * 2 + 4 * a) * b * s  # statistics of two norms, and logsumexp
-    layers_own = (1 if recompute == "full" else l) * a_layers
-    kept = 0 if recompute == "full" else layers_own
-    assert more["start"] == ids
-    assert more["backward"] == ids + loss
-    assert more["forward"] == ids + 2 * loss + kept + 8 * b * s
-    assert more["loss"] == more["forward"] + loss
-    working = 4 * b * s * h  # the gradient of what the last layer gives
-    assert more["layers"] - ids - layers_own - working in (loss, 2 * loss)
-    assert more["update"] == ids
+    ids, loss, final_norm = 2 * 8 * b * s, 8, 8 * b * s  # the loss, and what it is over
+    norms, logsumexp = 2 * 8 * b * s, 4 * a * b * s  # of a layer
+    kept = {"none": l * (norms + logsumexp), "selective": l * norms, "full": 0}
+    there = kept | {"full": norms + logsumexp}  # once the last layer is there again
+    gradient = 4 * b * s * h  # of what the last layer gives
+    assert more == {
+        "start": ids,
+        "forward": ids + loss + kept[recompute] + final_norm,
+        "loss": ids + loss + kept[recompute] + final_norm,
+        "layers": ids + loss + there[recompute] + gradient,
+        "backward": ids,
+        "update": ids,
+    }
