@@ -37,7 +37,10 @@ FORMULAS = [
 ]
 """The first floor, from the ground up: each imports only those before it."""
 
-EVIDENCE = ["published"]
+EVIDENCE = ["published", "measure"]
+PYTORCH = ["model", "ledger", "counting", "training", "memory", "timing", "record"]
+"""Parts of `measure` that import PyTorch, from the ground up: only when it is used."""
+
 FACES = ["figures", "panels", "exercises"]
 
 
@@ -93,9 +96,28 @@ def test_formulas_import_only_downwards_and_nothing_foreign(name: str) -> None:
 def test_evidence_stands_on_the_formulas_and_imports_pandas_only_when_used(
     name: str,
 ) -> None:
-    taken = imports(PACKAGE / f"{name}.py")
+    folder = PACKAGE / name
+    path = folder / "__init__.py" if folder.is_dir() else PACKAGE / f"{name}.py"
+    taken = imports(path)
     assert not foreign(taken)
     assert own(taken) <= {*FORMULAS, *EVIDENCE}
+
+
+@pytest.mark.parametrize("name", PYTORCH)
+def test_measure_has_pytorch_beside_it_and_imports_only_downwards(name: str) -> None:
+    taken = imports(PACKAGE / "measure" / f"{name}.py")
+    assert foreign(taken) <= {"torch"}
+    assert own(taken) <= {*FORMULAS, *EVIDENCE}
+    parts = {
+        n.split(".")[2] for n in taken if n.startswith("llmtrain_helpers.measure.")
+    }
+    above = set(PYTORCH[PYTORCH.index(name) :])
+    assert not parts & above
+
+
+def test_measure_is_all_there_is_to_it() -> None:
+    files = {path.stem for path in (PACKAGE / "measure").glob("*.py")}
+    assert files == {"__init__", "__main__", *PYTORCH}
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: p.stem)

@@ -1,0 +1,16 @@
+"""What is left out where PyTorch is missing, and the one line that says so."""
+
+from typing import Any
+
+from llmtrain_helpers.measure import torch_missing
+
+MISSING = torch_missing()
+collect_ignore_glob = (
+    ["llmtrain_helpers/measure/*.py", "tests/ground_truth/*.py"] if MISSING else []
+)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say once what was left out, and why."""
+    if MISSING:
+        terminalreporter.write_line(f"Left out, tests/ground_truth: {MISSING}")

@@ -1,0 +1,282 @@
+"""Chapter 08: the formulas, held against PyTorch. Beside notebooks/08_measure.ipynb.
+
+Each function returns what the formula returns that it checks, so that confronting is
+`formula == measured`. All need PyTorch, which the rest of the course does without:
+`torch_missing` says how to get it. It is imported when a function is called.
+
+Sources: PyTorch's own instruments (its FLOP counter, its hooks for saved tensors, its
+dispatcher, its profiler), run on the small models of `measure.model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from llmtrain_helpers.activations import KERNELS, ActivationCount, Timeline
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.batch import StepTime, fit_step_time
+from llmtrain_helpers.checks import choice, flag, instance, refuse, single
+from llmtrain_helpers.flops import RECOMPUTE, FlopCount
+from llmtrain_helpers.parameters import ParameterCount
+
+TRAINABLE = ["fp32", "bf16", "bf16_fp32_grads", "bf16_both_grads", "pure_bf16"]
+"""The recipes that can be run: those without autocast and without fp8."""
+
+PHASES = ["forward", "backward", "optimizer"]
+"""What a step consists of, in order."""
+
+
+def torch_missing() -> str | None:
+    """How to install PyTorch, in one sentence, where it is missing; else None."""
+    if find_spec("torch") is not None:
+        return None
+    return (
+        "PyTorch is not installed: run `pip install torch` in this environment, then "
+        "restart the kernel; the rest of the course works without it."
+    )
+
+
+def measure_parameters(model: Transformer) -> ParameterCount:
+    """Every parameter of the PyTorch model of this shape, part by part.
+
+    Takes a `Transformer`, returns a `ParameterCount` of exact ints; on the meta device,
+    so that no size is too large. ImportError without PyTorch, ValueError for a shape of
+    arrays. Source: the sizes of `nn.Module.named_parameters`.
+    """
+    shape = _buildable(model)
+    return _needing_torch("counting").parameters(shape)
+
+
+def measure_flops(model: Transformer, batch_size: int, recompute: str) -> FlopCount:
+    """FLOPs of one iteration as PyTorch counts them, forward and backward.
+
+    Takes a `Transformer`, sequences a batch, and what is computed a second time:
+    "none", "selective" or "full". Returns a `FlopCount` in FLOP, exact ints, attention
+    dense and explicit. Errors as in `measure_parameters`, and ValueError for bad input.
+
+    Source: torch.utils.flop_counter, and torch.utils.checkpoint without early stop.
+    """
+    shape, B = _buildable(model), single("batch_size", batch_size)
+    choice("recompute", recompute, RECOMPUTE)
+    return _needing_torch("counting").flops(shape, B, recompute)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One tensor that is kept for backward: where, how large, and under which part.
+
+    `left_out` names what the formulas leave out (norm statistics, logsumexp, token ids,
+    routing, the loss itself); it is empty for what they count.
+    """
+
+    part: str
+    module: str
+    shape: tuple[int, ...]
+    bytes: int
+    left_out: str
+
+
+def saved_tensors(
+    model: Transformer,
+    micro_batch_size: int,
+    recompute: str = "none",
+    attention: str = "flash",
+    dropout: bool = False,
+) -> tuple[Saved, ...]:
+    """What autograd keeps for backward in a forward pass in bf16, tensor by tensor.
+
+    Each storage once, in the order in which they are saved; weights and constant tables
+    left out. Takes a shape, sequences, and the options of `count_activations`; bytes.
+    Errors as in `measure_flops`.
+
+    Source: torch.autograd.graph.saved_tensors_hooks, on the meta device. It has the
+    CUDA kernels' sizes: statistics in fp32, masks of one byte.
+    """
+    shape, b = _buildable(model), single("micro_batch_size", micro_batch_size)
+    options = _options(recompute, attention, dropout)
+    return _needing_torch("counting").saved(shape, b, **options)
+
+
+def measure_activations(
+    model: Transformer,
+    micro_batch_size: int,
+    recompute: str = "none",
+    attention: str = "flash",
+    dropout: bool = False,
+) -> ActivationCount:
+    """Bytes that are kept for backward, part by part, as autograd keeps them.
+
+    The sum of `saved_tensors` but for those that it marks as left out: norm statistics
+    (8sb each LayerNorm, 4sb each RMSNorm), flash attention's logsumexp (4abs a layer),
+    token ids (16sb), routing, and the loss. Takes and refuses what that does.
+    """
+    found = saved_tensors(model, micro_batch_size, recompute, attention, dropout)
+    names = ("norms", "attention", "scores", "mlp", "checkpoints", "embedding", "head")
+    parts = dict.fromkeys(names, 0)
+    for tensor in found:
+        parts[tensor.part] += 0 if tensor.left_out else tensor.bytes
+    return ActivationCount(**parts)
+
+
+def measure_step_memory(
+    model: Transformer,
+    micro_batch_size: int,
+    recipe: str,
+    recompute: str,
+    steps: int = 2,
+    accumulation_steps: int = 1,
+    attention: str = "flash",
+    dropout: bool = False,
+    *,
+    count_left_out: bool = False,
+) -> Timeline:
+    """What is resident through real training steps on the CPU, part by part.
+
+    Every living storage is followed, from the operator that makes it until PyTorch
+    releases it. Left out, unless `count_left_out` puts them under activations: what
+    `saved_tensors` marks, the token ids and constant tables, and what backward itself
+    is working on. A tied head's gradient counts from the moment it is computed.
+
+    Takes a small shape, a recipe by its name in `TRAINABLE`, and the arguments of
+    `step_timeline`. Returns a `Timeline` in bytes. Adam has one step counter, not one a
+    tensor. ImportError without PyTorch, ValueError for bad input.
+
+    Source: torch's dispatcher and weak references to storages.
+    """
+    shape, b = _buildable(model), single("micro_batch_size", micro_batch_size)
+    choice("recipe", recipe, TRAINABLE)
+    options = _options(recompute, attention, dropout) | {
+        "steps": single("steps", steps),
+        "accumulation_steps": single("accumulation_steps", accumulation_steps),
+        "left_out": flag("count_left_out", count_left_out),
+    }
+    return _needing_torch("memory").timeline(shape, b, recipe, **options)
+
+
+def measure_step_time(
+    model: Transformer,
+    batch_sizes: Sequence[int],
+    recipe: str = "fp32",
+    recompute: str = "none",
+    attention: str = "flash",
+    repeats: int = 5,
+) -> StepTime:
+    """The `StepTime` that fits real steps on this CPU: overhead and rate.
+
+    Takes at least three batch sizes; returns seconds and samples/s. ValueError where
+    the times support no fit (see `fit_step_time`), else as `measure_step_memory`.
+    """
+    times = step_seconds(model, batch_sizes, recipe, recompute, attention, repeats)
+    return fit_step_time(list(batch_sizes), times)
+
+
+def step_seconds(
+    model: Transformer,
+    batch_sizes: Sequence[int],
+    recipe: str = "fp32",
+    recompute: str = "none",
+    attention: str = "flash",
+    repeats: int = 5,
+) -> list[float]:
+    """Seconds of a training step on this CPU for each batch size.
+
+    The median of `repeats` steps, after one to warm up. Source: time.perf_counter.
+    """
+    shape, n = _buildable(model), single("repeats", repeats)
+    options = (choice("recipe", recipe, TRAINABLE), *_run(recompute, attention))
+    sizes = [single("batch_sizes", size) for size in batch_sizes]
+    timing = _needing_torch("timing")
+    return [timing.seconds_of(shape, B, *options, repeats=n) for B in sizes]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One call of an operator: in which phase, when it began and how long it took.
+
+    In seconds from the step's begin; `matrix_product` says whether it is one.
+    """
+
+    name: str
+    phase: str
+    start: float
+    seconds: float
+    matrix_product: bool
+
+
+@dataclass(frozen=True)
+class StepProfile:
+    """The operators of one training step, in order."""
+
+    operators: tuple[Operator, ...]
+
+    @property
+    def seconds(self) -> float:
+        """What all operators take together; the time between them is not in it."""
+        return sum(operator.seconds for operator in self.operators)
+
+    @property
+    def matmul_share(self) -> float:
+        """The share of that which matrix products take."""
+        products = [o.seconds for o in self.operators if o.matrix_product]
+        return sum(products) / self.seconds
+
+    def phase_seconds(self) -> dict[str, float]:
+        """Seconds of the operators of each phase."""
+        return {
+            phase: sum(o.seconds for o in self.operators if o.phase == phase)
+            for phase in PHASES
+        }
+
+
+def profile_step(
+    model: Transformer,
+    batch_size: int,
+    recipe: str = "fp32",
+    recompute: str = "none",
+    attention: str = "flash",
+) -> StepProfile:
+    """Which operators one training step on this CPU calls, and how long each takes.
+
+    The third step, after what is made only once; operators that call others are left
+    out in favour of these, but a matrix product stays whole. Returns a `StepProfile`.
+    Errors as in `measure_step_memory`. Source: torch.profiler.
+    """
+    shape, B = _buildable(model), single("batch_size", batch_size)
+    options = (choice("recipe", recipe, TRAINABLE), *_run(recompute, attention))
+    return _needing_torch("timing").profiled(shape, B, *options)
+
+
+def _run(recompute: object, attention: object) -> tuple[str, str]:
+    return (
+        choice("recompute", recompute, RECOMPUTE),
+        choice("attention", attention, KERNELS),
+    )
+
+
+def _options(recompute: object, attention: object, dropout: object) -> dict[str, Any]:
+    again, kernel = _run(recompute, attention)
+    on = flag("dropout", dropout)
+    return {"recompute": again, "attention": kernel, "dropout": on}
+
+
+def _buildable(model: Transformer) -> Transformer:
+    """The shape, if it is one shape, and one that rotary positions can turn."""
+    instance("model", model, Transformer)
+    for item in fields(model):
+        if item.type != "bool":
+            single(item.name, getattr(model, item.name), least=0)
+    if not model.num_positions and model.head_dim % 2:
+        refuse("head_dim", model.head_dim, "is odd: rotary positions turn pairs")
+    return model
+
+
+def _needing_torch(module: str) -> Any:
+    """A module of this folder that imports PyTorch."""
+    missing = torch_missing()
+    if missing:
+        raise ImportError(missing)
+    return import_module(f"{__name__}.{module}")

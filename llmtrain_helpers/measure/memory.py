@@ -1,0 +1,142 @@
+"""What a step holds, from a ledger of storages while a small model really trains.
+
+Behind `measure_step_memory`. Needs PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import set_checkpoint_early_stop
+
+from llmtrain_helpers.activations import Moment, Timeline
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.measure.ledger import Entry, Ledger, storage_key
+from llmtrain_helpers.measure.model import MLP, build, tokens
+from llmtrain_helpers.measure.training import DTYPES, Trainer
+from llmtrain_helpers.precision import RECIPES
+
+
+def timeline(
+    shape: Transformer,
+    micro_batch_size: int,
+    recipe: str,
+    *,
+    steps: int,
+    accumulation_steps: int,
+    left_out: bool,
+    **options: Any,
+) -> Timeline:
+    """The moments of real steps on the CPU, in the order in which they come."""
+    watch = Watch(left_out)
+    with watch, set_checkpoint_early_stop(False):
+        net = build(shape, "cpu", DTYPES[int(RECIPES[recipe].weights)], **options)
+        trainer = Trainer(net, recipe)
+        inputs = tokens(shape, micro_batch_size, "cpu")
+        watch.begin(trainer, shape)
+        with watch.naming(net):
+            for _ in range(steps):
+                _step(watch, trainer, inputs, accumulation_steps)
+    return Timeline(tuple(watch.moments))
+
+
+def _step(watch: Watch, trainer: Trainer, inputs: Any, accumulation_steps: int) -> None:
+    """One step with its marks; "loss" and "layers" are set within backward."""
+    watch.next_step()
+    watch.mark("start")
+    for _ in range(accumulation_steps):
+        watch.micro_batch += 1
+        loss = trainer.net.loss(*inputs)
+        watch.mark("forward")
+        watch.backward = True
+        loss.backward()
+        watch.backward = False
+        del loss
+        watch.mark("backward")
+    trainer.update()
+    watch.mark("update")
+    trainer.release()
+
+
+class Watch(Ledger):
+    """A ledger that notes at each mark what is alive, part by part."""
+
+    def __init__(self, left_out: bool) -> None:
+        super().__init__()
+        self.counts_left_out = left_out
+        self.moments: list[Moment] = []
+        self.step, self.micro_batch = 0, 0
+        self.awaits_last_layer = False
+
+    def begin(self, trainer: Trainer, shape: Transformer) -> None:
+        """From here on; what is alive now stays: weights, tables and tokens."""
+        self.trainer = trainer
+        self.constant = set(self.live)
+        self.head_shape = (shape.vocab_size, shape.hidden_size)
+        self.last = _entrances(trainer.net.layers[-1])
+
+    def next_step(self) -> None:
+        """Count a step, and its micro-batches from the start."""
+        self.step, self.micro_batch = self.step + 1, 0
+
+    def __torch_dispatch__(
+        self, op: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Run and enter an operator, and set the two marks that lie within backward."""
+        if self._enters_last_layer(op, args):
+            self.awaits_last_layer = False
+            self.mark("layers")
+        result = super().__torch_dispatch__(op, types, args, kwargs)
+        if op is torch.ops.aten._log_softmax_backward_data.default:
+            self.awaits_last_layer = True
+            self.mark("loss")
+        return result
+
+    def _enters_last_layer(self, op: Any, args: Any) -> bool:
+        """Whether this is the first operator of backward within the last layer.
+
+        It undoes a dropout, or multiplies with a weight of the layer's end.
+        """
+        if not (self.awaits_last_layer and self.differentiating):
+            return False
+        if op is torch.ops.aten.native_dropout_backward.default:
+            return True
+        return op is torch.ops.aten.mm.default and any(
+            storage_key(tensor) in self.last for tensor in args
+        )
+
+    def mark(self, name: str) -> None:
+        """Note what is alive at this moment."""
+        owner = {
+            storage_key(tensor): part
+            for part, tensors in self.trainer.held().items()
+            for tensor in tensors
+        }
+        parts = dict.fromkeys(["weights", "gradients", "optimizer"], 0)
+        parts |= {"activations": 0, "logits": 0}
+        for key, entry in self.live.items():
+            part = owner.get(key) or self._part(key, entry)
+            if part:
+                parts[part] += entry.bytes
+        self.moments.append(Moment(self.step, max(self.micro_batch, 1), name, **parts))
+
+    def _part(self, key: int, entry: Entry) -> str:
+        """What a tensor is that is no state of the model's; nothing if left out."""
+        if entry.operator in _OF_THE_LOSS:
+            return "logits"
+        if entry.backward and entry.shape == self.head_shape:
+            return "gradients"  # a tied head's: it waits for the embedding's
+        working = key in self.constant or entry.backward or entry.left_out
+        return "activations" if not working or self.counts_left_out else ""
+
+
+_OF_THE_LOSS = ("nll_loss_backward", "_log_softmax_backward_data")
+"""The two operators whose results are the logits' gradients in fp32."""
+
+
+def _entrances(layer: nn.Module) -> set[int]:
+    """Where backward enters a layer: the last matrix of its MLP, or of its experts."""
+    mlps = [module for module in layer.modules() if isinstance(module, MLP)]
+    return {storage_key(mlp.down.weight) for mlp in mlps}

@@ -1,0 +1,315 @@
+"""A small GPT and Llama in PyTorch, made from a `Transformer`: what `measure` runs.
+
+Written to be read, and to keep for backward what fused kernels keep: an RMSNorm its
+input and one number a row, rotary positions nothing. Needs PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 (everyone's name for it)
+from torch.utils.checkpoint import checkpoint
+
+from llmtrain_helpers.architecture import Transformer
+
+EPS = 1e-5
+DROPPED = 0.1
+"""The share that dropout drops; no count depends on it."""
+
+
+class Decoder(nn.Module):
+    """The whole model: from tokens to logits, and to the loss."""
+
+    def __init__(
+        self, shape: Transformer, attention: str, dropout: bool, recompute: str
+    ) -> None:
+        super().__init__()
+        h, V = shape.hidden_size, shape.vocab_size
+        self.embedding = nn.Embedding(V, h)
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        if shape.num_positions:
+            self.positions = nn.Embedding(shape.num_positions, h)
+        self.dropout = Dropout(dropout)
+        self.layers = nn.ModuleList(
+            Layer(shape, attention, dropout, recompute)
+            for _ in range(int(shape.num_layers))
+        )
+        self.norm = _norm(shape, h)
+        self.head = nn.Linear(h, V, bias=False)
+        if shape.tied_embeddings:
+            self.head.weight = self.embedding.weight
+        self.recompute = recompute
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits of the next token: from (batch, sequence) to (…, vocabulary)."""
+        x = self.embedding(tokens)
+        if hasattr(self, "positions"):
+            x = x + self.positions.weight[: tokens.shape[1]]
+        x = self.dropout(x)
+        for layer in self.layers:
+            x = again(layer, x) if self.recompute == "full" else layer(x)
+        return self.head(self.norm(x))
+
+    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        """The mean cross-entropy, from logits in fp32."""
+        logits = self(tokens).float().flatten(0, 1)
+        return F.cross_entropy(logits, targets.flatten())
+
+
+class Layer(nn.Module):
+    """Attention and MLP, each behind a norm and beside a residual connection."""
+
+    def __init__(
+        self, shape: Transformer, attention: str, dropout: bool, recompute: str
+    ) -> None:
+        super().__init__()
+        h = shape.hidden_size
+        self.attention_norm, self.mlp_norm = _norm(shape, h), _norm(shape, h)
+        self.attention = Attention(shape, attention, dropout, recompute)
+        self.attention_dropout, self.mlp_dropout = Dropout(dropout), Dropout(dropout)
+        self.mlp = Experts(shape) if shape.num_experts else MLP(shape)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The residual stream, before and after this layer."""
+        x = x + self.attention_dropout(self.attention(self.attention_norm(x)))
+        return x + self.mlp_dropout(self.mlp(self.mlp_norm(x)))
+
+
+class Attention(nn.Module):
+    """Projections to queries, keys and values, the core between them, and back."""
+
+    def __init__(
+        self, shape: Transformer, attention: str, dropout: bool, recompute: str
+    ) -> None:
+        super().__init__()
+        h, d = shape.hidden_size, shape.head_dim
+        queries, keys = shape.num_heads * d, shape.num_kv_heads * d
+        self.head_dim = d
+        self.query = nn.Linear(h, queries, bias=shape.qkv_bias)
+        self.key = nn.Linear(h, keys, bias=shape.qkv_bias)
+        self.value = nn.Linear(h, keys, bias=shape.qkv_bias)
+        self.query_norm = RMSNorm(d) if shape.qk_norm else nn.Identity()
+        self.key_norm = RMSNorm(d) if shape.qk_norm else nn.Identity()
+        learned = shape.num_positions > 0
+        self.rotary = nn.Identity() if learned else Rotary(shape.sequence_length, d)
+        self.core = (Unfused if attention == "unfused" else Flash)(shape, dropout)
+        self.selective = recompute == "selective"
+        self.output = nn.Linear(queries, h, bias=shape.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Each token's mixture of the tokens before it."""
+        q, k, v = (
+            project(x).unflatten(-1, (-1, self.head_dim))  # (batch, token, head, d)
+            for project in (self.query, self.key, self.value)
+        )
+        q, k = self.rotary(self.query_norm(q)), self.rotary(self.key_norm(k))
+        mixed = again(self.core, q, k, v) if self.selective else self.core(q, k, v)
+        return self.output(mixed.flatten(2))
+
+
+class Unfused(nn.Module):
+    """softmax(QKᵀ/√d)·V with its s² scores stored, in products that counters see.
+
+    Queries that share a key-value head stand below one another, so that keys and values
+    are never repeated.
+    """
+
+    def __init__(self, shape: Transformer, dropout: bool) -> None:
+        super().__init__()
+        s, group = shape.sequence_length, shape.num_heads // shape.num_kv_heads
+        unseen = torch.full((s, s), float("-inf")).triu(diagonal=1)
+        self.register_buffer("unseen", unseen.repeat(group, 1), persistent=False)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """From (batch, token, head, d) three times to the same once."""
+        b, s, kv_heads, d = k.shape
+        grouped = q.unflatten(2, (kv_heads, -1)).permute(0, 2, 3, 1, 4)
+        rows = grouped.reshape(b * kv_heads, -1, d)
+        keys, values = (t.transpose(1, 2).reshape(-1, s, d) for t in (k, v))
+        scores = torch.baddbmm(self.unseen, rows, keys.mT, alpha=d**-0.5)
+        mixed = self.dropout(scores.softmax(-1)) @ values
+        return mixed.view(grouped.shape).permute(0, 3, 1, 2, 4).reshape(q.shape)
+
+
+class Flash(nn.Module):
+    """The same without stored scores, in one kernel: Q, K, V and the result remain."""
+
+    def __init__(self, shape: Transformer, dropout: bool) -> None:
+        super().__init__()
+        self.dropped = DROPPED if dropout else 0.0
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """From (batch, token, head, d) three times to the same once."""
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        if q.is_cuda:
+            mixed = F.scaled_dot_product_attention(
+                q, k, v, dropout_p=self.dropped, is_causal=True, enable_gqa=True
+            )
+        else:  # the CPU's kernel knows no dropout, which keeps no byte here anyway
+            kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+            mixed = kernel(q, k, v, 0.0, True)[0]
+        return mixed.transpose(1, 2)
+
+
+class MLP(nn.Module):
+    """GELU between two matrices, or silu(gate)·up before the second."""
+
+    def __init__(self, shape: Transformer) -> None:
+        super().__init__()
+        h, f = shape.hidden_size, shape.intermediate_size
+        if shape.gated_mlp:
+            self.gate = nn.Linear(h, f, bias=False)
+        self.up = nn.Linear(h, f, bias=shape.bias)
+        self.down = nn.Linear(f, h, bias=shape.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Each token by itself, through f values and back to h."""
+        if hasattr(self, "gate"):
+            return self.down(F.silu(self.gate(x)) * self.up(x))
+        return self.down(F.gelu(self.up(x)))
+
+
+class Experts(nn.Module):
+    """A router that sends each token to its best few of many MLPs."""
+
+    def __init__(self, shape: Transformer) -> None:
+        super().__init__()
+        self.chosen = shape.experts_per_token
+        self.router = nn.Linear(shape.hidden_size, shape.num_experts, bias=False)
+        self.experts = nn.ModuleList(MLP(shape) for _ in range(shape.num_experts))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The chosen experts' results, weighted by the router's probabilities."""
+        tokens = x.flatten(0, 1)
+        weights, chosen = self.router(tokens).softmax(-1).topk(self.chosen)
+        order = chosen.flatten().argsort()  # tokens sorted by expert
+        source = order // self.chosen
+        parts = tokens[source].split(self._loads(chosen))
+        done = [expert(part) for expert, part in zip(self.experts, parts, strict=True)]
+        weighted = torch.cat(done) * weights.flatten()[order, None]
+        return torch.zeros_like(tokens).index_add(0, source, weighted).view(x.shape)
+
+    def _loads(self, chosen: Tensor) -> list[int]:
+        """Tokens of each expert; on the meta device, without values, an even share."""
+        n = len(self.experts)
+        if chosen.is_meta:
+            return [(chosen.numel() + i) // n for i in range(n)]
+        loads: list[int] = chosen.flatten().bincount(minlength=n).tolist()
+        return loads
+
+
+class Dropout(nn.Module):
+    """Dropout with a mask of one byte a value, as on CUDA (F.dropout has two here)."""
+
+    def __init__(self, dropout: bool) -> None:
+        super().__init__()
+        self.on = dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same values, some of them dropped."""
+        return torch.native_dropout(x, DROPPED, True)[0] if self.on else x
+
+
+class RMSNorm(nn.Module):
+    """x / rms(x) · weight, in fp32 inside, as one operator."""
+
+    def __init__(self, size: Any) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normed along the last dimension."""
+        if x.is_cuda:  # fused there; elsewhere PyTorch would keep each step's result
+            return F.rms_norm(x, self.weight.shape, self.weight, EPS)
+        return _RMSNorm.apply(x, self.weight)
+
+
+class _RMSNorm(torch.autograd.Function):
+    """Keeps its input and one number a row."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        """Each row over its root mean square, times the weight."""
+        scale = x.float().square().mean(-1, keepdim=True).add(EPS).rsqrt()
+        ctx.save_for_backward(x, weight, scale)
+        return (x * scale).to(x.dtype) * weight
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        """The gradients of input and weight."""
+        x, weight, scale = ctx.saved_tensors
+        normed, inner = x * scale, (grad * weight).float()
+        along = (inner * normed).mean(-1, keepdim=True)
+        of_weight = (grad * normed).flatten(0, -2).sum(0)
+        of_x = scale * (inner - normed * along)
+        return of_x.to(x.dtype), of_weight.to(weight.dtype)
+
+
+class Rotary(nn.Module):
+    """Turns pairs of a head's values by an angle that grows with the position."""
+
+    def __init__(self, sequence_length: Any, head_dim: Any) -> None:
+        super().__init__()
+        speeds = 10_000.0 ** -(torch.arange(0, head_dim, 2) / head_dim)
+        angles = torch.outer(torch.arange(sequence_length), speeds)[:, None]
+        self.register_buffer("cos", angles.cos(), persistent=False)
+        self.register_buffer("sin", angles.sin(), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, token, head, d), turned."""
+        return _Rotate.apply(x, self.cos, self.sin)
+
+
+class _Rotate(torch.autograd.Function):
+    """Keeps nothing: the gradient is turned back by the same tables."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Turned by the tables' angles."""
+        ctx.tables = cos, sin
+        return _turned(x, cos, sin)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        """Turned back."""
+        cos, sin = ctx.tables
+        return _turned(grad, cos, -sin), None, None
+
+
+def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
+
+
+def _norm(shape: Transformer, size: Any) -> nn.Module:
+    return nn.LayerNorm(size, EPS) if shape.layer_norm else RMSNorm(size)
+
+
+def again(part: nn.Module, *inputs: Tensor) -> Tensor:
+    """Run a part that keeps its inputs only, and is computed again for backward."""
+    return checkpoint(part, *inputs, use_reentrant=False)
+
+
+def build(
+    shape: Transformer,
+    device: str = "meta",
+    dtype: Any = torch.bfloat16,
+    attention: str = "unfused",
+    dropout: bool = False,
+    recompute: str = "none",
+) -> Decoder:
+    """The model of this shape on a device; on "meta" it has sizes and no values."""
+    with torch.device(device):
+        return Decoder(shape, attention, dropout, recompute).to(dtype)
+
+
+def tokens(shape: Transformer, batch_size: int, device: str) -> tuple[Tensor, Tensor]:
+    """Random tokens and targets, always the same."""
+    size = (2, batch_size, shape.sequence_length)
+    dice = None if device == "meta" else torch.Generator(device).manual_seed(0)
+    made = torch.randint(shape.vocab_size, size, generator=dice, device=device)
+    return made[0], made[1]

@@ -1,0 +1,296 @@
+"""A record of one machine: its matrix products, then training steps, row by row.
+
+    python -m llmtrain_helpers.measure --record NAME.csv
+
+Each row is written as soon as it is measured. Started again on the same file, it goes
+on with the rows that are not there yet. Recomputation stops early, as PyTorch has it by
+default; Adam is written out, not fused. Needs PyTorch, and a CUDA GPU with bf16.
+"""
+
+from __future__ import annotations
+
+import csv
+import gc
+import io
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from llmtrain_helpers import published
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.flops import count_flops
+from llmtrain_helpers.measure import timing
+
+COLUMNS = [
+    *("name", "kind", "model", "size", "sequence_length", "micro_batch_size"),
+    *("recompute", "recipe", "attention", "seconds", "peak_bytes", "model_flops"),
+    *("flops_per_gpu", "peak_flops", "mfu", "out_of_memory", "source"),
+]
+
+MEMORY_NEEDED = 8 * 10**9
+"""Bytes below which hardly a row of the record would fit."""
+
+TINY = {
+    "tiny gpt": Transformer.gpt(2, 32, 2, 64, 32),
+    "tiny llama": Transformer.llama(2, 32, 4, 2, 48, 64, 32),
+}
+"""Stand-ins that try the whole path in seconds; a GPU runs published shapes."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row to measure: a matrix product of a size, or a step of a model."""
+
+    kind: str
+    model: str = ""
+    size: int = 0
+    sequence_length: int = 0
+    micro_batch_size: int = 0
+    recompute: str = ""
+    recipe: str = "bf16"
+    attention: str = ""
+
+    @property
+    def name(self) -> str:
+        """What tells this row from all others."""
+        if self.kind == "matmul":
+            return f"matmul {self.size}"
+        return (
+            f"{self.model} s={self.sequence_length} b={self.micro_batch_size} "
+            f"{self.recompute} {self.recipe} {self.attention}"
+        )
+
+    @property
+    def shape(self) -> Transformer:
+        """The model's shape at this sequence length."""
+        known = TINY.get(self.model) or published.architecture(self.model)
+        return replace(known, sequence_length=self.sequence_length)
+
+
+def cases(tiny: bool) -> list[Case]:
+    """All rows, from quick to long, each once."""
+    found = [Case("matmul", size=n) for n in _sizes(tiny)]
+    if tiny:
+        for model in TINY:
+            found += _sweeps(model, longest=32, batches=[1, 2])
+    else:
+        found += _sweeps("gpt2-medium", longest=1024, batches=[1, 2, 4, 8, 16, 32, 64])
+        found += _sweeps("Llama-3.2-1B", longest=8192, batches=[1, 2, 4, 8, 16, 32])
+        found += _sweeps("gpt2-xl", longest=1024, batches=[1, 2, 4, 8, 16, 32])
+        found += _sweeps("Llama-3.1-8B", longest=8192, batches=[1, 2, 4, 8])
+    return list(dict.fromkeys(found))
+
+
+def _sizes(tiny: bool) -> list[int]:
+    return [64, 128] if tiny else [2**k for k in range(8, 15)]
+
+
+def _sweeps(model: str, longest: int, batches: list[int]) -> Iterator[Case]:
+    """Over batch size, sequence length, recomputation and recipe, one at a time."""
+    s = min(longest, 1024)
+    plain = Case("step", model, 0, s, batches[-1] // 2, "none", "bf16", "flash")
+    for b in batches:
+        yield replace(plain, micro_batch_size=b)
+    length = longest // 16
+    while length <= longest:
+        b = max(1, s * plain.micro_batch_size // length)  # as many tokens each time
+        yield replace(plain, sequence_length=length, micro_batch_size=b)
+        length *= 2
+    for attention in ("flash", "unfused"):
+        for recompute in ("none", "selective", "full"):
+            yield replace(plain, recompute=recompute, attention=attention)
+    for recipe in ("fp32", "bf16", "bf16_fp32_grads", "pure_bf16"):
+        if recipe != "fp32" or not _shares_keys(plain):
+            yield replace(plain, recipe=recipe)
+
+
+def _shares_keys(case: Case) -> bool:
+    """Whether query heads share keys, which CUDA's fp32 kernels know only unfused."""
+    return bool(case.shape.num_kv_heads < case.shape.num_heads)
+
+
+def problem(device: str) -> str | None:
+    """Why this machine cannot be recorded, in one sentence; None if it can."""
+    if device == "cpu":
+        return None
+    try:
+        return _problem_of_cuda()
+    except RuntimeError as error:
+        return f"The GPU cannot be used: {str(error).splitlines()[0]}"
+
+
+def _problem_of_cuda() -> str | None:
+    if torch.version.cuda is None and torch.version.hip is None:
+        return "This PyTorch is a build for the CPU: install one for CUDA to record."
+    if not torch.cuda.is_available():
+        return "PyTorch finds no GPU: there is none, or its driver is missing or old."
+    device = torch.cuda.get_device_name()
+    if not torch.cuda.is_bf16_supported(including_emulation=False):
+        return f"{device} computes no bf16: the record needs a GPU of 2020 or later."
+    free, _ = torch.cuda.mem_get_info()
+    if free < MEMORY_NEEDED:
+        return (
+            f"{device} has {free / 1e9:.1f} GB of free memory, and the record needs "
+            f"{MEMORY_NEEDED / 1e9:.0f} GB: is another program using it?"
+        )
+    return None
+
+
+def record(path: Path, device: str, tiny: bool) -> int:
+    """Measure what the file does not hold yet; how many rows were added."""
+    done = finished(path)
+    waiting = [case for case in cases(tiny) if case.name not in done]
+    _say(f"{len(done)} rows are there, {len(waiting)} to measure")
+    for number, case in enumerate(waiting, start=1):
+        row = measured(case, device)
+        append(path, row)
+        told = "out of memory" if row["out_of_memory"] else f"{row['seconds']:.3g} s"
+        _say(f"{number}/{len(waiting)} {case.name}: {told}")
+    return len(waiting)
+
+
+def finished(path: Path) -> set[str]:
+    """The names of the rows in a file; begins it, or drops a last line without end.
+
+    ValueError, and not a byte changed, for a file that is no record.
+    """
+    if not path.exists() or not path.stat().st_size:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, "w", COLUMNS)
+        return set()
+    text = path.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    rows = list(csv.reader(io.StringIO(whole.decode("utf-8", "replace"))))
+    if not rows and _line(COLUMNS).encode().startswith(text):  # not even a header
+        path.write_bytes(b"")
+        return finished(path)
+    if not rows or rows[0] != COLUMNS:
+        raise ValueError(f"{path} is there already and is no record of this kind")
+    if whole != text:
+        os.truncate(path, len(whole))
+    return {row[0] for row in rows[1:] if row}
+
+
+def append(path: Path, row: dict[str, Any]) -> None:
+    """Write one row to the end, through to the disk."""
+    _write(path, "a", ["" if row[c] is None else row[c] for c in COLUMNS])
+
+
+def _write(path: Path, mode: str, cells: list[Any]) -> None:
+    with path.open(mode, encoding="utf-8", newline="") as file:
+        file.write(_line(cells))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _line(cells: list[Any]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()
+
+
+def measured(case: Case, device: str) -> dict[str, Any]:
+    """The row of a case; running out of memory is a result too."""
+    row = dict.fromkeys(COLUMNS) | vars(case) | {"name": case.name}
+    row |= {"out_of_memory": False, "source": source(device)}
+    row |= {key: None for key, value in row.items() if value in (0, "")}
+    row["out_of_memory"] = False
+    try:
+        seconds, row["peak_bytes"] = _run(case, device)
+    except RuntimeError as error:
+        if not _out_of_memory(error):
+            raise
+        row["out_of_memory"] = True
+    else:
+        row |= _rates(case, seconds, device)
+    return row
+
+
+def _out_of_memory(error: RuntimeError) -> bool:
+    lacking = "can't allocate memory" in str(error)  # what the CPU's allocator says
+    return lacking or isinstance(error, torch.OutOfMemoryError)
+
+
+def _run(case: Case, device: str) -> tuple[float, int | None]:
+    """Seconds of one product or step, and the most memory in use meanwhile."""
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    seconds = (_product if case.kind == "matmul" else _step)(case, device)
+    peak = torch.cuda.max_memory_allocated() if device == "cuda" else None
+    return seconds, peak
+
+
+def _product(case: Case, device: str) -> float:
+    a, b = (torch.randn(case.size, case.size, device=device) for _ in range(2))
+    a, b = a.bfloat16(), b.bfloat16()
+    for _ in range(3):
+        torch.mm(a, b)
+    times = 20  # in a row, so that starting a kernel does not count
+
+    def products() -> None:
+        for _ in range(times):
+            torch.mm(a, b)
+
+    return timing.median_seconds(products, device, repeats=5) / times
+
+
+def _step(case: Case, device: str) -> float:
+    b, options = case.micro_batch_size, (case.recipe, case.recompute, case.attention)
+    return timing.seconds_of(case.shape, b, *options, device)
+
+
+def _rates(case: Case, seconds: float, device: str) -> dict[str, Any]:
+    """FLOPs of the model, without what is recomputed, and the share of the peak."""
+    if case.kind == "matmul":
+        flops = 2 * case.size**3
+    else:
+        flops = count_flops(case.shape, case.micro_batch_size, "none").total
+    peak = _peak(device, "fp32" if case.recipe == "fp32" else "bf16")
+    mfu = flops / seconds / peak if peak else None
+    rates = {"model_flops": flops, "flops_per_gpu": flops / seconds, "mfu": mfu}
+    return {"seconds": seconds, "peak_flops": peak, **rates}
+
+
+def _peak(device: str, number_format: str) -> float | None:
+    """The dense peak of this GPU as published, if it is in data/accelerators.csv."""
+    name = accelerator_of(torch.cuda.get_device_name()) if device == "cuda" else None
+    peaks = published.accelerator(name).peaks if name else {}
+    return float(peaks[number_format]) if number_format in peaks else None
+
+
+def accelerator_of(device_name: str) -> str | None:
+    """The accelerator that CUDA calls by this name: the longest match, or none.
+
+    "NVIDIA H100 80GB HBM3" is H100, "NVIDIA H100 PCIe" H100 PCIe; chips of laptops bear
+    the names of others.
+    """
+    if "Laptop" in device_name:
+        return None
+    table = published.accelerators()
+    named = dict(zip(table["name"], table["aliases"].fillna(""), strict=True))
+    spellings = {s: n for n, more in named.items() for s in (n, *more.split(";")) if s}
+    fits = [s for s in spellings if re.search(rf"\b{re.escape(s)}\b", device_name)]
+    return spellings[max(fits, key=len)] if fits else None
+
+
+def source(device: str) -> str:
+    """What measured, with what, and when."""
+    cuda = device == "cuda"
+    name = (
+        torch.cuda.get_device_name() if cuda else f"{torch.get_num_threads()} threads"
+    )
+    where = name if cuda else f"CPU, {name}"
+    return f"measured on {where}, PyTorch {torch.__version__}, {date.today()}"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

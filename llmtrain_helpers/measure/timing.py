@@ -1,0 +1,133 @@
+"""How long real steps take on this machine, and which operators take it.
+
+Behind `measure_step_time` and `profile_step`, and the record. Needs PyTorch.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.measure import PHASES, Operator, StepProfile
+from llmtrain_helpers.measure.model import build, tokens
+from llmtrain_helpers.measure.training import DTYPES, Trainer
+from llmtrain_helpers.precision import RECIPES
+
+PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}
+"""The operators that are matrix products."""
+
+VIEWS = {
+    *("view", "as_strided", "reshape", "unflatten", "_unsafe_view", "alias", "detach"),
+    *("t", "transpose", "permute", "expand", "select", "slice", "split", "unsqueeze"),
+    *("empty", "empty_like", "empty_strided", "resize_", "to"),
+}
+"""Those that move and compute nothing: another look at a tensor, or room for one."""
+
+
+def trainer_of(
+    shape: Transformer, recipe: str, device: str, recompute: str, attention: str
+) -> Trainer:
+    """A model of this shape with its copies on a device, ready to train."""
+    dtype = DTYPES[int(RECIPES[recipe].weights)]
+    net = build(shape, device, dtype, attention, recompute=recompute)
+    return Trainer(net, recipe)
+
+
+def seconds_of(
+    shape: Transformer,
+    batch_size: int,
+    recipe: str,
+    recompute: str,
+    attention: str,
+    device: str = "cpu",
+    repeats: int = 5,
+) -> float:
+    """The median of some steps, after one that warms up and makes Adam's state."""
+    trainer = trainer_of(shape, recipe, device, recompute, attention)
+    inputs = tokens(shape, batch_size, device)
+    trainer.step(*inputs)
+    return median_seconds(lambda: trainer.step(*inputs), device, repeats)
+
+
+def median_seconds(run: Any, device: str, repeats: int) -> float:
+    """Seconds from a device that is idle to one that is idle again."""
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    taken = []
+    for _ in range(repeats):
+        wait()
+        start = perf_counter()
+        run()
+        wait()
+        taken.append(perf_counter() - start)
+    return statistics.median(taken)
+
+
+def profiled(
+    shape: Transformer, batch_size: int, recipe: str, recompute: str, attention: str
+) -> StepProfile:
+    """The operators of the third step: what is made once is there by then."""
+    trainer = trainer_of(shape, recipe, "cpu", recompute, attention)
+    inputs = tokens(shape, batch_size, "cpu")
+    for _ in range(2):
+        trainer.step(*inputs)
+    with quiet(), profile(activities=[ProfilerActivity.CPU]) as watched:
+        with record_function("forward"):
+            loss = trainer.net.loss(*inputs)
+        with record_function("backward"):
+            loss.backward()
+        with record_function("optimizer"):
+            trainer.update()
+    return StepProfile(tuple(_operators(watched.events())))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without what C++ writes to stderr: the profiler reports its start and stop."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _operators(events: Any) -> Iterator[Operator]:
+    """What computes within each phase, in order; seconds from the first phase."""
+    phases = [event for event in events if event.name in PHASES]
+    phases.sort(key=_start)
+    for phase in phases:
+        for event in _computing(phase):
+            name = event.name.removeprefix("aten::")
+            start, took = _start(event) - _start(phases[0]), _took(event)
+            yield Operator(name, phase.name, start, took, event.name in PRODUCTS)
+
+
+def _computing(event: Any) -> Iterator[Any]:
+    """Operators that do not spend most of their time in calling others."""
+    children = sorted(event.cpu_children, key=_start)
+    called = sum(_took(child) for child in children)
+    itself = event.name.startswith("aten::") and called < _took(event) / 2
+    if event.name in PRODUCTS or itself:
+        if event.name.removeprefix("aten::") not in VIEWS:
+            yield event
+        return
+    for child in children:
+        yield from _computing(child)
+
+
+def _start(event: Any) -> float:
+    return float(event.time_range.start) / 1e6
+
+
+def _took(event: Any) -> float:
+    return float(event.time_range.elapsed_us()) / 1e6

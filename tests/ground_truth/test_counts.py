@@ -1,0 +1,139 @@
+"""Parameters and FLOPs: what PyTorch counts is what the formulas say, as integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers import (
+    Transformer,
+    count_flops,
+    count_parameters,
+    gpt_flops,
+    published,
+)
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.measure import counting, measure_flops, measure_parameters, model
+
+from .shapes import SHAPES
+
+every_shape = pytest.mark.parametrize("name", SHAPES)
+
+
+@every_shape
+def test_parameters_part_by_part(name: str) -> None:
+    measured = measure_parameters(SHAPES[name])
+    assert measured == count_parameters(SHAPES[name])
+    assert all(type(part) is int for part in measured.parts().values())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "Llama-3.1-8B", "Mixtral-8x7B"],
+)
+def test_published_totals(name: str) -> None:
+    table = published.architectures().set_index("name")
+    shape = published.architecture(name)
+    measured = measure_parameters(shape)
+    assert measured.total == table.loc[name, "parameters"]
+    assert measured == count_parameters(shape)
+
+
+@every_shape
+@pytest.mark.parametrize("recompute", RECOMPUTE)
+def test_flops_part_by_part(name: str, recompute: str) -> None:
+    measured = measure_flops(SHAPES[name], 3, recompute)
+    assert measured == count_flops(SHAPES[name], 3, recompute)
+    assert all(type(part) is int for part in measured.parts().values())
+
+
+@pytest.mark.parametrize("recompute", RECOMPUTE)
+def test_flops_of_the_worked_case(recompute: str) -> None:
+    l, h, V, s = 4, 6144, 50257, 1024  # the 18.4B run, with a tenth of its layers
+    shape = Transformer.gpt(l, h, 48, V, s)
+    measured = measure_flops(shape, 512, recompute).total
+    assert measured == gpt_flops(l, h, V, s, 512, recompute)
+
+
+def test_by_default_pytorch_stops_recomputing_early(monkeypatch: Any) -> None:
+    monkeypatch.setattr(
+        counting, "set_checkpoint_early_stop", lambda _: counting_as_is()
+    )
+    l, h, V, s, B = 2, 48, 50, 16, 3
+    early = measure_flops(Transformer.gpt(l, h, 4, V, s), B, "full").total
+    assert early == 88 * B * s * l * h**2 + 16 * B * s**2 * l * h + 6 * B * s * h * V
+
+
+def counting_as_is() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def test_both_ways_of_attention_compute_the_same() -> None:
+    import torch
+
+    for name in ("gpt odd", "llama all", "experts all"):
+        losses = []
+        for attention in ("unfused", "flash"):
+            torch.manual_seed(0)
+            net = model.build(SHAPES[name], "cpu", torch.float32, attention)
+            losses.append(net.loss(*model.tokens(SHAPES[name], 2, "cpu")))
+        torch.testing.assert_close(*losses)
+
+
+def test_our_rms_norm_and_rotary_have_the_gradients_of_pytorchs_own() -> None:
+    import torch
+    from torch.nn import functional
+
+    x = torch.randn(3, 5, 2, 8, requires_grad=True)
+    norm = model.RMSNorm(8)
+    wanted = functional.rms_norm(x, (8,), norm.weight, model.EPS)
+    for ours, theirs in zip(
+        grads(norm(x), x, norm.weight), grads(wanted, x, norm.weight), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs)
+    rotary = model.Rotary(5, 8)
+    wanted = model._turned(x, rotary.cos, rotary.sin)
+    torch.testing.assert_close(grads(rotary(x), x), grads(wanted, x))
+
+
+def grads(result: Any, *inputs: Any) -> Any:
+    import torch
+
+    weighted = (result * torch.arange(result.numel()).view(result.shape)).sum()
+    return torch.autograd.grad(weighted, inputs)
+
+
+def test_the_model_learns() -> None:
+    import torch
+
+    from llmtrain_helpers.measure.training import Trainer
+
+    torch.manual_seed(0)
+    shape = SHAPES["llama gqa"]
+    inputs, _ = model.tokens(shape, 2, "cpu")
+    for recipe in ("fp32", "bf16", "bf16_fp32_grads", "bf16_both_grads"):
+        dtype = torch.float32 if recipe == "fp32" else torch.bfloat16
+        net = model.build(shape, "cpu", dtype, "flash", recompute="full")
+        trainer = Trainer(net, recipe)
+        first = net.loss(inputs, inputs).item()
+        for _ in range(30):
+            trainer.step(inputs, inputs)
+        assert net.loss(inputs, inputs).item() < 0.98 * first, recipe
+
+
+def test_adam_is_pytorchs() -> None:
+    import torch
+
+    from llmtrain_helpers.measure import training
+
+    weight = torch.randn(7, 5, requires_grad=True)
+    ours, moments = weight.detach().clone(), [torch.zeros(7, 5) for _ in range(2)]
+    adam = torch.optim.Adam([weight], training.RATE, (training.MEAN, training.SQUARE))
+    for number in range(1, 6):
+        weight.grad = torch.randn(7, 5)
+        training.adam(ours, weight.grad, (moments[0], moments[1]), number)
+        adam.step()
+    torch.testing.assert_close(ours, weight.detach())
