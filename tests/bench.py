@@ -14,13 +14,17 @@ from llmtrain_helpers import (
     count_parameters,
     gpt_flops,
     gpt_parameters,
+    published,
+    sweep,
     training_seconds,
 )
 from llmtrain_helpers.panels import (
+    activations_panel,
     batch_panel,
     duration_panel,
     flops_panel,
     parameters_panel,
+    plan_panel,
     precision_panel,
 )
 from llmtrain_helpers.panels.common import Panel
@@ -73,6 +77,28 @@ def test_a_million_gpt_flops(benchmark) -> None:
 @pytest.mark.benchmark(group="a million runs in one call")
 def test_a_million_training_seconds(benchmark) -> None:
     benchmark(training_seconds, 300e9, 175e9, MILLION, 140e12, "full")
+
+
+@pytest.mark.benchmark(group="a million plans in one call")
+def test_a_million_plans(benchmark) -> None:
+    model = published.architecture("GPT-3 175B", sequence_length=2048)
+    tokens = np.linspace(1e11, 1e12, 2110).round()
+    arguments = (model, published.accelerator("A100"), [1024, 1536, 2048, 3072])
+
+    def plan_all() -> object:
+        return sweep(*arguments, tokens, 1536, recompute=["none", "full"], zero_stage=1)
+
+    assert len(benchmark.pedantic(plan_all, rounds=5, warmup_rounds=1)) >= 1_000_000
+
+
+@pytest.mark.benchmark(group="one redraw of a panel, in the kernel")
+def test_activations_panel(benchmark) -> None:
+    benchmark(stepper(activations_panel(), "micro_batch_size"))
+
+
+@pytest.mark.benchmark(group="one redraw of a panel, in the kernel")
+def test_plan_panel(benchmark) -> None:
+    benchmark(stepper(plan_panel(), "num_gpus"))
 
 
 @pytest.mark.benchmark(group="one redraw of a panel, in the kernel")

@@ -1,7 +1,9 @@
 """Chapter 06: what a step holds in memory."""
 
+import re
 from dataclasses import replace
 from fractions import Fraction
+from html import unescape
 
 import numpy as np
 import pytest
@@ -18,9 +20,14 @@ from llmtrain_helpers import (
     published,
     recompute_flops,
     step_timeline,
+    units,
 )
 from llmtrain_helpers.activations import KERNELS, MARKS
+from llmtrain_helpers.exercises import check
+from llmtrain_helpers.figures import describe
+from llmtrain_helpers.figures.activations import memory_bars, recomputation, timeline
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.panels import activations_panel
 
 from .bad_values import BAD_COUNTS, assert_refused
 
@@ -400,3 +407,66 @@ def test_the_timeline_refuses(changes, problem) -> None:
     assert_refused(
         step_timeline, problem, **{**arguments, "recompute": "none", **changes}
     )
+
+
+# --- figures, panel, exercises
+
+
+def test_the_figures_tell_what_is_kept() -> None:
+    told = describe(recomputation(4))
+    assert "all of a layer: 1 at x = 1 to 1 at x = 8; least 1, greatest 4" in told
+    assert "computed again: 4 at x = 5 to 1 at x = 8" in told
+    bars = {"8B": {"2048 none": {"weights": 16e9, "activations": 4e9}}}
+    assert "activations: 2048 none 4" in describe(memory_bars(bars))
+    line = step_timeline(GPT2, 8, "bf16", "none")
+    assert f"2 loss {line.peak.logits / 1e9:.2f}" in describe(timeline(line))
+
+
+def test_each_panel_still_says_something_else() -> None:
+    still = activations_panel().still()
+    for said in ("42.1 GB", "111 GB", "70.1 GB"):
+        assert said in still
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "said"),
+    [
+        ("model", "gpt2", "num_positions=1024"),
+        ("sequence_length", 4096, "29.7 GB"),
+        ("micro_batch_size", 3, "does not fit"),
+        ("accumulation_steps", 2, "47.0 GB"),
+        ("recompute", "full", "<b>4</b>"),
+        ("attention", "unfused", "111 GB"),
+        ("recipe", "fp32", "51.7 GB"),
+        ("chip", "RTX 3090", "of 24.0 GB"),
+    ],
+)
+def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
+    panel = activations_panel()
+    before = panel.output.value
+    panel.controls[control].value = value
+    assert panel.output.value != before
+    assert re.search(said, panel.output.value)
+
+
+def test_the_panels_code_gives_what_it_shows() -> None:
+    panel = activations_panel()
+    panel.preset.value = "GPT-2 on a small card"
+    code = unescape(re.search(r"<pre[^>]*>(.*?)</pre>", panel.output.value, re.S)[1])
+    first, call = code.split("\n", 1)
+    scope = {"published": published, "step_timeline": step_timeline}
+    exec(first, scope)
+    told = units.gigabytes(eval(call, scope).total)
+    assert f"<b>{told}</b>" in panel.output.value
+
+
+def test_the_checks_name_the_slips() -> None:
+    key = gpt_activation_bytes(105, 20480, 128, 2048, 1)
+    assert check("06-a", key).ok
+    assert "this is one layer" in check("06-a", key / 105).text
+    assert "scores are missing" in check("06-a", 34 * 2048 * 20480 * 105).text
+    assert check("06-c", 96 / 98).ok
+    assert "what stays" in check("06-c", 2 / 98).text
+    assert "not a percentage" in check("06-c", 9600 / 98).text
+    assert check("06-d", "loss").ok
+    assert "activations are gone" in check("06-d", "backward").text

@@ -1,6 +1,8 @@
 """Chapter 07: the whole plan of a run."""
 
+import re
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
@@ -19,7 +21,12 @@ from llmtrain_helpers import (
     sweep,
     units,
 )
+from llmtrain_helpers.duration import Interval
+from llmtrain_helpers.exercises import check
+from llmtrain_helpers.figures import describe
+from llmtrain_helpers.figures.plan import intervals, sweep_maps
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.panels import plan_panel
 from llmtrain_helpers.plan import HARDWARE_UTILIZATIONS
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
@@ -448,3 +455,100 @@ def test_a_plan_shows_itself_in_a_line() -> None:
     assert told.startswith("<Plan: ")
     assert units.gigabytes(plan_of().memory.total) in told
     assert told.endswith("does not fit>")
+
+
+# --- figures, panel, exercises
+
+
+def test_the_figures_tell_plans_and_runs() -> None:
+    spans = {"mine": Interval(1.0, 2.0, 4.0), "yours": Interval(3.0, 6.0, 9.0)}
+    told = describe(intervals(spans, {"mine": 3.0, "yours": 3.0}))
+    assert "reported: 1.50 at x = 0 to 0.500 at x = 1" in told
+    point = {"micro_batch_size": 2, "gpus_a_copy": 8, "throughput": 5.0, "mfu": 0.4}
+    points = [point, {**point, "throughput": 9.0, "mfu": 0.5}]
+    told = describe(sweep_maps({"one": points, "two": points}))
+    assert told.count("colour 40 to 50") == 2
+    assert told.count("Figure: ") == 1
+
+
+def text_of(panel) -> str:
+    return unescape(panel.output.value)
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "said"),
+    [
+        ("model", "Llama-3.1-70B", "does not fit"),
+        ("sequence_length", 4096, "28.7 days"),
+        ("chip", "A100 80GB SXM", "103 days"),
+        ("num_gpus", 128, "16.2 days"),
+        ("tensor_parallel", 8, "9.39 GB"),
+        ("pipeline_parallel", 4, "9.38 %"),
+        ("context_parallel", 2, "57.1 GB"),
+        ("zero_stage", 3, "17.1 GB"),
+        ("tokens", 2000.0, "64.7 days"),
+        ("global_batch_size", 500, "not divisible"),
+        ("micro_batch_size", 2, "only on paper"),
+        ("recipe", "bf16", "48.5 GB"),
+        ("recompute", "none", "does not fit"),
+        ("price", 5.0, "$249 thousand"),
+        ("config", "/no/such/file.json", "is no file: give the path of a config.json"),
+    ],
+)
+def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
+    panel = plan_panel()
+    before = text_of(panel)
+    assert "32.4 days" in before
+    panel.controls[control].value = value
+    assert text_of(panel) != before
+    assert said in text_of(panel)
+
+
+def test_the_panel_plans_a_model_of_ones_own(tmp_path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "llama", "num_hidden_layers": 16}')
+    panel = plan_panel()
+    panel.controls["config"].value = str(path)
+    assert "3.50 billion" in text_of(panel)
+    assert f"read_config({str(path)!r}" in text_of(panel)
+
+
+def test_the_panel_escapes_what_is_typed() -> None:
+    panel = plan_panel()
+    panel.controls["config"].value = "<img src=x>"
+    assert "<img" not in panel.output.value
+
+
+def test_the_panels_advice_ends_in_a_plan_that_fits() -> None:
+    panel = plan_panel()
+    panel.preset.value = "70B on 8 H100"
+    assert "num_gpus = 64" in text_of(panel)
+    assert "Then it fits." in text_of(panel)
+    panel.set(num_gpus=64)
+    assert "fits</b>," in text_of(panel)
+
+
+def test_the_panels_code_gives_what_it_shows() -> None:
+    panel = plan_panel()
+    for name in panel.presets:
+        if name != "your own":
+            panel.preset.value = name
+            code = re.search(r"<pre[^>]*>(.*?)</pre>", text_of(panel), re.S)[1]
+            *made, call = re.split(r"\n(?! )", code)
+            scope = {"published": published, "plan_run": plan_run}
+            exec("\n".join(made), scope)
+            plan = eval(call, scope)
+            assert f"<b>{units.gigabytes(plan.memory.total)}</b>" in text_of(panel)
+            assert f"<b>{units.duration(plan.seconds.likely)}</b>" in text_of(panel)
+
+
+def test_the_checks_name_the_slips() -> None:
+    days = published.run_plan("BLOOM-176B", flops_per_gpu=150e12).days.likely
+    assert check("07-a", days).ok
+    assert "was reported" in check("07-a", 118.24).text
+    assert "recompute='full'" in check("07-a", days * 0.755).text
+    assert check("07-a", days * 86400).ok is False
+    assert "was reported" in check("07-b", 1_720_320).text
+    assert check("07-c", 32).ok
+    assert check("07-c", 64).ok is False
+    assert check("07-d", lambda stages, batch, micro_batch, replicas: 0.5).ok is False

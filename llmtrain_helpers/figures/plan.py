@@ -48,20 +48,7 @@ def sweep_maps(maps: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     """
     figure, places = plt.subplots(1, len(maps), sharex=True, sharey=True)
     for axes, (name, points) in zip(np.atleast_1d(places), maps.items(), strict=True):
-        rates = np.array([float(point["throughput"]) for point in points])
-        sizes = 40 + 460 * (rates - rates.min()) / (rates.max() - rates.min())
-        drawn = axes.scatter(
-            [point["micro_batch_size"] for point in points],
-            [point["gpus_a_copy"] for point in points],
-            s=sizes,
-            c=[100 * point["mfu"] for point in points],
-            label=name,
-            cmap="cividis",
-            vmin=20,
-            vmax=65,
-            edgecolor="black",
-            linewidth=0.5,
-        )
+        drawn = _draw_points(axes, name, points)
         axes.set_title(name, fontsize=13)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
@@ -72,3 +59,19 @@ def sweep_maps(maps: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
         axes.label_outer()
     figure.colorbar(drawn, label="MFU (%)")
     return figure
+
+
+def _draw_points(axes: Any, name: str, points: Sequence[Mapping[str, Any]]) -> Any:
+    rates = np.array([float(point["throughput"]) for point in points])
+    return axes.scatter(
+        [point["micro_batch_size"] for point in points],
+        [point["gpus_a_copy"] for point in points],
+        s=40 + 460 * (rates - rates.min()) / np.ptp(rates),
+        c=[100 * point["mfu"] for point in points],
+        label=name,
+        cmap="cividis",
+        vmin=20,
+        vmax=65,
+        edgecolor="black",
+        linewidth=0.5,
+    )

@@ -75,11 +75,7 @@ def render(
     passes = min(accumulation_steps, 2)  # those after the second are like the second
 
     def line(batch: int) -> Timeline:
-        return step_timeline(
-            *(shape, batch, recipe, recompute),
-            accumulation_steps=passes,
-            attention=attention,
-        )
+        return step_timeline(shape, batch, recipe, recompute, 2, passes, attention)
 
     shown = line(micro_batch_size)
     bars = {"At the peak": shown.peak.parts(), "Memory": {"memory": memory}}
@@ -87,8 +83,7 @@ def render(
         [
             common.sentence(_sentence(shown.peak, memory, line)),
             common.stacked_bars(bars, units.gigabytes),
-            "<p>Moment by moment, through the first two steps:</p>",
-            common.thin_bars(_moments(shown), units.gigabytes),
+            _moments(shown),
             common.table(["part", "at the peak", "share"], _rows(shown.peak)),
             common.call(
                 f"model = published.architecture({model!r}, {sequence_length})\n"
@@ -110,11 +105,13 @@ def _sentence(peak: Moment, memory: Any, line: Any) -> str:
     return f"{told}The largest micro-batch that does: <b>{units.exact(largest)}</b>."
 
 
-def _moments(line: Timeline) -> dict[str, dict[str, Any]]:
-    return {
+def _moments(line: Timeline) -> str:
+    bars = {
         f"{moment.step}.{moment.micro_batch} {moment.mark}": moment.parts()
         for moment in line.moments
     }
+    told = "<p>Moment by moment (step, micro-batch), through the first two steps:</p>"
+    return told + common.thin_bars(bars, units.gigabytes)
 
 
 def _rows(peak: Moment) -> list[list[str]]:

@@ -142,7 +142,9 @@ def _sentence(plan: Plan) -> str:
     told += f"{units.duration(days.greatest)}), and each GPU holds "
     told += f"<b>{units.gigabytes(plan.memory.total)}</b>: "
     if plan.fits:
-        return f"{told}<b>fits</b>, {units.gigabytes(plan.room)} left."
+        tight = plan.room < 0.1 * plan.inputs["accelerator"].memory
+        so = "fits</b>, but only on paper:" if tight else "fits</b>,"
+        return f"{told}<b>{so} {units.gigabytes(plan.room)} left."
     return f"{told}<b>does not fit</b>, {units.gigabytes(-plan.room)} too much."
 
 
