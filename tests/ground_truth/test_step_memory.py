@@ -1,8 +1,7 @@
-"""What real steps hold is what the timeline says, mark by mark; three differences."""
+"""What real steps hold is what the timeline says, mark by mark; one difference."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -11,7 +10,6 @@ from llmtrain_helpers import (
     Moment,
     Timeline,
     Transformer,
-    count_activations,
     count_parameters,
     model_state_bytes,
     step_timeline,
@@ -25,14 +23,13 @@ from .shapes import SHAPES
 
 UNTIED = ["gpt untied", "llama gqa", "llama qk norm", "experts"]
 OPTIONS = list(product(RECOMPUTE, KERNELS, [False, True]))
-AS_IT_IS = [o for o in OPTIONS if o[:2] != ("selective", "unfused")]
 
 
 @pytest.mark.parametrize("recipe", TRAINABLE)
 @pytest.mark.parametrize("name", UNTIED)
 def test_every_mark_of_two_steps_with_accumulation(name: str, recipe: str) -> None:
     shape, b = SHAPES[name], 3
-    for recompute, attention, dropout in AS_IT_IS:
+    for recompute, attention, dropout in OPTIONS:
         options = (recipe, recompute, 2, 2, attention, dropout)
         measured = measure_step_memory(shape, b, *options)
         assert measured == step_timeline(shape, b, *options), options
@@ -41,7 +38,7 @@ def test_every_mark_of_two_steps_with_accumulation(name: str, recipe: str) -> No
 @pytest.mark.parametrize("recipe", ["fp32", "bf16", "pure_bf16"])
 def test_a_tied_head_too_without_accumulation(recipe: str) -> None:
     for name in ("gpt", "gpt odd", "llama mqa tied"):
-        for options in AS_IT_IS:
+        for options in OPTIONS:
             recompute, attention, dropout = options
             arguments = (recipe, recompute, 2, 1, attention, dropout)
             measured = measure_step_memory(SHAPES[name], 2, *arguments)
@@ -83,21 +80,6 @@ def layers(timeline: Timeline, micro_batch: int) -> Moment:
         if (moment.step, moment.micro_batch, moment.mark) == (1, micro_batch, "layers")
     ]
     return found
-
-
-@pytest.mark.parametrize("dropout", [False, True])
-@pytest.mark.parametrize("recipe", ["fp32", "bf16"])
-def test_selective_recomputes_the_scores_after_the_mark(
-    recipe: str, dropout: bool
-) -> None:
-    shape, b, v = SHAPES["gpt untied"], 3, 4 if recipe == "fp32" else 2
-    options = (recipe, "selective", 1, 1, "unfused", dropout)
-    formula = layers(step_timeline(shape, b, *options), 1)
-    measured = layers(measure_step_memory(shape, b, *options), 1)
-    kept = count_activations(shape, b, "none", "unfused", dropout, value_bytes=v)
-    scores = kept.scores // 2  # those of one of two layers
-    later = replace(formula, activations=formula.activations - scores)
-    assert measured == later
 
 
 @pytest.mark.parametrize("recipe", TRAINABLE)
