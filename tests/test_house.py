@@ -38,7 +38,16 @@ FORMULAS = [
 """The first floor, from the ground up: each imports only those before it."""
 
 EVIDENCE = ["published", "measure"]
-PYTORCH = ["model", "ledger", "counting", "training", "memory", "timing", "record"]
+PYTORCH = [
+    "model",
+    "ledger",
+    "counting",
+    "training",
+    "memory",
+    "timing",
+    "parallel",
+    "record",
+]
 """Parts of `measure` that import PyTorch, from the ground up: only when it is used."""
 
 FACES = ["figures", "panels", "exercises"]

@@ -19,7 +19,15 @@ from typing import Any
 from llmtrain_helpers.activations import KERNELS, ActivationCount, Timeline
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import StepTime, fit_step_time
-from llmtrain_helpers.checks import choice, flag, instance, refuse, single
+from llmtrain_helpers.checks import (
+    at_most,
+    choice,
+    divides,
+    flag,
+    instance,
+    refuse,
+    single,
+)
 from llmtrain_helpers.flops import RECOMPUTE, FlopCount
 from llmtrain_helpers.parameters import ParameterCount
 
@@ -250,6 +258,39 @@ def profile_step(
     return _needing_torch("timing").profiled(shape, B, *options)
 
 
+@dataclass(frozen=True)
+class DataParallel:
+    """What several processes found that shared a batch.
+
+    `largest_difference` is that between their averaged gradients and those of the whole
+    batch, as a share of the largest gradient; `gradient_bytes` of one process.
+    """
+
+    processes: int
+    gradient_bytes: int
+    largest_difference: float
+    backward_seconds: float
+    all_reduce_seconds: float
+
+
+def measure_data_parallel(
+    model: Transformer, batch_size: int, processes: int = 2
+) -> DataParallel:
+    """Gradients of processes that share a batch, averaged, beside the whole batch's.
+
+    Starts so many processes on this machine under torchrun, which talk by gloo over
+    the loopback; gradients in fp64. Takes a small shape, and a batch that the processes
+    divide. Errors as in `measure_step_memory`; RuntimeError if they cannot start.
+
+    Source: torch.distributed, DistributedDataParallel.
+    """
+    shape, B = _buildable(model), single("batch_size", batch_size)
+    d = single("processes", processes)
+    at_most(processes=d, most=16)
+    divides(batch_size=B, processes=d)
+    return _needing_torch("parallel").launched(shape, B, d)
+
+
 def _run(recompute: object, attention: object) -> tuple[str, str]:
     return (
         choice("recompute", recompute, RECOMPUTE),
@@ -274,9 +315,22 @@ def _buildable(model: Transformer) -> Transformer:
     return model
 
 
-def _needing_torch(module: str) -> Any:
-    """A module of this folder that imports PyTorch."""
+class TorchMissingError(ImportError):
+    """PyTorch is not installed; a notebook shows the sentence and no traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback."""
+        return [str(self)]
+
+
+def require_torch() -> None:
+    """Stop here where PyTorch is missing, with the sentence that says how to get it."""
     missing = torch_missing()
     if missing:
-        raise ImportError(missing)
+        raise TorchMissingError(missing)
+
+
+def _needing_torch(module: str) -> Any:
+    """A module of this folder that imports PyTorch."""
+    require_torch()
     return import_module(f"{__name__}.{module}")

@@ -1,0 +1,96 @@
+"""Data parallelism by real processes: run by torchrun, one for each replica.
+
+Behind `measure_data_parallel`. Every process has the same weights and its own share of
+the batch; PyTorch averages their gradients with the gloo backend. Needs PyTorch.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from time import perf_counter
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn import functional as F  # noqa: N812
+from torch.nn.parallel import DistributedDataParallel
+
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.measure import DataParallel
+from llmtrain_helpers.measure.model import Decoder, build, tokens
+
+
+def launched(shape: Transformer, batch_size: int, processes: int) -> DataParallel:
+    """What the processes found, as the first of them reports it."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += [f"--nproc-per-node={processes}", "-m", __name__]
+    job = json.dumps({"shape": asdict(shape), "batch_size": batch_size})
+    done = subprocess.run([*command, job], capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise RuntimeError(f"torchrun failed: {done.stderr.strip()[-300:]}")
+    return DataParallel(**json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+def main() -> None:
+    """One process's share of the work; the first compares and prints."""
+    job = json.loads(sys.argv[1])
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    found = _compared(Transformer(**job["shape"]), job["batch_size"])
+    if dist.get_rank() == 0:
+        print(json.dumps(found))
+    dist.destroy_process_group()
+
+
+def _compared(shape: Transformer, batch_size: int) -> dict[str, Any]:
+    """Gradients averaged over the processes, beside those of the whole batch."""
+    rank, d = dist.get_rank(), dist.get_world_size()
+    inputs, targets = tokens(shape, batch_size, "cpu")
+    alone = _net(shape)
+    _loss(alone, inputs, targets).backward()
+    shared = DistributedDataParallel(_net(shape))
+    mine = inputs.chunk(d)[rank], targets.chunk(d)[rank]
+    start = perf_counter()
+    _loss(shared, *mine).backward()
+    seconds = perf_counter() - start
+    averaged, whole = _flat(shared.module), _flat(alone)
+    difference = (averaged - whole).abs().max() / whole.abs().max()
+    return {
+        "processes": d,
+        "gradient_bytes": whole.nbytes,
+        "largest_difference": float(difference),
+        "backward_seconds": seconds,
+        "all_reduce_seconds": _all_reduce_seconds(whole),
+    }
+
+
+def _net(shape: Transformer) -> Decoder:
+    """The same weights in every process, in fp64, so that rounding hides nothing."""
+    torch.manual_seed(0)
+    return build(shape, "cpu", torch.float64)
+
+
+def _loss(net: Any, inputs: Any, targets: Any) -> Any:
+    return F.cross_entropy(net(inputs).flatten(0, 1), targets.flatten())
+
+
+def _flat(net: Decoder) -> Any:
+    return torch.cat([p.grad.flatten() for p in net.parameters()])
+
+
+def _all_reduce_seconds(buffer: Any) -> float:
+    """The shortest of five all-reduces of a buffer as large as the gradients."""
+    taken = []
+    for _ in range(5):
+        dist.barrier()
+        start = perf_counter()
+        dist.all_reduce(buffer.clone())
+        taken.append(perf_counter() - start)
+    return min(taken)
+
+
+if __name__ == "__main__":
+    main()
