@@ -1,17 +1,23 @@
-# make lab · make test · make regenerate · make bench: each makes the environment first.
+# make lab · test · test-all · regenerate · bench: each makes the environment first.
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: lab test regenerate bench lint lock
+TORCH  ?= torch==2.13.0
+
+.PHONY: lab test test-all regenerate bench lint lock
 
 lab: $(READY)
 	$(BIN)/jupyter lab $(ARGS) notebooks/00_start_here.ipynb
 
 test: $(READY) lint
 	$(BIN)/python -m pytest $(ARGS)
+
+test-all: $(READY) # with PyTorch, beside the lock; TORCH may name another build
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock $(TORCH)
+	$(MAKE) test
 
 lint: $(READY)
 	$(BIN)/ruff check .

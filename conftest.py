@@ -4,13 +4,16 @@ from typing import Any
 
 from llmtrain_helpers.measure import torch_missing
 
+NEED_IT = [
+    "llmtrain_helpers/measure/*.py",
+    "tests/ground_truth/*.py",
+    "notebooks/08_measure.ipynb",
+]
 MISSING = torch_missing()
-collect_ignore_glob = (
-    ["llmtrain_helpers/measure/*.py", "tests/ground_truth/*.py"] if MISSING else []
-)
+collect_ignore_glob = NEED_IT if MISSING else []
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say once what was left out, and why."""
     if MISSING:
-        terminalreporter.write_line(f"Left out, tests/ground_truth: {MISSING}")
+        terminalreporter.write_line(f"Left out, tests/ground_truth and 08: {MISSING}")

@@ -125,6 +125,27 @@ def llmfoundry_benchmarks() -> DataFrame:
     return _table("llmfoundry_benchmarks")
 
 
+RECORD_COLUMNS = [
+    *("name", "kind", "model", "size", "sequence_length", "micro_batch_size"),
+    *("recompute", "recipe", "attention", "seconds", "peak_bytes", "model_flops"),
+    *("flops_per_gpu", "peak_flops", "mfu", "out_of_memory", "source"),
+]
+"""What `python -m llmtrain_helpers.measure --record FILE.csv` writes for each row."""
+
+
+def machine_records() -> DataFrame:
+    """What was recorded on machines at hand: all of data/measured/, one below another.
+
+    Empty, with its columns, as long as there is no record.
+    """
+    from pandas import DataFrame, concat, read_csv
+
+    paths = sorted((data_folder() / "measured").glob("*.csv"))
+    tables = [read_csv(path, dtype_backend="numpy_nullable") for path in paths]
+    empty = DataFrame(columns=RECORD_COLUMNS)
+    return concat(tables, ignore_index=True) if tables else empty
+
+
 def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
     """The published runs whose final batch in tokens is nearest, by name.
 

@@ -167,3 +167,21 @@ def test_confronting_shows_estimate_reported_and_ratio() -> None:
     assert table.loc["a"].tolist() == ["33.9 days", "34.0 days", "0.997"]
     with pytest.raises(ValueError, match=r"shorter|longer"):
         published.confront(["a"], [1, 2], [1], units.count)
+
+
+def test_a_record_has_a_place_and_its_columns_are_explained() -> None:
+    assert list(published.machine_records().columns) == published.RECORD_COLUMNS
+    readme = (published.data_folder() / "README.md").read_text("utf-8")
+    section = readme.split("## measured/")[1]
+    cells = re.findall(r"^\| (.+?) \|", section, re.MULTILINE)
+    named = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    assert named == published.RECORD_COLUMNS
+
+
+def test_records_are_read_one_below_another(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "measured").mkdir()
+    for name in ("a", "b"):
+        lines = [",".join(published.RECORD_COLUMNS), f"{name}{',' * 16}"]
+        (tmp_path / "measured" / f"{name}.csv").write_text("\n".join(lines))
+    monkeypatch.setattr(published, "data_folder", lambda: tmp_path)
+    assert published.machine_records()["name"].tolist() == ["a", "b"]

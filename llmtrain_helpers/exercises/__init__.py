@@ -8,6 +8,7 @@ from llmtrain_helpers.exercises import (
     batch,
     duration,
     flops,
+    measure,
     parameters,
     plan,
     precision,
@@ -24,6 +25,7 @@ EXERCISES: dict[str, Exercise] = {
     **precision.EXERCISES,
     **activations.EXERCISES,
     **plan.EXERCISES,
+    **measure.EXERCISES,
 }
 
 

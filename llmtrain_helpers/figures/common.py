@@ -86,9 +86,10 @@ def describe(figure: Figure) -> str:
         title = axes.get_title(loc="left") or axes.get_title()
         if not title:  # a colour bar
             continue
-        lines.append(f"{'Beside it' if lines else 'Figure'}: {title}")
-        ylabel = axes.get_ylabel() or "the same"
-        lines.append(f"x: {axes.get_xlabel()}; y: {ylabel}")
+        first = not lines
+        lines.append(f"{'Figure' if first else 'Beside it'}: {title}")
+        ylabel = axes.get_ylabel() or ("names" if first else "the same")
+        lines.append(f"x: {axes.get_xlabel() or 'names'}; y: {ylabel}")
         lines += [_line(series) for series in axes.lines if _named(series)]
         lines += [_points(series) for series in axes.collections if _named(series)]
         bars = [item for item in axes.containers if isinstance(item, BarContainer)]

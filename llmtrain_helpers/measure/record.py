@@ -28,11 +28,7 @@ from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.measure import timing
 
-COLUMNS = [
-    *("name", "kind", "model", "size", "sequence_length", "micro_batch_size"),
-    *("recompute", "recipe", "attention", "seconds", "peak_bytes", "model_flops"),
-    *("flops_per_gpu", "peak_flops", "mfu", "out_of_memory", "source"),
-]
+COLUMNS = published.RECORD_COLUMNS
 
 MEMORY_NEEDED = 8 * 10**9
 """Bytes below which hardly a row of the record would fit."""

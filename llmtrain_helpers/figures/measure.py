@@ -1,0 +1,66 @@
+"""Figures of chapter 08: times of this machine, so that no number is in their words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from llmtrain_helpers.figures.common import (
+    BLUE,
+    GREEN,
+    HATCHES,
+    MARKERS,
+    VERMILION,
+    label_line,
+    new_figure,
+    styled,
+)
+from llmtrain_helpers.measure import PHASES, StepProfile
+
+
+@styled
+def operators(profile: StepProfile) -> Figure:
+    """The operators of a step in the order of time, matrix products apart."""
+    figure, axes = new_figure(
+        "A training step on this machine, operator by operator", "ms", ""
+    )
+    for row, phase in enumerate(reversed(PHASES)):
+        for product, color in ((True, BLUE), (False, VERMILION)):
+            spans = [
+                (operator.start * 1e3, operator.seconds * 1e3)
+                for operator in profile.operators
+                if (operator.phase, operator.matrix_product) == (phase, product)
+            ]
+            style: Any = {
+                "facecolor": color,
+                "hatch": HATCHES[color],
+                "label": "_times",
+            }
+            axes.broken_barh(spans, (row - 0.3, 0.6), edgecolor="white", **style)
+    axes.set_yticks(range(len(PHASES)), PHASES[::-1])
+    axes.set_ylim(-0.6, len(PHASES))
+    place: dict[str, Any] = {"transform": axes.transAxes, "va": "top"}
+    axes.text(0.02, 0.98, "■ matrix products", color=BLUE, **place)
+    axes.text(0.35, 0.98, "▨ everything else", color=VERMILION, **place)
+    axes.grid(visible=False, axis="y")
+    figure.set_size_inches(9, 3.4)
+    return figure
+
+
+@styled
+def throughputs(sizes: Sequence[int], curves: Mapping[str, Sequence[float]]) -> Figure:
+    """Sequences a second over the batch, from the seconds of each curve."""
+    figure, axes = new_figure(
+        "The bend lies where the fixed costs are paid for",
+        "batch (sequences)",
+        "sequences / s",
+    )
+    for (name, seconds), color in zip(curves.items(), (BLUE, GREEN), strict=False):
+        rates = [size / t for size, t in zip(sizes, seconds, strict=True)]
+        axes.plot(sizes, rates, color=color, marker=MARKERS[color], label="_times")
+        label_line(axes, name, sizes[-1], rates[-1], color)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    return figure
