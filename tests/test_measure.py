@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,9 @@ import numpy as np
 import pytest
 
 from llmtrain_helpers import Transformer, measure
+from llmtrain_helpers.exercises import check
+from llmtrain_helpers.figures import describe
+from llmtrain_helpers.figures.measure import operators, throughputs
 from llmtrain_helpers.measure.__main__ import main
 
 from .bad_values import BAD_COUNTS, assert_refused
@@ -101,3 +105,50 @@ def test_unknown_names_are_refused_with_the_known_ones(value: Any) -> None:
         assert_refused(memory, name, **{name: value})
     with pytest.raises(ValueError, match="Known: none, selective, full"):
         memory(recompute=value)
+
+
+@pytest.mark.usefixtures("no_torch")
+def test_a_notebook_shows_the_sentence_and_no_traceback() -> None:
+    with pytest.raises(measure.TorchMissingError) as caught:
+        measure.require_torch()
+    assert caught.value._render_traceback_() == [measure.torch_missing()]
+
+
+def test_processes_that_do_not_share_a_batch_evenly_are_refused() -> None:
+    share = measure.measure_data_parallel
+    assert_refused(lambda: share(SHAPE, 8, 3), "batch_size=8 is not divisible")
+    assert_refused(lambda: share(SHAPE, 64, 64), "processes=64 is more than")
+
+
+# --- figures and exercises, which need no PyTorch
+
+
+def test_figures_of_times_have_words_without_numbers() -> None:
+    steps = [measure.Operator("mm", p, 0.0, 1e-3, True) for p in measure.PHASES]
+    told = describe(operators(measure.StepProfile(tuple(steps))))
+    assert told.startswith("Figure: A training step on this machine")
+    told += describe(throughputs([1, 2], {"here": [0.1, 0.1], "record": [0.2, 0.3]}))
+    assert not re.search(r"\d", told)
+
+
+def test_a_profile_adds_up() -> None:
+    profile = measure.StepProfile(
+        (
+            measure.Operator("mm", "forward", 0.0, 3e-3, True),
+            measure.Operator("add", "backward", 3e-3, 1e-3, False),
+        )
+    )
+    assert profile.seconds == pytest.approx(4e-3)
+    assert profile.matmul_share == pytest.approx(0.75)
+    assert profile.phase_seconds()["optimizer"] == 0
+
+
+def test_the_checks_name_the_slips() -> None:
+    key = 6 * 512 * 1024 * 2048
+    assert check("08-a", key).ok
+    assert "forward pass only" in check("08-a", key // 3).text
+    assert "three in all" in check("08-a", 2 * key // 3).text
+    assert "two norms" in check("08-b", 12 * 2 * 4 * 1024 * 8).text
+    assert check("08-c", "mlp").ok
+    assert "outside the layers" in check("08-c", "head").text
+    assert check("08-d", lambda parameters, replicas: 8.0 * parameters).ok is False
