@@ -258,18 +258,21 @@ def step_timeline(
     (2, 'loss', 9.12)
     """
     instance("model", model, Transformer)
+    if sequence_length is not None:
+        model = replace(model, sequence_length=sequence_length)
+    s = single("sequence_length", model.sequence_length)
     P = single("parameters of the model", count_parameters(model).total)
     b = single("micro_batch_size", micro_batch_size)
     last, k = single("steps", steps), single("accumulation_steps", accumulation_steps)
     at_most(**{"steps·accumulation_steps": last * k, "what a timeline shows": 10_000})
-    options = (attention, dropout, sequence_length)
     v = value_bytes(recipe)
-    kept = count_activations(model, b, recompute, *options, value_bytes=v)
-    every = count_activations(model, b, "none", *options, value_bytes=v)
+    kept, every = (
+        count_activations(model, b, which, attention, dropout, value_bytes=v)
+        for which in (recompute, "none")
+    )
     again = (every.layers - kept.layers) // model.num_layers * (recompute == "full")
     states = model_state_bytes(P, recipe)
     of_head = model_state_bytes(_head_parameters(model), recipe)
-    s = model.sequence_length if sequence_length is None else sequence_length
     passed = [
         ("forward", 0, kept.total, 0),
         ("loss", 0, kept.total, 2 * 4 * b * s * model.vocab_size),
@@ -285,7 +288,8 @@ def value_bytes(recipe: str | Recipe) -> int:
     >>> value_bytes("fp32"), value_bytes("amp")
     (4, 2)
     """
-    return 4 if getattr(recipe, "name", recipe) == "fp32" else 2
+    name = recipe.name if isinstance(recipe, Recipe) else recipe
+    return 4 if isinstance(name, str) and name == "fp32" else 2
 
 
 def _gradients(states: ModelStateBytes) -> Result:

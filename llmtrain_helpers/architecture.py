@@ -21,6 +21,7 @@ from llmtrain_helpers.checks import (
     instance,
     is_array,
     quantity,
+    rate,
     refuse,
     show,
     single,
@@ -226,14 +227,15 @@ class Accelerator:
     def __post_init__(self) -> None:
         instance("name", self.name, str)
         object.__setattr__(self, "memory", quantity("memory", self.memory))
+        if not is_array(self.memory) and self.memory < 1e6:
+            meant = f"Write {self.memory:g}e9"
+            refuse("memory", self.memory, f"is below a megabyte: in GB? {meant}")
         for name in ("bandwidth", "power"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, quantity(name, getattr(self, name)))
         if not isinstance(self.peaks, Mapping):
             refuse("peaks", self.peaks, "is no mapping of formats to FLOP/s")
-        peaks = {
-            str(key): quantity(f"peak of {key}", x) for key, x in self.peaks.items()
-        }
+        peaks = {str(key): rate(f"peak of {key}", x) for key, x in self.peaks.items()}
         object.__setattr__(self, "peaks", peaks)
 
     def peak(self, format: str) -> Result:
@@ -386,7 +388,9 @@ def _from_llama(
     config: Mapping[str, Any], sequence_length: Number | None
 ) -> Transformer:
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
-    f = config.get("moe_intermediate_size", config["intermediate_size"])
+    f = config["intermediate_size"]
+    if config["num_local_experts"]:
+        f = config.get("moe_intermediate_size", f)
     s = (
         config["max_position_embeddings"]
         if sequence_length is None

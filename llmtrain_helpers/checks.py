@@ -80,6 +80,17 @@ def quantity(name: str, value: object) -> Result:
     return number
 
 
+def amount(name: str, value: object) -> Result:
+    """A finite number that may be zero: a `quantity`, or none of it.
+
+    >>> amount("main_gradients", 0)
+    0
+    """
+    number = _finite(name, value)
+    _require(name, number, number >= 0, "is negative")
+    return number
+
+
 def quantities(**arguments: object) -> tuple[Result, ...]:
     """`quantity` for several arguments at once, in their order."""
     return tuple(quantity(name, value) for name, value in arguments.items())
@@ -134,7 +145,7 @@ def choice(name: str, value: object, known: Iterable[str]) -> str:
     known = list(known)
     if isinstance(value, str) and value in known:
         return value
-    near = get_close_matches(str(value)[:60], known, n=1)
+    near = get_close_matches(show(value), known, n=1)
     offer = f", did you mean {near[0]!r}?" if near else "."
     refuse(name, value, f"is unknown{offer} Known: {', '.join(known)}")
 
@@ -220,6 +231,8 @@ def _number(name: str, value: Any) -> Result:
 
 def _array(name: str, value: Any) -> NDArray[Any]:
     """A read-only float64 copy of an array, or of a column without its index."""
+    if type(value).__name__ in ("matrix", "MaskedArray"):
+        refuse(name, value, "is no plain array")
     if getattr(value.dtype, "kind", "O") not in "iuf":
         raise ValueError(f"{name} is an array of {value.dtype}, not of numbers")
     if hasattr(value, "to_numpy"):

@@ -15,6 +15,7 @@ from llmtrain_helpers.checks import (
     choice,
     count,
     counts,
+    is_array,
     quantities,
     quantity,
     rate,
@@ -146,6 +147,9 @@ def over_utilizations(
     """
     if not isinstance(utilizations, tuple) or len(utilizations) != 3:
         refuse("utilizations", utilizations, "is no triple: low, likely, high")
+    for u in utilizations:
+        if is_array(u):
+            refuse("utilizations", u, "is an array: here it must be one number")
     low, likely, high = (share("utilizations", u) for u in utilizations)
     if not low <= likely <= high:
         refuse("utilizations", utilizations, "is not ascending: low, likely, high")

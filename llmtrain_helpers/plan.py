@@ -27,8 +27,8 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     at_most,
+    choice,
     count,
-    counts,
     divides,
     flag,
     instance,
@@ -36,6 +36,7 @@ from llmtrain_helpers.checks import (
     quantity,
     rate,
     refuse,
+    single,
 )
 from llmtrain_helpers.duration import (
     Interval,
@@ -44,7 +45,7 @@ from llmtrain_helpers.duration import (
     iterations,
     over_utilizations,
 )
-from llmtrain_helpers.flops import RECOMPUTE, FlopCount, count_flops
+from llmtrain_helpers.flops import RECOMPUTE, FlopCount, count_flops, utilization
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.precision import Recipe, model_state_bytes
 
@@ -157,8 +158,8 @@ class Plan:
         return plan_run(**{**self.inputs, **changes})
 
     def __repr__(self) -> str:
-        if is_array(self.seconds.likely):
-            return f"<{self.seconds.likely.size:,} plans>"
+        if _is_many(self):
+            return f"<{(self.room + 0 * self.seconds.likely).size:,} plans>"
         told = "fits" if self.fits else "does not fit"
         days = units.duration(self.seconds.likely)
         return f"<Plan: {days}, {units.gigabytes(self.memory.total)} a GPU, {told}>"
@@ -215,13 +216,10 @@ def plan_run(
     inputs = dict(locals())
     instance("model", model, Transformer)
     instance("accelerator", accelerator, Accelerator)
-    if price_per_gpu_hour is not None:
-        inputs["price_per_gpu_hour"] = quantity(
-            "price_per_gpu_hour", price_per_gpu_hour
-        )
+    inputs |= _checked(inputs)
     split = _split(model, inputs)
-    counted = count_flops(model, global_batch_size, recompute)
-    steps = iterations(tokens, global_batch_size, model.sequence_length)
+    counted = count_flops(model, inputs["global_batch_size"], recompute)
+    steps = iterations(tokens, inputs["global_batch_size"], model.sequence_length)
     return Plan(
         inputs=inputs,
         parameters=count_parameters(model),
@@ -231,6 +229,19 @@ def plan_run(
         iterations=steps,
         seconds=_seconds(steps * counted.total, split, inputs),
     )
+
+
+def _checked(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs that are numbers, as such; prices and rates only where they are given."""
+    names = ["num_gpus", "tokens", "global_batch_size", *_SIZES]
+    checked = {name: count(name, inputs[name]) for name in names}
+    checked["zero_stage"] = single("zero_stage", inputs["zero_stage"], least=0)
+    if inputs["price_per_gpu_hour"] is not None:
+        name = "price_per_gpu_hour"
+        checked[name] = quantity(name, inputs[name])
+    if inputs["flops_per_gpu"] is not None:
+        checked["flops_per_gpu"] = rate("flops_per_gpu", inputs["flops_per_gpu"])
+    return checked
 
 
 _SIZES = [
@@ -244,14 +255,16 @@ _SIZES = [
 
 def _split(model: Transformer, inputs: Mapping[str, Any]) -> Split:
     """The split, refused where it does not come out even."""
-    n, B = counts(
-        num_gpus=inputs["num_gpus"], global_batch_size=inputs["global_batch_size"]
-    )
-    b, t, p, c = counts(**{name: inputs[name] for name in _SIZES})
+    n, B = inputs["num_gpus"], inputs["global_batch_size"]
+    b, t, p, c = (inputs[name] for name in _SIZES)
+    at_most(**{"global_batch_size": B, "what a plan takes": 10**12})
     at_most(pipeline_parallel=p, num_layers=model.num_layers)
     if not flag("uneven_stages", inputs["uneven_stages"]):
         divides(num_layers=model.num_layers, pipeline_parallel=p)
     divides(sequence_length=model.sequence_length, context_parallel=c)
+    if flag("sequence_parallel", inputs["sequence_parallel"]):
+        ways = {"tensor_parallel·context_parallel": t * c}
+        divides(**{"sequence_length": model.sequence_length, **ways})
     at_most(micro_batch_size=b, global_batch_size=B)
     d = data_parallel_size(n, t, p, c)
     return Split(n, b, t, p, c, d, accumulation_steps(B, b, d))
@@ -259,10 +272,11 @@ def _split(model: Transformer, inputs: Mapping[str, Any]) -> Split:
 
 def _seconds(work: Result, split: Split, inputs: Mapping[str, Any]) -> Interval:
     """Seconds for so many FLOPs, at a given rate or over the utilisations."""
-    if inputs["flops_per_gpu"] is not None:
-        exact = work / (split.num_gpus * rate("flops_per_gpu", inputs["flops_per_gpu"]))
+    X, peak = inputs["flops_per_gpu"], inputs["accelerator"].peak(inputs["format"])
+    if X is not None:
+        utilization(X, peak)  # refuses a rate above the peak
+        exact = work / (split.num_gpus * X)
         return Interval(exact, exact, exact)
-    peak = inputs["accelerator"].peak(inputs["format"])
     at_peak = work * (1 + split.bubble) / (split.num_gpus * peak)
     return over_utilizations(at_peak, inputs["utilizations"])
 
@@ -380,27 +394,29 @@ def fewest_gpus(plan: Plan) -> Plan:
     _check_one(plan)
     replicas = _divisors(plan.split.data_parallel * plan.split.accumulation_steps)
     shares = plan.split.num_gpus // plan.split.data_parallel
-    plans = (plan.but(num_gpus=shares * d) for d in replicas)
-    fitting = next((candidate for candidate in plans if candidate.fits), None)
-    if fitting is None:
-        largest = plan.but(num_gpus=shares * replicas[-1])
+    largest = plan.but(num_gpus=shares * replicas[-1])
+    if not largest.fits:
         raise ValueError(
             f"the model fits on no number of GPUs at this split: on {shares} to "
             f"{shares * replicas[-1]:,} it takes at least "
             f"{units.gigabytes(largest.memory.total)} on each, "
             f"{units.gigabytes(-largest.room)} more than there is"
         )
-    return fitting
+    plans = (plan.but(num_gpus=shares * d) for d in replicas)
+    return next(candidate for candidate in plans if candidate.fits)
 
 
 def _check_one(plan: Plan) -> None:
     instance("plan", plan, Plan)
-    if is_array(plan.seconds.likely):
+    if _is_many(plan):
         refuse("plan", plan, "is many: here it must be one")
 
 
+def _is_many(plan: Plan) -> bool:
+    return is_array(plan.seconds.likely) or is_array(plan.room)
+
+
 def _divisors(whole: int) -> list[int]:
-    at_most(**{"global_batch_size/micro_batch_size": whole, "what is searched": 10**12})
     small = [d for d in range(1, isqrt(whole) + 1) if whole % d == 0]
     return sorted({*small, *(whole // d for d in small)})
 
@@ -420,12 +436,13 @@ class Advice:
 
 
 def advise(plan: Plan) -> tuple[Advice, ...]:
-    """What to change, in order, until the plan fits; empty if it does already.
+    """What to change, in order, until the plan fits or nothing more helps.
 
     First a smaller micro-batch (as large as fits, else 1), then recomputation, then
-    ZeRO, then more GPUs: more replicas if that helps, else more tensor parallelism.
-    What saves nothing is left out. If the last one's plan does not fit either, its
-    `room` says by how much.
+    ZeRO, then more GPUs, as few as will do: more replicas, with a higher stage of ZeRO
+    if need be, or else with up to eight times the tensor parallelism as well. What
+    saves nothing is left out. If nothing makes it fit, the last plan's `room` says by
+    how much, and `fewest_gpus` in words.
 
     ZeRO's stages 1 and 2 communicate as much as plain data parallelism, stage 3 half as
     much again (arXiv 1910.02054, section 7); that is not in the GPU-hours.
@@ -458,8 +475,9 @@ def _advice(change: Mapping[str, Any], before: Plan, after: Plan) -> Advice:
 
 
 def _smaller_batch(plan: Plan) -> list[dict[str, Any]]:
-    sizes = _divisors(plan.split.micro_batch_size)[-2::-1]
-    return [{"micro_batch_size": size} for size in sizes]
+    b = plan.split.micro_batch_size
+    sizes = _divisors(b * plan.split.accumulation_steps)  # of a replica's share
+    return [{"micro_batch_size": size} for size in reversed(sizes) if size < b]
 
 
 def _recomputed(plan: Plan) -> list[dict[str, Any]]:
@@ -473,13 +491,20 @@ def _sharded(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _on_more_gpus(plan: Plan) -> list[dict[str, Any]]:
-    try:
-        return [{"num_gpus": fewest_gpus(plan).split.num_gpus}]
-    except ValueError:
-        heads, t = plan.inputs["model"].num_kv_heads, plan.split.tensor_parallel
-        wider = [k for k in (2, 4, 8) if k * t <= 8 and heads % (k * t) == 0]
-        n = plan.split.num_gpus
-        return [{"num_gpus": k * n, "tensor_parallel": k * t} for k in wider]
+    """More replicas, with more ZeRO if need be, or else a wider split as well."""
+    before = {name: plan.inputs[name] for name in _WIDENED}
+    n, t, stage = before.values()
+    for k, higher in product((1, 2, 4, 8), range(stage, 4)):
+        wider = dict(zip(_WIDENED, (k * n, k * t, higher), strict=True))
+        try:
+            found = fewest_gpus(plan.but(**wider)).inputs
+        except ValueError:  # does not fit, or does not come out even
+            continue
+        return [{x: found[x] for x in _WIDENED if found[x] != before[x]}]
+    return []
+
+
+_WIDENED = ["num_gpus", "tensor_parallel", "zero_stage"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -514,7 +539,8 @@ class Sweep:
             short = units.gigabytes(-table["room"].max())
             raise ValueError(f"none of {len(self):,} plans fits: at best {short} short")
         ways = [table[f"{kind}_parallel"] for kind in ("context", "pipeline", "tensor")]
-        order = np.lexsort((*ways, table["seconds"].round(6), ~table["fits"]))
+        a_copy = np.prod(ways, axis=0)
+        order = np.lexsort((*ways, a_copy, table["seconds"].round(6), ~table["fits"]))
         chosen = {name: table[name][order[0]].item() for name in _CHOSEN}
         return self.plans[0].but(**chosen)
 
@@ -581,21 +607,40 @@ def sweep(
     import numpy as np
 
     sizes = {name: value for name, value in locals().items() if name in _GRID}
-    axes = [np.atleast_1d(count(name, np.asarray(sizes[name]))) for name in _GRID]
-    stages, again = np.atleast_1d(zero_stage), np.atleast_1d(recompute)
-    size = prod(map(len, axes)) * len(stages) * len(again)
+    axes = [_axis(name, sizes[name]) for name in _GRID]
+    again = [
+        choice("recompute", r, RECOMPUTE) for r in _several("recompute", recompute)
+    ]
+    stages = [single("zero_stage", z, 0) for z in _several("zero_stage", zero_stage)]
+    pairs = dict.fromkeys(product(again, stages))  # each once
+    size = prod(map(len, axes)) * len(pairs)
     at_most(**{"plans in the sweep": size, "what one call takes": 10_000_000})
     mesh = dict(zip(_GRID, map(np.ravel, np.meshgrid(*axes)), strict=True))
     even = _even(model, mesh, options)
     if not even.any():
         raise ValueError(f"none of {size:,} splits comes out even: see plan_run")
     grid = {name: column[even] for name, column in mesh.items()}
-    pairs = product(again.tolist(), stages.tolist())
     plans = (
         plan_run(model, accelerator, **grid, recompute=r, zero_stage=z, **options)
         for r, z in pairs
     )
     return Sweep(tuple(plans))
+
+
+def _several(name: str, values: Any) -> list[Any]:
+    """The choices of an axis: one value, or several of them."""
+    many = isinstance(values, (list, tuple, range)) or is_array(values)
+    found = list(values) if many else [values]
+    return found or refuse(name, values, "is empty")
+
+
+def _axis(name: str, values: Any) -> Any:
+    import numpy as np
+
+    if is_array(values):
+        return np.ravel(count(name, values))
+    checked = [single(name, value) for value in _several(name, values)]
+    return np.array(checked, dtype=float)
 
 
 _GRID = ["num_gpus", "tokens", "global_batch_size", *_SIZES]
@@ -617,9 +662,9 @@ def _even(
     )
     d = np.maximum(n // (t * p * c), 1)
     pairs = [(n, t * p * c), (a, t), (k, t), (s, c), (B, b * d)]
-    if options.get("sequence_parallel", True):
-        pairs.append((s, t))
-    if not options.get("uneven_stages", False):
+    if flag("sequence_parallel", options.get("sequence_parallel", True)):
+        pairs.append((s, t * c))
+    if not flag("uneven_stages", options.get("uneven_stages", False)):
         pairs.append((l, p))
     holds = [whole % part == 0 for whole, part in pairs]
     return np.logical_and.reduce([*holds, p <= l, b <= B, B * s <= T])

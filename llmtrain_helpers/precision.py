@@ -14,6 +14,7 @@ from llmtrain_helpers.architecture import Breakdown, shared_out
 from llmtrain_helpers.checks import (
     Number,
     Result,
+    amount,
     choice,
     count,
     flag,
@@ -163,7 +164,7 @@ class Recipe(Breakdown):
         for name, size in self.parts().items():
             if is_array(size):
                 refuse(name, size, "is an array: a recipe is one set of numbers")
-            object.__setattr__(self, name, size if size == 0 else quantity(name, size))
+            object.__setattr__(self, name, amount(name, size))
 
 
 RECIPES = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llmtrain_helpers.architecture import Accelerator, Transformer
-from llmtrain_helpers.checks import Number, quantities, quantity, refuse
+from llmtrain_helpers.checks import Number, quantities, quantity, refuse, show
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.plan import Plan, plan_run
 from llmtrain_helpers.units import HOUR, ratio
@@ -199,7 +199,8 @@ def utilizations_without(name: str) -> tuple[float, float, float]:
     >>> [round(u, 2) for u in utilizations_without("Llama 2 70B")]
     [0.3, 0.42, 0.53]
     """
-    others = hardware_utilizations().drop(name, errors="ignore")
+    known = _row("run", name, training_runs())["name"]
+    others = hardware_utilizations().drop(known, errors="ignore")
     low, likely, high = others.quantile([0.05, 0.5, 0.95])
     return float(low), float(likely), float(high)
 
@@ -249,18 +250,22 @@ def run_plan(name: str, **options: Any) -> Plan:
     """The plan of a published run, to hold against what it reported.
 
     On its chip, with its tokens, and what it recomputed where that is known; on one GPU
-    where their number is not, which GPU-hours do not depend on. Time does not depend on
-    the batch: each GPU takes one sequence. `options` are those of `plan_run`.
+    where their number is not, which GPU-hours do not depend on; one sequence on each,
+    for time does not depend on the batch without a pipeline. `options` are arguments of
+    `plan_run`, and come first. ValueError for a run without a shape or tokens.
 
     >>> round(run_plan("Llama 2 70B").gpu_hours.likely / 1e6, 2)
     1.84
     """
     model, row = run_model(name), _row("run", name, training_runs())
+    if "tokens" not in row:
+        refuse("run", name, "has no plan: its tokens were not published")
     chip, n = accelerator(row["accelerator"]), row.get("num_gpus", 1)
-    again = row["recompute"] if row["recompute"] in RECOMPUTE else "none"
-    format = "bf16" if "bf16" in chip.peaks else "fp16"
-    known: dict[str, Any] = {"recompute": again, "format": format, **options}
-    return plan_run(model, chip, n, row["tokens"], n, **known)
+    known = {"model": model, "accelerator": chip, "tokens": row["tokens"]}
+    known |= {"num_gpus": n, "global_batch_size": n}
+    known["recompute"] = row["recompute"] if row["recompute"] in RECOMPUTE else "none"
+    known["format"] = "bf16" if "bf16" in chip.peaks else "fp16"
+    return plan_run(**{**known, **options})
 
 
 def accelerator(name: str) -> Accelerator:
@@ -350,7 +355,7 @@ def _row(kind: str, name: str, table: DataFrame) -> dict[str, Any]:
     places = {_plain(a): i for i, text in enumerate(names) for a in text.split(";")}
     place = places.get(_plain(name)) if isinstance(name, str) else None
     if place is None:
-        near = get_close_matches(_plain(str(name)[:60]), places, n=6, cutoff=0.5)
+        near = get_close_matches(_plain(show(name)), places, n=6, cutoff=0.5)
         offers = dict.fromkeys(table["name"][places[spelling]] for spelling in near)
         refuse(kind, name, _offer([*offers][:3], table["name"].tolist()))
     return _filled(table.iloc[place])

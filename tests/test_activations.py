@@ -470,3 +470,21 @@ def test_the_checks_name_the_slips() -> None:
     assert "not a percentage" in check("06-c", 9600 / 98).text
     assert check("06-d", "loss").ok
     assert "activations are gone" in check("06-d", "backward").text
+
+
+@pytest.mark.parametrize("s", [np.int32(1024), np.int16(1024), 1024.0])
+def test_a_sequence_length_in_any_whole_number_is_exact(s) -> None:
+    line = step_timeline(GPT2, 8, "bf16", "none", sequence_length=s)
+    assert line == step_timeline(GPT2, 8, "bf16", "none")
+    assert all(type(part) is int for part in line.peak.parts().values())
+
+
+def test_a_timeline_of_several_sequence_lengths_is_refused() -> None:
+    for changes in ({"sequence_length": np.array([512, 256])}, {}):
+        model = LLAMA if changes else replace(LLAMA, sequence_length=np.array([8, 16]))
+        arguments = {"model": model, "micro_batch_size": 1, "recipe": "bf16"}
+        assert_refused(
+            step_timeline,
+            "sequence_length=.*is an array",
+            **{**arguments, "recompute": "none", **changes},
+        )

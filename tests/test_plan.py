@@ -294,7 +294,7 @@ def test_a_model_that_fits_on_no_number_of_gpus_says_so_and_by_how_much() -> Non
     plan = plan_of(model=LARGE)
     with pytest.raises(ValueError, match=r"fits on no number of GPUs.* more than"):
         fewest_gpus(plan)
-    short = Accelerator("small", 4e9, peaks={"bf16": 1e14})
+    short = Accelerator("small", 1e9, peaks={"bf16": 1e14})
     hopeless = plan_of(model=LARGE, accelerator=short)
     assert not advise(hopeless)[-1].plan.fits
 
@@ -552,3 +552,131 @@ def test_the_checks_name_the_slips() -> None:
     assert check("07-c", 32).ok
     assert check("07-c", 64).ok is False
     assert check("07-d", lambda stages, batch, micro_batch, replicas: 0.5).ok is False
+
+
+# --- what was once wrong
+
+
+def test_advice_brings_zero_and_replicas_together() -> None:
+    plan = plan_of(
+        model=LARGE, accelerator=H100, num_gpus=8, tensor_parallel=8, recompute="full"
+    )
+    [step] = advise(plan)
+    assert step.plan.fits
+    assert step.change["zero_stage"] == 1
+    assert step.change["num_gpus"] > 8
+
+
+def test_advice_keeps_to_splits_that_come_out_even() -> None:
+    odd = replace(LARGE, sequence_length=8191)
+    steps = advise(plan_of(model=odd, num_gpus=1))
+    assert all("tensor_parallel" not in step.change for step in steps)
+
+
+def test_advice_finds_the_largest_micro_batch_that_the_batch_allows() -> None:
+    roomy = Accelerator("roomy", 180e9, peaks={"bf16": 312e12})
+    shape = {"accelerator": roomy, "recipe": "pure_bf16", "global_batch_size": 448}
+    first, *_ = advise(plan_of(num_gpus=8, micro_batch_size=7, **shape))
+    assert first.change == {"micro_batch_size": 2}
+
+
+@pytest.mark.parametrize("zero_stage", [np.float64(0), np.int64(0), 0.0])
+def test_inputs_are_kept_as_plain_numbers(zero_stage) -> None:
+    plan = plan_of(zero_stage=zero_stage, tokens=np.int64(10**12), micro_batch_size=4.0)
+    assert type(plan.inputs["zero_stage"]) is int
+    assert type(plan.inputs["tokens"]) is int
+    assert advise(plan)
+
+
+def test_plans_whose_memory_differs_are_many_too() -> None:
+    plan = plan_of(tensor_parallel=np.array([1, 2]), flops_per_gpu=1e14)
+    assert repr(plan) == "<2 plans>"
+    assert_refused(advise, "here it must be one", plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"flops_per_gpu": 400e12}, "more than the whole peak"),
+        ({"global_batch_size": 10**13}, "what a plan takes"),
+        (
+            {"sequence_length": 8, "tensor_parallel": 8, "context_parallel": 8},
+            "sequence_length=8 is not divisible by tensor_parallel·context_parallel",
+        ),
+        ({"utilizations": (np.array([0.3]), 0.4, 0.5)}, "is an array"),
+        ({"recipe": np.array(["bf16"])}, "recipe=.* is unknown"),
+        ({"recompute": 10**5000}, "recompute=10\\^5000 is unknown"),
+        ({"num_gpus": np.ma.array([8, 16])}, "is no plain array"),
+    ],
+)
+def test_a_plan_refuses_slips_that_once_passed(changes, problem) -> None:
+    changes = dict(changes)
+    if "sequence_length" in changes:
+        s = changes.pop("sequence_length")
+        changes["model"] = replace(LLAMA, sequence_length=s)
+    assert_refused(plan_of, problem, **changes)
+
+
+@pytest.mark.parametrize(
+    ("axes", "problem"),
+    [
+        ({"recompute": []}, "recompute=.* is empty"),
+        ({"zero_stage": []}, "zero_stage=.* is empty"),
+        ({"zero_stage": [0, "full"]}, "zero_stage='full' is not a number"),
+        ({"tensor_parallel": [[1, 2], [4]]}, "tensor_parallel="),
+        ({"num_gpus": [True, 8]}, "num_gpus=True is not a number"),
+        ({"sequence_parallel": np.array([True, False])}, "sequence_parallel="),
+    ],
+)
+def test_a_sweep_names_what_is_wrong_with_an_axis(axes, problem) -> None:
+    given = {"num_gpus": 64, "tokens": 10**12, "global_batch_size": 512}
+    given |= {"model": LLAMA, "accelerator": A100, "recompute": "none"}
+    assert_refused(sweep, problem, **{**given, **axes})
+
+
+def test_a_sweep_makes_each_plan_once() -> None:
+    many = [0, 0, 1] * 1000
+    swept = sweep(LLAMA, A100, 64, 1e12, 512, recompute=["none"] * 9, zero_stage=many)
+    assert len(swept.plans) == 2
+
+
+def test_of_equal_plans_the_one_that_splits_least_is_first() -> None:
+    small = Accelerator("small", 24e9, peaks={"bf16": 312e12})
+    shape = {"recompute": "full", "flops_per_gpu": 1e14, "zero_stage": 1}
+    best = sweep(
+        LLAMA, small, 64, 1e12, 512, pipeline_parallel=[1, 2, 4, 8], **shape
+    ).fastest()
+    assert best.split.tensor_parallel * best.split.pipeline_parallel == 4
+
+
+def test_a_slip_in_giga_or_tera_is_refused() -> None:
+    with pytest.raises(ValueError, match="Write 80e9"):
+        Accelerator("x", 80, peaks={"bf16": 312e12})
+    with pytest.raises(ValueError, match="Write 312e12"):
+        Accelerator("x", 80e9, peaks={"bf16": 312})
+
+
+def test_published_runs_take_all_options_and_know_what_is_missing() -> None:
+    with pytest.raises(ValueError, match="tokens were not published"):
+        published.run_plan("MT-NLG 530B")
+    plan = published.run_plan(
+        "Llama 2 70B", num_gpus=1024, global_batch_size=1024, tensor_parallel=8
+    )
+    assert plan.split.data_parallel == 128
+    assert plan.gpu_hours == published.run_plan("Llama 2 70B").gpu_hours
+    spelt = published.utilizations_without("llama-2-70b")
+    assert spelt == published.utilizations_without("Llama 2 70B")
+    for bad in ("Lama 2 70B", "", 1, 10**5000, None):
+        with pytest.raises(ValueError, match="run="):
+            published.utilizations_without(bad)
+
+
+@pytest.mark.parametrize("chip", ["V100 16GB SXM2", "T4"])
+def test_the_panels_code_runs_for_chips_without_bf16(chip: str) -> None:
+    panel = plan_panel()
+    panel.set(chip=chip, model="gpt2", sequence_length=1024)
+    code = re.search(r"<pre[^>]*>(.*?)</pre>", text_of(panel), re.S)[1]
+    *made, call = re.split(r"\n(?! )", code)
+    scope = {"published": published, "plan_run": plan_run}
+    exec("\n".join(made), scope)
+    assert units.dollars(eval(call, scope).cost.likely) in text_of(panel)

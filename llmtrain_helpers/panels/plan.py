@@ -125,15 +125,19 @@ _SAME = [
 
 
 def _plan(**chosen: Any) -> Plan:
-    chip = accelerator(chosen["chip"])
     return plan_run(
         model=_shape(chosen),
-        accelerator=chip,
+        accelerator=accelerator(chosen["chip"]),
         tokens=round(chosen["tokens"] * 1e9),
         price_per_gpu_hour=chosen["price"] or None,
-        format="bf16" if "bf16" in chip.peaks else "fp16",
+        format=_format(chosen),
         **{name: chosen[name] for name in _SAME},
     )
+
+
+def _format(chosen: dict[str, Any]) -> str:
+    """bf16, or fp16 on chips that do not know it."""
+    return "bf16" if "bf16" in accelerator(chosen["chip"]).peaks else "fp16"
 
 
 def _sentence(plan: Plan) -> str:
@@ -180,9 +184,11 @@ def _advice(plan: Plan) -> str:
     steps = advise(plan)
     if plan.fits:
         return ""
+    if not steps:
+        return "<p>Nothing that could be changed here would make it fit.</p>"
     rows = [[_changed(s), units.gigabytes(s.saved), _price(s)] for s in steps]
     told = common.table(["what to change, in order", "saves", "price"], rows)
-    end = "Then it fits." if steps and steps[-1].plan.fits else "Even then it does not."
+    end = "Then it fits." if steps[-1].plan.fits else "Even then it does not."
     return f"{told}<p>{end}</p>"
 
 
@@ -203,7 +209,9 @@ def _price(step: Advice) -> str:
 def _call(**chosen: Any) -> str:
     s, path = chosen["sequence_length"], chosen["config"].strip()
     made = f"architecture({chosen['model']!r}" if not path else f"read_config({path!r}"
-    options = ", ".join(f"{name}={chosen[name]!r}" for name in _SAME[2:])
+    given = {name: chosen[name] for name in _SAME[2:]} | {"format": _format(chosen)}
+    given["price_per_gpu_hour"] = chosen["price"] or None
+    options = ", ".join(f"{name}={value!r}" for name, value in given.items())
     return (
         f"model = published.{made}, {s})\n"
         f"chip = published.accelerator({chosen['chip']!r})\n"
