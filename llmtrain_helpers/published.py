@@ -14,11 +14,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from llmtrain_helpers.activations import step_timeline
 from llmtrain_helpers.architecture import Accelerator, Transformer
-from llmtrain_helpers.checks import Number, quantities, quantity, refuse, show
+from llmtrain_helpers.checks import Number, Result, quantities, quantity, refuse, show
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.plan import Plan, plan_run
-from llmtrain_helpers.units import HOUR, ratio
+from llmtrain_helpers.units import HOUR, gigabytes, percent, ratio
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -144,6 +145,25 @@ def machine_records() -> DataFrame:
     tables = [read_csv(path, dtype_backend="numpy_nullable") for path in paths]
     empty = DataFrame(columns=RECORD_COLUMNS)
     return concat(tables, ignore_index=True) if tables else empty
+
+
+def recorded_steps() -> DataFrame:
+    """Recorded training steps: peak of memory predicted, measured, their ratio; MFU.
+
+    Those of models in `architectures()` that did not run out of memory.
+    """
+    steps = machine_records().query("kind == 'step'").dropna(subset="peak_bytes")
+    steps = steps[steps["model"].isin(architectures()["name"])]
+    predicted = [_peak(row) for row in steps.to_dict("records")]
+    table = confront(steps["name"], predicted, steps["peak_bytes"], gigabytes)
+    shares = steps["mfu"].astype(float).tolist()
+    return table.assign(mfu=[percent(x) if x == x else "" for x in shares])
+
+
+def _peak(row: Mapping[Any, Any]) -> Result:
+    model = architecture(row["model"], row["sequence_length"])
+    run = (row["micro_batch_size"], row["recipe"], row["recompute"])
+    return step_timeline(model, *run, attention=row["attention"]).peak.total
 
 
 def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:

@@ -44,7 +44,7 @@ def test_the_sentence_that_a_learner_without_pytorch_reads() -> None:
     sentence = measure.torch_missing()
     assert sentence is not None
     assert "PyTorch is not installed" in sentence
-    assert "`pip install torch`" in sentence
+    assert "`pip install 'torch>=2.13'`" in sentence
     assert sentence.endswith(".")
     assert sentence.count(". ") == 0
 

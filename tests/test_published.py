@@ -5,9 +5,10 @@ import json
 import re
 from pathlib import Path
 
+import pandas
 import pytest
 
-from llmtrain_helpers import Transformer, published, units
+from llmtrain_helpers import Transformer, published, step_timeline, units
 
 TABLES = sorted(published.data_folder().glob("*.csv"))
 SOURCE = re.compile(
@@ -185,3 +186,24 @@ def test_records_are_read_one_below_another(tmp_path: Path, monkeypatch) -> None
         (tmp_path / "measured" / f"{name}.csv").write_text("\n".join(lines))
     monkeypatch.setattr(published, "data_folder", lambda: tmp_path)
     assert published.machine_records()["name"].tolist() == ["a", "b"]
+
+
+def test_recorded_steps_stand_beside_what_was_predicted(monkeypatch) -> None:
+    model = published.architecture("gpt2", 1024)
+    predicted = step_timeline(model, 4, "bf16", "none").peak.total
+    row = dict.fromkeys(published.RECORD_COLUMNS) | {
+        **{"name": "mine", "kind": "step", "model": "gpt2", "sequence_length": 1024},
+        **{"micro_batch_size": 4, "recompute": "none", "recipe": "bf16"},
+        **{"attention": "flash", "peak_bytes": 1.1 * predicted, "mfu": 0.4},
+    }
+    failed = {**row, "name": "too large", "peak_bytes": None}
+    monkeypatch.setattr(
+        published, "machine_records", lambda: pandas.DataFrame([row, failed])
+    )
+    table = published.recorded_steps()
+    assert table.index.tolist() == ["mine"]
+    assert table.loc["mine", ["ratio", "mfu"]].tolist() == ["0.909", "40.0 %"]
+
+
+def test_without_a_record_the_table_is_empty() -> None:
+    assert len(published.recorded_steps()) == len(published.machine_records()) == 0

@@ -17,7 +17,7 @@ from llmtrain_helpers.figures.common import (
     new_figure,
     styled,
 )
-from llmtrain_helpers.measure import PHASES, StepProfile
+from llmtrain_helpers.measure import PHASES, DataParallel, StepProfile
 
 
 @styled
@@ -38,12 +38,14 @@ def operators(profile: StepProfile) -> Figure:
                 "hatch": HATCHES[color],
                 "label": "_times",
             }
-            axes.broken_barh(spans, (row - 0.3, 0.6), edgecolor="white", **style)
+            axes.broken_barh(spans, (row - 0.3, 0.6), linewidth=0, **style)
     axes.set_yticks(range(len(PHASES)), PHASES[::-1])
     axes.set_ylim(-0.6, len(PHASES))
     place: dict[str, Any] = {"transform": axes.transAxes, "va": "top"}
     axes.text(0.02, 0.98, "■ matrix products", color=BLUE, **place)
     axes.text(0.35, 0.98, "▨ everything else", color=VERMILION, **place)
+    told = f"{profile.matmul_share:.0%} of the time in matrix products"
+    axes.text(0.98, 0.98, told, ha="right", **place)
     axes.grid(visible=False, axis="y")
     figure.set_size_inches(9, 3.4)
     return figure
@@ -53,7 +55,7 @@ def operators(profile: StepProfile) -> Figure:
 def throughputs(sizes: Sequence[int], curves: Mapping[str, Sequence[float]]) -> Figure:
     """Sequences a second over the batch, from the seconds of each curve."""
     figure, axes = new_figure(
-        "The bend lies where the fixed costs are paid for",
+        "A larger batch is almost free at first, and then no more",
         "batch (sequences)",
         "sequences / s",
     )
@@ -63,4 +65,18 @@ def throughputs(sizes: Sequence[int], curves: Mapping[str, Sequence[float]]) -> 
         label_line(axes, name, sizes[-1], rates[-1], color)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
+    return figure
+
+
+@styled
+def exchange(shared: DataParallel) -> Figure:
+    """A process's pass through its share of the batch, and the averaging after it."""
+    figure, axes = new_figure("What averaging the gradients costs here", "ms", "")
+    times = {"average": shared.all_reduce_seconds, "pass": shared.pass_seconds}
+    for (name, seconds), color in zip(times.items(), (VERMILION, BLUE), strict=True):
+        style: Any = {"color": color, "hatch": HATCHES[color]}
+        axes.broken_barh([(0, seconds * 1e3)], (list(times).index(name), 0.6), **style)
+    axes.set_yticks([0.3, 1.3], [*times])
+    axes.grid(visible=False, axis="y")
+    figure.set_size_inches(9, 2.4)
     return figure

@@ -43,8 +43,8 @@ def torch_missing() -> str | None:
     if find_spec("torch") is not None:
         return None
     return (
-        "PyTorch is not installed: run `pip install torch` in this environment, then "
-        "restart the kernel; the rest of the course works without it."
+        "PyTorch is not installed: run `pip install 'torch>=2.13'` in this "
+        "environment, then restart the kernel; the rest of the course works without it."
     )
 
 
@@ -263,13 +263,14 @@ class DataParallel:
     """What several processes found that shared a batch.
 
     `largest_difference` is that between their averaged gradients and those of the whole
-    batch, as a share of the largest gradient; `gradient_bytes` of one process.
+    batch, as a share of the largest gradient; `gradient_bytes` of one process;
+    `pass_seconds` of its forward and backward without the exchange.
     """
 
     processes: int
     gradient_bytes: int
     largest_difference: float
-    backward_seconds: float
+    pass_seconds: float
     all_reduce_seconds: float
 
 
@@ -278,8 +279,8 @@ def measure_data_parallel(
 ) -> DataParallel:
     """Gradients of processes that share a batch, averaged, beside the whole batch's.
 
-    Starts so many processes on this machine under torchrun, which talk by gloo over
-    the loopback; gradients in fp64. Takes a small shape, and a batch that the processes
+    Starts so many processes on this machine under torchrun, which talk by gloo;
+    gradients in fp64. Takes a small shape, and a batch that the processes
     divide. Errors as in `measure_step_memory`; RuntimeError if they cannot start.
 
     Source: torch.distributed, DistributedDataParallel.

@@ -20,6 +20,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--tiny", action="store_true", help="tiny shapes, in seconds")
     chosen = parser.parse_args(arguments)
+    if chosen.record.suffix != ".csv":
+        return _refused("--record takes the name of a file that ends in .csv")
     if chosen.device == "cpu" and not chosen.tiny:
         return _refused("A CPU takes days for this: add --tiny to try the path.")
     missing = torch_missing()
@@ -29,14 +31,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _recorded(path: Path, device: str, tiny: bool) -> int:
-    record = import_module("llmtrain_helpers.measure.record")
-    problem = record.problem(device)
-    if problem:
-        return _refused(problem)
     try:
+        record = import_module("llmtrain_helpers.measure.record")
+        problem = record.problem(device)
+        if problem:
+            return _refused(problem)
         record.record(path, device, tiny)
-    except (ValueError, OSError) as error:
-        return _refused(str(error))
+    except (ValueError, OSError, RuntimeError) as error:
+        return _refused(str(error).splitlines()[0])
     except KeyboardInterrupt:
         print(f"Stopped: {path} keeps its rows; the same command goes on.")
         return 130

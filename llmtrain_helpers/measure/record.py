@@ -17,7 +17,6 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +140,7 @@ def _problem_of_cuda() -> str | None:
 
 def record(path: Path, device: str, tiny: bool) -> int:
     """Measure what the file does not hold yet; how many rows were added."""
-    done = finished(path)
+    done = finished(path, source(device))
     waiting = [case for case in cases(tiny) if case.name not in done]
     _say(f"{len(done)} rows are there, {len(waiting)} to measure")
     for number, case in enumerate(waiting, start=1):
@@ -152,10 +151,11 @@ def record(path: Path, device: str, tiny: bool) -> int:
     return len(waiting)
 
 
-def finished(path: Path) -> set[str]:
+def finished(path: Path, made_by: str = "") -> set[str]:
     """The names of the rows in a file; begins it, or drops a last line without end.
 
-    ValueError, and not a byte changed, for a file that is no record.
+    ValueError, and not a byte changed, for a file that is no record, or one that was
+    made by another machine or PyTorch than `made_by` says.
     """
     if not path.exists() or not path.stat().st_size:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -163,15 +163,26 @@ def finished(path: Path) -> set[str]:
         return set()
     text = path.read_bytes()
     whole = text[: text.rfind(b"\n") + 1]
-    rows = list(csv.reader(io.StringIO(whole.decode("utf-8", "replace"))))
-    if not rows and _line(COLUMNS).encode().startswith(text):  # not even a header
-        path.write_bytes(b"")
-        return finished(path)
-    if not rows or rows[0] != COLUMNS:
+    rows = _rows(whole)
+    if not whole and _line(COLUMNS).encode().startswith(text):  # not even a header
+        _write(path, "w", COLUMNS)
+        return set()
+    if not rows or rows[0] != COLUMNS or any(len(row) != len(COLUMNS) for row in rows):
         raise ValueError(f"{path} is there already and is no record of this kind")
+    elsewhere = {row[-1] for row in rows[1:]} - {made_by}
+    if made_by and elsewhere:
+        raise ValueError(f"{path} was {min(elsewhere)}: choose another name")
     if whole != text:
         os.truncate(path, len(whole))
-    return {row[0] for row in rows[1:] if row}
+    return {row[0] for row in rows[1:]}
+
+
+def _rows(text: bytes) -> list[list[str]]:
+    """The rows of a file; none if it is no CSV."""
+    try:
+        return list(csv.reader(io.StringIO(text.decode("utf-8", "replace"))))
+    except csv.Error:
+        return []
 
 
 def append(path: Path, row: dict[str, Any]) -> None:
@@ -210,7 +221,8 @@ def measured(case: Case, device: str) -> dict[str, Any]:
 
 
 def _out_of_memory(error: RuntimeError) -> bool:
-    lacking = "can't allocate memory" in str(error)  # what the CPU's allocator says
+    said = ("can't allocate memory", "out of memory", "ALLOC_FAILED")
+    lacking = any(words in str(error) for words in said)  # CPU, CUDA, its libraries
     return lacking or isinstance(error, torch.OutOfMemoryError)
 
 
@@ -266,11 +278,12 @@ def _peak(device: str, number_format: str) -> float | None:
 def accelerator_of(device_name: str) -> str | None:
     """The accelerator that CUDA calls by this name: the longest match, or none.
 
-    "NVIDIA H100 80GB HBM3" is H100, "NVIDIA H100 PCIe" H100 PCIe; chips of laptops bear
-    the names of others.
+    "NVIDIA H100 80GB HBM3" is H100, "NVIDIA H100 PCIe" H100 PCIe; chips of laptops,
+    variants and shares of a chip bear the names of others.
     """
-    if "Laptop" in device_name:
+    if re.search(r"Laptop|MIG|\b(Ti|D|SUPER)\b", device_name):
         return None
+    device_name = re.sub(r"(A100)-(SXM4|PCIE)-40GB", r"\1-40", device_name)
     table = published.accelerators()
     named = dict(zip(table["name"], table["aliases"].fillna(""), strict=True))
     spellings = {s: n for n, more in named.items() for s in (n, *more.split(";")) if s}
@@ -279,13 +292,13 @@ def accelerator_of(device_name: str) -> str | None:
 
 
 def source(device: str) -> str:
-    """What measured, with what, and when."""
+    """What measured, and with what: a record is made by one machine."""
     cuda = device == "cuda"
     name = (
         torch.cuda.get_device_name() if cuda else f"{torch.get_num_threads()} threads"
     )
     where = name if cuda else f"CPU, {name}"
-    return f"measured on {where}, PyTorch {torch.__version__}, {date.today()}"
+    return f"measured on {where}, PyTorch {torch.__version__}"
 
 
 def _say(text: str) -> None:

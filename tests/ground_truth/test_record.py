@@ -167,14 +167,33 @@ def test_out_of_memory_is_a_row(
 
 
 def test_other_errors_are_not_taken_for_it(
-    tmp_path: Path, quick: list[str], monkeypatch: Any
+    tmp_path: Path, quick: list[str], monkeypatch: Any, capsys: Any
 ) -> None:
     def run(case: record.Case, device: str) -> Any:
-        raise RuntimeError("CUDA error: an illegal memory access")
+        raise RuntimeError("CUDA error: an illegal memory access\nand much more")
 
     monkeypatch.setattr(record, "_run", run)
-    with pytest.raises(RuntimeError, match="illegal"):
-        tiny(tmp_path / "cpu.csv")
+    assert tiny(tmp_path / "cpu.csv") == 2
+    assert capsys.readouterr().err.endswith("CUDA error: an illegal memory access\n")
+    assert not rows(tmp_path / "cpu.csv")
+
+
+def test_a_record_of_another_machine_is_not_mixed_in(
+    tmp_path: Path, quick: list[str], capsys: Any
+) -> None:
+    path = tmp_path / "cpu.csv"
+    assert tiny(path) == 0
+    there = path.read_text("utf-8").replace("PyTorch", "another machine, PyTorch")
+    path.write_text(there, "utf-8")
+    assert tiny(path) == 2
+    assert "choose another name" in capsys.readouterr().err
+    assert path.read_text("utf-8") == there
+
+
+@pytest.mark.parametrize("name", ["record", "folder/", "record.txt", ""])
+def test_a_file_that_is_no_csv_by_name_is_refused(name: str, capsys: Any) -> None:
+    assert main(["--record", name, "--device", "cpu", "--tiny"]) == 2
+    assert "ends in .csv" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["name,other\n1,2\n", "\n", "no record", "\x00\xff"])
