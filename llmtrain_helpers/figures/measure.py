@@ -33,18 +33,13 @@ def operators(profile: StepProfile) -> Figure:
                 for operator in profile.operators
                 if (operator.phase, operator.matrix_product) == (phase, product)
             ]
-            style: Any = {
-                "facecolor": color,
-                "hatch": HATCHES[color],
-                "label": "_times",
-            }
+            style: Any = {"facecolor": color, "hatch": HATCHES[color]}
             axes.broken_barh(spans, (row - 0.3, 0.6), linewidth=0, **style)
     axes.set_yticks(range(len(PHASES)), PHASES[::-1])
     axes.set_ylim(-0.6, len(PHASES))
-    place: dict[str, Any] = {"transform": axes.transAxes, "va": "top"}
     told = f"■ matrix products, {100 * profile.matmul_share:.0f} % of the time"
-    axes.text(0.02, 0.98, told, color=BLUE, **place)
-    axes.text(0.6, 0.98, "▨ everything else", color=VERMILION, **place)
+    for x, text, color in ((0.02, told, BLUE), (0.6, "▨ the rest", VERMILION)):
+        axes.text(x, 0.98, text, color=color, va="top", transform=axes.transAxes)
     axes.grid(visible=False, axis="y")
     figure.set_size_inches(9, 3.4)
     return figure
