@@ -30,7 +30,12 @@ def launched(shape: Transformer, batch_size: int, processes: int) -> DataParalle
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += [f"--nproc-per-node={processes}", "-m", __name__]
     job = json.dumps({"shape": asdict(shape), "batch_size": batch_size})
-    done = subprocess.run([*command, job], capture_output=True, text=True)
+    try:
+        done = subprocess.run(
+            [*command, job], capture_output=True, text=True, timeout=300
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RuntimeError("torchrun did not come to an end in 300 s") from error
     if done.returncode:
         raise RuntimeError(f"torchrun failed: {done.stderr.strip()[-300:]}")
     return DataParallel(**json.loads(done.stdout.strip().splitlines()[-1]))
