@@ -24,7 +24,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
-from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.parameters import count_parameters, norm_parameters
 from llmtrain_helpers.precision import ModelStateBytes, Recipe, model_state_bytes
 
 KERNELS = ["unfused", "flash"]
@@ -346,4 +346,4 @@ def _mlp(model: Transformer) -> Result:
 
 def _head_parameters(model: Transformer) -> Result:
     """The output matrix, tied or not, and the norm before it."""
-    return (model.vocab_size + 1 + model.layer_norm) * model.hidden_size
+    return model.vocab_size * model.hidden_size + norm_parameters(model)

@@ -245,6 +245,11 @@ class Accelerator:
             refuse("format", format, f"has no peak on {self.name}. Known: {known}")
         return self.peaks[format]
 
+    @property
+    def training_format(self) -> str:
+        """What models are trained in on it: bf16, or fp16 where it knows no bf16."""
+        return "bf16" if "bf16" in self.peaks else "fp16"
+
 
 class Breakdown:
     """A whole that is the sum of its named parts: base of what the counts return.

@@ -85,7 +85,7 @@ def count_parameters(model: Transformer) -> ParameterCount:
     )
     embedding = (V + model.num_positions) * h
     head = 0 if model.tied_embeddings else V * h
-    final_norm = _one_norm(model)
+    final_norm = norm_parameters(model)
     total = embedding + l * (attention + mlps + norm) + final_norm + head
     idle = l * mlp * (experts - model.experts_per_token)
     return ParameterCount(
@@ -114,9 +114,9 @@ def _mlp(model: Transformer) -> Result:
 
 def _norms(model: Transformer) -> Result:
     """One layer's norms: before attention, before the MLP, and on queries and keys."""
-    return 2 * _one_norm(model) + model.qk_norm * 2 * model.head_dim
+    return 2 * norm_parameters(model) + model.qk_norm * 2 * model.head_dim
 
 
-def _one_norm(model: Transformer) -> Result:
+def norm_parameters(model: Transformer) -> Result:
     """A LayerNorm scales and shifts (2h); an RMSNorm only scales (h)."""
     return (2 if model.layer_norm else 1) * model.hidden_size

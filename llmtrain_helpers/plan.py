@@ -46,7 +46,11 @@ from llmtrain_helpers.duration import (
     over_utilizations,
 )
 from llmtrain_helpers.flops import RECOMPUTE, FlopCount, count_flops, utilization
-from llmtrain_helpers.parameters import ParameterCount, count_parameters
+from llmtrain_helpers.parameters import (
+    ParameterCount,
+    count_parameters,
+    norm_parameters,
+)
 from llmtrain_helpers.precision import Recipe, model_state_bytes
 
 HARDWARE_UTILIZATIONS = (0.30, 0.43, 0.53)
@@ -142,10 +146,15 @@ class Plan:
         return self.seconds.times(energy(1, self.split.num_gpus, watts))
 
     @property
+    def total_flops(self) -> Result:
+        """FLOPs of the whole run, with what is recomputed."""
+        return self.flops.total * self.iterations
+
+    @property
     def mfu(self) -> Result:
         """The likely share of the peak, without recomputed work."""
         work = self.flops.model * self.iterations / self.seconds.likely
-        peak = self.inputs["accelerator"].peak(self.inputs["format"])
+        peak = _peak(self.inputs)
         return work / (self.split.num_gpus * peak)
 
     @property
@@ -183,7 +192,7 @@ def plan_run(
     attention: str = "flash",
     dropout: bool = False,
     uneven_stages: bool = False,
-    format: str = "bf16",
+    format: str | None = None,
     utilizations: tuple[float, float, float] = HARDWARE_UTILIZATIONS,
     flops_per_gpu: Number | None = None,
     price_per_gpu_hour: Number | None = None,
@@ -192,8 +201,9 @@ def plan_run(
 
     t = T/(Bs) · F · (1 + (p − 1)/m) / (n·u·peak), with F the exact FLOPs of an
     iteration and its recomputation, p stages of a pipeline, m micro-batches of each
-    replica, and three utilisations u (HFU). With `flops_per_gpu`, a rate X that was
-    measured, it is T/(Bs) · F / (nX): that rate has the bubble in it.
+    replica, and three utilisations u (HFU). The peak is that of `format`, or else of
+    the chip's 16-bit format. With `flops_per_gpu`, a rate X that was measured, it is
+    T/(Bs) · F / (nX): that rate has the bubble in it.
 
     Memory is that of the pipeline's first stage, which holds min(p, m) micro-batches,
     or of its last, which holds the head, whichever is more, with all gradients there.
@@ -270,9 +280,15 @@ def _split(model: Transformer, inputs: Mapping[str, Any]) -> Split:
     return Split(n, b, t, p, c, d, accumulation_steps(B, b, d))
 
 
+def _peak(inputs: Mapping[str, Any]) -> Result:
+    """The dense peak of the format that was asked for, or of the chip's own 16 bits."""
+    chip, format = inputs["accelerator"], inputs["format"]
+    return chip.peak(chip.training_format if format is None else format)
+
+
 def _seconds(work: Result, split: Split, inputs: Mapping[str, Any]) -> Interval:
     """Seconds for so many FLOPs, at a given rate or over the utilisations."""
-    X, peak = inputs["flops_per_gpu"], inputs["accelerator"].peak(inputs["format"])
+    X, peak = inputs["flops_per_gpu"], _peak(inputs)
     if X is not None:
         utilization(X, peak)  # refuses a rate above the peak
         exact = work / (split.num_gpus * X)
@@ -360,7 +376,7 @@ def _parameters(
     """
     counted, l = count_parameters(model), model.num_layers
     h, V = model.hidden_size, model.vocab_size
-    last_norm = (1 + model.layer_norm) * h
+    last_norm = norm_parameters(model)
     there_already = model.tied_embeddings * embedding
     matrices = layers * ((counted.attention + counted.mlp) // l)
     matrices = matrices + embedding * counted.embedding

@@ -284,7 +284,6 @@ def run_plan(name: str, **options: Any) -> Plan:
     known = {"model": model, "accelerator": chip, "tokens": row["tokens"]}
     known |= {"num_gpus": n, "global_batch_size": n}
     known["recompute"] = row["recompute"] if row["recompute"] in RECOMPUTE else "none"
-    known["format"] = "bf16" if "bf16" in chip.peaks else "fp16"
     return plan_run(**{**known, **options})
 
 

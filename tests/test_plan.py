@@ -555,7 +555,7 @@ def test_the_checks_name_the_slips() -> None:
     assert check("07-d", lambda stages, batch, micro_batch, replicas: 0.5).ok is False
 
 
-# --- what was once wrong
+# --- corners
 
 
 def test_advice_brings_zero_and_replicas_together() -> None:
@@ -610,7 +610,7 @@ def test_plans_whose_memory_differs_are_many_too() -> None:
         ({"num_gpus": np.ma.array([8, 16])}, "is no plain array"),
     ],
 )
-def test_a_plan_refuses_slips_that_once_passed(changes, problem) -> None:
+def test_a_plan_refuses_further_slips(changes, problem) -> None:
     changes = dict(changes)
     if "sequence_length" in changes:
         s = changes.pop("sequence_length")

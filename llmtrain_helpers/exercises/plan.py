@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from llmtrain_helpers import units
+from llmtrain_helpers.batch import accumulation_steps
 from llmtrain_helpers.checks import Result
 from llmtrain_helpers.exercises.common import Exercise, Function, Numeric
-from llmtrain_helpers.plan import Plan, fewest_gpus, plan_run
+from llmtrain_helpers.plan import Plan, Split, fewest_gpus, plan_run
 from llmtrain_helpers.published import (
     accelerator,
     architecture,
@@ -37,7 +38,8 @@ def _large() -> Plan:
 
 
 def _bubble(stages: int, batch: int, micro_batch: int, replicas: int) -> Result:
-    return (stages - 1) / (batch / (micro_batch * replicas))
+    steps = accumulation_steps(batch, micro_batch, replicas)
+    return Split(stages * replicas, micro_batch, 1, stages, 1, replicas, steps).bubble
 
 
 EXERCISES: dict[str, Exercise] = {

@@ -84,7 +84,10 @@ def render(
             common.sentence(_sentence(shown.peak, memory, line)),
             common.stacked_bars(bars, units.gigabytes),
             _moments(shown),
-            common.table(["part", "at the peak", "share"], _rows(shown.peak)),
+            common.table(
+                ["part", "at the peak", "share"],
+                common.shares(shown.peak, units.gigabytes),
+            ),
             common.call(
                 f"model = published.architecture({model!r}, {sequence_length})\n"
                 f"step_timeline(model, {micro_batch_size}, {recipe!r}, {recompute!r},"
@@ -112,12 +115,3 @@ def _moments(line: Timeline) -> str:
     }
     told = "<p>Moment by moment (step, micro-batch), through the first two steps:</p>"
     return told + common.thin_bars(bars, units.gigabytes)
-
-
-def _rows(peak: Moment) -> list[list[str]]:
-    shares = peak.shares()
-    rows = [
-        [name, units.gigabytes(size), units.percent(shares[name])]
-        for name, size in peak.parts().items()
-    ]
-    return [*rows, ["total", units.gigabytes(peak.total), units.percent(1)]]

@@ -16,7 +16,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from llmtrain_helpers import published
+from llmtrain_helpers import published, units
+from llmtrain_helpers.architecture import Breakdown
 from llmtrain_helpers.figures.common import BLUE, GREEN, PURPLE, VERMILION
 
 PALETTE = [BLUE, VERMILION, GREEN, PURPLE, "#8A7A00", "#A0522D", "#4B4BC8"]
@@ -259,6 +260,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     style = "border-collapse:collapse;margin:10px 0px;font-size:15px"
     lines = [_row("th", head), *(_row("td", row) for row in rows)]
     return f'<table style="{style}">{"".join(lines)}</table>'
+
+
+def shares(whole: Breakdown, unit: Callable[..., str]) -> list[list[str]]:
+    """The rows of a table: each part, its size and its share, and the total."""
+    rows = [
+        [name, unit(size), units.percent(whole.shares()[name])]
+        for name, size in whole.parts().items()
+    ]
+    return [*rows, ["total", unit(whole.total), units.percent(1)]]
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:

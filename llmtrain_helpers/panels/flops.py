@@ -7,7 +7,6 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.flops import (
     RECOMPUTE,
-    FlopCount,
     achieved_flops_per_gpu,
     count_flops,
     utilization,
@@ -85,7 +84,10 @@ def render(
         [
             common.sentence(_sentence(hardware, *shares)),
             common.stacked_bars(_bars(own, hardware, peak), units.flops_per_second),
-            common.table(["part", "FLOP an iteration", "share"], _rows(counted)),
+            common.table(
+                ["part", "FLOP an iteration", "share"],
+                common.shares(counted, units.flops),
+            ),
             common.call(
                 f"model = published.architecture({model!r}, {sequence_length})\n"
                 f"F = count_flops(model, {batch_size}, recompute={recompute!r}).total\n"
@@ -108,12 +110,3 @@ def _sentence(rate: float, mfu: float, hfu: float) -> str:
 def _bars(own: float, hardware: float, peak: float) -> dict[str, dict[str, float]]:
     achieved = {"model's own work": own, "recomputed": hardware - own}
     return {"Achieved": achieved, "Peak": {"peak": peak}}
-
-
-def _rows(counted: FlopCount) -> list[list[str]]:
-    shares = counted.shares()
-    rows = [
-        [name, units.flops(size), units.percent(shares[name])]
-        for name, size in counted.parts().items()
-    ]
-    return [*rows, ["total", units.flops(counted.total), units.percent(1)]]

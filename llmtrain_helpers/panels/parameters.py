@@ -84,7 +84,9 @@ def render(kind: str, **shape: Any) -> str:
         [
             common.sentence(_sentence(counted, formula)),
             common.stacked_bars(_bars(counted, formula), units.count),
-            common.table(["part", "parameters", "share"], _rows(counted)),
+            common.table(
+                ["part", "parameters", "share"], common.shares(counted, units.exact)
+            ),
             common.call(code),
         ]
     )
@@ -122,12 +124,3 @@ def _bars(counted: ParameterCount, formula: float) -> dict[str, dict[str, float]
     if counted.active != counted.total:
         bars["Active for a token"] = {"active": counted.active}
     return bars | {"GPT formula": {"formula": formula}}
-
-
-def _rows(counted: ParameterCount) -> list[list[str]]:
-    shares = counted.shares()
-    rows = [
-        [name, units.exact(size), units.percent(shares[name])]
-        for name, size in counted.parts().items()
-    ]
-    return [*rows, ["total", units.exact(counted.total), units.percent(1)]]

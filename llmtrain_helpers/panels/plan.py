@@ -130,14 +130,8 @@ def _plan(**chosen: Any) -> Plan:
         accelerator=accelerator(chosen["chip"]),
         tokens=round(chosen["tokens"] * 1e9),
         price_per_gpu_hour=chosen["price"] or None,
-        format=_format(chosen),
         **{name: chosen[name] for name in _SAME},
     )
-
-
-def _format(chosen: dict[str, Any]) -> str:
-    """bf16, or fp16 on chips that do not know it."""
-    return "bf16" if "bf16" in accelerator(chosen["chip"]).peaks else "fp16"
 
 
 def _sentence(plan: Plan) -> str:
@@ -153,10 +147,9 @@ def _sentence(plan: Plan) -> str:
 
 
 def _rows(plan: Plan) -> list[list[str]]:
-    work = plan.flops.total * plan.iterations
     single = {
         "parameters": units.count(plan.parameters.total),
-        "FLOPs of the run": units.flops(work),
+        "FLOPs of the run": units.flops(plan.total_flops),
         "iterations": units.count(round(plan.iterations)),
         "pipeline's bubble": units.percent(plan.split.bubble),
         "likely MFU": units.percent(plan.mfu),
@@ -197,19 +190,18 @@ def _changed(step: Advice) -> str:
 
 
 def _price(step: Advice) -> str:
-    if "num_gpus" in step.change:
-        return "more GPUs"
+    prices = ["more GPUs"] if "num_gpus" in step.change else []
     if "zero_stage" in step.change:
-        more = step.plan.inputs["zero_stage"] == 3
-        return "1.5 times the communication" if more else "no more communication"
+        more = step.change["zero_stage"] == 3
+        prices += [f"{'1.5 times the' if more else 'no more'} communication"]
     sign = "+" if step.dearer > 0 else ""
-    return f"{sign}{units.percent(step.dearer)} GPU-hours"
+    return ", ".join(prices) or f"{sign}{units.percent(step.dearer)} GPU-hours"
 
 
 def _call(**chosen: Any) -> str:
     s, path = chosen["sequence_length"], chosen["config"].strip()
     made = f"architecture({chosen['model']!r}" if not path else f"read_config({path!r}"
-    given = {name: chosen[name] for name in _SAME[2:]} | {"format": _format(chosen)}
+    given = {name: chosen[name] for name in _SAME[2:]}
     given["price_per_gpu_hour"] = chosen["price"] or None
     options = ", ".join(f"{name}={value!r}" for name, value in given.items())
     return (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from llmtrain_helpers import (
     Transformer,
@@ -13,8 +15,15 @@ from llmtrain_helpers import (
     gpt_flops,
     published,
 )
+from llmtrain_helpers.exercises import check
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.measure import counting, measure_flops, measure_parameters, model
+from llmtrain_helpers.measure import (
+    counting,
+    measure_flops,
+    measure_parameters,
+    model,
+    saved_tensors,
+)
 
 from .shapes import SHAPES
 
@@ -137,3 +146,18 @@ def test_adam_is_pytorchs() -> None:
         training.adam(ours, weight.grad, (moments[0], moments[1]), number)
         adam.step()
     torch.testing.assert_close(ours, weight.detach())
+
+
+def test_the_answers_of_08_are_what_pytorch_shows() -> None:
+    a = torch.randn(512, 1024, device="meta", requires_grad=True)
+    b = torch.randn(1024, 2048, device="meta", requires_grad=True)
+    with FlopCounterMode(display=False) as counter:
+        (a @ b).sum().backward()
+    assert check("08-a", counter.get_total_flops()).ok
+    found = saved_tensors(Transformer.gpt(12, 768, 12, 50257, 1024), 8)
+    statistics = [
+        t.bytes
+        for t in found
+        if t.module.startswith("layers") and t.left_out == "norm statistics"
+    ]
+    assert check("08-b", sum(statistics)).ok
