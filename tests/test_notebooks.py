@@ -170,6 +170,16 @@ def test_solutions_are_in_step(path: Path) -> None:
     assert sum("no answer yet" in text for text in untouched) == len(checks_of(path))
 
 
+@every_chapter
+def test_solutions_repeat_the_question_before_the_answer(path: Path) -> None:
+    asked, told = prose(path), prose(path.parent / "solutions" / path.name)
+    answered = re.findall(
+        r"^(\*\*\d\d-[a-z]\.\*\* .+?)\n\n\*\*Answer", told, re.M | re.S
+    )
+    assert len(answered) == len(checks_of(path))
+    assert all(question in asked for question in answered)
+
+
 def checks_of(path: Path) -> list[str]:
     sources = "\n".join(cell.source for cell in code_cells(path))
     return re.findall(r'check\("(\d\d-[a-z])"', sources)
