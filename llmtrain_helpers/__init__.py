@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from llmtrain_helpers import (
         activations as activations,
+        advice as advice,
         architecture as architecture,
         batch as batch,
         checks as checks,
         duration as duration,
         flops as flops,
+        memory as memory,
         parameters as parameters,
         plan as plan,
         precision as precision,
@@ -31,6 +33,13 @@ if TYPE_CHECKING:
         step_timeline as step_timeline,
         value_bytes as value_bytes,
     )
+    from llmtrain_helpers.advice import (
+        Advice as Advice,
+        Sweep as Sweep,
+        advise as advise,
+        fewest_gpus as fewest_gpus,
+        sweep as sweep,
+    )
     from llmtrain_helpers.architecture import (
         Accelerator as Accelerator,
         Transformer as Transformer,
@@ -41,6 +50,7 @@ if TYPE_CHECKING:
         all_reduce_bytes as all_reduce_bytes,
         all_reduce_seconds as all_reduce_seconds,
         batch_tokens as batch_tokens,
+        data_parallel_bytes as data_parallel_bytes,
         data_parallel_size as data_parallel_size,
         epoch_seconds as epoch_seconds,
         fit_step_time as fit_step_time,
@@ -66,21 +76,16 @@ if TYPE_CHECKING:
         gpt_flops as gpt_flops,
         utilization as utilization,
     )
+    from llmtrain_helpers.memory import Memory as Memory, Split as Split
     from llmtrain_helpers.parameters import (
         ParameterCount as ParameterCount,
         count_parameters as count_parameters,
         gpt_parameters as gpt_parameters,
     )
     from llmtrain_helpers.plan import (
-        Advice as Advice,
-        Memory as Memory,
         Plan as Plan,
-        Split as Split,
-        Sweep as Sweep,
-        advise as advise,
-        fewest_gpus as fewest_gpus,
+        Shares as Shares,
         plan_run as plan_run,
-        sweep as sweep,
     )
     from llmtrain_helpers.precision import (
         FORMATS as FORMATS,
@@ -101,8 +106,8 @@ _MODULES = {
     "architecture": "Accelerator Transformer",
     "batch": (
         "StepTime accumulation_steps all_reduce_bytes all_reduce_seconds "
-        "batch_tokens data_parallel_size epoch_seconds fit_step_time "
-        "global_batch_size largest_batch steps_per_epoch"
+        "batch_tokens data_parallel_bytes data_parallel_size epoch_seconds "
+        "fit_step_time global_batch_size largest_batch steps_per_epoch"
     ),
     "duration": (
         "Interval cost energy gpu_hours iterations over_utilizations "
@@ -110,7 +115,9 @@ _MODULES = {
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization",
     "parameters": "ParameterCount count_parameters gpt_parameters",
-    "plan": "Advice Memory Plan Split Sweep advise fewest_gpus plan_run sweep",
+    "memory": "Memory Split",
+    "plan": "Plan Shares plan_run",
+    "advice": "Advice Sweep advise fewest_gpus sweep",
     "precision": (
         "FORMATS RECIPES ModelStateBytes NumberFormat Recipe model_state_bytes "
         "smallest_data_parallel train_small_network"

@@ -111,6 +111,7 @@ def count_activations(
     dropout: bool = False,
     sequence_length: Number | None = None,
     *,
+    fused_mlp: bool = False,
     tensor_parallel: Number = 1,
     sequence_parallel: bool = False,
     value_bytes: Number = 2,
@@ -119,7 +120,8 @@ def count_activations(
 
     A GPT's layer keeps 32sbh, a Llama's sb(8h + 4ad + 4kd + 8f) with a query and k
     key-value heads of size d (times the chosen experts, 8f). Norms on queries and keys
-    add 2sb(a + k)d; "unfused" attention adds 2abs², and 5abs² with dropout; dropout
+    add 2sb(a + k)d; a gated MLP that `fused_mlp` computes in one kernel keeps 6f instead
+    of 8f (it multiplies the gate once more in backward); "unfused" attention adds 2abs², and 5abs² with dropout; dropout
     adds 2sbh of masks a layer, and sbh at the embedding. The head keeps 4sbh + 4sbV.
     Selective recomputation drops the s² part, full keeps each layer's input, 2sbh.
     With t-fold tensor parallelism each GPU keeps a t-th of what lies between a layer's
@@ -151,7 +153,7 @@ def count_activations(
         "norms": 2 * v * h * outside,
         "attention": taken_in + shared_out(v * _heads(model) * tokens, t),
         "scores": shared_out(_scores(model, attention, v, mask) * s * tokens, t),
-        "mlp": taken_in + shared_out(v * _mlp(model) * tokens, t),
+        "mlp": taken_in + shared_out(v * _mlp(model, fused_mlp) * tokens, t),
         "checkpoints": v * h * outside,
     }
     kept = {name: (name in _KEPT[recompute]) * layer[name] for name in layer}
@@ -335,13 +337,15 @@ def _scores(model: Transformer, attention: str, v: int, mask: int) -> Result:
     return stored * model.num_heads * (v + mask * (1 + v))
 
 
-def _mlp(model: Transformer) -> Result:
+def _mlp(model: Transformer, fused: bool) -> Result:
     """Values a token between the MLP's matrices: before and after the activation.
 
-    A gated MLP keeps both inputs of the product as well.
+    A gated MLP keeps both inputs of the product as well, or without the activated gate
+    where a fused kernel makes that again.
     """
+    gated = 3 if flag("fused_mlp", fused) else 4
     experts = max(model.experts_per_token, 1)
-    return (4 if model.gated_mlp else 2) * model.intermediate_size * experts
+    return (gated if model.gated_mlp else 2) * model.intermediate_size * experts
 
 
 def _head_parameters(model: Transformer) -> Result:

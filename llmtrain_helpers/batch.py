@@ -12,9 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from llmtrain_helpers.architecture import shared_out
 from llmtrain_helpers.checks import (
     Number,
     Result,
+    amount,
     count,
     counts,
     divides,
@@ -253,3 +255,43 @@ def all_reduce_seconds(
     """
     size, w = quantities(num_bytes=num_bytes, bandwidth=bandwidth)
     return all_reduce_bytes(size, data_parallel) / w
+
+
+def data_parallel_bytes(
+    parameters: Number,
+    data_parallel: Number,
+    zero_stage: int = 0,
+    passes: Number = 1,
+    *,
+    weight_bytes: Number = 2,
+    gradient_bytes: Number = 2,
+    keep_gradients: bool = False,
+) -> Result:
+    """Bytes that each GPU sends to other replicas in a step, by ZeRO's stage.
+
+    (d − 1)/d · P times, with k passes of accumulation, g and w bytes of a gradient and
+    a weight:
+    stage 0: 2g,  stage 1: g + w,  stage 2: kg + w,  stage 3: kg + 2kw
+    With 16-bit values 2, 2, k + 1 and 3k times the weights. Whoever keeps whole
+    gradients between the passes sends them once: g in place of kg, for the memory that
+    stage 2 would have saved.
+
+    Takes P parameters on the GPU before sharding, d replicas; numbers or arrays.
+    Returns bytes; ValueError for a stage that is not 0 to 3.
+
+    Source: arXiv 1910.02054, section 7, which has one pass: 2, 2, 2 and 3.
+
+    >>> [data_parallel_bytes(8e9, 64, z, passes=8) / 1e9 for z in (0, 1, 2, 3)]
+    [31.5, 31.5, 141.75, 378.0]
+    """
+    P, d, k = counts(parameters=parameters, data_parallel=data_parallel, passes=passes)
+    w, g = (
+        amount("weight_bytes", weight_bytes),
+        amount("gradient_bytes", gradient_bytes),
+    )
+    stage = single("zero_stage", zero_stage, least=0)
+    kg = g if flag("keep_gradients", keep_gradients) else k * g
+    sent = {0: 2 * g, 1: g + w, 2: kg + w, 3: kg + 2 * k * w}
+    if stage not in sent:
+        refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
+    return shared_out((d - 1) * P * sent[stage], d)

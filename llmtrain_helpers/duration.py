@@ -25,9 +25,10 @@ from llmtrain_helpers.checks import (
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.units import HOUR
 
-UTILIZATIONS = (0.24, 0.35, 0.49)
-"""MFU over whole runs, mostly with stops: the 5th, 50th and 95th percentile of the
-published runs (`published.run_utilizations`); twelve of the fourteen lie between."""
+UTILIZATIONS = (0.25, 0.35, 0.48)
+"""MFU over whole runs, mostly with stops: low, likely and high of fourteen published
+runs (`utilizations.model_utilizations`); twelve lie in what the other teams' runs make.
+"""
 
 
 def training_seconds(

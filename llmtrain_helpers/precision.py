@@ -217,9 +217,8 @@ def model_state_bytes(
     stage = single("zero_stage", zero_stage, least=0)
     if stage > 3:
         refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
-    known = recipe if isinstance(recipe, Recipe) else RECIPES[_named(recipe)]
     parts = {}
-    for name, size in known.parts().items():
+    for name, size in recipe_of(recipe).parts().items():
         sharded = stage >= {"weights": 3, "gradients": 2}.get(name, 1)
         parts[name] = shared_out(P * size, d) if sharded else P * size
     return ModelStateBytes(**parts)
@@ -246,8 +245,11 @@ def smallest_data_parallel(
     return max(1, -int(-sharded // room))
 
 
-def _named(recipe: object) -> str:
-    return choice("recipe", recipe, RECIPES)
+def recipe_of(recipe: str | Recipe) -> Recipe:
+    """A recipe itself, or the one of this name in `RECIPES`."""
+    if isinstance(recipe, Recipe):
+        return recipe
+    return RECIPES[choice("recipe", recipe, RECIPES)]
 
 
 def train_small_network(

@@ -19,7 +19,7 @@ from llmtrain_helpers.architecture import Accelerator, Transformer
 from llmtrain_helpers.checks import Number, Result, quantities, quantity, refuse, show
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.plan import Plan, plan_run
-from llmtrain_helpers.units import HOUR, gigabytes, percent, ratio
+from llmtrain_helpers.units import gigabytes, percent, ratio
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -126,6 +126,21 @@ def llmfoundry_benchmarks() -> DataFrame:
     return _table("llmfoundry_benchmarks")
 
 
+def vtrain_a100_multi_node() -> DataFrame:
+    """Steps of two GPTs under many splits of 64 and of 512 A100 (arXiv 2312.12391)."""
+    return _table("vtrain_a100_multi_node")
+
+
+def megatron_bridge() -> DataFrame:
+    """Throughput of NVIDIA's recipes, H100 to GB300, 16 to 4 bits a number."""
+    return _table("megatron_bridge")
+
+
+def b200_steps_and_memory() -> DataFrame:
+    """Steps and peaks of memory of Megatron on eight B200, measured and simulated."""
+    return _table("b200_steps_and_memory")
+
+
 RECORD_COLUMNS = [
     *("name", "kind", "model", "size", "sequence_length", "micro_batch_size"),
     *("recompute", "recipe", "attention", "seconds", "peak_bytes", "model_flops"),
@@ -179,50 +194,12 @@ def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
     return {str(name): batches[name] for name in far.nsmallest(how_many).index}
 
 
-def run_utilizations() -> Series[float]:
-    """The MFU over whole runs, 6PT over GPU time and peak, by name.
-
-    Of runs in tier A (inputs and result explicit) that publish GPU-hours, or days and
-    GPUs: stops are included, but for Pythia, whose hours are computed from iterations.
-    P are the active parameters; the peak is that of bf16 or fp16, for FP8 too.
-    """
-    runs = training_runs().query("tier == 'A'").set_index("name")
-    work = 6 * runs["tokens"].astype(float) * runs["active_parameters"]
-    mfu = work / (reported_gpu_hours() * HOUR * runs["peak_flops"])
-    return mfu[runs.index].dropna().astype(float)
-
-
 def reported_gpu_hours() -> Series[float]:
     """GPU-hours of the published runs, by name, or else their days times their GPUs."""
     runs = training_runs().set_index("name")
-    hours = runs["gpu_hours"].fillna(runs["days"] * 24 * runs["num_gpus"])
-    return hours.dropna().astype(float)
-
-
-def hardware_utilizations() -> Series[float]:
-    """The HFU over whole runs, exact FLOPs over GPU time and peak, by name.
-
-    Of the runs of `run_utilizations` whose shape is known. What a run recomputed
-    counts, so they lie closer together than by MFU.
-    """
-    kinds = training_runs().set_index("name")["kind"]
-    names = [name for name in run_utilizations().index if kinds.notna()[name]]
-    hours = reported_gpu_hours()[names]
-    return hours.index.to_series().map(_hours_at_peak) / hours
-
-
-def utilizations_without(name: str) -> tuple[float, float, float]:
-    """The 5th, 50th and 95th percentile of the other runs' hardware utilisation.
-
-    To judge a plan by a run that had no part in its interval (leave one out).
-
-    >>> [round(u, 2) for u in utilizations_without("Llama 2 70B")]
-    [0.3, 0.42, 0.53]
-    """
-    known = _row("run", name, training_runs())["name"]
-    others = hardware_utilizations().drop(known, errors="ignore")
-    low, likely, high = others.quantile([0.05, 0.5, 0.95])
-    return float(low), float(likely), float(high)
+    counted = (runs["days"] * 24 * runs["num_gpus"]).astype(float)
+    hours = runs["gpu_hours"].astype(float).fillna(counted)
+    return hours.dropna()
 
 
 def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
@@ -251,6 +228,15 @@ def architecture(name: str, sequence_length: Number | None = None) -> Transforme
     return _shape({**row, "sequence_length": s})
 
 
+def run(name: str) -> dict[str, Any]:
+    """What `training_runs()` says of a run, by its name; gaps are left out.
+
+    >>> run("BLOOM-176B")["num_gpus"]
+    384
+    """
+    return _row("run", name, training_runs())
+
+
 def run_model(name: str) -> Transformer:
     """The shape of a published run, without a position table, by its name.
 
@@ -260,7 +246,7 @@ def run_model(name: str) -> Transformer:
     >>> run_model("BLOOM-176B").num_layers
     70
     """
-    row = _row("run", name, training_runs())
+    row = run(name)
     if "kind" not in row:
         refuse("run", name, "has no shape here: not published, or not expressible")
     return _shape(row)
@@ -277,7 +263,7 @@ def run_plan(name: str, **options: Any) -> Plan:
     >>> round(run_plan("Llama 2 70B").gpu_hours.likely / 1e6, 2)
     1.84
     """
-    model, row = run_model(name), _row("run", name, training_runs())
+    model, row = run_model(name), run(name)
     if "tokens" not in row:
         refuse("run", name, "has no plan: its tokens were not published")
     chip, n = accelerator(row["accelerator"]), row.get("num_gpus", 1)
@@ -413,10 +399,6 @@ def _read_json(path: Path) -> Any:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
         refuse("path", str(path), f"holds no JSON that can be read: {str(error)[:80]}")
-
-
-def _hours_at_peak(name: str) -> float:
-    return float(run_plan(name, utilizations=(1, 1, 1)).gpu_hours.likely)
 
 
 def _shape(row: Mapping[str, Any]) -> Transformer:

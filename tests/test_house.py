@@ -33,11 +33,13 @@ FORMULAS = [
     "batch",
     "precision",
     "activations",
+    "memory",
     "plan",
+    "advice",
 ]
 """The first floor, from the ground up: each imports only those before it."""
 
-EVIDENCE = ["published", "measure"]
+EVIDENCE = ["published", "utilizations", "measure"]
 PYTORCH = [
     "model",
     "ledger",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from llmtrain_helpers import units
+from llmtrain_helpers.advice import fewest_gpus
 from llmtrain_helpers.batch import accumulation_steps
 from llmtrain_helpers.checks import Result
 from llmtrain_helpers.exercises.common import Exercise, Function, Numeric
-from llmtrain_helpers.plan import Plan, Split, fewest_gpus, plan_run
+from llmtrain_helpers.memory import Split
+from llmtrain_helpers.plan import Plan, plan_run
 from llmtrain_helpers.published import (
     accelerator,
     architecture,

@@ -7,11 +7,12 @@ from typing import Any
 import ipywidgets as widgets
 
 from llmtrain_helpers import units
+from llmtrain_helpers.advice import Advice, advise
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.duration import Interval
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import common
-from llmtrain_helpers.plan import Advice, Plan, advise, plan_run
+from llmtrain_helpers.plan import Plan, plan_run
 from llmtrain_helpers.precision import RECIPES
 from llmtrain_helpers.published import accelerator, architecture, read_config
 

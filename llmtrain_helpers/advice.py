@@ -1,0 +1,381 @@
+"""What to change in a plan, and what else there is. Beside notebooks/07_plan.ipynb.
+
+`advise` finds the cheapest changes that make a plan fit, `fewest_gpus` the least that
+it fits on, `sweep` every plan that some choices make. Sources: those of `plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import isqrt, prod
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.architecture import Accelerator, Transformer
+from llmtrain_helpers.checks import (
+    Result,
+    at_most,
+    choice,
+    count,
+    flag,
+    instance,
+    is_array,
+    refuse,
+    single,
+)
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.plan import SIZES, Plan, is_many, plan_run
+
+NODE_BANDWIDTH = 400e9
+"""Bytes/s that a node of eight GPUs sends, all its network cards together: eight of 400
+Gbit/s, as in a DGX H100 (NVIDIA's datasheet). An assumption where the network is
+another; only the prices of `advise` rest on it."""
+
+
+def fewest_gpus(plan: Plan) -> Plan:
+    """The plan on the fewest GPUs on which it fits, split as it is.
+
+    More GPUs are more replicas: they hold less only where ZeRO shards over them, and
+    where a pipeline has fewer micro-batches in flight. Takes any plan of one split;
+    ValueError if it fits on no number of GPUs that divides the batch, saying by how
+    much.
+
+    >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
+    >>> plan = plan_run(model, a100, 8, 1e12, 512, recompute="full", zero_stage=3)
+    >>> fewest_gpus(plan).split.num_gpus
+    4
+    """
+    _check_one(plan)
+    replicas = _divisors(plan.split.data_parallel * plan.split.accumulation_steps)
+    shares = plan.split.num_gpus // plan.split.data_parallel
+    largest = plan.but(num_gpus=shares * replicas[-1])
+    if not largest.fits:
+        over = (
+            largest.memory.total
+            + largest.reserve
+            - largest.inputs["accelerator"].memory
+        )
+        raise ValueError(
+            f"the model fits on no number of GPUs at this split: on {shares} to "
+            f"{shares * replicas[-1]:,} it takes at least "
+            f"{units.gigabytes(largest.memory.total)} on each and a reserve of "
+            f"{units.gigabytes(largest.reserve)}, {units.gigabytes(over)} more than "
+            "there is"
+        )
+    plans = (plan.but(num_gpus=shares * d) for d in replicas)
+    return next(candidate for candidate in plans if candidate.fits)
+
+
+def _check_one(plan: Plan) -> None:
+    instance("plan", plan, Plan)
+    if is_many(plan):
+        refuse("plan", plan, "is many: here it must be one")
+
+
+def _divisors(whole: int) -> list[int]:
+    small = [d for d in range(1, isqrt(whole) + 1) if whole % d == 0]
+    return sorted({*small, *(whole // d for d in small)})
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to change in a plan that does not fit, what it saves and what it costs.
+
+    `change` names inputs and their new values; `plan` has this change and those before;
+    `saved` is in bytes on each GPU; `dearer` the share by which GPU-hours grow,
+    communication included; `sent` the bytes more that each GPU sends in a step.
+    """
+
+    change: Mapping[str, Any]
+    plan: Plan
+    saved: Result
+    dearer: Result
+    sent: Result
+
+
+def advise(plan: Plan) -> tuple[Advice, ...]:
+    """The cheapest changes that make the plan fit, reserve included; free ones first.
+
+    Looks at every smaller micro-batch, higher stage of ZeRO and further recomputation,
+    and takes the set that fits at the lowest price: GPU-hours first, then bytes sent,
+    then the larger micro-batch. Where none fits, more GPUs, as few as will do: more
+    replicas, or else up to eight times the tensor parallelism as well. If nothing makes
+    it fit, the last plan's `room` says by how much, and `fewest_gpus` in words.
+
+    A step takes its computing or its sending between replicas, whichever is longer, at
+    the bandwidth `NODE_BANDWIDTH` of a node; that small micro-batches run less
+    efficiently is not in the price. A pipeline is offered no ZeRO beyond stage 1 unless
+    the plan says what becomes of its gradients.
+
+    >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
+    >>> plan = plan_run(model, a100, 8, 1e12, 512, recompute="none", micro_batch_size=4)
+    >>> [advice.change for advice in advise(plan)]
+    [{'zero_stage': 3}, {'micro_batch_size': 1}, {'recompute': 'full'}]
+    """
+    _check_one(plan)
+    if plan.fits:
+        return ()
+    candidates = [*_cheaper_memory(plan)]
+    fitting = [other for other in candidates if other.fits]
+    best = min(fitting, key=lambda other: _price(other, plan), default=None)
+    best = best or _on_more_gpus(plan) or min(candidates, key=_largest)
+    return tuple(_in_steps(plan, best))
+
+
+def _cheaper_memory(plan: Plan) -> Iterator[Plan]:
+    """The plan with every smaller micro-batch, higher stage and more recomputation."""
+    sizes = _divisors(plan.split.micro_batch_size * plan.split.accumulation_steps)
+    again = RECOMPUTE.index(plan.inputs["recompute"])
+    stored = plan.inputs["attention"] == "unfused"
+    choices = (
+        [z for z in range(4) if z >= plan.inputs["zero_stage"]],
+        [b for b in sizes if b <= plan.split.micro_batch_size],
+        [r for r in RECOMPUTE[again:] if r != "selective" or stored or again == 1],
+    )
+    for values in product(*choices):
+        try:
+            yield plan.but(**dict(zip(_LEVERS, values, strict=True)))
+        except ValueError:  # this stage of ZeRO does not go with the pipeline
+            continue
+
+
+_LEVERS = ["zero_stage", "micro_batch_size", "recompute"]
+_WIDENED = [*_LEVERS, "num_gpus", "tensor_parallel"]
+"""What advice changes, in the order in which it is told: what is free comes first."""
+
+
+def _price(plan: Plan, before: Plan) -> tuple[float, ...]:
+    """What to compare plans by: dearer GPU-hours, bytes sent, the micro-batch."""
+    changed = sum(plan.inputs[x] != before.inputs[x] for x in _LEVERS)
+    dearer = round(_gpu_seconds(plan) / _gpu_seconds(before), 3)
+    return dearer, plan.traffic, -plan.split.micro_batch_size, changed
+
+
+def _gpu_seconds(plan: Plan) -> float:
+    """GPU-seconds of a step: computing, or sending if that takes longer."""
+    bandwidth = NODE_BANDWIDTH / min(plan.split.tensor_parallel, 8)
+    seconds = max(plan.seconds_per_iteration.likely, plan.traffic / bandwidth)
+    return float(seconds * plan.split.num_gpus)
+
+
+def _largest(plan: Plan) -> float:
+    return float(plan.memory.total)
+
+
+def _on_more_gpus(plan: Plan) -> Plan | None:
+    """On the fewest more GPUs that do: replicas with ZeRO, or a wider split as well."""
+    n, t, stage = (
+        plan.inputs[x] for x in ("num_gpus", "tensor_parallel", "zero_stage")
+    )
+    for k in (1, 2, 4, 8):
+        found = []
+        for again, higher in product(_further(plan), range(stage, 4)):
+            wider = {"num_gpus": k * n, "tensor_parallel": k * t, "zero_stage": higher}
+            try:
+                other = plan.but(**wider, recompute=again, micro_batch_size=1)
+                found.append(fewest_gpus(other))
+            except ValueError:  # does not fit, or does not come out even
+                continue
+        if found:
+            return min(found, key=lambda p: (p.split.num_gpus, *_price(p, plan)))
+    return None
+
+
+def _further(plan: Plan) -> list[str]:
+    return RECOMPUTE[RECOMPUTE.index(plan.inputs["recompute"]) :]
+
+
+def _in_steps(plan: Plan, best: Plan) -> Iterator[Advice]:
+    """From one plan to the other, one thing at a time, what is free first."""
+    wanted = {x: best.inputs[x] for x in _WIDENED if best.inputs[x] != plan.inputs[x]}
+    together = {
+        x: wanted.pop(x) for x in ("num_gpus", "tensor_parallel") if x in wanted
+    }
+    changes: list[dict[str, Any]] = [{name: wanted[name]} for name in wanted]
+    for change in [*changes, together] if together else changes:
+        better = plan.but(**change)
+        saved = plan.memory.total - better.memory.total
+        dearer = _gpu_seconds(better) / _gpu_seconds(plan) - 1
+        yield Advice(change, better, saved, dearer, better.traffic - plan.traffic)
+        plan = better
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Many plans: one `Plan` of arrays for each recomputation and ZeRO stage."""
+
+    plans: tuple[Plan, ...]
+
+    def __len__(self) -> int:
+        return sum(len(plan.seconds.likely) for plan in self.plans)
+
+    def columns(self) -> dict[str, Any]:
+        """The plans as columns of a table, one entry a plan.
+
+        The split, `recompute` and `zero_stage`; `memory` and `room` in bytes, `fits`;
+        `bubble`; `mfu`; `seconds` (likely); `throughput` in tokens/s.
+        """
+        import numpy as np
+
+        tables = [_columns(plan) for plan in self.plans]
+        return {name: np.concatenate([t[name] for t in tables]) for name in tables[0]}
+
+    def fastest(self) -> Plan:
+        """The fastest that fits, as far as a plan knows; of equals the least split.
+
+        It knows work, bubble and memory, and neither communication nor how efficient
+        kernels are at a size: held against measured splits, its order is no better than
+        chance. Take it as a list of what fits; measure, or know, which is fast.
+
+        ValueError if none fits, saying by how much the nearest does not.
+        """
+        import numpy as np
+
+        table = self.columns()
+        if not table["fits"].any():
+            short = units.gigabytes(-table["room"].max())
+            raise ValueError(f"none of {len(self):,} plans fits: at best {short} short")
+        ways = [table[f"{kind}_parallel"] for kind in ("context", "pipeline", "tensor")]
+        a_copy = np.prod(ways, axis=0)
+        order = np.lexsort((*ways, a_copy, table["seconds"].round(6), ~table["fits"]))
+        chosen = {name: table[name][order[0]].item() for name in _CHOSEN}
+        return self.plans[0].but(**chosen)
+
+
+_CHOSEN = [
+    "num_gpus",
+    "tokens",
+    "global_batch_size",
+    *SIZES,
+    "recompute",
+    "zero_stage",
+]
+
+
+def _columns(plan: Plan) -> dict[str, Any]:
+    import numpy as np
+
+    known = {name: plan.inputs[name] for name in _CHOSEN} | {
+        "data_parallel": plan.split.data_parallel,
+        "accumulation_steps": plan.split.accumulation_steps,
+        "memory": plan.memory.total,
+        "room": plan.room,
+        "fits": plan.fits,
+        "bubble": plan.split.bubble,
+        "mfu": plan.mfu,
+        "seconds": plan.seconds.likely,
+        "throughput": plan.throughput,
+    }
+    size = len(plan.seconds.likely)
+    return {name: np.broadcast_to(column, size) for name, column in known.items()}
+
+
+def sweep(
+    model: Transformer,
+    accelerator: Accelerator,
+    num_gpus: Any,
+    tokens: Any,
+    global_batch_size: Any,
+    *,
+    recompute: Any,
+    micro_batch_size: Any = (1, 2, 4, 8),
+    tensor_parallel: Any = (1, 2, 4, 8),
+    pipeline_parallel: Any = (1, 2, 4, 8, 16),
+    context_parallel: Any = 1,
+    interleave: Any = 1,
+    zero_stage: Any = 0,
+    **options: Any,
+) -> Sweep:
+    """Every plan that these choices make, in one call.
+
+    Each argument takes one value or several (a list, a tuple, an array); `options` are
+    the other arguments of `plan_run`. Splits that do not come out even are left out,
+    and pipelines with ZeRO 2 or 3 unless `keep_gradients` is among the options. What a
+    split costs: the pipeline's bubble, (p − 1)/(vm); its micro-batches in flight,
+    held by the first stage; and recomputed work. Not modelled: communication, and how
+    efficient kernels are at a size, so that among plans of equal cost the one that
+    splits least stands first. ValueError if no split comes out even.
+
+    >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
+    >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
+    >>> plans = sweep(gpt3, a100, 1024, 300e9, 1536, recompute=["none", "full"],
+    ...     pipeline_parallel=[1, 2, 4, 8, 16], zero_stage=1)
+    >>> len(plans), plans.fastest()
+    (120, <Plan: 28.3 days, 55.5 GB a GPU, fits>)
+    """
+    import numpy as np
+
+    sizes = {name: value for name, value in locals().items() if name in _GRID}
+    axes = [_axis(name, sizes[name]) for name in _GRID]
+    again = [
+        choice("recompute", r, RECOMPUTE) for r in _several("recompute", recompute)
+    ]
+    stages = [single("zero_stage", z, 0) for z in _several("zero_stage", zero_stage)]
+    pairs = dict.fromkeys(product(again, stages))  # each once
+    size = prod(map(len, axes)) * len(pairs)
+    at_most(**{"plans in the sweep": size, "what one call takes": 10_000_000})
+    mesh = dict(zip(_GRID, map(np.ravel, np.meshgrid(*axes)), strict=True))
+    even = _even(model, mesh, options)
+    if not even.any():
+        raise ValueError(f"none of {size:,} splits comes out even: see plan_run")
+    told = options.get("keep_gradients") is not None
+    plans = []
+    for r, z in pairs:
+        can = even if told or z < 2 else even & (mesh["pipeline_parallel"] == 1)
+        grid = {name: column[can] for name, column in mesh.items()}
+        if can.any():
+            chosen = {**grid, "recompute": r, "zero_stage": z, **options}
+            plans.append(plan_run(model, accelerator, **chosen))
+    if not plans:
+        refuse(
+            "zero_stage", stages, "with pipelines alone: see keep_gradients in plan_run"
+        )
+    return Sweep(tuple(plans))
+
+
+def _several(name: str, values: Any) -> list[Any]:
+    """The choices of an axis: one value, or several of them."""
+    many = isinstance(values, (list, tuple, range)) or is_array(values)
+    found = list(values) if many else [values]
+    return found or refuse(name, values, "is empty")
+
+
+def _axis(name: str, values: Any) -> Any:
+    import numpy as np
+
+    if is_array(values):
+        return np.ravel(count(name, values))
+    checked = [single(name, value) for value in _several(name, values)]
+    return np.array(checked, dtype=float)
+
+
+_GRID = ["num_gpus", "tokens", "global_batch_size", *SIZES]
+
+
+def _even(
+    model: Transformer, mesh: Mapping[str, Any], options: Mapping[str, Any]
+) -> Any:
+    """Which of the splits come out even: what `plan_run` would refuse is false."""
+    import numpy as np
+
+    instance("model", model, Transformer)
+    n, T, B, b, t, p, c, v = (mesh[name] for name in _GRID)
+    l, s, a, k = (
+        model.num_layers,
+        model.sequence_length,
+        model.num_heads,
+        model.num_kv_heads,
+    )
+    d = np.maximum(n // (t * p * c), 1)
+    pairs = [(n, t * p * c), (a, t), (k, t), (s, c), (B, b * d)]
+    if flag("sequence_parallel", options.get("sequence_parallel", True)):
+        pairs.append((s, t * c))
+    if not flag("uneven_stages", options.get("uneven_stages", False)):
+        pairs.append((l, p * v))
+    holds = [whole % part == 0 for whole, part in pairs]
+    pieces = (v == 1) | ((p > 1) & (v <= l) & (p * v <= l + 2))
+    return np.logical_and.reduce([*holds, pieces, p <= l, b <= B, B * s <= T])

@@ -1,0 +1,187 @@
+"""What a GPU holds under a split. Beside notebooks/07_plan.ipynb.
+
+Sources: Narayanan et al. (arXiv 2104.04473), section 2.2, for the micro-batches in
+flight; Korthikanti et al. (arXiv 2205.05198), section 4.2.3, with interleaved stages;
+Rajbhandari et al. (arXiv 1910.02054), section 7, for what ZeRO shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
+from llmtrain_helpers.architecture import Breakdown, Transformer, shared_out
+from llmtrain_helpers.checks import Result
+from llmtrain_helpers.parameters import count_parameters, norm_parameters
+from llmtrain_helpers.precision import model_state_bytes
+
+
+@dataclass(frozen=True)
+class Split:
+    """How GPUs and batch are split; each replica does `accumulation_steps` passes."""
+
+    num_gpus: Result
+    micro_batch_size: Result
+    tensor_parallel: Result
+    pipeline_parallel: Result
+    context_parallel: Result
+    data_parallel: Result
+    accumulation_steps: Result
+    interleave: Result = 1
+
+    @property
+    def bubble(self) -> Result:
+        """The time that a pipeline adds: (p − 1)/(v·m).
+
+        Of p stages and m micro-batches; with v pieces of the model on each GPU
+        (interleaving) the turns in which it waits are v times as short.
+        """
+        return (self.pipeline_parallel - 1) / (
+            self.interleave * self.accumulation_steps
+        )
+
+    def layers(self, num_layers: Result) -> Result:
+        """Layers on a GPU: v pieces of the model, each rounded up to whole layers."""
+        v = self.interleave
+        return v * -(-num_layers // (v * self.pipeline_parallel))
+
+    @property
+    def in_flight(self) -> tuple[Result, Result]:
+        """Micro-batches that the first and the last stage hold at once, at most m.
+
+        p and 1; interleaved p + (p − 1)/v and p − (p − 1)/v.
+        """
+        p, v, m = self.pipeline_parallel, self.interleave, self.accumulation_steps
+        more = shared_out(p - 1, v)
+        return lesser(p + (v > 1) * more, m), lesser(p - more, m)
+
+
+@dataclass(frozen=True)
+class Memory(Breakdown):
+    """Bytes on the GPU that holds most, part by part.
+
+    The model's states as in chapter 05, sharded; `activations` of all micro-batches in
+    flight; `transient`, what is there only for a moment: two tensors of logits at the
+    loss, or what a layer computes again.
+    """
+
+    weights: Result
+    gradients: Result
+    main_gradients: Result
+    main_weights: Result
+    optimizer: Result
+    activations: Result
+    transient: Result
+
+
+def memory_per_gpu(
+    model: Transformer, split: Split, inputs: Mapping[str, Any]
+) -> Memory:
+    """Bytes on a GPU of the first stage or of the last, whichever holds more.
+
+    `inputs` are the arguments of `plan_run`: recipe, recomputation, ZeRO's stage and
+    whether gradients stay whole, the kernels.
+    """
+    alone = split.pipeline_parallel == 1
+    flights = split.in_flight
+    kept = _kept(model, split, inputs, inputs["recompute"])
+    again = _kept(model, split, inputs, "none").layers - kept.layers
+    again = shared_out(again, model.num_layers)
+    first, last = (
+        _states(model, split, inputs, embedding, head)
+        | _held(model, split, kept, again, embedding, head, flight)
+        for embedding, head, flight in zip(
+            (True, alone), (alone, True), flights, strict=True
+        )
+    )
+    more = sum(first.values()) >= sum(last.values())
+    return Memory(**{x: first[x] * more + last[x] * (1 - more) for x in first})
+
+
+def _states(
+    model: Transformer,
+    split: Split,
+    inputs: Mapping[str, Any],
+    embedding: Any,
+    head: Any,
+) -> dict[str, Result]:
+    """The model's states on a GPU of a stage with the embedding, with the head."""
+    P = stage_parameters(model, split, embedding, head)
+    ways, stage = split.data_parallel * split.context_parallel, inputs["zero_stage"]
+    parts = model_state_bytes(P, inputs["recipe"], stage, ways).parts()
+    if inputs["keep_gradients"]:
+        whole = model_state_bytes(P, inputs["recipe"], min(stage, 1), ways)
+        parts["gradients"] = whole.gradients
+    return parts
+
+
+def _held(
+    model: Transformer,
+    split: Split,
+    kept: ActivationCount,
+    again: Result,
+    embedding: Any,
+    head: Any,
+    in_flight: Result,
+) -> dict[str, Result]:
+    """The activations of such a stage, and what comes on top for a moment."""
+    t, c = split.tensor_parallel, split.context_parallel
+    layers = split.layers(model.num_layers)
+    in_layers = shared_out(kept.layers, model.num_layers) * layers
+    activations = in_flight * (in_layers + embedding * kept.embedding)
+    tokens = split.micro_batch_size * model.sequence_length
+    logits = head * shared_out(8 * tokens * model.vocab_size, t)
+    transient = greater(again - head * kept.head, logits)
+    return {
+        "activations": shared_out(activations + head * kept.head, c),
+        "transient": shared_out(transient, c),
+    }
+
+
+def _kept(
+    model: Transformer, split: Split, inputs: Mapping[str, Any], recompute: str
+) -> ActivationCount:
+    """What the model keeps for a micro-batch on each GPU that shares its layers."""
+    return count_activations(
+        model,
+        split.micro_batch_size,
+        recompute,
+        inputs["attention"],
+        inputs["dropout"],
+        fused_mlp=inputs["fused_mlp"],
+        tensor_parallel=split.tensor_parallel,
+        sequence_parallel=inputs["sequence_parallel"],
+        value_bytes=value_bytes(inputs["recipe"]),
+    )
+
+
+def stage_parameters(
+    model: Transformer, split: Split, embedding: Any, head: Any
+) -> Result:
+    """Parameters on a GPU of a stage: a t-th of the matrices, and norms whole.
+
+    The stage with the head has the output matrix, its own copy where it is tied to an
+    embedding on another stage.
+    """
+    counted, l = count_parameters(model), model.num_layers
+    layers, t = split.layers(l), split.tensor_parallel
+    h, V = model.hidden_size, model.vocab_size
+    last_norm = norm_parameters(model)
+    there_already = model.tied_embeddings * embedding
+    matrices = layers * ((counted.attention + counted.mlp) // l)
+    matrices = matrices + embedding * counted.embedding
+    matrices = matrices + head * (1 - there_already) * V * h
+    norms = layers * ((counted.norm - last_norm) // l) + head * last_norm
+    return -(-matrices // t) + norms
+
+
+def lesser(x: Result, y: Result) -> Result:
+    """The lesser of two numbers, or of each pair of two arrays."""
+    return (x <= y) * x + (x > y) * y
+
+
+def greater(x: Result, y: Result) -> Result:
+    """The greater of two numbers, or of each pair of two arrays."""
+    return (x >= y) * x + (x < y) * y
