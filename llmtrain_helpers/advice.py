@@ -114,7 +114,7 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
     >>> plan = plan_run(model, a100, 8, 1e12, 512, recompute="none", micro_batch_size=4)
     >>> [advice.change for advice in advise(plan)]
-    [{'zero_stage': 3}, {'micro_batch_size': 1}, {'recompute': 'full'}]
+    [{'zero_stage': 1}, {'micro_batch_size': 1}, {'recompute': 'full'}]
     """
     _check_one(plan)
     if plan.fits:
@@ -192,11 +192,10 @@ def _further(plan: Plan) -> list[str]:
 def _in_steps(plan: Plan, best: Plan) -> Iterator[Advice]:
     """From one plan to the other, one thing at a time, what is free first."""
     wanted = {x: best.inputs[x] for x in _WIDENED if best.inputs[x] != plan.inputs[x]}
-    together = {
-        x: wanted.pop(x) for x in ("num_gpus", "tensor_parallel") if x in wanted
-    }
-    changes: list[dict[str, Any]] = [{name: wanted[name]} for name in wanted]
-    for change in [*changes, together] if together else changes:
+    alone = _LEVERS if "num_gpus" not in wanted else _LEVERS[1:]
+    changes = [{x: wanted[x]} for x in alone if x in wanted]
+    wider = {x: wanted[x] for x in wanted if x not in alone}
+    for change in filter(None, [*changes, wider]):
         better = plan.but(**change)
         saved = plan.memory.total - better.memory.total
         dearer = _gpu_seconds(better) / _gpu_seconds(plan) - 1

@@ -131,7 +131,7 @@ def training_interval(
 
     >>> span = training_interval(300e9, 175e9, num_gpus=1024, peak_flops=312e12)
     >>> [round(t / 86400) for t in (span.least, span.likely, span.greatest)]
-    [23, 33, 48]
+    [24, 33, 46]
     """
     peak = rate("peak_flops", peak_flops)
     at_peak = training_seconds(tokens, parameters, num_gpus, peak, recompute="none")

@@ -231,8 +231,8 @@ def architecture(name: str, sequence_length: Number | None = None) -> Transforme
 def run(name: str) -> dict[str, Any]:
     """What `training_runs()` says of a run, by its name; gaps are left out.
 
-    >>> run("BLOOM-176B")["num_gpus"]
-    384
+    >>> run("BLOOM-176B")["accelerator"]
+    'A100-80'
     """
     return _row("run", name, training_runs())
 

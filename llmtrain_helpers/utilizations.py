@@ -233,15 +233,11 @@ def coverage() -> DataFrame:
 
 def groups() -> dict[str, DataFrame]:
     """The rows that make an interval together, by what they are called."""
-    steps, runs = measured_steps(), whole_runs()
-    experts = steps[_experts(steps)]
-    dense = {
-        f"steps, {kind}": t for kind, t in steps.groupby("kind") if "dense" in kind
-    }
+    steps: Any = measured_steps()
+    named = steps["kind"].where(~_experts(steps), "experts")
     return {
-        **dense,
-        "steps, experts": experts,
-        "whole runs, 16-bit dense": runs,
+        **{f"steps, {kind}": steps[named == kind] for kind in sorted(set(named))},
+        "whole runs, 16-bit dense": whole_runs(),
         "whole runs, by 6PT": model_utilizations(),
     }
 

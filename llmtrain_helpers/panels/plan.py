@@ -141,9 +141,11 @@ def _sentence(plan: Plan) -> str:
     told += f"{units.duration(days.greatest)}), and each GPU holds "
     told += f"<b>{units.gigabytes(plan.memory.total)}</b>: "
     if plan.fits:
-        tight = plan.room < 0.1 * plan.inputs["accelerator"].memory
-        so = "fits</b>, but only on paper:" if tight else "fits</b>,"
-        return f"{told}<b>{so} {units.gigabytes(plan.room)} left."
+        return f"{told}<b>fits</b>, {units.gigabytes(plan.room)} left."
+    if plan.tight:
+        asked = units.gigabytes(plan.reserve)
+        left = f"{units.gigabytes(plan.room)} left, where {asked} should stay free"
+        return f"{told}<b>tight</b>: it fits on paper only, with {left}."
     return f"{told}<b>does not fit</b>, {units.gigabytes(-plan.room)} too much."
 
 
@@ -181,7 +183,7 @@ def _advice(plan: Plan) -> str:
     if not steps:
         return "<p>Nothing that could be changed here would make it fit.</p>"
     rows = [[_changed(s), units.gigabytes(s.saved), _price(s)] for s in steps]
-    told = common.table(["what to change, in order", "saves", "price"], rows)
+    told = common.table(["what to change, cheapest first", "saves", "price"], rows)
     end = "Then it fits." if steps[-1].plan.fits else "Even then it does not."
     return f"{told}<p>{end}</p>"
 
@@ -192,11 +194,12 @@ def _changed(step: Advice) -> str:
 
 def _price(step: Advice) -> str:
     prices = ["more GPUs"] if "num_gpus" in step.change else []
-    if "zero_stage" in step.change:
-        more = step.change["zero_stage"] == 3
-        prices += [f"{'1.5 times the' if more else 'no more'} communication"]
-    sign = "+" if step.dearer > 0 else ""
-    return ", ".join(prices) or f"{sign}{units.percent(step.dearer)} GPU-hours"
+    if abs(step.dearer) >= 0.001:
+        sign = "+" if step.dearer > 0 else ""
+        prices += [f"{sign}{units.percent(step.dearer)} GPU-hours"]
+    if step.sent > 0:
+        prices += [f"sends {units.gigabytes(step.sent)} more a step"]
+    return ", ".join(prices) or "free"
 
 
 def _call(**chosen: Any) -> str:
