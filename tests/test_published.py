@@ -142,6 +142,13 @@ def test_sums_that_others_printed_add_up() -> None:
     assert told.between(0.995, 1.005).all()
 
 
+def test_the_rates_that_00_tells_are_those_of_the_table() -> None:
+    rates = published.megatron_training_days().set_index("name")["flops_per_gpu"]
+    for scheme, few, many in (("PTD-P", 153e12, 141e12), ("ZeRO-3", 144e12, 44e12)):
+        assert rates[f"{scheme} 174.6B on 384 GPUs"] == few
+        assert rates[f"{scheme} 174.6B on 1536 GPUs"] == many
+
+
 def test_links_are_of_chips_that_are_known_and_slower_outside_the_node() -> None:
     table = published.links()
     assert set(table["name"]) <= set(published.accelerators()["name"])
