@@ -248,10 +248,21 @@ def all_reduce_bytes(num_bytes: Number, data_parallel: Number) -> Result:
 def all_reduce_seconds(
     num_bytes: Number, data_parallel: Number, bandwidth: Number
 ) -> Result:
-    """Seconds of that all-reduce over a link of so many bytes/s, latency left out.
+    """Seconds of that all-reduce at so many bytes/s, latency left out.
+
+    The bandwidth is that of the narrowest place the ring passes, in one direction:
+    inside a node a GPU's own link; over whole nodes the node's egress, all its network
+    cards together, for what the ring carries leaves each node once, and its GPUs share
+    the cards. Where only one GPU of a node takes part (tensor parallelism fills the
+    node) it is that GPU's card, and its gradients are a share of the model's.
+
+    Links by chip: `published.links()`. Measured over 32 B200: 382 of 400 GB/s
+    (stas00/ml-engineering, network/README.md).
 
     >>> all_reduce_seconds(16e9, data_parallel=8, bandwidth=450e9) * 1e3
     62.22222222222222
+    >>> all_reduce_seconds(16e9, data_parallel=128, bandwidth=8 * 50e9)  # 16 nodes
+    0.079375
     """
     size, w = quantities(num_bytes=num_bytes, bandwidth=bandwidth)
     return all_reduce_bytes(size, data_parallel) / w

@@ -36,6 +36,11 @@ def accelerators() -> DataFrame:
     return _table("accelerators")
 
 
+def links() -> DataFrame:
+    """What one GPU sends a second, inside its node and out of it, by chip."""
+    return _table("links")
+
+
 def architectures() -> DataFrame:
     """Shapes of published models, with their exact totals where there is one."""
     return _table("architectures")
@@ -72,7 +77,7 @@ def small_runs() -> DataFrame:
 
 
 def parallel_layouts() -> DataFrame:
-    """How published runs split their GPUs."""
+    """How published runs split their GPUs, and whether they print DP themselves."""
     return _table("parallel_layouts")
 
 
@@ -82,7 +87,11 @@ def batch_sizes() -> DataFrame:
 
 
 def critical_batch() -> DataFrame:
-    """What is known about the batch beyond which more samples hardly help."""
+    """What is known of the critical batch: beyond it tokens grow more than steps fall.
+
+    At it a run takes twice the fewest steps and twice the fewest tokens (McCandlish et
+    al., arXiv 1812.06162, equation 2.11).
+    """
     return _table("critical_batch")
 
 
@@ -97,7 +106,7 @@ def fp8_speedup() -> DataFrame:
 
 
 def model_state_memory() -> DataFrame:
-    """Published bytes of model states, and the recipe behind each."""
+    """Published bytes of model states: measured, stated or computed, and the recipe."""
     return _table("model_state_memory")
 
 

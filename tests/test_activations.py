@@ -17,6 +17,7 @@ from llmtrain_helpers import (
     count_parameters,
     gpt_activation_bytes,
     model_state_bytes,
+    plan_run,
     published,
     recompute_flops,
     step_timeline,
@@ -488,3 +489,36 @@ def test_a_timeline_of_several_sequence_lengths_is_refused() -> None:
             "sequence_length=.*is an array",
             **{**arguments, "recompute": "none", **changes},
         )
+
+
+def test_the_8b_step_of_06_and_the_plan_of_07_differ_by_the_gradients() -> None:
+    """With one pass the loss comes before any gradient; the plan has them all there."""
+    model = published.architecture("Llama-3.1-8B", 8192)
+    one, two = (
+        step_timeline(model, 1, "bf16_fp32_grads", "none", accumulation_steps=k).peak
+        for k in (1, 2)
+    )
+    gradients = 4 * count_parameters(model).total
+    assert two.total == one.total + gradients
+    b200 = published.accelerator("B200")
+    plan = plan_run(
+        *(model, b200, 1, 1e12, 2), recompute="none", recipe="bf16_fp32_grads"
+    )
+    assert plan.memory.total == two.total
+    assert [units.gigabytes(peak.total) for peak in (one, two)] == ["169 GB", "201 GB"]
+    assert one.total < b200.memory < two.total
+
+
+def test_why_full_recomputation_takes_more_time_than_a_third() -> None:
+    """One forward more, in a layer whose backward takes 1.5 times as long, not 2."""
+    table = published.recomputation_overheads().set_index("name")
+    plain, full = (
+        table.loc["22B layer, nothing recomputed"],
+        table.loc["22B layer, full"],
+    )
+    assert plain["backward_seconds"] / plain["forward_seconds"] == pytest.approx(
+        1.55, 0.01
+    )
+    again = full["seconds"] - plain["seconds"]
+    assert again == pytest.approx(plain["forward_seconds"], rel=0.02)
+    assert round(plain["forward_seconds"] / plain["seconds"], 2) == full["overhead"]

@@ -38,14 +38,16 @@ LAYOUTS = published.parallel_layouts().to_dict("records")
 def test_every_published_layout_multiplies_out(row) -> None:
     split = {f"{kind}_parallel": row[f"{kind}_parallel"] for kind in _SPLIT}
     assert data_parallel_size(row["num_gpus"], **split) == row["data_parallel"]
-    assert row["num_nodes"] * row["gpus_per_node"] == row["num_gpus"]
 
 
 _SPLIT = ["tensor", "pipeline", "context"]
 
 
-def test_there_are_35_layouts() -> None:
-    assert len(LAYOUTS) == 35
+def test_of_35_layouts_21_print_what_the_product_is_held_against() -> None:
+    printed = [row["name"] for row in LAYOUTS if row["data_parallel_printed"]]
+    assert (len(printed), len(LAYOUTS)) == (21, 35)
+    assert not [name for name in printed if "Table1" in name]  # Table 1 has no DP
+    assert "BLOOM-176B" in printed
 
 
 @given(small, small, small)
@@ -223,6 +225,32 @@ def test_a_ring_sends_nearly_twice_the_buffer() -> None:
     assert all_reduce_bytes(16e9, 2) == 16e9
     assert all_reduce_bytes(16e9, np.array([1024]))[0] == pytest.approx(32e9, rel=0.001)
     assert all_reduce_seconds(16e9, 8, 28e9) == 1
+
+
+def test_over_whole_nodes_the_ring_runs_at_the_nodes_egress() -> None:
+    h100 = published.links().set_index("name").loc["H100 SXM"]
+    card, cards = h100["network_bandwidth"], h100["gpus_per_node"]
+    nodes = all_reduce_seconds(16e9, 128, cards * card)
+    assert nodes == pytest.approx(0.079375)
+    assert all_reduce_seconds(16e9, 128, card) == pytest.approx(8 * nodes)
+    shared = all_reduce_seconds(16e9 / cards, 128, card)  # tensor parallelism 8
+    assert shared == pytest.approx(nodes)
+
+
+def test_the_worked_trade_of_the_critical_batch() -> None:
+    """(S/S_min − 1)(E/E_min − 1) = 1 (arXiv 1812.06162 equation 2.11), B = E/S."""
+    for times, steps, samples in ((1, 2, 2), (4, 1.25, 5)):
+        assert (steps - 1) * (samples - 1) == 1
+        assert samples / steps == times
+
+
+@pytest.mark.parametrize("hidden", [32, 64, 128])
+def test_the_fit_is_within_a_tenth_but_for_the_largest_batch(hidden: int) -> None:
+    rows = published.cpu_throughput().query(f"hidden_size == {hidden}")
+    step = fit_step_time(rows["batch_size"], rows["seconds_min"])
+    longer = (rows["seconds_min"] / step.seconds(rows["batch_size"])).tolist()
+    assert all(0.9 < ratio < 1.1 for ratio in longer[:-1])
+    assert round(longer[-1], 2) == {32: 0.97, 64: 1.16, 128: 1.15}[hidden]
 
 
 # --- figures, panel, exercises

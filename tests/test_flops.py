@@ -321,3 +321,21 @@ def test_the_checks_name_the_slips() -> None:
     assert (
         check("02-b", lambda hidden_size, sequence_length: 24 * hidden_size).ok is False
     )
+
+
+def test_three_of_the_ten_published_runs_do_better_than_the_worked_case() -> None:
+    table = published.megatron_table1()
+    share = table["flops_per_gpu"] / table["peak_flops"]
+    X = achieved_flops_per_gpu(gpt_flops(**SHAPE, recompute="full"), 32.09, 16)
+    assert sum(share > utilization(X, 312e12)) == 3
+
+
+def test_without_recomputed_work_the_ten_stand_at_33_to_39_per_cent() -> None:
+    table = published.megatron_table1()
+    shape = table[["num_layers", "hidden_size", "vocab_size", "sequence_length"]]
+    B = table["global_batch_size"]
+    none, full = (
+        gpt_flops(**shape, batch_size=B, recompute=again) for again in ("none", "full")
+    )
+    mfu = table["flops_per_gpu"] / table["peak_flops"] * none / full
+    assert (round(mfu.min(), 2), round(mfu.max(), 2)) == (0.33, 0.39)

@@ -292,3 +292,26 @@ def test_a_function_is_tried_on_every_case() -> None:
     assert "ZeroDivisionError" in check("01-c", broken).text
     assert "is no function" in check("01-c", 42).text
     assert check("01-c", lambda **_: None).ok is None
+
+
+def test_every_llama_of_the_data_differs_from_a_gpt_in_four_ways_at_least() -> None:
+    for row in published.architectures().query("kind == 'llama'").to_dict("records"):
+        model = published.architecture(row["name"])
+        ways = [
+            model.gated_mlp,
+            model.num_kv_heads < model.num_heads,
+            not model.tied_embeddings,
+            model.num_positions == 0,
+            not (model.bias or model.qkv_bias),
+            not model.layer_norm,
+        ]
+        assert sum(ways) >= 4, row["name"]
+        assert row["name"] != "Llama-3.1-8B" or all(ways)
+
+
+def test_what_the_count_leaves_out_of_other_families() -> None:
+    """Exact totals of bigscience/bloom-560m and google/gemma-2-2b on the Hub."""
+    bloom = gpt_parameters(24, 1024, 250_880, 2048) / 559_214_592 - 1
+    assert round(100 * bloom, 1) == 0.4
+    two_norms_more = 2 * 26 * 2304
+    assert two_norms_more / 2_614_341_888 < 0.0001

@@ -1,6 +1,8 @@
 """Chapter 05: formats against ml_dtypes and NumPy, recipes, ZeRO, training, panel."""
 
 import math
+import re
+from collections import Counter
 
 import ml_dtypes
 import numpy as np
@@ -229,11 +231,13 @@ def estimate(row) -> float:
 
 
 STATES = published.model_state_memory().to_dict("records")
-BEYOND = ["DeepSpeed estimator t5-3b 2851M: ZeRO-2 no offload, 8 GPUs"]
-BEYOND += [
-    "DeepSpeed estimator t5-3b 2851M: ZeRO-3 no offload, 8 GPUs, largest layer 32M"
+BEYOND = [
+    "DeepSpeed estimator t5-3b 2851M: ZeRO-2 no offload, 8 GPUs",
+    "DeepSpeed estimator t5-3b 2851M: ZeRO-3 no offload, 8 GPUs, largest layer 32M",
+    "BLOOM-176B checkpoint, du 2.3T",
+    "Megatron 1T checkpoint 13.8 TB",
+    "nanoGPT 124M ckpt.pt, wc -c",
 ]
-BEYOND += ["Megatron 1T checkpoint 13.8 TB", "nanoGPT 124M ckpt.pt (fp32 + Adam m,v)"]
 
 
 @pytest.mark.parametrize("row", STATES, ids=lambda row: row["name"])
@@ -245,15 +249,42 @@ def test_published_model_states(row) -> None:
 
 
 def test_what_the_notes_say_explains_the_differences() -> None:
-    zero_2, zero_3, trillion, nanogpt = (
+    zero_2, zero_3, bloom, trillion, nanogpt = (
         next(row for row in STATES if row["name"] == name) for name in BEYOND
     )
     P = zero_2["parameters"]
     assert pytest.approx(zero_2["num_bytes"], rel=0.001) == 4 * P + 16 * P / 8
     assert pytest.approx(zero_3["num_bytes"], rel=0.001) == 18 * P / 8 + 4 * 32e6
     assert round(14 * trillion["parameters"] / 1e12, 1) == 14.1
+    tenths = bloom["num_bytes"] / 2**40 * 10  # what du rounds up to
+    assert math.ceil(estimate(bloom) / 2**40 * 10) == pytest.approx(tenths)
     masks = 12 * 1024**2 * 4
     assert estimate(nanogpt) + masks == pytest.approx(nanogpt["num_bytes"], rel=0.001)
+
+
+def test_what_was_weighed_is_told_from_what_was_multiplied() -> None:
+    kinds = Counter(row["kind"] for row in STATES)
+    assert kinds == {"computed": 18, "stated": 6, "measured": 3}
+    for row in STATES:
+        weighed = re.search(r"\b(du \S+|wc -c)$", row["name"])
+        assert bool(weighed) == (row["kind"] == "measured"), row["name"]
+
+
+def test_nvidias_checkpoints_agree_as_gib_rounded_up_and_not_as_gb() -> None:
+    """They are printed as GB and TB; `du` prints GiB so, rounded up."""
+    for row in STATES:
+        told = re.search(r"checkpoint ~([\d.]+) (GB|TB)", row["name"])
+        if told:
+            binary = estimate(row) / 2 ** (30 if told[2] == "GB" else 40)
+            digits = 0 if told[2] == "GB" else 1
+            up = math.ceil(binary * 10**digits) / 10**digits
+            assert up == float(told[1])
+            decimal = estimate(row) / (1e9 if told[2] == "GB" else 1e12)
+            assert decimal / float(told[1]) > 1.05
+
+
+def test_more_published_runs_say_bf16_than_anything_else() -> None:
+    assert published.training_runs()["precision"].mode().tolist() == ["bf16"]
 
 
 def test_zeros_own_example() -> None:

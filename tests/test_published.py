@@ -49,6 +49,112 @@ def test_every_column_is_explained(path: Path) -> None:
     assert names - {"fp32"} == set(columns) - {"fp32"}
 
 
+def holds_batch(row: dict[str, str]) -> bool:
+    if not row["global_batch_size"]:
+        return True
+    product = int(row["global_batch_size"]) * int(row["sequence_length"])
+    return product == pytest.approx(float(row["batch_tokens_end"]), rel=0.0005)
+
+
+def holds_example(row: dict[str, str]) -> bool:
+    """Each `L=… -> …M` or `C=… -> …M` of an example is what its law gives."""
+    law = {
+        "Kaplan 2020": lambda L: 2.1e8 * L ** (-1 / 0.21),
+        "DeepSeek LLM 2024": lambda C: 0.2920 * C**0.3271,
+    }
+    if row["name"] not in law:
+        return not row["example"]
+    pairs = re.findall(r"([\d.]+(?:e\d+)?) -> ([\d.]+)M", row["example"])
+    return len(pairs) >= 3 and all(
+        law[row["name"]](float(x)) / 1e6 == pytest.approx(float(told), rel=0.01)
+        for x, told in pairs
+    )
+
+
+def holds_split(row: dict[str, str]) -> bool:
+    """The numbers behind TP, CP and PP in a set-up; a 1 where they are not named."""
+    if not row["tensor_parallel"]:
+        return "torchtitan" not in row["source"]
+    if "AsyncTP" in row["setup"]:  # the row above, with one thing more
+        return row["tensor_parallel"] == "8"
+    short = {"tensor": "TP", "pipeline": "PP", "context": "CP"}
+    for kind, name in short.items():
+        found = re.search(rf"\b{name}(\d+)", row["setup"])
+        if row[f"{kind}_parallel"] != (found[1] if found else "1"):
+            return False
+    return True
+
+
+DERIVED = {
+    ("parallel_layouts", "num_nodes"): lambda row: (
+        int(row["num_nodes"]) * int(row["gpus_per_node"]) == int(row["num_gpus"])
+    ),
+    ("batch_sizes", "global_batch_size"): holds_batch,
+    ("critical_batch", "example"): holds_example,
+    ("fp8_speedup", "speedup"): lambda row: (
+        float(row["fp8"]) / float(row["bf16"])
+        == pytest.approx(float(row["speedup"]), abs=0.0006)
+    ),
+    ("small_runs", "tokens"): lambda row: (
+        int(row["batch_tokens"]) * int(row["iterations"]) == int(row["tokens"])
+    ),
+    **{
+        ("measured_memory", f"{kind}_parallel"): holds_split
+        for kind in ("tensor", "pipeline", "context")
+    },
+}
+"""What follows from other columns of its row, and how."""
+
+
+def test_what_we_derived_is_marked_as_such() -> None:
+    readme = (published.data_folder() / "README.md").read_text("utf-8")
+    marked = set()
+    for section in readme.split("\n## ")[1:]:
+        table = section.split(".csv")[0]
+        for cell, told in re.findall(r"^\| (.+?) \| (.+) \|$", section, re.MULTILINE):
+            if "**derived**" in told:
+                marked |= {(table, name) for name in re.findall(r"`(\w+)`", cell)}
+    assert {pair for pair in marked if pair[0] != "training_runs"} == set(DERIVED)
+
+
+@pytest.mark.parametrize("column", DERIVED, ids=lambda pair: ".".join(pair))
+def test_what_we_derived_follows_from_the_other_columns(
+    column: tuple[str, str],
+) -> None:
+    table, _ = column
+    for row in rows(published.data_folder() / f"{table}.csv"):
+        assert DERIVED[column](row), row["name"]
+
+
+def test_sums_that_others_printed_add_up() -> None:
+    """Not derived by us; but where a source prints a sum, it is copied right."""
+    for row in rows(published.data_folder() / "recomputation_overheads.csv"):
+        if row["seconds"]:
+            both = float(row["forward_seconds"]) + float(row["backward_seconds"])
+            assert both == pytest.approx(float(row["seconds"]))
+            added = float(row["seconds"]) / 19.6e-3 - 1
+            assert added == pytest.approx(float(row["overhead"]), abs=0.005)
+    table = published.llmfoundry_benchmarks()
+    passes = table["micro_batch_size"] * table["accumulation_steps"]
+    assert (passes * table["num_gpus"] == table["global_batch_size"]).all()
+    runs = published.small_runs()
+    told = runs["iterations"] * runs["seconds_per_iteration"] / runs["seconds"]
+    assert told.between(0.995, 1.005).all()
+
+
+def test_the_rates_that_00_tells_are_those_of_the_table() -> None:
+    rates = published.megatron_training_days().set_index("name")["flops_per_gpu"]
+    for scheme, few, many in (("PTD-P", 153e12, 141e12), ("ZeRO-3", 144e12, 44e12)):
+        assert rates[f"{scheme} 174.6B on 384 GPUs"] == few
+        assert rates[f"{scheme} 174.6B on 1536 GPUs"] == many
+
+
+def test_links_are_of_chips_that_are_known_and_slower_outside_the_node() -> None:
+    table = published.links()
+    assert set(table["name"]) <= set(published.accelerators()["name"])
+    assert (table["network_bandwidth"] < table["link_bandwidth"]).all()
+
+
 @every_table
 def test_each_table_has_its_reader_which_returns_a_copy(path: Path) -> None:
     read = getattr(published, path.stem)

@@ -6,6 +6,8 @@ from collections import Counter
 from itertools import product
 
 import pytest
+import torch
+from torch.autograd.graph import saved_tensors_hooks
 
 from llmtrain_helpers import Transformer, count_activations, gpt_activation_bytes
 from llmtrain_helpers.activations import KERNELS
@@ -90,3 +92,21 @@ def test_tensors_say_where_they_are_kept() -> None:
     assert softmax.module == "layers.0.attention.core"
     assert softmax.shape[-1] == 16
     assert {t.part for t in found if "layers" not in t.module} == {"embedding", "head"}
+
+
+def test_a_norm_in_plain_operations_keeps_two_copies_more() -> None:
+    """As Hugging Face's Llama has it, in fp32: three copies, where its input is one."""
+    x = torch.randn(32, 64, dtype=torch.bfloat16, requires_grad=True)
+    weight = torch.ones(64, dtype=torch.bfloat16, requires_grad=True)
+    sizes: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        sizes[tensor.data_ptr()] = tensor.nbytes
+        return tensor
+
+    with saved_tensors_hooks(note, lambda tensor: tensor):
+        wide = x.to(torch.float32)
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        result = weight * wide.to(x.dtype)
+    small = 4 * 32 + weight.nbytes  # a number a token, and the weights
+    assert sum(sizes.values()) - small == pytest.approx(3 * result.nbytes, rel=0.05)

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import (
+    FlopCounterMode,
+    sdpa_backward_flop_count,
+    sdpa_flop_count,
+)
 
 from llmtrain_helpers import (
     Transformer,
@@ -161,3 +165,15 @@ def test_the_answers_of_08_are_what_pytorch_shows() -> None:
         if t.module.startswith("layers") and t.left_out == "norm statistics"
     ]
     assert check("08-b", sum(statistics)).ok
+
+
+def test_flash_attention_computes_one_product_more_going_back() -> None:
+    """10Bs²lh where the formulas count 8: the scores once more, says PyTorch."""
+    B, a, s, d = 2, 4, 64, 16
+    shape = (B, a, s, d)
+    forward = sdpa_flop_count(shape, shape, shape)
+    backward = sdpa_backward_flop_count(shape, shape, shape, shape)
+    assert forward == 4 * B * s**2 * a * d
+    assert backward == 10 * B * s**2 * a * d
+    layer = count_flops(Transformer.gpt(1, a * d, a, 1, s), B, "none")
+    assert layer.scores == forward + 8 * B * s**2 * a * d
