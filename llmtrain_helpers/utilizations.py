@@ -156,26 +156,28 @@ def whole_runs() -> DataFrame:
     """
     runs = published.training_runs().set_index("name")
     runs = runs[runs["kind"].notna() & runs["whole"]]
-    hours, names = (
-        published.reported_gpu_hours(),
-        ["pipeline_parallel", "micro_batches"],
-    )
-    p, m, v = (runs[name].fillna(1).astype(float) for name in (*names, "interleave"))
+    names = ("pipeline_parallel", "micro_batches", "interleave")
+    p, m, v = (runs[name].fillna(1).astype(float) for name in names)
     table = runs[["team"]].assign(witness=runs["team"], bubble=(p - 1) / (m * v))
-    table["share"] = [_hours_at_peak(name) / hours[name] for name in runs.index]
+    table["share"] = [run_share(name) for name in runs.index]
     table["utilization"] = table["share"] * (1 + table["bubble"])
     return table
 
 
-def _hours_at_peak(name: str) -> float:
-    """GPU-hours of a run's FLOPs at the peak, with what it recomputed.
+def run_share(name: str) -> float:
+    """The share of the peak over a published run's GPU-hours, recomputed work counted.
 
-    That is known by its setting, or by the ratio of the HFU and MFU that it printed.
+    What it recomputed is known by its setting, or by the ratio of the HFU and MFU that
+    it printed (PaLM recomputed a part of each layer: 1.25).
+
+    >>> round(run_share("Llama 2 70B"), 2)
+    0.46
     """
     run = published.run(name)
     plan = published.run_plan(name, utilizations=(1, 1, 1))
     ratio = run["hfu"] / run["mfu"] if {"hfu", "mfu"} <= run.keys() else 1
-    return float(plan.gpu_hours.likely * ratio)
+    hours = published.reported_gpu_hours()[run["name"]]
+    return float(plan.gpu_hours.likely * ratio / hours)
 
 
 def model_utilizations() -> DataFrame:

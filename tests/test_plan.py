@@ -5,6 +5,7 @@ from dataclasses import replace
 from html import unescape
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from llmtrain_helpers import (
@@ -21,10 +22,9 @@ from llmtrain_helpers import (
     sweep,
     units,
 )
-from llmtrain_helpers.duration import Interval
 from llmtrain_helpers.exercises import check
 from llmtrain_helpers.figures import describe
-from llmtrain_helpers.figures.plan import intervals, sweep_maps
+from llmtrain_helpers.figures.plan import shares_of_peak, sweep_maps
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import plan_panel
 from llmtrain_helpers.plan import RESERVE, UTILIZATIONS
@@ -716,9 +716,10 @@ def test_a_plan_shows_itself_in_a_line() -> None:
 
 
 def test_the_figures_tell_plans_and_runs() -> None:
-    spans = {"mine": Interval(1.0, 2.0, 4.0), "yours": Interval(3.0, 6.0, 9.0)}
-    told = describe(intervals(spans, {"mine": 3.0, "yours": 3.0}))
-    assert "reported: 1.50 at x = 0 to 0.500 at x = 1" in told
+    rows = {"low": [0.3, 0.2], "likely": [0.4, 0.3], "high": [0.5, 0.6]}
+    table = pd.DataFrame(rows | {"utilization": [0.45, 0.25]}, index=["mine", "yours"])
+    told = describe(shares_of_peak(table))
+    assert "reached: 45 at x = 0 to 25 at x = 1" in told
     point = {"micro_batch_size": 2, "gpus_a_copy": 8, "throughput": 5.0, "mfu": 0.4}
     points = [point, {**point, "throughput": 9.0, "mfu": 0.5}]
     told = describe(sweep_maps({"one": points, "two": points}))
@@ -792,7 +793,7 @@ def test_the_panel_prices_what_it_advises() -> None:
     assert "GPU-hours" not in told.split("cheapest first")[1].split("</table>")[0]
     panel.set(num_gpus=8, zero_stage=3, micro_batch_size=1)
     assert "+31.5 % GPU-hours" in text_of(panel)
-    panel.set(num_gpus=64, zero_stage=0, recompute="full")
+    panel.set(num_gpus=64, zero_stage=0, recompute="full", recipe="bf16")
     assert ">free<" in panel.output.value
 
 

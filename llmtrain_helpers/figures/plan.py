@@ -9,32 +9,32 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from llmtrain_helpers.duration import Interval
 from llmtrain_helpers.figures.common import BLUE, VERMILION, new_figure, styled
 
 
 @styled
-def intervals(spans: Mapping[str, Interval], reported: Mapping[str, float]) -> Figure:
-    """GPU-hours of runs as planned and as reported, over the likely figure."""
+def shares_of_peak(table: Any) -> Figure:
+    """The shares of the peak that runs reached, each in the interval of the others.
+
+    A table as `utilizations.judged` returns: `low`, `likely`, `high`, `utilization`.
+    """
     figure, axes = new_figure(
-        "Most runs lie in an interval that the other runs make",
+        "Most runs lie in the interval that other teams' runs make",
         "",
-        "GPU-hours / likely",
+        "share of the peak (%)",
     )
-    xs = range(len(spans))
-    likely = [span.likely for span in spans.values()]
-    low = [span.least / span.likely for span in spans.values()]
-    high = [span.greatest / span.likely for span in spans.values()]
-    real = [reported[name] / x for name, x in zip(spans, likely, strict=True)]
+    low, likely, high, real = (
+        [100 * float(u) for u in table[name]]
+        for name in ("low", "likely", "high", "utilization")
+    )
+    xs = range(len(table))
     axes.vlines(xs, low, high, color=BLUE, linewidth=8, alpha=0.5)
-    for ends, name in ((low, "least"), (high, "greatest")):
+    for ends, name in ((low, "low"), (likely, "likely"), (high, "high")):
         axes.scatter(xs, ends, color=BLUE, marker="_", s=90, label=name)
-    axes.scatter(xs, real, color=VERMILION, marker="D", label="reported", zorder=3)
-    axes.axhline(1, color="black", linewidth=1, linestyle="--")
-    axes.set_yscale("log", base=2)
-    axes.set_yticks([0.5, 1, 2, 4], ["0.5", "1", "2", "4"])
-    axes.set_xticks(xs, [*spans], rotation=90, fontsize=12)
-    axes.text(0.99, 0.93, "◆ reported", transform=axes.transAxes, ha="right")
+    axes.scatter(xs, real, color=VERMILION, marker="D", label="reached", zorder=3)
+    axes.set_ylim(0, 65)
+    axes.set_xticks(xs, [*table.index], rotation=90, fontsize=12)
+    axes.text(0.99, 0.93, "◆ reached", transform=axes.transAxes, ha="right")
     return figure
 
 

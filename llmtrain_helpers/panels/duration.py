@@ -113,9 +113,9 @@ def _sentence(seconds: float, span: Interval) -> str:
 def _bars(seconds: float, span: Interval) -> dict[str, dict[str, float]]:
     return {
         "This run": {"this run": seconds},
-        "As the best published runs": {"best": span.least},
-        "As the median published run": {"median": span.likely},
-        "As the slowest published runs": {"slowest": span.greatest},
+        "At the high end of published runs": {"high end": span.least},
+        "As a likely run": {"likely": span.likely},
+        "At their low end": {"low end": span.greatest},
     }
 
 

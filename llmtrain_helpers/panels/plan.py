@@ -27,12 +27,12 @@ def _preset(**changes: Any) -> dict[str, Any]:
         "tensor_parallel": 1,
         "pipeline_parallel": 1,
         "context_parallel": 1,
-        "zero_stage": 1,
+        "zero_stage": 3,
         "tokens": 1000.0,
         "global_batch_size": 512,
         "micro_batch_size": 1,
         "recipe": "bf16_fp32_grads",
-        "recompute": "full",
+        "recompute": "none",
         "price": 2.5,
     } | changes
 
@@ -44,15 +44,20 @@ _GPT3 = {
     "num_gpus": 1024,
     "tensor_parallel": 8,
     "pipeline_parallel": 8,
+    "zero_stage": 1,
+    "recompute": "full",
     "tokens": 300.0,
     "global_batch_size": 1536,
 }
 
 _PRESETS = {
     "8B on 64 H100": _preset(),
-    "8B, nothing recomputed": _preset(recompute="none", micro_batch_size=2),
+    "8B, twice the micro-batch": _preset(micro_batch_size=2),
     "GPT-3 on 1,024 A100": _preset(**_GPT3),
-    "70B on 8 H100": _preset(model="Llama-3.1-70B", num_gpus=8, tensor_parallel=8),
+    "70B on 8 H100": _preset(
+        **{"model": "Llama-3.1-70B", "num_gpus": 8, "tensor_parallel": 8},
+        **{"zero_stage": 1, "recompute": "full"},
+    ),
 }
 
 
@@ -75,7 +80,7 @@ def plan_panel() -> common.Panel:
         "recompute": common.dropdown("Recomputed", RECOMPUTE),
         "price": common.number("$ a GPU-hour", 0, 1e6, step=0.1),
     }
-    stills = ["8B, nothing recomputed", "70B on 8 H100"]
+    stills = ["8B, twice the micro-batch", "70B on 8 H100"]
     return common.Panel("The planner", controls, render, _PRESETS, stills)
 
 
@@ -99,6 +104,7 @@ def render(**chosen: Any) -> str:
             common.sentence(_sentence(plan)),
             common.stacked_bars(bars, units.gigabytes),
             common.table(["", "least", "likely", "greatest"], _rows(plan)),
+            f"<p>The intervals: {plan.shares.evidence}.</p>",
             _advice(plan),
             common.call(_call(**chosen)),
         ]
@@ -163,7 +169,8 @@ def _rows(plan: Plan) -> list[list[str]]:
 
 def _spans(plan: Plan) -> list[list[str]]:
     known = {
-        "time": (plan.seconds, units.duration),
+        "a step, without stops": (plan.seconds_per_iteration, units.duration),
+        "the run, with stops": (plan.seconds, units.duration),
         "GPU-hours": (plan.gpu_hours, units.count),
         "cost": (plan.cost, units.dollars),
         "energy (kWh)": (plan.energy and plan.energy.times(1 / 3.6e6), units.count),
