@@ -175,11 +175,11 @@ class Transformer:
         """The shape that a Hugging Face `config.json` describes.
 
         Families: gpt2, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe. Keys left out
-        (and nulls) take the family's own defaults. `sequence_length` is that of
-        training; without it, the file's maximum stands. Attention is taken as full,
-        whatever window the file names. What would give another number is refused:
-        another head than the language model's, code of the file's own, and structure
-        that the family does not have.
+        (and nulls) take the family's own defaults; but null `num_key_value_heads` are
+        as many as the heads. `sequence_length` is that of training; without it, the
+        file's maximum stands. Attention is taken as full, whatever window the file
+        names. What would give another number is refused: another head than the language
+        model's, code of the file's own, and structure that the family does not have.
 
         Source: the configuration classes of Hugging Face transformers 5.23.
 
