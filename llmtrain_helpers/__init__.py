@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         batch as batch,
         checks as checks,
         duration as duration,
+        families as families,
         flops as flops,
         memory as memory,
         parameters as parameters,
@@ -123,6 +124,7 @@ _MODULES = {
         "smallest_data_parallel train_small_network"
     ),
     "checks": "",
+    "families": "",
     "units": "",
 }
 _HOMES = {name: home for home, names in _MODULES.items() for name in names.split()}

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, cast
 
+from llmtrain_helpers import families
 from llmtrain_helpers.checks import (
     Number,
     Result,
     at_most,
-    choice,
     count,
     divides,
     flag,
@@ -23,7 +23,6 @@ from llmtrain_helpers.checks import (
     quantity,
     rate,
     refuse,
-    show,
     single,
 )
 
@@ -176,9 +175,11 @@ class Transformer:
         """The shape that a Hugging Face `config.json` describes.
 
         Families: gpt2, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe. Keys left out
-        (and nulls) take the family's own defaults. `sequence_length` is that of
-        training; without it, the file's maximum stands. Attention is taken as full,
-        whatever window the file names. What the shape cannot express is refused.
+        (and nulls) take the family's own defaults; but null `num_key_value_heads` are
+        as many as the heads. `sequence_length` is that of training; without it, the
+        file's maximum stands. Attention is taken as full, whatever window the file
+        names. What would give another number is refused: another head than the language
+        model's, code of the file's own, and structure that the family does not have.
 
         Source: the configuration classes of Hugging Face transformers 5.23.
 
@@ -186,20 +187,11 @@ class Transformer:
         >>> model.hidden_size, model.num_positions, model.sequence_length
         (768, 1024, 512)
         """
-        if not isinstance(mapping, Mapping):
-            refuse("config", mapping, "is no mapping of names to values")
-        family = choice("model_type", mapping.get("model_type"), _DEFAULTS)
-        given, defaults = _first_names(mapping), _DEFAULTS[family]
-        dense = {} if defaults.get("num_local_experts") else {"num_local_experts": 0}
-        for key, only in {**_EXPRESSIBLE, **dense}.items():
-            if key in given and given[key] != only:
-                refuse(
-                    key, given[key], f"has no place in this shape: only {only!r} has"
-                )
-        config = {key: given.get(key, default) for key, default in defaults.items()}
-        return (_from_gpt2 if family == "gpt2" else _from_llama)(
-            config, sequence_length
-        )
+        shape = families.shape(mapping)
+        gpt = "num_positions" in shape
+        longest = shape["num_positions"] if gpt else shape.pop("sequence_length")
+        s = longest if sequence_length is None else sequence_length
+        return (cls.gpt if gpt else cls.llama)(sequence_length=s, **shape)
 
 
 @dataclass(frozen=True)
@@ -289,130 +281,3 @@ def _head_dim(hidden_size: Number, num_heads: Number) -> Result:
     h, a = count("hidden_size", hidden_size), count("num_heads", num_heads)
     divides(hidden_size=h, num_heads=a)
     return h // a
-
-
-_LLAMA: dict[str, Any] = {
-    "num_hidden_layers": 32,
-    "hidden_size": 4096,
-    "num_attention_heads": 32,
-    "num_key_value_heads": None,
-    "head_dim": None,
-    "intermediate_size": 11008,
-    "vocab_size": 32000,
-    "max_position_embeddings": 2048,
-    "tie_word_embeddings": False,
-    "qkv_bias": False,
-    "qk_norm": False,
-    "num_local_experts": 0,
-    "num_experts_per_tok": 0,
-}
-_MISTRAL = _LLAMA | {
-    "num_key_value_heads": 8,
-    "intermediate_size": 14336,
-    "max_position_embeddings": 131072,
-}
-_QWEN2 = _LLAMA | {
-    "intermediate_size": 22016,
-    "vocab_size": 151936,
-    "max_position_embeddings": 32768,
-}
-_QWEN3 = _QWEN2 | {"qk_norm": True}
-
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "gpt2": {
-        "num_hidden_layers": 12,
-        "hidden_size": 768,
-        "num_attention_heads": 12,
-        "intermediate_size": None,
-        "vocab_size": 50257,
-        "max_position_embeddings": 1024,
-        "tie_word_embeddings": True,
-    },
-    "llama": _LLAMA,
-    "mistral": _MISTRAL,
-    "mixtral": _MISTRAL | {"num_local_experts": 8, "num_experts_per_tok": 2},
-    "qwen2": _QWEN2 | {"qkv_bias": True},
-    "qwen3": _QWEN3 | {"head_dim": 128},
-    "qwen3_moe": _QWEN3
-    | {
-        "num_hidden_layers": 24,
-        "hidden_size": 2048,
-        "num_key_value_heads": 4,
-        "moe_intermediate_size": 768,
-        "num_local_experts": 128,
-        "num_experts_per_tok": 8,
-    },
-}
-
-_ALIASES = {
-    "num_experts": "num_local_experts",
-    "n_embd": "hidden_size",
-    "n_layer": "num_hidden_layers",
-    "n_head": "num_attention_heads",
-    "n_positions": "max_position_embeddings",
-    "n_inner": "intermediate_size",
-}
-"""Second spellings of the same thing, and the first."""
-
-_EXPRESSIBLE: dict[str, Any] = {
-    "attention_bias": False,  # would put a bias on the output projection as well
-    "mlp_bias": False,
-    "add_cross_attention": False,
-    "mlp_only_layers": [],  # layers without experts among layers with
-    "decoder_sparse_step": 1,
-}
-
-
-def _first_names(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """What a config gives, each thing under its first name, nulls left out."""
-    given: dict[str, Any] = {}
-    for key, value in mapping.items():
-        name = _ALIASES.get(key, key)
-        if value is not None and given.setdefault(name, value) != value:
-            refuse(key, value, f"contradicts {name}={show(given[name])}")
-    return given
-
-
-def _from_gpt2(
-    config: Mapping[str, Any], sequence_length: Number | None
-) -> Transformer:
-    rows = config["max_position_embeddings"]
-    return Transformer.gpt(
-        num_layers=config["num_hidden_layers"],
-        hidden_size=config["hidden_size"],
-        num_heads=config["num_attention_heads"],
-        vocab_size=config["vocab_size"],
-        sequence_length=rows if sequence_length is None else sequence_length,
-        tied_embeddings=config["tie_word_embeddings"],
-        intermediate_size=config["intermediate_size"],
-        num_positions=rows,
-    )
-
-
-def _from_llama(
-    config: Mapping[str, Any], sequence_length: Number | None
-) -> Transformer:
-    heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
-    f = config["intermediate_size"]
-    if config["num_local_experts"]:
-        f = config.get("moe_intermediate_size", f)
-    s = (
-        config["max_position_embeddings"]
-        if sequence_length is None
-        else sequence_length
-    )
-    return Transformer.llama(
-        num_layers=config["num_hidden_layers"],
-        hidden_size=config["hidden_size"],
-        num_heads=heads,
-        num_kv_heads=heads if kv_heads is None else kv_heads,
-        intermediate_size=f,
-        vocab_size=config["vocab_size"],
-        sequence_length=s,
-        head_dim=config["head_dim"],
-        tied_embeddings=config["tie_word_embeddings"],
-        qkv_bias=config["qkv_bias"],
-        qk_norm=config["qk_norm"],
-        num_experts=config["num_local_experts"],
-        experts_per_token=config["num_experts_per_tok"],
-    )

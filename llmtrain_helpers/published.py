@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -308,7 +309,8 @@ def read_config(
     """The shape in a Hugging Face `config.json`; see `Transformer.from_config`.
 
     A file that is not there, too large, no JSON, or of a family that is not known is a
-    ValueError that says so. Nothing is executed, and at most a megabyte is read.
+    ValueError that says so; so is a key that has two values, or one that is not finite.
+    Nothing is executed, and at most a megabyte is read.
     """
     if not isinstance(path, str | PathLike):
         refuse("path", path, "is no path of a file")
@@ -405,9 +407,20 @@ def _read_json(path: Path) -> Any:
             "path", str(path), f"is larger than {CONFIG_LIMIT:,} bytes: no config.json"
         )
     try:
-        return json.loads(content)
+        return json.loads(content, object_pairs_hook=_read_object)
     except (ValueError, RecursionError) as error:
-        refuse("path", str(path), f"holds no JSON that can be read: {str(error)[:80]}")
+        refuse("path", str(path), f"holds no JSON that can be read: {str(error)[:120]}")
+
+
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a JSON file, in which each key has one value, and no NaN."""
+    read: dict[str, Any] = {}
+    for key, value in pairs:
+        if isinstance(value, float) and not isfinite(value):
+            refuse(key, value, "is not a finite number")
+        if read.setdefault(key, value) != value:
+            refuse(key, value, f"contradicts {key}={show(read[key])} in the same file")
+    return read
 
 
 def _shape(row: Mapping[str, Any]) -> Transformer:

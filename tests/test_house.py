@@ -26,6 +26,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 FORMULAS = [
     "checks",
     "units",
+    "families",
     "architecture",
     "parameters",
     "flops",

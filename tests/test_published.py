@@ -245,6 +245,19 @@ HOSTILE = {
     "infinite": b'{"model_type": "llama", "hidden_size": 1e400}',
     "NaN": b'{"model_type": "llama", "hidden_size": NaN}',
     "50 MB": b'{"model_type": "' + b"x" * 50_000_000 + b'"}',
+    "NaN nobody asks for": b'{"model_type": "llama", "rope_theta": NaN}',
+    "two values": b'{"model_type": "llama", "vocab_size": 1, "vocab_size": 2}',
+    "two families": b'{"model_type": "gpt2", "model_type": "llama"}',
+    "deep, and two values": b'{"model_type": "llama", "x": '
+    + (b"[" * 900 + b"1" + b"]" * 900 + b', "x": ')
+    + (b"[" * 900 + b"2" + b"]" * 900 + b"}"),
+    "list of layers": b'{"model_type": "llama", "num_hidden_layers": [32]}',
+    "text": b'{"model_type": "llama", "num_hidden_layers": "32"}',
+    "truth for a number": b'{"model_type": "llama", "num_hidden_layers": true}',
+    "long key": b'{"model_type": "llama", "' + b"expert" * 10**5 + b'": 1}',
+    "long key of NaN": b'{"model_type": "llama", "' + b"x" * 10**5 + b'": NaN}',
+    "only a byte order mark": b"\xef\xbb\xbf",
+    "only zeros": b"\0" * 100,
     "missing family": b'{"hidden_size": 4096}',
     "wrong type": b'{"model_type": "llama", "hidden_size": {"a": 1}}',
 }
@@ -267,6 +280,48 @@ def test_a_config_that_is_no_file_is_refused(tmp_path: Path) -> None:
     for no_path in (None, 3, b"config.json", ["config.json"]):
         with pytest.raises(ValueError, match="path="):
             published.read_config(no_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('"vocab_size": NaN', "vocab_size=nan is not a finite number"),
+        ('"vocab_size": -Infinity', "vocab_size=-inf is not a finite number"),
+        ('"vocab_size": 1e400', "vocab_size=inf is not a finite number"),
+        ('"x": {"factor": NaN}', "factor=nan is not a finite number"),
+        ('"vocab_size": 1, "vocab_size": 2', "vocab_size=2 contradicts vocab_size=1"),
+        ('"num_hidden_layers": 2.5', "num_hidden_layers=2.5 is not a whole number"),
+        ('"num_hidden_layers": 1' + 400 * "0", r"num_hidden_layers=10\^400 is not"),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_what_is_wrong_in_a_file_is_said_with_its_key(text, said, tmp_path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "llama", ' + text + "}")
+    with pytest.raises(ValueError, match=said):
+        published.read_config(path)
+
+
+def test_a_key_may_say_the_same_twice(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "llama", "vocab_size": 8, "vocab_size": 8}')
+    assert published.read_config(path).vocab_size == 8
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    for encoding in ("utf-8-sig", "utf-16", "utf-32"):
+        path = tmp_path / encoding
+        path.write_text('{"model_type": "llama"}', encoding)
+        assert published.read_config(path).num_layers == 32
+
+
+def test_a_megabyte_is_read_and_not_a_byte_more(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "llama"}'.ljust(1_000_000))
+    assert published.read_config(path).num_layers == 32
+    path.write_text('{"model_type": "llama"}'.ljust(1_000_001))
+    with pytest.raises(ValueError, match="is larger than 1,000,000 bytes"):
+        published.read_config(path)
 
 
 def test_confronting_shows_estimate_reported_and_ratio() -> None:
