@@ -321,19 +321,23 @@ def sweep(
     even = _even(model, mesh, options)
     if not even.any():
         raise ValueError(f"none of {size:,} splits comes out even: see plan_run")
-    told = options.get("keep_gradients") is not None
     plans = []
     for r, z in pairs:
-        can = even if told or z < 2 else even & (mesh["pipeline_parallel"] == 1)
+        can = even & _gradients_told(z, mesh, options)
         grid = {name: column[can] for name, column in mesh.items()}
         if can.any():
             chosen = {**grid, "recompute": r, "zero_stage": z, **options}
             plans.append(plan_run(model, accelerator, **chosen))
-    if not plans:
-        refuse(
-            "zero_stage", stages, "with pipelines alone: see keep_gradients in plan_run"
-        )
-    return Sweep(tuple(plans))
+    return Sweep(tuple(plans) or refuse("zero_stage", stages, _UNTOLD))
+
+
+_UNTOLD = "with pipelines alone: see keep_gradients in plan_run"
+
+
+def _gradients_told(stage: int, mesh: Mapping[str, Any], options: Any) -> Any:
+    """Which plans do not need to be told what becomes of their gradients, or are."""
+    told = options.get("keep_gradients") is not None
+    return (mesh["pipeline_parallel"] == 1) | (told or stage < 2)
 
 
 def _several(name: str, values: Any) -> list[Any]:

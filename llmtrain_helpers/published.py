@@ -219,7 +219,9 @@ def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
     'Llama 2 70B'
     """
     T, P = quantities(tokens=tokens, parameters=parameters)
-    runs = training_runs().dropna(subset=["gpu_hours", "tokens"]).reset_index(drop=True)
+    runs = training_runs().set_index("name", drop=False)
+    runs["gpu_hours"] = reported_gpu_hours()
+    runs = runs.dropna(subset=["gpu_hours", "tokens"]).reset_index(drop=True)
     work = runs["tokens"].astype(float) * runs["active_parameters"] / (T * P)
     return _filled(runs.iloc[work.map(lambda w: max(w, 1 / w)).idxmin()])
 

@@ -735,26 +735,31 @@ def text_of(panel) -> str:
     ("control", "value", "said"),
     [
         ("model", "Llama-3.1-70B", "does not fit"),
-        ("sequence_length", 4096, "28.7 days"),
-        ("chip", "A100 80GB SXM", "103 days"),
-        ("num_gpus", 128, "16.2 days"),
-        ("tensor_parallel", 8, "9.39 GB"),
+        ("sequence_length", 4096, "21.9 days"),
+        ("chip", "A100 80GB SXM", "78.1 days"),
+        ("num_gpus", 128, "12.3 days"),
+        ("tensor_parallel", 8, "9.35 GB"),
         ("pipeline_parallel", 4, "9.38 %"),
-        ("context_parallel", 2, "57.1 GB"),
-        ("zero_stage", 3, "17.1 GB"),
-        ("tokens", 2000.0, "64.7 days"),
+        ("context_parallel", 2, "30.6 GB"),
+        (
+            "zero_stage",
+            2,
+            "tight</b>: it fits on paper only, with 5.17 GB left, where 17.5",
+        ),
+        ("gradients", "whole", "90.6 GB"),
+        ("tokens", 2000.0, "49.2 days"),
         ("global_batch_size", 500, "not divisible"),
-        ("micro_batch_size", 2, "tight"),
-        ("recipe", "bf16", "48.5 GB"),
-        ("recompute", "none", "does not fit"),
-        ("price", 5.0, "$249 thousand"),
+        ("micro_batch_size", 2, "does not fit"),
+        ("recipe", "bf16", "58.8 GB"),
+        ("recompute", "full", "17.1 GB"),
+        ("price", 5.0, "$189 thousand"),
         ("config", "/no/such/file.json", "is no file: give the path of a config.json"),
     ],
 )
 def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
     panel = plan_panel()
     before = text_of(panel)
-    assert "32.4 days" in before
+    assert "24.6 days" in before
     panel.controls[control].value = value
     assert text_of(panel) != before
     assert said in text_of(panel)

@@ -28,6 +28,7 @@ def _preset(**changes: Any) -> dict[str, Any]:
         "pipeline_parallel": 1,
         "context_parallel": 1,
         "zero_stage": 3,
+        "gradients": "sharded",
         "tokens": 1000.0,
         "global_batch_size": 512,
         "micro_batch_size": 1,
@@ -73,6 +74,7 @@ def plan_panel() -> common.Panel:
         "pipeline_parallel": common.whole("Pipeline stages", 1, 1_000),
         "context_parallel": common.whole("Context parallel", 1, 1_000),
         "zero_stage": common.dropdown("ZeRO stage", [0, 1, 2, 3]),
+        "gradients": common.dropdown("Gradients between passes", GRADIENTS),
         "tokens": common.number("Tokens (billions)", 0, 1e9, step=100),
         "global_batch_size": common.whole("Batch (sequences)", 1, 10_000_000),
         "micro_batch_size": common.whole("Micro-batch", 1, 1_000_000),
@@ -117,6 +119,9 @@ def _shape(chosen: dict[str, Any]) -> Transformer:
     return architecture(chosen["model"], chosen["sequence_length"])
 
 
+GRADIENTS = ["sharded", "whole"]
+"""What ZeRO 2 and 3 do with gradients between the passes of a step."""
+
 _SAME = [
     "num_gpus",
     "global_batch_size",
@@ -137,6 +142,7 @@ def _plan(**chosen: Any) -> Plan:
         accelerator=accelerator(chosen["chip"]),
         tokens=round(chosen["tokens"] * 1e9),
         price_per_gpu_hour=chosen["price"] or None,
+        keep_gradients=chosen["gradients"] == "whole",
         **{name: chosen[name] for name in _SAME},
     )
 
@@ -213,6 +219,7 @@ def _call(**chosen: Any) -> str:
     s, path = chosen["sequence_length"], chosen["config"].strip()
     made = f"architecture({chosen['model']!r}" if not path else f"read_config({path!r}"
     given = {name: chosen[name] for name in _SAME[2:]}
+    given["keep_gradients"] = chosen["gradients"] == "whole"
     given["price_per_gpu_hour"] = chosen["price"] or None
     options = ", ".join(f"{name}={value!r}" for name, value in given.items())
     return (
