@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -135,6 +136,14 @@ def test_regenerated_text_has_the_form_of_the_committed_one(path: Path) -> None:
 def test_regenerating_changes_nothing() -> None:
     path = CHAPTERS[0]
     assert regenerate.run(path) == path.read_text("utf-8")
+
+
+def test_regenerating_gives_the_same_bytes_under_any_backend(monkeypatch: Any) -> None:
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    usual = regenerate.run(CHAPTERS[1])
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    assert regenerate.run(CHAPTERS[1]) == usual
+    assert "image/png" in usual
 
 
 @every_chapter

@@ -6,9 +6,12 @@ white and that colour-blind eyes tell apart, labels at the lines instead of a le
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
+import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
@@ -48,6 +51,22 @@ STYLE: Any = {
     "figure.constrained_layout.use": True,
 }
 
+
+def show_in_notebooks() -> None:
+    """In a notebook, have figures under their cells, whatever MPLBACKEND asks for.
+
+    Containers often set it, and most of what it may name shows nothing there. What was
+    chosen later, by `%matplotlib`, stays.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = ipython and ipython.get_ipython()
+    asked = os.environ.get("MPLBACKEND", "").lower()
+    backend = str(matplotlib.rcParams["backend"]).lower()
+    if hasattr(shell, "kernel") and backend in (asked, "agg"):  # agg: without a screen
+        shell.enable_matplotlib("inline")
+
+
+show_in_notebooks()
 
 Draw = TypeVar("Draw", bound=Callable[..., Figure])
 

@@ -53,9 +53,9 @@ def _torchrun(folder: str, processes: int) -> list[str]:
 
 def _environment() -> dict[str, str]:
     """This machine's, with gloo on the loopback and no port of torchrun's."""
-    loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
-    own = {"GLOO_SOCKET_IFNAME": name for name in loopback}
-    return {**os.environ, **own, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    names = {name for _, name in socket.if_nameindex()} & {"lo", "lo0"}
+    loopback = {"GLOO_SOCKET_IFNAME": names.pop()} if names else {}
+    return {**os.environ, **loopback, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
 def main() -> None:
