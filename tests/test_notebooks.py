@@ -7,15 +7,7 @@ import re
 from collections import Counter
 from io import StringIO
 from pathlib import Path
-from tokenize import (
-    COMMENT,
-    DEDENT,
-    ENDMARKER,
-    INDENT,
-    NEWLINE,
-    NL,
-    generate_tokens,
-)
+from tokenize import COMMENT, DEDENT, ENDMARKER, INDENT, NEWLINE, NL, generate_tokens
 from typing import Any
 
 import nbformat

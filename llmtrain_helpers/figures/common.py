@@ -59,7 +59,7 @@ def show_in_notebooks() -> None:
     chosen later, by `%matplotlib`, stays.
     """
     ipython = sys.modules.get("IPython")
-    shell = ipython and ipython.get_ipython()
+    shell: Any = ipython and ipython.get_ipython()
     asked = os.environ.get("MPLBACKEND", "").lower()
     backend = str(matplotlib.rcParams["backend"]).lower()
     if hasattr(shell, "kernel") and backend in (asked, "agg"):  # agg: without a screen
