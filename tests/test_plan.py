@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from html import unescape
+from typing import Any
 
 import numpy as np
 import pytest
@@ -527,6 +528,37 @@ def test_the_panels_advice_ends_in_a_plan_that_fits() -> None:
     assert "Then it fits." in text_of(panel)
     panel.set(num_gpus=64)
     assert "fits</b>," in text_of(panel)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"recompute": "none", "micro_batch_size": 2},
+            {"micro_batch_size = 1": "0 %", "recompute = full": "+31.5 % GPU-hours"},
+        ),
+        (
+            {"zero_stage": 0, "chip": "RTX 3090"},
+            {"zero_stage = 3": "1.5 times the communication"},
+        ),
+        (
+            {"zero_stage": 0, "model": "Llama-3.2-1B", "chip": "RTX 3090"},
+            {"zero_stage = 1": "no more communication"},
+        ),
+        (
+            {"model": "Llama-3.1-70B", "num_gpus": 8, "tensor_parallel": 8},
+            {"num_gpus = 64": "more GPUs"},
+        ),
+    ],
+)
+def test_the_panels_advice_has_its_price(changes: Any, told: dict[str, str]) -> None:
+    panel = plan_panel()
+    panel.set(**changes)
+    shown = re.search(r"what to change, in order.*?</table>", text_of(panel), re.S)[0]
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", shown)
+    prices = dict(zip(cells[::3], cells[2::3], strict=True))
+    assert list(prices) == list(told)
+    assert all(prices[change].startswith(price) for change, price in told.items())
 
 
 def test_the_panels_code_gives_what_it_shows() -> None:
