@@ -26,7 +26,8 @@ def intervals(spans: Mapping[str, Interval], reported: Mapping[str, float]) -> F
     low = [span.least / span.likely for span in spans.values()]
     high = [span.greatest / span.likely for span in spans.values()]
     real = [reported[name] / x for name, x in zip(spans, likely, strict=True)]
-    axes.vlines(xs, low, high, color=BLUE, linewidth=8, alpha=0.5)
+    spans_style: Any = {"color": BLUE, "linewidth": 8, "alpha": 0.5}
+    axes.vlines(xs, low, high, label="least to greatest", **spans_style)
     for ends, name in ((low, "least"), (high, "greatest")):
         axes.scatter(xs, ends, color=BLUE, marker="_", s=90, label=name)
     axes.scatter(xs, real, color=VERMILION, marker="D", label="reported", zorder=3)
