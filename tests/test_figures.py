@@ -243,6 +243,16 @@ def test_names_stand_where_their_ticks_are() -> None:
     assert all(float(label.get_text()) == y for y, label in ticks)
 
 
+def test_the_maps_count_in_whole_numbers() -> None:
+    figure = FIGURES["maps"]()
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    for axis in (axes.xaxis, axes.yaxis):
+        labels = [label.get_text() for label in axis.get_majorticklabels()]
+        assert labels
+        assert all(label.isdigit() for label in labels)
+
+
 def test_times_stand_in_the_row_of_their_name() -> None:
     axes = FIGURES["exchange"]().axes[0]
     assert rows(axes) == {"average": 2000, "pass": 1000}  # ms
