@@ -12,6 +12,7 @@ PyTorch, notebook 08 is left out.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -59,8 +60,13 @@ def run(path: Path) -> str:
         record_timing=False,
         store_widget_state=False,
         resources={"metadata": {"path": str(path.parent)}},
-    ).execute()
+    ).execute(env=without_backend())
     return as_text(keep_live_pictures(clean(notebook), clean(before)))
+
+
+def without_backend() -> dict[str, str]:
+    """The environment but for MPLBACKEND, which could make figures vanish."""
+    return {name: it for name, it in os.environ.items() if name != "MPLBACKEND"}
 
 
 def keep_live_pictures(after: NotebookNode, before: NotebookNode) -> NotebookNode:

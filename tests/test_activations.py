@@ -468,7 +468,7 @@ def test_the_checks_name_the_slips() -> None:
     assert "scores are missing" in check("06-a", 34 * 2048 * 20480 * 105).text
     assert check("06-c", 96 / 98).ok
     assert "what stays" in check("06-c", 2 / 98).text
-    assert "not a percentage" in check("06-c", 9600 / 98).text
+    assert "in per cent" in check("06-c", 9600 / 98).text
     assert check("06-d", "loss").ok
     assert "activations are gone" in check("06-d", "backward").text
 

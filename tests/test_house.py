@@ -225,6 +225,17 @@ def test_conda_and_make_use_the_same_lock() -> None:
     assert "-r requirements.lock" in workflow
 
 
+def test_the_workflow_runs_every_python_that_the_readme_names() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))
+    pythons = workflow["jobs"]["linux"]["strategy"]["matrix"]["python"]
+    assert pythons == [f"3.{minor}" for minor in range(11, 15)]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    told = re.findall(r"(?<!python=)(?<!python)\b(3\.\d\d)\b", readme)
+    assert set(told) <= set(pythons)
+    assert {pythons[0], pythons[-1]} <= set(told)
+    assert PROJECT["requires-python"] == f">={pythons[0]}"
+
+
 def test_the_citation_has_the_projects_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert citation["version"] == PROJECT["version"]

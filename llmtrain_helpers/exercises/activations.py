@@ -10,7 +10,15 @@ from llmtrain_helpers.activations import (
 )
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.checks import Result
-from llmtrain_helpers.exercises.common import Exercise, Function, Numeric, Word
+from llmtrain_helpers.exercises.common import (
+    GIBI,
+    PERCENT,
+    PREFIXES,
+    Exercise,
+    Function,
+    Numeric,
+    Word,
+)
 
 
 def _mt_nlg(recompute: str = "none") -> Result:
@@ -35,7 +43,9 @@ EXERCISES: dict[str, Exercise] = {
         key=_mt_nlg,
         unit=units.gigabytes,
         hint="sbhl(34 + 5as/h), with b = 1.",
-        slips={
+        slips=PREFIXES
+        | GIBI
+        | {
             1 / 105: "this is one layer: there are 105.",
             34 / (34 + 5 * 128 * 2048 / 20480): "the scores are missing: + 5as/h.",
         },
@@ -52,8 +62,8 @@ EXERCISES: dict[str, Exercise] = {
         key=_saved,
         unit=units.percent,
         hint="1 − 2sbhl / sbhl(34 + 5as/h), as a share between 0 and 1.",
-        slips={
-            100: "a share, please, not a percentage.",
+        slips=PERCENT
+        | {
             (1 - _saved())
             / _saved(): "this is what stays: what is saved is 1 minus it.",
         },

@@ -11,7 +11,13 @@ from llmtrain_helpers.batch import (
     steps_per_epoch,
 )
 from llmtrain_helpers.checks import Result
-from llmtrain_helpers.exercises.common import Exercise, Function, Numeric, Word
+from llmtrain_helpers.exercises.common import (
+    PREFIXES,
+    Exercise,
+    Function,
+    Numeric,
+    Word,
+)
 
 
 def _llama() -> Result:
@@ -31,7 +37,8 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: f"{units.exact(number)} tokens",
         tolerance=0,
         hint="GPUs / (TP · PP) replicas, times micro-batch, accumulation and sequence.",
-        slips={
+        slips=PREFIXES
+        | {
             8 * 16: "this counts every GPU as a replica: the 128 of TP · PP share one.",
             1 / 8192: "these are sequences: each has 8,192 tokens.",
         },

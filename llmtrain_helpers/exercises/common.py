@@ -1,7 +1,8 @@
 """What the exercises of all chapters share: how an answer is judged.
 
-A wrong number is looked up among the ratios that well-known slips produce, so that the
-verdict can name the slip instead of only saying no.
+A wrong number is looked up among those that well-known slips produce, so that the
+verdict can name the slip instead of only saying no. Slips that many exercises share
+stand here, and each exercise takes those that make sense for its unit.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from termcolor import colored
 
 from llmtrain_helpers.checks import choice, is_array, quantity, show
 
-SLIPS: dict[float, str] = {
+Slips = dict[float, str]
+"""Wrong ratios (answer over key) that have a usual cause, and the cause."""
+
+TENFOLD: Slips = {
+    10: "ten times too much: 10e9 is ten billion, one billion is 1e9.",
+    0.1: "ten times too little: 10e12 is ten trillion, one trillion is 1e12.",
+}
+"""For what is computed from billions and trillions."""
+
+PREFIXES: Slips = {
+    **TENFOLD,
     1e3: "1,000 times too much: look at the unit prefixes (SI base units, please).",
     1e-3: "1,000 times too little: look at the unit prefixes (SI base units, please).",
     1e6: "a million times too much: is a unit prefix counted twice?",
@@ -23,14 +34,26 @@ SLIPS: dict[float, str] = {
     1e9: "a billion times too much: is a unit prefix counted twice?",
     1e-9: "a billion times too little: this wants the number itself, not billions.",
     1e-12: "10¹² times too little: give the number itself, not trillions or tera.",
-    10: "ten times too much: 10e9 is ten billion, one billion is 1e9.",
-    0.1: "ten times too little: 10e12 is ten trillion, one trillion is 1e12.",
+}
+"""For large counts and rates."""
+
+TWICE: Slips = {
     2: "twice too much: is something counted twice?",
-    0.5: "half of it: a multiply-add is 2 FLOPs; or is half of a whole left out?",
+    0.5: "half of it: a multiply-add is 2 FLOPs.",
+}
+"""For FLOPs."""
+
+GIBI: Slips = {
     1 / 1.073741824: "7 % too little: GB (10⁹ bytes) where GiB (2³⁰ bytes) is meant.",
     1.073741824: "7 % too much: GiB (2³⁰ bytes) where GB (10⁹ bytes) is meant.",
 }
-"""Wrong ratios (answer over key) that have a usual cause, and the cause."""
+"""For bytes."""
+
+PERCENT: Slips = {100: "this is in per cent: give the share, between 0 and 1."}
+"""For shares."""
+
+NEAR = 0.001
+"""How far from a slip's number an answer may be, as a share, and still stand for it."""
 
 
 UNANSWERED = "no answer yet. Put in yours and run the cell again."
@@ -64,31 +87,59 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Numeric(Exercise):
-    """A number: right within `tolerance` (a share; 0 is exactly) of the computed key.
+    """A number: right within `tolerance` (a share; 0 for an exact count) of the key.
 
-    `unit` writes the key for people; `slips` are this exercise's own wrong ratios, and
-    come before those of `SLIPS`; `hint` is for a wrong answer that no slip explains.
+    `unit` writes the key for people; `slips` are wrong ratios with a usual cause, and
+    `hint` is for a wrong answer that none of them explains.
     """
 
     key: Callable[[], float]
     unit: Callable[[float], str]
     hint: str
     tolerance: float = 0.005
-    slips: Mapping[float, str] = field(default_factory=dict)
+    slips: Slips = field(default_factory=dict)
 
     def judge(self, answer: Any) -> tuple[bool, str]:
-        """Right, a known slip, or too high or too low with a hint."""
+        """Right, rounded, a known slip, or too high or too low with a hint."""
         if is_array(answer):
             return False, "this is an array: give one number."
         number, key = quantity("answer", answer), self.key()
-        if abs(number - key) <= self.tolerance * key:
+        if self._is(number, key, self.tolerance):
             return True, f"right, {self.unit(key)}."
-        slips = {**SLIPS, **self.slips}
-        ratio = min(slips, key=lambda ratio: abs(number / key / ratio - 1))
-        near = min(max(self.tolerance, 0.002), abs(ratio - 1) / 10)
-        if abs(number / key / ratio - 1) <= near:
-            return False, slips[ratio]
-        return False, f"too {'high' if number > key else 'low'}. {self.hint}"
+        if _rounded(number, key):
+            return self._of_rounded(number, key)
+        return False, self._slip(number, key) or self._astray(number, key)
+
+    def _is(self, number: float, value: float, share: float) -> bool:
+        """Whether it is this value; of an exact count, whether it rounds to it."""
+        margin = share * value if self.tolerance else min(0.5, NEAR * value)
+        return abs(number - value) <= margin
+
+    def _of_rounded(self, number: float, key: float) -> tuple[bool, str]:
+        """On the key in three digits or more: right up to a tenth of a per cent."""
+        if abs(number - key) <= NEAR * key:
+            return True, f"right, and rounded: exactly it is {self.unit(key)}."
+        return False, "nearly: this is rounded; please give at least one digit more."
+
+    def _slip(self, number: float, key: float) -> str:
+        """The one slip that it stands for; nothing where none or several fit."""
+        meant = {
+            text
+            for ratio, text in self.slips.items()
+            if self._is(number, ratio * key, NEAR) or _rounded(number, ratio * key)
+        }
+        return meant.pop() if len(meant) == 1 else ""
+
+    def _astray(self, number: float, key: float) -> str:
+        """Which way it is off, or that it nearly is not."""
+        if abs(number - key) < 0.005 * key:
+            return f"nearly: is it rounded, or is a small part missing? {self.hint}"
+        return f"too {'high' if number > key else 'low'}. {self.hint}"
+
+
+def _rounded(number: float, value: float) -> bool:
+    """Whether it is the value in three digits, or in more."""
+    return any(number == float(f"{value:.{after}e}") for after in range(2, 15))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result
 from llmtrain_helpers.duration import cost, seconds_from_iterations, training_seconds
-from llmtrain_helpers.exercises.common import Exercise, Function, Numeric, Word
+from llmtrain_helpers.exercises.common import TENFOLD, Exercise, Function, Numeric, Word
 from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops
 from llmtrain_helpers.parameters import gpt_parameters
 
@@ -39,7 +39,8 @@ EXERCISES: dict[str, Exercise] = {
         key=_one_trillion,
         unit=_days,
         hint="8TP/(nX), in seconds; a day has 86,400 of them.",
-        slips={
+        slips=TENFOLD
+        | {
             0.75: "this has 6TP: the rate counts recomputation, so it is 8TP.",
             units.DAY: "these are seconds: divide by 86,400.",
         },

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result
-from llmtrain_helpers.exercises.common import Exercise, Function, Numeric, Word
+from llmtrain_helpers.exercises.common import (
+    PERCENT,
+    PREFIXES,
+    TWICE,
+    Exercise,
+    Function,
+    Numeric,
+    Word,
+)
 from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops, utilization
 
 
@@ -36,9 +44,7 @@ EXERCISES: dict[str, Exercise] = {
         unit=_flop,
         tolerance=0,
         hint="2 FLOPs for each row, each column and each number in between.",
-        slips={
-            0.5: "this counts a multiply-add as one: it is 2 FLOPs.",
-        },
+        slips=PREFIXES | TWICE,
     ),
     "02-b": Function(
         key=_one_layer,
@@ -54,7 +60,9 @@ EXERCISES: dict[str, Exercise] = {
         unit=units.flops_per_second,
         tolerance=0.001,
         hint="F by the formula for full recomputation, divided by 32.09 s and 16 GPUs.",
-        slips={
+        slips=PREFIXES
+        | TWICE
+        | {
             _rate(1048) / _rate(): "this has s = 1048, a misprint: it is 1024.",
             _rate(2048) / _rate(): "this has s = 2048: the run used 1024.",
             _rate(recompute="none") / _rate(): "this leaves the recomputed forward "
@@ -66,8 +74,8 @@ EXERCISES: dict[str, Exercise] = {
         key=_mfu_of_530b,
         unit=units.percent,
         hint="MFU: the FLOPs without recomputation, over the time that was measured.",
-        slips={
-            100: "this is in per cent: give the share, between 0 and 1.",
+        slips=PERCENT
+        | {
             0.5: "this divides by the sparse peak: the dense one is 312e12.",
         },
     ),

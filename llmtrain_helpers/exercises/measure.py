@@ -5,7 +5,14 @@ from __future__ import annotations
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import all_reduce_bytes
 from llmtrain_helpers.checks import Result
-from llmtrain_helpers.exercises.common import Exercise, Function, Numeric, Word
+from llmtrain_helpers.exercises.common import (
+    PREFIXES,
+    TWICE,
+    Exercise,
+    Function,
+    Numeric,
+    Word,
+)
 
 M, K, N = 512, 1024, 2048
 """The sizes of the product in 08-a: (M, K) times (K, N)."""
@@ -27,10 +34,11 @@ EXERCISES: dict[str, Exercise] = {
         unit=units.flops,
         tolerance=0,
         hint="Forward 2·m·k·n, and backward one product for each of the two inputs.",
-        slips={
+        slips=PREFIXES
+        | TWICE
+        | {
             1 / 3: "the forward pass only: backward has two products of the same size.",
             2 / 3: "backward has two products, so it is three in all.",
-            1 / 2: "a multiply-add is 2 FLOPs.",
         },
     ),
     "08-b": Numeric(
@@ -38,7 +46,8 @@ EXERCISES: dict[str, Exercise] = {
         unit=units.exact,
         tolerance=0,
         hint="A mean and a scale, 4 bytes each, for each token and each norm.",
-        slips={
+        slips=PREFIXES
+        | {
             1 / 12: "this is one layer: there are 12.",
             1 / 2: "a layer has two norms; and each keeps two numbers a token.",
             1 / 4: "a layer has two norms; and each keeps two numbers a token.",

@@ -5,7 +5,13 @@ from __future__ import annotations
 from llmtrain_helpers import units
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.checks import Result
-from llmtrain_helpers.exercises.common import Exercise, Function, Numeric
+from llmtrain_helpers.exercises.common import (
+    PERCENT,
+    PREFIXES,
+    Exercise,
+    Function,
+    Numeric,
+)
 from llmtrain_helpers.parameters import ParameterCount, count_parameters, gpt_parameters
 from llmtrain_helpers.published import architecture
 
@@ -43,7 +49,8 @@ EXERCISES: dict[str, Exercise] = {
         unit=_parameters,
         tolerance=0,
         hint="Check s: it is 1024 here, and it only enters in (V + s)h.",
-        slips={
+        slips=PREFIXES
+        | {
             gpt_parameters(40, 6144, 50257, 1048)
             / _worked_case(): "this has s = 1048, a "
             "misprint that is copied from page to page. The sequence length is 1024.",
@@ -58,7 +65,8 @@ EXERCISES: dict[str, Exercise] = {
         unit=_parameters,
         tolerance=0,
         hint="Weights: 4h² in attention, 8h² in the MLP. Biases: 4h and 5h. Norms: 4h.",
-        slips={
+        slips=PREFIXES
+        | {
             12 * 1600**2 / _one_layer_of("gpt2-xl"): "the weights are right: now add "
             "the biases and the two norms, 13h together.",
         },
@@ -77,10 +85,10 @@ EXERCISES: dict[str, Exercise] = {
         key=lambda: _mixtral().active / _mixtral().total,
         unit=units.percent,
         hint="A token passes through everything but the experts that are not chosen.",
-        slips={
+        slips=PERCENT
+        | {
             2 / 8 * _mixtral().total / _mixtral().active: "this is 2 of 8 experts, but "
             "attention and embeddings are passed through by every token.",
-            100: "this is in per cent: give the share, between 0 and 1.",
         },
     ),
 }

@@ -6,7 +6,8 @@ from llmtrain_helpers import units
 from llmtrain_helpers.advice import fewest_gpus
 from llmtrain_helpers.batch import accumulation_steps
 from llmtrain_helpers.checks import Result
-from llmtrain_helpers.exercises.common import Exercise, Function, Numeric
+from llmtrain_helpers.duration import training_seconds
+from llmtrain_helpers.exercises.common import PREFIXES, Exercise, Function, Numeric
 from llmtrain_helpers.memory import Split
 from llmtrain_helpers.plan import Plan, plan_run
 from llmtrain_helpers.published import (
@@ -20,6 +21,14 @@ from llmtrain_helpers.published import (
 def _bloom(recompute: str = "full") -> Result:
     plan = run_plan("BLOOM-176B", flops_per_gpu=150e12, recompute=recompute)
     return plan.days.likely
+
+
+def _by_rule() -> Result:
+    """The same run by 8TP/(nX), in days."""
+    plan = run_plan("BLOOM-176B", flops_per_gpu=150e12, recompute="full")
+    T, n = plan.inputs["tokens"], plan.inputs["num_gpus"]
+    seconds = training_seconds(T, plan.parameters.total, n, 150e12, "full")
+    return seconds / units.DAY
 
 
 def _hours(recompute: str = "none") -> Result:
@@ -54,6 +63,8 @@ EXERCISES: dict[str, Exercise] = {
             / _bloom(): "the rate counts recomputation, so must the plan: "
             "recompute='full'.",
             118.24 / _bloom(): "this is what was reported, with restarts and the ramp.",
+            _by_rule() / _bloom(): "this is 8TP/(nX), which leaves attention and the "
+            "logits out: the plan counts them.",
             86400: "these are seconds: use plan.days.",
         },
     ),
@@ -61,7 +72,8 @@ EXERCISES: dict[str, Exercise] = {
         key=_hours,
         unit=lambda hours: f"{units.count(hours)} GPU-hours",
         hint="published.run_plan, and plan.gpu_hours.likely.",
-        slips={
+        slips=PREFIXES
+        | {
             reported_gpu_hours()["Llama 2 70B"]
             / _hours(): "this is what was reported.",
             _hours("full") / _hours(): "here nothing is recomputed.",

@@ -9,7 +9,14 @@ from termcolor import colored
 
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import training_seconds
-from llmtrain_helpers.exercises.common import Exercise, Numeric, Word
+from llmtrain_helpers.exercises.common import (
+    GIBI,
+    PREFIXES,
+    TENFOLD,
+    Exercise,
+    Numeric,
+    Word,
+)
 
 PACKAGES = ["jupyterlab", "numpy", "pandas", "matplotlib", "ipywidgets", "termcolor"]
 
@@ -47,7 +54,8 @@ EXERCISES: dict[str, Exercise] = {
         key=_days_on_512,
         unit=lambda days: f"{units.digits(days)} days",
         hint="Only the number of GPUs changes: 512 instead of 1024.",
-        slips={
+        slips=TENFOLD
+        | {
             0.5: "this is the time on 1024 GPUs: half as many take twice as long.",
             units.DAY: "these are seconds: divide by 86,400 for days.",
             0.75: "this counts 6 FLOPs for each parameter and token; this example "
@@ -68,5 +76,6 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: f"{units.exact(number)} bytes",
         tolerance=0,
         hint="A GiB is 2³⁰ bytes.",
+        slips=PREFIXES | GIBI,
     ),
 }

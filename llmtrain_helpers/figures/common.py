@@ -6,13 +6,19 @@ white and that colour-blind eyes tell apart, labels at the lines instead of a le
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
+import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
 
 from llmtrain_helpers.units import digits
 
@@ -28,6 +34,9 @@ BLUE, VERMILION, GREEN, PURPLE, BLACK = (
 MARKERS = {BLUE: "o", VERMILION: "s", GREEN: "^", PURPLE: "D", BLACK: "v"}
 HATCHES = {BLUE: "", VERMILION: "//", GREEN: "..", PURPLE: "xx", BLACK: ""}
 """Colour never alone: each has a marker and a hatch of its own."""
+
+LIVE = "live"
+"""The gid of texts that hold times of this machine: they are not told."""
 
 STYLE: Any = {
     "font.size": 14,
@@ -48,6 +57,22 @@ STYLE: Any = {
     "figure.constrained_layout.use": True,
 }
 
+
+def show_in_notebooks() -> None:
+    """In a notebook, have figures under their cells, whatever MPLBACKEND asks for.
+
+    Containers often set it, and most of what it may name shows nothing there. What was
+    chosen later, by `%matplotlib`, stays.
+    """
+    ipython = sys.modules.get("IPython")
+    shell: Any = ipython and ipython.get_ipython()
+    asked = os.environ.get("MPLBACKEND", "").lower()
+    backend = str(matplotlib.rcParams["backend"]).lower()
+    if hasattr(shell, "kernel") and backend in (asked, "agg"):  # agg: without a screen
+        shell.enable_matplotlib("inline")
+
+
+show_in_notebooks()
 
 Draw = TypeVar("Draw", bound=Callable[..., Figure])
 
@@ -76,25 +101,39 @@ def label_line(axes: Axes, text: str, x: float, y: float, color: str) -> None:
 
 
 def describe(figure: Figure) -> str:
-    """A figure in words: title, axes, and of each series the ends and the extremes.
+    """A figure in words: title, axes, of each series the ends and the extremes, labels.
 
     It is the figure's description for those who do not see it, and the text that the
-    tests compare.
+    tests compare: what a reader of the picture reads stands in it.
     """
     lines: list[str] = []
     for axes in figure.axes:
         title = axes.get_title(loc="left") or axes.get_title()
-        if not title:  # a colour bar
-            continue
-        first = not lines
-        lines.append(f"{'Figure' if first else 'Beside it'}: {title}")
-        ylabel = axes.get_ylabel() or ("names" if first else "the same")
-        lines.append(f"x: {axes.get_xlabel() or 'names'}; y: {ylabel}")
-        lines += [_line(series) for series in axes.lines if _named(series)]
-        lines += [_points(series) for series in axes.collections if _named(series)]
-        bars = [item for item in axes.containers if isinstance(item, BarContainer)]
-        lines += [_bars(axes, series) for series in bars]
+        if title:
+            lines += _axes(axes, title, first=not lines)
+        else:  # a colour bar
+            lines.append(f"colour: {axes.get_ylabel()}")
     return "\n".join(lines)
+
+
+def _axes(axes: Axes, title: str, first: bool) -> list[str]:
+    bars = [item for item in axes.containers if isinstance(item, BarContainer)]
+    along = [_along(axis, bars) for axis in (axes.xaxis, axes.yaxis)]
+    x, y = (told or ("names" if first else "the same") for told in along)
+    found = [f"{'Figure' if first else 'Beside it'}: {title}", f"x: {x}; y: {y}"]
+    found += [_line(line) for line in axes.lines if _named(line)]
+    found += [_shapes(item) for item in axes.collections if _named(item)]
+    found += [_bars(axes, series) for series in bars]
+    return found + _guides(axes) + _written(axes)
+
+
+def _along(axis: Axis, bars: Sequence[BarContainer]) -> str:
+    """An axis: its label, its scale, and the ticks that were chosen for it."""
+    label, ticks = axis.get_label_text(), axis.get_majorticklabels()
+    chosen = isinstance(axis.get_major_locator(), FixedLocator) and not bars
+    named = " · ".join(tick.get_text() for tick in ticks) if chosen else ""
+    scale = "log scale" if label and axis.get_scale() == "log" else ""
+    return ", ".join(part for part in (label, scale, named) if part)
 
 
 def _named(series: Any) -> bool:
@@ -103,6 +142,27 @@ def _named(series: Any) -> bool:
 
 def _line(line: Any) -> str:
     return _series(line.get_label(), line.get_xdata(), line.get_ydata())
+
+
+def _shapes(item: Any) -> str:
+    """Points, the edges of a band, or upright lines: what a collection holds."""
+    if isinstance(item, PolyCollection):
+        return f"- {item.get_label()}: {_band(item)}"
+    if isinstance(item, LineCollection):
+        spans = [f"{_told(a[1])} to {_told(b[1])}" for a, b in item.get_segments()]
+        return f"- {item.get_label()}: {', '.join(spans)}"
+    return _points(item)
+
+
+def _band(band: Any) -> str:
+    """Both edges at both ends."""
+    points = [tuple(point) for path in band.get_paths() for point in path.vertices]
+    xs = [x for x, _ in points]
+    edges = {end: [y for x, y in points if x == end] for end in (min(xs), max(xs))}
+    return ", ".join(
+        f"{_told(min(ys))} to {_told(max(ys))} at x = {_told(x)}"
+        for x, ys in edges.items()
+    )
 
 
 def _points(points: Any) -> str:
@@ -136,3 +196,29 @@ def _bars(axes: Axes, bars: BarContainer) -> str:
     named = zip([tick.get_text() for tick in ticks], sizes, strict=True)
     told = ", ".join(f"{name} {_told(size)}" for name, size in named)
     return f"- {bars.get_label()}: {told}"
+
+
+def _guides(axes: Axes) -> list[str]:
+    """Lines from edge to edge of the picture."""
+    found = []
+    line: Any
+    for line in axes.lines:
+        ends = zip("xy", (line.get_xdata(), line.get_ydata()), strict=True)
+        by_data = line.get_transform().contains_branch_seperately(axes.transData)
+        if sum(by_data) == 1:
+            told = zip(ends, by_data, strict=True)
+            found += [f"{name} = {_told(at[0])}" for (name, at), data in told if data]
+    return [f"- guide: {', '.join(found)}"] if found else []
+
+
+def _written(axes: Axes) -> list[str]:
+    """What stands in the picture, but for names of series and figures of the moment."""
+    names = [str(series.get_label()) for series in (*axes.lines, *axes.collections)]
+    texts = [text.get_text() for text in axes.texts if text.get_gid() != LIVE]
+    found = [t.replace("\n", ", ") for t in texts if not _begins_one(t, names)]
+    return [f"- written: {', '.join(found)}"] if found else []
+
+
+def _begins_one(text: str, names: Sequence[str]) -> bool:
+    """Whether it is a series' name or begins it: "BLOOM" of "BLOOM, estimated"."""
+    return any(name.startswith(text) for name in names)

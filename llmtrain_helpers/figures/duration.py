@@ -44,9 +44,9 @@ def days_by_gpus(runs: Sequence[Mapping[str, Any]]) -> Figure:
         span = training_interval(*work)
         likely = span.likely / DAY
         axes.plot(gpus, likely, color=color, label=f"{run['name']}, estimated")
-        axes.fill_between(
-            gpus, span.least / DAY, span.greatest / DAY, color=color, alpha=0.15, lw=0
-        )
+        band: Any = {"color": color, "alpha": 0.15, "lw": 0}
+        band["label"] = f"{run['name']}, band"
+        axes.fill_between(gpus, span.least / DAY, span.greatest / DAY, **band)
         name = f"{run['name']}, reported"
         marks: Any = {"color": color, "marker": MARKERS[color], "s": 90}
         axes.scatter([n], [run["days"]], label=name, **marks)

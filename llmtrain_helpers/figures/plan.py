@@ -28,7 +28,8 @@ def shares_of_peak(table: Any) -> Figure:
         for name in ("low", "likely", "high", "utilization")
     )
     xs = range(len(table))
-    axes.vlines(xs, low, high, color=BLUE, linewidth=8, alpha=0.5)
+    style: Any = {"color": BLUE, "linewidth": 8, "alpha": 0.5}
+    axes.vlines(xs, low, high, label="low to high", **style)
     for ends, name in ((low, "low"), (likely, "likely"), (high, "high")):
         axes.scatter(xs, ends, color=BLUE, marker="_", s=90, label=name)
     axes.scatter(xs, real, color=VERMILION, marker="D", label="reached", zorder=3)

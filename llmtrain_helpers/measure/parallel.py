@@ -1,17 +1,20 @@
 """Data parallelism by real processes: run by torchrun, one for each replica.
 
 Behind `measure_data_parallel`. Every process has the same weights and its own share of
-the batch; PyTorch averages their gradients with the gloo backend. Needs PyTorch.
+the batch; PyTorch averages their gradients with the gloo backend. They meet in a file
+and talk over the loopback, so nothing is open to other machines. Needs PyTorch.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -27,27 +30,43 @@ from llmtrain_helpers.measure.model import Decoder, build, tokens
 
 def launched(shape: Transformer, batch_size: int, processes: int) -> DataParallel:
     """What the processes found, as the first of them reports it."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += [f"--nproc-per-node={processes}", "-m", __name__]
-    job = json.dumps({"shape": asdict(shape), "batch_size": batch_size})
-    try:
-        done = subprocess.run(
-            [*command, job], capture_output=True, text=True, timeout=300
-        )
-    except subprocess.TimeoutExpired as error:
-        raise RuntimeError("torchrun did not come to an end in 300 s") from error
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        job = {"shape": asdict(shape), "batch_size": batch_size, "folder": folder}
+        command = [*_torchrun(folder, processes), "-m", __name__, json.dumps(job)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=300, env=_environment()
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RuntimeError("torchrun did not come to an end in 300 s") from error
     if done.returncode:
         raise RuntimeError(f"torchrun failed: {done.stderr.strip()[-300:]}")
     return DataParallel(**json.loads(done.stdout.strip().splitlines()[-1]))
 
 
+def _torchrun(folder: str, processes: int) -> list[str]:
+    """The command; they meet in a file, for torchrun's own port is open to all."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--rdzv-backend=c10d"]
+    command += [f"--rdzv-endpoint={folder}/agent", "--rdzv-conf=store_type=file"]
+    return [*command, f"--nproc-per-node={processes}"]
+
+
+def _environment() -> dict[str, str]:
+    """This machine's, with gloo on the loopback and no port of torchrun's."""
+    names = {name for _, name in socket.if_nameindex()} & {"lo", "lo0"}
+    loopback = {"GLOO_SOCKET_IFNAME": names.pop()} if names else {}
+    return {**os.environ, **loopback, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+
+
 def main() -> None:
     """One process's share of the work; the first compares and prints."""
     job = json.loads(sys.argv[1])
-    dist.init_process_group("gloo")
+    rank, processes = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
+    meeting = dist.FileStore(f"{job['folder']}/processes", processes)
+    dist.init_process_group("gloo", store=meeting, rank=rank, world_size=processes)
     torch.set_num_threads(1)
     found = _compared(Transformer(**job["shape"]), job["batch_size"])
-    if dist.get_rank() == 0:
+    if rank == 0:
         print(json.dumps(found), flush=True)
     dist.barrier()
     os._exit(0)  # gloo's threads abort now and then when they are torn down

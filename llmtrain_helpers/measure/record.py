@@ -16,9 +16,10 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
@@ -26,6 +27,11 @@ from llmtrain_helpers import published
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.measure import timing
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 COLUMNS = published.RECORD_COLUMNS
 
@@ -140,6 +146,36 @@ def _problem_of_cuda() -> str | None:
 
 def record(path: Path, device: str, tiny: bool) -> int:
     """Measure what the file does not hold yet; how many rows were added."""
+    with held(path):
+        return _record(path, device, tiny)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keep a file for one recorder; ValueError if another has it, or it is no file."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no regular file: choose another name")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:  # closing it, or the process's end, lets it go
+        try:
+            _lock(file)
+        except (BlockingIOError, PermissionError):
+            raise ValueError(f"{path} is being recorded already") from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+
+
+def _lock(file: BinaryIO) -> None:
+    """At once, or an OSError; Windows locks a byte, which is far behind the rows."""
+    if sys.platform == "win32":
+        file.seek(2**30)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _record(path: Path, device: str, tiny: bool) -> int:
     done = finished(path, source(device))
     waiting = [case for case in cases(tiny) if case.name not in done]
     _say(f"{len(done)} rows are there, {len(waiting)} to measure")
@@ -158,7 +194,6 @@ def finished(path: Path, made_by: str = "") -> set[str]:
     made by another machine or PyTorch than `made_by` says.
     """
     if not path.exists() or not path.stat().st_size:
-        path.parent.mkdir(parents=True, exist_ok=True)
         _write(path, "w", COLUMNS)
         return set()
     text = path.read_bytes()

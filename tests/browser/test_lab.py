@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +77,22 @@ PANELS = [
 ]
 
 
+READ = {
+    # notebook: a bar's number, another preset, what is read there
+    "01_parameters": ("This model: 175 billion", "gpt2", "gives 1,536 less"),
+    "02_flops": (
+        "Peak: 312 TFLOP/s",
+        "GPT-3 on 64 A100, selective",
+        "MFU 51.4 %, HFU 51.8 %",
+    ),
+    "03_duration": ("This run: 33.8 days", "Mixtral on 256 H100", "10.1 days"),
+    "04_batch": ("This batch: 16.8 million", "BLOOM-176B", "from 8 replicas"),
+    "05_precision": ("Memory: 80.0 GB", "GPT-2 XL on a small card", "24.9 GB"),
+    "06_activations": ("At the peak: 42.1 GB", "GPT-2 on a small card", "13.1 GB"),
+    "07_plan": ("Memory: 80.0 GB", "70B on 8 H100", "more GPUs"),
+}
+
+
 @pytest.mark.parametrize(("name", "last", "label", "before", "after"), PANELS)
 def test_all_cells_run_and_the_panel_follows_the_keyboard(
     page: lab.Page,
@@ -99,11 +116,20 @@ def test_all_cells_run_and_the_panel_follows_the_keyboard(
     wait_for_answer(page, after)
     changed = parts_of(output)
     assert all(new != old for new, old in zip(changed, seen, strict=True))
+    choose_a_preset(page, panel, *READ[name])
     assert (
         page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
     )
     ARTIFACTS.mkdir(exist_ok=True)
     panel.screenshot(path=ARTIFACTS / f"{name}_panel.png")
+
+
+def choose_a_preset(page: lab.Page, panel: Any, bar: str, name: str, told: str) -> None:
+    """Back to the default, whose bar has its number, and on to another preset."""
+    panel.get_by_role("button", name="Reset").click()
+    wait_for_answer(page, bar)
+    panel.get_by_label("Start from", exact=True).select_option(label=name)
+    wait_for_answer(page, told)
 
 
 def wait_for_answer(page: lab.Page, text: str) -> None:

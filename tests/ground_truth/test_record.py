@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,46 @@ def test_what_is_there_is_not_measured_again(
     assert "4 rows are there, 0 to measure" in told.err
     assert "2/4 " in told.err
     assert told.out == ""
+
+
+def test_a_second_recorder_of_a_file_is_told_so(
+    tmp_path: Path, quick: list[str], monkeypatch: Any, capsys: Any
+) -> None:
+    path, run = tmp_path / "cpu.csv", record._run
+    codes: list[int] = []
+
+    def meanwhile(case: record.Case, device: str) -> tuple[float, int | None]:
+        codes.append(tiny(path))
+        return run(case, device)
+
+    monkeypatch.setattr(record, "_run", meanwhile)
+    assert tiny(path) == 0
+    assert codes == [2] * 4
+    assert capsys.readouterr().err.count(f"{path} is being recorded already\n") == 4
+    assert [row["name"] for row in rows(path)] == quick
+    assert tiny(path) == 0  # the first has let it go
+
+
+def test_a_file_system_without_locks_is_recorded_on_all_the_same(
+    tmp_path: Path, quick: list[str], monkeypatch: Any
+) -> None:
+    def lock(file: Any) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(record, "_lock", lock)
+    assert tiny(tmp_path / "cpu.csv") == 0
+    assert len(rows(tmp_path / "cpu.csv")) == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name here")
+def test_what_is_no_regular_file_is_refused(tmp_path: Path, capsys: Any) -> None:
+    pipe, folder, link = (tmp_path / f"{n}.csv" for n in ("pipe", "folder", "link"))
+    os.mkfifo(pipe)
+    folder.mkdir()
+    link.symlink_to(pipe)
+    for path in (pipe, folder, link):
+        assert tiny(path) == 2
+        assert capsys.readouterr().err.count("is no regular file") == 1
 
 
 @pytest.mark.parametrize("lost", range(0, 500, 7))
