@@ -15,6 +15,7 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     at_most,
+    broadcast,
     choice,
     count,
     counts,
@@ -25,7 +26,12 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
 from llmtrain_helpers.parameters import count_parameters, norm_parameters
-from llmtrain_helpers.precision import ModelStateBytes, Recipe, model_state_bytes
+from llmtrain_helpers.precision import (
+    ModelStateBytes,
+    Recipe,
+    known_recipe,
+    model_state_bytes,
+)
 
 KERNELS = ["unfused", "flash"]
 """How attention is computed: with its s² scores stored, or without."""
@@ -144,6 +150,7 @@ def count_activations(
     divides(num_heads=model.num_heads, tensor_parallel=t)
     divides(num_kv_heads=model.num_kv_heads, tensor_parallel=t)
     v, mask = count("value_bytes", value_bytes), int(flag("dropout", dropout))
+    broadcast(micro_batch_size=b, tensor_parallel=t, value_bytes=v, **vars(model))
     h, s = model.hidden_size, model.sequence_length
     tokens, outside = b * s, b * s // _along(sequence_parallel, s, t)
     taken_in = (v + mask) * h * outside  # by attention and by the MLP, and their masks
@@ -288,8 +295,7 @@ def value_bytes(recipe: str | Recipe) -> int:
     >>> value_bytes("fp32"), value_bytes("amp")
     (4, 2)
     """
-    name = recipe.name if isinstance(recipe, Recipe) else recipe
-    return 4 if isinstance(name, str) and name == "fp32" else 2
+    return 4 if known_recipe(recipe).name == "fp32" else 2
 
 
 def _gradients(states: ModelStateBytes) -> Result:

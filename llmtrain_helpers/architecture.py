@@ -14,8 +14,10 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     at_most,
+    broadcast,
     choice,
     count,
+    counts,
     divides,
     flag,
     instance,
@@ -69,6 +71,7 @@ class Transformer:
             else:
                 value = count(item.name, value, least=int(item.name not in may_be_zero))
             object.__setattr__(self, item.name, value)
+        broadcast(**vars(self))
         divides(num_heads=self.num_heads, num_kv_heads=self.num_kv_heads)
         self._check_experts()
         self._check_positions()
@@ -235,7 +238,7 @@ class Accelerator:
                 object.__setattr__(self, name, quantity(name, getattr(self, name)))
         if not isinstance(self.peaks, Mapping):
             refuse("peaks", self.peaks, "is no mapping of formats to FLOP/s")
-        peaks = {str(key): rate(f"peak of {key}", x) for key, x in self.peaks.items()}
+        peaks = {str(key): rate(f"peaks[{key!r}]", x) for key, x in self.peaks.items()}
         object.__setattr__(self, "peaks", peaks)
 
     def peak(self, format: str) -> Result:
@@ -286,7 +289,7 @@ def shared_out(size: Result, ways: Result) -> Result:
 
 
 def _head_dim(hidden_size: Number, num_heads: Number) -> Result:
-    h, a = count("hidden_size", hidden_size), count("num_heads", num_heads)
+    h, a = counts(hidden_size=hidden_size, num_heads=num_heads)
     divides(hidden_size=h, num_heads=a)
     return h // a
 

@@ -13,6 +13,7 @@ from llmtrain_helpers.architecture import Breakdown, Transformer
 from llmtrain_helpers.checks import (
     Number,
     Result,
+    broadcast,
     choice,
     count,
     counts,
@@ -115,6 +116,7 @@ def count_flops(
     if sequence_length is not None:
         model = replace(model, sequence_length=sequence_length)
     B, s = count("batch_size", batch_size), model.sequence_length
+    broadcast(batch_size=B, **vars(model))
     h, V, tokens = model.hidden_size, model.vocab_size, B * s
     layers = {
         "projections": 2 * tokens * model.num_layers * _projections(model),
@@ -143,7 +145,9 @@ def achieved_flops_per_gpu(flops: Number, seconds: Number, num_gpus: Number) -> 
     154.02
     """
     F, t = quantities(flops=flops, seconds=seconds)
-    return F / (t * count("num_gpus", num_gpus))
+    n = count("num_gpus", num_gpus)
+    broadcast(flops=F, seconds=t, num_gpus=n)
+    return F / (t * n)
 
 
 def utilization(flops_per_gpu: Number, peak_flops: Number) -> Result:
@@ -158,8 +162,9 @@ def utilization(flops_per_gpu: Number, peak_flops: Number) -> Result:
     >>> round(utilization(154.02e12, peak_flops=312e12), 4)
     0.4937
     """
-    X = rate("flops_per_gpu", flops_per_gpu)
-    share = X / rate("peak_flops", peak_flops)
+    X, peak = rate("flops_per_gpu", flops_per_gpu), rate("peak_flops", peak_flops)
+    broadcast(flops_per_gpu=X, peak_flops=peak)
+    share = X / peak
     too_much = share > 1 + 1e-9  # what rounding may add
     if too_much.any() if is_array(too_much) else too_much:
         worst = share.max() if is_array(share) else share

@@ -21,6 +21,7 @@ from llmtrain_helpers import (
     recompute_flops,
     step_timeline,
     units,
+    value_bytes,
 )
 from llmtrain_helpers.activations import KERNELS, MARKS
 from llmtrain_helpers.exercises import check
@@ -488,3 +489,10 @@ def test_a_timeline_of_several_sequence_lengths_is_refused() -> None:
             "sequence_length=.*is an array",
             **{**arguments, "recompute": "none", **changes},
         )
+
+
+def test_a_value_weighs_four_bytes_in_fp32_alone() -> None:
+    assert [value_bytes(recipe) for recipe in RECIPES] == [4] + 6 * [2]
+    assert value_bytes(RECIPES["fp32"]) == 4
+    for bad in ("fp17", None, 4, np.array(["fp32"])):
+        assert_refused(value_bytes, "recipe", recipe=bad)
