@@ -8,9 +8,9 @@ a GPT's layers; Dao et al. (arXiv 2205.14135) for flash attention; Chen et al. (
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from llmtrain_helpers.architecture import Breakdown, Transformer, shared_out
+from llmtrain_helpers.architecture import Breakdown, Transformer, of_length, shared_out
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -21,7 +21,6 @@ from llmtrain_helpers.checks import (
     counts,
     divides,
     flag,
-    instance,
     single,
 )
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
@@ -142,10 +141,8 @@ def count_activations(
     >>> held.layers / 1e9, held.head / 1e9
     (44.023414784, 4.336910336)
     """  # noqa: E501
-    instance("model", model, Transformer)
+    model = of_length(model, sequence_length)
     choice("recompute", recompute, RECOMPUTE)
-    if sequence_length is not None:
-        model = replace(model, sequence_length=sequence_length)
     b, t = counts(micro_batch_size=micro_batch_size, tensor_parallel=tensor_parallel)
     divides(num_heads=model.num_heads, tensor_parallel=t)
     divides(num_kv_heads=model.num_kv_heads, tensor_parallel=t)
@@ -264,9 +261,7 @@ def step_timeline(
     >>> peak.step, peak.mark, round(peak.total / 1e9, 2)
     (2, 'loss', 9.12)
     """
-    instance("model", model, Transformer)
-    if sequence_length is not None:
-        model = replace(model, sequence_length=sequence_length)
+    model = of_length(model, sequence_length)
     s = single("sequence_length", model.sequence_length)
     P = single("parameters of the model", count_parameters(model).total)
     b = single("micro_batch_size", micro_batch_size)

@@ -7,7 +7,7 @@ kind; the names of its numbers are those of Hugging Face configs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, cast
 
 from llmtrain_helpers.checks import (
@@ -276,6 +276,14 @@ class Breakdown:
     def shares(self) -> dict[str, Result]:
         """Each part as a share of the total."""
         return {name: part / self.total for name, part in self.parts().items()}
+
+
+def of_length(model: Transformer, sequence_length: Number | None) -> Transformer:
+    """The model, trained with this sequence length if one is given."""
+    instance("model", model, Transformer)
+    if sequence_length is None:
+        return model
+    return replace(model, sequence_length=sequence_length)
 
 
 def shared_out(size: Result, ways: Result) -> Result:

@@ -7,9 +7,9 @@ with selective recomputation; Chowdhery et al. (arXiv 2204.02311), appendix B, f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from llmtrain_helpers.architecture import Breakdown, Transformer
+from llmtrain_helpers.architecture import Breakdown, Transformer, of_length
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -17,7 +17,6 @@ from llmtrain_helpers.checks import (
     choice,
     count,
     counts,
-    instance,
     is_array,
     quantities,
     rate,
@@ -112,9 +111,7 @@ def count_flops(
     >>> count_flops(llama, batch_size=1, recompute="none").total
     474422087516160
     """
-    instance("model", model, Transformer)
-    if sequence_length is not None:
-        model = replace(model, sequence_length=sequence_length)
+    model = of_length(model, sequence_length)
     B, s = count("batch_size", batch_size), model.sequence_length
     broadcast(batch_size=B, **vars(model))
     h, V, tokens = model.hidden_size, model.vocab_size, B * s
