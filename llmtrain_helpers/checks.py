@@ -80,13 +80,13 @@ def quantity(name: str, value: object) -> Result:
     return number
 
 
-def amount(name: str, value: object) -> Result:
+def amount(name: str, value: object, most: float = LARGEST) -> Result:
     """A finite number that may be zero: a `quantity`, or none of it.
 
     >>> amount("main_gradients", 0)
     0
     """
-    number = finite(name, value)
+    number = finite(name, value, most)
     _require(name, number, number >= 0, "is negative")
     return number
 
@@ -220,14 +220,15 @@ def single(name: str, value: object, least: int = 1) -> int:
     return int(count(name, value, least))
 
 
-def finite(name: str, value: object) -> Result:
+def finite(name: str, value: object, most: float = LARGEST) -> Result:
     """A number of either sign, or an array of such, that is neither infinite nor NaN.
 
     >>> finite("share", -0.128)
     -0.128
     """
     number = _number(name, value)
-    _require(name, number, abs(number) <= LARGEST, "is not a finite number below 1e40")
+    wanted = f"is not a finite number below {most:.2g}".replace("+", "")
+    _require(name, number, abs(number) <= most, wanted)
     return number
 
 

@@ -7,6 +7,7 @@ Sources: Narayanan et al. (arXiv 2104.04473), section 5.1, equations 3 and 4, fo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from sys import float_info
 
 from llmtrain_helpers.checks import (
     Number,
@@ -120,7 +121,8 @@ class Interval:
 
     def __post_init__(self) -> None:
         for name in ("least", "likely", "greatest"):
-            object.__setattr__(self, name, amount(name, getattr(self, name)))
+            bound = amount(name, getattr(self, name), most=float_info.max)
+            object.__setattr__(self, name, bound)
         broadcast(**vars(self))
         at_most(least=self.least, likely=self.likely)
         at_most(likely=self.likely, greatest=self.greatest)
@@ -169,7 +171,6 @@ def over_utilizations(
     if not low <= likely <= high:
         refuse("utilizations", utilizations, "is not ascending: low, likely, high")
     t = quantity("seconds_at_peak", seconds_at_peak)
-    quantity("seconds_at_peak/utilizations", t / low)
     return Interval(t / high, t / likely, t / low)
 
 

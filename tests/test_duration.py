@@ -194,8 +194,9 @@ def test_an_interval_of_arrays_broadcasts() -> None:
 def test_a_product_past_all_measure_is_named() -> None:
     with pytest.raises(ValueError, match=r"tokens·parameters/\(num_gpus·peak_flops\)="):
         training_interval(1e40, 1e40, 1, 312e12)
-    with pytest.raises(ValueError, match="seconds_at_peak/utilizations="):
-        over_utilizations(1e40, (0.1, 0.2, 0.3))
+    assert over_utilizations(1e40, (0.1, 0.2, 0.5)).greatest == pytest.approx(1e41)
+    with pytest.raises(ValueError, match="greatest=inf is not a finite number below 1"):
+        Interval(1, 2, 1e300).times(1e40)
 
 
 # --- published days
