@@ -337,7 +337,8 @@ PENDING = pytest.mark.xfail(reason="plan.py does not refuse them yet", strict=Fa
 )
 def test_every_call_is_right_or_refused_in_words(name: str) -> None:
     call, failures = FORMULAS[name], {}
-    for i in range(CALLS // len(FORMULAS) + 1):
+    share = len(FORMULAS) * (10 if name.startswith("published") else 1)  # slow ones
+    for i in range(CALLS // share + 1):
         arguments = drawn(name, Random(f"{name} {i}"))
         found = problem(name, call, arguments)
         if found:
