@@ -117,7 +117,7 @@ def test_where_the_logits_outweigh_a_layer_they_count() -> None:
 
 
 def test_where_both_are_equal_they_count_once() -> None:
-    """2h + 4ad + 4kd + 8f = 12V, so that a layer without the head's share weighs 8sV."""
+    """2h + 4ad + 4kd + 8f = 12V, so a layer less the head weighs 8sV."""
     model = Transformer.llama(2, 64, 4, 4, 100, 120, 8192)
     plan = plan_of(model=model, recompute="full")
     assert plan.memory.transient == 8 * 8192 * 120
