@@ -1,4 +1,4 @@
-# make lab · test · test-all · regenerate · bench: each makes the environment first.
+# make lab · test · test-all · fuzz · regenerate · bench: each makes what it needs first.
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
@@ -6,8 +6,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 TORCH  ?= torch==2.13.0
+FUZZ   ?= 100000
 
-.PHONY: lab test test-all regenerate bench lint lock
+.PHONY: lab test test-all fuzz regenerate bench lint lock
 
 lab: $(READY)
 	$(BIN)/jupyter lab $(ARGS) notebooks/00_start_here.ipynb
@@ -18,6 +19,9 @@ test: $(READY) lint
 test-all: $(READY) # with PyTorch, beside the lock; TORCH may name another build
 	$(BIN)/python -m pip install --quiet --constraint requirements.lock $(TORCH)
 	$(MAKE) test
+
+fuzz: $(READY) # so many calls with good and hostile values
+	FUZZ=$(FUZZ) $(BIN)/python -m pytest tests/test_fuzz.py $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -8,24 +8,29 @@ a GPT's layers; Dao et al. (arXiv 2205.14135) for flash attention; Chen et al. (
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from llmtrain_helpers.architecture import Breakdown, Transformer, shared_out
+from llmtrain_helpers.architecture import Breakdown, Transformer, of_length, shared_out
 from llmtrain_helpers.checks import (
     Number,
     Result,
     at_most,
+    broadcast,
     choice,
     count,
     counts,
     divides,
     flag,
-    instance,
     single,
 )
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
 from llmtrain_helpers.parameters import count_parameters, norm_parameters
-from llmtrain_helpers.precision import ModelStateBytes, Recipe, model_state_bytes
+from llmtrain_helpers.precision import (
+    ModelStateBytes,
+    Recipe,
+    known_recipe,
+    model_state_bytes,
+)
 
 KERNELS = ["unfused", "flash"]
 """How attention is computed: with its s² scores stored, or without."""
@@ -138,14 +143,13 @@ def count_activations(
     >>> held.layers / 1e9, held.head / 1e9
     (44.023414784, 4.336910336)
     """  # noqa: E501
-    instance("model", model, Transformer)
+    model = of_length(model, sequence_length)
     choice("recompute", recompute, RECOMPUTE)
-    if sequence_length is not None:
-        model = replace(model, sequence_length=sequence_length)
     b, t = counts(micro_batch_size=micro_batch_size, tensor_parallel=tensor_parallel)
     divides(num_heads=model.num_heads, tensor_parallel=t)
     divides(num_kv_heads=model.num_kv_heads, tensor_parallel=t)
     v, mask = count("value_bytes", value_bytes), int(flag("dropout", dropout))
+    broadcast(micro_batch_size=b, tensor_parallel=t, value_bytes=v, **vars(model))
     h, s = model.hidden_size, model.sequence_length
     tokens, outside = b * s, b * s // _along(sequence_parallel, s, t)
     taken_in = (v + mask) * h * outside  # by attention and by the MLP, and their masks
@@ -259,9 +263,7 @@ def step_timeline(
     >>> peak.step, peak.mark, round(peak.total / 1e9, 2)
     (2, 'loss', 9.12)
     """
-    instance("model", model, Transformer)
-    if sequence_length is not None:
-        model = replace(model, sequence_length=sequence_length)
+    model = of_length(model, sequence_length)
     s = single("sequence_length", model.sequence_length)
     P = single("parameters of the model", count_parameters(model).total)
     b = single("micro_batch_size", micro_batch_size)
@@ -290,8 +292,7 @@ def value_bytes(recipe: str | Recipe) -> int:
     >>> value_bytes("fp32"), value_bytes("amp")
     (4, 2)
     """
-    name = recipe.name if isinstance(recipe, Recipe) else recipe
-    return 4 if isinstance(name, str) and name == "fp32" else 2
+    return 4 if known_recipe(recipe).name == "fp32" else 2
 
 
 def _gradients(states: ModelStateBytes) -> Result:

@@ -26,6 +26,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan import SIZES, Plan, is_many, plan_run
 
 NODE_BANDWIDTH = 400e9
@@ -366,6 +367,8 @@ def _even(
     import numpy as np
 
     instance("model", model, Transformer)
+    if is_array(count_parameters(model).total):
+        refuse("model", model, "is many shapes: here it must be one")
     n, T, B, b, t, p, c, v = (mesh[name] for name in _GRID)
     l, s, a, k = (
         model.num_layers,

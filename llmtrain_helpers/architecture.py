@@ -7,7 +7,7 @@ kind; the names of its numbers are those of Hugging Face configs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, cast
 
 from llmtrain_helpers import families
@@ -15,7 +15,9 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     at_most,
+    broadcast,
     count,
+    counts,
     divides,
     flag,
     instance,
@@ -68,6 +70,7 @@ class Transformer:
             else:
                 value = count(item.name, value, least=int(item.name not in may_be_zero))
             object.__setattr__(self, item.name, value)
+        broadcast(**vars(self))
         divides(num_heads=self.num_heads, num_kv_heads=self.num_kv_heads)
         self._check_experts()
         self._check_positions()
@@ -227,7 +230,7 @@ class Accelerator:
                 object.__setattr__(self, name, quantity(name, getattr(self, name)))
         if not isinstance(self.peaks, Mapping):
             refuse("peaks", self.peaks, "is no mapping of formats to FLOP/s")
-        peaks = {str(key): rate(f"peak of {key}", x) for key, x in self.peaks.items()}
+        peaks = {str(key): rate(f"peaks[{key!r}]", x) for key, x in self.peaks.items()}
         object.__setattr__(self, "peaks", peaks)
 
     def peak(self, format: str) -> Result:
@@ -267,6 +270,14 @@ class Breakdown:
         return {name: part / self.total for name, part in self.parts().items()}
 
 
+def of_length(model: Transformer, sequence_length: Number | None) -> Transformer:
+    """The model, trained with this sequence length if one is given."""
+    instance("model", model, Transformer)
+    if sequence_length is None:
+        return model
+    return replace(model, sequence_length=sequence_length)
+
+
 def shared_out(size: Result, ways: Result) -> Result:
     """A share of so many ways: an exact int where it is one.
 
@@ -278,6 +289,6 @@ def shared_out(size: Result, ways: Result) -> Result:
 
 
 def _head_dim(hidden_size: Number, num_heads: Number) -> Result:
-    h, a = count("hidden_size", hidden_size), count("num_heads", num_heads)
+    h, a = counts(hidden_size=hidden_size, num_heads=num_heads)
     divides(hidden_size=h, num_heads=a)
     return h // a

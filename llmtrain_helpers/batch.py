@@ -17,11 +17,14 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     amount,
+    broadcast,
     count,
     counts,
     divides,
     flag,
+    floats,
     is_array,
+    numpy,
     quantities,
     quantity,
     refuse,
@@ -133,8 +136,14 @@ def epoch_seconds(
     150.0
     """
     steps = steps_per_epoch(num_samples, global_batch_size, drop_last)
-    t = quantity("seconds_per_step", seconds_per_step)
-    return count("epochs", epochs) * steps * t
+    k, t = count("epochs", epochs), quantity("seconds_per_step", seconds_per_step)
+    broadcast(
+        num_samples=num_samples,
+        global_batch_size=global_batch_size,
+        seconds_per_step=t,
+        epochs=k,
+    )
+    return k * steps * t
 
 
 @dataclass(frozen=True)
@@ -153,12 +162,15 @@ class StepTime:
     rate: Result
 
     def __post_init__(self) -> None:
-        for name in ("overhead", "rate"):
-            object.__setattr__(self, name, quantity(name, getattr(self, name)))
+        given = quantities(overhead=self.overhead, rate=self.rate)
+        for name, value in zip(("overhead", "rate"), given, strict=True):
+            object.__setattr__(self, name, value)
 
     def seconds(self, batch_size: Number) -> Result:
         """Seconds of a step on so many samples: t₀ + B / r."""
-        return self.overhead + count("batch_size", batch_size) / self.rate
+        B = count("batch_size", batch_size)
+        broadcast(batch_size=B, overhead=self.overhead, rate=self.rate)
+        return self.overhead + B / self.rate
 
     def throughput(self, batch_size: Number) -> Result:
         """Samples a second: B / (t₀ + B / r)."""
@@ -183,11 +195,12 @@ def fit_step_time(batch_sizes: Any, seconds: Any) -> StepTime:
     >>> round(fit_step_time(sizes, 0.1 + sizes / 160).half_rate_batch, 6)
     16.0
     """
-    import numpy as np
-
-    B = count("batch_sizes", np.asarray(batch_sizes))
-    t = quantity("seconds", np.asarray(seconds))
-    if B.shape != t.shape or B.ndim != 1:
+    np = numpy()
+    B = count("batch_sizes", np.atleast_1d(floats("batch_sizes", batch_sizes)))
+    t = quantity("seconds", np.atleast_1d(floats("seconds", seconds)))
+    if B.ndim != 1:
+        refuse("batch_sizes", B.shape, "is not the shape of a single row")
+    if B.shape != t.shape:
         refuse("seconds", t.shape, f"is not of the shape of batch_sizes, {B.shape}")
     if len(np.unique(B)) < 3:
         refuse("batch_sizes", B.tolist(), "are fewer than three different sizes")
@@ -242,6 +255,7 @@ def all_reduce_bytes(num_bytes: Number, data_parallel: Number) -> Result:
     28000000000.0
     """
     size, d = quantity("num_bytes", num_bytes), count("data_parallel", data_parallel)
+    broadcast(num_bytes=size, data_parallel=d)
     return 2 * (d - 1) * size / d
 
 
@@ -264,8 +278,10 @@ def all_reduce_seconds(
     >>> all_reduce_seconds(16e9, data_parallel=128, bandwidth=8 * 50e9)  # 16 nodes
     0.079375
     """
-    size, w = quantities(num_bytes=num_bytes, bandwidth=bandwidth)
-    return all_reduce_bytes(size, data_parallel) / w
+    sent = all_reduce_bytes(num_bytes, data_parallel)
+    w = quantity("bandwidth", bandwidth)
+    broadcast(num_bytes=num_bytes, data_parallel=data_parallel, bandwidth=w)
+    return sent / w
 
 
 def data_parallel_bytes(
@@ -300,6 +316,7 @@ def data_parallel_bytes(
         amount("weight_bytes", weight_bytes),
         amount("gradient_bytes", gradient_bytes),
     )
+    broadcast(parameters=P, data_parallel=d, passes=k, weight_bytes=w, gradient_bytes=g)
     stage = single("zero_stage", zero_stage, least=0)
     kg = g if flag("keep_gradients", keep_gradients) else k * g
     sent = {0: 2 * g, 1: g + w, 2: kg + w, 3: kg + 2 * k * w}

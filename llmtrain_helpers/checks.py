@@ -3,15 +3,15 @@
 Shared by all chapters. Each function takes an argument's name and its value, and gives
 the value back ready for arithmetic: a whole number as an exact Python int (also when it
 was written `300e9` or `np.int64(96)`), any other number as a float, an array of numbers
-as float64, in which integers cannot wrap around. NumPy is never imported: an array is
-recognised by its dtype.
+as float64, in which integers cannot wrap around. An array is recognised by its dtype;
+NumPy is imported only by the few functions that cannot do without (`numpy`, `floats`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, Union
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, Union, cast
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +37,7 @@ def show(value: object) -> str:
         sign = "-" if value < 0 else ""
         return f"{sign}10^{int(abs(value).bit_length() * math.log10(2))}"
     try:
-        text = repr(value)
+        text = " ".join(repr(value).split())  # arrays and tables fill several lines
     except Exception:  # too deep, or a repr of its own that fails
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -53,7 +53,7 @@ def count(name: str, value: object, least: int = 1) -> Result:
     ...
     ValueError: num_layers=2.5 is not a whole number
     """
-    number = _finite(name, value)
+    number = finite(name, value)
     _require(name, number, _whole(number), "is not a whole number")
     wanted = "is not positive" if least == 1 else f"is less than {least}"
     _require(name, number, number >= least, wanted)
@@ -61,8 +61,8 @@ def count(name: str, value: object, least: int = 1) -> Result:
 
 
 def counts(**arguments: object) -> tuple[Result, ...]:
-    """`count` for several arguments at once, in their order."""
-    return tuple(count(name, value) for name, value in arguments.items())
+    """`count` for several arguments at once, in their order; arrays must broadcast."""
+    return _together(count, arguments)
 
 
 def quantity(name: str, value: object) -> Result:
@@ -75,25 +75,47 @@ def quantity(name: str, value: object) -> Result:
     ...
     ValueError: seconds=0 is not positive
     """
-    number = _finite(name, value)
+    number = finite(name, value)
     _require(name, number, number >= SMALLEST, "is not positive")
     return number
 
 
-def amount(name: str, value: object) -> Result:
+def amount(name: str, value: object, most: float = LARGEST) -> Result:
     """A finite number that may be zero: a `quantity`, or none of it.
 
     >>> amount("main_gradients", 0)
     0
     """
-    number = _finite(name, value)
+    number = finite(name, value, most)
     _require(name, number, number >= 0, "is negative")
     return number
 
 
 def quantities(**arguments: object) -> tuple[Result, ...]:
-    """`quantity` for several arguments at once, in their order."""
-    return tuple(quantity(name, value) for name, value in arguments.items())
+    """`quantity` for several arguments at once, in their order, as `counts` does."""
+    return _together(quantity, arguments)
+
+
+def broadcast(**arguments: Any) -> None:
+    """Refuse named arrays of which two do not broadcast against each other.
+
+    >>> import numpy as np
+    >>> broadcast(seconds=np.ones(3), num_gpus=np.ones((2, 1)), tokens=np.ones(4))
+    Traceback (most recent call last):
+    ...
+    ValueError: seconds and tokens do not broadcast: shapes (3,) and (4,)
+    """
+    longest: dict[int, tuple[str, int]] = {}  # by axis, counted from the last
+    for name, value in arguments.items():
+        for axis, size in enumerate(reversed(getattr(value, "shape", ()))):
+            other, its_size = longest.setdefault(axis, (name, size))
+            if its_size == 1:
+                longest[axis] = name, size
+            elif size not in (1, its_size):
+                shapes = f"{arguments[other].shape} and {value.shape}"
+                raise ValueError(
+                    f"{other} and {name} do not broadcast: shapes {shapes}"
+                )
 
 
 def rate(name: str, value: object) -> Result:
@@ -158,6 +180,7 @@ def divides(**arguments: Number) -> None:
     ...
     ValueError: hidden_size=770 is not divisible by num_heads=12
     """
+    broadcast(**arguments)
     (name, whole), (divisor_name, divisor) = arguments.items()
     problem = f"is not divisible by {_named(divisor_name, divisor)}"
     arrays = is_array(whole) or is_array(divisor)
@@ -173,15 +196,65 @@ def at_most(**arguments: Any) -> None:
     ...
     ValueError: experts_per_token=9 is more than num_experts=8
     """
+    broadcast(**arguments)
     (name, value), (limit_name, limit) = arguments.items()
     _require(name, value, value <= limit, f"is more than {_named(limit_name, limit)}")
 
 
-def single(name: str, value: object, least: int = 1) -> int:
-    """A `count` that must be one number, not an array."""
+def one(
+    name: str, value: object, check: Callable[[str, object], Result] | None = None
+) -> Any:
+    """One number, not an array, that passes this check; without one, a finite number.
+
+    >>> one("memory", 80e9, quantity)
+    80000000000.0
+    """
     if is_array(value):
         refuse(name, value, "is an array: here it must be one number")
+    return (check or finite)(name, value)
+
+
+def single(name: str, value: object, least: int = 1) -> int:
+    """A `count` that must be one number, not an array."""
+    one(name, value)
     return int(count(name, value, least))
+
+
+def finite(name: str, value: object, most: float = LARGEST) -> Result:
+    """A number of either sign, or an array of such, that is neither infinite nor NaN.
+
+    >>> finite("share", -0.128)
+    -0.128
+    """
+    number = _number(name, value)
+    wanted = f"is not a finite number below {most:.2g}".replace("+", "")
+    _require(name, number, abs(number) <= most, wanted)
+    return number
+
+
+def floats(name: str, values: object) -> NDArray[Any]:
+    """Numbers as NumPy's float64, also from a list; they may be infinite, or NaN.
+
+    >>> floats("values", [1, 2.5])
+    array([1. , 2.5])
+    """
+    np = numpy()
+    try:
+        found = np.asarray(values) if isinstance(values, (list, tuple)) else values
+    except ValueError:  # lists of several lengths
+        refuse(name, values, "is no array of numbers")
+    whole = isinstance(found, int)  # a float may be infinite, an int beyond a float not
+    number = finite(name, found) if whole else _number(name, found)
+    return cast("NDArray[Any]", np.asarray(number, dtype="float64"))
+
+
+def numpy() -> Any:
+    """NumPy, for the few functions that need it; where it is missing, they say so."""
+    try:
+        import numpy
+    except ImportError as missing:
+        raise ImportError("this needs NumPy: pip install numpy") from missing
+    return numpy
 
 
 def instance(name: str, value: Any, kind: type) -> None:
@@ -210,17 +283,19 @@ def _whole(number: Result) -> Any:
     return number == number.round() if is_array(number) else number % 1 == 0
 
 
-def _finite(name: str, value: object) -> Result:
-    number = _number(name, value)
-    _require(name, number, abs(number) <= LARGEST, "is not a finite number below 1e40")
-    return number
+def _together(
+    check: Callable[[str, object], Result], arguments: dict[str, object]
+) -> tuple[Result, ...]:
+    checked = {name: check(name, value) for name, value in arguments.items()}
+    broadcast(**checked)
+    return tuple(checked.values())
 
 
 def _number(name: str, value: Any) -> Result:
     """The value as int, float or float64 array."""
     if hasattr(value, "dtype") and not is_array(value):
         value = value.item()
-    if hasattr(value, "dtype"):
+    if is_array(value):
         return _array(name, value)
     if isinstance(value, (list, tuple)):
         refuse(name, value, "is no number (several at once go in as a NumPy array)")
@@ -233,8 +308,10 @@ def _array(name: str, value: Any) -> NDArray[Any]:
     """A read-only float64 copy of an array, or of a column without its index."""
     if type(value).__name__ in ("matrix", "MaskedArray"):
         refuse(name, value, "is no plain array")
-    if getattr(value.dtype, "kind", "O") not in "iuf":
-        raise ValueError(f"{name} is an array of {value.dtype}, not of numbers")
+    dtype = getattr(value, "dtype", None)  # a whole table has none
+    if getattr(dtype, "kind", "O") not in "iuf":
+        kind = f"an array of {dtype}" if dtype else f"a {type(value).__name__}"
+        raise ValueError(f"{name} is {kind}, not one number or an array of numbers")
     if hasattr(value, "to_numpy"):
         array: NDArray[Any] = value.to_numpy("float64", copy=True, na_value=math.nan)
     else:

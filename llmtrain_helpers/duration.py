@@ -7,15 +7,18 @@ Sources: Narayanan et al. (arXiv 2104.04473), section 5.1, equations 3 and 4, fo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from sys import float_info
 
 from llmtrain_helpers.checks import (
     Number,
     Result,
+    amount,
     at_most,
+    broadcast,
     choice,
     count,
     counts,
-    is_array,
+    one,
     quantities,
     quantity,
     rate,
@@ -57,6 +60,7 @@ def training_seconds(
     """
     T, P, n = counts(tokens=tokens, parameters=parameters, num_gpus=num_gpus)
     X = rate("flops_per_gpu", flops_per_gpu)
+    broadcast(tokens=T, parameters=P, num_gpus=n, flops_per_gpu=X)
     k = {"none": 6, "selective": 6, "full": 8}[
         choice("recompute", recompute, RECOMPUTE)
     ]
@@ -98,7 +102,14 @@ def seconds_from_iterations(
     212.52
     """
     steps = iterations(tokens, global_batch_size, sequence_length)
-    return steps * quantity("seconds_per_iteration", seconds_per_iteration)
+    t = quantity("seconds_per_iteration", seconds_per_iteration)
+    broadcast(
+        tokens=tokens,
+        global_batch_size=global_batch_size,
+        sequence_length=sequence_length,
+        seconds_per_iteration=t,
+    )
+    return steps * t
 
 
 @dataclass(frozen=True)
@@ -109,11 +120,19 @@ class Interval:
     likely: Result
     greatest: Result
 
+    def __post_init__(self) -> None:
+        for name in ("least", "likely", "greatest"):
+            bound = amount(name, getattr(self, name), most=float_info.max)
+            object.__setattr__(self, name, bound)
+        broadcast(**vars(self))
+        at_most(least=self.least, likely=self.likely)
+        at_most(likely=self.likely, greatest=self.greatest)
+
     def times(self, factor: Number) -> Interval:
         """The same in another unit, or for something proportional to it."""
-        return Interval(
-            self.least * factor, self.likely * factor, self.greatest * factor
-        )
+        by = amount("factor", factor)
+        broadcast(factor=by, **vars(self))
+        return Interval(self.least * by, self.likely * by, self.greatest * by)
 
 
 def training_interval(
@@ -135,6 +154,7 @@ def training_interval(
     """
     peak = rate("peak_flops", peak_flops)
     at_peak = training_seconds(tokens, parameters, num_gpus, peak, recompute="none")
+    quantity("tokens·parameters/(num_gpus·peak_flops)", at_peak)
     return over_utilizations(at_peak, utilizations)
 
 
@@ -148,10 +168,7 @@ def over_utilizations(
     """
     if not isinstance(utilizations, tuple) or len(utilizations) != 3:
         refuse("utilizations", utilizations, "is no triple: low, likely, high")
-    for u in utilizations:
-        if is_array(u):
-            refuse("utilizations", u, "is an array: here it must be one number")
-    low, likely, high = (share("utilizations", u) for u in utilizations)
+    low, likely, high = (one("utilizations", u, share) for u in utilizations)
     if not low <= likely <= high:
         refuse("utilizations", utilizations, "is not ascending: low, likely, high")
     t = quantity("seconds_at_peak", seconds_at_peak)
@@ -164,7 +181,9 @@ def gpu_hours(seconds: Number, num_gpus: Number) -> Result:
     >>> gpu_hours(86400, num_gpus=1024)
     24576.0
     """
-    return quantity("seconds", seconds) * count("num_gpus", num_gpus) / HOUR
+    t, n = quantity("seconds", seconds), count("num_gpus", num_gpus)
+    broadcast(seconds=t, num_gpus=n)
+    return t * n / HOUR
 
 
 def cost(seconds: Number, num_gpus: Number, price_per_gpu_hour: Number) -> Result:
@@ -173,9 +192,10 @@ def cost(seconds: Number, num_gpus: Number, price_per_gpu_hour: Number) -> Resul
     >>> cost(86400, num_gpus=1024, price_per_gpu_hour=2)
     49152.0
     """
-    return gpu_hours(seconds, num_gpus) * quantity(
-        "price_per_gpu_hour", price_per_gpu_hour
-    )
+    hours = gpu_hours(seconds, num_gpus)
+    price = quantity("price_per_gpu_hour", price_per_gpu_hour)
+    broadcast(seconds=seconds, num_gpus=num_gpus, price_per_gpu_hour=price)
+    return hours * price
 
 
 def energy(seconds: Number, num_gpus: Number, watts_per_gpu: Number) -> Result:
@@ -188,4 +208,6 @@ def energy(seconds: Number, num_gpus: Number, watts_per_gpu: Number) -> Result:
     400.0
     """
     t, W = quantities(seconds=seconds, watts_per_gpu=watts_per_gpu)
-    return t * count("num_gpus", num_gpus) * W
+    n = count("num_gpus", num_gpus)
+    broadcast(seconds=t, num_gpus=n, watts_per_gpu=W)
+    return t * n * W

@@ -7,16 +7,16 @@ with selective recomputation; Chowdhery et al. (arXiv 2204.02311), appendix B, f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from llmtrain_helpers.architecture import Breakdown, Transformer
+from llmtrain_helpers.architecture import Breakdown, Transformer, of_length
 from llmtrain_helpers.checks import (
     Number,
     Result,
+    broadcast,
     choice,
     count,
     counts,
-    instance,
     is_array,
     quantities,
     rate,
@@ -111,10 +111,9 @@ def count_flops(
     >>> count_flops(llama, batch_size=1, recompute="none").total
     474422087516160
     """
-    instance("model", model, Transformer)
-    if sequence_length is not None:
-        model = replace(model, sequence_length=sequence_length)
+    model = of_length(model, sequence_length)
     B, s = count("batch_size", batch_size), model.sequence_length
+    broadcast(batch_size=B, **vars(model))
     h, V, tokens = model.hidden_size, model.vocab_size, B * s
     layers = {
         "projections": 2 * tokens * model.num_layers * _projections(model),
@@ -143,7 +142,9 @@ def achieved_flops_per_gpu(flops: Number, seconds: Number, num_gpus: Number) -> 
     154.02
     """
     F, t = quantities(flops=flops, seconds=seconds)
-    return F / (t * count("num_gpus", num_gpus))
+    n = count("num_gpus", num_gpus)
+    broadcast(flops=F, seconds=t, num_gpus=n)
+    return F / (t * n)
 
 
 def utilization(flops_per_gpu: Number, peak_flops: Number) -> Result:
@@ -158,8 +159,9 @@ def utilization(flops_per_gpu: Number, peak_flops: Number) -> Result:
     >>> round(utilization(154.02e12, peak_flops=312e12), 4)
     0.4937
     """
-    X = rate("flops_per_gpu", flops_per_gpu)
-    share = X / rate("peak_flops", peak_flops)
+    X, peak = rate("flops_per_gpu", flops_per_gpu), rate("peak_flops", peak_flops)
+    broadcast(flops_per_gpu=X, peak_flops=peak)
+    share = X / peak
     too_much = share > 1 + 1e-9  # what rounding may add
     if too_much.any() if is_array(too_much) else too_much:
         worst = share.max() if is_array(share) else share

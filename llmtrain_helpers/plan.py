@@ -23,6 +23,7 @@ from llmtrain_helpers.checks import (
     Result,
     amount,
     at_most,
+    broadcast,
     count,
     divides,
     flag,
@@ -50,7 +51,7 @@ from llmtrain_helpers.memory import (
     stage_parameters,
 )
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
-from llmtrain_helpers.precision import Recipe, recipe_of
+from llmtrain_helpers.precision import Recipe, known_recipe
 
 
 @dataclass(frozen=True)
@@ -276,13 +277,15 @@ def plan_run(
     instance("model", model, Transformer)
     instance("accelerator", accelerator, Accelerator)
     inputs |= _checked(inputs)
+    P = count_parameters(model)
+    broadcast(model=P.total, **{name: inputs[name] for name in _NUMBERS})
     split = _split(model, inputs)
     counted = count_flops(model, inputs["global_batch_size"], recompute)
     steps = iterations(tokens, inputs["global_batch_size"], model.sequence_length)
     shares = _shares(model, inputs)
     return Plan(
         inputs=inputs,
-        parameters=count_parameters(model),
+        parameters=P,
         flops=counted,
         memory=memory_per_gpu(model, split, inputs),
         split=split,
@@ -312,10 +315,14 @@ _OPTIONAL = {
 """Inputs that may be left out (None), and what checks them."""
 
 
+_NUMBERS = ["num_gpus", "tokens", "global_batch_size", *SIZES, *_OPTIONAL]
+"""The inputs that may be arrays."""
+
+
 def _checked(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs that are numbers, as such; others only where they are given."""
-    names = ["num_gpus", "tokens", "global_batch_size", *SIZES]
-    checked = {name: count(name, inputs[name]) for name in names}
+    whole = ["num_gpus", "tokens", "global_batch_size", *SIZES]
+    checked = {name: count(name, inputs[name]) for name in whole}
     checked["zero_stage"] = single("zero_stage", inputs["zero_stage"], least=0)
     for name, check in _OPTIONAL.items():
         if inputs[name] is not None:
@@ -371,7 +378,7 @@ def _format(inputs: Mapping[str, Any]) -> Any:
 
 def _shares(model: Transformer, inputs: Mapping[str, Any]) -> Shares:
     """What others reached with such a format, dense or with experts; or the given."""
-    given, format = inputs["utilizations"], _format(inputs)
+    given, format, _ = inputs["utilizations"], _format(inputs), _peak(inputs)
     if given is not None:
         return Shares(given, given, "the utilisations that were given")
     bits = {"bf16": "16-bit", "fp16": "16-bit", "fp8": "fp8", "fp4": "fp4"}
@@ -397,7 +404,7 @@ def _seconds(
 
 def _traffic(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Result:
     """Bytes to other replicas from a GPU of the stage with most parameters."""
-    alone, recipe = split.pipeline_parallel == 1, recipe_of(inputs["recipe"])
+    alone, recipe = split.pipeline_parallel == 1, known_recipe(inputs["recipe"])
     first, last = (
         stage_parameters(model, split, *ends) for ends in ((True, alone), (alone, True))
     )

@@ -15,11 +15,16 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     amount,
+    at_most,
+    broadcast,
     choice,
     count,
+    finite,
     flag,
+    floats,
     instance,
-    is_array,
+    numpy,
+    one,
     quantity,
     refuse,
     single,
@@ -47,8 +52,11 @@ class NumberFormat:
     bits: int = 0
 
     def __post_init__(self) -> None:
+        instance("name", self.name, str)
         e = single("exponent_bits", self.exponent_bits, least=2)
         m = single("mantissa_bits", self.mantissa_bits)
+        at_most(exponent_bits=e, **{"what this can round": 8})
+        at_most(mantissa_bits=m, **{"what this can round": 23})
         flag("infinities", self.infinities)
         if single("bits", self.bits, least=0) not in (0, 1 + e + m):
             refuse(
@@ -56,9 +64,8 @@ class NumberFormat:
                 self.bits,
                 f"do not add up: sign 1 + exponent {e} + mantissa {m}",
             )
-        if e > 8 or m > 23:
-            refuse("bits", 1 + e + m, "are more than this can round: at most 8 and 23")
-        object.__setattr__(self, "bits", 1 + e + m)
+        for name, value in zip(_BITS, (e, m, 1 + e + m), strict=True):
+            object.__setattr__(self, name, value)
 
     @property
     def bias(self) -> int:
@@ -93,15 +100,13 @@ class NumberFormat:
         >>> FORMATS["fp16"].spacing(2048.0), FORMATS["bf16"].spacing(1.0)
         (2.0, 0.0078125)
         """
-        import numpy as np
-
-        step = np.ldexp(1.0, self._step(np.asarray(values, dtype=np.float64)))
+        np, x = numpy(), finite("values", floats("values", values))
+        step = np.ldexp(1.0, self._step(x))
         return step if step.shape else float(step)
 
     def _step(self, x: Any) -> Any:
         """The power of two that is the step at x."""
-        import numpy as np
-
+        np = numpy()
         _, exponent = np.frexp(x)  # x = f · 2^exponent, with f from 1/2 to 1
         return np.maximum(exponent - 1, 1 - self.bias) - self.mantissa_bits
 
@@ -114,9 +119,7 @@ class NumberFormat:
         >>> FORMATS["bf16"].round(1 + 2**-8), FORMATS["fp8_e4m3"].round(1000.0)
         (1.0, nan)
         """
-        import numpy as np
-
-        x = np.asarray(values, dtype=np.float64)
+        np, x = numpy(), floats("values", values)
         step = self._step(x)
         with np.errstate(over="ignore"):  # what is beyond is dealt with below
             rounded = np.ldexp(np.rint(np.ldexp(x, -step)), step)
@@ -127,6 +130,8 @@ class NumberFormat:
     def _beyond(self) -> float:
         return float("inf") if self.infinities else float("nan")
 
+
+_BITS = ("exponent_bits", "mantissa_bits", "bits")
 
 FORMATS = {
     known.name: known
@@ -162,9 +167,7 @@ class Recipe(Breakdown):
     def __post_init__(self) -> None:
         instance("name", self.name, str)
         for name, size in self.parts().items():
-            if is_array(size):
-                refuse(name, size, "is an array: a recipe is one set of numbers")
-            object.__setattr__(self, name, amount(name, size))
+            object.__setattr__(self, name, one(name, size, amount))
 
 
 RECIPES = {
@@ -217,8 +220,9 @@ def model_state_bytes(
     stage = single("zero_stage", zero_stage, least=0)
     if stage > 3:
         refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
+    broadcast(parameters=P, data_parallel=d)
     parts = {}
-    for name, size in recipe_of(recipe).parts().items():
+    for name, size in known_recipe(recipe).parts().items():
         sharded = stage >= {"weights": 3, "gradients": 2}.get(name, 1)
         parts[name] = shared_out(P * size, d) if sharded else P * size
     return ModelStateBytes(**parts)
@@ -235,18 +239,23 @@ def smallest_data_parallel(
     >>> smallest_data_parallel(70e9, "bf16", zero_stage=3, memory=80e9)
     14
     """
-    M = quantity("memory", memory)
-    one = model_state_bytes(parameters, recipe, zero_stage).total
-    two = model_state_bytes(parameters, recipe, zero_stage, data_parallel=2).total
-    sharded = 2 * (one - two)
-    room = M - (one - sharded)
-    if room <= 0 or (sharded == 0 and one > M):
-        refuse("memory", M, f"is too small for {one - sharded:.4g} bytes not sharded")
-    return max(1, -int(-sharded // room))
+    P, M = single("parameters", parameters), one("memory", memory, quantity)
+    alone, pair = (model_state_bytes(P, recipe, zero_stage, d).total for d in (1, 2))
+    if alone <= M:
+        return 1
+    sharded = 2 * (alone - pair)
+    room = M - (alone - sharded)
+    if room <= 0:
+        refuse("memory", M, f"is too small for {alone - sharded:.4g} bytes not sharded")
+    return -int(-sharded // room)
 
 
-def recipe_of(recipe: str | Recipe) -> Recipe:
-    """A recipe itself, or the one of this name in `RECIPES`."""
+def known_recipe(recipe: object) -> Recipe:
+    """The recipe of this name, or the one that was given.
+
+    >>> known_recipe("bf16").total
+    16
+    """
     if isinstance(recipe, Recipe):
         return recipe
     return RECIPES[choice("recipe", recipe, RECIPES)]
@@ -271,23 +280,27 @@ def train_small_network(
     >>> losses[0] > 100 * losses[-1]
     True
     """
-    import numpy as np
-
+    np = numpy()
+    for name, format in (("weights", weights), ("gradients", gradients)):
+        instance(name, format, NumberFormat)
+    copy = flag("master_copy", master_copy)
+    scale, last = one("loss_scale", loss_scale, quantity), single("steps", steps)
+    at_most(steps=last, **{"what a small network needs": 100_000})
     dice = np.random.default_rng(0)
     x = dice.normal(size=(256, 8))
     target = np.tanh(x @ dice.normal(size=(8, 16)) / 3) @ dice.normal(size=(16, 1))
     kept = [dice.normal(size=(8, 16)) / 3, dice.normal(size=(16, 1)) / 4]
     tokens, rate = 64 * len(x), 64 * 0.05  # gradients as small as large models have
     losses = []
-    for _ in range(single("steps", steps)):
+    for _ in range(last):
         first, second = (weights.round(w) for w in kept)
         hidden = np.tanh(x @ first)
         error = hidden @ second - target
         losses.append(float((error**2).mean()))
         back = error @ second.T * (1 - hidden**2)
         exact = [x.T @ back / tokens, hidden.T @ error / tokens]
-        stored = [gradients.round(g * loss_scale) / loss_scale for g in exact]
+        stored = [gradients.round(g * scale) / scale for g in exact]
         kept = [w - rate * g for w, g in zip(kept, stored, strict=True)]
-        if not master_copy:
+        if not copy:
             kept = [weights.round(w) for w in kept]
     return losses

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from llmtrain_helpers.activations import step_timeline
 from llmtrain_helpers.architecture import Accelerator, Transformer
-from llmtrain_helpers.checks import Number, Result, quantities, quantity, refuse, show
+from llmtrain_helpers.checks import Number, Result, one, quantity, refuse, show, single
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.plan import Plan, plan_run
 from llmtrain_helpers.units import gigabytes, percent, ratio
@@ -197,11 +197,11 @@ def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
     >>> list(batches_near(62_914_560, how_many=1))
     ['DeepSeek-V3']
     """
-    T = quantity("tokens", tokens)
+    T, k = one("tokens", tokens, quantity), single("how_many", how_many)
     table = batch_sizes().dropna(subset="batch_tokens_end")
     batches = table.set_index("name")["batch_tokens_end"].astype(float)
     far = batches.map(lambda batch: max(batch / T, T / batch))
-    return {str(name): batches[name] for name in far.nsmallest(how_many).index}
+    return {str(name): batches[name] for name in far.nsmallest(k).index}
 
 
 def reported_gpu_hours() -> Series[float]:
@@ -218,7 +218,8 @@ def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
     >>> nearest_run(2e12, 70e9)["name"]
     'Llama 2 70B'
     """
-    T, P = quantities(tokens=tokens, parameters=parameters)
+    T = one("tokens", tokens, quantity)
+    P = one("parameters", parameters, quantity)
     runs = training_runs().set_index("name", drop=False)
     runs["gpu_hours"] = reported_gpu_hours()
     runs = runs.dropna(subset=["gpu_hours", "tokens"]).reset_index(drop=True)

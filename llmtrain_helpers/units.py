@@ -7,9 +7,7 @@ written in GB (10^9) or GiB (2^30), and the text always says which: they differ 
 
 from __future__ import annotations
 
-from typing import Any, cast
-
-from llmtrain_helpers.checks import LARGEST, refuse
+from llmtrain_helpers.checks import at_most, instance, one, single
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 """Seconds in each."""
@@ -38,7 +36,7 @@ def exact(number: float) -> str:
     >>> exact(18437658624)
     '18,437,658,624'
     """
-    return f"{round(_finite(number)):,}"
+    return f"{round(one('number', number)):,}"
 
 
 def count(number: float) -> str:
@@ -47,7 +45,7 @@ def count(number: float) -> str:
     >>> count(18437658624), count(300e9), count(96)
     ('18.4 billion', '300 billion', '96')
     """
-    number = _finite(number)
+    number = one("number", number)
     if float(number).is_integer() and abs(number) < 1000:
         return f"{int(number)}"
     return _scaled(number, 1000, _WORDS)
@@ -95,6 +93,7 @@ def si(number: float, unit: str) -> str:
     >>> si(1.4e12, "J")
     '1.40 TJ'
     """
+    instance("unit", unit, str)
     return _scaled(number, 1000, [f" {prefix}{unit}" for prefix in _SI])
 
 
@@ -104,17 +103,16 @@ def duration(seconds: float) -> str:
     >>> duration(2.93e6), duration(32.09), duration(5400)
     ('33.9 days', '32.1 s', '1.50 hours')
     """
-    seconds = _finite(seconds)
+    seconds = one("seconds", seconds)
     if seconds < 0:
         return f"-{duration(-seconds)}"
-    if seconds < 1:
-        return si(seconds, "s")
     size, name = _SPANS[0]
     for larger, its_name in _SPANS[1:]:
         start = 10 * larger if its_name == "years" else larger
-        if _rounded(seconds / size) * size >= start:  # 59.99 s would read 60.0 s
+        shown = _rounded(seconds / size) * size  # 59.99 s would read 60.0 s
+        if max(seconds, shown) >= start:
             seconds, size, name = max(seconds, start), larger, its_name
-    return f"{digits(seconds / size)} {name}"
+    return f"{_digits(seconds / size)} {name}"
 
 
 def percent(share: float) -> str:
@@ -123,7 +121,7 @@ def percent(share: float) -> str:
     >>> percent(0.493658), percent(1.01), percent(-0.128)
     ('49.4 %', '101 %', '-12.8 %')
     """
-    return f"{digits(100 * _finite(share))} %"
+    return f"{_digits(100 * one('share', share))} %"
 
 
 def dollars(amount: float) -> str:
@@ -132,7 +130,7 @@ def dollars(amount: float) -> str:
     >>> dollars(3_552_000 * 2.5), dollars(950)
     ('$8.88 million', '$950')
     """
-    amount = _finite(amount)
+    amount = one("amount", amount)
     return f"{'-' if amount < 0 else ''}${_scaled(abs(amount), 1000, _WORDS)}"
 
 
@@ -142,7 +140,7 @@ def ratio(number: float) -> str:
     >>> ratio(33.9084 / 34)
     '0.997'
     """
-    return f"{_finite(number):.3f}"
+    return f"{one('number', number):.3f}"
 
 
 def digits(number: float, significant: int = 3) -> str:
@@ -151,7 +149,13 @@ def digits(number: float, significant: int = 3) -> str:
     >>> digits(33.9084), digits(0.0123456), digits(1048.3), digits(0)
     ('33.9', '0.0123', '1,050', '0')
     """
-    number = _finite(number)
+    at_most(
+        significant=single("significant", significant), **{"what a float holds": 17}
+    )
+    return _digits(one("number", number), significant)
+
+
+def _digits(number: float, significant: int = 3) -> str:
     if number == 0:
         return "0"
     mantissa, exponent = f"{number:.{significant - 1}e}".split("e")
@@ -170,16 +174,7 @@ def _rounded(number: float) -> float:
 
 def _scaled(number: float, base: int, names: list[str]) -> str:
     """The number over the largest power of `base` that leaves at least one."""
-    number, power = _finite(number), 0
+    number, power = one("number", number), 0
     while power < len(names) - 1 and _rounded(number / base ** (power + 1)) >= 1:
         power += 1
-    return f"{digits(number / base**power)}{names[power]}"
-
-
-def _finite(number: Any) -> float:
-    """A plain int or float; what is none is refused."""
-    plain = number.item() if hasattr(number, "item") else number
-    numeric = isinstance(plain, (int, float)) and not isinstance(plain, bool)
-    if not (numeric and abs(plain) <= LARGEST):
-        refuse("number", number, "is not a finite number below 1e40")
-    return cast(float, plain)
+    return f"{_digits(number / base**power)}{names[power]}"

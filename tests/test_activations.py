@@ -22,6 +22,7 @@ from llmtrain_helpers import (
     recompute_flops,
     step_timeline,
     units,
+    value_bytes,
 )
 from llmtrain_helpers.activations import KERNELS, MARKS
 from llmtrain_helpers.exercises import check
@@ -522,3 +523,10 @@ def test_why_full_recomputation_takes_more_time_than_a_third() -> None:
     again = full["seconds"] - plain["seconds"]
     assert again == pytest.approx(plain["forward_seconds"], rel=0.02)
     assert round(plain["forward_seconds"] / plain["seconds"], 2) == full["overhead"]
+
+
+def test_a_value_weighs_four_bytes_in_fp32_alone() -> None:
+    assert [value_bytes(recipe) for recipe in RECIPES] == [4] + 6 * [2]
+    assert value_bytes(RECIPES["fp32"]) == 4
+    for bad in ("fp17", None, 4, np.array(["fp32"])):
+        assert_refused(value_bytes, "recipe", recipe=bad)

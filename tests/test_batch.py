@@ -1,6 +1,7 @@
 """Chapter 04: batches against the published layouts, the fit, panel, exercises."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
@@ -99,6 +100,19 @@ def test_the_example_of_a_thousand_samples() -> None:
     assert steps_per_epoch(1000, global_batch_size(10, 2, 1)) == 50
     assert epoch_seconds(1003, 10, 0.5, epochs=3, drop_last=True) == 150
     assert epoch_seconds(1003, 10, 0.5, epochs=3) == 151.5
+    assert epoch_seconds(1003, 10, 0.5) == 50.5
+
+
+def test_steps_of_arrays_are_those_of_each() -> None:
+    samples, batches = np.array([1000, 1003, 1010]), np.array([10])
+    assert steps_per_epoch(samples, batches).tolist() == [100, 101, 101]
+    assert steps_per_epoch(samples, 10, drop_last=True).tolist() == [100, 100, 101]
+    assert steps_per_epoch(10, np.array([3, 10, 11])).tolist() == [4, 1, 1]
+    with pytest.raises(ValueError, match="num_samples=10 leaves no full batch"):
+        steps_per_epoch(10, np.array([3, 10, 11]), drop_last=True)
+    assert steps_per_epoch(10, np.array([3, 10]), drop_last=True).tolist() == [3, 1]
+    times = epoch_seconds(samples, 10, np.array([[0.5], [1]]), epochs=2)
+    assert times.tolist() == [[100, 101, 101], [200, 202, 202]]
 
 
 @pytest.mark.parametrize(
@@ -184,11 +198,38 @@ def test_the_measured_curves_are_taken(hidden: int, column: str) -> None:
         ([1, 2, 4, 8], [1.0, 1.001, 1.003, 1.007], "no saturation is seen"),
         ([1, 2, 4, 0], [1, 2, 3, 4], "batch_sizes=0.0 is not positive"),
         ([1, 2, 4, 8], [1, 2, 3, np.nan], "seconds=nan"),
+        (8, 0.5, r"batch_sizes=\[8.0\] are fewer than three"),
+        ([1, 2, 4], 0.5, r"seconds=\(1,\) is not of the shape of batch_sizes, \(3,\)"),
+        ([[1, 2], [4, 8]], [[1, 2], [3, 4]], r"batch_sizes=\(2, 2\) is not the shape"),
+        ([], [], "batch_sizes=\\[\\] are fewer than three"),
+        ([1, 2, 2.5], [1, 2, 3], "batch_sizes=2.5 is not a whole number"),
+        (["1", "2", "4"], [1, 2, 3], "batch_sizes is an array of <U1, not"),
+        ([1, 2, 4], [1, 2, None], "seconds is an array of object, not"),
+        ([[1], [1, 2]], [1, 2], "batch_sizes=.* is no array of numbers"),
+        (None, [1, 2], "batch_sizes=None is not a number"),
     ],
 )
 def test_data_that_support_no_fit_are_refused(sizes, seconds, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        fit_step_time(np.array(sizes), np.array(seconds))
+        fit_step_time(sizes, seconds)
+
+
+def test_the_fit_takes_lists_arrays_and_columns_alike() -> None:
+    sizes, seconds = [1, 2, 4, 8, 16], [0.11, 0.12, 0.14, 0.18, 0.26]
+    fits = [
+        fit_step_time(kind(sizes), kind(seconds))
+        for kind in (list, tuple, np.array, pd.Series)
+    ]
+    assert len(set(fits)) == 1
+    assert fits[0].overhead == pytest.approx(0.1)
+    assert fits[0].rate == pytest.approx(100)
+
+
+def test_a_fit_may_end_exactly_at_the_half_rate_batch() -> None:
+    sizes = np.array([2, 4, 8])
+    assert fit_step_time(sizes, 0.5 + sizes / 14).half_rate_batch < 8
+    with pytest.raises(ValueError, match="half-rate batch, 9: no saturation"):
+        fit_step_time(sizes, 0.5 + sizes / 17)
 
 
 def test_doubling_at_the_half_rate_batch_gains_a_third() -> None:
@@ -210,6 +251,13 @@ def test_the_largest_batch_by_doubling(most, limit) -> None:
     assert largest_batch(fits, limit) == min(most, limit)
     assert max(tried) <= limit
     assert len(tried) <= 2 * most.bit_length() + 2
+
+
+def test_without_a_limit_the_largest_batch_is_sought_up_to_2_to_the_20() -> None:
+    tried = []
+    assert largest_batch(lambda batch: not tried.append(batch)) == 2**20
+    assert tried == [2**k for k in range(21)]
+    assert largest_batch(lambda batch: batch < 2**20) == 2**20 - 1
 
 
 def test_the_largest_batch_says_when_nothing_fits() -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from llmtrain_helpers import (
+    Interval,
     achieved_flops_per_gpu,
     cost,
     energy,
@@ -12,6 +13,7 @@ from llmtrain_helpers import (
     gpt_parameters,
     gpu_hours,
     iterations,
+    over_utilizations,
     published,
     seconds_from_iterations,
     training_interval,
@@ -26,8 +28,16 @@ from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.duration import days_by_gpus
 from llmtrain_helpers.panels import duration_panel
 
-from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+from .bad_values import BAD_COUNTS, BAD_QUANTITIES, NO_NUMBERS, assert_refused
 from .test_flops import shape_of
+
+NOT_FINITE = [
+    float("nan"),
+    float("inf"),
+    10**400,
+    np.array([1, -1]),
+    np.array([np.nan]),
+]
 
 RUN = {
     "tokens": 300e9,
@@ -152,6 +162,42 @@ def test_other_quantities_are_refused(bad) -> None:
 def test_bad_utilisations_are_refused(bad) -> None:
     with pytest.raises(ValueError, match="utilizations"):
         training_interval(300e9, 175e9, 1024, 312e12, utilizations=bad)
+
+
+# --- intervals
+
+
+@pytest.mark.parametrize("bad", [-1, -1e-9, *NO_NUMBERS, *NOT_FINITE], ids=show)
+def test_an_interval_is_of_numbers_and_times_a_number(bad) -> None:
+    assert_refused(Interval(1, 2, 3).times, "factor", factor=bad)
+    for name in ("least", "likely", "greatest"):
+        bounds = {"least": 1, "likely": 2, "greatest": 3, name: bad}
+        assert_refused(Interval, name, **bounds)
+
+
+def test_the_bounds_of_an_interval_ascend() -> None:
+    assert Interval(2, 2, 2).times(2) == Interval(4, 4, 4)
+    assert Interval(0, 1, 2).times(0) == Interval(0, 0, 0)
+    with pytest.raises(ValueError, match="least=3 is more than likely=2"):
+        Interval(3, 2, 4)
+    with pytest.raises(ValueError, match="likely=2 is more than greatest=1"):
+        Interval(1, 2, 1)
+    with pytest.raises(ValueError, match=r"likely=5.0 is more than greatest=4 \(in an"):
+        Interval(1, np.array([3.0, 5.0]), 4)
+
+
+def test_an_interval_of_arrays_broadcasts() -> None:
+    spans = Interval(1, np.array([2, 3]), 4).times(np.array([[1], [10]]))
+    assert spans.least.tolist() == [[1], [10]]
+    assert spans.likely.tolist() == [[2, 3], [20, 30]]
+
+
+def test_a_product_past_all_measure_is_named() -> None:
+    with pytest.raises(ValueError, match=r"tokens·parameters/\(num_gpus·peak_flops\)="):
+        training_interval(1e40, 1e40, 1, 312e12)
+    assert over_utilizations(1e40, (0.1, 0.2, 0.5)).greatest == pytest.approx(1e41)
+    with pytest.raises(ValueError, match="greatest=inf is not a finite number below 1"):
+        Interval(1, 2, 1e300).times(1e40)
 
 
 # --- published days

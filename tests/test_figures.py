@@ -15,8 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
+from pandas import DataFrame
 
-from llmtrain_helpers import Interval, StepTime, measure, published, step_timeline
+from llmtrain_helpers import StepTime, measure, published, step_timeline
 from llmtrain_helpers.figures import (
     activations,
     batch,
@@ -138,6 +139,9 @@ def test_bars_and_the_colour_bar_are_told() -> None:
 
 SMALL = published.architecture("Llama-3.2-1B", sequence_length=8192)
 PARTS = {"weights": 5e9, "gradients": 1e9, "optimizer": 9e9, "activations": 7e9}
+JUDGED = DataFrame(
+    {"low": [0.3], "likely": [0.4], "high": [0.5], "utilization": [0.45]}, ["mine"]
+)
 POINTS = [
     {"micro_batch_size": 1, "gpus_a_copy": 8, "throughput": 5.0, "mfu": 0.4},
     {"micro_batch_size": 2, "gpus_a_copy": 4, "throughput": 9.0, "mfu": 0.5},
@@ -181,7 +185,7 @@ FIGURES: dict[str, Any] = {
     "timeline": lambda: activations.timeline(
         step_timeline(SMALL, 1, "bf16_fp32_grads", "none", 2, 2)
     ),
-    "intervals": lambda: plan.intervals({"mine": Interval(1, 2, 4)}, {"mine": 3}),
+    "intervals": lambda: plan.shares_of_peak(JUDGED),
     "maps": lambda: plan.sweep_maps({"one": POINTS, "two": POINTS}),
     "operators": lambda: measured.operators(measure.StepProfile(tuple(OPERATORS))),
     "times": lambda: measured.throughputs([1, 2], {"a": [1, 2], "b": [2, 3]}),
@@ -239,8 +243,7 @@ def test_names_stand_where_their_ticks_are() -> None:
         label.get_text() for label in axes.get_xticklabels()
     ]
     axes = FIGURES["intervals"]().axes[0]
-    ticks = zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
-    assert all(float(label.get_text()) == y for y, label in ticks)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["mine"]
 
 
 def test_the_maps_count_in_whole_numbers() -> None:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -174,6 +176,27 @@ def test_functions_are_short_and_documented(path: Path) -> None:
             assert lines <= 24, (node.name, lines)
 
 
+def dataclasses_of(name: str) -> list[type]:
+    found = vars(import_module(f"llmtrain_helpers.{name}")).values()
+    home = f"llmtrain_helpers.{name}"
+    return [kind for kind in found if is_dataclass(kind) and kind.__module__ == home]
+
+
+KINDS = [kind for name in FORMULAS for kind in dataclasses_of(name)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_what_formulas_take_and_give_is_frozen(kind: type) -> None:
+    thing = object.__new__(kind)
+    for item in fields(kind):
+        with pytest.raises(FrozenInstanceError):
+            setattr(thing, item.name, 1)
+
+
+def test_there_are_dataclasses_on_the_first_floor() -> None:
+    assert {"Transformer", "Interval", "Plan"} <= {kind.__name__ for kind in KINDS}
+
+
 # --- one list of dependencies
 
 
@@ -255,6 +278,7 @@ def test_the_wheel_works_outside_the_checkout_with_its_data(tmp_path: Path) -> N
         archive.extractall(tmp_path / "site")
     tables = {path.name for path in (ROOT / "data").rglob("*.csv")}
     assert tables <= {Path(name).name for name in names}
+    assert "llmtrain_helpers/py.typed" in names
     assert not [name for name in names if "test" in name or "notebook" in name]
     code = (
         "import llmtrain_helpers as h; from llmtrain_helpers import published; "

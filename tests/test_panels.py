@@ -128,16 +128,16 @@ PANELS: dict[str, list[Any]] = {
     "plan": [
         "Model | or a config.json | Sequence (tokens) | Accelerator | GPUs | "
         "Tensor parallel | Pipeline stages | Context parallel | ZeRO stage | "
-        "Tokens (billions) | Batch (sequences) | Micro-batch | Recipe | Recomputed | "
-        "$ a GPU-hour",
-        "Llama-3.1-8B |  | 8192 | H100 SXM | 64 | 1 | 1 | 1 | 1 | 1000.0 | 512 | 1 | "
-        "bf16_fp32_grads | full | 2.5",
-        "Llama-3.1-8B |  | 8192 | H100 SXM | 64 | 1 | 1 | 1 | 1 | 1000.0 | 512 | 2 | "
-        "bf16_fp32_grads | none | 2.5",
-        "GPT-3 175B |  | 2048 | A100 80GB SXM | 1024 | 8 | 8 | 1 | 1 | 300.0 | 1536 | "
-        "1 | bf16_fp32_grads | full | 2.5",
-        "Llama-3.1-70B |  | 8192 | H100 SXM | 8 | 8 | 1 | 1 | 1 | 1000.0 | 512 | 1 | "
-        "bf16_fp32_grads | full | 2.5",
+        "Gradients between passes | Tokens (billions) | Batch (sequences) | "
+        "Micro-batch | Recipe | Recomputed | $ a GPU-hour",
+        "Llama-3.1-8B |  | 8192 | H100 SXM | 64 | 1 | 1 | 1 | 3 | sharded | 1000.0 | "
+        "512 | 1 | bf16_fp32_grads | none | 2.5",
+        "Llama-3.1-8B |  | 8192 | H100 SXM | 64 | 1 | 1 | 1 | 3 | sharded | 1000.0 | "
+        "512 | 2 | bf16_fp32_grads | none | 2.5",
+        "GPT-3 175B |  | 2048 | A100 80GB SXM | 1024 | 8 | 8 | 1 | 1 | sharded | "
+        "300.0 | 1536 | 1 | bf16_fp32_grads | full | 2.5",
+        "Llama-3.1-70B |  | 8192 | H100 SXM | 8 | 8 | 1 | 1 | 1 | sharded | 1000.0 | "
+        "512 | 1 | bf16_fp32_grads | full | 2.5",
     ],
 }
 """The controls' labels, and under them each preset's values."""

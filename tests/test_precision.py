@@ -150,7 +150,9 @@ def test_arrays_keep_their_shape_and_numbers_come_back_as_floats() -> None:
     [
         ({"bits": 17}, "bits=17 do not add up: sign 1 \\+ exponent 5 \\+ mantissa 10"),
         ({"exponent_bits": 1}, "exponent_bits=1 is less than 2"),
-        ({"exponent_bits": 11}, "more than this can round"),
+        ({"exponent_bits": 9}, "exponent_bits=9 is more than what this can round=8"),
+        ({"mantissa_bits": 24}, "mantissa_bits=24 is more than what this can round=23"),
+        ({"name": None}, "name=None is no str"),
         ({"mantissa_bits": 0}, "mantissa_bits=0 is not positive"),
         ({"mantissa_bits": 2.5}, "mantissa_bits=2.5 is not a whole number"),
         ({"infinities": "no"}, "infinities='no' is neither True nor False"),
@@ -160,6 +162,51 @@ def test_formats_that_do_not_add_up_are_refused(wrong, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         NumberFormat(**({"name": "x", "exponent_bits": 5, "mantissa_bits": 10} | wrong))
     assert NumberFormat("fp16", 5, 10, bits=16) == FORMATS["fp16"]
+
+
+def test_the_widest_and_the_narrowest_format() -> None:
+    widest, narrowest = NumberFormat("fp32", 8, 23), NumberFormat("tiny", 2, 1)
+    assert widest == FORMATS["fp32"]
+    assert [narrowest.round(x) for x in (0.6, 0.8, 1, 1.3, 2.9)] == [0.5, 1, 1, 1.5, 3]
+    assert (narrowest.max, narrowest.min_normal, narrowest.min_subnormal) == (3, 1, 0.5)
+
+
+def test_bits_written_as_floats_are_the_ints_that_they_are() -> None:
+    same = NumberFormat("fp16", 5.0, np.int64(10))
+    assert same == FORMATS["fp16"]
+    assert type(same.bits) is type(same.mantissa_bits) is int
+    assert same.spacing(2048.0) == 2
+
+
+NO_VALUES = [
+    None,
+    True,
+    "96",
+    ["96"],
+    [None],
+    [[1], [1, 2]],
+    {},
+    1j,
+    10**400,
+    np.bool_(1),
+]
+
+
+@pytest.mark.parametrize("bad", NO_VALUES, ids=show)
+def test_only_numbers_are_rounded_and_have_a_spacing(bad) -> None:
+    assert_refused(FORMATS["fp16"].round, "values", values=bad)
+    assert_refused(FORMATS["fp16"].spacing, "values", values=bad)
+
+
+def test_what_is_not_finite_is_rounded_but_has_no_spacing() -> None:
+    for bad in (math.inf, math.nan, [1, -math.inf]):
+        assert_refused(FORMATS["fp16"].spacing, "values=.* finite", values=bad)
+    assert FORMATS["fp16"].round([math.inf, -math.inf]).tolist() == [
+        math.inf,
+        -math.inf,
+    ]
+    assert FORMATS["fp16"].round(10**30) == math.inf
+    assert_refused(FORMATS["fp16"].round, "saturate", values=1.0, saturate=1)
 
 
 # --- what rounding does
@@ -204,6 +251,33 @@ def test_training_goes_astray_and_recovers() -> None:
     assert scaled[-1] == pytest.approx(good, rel=0.02)
     assert math.isnan(train_small_network(bf16, fp8, loss_scale=2**20)[-1])
     assert scaled == train_small_network(bf16, fp8, loss_scale=1024)
+
+
+SMALL = {"weights": FORMATS["bf16"], "gradients": FORMATS["fp32"], "steps": 2}
+
+
+@pytest.mark.parametrize("bad", [*BAD_QUANTITIES, np.array([1.0])], ids=show)
+def test_the_loss_scale_is_one_positive_number(bad) -> None:
+    assert_refused(train_small_network, "loss_scale", **SMALL, loss_scale=bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("weights", "bf16"),
+        ("gradients", None),
+        ("master_copy", 1),
+        ("steps", 0),
+        ("steps", 100_001),
+        ("steps", np.array([2])),
+    ],
+)
+def test_a_small_network_takes_formats_and_few_steps(name: str, bad) -> None:
+    assert_refused(train_small_network, name, **(SMALL | {name: bad}))
+
+
+def test_there_is_a_loss_for_every_step() -> None:
+    assert len(train_small_network(**SMALL)) == 2
 
 
 # --- bytes for each parameter
@@ -333,7 +407,22 @@ def test_the_smallest_number_of_replicas_that_fits(P, stage, memory) -> None:
         assert model_state_bytes(P, "bf16", stage, d - 1).total > memory * (1 - 1e-9)
 
 
-SIZES = np.array([1, 2])
+def test_states_that_fill_the_memory_to_the_last_byte_fit() -> None:
+    assert smallest_data_parallel(10**9, "bf16", 0, 16e9) == 1
+    assert smallest_data_parallel(10**9, "bf16", 3, 16e9) == 1
+    assert smallest_data_parallel(10**9, "bf16", 3, 8e9) == 2
+    assert smallest_data_parallel(10**9, "bf16", 1, 4e9 + 1e9) == 12
+    for stage, kept in enumerate(["1.6e+10", "4e+09", "2e+09"]):  # memory as large
+        with pytest.raises(ValueError, match=re.escape(f"too small for {kept} bytes")):
+            smallest_data_parallel(10**9, "bf16", stage, float(kept) - (stage == 0))
+
+
+@pytest.mark.parametrize("name", ["parameters", "memory", "zero_stage"])
+def test_replicas_are_sought_for_one_size_and_one_memory(name: str) -> None:
+    good = {"parameters": 1e9, "recipe": "bf16", "zero_stage": 1, "memory": 16e9}
+    for bad in (np.array([1e9, 2e9]), np.array([1]), None, -1):
+        assert_refused(smallest_data_parallel, name, **(good | {name: bad}))
+
 
 GOOD = {"parameters": 8e9, "recipe": "bf16", "zero_stage": 1, "data_parallel": 8}
 
@@ -363,6 +452,7 @@ def test_a_misspelt_recipe_gets_the_nearest() -> None:
 )
 def test_a_recipe_of_ones_own(bad) -> None:
     own = Recipe("mine", 2, 0, 0, 0, 2)
+    assert own.weights == 2
     assert model_state_bytes(10, own).total == 40
     with pytest.raises(ValueError, match="optimizer"):
         Recipe("mine", 2, 2, 0, 0, bad)

@@ -5,10 +5,13 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas
 import pytest
 
 from llmtrain_helpers import Transformer, published, step_timeline, units
+
+from .bad_values import assert_refused
 
 TABLES = sorted(published.data_folder().glob("*.csv"))
 SOURCE = re.compile(
@@ -213,6 +216,23 @@ def test_an_unknown_name_is_refused(read, bad) -> None:
 def test_a_misspelt_name_gets_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"did you mean.*'Llama-3.1-8B'"):
         published.architecture("Lama-3.1-8B")
+
+
+def test_so_many_batches_as_are_asked_for() -> None:
+    assert len(published.batches_near(1e6, how_many=1.0)) == 1
+    assert len(published.batches_near(1e6)) == 3
+    for bad in (0, -1, 2.5, float("nan"), None, "3", np.array([1, 2])):
+        assert_refused(published.batches_near, "how_many", tokens=1e6, how_many=bad)
+    for bad in (0, None, "1M", np.array([1e6, 2e6])):
+        assert_refused(published.batches_near, "tokens", tokens=bad)
+
+
+def test_the_nearest_run_is_that_of_one_size() -> None:
+    assert published.nearest_run(2e12, 70e9)["name"] == "Llama 2 70B"
+    good = {"tokens": 2e12, "parameters": 70e9}
+    for name in good:
+        for bad in (0, None, np.array([1e12]), np.array([1e12, 2e12])):
+            assert_refused(published.nearest_run, name, **(good | {name: bad}))
 
 
 def test_the_training_length_can_be_said() -> None:

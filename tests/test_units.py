@@ -1,15 +1,17 @@
 """Numbers as text for people."""
 
 import math
+from inspect import signature
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import show
+from llmtrain_helpers.checks import LARGEST, show
 
-from .bad_values import NO_NUMBERS
+from .bad_values import NO_NUMBERS, assert_refused
 
 
 @pytest.mark.parametrize(
@@ -40,6 +42,9 @@ def test_gigabytes_and_gibibytes_say_which_they_are() -> None:
     [
         (0, "0 s"),
         (0.0123, "0.0123 s"),
+        (0.9996, "1.00 s"),
+        (1, "1.00 s"),
+        (-5400, "-1.50 hours"),
         (32.09, "32.1 s"),
         (59.94, "59.9 s"),
         (59.97, "1.00 minutes"),
@@ -54,13 +59,77 @@ def test_durations(seconds: float, text: str) -> None:
     assert units.duration(seconds) == text
 
 
+def test_every_unit_of_time_begins_at_its_own_length() -> None:
+    for length, text in (
+        (units.MINUTE, "minutes"),
+        (units.HOUR, "hours"),
+        (units.DAY, "days"),
+    ):
+        assert units.duration(length) == f"1.00 {text}"
+        assert text not in units.duration(0.99 * length)
+    assert units.duration(10 * units.YEAR) == "10.0 years"
+    assert units.duration(9.99 * units.YEAR) == "3,650 days"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (999, "999"),
+        (1000, "1.00 thousand"),
+        (-999, "-999"),
+        (-1000, "-1.00 thousand"),
+        (999.4, "999"),
+        (999.5, "1.00 thousand"),
+        (2.5, "2.50"),
+        (1e6 - 1, "1.00 million"),
+        (999.4e15, "999 quadrillion"),
+        (1e18, "1,000 quadrillion"),
+    ],
+)
+def test_words_begin_at_a_thousand(number: float, text: str) -> None:
+    assert units.count(number) == text
+
+
+def test_prefixes_begin_at_one_of_theirs() -> None:
+    assert units.gigabytes(999) == "999 B"
+    assert units.gigabytes(1000) == "1.00 kB"
+    assert units.gibibytes(1023) == "1,020 B"
+    assert units.gibibytes(1024) == "1.00 KiB"
+    assert units.si(1e33, "B") == "1,000 QB"
+    assert units.gibibytes(2**90) == "1,020 YiB"
+
+
+def test_the_greatest_number_can_be_written_by_all() -> None:
+    for name in ("exact", "count", "flops", "gibibytes", "duration", "percent"):
+        assert getattr(units, name)(LARGEST)
+        assert getattr(units, name)(-LARGEST).startswith("-")
+
+
+def test_shares_dollars_and_ratios_have_their_sign_and_digits() -> None:
+    assert units.dollars(-950) == "-$950"
+    assert units.dollars(0) == "$0"
+    assert units.percent(0) == "0 %"
+    assert units.ratio(-0.12345) == "-0.123"
+
+
+def test_as_many_digits_as_are_asked_for() -> None:
+    assert units.digits(33.9084, 5) == "33.908"
+    assert units.digits(33.9084, significant=1) == "30"
+    assert units.digits(0.1, 17) == "0.10000000000000001"
+    for bad in (0, 18, 2.5, "3", np.array([3, 4])):
+        assert_refused(units.digits, "significant", number=1.0, significant=bad)
+    for bad in (None, 3, ["B"]):
+        assert_refused(units.si, "unit", number=1.0, unit=bad)
+
+
 def test_counts_in_words_and_in_full() -> None:
     assert units.count(1008038707200) == "1.01 trillion"
     assert units.count(96) == "96"
     assert units.exact(2**53 + 1) == "9,007,199,254,740,993"
 
 
-BAD = [*NO_NUMBERS, pd.NA, math.nan, math.inf, -math.inf, 10**400]
+SEVERAL = [np.array([1.0, 2.0]), np.array([1.0]), pd.Series([1]), pd.DataFrame([[1]])]
+BAD = [*NO_NUMBERS, *SEVERAL, pd.NA, math.nan, math.inf, -math.inf, 10**400, 1.001e40]
 
 
 @pytest.mark.parametrize("bad", BAD, ids=show)
@@ -80,9 +149,9 @@ BAD = [*NO_NUMBERS, pd.NA, math.nan, math.inf, -math.inf, 10**400]
         units.digits,
     ],
 )
-def test_what_is_no_finite_number_is_refused(write, bad) -> None:
-    with pytest.raises(ValueError, match="not a finite number"):
-        write(bad)
+def test_what_is_no_single_finite_number_is_refused(write, bad) -> None:
+    [argument, *_] = signature(write).parameters
+    assert_refused(write, argument, **{argument: bad})
 
 
 @given(st.floats(min_value=1e-12, max_value=1e30))

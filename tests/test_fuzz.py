@@ -1,0 +1,337 @@
+"""Every formula, called with good and hostile values: right, or refused in words.
+
+What is called, and with which arguments, is read from the signatures, so a new formula
+and a new argument come in by themselves; an argument without a default needs a good
+value in `GOOD`. Some thousand calls by default, always the same ones; `make fuzz` makes
+100,000, and `make fuzz FUZZ=7` so many.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import llmtrain_helpers as package
+from llmtrain_helpers import (
+    FORMATS,
+    RECIPES,
+    Accelerator,
+    Interval,
+    StepTime,
+    Transformer,
+    plan_run,
+    published,
+    units,
+)
+from llmtrain_helpers.checks import show
+
+CALLS = int(os.environ.get("FUZZ", 5000))
+
+LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
+GPTS = Transformer.gpt(np.array([12, 24, 48]), 768, 12, 50257, 1024)
+A100 = Accelerator("A100", 80e9, 2e12, 400, {"bf16": 312e12, "fp16": 312e12})
+PLAN = plan_run(LLAMA, A100, 64, 10**12, 512, recompute="none")
+
+EXTREME: list[Any] = [1e40, int(1e40), 1e-40, 1, 2, np.array([1e40, 1.0]), 10**39 + 1]
+"""What is barely taken; many at once, for what comes out of their products."""
+
+NUMBERS: list[Any] = [1, 2, 8, 64, 1024, 16.0, np.int64(4), np.array([8, 16])]
+HOSTILE: list[Any] = [
+    *(None, True, False, "7B", "", b"8", "none", [], (), {}, {"a": 1}, object(), int),
+    *(
+        0,
+        -1,
+        0.5,
+        -0.0,
+        1e-41,
+        1e-40,
+        1e40,
+        1.1e40,
+        10**40,
+        10**400,
+        -(10**400),
+        5e-324,
+    ),
+    *(
+        math.nan,
+        math.inf,
+        -math.inf,
+        1e300,
+        2**63,
+        312,
+        1 + 2j,
+        Decimal(8),
+        Fraction(8),
+    ),
+    *([8, 16], (1, 2, 3), ["8"], [[1], [1, 2]], {8}, range(3), lambda *given: 8),
+    *(np.bool_(True), np.float64("nan"), np.int8(-3), np.datetime64("2026-01-01")),
+    *(np.array(8), np.array([]), np.array([8]), np.array([[8], [16]]), np.arange(1, 4)),
+    *(np.array([8, 0]), np.array([1, np.nan]), np.array([2.5]), np.array([1e41])),
+    *(np.array([2**62, 2**62]), np.array([100, 120], "int8"), np.array([1e40, 1e-40])),
+    *(np.array(["8"]), np.array([None]), np.array([True]), np.array([1j])),
+    *(np.ma.array([8, 16]), np.ones((2, 1, 3)), np.array([[8, 16]]).T),
+    *(pd.Series([8, 16]), pd.Series([8, None], dtype="Int64"), pd.Series(["8", "16"])),
+    *(pd.DataFrame({"x": [8, 16], "y": [1, 2]}), pd.NA, pd.NaT, pd.Index([8, 16])),
+    *("ful", "bf17", "gpt3", "A101", "FULL", "x" * 10**5, "x\ny", "\x00"),
+    *(LLAMA, GPTS, A100, PLAN, RECIPES["fp8"], FORMATS["bf16"], Interval(1, 2, 3)),
+]
+GOOD: dict[str, list[Any]] = {
+    "model": [LLAMA, LLAMA, Transformer.gpt(12, 768, 12, 50257, 1024), GPTS],
+    "accelerator": [A100],
+    "plan": [PLAN, PLAN.but(zero_stage=3), PLAN.but(num_gpus=8)],
+    "num_gpus": [8, 64, 512.0, np.array([64, 128])],
+    "num_heads": [8, 16],
+    "num_kv_heads": [2, 8],
+    "hidden_size": [64, 4096, np.array([64, 128])],
+    "intermediate_size": [256, 14336.0],
+    "head_dim": [64],
+    "vocab_size": [50257, 128256],
+    "sequence_length": [128, 1024],
+    "tokens": [1e12, 10**11, np.array([10**12, 10**13])],
+    "global_batch_size": [512, 1024.0],
+    "num_experts": [0, 8],
+    "experts_per_token": [0, 2],
+    "num_positions": [None, 1024],
+    "batch_sizes": [[1, 2, 4, 8], np.array([8, 16, 32, 64])],
+    "seconds": [10.0, 86400, np.array([3600.0, 1e6])],
+    "fit_step_time.seconds": [[0.11, 0.12, 0.14, 0.2], np.array([2, 3, 5, 9.0])],
+    "fits": [lambda batch: batch <= 100],
+    "recompute": ["none", "selective", "full"],
+    "recipe": [*RECIPES, RECIPES["bf16"]],
+    "zero_stage": [0, 1, 2, 3],
+    "attention": ["flash", "unfused"],
+    "count_flops.attention": ["dense", "causal"],
+    "flops_per_gpu": [140e12, np.array([1e14, 1.5e14])],
+    "peak_flops": [312e12, 989e12],
+    "utilizations": [(0.3, 0.4, 0.5)],
+    "format": ["bf16"],
+    "name": ["mine"],
+    "published.architecture.name": ["Llama-3.1-8B", "gpt2"],
+    "published.accelerator.name": ["A100", "h100 sxm"],
+    "published.run_model.name": ["Llama 2 70B", "BLOOM-176B"],
+    "published.run_plan.name": ["Llama 2 70B", "BLOOM-176B"],
+    "published.utilizations_without.name": ["Llama 2 70B", "BLOOM-176B"],
+    "memory": [80e9],
+    "peaks": [{"bf16": 312e12}],
+    "weights": [2, 4.0],
+    "gradients": [2, 1.5],
+    "train_small_network.weights": [FORMATS["bf16"]],
+    "train_small_network.steps": [2, 3.0],
+    "train_small_network.gradients": [FORMATS["fp32"], FORMATS["fp8_e4m3"]],
+    "Accelerator.peak.format": ["bf16", "fp16"],
+    "micro_batch_size": [1, 2, 4.0],
+    "tensor_parallel": [1, 2, 8],
+    "pipeline_parallel": [1, 2, 4],
+    "context_parallel": [1, 2],
+    "utilization.flops_per_gpu": [140e12],
+    "published.batches_near.tokens": [1e6],
+    "published.nearest_run.tokens": [1e12],
+    "published.nearest_run.parameters": [70e9],
+    "exponent_bits": [5, 8],
+    "mantissa_bits": [10, 7],
+    "bits": [0, 16],
+    "steps": [2, 3.0],
+    "least": [1.0],
+    "likely": [2, np.array([2.0, 3.0])],
+    "greatest": [4],
+    "unit": ["FLOP"],
+    "significant": [3, 17],
+    "mapping": [{"model_type": "gpt2"}, {"model_type": "llama", "head_dim": 8}],
+    "path": ["nowhere.json"],
+    "saturate": [True, False],
+    "values": [1.5, [1, 2.5], np.array([1e-9, 3e38])],
+}
+"""Values that an argument is meant to take, where they are no `NUMBERS`; those of one
+formula alone after its name and a dot."""
+
+ABOUT = {
+    "model": Transformer,
+    "plan": plan_run,
+    "name": lambda config, run, architecture, accelerator: None,
+    "mapping": lambda config, model_type: None,
+}
+"""What a refusal may name in place of an argument: what is inside it."""
+
+EMPTY = inspect.Parameter.empty
+
+OUTCOMES = [
+    "not even a batch of 1 fits",
+    "no fit",
+    "comes out even",
+    "plans fits",
+    "fits on no number",
+    "is more than the whole peak",
+]
+"""Refusals that are about what came out, not about an argument."""
+
+SIGNED = {"room", "dearer", "sent", "saved"}
+"""What may be negative."""
+
+SPECIAL = {"NumberFormat.round", "train_small_network"}
+"""What may come back infinite or NaN: a format's own, and a training gone astray."""
+
+
+# --- what is called
+
+
+def formulas() -> dict[str, Callable[..., Any]]:
+    """Public functions, and dataclasses that check what they are given, by name."""
+    named = {name: getattr(package, name) for name in package.__all__}
+    known = {
+        k: f for k, f in named.items() if inspect.isfunction(f) or checks_itself(f)
+    }
+    known |= {f"units.{k}": f for k, f in vars(units).items() if local(f, units)}
+    known |= {f"published.{k}": f for k, f in vars(published).items() if looks_up(f)}
+    for thing in (LLAMA, Interval(1, 2, 3), StepTime(0.1, 160), FORMATS["fp16"], A100):
+        known |= methods(thing)
+    return known
+
+
+def checks_itself(found: Any) -> bool:
+    return is_dataclass(found) and hasattr(found, "__post_init__")
+
+
+def local(found: Any, home: Any) -> bool:
+    """A public function of this module that takes something."""
+    own = inspect.isfunction(found) and found.__module__ == home.__name__
+    return own and not found.__name__.startswith("_") and bool(parameters(found))
+
+
+def looks_up(found: Any) -> bool:
+    return local(found, published) and {*parameters(found)} & {"name", "tokens", "path"}
+
+
+def methods(thing: Any) -> dict[str, Callable[..., Any]]:
+    """Those of a thing that take something, its class's own ways to make one too."""
+    found = {name: getattr(thing, name) for name in vars(type(thing)) if name[0] != "_"}
+    called = {k: f for k, f in found.items() if inspect.ismethod(f) and parameters(f)}
+    return {f"{type(thing).__name__}.{name}": f for name, f in called.items()}
+
+
+@cache
+def parameters(call: Callable[..., Any]) -> dict[str, Any]:
+    """Each parameter's default, those that `**options` passes on included."""
+    found = {}
+    for name, each in inspect.signature(call).parameters.items():
+        if each.kind is each.VAR_KEYWORD:
+            found = {**parameters(plan_run), **found}
+        else:
+            found[name] = each.default
+    return found
+
+
+FORMULAS = formulas()
+
+
+def test_every_formula_is_called() -> None:
+    assert len(FORMULAS) > 60
+    for name in ("gpt_flops", "Transformer", "Interval.times", "units.digits"):
+        assert name in FORMULAS
+
+
+# --- what comes out
+
+
+def wrong(result: Any, path: str = "") -> Iterator[str]:
+    """Where a result holds what it should not: NaN, infinity, a negative, no number."""
+    if isinstance(result, np.ndarray | np.generic | int | float | np.bool_):
+        values = np.asarray(result, dtype=float)
+        if not np.isfinite(values).all():
+            yield f"{path} is not finite: {show(result)}"
+        elif (values < 0).any() and path.rpartition(".")[2] not in SIGNED:
+            yield f"{path} is negative: {show(result)}"
+    elif isinstance(result, Mapping):
+        for key, value in result.items():
+            yield from wrong(value, f"{path}[{key}]")
+    elif isinstance(result, list | tuple):
+        for value in result[:3]:
+            yield from wrong(value, path)
+    elif is_dataclass(result):
+        for name in {*(item.name for item in fields(result)), *properties(result)}:
+            if name != "inputs":
+                yield from wrong(getattr(result, name), f"{path}.{name}")
+    elif not isinstance(result, str | None):
+        yield f"{path} is a {type(result).__name__}"
+
+
+def properties(result: Any) -> list[str]:
+    return [k for k, v in inspect.getmembers(type(result)) if isinstance(v, property)]
+
+
+def names_an_argument(name: str, call: Callable[..., Any], said: str) -> bool:
+    """Whether a refusal names an argument, or what is inside one, or the outcome."""
+    known = {name.rpartition(".")[2], *parameters(call)}
+    for argument in known & {*ABOUT}:
+        known |= {*inspect.signature(ABOUT[argument]).parameters}
+    named = any(re.search(rf"\b{word}\b", said) for word in known)
+    return named or any(outcome in said for outcome in OUTCOMES)
+
+
+def problem(name: str, call: Callable[..., Any], arguments: dict[str, Any]) -> str:
+    """What is wrong with this call's outcome; nothing if it is as it should be."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = call(**arguments)
+            return "" if name in SPECIAL else "; ".join(wrong(result))
+    except ValueError as error:
+        said = str(error)
+        plain = type(error) is ValueError and "\n" not in said and len(said) < 400
+        in_words = plain and names_an_argument(name, call, said)
+        return "" if in_words else f"{type(error).__name__}: {said[:300]}"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:300]}"
+
+
+# --- the calls
+
+
+def drawn(formula: str, dice: Random) -> dict[str, Any]:
+    """Arguments for a call: good ones, or extreme, often with one or two hostile."""
+    known = parameters(FORMULAS[formula])
+    hostile = dice.sample([*known], min(dice.choice([0, 0, 1, 1, 2]), len(known)))
+    arguments, extreme = {}, dice.random() < 0.15
+    for name, default in known.items():
+        if name in hostile:
+            arguments[name] = dice.choice(HOSTILE)
+        elif default is EMPTY or f"{formula}.{name}" in GOOD or dice.random() < 0.3:
+            choices = good(formula, name, default)
+            number = isinstance(choices[0], int | float) and choices[0] is not True
+            arguments[name] = dice.choice(EXTREME if extreme and number else choices)
+    return arguments
+
+
+def good(formula: str, name: str, default: Any) -> list[Any]:
+    own = f"{formula}.{name}"
+    if own in GOOD or name in GOOD:
+        return GOOD.get(own, GOOD.get(name, []))
+    if default is None or isinstance(default, bool | str):
+        return [default]
+    return NUMBERS
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_call_is_right_or_refused_in_words(name: str) -> None:
+    call, failures = FORMULAS[name], {}
+    share = len(FORMULAS) * (10 if name.startswith("published") else 1)  # slow ones
+    for i in range(CALLS // share + 1):
+        arguments = drawn(name, Random(f"{name} {i}"))
+        found = problem(name, call, arguments)
+        if found:
+            told = ", ".join(f"{key}={show(value)}" for key, value in arguments.items())
+            failures.setdefault(re.sub(r"[\d.]+", "", found)[:60], f"{told}\n  {found}")
+    assert not failures, "\n".join(failures.values())
