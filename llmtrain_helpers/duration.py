@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from sys import float_info
+from typing import Any
 
 from llmtrain_helpers.checks import (
     Number,
@@ -166,13 +167,25 @@ def over_utilizations(
     >>> over_utilizations(120.0, (0.25, 0.4, 0.5))
     Interval(least=240.0, likely=300.0, greatest=480.0)
     """
+    low, likely, high = checked_utilizations(utilizations)
+    t = quantity("seconds_at_peak", seconds_at_peak)
+    return Interval(t / high, t / likely, t / low)
+
+
+def checked_utilizations(utilizations: Any) -> tuple[float, float, float]:
+    """Three shares of the peak, refused unless they ascend: low, likely, high.
+
+    >>> checked_utilizations((0.5, 0.4, 0.3))
+    Traceback (most recent call last):
+    ...
+    ValueError: utilizations=(0.5, 0.4, 0.3) is not ascending: low, likely, high
+    """
     if not isinstance(utilizations, tuple) or len(utilizations) != 3:
         refuse("utilizations", utilizations, "is no triple: low, likely, high")
     low, likely, high = (one("utilizations", u, share) for u in utilizations)
     if not low <= likely <= high:
         refuse("utilizations", utilizations, "is not ascending: low, likely, high")
-    t = quantity("seconds_at_peak", seconds_at_peak)
-    return Interval(t / high, t / likely, t / low)
+    return low, likely, high
 
 
 def gpu_hours(seconds: Number, num_gpus: Number) -> Result:

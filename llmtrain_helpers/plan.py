@@ -36,6 +36,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.duration import (
     Interval,
+    checked_utilizations,
     energy,
     gpu_hours,
     iterations,
@@ -380,7 +381,8 @@ def _shares(model: Transformer, inputs: Mapping[str, Any]) -> Shares:
     """What others reached with such a format, dense or with experts; or the given."""
     given, format, _ = inputs["utilizations"], _format(inputs), _peak(inputs)
     if given is not None:
-        return Shares(given, given, "the utilisations that were given")
+        u = checked_utilizations(given)
+        return Shares(u, u, "the utilisations that were given")
     bits = {"bf16": "16-bit", "fp16": "16-bit", "fp8": "fp8", "fp4": "fp4"}
     kind = "experts" if model.num_experts else "dense"
     return UTILIZATIONS[f"{bits.get(format, '32-bit')} {kind}"]
