@@ -53,7 +53,7 @@ PANELS = [
     ),
     (
         "03_duration",
-        "49.0 % of the peak",
+        "48.0 % of the peak",
         "Tokens (billions)",
         "33.8 days",
         "45.1 days",
@@ -73,7 +73,7 @@ PANELS = [
         "42.1 GB",
         "66.8 GB",
     ),
-    ("07_plan", "on A100: 83 to 147 days", "Pipeline stages", "32.4 days", "34.4 days"),
+    ("07_plan", "on A100: 67 to 91 days", "Pipeline stages", "24.6 days", "26.2 days"),
 ]
 
 
