@@ -233,7 +233,7 @@ def test_stacked_bars_stand_on_one_another_and_have_a_key(figure: Figure) -> Non
     names = [bars.get_label() for bars in first.containers]
     key = first.get_legend()
     if names and first.containers[0].orientation == "vertical":
-        assert sorted(text.get_text() for text in key.get_texts()) == sorted(names)
+        assert [text.get_text() for text in key.get_texts()] == names[::-1]
 
 
 def test_names_stand_where_their_ticks_are() -> None:
@@ -244,6 +244,14 @@ def test_names_stand_where_their_ticks_are() -> None:
     ]
     axes = FIGURES["intervals"]().axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["mine"]
+
+
+@pytest.mark.parametrize("name", ["recomputation", "maps"])
+def test_what_stands_side_by_side_has_one_scale(name: str) -> None:
+    first, second, *_ = FIGURES[name]().axes
+    assert "y: the same" in describe(first.figure)
+    first.set_ylim(0.5, 77)
+    assert second.get_ylim() == first.get_ylim()
 
 
 def test_the_maps_count_in_whole_numbers() -> None:

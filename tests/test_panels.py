@@ -205,3 +205,11 @@ def test_reset_and_the_stills_begin_with_the_first_preset(name: str) -> None:
     told = re.findall(r"<h4>(.*?)</h4>", panel.still())
     assert len(told) == len(set(told)) == 3
     assert unescape(told[0]) == first
+
+
+def test_a_control_begins_where_it_says_and_steps_evenly() -> None:
+    assert common.whole("Layers", 1, 10).min == 1
+    even = common.whole("Hidden size", 1, 1000, step=128)  # 128, 256, … by the arrows
+    assert (even.min, even.max, even.step) == (0, 1000, 128)
+    share = common.number("Share", 0, 100, step=0.5)
+    assert (share.min, share.max, share.step) == (0, 100, 0.5)
