@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from csv import DictReader
 from difflib import get_close_matches
 from functools import cache
 from math import isfinite
@@ -198,18 +199,18 @@ def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
     ['DeepSeek-V3']
     """
     T, k = one("tokens", tokens, quantity), single("how_many", how_many)
-    table = batch_sizes().dropna(subset="batch_tokens_end")
-    batches = table.set_index("name")["batch_tokens_end"].astype(float)
-    far = batches.map(lambda batch: max(batch / T, T / batch))
-    return {str(name): batches[name] for name in far.nsmallest(k).index}
+    known = {r["name"]: r.get("batch_tokens_end") for r in rows("batch_sizes")}
+    batches = {name: float(size) for name, size in known.items() if size}
+    far = sorted(batches, key=lambda name: max(batches[name] / T, T / batches[name]))
+    return {name: batches[name] for name in far[:k]}
 
 
 def reported_gpu_hours() -> Series[float]:
     """GPU-hours of the published runs, by name, or else their days times their GPUs."""
-    runs = training_runs().set_index("name")
-    counted = (runs["days"] * 24 * runs["num_gpus"]).astype(float)
-    hours = runs["gpu_hours"].astype(float).fillna(counted)
-    return hours.dropna()
+    from pandas import Series
+
+    hours = {row["name"]: _hours(row) for row in rows("training_runs")}
+    return Series({name: known for name, known in hours.items() if known})
 
 
 def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
@@ -220,11 +221,16 @@ def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
     """
     T = one("tokens", tokens, quantity)
     P = one("parameters", parameters, quantity)
-    runs = training_runs().set_index("name", drop=False)
-    runs["gpu_hours"] = reported_gpu_hours()
-    runs = runs.dropna(subset=["gpu_hours", "tokens"]).reset_index(drop=True)
-    work = runs["tokens"].astype(float) * runs["active_parameters"] / (T * P)
-    return _filled(runs.iloc[work.map(lambda w: max(w, 1 / w)).idxmin()])
+    runs = [row | {"gpu_hours": _hours(row)} for row in rows("training_runs")]
+    known = [row for row in runs if row["gpu_hours"] and "tokens" in row]
+    work = [row["tokens"] * row["active_parameters"] / (T * P) for row in known]
+    return min(zip(work, known, strict=True), key=lambda w: max(w[0], 1 / w[0]))[1]
+
+
+def _hours(row: Mapping[str, Any]) -> float:
+    """GPU-hours of a run, or its days times its GPUs; 0 where neither is published."""
+    counted = 24 * row.get("days", 0) * row.get("num_gpus", 0)
+    return float(row.get("gpu_hours", counted))
 
 
 def architecture(name: str, sequence_length: Number | None = None) -> Transformer:
@@ -236,7 +242,7 @@ def architecture(name: str, sequence_length: Number | None = None) -> Transforme
     >>> architecture("Llama-3.1-8B", sequence_length=8192).num_kv_heads
     8
     """
-    row = _row("architecture", name, architectures())
+    row = _row("architecture", name, "architectures")
     s = row["max_sequence_length"] if sequence_length is None else sequence_length
     return _shape({**row, "sequence_length": s})
 
@@ -247,7 +253,7 @@ def run(name: str) -> dict[str, Any]:
     >>> run("BLOOM-176B")["accelerator"]
     'A100-80'
     """
-    return _row("run", name, training_runs())
+    return _row("run", name, "training_runs")
 
 
 def run_model(name: str) -> Transformer:
@@ -296,7 +302,7 @@ def accelerator(name: str) -> Accelerator:
     ...
     ValueError: accelerator='H10' is unknown, did you mean 'H100 SXM' or 'H20' or 'A10'?
     """
-    row = _row("accelerator", name, accelerators())
+    row = _row("accelerator", name, "accelerators")
     return Accelerator(
         name=row["name"],
         memory=row["memory_bytes"],
@@ -366,23 +372,63 @@ def _table(name: str) -> DataFrame:
     return _read_table(name).copy()
 
 
-def _row(kind: str, name: str, table: DataFrame) -> dict[str, Any]:
-    """What a table says of the one that goes by this name; gaps are left out."""
-    names = table["name"]
-    if "aliases" in table:
-        names = names + (";" + table["aliases"]).fillna("")
-    places = {_plain(a): i for i, text in enumerate(names) for a in text.split(";")}
+@cache
+def rows(table: str) -> tuple[dict[str, Any], ...]:
+    """The rows of a table without pandas, each without its gaps.
+
+    >>> rows("links")[0]["gpus_per_node"]
+    8
+    """
+    path = data_folder() / f"{table}.csv"
+    if not isinstance(table, str) or not path.is_file():
+        refuse("table", table, "is no table of data/")
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(map(_typed, DictReader(file)))
+
+
+def names(table: str) -> list[str]:
+    """The names of a table's rows, in order: what a list to choose from shows.
+
+    >>> names("accelerators")[:2]
+    ['V100 16GB SXM2', 'V100 32GB SXM2']
+    """
+    return [row["name"] for row in rows(table)]
+
+
+def _typed(row: Mapping[str, str]) -> dict[str, Any]:
+    """A row with its numbers as numbers, and without its gaps."""
+    return {key: _value(key, text) for key, text in row.items() if text}
+
+
+def _value(key: str, text: str) -> Any:
+    if text in ("True", "False"):
+        return text == "True"
+    if key in _TEXTS:
+        return text
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+_TEXTS = ("name", "release", "model")
+"""Columns that stay text though they may look like numbers."""
+
+
+def _row(kind: str, name: str, table: str) -> dict[str, Any]:
+    """What a table says of the one that goes by this name."""
+    known = rows(table)
+    spelt = [";".join([row["name"], row.get("aliases", "")]) for row in known]
+    places = {_plain(x): i for i, text in enumerate(spelt) for x in text.split(";")}
+    places.pop("", None)
     place = places.get(_plain(name)) if isinstance(name, str) else None
     if place is None:
         near = get_close_matches(_plain(show(name)), places, n=6, cutoff=0.5)
-        offers = dict.fromkeys(table["name"][places[spelling]] for spelling in near)
-        refuse(kind, name, _offer([*offers][:3], table["name"].tolist()))
-    return _filled(table.iloc[place])
-
-
-def _filled(row: Series[Any]) -> dict[str, Any]:
-    """A row without its gaps."""
-    return {str(key): row[key] for key in row.index[row.notna()]}
+        offers = dict.fromkeys(known[places[spelling]]["name"] for spelling in near)
+        refuse(kind, name, _offer([*offers][:3], names(table)))
+    return dict(known[place])
 
 
 def _plain(name: str) -> str:
