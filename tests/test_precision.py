@@ -277,6 +277,7 @@ def test_a_small_network_takes_formats_and_few_steps(name: str, bad) -> None:
 
 def test_there_is_a_loss_for_every_step() -> None:
     assert len(train_small_network(**SMALL)) == 2
+    assert len(train_small_network(FORMATS["bf16"], FORMATS["fp32"])) == 2000
 
 
 # --- bytes for each parameter
@@ -329,6 +330,12 @@ def test_what_the_notes_say_explains_the_differences() -> None:
     assert round(14 * trillion["parameters"] / 1e12, 1) == 14.1
     masks = 12 * 1024**2 * 4
     assert estimate(nanogpt) + masks == pytest.approx(nanogpt["num_bytes"], rel=0.001)
+
+
+def test_without_more_being_said_nothing_is_sharded() -> None:
+    for stage in range(4):
+        assert model_state_bytes(10, "bf16", stage).total == 160
+    assert model_state_bytes(10, "bf16", data_parallel=8).total == 160
 
 
 def test_zeros_own_example() -> None:
