@@ -235,12 +235,10 @@ def largest_batch(fits: Callable[[int], bool], limit: int = 2**20) -> int:
     good = 1
     while good < limit and fits(min(2 * good, limit)):
         good = min(2 * good, limit)
-    bad = 2 * good
-    while good < limit and bad - good > 1:
+    bad = min(2 * good, limit)  # seen to fail, unless good is the limit
+    while bad - good > 1:
         middle = (good + bad) // 2
-        good, bad = (
-            (middle, bad) if middle <= limit and fits(middle) else (good, middle)
-        )
+        good, bad = (middle, bad) if fits(middle) else (good, middle)
     return good
 
 

@@ -7,7 +7,10 @@ written in GB (10^9) or GiB (2^30), and the text always says which: they differ 
 
 from __future__ import annotations
 
-from llmtrain_helpers.checks import at_most, instance, one, single
+import re
+from typing import Any
+
+from llmtrain_helpers.checks import at_most, instance, one, show, single
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 """Seconds in each."""
@@ -165,6 +168,70 @@ def _digits(number: float, significant: int = 3) -> str:
         if places <= 0
         else f"{whole / 10**places:,.{places}f}"
     )
+
+
+def read(text: object) -> Any:
+    """A number as people write it, exact where it is whole; a plain number as it is.
+
+    k, M, B (or G), T, P, E, Z stand for 10³ to 10²¹, and so do thousand to
+    quadrillion; commas group thousands; % is a hundredth. ValueError in words for
+    anything else.
+
+    >>> read("7B"), read("300e9"), read("15T"), read("8k"), read("1,024"), read("2.5")
+    (7000000000, 300000000000, 15000000000000, 8000, 1024, 2.5)
+    >>> read("2,5")
+    Traceback (most recent call last):
+    ...
+    ValueError: '2,5' is no number: a comma groups thousands (1,024), a point is 2.5
+    """
+    if not isinstance(text, str):
+        return one("number", text)
+    written = text.strip() if text.isascii() and len(text) <= 60 else ""
+    found = re.fullmatch(_WRITTEN, written, re.IGNORECASE)
+    power = _POWERS.get(found["size"].casefold()) if found else None
+    if found is None or power is None:
+        raise ValueError(f"{show(text)} is no number: {_hint(text)}")
+    mantissa, _, exponent = re.sub("[,_]", "", found["number"]).lower().partition("e")
+    return one("number", _shifted(mantissa, power + int(exponent or 0)))
+
+
+def _shifted(mantissa: str, power: int) -> int | float:
+    """Decimal digits times a power of ten: an int where that is whole."""
+    whole, _, fraction = mantissa.partition(".")
+    counted, power = int(whole + fraction), power - len(fraction)
+    if power >= 0:
+        return int(counted * 10**power)
+    exact = counted % 10**-power == 0
+    return int(counted // 10**-power) if exact else float(counted / 10**-power)
+
+
+def short(number: float) -> str:
+    """A number in as few characters as `read` takes back without loss.
+
+    >>> short(300_000_000_000), short(8192), short(2.5), short(12_500_000)
+    ('300B', '8,192', '2.5', '12.5M')
+    """
+    x = read(number)
+    for power, letter in ((12, "T"), (9, "B"), (6, "M")):
+        told = f"{x / 10**power:.10g}{letter}"
+        if abs(x) >= 10**power and "e" not in told and read(told) == x:
+            return told
+    return f"{x:,}" if float(x).is_integer() else f"{x:,.10g}"
+
+
+def _hint(text: str) -> str:
+    if re.fullmatch(r"\d+,\d{1,2}", text.strip()):
+        return "a comma groups thousands (1,024), a point is 2.5"
+    return "write 7B, 300e9, 15T, 8k, 1,024 or 2.5"
+
+
+_WRITTEN = (
+    r"\$?(?P<number>[+-]?(\d{1,3}(,\d{3})+|\d[\d_]*)(\.\d+)?(e[+-]?\d{1,2})?)"
+    r"\s*(?P<size>%|[a-z]*)"
+)
+_POWERS = {"": 0, "%": -2, "k": 3, "m": 6, "b": 9, "g": 9, "t": 12, "p": 15, "e": 18}
+_POWERS |= {"z": 21} | {word.strip(): 3 * i for i, word in enumerate(_WORDS) if i}
+"""What may stand behind a number, and the power of ten that it stands for."""
 
 
 def _rounded(number: float) -> float:

@@ -530,3 +530,24 @@ def test_a_value_weighs_four_bytes_in_fp32_alone() -> None:
     assert value_bytes(RECIPES["fp32"]) == 4
     for bad in ("fp17", None, 4, np.array(["fp32"])):
         assert_refused(value_bytes, "recipe", recipe=bad)
+
+
+def test_a_timeline_has_at_most_ten_thousand_micro_batches() -> None:
+    shape = {
+        "model": GPT2,
+        "micro_batch_size": 1,
+        "recipe": "bf16",
+        "recompute": "none",
+    }
+    long = step_timeline(**shape, steps=100, accumulation_steps=100)
+    assert len(long.moments) == 100 * (2 + 4 * 100)
+    problem = "steps·accumulation_steps=10100 is more than"
+    assert_refused(step_timeline, problem, **shape, steps=101, accumulation_steps=100)
+
+
+def test_sequences_are_split_only_where_that_is_said() -> None:
+    whole = count_activations(LLAMA, 1, tensor_parallel=8)
+    assert whole == count_activations(
+        LLAMA, 1, tensor_parallel=8, sequence_parallel=False
+    )
+    assert whole.norms == count_activations(LLAMA, 1).norms

@@ -87,6 +87,11 @@ def test_choice_lists_the_known_names(bad) -> None:
     assert len(str(caught.value)) < 300
 
 
+def test_a_list_is_told_how_to_go_in() -> None:
+    with pytest.raises(ValueError, match=r"=\[1, 2\] is no number .* as a NumPy array"):
+        checks.count("tokens", [1, 2])
+
+
 def test_long_values_are_cut_short() -> None:
     assert len(checks.show("x" * 1000)) == 60
     assert checks.show(10**400) == "10^400"
@@ -228,6 +233,12 @@ def test_what_does_not_broadcast_is_named_with_its_shapes(first, second) -> None
 def test_formulas_name_the_arguments_that_do_not_broadcast(call, named: str) -> None:
     with pytest.raises(ValueError, match=f"^{named} do not broadcast: shapes"):
         call()
+
+
+@pytest.mark.parametrize("check", [checks.at_most, checks.divides])
+def test_pairs_name_the_arrays_that_do_not_broadcast(check) -> None:
+    with pytest.raises(ValueError, match="heads and experts do not broadcast"):
+        check(heads=TWO, experts=THREE)
 
 
 # --- tables, and what NumPy is needed for

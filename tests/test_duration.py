@@ -192,6 +192,13 @@ def test_an_interval_of_arrays_broadcasts() -> None:
     assert spans.likely.tolist() == [[2, 3], [20, 30]]
 
 
+def test_three_equal_utilisations_are_an_exact_time() -> None:
+    assert over_utilizations(120.0, (0.4, 0.4, 0.4)) == Interval(300, 300, 300)
+    for wrong in ((0.5, 0.4, 0.6), (0.3, 0.5, 0.4)):
+        with pytest.raises(ValueError, match="is not ascending"):
+            over_utilizations(120.0, wrong)
+
+
 def test_a_product_past_all_measure_is_named() -> None:
     with pytest.raises(ValueError, match=r"tokens·parameters/\(num_gpus·peak_flops\)="):
         training_interval(1e40, 1e40, 1, 312e12)

@@ -278,6 +278,7 @@ def test_a_small_network_takes_formats_and_few_steps(name: str, bad) -> None:
 
 def test_there_is_a_loss_for_every_step() -> None:
     assert len(train_small_network(**SMALL)) == 2
+    assert len(train_small_network(FORMATS["bf16"], FORMATS["fp32"])) == 2000
 
 
 # --- bytes for each parameter
@@ -359,6 +360,12 @@ def test_nvidias_checkpoints_agree_as_gib_rounded_up_and_not_as_gb() -> None:
 
 def test_more_published_runs_say_bf16_than_anything_else() -> None:
     assert published.training_runs()["precision"].mode().tolist() == ["bf16"]
+
+
+def test_without_more_being_said_nothing_is_sharded() -> None:
+    for stage in range(4):
+        assert model_state_bytes(10, "bf16", stage).total == 160
+    assert model_state_bytes(10, "bf16", data_parallel=8).total == 160
 
 
 def test_zeros_own_example() -> None:

@@ -59,6 +59,12 @@ def test_durations(seconds: float, text: str) -> None:
     assert units.duration(seconds) == text
 
 
+def test_the_units_are_what_they_are_elsewhere() -> None:
+    assert (units.MINUTE, units.HOUR, units.DAY) == (60, 3600, 86400)
+    assert units.YEAR == 31_557_600
+    assert (units.GB, units.GiB) == (10**9, 1024**3)
+
+
 def test_every_unit_of_time_begins_at_its_own_length() -> None:
     for length, text in (
         (units.MINUTE, "minutes"),
