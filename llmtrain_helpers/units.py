@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from llmtrain_helpers.checks import at_most, instance, one, show, single
+from llmtrain_helpers.checks import at_most, instance, one, refuse, single
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 """Seconds in each."""
@@ -182,17 +182,17 @@ def read(text: object) -> Any:
     >>> read("2,5")
     Traceback (most recent call last):
     ...
-    ValueError: '2,5' is no number: a comma groups thousands (1,024), a point is 2.5
+    ValueError: text='2,5' is no number: commas group thousands (1,024), a point is 2.5
     """
     if not isinstance(text, str):
-        return one("number", text)
+        return one("text", text)
     written = text.strip() if text.isascii() and len(text) <= 60 else ""
     found = re.fullmatch(_WRITTEN, written, re.IGNORECASE)
     power = _POWERS.get(found["size"].casefold()) if found else None
     if found is None or power is None:
-        raise ValueError(f"{show(text)} is no number: {_hint(text)}")
+        refuse("text", text, f"is no number: {_hint(text)}")
     mantissa, _, exponent = re.sub("[,_]", "", found["number"]).lower().partition("e")
-    return one("number", _shifted(mantissa, power + int(exponent or 0)))
+    return one("text", _shifted(mantissa, power + int(exponent or 0)))
 
 
 def _shifted(mantissa: str, power: int) -> int | float:
@@ -221,7 +221,7 @@ def short(number: float) -> str:
 
 def _hint(text: str) -> str:
     if re.fullmatch(r"\d+,\d{1,2}", text.strip()):
-        return "a comma groups thousands (1,024), a point is 2.5"
+        return "commas group thousands (1,024), a point is 2.5"
     return "write 7B, 300e9, 15T, 8k, 1,024 or 2.5"
 
 

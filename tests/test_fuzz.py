@@ -181,8 +181,9 @@ OUTCOMES = [
 SIGNED = {"room", "dearer", "sent", "saved"}
 """What may be negative."""
 
-SPECIAL = {"NumberFormat.round", "train_small_network"}
-"""What may come back infinite or NaN: a format's own, and a training gone astray."""
+SPECIAL = {"NumberFormat.round", "train_small_network", "units.read"}
+"""What may come back infinite, NaN or negative: a format's own, a training gone astray,
+and what somebody wrote."""
 
 
 # --- what is called
