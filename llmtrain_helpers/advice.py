@@ -22,6 +22,7 @@ from llmtrain_helpers.checks import (
     flag,
     instance,
     is_array,
+    numpy,
     refuse,
     single,
 )
@@ -219,7 +220,7 @@ class Sweep:
         The split, `recompute` and `zero_stage`; `memory` and `room` in bytes, `fits`;
         `bubble`; `mfu`; `seconds` (likely); `throughput` in tokens/s.
         """
-        import numpy as np
+        np = numpy()
 
         tables = [_columns(plan) for plan in self.plans]
         return {name: np.concatenate([t[name] for t in tables]) for name in tables[0]}
@@ -233,7 +234,7 @@ class Sweep:
 
         ValueError if none fits, saying by how much the nearest does not.
         """
-        import numpy as np
+        np = numpy()
 
         table = self.columns()
         if not table["fits"].any():
@@ -257,7 +258,7 @@ _CHOSEN = [
 
 
 def _columns(plan: Plan) -> dict[str, Any]:
-    import numpy as np
+    np = numpy()
 
     known = {name: plan.inputs[name] for name in _CHOSEN} | {
         "data_parallel": plan.split.data_parallel,
@@ -307,7 +308,7 @@ def sweep(
     >>> len(plans), plans.fastest()
     (120, <Plan: 28.3 days, 55.5 GB a GPU, fits>)
     """
-    import numpy as np
+    np = numpy()
 
     sizes = {name: value for name, value in locals().items() if name in _GRID}
     axes = [_axis(name, sizes[name]) for name in _GRID]
@@ -349,7 +350,7 @@ def _several(name: str, values: Any) -> list[Any]:
 
 
 def _axis(name: str, values: Any) -> Any:
-    import numpy as np
+    np = numpy()
 
     if is_array(values):
         return np.ravel(count(name, values))
@@ -364,7 +365,7 @@ def _even(
     model: Transformer, mesh: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Any:
     """Which of the splits come out even: what `plan_run` would refuse is false."""
-    import numpy as np
+    np = numpy()
 
     instance("model", model, Transformer)
     if is_array(count_parameters(model).total):

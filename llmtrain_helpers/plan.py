@@ -279,7 +279,7 @@ def plan_run(
     instance("accelerator", accelerator, Accelerator)
     inputs |= _checked(inputs)
     P = count_parameters(model)
-    broadcast(model=P.total, **{name: inputs[name] for name in _NUMBERS})
+    broadcast(**vars(accelerator), model=P.total, **{x: inputs[x] for x in _NUMBERS})
     split = _split(model, inputs)
     counted = count_flops(model, inputs["global_batch_size"], recompute)
     steps = iterations(tokens, inputs["global_batch_size"], model.sequence_length)
@@ -401,6 +401,7 @@ def _seconds(
         exact = work / (split.num_gpus * X)
         return Interval(exact, exact, exact)
     at_peak = work * (1 + split.bubble) / (split.num_gpus * peak)
+    quantity("tokens·FLOPs/(num_gpus·peak)", at_peak)
     return over_utilizations(at_peak, shares)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from llmtrain_helpers.measure import torch_missing
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]+")
 
 METADATA = {
     "kernelspec": {
@@ -122,6 +125,8 @@ def without_pictures(text: str) -> NotebookNode:
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
                 output.data["image/png"] = ""
+            if "text/html" in output.get("data", {}):
+                output.data["text/html"] = PNG.sub("", output.data["text/html"])
     return notebook
 
 

@@ -55,7 +55,7 @@ PYTORCH = [
 ]
 """Parts of `measure` that import PyTorch, from the ground up: only when it is used."""
 
-FACES = ["figures", "panels", "exercises"]
+FACES = ["drawings", "figures", "panels", "exercises"]
 
 
 def modules() -> list[Path]:

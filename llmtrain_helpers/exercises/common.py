@@ -14,6 +14,7 @@ from typing import Any
 
 from termcolor import colored
 
+from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, is_array, quantity, show
 
 Slips = dict[float, str]
@@ -52,11 +53,15 @@ GIBI: Slips = {
 PERCENT: Slips = {100: "this is in per cent: give the share, between 0 and 1."}
 """For shares."""
 
+HINT = "<hint>"
+"""Where the next hint of an exercise stands in its verdict."""
+
 NEAR = 0.001
 """How far from a slip's number an answer may be, as a share, and still stand for it."""
 
 
 UNANSWERED = "no answer yet. Put in yours and run the cell again."
+UNGUESSED = "no guess yet. Put in yours, run the cell, and see how near it comes."
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class Verdict:
     id: str
     ok: bool | None
     text: str
+    mark: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.ok)
@@ -74,6 +80,8 @@ class Verdict:
         if self.ok is None:
             return f"○ {self.id}: {self.text}"
         sign, color = ("✓", "green") if self.ok else ("✗", "red")
+        if self.mark:
+            sign, color = self.mark, "blue"
         return f"{colored(f'{sign} {self.id}', color, force_color=True)}: {self.text}"
 
 
@@ -83,6 +91,10 @@ class Exercise:
     def judge(self, answer: Any) -> tuple[bool | None, str]:
         """(right, wrong or not answered; the sentence that says why)."""
         raise NotImplementedError
+
+    def hints(self) -> tuple[str, ...]:
+        """What to say at the first wrong answer, the second, and from then on."""
+        return ("",)
 
 
 @dataclass(frozen=True)
@@ -95,7 +107,7 @@ class Numeric(Exercise):
 
     key: Callable[[], float]
     unit: Callable[[float], str]
-    hint: str
+    hint: str | Sequence[str]
     tolerance: float = 0.005
     slips: Slips = field(default_factory=dict)
 
@@ -103,12 +115,16 @@ class Numeric(Exercise):
         """Right, rounded, a known slip, or too high or too low with a hint."""
         if is_array(answer):
             return False, "this is an array: give one number."
-        number, key = quantity("answer", answer), self.key()
+        number, key = quantity("answer", units.read(answer)), self.key()
         if self._is(number, key, self.tolerance):
             return True, f"right, {self.unit(key)}."
         if _rounded(number, key):
             return self._of_rounded(number, key)
         return False, self._slip(number, key) or self._astray(number, key)
+
+    def hints(self) -> tuple[str, ...]:
+        """What to say at the first wrong answer, the second, and from then on."""
+        return (self.hint,) if isinstance(self.hint, str) else tuple(self.hint)
 
     def _is(self, number: float, value: float, share: float) -> bool:
         """Whether it is this value; of an exact count, whether it rounds to it."""
@@ -133,8 +149,8 @@ class Numeric(Exercise):
     def _astray(self, number: float, key: float) -> str:
         """Which way it is off, or that it nearly is not."""
         if abs(number - key) < 0.005 * key:
-            return f"nearly: is it rounded, or is a small part missing? {self.hint}"
-        return f"too {'high' if number > key else 'low'}. {self.hint}"
+            return f"nearly: is it rounded, or is a small part missing? {HINT}"
+        return f"too {'high' if number > key else 'low'}. {HINT}"
 
 
 def _rounded(number: float, value: float) -> bool:
@@ -151,7 +167,7 @@ class Word(Exercise):
 
     def judge(self, answer: Any) -> tuple[bool, str]:
         """The sentence of the option that was chosen."""
-        chosen = choice("answer", answer, self.options)
+        chosen = _option(answer, self.options)
         return chosen == self.key(), self.options[chosen]
 
 
@@ -191,12 +207,58 @@ def _agree(result: Any, key: Any) -> bool:
     return not is_array(number) and math.isclose(number, key, rel_tol=1e-9)
 
 
-def judge(id: str, answer: object, exercises: Mapping[str, Exercise]) -> Verdict:
-    """The verdict on an answer to one of these exercises."""
-    exercise = exercises[choice("id", id, exercises)]
+def judge(id: str, answer: object, exercise: Any, tries: int) -> Verdict:
+    """The verdict on an answer to an exercise, after so many wrong ones."""
     if answer is None:
         return Verdict(id, None, UNANSWERED)
     try:
-        return Verdict(id, *exercise.judge(answer))
+        ok, text = exercise.judge(answer)
+        hints = exercise.hints()
     except Exception as error:  # an answer may be anything at all
         return Verdict(id, False, f"{str(error)[:150]}.")
+    return Verdict(id, ok, text.replace(HINT, hints[min(tries, len(hints) - 1)]))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A guess before the answer: a number, or one of some `options`.
+
+    `truth` computes the answer, `unit` writes it for people, and `why` explains it. For
+    a choice, `options` has a sentence for each: the belief behind it.
+    """
+
+    truth: Callable[[], Any]
+    why: str
+    unit: Callable[[float], str] = units.digits
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def reveal(self, guess: Any) -> str:
+        """How far the guess was off, what is true, and why."""
+        truth = self.truth()
+        if self.options:
+            chosen = _option(guess, self.options)
+            found = "and so it is" if chosen == truth else f"it is {truth!r}"
+            return f"you said {chosen!r}, {found}. {self.options[chosen]} {self.why}"
+        number = units.read(guess)
+        told = f"you said {self.unit(number)}; it is {self.unit(truth)}"
+        return f"{told}{_gap(number, truth)}. {self.why}"
+
+
+def _gap(guess: float, truth: float) -> str:
+    """How far off a guess was, as people say it."""
+    if guess <= 0:
+        return ""
+    ratio = max(guess / truth, truth / guess)
+    if ratio < 1.05:
+        return ": as good as exact"
+    side = "too much" if guess > truth else "too little"
+    if ratio < 2:
+        return f": {units.percent(abs(guess / truth - 1))} {side}"
+    return f": {units.digits(ratio, 2)} times {side}"
+
+
+def _option(answer: Any, options: Mapping[str, Any]) -> str:
+    """The option that is meant, in any case."""
+    known = {option.casefold(): option for option in options}
+    said = answer.strip().casefold() if isinstance(answer, str) else answer
+    return choice("answer", known.get(said, answer), options)

@@ -15,6 +15,7 @@ from llmtrain_helpers.exercises.common import (
     TENFOLD,
     Exercise,
     Numeric,
+    Prediction,
     Word,
 )
 
@@ -77,5 +78,15 @@ EXERCISES: dict[str, Exercise] = {
         tolerance=0,
         hint="A GiB is 2³⁰ bytes.",
         slips=PREFIXES | GIBI,
+    ),
+}
+
+
+PREDICTIONS = {
+    "00-guess": Prediction(
+        truth=lambda: training_seconds(300e9, 175e9, 2048, 140e12, "full") / units.DAY,
+        unit=lambda days: f"{units.digits(days)} days",
+        why="Twice the GPUs do the same work in half the time, as long as each of them "
+        "keeps its rate. In practice the rate sinks as GPUs are added.",
     ),
 }

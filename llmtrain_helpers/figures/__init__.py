@@ -1,5 +1,5 @@
-"""The course's figures, one module a chapter; `describe` puts any of them in words."""
+"""The figures, one module a chapter; `show` puts one in a notebook, with its words."""
 
-from llmtrain_helpers.figures.common import describe
+from llmtrain_helpers.figures.common import describe, show
 
-__all__ = ["describe"]
+__all__ = ["describe", "show"]

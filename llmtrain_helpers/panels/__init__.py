@@ -1,19 +1,74 @@
-"""The what-if panels, one function a notebook; each returns its panel."""
+"""The what-if panels: `PANELS` holds them as data, by the chapter's word.
 
-from llmtrain_helpers.panels.activations import activations_panel
-from llmtrain_helpers.panels.batch import batch_panel
-from llmtrain_helpers.panels.duration import duration_panel
-from llmtrain_helpers.panels.flops import flops_panel
-from llmtrain_helpers.panels.parameters import parameters_panel
-from llmtrain_helpers.panels.plan import plan_panel
-from llmtrain_helpers.panels.precision import precision_panel
+`parameters_panel()` and its sisters return a panel for a notebook, drawn by `notebook`
+with ipywidgets. The definitions need the standard library alone.
+"""
 
-__all__ = [
-    "activations_panel",
-    "batch_panel",
-    "duration_panel",
-    "flops_panel",
-    "parameters_panel",
-    "plan_panel",
-    "precision_panel",
-]
+from typing import TYPE_CHECKING
+
+from llmtrain_helpers.panels import (
+    activations,
+    batch,
+    duration,
+    flops,
+    parameters,
+    plan,
+    precision,
+)
+from llmtrain_helpers.panels.common import Panel
+
+if TYPE_CHECKING:
+    from llmtrain_helpers.panels.notebook import NotebookPanel
+
+PANELS: dict[str, Panel] = {
+    "parameters": parameters.PANEL,
+    "flops": flops.PANEL,
+    "duration": duration.PANEL,
+    "batch": batch.PANEL,
+    "precision": precision.PANEL,
+    "activations": activations.PANEL,
+    "plan": plan.PANEL,
+}
+"""Every panel, by its chapter's word."""
+
+
+def in_notebook(word: str) -> "NotebookPanel":
+    """The panel of this chapter, for a notebook."""
+    from llmtrain_helpers.panels.notebook import NotebookPanel
+
+    return NotebookPanel(PANELS[word])
+
+
+def parameters_panel() -> "NotebookPanel":
+    """The shape of a model in, its parameters part by part out."""
+    return in_notebook("parameters")
+
+
+def flops_panel() -> "NotebookPanel":
+    """Seconds of an iteration in; rate, MFU and HFU of each GPU out."""
+    return in_notebook("flops")
+
+
+def duration_panel() -> "NotebookPanel":
+    """Model, tokens and GPUs in; days with their interval, GPU-hours and cost out."""
+    return in_notebook("duration")
+
+
+def batch_panel() -> "NotebookPanel":
+    """GPUs and their split in; sequences, tokens, passes and updates out."""
+    return in_notebook("batch")
+
+
+def precision_panel() -> "NotebookPanel":
+    """Model, recipe and sharding in; bytes part by part, and whether they fit, out."""
+    return in_notebook("precision")
+
+
+def activations_panel() -> "NotebookPanel":
+    """Model, sequence and micro-batch in; bytes at the peak and over two steps, out."""
+    return in_notebook("activations")
+
+
+def plan_panel() -> "NotebookPanel":
+    """A run in; memory, days, GPU-hours, cost and advice out."""
+    return in_notebook("plan")

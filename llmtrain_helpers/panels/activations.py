@@ -42,25 +42,41 @@ _PRESETS = {
 }
 
 
-def activations_panel() -> common.Panel:
-    """Model, sequence and micro-batch in; bytes at the peak and over two steps, out."""
-    controls = {
-        "model": common.models(),
-        "sequence_length": common.whole("Sequence (tokens)", 1, 10_000_000, step=1024),
-        "micro_batch_size": common.whole("Micro-batch", 1, 1_000_000),
-        "accumulation_steps": common.whole("Micro-batches a step", 1, 1_000),
-        "recompute": common.dropdown("Recomputed", RECOMPUTE),
-        "attention": common.dropdown("Attention", KERNELS),
-        "recipe": common.dropdown("Recipe", [*RECIPES]),
-        "chip": common.accelerators(),
-    }
-    stills = ["1B, scores stored", "1B, everything computed again"]
-    return common.Panel(
-        "What does a step hold in memory?", controls, render, _PRESETS, stills
-    )
+_CONTROLS = {
+    "model": common.models(),
+    "sequence_length": common.Control(
+        "Sequence",
+        "Tokens in each training sequence.",
+        unit="tokens",
+        most=10_000_000,
+        stops=common.doublings(128, 131072),
+    ),
+    "micro_batch_size": common.Control(
+        "Micro-batch",
+        "Sequences at once on a GPU.",
+        unit="sequences",
+        most=1_000_000,
+        stops=common.doublings(1, 256),
+    ),
+    "recompute": common.choice(
+        "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
+    ),
+    "accumulation_steps": common.Control(
+        "Micro-batches a step", "Passes before an update.", most=1_000, more=True
+    ),
+    "attention": common.choice(
+        "Attention", "Whether the scores are stored.", KERNELS, more=True
+    ),
+    "recipe": common.choice(
+        "Recipe", "Which number formats the copies have.", [*RECIPES], more=True
+    ),
+    "chip": common.accelerators(more=True),
+}
 
 
 def render(
+    before: common.Values | None = None,
+    *,
     model: str,
     sequence_length: int,
     micro_batch_size: int,
@@ -115,3 +131,12 @@ def _moments(line: Timeline) -> str:
     }
     told = "<p>Moment by moment (step, micro-batch), through the first two steps:</p>"
     return told + common.thin_bars(bars, units.gigabytes)
+
+
+PANEL = common.Panel(
+    "What does a step hold in memory?",
+    _CONTROLS,
+    _PRESETS,
+    ("1B, scores stored", "1B, everything computed again"),
+    render,
+)

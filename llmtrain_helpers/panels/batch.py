@@ -19,30 +19,66 @@ _NAMES = ["num_gpus", "tensor_parallel", "pipeline_parallel", "context_parallel"
 _NAMES += ["micro_batch_size", "accumulation", "sequence_length", "tokens"]
 
 _PRESETS = {
-    "Llama 3.1 405B, late": _preset(16384, 8, 16, 1, 1, 16, 8192, 15600.0),
-    "BLOOM-176B": _preset(384, 4, 12, 1, 2, 128, 2048, 366.0),
-    "One node of 8 GPUs": _preset(8, 1, 1, 1, 8, 8, 1024, 10.0),
-    "A split that does not divide": _preset(100, 8, 1, 1, 1, 1, 2048, 300.0),
+    "Llama 3.1 405B, late": _preset(16384, 8, 16, 1, 1, 16, 8192, 15_600 * 10**9),
+    "BLOOM-176B": _preset(384, 4, 12, 1, 2, 128, 2048, 366 * 10**9),
+    "One node of 8 GPUs": _preset(8, 1, 1, 1, 8, 8, 1024, 10**10),
+    "A split that does not divide": _preset(100, 8, 1, 1, 1, 1, 2048, 300 * 10**9),
 }
 
 
-def batch_panel() -> common.Panel:
-    """GPUs and their split in; sequences, tokens, passes and updates out."""
-    controls = {
-        "num_gpus": common.whole("GPUs", 0, 10_000_000, step=8),
-        "tensor_parallel": common.whole("Tensor parallel", 1, 10_000),
-        "pipeline_parallel": common.whole("Pipeline parallel", 1, 10_000),
-        "context_parallel": common.whole("Context parallel", 1, 10_000),
-        "micro_batch_size": common.whole("Micro-batch", 1, 100_000),
-        "accumulation": common.whole("Accumulation", 1, 100_000),
-        "sequence_length": common.whole("Sequence (tokens)", 0, 10_000_000, step=1024),
-        "tokens": common.number("Tokens (billions)", 0, 1e9, step=100),
-    }
-    stills = ["One node of 8 GPUs", "A split that does not divide"]
-    return common.Panel("How large a batch?", controls, render, _PRESETS, stills)
+_CONTROLS = {
+    "num_gpus": common.Control(
+        "GPUs",
+        "All GPUs of the run.",
+        most=10_000_000,
+        stops=common.doublings(1, 32768),
+    ),
+    "micro_batch_size": common.Control(
+        "Micro-batch",
+        "Sequences that a replica works on at once.",
+        unit="sequences",
+        most=100_000,
+        stops=common.doublings(1, 64),
+    ),
+    "accumulation": common.Control(
+        "Accumulation",
+        "Passes of each replica before the weights are updated.",
+        unit="passes",
+        most=100_000,
+        stops=common.doublings(1, 256),
+    ),
+    "tensor_parallel": common.Control(
+        "Tensor parallel", "GPUs that share each matrix.", most=10_000, more=True
+    ),
+    "pipeline_parallel": common.Control(
+        "Pipeline stages",
+        "GPUs that share the stack of layers.",
+        most=10_000,
+        more=True,
+    ),
+    "context_parallel": common.Control(
+        "Context parallel", "GPUs that share each sequence.", most=10_000, more=True
+    ),
+    "sequence_length": common.Control(
+        "Sequence",
+        "Tokens in each training sequence.",
+        unit="tokens",
+        most=10_000_000,
+        more=True,
+    ),
+    "tokens": common.Control(
+        "Tokens",
+        "Tokens that the run sees in all.",
+        unit="tokens",
+        most=10**16,
+        more=True,
+    ),
+}
 
 
 def render(
+    before: common.Values | None = None,
+    *,
     num_gpus: int,
     tensor_parallel: int,
     pipeline_parallel: int,
@@ -50,14 +86,14 @@ def render(
     micro_batch_size: int,
     accumulation: int,
     sequence_length: int,
-    tokens: float,
+    tokens: int,
 ) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     split = (tensor_parallel, pipeline_parallel, context_parallel)
     d = data_parallel_size(num_gpus, *split)
     B = global_batch_size(micro_batch_size, accumulation, d)
     in_tokens = batch_tokens(B, sequence_length)
-    updates = iterations(round(tokens * 1e9), B, sequence_length)
+    updates = iterations(tokens, B, sequence_length)
     sizes = {"This batch": in_tokens} | batches_near(in_tokens)
     bars = {name: {name: size} for name, size in sizes.items()}
     passes = updates * accumulation
@@ -93,3 +129,12 @@ def _sentence(B: int, in_tokens: int, d: int) -> str:
     return told + (
         "from one replica." if d == 1 else f"from {units.exact(d)} replicas."
     )
+
+
+PANEL = common.Panel(
+    "How large a batch?",
+    _CONTROLS,
+    _PRESETS,
+    ("One node of 8 GPUs", "A split that does not divide"),
+    render,
+)

@@ -1,186 +1,225 @@
-"""What the panels of all chapters share.
+"""What a panel is: controls, presets and a pure drawing of their values, as data.
 
-A panel has three layers: the formula; a pure `render(**values)` that returns HTML; and
-the `Panel`, which gathers the values of its controls and shows what `render` returns.
-In a saved notebook the panel leaves the same HTML for its default and for two telling
-alternatives, so that it can be read where no kernel runs. The pictures are coloured
-`<div>`s: they follow the page's theme and width, and survive JupyterLab's sanitizer.
+The standard library alone, so that a panel runs wherever Python does. `notebook` shows
+a panel with ipywidgets. A face keeps the values, asks `Panel.answer` what to show, and
+computes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from itertools import cycle
-from typing import Any
-
-import ipywidgets as widgets
+from typing import Any, Protocol
 
 from llmtrain_helpers import published, units
 from llmtrain_helpers.architecture import Breakdown
-from llmtrain_helpers.figures.common import BLUE, GREEN, PURPLE, VERMILION
+from llmtrain_helpers.checks import show
+from llmtrain_helpers.drawings.common import COLORS, GREY, as_images
 
-PALETTE = [BLUE, VERMILION, GREEN, PURPLE, "#8A7A00", "#A0522D", "#4B4BC8"]
-GREY = "#6B6B6B"
-
-OWN = "your own"
-"""The name of the preset while the controls agree with none."""
-
-_CSS = """<style>
-.llmtrain-panel .widget-label, .llmtrain-panel .widget-dropdown select,
-.llmtrain-panel .widget-text input, .llmtrain-panel .widget-checkbox label,
-.llmtrain-panel .jupyter-button { font-size: 15px; }
-.llmtrain-panel .widget-label { height: auto; line-height: 1.4; white-space: normal; }
-.llmtrain-panel .widget-html-content { line-height: 1.4; font-size: 15px; }
-.llmtrain-panel .widget-html > .widget-label { display: none; }
-.llmtrain-panel input:focus-visible, .llmtrain-panel select:focus-visible,
-.llmtrain-panel button:focus-visible { outline: 3px solid #0072B2; }
-</style>"""
+Values = Mapping[str, Any]
+"""What the controls of a panel say, by their names."""
 
 
-class Panel(widgets.VBox):
-    """Labelled controls above the HTML that `render` makes of their values.
+@dataclass(frozen=True)
+class Control:
+    """One thing to set: its label, a sentence of help, and what it takes.
 
-    `presets` are named sets of values, the first of them the default; `stills` are the
-    two alternatives that a saved notebook shows beside it. A ValueError from `render`
-    is shown in its own words, and the panel goes on working.
+    `kind` is "number", "choice", "flag" or "text". A number lies between `least` and
+    `most`, and is whole unless `whole` is false; with `stops` it has a slider beside
+    its field. `more` folds it away, and `applies` says for which values it is shown.
     """
 
-    def __init__(
-        self,
-        title: str,
-        controls: Mapping[str, widgets.Widget],
-        render: Callable[..., str],
-        presets: Mapping[str, Mapping[str, Any]],
-        stills: Sequence[str],
-    ) -> None:
-        self.title, self.controls, self._render = title, dict(controls), render
-        self.presets, self._stills = dict(presets), list(stills)
-        self.preset = dropdown("Start from", [*self.presets, OWN])
-        self.reset = widgets.Button(description="Reset", layout={"width": "90px"})
-        self.output = widgets.HTML()
-        self._setting = False
-        grid = widgets.Box([*self.controls.values()], layout=_WRAPPED)
-        chooser = widgets.Box([self.preset, self.reset], layout=_WRAPPED)
-        super().__init__([widgets.HTML(_CSS), chooser, grid, self.output])
-        self.add_class("llmtrain-panel")
-        self.output.add_class("llmtrain-answer")
-        self.preset.observe(self._choose, "value")
-        self.reset.on_click(
-            lambda _: self.set(**self.presets[next(iter(self.presets))])
-        )
-        for control in self.controls.values():
-            control.observe(self.refresh, "value")
-        self.set(**self.presets[next(iter(self.presets))])
+    label: str
+    help: str
+    kind: str = "number"
+    unit: str = ""
+    least: float = 1
+    most: float = 1e12
+    whole: bool = True
+    stops: tuple[float, ...] = ()
+    options: tuple[Any, ...] = ()
+    more: bool = False
+    applies: Callable[[Values], bool] = field(default=lambda values: True, repr=False)
 
-    def set(self, **values: Any) -> None:
-        """Set several controls, and redraw once."""
-        self._setting = True
+    def read(self, written: Any) -> Any:
+        """The value that somebody wrote; a ValueError in the panel's words if none."""
+        if self.kind != "number":
+            return written
         try:
-            for name, value in values.items():
-                self.controls[name].value = value
-        finally:
-            self._setting = False
-        self.refresh()
-
-    def values(self) -> dict[str, Any]:
-        """What the controls say now."""
-        return {name: control.value for name, control in self.controls.items()}
-
-    def refresh(self, _change: Any = None) -> None:
-        """Show what `render` makes of the controls' values."""
-        if self._setting:
-            return
-        values = self.values()
-        names = (name for name, preset in self.presets.items() if preset == values)
-        self._setting = True
-        self.preset.value = next(names, OWN)
-        self._setting = False
-        self.output.value = self._safely(values)
-
-    def _choose(self, change: Any) -> None:
-        if change["new"] != OWN and not self._setting:
-            self.set(**self.presets[change["new"]])
-
-    def _safely(self, values: Mapping[str, Any]) -> str:
-        try:
-            return self._render(**values)
+            value = units.read(written)
         except ValueError as error:
-            return warning(str(error))
+            hint = str(error).partition(" is no number: ")[2] or "write 7B or 2.5"
+            raise ValueError(
+                f"{self.label}: {show(written)} is no number; {hint}."
+            ) from None
+        if self.whole and value % 1:
+            raise ValueError(f"{self.label}: {show(written)} is not a whole number.")
+        if not self.least <= value <= self.most:
+            span = f"{units.short(self.least)} to {units.short(self.most)}"
+            raise ValueError(f"{self.label}: {show(written)} lies outside {span}.")
+        return int(value) if self.whole else value
 
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        bundle = super()._repr_mimebundle_(**options)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        data |= {"text/plain": f"Panel: {self.title}", "text/html": self.still()}
-        return bundle
+    def echo(self, value: Any) -> str:
+        """What was understood: `= 300 billion tokens`."""
+        told = units.count(value) if self.whole else f"{value:,.10g}"
+        return f"= {told} {self.unit}".rstrip()
+
+    def nearest_stop(self, value: float) -> int:
+        """The place of the slider's stop that is nearest, in ratio."""
+        far = [max(stop / value, value / stop) for stop in self.stops]
+        return far.index(min(far))
+
+
+class Draw(Protocol):
+    """What a panel shows for its values; `before` are those of the last picture."""
+
+    def __call__(self, before: Values | None = None, **values: Any) -> str: ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a face shows: HTML, or why there is none, with changes that would do."""
+
+    html: str
+    problem: str = ""
+    offers: tuple[tuple[str, Values], ...] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Labelled controls, named presets (the first is the default), and a drawing.
+
+    `stills` are the two presets that a saved page shows beside the default. `draw` is
+    pure: the same values, the same HTML.
+    """
+
+    title: str
+    controls: Mapping[str, Control]
+    presets: Mapping[str, Values]
+    stills: tuple[str, str]
+    draw: Callable[..., str]
+
+    @property
+    def default(self) -> Values:
+        """The values that a panel begins with."""
+        return next(iter(self.presets.values()))
+
+    def shown(self, values: Values) -> list[str]:
+        """The controls that apply to these values."""
+        return [name for name, one in self.controls.items() if one.applies(values)]
+
+    def render(self, before: Values | None = None, **values: Any) -> str:
+        """The panel's answer as HTML; a ValueError of the formula as it is."""
+        return self.draw(before=before, **{**self.default, **values})
+
+    def answer(self, values: Values, before: Values | None = None) -> Answer:
+        """The picture, or the refusal in the panel's words, with what would do."""
+        try:
+            return Answer(self.render(before=before, **values))
+        except ValueError as error:
+            problem = self.in_words(str(error))
+            return Answer("", problem, tuple(self._offers(values, str(error))))
+
+    def in_words(self, problem: str) -> str:
+        """A formula's refusal with the labels of controls for arguments' names."""
+        for name in sorted(self.controls, key=len, reverse=True):
+            label = self.controls[name].label
+            problem = re.sub(rf"\b{name}=", f"{label} ", problem)
+            if "_" in name:  # others are ordinary words too
+                problem = re.sub(rf"\b{name}\b", label, problem)
+        return problem[:1].upper() + problem[1:].rstrip(".") + "."
+
+    def _offers(self, values: Values, problem: str) -> Iterator[tuple[str, Values]]:
+        """Of each number in the refusal, the nearest that would do, below and above."""
+        named = [n for n in self.shown(values) if re.search(rf"\b{n}\b", problem)]
+        for name in named:
+            control = self.controls[name]
+            if control.kind != "number":
+                continue
+            now = values[name]
+            found = [x for x in _near(control, now) if self._does(values, name, x)]
+            smaller, larger = (
+                [x for x in found if (x < now) == less] for less in (1, 0)
+            )
+            for value in [*smaller[:1], *larger[:1]]:
+                yield f"{control.label}: {units.short(value)}", {name: value}
+
+    def _does(self, values: Values, name: str, value: Any) -> bool:
+        try:
+            self.render(**{**values, name: value})
+        except ValueError:
+            return False
+        return True
 
     def still(self) -> str:
-        """The panel for a page without a kernel: its default and its alternatives."""
-        names = [next(iter(self.presets)), *self._stills]
+        """The panel for a page without a kernel: its default and two alternatives."""
+        names = [next(iter(self.presets)), *self.stills]
         pictures = [
-            f"<h4>{escape(name)}</h4>{self._safely(self.presets[name])}"
+            f"<h4>{escape(name)}</h4>{self.in_a_page(self.presets[name])}"
             for name in names
         ]
         note = "Three settings, as saved. Run the cell above to change them."
         return f"<p><b>{escape(self.title)}</b> {note}</p>{''.join(pictures)}"
 
-
-_WRAPPED = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 18px"}
-_LABELLED = {"description_width": "initial"}
-
-
-def dropdown(label: str, options: Sequence[Any]) -> widgets.Dropdown:
-    """A list to choose from, with its label in full."""
-    layout = {"width": "max-content", "min_width": "260px"}
-    return widgets.Dropdown(
-        description=label, options=options, style=_LABELLED, layout=layout
-    )
+    def in_a_page(self, values: Values) -> str:
+        """The answer with its drawings as images, which a page's sanitizer keeps."""
+        answer = self.answer(values)
+        return as_images(answer.html) if answer.html else warning(answer.problem)
 
 
-def whole(label: str, least: int, most: int, step: int = 1) -> widgets.BoundedIntText:
-    """A whole number to type or to step through with the arrow keys.
+def _near(control: Control, value: float) -> list[Any]:
+    """Numbers worth offering, the nearest first: stops, powers of two, neighbours."""
+    powers = [2**k for k in range(24)]
+    eights = [8 * (value // 8 + k) for k in range(-4, 6)]
+    close = [value + k for k in range(-8, 9)]
+    known = {x for x in [*control.stops, *powers, *eights, *close] if x != value}
+    fit = [x for x in known if max(control.least, 1e-9) <= x <= control.most]
+    whole = [int(x) for x in fit if not x % 1] if control.whole else fit
+    return sorted(whole, key=lambda x: max(x / max(value, 1), max(value, 1) / x))[:24]
 
-    A browser steps from the least value on, so larger steps start from 0.
+
+def models(**changes: Any) -> Control:
+    """The published models, to choose from."""
+    told = "A published model; its shape is known."
+    options = tuple(published.names("architectures"))
+    return Control("Model", told, "choice", options=options, **changes)
+
+
+def accelerators(**changes: Any) -> Control:
+    """The published accelerators, to choose from."""
+    told = "The chip: its memory and its dense peaks."
+    options = tuple(published.names("accelerators"))
+    return Control("Accelerator", told, "choice", options=options, **changes)
+
+
+def choice(label: str, help: str, options: Sequence[Any], **changes: Any) -> Control:
+    """A list to choose from."""
+    return Control(label, help, "choice", options=tuple(options), **changes)
+
+
+def steps(first: float, last: float, *mantissas: float) -> tuple[float, ...]:
+    """A slider's stops: so many round numbers in every power of ten.
+
+    >>> steps(10, 300, 1, 2, 5)
+    (10, 20, 50, 100, 200)
     """
-    return widgets.BoundedIntText(
-        value=least,
-        min=least if step == 1 else 0,
-        max=most,
-        step=step,
-        description=label,
-        style=_LABELLED,
-        layout={"width": "270px"},
+    powers = range(-3, 20)
+    found = sorted(
+        m * 10**k if k >= 0 else m / 10**-k for k in powers for m in mantissas
     )
+    return tuple(x for x in found if first <= x <= last)
 
 
-def number(label: str, least: float, most: float, step: float) -> Any:
-    """A number to type or to step through with the arrow keys."""
-    return widgets.BoundedFloatText(
-        value=least,
-        min=least,
-        max=most,
-        step=step,
-        description=label,
-        style=_LABELLED,
-        layout={"width": "270px"},
-    )
+def doublings(first: int, last: int) -> tuple[int, ...]:
+    """A slider's stops: powers of two.
 
-
-def models() -> widgets.Dropdown:
-    """The published models."""
-    return dropdown("Model", published.architectures()["name"].tolist())
-
-
-def accelerators() -> widgets.Dropdown:
-    """The published accelerators."""
-    return dropdown("Accelerator", published.accelerators()["name"].tolist())
-
-
-def checkbox(label: str) -> widgets.Checkbox:
-    """A yes or no."""
-    return widgets.Checkbox(
-        description=label, indent=False, style=_LABELLED, layout={"width": "270px"}
-    )
+    >>> doublings(1, 16)
+    (1, 2, 4, 8, 16)
+    """
+    return tuple(2**k for k in range(40) if first <= 2**k <= last)
 
 
 def sentence(text: str) -> str:
@@ -189,16 +228,43 @@ def sentence(text: str) -> str:
 
 
 def warning(text: str) -> str:
-    """A refusal, in the formula's own words."""
+    """A refusal, in words."""
     style = (
-        "border-left:5px solid #D55E00;padding:6px 12px;margin:10px 0px;font-size:17px"
+        "border-left:5px solid #B34700;padding:6px 12px;margin:10px 0px;font-size:17px"
     )
-    return f'<p style="{style}"><b>⚠ Not possible:</b> {escape(text)}</p>'
+    return f'<p style="{style}"><b>⚠ Not possible.</b> {escape(text)}</p>'
+
+
+def folded(title: str, html: str) -> str:
+    """Something for those who want it."""
+    style = "margin:8px 0px;font-size:15px"
+    told = f"<summary>{escape(title)}</summary>"
+    return f'<details style="{style}">{told}{html}</details>'
 
 
 _BAR = "display:flex;height:28px;line-height:24px"
 _SEGMENT = "border-right:1px solid white;color:white;overflow:hidden"
 _SEGMENT += ";white-space:nowrap;padding:2px 0px;text-align:center"
+
+PALETTE = ["#0067A5", "#B34700", "#007050", "#96407A", "#7A6300", "#8A5030", "#4B4BC8"]
+"""For bars of parts that have no colour of their own."""
+
+
+def color_of(part: str, otherwise: str = GREY) -> str:
+    """The colour of a part by its word or its name (`main_weights`, `mlp`)."""
+    return COLORS.get(part, COLORS.get(WORDS.get(part, ""), otherwise))
+
+
+WORDS = {
+    "mlp": "MLP",
+    "head": "output head",
+    "norm": "norms",
+    "main_weights": "main weights",
+    "main_gradients": "main gradients",
+    "transient": "logits",
+    "projections": "attention",
+}
+"""The words of parts whose names are identifiers."""
 
 
 def stacked_bars(
@@ -211,8 +277,9 @@ def stacked_bars(
     longest = max(sum(parts.values()) for parts in rows.values())
     stacked = [parts for parts in rows.values() if len(parts) > 1]
     names = dict.fromkeys(name for parts in stacked for name in parts)
-    keys = dict(zip(names, cycle(PALETTE), strict=False))
-    colors = dict.fromkeys(next(iter(rows.values())), BLUE) | keys
+    spare = cycle(PALETTE)
+    keys = {name: color_of(name, next(spare)) for name in names}
+    colors = dict.fromkeys(next(iter(rows.values())), PALETTE[0]) | keys
     bars = "".join(
         f'<div style="margin:4px 0px">{escape(row)}: {unit(sum(parts.values()))}'
         f'<div style="{_BAR}">{_segments(parts, longest, colors)}</div></div>'
@@ -220,7 +287,8 @@ def stacked_bars(
     )
     told = " ".join(
         '<span style="white-space:nowrap;margin-right:16px">'
-        f'<span style="color:{color};font-size:20px">■</span> {escape(name)}</span>'
+        f'<span style="color:{color};font-size:20px">■</span> '
+        f"{escape(WORDS.get(name, name))}</span>"
         for name, color in keys.items()
     )
     return f"<div>{bars}<div>{told}</div></div>"
@@ -233,18 +301,24 @@ def _segments(
     named: bool = True,
 ) -> str:
     return "".join(
-        f'<div title="{escape(name)}" style="width:{100 * size / longest:.2f}%;'
+        f'<div title="{escape(WORDS.get(name, name))}" '
+        f'style="width:{100 * size / longest:.2f}%;'
         f'background-color:{colors.get(name, GREY)};{_SEGMENT}">'
-        f"{escape(name) if named and size > 0.09 * longest else ''}</div>"
+        f"{_name(name) if named and size > 0.09 * longest else ''}</div>"
         for name, size in parts.items()
         if size
     )
 
 
+def _name(part: str) -> str:
+    return escape(WORDS.get(part, part))
+
+
 def thin_bars(rows: Mapping[str, Mapping[str, float]], unit: Callable[..., str]) -> str:
     """Stacked bars of a line each, in the colours of `stacked_bars`, without a key."""
     longest = max(sum(parts.values()) for parts in rows.values())
-    colors = dict(zip(next(iter(rows.values())), cycle(PALETTE), strict=False))
+    spare = cycle(PALETTE)
+    colors = {x: color_of(x, next(spare)) for x in next(iter(rows.values()))}
     return "".join(
         '<div style="display:flex;height:20px;line-height:20px;font-size:13px">'
         f'<span style="width:150px">{escape(row)}</span>'
@@ -265,7 +339,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def shares(whole: Breakdown, unit: Callable[..., str]) -> list[list[str]]:
     """The rows of a table: each part, its size and its share, and the total."""
     rows = [
-        [name, unit(size), units.percent(whole.shares()[name])]
+        [WORDS.get(name, name), unit(size), units.percent(whole.shares()[name])]
         for name, size in whole.parts().items()
     ]
     return [*rows, ["total", unit(whole.total), units.percent(1)]]
@@ -286,3 +360,15 @@ def call(code: str) -> str:
     style = "white-space:pre-wrap;word-break:normal;font-size:14px;margin:6px 0px"
     told = '<p style="margin:10px 0px 0px 0px">The same in code:</p>'
     return f'{told}<pre style="{style}">{escape(code)}</pre>'
+
+
+def in_code(number: float) -> str:
+    """A number as code has it: `300e9` rather than twelve digits.
+
+    >>> in_code(300_000_000_000), in_code(8192), in_code(2.5)
+    ('300e9', '8192', '2.5')
+    """
+    if isinstance(number, int) and number >= 10**6 and number % 10**6 == 0:
+        size = 9 if number % 10**9 == 0 and number >= 10**9 else 6
+        return f"{number // 10**size}e{size}"
+    return f"{number:.10g}" if isinstance(number, float) else f"{number}"

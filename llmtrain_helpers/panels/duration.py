@@ -23,7 +23,7 @@ from llmtrain_helpers.published import FORMATS, accelerator, architecture, neare
 def _preset(**changes: Any) -> dict[str, Any]:
     return {
         "model": "GPT-3 175B",
-        "tokens": 300.0,
+        "tokens": 300 * 10**9,
         "num_gpus": 1024,
         "percent": 44.9,
         "recompute": "full",
@@ -37,39 +37,68 @@ _PRESETS = {
     "GPT-3 on 1,024 A100": _preset(),
     "Llama 2 70B": _preset(
         model="Llama-2-70b",
-        tokens=2000.0,
+        tokens=2 * 10**12,
         num_gpus=2048,
         percent=43.0,
         recompute="none",
     ),
     "Llama 3.1 405B": _preset(
-        **{"model": "Llama-3.1-405B", "tokens": 15600.0, "num_gpus": 16384},
+        **{"model": "Llama-3.1-405B", "tokens": 15_600 * 10**9, "num_gpus": 16384},
         **{"percent": 38.0, "recompute": "none", "chip": "H100 SXM"},
     ),
     "Mixtral on 256 H100": _preset(
-        **{"model": "Mixtral-8x7B", "tokens": 1000.0, "num_gpus": 256},
+        **{"model": "Mixtral-8x7B", "tokens": 10**12, "num_gpus": 256},
         **{"percent": 35.0, "recompute": "none", "chip": "H100 SXM"},
     ),
 }
 
 
-def duration_panel() -> common.Panel:
-    """Model, tokens and GPUs in; days with their interval, GPU-hours and cost out."""
-    controls = {
-        "model": common.models(),
-        "tokens": common.number("Tokens (billions)", 0, 1e9, step=100),
-        "num_gpus": common.whole("GPUs", 1, 10_000_000, step=64),
-        "percent": common.number("Share of the peak (%)", 0, 1000, step=1),
-        "recompute": common.dropdown("Recomputed", RECOMPUTE),
-        "chip": common.accelerators(),
-        "format": common.dropdown("Number format", FORMATS),
-        "price": common.number("Dollars a GPU-hour", 0, 1e6, step=0.1),
-    }
-    stills = ["Llama 2 70B", "Llama 3.1 405B"]
-    return common.Panel("How many days?", controls, render, _PRESETS, stills)
+_CONTROLS = {
+    "model": common.models(),
+    "tokens": common.Control(
+        "Tokens",
+        "Tokens that the run sees in all.",
+        unit="tokens",
+        most=10**16,
+        stops=common.steps(10**9, 10**14, 1, 1.5, 2, 3, 5, 7),
+    ),
+    "num_gpus": common.Control(
+        "GPUs",
+        "All GPUs of the run.",
+        most=10_000_000,
+        stops=common.doublings(1, 65536),
+    ),
+    "percent": common.Control(
+        "Share of the peak",
+        "Per cent of the dense peak that each GPU reaches.",
+        unit="%",
+        least=0.1,
+        most=100,
+        whole=False,
+        stops=common.steps(5, 80, *(x / 2 for x in range(2, 20))),
+    ),
+    "recompute": common.choice(
+        "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
+    ),
+    "chip": common.accelerators(more=True),
+    "format": common.choice(
+        "Number format", "The format whose peak is meant.", FORMATS, more=True
+    ),
+    "price": common.Control(
+        "Price",
+        "Dollars for one GPU for one hour; enter your own.",
+        unit="dollars a GPU-hour",
+        least=0.01,
+        most=1e6,
+        whole=False,
+        more=True,
+    ),
+}
 
 
 def render(
+    before: common.Values | None = None,
+    *,
     model: str,
     tokens: float,
     num_gpus: int,
@@ -80,7 +109,7 @@ def render(
     price: float,
 ) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
-    T, P = round(tokens * 1e9), count_parameters(architecture(model)).active
+    T, P = round(tokens), count_parameters(architecture(model)).active
     device = accelerator(chip)
     peak = device.peak(format)
     X = share("share of the peak", percent / 100) * peak
@@ -95,7 +124,8 @@ def render(
                 _rows(seconds, num_gpus, price, device.power, T, P),
             ),
             common.call(
-                f"training_seconds(tokens={T}, parameters={P}, num_gpus={num_gpus}, "
+                f"training_seconds(tokens={common.in_code(T)}, parameters={P}, "
+                f"num_gpus={num_gpus}, "
                 f"flops_per_gpu={X:.6g}, recompute={recompute!r}) / 86400"
             ),
         ]
@@ -135,3 +165,8 @@ def _rows(
         ["cost", *costs],
         ["energy of the GPUs, at most", power, ""],
     ]
+
+
+PANEL = common.Panel(
+    "How many days?", _CONTROLS, _PRESETS, ("Llama 2 70B", "Llama 3.1 405B"), render
+)

@@ -45,23 +45,50 @@ _PRESETS = {
 }
 
 
-def flops_panel() -> common.Panel:
-    """Seconds of an iteration in; rate, MFU and HFU of each GPU out."""
-    controls = {
-        "model": common.models(),
-        "sequence_length": common.whole("Sequence (tokens)", 1, 10_000_000, step=1024),
-        "batch_size": common.whole("Batch (sequences)", 1, 10_000_000, step=8),
-        "num_gpus": common.whole("GPUs", 1, 10_000_000),
-        "seconds": common.number("Seconds an iteration", 0, 1e6, step=0.1),
-        "recompute": common.dropdown("Recomputed", RECOMPUTE),
-        "chip": common.accelerators(),
-        "format": common.dropdown("Number format", FORMATS),
-    }
-    stills = [*_PRESETS][2:]
-    return common.Panel("What share of the peak?", controls, render, _PRESETS, stills)
+_CONTROLS = {
+    "model": common.models(),
+    "seconds": common.Control(
+        "Seconds an iteration",
+        "Measured time from one update to the next.",
+        unit="s",
+        least=0.001,
+        most=1e6,
+        whole=False,
+        stops=common.steps(0.1, 1000, 1, 1.5, 2, 3, 5, 7),
+    ),
+    "num_gpus": common.Control(
+        "GPUs",
+        "All GPUs of the run.",
+        most=10_000_000,
+        stops=common.doublings(1, 16384),
+    ),
+    "recompute": common.choice(
+        "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
+    ),
+    "sequence_length": common.Control(
+        "Sequence",
+        "Tokens in each training sequence.",
+        unit="tokens",
+        most=10_000_000,
+        more=True,
+    ),
+    "batch_size": common.Control(
+        "Batch",
+        "Sequences in one iteration, over all GPUs.",
+        unit="sequences",
+        most=10_000_000,
+        more=True,
+    ),
+    "chip": common.accelerators(more=True),
+    "format": common.choice(
+        "Number format", "The format whose peak is compared.", FORMATS, more=True
+    ),
+}
 
 
 def render(
+    before: common.Values | None = None,
+    *,
     model: str,
     sequence_length: int,
     batch_size: int,
@@ -110,3 +137,12 @@ def _sentence(rate: float, mfu: float, hfu: float) -> str:
 def _bars(own: float, hardware: float, peak: float) -> dict[str, dict[str, float]]:
     achieved = {"model's own work": own, "recomputed": hardware - own}
     return {"Achieved": achieved, "Peak": {"peak": peak}}
+
+
+PANEL = common.Panel(
+    "What share of the peak?",
+    _CONTROLS,
+    _PRESETS,
+    ("GPT-3 on 64 A100, selective", "18.4B with the wrong sequence length"),
+    render,
+)

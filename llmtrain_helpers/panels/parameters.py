@@ -26,45 +26,81 @@ _PRESETS = [
     "Qwen3-30B-A3B",
     "Megatron 1T",
 ]
-_STILLS = ["Llama-3.1-8B", "Mixtral-8x7B"]
-
-_LLAMA_ONLY = ["num_kv_heads", "head_dim", "intermediate_size", "num_experts"]
-_LLAMA_ONLY += ["experts_per_token", "qkv_bias", "qk_norm"]
 
 
-def parameters_panel() -> common.Panel:
-    """The shape of a model in, its parameters part by part out."""
-    presets = {name: shape_values(architecture(name)) for name in _PRESETS}
-    title = "How many parameters?"
-    panel = common.Panel(title, shape_controls(), render, presets, stills=_STILLS)
-
-    def enable(_change: Any = None) -> None:
-        for name in _LLAMA_ONLY:
-            panel.controls[name].disabled = panel.controls["kind"].value == GPT
-
-    panel.controls["kind"].observe(enable, "value")
-    enable()
-    return panel
+def _llama(values: common.Values) -> bool:
+    return bool(values["kind"] == LLAMA)
 
 
-def shape_controls() -> dict[str, Any]:
-    """One control for each number of a model's shape."""
-    return {
-        "kind": common.dropdown("Kind of model", [GPT, LLAMA]),
-        "num_layers": common.whole("Layers", 1, 1000),
-        "hidden_size": common.whole("Hidden size", 1, 200_000, step=128),
-        "num_heads": common.whole("Attention heads", 1, 1000),
-        "num_kv_heads": common.whole("Key-value heads", 1, 1000),
-        "head_dim": common.whole("Head size", 1, 10_000, step=8),
-        "intermediate_size": common.whole("MLP size", 1, 1_000_000, step=128),
-        "vocab_size": common.whole("Vocabulary", 1, 10_000_000, step=128),
-        "sequence_length": common.whole("Sequence (tokens)", 1, 10_000_000, step=1024),
-        "num_experts": common.whole("Experts", 0, 10_000),
-        "experts_per_token": common.whole("Experts per token", 0, 10_000),
-        "tied_embeddings": common.checkbox("Output head tied to embedding"),
-        "qkv_bias": common.checkbox("Biases on queries, keys, values"),
-        "qk_norm": common.checkbox("Norms on queries and keys"),
-    }
+def _size(
+    label: str, help: str, most: float = 1_000_000, **more: Any
+) -> common.Control:
+    return common.Control(label, help, most=most, **more)
+
+
+_WIDTHS = (768, *(1024 * k for k in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20)))
+
+_CONTROLS = {
+    "kind": common.choice("Kind of model", "GPT-2's kind, or Llama's.", [GPT, LLAMA]),
+    "num_layers": _size(
+        "Layers",
+        "How many layers stand on each other.",
+        1000,
+        stops=tuple(range(1, 161)),
+    ),
+    "hidden_size": _size(
+        "Hidden size", "How many numbers stand for one token.", stops=_WIDTHS
+    ),
+    "vocab_size": _size(
+        "Vocabulary",
+        "How many different tokens there are.",
+        10_000_000,
+        unit="tokens",
+        stops=common.steps(1000, 500_000, 1, 2, 3, 5),
+    ),
+    "num_heads": _size("Attention heads", "Pieces of attention.", 1000, more=True),
+    "num_kv_heads": _size(
+        "Key-value heads", "Heads of keys and values.", 1000, more=True, applies=_llama
+    ),
+    "head_dim": _size(
+        "Head size", "Width of a head.", 10_000, more=True, applies=_llama
+    ),
+    "intermediate_size": _size(
+        "MLP size", "Width inside the MLP.", more=True, applies=_llama
+    ),
+    "sequence_length": _size(
+        "Sequence", "Tokens seen at once.", 10_000_000, unit="tokens", more=True
+    ),
+    "num_experts": _size(
+        "Experts",
+        "MLPs to choose from; 0 is one.",
+        10_000,
+        least=0,
+        more=True,
+        applies=_llama,
+    ),
+    "experts_per_token": _size(
+        "Experts per token",
+        "How many each token passes.",
+        10_000,
+        least=0,
+        more=True,
+        applies=_llama,
+    ),
+    "tied_embeddings": common.Control(
+        "Output head tied to embedding", "One matrix for both.", "flag", more=True
+    ),
+    "qkv_bias": common.Control(
+        "Biases on queries, keys, values",
+        "As in Qwen2.",
+        "flag",
+        more=True,
+        applies=_llama,
+    ),
+    "qk_norm": common.Control(
+        "Norms on queries and keys", "As in Qwen3.", "flag", more=True, applies=_llama
+    ),
+}
 
 
 def shape_values(model: Transformer) -> dict[str, Any]:
@@ -75,7 +111,7 @@ def shape_values(model: Transformer) -> dict[str, Any]:
     return {"kind": kind} | {k: v for k, v in shape.items() if k not in unseen}
 
 
-def render(kind: str, **shape: Any) -> str:
+def render(before: common.Values | None = None, *, kind: str, **shape: Any) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     model, code = build(kind, **shape)
     counted = count_parameters(model)
@@ -124,3 +160,14 @@ def _bars(counted: ParameterCount, formula: float) -> dict[str, dict[str, float]
     if counted.active != counted.total:
         bars["Active for a token"] = {"active": counted.active}
     return bars | {"GPT formula": {"formula": formula}}
+
+
+_SHAPES = {name: shape_values(architecture(name)) for name in _PRESETS}
+
+PANEL = common.Panel(
+    "How many parameters?",
+    _CONTROLS,
+    _SHAPES,
+    ("Llama-3.1-8B", "Mixtral-8x7B"),
+    render,
+)

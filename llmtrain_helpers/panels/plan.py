@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ipywidgets as widgets
-
 from llmtrain_helpers import units
 from llmtrain_helpers.advice import Advice, advise
 from llmtrain_helpers.architecture import Transformer
@@ -29,7 +27,7 @@ def _preset(**changes: Any) -> dict[str, Any]:
         "context_parallel": 1,
         "zero_stage": 3,
         "gradients": "sharded",
-        "tokens": 1000.0,
+        "tokens": 10**12,
         "global_batch_size": 512,
         "micro_batch_size": 1,
         "recipe": "bf16_fp32_grads",
@@ -47,7 +45,7 @@ _GPT3 = {
     "pipeline_parallel": 8,
     "zero_stage": 1,
     "recompute": "full",
-    "tokens": 300.0,
+    "tokens": 300 * 10**9,
     "global_batch_size": 1536,
 }
 
@@ -62,41 +60,88 @@ _PRESETS = {
 }
 
 
-def plan_panel() -> common.Panel:
-    """A run in; memory, days, GPU-hours, cost and advice out."""
-    controls = {
-        "model": common.models(),
-        "config": _path(),
-        "sequence_length": common.whole("Sequence (tokens)", 1, 10_000_000, step=1024),
-        "chip": common.accelerators(),
-        "num_gpus": common.whole("GPUs", 1, 10_000_000),
-        "tensor_parallel": common.whole("Tensor parallel", 1, 1_000),
-        "pipeline_parallel": common.whole("Pipeline stages", 1, 1_000),
-        "context_parallel": common.whole("Context parallel", 1, 1_000),
-        "zero_stage": common.dropdown("ZeRO stage", [0, 1, 2, 3]),
-        "gradients": common.dropdown("Gradients between passes", GRADIENTS),
-        "tokens": common.number("Tokens (billions)", 0, 1e9, step=100),
-        "global_batch_size": common.whole("Batch (sequences)", 1, 10_000_000),
-        "micro_batch_size": common.whole("Micro-batch", 1, 1_000_000),
-        "recipe": common.dropdown("Recipe", [*RECIPES]),
-        "recompute": common.dropdown("Recomputed", RECOMPUTE),
-        "price": common.number("$ a GPU-hour", 0, 1e6, step=0.1),
-    }
-    stills = ["8B, twice the micro-batch", "70B on 8 H100"]
-    return common.Panel("The planner", controls, render, _PRESETS, stills)
+GRADIENTS = ["sharded", "whole"]
+"""What ZeRO 2 and 3 do with gradients between the passes of a step."""
+
+_CONTROLS = {
+    "model": common.models(),
+    "num_gpus": common.Control(
+        "GPUs",
+        "All GPUs of the run.",
+        most=10_000_000,
+        stops=common.doublings(1, 65536),
+    ),
+    "tokens": common.Control(
+        "Tokens",
+        "Tokens that the run sees in all.",
+        unit="tokens",
+        most=10**16,
+        stops=common.steps(10**9, 10**14, 1, 1.5, 2, 3, 5, 7),
+    ),
+    "recompute": common.choice(
+        "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
+    ),
+    "zero_stage": common.choice(
+        "ZeRO stage",
+        "What replicas share out instead of each keeping it.",
+        [0, 1, 2, 3],
+    ),
+    "config": common.Control(
+        "or a config.json", "Path of a Hugging Face config file.", "text", more=True
+    ),
+    "sequence_length": common.Control(
+        "Sequence",
+        "Tokens in each training sequence.",
+        unit="tokens",
+        most=10_000_000,
+        more=True,
+    ),
+    "chip": common.accelerators(more=True),
+    "tensor_parallel": common.Control(
+        "Tensor parallel", "GPUs that share each matrix.", most=1_000, more=True
+    ),
+    "pipeline_parallel": common.Control(
+        "Pipeline stages", "GPUs that share the stack of layers.", most=1_000, more=True
+    ),
+    "context_parallel": common.Control(
+        "Context parallel", "GPUs that share each sequence.", most=1_000, more=True
+    ),
+    "gradients": common.choice(
+        "Gradients between passes",
+        "What ZeRO 2 and 3 do with gradients between the passes of a step.",
+        GRADIENTS,
+        more=True,
+    ),
+    "global_batch_size": common.Control(
+        "Batch",
+        "Sequences in one iteration, over all GPUs.",
+        unit="sequences",
+        most=10_000_000,
+        more=True,
+    ),
+    "micro_batch_size": common.Control(
+        "Micro-batch",
+        "Sequences at once on a GPU.",
+        unit="sequences",
+        most=1_000_000,
+        more=True,
+    ),
+    "recipe": common.choice(
+        "Recipe", "Which number formats the copies have.", [*RECIPES], more=True
+    ),
+    "price": common.Control(
+        "Price",
+        "Dollars for one GPU for one hour; 0 leaves the cost out.",
+        unit="dollars a GPU-hour",
+        least=0,
+        most=1e6,
+        whole=False,
+        more=True,
+    ),
+}
 
 
-def _path() -> Any:
-    return widgets.Text(
-        description="or a config.json",
-        placeholder="path of a file",
-        continuous_update=False,
-        style={"description_width": "initial"},
-        layout={"width": "360px"},
-    )
-
-
-def render(**chosen: Any) -> str:
+def render(before: common.Values | None = None, **chosen: Any) -> str:
     """The panel's answer as HTML: sentence, picture, table, advice, call in code."""
     plan = _plan(**chosen)
     memory = plan.inputs["accelerator"].memory
@@ -119,9 +164,6 @@ def _shape(chosen: dict[str, Any]) -> Transformer:
     return architecture(chosen["model"], chosen["sequence_length"])
 
 
-GRADIENTS = ["sharded", "whole"]
-"""What ZeRO 2 and 3 do with gradients between the passes of a step."""
-
 _SAME = [
     "num_gpus",
     "global_batch_size",
@@ -140,7 +182,7 @@ def _plan(**chosen: Any) -> Plan:
     return plan_run(
         model=_shape(chosen),
         accelerator=accelerator(chosen["chip"]),
-        tokens=round(chosen["tokens"] * 1e9),
+        tokens=chosen["tokens"],
         price_per_gpu_hour=chosen["price"] or None,
         keep_gradients=chosen["gradients"] == "whole",
         **{name: chosen[name] for name in _SAME},
@@ -228,3 +270,12 @@ def _call(**chosen: Any) -> str:
         f"plan_run(model, chip, {chosen['num_gpus']}, {round(chosen['tokens'] * 1e9)}, "
         f"{chosen['global_batch_size']},\n    {options})"
     )
+
+
+PANEL = common.Panel(
+    "The planner",
+    _CONTROLS,
+    _PRESETS,
+    ("8B, twice the micro-batch", "70B on 8 H100"),
+    render,
+)

@@ -31,23 +31,34 @@ _PRESETS = {
 }
 
 
-def precision_panel() -> common.Panel:
-    """Model, recipe and sharding in; bytes part by part, and whether they fit, out."""
-    controls = {
-        "model": common.models(),
-        "recipe": common.dropdown("Recipe", [*RECIPES]),
-        "zero_stage": common.dropdown("ZeRO stage", [0, 1, 2, 3]),
-        "data_parallel": common.whole("Replicas (data parallel)", 1, 1_000_000),
-        "chip": common.accelerators(),
-    }
-    stills = ["8B, no sharding", "70B, ZeRO 3"]
-    return common.Panel(
-        "What does a parameter weigh?", controls, render, _PRESETS, stills
-    )
+_CONTROLS = {
+    "model": common.models(),
+    "recipe": common.choice(
+        "Recipe", "Which number formats the copies have.", [*RECIPES]
+    ),
+    "zero_stage": common.choice(
+        "ZeRO stage",
+        "What replicas share out instead of each keeping it.",
+        [0, 1, 2, 3],
+    ),
+    "data_parallel": common.Control(
+        "Replicas",
+        "Copies of the model that train side by side.",
+        most=1_000_000,
+        stops=common.doublings(1, 4096),
+    ),
+    "chip": common.accelerators(),
+}
 
 
 def render(
-    model: str, recipe: str, zero_stage: int, data_parallel: int, chip: str
+    before: common.Values | None = None,
+    *,
+    model: str,
+    recipe: str,
+    zero_stage: int,
+    data_parallel: int,
+    chip: str,
 ) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     P = count_parameters(architecture(model)).total
@@ -82,3 +93,12 @@ def _sentence(
 def _rows(states: ModelStateBytes, P: int) -> list[list[str]]:
     sizes = [*states.parts().items(), ("total", states.total)]
     return [[name, units.gigabytes(x), f"{units.digits(x / P)} B"] for name, x in sizes]
+
+
+PANEL = common.Panel(
+    "What does a parameter weigh?",
+    _CONTROLS,
+    _PRESETS,
+    ("8B, no sharding", "70B, ZeRO 3"),
+    render,
+)

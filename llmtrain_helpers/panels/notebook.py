@@ -1,0 +1,243 @@
+"""A panel in a notebook, with ipywidgets: fields, sliders, the answer, refusals.
+
+Fields read what people write and say back what they understood; sliders redraw as
+they move. What cannot be read, or cannot be, is refused in words: the old picture
+stays, dimmed, and values that would do stand ready as buttons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import ipywidgets as widgets
+
+from llmtrain_helpers import units
+from llmtrain_helpers.panels.common import Control, Panel, Values, warning
+
+OWN = "your own"
+"""The name of the preset while the controls agree with none."""
+
+_CSS = """<style>
+.llmtrain-panel .widget-label, .llmtrain-panel select, .llmtrain-panel input,
+.llmtrain-panel .widget-checkbox label, .llmtrain-panel .jupyter-button {
+  font-size: 15px; }
+.llmtrain-panel .widget-html-content { line-height: 1.4; font-size: 15px; }
+.llmtrain-panel .widget-html > .widget-label { display: none; }
+.llmtrain-panel .llmtrain-echo { color: var(--jp-ui-font-color2, #555); }
+.llmtrain-panel .llmtrain-old { opacity: 0.4; }
+.llmtrain-panel .llmtrain-status { min-height: 34px; }
+.llmtrain-panel input:focus-visible, .llmtrain-panel select:focus-visible,
+.llmtrain-panel button:focus-visible, .llmtrain-panel summary:focus-visible,
+.llmtrain-panel .noUi-handle:focus-visible { outline: 3px solid #0072B2; }
+</style>"""
+
+_ROW: Any = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 18px"}
+_LABELLED = {"description_width": "initial"}
+
+
+class Field:
+    """A control of a panel as widgets: it keeps its last good value."""
+
+    def __init__(self, control: Control, tell: Callable[[str], None]) -> None:
+        self.control, self._tell, self._value = control, tell, None
+        self.problem = ""
+        self.input = self._made()
+        self.input.observe(self._typed, "value")
+        self.slider = self._sliding()
+        self.echo = widgets.HTML()
+        self.echo.add_class("llmtrain-echo")
+        parts = [self.input, self.slider, self.echo] if self.slider else [self.input]
+        if control.kind == "number" and not self.slider:
+            parts.append(self.echo)
+        self.box = widgets.Box(parts, layout=_ROW)
+        self._quiet = False
+
+    def _made(self) -> Any:
+        told = {"description": self.control.label, "style": _LABELLED}
+        told["tooltip"] = self.control.help
+        if self.control.kind == "choice":
+            layout = {"width": "max-content", "min_width": "240px"}
+            return widgets.Dropdown(options=self.control.options, layout=layout, **told)
+        if self.control.kind == "flag":
+            return widgets.Checkbox(indent=False, layout={"width": "auto"}, **told)
+        width = "360px" if self.control.kind == "text" else "250px"
+        return widgets.Text(continuous_update=False, layout={"width": width}, **told)
+
+    def _sliding(self) -> Any:
+        if not self.control.stops:
+            return None
+        slider = widgets.IntSlider(
+            min=0,
+            max=len(self.control.stops) - 1,
+            readout=False,
+            tooltip=self.control.help,
+            layout={"width": "260px"},
+        )
+        slider.observe(self._slid, "value")
+        return slider
+
+    @property
+    def value(self) -> Any:
+        """What the control says: its last value that could be read."""
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        """Take a value as if somebody had typed it."""
+        self._take(value)
+        self._tell("")
+
+    def put(self, value: Any) -> None:
+        """Take a value without telling the panel."""
+        self._take(value)
+
+    def _take(self, written: Any) -> None:
+        """Read, keep and say back; what cannot be read leaves the old value."""
+        self.problem = ""
+        try:
+            self._value = self.control.read(written)
+        except ValueError as error:
+            self.problem = str(error)
+            return
+        self._show()
+
+    def _show(self) -> None:
+        self._quiet = True
+        value: Any = self._value
+        number = self.control.kind == "number"
+        self.input.value = units.short(value) if number else value
+        if number:
+            self.echo.value = escape(self.control.echo(value))
+        if self.slider and value:
+            self.slider.value = self.control.nearest_stop(value)
+        self._quiet = False
+
+    def _typed(self, change: Any) -> None:
+        if not self._quiet:
+            self.value = change["new"]
+
+    def _slid(self, change: Any) -> None:
+        if not self._quiet:
+            self.value = self.control.stops[change["new"]]
+
+
+class NotebookPanel(widgets.VBox):
+    """A panel's controls above its answer. `set` and `values` are for code."""
+
+    def __init__(self, panel: Panel) -> None:
+        self.panel, self._setting = panel, False
+        self.controls = {
+            name: Field(control, self._tell) for name, control in panel.controls.items()
+        }
+        self.preset = widgets.Dropdown(
+            description="Start from",
+            options=[*panel.presets, OWN],
+            style=_LABELLED,
+            layout={"width": "max-content", "min_width": "260px"},
+            tooltip="A setting to begin with.",
+        )
+        self.reset = widgets.Button(
+            description="Reset",
+            tooltip="Back to the first setting.",
+            layout={"width": "90px"},
+        )
+        self.status, self.output = widgets.HTML(), widgets.HTML()
+        self.offers = widgets.Box([], layout=_ROW)
+        self._drawn: Values | None = None
+        self._marks()
+        super().__init__(self._rows())
+        self.add_class("llmtrain-panel")
+        self.preset.observe(self._choose, "value")
+        self.reset.on_click(lambda _: self.set(**panel.default))
+        self.set(**panel.default)
+
+    @property
+    def presets(self) -> dict[str, Values]:
+        """The panel's presets, by name."""
+        return dict(self.panel.presets)
+
+    def _marks(self) -> None:
+        self.status.add_class("llmtrain-status")
+        self.output.add_class("llmtrain-answer")
+
+    def _rows(self) -> list[Any]:
+        first = [f.box for f in self.controls.values() if not f.control.more]
+        more = [f.box for f in self.controls.values() if f.control.more]
+        chooser = widgets.Box([self.preset, self.reset], layout=_ROW)
+        rows = [widgets.HTML(_CSS), chooser, widgets.Box(first, layout=_ROW)]
+        if more:
+            inside = widgets.Box(more, layout=_ROW)
+            folded = widgets.Accordion([inside], titles=["More"])
+            folded.selected_index = None
+            rows.append(folded)
+        return [*rows, self.status, self.offers, self.output]
+
+    def set(self, **values: Any) -> None:
+        """Set several controls, and redraw once."""
+        for name, value in values.items():
+            self.controls[name].put(value)
+        self.refresh()
+
+    def values(self) -> dict[str, Any]:
+        """What the controls say now."""
+        return {name: field.value for name, field in self.controls.items()}
+
+    def still(self) -> str:
+        """The panel for a page without a kernel."""
+        return self.panel.still()
+
+    def _tell(self, _problem: str) -> None:
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show the answer to the controls' values, or why there is none."""
+        values = self.values()
+        self._name_preset(values)
+        self._fold(values)
+        unread = [field.problem for field in self.controls.values() if field.problem]
+        if unread:
+            self._refuse(unread[0], ())
+            return
+        answer = self.panel.answer(values, self._drawn)
+        if answer.problem:
+            self._refuse(answer.problem, answer.offers)
+            return
+        self.output.remove_class("llmtrain-old")
+        self.status.value, self.offers.children = "", ()
+        self.output.value, self._drawn = answer.html, values
+
+    def _refuse(self, problem: str, offers: Any) -> None:
+        """The refusal above the last picture, which stays, and values that would do."""
+        self.output.add_class("llmtrain-old")
+        self.status.value = f'<div role="status">{warning(problem)}</div>'
+        self.offers.children = [self._offer(*offer) for offer in offers]
+
+    def _offer(self, label: str, change: Values) -> Any:
+        button = widgets.Button(description=label, layout={"width": "auto"})
+        button.tooltip = f"Set {label}."
+        button.on_click(lambda _: self.set(**change))
+        return button
+
+    def _name_preset(self, values: Values) -> None:
+        names = (n for n, preset in self.presets.items() if dict(preset) == values)
+        self._setting = True
+        self.preset.value = next(names, OWN)
+        self._setting = False
+
+    def _fold(self, values: Values) -> None:
+        shown = self.panel.shown(values)
+        for name, field in self.controls.items():
+            field.box.layout.display = None if name in shown else "none"
+
+    def _choose(self, change: Any) -> None:
+        if change["new"] != OWN and not self._setting:
+            self.set(**self.presets[change["new"]])
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        bundle = super()._repr_mimebundle_(**options)
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        told = f"Panel: {self.panel.title}"
+        data |= {"text/plain": told, "text/html": self.still()}
+        return bundle
