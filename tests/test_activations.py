@@ -447,8 +447,9 @@ def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
     panel = activations_panel()
     before = panel.output.value
     panel.controls[control].value = value
-    assert panel.output.value != before
-    assert re.search(said, panel.output.value)
+    shown = panel.status.value + panel.output.value
+    assert shown != before
+    assert re.search(said, shown)
 
 
 def test_the_panels_code_gives_what_it_shows() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.exercises import EXERCISES, check
-from llmtrain_helpers.exercises.common import NEAR, Function, Numeric
+from llmtrain_helpers.exercises.common import NEAR, Function, Numeric, judge
 
 
 def test_an_unknown_exercise_is_refused_with_the_nearest() -> None:
@@ -72,7 +72,7 @@ def test_what_is_near_a_slip_is_not_taken_for_it(id: str) -> None:
 
 def test_where_two_slips_fit_none_is_asserted() -> None:
     exercise = Numeric(lambda: 100, str, "h.", slips={1.2: "one.", 1.201: "other."})
-    assert exercise.judge(120.05) == (False, "too high. h.")
+    assert judge("x", 120.05, exercise, 0).text == "too high. h."
     assert exercise.judge(119.9) == (False, "one.")
 
 

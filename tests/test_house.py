@@ -279,7 +279,7 @@ def test_the_wheel_works_outside_the_checkout_with_its_data(tmp_path: Path) -> N
     tables = {path.name for path in (ROOT / "data").rglob("*.csv")}
     assert tables <= {Path(name).name for name in names}
     assert "llmtrain_helpers/py.typed" in names
-    assert not [name for name in names if "test" in name or "notebook" in name]
+    assert not [name for name in names if "test" in name or "notebooks" in name]
     code = (
         "import llmtrain_helpers as h; from llmtrain_helpers import published; "
         "print(h.__file__, published.data_folder(), "

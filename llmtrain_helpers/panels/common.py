@@ -130,6 +130,8 @@ class Panel:
             problem = re.sub(rf"\b{name}=", f"{label} ", problem)
             if "_" in name:  # others are ordinary words too
                 problem = re.sub(rf"\b{name}\b", label, problem)
+        for name, word in NAMES.items():
+            problem = re.sub(rf"\b{name}(=|\b)", f"{word} ", problem).replace(" ·", "·")
         return problem[:1].upper() + problem[1:].rstrip(".") + "."
 
     def _offers(self, values: Values, problem: str) -> Iterator[tuple[str, Values]]:
@@ -139,13 +141,11 @@ class Panel:
             control = self.controls[name]
             if control.kind != "number":
                 continue
-            now = values[name]
-            found = [x for x in _near(control, now) if self._does(values, name, x)]
-            smaller, larger = (
-                [x for x in found if (x < now) == less] for less in (1, 0)
-            )
-            for value in [*smaller[:1], *larger[:1]]:
-                yield f"{control.label}: {units.short(value)}", {name: value}
+            now, near = values[name], _near(control, values[name])
+            for side in ([x for x in near if x < now], [x for x in near if x > now]):
+                value = next((x for x in side if self._does(values, name, x)), None)
+                if value is not None:
+                    yield f"{control.label}: {units.short(value)}", {name: value}
 
     def _does(self, values: Values, name: str, value: Any) -> bool:
         try:
@@ -170,6 +170,17 @@ class Panel:
         return as_images(answer.html) if answer.html else warning(answer.problem)
 
 
+NAMES = {
+    "data_parallel": "replicas",
+    "num_layers": "layers",
+    "num_heads": "attention heads",
+    "num_kv_heads": "key-value heads",
+    "sequence_length": "sequence",
+    "global_batch_size": "batch",
+}
+"""What a refusal may name that is no control of a panel, in words."""
+
+
 def _near(control: Control, value: float) -> list[Any]:
     """Numbers worth offering, the nearest first: stops, powers of two, neighbours."""
     powers = [2**k for k in range(24)]
@@ -178,7 +189,7 @@ def _near(control: Control, value: float) -> list[Any]:
     known = {x for x in [*control.stops, *powers, *eights, *close] if x != value}
     fit = [x for x in known if max(control.least, 1e-9) <= x <= control.most]
     whole = [int(x) for x in fit if not x % 1] if control.whole else fit
-    return sorted(whole, key=lambda x: max(x / max(value, 1), max(value, 1) / x))[:24]
+    return sorted(whole, key=lambda x: max(x / max(value, 1), max(value, 1) / x))
 
 
 def models(**changes: Any) -> Control:

@@ -123,6 +123,20 @@ class Field:
             self.value = self.control.stops[change["new"]]
 
 
+def _starts(names: list[str]) -> tuple[Any, Any]:
+    """The list of presets, and the button back to the first."""
+    chooser = widgets.Dropdown(
+        description="Start from",
+        options=names,
+        style=_LABELLED,
+        layout={"width": "max-content", "min_width": "260px"},
+        tooltip="A setting to begin with.",
+    )
+    layout = {"width": "90px"}
+    told = "Back to the first setting."
+    return chooser, widgets.Button(description="Reset", tooltip=told, layout=layout)
+
+
 class NotebookPanel(widgets.VBox):
     """A panel's controls above its answer. `set` and `values` are for code."""
 
@@ -131,18 +145,7 @@ class NotebookPanel(widgets.VBox):
         self.controls = {
             name: Field(control, self._tell) for name, control in panel.controls.items()
         }
-        self.preset = widgets.Dropdown(
-            description="Start from",
-            options=[*panel.presets, OWN],
-            style=_LABELLED,
-            layout={"width": "max-content", "min_width": "260px"},
-            tooltip="A setting to begin with.",
-        )
-        self.reset = widgets.Button(
-            description="Reset",
-            tooltip="Back to the first setting.",
-            layout={"width": "90px"},
-        )
+        self.preset, self.reset = _starts([*panel.presets, OWN])
         self.status, self.output = widgets.HTML(), widgets.HTML()
         self.offers = widgets.Box([], layout=_ROW)
         self._drawn: Values | None = None

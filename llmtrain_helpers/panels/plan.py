@@ -267,7 +267,7 @@ def _call(**chosen: Any) -> str:
     return (
         f"model = published.{made}, {s})\n"
         f"chip = published.accelerator({chosen['chip']!r})\n"
-        f"plan_run(model, chip, {chosen['num_gpus']}, {round(chosen['tokens'] * 1e9)}, "
+        f"plan_run(model, chip, {chosen['num_gpus']}, {common.in_code(chosen['tokens'])}, "
         f"{chosen['global_batch_size']},\n    {options})"
     )
 
