@@ -47,9 +47,11 @@ NEEDS_TORCH = NOTEBOOKS / "08_measure.ipynb"
 
 
 def all_notebooks() -> list[Path]:
-    """Every notebook of the course, in reading order, solutions last."""
-    top, solutions = NOTEBOOKS.glob("*.ipynb"), NOTEBOOKS.glob("solutions/*.ipynb")
-    return [*sorted(top), *sorted(solutions)]
+    """Every notebook: the course in order, its evidence, its solutions."""
+    folders = (
+        NOTEBOOKS.glob(f"{place}*.ipynb") for place in ("", "evidence/", "solutions/")
+    )
+    return [path for found in folders for path in sorted(found)]
 
 
 def run(path: Path) -> str:

@@ -14,15 +14,20 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from llmtrain_helpers.exercises import EXERCISES
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.exercises.common import Function, Numeric, Word
 
 from . import regenerate
 
 ROOT = Path(__file__).parents[1]
 PATHS = regenerate.all_notebooks()
-CHAPTERS = [path for path in PATHS if path.parent.name == "notebooks"]
+CHAPTERS = [p for p in PATHS if p.parent.name == "notebooks" and p.stem[0].isdigit()]
+EVIDENCE = [path for path in PATHS if path.parent.name == "evidence"]
+REMADE = [path for path in CHAPTERS if path.stem in {p.stem for p in EVIDENCE}]
+"""Pages of the learner's path whose evidence stands apart."""
 
 every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+every_page = pytest.mark.parametrize("path", REMADE, ids=lambda p: p.stem)
 every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
 
 
@@ -112,6 +117,7 @@ def test_pictures_have_words(path: Path) -> None:
         kinds = [kind for output in cell.outputs for kind in output.get("data", {})]
         told = "".join(output.get("text", "") for output in cell.outputs)
         assert kinds.count("image/png") == told.count("Figure: "), cell.id
+        assert path not in [*REMADE, *EVIDENCE] or "image/png" not in kinds, cell.id
 
 
 @every_notebook
@@ -238,3 +244,96 @@ def test_no_exercise_id_stands_in_two_notebooks() -> None:
     ids = Counter(name for path in CHAPTERS for name in checks_of(path))
     assert set(ids) == set(EXERCISES)
     assert max(ids.values()) == 1
+
+
+# --- the learner's path, where the evidence stands apart
+
+
+@every_page
+def test_a_page_is_of_a_size_to_be_walked(path: Path) -> None:
+    cells, code = read(path).cells, code_cells(path)
+    assert 35 <= len(cells) <= 40
+    assert len(code) <= 16
+    assert sum(len(cell.source.splitlines()) for cell in code) <= 120
+
+
+@every_page
+def test_no_table_has_more_than_eight_rows(path: Path) -> None:
+    for cell in read(path).cells:
+        for html in shown_html(cell):
+            for table in re.findall(r"<table.*?</table>", html, re.S):
+                assert table.count("<tr") <= 9, cell.id
+
+
+def shown_html(cell: NotebookNode) -> list[str]:
+    """What a cell shows unfolded; a panel's picture has its table folded."""
+    found = [o.get("data", {}).get("text/html", "") for o in cell.get("outputs", [])]
+    return [re.sub(r"<details.*?</details>", "", html, flags=re.S) for html in found]
+
+
+@every_page
+def test_a_prediction_waits_and_its_page_tells_nothing(path: Path) -> None:
+    ids = predictions_of(path)
+    assert ids
+    for cell in code_cells(path):
+        if "predict(" in cell.source:
+            assert re.search(r"^guess = None", cell.source, re.M), cell.id
+            [output] = cell.outputs
+            assert "no guess yet" in output.data["text/plain"]
+    assert set(ids) == {id for id in PREDICTIONS if id[:2] == path.name[:2]}
+
+
+def predictions_of(path: Path) -> list[str]:
+    sources = "\n".join(cell.source for cell in code_cells(path))
+    return re.findall(r'predict\("([\w-]+)"', sources)
+
+
+@every_page
+def test_no_key_stands_above_its_exercise(path: Path) -> None:
+    """Neither in an output nor in a sentence, within 0.5 per cent."""
+    seen: list[float] = []
+    for cell in read(path).cells:
+        for id in re.findall(r'check\("(\d\d-[a-z])"', cell.source):
+            exercise = EXERCISES[id]
+            if isinstance(exercise, Numeric) and abs(exercise.key()) > 12:
+                near = [x for x in seen if abs(x / exercise.key() - 1) < 0.005]
+                assert not near, (id, near)
+        for id in re.findall(r'predict\("([\w-]+)"', cell.source):
+            truth = PREDICTIONS[id].truth()
+            if isinstance(truth, (int, float)):
+                near = [x for x in seen if truth and abs(x / truth - 1) < 0.005]
+                assert not near, (id, near)
+        seen += numbers_of(cell)
+
+
+SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+
+
+def numbers_of(cell: NotebookNode) -> list[float]:
+    """Numbers that a cell's text or output shows, panels' saved pictures aside."""
+    shown = [cell.source] if cell.cell_type == "markdown" else []
+    for output in cell.get("outputs", []):
+        plain = output.get("data", {}).get("text/plain", "")
+        shown.append(output.get("text", "") + plain)
+    found = []
+    for text in shown:
+        pattern = r"(?<![\w.])(\d[\d,]*\.?\d*)(?: (thousand|million|billion|trillion))?"
+        for digits, word in re.findall(pattern, text):
+            number = float(digits.replace(",", "") or 0)
+            found.append(number * SCALES.get(word, 1))
+    return [number for number in found if number]
+
+
+@every_page
+def test_page_and_evidence_are_linked_both_ways(path: Path) -> None:
+    evidence = path.parent / "evidence" / path.name
+    assert f"](evidence/{path.name})" in prose(path)
+    assert f"](../{path.name})" in prose(evidence)
+
+
+@every_page
+def test_every_page_asks_for_a_decision_and_for_ones_own_run(path: Path) -> None:
+    chapter = path.name[:2]
+    kinds = [type(EXERCISES[id]) for id in EXERCISES if id[:2] == chapter]
+    assert Word in kinds or Function in kinds
+    assert "your own run" in prose(path).casefold()

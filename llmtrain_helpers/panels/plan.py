@@ -267,8 +267,9 @@ def _call(**chosen: Any) -> str:
     return (
         f"model = published.{made}, {s})\n"
         f"chip = published.accelerator({chosen['chip']!r})\n"
-        f"plan_run(model, chip, {chosen['num_gpus']}, {common.in_code(chosen['tokens'])}, "
-        f"{chosen['global_batch_size']},\n    {options})"
+        f"plan_run(model, chip, {chosen['num_gpus']}, "
+        f"{common.in_code(chosen['tokens'])}, {chosen['global_batch_size']},"
+        f"\n    {options})"
     )
 
 

@@ -16,7 +16,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import nbformat
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -139,3 +139,18 @@ def run_all(page: Page, last: str) -> None:
         arg=last,
         timeout=120_000,
     )
+
+
+def run_panel(page: Page) -> None:
+    """Run all cells, and wait until the panel shows its picture."""
+    page.locator(".lm-MenuBar-itemLabel", has_text="Run").click()
+    page.locator(".lm-Menu-itemLabel:text-is('Run All Cells')").click()
+    page.wait_for_selector(".llmtrain-panel .llmtrain-answer p", timeout=120_000)
+    page.wait_for_function(
+        """() => document.querySelector('.jp-Notebook-ExecutionIndicator')
+            .getAttribute('data-status') === 'idle'""",
+        timeout=120_000,
+    )
+
+
+__all__ = ["CHROMIUM", "NOTEBOOKS", "Browser", "Locator", "Page"]

@@ -1,18 +1,24 @@
-"""The course in a real JupyterLab, driven by keyboard in a headless Chromium."""
+"""The course in a real JupyterLab, walked by keyboard in a headless Chromium.
+
+The quick half walks each page with a panel once, in the light theme at 1280 pixels.
+`WALK=full` walks them in both themes, at 1280 and at 800, and leaves pictures of page
+and panel in artifacts/.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from llmtrain_helpers.panels import PANELS
 
 from . import lab
 
 ARTIFACTS = Path(__file__).parents[2] / "artifacts"
-
+FULL = os.environ.get("WALK") == "full"
 REQUIRED = bool(os.environ.get("REQUIRE_BROWSER"))
 
 pytestmark = pytest.mark.skipif(
@@ -20,129 +26,120 @@ pytestmark = pytest.mark.skipif(
     reason="no Chromium on this machine: the browser test is left out",
 )
 
+PAGES = {
+    path.stem.partition("_")[2]: path.name
+    for path in sorted(lab.NOTEBOOKS.glob("[0-9]*.ipynb"))
+    if path.stem.partition("_")[2] in PANELS
+}
+THEMES = ["JupyterLab Light", "JupyterLab Dark"] if FULL else ["JupyterLab Light"]
+WIDTHS = [1280, 800] if FULL else [1280]
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+
+@pytest.fixture(scope="module", params=THEMES, ids=lambda theme: theme.split()[1])
+def address(request, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     assert lab.CHROMIUM, "REQUIRE_BROWSER is set, and there is no Chromium"
     folder = tmp_path_factory.mktemp("lab")
-    with lab.jupyterlab(folder) as served:
-        for path in folder.glob("notebooks/*.ipynb"):
-            lab.strip(path)
+    with lab.jupyterlab(folder, request.param) as served:
         yield served
 
 
-@pytest.fixture
-def page(address: str) -> Iterator[lab.Page]:
+@pytest.fixture(params=WIDTHS, ids=str)
+def page(request, address: str) -> Iterator[lab.Page]:
     with lab.chromium() as browser:
-        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        page = browser.new_page(viewport={"width": request.param, "height": 1000})
         page.errors = []
         page.on("pageerror", lambda error: page.errors.append(str(error)))
         yield page
         assert not page.errors
 
 
-PANELS = [
-    # notebook, the last cell's text, a control's label, the sentence before and after
-    ("01_parameters", "sequence_length + 10 %", "Layers", "175 billion", "176 billion"),
-    (
-        "02_flops",
-        "batch_size + 10 %",
-        "Batch (sequences)",
-        "154 TFLOP/s",
-        "156 TFLOP/s",
-    ),
-    (
-        "03_duration",
-        "48.0 % of the peak",
-        "Tokens (billions)",
-        "33.8 days",
-        "45.1 days",
-    ),
-    ("04_batch", "overhead 0.2 s", "Micro-batch", "16.8 million", "33.6 million"),
-    (
-        "05_precision",
-        "grads, stage 3",
-        "Replicas (data parallel)",
-        "60.2 GB",
-        "58.9 GB",
-    ),
-    (
-        "06_activations",
-        "full recomputation: 6.48 GB",
-        "Micro-batch",
-        "42.1 GB",
-        "66.8 GB",
-    ),
-    ("07_plan", "on A100: 67 to 91 days", "Pipeline stages", "24.6 days", "26.2 days"),
-]
-
-
-READ = {
-    # notebook: a bar's number, another preset, what is read there
-    "01_parameters": ("This model: 175 billion", "gpt2", "gives 1,536 less"),
-    "02_flops": (
-        "Peak: 312 TFLOP/s",
-        "GPT-3 on 64 A100, selective",
-        "MFU 51.4 %, HFU 51.8 %",
-    ),
-    "03_duration": ("This run: 33.8 days", "Mixtral on 256 H100", "10.1 days"),
-    "04_batch": ("This batch: 16.8 million", "BLOOM-176B", "from 8 replicas"),
-    "05_precision": ("Memory: 80.0 GB", "GPT-2 XL on a small card", "24.9 GB"),
-    "06_activations": ("At the peak: 42.1 GB", "GPT-2 on a small card", "13.1 GB"),
-    "07_plan": ("Memory: 80.0 GB", "70B on 8 H100", "more GPUs"),
-}
-
-
-@pytest.mark.parametrize(("name", "last", "label", "before", "after"), PANELS)
-def test_all_cells_run_and_the_panel_follows_the_keyboard(
-    page: lab.Page,
-    address: str,
-    name: str,
-    last: str,
-    label: str,
-    before: str,
-    after: str,
+@pytest.mark.parametrize("word", PAGES)
+def test_a_page_is_walked_as_a_learner_does(
+    page: lab.Page, address: str, word: str, request: pytest.FixtureRequest
 ) -> None:
-    lab.open_notebook(page, address, f"{name}.ipynb")
-    lab.run_all(page, last)
+    lab.open_notebook(page, address, PAGES[word])
+    nothing_is_given_away(page)
+    picture(
+        page.locator(".jp-WindowedPanel-outer, .jp-Notebook").first, request, "page"
+    )
+    lab.run_panel(page)
     panel = page.locator(".llmtrain-panel")
-    output = panel.locator(".llmtrain-answer")
-    wait_for_answer(page, before)
     panel.scroll_into_view_if_needed()
-    seen = parts_of(output)
-    panel.get_by_label(label, exact=True).focus()
-    page.keyboard.press("ArrowUp")
-    page.keyboard.press("Tab")
-    wait_for_answer(page, after)
-    changed = parts_of(output)
-    assert all(new != old for new, old in zip(changed, seen, strict=True))
-    choose_a_preset(page, panel, *READ[name])
-    assert (
-        page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
-    )
-    ARTIFACTS.mkdir(exist_ok=True)
-    panel.screenshot(path=ARTIFACTS / f"{name}_panel.png")
+    a_slider_redraws_while_it_moves(page, panel, word)
+    fields_read_and_refuse(page, panel, word)
+    picture(panel, request, "panel")
+    errors = page.locator("[data-mime-type='application/vnd.jupyter.stderr']")
+    assert errors.count() == 0
 
 
-def choose_a_preset(page: lab.Page, panel: Any, bar: str, name: str, told: str) -> None:
-    """Back to the default, whose bar has its number, and on to another preset."""
-    panel.get_by_role("button", name="Reset").click()
-    wait_for_answer(page, bar)
-    panel.get_by_label("Start from", exact=True).select_option(label=name)
-    wait_for_answer(page, told)
+def nothing_is_given_away(page: lab.Page) -> None:
+    """As saved: no guess is answered, and no exercise."""
+    shown = page.locator(".jp-OutputArea-output").all_inner_texts()
+    assert not [text for text in shown if "you said" in text or text.startswith("✓ 0")]
 
 
-def wait_for_answer(page: lab.Page, text: str) -> None:
+def a_slider_redraws_while_it_moves(
+    page: lab.Page, panel: lab.Locator, word: str
+) -> None:
+    """Arrow keys on the first slider: the answer changes, field and echo with it."""
+    label = next(c.label for c in PANELS[word].controls.values() if c.stops)
+    field, before = panel.get_by_label(label, exact=True), answer(page)
+    typed = field.input_value()
+    panel.locator(".noUi-handle").first.focus()
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft", "ArrowLeft"):
+        page.keyboard.press(key)
+        page.wait_for_timeout(60)
     page.wait_for_function(
-        """text => {
-            const answer = document.querySelector('.llmtrain-answer');
-            return answer && answer.innerText.includes(text);
-        }""",
-        arg=text,
+        "old => document.querySelector('.llmtrain-answer').innerHTML != old", arg=before
+    )
+    assert field.input_value() != typed
+
+
+def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> None:
+    """What people write is read; what is none is refused, and the picture stays."""
+    control = next(c for c in PANELS[word].controls.values() if c.stops)
+    field = panel.get_by_label(control.label, exact=True)
+    field.fill("a lot")
+    page.keyboard.press("Tab")
+    page.wait_for_function(
+        "() => document.querySelector('.llmtrain-status').innerText.includes('is no')"
+    )
+    assert control.label in panel.locator(".llmtrain-status").inner_text()
+    assert panel.locator(".llmtrain-old").count() == 1
+    stop = control.stops[len(control.stops) // 2]
+    field.fill(f"{stop:g}")
+    page.keyboard.press("Tab")
+    page.wait_for_function(
+        "() => !document.querySelector('.llmtrain-status').innerText.includes('is no')"
     )
 
 
-def parts_of(output: object) -> list[str]:
-    """Sentence, picture, table and call, as the page holds them."""
-    kinds = ["p", "div", "table", "pre"]
-    return [output.locator(kind).first.inner_html() for kind in kinds]
+def test_an_offer_is_taken_by_a_click(page: lab.Page, address: str) -> None:
+    lab.open_notebook(page, address, PAGES["batch"])
+    lab.run_panel(page)
+    panel = page.locator(".llmtrain-panel")
+    refused = next(n for n, v in PANELS["batch"].presets.items() if _refused(v))
+    panel.get_by_label("Start from", exact=True).select_option(refused)
+    offer = panel.get_by_role("button", name="GPUs:").first
+    wanted = offer.inner_text().partition(": ")[2]
+    offer.click()
+    page.wait_for_function(
+        "() => !document.querySelector('.llmtrain-status').innerText.trim()"
+    )
+    assert panel.get_by_label("GPUs", exact=True).input_value() == wanted
+
+
+def _refused(values: object) -> bool:
+    return bool(PANELS["batch"].answer(values).problem)
+
+
+def answer(page: lab.Page) -> str:
+    return page.locator(".llmtrain-answer").inner_html()
+
+
+def picture(place: lab.Locator, request: pytest.FixtureRequest, kind: str) -> None:
+    """A picture in artifacts/, named by theme, width and page."""
+    if FULL or kind == "panel":
+        ARTIFACTS.mkdir(exist_ok=True)
+        name = request.node.name.partition("[")[2].rstrip("]").replace("/", "-")
+        place.screenshot(path=ARTIFACTS / f"{name}-{kind}.png")
