@@ -376,10 +376,10 @@ def call(code: str) -> str:
 def in_code(number: float) -> str:
     """A number as code has it: `300e9` rather than twelve digits.
 
-    >>> in_code(300_000_000_000), in_code(8192), in_code(2.5)
-    ('300e9', '8192', '2.5')
+    >>> in_code(300_000_000_000), in_code(10**12), in_code(8192), in_code(2.5)
+    ('300e9', '1e12', '8192', '2.5')
     """
-    if isinstance(number, int) and number >= 10**6 and number % 10**6 == 0:
-        size = 9 if number % 10**9 == 0 and number >= 10**9 else 6
-        return f"{number // 10**size}e{size}"
+    for size in (12, 9, 6):
+        if isinstance(number, int) and number and number % 10**size == 0:
+            return f"{number // 10**size}e{size}"
     return f"{number:.10g}" if isinstance(number, float) else f"{number}"

@@ -63,6 +63,8 @@ class Field:
         if self.control.kind == "flag":
             return widgets.Checkbox(indent=False, layout={"width": "auto"}, **told)
         width = "360px" if self.control.kind == "text" else "250px"
+        if self.control.stops and not self.control.more:
+            width, told["style"] = "300px", {"description_width": "150px"}
         return widgets.Text(continuous_update=False, layout={"width": width}, **told)
 
     def _sliding(self) -> Any:
@@ -166,10 +168,12 @@ class NotebookPanel(widgets.VBox):
         self.output.add_class("llmtrain-answer")
 
     def _rows(self) -> list[Any]:
-        first = [f.box for f in self.controls.values() if not f.control.more]
+        first = [f for f in self.controls.values() if not f.control.more]
         more = [f.box for f in self.controls.values() if f.control.more]
         chooser = widgets.Box([self.preset, self.reset], layout=_ROW)
-        rows = [widgets.HTML(_CSS), chooser, widgets.Box(first, layout=_ROW)]
+        lists = widgets.Box([f.box for f in first if not f.slider], layout=_ROW)
+        sliders = [f.box for f in first if f.slider]
+        rows = [widgets.HTML(_CSS), chooser, *sliders, lists]
         if more:
             inside = widgets.Box(more, layout=_ROW)
             folded = widgets.Accordion([inside], titles=["More"])

@@ -92,7 +92,10 @@ def _sentence(
 
 def _rows(states: ModelStateBytes, P: int) -> list[list[str]]:
     sizes = [*states.parts().items(), ("total", states.total)]
-    return [[name, units.gigabytes(x), f"{units.digits(x / P)} B"] for name, x in sizes]
+    return [
+        [common.WORDS.get(name, name), units.gigabytes(x), f"{units.digits(x / P)} B"]
+        for name, x in sizes
+    ]
 
 
 PANEL = common.Panel(
