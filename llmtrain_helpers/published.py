@@ -342,15 +342,16 @@ def confront(
 
     >>> from llmtrain_helpers import units
     >>> confront(["GPT-3"], [33.9084 * 86400], [34 * 86400], units.duration)
-            estimate   reported  ratio
+    name    estimate   reported  ratio
     GPT-3  33.9 days  34.0 days  0.997
     """
     from pandas import DataFrame
 
     pairs = zip(estimates, reported, strict=True)
     rows = [(unit(e), unit(r), ratio(e / quantity("reported", r))) for e, r in pairs]
-    columns = ["estimate", "reported", "ratio"]
-    return DataFrame(rows, index=list(names), columns=columns)
+    table = DataFrame(rows, list(names), ["estimate", "reported", "ratio"])
+    table.columns.name = "name"  # a table's corner has a heading too
+    return table
 
 
 def data_folder() -> Path:

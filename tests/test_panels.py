@@ -113,7 +113,7 @@ def test_a_saved_page_shows_three_settings_and_images_in_place_of_svg(
     word: str,
 ) -> None:
     still = PANELS[word].still()
-    told = re.findall(r"<h4>(.*?)</h4>", still)
+    told = re.findall(r"<h3>(.*?)</h3>", still)
     assert [unescape(name) for name in told] == [
         next(iter(PANELS[word].presets)),
         *PANELS[word].stills,

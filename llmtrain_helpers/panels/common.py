@@ -158,7 +158,7 @@ class Panel:
         """The panel for a page without a kernel: its default and two alternatives."""
         names = [next(iter(self.presets)), *self.stills]
         pictures = [
-            f"<h4>{escape(name)}</h4>{self.in_a_page(self.presets[name])}"
+            f"<h3>{escape(name)}</h3>{self.in_a_page(self.presets[name])}"
             for name in names
         ]
         note = "Three settings, as saved. Run the cell above to change them."
@@ -362,7 +362,8 @@ def _row(tag: str, cells: Sequence[str]) -> str:
         f"{place}{'right' if column else 'left'}" for column in range(len(cells))
     ]
     told = zip(aligned, cells, strict=True)
-    inside = "".join(f'<{tag} style="{s}">{escape(c)}</{tag}>' for s, c in told)
+    tags = [(tag if cell else "td", style, cell) for style, cell in told]
+    inside = "".join(f'<{t} style="{s}">{escape(c)}</{t}>' for t, s, c in tags)
     return f"<tr>{inside}</tr>"
 
 

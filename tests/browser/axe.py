@@ -1,0 +1,66 @@
+"""What axe-core finds in each page with a panel, live and as saved.
+
+    npm install --prefix /tmp/axe --no-save axe-core
+    .venv/bin/python tests/browser/axe.py /tmp/axe/node_modules/axe-core/axe.min.js
+
+Prints a line for each rule that is broken inside the notebook's outputs and panels.
+JupyterLab's own chrome is left aside, and so are the handles of ipywidgets' sliders,
+which have no name of their own (upstream).
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.browser import lab
+
+PLACES = [".llmtrain-panel", ".jp-OutputArea-output", ".jp-MarkdownOutput"]
+UPSTREAM = {"aria-input-field-name": ".noUi-handle"}
+"""Rules that the widgets' own parts break, and which parts."""
+
+RUN = """
+async places => {
+    const found = await axe.run({include: places.filter(
+        place => document.querySelector(place)).map(place => [place])});
+    return found.violations.flatMap(rule => rule.nodes.map(
+        node => [rule.id, rule.help, node.target.join(' '), node.html.slice(0, 120)]));
+}
+"""
+
+
+def main() -> None:
+    """Walk all pages that have a panel, or those named."""
+    script, *names = sys.argv[1:]
+    pages = names or sorted(path.name for path in lab.NOTEBOOKS.glob("[0-9]*.ipynb"))
+    with tempfile.TemporaryDirectory() as folder:
+        with lab.jupyterlab(Path(folder)) as address, lab.chromium() as browser:
+            page = browser.new_page(viewport={"width": 1280, "height": 1000})
+            for name in pages:
+                lab.open_notebook(page, address, name)
+                report(name, "saved", page, script)
+                if "_panel()" in (lab.NOTEBOOKS / name).read_text("utf-8"):
+                    lab.run_panel(page)
+                    report(name, "live", page, script)
+
+
+def report(name: str, state: str, page: lab.Page, script: str) -> None:
+    """Print what is broken on this page."""
+    page.add_script_tag(path=script)
+    found = [row for row in page.evaluate(RUN, PLACES) if not upstream(*row)]
+    print(f"{name}, {state}: {len(found)} violations")
+    for rule in sorted({(row[0], row[1], row[3]) for row in found})[:20]:
+        print("   ", *rule, sep=" | ")
+
+
+def upstream(rule: str, _help: str, target: str, html: str) -> bool:
+    """Whether this is the widgets' own."""
+    part = UPSTREAM.get(rule, "")
+    return bool(part) and (part in target or part.strip(".") in html)
+
+
+if __name__ == "__main__":
+    main()
