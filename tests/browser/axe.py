@@ -36,15 +36,18 @@ def main() -> None:
     """Walk all pages that have a panel, or those named."""
     script, *names = sys.argv[1:]
     pages = names or sorted(path.name for path in lab.NOTEBOOKS.glob("[0-9]*.ipynb"))
-    with tempfile.TemporaryDirectory() as folder:
-        with lab.jupyterlab(Path(folder)) as address, lab.chromium() as browser:
-            page = browser.new_page(viewport={"width": 1280, "height": 1000})
-            for name in pages:
-                lab.open_notebook(page, address, name)
-                report(name, "saved", page, script)
-                if "_panel()" in (lab.NOTEBOOKS / name).read_text("utf-8"):
-                    lab.run_panel(page)
-                    report(name, "live", page, script)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        lab.jupyterlab(Path(folder)) as address,
+        lab.chromium() as browser,
+    ):
+        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        for name in pages:
+            lab.open_notebook(page, address, name)
+            report(name, "saved", page, script)
+            if "_panel()" in (lab.NOTEBOOKS / name).read_text("utf-8"):
+                lab.run_panel(page)
+                report(name, "live", page, script)
 
 
 def report(name: str, state: str, page: lab.Page, script: str) -> None:
