@@ -43,7 +43,7 @@ _PALE = 0.6
 
 _SYMBOLS = {
     "projections": "4h² weights",
-    "scores": "2h for each pair",
+    "scores": "s × s pairs",
     "mlp": "8h² weights",
     "head": "hV weights",
 }
@@ -277,7 +277,7 @@ def _below(num_layers: int, height: int) -> str:
     drawn = f", drawn as {groups} × {num_layers // groups}" if groups > 1 else ""
     return (
         text(_LEFT - 172, y + 5, f"{num_layers} layers{drawn}", 15)
-        + arrow(_LEFT + 34, y, 846, y)
+        + arrow(_LEFT + 62, y, 846, y)
         + text(846, y + 26, "time; backward begins at the top", 15, "end")
         + text(_LEFT - 172, y + 26, "embedding: a look-up, no product", 15)
     )
@@ -365,6 +365,7 @@ def _recomputed(x: float, wide: float) -> str:
         return ""
     box = (x, _BAR_Y + 1, wide, _BAR_HIGH - 2)
     drawn = rect(*box, COLORS["recomputed"], "recomputed") + slanted(*box)
+    drawn += line(x, _BAR_Y + 1, x, _BAR_Y + _BAR_HIGH - 1, stroke="white")
     if not fits("recomputed", wide - 12):
         return drawn
     label = rect(x + wide / 2 - 42, _BAR_Y + 14, 84, 22, COLORS["recomputed"], rx=4)

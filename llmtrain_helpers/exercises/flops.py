@@ -195,9 +195,9 @@ class OwnBatch(Exercise):
     def hints(self) -> tuple[str, ...]:
         """Which way, then by what, then how."""
         return (
-            "",
             "The seconds are proportional to the batch.",
-            f"seconds = F / (GPUs · {SHARE} · peak), with F of the whole batch.",
+            f"They are F / (GPUs · X), with X {units.percent(SHARE)} of the peak.",
+            f"count_flops(model, B, 'none').total / (GPUs · {SHARE} · 990e12) seconds.",
         )
 
 

@@ -55,7 +55,7 @@ _PRESETS = {
 }
 
 
-_STEPS = (1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.3, 8)
+_SECONDS = common.steps(1, 100, 1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.3, 8)
 """A quarter more at every stop of the slider."""
 
 _CONTROLS = {
@@ -67,7 +67,7 @@ _CONTROLS = {
         least=0.001,
         most=1e6,
         whole=False,
-        stops=common.steps(1, 100, *_STEPS),
+        stops=tuple(x if x % 1 else int(x) for x in _SECONDS),
     ),
     "num_gpus": common.Control(
         "GPUs",
@@ -139,7 +139,7 @@ def _refusal(chosen: common.Values, share: float, peak: float) -> str:
         f"in {chosen['seconds']:g} s each GPU would have to work at "
         f"{units.percent(share)} of its peak of {units.flops_per_second(peak)}. One of "
         "these is not as it was in the run: too few seconds or num_gpus, too long a "
-        "sequence_length, too large a batch_size, more set as recomputed than was, "
+        "sequence_length, too large a batch_size, more marked as recomputed than was, "
         "another accelerator or number format"
     )
 
