@@ -77,32 +77,29 @@ def _panel(
     """One crossbar: values at the left and below, a cell for each weight."""
     x, y = 92 + 284 * place, 62
     across, down = _CELL * _COLUMNS, _CELL * _ROWS
-    column, row, wide, high = marked
     cells = [
         _cell(x + _CELL * i, y + _CELL * j, COLORS[kind], "× +")
         for i in range(_COLUMNS)
         for j in range(_ROWS)
     ]
-    lit = rect(
-        x + _CELL * column - 2,
-        y + _CELL * row - 2,
-        _CELL * wide + 4,
-        _CELL * high + 4,
-        stroke="currentColor",
-        stroke_width=3.5,
-        rx=4,
-    )
-    centre = x + across / 2
+    told = text(x + across / 2, y + down + 112, "12 cells × 2 = 24 FLOP", 16, "middle")
     return "".join(
         [
             text(x - 62, 30, title, 17, font_weight="bold"),
             *cells,
             _vector(x - 62, y, left, _ROWS, place == 1),
             _vector(x, y + down + 26, below, _COLUMNS, place == 0),
-            lit,
-            text(centre, y + down + 112, "12 cells × 2 = 24 FLOP", 16, "middle"),
+            _marked(x, y, *marked),
+            told,
         ]
     )
+
+
+def _marked(x: float, y: float, column: int, row: int, wide: int, high: int) -> str:
+    """An outline around the cells that belong to one result."""
+    place = x + _CELL * column - 2, y + _CELL * row - 2
+    size = _CELL * wide + 4, _CELL * high + 4
+    return rect(*place, *size, stroke="currentColor", stroke_width=3.5, rx=4)
 
 
 def _cell(x: float, y: float, fill: str, inside: str = "") -> str:
