@@ -1,5 +1,8 @@
 """Chapter 02: formulas against the published runs, figures, panel, exercises."""
 
+import re
+from html import unescape
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -11,14 +14,19 @@ from llmtrain_helpers import (
     count_parameters,
     gpt_flops,
     published,
+    units,
     utilization,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.exercises import check
+from llmtrain_helpers.drawings.common import COLORS, Drawing
+from llmtrain_helpers.drawings.flops import WORDS, filled, one_product, passes
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_helpers.exercises.common import judge
+from llmtrain_helpers.exercises.flops import STATED, layer_flops, longer, readings
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.flops import flops_per_parameter
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.panels import flops_panel
+from llmtrain_helpers.panels.flops import PANEL
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from .test_parameters import transformers
@@ -268,7 +276,7 @@ def test_the_worked_case() -> None:
     assert round(100 * utilization(own, 312e12), 2) == 37.18
 
 
-# --- figure, panel, exercises
+# --- figure
 
 
 def test_the_figure_shows_six_and_eight_for_short_sequences() -> None:
@@ -279,47 +287,415 @@ def test_the_figure_shows_six_and_eight_for_short_sequences() -> None:
     assert "h = 12,288, recompute full" in describe(figure)
 
 
-def test_the_panel_shows_rate_and_shares_and_refuses_more_than_the_peak() -> None:
-    panel = flops_panel()
-    assert (
-        "<b>154 TFLOP/s</b> on each GPU. MFU 37.2 %, HFU 49.4 %" in panel.output.value
+# --- drawings
+
+GPT3 = published.architecture("GPT-3 175B")
+LLAMA = published.architecture("Llama-3.1-8B", 8192)
+
+
+def rectangles(drawing: Drawing) -> list[dict[str, str]]:
+    """Each rectangle's attributes and title."""
+    found = []
+    for attributes, title in re.findall(
+        r"<rect ([^>]*)>(?:<title>(.*?)</title>)?", drawing.body
+    ):
+        pairs = dict(re.findall(r'([\w-]+)="([^"]*)"', attributes))
+        found.append(pairs | {"title": title})
+    return found
+
+
+def area(drawing: Drawing, title: str) -> float:
+    """Of all the rectangles of this title, in every pass."""
+    return sum(
+        float(one["width"]) * float(one["height"])
+        for one in rectangles(drawing)
+        if one["title"] == title
     )
-    panel.preset.value = "18.4B with the wrong sequence length"
-    assert "sequence length too long" in panel.output.value
-    panel.reset.click()
-    panel.controls["format"].value = "fp8"
-    assert "has no peak on A100" in panel.output.value
-    panel.controls["chip"].value = "H100 SXM"
-    assert "HFU 7.78 %" in panel.output.value
-    panel.controls["seconds"].value = 0
-    assert "seconds=0.0 is not positive" in panel.output.value
-    panel.controls["seconds"].value = 32.09
-    panel.controls["recompute"].value = "none"
-    assert "HFU is the same" in panel.output.value
 
 
-def test_the_panels_code_gives_what_it_shows() -> None:
-    panel = flops_panel()
-    code = panel.output.value.split("<pre")[1].split(">", 1)[1].split("</pre>")[0]
-    *steps, last = code.replace("&#x27;", "'").splitlines()
+@every_recompute
+@pytest.mark.parametrize(
+    ("model", "layers"), [(GPT3, 96), (LLAMA, 32)], ids=["gpt", "llama"]
+)
+def test_the_areas_of_the_passes_are_to_scale(recompute, model, layers) -> None:
+    counted = count_flops(model, 64, recompute)
+    drawing = passes(counted, layers, height=1000)  # rounding to a tenth hardly shows
+    scale = area(drawing, "MLP") / counted.mlp
+    for part, word in WORDS.items():
+        drawn, size = area(drawing, word), getattr(counted, part)
+        assert drawn / scale == pytest.approx(size, rel=0.02)
+    again = sum(area(drawing, f"{word}, recomputed") for word in WORDS.values())
+    assert again / scale == pytest.approx(counted.recomputed, rel=0.02)
+    assert ("not done again" in drawing.body) == (recompute != "full")
+
+
+def test_backward_is_twice_as_wide_and_begins_at_the_top() -> None:
+    drawing = passes(count_flops(GPT3, 64, "full"), 96)
+    widths = {float(r["width"]) for r in rectangles(drawing) if r["title"] == "MLP"}
+    assert max(widths) == 2 * min(widths)
+    assert "backward begins at the top" in drawing.body
+
+
+def test_the_words_of_the_passes_are_what_is_drawn() -> None:
+    told = passes(count_flops(GPT3, 64, "full"), 96).words
+    assert "forward 47.0 PFLOP, recomputed 46.9 PFLOP" in told
+    assert "backward 94.1 PFLOP, twice as wide" in told
+    assert "(scores)" in passes(count_flops(GPT3, 64, "selective"), 96).words
+    assert "recomputed nothing" in passes(count_flops(GPT3, 64, "none"), 96).words
+    long = count_flops(LLAMA, 1, "none", sequence_length=65536)
+    assert "largest part of each is the scores" in passes(long, 32).words
+
+
+def test_symbols_stand_in_the_picture_where_they_are_asked_for() -> None:
+    counted = count_flops(GPT3, 64, "full")
+    for size in ("4h² weights", "8h² weights", "hV weights"):
+        assert size in passes(counted, 96, symbols=True).body
+        assert size not in passes(counted, 96).body
+
+
+@pytest.mark.parametrize(("layers", "told"), [(96, "4 × 24"), (105, "3 × 35")])
+def test_layers_are_drawn_in_equal_groups(layers: int, told: str) -> None:
+    body = passes(count_flops(GPT3, 64, "full"), layers).body
+    assert f"{layers} layers, drawn as {told}" in body
+    assert "13 layers<" in passes(count_flops(GPT3, 64, "full"), 13).body
+
+
+def test_one_product_has_twelve_cells_three_times() -> None:
+    drawing = one_product()
+    assert drawing.body.count("× +") == 36
+    assert drawing.body.count("12 cells × 2 = 24 FLOP") == 3
+    assert "2 for each weight forward, 4 backward" in drawing.words
+
+
+def test_the_bar_is_filled_to_mfu_and_hfu() -> None:
+    counted = count_flops(GPT3, 64, "full")
+    X = achieved_flops_per_gpu(counted.total, 18.13, 64)
+    drawing = filled(counted, X, 312e12, before=(0.3, 0.4))
+    wide = {r["title"]: float(r["width"]) for r in rectangles(drawing) if r["title"]}
+    own = sum(wide[word] for word in WORDS.values())
+    assert own / 820 == pytest.approx(0.3897, abs=0.001)
+    assert (own + wide["recomputed"]) / 820 == pytest.approx(0.5192, abs=0.001)
+    assert wide["before"] == pytest.approx(0.4 * 820)
+    assert "MFU 39.0 %" in drawing.body
+    assert "HFU 51.9 %" in drawing.body
+    assert "to 39.0 % (MFU)" in drawing.words
+    assert "Before: 30.0 % and 40.0 %." in drawing.words
+
+
+def test_nothing_recomputed_is_one_share() -> None:
+    counted = count_flops(GPT3, 64, "none")
+    drawing = filled(counted, 150e12, 312e12)
+    assert "MFU 48.1 %: HFU is the same" in drawing.body
+    assert "all that the GPUs did" not in drawing.body
+    with pytest.raises(ValueError, match="more than the whole peak"):
+        filled(counted, 350e12, 312e12)
+
+
+def test_all_parts_have_the_colours_of_the_course() -> None:
+    counted = count_flops(GPT3, 64, "full")
+    drawn = [one_product(), passes(counted, 96), filled(counted, 150e12, 312e12)]
+    fills = {r["fill"] for drawing in drawn for r in rectangles(drawing)}
+    assert fills - {"none"} <= set(COLORS.values())
+
+
+# --- panel
+
+
+def test_the_panel_shows_rate_and_shares() -> None:
+    shown = PANEL.render()
+    assert "<b>154 TFLOP/s</b> on each GPU. MFU 37.2 %, HFU 49.4 %" in shown
+    assert shown.index("154 TFLOP/s") < shown.index("<svg") < shown.index("<details")
+    assert "HFU is the same" in PANEL.render(recompute="none")
+    assert "HFU 7.78 %" in PANEL.render(chip="H100 SXM", format="fp8")
+
+
+def test_what_the_page_tells_of_the_panel_is_so() -> None:
+    assert "MFU 74.6 %, HFU 99.0 %" in PANEL.render(seconds=16)
+    stops = PANEL.controls["seconds"].stops
+    shorter = max(stop for stop in stops if stop < 16)
+    refused = PANEL.answer({**PANEL.default, "seconds": shorter}).problem
+    assert "of its peak" in refused
+    assert "MFU 37.2 %" in PANEL.render(recompute="none")
+    long = PANEL.presets["Llama 3.1 8B at 32,768 tokens"]
+    assert "MFU 40.0 %" in PANEL.render(**long)
+    short = {**long, "sequence_length": 2048, "batch_size": 512}
+    assert "MFU 20.0 %" in PANEL.render(**short)
+    assert "MFU 39.9 %" in PANEL.render(**{**short, "seconds": 2})
+
+
+def test_the_panel_refuses_more_than_the_peak_in_its_own_words() -> None:
+    answer = PANEL.answer(PANEL.presets["18.4B with the wrong sequence length"])
+    assert "at 101 % of its peak of 312 TFLOP/s" in answer.problem
+    assert "too long a Sequence" in answer.problem
+    offered = [label for label, _ in answer.offers]
+    assert {"GPUs: 17", "Sequence: 2,016"} <= set(offered)
+    told = PANEL.answer({**PANEL.default, "format": "fp8"}).problem
+    assert told.startswith("Number format 'fp8' has no peak on A100")
+
+
+def test_a_change_leaves_an_outline_of_the_state_before() -> None:
+    before = {**PANEL.default, "seconds": 40}
+    shown = PANEL.render(before=before, **PANEL.default)
+    assert "dashed: before, MFU 29.8 %, HFU 39.6 %" in shown
+    assert "dashed" not in PANEL.render(before=PANEL.default, **PANEL.default)
+
+
+@pytest.mark.parametrize("name", PANEL.presets)
+def test_the_panels_code_gives_what_it_shows(name: str) -> None:
+    values = PANEL.presets[name]
+    if not PANEL.answer(values).html:
+        pytest.skip("refused")
+    shown = PANEL.render(**values)
+    code = shown.split("<pre")[1].split(">", 1)[1].split("</pre>")[0]
+    *steps, last = unescape(code).splitlines()
     names = {
-        name: globals()[name] for name in ("published", "count_flops", "utilization")
+        "published": published,
+        "count_flops": count_flops,
+        "utilization": utilization,
+        "achieved_flops_per_gpu": achieved_flops_per_gpu,
     }
-    names["achieved_flops_per_gpu"] = achieved_flops_per_gpu
     exec("\n".join(steps), names)
-    assert round(eval(last, names), 3) == 0.494
+    share = units.percent(eval(last, names))
+    assert f"HFU {share}" in shown or f"MFU {share}: nothing" in shown
 
 
-def test_the_checks_name_the_slips() -> None:
-    X = achieved_flops_per_gpu(gpt_flops(**SHAPE, recompute="full"), 32.09, 16)
-    assert check("02-c", X).ok
-    assert "all 16 GPUs" in check("02-c", 16 * X).text
-    assert "s = 1048" in check("02-c", 157.7297e12).text
-    assert "recomputed forward" in check("02-c", 115.99e12).text
-    assert "10¹² times too little" in check("02-c", 154.02).text
-    assert "sparse" in check("02-d", 0.28).text
-    assert (
-        check("02-b", lambda hidden_size, sequence_length: 24 * hidden_size).ok is False
+# --- predictions
+
+
+def test_a_guess_gets_the_truth_and_the_belief_behind_it() -> None:
+    assert PREDICTIONS["02-guess"].truth() == "less than twice"
+    assert longer() == pytest.approx(1.404, abs=0.001)
+    for guess, why in PREDICTIONS["02-guess"].options.items():
+        told = PREDICTIONS["02-guess"].reveal(guess.upper())
+        assert why in told
+        assert "The factor is 1.40" in told
+        assert ("and so it is" in told) == (guess == "less than twice")
+
+
+def test_equally_busy_and_not_equally_fast() -> None:
+    assert PREDICTIONS["02-busy"].truth() == "equally"
+    told = PREDICTIONS["02-busy"].reveal("full")
+    assert "full: MFU 39.0 %, HFU 51.9 %; selective: MFU 51.4 %, HFU 51.8 %" in told
+
+
+# --- exercises
+
+
+def by_hand(hidden_size, mlp_size, key_value_size, sequence_length):
+    h, f, k, s = hidden_size, mlp_size, key_value_size, sequence_length
+    return 3 * (2 * s * (2 * h**2 + 2 * h * k + 3 * h * f) + 4 * s**2 * h)
+
+
+def in_floats(hidden_size, mlp_size, key_value_size, sequence_length):
+    h, f, k, s = hidden_size, mlp_size, key_value_size, sequence_length
+    return (
+        6.0
+        * s
+        * (2 * h * h + 2 * h * k + 3 * h * f)
+        * (1 + 2 * s * h / (2 * h * h + 2 * h * k + 3 * h * f))
+    )
+
+
+@pytest.mark.parametrize("right", [by_hand, in_floats, layer_flops])
+def test_a_layer_is_right_by_each_right_way(right) -> None:
+    assert check("02-a", right).ok
+
+
+def weights(h: int, f: int, k: int, matrices: int = 3) -> int:
+    return 2 * h * h + 2 * h * k + matrices * h * f
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            lambda h, f, k, s: 2 * s * weights(h, f, k) + 4 * s * s * h,
+            "the forward pass alone",
+        ),
+        (
+            lambda h, f, k, s: 4 * s * weights(h, f, k) + 8 * s * s * h,
+            "the backward pass alone",
+        ),
+        (
+            lambda h, f, k, s: 3 * s * weights(h, f, k) + 6 * s * s * h,
+            "a multiply-add is 2",
+        ),
+        (
+            lambda h, f, k, s: 8 * s * weights(h, f, k) + 16 * s * s * h,
+            "nothing is recomputed here",
+        ),
+        (
+            lambda h, f, k, s: 6 * s * weights(h, f, k, matrices=2) + 12 * s * s * h,
+            "third matrix",
+        ),
+        (
+            lambda h, f, k, s: 6 * s * weights(h, f, h) + 12 * s * s * h,
+            "narrower than queries",
+        ),
+        (
+            lambda h, f, k, s: 6 * s * (h * h + h * k + 3 * h * f) + 12 * s * s * h,
+            "four matrices",
+        ),
+        (lambda h, f, k, s: 6 * s * weights(h, f, k), "scores are missing"),
+        (
+            lambda h, f, k, s: 6 * s * weights(h, f, k) + 6 * s * s * h,
+            "scores are two products",
+        ),
+        (
+            lambda h, f, k, s: 6 * s * weights(h, f, k) + 4 * s * s * h,
+            "forward and backward too",
+        ),
+    ],
+)
+def test_a_slip_in_the_layer_is_named(wrong, said: str) -> None:
+    def answer(hidden_size, mlp_size, key_value_size, sequence_length):
+        return wrong(hidden_size, mlp_size, key_value_size, sequence_length)
+
+    assert said in check("02-a", answer).text
+
+
+def test_the_layers_hints_come_in_steps() -> None:
+    exercise = EXERCISES["02-a"]
+
+    def odd(hidden_size, mlp_size, key_value_size, sequence_length):
+        return 7
+
+    told = [judge("02-a", odd, exercise, tries).text for tries in range(4)]
+    assert "it returned 7. Look at the parts one by one" in told[0]
+    assert "which weights" in told[1]
+    assert "6s(2h² + 2hk + 3hf)" in told[2]
+    assert told[3] == told[2]
+    assert judge("02-a", lambda **_: None, exercise, 0).ok is None
+    assert "raised" in judge("02-a", lambda: 1, exercise, 0).text
+    assert "no function" in judge("02-a", 3, exercise, 0).text
+
+
+F_OPEN = 72 * 512 * 4096 * 48 * 8192**2
+F_OPEN *= 1 + 4096 / (6 * 8192) + 50304 / (12 * 48 * 8192)
+DONE = 14.6 * 128 * 990e12
+MFU_OPEN = F_OPEN / DONE
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        MFU_OPEN,
+        F_OPEN / (14.6 * 128) / 989.5e12,
+        gpt_flops(48, 8192, 50304, 4096, 512, "none") / (14.6 * 128) / 990e12,
+        0.288,
+        0.2876,
+        "0.288",
+    ],
+)
+def test_the_mfu_is_right_by_each_right_way(right) -> None:
+    assert check("02-b", right).ok
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (28.76, "in per cent"),
+        (28.8, "in per cent"),
+        (0.3827, "it is HFU"),
+        (0.383, "it is HFU"),
+        (MFU_OPEN / 2, "sparse peak"),
+        (MFU_OPEN * 2, "not 4"),
+        (MFU_OPEN * 128, "all 128 GPUs"),
+        (MFU_OPEN / 3, "forward pass only"),
+        (MFU_OPEN * 990 / 312, "the peak of an A100"),
+        (MFU_OPEN - 12 * 512 * 4096**2 * 48 * 8192 / DONE, "the scores are missing"),
+        (MFU_OPEN - 6 * 512 * 4096 * 8192 * 50304 / DONE, "the output head"),
+        (gpt_flops(48, 8192, 50304, 2048, 512, "none") / DONE, "s = 2,048"),
+        (0.5, "too high"),
+        (0.31, "too high"),
+        (0.27, "too low"),
+        (float("nan"), "not"),
+        ("half", "no number"),
+    ],
+)
+def test_a_wrong_mfu_is_told_why(wrong, said: str) -> None:
+    verdict = judge("02-b", wrong, EXERCISES["02-b"], 0)
+    assert verdict.ok is False
+    assert said in verdict.text
+
+
+def test_the_hints_of_the_mfu_come_in_steps() -> None:
+    told = [judge("02-b", 0.5, EXERCISES["02-b"], tries).text for tries in range(3)]
+    assert "First the work" in told[0]
+    assert "Which work does MFU count" in told[1]
+    assert "(72Bslh² + 12Bs²lh + 6BshV) / (14.6 · 128) / 990e12" in told[2]
+
+
+def test_the_colleagues_figure_is_that_of_the_sparse_peak_and_of_nothing_else() -> None:
+    found = readings()
+    near = [name for name, share in found.items() if abs(share - STATED) < 0.0005]
+    assert near == ["sparse peak"]
+    assert check("02-c", "Sparse Peak").ok
+    assert "48.8 %" in check("02-c", "sparse peak").text
+    for wrong, said in {
+        "recomputation": "it would be 64.7 %, and they state 24.4 %",
+        "sequence length": "it would be 23.5 %",
+        "none": "not what they state",
+    }.items():
+        verdict = check("02-c", wrong)
+        assert verdict.ok is False
+        assert said in verdict.text
+        assert "48.8" not in verdict.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (("Llama-3.1-8B", 8, 64), "64 sequences takes 9.59 s"),
+        (("Llama-3.1-8B", 8, 34), "34 sequences takes 5.09 s"),
+        (("Llama-3.1-8B", 8, "64"), "a day holds"),
+        (["gpt2", "1", 3000], "right"),
+        (("GPT-3 175B", 1024, 1024), "right"),
+        (("Llama-3.1-405B", 1, 1), "fewer there are not"),
+    ],
+)
+def test_any_batch_in_the_range_is_right(answer, said: str) -> None:
+    verdict = check("02-d", answer)
+    assert verdict.ok is True, verdict.text
+    assert said in verdict.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (("Llama-3.1-8B", 8, 32), "4.79 s: shorter than 5 to 10 s"),
+        (("Llama-3.1-8B", 8, 128), "longer than"),
+        (("Llama-3.1-405B", 1, 2), "longer than"),
+        (("Llama-3.1-8B", 8, 0), "my_batch=0 is not positive"),
+        (("Llama-3.1-8B", 0, 8), "my_gpus=0 is not positive"),
+        (("Llama-3.1-8", 8, 8), "my_model='Llama-3.1-8' is unknown"),
+        (64, "give three things"),
+    ],
+)
+def test_a_batch_outside_the_range_is_told_which_way(answer, said: str) -> None:
+    verdict = judge("02-d", answer, EXERCISES["02-d"], 0)
+    assert verdict.ok is False
+    assert said in verdict.text
+
+
+def test_the_hints_of_ones_own_batch_come_in_steps_and_none_is_unanswered() -> None:
+    assert check("02-d", ("Llama-3.1-8B", 8, None)).ok is None
+    short = ("Llama-3.1-8B", 8, 1)
+    told = [judge("02-d", short, EXERCISES["02-d"], tries).text for tries in range(3)]
+    assert told[0].endswith("10 s. The seconds are proportional to the batch.")
+    assert told[1].endswith("with X 40.0 % of the peak.")
+    assert "/ (GPUs · 0.4 · 990e12)" in told[2]
+
+
+def test_what_the_page_tells_of_the_worked_example_is_so() -> None:
+    F = gpt_flops(12, 768, 50257, 1024, 8, "none")
+    assert (units.flops(F), units.flops_per_second(F / 0.06)) == (
+        "7.00 TFLOP",
+        "117 TFLOP/s",
+    )
+    assert round(F / 0.06 / 312e12, 2) == 0.37
+    assert count_flops(LLAMA, 1, "none").shares()["scores"] == pytest.approx(
+        0.22, abs=0.005
     )
 
 

@@ -1,91 +1,352 @@
-"""Exercises of chapter 02: counting FLOPs, and the share of the peak."""
+"""Exercises of chapter 02: a layer's FLOPs, the share of the peak, your own batch."""
 
 from __future__ import annotations
 
-from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from llmtrain_helpers import published, units
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.checks import Result, choice, count
 from llmtrain_helpers.exercises.common import (
+    HINT,
     PERCENT,
-    PREFIXES,
-    TWICE,
+    UNANSWERED,
     Exercise,
     Function,
     Numeric,
+    Prediction,
     Word,
 )
-from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops, utilization
+from llmtrain_helpers.flops import achieved_flops_per_gpu, count_flops, gpt_flops
+
+# --- 02-a: one layer of another make
 
 
-def _flop(number: float) -> str:
-    return f"{units.exact(number)} FLOP"
+def layer_flops(
+    hidden_size: int, mlp_size: int, key_value_size: int, sequence_length: int
+) -> Result:
+    """Forward and backward FLOPs of one Llama layer for one sequence: the key."""
+    heads, key_value_heads = hidden_size // 128, key_value_size // 128
+    model = Transformer.llama(
+        1, hidden_size, heads, key_value_heads, mlp_size, 1, sequence_length
+    )
+    counted = count_flops(model, 1, "none")
+    return counted.total - counted.head
 
 
-def _rate(sequence_length: int = 1024, recompute: str = "full") -> Result:
-    """The achieved rate of the 18.4B case."""
-    F = gpt_flops(40, 6144, 50257, sequence_length, 512, recompute)
-    return achieved_flops_per_gpu(F, seconds=32.09, num_gpus=16)
+Slip = Callable[[int, int, int, int], Result]
+
+_LAYER_SLIPS: dict[str, Slip] = {
+    "this is the forward pass alone: backward costs twice as much again.": (
+        lambda h, f, k, s: layer_flops(h, f, k, s) // 3
+    ),
+    "this is the backward pass alone: the forward one comes before it.": (
+        lambda h, f, k, s: 2 * layer_flops(h, f, k, s) // 3
+    ),
+    "half of it: a multiply-add is 2 FLOPs.": (
+        lambda h, f, k, s: layer_flops(h, f, k, s) // 2
+    ),
+    "this counts forward four times: nothing is recomputed here.": (
+        lambda h, f, k, s: 4 * layer_flops(h, f, k, s) // 3
+    ),
+    "the MLP has a third matrix here: 3hf weights, not 2hf.": (
+        lambda h, f, k, s: layer_flops(h, f, k, s) - 6 * s * h * f
+    ),
+    "keys and values are narrower than queries here: h × k each, not h × h.": (
+        lambda h, f, k, s: layer_flops(h, f, h, s)
+    ),
+    "the scores are missing: every token with every token, twice.": (
+        lambda h, f, k, s: layer_flops(h, f, k, s) - 12 * s**2 * h
+    ),
+    "the scores are two products: queries with keys, then with the values.": (
+        lambda h, f, k, s: layer_flops(h, f, k, s) - 6 * s**2 * h
+    ),
+    "the scores go forward and backward too: times 3, as the weights.": (
+        lambda h, f, k, s: layer_flops(h, f, k, s) - 8 * s**2 * h
+    ),
+    "2h² + 2hk are four matrices: Q and output of h × h, K and V of h × k.": (
+        lambda h, f, k, s: layer_flops(h, f, k, s) - 6 * s * (h**2 + h * k)
+    ),
+}
+"""What is said to a function that computes this instead."""
 
 
-def _one_layer(hidden_size: int, sequence_length: int) -> Result:
-    """Forward FLOPs of one GPT layer for one sequence."""
-    h, s = hidden_size, sequence_length
-    return gpt_flops(1, h, 1, s, 1, "full") - gpt_flops(1, h, 1, s, 1, "none")
+@dataclass(frozen=True)
+class Slipped(Function):
+    """A function; one that agrees with a known slip on every case is told so."""
+
+    slips: Mapping[str, Slip] = field(default_factory=dict)
+    steps: Sequence[str] = ()
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """As any function, but for the slips."""
+        ok, told = super().judge(answer)
+        if ok is not False or HINT not in told:
+            return ok, told
+        found = [answer(**case) for case in self.cases]
+        for words, wrong in self.slips.items():
+            values = [wrong(*case.values()) for case in self.cases]
+            pairs = zip(found, values, strict=True)
+            if all(abs(got - value) <= 1e-9 * value for got, value in pairs):
+                return False, words
+        return ok, told
+
+    def hints(self) -> tuple[str, ...]:
+        """What is off, then which part, then the formula."""
+        return tuple(self.steps)
 
 
-def _mfu_of_530b() -> Result:
-    F = gpt_flops(105, 20480, 51200, 2048, 280, "none")
-    X = achieved_flops_per_gpu(F, seconds=37.83, num_gpus=280)
-    return utilization(X, peak_flops=312e12)
+# --- 02-b: MFU from the seconds of an iteration
+
+_RUN = {
+    "num_layers": 48,
+    "hidden_size": 8192,
+    "vocab_size": 50304,
+    "sequence_length": 4096,
+    "batch_size": 512,
+}
+_SECONDS, _GPUS, _PEAK = 14.6, 128, 990e12
+
+
+def _share(recompute: str = "none", **changes: int) -> float:
+    """Of the peak, by the work that this setting counts."""
+    F = gpt_flops(**{**_RUN, **changes}, recompute=recompute)
+    return float(achieved_flops_per_gpu(F, _SECONDS, _GPUS)) / _PEAK
+
+
+def _ratio(wrong: float) -> float:
+    return wrong / _share()
+
+
+def _weights_only() -> float:
+    """6 FLOPs for each weight and token, without scores."""
+    l, h, V, s, B = _RUN.values()
+    return (72 * B * s * l * h**2 + 6 * B * s * h * V) / _SECONDS / _GPUS / _PEAK
+
+
+def _without_head() -> float:
+    return _share() - 6 * 512 * 4096 * 8192 * 50304 / _SECONDS / _GPUS / _PEAK
+
+
+# --- 02-c: somebody's text
+
+STATED = 0.244
+"""The MFU that the colleague of 02-c states."""
+
+
+def readings() -> dict[str, float]:
+    """What each way of computing gives for the colleague's run; the slips and none."""
+    shape = {"num_layers": 36, "hidden_size": 4096, "vocab_size": 51200}
+
+    def share(s: int, recompute: str, peak: float) -> float:
+        F = gpt_flops(**shape, sequence_length=s, batch_size=512, recompute=recompute)
+        return float(achieved_flops_per_gpu(F, 10.4, 32)) / peak
+
+    return {
+        "none": share(2048, "none", 312e12),
+        "recomputation": share(2048, "full", 312e12),
+        "sparse peak": share(2048, "none", 624e12),
+        "sequence length": share(1024, "none", 312e12),
+    }
+
+
+def _told(option: str) -> str:
+    would = units.percent(readings()[option])
+    return (
+        f"with that slip it would be {would}, and they state {units.percent(STATED)}."
+    )
+
+
+def _slip_of_the_text() -> str:
+    return min(readings(), key=lambda name: abs(readings()[name] - STATED))
+
+
+# --- 02-d: the batch of your own run
+
+SHARE, LEAST, MOST = 0.4, 5.0, 10.0
+"""MFU that is assumed, and the seconds that an iteration may take."""
+
+
+def own_seconds(model: str, num_gpus: int, batch: int) -> float:
+    """Seconds of an iteration of one's own run, on H100 at 40 % of their peak."""
+    longest = published.architecture(model).sequence_length
+    shape = published.architecture(model, min(8192, int(longest)))
+    rate = SHARE * published.accelerator("H100 SXM").peak("bf16")
+    return float(count_flops(shape, batch, "none").total / (num_gpus * rate))
+
+
+class OwnBatch(Exercise):
+    """(model, GPUs, batch): any batch whose iteration takes 5 to 10 seconds."""
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """What the iteration takes, and whether that is in the range."""
+        if not isinstance(answer, (tuple, list)) or len(answer) != 3:
+            return False, "give three things: (my_model, my_gpus, my_batch)."
+        model, gpus, batch = answer
+        if batch is None:
+            return None, UNANSWERED
+        known = choice("my_model", model, published.names("architectures"))
+        n = int(count("my_gpus", units.read(gpus)))
+        B = int(count("my_batch", units.read(batch)))
+        return _of_own(own_seconds(known, n, B), B)
+
+    def hints(self) -> tuple[str, ...]:
+        """Which way, then by what, then how."""
+        return (
+            "The seconds are proportional to the batch.",
+            f"They are F / (GPUs · X), with X {units.percent(SHARE)} of the peak.",
+            f"count_flops(model, B, 'none').total / (GPUs · {SHARE} · 990e12) seconds.",
+        )
+
+
+def _of_own(seconds: float, batch: int) -> tuple[bool, str]:
+    plural = "s" if batch > 1 else ""
+    told = f"an iteration of {batch:,} sequence{plural}"
+    told += f" takes {units.digits(seconds)} s"
+    a_day = units.count(units.DAY / seconds)
+    if LEAST <= seconds <= MOST:
+        return True, f"right: {told}, and a day holds {a_day} of them."
+    if batch == 1 and seconds > MOST:
+        return True, f"right: {told}, and fewer there are not. More GPUs would help."
+    side = "shorter" if seconds < LEAST else "longer"
+    return False, f"{told}: {side} than {LEAST:g} to {MOST:g} s. {HINT}"
 
 
 EXERCISES: dict[str, Exercise] = {
-    "02-a": Numeric(
-        key=lambda: 2 * 2048 * 12288 * 49152,
-        unit=_flop,
-        tolerance=0,
-        hint="2 FLOPs for each row, each column and each number in between.",
-        slips=PREFIXES | TWICE,
-    ),
-    "02-b": Function(
-        key=_one_layer,
+    "02-a": Slipped(
+        key=layer_flops,
         cases=[
-            {"hidden_size": 768, "sequence_length": 1024},
-            {"hidden_size": 12288, "sequence_length": 2048},
-            {"hidden_size": 4096, "sequence_length": 32768},
+            {
+                "hidden_size": h,
+                "mlp_size": f,
+                "key_value_size": k,
+                "sequence_length": s,
+            }
+            for h, f, k, s in [
+                (2048, 8192, 512, 4096),
+                (5120, 13824, 1280, 2048),
+                (8192, 28672, 1024, 32768),
+            ]
         ],
-        hint="12h² weights, 2 FLOPs each for every token, and 4s²h for the scores.",
+        hint=HINT,
+        slips=_LAYER_SLIPS,
+        steps=(
+            "Look at the parts one by one: projections, MLP, scores.",
+            "Each weight costs 6 for each token; which weights are there in the MLP?",
+            "6s(2h² + 2hk + 3hf) for the weights, and 12s²h for the scores.",
+        ),
     ),
-    "02-c": Numeric(
-        key=_rate,
-        unit=units.flops_per_second,
-        tolerance=0.001,
-        hint="F by the formula for full recomputation, divided by 32.09 s and 16 GPUs.",
-        slips=PREFIXES
-        | TWICE
-        | {
-            _rate(1048) / _rate(): "this has s = 1048, a misprint: it is 1024.",
-            _rate(2048) / _rate(): "this has s = 2048: the run used 1024.",
-            _rate(recompute="none") / _rate(): "this leaves the recomputed forward "
-            "pass out: right for MFU, but the GPUs did that work too.",
-            16: "this is all 16 GPUs together: divide by their number.",
-        },
-    ),
-    "02-d": Numeric(
-        key=_mfu_of_530b,
+    "02-b": Numeric(
+        key=_share,
         unit=units.percent,
-        hint="MFU: the FLOPs without recomputation, over the time that was measured.",
+        hint=(
+            "First the work, then the rate of one GPU, then its share of the peak.",
+            "Which work does MFU count: with the recomputed, or without?",
+            "(72Bslh² + 12Bs²lh + 6BshV) / (14.6 · 128) / 990e12, as a share.",
+        ),
         slips=PERCENT
         | {
-            0.5: "this divides by the sparse peak: the dense one is 312e12.",
+            0.5: "half of it: is this the sparse peak, or a multiply-add counted once?",
+            2: "twice too much: a multiply-add is 2 FLOPs, not 4.",
+            1 / 3: "this counts the forward pass only.",
+            2 / 3: "this counts the backward pass only.",
+            128: "this is all 128 GPUs together over the peak of one.",
+            990 / 312: "this is the peak of an A100: these are H100.",
+            _ratio(_share("full")): "this counts the recomputed work: it is HFU.",
+            _ratio(_share("selective")): "this counts the scores of the recomputed "
+            "pass: MFU counts nothing twice.",
+            _ratio(_weights_only()): "the scores are missing: 12Bs²lh.",
+            _ratio(_without_head()): "the output head is missing: 6BshV.",
+            _ratio(_share(sequence_length=2048)): "this has s = 2,048: here it is "
+            "4,096.",
         },
     ),
-    "02-e": Word(
-        key=lambda: "MFU",
+    "02-c": Word(
+        key=_slip_of_the_text,
         options={
-            "MFU": "right: MFU counts only what the model needs, so work done twice "
-            "cannot raise it.",
-            "HFU": "no: HFU counts the repeated work as well, so recomputing more can "
-            "raise it while the run gets no faster.",
+            "sparse peak": "right: over 624 TFLOP/s it is what they state; over the "
+            f"dense 312 it is {units.percent(readings()['none'])}. No new GPUs needed.",
+            "recomputation": f"no: {_told('recomputation')}",
+            "sequence length": f"no: {_told('sequence length')}",
+            "none": "no: count the work without the recomputed pass, over 10.4 s, 32 "
+            "GPUs and the dense peak: it is not what they state.",
+        },
+    ),
+    "02-d": OwnBatch(),
+}
+
+
+# --- predictions
+
+
+def longer() -> float:
+    """GPT-3's work at 32,768 tokens a sequence over that at 2,048, tokens alike."""
+    short, long = (
+        gpt_flops(96, 12288, 51200, s, B, "none")
+        for s, B in ((2048, 1536), (32768, 96))
+    )
+    return float(long / short)
+
+
+def _how_much(ratio: float) -> str:
+    """The option that a ratio is."""
+    if ratio < 1.01:
+        return "the same"
+    return "less than twice" if ratio < 2 else f"{round(ratio)} times"
+
+
+def busy(recompute: str) -> tuple[float, float]:
+    """MFU and HFU of GPT-3 on 64 A100, as published with this recomputation."""
+    row = next(r for r in published.rows("recomputation_runs") if r["name"] == "175B")
+    model = published.architecture("GPT-3 175B")
+    counted = count_flops(model, row["global_batch_size"], recompute)
+    time = row[f"seconds_{recompute}"] * row["num_gpus"] * row["peak_flops"]
+    return counted.model / time, counted.total / time
+
+
+def _busier() -> str:
+    full, selective = (busy(recompute)[1] for recompute in ("full", "selective"))
+    if abs(full - selective) < 0.005:
+        return "equally"
+    return "full" if full > selective else "selective"
+
+
+def _why_busy() -> str:
+    told = [
+        f"{name}: MFU {units.percent(mfu)}, HFU {units.percent(hfu)}"
+        for name, (mfu, hfu) in ((r, busy(r)) for r in ("full", "selective"))
+    ]
+    return f"Recomputed {'; '.join(told)}."
+
+
+PREDICTIONS = {
+    "02-guess": Prediction(
+        truth=lambda: _how_much(longer()),
+        why=f"The factor is {units.digits(longer())}: scores weigh s/6h as much as "
+        f"weights, {units.percent(2048 / 6 / 12288)} before and "
+        f"{units.percent(32768 / 6 / 12288)} after.",
+        options={
+            "the same": "That is true of the weights, which meet each token once. "
+            "Each token's scores grow with the tokens it looks at.",
+            "less than twice": "The weights' work stays, and only the scores, small "
+            "to begin with, grow 16-fold.",
+            "16 times": "That is true of the scores alone; the weights, most of the "
+            "work, meet as many tokens as before.",
+            "256 times": "The scores of one sequence grow so, but there are 16 times "
+            "fewer sequences, and the weights' work stays.",
+        },
+    ),
+    "02-busy": Prediction(
+        truth=_busier,
+        why=_why_busy(),
+        options={
+            "full": "The same model takes longer there, but not because its GPUs work "
+            "harder: they do more work, part of it twice.",
+            "selective": "It is done sooner, but its GPUs are no busier: they do less.",
+            "equally": "The seconds saved are the work saved; the chips are as busy as "
+            "before. What differs is how much of it the model needs.",
         },
     ),
 }

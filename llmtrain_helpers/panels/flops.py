@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from llmtrain_helpers import units
+from llmtrain_helpers.drawings.flops import filled, passes
 from llmtrain_helpers.flops import (
     RECOMPUTE,
+    FlopCount,
     achieved_flops_per_gpu,
     count_flops,
-    utilization,
 )
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.published import FORMATS, accelerator, architecture
@@ -41,9 +42,21 @@ _PRESETS = {
     "GPT-3 on 64 A100, selective": _preset(
         **_GPT3, seconds=13.75, recompute="selective"
     ),
+    "Llama 3.1 8B at 32,768 tokens": _preset(
+        model="Llama-3.1-8B",
+        sequence_length=32768,
+        batch_size=32,
+        num_gpus=64,
+        seconds=4,
+        recompute="none",
+        chip="H100 SXM",
+    ),
     "18.4B with the wrong sequence length": _preset(sequence_length=2048),
 }
 
+
+_SECONDS = common.steps(1, 100, 1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.3, 8)
+"""A quarter more at every stop of the slider."""
 
 _CONTROLS = {
     "model": common.models(),
@@ -54,7 +67,7 @@ _CONTROLS = {
         least=0.001,
         most=1e6,
         whole=False,
-        stops=common.steps(0.1, 1000, 1, 1.5, 2, 3, 5, 7),
+        stops=tuple(x if x % 1 else int(x) for x in _SECONDS),
     ),
     "num_gpus": common.Control(
         "GPUs",
@@ -86,63 +99,81 @@ _CONTROLS = {
 }
 
 
-def render(
-    before: common.Values | None = None,
-    *,
-    model: str,
-    sequence_length: int,
-    batch_size: int,
-    num_gpus: int,
-    seconds: float,
-    recompute: str,
-    chip: str,
-    format: str,
-) -> str:
-    """The panel's answer as HTML: sentence, picture, table, and the call in code."""
-    shape = architecture(model, sequence_length)
-    counted = count_flops(shape, batch_size, recompute)
-    hardware, own = (
-        achieved_flops_per_gpu(work, seconds, num_gpus)
-        for work in (counted.total, counted.model)
-    )
-    peak = accelerator(chip).peak(format)
-    shares = utilization(own, peak), utilization(hardware, peak)
+def render(before: common.Values | None = None, **chosen: Any) -> str:
+    """The panel's answer as HTML: sentence, passes and bar, table, call in code."""
+    counted, rate, peak = _measured(chosen)
+    hfu = rate / peak
+    if hfu > 1:
+        raise ValueError(_refusal(chosen, hfu, peak))
+    mfu = hfu * counted.model / counted.total
+    layers = int(architecture(chosen["model"]).num_layers)
+    ghost = _shares(before) if before and dict(before) != chosen else None
     return "".join(
         [
-            common.sentence(_sentence(hardware, *shares)),
-            common.stacked_bars(_bars(own, hardware, peak), units.flops_per_second),
-            common.table(
-                ["part", "FLOP an iteration", "share"],
-                common.shares(counted, units.flops),
-            ),
-            common.call(
-                f"model = published.architecture({model!r}, {sequence_length})\n"
-                f"F = count_flops(model, {batch_size}, recompute={recompute!r}).total\n"
-                f"X = achieved_flops_per_gpu(F, {seconds}, {num_gpus})\n"
-                f"utilization(X, published.accelerator({chip!r}).peak({format!r}))"
-            ),
+            common.sentence(_sentence(counted, rate, mfu, hfu)),
+            passes(counted, layers, height=170).live(),
+            filled(counted, rate, peak, ghost).live(),
+            common.folded("The work, part by part", _table(counted)),
+            common.folded("The same in code", _code(chosen)),
         ]
     )
 
 
-def _sentence(rate: float, mfu: float, hfu: float) -> str:
+def _measured(chosen: common.Values) -> tuple[FlopCount, float, float]:
+    """The work of an iteration, the rate of each GPU, and its peak."""
+    shape = architecture(chosen["model"], chosen["sequence_length"])
+    counted = count_flops(shape, chosen["batch_size"], chosen["recompute"])
+    rate = achieved_flops_per_gpu(counted.total, chosen["seconds"], chosen["num_gpus"])
+    return counted, rate, accelerator(chosen["chip"]).peak(chosen["format"])
+
+
+def _shares(chosen: common.Values) -> tuple[float, float]:
+    """MFU and HFU."""
+    counted, rate, peak = _measured(chosen)
+    return rate / peak * counted.model / counted.total, rate / peak
+
+
+def _refusal(chosen: common.Values, share: float, peak: float) -> str:
+    """Above the peak: what it would take, and where the slip may be."""
+    return (
+        f"in {chosen['seconds']:g} s each GPU would have to work at "
+        f"{units.percent(share)} of its peak of {units.flops_per_second(peak)}. One of "
+        "these is not as it was in the run: too few seconds or num_gpus, too long a "
+        "sequence_length, too large a batch_size, more marked as recomputed than was, "
+        "another accelerator or number format"
+    )
+
+
+def _sentence(counted: FlopCount, rate: float, mfu: float, hfu: float) -> str:
     told = (
         f"<b>{units.flops_per_second(rate)}</b> on each GPU. MFU {units.percent(mfu)}"
     )
-    if hfu == mfu:
+    if not counted.recomputed:
         return f"{told}: nothing is recomputed, so HFU is the same."
     return f"{told}, HFU {units.percent(hfu)}: the difference is work done twice."
 
 
-def _bars(own: float, hardware: float, peak: float) -> dict[str, dict[str, float]]:
-    achieved = {"model's own work": own, "recomputed": hardware - own}
-    return {"Achieved": achieved, "Peak": {"peak": peak}}
+def _table(counted: FlopCount) -> str:
+    head = ["part", "FLOP an iteration", "share"]
+    return common.table(head, common.shares(counted, units.flops))
+
+
+def _code(chosen: common.Values) -> str:
+    model, s = chosen["model"], chosen["sequence_length"]
+    return common.call(
+        f"model = published.architecture({model!r}, {common.in_code(s)})\n"
+        f"F = count_flops(model, {common.in_code(chosen['batch_size'])}, "
+        f"recompute={chosen['recompute']!r}).total\n"
+        f"X = achieved_flops_per_gpu(F, {chosen['seconds']:g}, {chosen['num_gpus']})\n"
+        f"chip = published.accelerator({chosen['chip']!r})\n"
+        f"utilization(X, chip.peak({chosen['format']!r}))"
+    )
 
 
 PANEL = common.Panel(
     "What share of the peak?",
     _CONTROLS,
     _PRESETS,
-    ("GPT-3 on 64 A100, selective", "18.4B with the wrong sequence length"),
+    ("GPT-3 on 64 A100, selective", "Llama 3.1 8B at 32,768 tokens"),
     render,
 )
