@@ -87,12 +87,8 @@ def draw(
         f"<b>{about(tokens)} tokens</b> for a model of {units.short(parameters)} "
         f"parameters: {units.digits(tokens / parameters, 2)} for each parameter."
     )
-    code = (
-        f"{days:.10g} * 86400 / training_seconds(\n    tokens=1, "
-        f"parameters={common.in_code(parameters)}, num_gpus={num_gpus},\n"
-        f'    flops_per_gpu={rate:.6g}, recompute="none")'
-    )
     hours = gpu_hours(seconds, num_gpus)
+    code = _code(days, parameters, num_gpus, rate)
     rows = common.table(["", ""], _rows(rate, work, tokens, parameters, hours))
     return "".join(
         [
@@ -101,6 +97,14 @@ def draw(
             common.folded("The numbers behind it", rows),
             common.folded("The same in code", common.call(code)),
         ]
+    )
+
+
+def _code(days: float, parameters: int, num_gpus: int, rate: float) -> str:
+    return (
+        f"{days:.10g} * 86400 / training_seconds(\n    tokens=1, "
+        f"parameters={common.in_code(parameters)}, num_gpus={num_gpus},\n"
+        f'    flops_per_gpu={rate:.6g}, recompute="none")'
     )
 
 
