@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from termcolor import colored
 
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import training_seconds
 from llmtrain_helpers.exercises.common import (
-    GIBI,
     PREFIXES,
     TENFOLD,
     Exercise,
@@ -18,6 +20,8 @@ from llmtrain_helpers.exercises.common import (
     Prediction,
     Word,
 )
+from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.published import architecture, run
 
 PACKAGES = ["jupyterlab", "numpy", "pandas", "matplotlib", "ipywidgets", "termcolor"]
 
@@ -46,47 +50,127 @@ def _line(fine: bool, what: str, cure: str) -> str:
     return f"{colored('✗', 'red', force_color=True)} {what} is missing: {cure}"
 
 
-def _days_on_512() -> float:
-    return float(training_seconds(300e9, 175e9, 512, 140e12, "full")) / units.DAY
+RATE = 110e12
+"""FLOP/s that an A100 reaches in a usual run: some 35 % of its dense peak."""
+
+
+def _days() -> float:
+    return float(training_seconds(1.4e12, 13e9, 512, RATE, "none")) / units.DAY
+
+
+MIB = 2**20
+"""Bytes of a mebibyte."""
+
+SIZES = [3 * 10**9, 8 * 10**9, 14 * 10**9, 32 * 10**9, 70 * 10**9]
+ENOUGH = 20
+"""Exercise 00-d: the sizes to choose from, and the tokens wanted for a parameter."""
+
+
+def tokens_for_each_parameter(size: int) -> float:
+    """What 64 H100 at 350 TFLOP/s do in 14 days, in tokens for each parameter."""
+    each = training_seconds(1, size, 64, 350e12, "none")
+    return float(14 * units.DAY / each / size)
+
+
+@dataclass(frozen=True)
+class Size(Exercise):
+    """A choice among sizes: the largest that gets enough tokens is right."""
+
+    sizes: Sequence[int]
+
+    def key(self) -> int:
+        """The largest size that gets its tokens."""
+        return max(x for x in self.sizes if tokens_for_each_parameter(x) >= ENOUGH)
+
+    def judge(self, answer: Any) -> tuple[bool, str]:
+        """What this size gets, and whether a larger one would do."""
+        size = units.read(answer)
+        if size not in self.sizes:
+            known = ", ".join(units.short(x) for x in self.sizes)
+            return False, f"choose one of the sizes: {known}."
+        each = units.digits(tokens_for_each_parameter(size), 2)
+        told = f"{units.short(size)} gets {each} tokens for each parameter"
+        if size > self.key():
+            return False, f"{told}: too few. Twice the size is a quarter of these."
+        if size < self.key():
+            return False, f"{told}: enough, and a larger size of the list has enough."
+        return True, f"right: {told}, and no larger size of the list has enough."
 
 
 EXERCISES: dict[str, Exercise] = {
     "00-a": Numeric(
-        key=_days_on_512,
+        key=_days,
         unit=lambda days: f"{units.digits(days)} days",
-        hint="Only the number of GPUs changes: 512 instead of 1024.",
+        hint=(
+            "Is the rate that of all GPUs together, and are the seconds made days?",
+            "The operations are 6 × parameters × tokens; the rate is GPUs × the rate "
+            "of each.",
+            "Days = 6TP / (nX) / 86,400.",
+        ),
         slips=TENFOLD
         | {
-            0.5: "this is the time on 1024 GPUs: half as many take twice as long.",
             units.DAY: "these are seconds: divide by 86,400 for days.",
-            0.75: "this counts 6 FLOPs for each parameter and token; this example "
-            "recomputes, which makes it 8.",
+            24: "these are hours: divide by 24 for days.",
+            512: "this is the time of a single GPU: 512 of them share the work.",
+            8 / 6: "this counts 8 for each parameter and token; nothing is recomputed "
+            "here, so it is 6.",
+            2 / 6: "this counts the forward pass alone: backward takes 4 more.",
+            0.5: "half of it: a multiply-add is 2 operations.",
         },
     ),
     "00-b": Word(
-        key=lambda: "rate",
+        key=lambda: "B",
         options={
-            "rate": "right: FLOP/s is what a GPU does each second. What a run needs in "
-            "all is a count, in FLOP.",
-            "count": "no: a count has no “per second”. 140 TFLOP/s is 140 × 10¹² "
-            "operations each second.",
+            "A": "no: what a GPU delivers is a rate, so many operations each second.",
+            "B": "right: a whole run takes a number of operations. No “per second” "
+            "belongs there: it is a count, in FLOP.",
+            "C": "no: the peak that a datasheet promises is a rate, FLOP/s.",
+            "D": "no: a cluster works at a rate, however large the prefix. E is 10¹⁸; "
+            "it says nothing about counts and rates.",
         },
     ),
     "00-c": Numeric(
-        key=lambda: 80 * units.GiB,
+        key=lambda: 24576 * MIB,
         unit=lambda number: f"{units.exact(number)} bytes",
         tolerance=0,
-        hint="A GiB is 2³⁰ bytes.",
-        slips=PREFIXES | GIBI,
+        hint=(
+            "A MiB is no MB.",
+            "The i stands for powers of 1024 in place of 1000.",
+            "A MiB is 2²⁰ bytes.",
+        ),
+        slips=PREFIXES
+        | {
+            1e6 / MIB: "this takes a MiB for a MB, 10⁶ bytes: 5 % too little.",
+            24e9 / (24576 * MIB): "this is 24 GB, as the card is sold; what it shows "
+            "is 24 GiB, 7 % more.",
+            1 / MIB: "these are still MiB: how many bytes has one?",
+            1024: "1,024 times too much: these are MiB, not GiB.",
+            1 / 1024: "1,024 times too little: these are MiB, not KiB.",
+        },
     ),
+    "00-d": Size(SIZES),
 }
+
+
+def _years() -> float:
+    size = count_parameters(architecture("Llama-3.1-8B")).total
+    return float(training_seconds(15e12, size, 8, RATE, "none")) / units.YEAR
+
+
+def _why() -> str:
+    months = _years() * units.YEAR / (30 * units.DAY)
+    hours = units.count(run("Llama 3.1 8B")["gpu_hours"])
+    return (
+        f"The tokens are some {units.digits(months, 2)} times what the eight GPUs "
+        "manage in a month, and time grows in proportion. Only more GPUs, or faster "
+        f"ones, help: in a month it takes {units.digits(8 * months, 2)} A100, if none "
+        f"of them waits for another. (Meta reports {hours} hours of H100 for this "
+        "model.)"
+    )
 
 
 PREDICTIONS = {
     "00-guess": Prediction(
-        truth=lambda: training_seconds(300e9, 175e9, 2048, 140e12, "full") / units.DAY,
-        unit=lambda days: f"{units.digits(days)} days",
-        why="Twice the GPUs do the same work in half the time, as long as each of them "
-        "keeps its rate. In practice the rate sinks as GPUs are added.",
+        truth=_years, unit=lambda years: f"{units.digits(years, 2)} years", why=_why()
     ),
 }

@@ -14,6 +14,7 @@ from llmtrain_helpers.panels import (
     parameters,
     plan,
     precision,
+    start_here,
 )
 from llmtrain_helpers.panels.common import Panel
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from llmtrain_helpers.panels.notebook import NotebookPanel
 
 PANELS: dict[str, Panel] = {
+    "start_here": start_here.PANEL,
     "parameters": parameters.PANEL,
     "flops": flops.PANEL,
     "duration": duration.PANEL,
@@ -37,6 +39,11 @@ def in_notebook(word: str) -> "NotebookPanel":
     from llmtrain_helpers.panels.notebook import NotebookPanel
 
     return NotebookPanel(PANELS[word])
+
+
+def start_here_panel() -> "NotebookPanel":
+    """GPUs, days and the size of a model in; the tokens that they pay for out."""
+    return in_notebook("start_here")
 
 
 def parameters_panel() -> "NotebookPanel":

@@ -1,0 +1,305 @@
+"""The drawings of chapter 00: prefixes, the whole question, and what a budget makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, log10
+
+from llmtrain_helpers import units
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    arrow,
+    fits,
+    ghost,
+    line,
+    rect,
+    text,
+)
+from llmtrain_helpers.duration import cost, training_seconds
+from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.published import accelerator, architecture, run
+
+WIDTH = 860
+
+BOLD = {"font_weight": "bold"}
+QUIET = COLORS["memory"]
+
+_WORDS = [(15, "quadrillion"), (12, "trillion"), (9, "billion"), (6, "million")]
+
+
+def about(number: float) -> str:
+    """A count in words and two digits, as an estimate is told.
+
+    >>> about(47.3e9), about(1.25e12), about(860)
+    ('47 billion', '1.2 trillion', '860')
+    """
+    number = float(f"{number:.1e}")
+    for power, word in _WORDS:
+        if number >= 10**power:
+            return f"{units.digits(number / 10**power, 2)} {word}"
+    return units.digits(number, 2)
+
+
+STEPS = [
+    ("k", "kilo", "thousand", "10³"),
+    ("M", "mega", "million", "10⁶"),
+    ("G", "giga", "billion", "10⁹"),
+    ("T", "tera", "trillion", "10¹²"),
+    ("P", "peta", "quadrillion", "10¹⁵"),
+    ("E", "exa", "quintillion", "10¹⁸"),
+    ("Z", "zetta", "sextillion", "10²¹"),
+]
+"""Prefix, its name, the word for as many, and the power of ten."""
+
+
+def examples() -> list[str]:
+    """Something of each size, from a thousand to 10²¹, computed."""
+    gpt3, small = architecture("GPT-3 175B"), architecture("gpt2")
+    llama = count_parameters(architecture("Llama-3.1-8B")).total
+    chip, cluster = accelerator("H100 SXM"), run("Llama 3.1 405B")["num_gpus"]
+    work = 6 * run("GPT-3 175B")["tokens"] * count_parameters(gpt3).total
+    return [
+        f"{units.exact(gpt3.sequence_length)} tokens: what GPT-3 reads at once",
+        f"{units.count(count_parameters(small).total)} parameters: the smallest GPT-2",
+        f"{units.count(llama)} parameters: Llama 3.1 8B (in such names B is billion)",
+        f"{units.flops_per_second(accelerator('A100').peak('bf16'))}: operations a "
+        "second that an A100 promises",
+        f"{units.gigabytes(cluster * chip.memory)}: bytes of memory in "
+        f"{units.exact(cluster)} H100",
+        f"{units.flops_per_second(cluster * chip.peak('bf16'))}: operations a second "
+        "that these promise together",
+        f"{units.flops(work)}: operations that the training of GPT-3 takes",
+    ]
+
+
+def ladder() -> Drawing:
+    """The prefixes from thousand to 10²¹ as stairs, with an example on each."""
+    shown = list(zip(STEPS, examples(), strict=True))
+    height = 44 * len(STEPS) + 64
+    body = text(20, 32, "Each stair is a thousand times the one below", 17, **BOLD)
+    for i, (step, example) in enumerate(shown):
+        body += _stair(i, height - 58 - 44 * i, step, example)
+    told = [
+        f"{letter} ({name}, {power}): {example}"
+        for (letter, name, _, power), example in shown
+    ]
+    words = "Stairs of prefixes, each a thousand times the one below. "
+    return Drawing(body, WIDTH, height, f"{words}{'; '.join(told)}.")
+
+
+def _stair(i: int, y: float, step: tuple[str, str, str, str], example: str) -> str:
+    letter, name, word, power = step
+    width = 62 + 30 * i
+    return (
+        rect(20, y, width, 40, QUIET, f"{name}, {word}", rx=3)
+        + text(width - 2, y + 27, letter, 20, "end", "white", **BOLD)
+        + text(width + 36, y + 17, f"{power}  {word}, {name}", 15, **BOLD)
+        + text(width + 36, y + 35, example, 14)
+    )
+
+
+def question(
+    parameters: float,
+    tokens: float,
+    num_gpus: int,
+    flops_per_gpu: float,
+    price: float,
+) -> Drawing:
+    """The question of the course in one picture: from a token's passes to money.
+
+    Takes the four numbers of a run without recomputation, and dollars a GPU-hour.
+    """
+    given = (round(tokens), round(parameters), num_gpus, flops_per_gpu)
+    seconds = training_seconds(*given, "none")
+    work = seconds * num_gpus * flops_per_gpu
+    values = {
+        "operations": "6 (or 8)",
+        "parameters": units.count(parameters),
+        "tokens": about(tokens),
+        "work": units.flops(work),
+        "GPUs": units.exact(num_gpus),
+        "rate of each": units.flops_per_second(flops_per_gpu),
+        "time": units.duration(seconds),
+        "price of a GPU-hour": units.dollars(price),
+        "money": units.dollars(cost(seconds, num_gpus, price)),
+    }
+    return Drawing(_passes() + _sums(values), WIDTH, 508, _in_words(values))
+
+
+def _in_words(values: dict[str, str]) -> str:
+    told = ", ".join(f"{name} {value}" for name, value in values.items())
+    return (
+        "A token goes through the layers: forward, 2 operations for each parameter, "
+        "to predict the next token; backward, 4, to find how each parameter should "
+        "change; where a run recomputes, forward again, 2 more. Operations × "
+        "parameters × tokens = work; work ÷ (GPUs × rate of each) = time; time × GPUs "
+        f"× price of a GPU-hour = money. Here: {told}."
+    )
+
+
+def _passes() -> str:
+    """A token's way through the layers: forward, back, and perhaps forward again."""
+    blue, orange, purple = (COLORS[x] for x in ("weights", "gradients", "recomputed"))
+    layers = "".join(
+        rect(330, y, 200, 28, blue, "a layer of the model", rx=4)
+        + text(430, y + 19, "a layer: parameters", 14, "middle", "white")
+        for y in (58, 92, 126, 160)
+    )
+    up = arrow(312, 188, 312, 58, stroke_width=4)
+    again = arrow(
+        296, 188, 296, 58, stroke=purple, stroke_width=3, stroke_dasharray="6 4"
+    )
+    down = arrow(548, 58, 548, 188, stroke=orange, stroke_width=4)
+    ends = text(430, 214, "in: the tokens so far", 14, "middle")
+    ends += text(430, 46, "out: a guess of the next token", 14, "middle")
+    head = text(20, 24, "What one token costs, for each parameter", 17, **BOLD)
+    return head + layers + up + again + down + ends + _labels()
+
+
+def _labels() -> str:
+    """What the arrows say, beside them."""
+    return (
+        text(284, 80, "forward: 2 operations", 16, "end", **BOLD)
+        + text(284, 100, "predict the next token", 14, "end")
+        + text(284, 148, "forward again: 2 more", 16, "end", **BOLD)
+        + text(284, 168, "only if the run recomputes", 14, "end")
+        + text(566, 80, "backward: 4 operations", 16, **BOLD)
+        + text(566, 100, "how should each parameter change?", 14)
+        + text(566, 148, "6 in all, or 8", 16, **BOLD)
+        + text(566, 168, "with what is computed again", 14)
+    )
+
+
+_SUMS = [
+    ["operations", "×", "parameters", "×", "tokens", "=", "work"],
+    ["work", "÷ (", "GPUs", "×", "rate of each", ") =", "time"],
+    ["time", "×", "GPUs", "×", "price of a GPU-hour", "=", "money"],
+]
+
+
+def _sums(values: dict[str, str]) -> str:
+    """The three sums, one below the other; what comes out is filled."""
+    body = ""
+    for row, cells in enumerate(_SUMS):
+        y = 240 + 88 * row
+        for i, cell in enumerate(cells):
+            x = 24 + 109 * i
+            if i % 2:
+                body += text(x + 78, y + 42, cell, 22, "middle", **BOLD)
+            else:
+                body += _box(x, y, cell, values[cell], last=i == 6)
+    return body
+
+
+def _box(x: float, y: float, word: str, value: str, last: bool) -> str:
+    """A number in its box: outlined when it goes in, filled when it comes out."""
+    known = {"parameters": COLORS["weights"]}
+    fill = known.get(word, QUIET if last else "none")
+    ink = "currentColor" if fill == "none" else "white"
+    edge = {"stroke": "currentColor", "stroke_width": 1.5} if fill == "none" else {}
+    size = 18 if fits(value, 140, 18) else 15
+    return (
+        rect(x - 8, y, 172, 64, fill, word, rx=8, **edge)
+        + text(x + 78, y + 28, value, size, "middle", ink, **BOLD)
+        + text(x + 78, y + 50, word, 14, "middle", ink)
+    )
+
+
+FIRST, LAST = 6, 14
+"""The powers of ten of tokens at which the scale begins and ends."""
+
+
+def budget(
+    num_gpus: int,
+    days: float,
+    flops_per_gpu: float,
+    tokens: float,
+    marks: Sequence[tuple[str, float]],
+    before: float | None = None,
+) -> Drawing:
+    """GPUs and days as squares, the work they do, and a bar of the tokens it pays for.
+
+    Takes the rate that each GPU reaches in FLOP/s, and the tokens.
+    `marks` are tokens to compare with, by name; `before` the tokens of the picture
+    before this one, which leave a dashed outline.
+    """
+    work = num_gpus * flops_per_gpu * days * units.DAY
+    rate = units.flops_per_second(flops_per_gpu)
+    body = text(20, 134, f"each does {rate}", 14)
+    body += _squares(20, num_gpus, 16, "GPU") + _squares(372, ceil(days), 14, "day")
+    body += text(334, 84, "×", 26, "middle", **BOLD)
+    body += text(660, 84, "=", 26, "middle", **BOLD)
+    body += _work(work) + _scale(marks) + _bar(tokens, before)
+    told = "; ".join(f"{name}: {about(number)}" for name, number in marks)
+    words = (
+        f"{units.exact(num_gpus)} GPUs for {units.digits(days)} days, each at {rate}, "
+        f"do {units.flops(work)} of work. A bar on a logarithmic scale: "
+        f"{about(tokens)} tokens. Marks: {told}."
+    )
+    return Drawing(body, WIDTH, 318, words)
+
+
+def _squares(x: float, number: int, columns: int, what: str) -> str:
+    """So many squares, at most four rows; each stands for one, or for several."""
+    each = ceil(number / (4 * columns))
+    shown = ceil(number / each)
+    fill = COLORS["weights"] if what == "GPU" else QUIET
+    squares = "".join(
+        rect(x + 18 * (i % columns), 44 + 18 * (i // columns), 15, 15, fill, rx=2)
+        for i in range(shown)
+    )
+    many = f"{units.exact(number)} {what}{'s' if number > 1 else ''}"
+    note = f", {units.exact(each)} a square" if each > 1 else ""
+    return text(x, 30, many + note, 16, **BOLD) + squares
+
+
+def _work(work: float) -> str:
+    return (
+        rect(684, 44, 156, 69, QUIET, "work", rx=8)
+        + text(762, 76, units.flops(work), 18, "middle", "white", **BOLD)
+        + text(762, 99, "of work", 14, "middle", "white")
+    )
+
+
+def _place(tokens: float) -> float:
+    """Where so many tokens lie on the scale, which ends at its ends."""
+    part = (log10(tokens) - FIRST) / (LAST - FIRST)
+    return 20 + 820 * min(max(part, 0.0), 1.0)
+
+
+def _scale(marks: Sequence[tuple[str, float]]) -> str:
+    """The logarithmic scale under the bar, and the marks above it."""
+    body = line(20, 268, 840, 268)
+    names = {6: "million", 9: "billion", 12: "trillion"}
+    for power in range(FIRST, LAST + 1):
+        x = _place(10.0**power)
+        body += line(x, 268, x, 276 if power in names else 272)
+        if power in names:
+            place = "start" if power == FIRST else "middle"
+            body += text(x, 294, f"1 {names[power]}", 14, place)
+    body += text(840, 294, "tokens", 14, "end")
+    largest_first = sorted(marks, key=lambda mark: -mark[1])
+    return body + "".join(_mark(i, *mark) for i, mark in enumerate(largest_first))
+
+
+def _mark(i: int, name: str, tokens: float) -> str:
+    """A dotted line with its name to the left, where no lower one crosses it."""
+    x, y = _place(tokens), 150 + 18 * i
+    left = x > WIDTH / 4
+    return line(x, y - 4, x, 268, stroke_width=1.5, stroke_dasharray="3 3") + text(
+        x - 6 if left else x + 6, y + 4, name, 14, "end" if left else "start"
+    )
+
+
+def _bar(tokens: float, before: float | None) -> str:
+    end = _place(tokens)
+    body = rect(20, 228, end - 20, 36, COLORS["weights"], "tokens", rx=3)
+    told, inside = f"{about(tokens)} tokens", end > 240
+    place = (
+        (end - 10, "end", "white") if inside else (end + 10, "start", "currentColor")
+    )
+    body += text(place[0], 252, told, 17, place[1], place[2], **BOLD)
+    if before and abs(_place(before) - end) > 1:
+        body += ghost(20, 226, _place(before) - 20, 40, "before")
+    return body
