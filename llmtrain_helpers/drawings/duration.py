@@ -59,47 +59,47 @@ def work_to_days(
         f"= {units.flops_per_second(rate)}",
     ]
     body = _work(passes, told[:2]) + _gpus(num_gpus, told[2:]) + _calendar(days)
-    body += arrow(296, 102, 344, 102) + arrow(566, 102, 614, 102)
+    body += arrow(258, 102, 298, 102) + arrow(498, 102, 538, 102)
     words = f"The work, {' '.join(told[:2])}, flows into {_gpus_of(num_gpus)}, "
     words += f"{' '.join(told[2:])}, and comes out as {units.digits(days)} days."
-    return Drawing(body, 860, 250, words)
+    return Drawing(body, 740, 250, words)
 
 
 def _work(passes: Mapping[str, int], told: Sequence[str]) -> str:
     """A bar of a pass's colours, as long as its FLOPs, over the work in symbols."""
     body, x = text(24, 36, "work", 18, font_weight=700), 24.0
     for name, flops in passes.items():
-        body += rect(x, 78, 32 * flops - 2, 48, INKS[name], f"{name}: {flops}TP")
-        body += text(x + 16 * flops, 108, name, 14, "middle", "white")
-        body += text(x + 16 * flops, 70, f"{flops}", 15, "middle")
-        x += 32 * flops
+        body += rect(x, 78, 28 * flops - 2, 48, INKS[name], f"{name}: {flops}TP")
+        body += text(x + 14 * flops - 1, 107, name, 13, "middle", "white")
+        body += text(x + 14 * flops - 1, 70, f"{flops}", 15, "middle")
+        x += 28 * flops
     body += text(24, 152, f"{sum(passes.values())} · T · P", 17, font_weight=700)
     return body + _lines(24, told)
 
 
 def _gpus(num_gpus: int, told: Sequence[str]) -> str:
     """A block of GPUs, some thirty at most, over their rate in symbols."""
-    body, each = text(360, 36, "GPUs", 18, font_weight=700), ceil(num_gpus / 32)
+    body, each = text(310, 36, "GPUs", 18, font_weight=700), ceil(num_gpus / 32)
     for i in range(ceil(num_gpus / each)):
-        x, y = 360 + 24 * (i % 8), 52 + 20 * (i // 8)
-        body += rect(x, y, 20, 16, GREY, rx=3)
-    body += text(550, 36, f"a square: {_gpus_of(each)}", 13, "end")
-    return body + text(360, 152, "n · X", 17, font_weight=700) + _lines(360, told)
+        x, y = 310 + 22 * (i % 8), 52 + 20 * (i // 8)
+        body += rect(x, y, 18, 16, GREY, rx=3)
+    body += text(484, 36, f"■ = {_gpus_of(each)}", 14, "end")
+    return body + text(310, 152, "n · X", 17, font_weight=700) + _lines(310, told)
 
 
 def _calendar(days: float) -> str:
     """A square for each day (or hour, week, year), seven in a row."""
     size, name = _square(days)
-    full, body = days / size, text(630, 36, "time", 18, font_weight=700)
+    full, body = days / size, text(550, 36, "time", 18, font_weight=700)
     high = 12 if full > 49 else 15
     for i in range(min(ceil(full), 63)):
-        x, y = 630 + 24 * (i % 7), 52 + high * (i // 7)
+        x, y = 550 + 24 * (i % 7), 52 + high * (i // 7)
         body += rect(x, y, 20 * min(1, full - i), high - 3, COLORS["optimizer"])
-    body += text(838, 36, f"a square: {name}", 13, "end")
+    body += text(718, 36, f"■ = {name}", 14, "end")
     if full > 63:
-        body += hatched(630, 52, 164, 105)
-    body += text(630, 182, "t = work / (n · X)", 17, font_weight=700)
-    return body + text(630, 218, f"= {units.duration(days * units.DAY)}", 20)
+        body += hatched(550, 52, 164, 105)
+    body += text(550, 182, "t = work / (n · X)", 17, font_weight=700)
+    return body + text(550, 218, f"= {units.duration(days * units.DAY)}", 20)
 
 
 def _square(days: float) -> tuple[float, str]:
@@ -121,10 +121,10 @@ def eight_or_six(days: Mapping[tuple[str, str], float]) -> Drawing:
 
     Keys are two settings of recomputation, that of the work first: ("full", "none").
     """
-    body = text(24, 44, "the rate X counts", 15) + text(300, 30, "the work counts", 15)
+    body = text(24, 44, "the rate X counts", 15) + text(262, 30, "the work counts", 15)
     found = []
     for column, work in enumerate(("full", "none")):
-        x = 300 + 275 * column
+        x = 262 + 240 * column
         body += _bar(x, 44, work, f"{8 - 2 * column}TP")
         for row, rate in enumerate(("full", "none")):
             right = days[rate, rate]
@@ -133,7 +133,7 @@ def eight_or_six(days: Mapping[tuple[str, str], float]) -> Drawing:
             found.append(f"{8 - 2 * column}TP over {_CALLED[rate]}: {told}")
     for row, rate in enumerate(("full", "none")):
         body += _bar(24, 112 + 90 * row, rate, _CALLED[rate])
-    return Drawing(body, 860, 286, f"Days by two counts. {'; '.join(found)}.")
+    return Drawing(body, 740, 286, f"Days by two counts. {'; '.join(found)}.")
 
 
 _CALLED = {"full": "HFU", "none": "MFU"}
@@ -150,15 +150,17 @@ def _verdict(days: float, right: float) -> str:
 
 def _bar(x: float, y: float, counted: str, name: str) -> str:
     """The passes that are counted, as a bar, and what this is called."""
-    body = text(x + 200, y + 26, name, 17, font_weight=700)
+    body = text(x + 174, y + 26, name, 17, font_weight=700)
     at = x
     for part, flops in PASSES.items():
         if part == "again" and counted != "full":
-            body += ghost(at, y, 24 * flops - 2, 40, "not counted")
+            body += ghost(at, y, 21 * flops - 2, 40, "not counted")
         else:
-            body += rect(at, y, 24 * flops - 2, 40, INKS[part], part)
-            body += text(at + 12 * flops, y + 26, _short(part), 13, "middle", "white")
-        at += 24 * flops
+            body += rect(at, y, 21 * flops - 2, 40, INKS[part], part)
+            body += text(
+                at + 10.5 * flops - 1, y + 26, _short(part), 13, "middle", "white"
+            )
+        at += 21 * flops
     return body
 
 
@@ -169,9 +171,9 @@ def _short(part: str) -> str:
 def _cell(x: float, y: float, days: float, told: str, right: bool) -> str:
     """Days with a mark: a solid frame where the counts fit, a dashed one elsewhere."""
     frame = (
-        rect(x, y, 255, 66, rx=8, stroke=COLORS["optimizer"], stroke_width=3)
+        rect(x, y, 222, 66, rx=8, stroke=COLORS["optimizer"], stroke_width=3)
         if right
-        else ghost(x, y, 255, 66)
+        else ghost(x, y, 222, 66)
     )
     mark, number = "✓" if right else "✗", f"{units.digits(days)} days"
     note = told.partition(", ")[2] or "the counts agree"
@@ -198,7 +200,7 @@ class Plane:
     x1: float
     y0: float
     y1: float
-    left, right, top, bottom = 96, 818, 18, 404
+    left, right, top, bottom = 100, 702, 18, 404
 
     def x(self, num_gpus: float) -> float:
         """Where so many GPUs stand."""
@@ -250,7 +252,7 @@ def days_against_gpus(
     body += "".join(_dot(plane, run) for run in runs)
     body += (_ring(plane, moved, you) if moved else "") + _own(plane, you)
     body += _labels(plane, you, runs) + _key(bool(moved))
-    return Drawing(body, 860, 496, _told(you, band, runs, moved))
+    return Drawing(body, 744, 520, _told(you, band, runs, moved))
 
 
 DAYS = {
@@ -358,7 +360,7 @@ def _labels(plane: Plane, you: Mark, runs: Sequence[Mark]) -> str:
     own = units.duration(you.days * units.DAY)
     body = _name(plane, you, own, 18, taken, "700")
     for run in runs:
-        body += _name(plane, run, run.name, 13, taken, "400")
+        body += _name(plane, run, run.name, 14, taken, "400")
     return body
 
 
@@ -370,10 +372,11 @@ def _name(
     gap = 14 if size > 15 else 9
     right, left, above = x + gap, x - gap - wide, y - gap / 2
     below = y + gap + size / 2
-    places = [(right, above), (left, below), (left, above), (right, below)]
-    if size < 15:  # the others' names: above the line first
-        places = [(right, above), (left, above), (right, below), (left, below)]
-    places += [(x - wide / 2, y - gap - 2), (x - wide / 2, y + gap + size)]
+    over, under = (x - wide / 2, y - gap - 2), (x - wide / 2, y + gap + size)
+    places = [(right, above), (left, below), over, (left, above), (right, below)]
+    if size < 15:  # the names of others
+        places = [(right, above), over, (left, above), (right, below)]
+        places += [(left, below), under]
     for start, base in places:
         box = (start, base - 0.8 * size, start + wide, base + 0.25 * size)
         if _free(box, taken, plane):
@@ -397,17 +400,17 @@ def _free(box: Box, taken: Sequence[Box], plane: Plane) -> bool:
 
 def _key(moved: bool) -> str:
     """What the marks mean, in a row under the picture."""
-    y, ink = 484, 'stroke="currentColor" stroke-width="2"'
-    body = _circle(106, y - 5, 7, BLUE, "", ink) + text(120, y, "your run", 14)
-    body += line(200, y - 5, 228, y - 5, stroke=BLUE, stroke_width=3)
-    body += text(236, y, "other numbers of GPUs", 14)
-    body += rect(424, y - 14, 28, 18, BLUE, opacity=0.28)
-    body += text(460, y, "as published runs", 14)
-    body += _circle(618, y - 5, 5, GREY, "", 'stroke="currentColor"')
-    body += text(628, y, "published run", 14)
+    y, low, ink = 478, 504, 'stroke="currentColor" stroke-width="2"'
+    body = _circle(110, y - 5, 7, BLUE, "", ink) + text(126, y, "your run", 14)
+    body += line(240, y - 5, 268, y - 5, stroke=BLUE, stroke_width=3)
+    body += text(276, y, "your run on other numbers of GPUs", 14)
+    body += _circle(110, low - 5, 5, GREY, "", 'stroke="currentColor"')
+    body += text(126, low, "published", 14)
+    body += rect(240, low - 14, 28, 18, BLUE, opacity=0.28)
+    body += text(276, low, "at the shares of the peak of published runs", 14)
     if moved:
         ring = 'stroke="currentColor" stroke-dasharray="4 3"'
-        body += _circle(758, y - 5, 8, "none", "", ring) + text(772, y, "before", 14)
+        body += _circle(618, y - 5, 8, "none", "", ring) + text(634, y, "before", 14)
     return body
 
 

@@ -76,7 +76,9 @@ def before_and_after(
     groups = [("Table 2", BLUE, False), ("worked examples", VERMILION, True)]
     for name, color, kind in groups:
         for told, ratios, height in (("8TP", before, 1), ("exact", after, 0)):
-            xs = [x for x, one in zip(ratios, examples, strict=True) if bool(one) is kind]
+            xs = [
+                x for x, one in zip(ratios, examples, strict=True) if bool(one) is kind
+            ]
             marks: Any = {"color": color, "marker": MARKERS[color], "s": 90}
             label = f"{name}, {told}"
             axes.scatter(xs, [height] * len(xs), label=label, zorder=3, **marks)

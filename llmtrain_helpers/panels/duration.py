@@ -81,7 +81,8 @@ _CONTROLS = {
     ),
     "percent": common.Control(
         "Share of the peak",
-        "Per cent of the dense peak that each GPU reaches.",
+        "Per cent of the dense peak that each GPU reaches: "
+        "HFU where all is recomputed, MFU elsewhere.",
         unit="%",
         least=0.1,
         most=100,
@@ -188,6 +189,8 @@ def _days_of(row: Mapping[str, Any]) -> float:
 def _sentence(seconds: float, span: Interval, n: int, price: float) -> str:
     """Days, GPU-hours and price, and the interval in two digits."""
     least, greatest = (_about(x) for x in (span.least, span.greatest))
+    if least.split()[1] == greatest.split()[1]:
+        least = least.split()[0]
     low, high = UTILIZATIONS[0], UTILIZATIONS[2]
     hours = units.count(gpu_hours(seconds, n))
     paid = units.dollars(cost(seconds, n, price))
