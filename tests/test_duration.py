@@ -570,15 +570,49 @@ def test_the_offers_are_the_pages_and_one_alone_will_do() -> None:
     assert min(OFFERS, key=lambda name: OFFERS[name].price) == "D"
 
 
-def test_tokens_that_fit_by_any_order_and_with_its_slips() -> None:
-    def right(days, parameters, num_gpus, flops_per_gpu):
-        return num_gpus * (flops_per_gpu / parameters) * days * 24 * 3600 / 6
+def own(gpus: object, chip: str = "A100 80GB SXM", **changes: object) -> object:
+    run = {"model": "Llama-3.1-8B", "days": 30, "chip": chip, "gpus": gpus}
+    return run | changes
 
-    assert check("03-d", right).ok is True
-    for factor in (0.75, 1 / 86400, 8 / 6):
-        wrong = lambda factor=factor, **run: factor * right(**run)  # noqa: E731
-        assert check("03-d", wrong).ok is False
-    assert check("03-d", lambda **run: None).ok is None
+
+@pytest.mark.parametrize(
+    "run",
+    [own(40), own(40.0), own("40"), own(16, "H100 SXM"), own(96, "V100 32GB SXM2")],
+    ids=str,
+)
+def test_a_run_of_ones_own_by_the_formula(run) -> None:
+    P, peaks = 8030261248, published.accelerator(run["chip"]).peaks
+    X = 0.25 * (peaks.get("bf16") or peaks["fp16"])
+    nodes = -(-6 * 20 * P * P // (X * 30 * 86400 * 8))
+    assert float(run["gpus"]) == 8 * nodes
+    assert check("03-d", run).ok is True
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (own(32), "likely share it would do"),  # at 35 %
+        (own(8), "too few: at 25 % of the peak it takes 140 days"),
+        (own(56), "A node less would do"),  # 8TP
+        (own(39), "no whole number of nodes"),
+        (own(40, days=20), "too few"),
+        (own(40, model="Llama-3.1-70B"), "too few"),
+        (own(40, chip="A1000"), "is unknown"),
+        (own(-8), "gpus=-8"),
+        (own("many"), "no number"),
+        (40, "give a dictionary with model, days, chip, gpus"),
+        ({"gpus": 40}, "give a dictionary"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_a_run_of_ones_own(run, said: str) -> None:
+    verdict = check("03-d", run)
+    assert verdict.ok is False
+    assert said in verdict.text
+
+
+def test_a_run_without_gpus_is_not_answered() -> None:
+    assert check("03-d", own(None)).ok is None
 
 
 @pytest.mark.parametrize("guess", ["half", "same", "twice", "Four Times"])

@@ -30,7 +30,7 @@ INKS = {
     "backward": COLORS["gradients"],
     "again": COLORS["recomputed"],
 }
-"""The colours of the passes, as in chapter 02."""
+"""The colours of the passes: forward meets the weights, backward makes gradients."""
 
 BLUE = COLORS["weights"]
 """What is the learner's own."""

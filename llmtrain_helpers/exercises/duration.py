@@ -1,12 +1,13 @@
-"""Exercises of chapter 03: days, slips, an offer of GPUs, tokens that fit."""
+"""Exercises of chapter 03: days, slips, an offer of GPUs, a run of your own."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result
+from llmtrain_helpers.checks import Result, count, one, quantity
 from llmtrain_helpers.duration import (
     UTILIZATIONS,
     cost,
@@ -15,15 +16,15 @@ from llmtrain_helpers.duration import (
 )
 from llmtrain_helpers.exercises.common import (
     TENFOLD,
+    UNANSWERED,
     Exercise,
-    Function,
     Numeric,
     Prediction,
     Word,
 )
 from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops
-from llmtrain_helpers.parameters import gpt_parameters
-from llmtrain_helpers.published import accelerator
+from llmtrain_helpers.parameters import count_parameters, gpt_parameters
+from llmtrain_helpers.published import accelerator, architecture
 
 
 def _days(number: float) -> str:
@@ -131,13 +132,54 @@ def _verdicts() -> dict[str, str]:
     return told
 
 
-# --- 03-d: the formula turned round
+# --- 03-d: GPUs for a run of the learner's own
+
+NODE, EACH = 8, 20
+"""GPUs are rented by the node; tokens that a parameter is to get."""
 
 
-def _tokens(
-    days: float, parameters: float, num_gpus: int, flops_per_gpu: float
-) -> float:
-    return days * units.DAY * num_gpus * flops_per_gpu / (6 * parameters)
+class OwnRun(Exercise):
+    """A model, days, a chip and GPUs: enough at the low end, and no node too many."""
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """Whether these GPUs keep the days, in days and in words."""
+        if not isinstance(answer, Mapping) or set(answer) != set(_OWN):
+            return False, f"give a dictionary with {', '.join(_OWN)}."
+        if answer["gpus"] is None:
+            return None, UNANSWERED
+        n = int(one("gpus", units.read(answer["gpus"]), count))
+        if n % NODE:
+            return False, f"{n} GPUs are no whole number of nodes of {NODE}."
+        return _kept(answer, n)
+
+
+_OWN = ("model", "days", "chip", "gpus")
+
+
+def _kept(answer: Mapping[str, Any], n: int) -> tuple[bool, str]:
+    P = count_parameters(architecture(answer["model"])).active
+    peaks = accelerator(answer["chip"]).peaks
+    peak = peaks.get("bf16") or peaks["fp16"]
+    limit = one("days", units.read(answer["days"]), quantity)
+    low, likely = (
+        float(training_seconds(EACH * P, P, n, u * peak, "none")) / units.DAY
+        for u in UTILIZATIONS[:2]
+    )
+    share = f"{UTILIZATIONS[0]:.0%} of the peak".replace("%", " %")
+    told = f"at {share} it takes {_two(low)}, and you have {limit:g}"
+    if low > limit:
+        hoped = " At the likely share it would do, but that is no promise."
+        return False, f"too few: {told}.{hoped if likely <= limit else ''}"
+    if n > NODE and low * n / (n - NODE) <= limit:
+        return False, f"more than it takes: {told}. A node less would do."
+    hours = units.count(low * 24 * n)
+    return True, f"right: {told}; likely it takes {_two(likely)}. Set {hours} " + (
+        "GPU-hours aside."
+    )
+
+
+def _two(days: float) -> str:
+    return f"{units.digits(days, 2)} days"
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -185,24 +227,7 @@ EXERCISES: dict[str, Exercise] = {
         key=lambda: next(name for name in OFFERS if _does(name)),
         options=_verdicts(),
     ),
-    "03-d": Function(
-        key=_tokens,
-        cases=[
-            {
-                "days": 30,
-                "parameters": 8e9,
-                "num_gpus": 8,
-                "flops_per_gpu": 350e12,
-            },
-            {
-                "days": 1,
-                "parameters": 125e6,
-                "num_gpus": 1,
-                "flops_per_gpu": 40e12,
-            },
-        ],
-        hint="Solve 6TP = nXt for T; n, X and t are all on one side. Is t in seconds?",
-    ),
+    "03-d": OwnRun(),
 }
 
 PREDICTIONS = {

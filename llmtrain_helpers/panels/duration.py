@@ -140,17 +140,20 @@ def render(
         ["", "your run", "nearest published"],
         _rows(seconds, num_gpus, price, device.power, T, P),
     )
-    code = (
-        f"training_seconds(tokens={common.in_code(T)}, parameters={P}, "
-        f"num_gpus={num_gpus}, flops_per_gpu={X:.6g}, recompute={recompute!r}) / 86400"
-    )
     return "".join(
         [
             common.sentence(_sentence(seconds, span, num_gpus, price)),
             picture.live(),
             common.folded("Beside the nearest published run", table),
-            common.folded("In code", common.call(code)),
+            common.folded("In code", _code(T, P, num_gpus, X, recompute)),
         ]
+    )
+
+
+def _code(T: int, P: float, n: int, X: float, recompute: str) -> str:
+    return common.call(
+        f"training_seconds(tokens={common.in_code(T)}, parameters={P}, "
+        f"num_gpus={n}, flops_per_gpu={X:.6g}, recompute={recompute!r}) / 86400"
     )
 
 
