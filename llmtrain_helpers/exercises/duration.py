@@ -1,22 +1,62 @@
-"""Exercises of chapter 03: days, GPU-hours, cost."""
+"""Exercises of chapter 03: days, slips, an offer of GPUs, a run of your own."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result
-from llmtrain_helpers.duration import cost, seconds_from_iterations, training_seconds
-from llmtrain_helpers.exercises.common import TENFOLD, Exercise, Function, Numeric, Word
+from llmtrain_helpers.checks import Result, count, one, quantity
+from llmtrain_helpers.duration import (
+    UTILIZATIONS,
+    cost,
+    seconds_from_iterations,
+    training_seconds,
+)
+from llmtrain_helpers.exercises.common import (
+    TENFOLD,
+    UNANSWERED,
+    Exercise,
+    Numeric,
+    Prediction,
+    Word,
+)
 from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops
-from llmtrain_helpers.parameters import gpt_parameters
+from llmtrain_helpers.parameters import count_parameters, gpt_parameters
+from llmtrain_helpers.published import accelerator, architecture
 
 
 def _days(number: float) -> str:
     return f"{units.digits(number)} days"
 
 
-def _one_trillion() -> Result:
-    P = gpt_parameters(128, 25600, 51200, 2048)
-    return training_seconds(450e9, P, 3072, 163e12, "full") / units.DAY
+# --- 03-guess: twice of everything
+
+
+def _times(tokens: float, parameters: float, num_gpus: float) -> float:
+    """Days over those of a run, with so many times its tokens, parameters, GPUs."""
+    runs = [(300e9, 10e9, 64), (300e9 * tokens, 10e9 * parameters, 64 * num_gpus)]
+    one, other = (float(training_seconds(*run, 150e12, "none")) for run in runs)
+    return other / one
+
+
+_TIMES = {0.5: "half", 1: "same", 2: "twice", 4: "four times"}
+
+
+def _twice_of_all() -> str:
+    return _TIMES[_times(2, 2, 2)]
+
+
+# --- 03-a: a rate that leaves recomputation out
+
+
+def _thirteen_billion() -> Result:
+    X = 0.41 * 989e12
+    return training_seconds(1.8e12, 13e9, 384, X, "none") / units.DAY
+
+
+# --- 03-b: the copied calculation
 
 
 def _mended(sequence_length: int = 1024) -> Result:
@@ -30,48 +70,177 @@ def _exactly() -> Result:
     return seconds_from_iterations(300e9, 512, 1024, 32.09) / units.DAY
 
 
-def _price(num_gpus: int, days: int, price: float) -> Result:
-    return cost(days * units.DAY, num_gpus, price)
+# --- 03-c: which offer
+
+
+class Offer(NamedTuple):
+    """GPUs to rent: how many, which, in what format, and what one costs an hour."""
+
+    num_gpus: int
+    chip: str
+    format: str
+    price: float
+
+
+OFFERS = {
+    "A": Offer(160, "A100 80GB SXM", "bf16", 1.30),
+    "B": Offer(32, "H100 SXM", "bf16", 2.40),
+    "C": Offer(48, "H100 SXM", "bf16", 3.00),
+    "D": Offer(512, "V100 32GB SXM2", "fp16", 0.60),
+}
+"""The four offers of exercise 03-c; their prices are assumptions."""
+
+MOST_DAYS, BUDGET = 45, 150_000
+"""What the run of 03-c may take."""
+
+
+def of_offer(name: str, share: float = UTILIZATIONS[0]) -> tuple[float, float]:
+    """Days and dollars of 7 billion parameters and a trillion tokens on an offer."""
+    offer = OFFERS[name]
+    X = share * accelerator(offer.chip).peak(offer.format)
+    seconds = training_seconds(1e12, 7e9, offer.num_gpus, X, "none")
+    paid = cost(seconds, offer.num_gpus, offer.price)
+    return float(seconds) / units.DAY, float(paid)
+
+
+def _does(name: str) -> bool:
+    days, paid = of_offer(name)
+    return days <= MOST_DAYS and paid <= BUDGET
+
+
+_BELIEFS = {
+    "A": "In time, but within the money at the likely share only.",
+    "B": "The least money, and in time at the likely share only: at the low end it is "
+    "too late.",
+    "C": "Neither the cheapest hour nor the fastest: the one that does at the low end.",
+    "D": "The cheapest hour is the dearest run: an old chip needs many more of them.",
+}
+
+
+@cache
+def _verdicts() -> dict[str, str]:
+    """Each offer's days and dollars at the low end, and the belief behind it."""
+    told = {}
+    for name, belief in _BELIEFS.items():
+        days, paid = of_offer(name)
+        says = "right" if _does(name) else "no"
+        low = f"{UTILIZATIONS[0]:.0%}".replace("%", " %")
+        told[name] = (
+            f"{says}: at {low} of the peak it takes {units.digits(days, 2)} days and "
+            f"{units.dollars(paid)}. {belief}"
+        )
+    return told
+
+
+# --- 03-d: GPUs for a run of the learner's own
+
+NODE, EACH = 8, 20
+"""GPUs are rented by the node; tokens that a parameter is to get."""
+
+
+class OwnRun(Exercise):
+    """A model, days, a chip and GPUs: enough at the low end, and no node too many."""
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """Whether these GPUs keep the days, in days and in words."""
+        if not isinstance(answer, Mapping) or set(answer) != set(_OWN):
+            return False, f"give a dictionary with {', '.join(_OWN)}."
+        if answer["gpus"] is None:
+            return None, UNANSWERED
+        n = int(one("gpus", units.read(answer["gpus"]), count))
+        if n % NODE:
+            return False, f"{n} GPUs are no whole number of nodes of {NODE}."
+        return _kept(answer, n)
+
+
+_OWN = ("model", "days", "chip", "gpus")
+
+
+def _kept(answer: Mapping[str, Any], n: int) -> tuple[bool, str]:
+    P = count_parameters(architecture(answer["model"])).active
+    peaks = accelerator(answer["chip"]).peaks
+    peak = peaks.get("bf16") or peaks["fp16"]
+    limit = one("days", units.read(answer["days"]), quantity)
+    low, likely = (
+        float(training_seconds(EACH * P, P, n, u * peak, "none")) / units.DAY
+        for u in UTILIZATIONS[:2]
+    )
+    share = f"{UTILIZATIONS[0]:.0%} of the peak".replace("%", " %")
+    told = f"at {share} it takes {_two(low)}, and you have {limit:g}"
+    if low > limit:
+        hoped = " At the likely share it would do, but that is no promise."
+        return False, f"too few: {told}.{hoped if likely <= limit else ''}"
+    if n > NODE and low * n / (n - NODE) <= limit:
+        return False, f"more than it takes: {told}. A node less would do."
+    hours = units.count(low * 24 * n)
+    return True, f"right: {told}; likely it takes {_two(likely)}. Set {hours} " + (
+        "GPU-hours aside."
+    )
+
+
+def _two(days: float) -> str:
+    return f"{units.digits(days, 2)} days"
 
 
 EXERCISES: dict[str, Exercise] = {
     "03-a": Numeric(
-        key=_one_trillion,
+        key=_thirteen_billion,
         unit=_days,
-        hint="8TP/(nX), in seconds; a day has 86,400 of them.",
+        hint=(
+            "compare what the work counts with what the rate counts.",
+            "an MFU leaves the second forward pass out, so the work must as well.",
+            "6TP/(nX), with X = 0.41 of the peak in FLOP/s; a day has 86,400 seconds.",
+        ),
         slips=TENFOLD
         | {
-            0.75: "this has 6TP: the rate counts recomputation, so it is 8TP.",
+            4 / 3: "this has 8TP: an MFU leaves recomputation out, whatever the run "
+            "did, so the work must leave it out too.",
+            1 / 3: "this has 2TP, the forward pass alone: going back costs twice that.",
+            0.41: "this has the whole peak: the run reached 41 % of it.",
+            384: "this is on one GPU: there are 384.",
             units.DAY: "these are seconds: divide by 86,400.",
+            24: "these are hours: divide by 24.",
         },
     ),
     "03-b": Numeric(
         key=_mended,
         unit=_days,
         tolerance=0.002,
-        hint="Three things are wrong: the sequence length, 10e09 and 10e12.",
+        hint=(
+            "there are three slips; read each number in the code aloud, with its unit.",
+            "what are 10e09 and 10e12 in words? And is 1048 a power of two?",
+            "s = 1024, 300e9 tokens, and the rate in FLOP/s, neither divided by 1e12 "
+            "nor multiplied again.",
+        ),
         slips={
-            _mended(1048) / _mended(): "the sequence length is still 1048.",
+            _mended(1048) / _mended(): "two slips that cancel are mended, or none: "
+            "the sequence length is still 1048.",
             0.1: "only one of the two tenfold slips is mended: this is a tenth.",
             10: "only one of the two tenfold slips is mended: this is ten times.",
+            0.75: "this has 6TP: the rate in the code counts recomputation, so 8TP.",
+            units.DAY: "these are seconds: divide by 86,400.",
             _exactly() / _mended(): "this is the exact way, by iterations: here "
             "8TP/(nX) is asked for.",
         },
     ),
-    "03-c": Function(
-        key=_price,
-        cases=[
-            {"num_gpus": 1024, "days": 34, "price": 2.0},
-            {"num_gpus": 16, "days": 200, "price": 1.5},
-        ],
-        hint="GPUs, times days, times 24 hours, times the price of a GPU-hour.",
+    "03-c": Word(
+        key=lambda: next(name for name in OFFERS if _does(name)),
+        options=_verdicts(),
     ),
-    "03-d": Word(
-        key=lambda: "6",
+    "03-d": OwnRun(),
+}
+
+PREDICTIONS = {
+    "03-guess": Prediction(
+        truth=_twice_of_all,
         options={
-            "6": "right: MFU leaves recomputation out, so the work must as well.",
-            "8": "no: 8TP goes with a rate that counts recomputation (HFU). With "
-            "an MFU it comes out a third too long.",
+            "half": "You doubled the GPUs and left the work as it was.",
+            "same": "You let one of the two doublings of the work be paid by the GPUs, "
+            "and forgot the other.",
+            "twice": "The work has four times the size, and twice the GPUs share it.",
+            "four times": "That is the work; twice the GPUs take half of it away.",
         },
+        why="Tokens and parameters multiply, 2 · 2 = 4 times the work, over 2 times "
+        "the GPUs: a larger model with its share of tokens outgrows its cluster.",
     ),
 }

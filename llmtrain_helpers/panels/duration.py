@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
+from llmtrain_helpers.architecture import Accelerator
 from llmtrain_helpers.checks import share
+from llmtrain_helpers.drawings.duration import Mark, days_against_gpus
 from llmtrain_helpers.duration import (
+    UTILIZATIONS,
     Interval,
     cost,
     energy,
@@ -17,7 +22,13 @@ from llmtrain_helpers.duration import (
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.published import FORMATS, accelerator, architecture, nearest_run
+from llmtrain_helpers.published import (
+    FORMATS,
+    accelerator,
+    architecture,
+    nearest_run,
+    rows,
+)
 
 
 def _preset(**changes: Any) -> dict[str, Any]:
@@ -70,7 +81,8 @@ _CONTROLS = {
     ),
     "percent": common.Control(
         "Share of the peak",
-        "Per cent of the dense peak that each GPU reaches.",
+        "Per cent of the dense peak that each GPU reaches: "
+        "HFU where all is recomputed, MFU elsewhere.",
         unit="%",
         least=0.1,
         most=100,
@@ -78,7 +90,11 @@ _CONTROLS = {
         stops=common.steps(5, 80, *(x / 2 for x in range(2, 20))),
     ),
     "recompute": common.choice(
-        "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
+        "Recomputed",
+        "full: the work and the rate count the second forward pass (8TP). "
+        "none or selective: they do not (6TP).",
+        RECOMPUTE,
+        more=True,
     ),
     "chip": common.accelerators(more=True),
     "format": common.choice(
@@ -111,42 +127,88 @@ def render(
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     T, P = round(tokens), count_parameters(architecture(model)).active
     device = accelerator(chip)
-    peak = device.peak(format)
-    X = share("share of the peak", percent / 100) * peak
+    X = _rate(device, format, percent)
     seconds = training_seconds(T, P, num_gpus, X, recompute)
-    span = training_interval(T, P, num_gpus, peak)
+    span = training_interval(T, P, num_gpus, device.peak(format))
+    picture = days_against_gpus(
+        Mark("your run", num_gpus, seconds / units.DAY),
+        (span.least / units.DAY, span.greatest / units.DAY),
+        published_marks(),
+        _mark(before),
+    )
+    table = common.table(
+        ["", "your run", "nearest published"],
+        _rows(seconds, num_gpus, price, device.power, T, P),
+    )
     return "".join(
         [
-            common.sentence(_sentence(seconds, span)),
-            common.stacked_bars(_bars(seconds, span), units.duration),
-            common.table(
-                ["", "this run", "nearest published"],
-                _rows(seconds, num_gpus, price, device.power, T, P),
-            ),
-            common.call(
-                f"training_seconds(tokens={common.in_code(T)}, parameters={P}, "
-                f"num_gpus={num_gpus}, "
-                f"flops_per_gpu={X:.6g}, recompute={recompute!r}) / 86400"
-            ),
+            common.sentence(_sentence(seconds, span, num_gpus, price)),
+            picture.live(),
+            common.folded("Beside the nearest published run", table),
+            common.folded("In code", _code(T, P, num_gpus, X, recompute)),
         ]
     )
 
 
-def _sentence(seconds: float, span: Interval) -> str:
-    least, greatest = units.duration(span.least), units.duration(span.greatest)
-    return (
-        f"<b>{units.duration(seconds)}</b>. At the shares that published runs reached, "
-        f"stops included, it would be {least} to {greatest}."
+def _code(T: int, P: float, n: int, X: float, recompute: str) -> str:
+    return common.call(
+        f"training_seconds(tokens={common.in_code(T)}, parameters={P}, "
+        f"num_gpus={n}, flops_per_gpu={X:.6g}, recompute={recompute!r}) / 86400"
     )
 
 
-def _bars(seconds: float, span: Interval) -> dict[str, dict[str, float]]:
-    return {
-        "This run": {"this run": seconds},
-        "At the high end of published runs": {"high end": span.least},
-        "As a likely run": {"likely": span.likely},
-        "At their low end": {"low end": span.greatest},
-    }
+def _rate(device: Accelerator, format: str, percent: float) -> float:
+    """What each GPU reaches, in FLOP/s."""
+    return float(share("share of the peak", percent / 100) * device.peak(format))
+
+
+def _mark(values: common.Values | None) -> Mark | None:
+    """Where the dot of these values stands."""
+    if values is None:
+        return None
+    P = count_parameters(architecture(values["model"])).active
+    X = _rate(accelerator(values["chip"]), values["format"], values["percent"])
+    run = (round(values["tokens"]), P, values["num_gpus"], X, values["recompute"])
+    return Mark("your run", values["num_gpus"], training_seconds(*run) / units.DAY)
+
+
+@cache
+def published_marks() -> tuple[Mark, ...]:
+    """The published runs whose GPUs and days are known, by name.
+
+    Those in tier A: what was reported of them is of the run, and no estimate.
+    """
+    known = [row for row in rows("training_runs") if row["tier"] == "A"]
+    found = [(row, _days_of(row)) for row in known if "num_gpus" in row]
+    return tuple(Mark(r["name"], r["num_gpus"], days) for r, days in found if days)
+
+
+def _days_of(row: Mapping[str, Any]) -> float:
+    """The days that a run took, by its GPU-hours where they are known; 0 if neither."""
+    hours: float = row.get("gpu_hours", 0) / row["num_gpus"]
+    return hours / 24 or float(row.get("days", 0))
+
+
+def _sentence(seconds: float, span: Interval, n: int, price: float) -> str:
+    """Days, GPU-hours and price, and the interval in two digits."""
+    least, greatest = (_about(x) for x in (span.least, span.greatest))
+    if least.split()[1] == greatest.split()[1]:
+        least = least.split()[0]
+    low, high = UTILIZATIONS[0], UTILIZATIONS[2]
+    hours = units.count(gpu_hours(seconds, n))
+    paid = units.dollars(cost(seconds, n, price))
+    return (
+        f"<b>{units.duration(seconds)}</b>, {hours} GPU-hours, {paid}. At {low:.0%} to "
+        f"{high:.0%} of the peak, where published runs lie, "
+        f"it would be {least} to {greatest}."
+    ).replace("%", " %")
+
+
+def _about(seconds: float) -> str:
+    """An estimate that rests on an assumption: two digits."""
+    name = units.duration(seconds).partition(" ")[2]
+    size = {"s": 1, "minutes": units.MINUTE, "hours": units.HOUR, "days": units.DAY}
+    return f"{units.digits(seconds / size.get(name, units.YEAR), 2)} {name}"
 
 
 def _rows(

@@ -1,0 +1,423 @@
+"""Drawings of chapter 03: work through GPUs into days, 8 or 6, days against GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import ceil, floor, log10
+from typing import NamedTuple
+
+from llmtrain_helpers import units
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    GREY,
+    Drawing,
+    arrow,
+    ghost,
+    hatched,
+    line,
+    rect,
+    text,
+)
+from llmtrain_helpers.duration import training_seconds
+
+PASSES = {"forward": 2, "backward": 4, "again": 2}
+"""FLOPs of each pass over the model, for each of its parameters and each token."""
+
+INKS = {
+    "forward": COLORS["weights"],
+    "backward": COLORS["gradients"],
+    "again": COLORS["recomputed"],
+}
+"""The colours of the passes: forward meets the weights, backward makes gradients."""
+
+BLUE = COLORS["weights"]
+"""What is the learner's own."""
+
+
+# --- the formula as a machine
+
+
+def work_to_days(
+    tokens: float,
+    parameters: float,
+    num_gpus: int,
+    flops_per_gpu: float,
+    recompute: str,
+) -> Drawing:
+    """8TP or 6TP of work flows into n GPUs of X FLOP/s each, and comes out as days."""
+    passes = {k: x for k, x in PASSES.items() if k != "again" or recompute == "full"}
+    each, rate = sum(passes.values()), num_gpus * flops_per_gpu
+    work = each * tokens * parameters
+    run = (tokens, parameters, num_gpus, flops_per_gpu)
+    days = float(training_seconds(*run, recompute)) / units.DAY
+    told = [
+        f"{each} × {units.count(tokens)} × {units.count(parameters)}",
+        f"= {units.flops(work)}",
+        f"{units.exact(num_gpus)} × {units.flops_per_second(flops_per_gpu)}",
+        f"= {units.flops_per_second(rate)}",
+    ]
+    body = _work(passes, told[:2]) + _gpus(num_gpus, told[2:]) + _calendar(days)
+    body += arrow(258, 102, 298, 102) + arrow(498, 102, 538, 102)
+    words = f"The work, {' '.join(told[:2])}, flows into {_gpus_of(num_gpus)}, "
+    words += f"{' '.join(told[2:])}, and comes out as {units.digits(days)} days."
+    return Drawing(body, 740, 250, words)
+
+
+def _work(passes: Mapping[str, int], told: Sequence[str]) -> str:
+    """A bar of a pass's colours, as long as its FLOPs, over the work in symbols."""
+    body, x = text(24, 36, "work", 18, font_weight=700), 24.0
+    for name, flops in passes.items():
+        body += rect(x, 78, 28 * flops - 2, 48, INKS[name], f"{name}: {flops}TP")
+        body += text(x + 14 * flops - 1, 107, name, 13, "middle", "white")
+        body += text(x + 14 * flops - 1, 70, f"{flops}", 15, "middle")
+        x += 28 * flops
+    body += text(24, 152, f"{sum(passes.values())} · T · P", 17, font_weight=700)
+    return body + _lines(24, told)
+
+
+def _gpus(num_gpus: int, told: Sequence[str]) -> str:
+    """A block of GPUs, some thirty at most, over their rate in symbols."""
+    body, each = text(310, 36, "GPUs", 18, font_weight=700), ceil(num_gpus / 32)
+    for i in range(ceil(num_gpus / each)):
+        x, y = 310 + 22 * (i % 8), 52 + 20 * (i // 8)
+        body += rect(x, y, 18, 16, GREY, rx=3)
+    body += text(484, 36, f"■ = {_gpus_of(each)}", 14, "end")
+    return body + text(310, 152, "n · X", 17, font_weight=700) + _lines(310, told)
+
+
+def _calendar(days: float) -> str:
+    """A square for each day (or hour, week, year), seven in a row."""
+    size, name = _square(days)
+    full, body = days / size, text(550, 36, "time", 18, font_weight=700)
+    high = 12 if full > 49 else 15
+    for i in range(min(ceil(full), 63)):
+        x, y = 550 + 24 * (i % 7), 52 + high * (i // 7)
+        body += rect(x, y, 20 * min(1, full - i), high - 3, COLORS["optimizer"])
+    body += text(718, 36, f"■ = {name}", 14, "end")
+    if full > 63:
+        body += hatched(550, 52, 164, 105)
+    body += text(550, 182, "t = work / (n · X)", 17, font_weight=700)
+    return body + text(550, 218, f"= {units.duration(days * units.DAY)}", 20)
+
+
+def _square(days: float) -> tuple[float, str]:
+    """The unit of which a calendar of nine rows has room for all, and its name."""
+    sizes = {"an hour": 1 / 24, "a day": 1, "a week": 7, "a year": 365.25}
+    fit = [(size, name) for name, size in sizes.items() if days / size <= 63]
+    return fit[0] if fit else (365.25, "a year")
+
+
+def _lines(x: float, told: Sequence[str]) -> str:
+    return "".join(text(x, 182 + 26 * i, words, 15) for i, words in enumerate(told))
+
+
+# --- 8 or 6
+
+
+def eight_or_six(days: Mapping[tuple[str, str], float]) -> Drawing:
+    """Days by what the work counts and what the rate counts: two fit, two do not.
+
+    Keys are two settings of recomputation, that of the work first: ("full", "none").
+    """
+    body = text(24, 44, "the rate X counts", 15) + text(262, 30, "the work counts", 15)
+    found = []
+    for column, work in enumerate(("full", "none")):
+        x = 262 + 240 * column
+        body += _bar(x, 44, work, f"{8 - 2 * column}TP")
+        for row, rate in enumerate(("full", "none")):
+            right = days[rate, rate]
+            told = _verdict(days[work, rate], right)
+            body += _cell(x, 102 + 90 * row, days[work, rate], told, work == rate)
+            found.append(f"{8 - 2 * column}TP over {_CALLED[rate]}: {told}")
+    for row, rate in enumerate(("full", "none")):
+        body += _bar(24, 112 + 90 * row, rate, _CALLED[rate])
+    return Drawing(body, 740, 286, f"Days by two counts. {'; '.join(found)}.")
+
+
+_CALLED = {"full": "HFU", "none": "MFU"}
+"""What a share of the peak is called that counts recomputation, and that does not."""
+
+
+def _verdict(days: float, right: float) -> str:
+    told = f"{units.digits(days)} days"
+    if abs(days / right - 1) < 1e-6:
+        return told
+    off = f"{abs(days / right - 1):.0%}".replace("%", " %")
+    return f"{told}, {off} too {'long' if days > right else 'short'}"
+
+
+def _bar(x: float, y: float, counted: str, name: str) -> str:
+    """The passes that are counted, as a bar, and what this is called."""
+    body = text(x + 174, y + 26, name, 17, font_weight=700)
+    at = x
+    for part, flops in PASSES.items():
+        if part == "again" and counted != "full":
+            body += ghost(at, y, 21 * flops - 2, 40, "not counted")
+        else:
+            body += rect(at, y, 21 * flops - 2, 40, INKS[part], part)
+            body += text(
+                at + 10.5 * flops - 1, y + 26, _short(part), 13, "middle", "white"
+            )
+        at += 21 * flops
+    return body
+
+
+def _short(part: str) -> str:
+    return {"forward": "fwd", "backward": "backward", "again": "again"}[part]
+
+
+def _cell(x: float, y: float, days: float, told: str, right: bool) -> str:
+    """Days with a mark: a solid frame where the counts fit, a dashed one elsewhere."""
+    frame = (
+        rect(x, y, 222, 66, rx=8, stroke=COLORS["optimizer"], stroke_width=3)
+        if right
+        else ghost(x, y, 222, 66)
+    )
+    mark, number = "✓" if right else "✗", f"{units.digits(days)} days"
+    note = told.partition(", ")[2] or "the counts agree"
+    body = text(x + 16, y + 29, f"{mark} {number}", 19, font_weight=700)
+    return frame + body + text(x + 16, y + 53, note, 15)
+
+
+# --- days against GPUs
+
+
+class Mark(NamedTuple):
+    """A run in the picture: its name, GPUs and days."""
+
+    name: str
+    num_gpus: float
+    days: float
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Logarithmic axes: GPUs to the right, days upwards, in powers of ten."""
+
+    x0: float
+    x1: float
+    y0: float
+    y1: float
+    left, right, top, bottom = 100, 702, 18, 404
+
+    def x(self, num_gpus: float) -> float:
+        """Where so many GPUs stand."""
+        share = (log10(num_gpus) - self.x0) / (self.x1 - self.x0)
+        return self.left + share * (self.right - self.left)
+
+    def y(self, days: float) -> float:
+        """Where so many days stand."""
+        share = (log10(days) - self.y0) / (self.y1 - self.y0)
+        return self.bottom - share * (self.bottom - self.top)
+
+    def along(self, gpu_days: float) -> list[float]:
+        """Where a line of so many GPU-days enters and leaves the picture, in GPUs."""
+        edges = [10**self.x0, 10**self.x1]
+        edges += [gpu_days / 10**self.y0, gpu_days / 10**self.y1]
+        return sorted(min(max(n, edges[0]), edges[1]) for n in edges)
+
+    def clamped(self, num_gpus: float, gpu_days: float) -> tuple[float, float]:
+        """A line's place at so many GPUs, kept inside the picture."""
+        days = min(max(gpu_days / num_gpus, 10**self.y0), 10**self.y1)
+        return self.x(num_gpus), self.y(days)
+
+
+def around(marks: Iterable[Mark]) -> Plane:
+    """Axes with room for the runs; the same ones for all that lies in the usual."""
+    n = [m.num_gpus for m in marks]
+    t = [m.days for m in marks]
+    x = (min(log10(3), floor(log10(min(n)))), max(5, ceil(log10(max(n)))))
+    y = (min(log10(0.3), floor(log10(min(t)))), max(log10(3000), ceil(log10(max(t)))))
+    return Plane(*map(float, (*x, *y)))
+
+
+def days_against_gpus(
+    you: Mark,
+    band: tuple[float, float],
+    runs: Sequence[Mark],
+    before: Mark | None = None,
+) -> Drawing:
+    """The learner's dot on its curve, the published interval, and the published runs.
+
+    `band` is the least and the greatest number of days of the interval at the dot; a
+    dashed ring is where the dot stood `before`.
+    """
+    moved = before if before and before[1:] != you[1:] else None
+    plane = around([you, *runs, *([moved] if moved else [])])
+    n = you.num_gpus
+    body = _axes(plane) + _band(plane, n * band[0], n * band[1])
+    body += _curve(plane, n * you.days) + _to_axes(plane, you)
+    body += "".join(_dot(plane, run) for run in runs)
+    body += (_ring(plane, moved, you) if moved else "") + _own(plane, you)
+    body += _labels(plane, you, runs) + _key(bool(moved))
+    return Drawing(body, 744, 520, _told(you, band, runs, moved))
+
+
+DAYS = {
+    1 / 24: "1 hour",
+    1: "1 day",
+    7: "1 week",
+    30.44: "1 month",
+    365.25: "1 year",
+    3652.5: "10 years",
+    36525: "100 years",
+    365250: "1,000 years",
+}
+"""The lines across the picture."""
+
+
+def _axes(plane: Plane) -> str:
+    """Faint lines at powers of ten of GPUs and at spans of time, with their names."""
+    faint = {"stroke_width": 1, "opacity": 0.18}
+    body = text(plane.right, plane.bottom + 42, "GPUs", 15, "end", font_weight=700)
+    for power in range(ceil(plane.x0), floor(plane.x1) + 1):
+        x = plane.x(10**power)
+        body += line(x, plane.top, x, plane.bottom, **faint)
+        body += text(x, plane.bottom + 20, f"{10**power:,}", 14, "middle")
+    for days, name in DAYS.items():
+        if plane.y0 <= log10(days) <= plane.y1:
+            y = plane.y(days)
+            body += line(plane.left, y, plane.right, y, **faint)
+            body += text(plane.left - 10, y + 5, name, 14, "end")
+    return body
+
+
+def _band(plane: Plane, least: float, greatest: float) -> str:
+    """All between two lines of GPU-days."""
+    ns = sorted({*plane.along(least), *plane.along(greatest)})
+    upper = [plane.clamped(n, greatest) for n in ns]
+    lower = [plane.clamped(n, least) for n in reversed(ns)]
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*upper, *lower])
+    return f'<polygon points="{points}" fill="{BLUE}" opacity="0.28"/>'
+
+
+def _curve(plane: Plane, gpu_days: float) -> str:
+    """The days of this run on any number of GPUs."""
+    ends = [n for n in plane.along(gpu_days) if _inside(plane, gpu_days / n)]
+    if len(ends) < 2:
+        return ""
+    (x1, y1), (x2, y2) = (plane.clamped(n, gpu_days) for n in (ends[0], ends[-1]))
+    return line(x1, y1, x2, y2, stroke=BLUE, stroke_width=3)
+
+
+def _inside(plane: Plane, days: float) -> bool:
+    return plane.y0 - 1e-9 <= log10(days) <= plane.y1 + 1e-9
+
+
+def _to_axes(plane: Plane, you: Mark) -> str:
+    """Dotted lines from the dot to both axes."""
+    x, y = plane.x(you.num_gpus), plane.y(you.days)
+    dots = {"stroke_dasharray": "2 5", "opacity": 0.7}
+    return line(x, y, x, plane.bottom, **dots) + line(plane.left, y, x, y, **dots)
+
+
+def _circle(x: float, y: float, r: float, fill: str, title: str, style: str) -> str:
+    told = f"<title>{escape(title)}</title>" if title else ""
+    place = f'cx="{x:.1f}" cy="{y:.1f}" r="{r:g}"'
+    return f'<circle {place} fill="{fill}" {style}>{told}</circle>'
+
+
+def _dot(plane: Plane, run: Mark) -> str:
+    x, y = plane.x(run.num_gpus), plane.y(run.days)
+    return _circle(x, y, 5, GREY, _words(run), 'stroke="currentColor"')
+
+
+def _own(plane: Plane, you: Mark) -> str:
+    x, y = plane.x(you.num_gpus), plane.y(you.days)
+    style = 'stroke="currentColor" stroke-width="2.5"'
+    return _circle(x, y, 9, BLUE, _words(you), style)
+
+
+def _ring(plane: Plane, before: Mark, you: Mark) -> str:
+    """Where the dot stood, and a dashed line from there."""
+    x, y = plane.x(before.num_gpus), plane.y(before.days)
+    style = 'stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 3"'
+    ends = (x, y, plane.x(you.num_gpus), plane.y(you.days))
+    way = line(*ends, stroke_dasharray="4 3", opacity=0.7)
+    return way + _circle(x, y, 9, "none", f"before: {_words(before)}", style)
+
+
+def _words(run: Mark) -> str:
+    span = units.duration(run.days * units.DAY)
+    return f"{run.name}: {span} on {_gpus_of(run.num_gpus)}"
+
+
+def _gpus_of(number: float) -> str:
+    return f"{units.exact(number)} GPU{'s' if number > 1 else ''}"
+
+
+# --- names beside the dots, where there is room
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
+
+
+def _labels(plane: Plane, you: Mark, runs: Sequence[Mark]) -> str:
+    """The own run's time, then the names of the others, none over another."""
+    taken = [_box(plane.x(r.num_gpus), plane.y(r.days), 7, 7) for r in [*runs, you]]
+    own = units.duration(you.days * units.DAY)
+    body = _name(plane, you, own, 18, taken, "700")
+    for run in runs:
+        body += _name(plane, run, run.name, 14, taken, "400")
+    return body
+
+
+def _name(
+    plane: Plane, run: Mark, words: str, size: float, taken: list[Box], weight: str
+) -> str:
+    """Words beside a dot, where nothing stands yet; nothing where all is taken."""
+    x, y, wide = plane.x(run.num_gpus), plane.y(run.days), 0.54 * size * len(words)
+    gap = 14 if size > 15 else 9
+    right, left, above = x + gap, x - gap - wide, y - gap / 2
+    below = y + gap + size / 2
+    over, under = (x - wide / 2, y - gap - 2), (x - wide / 2, y + gap + size)
+    places = [(right, above), (left, below), over, (left, above), (right, below)]
+    if size < 15:  # the names of others
+        places = [(right, above), over, (left, above), (right, below)]
+        places += [(left, below), under]
+    for start, base in places:
+        box = (start, base - 0.8 * size, start + wide, base + 0.25 * size)
+        if _free(box, taken, plane):
+            taken.append(box)
+            return text(start, base, words, size, font_weight=weight)
+    return ""
+
+
+def _box(x: float, y: float, wide: float, high: float) -> Box:
+    return (x - wide, y - high, x + wide, y + high)
+
+
+def _free(box: Box, taken: Sequence[Box], plane: Plane) -> bool:
+    left, top, right, bottom = box
+    if left < plane.left or right > plane.right or top < plane.top - 8:
+        return False
+    return bottom < plane.bottom and not any(
+        left < r and l < right and top < b and t < bottom for l, t, r, b in taken
+    )
+
+
+def _key(moved: bool) -> str:
+    """What the marks mean, in a row under the picture."""
+    y, low, ink = 478, 504, 'stroke="currentColor" stroke-width="2"'
+    body = _circle(110, y - 5, 7, BLUE, "", ink) + text(126, y, "your run", 14)
+    body += line(240, y - 5, 268, y - 5, stroke=BLUE, stroke_width=3)
+    body += text(276, y, "your run on other numbers of GPUs", 14)
+    body += _circle(110, low - 5, 5, GREY, "", 'stroke="currentColor"')
+    body += text(126, low, "published", 14)
+    body += rect(240, low - 14, 28, 18, BLUE, opacity=0.28)
+    body += text(276, low, "at the shares of the peak of published runs", 14)
+    if moved:
+        ring = 'stroke="currentColor" stroke-dasharray="4 3"'
+        body += _circle(618, y - 5, 8, "none", "", ring) + text(634, y, "before", 14)
+    return body
+
+
+def _told(
+    you: Mark, band: tuple[float, float], runs: Sequence[Mark], moved: Mark | None
+) -> str:
+    low, high = (f"{units.digits(days, 2)} days" for days in band)
+    parts = [f"Days against GPUs. {_words(you)}, as published runs {low} to {high}"]
+    parts += [f"before: {_words(moved)}"] if moved else []
+    return f"{'; '.join([*parts, *map(_words, runs)])}."
