@@ -72,12 +72,19 @@ def predict(id: str, guess: object) -> Verdict:
     if guess is None:
         return Verdict(id, None, UNGUESSED)
     try:
+        again = "" if _GUESSES.get(id, guess) == guess else "Your first guess counts: "
         told = prediction.reveal(_GUESSES.get(id, guess))
     except Exception as error:  # a guess may be anything at all
-        return Verdict(id, None, f"{str(error)[:150]}.")
-    first = _GUESSES.setdefault(id, guess)
-    again = "" if first == guess else "Your first guess counts: "
+        return Verdict(id, None, f"{_told(error)}.")
+    _GUESSES.setdefault(id, guess)
     return Verdict(id, True, f"{again}{told}", mark="→")
+
+
+def _told(error: Exception) -> str:
+    try:
+        return str(error)[:150]
+    except Exception:
+        return type(error).__name__
 
 
 class Progress:
