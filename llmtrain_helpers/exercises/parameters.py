@@ -2,93 +2,287 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import Any
+
 from llmtrain_helpers import units
 from llmtrain_helpers.architecture import Transformer
-from llmtrain_helpers.checks import Result
+from llmtrain_helpers.checks import Result, quantity
 from llmtrain_helpers.exercises.common import (
-    PERCENT,
+    HINT,
     PREFIXES,
+    TENFOLD,
+    UNANSWERED,
     Exercise,
     Function,
     Numeric,
+    Prediction,
 )
 from llmtrain_helpers.parameters import ParameterCount, count_parameters, gpt_parameters
 from llmtrain_helpers.published import architecture
+
+# --- 01-a: a GPT that trains on a laptop
+
+LAPTOP = {
+    "num_layers": 8,
+    "hidden_size": 512,
+    "vocab_size": 32000,
+    "sequence_length": 512,
+}
+
+
+def _laptop(**changes: int) -> Result:
+    return gpt_parameters(**(LAPTOP | changes))
 
 
 def _parameters(number: float) -> str:
     return f"{units.exact(number)} parameters"
 
 
-def _worked_case() -> Result:
-    return gpt_parameters(40, 6144, vocab_size=50257, sequence_length=1024)
+def _slips_of_laptop() -> dict[float, str]:
+    l, h, V, s = LAPTOP.values()
+    key = _laptop()
+    return PREFIXES | {
+        12 * l * h**2 / key: "this is 12lh² alone: add 13lh for biases and norms, and "
+        "(V + s)h for the two tables.",
+        (key - s * h) / key: "the table of positions is missing: s · h.",
+        (key - V * h) / key: "the table of tokens is missing: V · h.",
+        (key - 13 * l * h) / key: "the matrices and the tables are right: now add the "
+        "biases and the norms, 13h in each layer.",
+        (key + V * h) / key: "the table of tokens is counted twice: here the output "
+        "head is the embedding again.",
+        (key - (l - 1) * (12 * h**2 + 13 * h)) / key: "this has one layer only.",
+        (key - 4 * l * h**2) / key: "attention has four matrices of h × h, and the MLP "
+        "two of h × 4h: 12h² in all.",
+    }
 
 
-def _one_layer_of(name: str) -> Result:
-    """Parameters that a model has in one layer."""
-    model = architecture(name)
-    counted = count_parameters(model)
-    tables = counted.embedding + counted.head
-    final_norm = (2 if model.layer_norm else 1) * model.hidden_size
-    return (counted.total - tables - final_norm) // model.num_layers
+# --- 01-b: attention whose heads have a size of their own
 
 
-def _grouped_attention(hidden_size: int, num_heads: int, num_kv_heads: int) -> Result:
+def attention_weights(
+    hidden_size: int, num_heads: int, num_kv_heads: int, head_dim: int
+) -> Result:
     """Attention weights of one Llama layer."""
-    model = Transformer.llama(1, hidden_size, num_heads, num_kv_heads, 1, 1, 1)
+    heads = num_heads, num_kv_heads
+    model = Transformer.llama(1, hidden_size, *heads, 1, 1, 1, head_dim=head_dim)
     return count_parameters(model).attention
 
 
-def _mixtral() -> ParameterCount:
-    return count_parameters(architecture("Mixtral-8x7B"))
+# --- 01-c: what a token meets in a mixture of experts
+
+TOTAL, IN_EXPERTS, EXPERTS, MET = 40e9, 36e9, 16, 2
+
+
+def _met() -> float:
+    return TOTAL - IN_EXPERTS + IN_EXPERTS * MET / EXPERTS
+
+
+# --- 01-d: a design within a budget
+
+BUDGET, ROOM, VOCABULARY, MOST_IN_TABLES = 1.5e9, 0.03, 128_256, 0.2
+
+
+@dataclass(frozen=True)
+class Design(Exercise):
+    """A model of the learner's own: right when it keeps to the budget."""
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """The first condition that does not hold, or that all do."""
+        if not isinstance(answer, Transformer):
+            return False, "this is no model: give what Transformer.llama(…) returns."
+        counted = count_parameters(answer)
+        if answer.vocab_size != VOCABULARY:
+            return False, f"its vocabulary should be {VOCABULARY:,}."
+        off = float(counted.total / BUDGET - 1)
+        told = f"{units.count(counted.total)} parameters"
+        if abs(off) > ROOM:
+            side = "more" if off > 0 else "less"
+            far = f"{units.percent(abs(off))} {side} than the budget"
+            return False, f"{told}, {far}. {HINT}"
+        share = _in_tables(counted)
+        told += f", {units.percent(share)} of them in the tables of tokens"
+        if share > MOST_IN_TABLES:
+            return False, f"{told}: more than a fifth. {HINT}"
+        return True, f"right: {told}."
+
+    def hints(self) -> tuple[str, ...]:
+        """Which way to turn: depth, then the tables, then the arithmetic."""
+        return (
+            "Layers change the total in even steps; the tables grow with h alone.",
+            "A tied head saves a whole table: tied_embeddings=True.",
+            "A layer has 2h·ad + 2h·kd + 3hf, each table V·h: choose h for the "
+            "tables first, then as many layers as the budget allows.",
+        )
+
+
+def _in_tables(counted: ParameterCount) -> float:
+    return float((counted.embedding + counted.head) / counted.total)
+
+
+# --- 01-e: the learner's own run
+
+
+@dataclass(frozen=True)
+class OwnModel(Exercise):
+    """A model's name (or a `Transformer`), and its parameters with twice the layers."""
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """Right within a half per cent of the count of the deeper model."""
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            return False, "give two things: the model's name, and your number."
+        model, number = answer
+        if number is None:
+            return None, UNANSWERED
+        shape = model if isinstance(model, Transformer) else architecture(model)
+        counted, deeper = count_parameters(shape), _deeper(shape)
+        number = float(quantity("the number", units.read(number)))
+        if abs(number / deeper - 1) <= 0.005:
+            times = units.digits(deeper / float(counted.total))
+            told = f"right: {units.count(deeper)}, {times} times as many"
+            return True, f"{told}. The tables stay as they are."
+        return False, _slip(number, _slips_of_depth(shape)) or _astray(number, deeper)
+
+    def hints(self) -> tuple[str, ...]:
+        """What doubles, then where to find it."""
+        return (
+            "What is in the layers doubles; what stands outside them does not.",
+            "count_parameters(…) has the parts: attention, mlp and norm are in the "
+            "layers, embedding and head are outside.",
+            "dataclasses.replace(model, num_layers=…) makes the deeper model.",
+        )
+
+
+def _deeper(shape: Transformer) -> float:
+    deeper = replace(shape, num_layers=2 * shape.num_layers)
+    return float(count_parameters(deeper).total)
+
+
+def _slips_of_depth(shape: Transformer) -> dict[float, str]:
+    """Wrong numbers that have a usual cause, and the cause."""
+    total, deeper = float(count_parameters(shape).total), _deeper(shape)
+    return {
+        2 * total: "this is twice the whole model: embedding and head do not double.",
+        total: "this is the model as it is: double its layers.",
+        2 * (deeper - total): "these are the layers alone: add what is outside them.",
+        deeper - total: "this is what is added: and what was there before?",
+    }
+
+
+def _slip(number: float, slips: dict[float, str]) -> str:
+    near = (text for wrong, text in slips.items() if abs(number / wrong - 1) < 0.003)
+    return next(near, "")
+
+
+def _astray(number: float, key: float) -> str:
+    return f"too {'high' if number > key else 'low'}. {HINT}"
 
 
 EXERCISES: dict[str, Exercise] = {
     "01-a": Numeric(
-        key=_worked_case,
+        key=_laptop,
         unit=_parameters,
-        tolerance=0,
-        hint="Check s: it is 1024 here, and it only enters in (V + s)h.",
-        slips=PREFIXES
-        | {
-            gpt_parameters(40, 6144, 50257, 1048)
-            / _worked_case(): "this has s = 1048, a "
-            "misprint that is copied from page to page. The sequence length is 1024.",
-            (_worked_case() + 2 * 6144) / _worked_case(): "this includes the last "
-            "LayerNorm, 2h, which the formula leaves out.",
-            12 * 40 * 6144**2 / _worked_case(): "this is 12lh² alone: add 13lh for "
-            "biases and norms, and (V + s)h for the embeddings.",
-        },
+        tolerance=0.0001,  # with the last norm, 2h, it is as right
+        hint=(
+            "Count the layers and the tables apart, and look which is off.",
+            "A layer: 4h² and 8h² in matrices, 13h in biases and norms.",
+            "12lh² + 13lh + (V + s)h, with l = 8 and h = 512.",
+        ),
+        slips=_slips_of_laptop(),
     ),
-    "01-b": Numeric(
-        key=lambda: _one_layer_of("gpt2-xl"),
-        unit=_parameters,
-        tolerance=0,
-        hint="Weights: 4h² in attention, 8h² in the MLP. Biases: 4h and 5h. Norms: 4h.",
-        slips=PREFIXES
-        | {
-            12 * 1600**2 / _one_layer_of("gpt2-xl"): "the weights are right: now add "
-            "the biases and the two norms, 13h together.",
-        },
-    ),
-    "01-c": Function(
-        key=_grouped_attention,
+    "01-b": Function(
+        key=attention_weights,
         cases=[
-            {"hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8},
-            {"hidden_size": 8192, "num_heads": 64, "num_kv_heads": 8},
-            {"hidden_size": 4096, "num_heads": 32, "num_kv_heads": 32},
+            {"hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "head_dim": 128},
+            {"hidden_size": 2048, "num_heads": 32, "num_kv_heads": 4, "head_dim": 128},
+            {"hidden_size": 2048, "num_heads": 8, "num_kv_heads": 1, "head_dim": 256},
+            {"hidden_size": 576, "num_heads": 9, "num_kv_heads": 9, "head_dim": 64},
         ],
-        hint="Queries and output are h×h; keys and values are h×(heads·d), with "
-        "d = h / num_heads and as many heads as num_kv_heads.",
+        hint="Queries: h × (heads · head size), and output back; keys and values: "
+        "h × (key-value heads · head size) each.",
     ),
-    "01-d": Numeric(
-        key=lambda: _mixtral().active / _mixtral().total,
-        unit=units.percent,
-        hint="A token passes through everything but the experts that are not chosen.",
-        slips=PERCENT
+    "01-c": Numeric(
+        key=_met,
+        unit=units.count,
+        tolerance=0.01,
+        hint=(
+            "What does a token meet that is no expert?",
+            "All 4 billion outside the experts, and a part of the 36 billion.",
+            "(40 − 36) + 36 · 2/16, in billions.",
+        ),
+        slips=TENFOLD
         | {
-            2 / 8 * _mixtral().total / _mixtral().active: "this is 2 of 8 experts, but "
-            "attention and embeddings are passed through by every token.",
+            TOTAL * MET / EXPERTS / _met(): "this is 2/16 of everything, as in the "
+            "text: but every token meets what is outside the experts.",
+            IN_EXPERTS * MET / EXPERTS / _met(): "these are the experts that it meets: "
+            "add what every token meets.",
+            (TOTAL - IN_EXPERTS) / _met(): "this is what is outside the experts: add "
+            "the two that a token meets.",
+            (TOTAL - IN_EXPERTS + IN_EXPERTS / EXPERTS) / _met(): "this is with one "
+            "expert a layer: a token meets two.",
+            TOTAL / _met(): "this is the total: 14 of 16 experts stay idle.",
+            1e-9: "give the number itself, such as 3.2e9 or “3.2B”.",
         },
+    ),
+    "01-d": Design(),
+    "01-e": OwnModel(),
+}
+
+
+# --- the guesses
+
+GPT3 = {
+    "num_layers": 96,
+    "hidden_size": 12288,
+    "vocab_size": 50257,
+    "sequence_length": 2048,
+}
+
+
+def _gpt3_tokens() -> int:
+    return GPT3["vocab_size"] * GPT3["hidden_size"]
+
+
+def _why_so_few() -> str:
+    share = units.percent(_gpt3_tokens() / gpt_parameters(**GPT3))
+    layer = units.count(12 * GPT3["hidden_size"] ** 2)
+    return (
+        f"That is {share} of the model: the table grows with h, a layer's matrices "
+        f"with h², and each of the 96 layers has {layer}. In GPT-2, h = 768, the same "
+        f"table is {units.percent(_gpt2_share())} of the model."
+    )
+
+
+def _gpt2_share() -> float:
+    return float(50257 * 768 / gpt_parameters(12, 768, 50257, 1024))
+
+
+def _verdict_on_llama() -> str:
+    """What the formula for a GPT finds for Llama 3.1 8B."""
+    model = architecture("Llama-3.1-8B")
+    shape = model.num_layers, model.hidden_size, model.vocab_size
+    formula, exact = gpt_parameters(*shape, 2048), count_parameters(model).total
+    if abs(formula / exact - 1) < 0.005:
+        return "right"
+    return "too many" if formula > exact else "too few"
+
+
+PREDICTIONS = {
+    "01-guess": Prediction(
+        truth=_gpt3_tokens,
+        unit=lambda number: units.count(number),
+        why=_why_so_few(),
+    ),
+    "01-llama": Prediction(
+        truth=_verdict_on_llama,
+        options={
+            "right": "Behind that stands the belief that a transformer is a "
+            "transformer; but the matrices of a layer have other sizes.",
+            "too many": "Shared keys and values do save something, and the formula "
+            "does not know it; but more is added elsewhere.",
+            "too few": "The third matrix of the MLP and the output head of its own "
+            "outweigh what shared keys and values save.",
+        },
+        why="The next cells show each matrix.",
     ),
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from inspect import signature
+from math import gcd
 from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.architecture import Transformer
-from llmtrain_helpers.checks import Result
+from llmtrain_helpers.drawings.parameters import CHOICES, PARTS, WHOLE, areas
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.parameters import ParameterCount, count_parameters, gpt_parameters
 from llmtrain_helpers.published import architecture
@@ -27,68 +28,58 @@ _PRESETS = [
     "Megatron 1T",
 ]
 
+_WIDTHS = [512, 768, *(1024 * k for k in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16))]
+_WIDTHS += [20480, 24576, 25600, 32768]
+_DEPTHS = [*range(1, 49), *range(50, 100, 2), *range(104, 257, 8)]
+_WORDS = [256, 1000, 8192, 16384, 32000, 50257, 65536, 100_000, 128_256, 152_064]
+_WORDS += [200_000, 256_000, 512_000]
+
 
 def _llama(values: common.Values) -> bool:
     return bool(values["kind"] == LLAMA)
 
 
-def _size(
-    label: str, help: str, most: float = 1_000_000, **more: Any
-) -> common.Control:
+def _gpt(values: common.Values) -> bool:
+    return not _llama(values)
+
+
+def _mixed(values: common.Values) -> bool:
+    return _llama(values) and values["num_experts"] > 0
+
+
+def _size(label: str, help: str, most: float = 1e6, **more: Any) -> common.Control:
     return common.Control(label, help, most=most, **more)
 
 
-_WIDTHS = (768, *(1024 * k for k in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20)))
+def _more(
+    label: str, help: str, most: float = 1e6, applies: Any = _llama, **more: Any
+) -> common.Control:
+    return common.Control(label, help, most=most, more=True, applies=applies, **more)
+
 
 _CONTROLS = {
-    "kind": common.choice("Kind of model", "GPT-2's kind, or Llama's.", [GPT, LLAMA]),
-    "num_layers": _size(
-        "Layers",
-        "How many layers stand on each other.",
-        1000,
-        stops=tuple(range(1, 161)),
-    ),
+    "part": common.choice("Open", "The part whose matrices are shown.", CHOICES),
+    "num_layers": _size("Layers", "How many are stacked.", 1000, stops=tuple(_DEPTHS)),
     "hidden_size": _size(
-        "Hidden size", "How many numbers stand for one token.", stops=_WIDTHS
+        "Hidden size", "How many numbers stand for one token.", stops=tuple(_WIDTHS)
     ),
     "vocab_size": _size(
         "Vocabulary",
-        "How many different tokens there are.",
-        10_000_000,
+        "How many different tokens.",
+        1e7,
         unit="tokens",
-        stops=common.steps(1000, 500_000, 1, 2, 3, 5),
+        stops=tuple(_WORDS),
     ),
-    "num_heads": _size("Attention heads", "Pieces of attention.", 1000, more=True),
-    "num_kv_heads": _size(
-        "Key-value heads", "Heads of keys and values.", 1000, more=True, applies=_llama
-    ),
-    "head_dim": _size(
-        "Head size", "Width of a head.", 10_000, more=True, applies=_llama
-    ),
-    "intermediate_size": _size(
-        "MLP size", "Width inside the MLP.", more=True, applies=_llama
-    ),
-    "sequence_length": _size(
-        "Sequence", "Tokens seen at once.", 10_000_000, unit="tokens", more=True
-    ),
-    "num_experts": _size(
-        "Experts",
-        "MLPs to choose from; 0 is one.",
-        10_000,
-        least=0,
-        more=True,
-        applies=_llama,
-    ),
-    "experts_per_token": _size(
-        "Experts per token",
-        "How many each token passes.",
-        10_000,
-        least=0,
-        more=True,
-        applies=_llama,
-    ),
+    "kind": common.choice("Kind", "GPT's, or Llama's.", [GPT, LLAMA], more=True),
+    "num_heads": _more("Attention heads", "Pieces of attention.", 1000),
+    "num_kv_heads": _more("Key-value heads", "Heads of keys and values.", 1000),
+    "head_dim": _more("Head size", "How many numbers a head has.", 10_000),
+    "intermediate_size": _more("MLP size", "How wide the MLP is inside."),
+    "num_experts": _more("Experts", "MLPs in a layer; 0: a single one.", 1000, least=0),
+    "experts_per_token": _more("Experts a token meets", "Of them all.", 1000, _mixed),
+    "sequence_length": _more("Positions", "Rows of their table.", 1e7, _gpt),
     "tied_embeddings": common.Control(
-        "Output head tied to embedding", "One matrix for both.", "flag", more=True
+        "Head tied to embedding", "One matrix for both.", "flag", more=True
     ),
     "qkv_bias": common.Control(
         "Biases on queries, keys, values",
@@ -105,27 +96,34 @@ _CONTROLS = {
 
 def shape_values(model: Transformer) -> dict[str, Any]:
     """The values of the panel's controls that describe this model."""
-    kind = GPT if model.layer_norm else LLAMA
-    shape = {name: getattr(model, name) for name in Transformer.__dataclass_fields__}
-    unseen = ["num_positions", "layer_norm", "gated_mlp", "bias"]
-    return {"kind": kind} | {k: v for k, v in shape.items() if k not in unseen}
+    shape = {name: getattr(model, name, None) for name in _CONTROLS}
+    shape["kind"], shape["part"] = (GPT if model.layer_norm else LLAMA), WHOLE
+    shape["experts_per_token"] = model.experts_per_token or 2
+    return shape
 
 
-def render(before: common.Values | None = None, *, kind: str, **shape: Any) -> str:
+def render(
+    before: common.Values | None = None, *, kind: str, part: str, **shape: Any
+) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     model, code = build(kind, **shape)
+    old = _model(before) if before else None
     counted = count_parameters(model)
-    formula = _by_formula(model)
+    head = ["part", "parameters", "share"]
+    rows = common.table(head, common.shares(counted, units.exact))
     return "".join(
         [
-            common.sentence(_sentence(counted, formula)),
-            common.stacked_bars(_bars(counted, formula), units.count),
-            common.table(
-                ["part", "parameters", "share"], common.shares(counted, units.exact)
-            ),
-            common.call(code),
+            common.sentence(_sentence(counted, part)),
+            areas(model, part, old).live(),
+            common.folded("Part by part, exactly", rows + _by_formula(model, counted)),
+            common.folded("The same in code", common.call(code)),
         ]
     )
+
+
+def _model(values: common.Values) -> Transformer:
+    shape = {name: value for name, value in values.items() if name != "part"}
+    return build(**shape)[0]
 
 
 def build(kind: str, **shape: Any) -> tuple[Transformer, str]:
@@ -135,37 +133,49 @@ def build(kind: str, **shape: Any) -> tuple[Transformer, str]:
     wanted = {name: shape[name] for name in shape if name in takes}
     if kind == GPT:
         del wanted["intermediate_size"]
+        wanted["num_heads"] = _heads(shape["hidden_size"], shape["num_heads"])
+    elif not shape["num_experts"]:
+        del wanted["experts_per_token"]
     told = [f"{k}={v!r}" for k, v in wanted.items() if v != takes[k].default]
     code = f"count_parameters(Transformer.{kind.lower()}({', '.join(told)}))"
     return make(**wanted), code
 
 
-def _by_formula(model: Transformer) -> Result:
+def _heads(hidden_size: int, num_heads: int) -> int:
+    """A GPT's heads share out the hidden size: as many as were, or else of 128.
+
+    Its count does not depend on them.
+    """
+    if hidden_size % num_heads == 0:
+        return num_heads
+    return hidden_size // gcd(hidden_size, 128)
+
+
+def _sentence(counted: ParameterCount, part: str) -> str:
+    whole = f"<b>{units.count(counted.total)} parameters</b>"
+    for name, word in PARTS.items():
+        if word == part:
+            size, share = counted.parts()[name], units.percent(counted.shares()[name])
+            return f"{word}: <b>{units.count(size)}</b>, {share} of {whole}."
+    layers = counted.attention + counted.mlp
+    told = f"{whole}, {units.percent(layers / counted.total)} in attention and MLP"
+    if counted.active != counted.total:
+        told += f"; a token meets <b>{units.count(counted.active)}</b> of them"
+    return f"{told}."
+
+
+def _by_formula(model: Transformer, counted: ParameterCount) -> str:
     l, h = model.num_layers, model.hidden_size
-    return gpt_parameters(l, h, model.vocab_size, model.sequence_length)
-
-
-def _sentence(counted: ParameterCount, formula: float) -> str:
-    told = f"<b>{units.count(counted.total)} parameters</b>"
-    if counted.active != counted.total:
-        told += f", of which {units.count(counted.active)} are active for a token"
-    off, side = counted.total - formula, "less" if formula < counted.total else "more"
-    share = units.percent(abs(off) / counted.total)
-    far = share if abs(off) > 0.001 * counted.total else units.exact(abs(off))
-    return f"{told}. The GPT formula gives {far} {side}."
-
-
-def _bars(counted: ParameterCount, formula: float) -> dict[str, dict[str, float]]:
-    bars = {"This model": counted.parts()}
-    if counted.active != counted.total:
-        bars["Active for a token"] = {"active": counted.active}
-    return bars | {"GPT formula": {"formula": formula}}
+    formula = gpt_parameters(l, h, model.vocab_size, model.sequence_length)
+    off = formula / counted.total - 1
+    told = "exact but for the last norm" if abs(off) < 1e-4 else f"{off:+.1%} off"
+    return f"<p>The formula for a GPT gives {units.exact(formula)}: {told}.</p>"
 
 
 _SHAPES = {name: shape_values(architecture(name)) for name in _PRESETS}
 
 PANEL = common.Panel(
-    "How many parameters?",
+    "How many parameters, and where?",
     _CONTROLS,
     _SHAPES,
     ("Llama-3.1-8B", "Mixtral-8x7B"),

@@ -1,0 +1,627 @@
+"""The drawings of chapter 01: a transformer's matrices, and their shares as areas.
+
+`transformer` follows a token through the model, each matrix with its size; `areas`
+shows where the parameters sit. Both draw what `count_parameters` counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.checks import choice
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    arrow,
+    fits,
+    ghost,
+    line,
+    rect,
+    text,
+)
+from llmtrain_helpers.parameters import count_parameters, norm_parameters
+
+WHOLE = "whole model"
+PARTS = {
+    "embedding": "embedding",
+    "attention": "attention",
+    "mlp": "MLP",
+    "norm": "norms",
+    "head": "output head",
+}
+"""The parts of a count, and the word for each."""
+
+CHOICES = (WHOLE, "attention", "MLP", "embedding", "output head", "norms")
+"""What `areas` can open."""
+
+BOLD: dict[str, Any] = {"font_weight": 600}
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix of a model: what comes in is as long as its rows, what goes out as its
+    columns; `symbols` says the same in letters. A vector has one column."""
+
+    name: str
+    rows: int
+    columns: int
+    symbols: str
+    part: str
+
+    @property
+    def size(self) -> str:
+        """Rows and columns for people."""
+        if self.columns == 1:
+            return f"{self.rows:,}"
+        return f"{self.rows:,} × {self.columns:,}"
+
+    @property
+    def count(self) -> int:
+        """The parameters in it."""
+        return self.rows * self.columns
+
+    @property
+    def color(self) -> str:
+        """The colour of its part."""
+        return COLORS[self.part]
+
+
+def attention(model: Any) -> list[Matrix]:
+    """The four matrices of attention in one layer."""
+    h, d = model.hidden_size, model.head_dim
+    q, kv = model.num_heads * d, model.num_kv_heads * d
+    wide, narrow = "h" if q == h else "ad", "h" if kv == h else "kd"
+    ins = [("queries", q, wide), ("keys", kv, narrow), ("values", kv, narrow)]
+    found = [Matrix(name, h, n, f"h × {word}", "attention") for name, n, word in ins]
+    return [*found, Matrix("output", q, h, f"{wide} × h", "attention")]
+
+
+def mlp(model: Any) -> list[Matrix]:
+    """The matrices of the MLP in one layer, or of one of its experts."""
+    h, f = model.hidden_size, model.intermediate_size
+    wide = "4h" if f == 4 * h else "f"
+    ups = ["gate", "up"] if model.gated_mlp else ["up"]
+    found = [Matrix(name, h, f, f"h × {wide}", "MLP") for name in ups]
+    return [*found, Matrix("down", f, h, f"{wide} × h", "MLP")]
+
+
+def tables(model: Any) -> list[Matrix]:
+    """The tables at the way in: tokens, and positions where they are learned."""
+    h, V, s = model.hidden_size, model.vocab_size, model.num_positions
+    tokens = Matrix("embedding", V, h, "V × h", "embedding")
+    places = [Matrix("positions", s, h, "s × h", "embedding")] if s else []
+    return [tokens, *places]
+
+
+def heads(model: Any) -> list[Matrix]:
+    """The output head, where the model has one of its own."""
+    h, V = model.hidden_size, model.vocab_size
+    own = Matrix("output head", h, V, "h × V", "output head")
+    return [] if model.tied_embeddings else [own]
+
+
+def norms(model: Any) -> list[Matrix]:
+    """The norms of one layer, and the last one."""
+    size = int(norm_parameters(model))
+    symbol = "2h" if model.layer_norm else "h"
+    names = ["before attention", "before MLP", "after the last layer"]
+    found = [Matrix(name, size, 1, symbol, "norms") for name in names]
+    if model.qk_norm:
+        told = ["of queries", "of keys"]
+        found[2:2] = [Matrix(x, model.head_dim, 1, "d", "norms") for x in told]
+    return found
+
+
+# --- the flow: from tokens to logits
+
+LEFT, RIGHT, EDGES = 68, 794, (150, 714)
+"""Where the way in and the way out stand, and the layer between them."""
+
+OUT = 404
+"""At which height the way leads out of a layer."""
+
+LONGEST = 172
+"""How tall a table is drawn at most."""
+
+
+def transformer(model: Transformer, name: str = "A transformer") -> Drawing:
+    """The way of a token through a model: each matrix in it with its size.
+
+    One layer is open, the others are a count. The sides of the layer's matrices are to
+    scale; a table that would be too long is cut, and says so.
+    """
+    unit = _unit(model)
+    rows = [_way_in, _attention_row, _mlp_row, _way_out]
+    body = _layer_box(model) + "".join(draw(model, unit) for draw in rows)
+    return Drawing(body, 860, 470, _flow_words(model, name))
+
+
+def _unit(model: Any) -> float:
+    """Pixels for each row or column of the layer's matrices."""
+    widest = max(max(m.rows, m.columns) for m in mlp(model))
+    across = max(max(m.rows, m.columns) for m in attention(model))
+    return float(min(160 / widest, 60 / across, 44 / model.hidden_size))
+
+
+def _head(x: float, y: float, words: str, size: float = 14) -> str:
+    return text(x, y, words, size, "middle", **BOLD)
+
+
+def _way_in(model: Any, unit: float) -> str:
+    tokens, *places = tables(model)
+    high, drawn = _table(tokens, LEFT, 96, unit)
+    parts = [_head(LEFT, 34, "tokens", 16), arrow(LEFT, 42, LEFT, 64)]
+    parts += [_head(LEFT, 83, "embedding"), drawn]
+    parts.append(_sized(tokens, LEFT, 96 + high + 18))
+    parts.append(_longer(tokens, LEFT, 96 + high + 52, unit))
+    for table in places:
+        y = 96 + high + (82 if _times(tokens, unit) else 64)
+        low, drawn = _table(table, LEFT, y + 9, unit)
+        parts += [_head(LEFT, y, "+ positions"), drawn]
+        parts.append(_sized(table, LEFT, y + low + 27))
+    edge = LEFT + max(tokens.columns * unit, 4) / 2
+    return "".join([*parts, arrow(edge + 4, 140, EDGES[0] - 3, 140)])
+
+
+def _table(matrix: Matrix, x: float, y: float, unit: float) -> tuple[float, str]:
+    """How tall a table of vectors is drawn, and the drawing: cut where it is longer."""
+    turned = matrix.part == "output head"
+    long, across = (matrix.rows, matrix.columns)[:: -1 if turned else 1]
+    wide, high = max(across * unit, 4), max(min(long * unit, LONGEST), 3)
+    shape = rect(x - wide / 2, y, wide, high, matrix.color, f"{matrix.count:,}")
+    if _times(matrix, unit):
+        shape += _cut(x, y + 0.6 * high, wide, matrix.color)
+    return high, shape
+
+
+def _times(matrix: Matrix, unit: float) -> str:
+    """How many times as long a table is as it is drawn; empty where it is not cut."""
+    full = max(matrix.rows, matrix.columns) * unit / LONGEST
+    return units.digits(full, 2) if full > 1.2 else ""
+
+
+def _longer(matrix: Matrix, x: float, y: float, unit: float) -> str:
+    times = _times(matrix, unit)
+    return text(x, y, f"({times} times as long)", 13, "middle") if times else ""
+
+
+def _cut(x: float, y: float, wide: float, color: str) -> str:
+    """A slanted band across a table that is longer than it is drawn."""
+    ends = (x - wide / 2 - 7, y + 5, x + wide / 2 + 7, y - 5)
+    edge = line(*ends, stroke_width=8)
+    return edge + line(*ends, stroke=color, stroke_width=5)
+
+
+def _sized(matrix: Matrix, x: float, y: float, anchor: str = "middle") -> str:
+    """A matrix's size: in letters, and under them in numbers."""
+    letters = text(x, y, matrix.symbols, 14, anchor, font_style="italic")
+    return letters + text(x, y + 16, matrix.size, 13, anchor)
+
+
+def _layer_box(model: Any) -> str:
+    x, wide = EDGES[0], EDGES[1] - EDGES[0]
+    look: dict[str, Any] = {"stroke": "currentColor", "rx": 10}
+    behind = "".join(f"M{x + d + 4} {40 - d}h{wide - 4}v414" for d in (4, 8, 12, 16))
+    sheets = f'<path d="{behind}" fill="none" stroke="currentColor" opacity="0.4"/>'
+    front = rect(x, 40, wide, 418, stroke_width=2, **look)
+    told = text(x + 14, 66, f"one of {model.num_layers:,} layers, open", 16, **BOLD)
+    count = text(EDGES[1] - 14, 67, f"× {model.num_layers:,}", 21, "end", **BOLD)
+    return sheets + front + told + count
+
+
+def _block(matrix: Matrix, x: float, y: float, unit: float) -> str:
+    """A matrix to scale, with its name over it and its size under it."""
+    wide, high = max(matrix.columns * unit, 3), max(matrix.rows * unit, 3)
+    drawn = rect(x - wide / 2, y, wide, high, matrix.color, f"{matrix.count:,}")
+    return _head(x, y - 7, matrix.name) + drawn + _sized(matrix, x, y + high + 17)
+
+
+def _norm(model: Any, x: float, y: float) -> str:
+    vector = norms(model)[0]
+    bar = rect(x - 3, y, 6, 40, vector.color, f"{vector.count:,}")
+    return _head(x, y - 7, "norm") + bar + _sized(vector, x, y + 57)
+
+
+def _label(part: str, x: float, y: float) -> str:
+    swatch = rect(x, y - 11, 12, 12, COLORS[part])
+    return swatch + text(x + 18, y, part, 15, **BOLD)
+
+
+def _attention_row(model: Any, unit: float) -> str:
+    *ins, out = attention(model)
+    y, middle, x = 122.0, 140.0, EDGES[0]
+    parts = [_label("attention", x + 14, 94), _norm(model, x + 40, y)]
+    places = zip(ins, (x + 142, x + 258, x + 374), strict=True)
+    parts += [_block(matrix, place, y, unit) for matrix, place in places]
+    parts += [arrow(x + 50, middle, x + 82, middle)]
+    parts += [arrow(x + 402, middle, x + 458, middle), _block(out, x + 492, y, unit)]
+    parts.append(text(x + 429, middle - 9, "compare", 13, "middle"))
+    right, low, far = x + 492 + out.columns * unit / 2, 216, EDGES[1] - 10
+    parts += [line(right, middle, far, middle), line(far, middle, far, low)]
+    return "".join(
+        [*parts, line(far, low, x + 40, low), arrow(x + 40, low, x + 40, 242)]
+    )
+
+
+def _mlp_row(model: Any, unit: float) -> str:
+    *ups, down = mlp(model)
+    x, wide, high = EDGES[0], down.columns * unit, down.rows * unit
+    parts = [_label("MLP", x + 72, 235), _norm(model, x + 40, 268), _experts(model)]
+    parts.append(arrow(x + 50, 288, x + 86, 288))
+    places = zip(ups, (260, 363) if len(ups) > 1 else (300,), strict=True)
+    parts += [_block(matrix, x + 180, y, unit) for matrix, y in places]
+    parts.append(arrow(x + 278, 346, x + 318, 346))
+    left, beside = x + 330, x + 342 + wide
+    parts.append(rect(left, 346 - high / 2, wide, high, down.color, f"{down.count:,}"))
+    parts.append(text(beside, 326, "down", 14, **BOLD))
+    parts.append(_sized(down, beside, 344, "start"))
+    leave = min(OUT, 346 + high / 2 - 4)
+    parts.append(line(left + wide, leave, EDGES[1], leave))
+    return "".join(parts)
+
+
+def _experts(model: Any) -> str:
+    """Beside the MLP: that it is one of several, of which a token meets a few."""
+    if not model.num_experts:
+        return ""
+    told = f"one of {model.num_experts} experts; a token meets "
+    return text(EDGES[0] + 130, 235, f"{told}{model.experts_per_token}", 14)
+
+
+def _way_out(model: Any, unit: float) -> str:
+    h, V = model.hidden_size, model.vocab_size
+    head = Matrix("output head", h, V, "h × V", "output head")
+    high, drawn = _table(head, RIGHT, 188, unit)
+    if model.tied_embeddings:
+        drawn = ghost(RIGHT - 22, 188, 44, high, "the embedding again")
+    parts = [arrow(EDGES[1] + 16, OUT, RIGHT - 30, OUT), drawn]
+    parts += [rect(RIGHT - 22, OUT - 3, 44, 6, COLORS["norms"])]
+    parts += [_head(RIGHT, OUT + 22, "norm"), arrow(RIGHT, OUT - 8, RIGHT, 194 + high)]
+    parts += [
+        _head(RIGHT, 124, "output head"),
+        _head_size(head, model.tied_embeddings, unit),
+    ]
+    parts += [arrow(RIGHT, 106, RIGHT, 74), _head(RIGHT, 46, "logits", 16)]
+    return "".join([*parts, text(RIGHT, 65, f"{V:,} scores", 13, "middle")])
+
+
+def _head_size(head: Matrix, tied: bool, unit: float) -> str:
+    if not tied:
+        return _sized(head, RIGHT, 144) + _longer(head, RIGHT, 178, unit)
+    lines = zip((144, 160), ("the embedding", "again (tied)"), strict=True)
+    return "".join(text(RIGHT, y, told, 13, "middle") for y, told in lines)
+
+
+def _flow_words(model: Any, name: str) -> str:
+    inside = ", ".join(f"{m.name} {m.size}" for m in [*attention(model), *mlp(model)])
+    ways = ", ".join(f"{m.name} {m.size}" for m in tables(model))
+    own = heads(model)
+    head = f"output head {own[0].size}" if own else "the embedding again as output head"
+    experts = f", one of {model.num_experts} experts" if model.num_experts else ""
+    return (
+        f"Drawing: {name}. Tokens; {ways}; one of {model.num_layers:,} layers, open: "
+        f"norm, attention, norm, MLP{experts}, with {inside}; then norm, {head}, "
+        f"logits: {model.vocab_size:,} scores."
+    )
+
+
+# --- the shares: areas to scale
+
+LINE, TOP, TALL = (20, 840), 130, 150
+"""Where the strip of areas begins and ends, and how tall it is."""
+
+Box = tuple[float, float, float, float]
+"""The place of a rectangle: x, y, width, height."""
+
+
+def areas(
+    model: Transformer, chosen: str | None = None, before: Transformer | None = None
+) -> Drawing:
+    """Where the parameters sit: blocks whose area is their share, one part opened.
+
+    `chosen` is one of `CHOICES`: its matrices stand below, to scale among themselves.
+    `before` is the model of the last picture: what changed leaves a dashed outline.
+    """
+    part = choice("chosen", chosen or WHOLE, CHOICES)
+    changed = before if before != model else None
+    body = [
+        _totals(model, changed),
+        _key(model, changed, part),
+        _strip(model, part),
+        _outlines(model, changed),
+        _zoom(model, part),
+        _opened(model, part, changed),
+    ]
+    return Drawing("".join(body), 860, 502, _areas_words(model, part))
+
+
+def boxes(model: Any) -> dict[str, Box]:
+    """The place of each part in the strip: its area is its share of the whole."""
+    shares = count_parameters(model).shares()
+    wide, x = LINE[1] - LINE[0], float(LINE[0])
+    found = {"embedding": (x, float(TOP), wide * shares["embedding"], float(TALL))}
+    x += found["embedding"][2]
+    inside = {name: shares[name] for name in ("attention", "mlp", "norm")}
+    layers, y = wide * sum(inside.values()), float(TOP)
+    for name, share in inside.items():
+        high = TALL * share / sum(inside.values())
+        found[PARTS[name]] = (x, y, layers, high)
+        y += high
+    found["output head"] = (x + layers, float(TOP), wide * shares["head"], float(TALL))
+    return found
+
+
+def _totals(model: Any, before: Any) -> str:
+    now = int(count_parameters(model).total)
+    told = f"{units.count(now)} parameters, areas to scale"
+    shown = text(20, 30, told, 16, **BOLD)
+    if before is None:
+        return shown
+    then = int(count_parameters(before).total)
+    unit = 330 / max(now, then)
+    was = text(840, 20, f"before: {units.count(then)}", 13, "end")
+    bars = rect(510, 26, now * unit, 9, COLORS["idle"]) + ghost(510, 26, then * unit, 9)
+    return shown + was + bars
+
+
+def _key(model: Any, before: Any, chosen: str) -> str:
+    """A column for each part: its colour and word, its count, its share."""
+    now, shares = count_parameters(model).parts(), count_parameters(model).shares()
+    then = count_parameters(before).parts() if before else now
+    parts = []
+    for place, (name, word) in enumerate(PARTS.items()):
+        x = LINE[0] + place * 166
+        parts.append(_label(word, x, 60))
+        if word == chosen:
+            parts.append(line(x, 66, x + 148, 66, stroke=COLORS[word], stroke_width=3))
+        count = units.count(now[name]) if now[name] else "none of its own"
+        share = units.percent(shares[name])
+        parts.append(text(x + 18, 83, count, 15))
+        parts.append(text(x + 18, 100, share if now[name] else "", 13))
+        if then[name] != now[name]:
+            was = f"was {units.count(then[name]) if then[name] else 'none'}"
+            parts.append(text(x + 18, 117, was, 13))
+    return "".join(parts)
+
+
+def _strip(model: Any, chosen: str) -> str:
+    parts = []
+    for word, (x, y, wide, high) in boxes(model).items():
+        pale = 1 if chosen in (WHOLE, word) else 0.3
+        if word == "norms":  # thinner than a line: drawn as one
+            y, high = y + high - 3, 3
+        mixed = word == "MLP" and model.num_experts
+        shown = 0.3 * pale if mixed else pale
+        if wide:
+            parts.append(rect(x, y, wide, high, COLORS[word], word, opacity=shown))
+        if mixed:
+            parts.append(_met(model, pale))
+    return "".join([*parts, _seams(model), _names(model, chosen)])
+
+
+def _names(model: Any, chosen: str) -> str:
+    """The parts' words in their blocks, where there is room."""
+    one = boxes(model)["attention"][2] / model.num_layers
+    parts = []
+    for word, (x, y, wide, high) in boxes(model).items():
+        inside = word in ("attention", "MLP")
+        left = x + (one + 8 if inside else 8)
+        seen = chosen in (WHOLE, word) and not (word == "MLP" and model.num_experts)
+        if seen and high > 24 and fits(word, x + wide - left, 17):
+            parts.append(text(left, y + 21, word, 15, fill="white", **BOLD))
+    return "".join(parts)
+
+
+def _seams(model: Any) -> str:
+    """A line between each layer and the next, where there is room for it."""
+    x, _, wide, _ = boxes(model)["attention"]
+    one = wide / model.num_layers
+    step = ceil(2.5 / one)
+    places = range(step, model.num_layers, step)
+    path = "".join(f"M{x + i * one:.1f} {TOP}v{TALL}" for i in places)
+    whole = f'd="{path}" stroke="white" stroke-width="0.7" opacity="0.75"'
+    return f'<path {whole} fill="none"/>'
+
+
+def _met(model: Any, pale: float) -> str:
+    """The experts that a token meets, layer by layer, over the pale ones."""
+    x, y, wide, high = boxes(model)["MLP"]
+    one, each = wide / model.num_layers, high / model.num_experts
+    block = f"h{one:.1f}v{each:.1f}h-{one:.1f}z"
+    path = "".join(
+        f"M{x + layer * one:.1f} {y + expert * each:.1f}{block}"
+        for layer in range(model.num_layers)
+        for expert in _chosen(model, layer)
+    )
+    full = f'<path d="{path}" fill="{COLORS["MLP"]}" opacity="{pale}"/>'
+    return full + (_expert_seams(model) if each > 4 else "")
+
+
+def _chosen(model: Any, layer: int) -> list[int]:
+    """Experts that a token meets in a layer: here in a fixed pattern.
+
+    In a model the router chooses, for each token and each layer anew.
+    """
+    count, met = model.num_experts, model.experts_per_token
+    spread = [(layer * 0.381966 * count + i * count / met) % count for i in range(met)]
+    return sorted(int(place) for place in spread)
+
+
+def _expert_seams(model: Any) -> str:
+    x, y, wide, high = boxes(model)["MLP"]
+    each = high / model.num_experts
+    places = range(1, model.num_experts)
+    path = "".join(f"M{x:.1f} {y + i * each:.1f}h{wide:.1f}" for i in places)
+    return f'<path d="{path}" stroke="{COLORS["MLP"]}" opacity="0.4" fill="none"/>'
+
+
+def _outlines(model: Any, before: Any) -> str:
+    """Where the parts stood before a change, if they moved."""
+    if before is None:
+        return ""
+    old, new = boxes(before), boxes(model)
+    moved = [
+        word
+        for word in old
+        if word != "norms"
+        and old[word][2] > 1
+        and max(abs(a - b) for a, b in zip(old[word], new[word], strict=True)) > 2
+    ]
+    return "".join(ghost(*old[word], f"{word} before") for word in moved)
+
+
+# --- one part opened: its matrices, to scale among themselves
+
+FRAME = (20, 312, 820, 174)
+"""The place of what is opened."""
+
+
+def _zoom(model: Any, chosen: str) -> str:
+    """Lines from the opened place in the strip to what is opened."""
+    place = boxes(model)["attention" if chosen in (WHOLE, "MLP", "norms") else chosen]
+    x, _, wide, _ = place
+    if not wide:
+        return ""
+    if chosen in (WHOLE, "attention", "MLP", "norms"):
+        wide /= model.num_layers
+    left, y, width, _ = FRAME
+    ends = [(x, left), (x + wide, left + width)]
+    edge = rect(x, TOP, wide, TALL, stroke="currentColor", stroke_width=1.5)
+    rays = [line(a, TOP + TALL, b, y, opacity=0.5, stroke_width=1) for a, b in ends]
+    return "".join([edge, *rays])
+
+
+def opened(model: Any, chosen: str) -> list[Matrix]:
+    """The matrices that are drawn when a part is chosen."""
+    found = {
+        WHOLE: [*attention(model), *mlp(model)],
+        "attention": attention(model),
+        "MLP": mlp(model),
+        "embedding": tables(model),
+        "output head": heads(model),
+        "norms": norms(model),
+    }
+    return found[chosen]
+
+
+def _opened(model: Any, chosen: str, before: Any) -> str:
+    matrices = opened(model, chosen)
+    x, y, wide, high = FRAME
+    frame = rect(x, y, wide, high, stroke="currentColor", opacity=0.5, rx=8)
+    told = text(x + 14, y + 24, _title(model, chosen), 15, **BOLD)
+    old = {m.name: m for m in opened(before, chosen)} if before else {}
+    grid = chosen in (WHOLE, "MLP") and model.num_experts
+    drawn = [_row_of(matrices, old, wide - (176 if grid else 16))]
+    if grid:
+        drawn.append(_expert_grid(model))
+    return "".join([frame, told, *drawn])
+
+
+def _row_of(matrices: Sequence[Matrix], old: dict[str, Matrix], wide: float) -> str:
+    """Matrices beside each other, each with its name, its size and its count."""
+    if not matrices:
+        return ""
+    flat = matrices[0].part in ("embedding", "output head")  # drawn on its side
+    sides = [_sides(m, flat) for m in matrices]
+    shares = [max(long, 0.25 * max(x for x, _ in sides)) for long, _ in sides]
+    rooms = [
+        wide * share / sum(shares) if flat else wide / len(sides) for share in shares
+    ]
+    unit = min(
+        72 / max(y for _, y in sides),
+        *((room - 24) / x for room, (x, _) in zip(rooms, sides, strict=True)),
+    )
+    parts, x = [], FRAME[0] + 8.0
+    for matrix, room in zip(matrices, rooms, strict=True):
+        parts.append(_shown(matrix, old.get(matrix.name), x + room / 2, unit, flat))
+        x += room
+    return "".join(parts)
+
+
+def _sides(matrix: Matrix, flat: bool) -> tuple[int, int]:
+    """How wide and how tall a matrix is drawn: a table lies on its side."""
+    if not flat:
+        return matrix.columns, matrix.rows
+    return max(matrix.rows, matrix.columns), min(matrix.rows, matrix.columns)
+
+
+def _shown(
+    matrix: Matrix, old: Matrix | None, x: float, unit: float, flat: bool
+) -> str:
+    """A matrix of the opened part, and the outline of what it was before."""
+    y, (wide, high) = FRAME[1] + 94, _sides(matrix, flat)
+    size = max(wide * unit, 4), max(high * unit, 2)
+    drawn = rect(x - size[0] / 2, y - size[1] / 2, *size, matrix.color)
+    if old and old != matrix and max(_sides(old, flat)) < 2.5 * max(wide, high):
+        across, tall = (side * unit for side in _sides(old, flat))
+        drawn += ghost(x - across / 2, y - tall / 2, across, tall, "before")
+    below = text(x, FRAME[1] + 146, matrix.size, 13, "middle")
+    count = text(x, FRAME[1] + 161, units.count(matrix.count), 13, "middle")
+    return _head(x, FRAME[1] + 49, matrix.name, 13) + drawn + below + count
+
+
+def _title(model: Any, chosen: str) -> str:
+    counted, l = count_parameters(model), model.num_layers
+    parts = {word: counted.parts()[name] for name, word in PARTS.items()}
+    if chosen == WHOLE:
+        layer = (parts["attention"] + parts["MLP"] + l * _layer_norms(model)) // l
+        return f"one of {l:,} layers: {units.count(layer)} parameters{_mixed(model)}"
+    if chosen in ("attention", "MLP"):
+        one, all_of = units.count(parts[chosen] // l), units.count(parts[chosen])
+        times = f"{chosen} in one layer: {one}, times {l:,} layers: {all_of}"
+        return times + (_mixed(model) if chosen == "MLP" else "")
+    if chosen == "output head" and model.tied_embeddings:
+        return "output head: none of its own, the embedding is used again (tied)"
+    if chosen == "norms":
+        return f"the norms of a layer, and the last one; all {l:,} layers: " + (
+            units.count(parts[chosen])
+        )
+    return f"{chosen}: {units.count(parts[chosen])}, drawn on its side"
+
+
+def _layer_norms(model: Any) -> int:
+    return sum(matrix.count for matrix in norms(model)[:-1])
+
+
+def _mixed(model: Any) -> str:
+    return (
+        f"; one of its {model.num_experts} experts drawn" if model.num_experts else ""
+    )
+
+
+def _expert_grid(model: Any) -> str:
+    """All experts of a layer as squares: those that a token meets are full."""
+    count, met = model.num_experts, model.experts_per_token
+    left, top, wide, high = FRAME[0] + FRAME[2] - 160, FRAME[1] + 54, 148, 76
+    columns = max(ceil(sqrt(count * wide / high)), 1)
+    cell = min(wide / columns, high / ceil(count / columns), 38)
+    met_here = _chosen(model, 0)
+    parts = [text(left + wide / 2, FRAME[1] + 49, "experts", 13, "middle", **BOLD)]
+    start = left + (wide - columns * cell) / 2
+    for expert in range(count):
+        x, y = start + expert % columns * cell, top + expert // columns * cell
+        full = 1 if expert in met_here else 0.25
+        parts.append(rect(x, y, cell - 1.5, cell - 1.5, COLORS["MLP"], opacity=full))
+    told = f"{met} of {count} for each token"
+    return "".join([*parts, text(left + wide / 2, FRAME[1] + 155, told, 13, "middle")])
+
+
+def _areas_words(model: Any, chosen: str) -> str:
+    counted = count_parameters(model)
+    told = ", ".join(
+        f"{word} {units.count(size)} ({units.percent(size / counted.total)})"
+        for word, size in zip(PARTS.values(), counted.parts().values(), strict=True)
+        if size
+    )
+    inside = ", ".join(f"{m.name} {m.size}" for m in opened(model, chosen))
+    met = f" Pale: experts that a token does not meet, {model.num_experts}"
+    met += f" less {model.experts_per_token} in a layer."
+    return (
+        f"Drawing: {units.count(counted.total)} parameters as areas: {told}."
+        f"{met if model.num_experts else ''} Opened, {_title(model, chosen)}: {inside}."
+    )
