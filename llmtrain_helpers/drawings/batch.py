@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import (
@@ -19,8 +20,9 @@ from llmtrain_helpers.drawings.common import (
 NODE = 8
 """GPUs in a node, as nearly everywhere."""
 
-_ROWS, _LEFT, _TOP = 8, 76, 58
-_CELL, _HIGH, _WIDE, _DEEP = 46, 36, 52, 46
+_ROWS, _LEFT, _TOP = 8, 74, 58
+_ACROSS = 744
+_CELL, _HIGH, _WIDE, _DEEP = 40, 36, 46, 46
 """Cells of the grid: width, height, and from one to the next across and down."""
 
 
@@ -93,7 +95,7 @@ def gpu_grid(
     body += _key(layout, old)
     height = _TOP + max(rows * _DEEP + 36, 244)
     body.append(text(_LEFT, _TOP + rows * _DEEP + 20, _shown(layout, seen, rows), 14))
-    return Drawing("".join(body), 860, height, _words(layout, seen))
+    return Drawing("".join(body), _ACROSS, height, _words(layout, seen))
 
 
 def _product(layout: Layout) -> str:
@@ -173,7 +175,7 @@ def _around(first: int, end: int) -> tuple[float, float, float, float]:
 
 def _groups(layout: Layout, seen: int) -> list[str]:
     """The frame of each tensor-parallel group; dashed where it leaves its node."""
-    style = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
+    style: dict[str, Any] = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
     style |= {"stroke_dasharray": "2 3"} if layout.crosses else {}
     return [
         rect(*_around(*run), **style)
@@ -198,25 +200,25 @@ def _old_replica(layout: Layout, old: Layout, seen: int) -> list[str]:
 
 def _key(layout: Layout, old: Layout) -> list[str]:
     """What letter, number, shade and frame say, to the right of the grid."""
-    x, y = 520, _TOP
+    x, y = 462, _TOP
     lines = [_of_cell(x, y, layout), _of_stage(x, y + 56, layout)]
     lines.append(_of_tensor(x, y + 112, layout))
     lines.append(_of_replicas(x, y + 168, layout))
     if old.a_replica != layout.a_replica:
         told = f"before: replica A had {_gpus(old.a_replica)}"
-        lines += [ghost(x, y + 218, _CELL, 16), text(x + 64, y + 231, told, 14)]
+        lines += [ghost(x, y + 218, _CELL, 16), text(x + 52, y + 231, told, 14)]
     return lines
 
 
 def _beside(x: float, y: float, first: str, second: str) -> str:
-    return text(x + 64, y + 15, first, 15, font_weight=600) + text(
-        x + 64, y + 33, second, 14
+    return text(x + 52, y + 15, first, 15, font_weight=600) + text(
+        x + 52, y + 33, second, 15
     )
 
 
 def _of_cell(x: float, y: float, layout: Layout) -> str:
     drawn = _shaded(x, y, 0, layout.pipeline)
-    drawn += text(x + 24, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600)
+    drawn += text(x + 20, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600)
     also = f", c1 of {layout.context}" if layout.context > 1 else ""
     return drawn + _beside(x, y, "one GPU", f"replica A, stage 1{also}")
 
@@ -224,18 +226,18 @@ def _of_cell(x: float, y: float, layout: Layout) -> str:
 def _of_stage(x: float, y: float, layout: Layout) -> str:
     if layout.pipeline == 1:
         return _shaded(x, y, 0, 1) + _beside(
-            x, y, "one stage", "every GPU has all the layers"
+            x, y, "one stage", "each GPU has all layers"
         )
     last = layout.pipeline - 1
     half = _CELL / 2
     ends = [(0, "1", 0.0), (last, f"{layout.pipeline}", half)]
     drawn = "".join(
         rect(x + dx, y, half, _HIGH, _shade(stage, last + 1))
-        + text(x + dx + 12, y + 24, n, 15, "middle", _ink(_shade(stage, last + 1)))
+        + text(x + dx + 10, y + 24, n, 15, "middle", _ink(_shade(stage, last + 1)))
         for stage, n, dx in ends
     )
     told = f"PP: {layout.pipeline} pipeline stages"
-    return drawn + _beside(x, y, told, "each has a group of the layers")
+    return drawn + _beside(x, y, told, "numbers: groups of layers")
 
 
 def _of_tensor(x: float, y: float, layout: Layout) -> str:
@@ -252,15 +254,12 @@ def _of_tensor(x: float, y: float, layout: Layout) -> str:
 def _of_replicas(x: float, y: float, layout: Layout) -> str:
     name = "A" if layout.replicas == 1 else "B1"
     mark = _shaded(x, y, 0, layout.pipeline, replica=int(layout.replicas > 1))
-    mark += text(x + 23, y + 24, name, 16, "middle", "#FFFFFF", font_weight=600)
-    count = (
-        "1 replica"
-        if layout.replicas == 1
-        else f"{layout.replicas:,} replicas (letters)"
-    )
-    return mark + _beside(
-        x, y, f"DP: {count}", f"{_gpus(layout.a_replica)} each, own sequences"
-    )
+    mark += text(x + 20, y + 24, name, 16, "middle", "#FFFFFF", font_weight=600)
+    count = "1 replica" if layout.replicas == 1 else f"{layout.replicas:,} replicas"
+    each = "all" if layout.replicas == 1 else "letters;"
+    told = f"{each} {_gpus(layout.a_replica)}"
+    told += " in each" if layout.replicas > 1 else ""
+    return mark + _beside(x, y, f"DP: {count}", told)
 
 
 def _gpus(number: int) -> str:
@@ -289,7 +288,7 @@ def _words(layout: Layout, seen: int) -> str:
 
 # --- a step in time
 
-_PASSES, _END = 92, 480
+_PASSES, _END = 92, 420
 """Where the passes of a replica begin and end."""
 
 _ROW, _PASS = 44, 34
@@ -308,7 +307,7 @@ def step_in_time(
     """
     old = tuple(before) or (micro_batch_size, accumulation, replicas)
     rows = min(replicas, 2)
-    top, floor = 78, 78 + rows * _ROW + (26 if replicas > rows else 0)
+    top, floor = 98, 98 + rows * _ROW + (26 if replicas > rows else 0)
     body = [_headings(micro_batch_size, accumulation)]
     body += [_replica(top + i * _ROW, i, accumulation) for i in range(rows)]
     if replicas > rows:
@@ -317,19 +316,22 @@ def step_in_time(
     body += [_average(top, rows, replicas), *_old_passes(top, accumulation, old[1])]
     body.append(_memory(floor + 18, micro_batch_size, accumulation, old))
     total = micro_batch_size * accumulation * replicas
-    body.append(_sum(floor + 142, micro_batch_size, accumulation, replicas))
+    body.append(_sum(floor + 146, micro_batch_size, accumulation, replicas))
     words = _step_words(micro_batch_size, accumulation, replicas, total)
-    return Drawing("".join(body), 860, floor + 188, words)
+    return Drawing("".join(body), _ACROSS, floor + 188, words)
 
 
 def _headings(micro: int, passes: int) -> str:
     one = "1 pass" if passes == 1 else f"{passes:,} passes, one after another"
     told = [
-        (_PASSES, f"{one}, of {_sequences(micro)}"),
-        (524, "then the average"),
-        (700, "then the update"),
+        (_PASSES, one),
+        (452, "one average"),
+        (606, "the update"),
     ]
-    return "".join(text(x, 34, words, 15, font_weight=600) for x, words in told)
+    each = f"{_sequences(micro)} in each"
+    return text(_PASSES, 54, each, 15) + "".join(
+        text(x, 34, words, 15, font_weight=600) for x, words in told
+    )
 
 
 def _sequences(number: int) -> str:
@@ -339,9 +341,9 @@ def _sequences(number: int) -> str:
 def boxes(passes: int) -> list[tuple[float, float, str]]:
     """Left, width and label of the passes that are drawn: all of them up to six."""
     if passes <= 6:
-        wide = min(97.0, (_END - _PASSES) / passes)
+        wide = min(82.0, (_END - _PASSES) / passes)
         return [(_PASSES + i * wide, wide - 4, str(i + 1)) for i in range(passes)]
-    wide = 84.0
+    wide = 76.0
     first = [(_PASSES + i * wide, wide - 4, str(i + 1)) for i in range(3)]
     return [*first, (_END - wide, wide - 4, f"{passes:,}")]
 
@@ -355,25 +357,25 @@ def _replica(y: float, number: int, passes: int) -> str:
         drawn += text(x + wide / 2, y + 22, name, 14, "middle", "#FFFFFF")
     if passes > 6:
         gap = (boxes(passes)[2][0] + boxes(passes)[2][1] + boxes(passes)[3][0]) / 2
-        drawn += text(gap, y + 20, "…", 20, "middle")
+        drawn += text(gap, y + 22, "…", 20, "middle")
     last = boxes(passes)[-1]
-    drawn += arrow(last[0] + last[1] + 4, y + 17, 520, y + 17)
-    drawn += arrow(656, y + 17, 696, y + 17)
-    drawn += rect(700, y, 96, _PASS, COLORS["optimizer"], rx=4)
-    return drawn + text(748, y + 22, "same step", 14, "middle", "#FFFFFF")
+    drawn += arrow(last[0] + last[1] + 4, y + 17, 448, y + 17)
+    drawn += arrow(584, y + 17, 602, y + 17)
+    drawn += rect(606, y, 96, _PASS, COLORS["optimizer"], rx=4)
+    return drawn + text(654, y + 22, "same step", 15, "middle", "#FFFFFF")
 
 
 def _average(top: float, rows: int, replicas: int) -> str:
     """Where the gradients of all replicas meet."""
     high = rows * _ROW - (_ROW - _PASS)
-    drawn = rect(524, top, 130, high, COLORS["gradients"], rx=4)
+    drawn = rect(452, top, 130, high, COLORS["gradients"], rx=4)
     words = ["gradients,", "not weights"] if rows > 1 else ["gradients"]
     first = top + high / 2 + (5 if rows == 1 else -4)
     for i, told in enumerate(words):
-        drawn += text(589, first + 19 * i, told, 15, "middle", "#FFFFFF")
+        drawn += text(517, first + 19 * i, told, 15, "middle", "#FFFFFF")
     if replicas > 1:
         told = f"of {replicas:,} replicas"
-        drawn += text(589, top - 10, told, 14, "middle")
+        drawn += text(517, top - 10, told, 14, "middle")
     return drawn
 
 
@@ -382,31 +384,31 @@ def _old_passes(top: float, passes: int, old: int) -> list[str]:
     if passes == old:
         return []
     told = f"before: {old:,} pass{'es' if old > 1 else ''}"
-    drawn = [ghost(x, top - 16, wide, 10) for x, wide, _ in boxes(old)]
-    return [*drawn, text(_PASSES, top - 22, told, 13)]
+    drawn = [ghost(x, top - 17, wide, 10) for x, wide, _ in boxes(old)]
+    return [*drawn, text(_PASSES + 160, 54, told, 14)]
 
 
 _TALLEST = 72
-"""The height of sixteen sequences' activations; more are drawn no higher."""
+"""The height of eight sequences' activations, or of more where there are more."""
 
 
-def _height(micro: int) -> float:
-    return _TALLEST * min(micro, 16) / 16
+def _height(micro: int, old: int) -> float:
+    return _TALLEST * micro / max(micro, old, 8)
 
 
 def _memory(top: float, micro: int, passes: int, old: Sequence[int]) -> str:
     """Activations that a GPU keeps, rising forward and falling back in each pass."""
     base = top + _TALLEST + 4
-    told = f"activations of {_sequences(micro)} at a time"
-    drawn = _saw(base, _height(micro), passes)
-    if _height(micro) != _height(old[0]):
-        drawn += _saw(base, _height(old[0]), passes, before=True)
-        drawn += text(524, top + 76, f"dashed: of {_sequences(old[0])}, before", 14)
+    told = f"activations of {_sequences(micro)}"
+    drawn = _saw(base, _height(micro, old[0]), passes)
+    if micro != old[0]:
+        drawn += _saw(base, _height(old[0], micro), passes, before=True)
+        drawn += text(452, top + 76, f"dashed: of {_sequences(old[0])}, before", 14)
     drawn += line(_PASSES, base, _END, base)
     for i, words in enumerate(["kept on", "a GPU"]):
         drawn += text(_PASSES - 12, base - 20 + 18 * i, words, 14, "end")
-    drawn += text(524, top + 34, told, 15, font_weight=600)
-    return drawn + text(524, top + 55, "however many passes there are", 14)
+    drawn += text(452, top + 34, told, 15, font_weight=600)
+    return drawn + text(452, top + 55, "at a time, in every pass", 15)
 
 
 def _saw(base: float, high: float, passes: int, before: bool = False) -> str:
@@ -438,6 +440,6 @@ def _step_words(micro: int, passes: int, replicas: int, total: int) -> str:
     return (
         f"A step: {who} {each}, of {_sequences(micro)}; "
         "then the gradients, not the weights, meet in one average; then the update, "
-        f"the same on every replica. {units.exact(total)} sequences in all; activations "
-        f"are kept for {_sequences(micro)} at a time."
+        f"the same on every replica. {units.exact(total)} sequences in all; "
+        f"activations are kept for {_sequences(micro)} at a time."
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmtrain_helpers import published, units
-from llmtrain_helpers.activations import count_activations
 from llmtrain_helpers.batch import (
     StepTime,
     accumulation_steps,
@@ -19,6 +18,7 @@ from llmtrain_helpers.checks import Result, count, refuse
 from llmtrain_helpers.exercises.common import (
     HINT,
     PREFIXES,
+    UNANSWERED,
     Exercise,
     Numeric,
     Prediction,
@@ -77,14 +77,13 @@ def _in_passes_of(micro: int) -> float:
 
 def batches_of_size(parameters: float) -> list[float]:
     """Published final batches, in tokens, of models half to twice as large."""
-    known = [r for r in published.rows("batch_sizes") if r["parameters"]]
-    near = [
-        r
-        for r in known
-        if parameters / 2 <= float(r["parameters"]) <= 2 * parameters
-        and r["batch_tokens_end"]
+    known = [
+        (row["parameters"], float(row["batch_tokens_end"]))
+        for row in published.rows("batch_sizes")
+        if "parameters" in row and "batch_tokens_end" in row
     ]
-    return sorted(float(r["batch_tokens_end"]) for r in near or known)
+    near = [size for P, size in known if parameters / 2 <= P <= 2 * parameters]
+    return sorted(near or [size for _, size in known])
 
 
 _ASKED = ("model", "gpus", "tensor", "pipeline", "micro", "accumulation", "sequence")
@@ -96,8 +95,10 @@ class OwnBatch(Exercise):
 
     hint: tuple[str, ...]
 
-    def judge(self, answer: Any) -> tuple[bool, str]:
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
         """What the design makes, or the first thing that does not hold."""
+        if isinstance(answer, Mapping) and None in answer.values():
+            return None, UNANSWERED
         model, numbers = _design(answer)
         n, t, p, micro, k, s = numbers
         if n % (t * p):
@@ -125,7 +126,7 @@ def _design(answer: Any) -> tuple[str, list[int]]:
     """The model and the six numbers of a design; a ValueError for what is missing."""
     if not isinstance(answer, Mapping):
         refuse("answer", answer, "is no dict(model=…, gpus=…, …)")
-    missing = [name for name in _ASKED if answer.get(name) is None]
+    missing = [name for name in _ASKED if name not in answer]
     if missing:
         refuse("answer", answer, f"leaves out {', '.join(missing)}")
     numbers = [count(name, units.read(answer[name])) for name in _ASKED[1:]]
@@ -198,11 +199,6 @@ def _change() -> str:
     return {2: "twice", 1: "the same", 0.5: "half"}[ratio]
 
 
-def _activations(micro: int) -> str:
-    model = published.architecture("Llama-3.1-8B", sequence_length=8192)
-    return units.gigabytes(count_activations(model, micro).total)
-
-
 PREDICTIONS: dict[str, Prediction] = {
     "04-guess": Prediction(
         truth=_change,
@@ -214,16 +210,6 @@ PREDICTIONS: dict[str, Prediction] = {
             "accumulation follows; here the accumulation stays.",
             "half": "That would be so if the GPUs of a tensor-parallel group had "
             "sequences of their own; they share the same ones.",
-        },
-    ),
-    "04-memory": Prediction(
-        truth=lambda: "the same",
-        why="A pass lets go of its activations before the next one begins: of one "
-        f"sequence it keeps {_activations(1)}, in the first pass and in the last.",
-        options={
-            "twice": "That would be so if a GPU held its whole share of the batch.",
-            "more": "The gradients are added into one buffer, whose size stays.",
-            "the same": "You looked at the teeth of the drawing.",
         },
     ),
 }

@@ -39,14 +39,14 @@ _CONTROLS = {
     "micro_batch_size": common.Control(
         "Micro-batch",
         "Sequences that a replica works on at once.",
-        unit="sequences",
+        unit="at a time",
         most=100_000,
         stops=common.doublings(1, 16),
     ),
     "accumulation": common.Control(
         "Accumulation",
         "Passes of each replica before the weights are updated.",
-        unit="passes",
+        unit="in a row",
         most=100_000,
         stops=common.doublings(1, 256),
     ),
@@ -121,16 +121,19 @@ def render(before: common.Values | None = None, **values: Any) -> str:
 
 def _pictures(values: common.Values, before: common.Values | None) -> str:
     """The grid, and the step in time, with outlines of what they were."""
-    split = [values[name] for name in _NAMES[:4]]
-    steps = ("micro_batch_size", "accumulation")
-    old_split = [before[name] for name in _NAMES[:4]] if before else []
-    old_step = [before[x] for x in steps] if before else []
-    if before:
-        old_step.append(counted(before).replicas)
-    micro, passes = (values[x] for x in steps)
-    grid = gpu_grid(*split, before=old_split)
-    step = step_in_time(micro, passes, counted(values).replicas, before=old_step)
+    grid = gpu_grid(*_split(values), before=_split(before) if before else ())
+    step = step_in_time(*_step(values), before=_step(before) if before else ())
     return f"<div>{grid.live()}</div><div>{step.live()}</div>"
+
+
+def _split(values: common.Values) -> tuple[int, int, int, int]:
+    n, t, p, c = (values[name] for name in _NAMES[:4])
+    return n, t, p, c
+
+
+def _step(values: common.Values) -> tuple[int, int, int]:
+    replicas = counted(values).replicas
+    return values["micro_batch_size"], values["accumulation"], replicas
 
 
 def _sentence(batch: Batch, old: Batch | None) -> str:
