@@ -1,5 +1,11 @@
 """Chapter 04: batches against the published layouts, the fit, panel, exercises."""
 
+import json
+import re
+from collections import Counter
+from html import unescape
+from time import perf_counter
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,10 +26,14 @@ from llmtrain_helpers import (
     steps_per_epoch,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.exercises import check
+from llmtrain_helpers.drawings.batch import Layout, _ink, _shade, gpu_grid, step_in_time
+from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers.exercises import PREDICTIONS, check
+from llmtrain_helpers.exercises.batch import batches_of_size, idle
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.batch import published_batches, throughput
-from llmtrain_helpers.panels import batch_panel
+from llmtrain_helpers.panels import PANELS, batch_panel
+from llmtrain_helpers.panels.batch import counted
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
@@ -321,28 +331,311 @@ def test_the_figures_show_the_data() -> None:
 @pytest.mark.parametrize(
     ("control", "value", "said"),
     [
-        ("num_gpus", 8192, "8.39 million tokens"),
-        ("num_gpus", 100, "num_gpus=100 is not divisible"),
-        ("num_gpus", 0, "num_gpus=0 is not positive"),
-        ("tensor_parallel", 4, "from 256 replicas"),
-        ("accumulation", 1, "1.05 million tokens"),
-        ("sequence_length", 4096, "8.39 million tokens"),
-        ("tokens", 0, "tokens=0 is not positive"),
-        ("tokens", 0.001, "is more than tokens=1000000"),
-        ("tokens", 15.6001, ">930<"),
+        ("num_gpus", 32, "131 thousand tokens"),
+        ("num_gpus", 100, "GPUs 100 cannot be shared out: each replica takes 4 × 2"),
+        ("num_gpus", 0, "GPUs: 0 lies outside"),
+        ("tensor_parallel", 8, "from one replica"),
+        ("tensor_parallel", 2, "from 4 replicas"),
+        ("pipeline_parallel", 1, "from 4 replicas"),
+        ("context_parallel", 2, "from one replica"),
+        ("accumulation", "8", "(before: 65.5 thousand): 32 sequences"),
+        ("micro_batch_size", "1", "32.8 thousand tokens"),
+        ("sequence_length", "8k", "128 thousand tokens"),
+        ("tokens", 0, "Tokens: 0 lies outside"),
+        ("tokens", "1M", ">16<"),
     ],
 )
 def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
     panel = batch_panel()
-    assert "<b>16.8 million tokens</b> a step: 2,048 sequences" in panel.output.value
+    assert "<b>65.5 thousand tokens</b> a step: 16 sequences" in panel.output.value
     panel.controls[control].value = value
-    assert said in panel.output.value
+    assert said in panel.status.value + panel.output.value
 
 
-def test_the_checks_name_the_slips() -> None:
-    assert check("04-a", 16_777_216).ok
-    assert "every GPU as a replica" in check("04-a", 16_777_216 * 128).text
-    assert "these are sequences" in check("04-a", 2048).text
-    assert check("04-b", 200).ok
-    assert "updates" in check("04-b", 100).text
-    assert check("04-d", "global").ok is False
+@pytest.mark.parametrize("name", PANELS["batch"].presets)
+def test_the_panels_numbers_agree_with_each_other(name: str) -> None:
+    values = PANELS["batch"].presets[name]
+    if name == "A split that does not divide":
+        answer = PANELS["batch"].answer(values)
+        assert [label for label, _ in answer.offers] == ["GPUs: 96", "GPUs: 104"]
+        return
+    batch = counted(values)
+    assert batch.passes == batch.updates * values["accumulation"]
+    assert (batch.updates - 1) * batch.tokens < values["tokens"]
+    assert values["tokens"] <= batch.updates * batch.tokens
+    shown = PANELS["batch"].render(**values)
+    for number in (batch.tokens, batch.updates, batch.passes, batch.replicas):
+        assert f">{number:,}<" in shown
+
+
+def test_the_panel_offers_gpu_counts_that_do() -> None:
+    panel = batch_panel()
+    panel.set(**panel.presets["A split that does not divide"])
+    panel.offers.children[1].click()
+    assert "from 13 replicas" in panel.output.value
+    assert panel.status.value == ""
+
+
+def test_the_panel_is_quick() -> None:
+    panel = PANELS["batch"]
+    largest = panel.presets["Llama 3.1 405B, late"]
+    start = perf_counter()
+    for _ in range(20):
+        panel.render(before=panel.default, **largest)
+    assert (perf_counter() - start) / 20 < 0.05
+
+
+# --- drawings
+
+
+def test_each_gpu_has_its_replica_and_its_stage() -> None:
+    told = re.findall(r">([A-Z]+\d+)</text>", gpu_grid(16, 4, 2).body)
+    assert told[:16] == ["A1"] * 4 + ["A2"] * 4 + ["B1"] * 4 + ["B2"] * 4
+    titles = re.findall(r"<title>GPU", gpu_grid(16, 4, 2).body)
+    assert len(titles) == 16
+
+
+@given(st.integers(1, 16), st.integers(1, 8), st.integers(1, 4), st.integers(1, 5))
+def test_every_layout_gives_each_place_its_tensor_group(t, p, c, d) -> None:
+    layout = Layout(t * p * c * d, t, p, c)
+    places = [layout.place(gpu) for gpu in range(layout.num_gpus)]
+    assert layout.replicas == data_parallel_size(layout.num_gpus, t, p, c) == d
+    assert set(Counter(places).values()) == {t}
+    assert len(set(places)) == p * c * d
+    assert {replica for replica, *_ in places[: layout.a_replica]} == {0}
+
+
+def test_a_large_grid_says_how_much_of_it_is_shown() -> None:
+    grid = gpu_grid(16384, 8, 16)
+    assert "8 of 2,048 nodes are shown, 64 of 16,384 GPUs." in grid.body
+    assert "16,384 GPUs = TP 8 × PP 16 × DP 128" in grid.body
+    assert grid.body.count("<title>GPU") == 64
+    assert "data parallel 128" in grid.words
+    assert "All 16 GPUs are shown" in gpu_grid(16, 4, 2).body
+
+
+def test_a_tensor_group_that_leaves_its_node_is_told() -> None:
+    assert "leave the node" in gpu_grid(32, 16).body
+    assert "leave their nodes" in gpu_grid(32, 16).words
+    assert "leave" not in gpu_grid(32, 8).body
+    assert "CP 2" in gpu_grid(64, 8, 4, 2).body
+    assert ">c2</text>" in gpu_grid(64, 8, 4, 2).body
+
+
+def test_words_on_shades_can_be_read() -> None:
+    for stages in range(1, 65):
+        for stage in range(stages):
+            fill = _shade(stage, stages)
+            assert contrast(fill, _ink(fill)) >= 4.5
+    assert _shade(0, 2) == COLORS["weights"]
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted(map(luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(color: str) -> float:
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    r, g, b = (((x + 0.055) / 1.055) ** 2.4 if x > 0.04 else x / 12.92 for x in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+def test_what_was_there_before_is_outlined() -> None:
+    assert "stroke-dasharray" not in gpu_grid(16, 4, 2).body
+    assert "stroke-dasharray" not in gpu_grid(16, 4, 2, before=(16, 4, 2, 1)).body
+    changed = gpu_grid(16, 8, 2, before=(16, 4, 2, 1)).body
+    assert "before: replica A had 8 GPUs" in changed
+    assert gpu_grid(8, 4, 2, before=(16, 4, 2, 1)).body.count("5 4") == 0
+    assert gpu_grid(4, 4, before=(8, 4, 1, 1)).body.count("5 4") == 4
+
+
+def test_the_step_is_passes_then_gradients_then_one_update() -> None:
+    step = step_in_time(2, 4, 2)
+    assert step.body.count(">pass ") == 8
+    assert step.body.count(COLORS["gradients"]) == 1
+    assert step.body.count(COLORS["optimizer"]) == 2
+    assert "2 × 4 × 2 = 16 sequences a step" in step.body
+    assert "gradients, not the weights, meet in one average" in step.words
+    assert step.body.count("<polygon") == 4
+    many = step_in_time(1, 16, 128)
+    assert "… and 126 more" in many.body
+    assert ">pass 16</text>" in many.body
+    assert "one replica makes one pass" in step_in_time(1, 1, 1).words
+
+
+def test_teeth_grow_with_the_micro_batch_and_not_with_the_passes() -> None:
+    def highest(*numbers: int) -> float:
+        body = step_in_time(*numbers).body
+        found = re.findall(r'<polygon points="([\d., ]+)" fill="#', body)
+        (_, base), (_, tip), _ = (p.split(",") for p in found[0].split())
+        return float(base) - float(tip)
+
+    assert highest(2, 4, 2) == pytest.approx(2 * highest(1, 4, 2))
+    assert highest(2, 4, 2) == highest(2, 128, 2) == highest(2, 4, 64)
+    changed = step_in_time(4, 2, 2, before=(2, 4, 2)).body
+    assert "before: 4 passes" in changed
+    assert "dashed: of 2 sequences, before" in changed
+
+
+@pytest.mark.parametrize("micro", [1, 7, 64])
+@pytest.mark.parametrize("passes", [1, 6, 7, 1000])
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4096])
+def test_nothing_leaves_the_canvas(micro: int, passes: int, replicas: int) -> None:
+    for drawing in (step_in_time(micro, passes, replicas), gpu_grid(8 * replicas, 4)):
+        for place in re.findall(
+            r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"', (drawing.body)
+        ):
+            x, y, wide = map(float, place)
+            assert 0 <= x <= x + wide <= drawing.width
+            assert 0 <= y <= drawing.height
+        sizes = re.findall(r'font-size="([\d.]+)"', drawing.body)
+        assert min(map(float, sizes)) >= 13
+        assert drawing.words in unescape(drawing.saved())
+
+
+# --- exercises
+
+
+def text_of(id: str, answer: object) -> str:
+    verdict = check(id, answer)
+    assert verdict.ok is False
+    return verdict.text
+
+
+def test_04_a_takes_every_right_way() -> None:
+    d = data_parallel_size(96, 2, 4)
+    for answer in (
+        3_145_728,
+        "3,145,728",
+        "3.145728M",
+        3145728.0,
+        batch_tokens(global_batch_size(4, 32, d), 2048),
+    ):
+        assert check("04-a", answer).ok, answer
+    assert "exactly" in check("04-a", 3.146e6).text
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (3_145_728 * 8, "every GPU as a replica"),
+        (3_145_728 * 4, "pipeline's stages"),
+        (3_145_728 * 2, "tensor-parallel group"),
+        (3_145_728 // 12, "one replica's part"),
+        (3_145_728 // 32, "one pass of each"),
+        (1536, "these are sequences"),
+    ],
+)
+def test_04_a_names_the_slips(answer: int, said: str) -> None:
+    assert said in text_of("04-a", answer)
+
+
+def test_04_b_tells_why_of_each_split() -> None:
+    assert check("04-b", "TP 8, PP 2").ok
+    assert check("04-b", "tp 8, pp 2").ok
+    assert "64 passes, 1.5 % of the step idle" in check("04-b", "TP 8, PP 2").text
+    assert "two nodes" in text_of("04-b", "TP 16, PP 1")
+    assert "no multiple of 12" in text_of("04-b", "TP 4, PP 3")
+    assert "64 passes, 19 % of the step idle" in text_of("04-b", "TP 1, PP 16")
+    assert idle(4, 8) == pytest.approx(3 / 11)
+    with pytest.raises(ValueError, match="not divisible"):
+        data_parallel_size(128, 4, 3)
+
+
+def test_04_c_takes_the_measured_way_and_the_formula() -> None:
+    for answer in (2.64, "2.64", 4 * 0.66, 4 * (0.18 + 8 * 0.06), 4 * 0.18 + 32 * 0.06):
+        assert check("04-c", answer).ok, answer
+    assert StepTime(0.18, 1 / 0.06).half_rate_batch == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (2.28, "do not fit"),
+        (3.36, "of 4"),
+        (4.8, "of 2"),
+        (7.68, "of 1"),
+        (0.66, "one pass"),
+        (42.24, "side by side"),
+        (10.56, "not sixteen"),
+        (5.0, "too high"),
+    ],
+)
+def test_04_c_names_the_slips(answer: float, said: str) -> None:
+    assert said in text_of("04-c", answer)
+
+
+MINE = {"model": "Llama-3.1-8B", "gpus": 8, "tensor": 1, "pipeline": 1, "micro": 1}
+MINE |= {"accumulation": 64, "sequence": 8192}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"accumulation": 32},
+        {"micro": 2, "accumulation": "32"},
+        {"gpus": 1024, "tensor": 8, "pipeline": 2, "accumulation": 8, "micro": 1},
+        {"sequence": "8k", "accumulation": 64},
+        {"model": "Llama-3.1-70B", "gpus": 64, "tensor": 8},
+    ],
+)
+def test_04_d_takes_any_design_that_holds(change: dict) -> None:
+    verdict = check("04-d", MINE | change)
+    assert verdict.ok, verdict.text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"accumulation": 1}, "65.5 thousand tokens a step; models of this size had"),
+        ({"accumulation": 4096}, "268 million tokens"),
+        ({"gpus": 12, "tensor": 8}, "8 GPUs a replica do not divide 12"),
+        ({"gpus": 32, "tensor": 16}, "does not stay inside a node"),
+        ({"gpus": 24, "tensor": 3}, "TP 3 does not stay inside a node"),
+        ({"micro": 0}, "micro=0 is not positive"),
+        ({"micro": "two"}, "is no number"),
+        ({"model": "Llama-9"}, "Llama-9"),
+    ],
+)
+def test_04_d_says_what_does_not_hold(change: dict, said: str) -> None:
+    assert said in text_of("04-d", MINE | change)
+
+
+def test_04_d_waits_for_every_entry() -> None:
+    assert check("04-d", MINE | {"accumulation": None}).ok is None
+    assert "leaves out gpus, tensor" in text_of("04-d", {"model": "gpt2"})
+    assert "is no dict" in text_of("04-d", 64)
+    sizes = batches_of_size(8_030_261_248)  # "2 to 9 million tokens", says the page
+    assert (sizes[0], sizes[-1]) == (2_097_152, 9_437_184)
+    assert len(batches_of_size(1e3)) > 40
+
+
+def test_the_prediction_names_the_belief() -> None:
+    prediction = PREDICTIONS["04-guess"]
+    assert prediction.truth() == "twice"
+    assert "from 64 to 128 sequences" in prediction.reveal("half")
+    assert "they share the same ones" in prediction.reveal("half")
+    assert "the accumulation stays" in prediction.reveal("The same")
+    assert "and so it is" in prediction.reveal("twice")
+
+
+KEYS = {"a": 3_145_728, "c": 2.64}
+
+
+@pytest.mark.parametrize("id", KEYS)
+def test_no_key_stands_above_its_exercise(id: str) -> None:
+    path = published.data_folder().parent / "notebooks" / "04_batch.ipynb"
+    above = []
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if f"exercise-{id}" == cell["id"]:
+            break
+        shown = [
+            o.get("data", {}).get("text/plain", "") for o in cell.get("outputs", ())
+        ]
+        above += ["".join(cell["source"]), *map("".join, shown)]
+    for found in re.findall(r"\d[\d,]*\.?\d*", " ".join(above)):
+        number = float(found.replace(",", ""))
+        for size in (1, 1e3, 1e6):
+            assert abs(number * size / KEYS[id] - 1) > 0.005, found

@@ -1,75 +1,215 @@
-"""Exercises of chapter 04: batches, splits, passes and updates."""
+"""Exercises of chapter 04: batches, splits, micro-batches and a run of one's own."""
 
 from __future__ import annotations
 
-from llmtrain_helpers import units
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llmtrain_helpers import published, units
 from llmtrain_helpers.batch import (
+    StepTime,
     accumulation_steps,
     batch_tokens,
     data_parallel_size,
     global_batch_size,
-    steps_per_epoch,
 )
-from llmtrain_helpers.checks import Result
+from llmtrain_helpers.checks import Result, count, refuse
 from llmtrain_helpers.exercises.common import (
+    HINT,
     PREFIXES,
+    UNANSWERED,
     Exercise,
-    Function,
     Numeric,
+    Prediction,
     Word,
 )
+from llmtrain_helpers.parameters import count_parameters
+
+# --- 04-a: GPT-NeoX-20B
 
 
-def _llama() -> Result:
-    d = data_parallel_size(16384, tensor_parallel=8, pipeline_parallel=16)
-    return batch_tokens(global_batch_size(1, 16, d), 8192)
+def _neox() -> Result:
+    d = data_parallel_size(96, tensor_parallel=2, pipeline_parallel=4)
+    return batch_tokens(global_batch_size(4, 32, d), 2048)
 
 
-def _steps(
-    global_batch: int, micro_batch: int, gpus: int, model_parallel: int
-) -> Result:
-    return accumulation_steps(global_batch, micro_batch, gpus // model_parallel)
+# --- 04-b: a split for 128 GPUs, a global batch of 512
+
+_GPUS, _GLOBAL = 128, 512
+
+
+def idle(pipeline_parallel: int, passes: Result) -> float:
+    """The share of a step in which a stage waits: (p − 1)/(k + p − 1)."""
+    waits = pipeline_parallel - 1
+    return float(waits / (passes + waits))
+
+
+def _idle_of(tensor: int, pipeline: int) -> str:
+    d = data_parallel_size(_GPUS, tensor, pipeline)
+    k = accumulation_steps(_GLOBAL, 1, d)
+    return f"{k} passes, {units.digits(100 * idle(pipeline, k), 2)} % of the step idle"
+
+
+_SPLITS = {
+    "TP 16, PP 1": "no: 16 GPUs are two nodes, so what each layer exchanges has to "
+    "cross the slow network.",
+    "TP 8, PP 2": f"right: TP stays inside a node, and {_idle_of(8, 2)}.",
+    "TP 4, PP 3": f"no: a replica takes 12 GPUs, and {_GPUS} are no multiple of 12; "
+    "nor do 12 hold what needs 16.",
+    "TP 1, PP 16": f"no: it can be done, with {_idle_of(1, 16)}: sixteen stages fill "
+    "and empty in every step.",
+}
+
+# --- 04-c: a micro-batch by its time
+
+_PASS = StepTime(overhead=0.18, rate=1 / 0.06)
+_SHARE = 32
+"""Sequences that each replica works through in a step."""
+
+
+def _in_passes_of(micro: int) -> float:
+    return float(_SHARE // micro * _PASS.seconds(micro))
+
+
+# --- 04-d: a run of one's own
+
+
+def batches_of_size(parameters: float) -> list[float]:
+    """Published final batches, in tokens, of models half to twice as large."""
+    known = [
+        (row["parameters"], float(row["batch_tokens_end"]))
+        for row in published.rows("batch_sizes")
+        if "parameters" in row and "batch_tokens_end" in row
+    ]
+    near = [size for P, size in known if parameters / 2 <= P <= 2 * parameters]
+    return sorted(near or [size for _, size in known])
+
+
+_ASKED = ("model", "gpus", "tensor", "pipeline", "micro", "accumulation", "sequence")
+
+
+@dataclass(frozen=True)
+class OwnBatch(Exercise):
+    """A design: a split that divides, inside its nodes, and a batch of usual size."""
+
+    hint: tuple[str, ...]
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """What the design makes, or the first thing that does not hold."""
+        if isinstance(answer, Mapping) and None in answer.values():
+            return None, UNANSWERED
+        model, numbers = _design(answer)
+        n, t, p, micro, k, s = numbers
+        if n % (t * p):
+            return False, f"{t * p} GPUs a replica do not divide {n}. {HINT}"
+        if t > 8 or (n > 8 and 8 % t):
+            return False, f"TP {t} does not stay inside a node of 8. {HINT}"
+        d = data_parallel_size(n, t, p)
+        size = batch_tokens(global_batch_size(micro, k, d), s)
+        return self._of_size(size, d, model)
+
+    def _of_size(self, size: float, replicas: float, model: str) -> tuple[bool, str]:
+        known = batches_of_size(count_parameters(published.architecture(model)).total)
+        span = f"{units.count(known[0])} to {units.count(known[-1])}"
+        told = f"{replicas:,} replicas make {units.count(size)} tokens a step"
+        if not known[0] <= size <= 1.1 * known[-1]:
+            return False, f"{told}; models of this size had {span}. {HINT}"
+        return True, f"right: {told}, among the {span} of models of this size."
+
+    def hints(self) -> tuple[str, ...]:
+        """What to say at the first wrong answer, the second, and from then on."""
+        return self.hint
+
+
+def _design(answer: Any) -> tuple[str, list[int]]:
+    """The model and the six numbers of a design; a ValueError for what is missing."""
+    if not isinstance(answer, Mapping):
+        refuse("answer", answer, "is no dict(model=…, gpus=…, …)")
+    missing = [name for name in _ASKED if name not in answer]
+    if missing:
+        refuse("answer", answer, f"leaves out {', '.join(missing)}")
+    numbers = [count(name, units.read(answer[name])) for name in _ASKED[1:]]
+    return str(answer["model"]), numbers
 
 
 EXERCISES: dict[str, Exercise] = {
     "04-a": Numeric(
-        key=_llama,
+        key=_neox,
         unit=lambda number: f"{units.exact(number)} tokens",
         tolerance=0,
-        hint="GPUs / (TP · PP) replicas, times micro-batch, accumulation and sequence.",
+        hint=(
+            "First find how many copies of the model there are.",
+            "Two GPUs times four stages hold one copy; each copy makes all its passes.",
+            "GPUs / (TP · PP) replicas, times micro-batch, accumulation and sequence.",
+        ),
         slips=PREFIXES
         | {
-            8 * 16: "this counts every GPU as a replica: the 128 of TP · PP share one.",
-            1 / 8192: "these are sequences: each has 8,192 tokens.",
+            8: "this counts every GPU as a replica: TP · PP = 8 GPUs share one.",
+            4: "four times too much: the pipeline's stages share one replica.",
+            2: "twice too much: the GPUs of a tensor-parallel group share one replica.",
+            1 / 12: "this is one replica's part: there are several.",
+            1 / 32: "this is one pass of each replica, not all the passes of a step.",
+            1 / 2048: "these are sequences: each has 2,048 tokens.",
         },
     ),
-    "04-b": Numeric(
-        key=lambda: 2 * steps_per_epoch(1000, 10),
-        unit=lambda number: f"{units.exact(number)} passes",
-        tolerance=0,
-        hint="1000 samples in batches of 10, each batch in two halves.",
-        slips={0.5: "these are the updates: each takes two passes of 5 samples."},
+    "04-b": Word(key=lambda: "TP 8, PP 2", options=_SPLITS),
+    "04-c": Numeric(
+        key=lambda: _in_passes_of(8),
+        unit=lambda number: f"{units.digits(number)} s, in four passes of 8",
+        tolerance=0.005,
+        hint=(
+            "How many passes does a replica make, and how long is each?",
+            "The step's seconds are passes times seconds of a pass; try each row.",
+            "32 / b passes, each t₀ + b / r; 16 sequences do not fit.",
+        ),
+        slips={
+            _in_passes_of(16) / _in_passes_of(8): "16 sequences at once do not fit "
+            "into memory.",
+            _in_passes_of(4) / _in_passes_of(8): "micro-batches of 4: they leave room, "
+            "and pay the fixed part twice as often.",
+            _in_passes_of(2) / _in_passes_of(8): "micro-batches of 2: they pay the "
+            "fixed part four times as often as they need.",
+            _in_passes_of(1) / _in_passes_of(8): "micro-batches of 1: the smallest is "
+            "the slowest, for the fixed part is paid in each pass.",
+            1 / 4: "this is one pass: the replica has 32 sequences to go through.",
+            16: "every replica works through its own 32 sequences, side by side.",
+            4: "32 sequences in passes of 8 are four passes, not sixteen.",
+        },
     ),
-    "04-c": Function(
-        key=_steps,
-        cases=[
-            {
-                "global_batch": 1536,
-                "micro_batch": 1,
-                "gpus": 1536,
-                "model_parallel": 64,
-            },
-            {"global_batch": 2048, "micro_batch": 2, "gpus": 384, "model_parallel": 48},
-        ],
-        hint="Global batch over micro-batch and replicas; replicas are GPUs over the "
-        "GPUs that share a model.",
+    "04-d": OwnBatch(
+        hint=(
+            "Which of the seven entries brings it there?",
+            "Replicas are gpus / (tensor · pipeline); accumulation sets the size.",
+            "accumulation = tokens wanted / (micro · replicas · sequence).",
+        )
     ),
-    "04-d": Word(
-        key=lambda: "micro",
+}
+
+
+# --- predictions
+
+
+def _after(tensor_parallel: int) -> Result:
+    return global_batch_size(2, 4, data_parallel_size(64, tensor_parallel))
+
+
+def _change() -> str:
+    ratio = _after(4) / _after(8)
+    return {2: "twice", 1: "the same", 0.5: "half"}[ratio]
+
+
+PREDICTIONS: dict[str, Prediction] = {
+    "04-guess": Prediction(
+        truth=_change,
+        why=f"With TP 4 a replica takes 4 GPUs and not 8, so there are 16 replicas "
+        f"and not 8; the batch goes from {_after(8)} to {_after(4)} sequences.",
         options={
-            "micro": "right: a GPU only ever holds the activations of one micro-batch.",
-            "global": "no: accumulation and replicas make the global batch grow "
-            "without more memory on any GPU.",
+            "twice": "You counted replicas.",
+            "the same": "That holds where the global batch is what you set, and the "
+            "accumulation follows; here the accumulation stays.",
+            "half": "That would be so if the GPUs of a tensor-parallel group had "
+            "sequences of their own; they share the same ones.",
         },
     ),
 }

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 
 from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.figures.common import (
@@ -71,6 +73,21 @@ def throughput(sizes: Any, seconds: Any, step: StepTime) -> Figure:
     axes.axvline(half, color="black", linewidth=1, linestyle="--")
     axes.text(half * 1.1, measured.min(), f"half-rate batch {half:.0f}", fontsize=12)
     label_line(axes, "fitted", fine[-1], float(step.throughput(fine[-1])), BLUE)
+    middle = len(sizes) // 2
+    _name_below(axes, "measured", sizes[middle], measured[middle])
+    _in_doublings(axes)
+    return figure
+
+
+def _name_below(axes: Axes, name: str, x: float, y: float) -> None:
+    """The name of a series of points, to the right of one and below it."""
+    place: dict[str, Any] = {"xytext": (10, -18), "textcoords": "offset points"}
+    axes.annotate(name, (x, y), color=VERMILION, **place)
+
+
+def _in_doublings(axes: Axes) -> None:
+    """Both axes by powers of two, written as plain numbers."""
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
-    return figure
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))

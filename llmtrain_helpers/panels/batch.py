@@ -2,69 +2,67 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.batch import batch_tokens, data_parallel_size, global_batch_size
-from llmtrain_helpers.duration import iterations
+from llmtrain_helpers.batch import (
+    batch_tokens,
+    data_parallel_size,
+    global_batch_size,
+    steps_per_epoch,
+)
+from llmtrain_helpers.drawings.batch import gpu_grid, step_in_time
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.published import batches_near
+
+_NAMES = ["num_gpus", "tensor_parallel", "pipeline_parallel", "context_parallel"]
+_NAMES += ["micro_batch_size", "accumulation", "sequence_length", "tokens"]
 
 
 def _preset(*values: Any) -> dict[str, Any]:
     return dict(zip(_NAMES, values, strict=True))
 
 
-_NAMES = ["num_gpus", "tensor_parallel", "pipeline_parallel", "context_parallel"]
-_NAMES += ["micro_batch_size", "accumulation", "sequence_length", "tokens"]
-
 _PRESETS = {
-    "Llama 3.1 405B, late": _preset(16384, 8, 16, 1, 1, 16, 8192, 15_600 * 10**9),
-    "BLOOM-176B": _preset(384, 4, 12, 1, 2, 128, 2048, 366 * 10**9),
+    "Two nodes of 8 GPUs": _preset(16, 4, 2, 1, 2, 4, 4096, 10**11),
     "One node of 8 GPUs": _preset(8, 1, 1, 1, 8, 8, 1024, 10**10),
+    "BLOOM-176B": _preset(384, 4, 12, 1, 2, 128, 2048, 366 * 10**9),
+    "Llama 3.1 405B, late": _preset(16384, 8, 16, 1, 1, 16, 8192, 15_600 * 10**9),
     "A split that does not divide": _preset(100, 8, 1, 1, 1, 1, 2048, 300 * 10**9),
 }
 
-
 _CONTROLS = {
     "num_gpus": common.Control(
-        "GPUs",
-        "All GPUs of the run.",
-        most=10_000_000,
-        stops=common.doublings(1, 32768),
+        "GPUs", "All GPUs of the run.", most=1e7, stops=common.doublings(1, 32768)
     ),
     "micro_batch_size": common.Control(
         "Micro-batch",
         "Sequences that a replica works on at once.",
-        unit="sequences",
+        unit="at a time",
         most=100_000,
-        stops=common.doublings(1, 64),
+        stops=common.doublings(1, 16),
     ),
     "accumulation": common.Control(
         "Accumulation",
         "Passes of each replica before the weights are updated.",
-        unit="passes",
+        unit="in a row",
         most=100_000,
         stops=common.doublings(1, 256),
     ),
-    "tensor_parallel": common.Control(
-        "Tensor parallel", "GPUs that share each matrix.", most=10_000, more=True
+    "tensor_parallel": common.choice(
+        "Tensor parallel", "GPUs that share each matrix.", (1, 2, 4, 8, 16)
     ),
-    "pipeline_parallel": common.Control(
+    "pipeline_parallel": common.choice(
         "Pipeline stages",
-        "GPUs that share the stack of layers.",
-        most=10_000,
-        more=True,
+        "Groups of layers, one behind the other.",
+        (1, 2, 4, 8, 12, 16, 32, 64),
     ),
-    "context_parallel": common.Control(
-        "Context parallel", "GPUs that share each sequence.", most=10_000, more=True
+    "context_parallel": common.choice(
+        "Context parallel", "GPUs that share each sequence.", (1, 2, 4, 8), more=True
     ),
     "sequence_length": common.Control(
-        "Sequence",
-        "Tokens in each training sequence.",
-        unit="tokens",
-        most=10_000_000,
-        more=True,
+        "Sequence", "Tokens in each sequence.", unit="tokens", most=1e7, more=True
     ),
     "tokens": common.Control(
         "Tokens",
@@ -76,58 +74,102 @@ _CONTROLS = {
 }
 
 
-def render(
-    before: common.Values | None = None,
-    *,
-    num_gpus: int,
-    tensor_parallel: int,
-    pipeline_parallel: int,
-    context_parallel: int,
-    micro_batch_size: int,
-    accumulation: int,
-    sequence_length: int,
-    tokens: int,
-) -> str:
-    """The panel's answer as HTML: sentence, picture, table, and the call in code."""
-    split = (tensor_parallel, pipeline_parallel, context_parallel)
-    d = data_parallel_size(num_gpus, *split)
-    B = global_batch_size(micro_batch_size, accumulation, d)
-    in_tokens = batch_tokens(B, sequence_length)
-    updates = iterations(tokens, B, sequence_length)
-    sizes = {"This batch": in_tokens} | batches_near(in_tokens)
-    bars = {name: {name: size} for name, size in sizes.items()}
-    passes = updates * accumulation
-    rows = _rows(d, num_gpus // d, B, in_tokens, updates, passes)
-    told = ", ".join(map(str, (num_gpus, *split)))
+@dataclass(frozen=True)
+class Batch:
+    """What the controls make: replicas, sequences and tokens a step, updates, passes.
+
+    The last update may not be full; it counts as one.
+    """
+
+    replicas: int
+    sequences: int
+    tokens: int
+    updates: int
+    passes: int
+
+
+def counted(values: common.Values) -> Batch:
+    """The batch that these values make; a ValueError in words if they make none."""
+    n, micro, k = (values[x] for x in ("num_gpus", "micro_batch_size", "accumulation"))
+    split = {name: values[name] for name in _NAMES[1:4]}
+    t, p, c = split.values()
+    if n % (t * p * c):
+        raise ValueError(
+            f"num_gpus={n} cannot be shared out: each replica takes "
+            f"{t} × {p} × {c} = {t * p * c}"
+        )
+    d = data_parallel_size(n, **split)
+    B = global_batch_size(micro, k, d)
+    size = batch_tokens(B, values["sequence_length"])
+    updates = steps_per_epoch(values["tokens"], size)
+    return Batch(d, B, size, updates, updates * k)
+
+
+def render(before: common.Values | None = None, **values: Any) -> str:
+    """The panel's answer as HTML: sentence, pictures, table, and the call in code."""
+    batch = counted(values)
+    old = counted(before) if before else None
     return "".join(
         [
-            common.sentence(_sentence(B, in_tokens, d)),
-            common.stacked_bars(bars, units.count),
-            common.table(["", "number"], rows),
-            common.call(
-                f"d = data_parallel_size({told})\n"
-                f"B = global_batch_size({micro_batch_size}, {accumulation}, d)\n"
-                f"batch_tokens(B, {sequence_length})"
-            ),
+            common.sentence(_sentence(batch, old)),
+            _pictures(values, before),
+            common.folded("The numbers", _table(values, batch)),
+            common.folded("In code", common.call(_code(values))),
         ]
     )
 
 
-_COUNTS = ["replicas (data parallel)", "GPUs in each replica", "sequences a step"]
-_COUNTS += ["tokens a step", "updates in the run", "passes of each replica"]
+def _pictures(values: common.Values, before: common.Values | None) -> str:
+    """The grid, and the step in time, with outlines of what they were."""
+    grid = gpu_grid(*_split(values), before=_split(before) if before else ())
+    step = step_in_time(*_step(values), before=_step(before) if before else ())
+    return f"<div>{grid.live()}</div><div>{step.live()}</div>"
 
 
-def _rows(*counts: float) -> list[list[str]]:
-    told = zip(_COUNTS, counts, strict=True)
-    return [[name, units.exact(number)] for name, number in told]
+def _split(values: common.Values) -> tuple[int, int, int, int]:
+    n, t, p, c = (values[name] for name in _NAMES[:4])
+    return n, t, p, c
 
 
-def _sentence(B: int, in_tokens: int, d: int) -> str:
-    told = (
-        f"<b>{units.count(in_tokens)} tokens</b> a step: {units.exact(B)} sequences, "
+def _step(values: common.Values) -> tuple[int, int, int]:
+    replicas = counted(values).replicas
+    return values["micro_batch_size"], values["accumulation"], replicas
+
+
+def _sentence(batch: Batch, old: Batch | None) -> str:
+    told = f"<b>{units.count(batch.tokens)} tokens</b> a step"
+    if old and old.tokens != batch.tokens:
+        told += f" (before: {units.count(old.tokens)})"
+    told += f": {units.exact(batch.sequences)} sequences, "
+    many = f"{units.exact(batch.replicas)} replicas"
+    return f"{told}from {'one replica' if batch.replicas == 1 else many}."
+
+
+def _table(values: common.Values, batch: Batch) -> str:
+    near, printed = next(iter(batches_near(batch.tokens, how_many=1).items()))
+    rows = {
+        "replicas (data parallel)": units.exact(batch.replicas),
+        "GPUs in each replica": units.exact(values["num_gpus"] // batch.replicas),
+        "sequences a step": units.exact(batch.sequences),
+        "tokens a step": units.exact(batch.tokens),
+        "updates in the run": units.exact(batch.updates),
+        "passes of each replica": units.exact(batch.passes),
+        f"nearest published batch, as printed: {near}": units.exact(printed),
+    }
+    note = (
+        "<p>The last update may not be full. Papers often round: 16M can stand for "
+        f"16 × 2²⁰ = {units.exact(16 * 2**20)} tokens.</p>"
     )
-    return told + (
-        "from one replica." if d == 1 else f"from {units.exact(d)} replicas."
+    return common.table(["", "number"], [list(row) for row in rows.items()]) + note
+
+
+def _code(values: common.Values) -> str:
+    told = ", ".join(str(values[name]) for name in _NAMES[:4])
+    micro, passes = values["micro_batch_size"], values["accumulation"]
+    return (
+        f"d = data_parallel_size({told})\n"
+        f"B = global_batch_size({micro}, {passes}, d)\n"
+        f"batch_tokens(B, {values['sequence_length']})"
     )
 
 
@@ -135,6 +177,6 @@ PANEL = common.Panel(
     "How large a batch?",
     _CONTROLS,
     _PRESETS,
-    ("One node of 8 GPUs", "A split that does not divide"),
+    ("BLOOM-176B", "A split that does not divide"),
     render,
 )
