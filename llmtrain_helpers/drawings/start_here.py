@@ -60,7 +60,7 @@ def examples() -> list[str]:
     chip, cluster = accelerator("H100 SXM"), run("Llama 3.1 405B")["num_gpus"]
     work = 6 * run("GPT-3 175B")["tokens"] * count_parameters(gpt3).total
     return [
-        f"{units.exact(gpt3.sequence_length)} tokens: what GPT-3 reads at once",
+        f"{units.exact(float(gpt3.sequence_length))} tokens: what GPT-3 reads at once",
         f"{units.count(count_parameters(small).total)} parameters: the smallest GPT-2",
         f"{units.count(llama)} parameters: Llama 3.1 8B (in such names B is billion)",
         f"{units.flops_per_second(accelerator('A100').peak('bf16'))}: operations a "
