@@ -57,10 +57,11 @@ def examples() -> list[str]:
     """Something of each size, from a thousand to 10²¹, computed."""
     gpt3, small = architecture("GPT-3 175B"), architecture("gpt2")
     llama = count_parameters(architecture("Llama-3.1-8B")).total
+    reads = run("GPT-3 175B")["sequence_length"]
     chip, cluster = accelerator("H100 SXM"), run("Llama 3.1 405B")["num_gpus"]
     work = 6 * run("GPT-3 175B")["tokens"] * count_parameters(gpt3).total
     return [
-        f"{units.exact(float(gpt3.sequence_length))} tokens: what GPT-3 reads at once",
+        f"{units.exact(reads)} tokens: what GPT-3 reads at once",
         f"{units.count(count_parameters(small).total)} parameters: the smallest GPT-2",
         f"{units.count(llama)} parameters: Llama 3.1 8B (in such names B is billion)",
         f"{units.flops_per_second(accelerator('A100').peak('bf16'))}: operations a "
@@ -68,7 +69,7 @@ def examples() -> list[str]:
         f"{units.gigabytes(cluster * chip.memory)}: bytes of memory in "
         f"{units.exact(cluster)} H100",
         f"{units.flops_per_second(cluster * chip.peak('bf16'))}: operations a second "
-        "that these promise together",
+        f"that {units.exact(cluster)} H100 promise",
         f"{units.flops(work)}: operations that the training of GPT-3 takes",
     ]
 
@@ -95,7 +96,7 @@ def _stair(i: int, y: float, step: tuple[str, str, str, str], example: str) -> s
         rect(20, y, width, 40, QUIET, f"{name}, {word}", rx=3)
         + text(width - 2, y + 27, letter, 20, "end", "white", **BOLD)
         + text(width + 36, y + 17, f"{power}  {word}, {name}", 15, **BOLD)
-        + text(width + 36, y + 35, example, 14)
+        + text(width + 36, y + 35, example, 15.5)
     )
 
 
@@ -143,7 +144,7 @@ def _passes() -> str:
     blue, orange, purple = (COLORS[x] for x in ("weights", "gradients", "recomputed"))
     layers = "".join(
         rect(330, y, 200, 28, blue, "a layer of the model", rx=4)
-        + text(430, y + 19, "a layer: parameters", 14, "middle", "white")
+        + text(430, y + 19, "a layer: parameters", 15.5, "middle", "white")
         for y in (58, 92, 126, 160)
     )
     up = arrow(312, 188, 312, 58, stroke_width=4)
@@ -151,8 +152,8 @@ def _passes() -> str:
         296, 188, 296, 58, stroke=purple, stroke_width=3, stroke_dasharray="6 4"
     )
     down = arrow(548, 58, 548, 188, stroke=orange, stroke_width=4)
-    ends = text(430, 214, "in: the tokens so far", 14, "middle")
-    ends += text(430, 46, "out: a guess of the next token", 14, "middle")
+    ends = text(430, 214, "in: the tokens so far", 15.5, "middle")
+    ends += text(430, 46, "out: a guess of the next token", 15.5, "middle")
     head = text(20, 24, "What one token costs, for each parameter", 17, **BOLD)
     return head + layers + up + again + down + ends + _labels()
 
@@ -161,13 +162,13 @@ def _labels() -> str:
     """What the arrows say, beside them."""
     return (
         text(284, 80, "forward: 2 operations", 16, "end", **BOLD)
-        + text(284, 100, "predict the next token", 14, "end")
+        + text(284, 100, "predict the next token", 15.5, "end")
         + text(284, 148, "forward again: 2 more", 16, "end", **BOLD)
-        + text(284, 168, "only if the run recomputes", 14, "end")
+        + text(284, 168, "only if the run recomputes", 15.5, "end")
         + text(566, 80, "backward: 4 operations", 16, **BOLD)
-        + text(566, 100, "how should each parameter change?", 14)
+        + text(566, 100, "how should each parameter change?", 15.5)
         + text(566, 148, "6 in all, or 8", 16, **BOLD)
-        + text(566, 168, "with what is computed again", 14)
+        + text(566, 168, "with what is computed again", 15.5)
     )
 
 
@@ -202,7 +203,7 @@ def _box(x: float, y: float, word: str, value: str, last: bool) -> str:
     return (
         rect(x - 8, y, 172, 64, fill, word, rx=8, **edge)
         + text(x + 78, y + 28, value, size, "middle", ink, **BOLD)
-        + text(x + 78, y + 50, word, 14, "middle", ink)
+        + text(x + 78, y + 50, word, 15.5, "middle", ink)
     )
 
 
@@ -226,7 +227,8 @@ def budget(
     """
     work = num_gpus * flops_per_gpu * days * units.DAY
     rate = units.flops_per_second(flops_per_gpu)
-    body = text(20, 134, f"each does {rate}", 14)
+    rows = ceil(min(num_gpus, 64) / 16)
+    body = text(20, 62 + 18 * rows, f"each does {rate}", 15.5)
     body += _squares(20, num_gpus, 16, "GPU") + _squares(372, ceil(days), 14, "day")
     body += text(334, 84, "×", 26, "middle", **BOLD)
     body += text(660, 84, "=", 26, "middle", **BOLD)
@@ -258,7 +260,7 @@ def _work(work: float) -> str:
     return (
         rect(684, 44, 156, 69, QUIET, "work", rx=8)
         + text(762, 76, units.flops(work), 18, "middle", "white", **BOLD)
-        + text(762, 99, "of work", 14, "middle", "white")
+        + text(762, 99, "of work", 15.5, "middle", "white")
     )
 
 
@@ -277,8 +279,8 @@ def _scale(marks: Sequence[tuple[str, float]]) -> str:
         body += line(x, 268, x, 276 if power in names else 272)
         if power in names:
             place = "start" if power == FIRST else "middle"
-            body += text(x, 294, f"1 {names[power]}", 14, place)
-    body += text(840, 294, "tokens", 14, "end")
+            body += text(x, 294, f"1 {names[power]}", 15.5, place)
+    body += text(840, 294, "tokens", 15.5, "end")
     largest_first = sorted(marks, key=lambda mark: -mark[1])
     return body + "".join(_mark(i, *mark) for i, mark in enumerate(largest_first))
 
@@ -288,7 +290,7 @@ def _mark(i: int, name: str, tokens: float) -> str:
     x, y = _place(tokens), 150 + 18 * i
     left = x > WIDTH / 4
     return line(x, y - 4, x, 268, stroke_width=1.5, stroke_dasharray="3 3") + text(
-        x - 6 if left else x + 6, y + 4, name, 14, "end" if left else "start"
+        x - 6 if left else x + 6, y + 4, name, 15, "end" if left else "start"
     )
 
 
