@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
@@ -143,6 +144,7 @@ def _shaded(
     return rect(x, y, _CELL, _HIGH, _shade(stage, stages), title, rx=round_by)
 
 
+@cache
 def _shade(stage: int, stages: int) -> str:
     """From the weights' blue to a pale one, stage after stage."""
     dark, pale = (0x00, 0x67, 0xA5), (0xBF, 0xE0, 0xF4)
@@ -151,6 +153,7 @@ def _shade(stage: int, stages: int) -> str:
     return "#" + "".join(f"{one:02X}" for one in mixed)
 
 
+@cache
 def _ink(fill: str) -> str:
     """White on dark shades, black on pale ones: 4.5 : 1 at the least."""
     parts = [int(fill[i : i + 2], 16) / 255 for i in (1, 3, 5)]
