@@ -1,7 +1,12 @@
 """Chapter 01: formulas, figures, panel, exercises."""
 
-import random
+import itertools
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
 
+import nbformat
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -12,14 +17,20 @@ from llmtrain_helpers import (
     count_parameters,
     gpt_parameters,
     published,
+    units,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.exercises import check
+from llmtrain_helpers.drawings import parameters as drawings
+from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_helpers.exercises.common import judge
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.parameters import formula_errors, shares_by_size
-from llmtrain_helpers.panels import parameters as panel_module, parameters_panel
+from llmtrain_helpers.panels import PANELS, parameters as panel_module
 
 from .bad_values import BAD_COUNTS, assert_refused
+
+PAGE = Path(__file__).parents[1] / "notebooks" / "01_parameters.ipynb"
 
 SHAPE = {
     "num_layers": 40,
@@ -186,112 +197,431 @@ def test_the_figure_of_errors_is_in_order() -> None:
     assert "high 10, none 0, low -40" in told
 
 
+# --- the drawings
+
+
+@pytest.mark.parametrize("name", [*exact_totals(), "GPT-3 175B", "MT-NLG 530B"])
+def test_the_matrices_that_are_drawn_are_those_that_are_counted(name: str) -> None:
+    model = published.architecture(name)
+    counted = count_parameters(model)
+    l, h, f = model.num_layers, model.hidden_size, model.intermediate_size
+    d, a, k = model.head_dim, model.num_heads, model.num_kv_heads
+    count = lambda matrices: sum(matrix.count for matrix in matrices)  # noqa: E731
+    biases = model.qkv_bias * (a + 2 * k) * d + model.bias * h
+    assert l * (count(drawings.attention(model)) + biases) == counted.attention
+    experts, bias = max(model.num_experts, 1), model.bias * (f + h)
+    mlps = experts * (count(drawings.mlp(model)) + bias) + model.num_experts * h
+    assert l * mlps == counted.mlp
+    *inside, last = drawings.norms(model)
+    assert l * count(inside) + last.count == counted.norm
+    assert count(drawings.tables(model)) == counted.embedding
+    assert count(drawings.heads(model)) == counted.head
+
+
+@pytest.mark.parametrize("name", ["GPT-3 175B", "Llama-3.1-8B", "Mixtral-8x7B"])
+def test_the_flow_shows_every_matrix_with_its_size_and_tells_it(name: str) -> None:
+    model = published.architecture(name)
+    drawn = drawings.transformer(model, name)
+    kinds = (drawings.attention, drawings.mlp, drawings.tables, drawings.heads)
+    for matrix in [matrix for kind in kinds for matrix in kind(model)]:
+        assert f">{matrix.size}</text>" in drawn.body
+        assert matrix.size in drawn.words
+        assert f'fill="{COLORS[matrix.part]}"' in drawn.body
+    assert f"one of {model.num_layers} layers, open" in drawn.body
+    assert f"{model.vocab_size:,} scores" in drawn.words
+    assert ("again (tied)" in drawn.body) == model.tied_embeddings
+    assert ("experts" in drawn.words) == bool(model.num_experts)
+
+
+def rectangles(body: str, color: str) -> list[tuple[float, float]]:
+    """Width and height of each rectangle of a colour."""
+    pattern = rf'width="([\d.]+)" height="([\d.]+)" fill="{color}"'
+    return [(float(w), float(h)) for w, h in re.findall(pattern, body)]
+
+
+def test_the_sides_of_a_layers_matrices_are_to_scale() -> None:
+    model = published.architecture("Llama-3.1-8B")
+    drawn = drawings.transformer(model).body
+    swatch = (12, 12)
+    blue, red = (
+        [side for side in rectangles(drawn, COLORS[part]) if side != swatch]
+        for part in ("attention", "MLP")
+    )
+    unit = blue[0][0] / 4096
+    sides = [*drawings.attention(model), *drawings.mlp(model)]
+    for (wide, high), matrix in zip([*blue, *red], sides, strict=True):
+        assert wide == pytest.approx(matrix.columns * unit, abs=0.15)
+        assert high == pytest.approx(matrix.rows * unit, abs=0.15)
+
+
+@given(transformers())
+def test_areas_are_to_scale(model: Transformer) -> None:
+    shares = count_parameters(model).shares()
+    boxes = drawings.boxes(model)
+    whole = sum(wide * high for _, _, wide, high in boxes.values())
+    for part, word in drawings.PARTS.items():
+        _, _, wide, high = boxes[word]
+        assert wide * high / whole == pytest.approx(shares[part])
+
+
+@given(transformers(), st.sampled_from(drawings.CHOICES))
+def test_any_model_can_be_drawn_and_opened(model: Transformer, part: str) -> None:
+    shown = drawings.areas(model, part)
+    for matrix in drawings.opened(model, part):
+        assert f">{matrix.size}</text>" in shown.body
+        assert matrix.size in shown.words
+    assert drawings.transformer(model).words.startswith("Drawing: A transformer.")
+    for body in (shown.body, drawings.transformer(model).body):
+        assert not re.search(r'(width|height)="-|nan|inf"', body)
+
+
+def test_the_areas_tell_counts_shares_and_what_is_idle() -> None:
+    told = drawings.areas(published.architecture("Mixtral-8x7B"), "MLP").words
+    assert "46.7 billion parameters as areas" in told
+    assert "attention 1.34 billion (2.87 %)" in told
+    assert "Pale: experts that a token does not meet, 6 of 8 in a layer." in told
+    assert "gate 4,096 × 14,336" in told
+    with pytest.raises(ValueError, match="chosen='mpl' is unknown"):
+        drawings.areas(published.architecture("gpt2"), "mpl")
+
+
+@pytest.mark.parametrize("name", ["Mixtral-8x7B", "Qwen3-30B-A3B"])
+def test_as_many_experts_are_full_as_a_token_meets(name: str) -> None:
+    model = published.architecture(name)
+    for layer in range(model.num_layers):
+        chosen = drawings._chosen(model, layer)
+        assert len(set(chosen)) == model.experts_per_token
+        assert all(0 <= expert < model.num_experts for expert in chosen)
+    drawn = drawings.areas(model, "MLP").body
+    assert f"{model.experts_per_token} of {model.num_experts} for each token" in drawn
+
+
+def test_what_changed_leaves_a_ghost_and_its_number() -> None:
+    model = published.architecture("Llama-3.1-8B")
+    wider = replace(model, num_kv_heads=32)
+    plain = drawings.areas(model, "attention").body
+    assert "stroke-dasharray" not in plain
+    assert drawings.areas(model, "attention", model).body == plain
+    shown = drawings.areas(model, "attention", wider).body
+    assert "before: 8.84 billion" in shown
+    assert "was 2.15 billion" in shown
+    assert shown.count("<title>before</title>") == 2  # keys and values
+
+
 # --- the panel
+
+PANEL = PANELS["parameters"]
 
 
 def test_the_panel_shows_sentence_picture_table_and_call() -> None:
-    shown = parameters_panel().output.value
-    order = ["175 billion parameters", "<div", "<table", "count_parameters(Trans"]
+    shown = PANEL.answer(PANEL.default).html
+    order = ["175 billion parameters", "<svg", "<table", "count_parameters(Trans"]
     places = [shown.index(part) for part in order]
     assert places == sorted(places)
     assert "174,604,259,328" in shown
+    assert "all but the last norm" in shown
+    llama = PANEL.answer(PANEL.presets["Llama-3.1-8B"]).html
+    assert "6,977,880,064: 13.1 % too few" in llama
 
 
-@pytest.mark.parametrize("name", panel_module._PRESETS)
+@pytest.mark.parametrize("name", PANEL.presets)
 def test_each_preset_shows_the_count_and_the_code_that_gives_it(name: str) -> None:
-    panel = parameters_panel()
-    panel.preset.value = name
-    total = count_parameters(published.architecture(name)).total
-    assert f"{total:,}" in panel.output.value
-    code = panel.output.value.split("<pre")[1].split(">", 1)[1].split("</pre>")[0]
+    model = published.architecture(name)
+    shown = PANEL.answer(PANEL.presets[name]).html
+    assert f"{count_parameters(model).total:,}" in shown
+    assert drawings.areas(model).live() in shown
+    code = unescape(shown.split("<pre")[1].split(">", 1)[1].split("</pre>")[0])
     names = {"count_parameters": count_parameters, "Transformer": Transformer}
-    assert eval(code.replace("&#x27;", "'"), names).total == total
+    assert eval(code, names) == count_parameters(model)
 
 
-def test_a_changed_control_redraws_and_leaves_the_preset() -> None:
-    panel = parameters_panel()
-    before = panel.output.value
-    panel.controls["num_layers"].value += 1
-    assert panel.output.value != before
-    assert panel.preset.value == "your own"
-    panel.reset.click()
-    assert panel.output.value == before
-    assert panel.preset.value == "GPT-3 175B"
+@pytest.mark.parametrize("name", PANEL.presets)
+def test_no_stop_of_a_slider_ends_in_a_refusal(name: str) -> None:
+    """Whichever kind is chosen beside it."""
+    preset = PANEL.presets[name]
+    for control, it in PANEL.controls.items():
+        for stop, kind in itertools.product(it.stops, ("GPT", "Llama")):
+            changed = {**preset, control: stop, "kind": kind}
+            assert not PANEL.answer(changed, preset).problem, (control, stop)
 
 
-def test_an_error_is_shown_in_the_formulas_words_and_the_panel_goes_on() -> None:
-    panel = parameters_panel()
-    panel.controls["num_heads"].value = 7
-    assert "hidden_size=12288 is not divisible by num_heads=7" in panel.output.value
-    panel.controls["num_heads"].value = 96
-    assert "175 billion" in panel.output.value
+def test_two_or_three_sliders_and_the_rest_folded_if_it_applies() -> None:
+    first = [name for name, it in PANEL.controls.items() if not it.more]
+    assert first == ["part", "num_layers", "hidden_size", "vocab_size"]
+    assert sum(bool(it.stops) for it in PANEL.controls.values()) == 3
+    gpt, llama = (set(PANEL.shown(PANEL.presets[n])) for n in ("gpt2", "Llama-3.1-8B"))
+    assert gpt - llama == {"sequence_length"}
+    assert {"num_kv_heads", "head_dim", "qk_norm"} <= llama - gpt
+    assert "experts_per_token" in PANEL.shown(PANEL.presets["Mixtral-8x7B"])
+    assert "experts_per_token" not in llama
 
 
-def test_controls_that_a_gpt_does_not_have_are_greyed_out() -> None:
-    panel = parameters_panel()
-    assert panel.controls["num_kv_heads"].disabled
-    panel.preset.value = "Llama-3.1-8B"
-    assert not panel.controls["num_kv_heads"].disabled
+def test_a_field_that_does_not_apply_does_not_change_the_count() -> None:
+    for preset in PANEL.presets.values():
+        answer = PANEL.answer(preset).html
+        for name in set(PANEL.controls) - set(PANEL.shown(preset)):
+            value = not preset[name] if PANEL.controls[name].kind == "flag" else 3
+            changed = PANEL.answer({**preset, name: value}).html
+            assert changed.split("<pre")[0] == answer.split("<pre")[0], name
 
 
-def test_random_settings_never_break_the_panel() -> None:
-    panel, dice = parameters_panel(), random.Random(1)
-    for _ in range(300):
-        name = dice.choice(list(panel.controls))
-        control = panel.controls[name]
-        if hasattr(control, "options"):
-            control.value = dice.choice(control.options)
-        elif isinstance(control.value, bool):
-            control.value = not control.value
-        else:
-            control.value = dice.choice([control.min, control.max, 1, 8, 64, 4096])
-        shown = panel.output.value
-        refused = "Not possible:</b>" in shown and "=" in shown.split("possible:")[1]
-        assert ("count_parameters(Transformer." in shown) != refused
+@pytest.mark.parametrize("part", drawings.CHOICES)
+def test_an_opened_part_stands_in_the_sentence(part: str) -> None:
+    shown = PANEL.render(**{**PANEL.presets["Llama-3.1-8B"], "part": part})
+    said = shown.split("</p>")[0]
+    assert "8.03 billion parameters" in said
+    assert part == "whole model" or f"{part}: <b>" in said
 
 
-def test_cold_the_panel_leaves_its_stills_and_a_short_text() -> None:
-    bundle = parameters_panel()._repr_mimebundle_()
-    assert bundle["text/plain"] == "Panel: How many parameters?"
-    cold = bundle["text/html"]
+def test_a_refusal_speaks_in_labels_and_offers_what_would_do() -> None:
+    values = {**PANEL.presets["Llama-3.1-8B"], "num_kv_heads": 7}
+    answer = PANEL.answer(values)
+    assert "Key-value heads 7" in answer.problem
+    assert ("Key-value heads: 8", {"num_kv_heads": 8}) in answer.offers
+
+
+def test_a_change_leaves_the_state_before_as_a_ghost() -> None:
+    before = PANEL.default
+    after = {**before, "num_layers": 48}
+    assert "before: 175 billion" in PANEL.answer(after, before).html
+    opened = {**before, "part": "MLP"}
+    assert "before:" not in PANEL.answer(opened, before).html
+
+
+def test_cold_the_panel_leaves_pictures_that_a_sanitizer_keeps() -> None:
+    cold = PANEL.still()
     for total in ("174,604,259,328", "8,030,261,248", "46,702,792,704"):
         assert total in cold
     assert "<svg" not in cold
+    assert cold.count("<img alt=") == 3
+
+
+def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
+    count = lambda preset, **changes: count_parameters(  # noqa: E731
+        panel_module._model({**PANEL.presets[preset], **changes})
+    )
+    page = source("panel-answers")
+    assert f"{units.count(count('GPT-3 175B', hidden_size=24576).total)}," in page
+    assert f"{units.count(count('GPT-3 175B', num_layers=192).total)}," in page
+    sizes = {k: count("Llama-3.1-8B", num_kv_heads=k).total for k in (32, 8, 1)}
+    assert f"{units.count(sizes[32])} parameters" in page
+    assert f"saves {(sizes[32] - sizes[8]) / 1e9:.2f} billion, 9 %" in page
+    assert f"another {(sizes[8] - sizes[1]) / 1e9:.2f} billion, 3 %" in page
+    share = {
+        h: count("gpt2", hidden_size=h).shares()["embedding"] for h in (3072, 4096)
+    }
+    assert share[4096] < 0.1
+    assert f"at 3,072 it is still {units.percent(share[3072])}" in page
+
+
+def source(name: str) -> str:
+    """A cell of the learner's page."""
+    notebook = nbformat.read(PAGE, as_version=4)
+    [cell] = [cell for cell in notebook.cells if cell.id == name]
+    return str(cell.source)
+
+
+def test_what_the_page_says_of_vocabularies_and_depths_is_so() -> None:
+    page = source("questions")
+    for name, told in {"70B": "3 %", "8B": "13 %"}.items():
+        counted = count_parameters(published.architecture(f"Llama-3.1-{name}"))
+        share = (counted.embedding + counted.head) / counted.total
+        assert f"{round(100 * share)} %" == told
+        assert told in page
+    untied = replace(published.architecture("Llama-3.2-1B"), tied_embeddings=False)
+    counted = count_parameters(untied)
+    assert round(100 * 2 * counted.embedding / counted.total) == 35
+    models = published.architectures().query("name.str.lower().str.startswith('llama')")
+    big = models[models["parameters"] > 6e9]
+    ratios = big["hidden_size"] / big["num_layers"]
+    assert (int(ratios.min()), round(ratios.max())) == (102, 130)
 
 
 # --- exercises
+
+LAPTOP = gpt_parameters(8, 512, 32000, 512)
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (18_437_658_624, "right, 18,437,658,624 parameters"),
-        (18_437_806_080, "s = 1048"),
-        (12 * 40 * 6144**2, "12lh² alone"),
-        (184_376_586_240, "ten times too much"),
-        (18.437658624, "not billions"),
-        (5, "too low"),
-        ("18B", "is not a number"),
+        (LAPTOP, "right, 41,865,216 parameters"),
+        (12 * 8 * 512**2 + 13 * 8 * 512 + 32512 * 512, "right"),
+        (12 * 8 * 512**2 * (1 + 13 / 6144 + 32512 / 49152), "right"),
+        (count_parameters(Transformer.gpt(8, 512, 8, 32000, 512)).total, "right"),
+        ("41,865,216", "right"),
+        ("41.87M", "right, and rounded"),
+        (41.9e6, "right, and rounded"),
+        (12 * 8 * 512**2, "12lh² alone"),
+        (LAPTOP - 512 * 512, "table of positions is missing"),
+        (LAPTOP - 32000 * 512, "table of tokens is missing"),
+        (LAPTOP - 13 * 8 * 512, "now add the biases and the norms"),
+        (LAPTOP + 32000 * 512, "counted twice"),
+        (12 * 512**2 + 13 * 512 + 32512 * 512, "one layer only"),
+        (8 * 8 * 512**2 + 13 * 8 * 512 + 32512 * 512, "attention has four matrices"),
+        (41.865216, "not millions"),
+        (10 * LAPTOP, "ten times too much"),
+        (5, "too low. Count the layers and the tables apart"),
+        ("many", "is no number"),
         (-1, "is not positive"),
     ],
 )
-def test_the_check_names_the_slip(answer, said: str) -> None:
-    verdict = check("01-a", answer)
+def test_the_laptops_gpt_is_right_each_right_way_and_slips_are_named(
+    answer, said: str
+) -> None:
+    verdict = judge("01-a", answer, EXERCISES["01-a"], 0)
     assert said in verdict.text
     assert bool(verdict) is said.startswith("right")
 
 
-def test_a_function_is_tried_on_every_case() -> None:
-    def never_grouped(hidden_size, num_heads, num_kv_heads):
+def test_hints_come_in_steps() -> None:
+    hints = [judge("01-a", 5, EXERCISES["01-a"], tries).text for tries in range(4)]
+    assert len(set(hints)) == 3
+    assert "12lh²" not in hints[0]
+    assert "12lh² + 13lh" in hints[2] == hints[3]
+
+
+def test_attention_is_tried_on_every_case() -> None:
+    def right(hidden_size, num_heads, num_kv_heads, head_dim):
+        return 2 * hidden_size * head_dim * (num_heads + num_kv_heads)
+
+    def as_in_the_notebook(hidden_size, num_heads, num_kv_heads, head_dim):
+        return 2 * hidden_size**2 + 2 * hidden_size * num_kv_heads * head_dim
+
+    def never_grouped(hidden_size, num_heads, num_kv_heads, head_dim):
         return 4 * hidden_size**2
 
-    def broken(hidden_size, num_heads, num_kv_heads):
+    def broken(hidden_size, num_heads, num_kv_heads, head_dim):
         return hidden_size / 0
 
-    assert "num_kv_heads=8 it returned" in check("01-c", never_grouped).text
-    assert "ZeroDivisionError" in check("01-c", broken).text
-    assert "is no function" in check("01-c", 42).text
-    assert check("01-c", lambda **_: None).ok is None
+    assert check("01-b", right).text == "right, in all 4 cases."
+    assert "hidden_size=2048, num_heads=32" in check("01-b", as_in_the_notebook).text
+    assert "num_kv_heads=8" in check("01-b", never_grouped).text
+    assert "ZeroDivisionError" in check("01-b", broken).text
+    assert "is no function" in check("01-b", 42).text
+    assert check("01-b", lambda **_: None).ok is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (4e9 + 36e9 / 8, "right, 8.50 billion"),
+        ("8.5B", "right"),
+        (8_500_000_000, "right"),
+        (5e9, "2/16 of everything"),
+        (4.5e9, "experts that it meets"),
+        (4e9, "outside the experts: add"),
+        (6.25e9, "with one expert a layer"),
+        (40e9, "this is the total"),
+        (8.5, "give the number itself"),
+        (85e9, "ten times too much"),
+        (9e9, "too high. What does a token meet that is no expert?"),
+    ],
+)
+def test_what_a_token_meets(answer, said: str) -> None:
+    verdict = judge("01-c", answer, EXERCISES["01-c"], 0)
+    assert said in verdict.text
+    assert bool(verdict) is said.startswith("right")
+
+
+def design(l: int, h: int, f: int, V: int = 128256, tied: bool = True) -> Transformer:
+    return Transformer.llama(l, h, h // 64, 8, f, V, 8192, tied_embeddings=tied)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (design(20, 2048, 8192), "right: 1.48 billion parameters, 17.8 %"),
+        (design(21, 2048, 8192), "right"),
+        (design(98, 1024, 3072, tied=False), "right"),
+        (design(16, 2048, 8192, tied=False), "more than a fifth"),
+        (design(16, 2048, 8192), "17.6 % less than the budget"),
+        (design(40, 2048, 8192), "more than the budget"),
+        (design(20, 2048, 8192, 32000), "vocabulary should be 128,256"),
+        (1.5e9, "this is no model"),
+    ],
+)
+def test_any_design_that_keeps_to_the_budget_is_right(answer, said: str) -> None:
+    verdict = judge("01-d", answer, EXERCISES["01-d"], 0)
+    assert said in verdict.text
+    assert bool(verdict) is said.startswith("right")
+
+
+def test_the_pages_first_try_of_a_design_fails_by_its_tables() -> None:
+    tried = Transformer.llama(16, 2048, 32, 8, 8192, 128256, 8192)
+    assert "more than a fifth" in check("01-d", tried).text
+    assert "num_layers=16" in source("exercise-d")
+
+
+EIGHT = count_parameters(published.architecture("Llama-3.1-8B"))
+LAYERS = EIGHT.attention + EIGHT.mlp + EIGHT.norm
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (EIGHT.total + LAYERS, "right: 15.0 billion, 1.87 times as many"),
+        ("15.01B", "right"),
+        (15e9, "right"),
+        (2 * EIGHT.total, "twice the whole model"),
+        (EIGHT.total, "the model as it is"),
+        (2 * LAYERS, "the layers alone"),
+        (LAYERS, "what is added"),
+        (12e9, "too low. What is in the layers doubles"),
+        ("deep", "is no number"),
+    ],
+)
+def test_your_own_model_made_deeper(answer, said: str) -> None:
+    verdict = judge("01-e", ("Llama-3.1-8B", answer), EXERCISES["01-e"], 0)
+    assert said in verdict.text
+    assert bool(verdict) is said.startswith("right")
+
+
+def test_your_own_model_may_be_any_and_needs_a_number() -> None:
+    gpt = Transformer.gpt(2, 64, 4, 100, 32)
+    deeper = count_parameters(replace(gpt, num_layers=4)).total
+    assert check("01-e", (gpt, deeper)).ok is True
+    assert check("01-e", ("gpt2", None)).ok is None
+    assert "did you mean 'Llama-3.1-8B'" in check("01-e", ("Lama-3.1-8B", 1)).text
+    assert "give two things" in check("01-e", 15e9).text
+
+
+def test_guesses_are_told_how_far_they_were_and_why() -> None:
+    guess = PREDICTIONS["01-guess"]
+    assert guess.truth() == 50257 * 12288
+    told = guess.reveal("20B")
+    assert "you said 20.0 billion; it is 618 million: 32 times too much" in told
+    assert "0.354 % of the model" in told
+    assert "31.0 % of the model" in told
+    told = [PREDICTIONS["01-llama"].reveal(x) for x in ("right", "too many", "Too few")]
+    assert [("and so it is" in text) for text in told] == [False, False, True]
+    assert len({text.split(".")[1] for text in told}) == 3
+
+
+KEYS = {"01-a": LAPTOP, "01-c": 8.5e9, "01-e": EIGHT.total + LAYERS}
+SIZES = {"": 1, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+
+
+@pytest.mark.parametrize("id", KEYS)
+def test_no_key_stands_above_its_exercise(id: str) -> None:
+    """Within half a per cent, in what is said or shown."""
+    pattern = r"(\d[\d,]*(?:\.\d+)?) ?(thousand|million|billion|trillion)?"
+    above = []
+    for cell in nbformat.read(PAGE, as_version=4).cells:
+        if cell.id == f"exercise-{id[-1]}":
+            break
+        shown = [
+            str(output.get("text", output.get("data"))) for output in outputs(cell)
+        ]
+        above += [cell.source, *shown]
+    text = re.sub(r"base64,[A-Za-z0-9+/=]+", "", "\n".join(above)).replace("{,}", ",")
+    for number, size in re.findall(pattern, text):
+        value = float(number.replace(",", "").rstrip(".") or 0) * SIZES[size]
+        assert not abs(value / KEYS[id] - 1) < 0.005, number
+
+
+def outputs(cell) -> list:
+    return cell.get("outputs", [])
 
 
 def test_every_llama_of_the_data_differs_from_a_gpt_in_four_ways_at_least() -> None:

@@ -619,9 +619,11 @@ def _areas_words(model: Any, chosen: str) -> str:
         if size
     )
     inside = ", ".join(f"{m.name} {m.size}" for m in opened(model, chosen))
-    met = f" Pale: experts that a token does not meet, {model.num_experts}"
-    met += f" less {model.experts_per_token} in a layer."
+    idle = model.num_experts - model.experts_per_token
+    pale = " Pale: experts that a token does not meet, "
+    pale += f"{idle} of {model.num_experts} in a layer."
     return (
         f"Drawing: {units.count(counted.total)} parameters as areas: {told}."
-        f"{met if model.num_experts else ''} Opened, {_title(model, chosen)}: {inside}."
+        f"{pale if model.num_experts else ''} "
+        f"Opened, {_title(model, chosen)}: {inside}."
     )

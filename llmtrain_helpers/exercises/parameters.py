@@ -204,7 +204,6 @@ EXERCISES: dict[str, Exercise] = {
     "01-c": Numeric(
         key=_met,
         unit=units.count,
-        tolerance=0.01,
         hint=(
             "What does a token meet that is no expert?",
             "All 4 billion outside the experts, and a part of the 36 billion.",

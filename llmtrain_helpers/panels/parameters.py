@@ -10,7 +10,12 @@ from llmtrain_helpers import units
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.drawings.parameters import CHOICES, PARTS, WHOLE, areas
 from llmtrain_helpers.panels import common
-from llmtrain_helpers.parameters import ParameterCount, count_parameters, gpt_parameters
+from llmtrain_helpers.parameters import (
+    ParameterCount,
+    count_parameters,
+    gpt_parameters,
+    norm_parameters,
+)
 from llmtrain_helpers.published import architecture
 
 GPT, LLAMA = "GPT", "Llama"
@@ -165,10 +170,13 @@ def _sentence(counted: ParameterCount, part: str) -> str:
 
 
 def _by_formula(model: Transformer, counted: ParameterCount) -> str:
-    l, h = model.num_layers, model.hidden_size
-    formula = gpt_parameters(l, h, model.vocab_size, model.sequence_length)
-    off = formula / counted.total - 1
-    told = "exact but for the last norm" if abs(off) < 1e-4 else f"{off:+.1%} off"
+    """What the formula for a GPT makes of it, with 2048 positions if it has none."""
+    l, h, s = model.num_layers, model.hidden_size, model.num_positions or 2048
+    formula = gpt_parameters(l, h, model.vocab_size, s)
+    off = float(formula / counted.total - 1)
+    told = f"{units.percent(abs(off))} too {'many' if off > 0 else 'few'}"
+    if formula == counted.total - norm_parameters(model):
+        told = "all but the last norm"
     return f"<p>The formula for a GPT gives {units.exact(formula)}: {told}.</p>"
 
 
