@@ -91,8 +91,7 @@ _CONTROLS = {
     ),
     "recompute": common.choice(
         "Recomputed",
-        "full: the work and the rate count the second forward pass (8TP). "
-        "none or selective: they do not (6TP).",
+        "Full counts the second forward pass in work and rate (8TP); the others not.",
         RECOMPUTE,
         more=True,
     ),
