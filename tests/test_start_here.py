@@ -135,7 +135,7 @@ def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
     assert PREDICTIONS["00-guess"].truth() == pytest.approx(years)
     assert not re.search(r"\d{2}", predict("00-guess", None).text)
     told = predict("00-guess", 2).text
-    assert told.startswith("you said 2.0 years; it is 26 years: 13 times too little")
+    assert told.startswith("you said 2; it is 26 years: 13 times too little")
     months = years * units.YEAR / (30 * units.DAY)
     assert f"{units.digits(months, 2)} times" in told
     assert f"{units.digits(8 * months, 2)} A100" in told

@@ -539,6 +539,9 @@ def _row_of(matrices: Sequence[Matrix], old: dict[str, Matrix], wide: float) -> 
     parts, x = [], FRAME[0] + 8.0
     for matrix, room in zip(matrices, rooms, strict=True):
         parts.append(_shown(matrix, old.get(matrix.name), x + room / 2, unit, flat))
+        letters = max(9, min(13, room / (0.6 * len(matrix.size))))
+        place = (x + room / 2, FRAME[1] + 146)
+        parts.append(text(*place, matrix.size, letters, "middle"))
         x += room
     return "".join(parts)
 
@@ -560,9 +563,8 @@ def _shown(
     if old and old != matrix and max(_sides(old, flat)) < 2.5 * max(wide, high):
         across, tall = (side * unit for side in _sides(old, flat))
         drawn += ghost(x - across / 2, y - tall / 2, across, tall, "before")
-    below = text(x, FRAME[1] + 146, matrix.size, 13, "middle")
     count = text(x, FRAME[1] + 161, units.count(matrix.count), 13, "middle")
-    return _head(x, FRAME[1] + 49, matrix.name, 13) + drawn + below + count
+    return _head(x, FRAME[1] + 49, matrix.name, 13) + drawn + count
 
 
 def _title(model: Any, chosen: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from termcolor import colored
@@ -84,6 +85,14 @@ class Verdict:
             sign, color = self.mark, "blue"
         return f"{colored(f'{sign} {self.id}', color, force_color=True)}: {self.text}"
 
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        ink = {None: "inherit", True: "#007050", False: "#B34700"}[self.ok]
+        sign = self.mark or {None: "○", True: "✓", False: "✗"}[self.ok]
+        badge = f'<b style="color:{"#0067A5" if self.mark else ink}">{sign}</b>'
+        style = "margin:0;font-size:15px;overflow-wrap:break-word"
+        told = f'<p style="{style}">{badge} {self.id}: {escape(self.text)}</p>'
+        return {"text/html": told, "text/plain": repr(self)}
+
 
 class Exercise:
     """An exercise: `judge` tells whether an answer is right, and in words why (not)."""
@@ -115,7 +124,7 @@ class Numeric(Exercise):
         """Right, rounded, a known slip, or too high or too low with a hint."""
         if is_array(answer):
             return False, "this is an array: give one number."
-        number, key = quantity("answer", units.read(answer)), self.key()
+        number, key = quantity("answer", _number(answer)), self.key()
         if self._is(number, key, self.tolerance):
             return True, f"right, {self.unit(key)}."
         if _rounded(number, key):
@@ -148,14 +157,28 @@ class Numeric(Exercise):
 
     def _astray(self, number: float, key: float) -> str:
         """Which way it is off, or that it nearly is not."""
+        if self.tolerance and _rounded(number, key, digits=2):
+            return "nearly: this is rounded; please give one digit more."
         if abs(number - key) < 0.005 * key:
             return f"nearly: is it rounded, or is a small part missing? {HINT}"
         return f"too {'high' if number > key else 'low'}. {HINT}"
 
 
-def _rounded(number: float, value: float) -> bool:
-    """Whether it is the value in three digits, or in more."""
-    return any(number == float(f"{value:.{after}e}") for after in range(2, 15))
+def _rounded(number: float, value: float, digits: int = 3) -> bool:
+    """Whether it is the value in three digits (or so many), or in more."""
+    return any(number == float(f"{value:.{k}e}") for k in range(digits - 1, 15))
+
+
+def _number(answer: Any) -> Any:
+    """A number as people write it, told in their words if it is none."""
+    try:
+        return units.read(answer)
+    except ValueError as error:
+        if not isinstance(answer, str):
+            raise
+        told = str(error).partition("is no number: ")[2]
+        plain = "give the number alone, without its unit"
+        raise ValueError(f"{show(answer)} is no number; {plain}; {told}") from None
 
 
 @dataclass(frozen=True)
@@ -239,8 +262,9 @@ class Prediction:
             chosen = _option(guess, self.options)
             found = "and so it is" if chosen == truth else f"it is {truth!r}"
             return f"you said {chosen!r}, {found}. {self.options[chosen]} {self.why}"
-        number = units.read(guess)
-        told = f"you said {self.unit(number)}; it is {self.unit(truth)}"
+        number = quantity("guess", _number(guess))
+        said = guess.strip() if isinstance(guess, str) else f"{number:,}"
+        told = f"you said {said}; it is {self.unit(truth)}"
         return f"{told}{_gap(number, truth)}. {self.why}"
 
 
@@ -260,5 +284,5 @@ def _gap(guess: float, truth: float) -> str:
 def _option(answer: Any, options: Mapping[str, Any]) -> str:
     """The option that is meant, in any case."""
     known = {option.casefold(): option for option in options}
-    said = answer.strip().casefold() if isinstance(answer, str) else answer
+    said = answer.strip(" .:)(").casefold() if isinstance(answer, str) else answer
     return choice("answer", known.get(said, answer), options)

@@ -58,7 +58,7 @@ def published_batches(runs: Sequence[Mapping[str, Any]], over: str) -> Figure:
 def throughput(sizes: Any, seconds: Any, step: StepTime) -> Figure:
     """Measured samples a second over the batch, and the model fitted to them."""
     figure, axes = new_figure(
-        "Doubling pays up to the half-rate batch, and little beyond",
+        "Doubling gains a third at the half-rate batch, less and less beyond",
         "batch (sequences)",
         "sequences / s",
     )

@@ -29,7 +29,8 @@ class Control:
 
     `kind` is "number", "choice", "flag" or "text". A number lies between `least` and
     `most`, and is whole unless `whole` is false; with `stops` it has a slider beside
-    its field. `more` folds it away, and `applies` says for which values it is shown.
+    its field. `more` folds it away, `applies` says for which values it is shown, and a
+    `view` only turns the picture: the preset stays the same.
     """
 
     label: str
@@ -42,16 +43,22 @@ class Control:
     stops: tuple[float, ...] = ()
     options: tuple[Any, ...] = ()
     more: bool = False
+    view: bool = False
     applies: Callable[[Values], bool] = field(default=lambda values: True, repr=False)
 
     def read(self, written: Any) -> Any:
         """The value that somebody wrote; a ValueError in the panel's words if none."""
         if self.kind != "number":
             return written
+        if self.unit == "%" and isinstance(written, str):
+            written = written.replace("%", "")
         try:
             value = units.read(written)
         except ValueError as error:
-            hint = str(error).partition(" is no number: ")[2] or "write 7B or 2.5"
+            hint = str(error).partition(" is no number: ")[2]
+            if "commas" not in hint:
+                hint = f"write one from {units.short(self.least)} to "
+                hint += units.short(self.most)
             raise ValueError(
                 f"{self.label}: {show(written)} is no number; {hint}."
             ) from None
@@ -64,7 +71,8 @@ class Control:
 
     def echo(self, value: Any) -> str:
         """What was understood: `= 300 billion tokens`."""
-        told = units.count(value) if self.whole else f"{value:,.10g}"
+        exact = units.exact(value) if self.whole else f"{value:,.10g}"
+        told = exact if abs(value) < 1e6 else units.count(value)
         return f"= {told} {self.unit}".rstrip()
 
     def nearest_stop(self, value: float) -> int:
@@ -110,6 +118,11 @@ class Panel:
     def shown(self, values: Values) -> list[str]:
         """The controls that apply to these values."""
         return [name for name, one in self.controls.items() if one.applies(values)]
+
+    def is_preset(self, name: str, values: Values) -> bool:
+        """Whether these values are the preset's, however they are looked at."""
+        kept = {x: y for x, y in values.items() if not self.controls[x].view}
+        return kept.items() <= dict(self.presets[name]).items()
 
     def render(self, before: Values | None = None, **values: Any) -> str:
         """The panel's answer as HTML; a ValueError of the formula as it is."""

@@ -64,7 +64,7 @@ class Field:
             return widgets.Checkbox(indent=False, layout={"width": "auto"}, **told)
         width = "360px" if self.control.kind == "text" else "250px"
         if self.control.stops and not self.control.more:
-            width, told["style"] = "300px", {"description_width": "150px"}
+            width, told["style"] = "315px", {"description_width": "165px"}
         return widgets.Text(continuous_update=False, layout={"width": width}, **told)
 
     def _sliding(self) -> Any:
@@ -111,7 +111,9 @@ class Field:
         number = self.control.kind == "number"
         self.input.value = units.short(value) if number else value
         if number:
-            self.echo.value = escape(self.control.echo(value))
+            echo = self.control.echo(value)
+            said = echo == f"= {self.input.value}"
+            self.echo.value = "" if said else escape(echo)
         if self.slider and value:
             self.slider.value = self.control.nearest_stop(value)
         self._quiet = False
@@ -150,7 +152,7 @@ class NotebookPanel(widgets.VBox):
         self.preset, self.reset = _starts([*panel.presets, OWN])
         self.status, self.output = widgets.HTML(), widgets.HTML()
         self.offers = widgets.Box([], layout=_ROW)
-        self._drawn: Values | None = None
+        self._start: Values | None = None  # what later pictures are held against
         self._marks()
         super().__init__(self._rows())
         self.add_class("llmtrain-panel")
@@ -185,6 +187,7 @@ class NotebookPanel(widgets.VBox):
         """Set several controls, and redraw once."""
         for name, value in values.items():
             self.controls[name].put(value)
+        self._start = None
         self.refresh()
 
     def values(self) -> dict[str, Any]:
@@ -207,13 +210,14 @@ class NotebookPanel(widgets.VBox):
         if unread:
             self._refuse(unread[0], ())
             return
-        answer = self.panel.answer(values, self._drawn)
+        answer = self.panel.answer(values, self._start)
         if answer.problem:
             self._refuse(answer.problem, answer.offers)
             return
         self.output.remove_class("llmtrain-old")
         self.status.value, self.offers.children = "", ()
-        self.output.value, self._drawn = answer.html, values
+        self.output.value = answer.html
+        self._start = self._start or values
 
     def _refuse(self, problem: str, offers: Any) -> None:
         """The refusal above the last picture, which stays, and values that would do."""
@@ -228,7 +232,7 @@ class NotebookPanel(widgets.VBox):
         return button
 
     def _name_preset(self, values: Values) -> None:
-        names = (n for n, preset in self.presets.items() if dict(preset) == values)
+        names = (n for n in self.presets if self.panel.is_preset(n, values))
         self._setting = True
         self.preset.value = next(names, OWN)
         self._setting = False

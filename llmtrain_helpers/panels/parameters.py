@@ -63,7 +63,9 @@ def _more(
 
 
 _CONTROLS = {
-    "part": common.choice("Open", "The part whose matrices are shown.", CHOICES),
+    "part": common.choice(
+        "Open", "The part whose matrices are shown.", CHOICES, view=True
+    ),
     "num_layers": _size("Layers", "How many are stacked.", 1000, stops=tuple(_DEPTHS)),
     "hidden_size": _size(
         "Hidden size", "How many numbers stand for one token.", stops=tuple(_WIDTHS)

@@ -102,7 +102,8 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     field.fill("a lot")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        "() => document.querySelector('.llmtrain-status').innerText.includes('is no number')"
+        "() => document.querySelector('.llmtrain-status').innerText"
+        ".includes('is no number')"
     )
     assert control.label in panel.locator(".llmtrain-status").inner_text()
     assert panel.locator(".llmtrain-old").count() == 1
@@ -110,7 +111,8 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     field.fill(f"{stop:g}")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        "() => !document.querySelector('.llmtrain-status').innerText.includes('is no number')"
+        "() => !document.querySelector('.llmtrain-status').innerText"
+        ".includes('is no number')"
     )
 
 
