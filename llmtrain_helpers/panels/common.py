@@ -397,3 +397,35 @@ def in_code(number: float) -> str:
         if isinstance(number, int) and number and number % 10**size == 0:
             return f"{number // 10**size}e{size}"
     return f"{number:.10g}" if isinstance(number, float) else f"{number}"
+
+
+GPUS = Control(
+    "GPUs",
+    "All GPUs of the run.",
+    most=10_000_000,
+    stops=doublings(1, 65536),
+)
+
+TOKENS = Control(
+    "Tokens",
+    "Tokens that the run sees in all.",
+    unit="tokens",
+    most=10**16,
+    stops=steps(10**9, 10**14, 1, 1.5, 2, 3, 5, 7),
+)
+
+SEQUENCE = Control(
+    "Sequence",
+    "Tokens in each training sequence.",
+    unit="tokens",
+    most=10_000_000,
+    more=True,
+)
+
+BATCH = Control(
+    "Batch",
+    "Sequences in one iteration, over all GPUs.",
+    unit="sequences",
+    most=10_000_000,
+    more=True,
+)

@@ -66,19 +66,8 @@ _PRESETS = {
 
 _CONTROLS = {
     "model": common.models(),
-    "tokens": common.Control(
-        "Tokens",
-        "Tokens that the run sees in all.",
-        unit="tokens",
-        most=10**16,
-        stops=common.steps(10**9, 10**14, 1, 1.5, 2, 3, 5, 7),
-    ),
-    "num_gpus": common.Control(
-        "GPUs",
-        "All GPUs of the run.",
-        most=10_000_000,
-        stops=common.doublings(1, 65536),
-    ),
+    "tokens": common.TOKENS,
+    "num_gpus": common.GPUS,
     "percent": common.Control(
         "Share of the peak",
         "Per cent of the dense peak that each GPU reaches: "

@@ -78,20 +78,8 @@ _CONTROLS = {
     "recompute": common.choice(
         "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
     ),
-    "sequence_length": common.Control(
-        "Sequence",
-        "Tokens in each training sequence.",
-        unit="tokens",
-        most=10_000_000,
-        more=True,
-    ),
-    "batch_size": common.Control(
-        "Batch",
-        "Sequences in one iteration, over all GPUs.",
-        unit="sequences",
-        most=10_000_000,
-        more=True,
-    ),
+    "sequence_length": common.SEQUENCE,
+    "batch_size": common.BATCH,
     "chip": common.accelerators(more=True),
     "format": common.choice(
         "Number format", "The format whose peak is compared.", FORMATS, more=True

@@ -65,19 +65,8 @@ GRADIENTS = ["sharded", "whole"]
 
 _CONTROLS = {
     "model": common.models(),
-    "num_gpus": common.Control(
-        "GPUs",
-        "All GPUs of the run.",
-        most=10_000_000,
-        stops=common.doublings(1, 65536),
-    ),
-    "tokens": common.Control(
-        "Tokens",
-        "Tokens that the run sees in all.",
-        unit="tokens",
-        most=10**16,
-        stops=common.steps(10**9, 10**14, 1, 1.5, 2, 3, 5, 7),
-    ),
+    "num_gpus": common.GPUS,
+    "tokens": common.TOKENS,
     "recompute": common.choice(
         "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
     ),
@@ -89,13 +78,7 @@ _CONTROLS = {
     "config": common.Control(
         "or a config.json", "Path of a Hugging Face config file.", "text", more=True
     ),
-    "sequence_length": common.Control(
-        "Sequence",
-        "Tokens in each training sequence.",
-        unit="tokens",
-        most=10_000_000,
-        more=True,
-    ),
+    "sequence_length": common.SEQUENCE,
     "chip": common.accelerators(more=True),
     "tensor_parallel": common.Control(
         "Tensor parallel", "GPUs that share each matrix.", most=1_000, more=True
@@ -112,13 +95,7 @@ _CONTROLS = {
         GRADIENTS,
         more=True,
     ),
-    "global_batch_size": common.Control(
-        "Batch",
-        "Sequences in one iteration, over all GPUs.",
-        unit="sequences",
-        most=10_000_000,
-        more=True,
-    ),
+    "global_batch_size": common.BATCH,
     "micro_batch_size": common.Control(
         "Micro-batch",
         "Sequences at once on a GPU.",
