@@ -18,10 +18,12 @@ if TYPE_CHECKING:
         duration as duration,
         families as families,
         flops as flops,
+        layers as layers,
         memory as memory,
         parameters as parameters,
         plan as plan,
         precision as precision,
+        recurrences as recurrences,
         units as units,
     )
     from llmtrain_helpers.activations import (
@@ -77,6 +79,13 @@ if TYPE_CHECKING:
         gpt_flops as gpt_flops,
         utilization as utilization,
     )
+    from llmtrain_helpers.layers import (
+        Attention as Attention,
+        Experts as Experts,
+        LatentAttention as LatentAttention,
+        Layer as Layer,
+        Mlp as Mlp,
+    )
     from llmtrain_helpers.memory import Memory as Memory, Split as Split
     from llmtrain_helpers.parameters import (
         ParameterCount as ParameterCount,
@@ -115,6 +124,7 @@ _MODULES = {
         "seconds_from_iterations training_interval training_seconds"
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization",
+    "layers": "Attention Experts LatentAttention Layer Mlp",
     "parameters": "ParameterCount count_parameters gpt_parameters",
     "memory": "Memory Split",
     "plan": "Plan Shares plan_run",
@@ -125,6 +135,7 @@ _MODULES = {
     ),
     "checks": "",
     "families": "",
+    "recurrences": "",
     "units": "",
 }
 _HOMES = {name: home for home, names in _MODULES.items() for name in names.split()}

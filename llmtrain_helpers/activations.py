@@ -7,10 +7,17 @@ a GPT's layers; Dao et al. (arXiv 2205.14135) for flash attention; Chen et al. (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from llmtrain_helpers.architecture import Breakdown, Transformer, of_length, shared_out
+from llmtrain_helpers.architecture import (
+    Breakdown,
+    Transformer,
+    of_length,
+    over_layers,
+    shared_out,
+)
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -24,7 +31,12 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
-from llmtrain_helpers.parameters import count_parameters, norm_parameters
+from llmtrain_helpers.layers import Layer, Part
+from llmtrain_helpers.parameters import (
+    count_parameters,
+    head_parameters,
+    norm_parameters,
+)
 from llmtrain_helpers.precision import (
     ModelStateBytes,
     Recipe,
@@ -146,23 +158,18 @@ def count_activations(
     model = of_length(model, sequence_length)
     choice("recompute", recompute, RECOMPUTE)
     b, t = counts(micro_batch_size=micro_batch_size, tensor_parallel=tensor_parallel)
-    divides(num_heads=model.num_heads, tensor_parallel=t)
-    divides(num_kv_heads=model.num_kv_heads, tensor_parallel=t)
+    for name, heads in _shared_heads(model):
+        divides(**{name: heads}, tensor_parallel=t)
     v, mask = count("value_bytes", value_bytes), int(flag("dropout", dropout))
-    broadcast(micro_batch_size=b, tensor_parallel=t, value_bytes=v, **vars(model))
+    broadcast(micro_batch_size=b, tensor_parallel=t, value_bytes=v, **model.numbers())
     h, s = model.hidden_size, model.sequence_length
     tokens, outside = b * s, b * s // _along(sequence_parallel, s, t)
-    taken_in = (v + mask) * h * outside  # by attention and by the MLP, and their masks
-    layer = {
-        "norms": 2 * v * h * outside,
-        "attention": taken_in + shared_out(v * _heads(model) * tokens, t),
-        "scores": shared_out(_scores(model, attention, v, mask) * s * tokens, t),
-        "mlp": taken_in + shared_out(v * _mlp(model, fused_mlp) * tokens, t),
-        "checkpoints": v * h * outside,
-    }
-    kept = {name: (name in _KEPT[recompute]) * layer[name] for name in layer}
+    stored = choice("attention", attention, KERNELS) == "unfused"
+    fused = flag("fused_mlp", fused_mlp)
+    step = _Step(v, mask, h, s, tokens, outside, t, stored, fused)
+    kept = {name: _over_layers(model, name, step) for name in _KEPT[recompute]}
     return ActivationCount(
-        **{name: model.num_layers * part for name, part in kept.items()},
+        **{name: kept.get(name, 0) for name in _PARTS},
         embedding=mask * h * outside,
         head=2 * v * h * outside + shared_out(4 * tokens * model.vocab_size, t),
     )
@@ -270,11 +277,13 @@ def step_timeline(
     last, k = single("steps", steps), single("accumulation_steps", accumulation_steps)
     at_most(**{"steps·accumulation_steps": last * k, "what a timeline shows": 10_000})
     v = value_bytes(recipe)
-    kept, every = (
-        count_activations(model, b, which, attention, dropout, value_bytes=v)
-        for which in (recompute, "none")
-    )
-    again = (every.layers - kept.layers) // model.num_layers * (recompute == "full")
+
+    def held(model: Transformer, which: str = recompute) -> ActivationCount:
+        return count_activations(model, b, which, attention, dropout, value_bytes=v)
+
+    kept, again = held(model), 0
+    if recompute == "full":
+        again = largest_layer(model, lambda m: held(m, "none").layers - held(m).layers)
     states = model_state_bytes(P, recipe)
     of_head = model_state_bytes(_head_parameters(model), recipe)
     passed = [
@@ -326,29 +335,99 @@ def _along(sequence_parallel: bool, s: Result, t: Result) -> Result:
     return t
 
 
-def _heads(model: Transformer) -> Result:
-    """Values a token for attention: Q, K, V and what comes out, and norms' inputs."""
-    queries, keys = (n * model.head_dim for n in (model.num_heads, model.num_kv_heads))
-    return 2 * queries + 2 * keys + model.qk_norm * (queries + keys)
+class _Step(NamedTuple):
+    """What a layer's bytes depend on, beside the layer."""
+
+    value_bytes: Any
+    mask: int
+    hidden_size: Any
+    sequence_length: Any
+    tokens: Any
+    outside: Any  # tokens of this GPU, outside the pairs of matrix products
+    tensor_parallel: Any
+    stored: bool
+    fused: bool
 
 
-def _scores(model: Transformer, attention: str, v: int, mask: int) -> Result:
-    """Bytes for each pair of tokens: softmax, and with dropout its mask and result."""
-    stored = choice("attention", attention, KERNELS) == "unfused"
-    return stored * model.num_heads * (v + mask * (1 + v))
+def _norms(layer: Layer, step: _Step) -> Result:
+    """The inputs of its norms."""
+    return layer.norms * step.value_bytes * step.hidden_size * step.outside
 
 
-def _mlp(model: Transformer, fused: bool) -> Result:
-    """Values a token between the MLP's matrices: before and after the activation.
+def _mixers(layer: Layer, step: _Step) -> Result:
+    """What its mixers take in, with a mask behind, and what they keep between."""
+    if not layer.mixers:
+        return 0
+    taken_in = (step.value_bytes + step.mask) * step.hidden_size * step.outside
+    kept = [_inside(mixer, step) for mixer in layer.mixers]
+    return taken_in + sum(kept[1:], kept[0])
 
-    A gated MLP keeps both inputs of the product as well, or without the activated gate
-    where a fused kernel makes that again.
+
+def _mlps(layer: Layer, step: _Step) -> Result:
+    """What its MLP takes in, unless the mixer takes in the same, and keeps inside."""
+    if layer.mlp is None:
+        return 0
+    own = step.value_bytes * (not (layer.parallel and layer.norms < 2 and layer.mixers))
+    taken_in = (own + step.mask) * step.hidden_size * step.outside
+    return taken_in + _inside(layer.mlp, step)
+
+
+def _inside(part: Part, step: _Step) -> Result:
+    """What a part keeps between its matrices."""
+    whole, split = part.kept(step.fused)
+    split = shared_out(step.value_bytes * split * step.tokens, step.tensor_parallel)
+    return split + (whole and step.value_bytes * whole * step.outside)
+
+
+def _scores(layer: Layer, step: _Step) -> Result:
+    """The s² part: softmax, and with dropout its mask and result."""
+    heads = [mixer.stored() for mixer in layer.mixers] or [0]
+    a, v, mask = sum(heads[1:], heads[0]), step.value_bytes, step.mask
+    each = step.stored * a * (v + mask * (1 + v))
+    pairs = step.sequence_length * step.tokens
+    return shared_out(each * pairs, step.tensor_parallel)
+
+
+def _checkpoint(layer: Layer, step: _Step) -> Result:
+    """The layer's input."""
+    return step.value_bytes * step.hidden_size * step.outside
+
+
+_PARTS: dict[str, Callable[[Layer, _Step], Result]] = {
+    "norms": _norms,
+    "attention": _mixers,
+    "scores": _scores,
+    "mlp": _mlps,
+    "checkpoints": _checkpoint,
+}
+"""What a layer keeps, part by part."""
+
+
+def _over_layers(model: Transformer, name: str, step: _Step) -> Result:
+    """The sum of one part over the layers."""
+    return over_layers(model, lambda layer: _PARTS[name](layer, step))
+
+
+def _shared_heads(model: Transformer) -> Iterator[tuple[str, Result]]:
+    """What tensor parallelism has to share out evenly, by its name."""
+    for _, layer in model.layers:
+        for mixer in layer.mixers:
+            yield from mixer.heads().items()
+
+
+def largest_layer(model: Transformer, kept: Callable[[Transformer], Result]) -> Result:
+    """Of one layer, in bytes, where `kept` tells those of all: the largest.
+
+    >>> gpt2 = Transformer.gpt(12, 768, 12, 50257, 1024)
+    >>> largest_layer(gpt2, lambda model: count_activations(model, 1).layers)
+    25165824
     """
-    gated = 3 if flag("fused_mlp", fused) else 4
-    experts = max(model.experts_per_token, 1)
-    return (gated if model.gated_mlp else 2) * model.intermediate_size * experts
+    if len(model.layers) == 1:
+        return shared_out(kept(model), model.num_layers)
+    kinds = {layer for _, layer in model.layers}
+    return max(kept(replace(model, layers=((1, kind),))) for kind in kinds)
 
 
 def _head_parameters(model: Transformer) -> Result:
     """The output matrix, tied or not, and the norm before it."""
-    return model.vocab_size * model.hidden_size + norm_parameters(model)
+    return head_parameters(model) + norm_parameters(model)

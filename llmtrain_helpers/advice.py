@@ -371,14 +371,10 @@ def _even(
     if is_array(count_parameters(model).total):
         refuse("model", model, "is many shapes: here it must be one")
     n, T, B, b, t, p, c, v = (mesh[name] for name in _GRID)
-    l, s, a, k = (
-        model.num_layers,
-        model.sequence_length,
-        model.num_heads,
-        model.num_kv_heads,
-    )
+    l, s = model.num_layers, model.sequence_length
+    heads = [x for _, y in model.layers for m in y.mixers for x in m.heads().values()]
     d = np.maximum(n // (t * p * c), 1)
-    pairs = [(n, t * p * c), (a, t), (k, t), (s, c), (B, b * d)]
+    pairs = [(n, t * p * c), (s, c), (B, b * d), *((x, t) for x in heads)]
     if flag("sequence_parallel", options.get("sequence_parallel", True)):
         pairs.append((s, t * c))
     if not flag("uneven_stages", options.get("uneven_stages", False)):

@@ -1,12 +1,12 @@
 """What the formulas take and give: a model's shape, an accelerator, a sum of parts.
 
-Shared by all chapters. A `Transformer` is decoder-only, of the GPT or of the Llama
-kind; the names of its numbers are those of Hugging Face configs.
+Shared by all chapters. A `Transformer` is decoder-only, a stack of layers of one kind
+or of several; the names of its numbers are those of Hugging Face configs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, cast
 
@@ -27,65 +27,173 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
+from llmtrain_helpers.layers import Attention, Experts, Layer, Mlp, numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Transformer:
     """The shape of a decoder-only transformer; make one with `gpt`, `llama`, `from_config`.
 
-    Sizes are whole numbers, or NumPy arrays of them for a sweep over shapes (the number
+    `layers` are its layers from first to last: how many of a kind follow one another,
+    and a `Layer`. Keywords can describe a stack of one kind instead (`num_layers` to
+    `experts_per_token`), and every shape answers to them: where there are several kinds,
+    for the kind that most of the layers with such a part are.
+
+    Sizes are whole numbers, or NumPy arrays of them for a sweep over shapes of one kind (the number
     of experts excepted; such a sweep cannot be compared or hashed). Bad ones are refused with a ValueError that names the argument.
 
     `sequence_length` is the one that the model is trained with, in tokens;
     `num_positions` the rows of a learned position table, 0 where positions are rotary.
+    `final_norm` and `embedding_norm` have so many parameters for each value (2, 1, 0);
+    `embedding_size` is that of a narrower embedding (0: there is none); `more` counts
+    parameters that stand beside the layers otherwise.
 
     >>> Transformer.gpt(96, 12288, 96, 50257, 2048).head_dim
     128
     """  # noqa: E501
 
-    num_layers: Number
+    layers: tuple[tuple[Number, Layer], ...]
     hidden_size: Number
-    num_heads: Number
-    num_kv_heads: Number
-    head_dim: Number
-    intermediate_size: Number
     vocab_size: Number
     sequence_length: Number
-    num_positions: Number = 0
-    tied_embeddings: bool = False
-    layer_norm: bool = False
-    gated_mlp: bool = True
-    bias: bool = False
-    qkv_bias: bool = False
-    qk_norm: bool = False
-    num_experts: int = 0
-    experts_per_token: int = 0
+    num_positions: Number
+    tied_embeddings: bool
+    final_norm: int
+    embedding_norm: int
+    embedding_size: Number
+    head_bias: bool
+    more: Number
+
+    def __init__(
+        self,
+        *,
+        hidden_size: Number,
+        vocab_size: Number,
+        sequence_length: Number,
+        layers: Iterable[tuple[Number, Layer]] | None = None,
+        num_layers: Number | None = None,
+        num_heads: Number | None = None,
+        num_kv_heads: Number | None = None,
+        head_dim: Number | None = None,
+        intermediate_size: Number | None = None,
+        num_positions: Number = 0,
+        tied_embeddings: bool = False,
+        layer_norm: bool | None = None,
+        gated_mlp: bool | None = None,
+        bias: bool | None = None,
+        qkv_bias: bool | None = None,
+        qk_norm: bool | None = None,
+        num_experts: int | None = None,
+        experts_per_token: int | None = None,
+        final_norm: int | None = None,
+        embedding_norm: int = 0,
+        embedding_size: Number = 0,
+        head_bias: bool = False,
+        more: Number = 0,
+    ) -> None:
+        given = locals()
+        kind = {name: given[name] for name in _KIND if given[name] is not None}
+        if layers is None:
+            given["layers"] = _one_kind(kind)
+        elif kind:
+            given["layers"] = _one_kind(keywords(_stack("layers", layers)) | kind)
+        if final_norm is None or "layer_norm" in kind:
+            stack = _stack("layers", given["layers"])
+            given["final_norm"] = stack[0][1].norm_size
+        for item in fields(self):
+            object.__setattr__(self, item.name, given[item.name])
+        self.__post_init__()
 
     def __post_init__(self) -> None:
-        may_be_zero = ("num_positions", "num_experts", "experts_per_token")
         for item in fields(self):
-            value = getattr(self, item.name)
-            if item.type == "bool":
-                value = flag(item.name, value)
-            else:
-                value = count(item.name, value, least=int(item.name not in may_be_zero))
+            value = _CHECKS.get(item.name, count)(item.name, getattr(self, item.name))
             object.__setattr__(self, item.name, value)
-        broadcast(**vars(self))
-        divides(num_heads=self.num_heads, num_kv_heads=self.num_kv_heads)
-        self._check_experts()
-        self._check_positions()
+        broadcast(**self.numbers())
+        if is_array(self.num_positions) or self.num_positions:
+            rows = {"num_positions": self.num_positions}
+            at_most(sequence_length=self.sequence_length, **rows)
 
-    def _check_experts(self) -> None:
-        experts = single("num_experts", self.num_experts, least=0)
-        chosen = single("experts_per_token", self.experts_per_token, least=0)
-        at_most(experts_per_token=chosen, num_experts=experts)
-        if experts and not chosen:
-            refuse("experts_per_token", chosen, f"leaves num_experts={experts} unused")
+    def numbers(self) -> dict[str, Any]:
+        """Its sizes by their names; of a stack of one kind, those of its parts too."""
+        found = {name: value for name, value in vars(self).items() if name != "layers"}
+        if len(self.layers) > 1:
+            return found
+        [(how_many, layer)] = self.layers
+        return {"num_layers": how_many, **found, **dict(numbers(layer))}
 
-    def _check_positions(self) -> None:
-        rows = self.num_positions
-        if is_array(rows) or rows:
-            at_most(sequence_length=self.sequence_length, num_positions=rows)
+    @property
+    def num_layers(self) -> Result:
+        """How many layers there are, of all kinds."""
+        return over_layers(self, lambda layer: 1)
+
+    @property
+    def num_heads(self) -> Result:
+        """Heads of queries; 0 where there is no attention."""
+        return self._of_most("mixer", "num_heads")
+
+    @property
+    def num_kv_heads(self) -> Result:
+        """Heads of keys and values; with latent attention as many as of queries."""
+        return self._of_most("mixer", "num_kv_heads") or self.num_heads
+
+    @property
+    def head_dim(self) -> Result:
+        """The size of a query's head."""
+        return self._of_most("mixer", "head_dim")
+
+    @property
+    def intermediate_size(self) -> Result:
+        """How wide the MLP is inside, or one of its experts."""
+        return self._of_most("mlp", "intermediate_size")
+
+    @property
+    def num_experts(self) -> int:
+        """Experts of a layer that has any."""
+        return int(self._of_most("mlp", "num_experts"))
+
+    @property
+    def experts_per_token(self) -> int:
+        """Experts that a token meets in such a layer."""
+        return int(self._of_most("mlp", "experts_per_token"))
+
+    @property
+    def gated_mlp(self) -> bool:
+        """Whether the MLP has a gate."""
+        return bool(self._of_most("mlp", "gated"))
+
+    @property
+    def layer_norm(self) -> bool:
+        """Whether norms shift as well (LayerNorm), and do not only scale (RMSNorm)."""
+        return any(layer.norm_size == 2 for _, layer in self.layers)
+
+    @property
+    def bias(self) -> bool:
+        """Whether the output projection has a bias, as all of a GPT's have."""
+        return "o" in (self._of_most("mixer", "biases") or "")
+
+    @property
+    def qkv_bias(self) -> bool:
+        """Whether the projections to queries, keys and values have biases."""
+        return {*"qkv"} <= {*(self._of_most("mixer", "biases") or "")}
+
+    @property
+    def qk_norm(self) -> bool:
+        """Whether there are norms on queries and keys."""
+        return bool(self._of_most("mixer", "qk_norm"))
+
+    def _of_most(self, part: str, name: str) -> Any:
+        """What most layers that have such a thing say of it; 0 where none has."""
+        votes: dict[Any, int] = {}
+        for how_many, layer in self.layers:
+            found = getattr(layer, part)
+            if isinstance(found, Experts) and not hasattr(found, name):
+                found = found.expert
+            value = getattr(found, name, None)
+            if len(self.layers) == 1:
+                return 0 if value is None else value
+            if value is not None:
+                votes[value] = votes.get(value, 0) + int(how_many)
+        return max(votes, key=lambda value: votes[value]) if votes else 0
 
     @classmethod
     def gpt(
@@ -278,6 +386,16 @@ def of_length(model: Transformer, sequence_length: Number | None) -> Transformer
     return replace(model, sequence_length=sequence_length)
 
 
+def over_layers(model: Transformer, counted: Callable[[Layer], Result]) -> Result:
+    """The sum over all layers of what is counted in each.
+
+    >>> over_layers(Transformer.gpt(96, 12288, 96, 50257, 2048), lambda layer: 1)
+    96
+    """
+    first, *others = (how_many * counted(layer) for how_many, layer in model.layers)
+    return sum(others, first)
+
+
 def shared_out(size: Result, ways: Result) -> Result:
     """A share of so many ways: an exact int where it is one.
 
@@ -292,3 +410,96 @@ def _head_dim(hidden_size: Number, num_heads: Number) -> Result:
     h, a = counts(hidden_size=hidden_size, num_heads=num_heads)
     divides(hidden_size=h, num_heads=a)
     return h // a
+
+
+_KIND = [
+    *("num_layers", "num_heads", "num_kv_heads", "head_dim", "intermediate_size"),
+    *("layer_norm", "gated_mlp", "bias", "qkv_bias", "qk_norm"),
+    *("num_experts", "experts_per_token"),
+]
+"""The keywords that describe layers of one kind."""
+
+
+def _one_kind(given: Mapping[str, Any]) -> tuple[tuple[Number, Layer], ...]:
+    """The stack that keywords describe."""
+    shifted, bias, qkv, normed = (
+        flag(name, given.get(name, False))
+        for name in ("layer_norm", "bias", "qkv_bias", "qk_norm")
+    )
+    sizes = {name: cast(Any, given.get(name)) for name in _KIND[1:4]}
+    biases = "qkv" * qkv + "o" * bias
+    mixer = Attention(**sizes, biases=biases, qk_norm="head" * normed)
+    f, gated = given.get("intermediate_size"), given.get("gated_mlp", True)
+    mlp = Mlp(cast(Any, f), flag("gated_mlp", gated), bias)
+    experts, chosen = (
+        single(name, given.get(name, 0), least=0)
+        for name in ("num_experts", "experts_per_token")
+    )
+    at_most(experts_per_token=chosen, num_experts=experts)
+    if experts and not chosen:
+        refuse("experts_per_token", chosen, f"leaves num_experts={experts} unused")
+    either = Experts(mlp, experts, chosen) if experts else mlp
+    l = count("num_layers", given.get("num_layers"))
+    return ((l, Layer(mixer, either, norm_size=1 + shifted)),)
+
+
+def keywords(layers: tuple[tuple[Number, Layer], ...]) -> dict[str, Any]:
+    """The keywords that describe a stack, if there are such."""
+    (l, layer), *others = layers
+    mixer, mlp = layer.mixer, layer.mlp
+    expert = mlp.expert if isinstance(mlp, Experts) else mlp
+    if others or not isinstance(mixer, Attention) or not isinstance(expert, Mlp):
+        refuse("layers", layers, "are not of one plain kind: change them as `layers`")
+    said: dict[str, Any] = {"num_layers": l, "layer_norm": layer.norm_size == 2}
+    said |= {name: getattr(mixer, name) for name in _KIND[1:4]}
+    said |= {"intermediate_size": expert.intermediate_size, "gated_mlp": expert.gated}
+    said |= {"bias": expert.bias, "qk_norm": bool(mixer.qk_norm)}
+    said["qkv_bias"] = "q" in mixer.biases
+    if isinstance(mlp, Experts):
+        said["num_experts"] = mlp.num_experts
+        said["experts_per_token"] = mlp.experts_per_token
+    [(_, again)] = _one_kind(said)
+    ours, theirs = dict(_traits(layer)), dict(_traits(again))
+    if ours != theirs:
+        refuse("layers", layers, "are of no plain kind: change them as `layers`")
+    return said
+
+
+def _traits(layer: Layer) -> list[tuple[str, Any]]:
+    """What a layer is, but for the sizes, which may be arrays."""
+    sizes = {*_KIND, "window", "chunked"}
+    return [(name, value) for name, value in numbers(layer) if name not in sizes]
+
+
+def _stack(name: str, value: Any) -> tuple[tuple[Number, Layer], ...]:
+    """Pairs of how many, and of what kind; several kinds without arrays."""
+    if not isinstance(value, tuple | list) or not value:
+        refuse(name, value, "are no pairs of (how many, Layer)")
+    for pair in value:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            refuse(name, pair, "is no pair of (how many, Layer)")
+        instance(name, pair[1], Layer)
+    if len(value) == 1:
+        return ((count("num_layers", value[0][0]), value[0][1]),)
+    for how_many, layer in value:
+        for which, number in [(name, how_many), *numbers(layer)]:
+            if is_array(number):
+                refuse(which, number, "is an array: layers of several kinds take none")
+    return tuple((single("num_layers", n), layer) for n, layer in value)
+
+
+def _from_zero(name: str, value: object) -> Result:
+    return count(name, value, least=0)
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "layers": _stack,
+    "num_positions": _from_zero,
+    "tied_embeddings": flag,
+    "final_norm": lambda name, value: single(name, value, least=0),
+    "embedding_norm": lambda name, value: single(name, value, least=0),
+    "embedding_size": _from_zero,
+    "head_bias": flag,
+    "more": _from_zero,
+}
+"""How a field is checked that is no plain count."""

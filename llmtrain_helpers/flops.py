@@ -7,9 +7,10 @@ with selective recomputation; Chowdhery et al. (arXiv 2204.02311), appendix B, f
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from llmtrain_helpers.architecture import Breakdown, Transformer, of_length
+from llmtrain_helpers.architecture import Breakdown, Transformer, of_length, over_layers
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -22,6 +23,7 @@ from llmtrain_helpers.checks import (
     rate,
     refuse,
 )
+from llmtrain_helpers.layers import Layer, Mixer, pairs
 
 RECOMPUTE = ["none", "selective", "full"]
 """What is computed a second time: nothing, the attention core, every layer."""
@@ -113,12 +115,13 @@ def count_flops(
     """
     model = of_length(model, sequence_length)
     B, s = count("batch_size", batch_size), model.sequence_length
-    broadcast(batch_size=B, **vars(model))
-    h, V, tokens = model.hidden_size, model.vocab_size, B * s
+    broadcast(batch_size=B, **model.numbers())
+    choice("attention", attention, ATTENTION)
+    h, tokens = model.hidden_size, B * s
     layers = {
-        "projections": 2 * tokens * model.num_layers * _projections(model),
-        "scores": 4 * B * _pairs(s, attention) * model.num_layers * _width(model),
-        "mlp": 2 * tokens * model.num_layers * _mlp(model),
+        "projections": 2 * tokens * over_layers(model, lambda x: _met(x.mixers, h)),
+        "scores": 2 * B * over_layers(model, lambda x: _scores(x, s, attention)),
+        "mlp": 2 * tokens * over_layers(model, lambda x: x.mlp.met(h) if x.mlp else 0),
     }
     again = {
         "none": 0,
@@ -126,7 +129,8 @@ def count_flops(
         "full": sum(layers.values()),
     }[choice("recompute", recompute, RECOMPUTE)]
     parts = {name: 3 * forward for name, forward in layers.items()}
-    return FlopCount(**parts, head=6 * tokens * h * V, recomputed=again)
+    head = 6 * tokens * _ends(model)
+    return FlopCount(**parts, head=head, recomputed=again)
 
 
 def achieved_flops_per_gpu(flops: Number, seconds: Number, num_gpus: Number) -> Result:
@@ -176,25 +180,20 @@ _TOO_MUCH = (
 )
 
 
-def _pairs(s: Result, attention: str) -> Result:
-    """Pairs of tokens that are multiplied, in one sequence."""
-    known = {"dense": s**2, "causal": s * (s + 1) // 2}
-    return known[choice("attention", attention, ATTENTION)]
+def _met(mixers: Iterable[Mixer], hidden_size: Result) -> Result:
+    """Weights of one layer's mixers that a token is multiplied with."""
+    first, *others = [mixer.met(hidden_size) for mixer in mixers] or [0]
+    return sum(others, first)
 
 
-def _width(model: Transformer) -> Result:
-    """All heads side by side: a·d, which is h in a GPT."""
-    return model.num_heads * model.head_dim
+def _scores(layer: Layer, s: Result, attention: str) -> Result:
+    """Numbers that one layer multiplies for all pairs of tokens in a sequence."""
+    found = [mixer.products() * pairs(s, attention, mixer) for mixer in layer.mixers]
+    first, *others = found or [0]
+    return sum(others, first)
 
 
-def _projections(model: Transformer) -> Result:
-    """Weights of one layer's attention that a token is multiplied with."""
-    h, keys = model.hidden_size, model.num_kv_heads * model.head_dim
-    return 2 * h * _width(model) + 2 * h * keys
-
-
-def _mlp(model: Transformer) -> Result:
-    """Weights of one layer's MLP, or router and chosen experts, for one token."""
-    h, f = model.hidden_size, model.intermediate_size
-    matrices = 3 if model.gated_mlp else 2
-    return max(model.experts_per_token, 1) * matrices * h * f + h * model.num_experts
+def _ends(model: Transformer) -> Result:
+    """Weights of the head; with a narrower embedding, of the ways there and back."""
+    h, V, e = model.hidden_size, model.vocab_size, model.embedding_size
+    return V * e + 2 * e * h if is_array(e) or e else h * V

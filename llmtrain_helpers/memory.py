@@ -8,13 +8,18 @@ Rajbhandari et al. (arXiv 1910.02054), section 7, for what ZeRO shards.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
 from llmtrain_helpers.architecture import Breakdown, Transformer, shared_out
-from llmtrain_helpers.checks import Result
-from llmtrain_helpers.parameters import count_parameters, norm_parameters
+from llmtrain_helpers.checks import Result, is_array
+from llmtrain_helpers.layers import Layer
+from llmtrain_helpers.parameters import (
+    embedding_parameters,
+    head_parameters,
+    norm_parameters,
+)
 from llmtrain_helpers.precision import model_state_bytes
 
 
@@ -87,11 +92,10 @@ def memory_per_gpu(
     alone = split.pipeline_parallel == 1
     flights = split.in_flight
     kept = _kept(model, split, inputs, inputs["recompute"])
-    again = _kept(model, split, inputs, "none").layers - kept.layers
-    again = shared_out(again, model.num_layers)
+    again = _again(model, split, inputs, kept.layers)
     first, last = (
         _states(model, split, inputs, embedding, head)
-        | _held(model, split, kept, again, embedding, head, flight)
+        | _held(model, split, inputs, kept, again, embedding, head, flight)
         for embedding, head, flight in zip(
             (True, alone), (alone, True), flights, strict=True
         )
@@ -120,6 +124,7 @@ def _states(
 def _held(
     model: Transformer,
     split: Split,
+    inputs: Mapping[str, Any],
     kept: ActivationCount,
     again: Result,
     embedding: Any,
@@ -128,8 +133,7 @@ def _held(
 ) -> dict[str, Result]:
     """The activations of such a stage, and what comes on top for a moment."""
     t, c = split.tensor_parallel, split.context_parallel
-    layers = split.layers(model.num_layers)
-    in_layers = shared_out(kept.layers, model.num_layers) * layers
+    in_layers = _in_layers(model, split, inputs, kept.layers, embedding is not True)
     activations = in_flight * (in_layers + embedding * kept.embedding)
     tokens = split.micro_batch_size * model.sequence_length
     logits = head * shared_out(8 * tokens * model.vocab_size, t)
@@ -165,16 +169,80 @@ def stage_parameters(
     The stage with the head has the output matrix, its own copy where it is tied to an
     embedding on another stage.
     """
-    counted, l = count_parameters(model), model.num_layers
-    layers, t = split.layers(l), split.tensor_parallel
-    h, V = model.hidden_size, model.vocab_size
+    h, t = model.hidden_size, split.tensor_parallel
     last_norm = norm_parameters(model)
+    norms, matrices = head * last_norm, 0
+    for how_many, layer in stage_layers(model, split, last=embedding is not True):
+        of_norms = layer.norm_parameters(h)
+        norms = norms + how_many * of_norms
+        matrices = matrices + how_many * (layer.parameters(h) - of_norms)
     there_already = model.tied_embeddings * embedding
-    matrices = layers * ((counted.attention + counted.mlp) // l)
-    matrices = matrices + embedding * counted.embedding
-    matrices = matrices + head * (1 - there_already) * V * h
-    norms = layers * ((counted.norm - last_norm) // l) + head * last_norm
+    matrices = matrices + embedding * embedding_parameters(model)
+    matrices = matrices + head * (1 - there_already) * head_parameters(model)
     return -(-matrices // t) + norms
+
+
+def stage_layers(
+    model: Transformer, split: Split, last: bool
+) -> tuple[tuple[Result, Layer], ...]:
+    """How many layers of each kind a GPU of the first or of the last stage has.
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
+    >>> [n for n, _ in stage_layers(llama, Split(8, 1, 1, 4, 1, 2, 1), last=False)]
+    [8]
+    """
+    l, p, v = model.num_layers, split.pipeline_parallel, split.interleave
+    if len(model.layers) == 1:
+        return ((split.layers(l), model.layers[0][1]),)
+    found: list[tuple[Result, Layer]] = []
+    low, each = 0, -(-l // (v * p))
+    for how_many, layer in model.layers:
+        high, here = low + how_many, 0
+        for i in range(int(v.max()) if is_array(v) else int(v)):
+            start = l - each * (1 + i * p) if last else each * i * p
+            overlap = lesser(start + each, high) - greater(start, low)
+            here = here + (i < v) * greater(overlap, 0 * overlap)
+        found.append((here, layer))
+        low = int(high)
+    return tuple(found)
+
+
+def _in_layers(
+    model: Transformer,
+    split: Split,
+    inputs: Mapping[str, Any],
+    kept: Result,
+    last: bool,
+) -> Result:
+    """What the layers of such a stage keep of a micro-batch."""
+    stage = stage_layers(model, split, last)
+    if len(stage) == 1:
+        return shared_out(kept, model.num_layers) * stage[0][0]
+    each = {layer: replace(model, layers=((1, layer),)) for _, layer in stage}
+    again = inputs["recompute"]
+    held = {x: _kept(m, split, inputs, again).layers for x, m in each.items()}
+    return sum(how_many * held[layer] for how_many, layer in stage)
+
+
+def _again(
+    model: Transformer, split: Split, inputs: Mapping[str, Any], kept: Result
+) -> Result:
+    """What one layer computes again: of several kinds, the most that one does."""
+    recompute = inputs["recompute"]
+    if len(model.layers) == 1:
+        every = _kept(model, split, inputs, "none").layers
+        return shared_out(every - kept, model.num_layers)
+    found = [0]
+    for layer in {layer for _, layer in model.layers}:
+        alone = replace(model, layers=((1, layer),))
+        every, some = (
+            _kept(alone, split, inputs, which).layers for which in ("none", recompute)
+        )
+        found.append(every - some)
+    most = found[0]
+    for one in found[1:]:
+        most = greater(most, one)
+    return most
 
 
 def lesser(x: Result, y: Result) -> Result:

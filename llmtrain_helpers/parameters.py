@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmtrain_helpers.architecture import Breakdown, Transformer
-from llmtrain_helpers.checks import Number, Result, counts, instance
+from llmtrain_helpers.architecture import Breakdown, Transformer, over_layers
+from llmtrain_helpers.checks import Number, Result, counts, instance, is_array
+from llmtrain_helpers.layers import Part
 
 
 def gpt_parameters(
@@ -74,49 +75,51 @@ def count_parameters(model: Transformer) -> ParameterCount:
     8030261248
     """
     instance("model", model, Transformer)
-    l, h, V = model.num_layers, model.hidden_size, model.vocab_size
-    experts = model.num_experts
-    mlp = _mlp(model)
-    routers = h * experts
-    attention, mlps, norm = (
-        _attention(model),
-        mlp * max(experts, 1) + routers,
-        _norms(model),
+    h = model.hidden_size
+    attention, mlp, norm, idle = (
+        over_layers(model, counted)
+        for counted in (
+            lambda layer: _of(layer.mixers, h),
+            lambda layer: _of(layer.parts[len(layer.mixers) :], h),
+            lambda layer: layer.norm_parameters(h),
+            lambda layer: layer.mlp.idle(h) if layer.mlp else 0,
+        )
     )
-    embedding = (V + model.num_positions) * h
-    head = 0 if model.tied_embeddings else V * h
-    final_norm = norm_parameters(model)
-    total = embedding + l * (attention + mlps + norm) + final_norm + head
-    idle = l * mlp * (experts - model.experts_per_token)
+    embedding = embedding_parameters(model)
+    head = (not model.tied_embeddings) * head_parameters(model)
+    head = head + model.head_bias * model.vocab_size
+    norm = norm + norm_parameters(model) + model.embedding_norm * h
     return ParameterCount(
         embedding=embedding,
-        attention=l * attention,
-        mlp=l * mlps,
-        norm=l * norm + final_norm,
+        attention=attention,
+        mlp=mlp,
+        norm=norm,
         head=head,
-        active=total - idle,
+        active=embedding + attention + mlp + norm + head - idle,
     )
 
 
-def _attention(model: Transformer) -> Result:
-    """One layer's projections to queries, keys and values, and back."""
-    h, d = model.hidden_size, model.head_dim
-    queries, keys = model.num_heads * d, model.num_kv_heads * d
-    weights = 2 * h * queries + 2 * h * keys
-    return weights + model.qkv_bias * (queries + 2 * keys) + model.bias * h
-
-
-def _mlp(model: Transformer) -> Result:
-    """One layer's MLP, or one of its experts."""
-    h, f = model.hidden_size, model.intermediate_size
-    return (3 if model.gated_mlp else 2) * h * f + model.bias * (f + h)
-
-
-def _norms(model: Transformer) -> Result:
-    """One layer's norms: before attention, before the MLP, and on queries and keys."""
-    return 2 * norm_parameters(model) + model.qk_norm * 2 * model.head_dim
+def _of(parts: tuple[Part, ...], hidden_size: Result) -> Result:
+    """One layer's mixers, or its MLP, without norms."""
+    first, *others = [part.parameters(hidden_size) for part in parts] or [0]
+    return sum(others, first)
 
 
 def norm_parameters(model: Transformer) -> Result:
-    """A LayerNorm scales and shifts (2h); an RMSNorm only scales (h)."""
-    return (2 if model.layer_norm else 1) * model.hidden_size
+    """Of the norm after the layers: it scales and shifts (2h), or only scales (h)."""
+    return model.final_norm * model.hidden_size
+
+
+def embedding_parameters(model: Transformer) -> Result:
+    """Tables of tokens and positions; a narrower one has matrices to h and back."""
+    h, V, e = model.hidden_size, model.vocab_size, model.embedding_size
+    tables = (V + model.num_positions) * h
+    if is_array(e) or e:
+        tables = V * e + model.num_positions * h + 2 * e * h
+    return tables + model.more
+
+
+def head_parameters(model: Transformer) -> Result:
+    """The output matrix, tied or not: as wide as the embedding."""
+    h, e = model.hidden_size, model.embedding_size
+    return model.vocab_size * (e if is_array(e) or e else h)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from csv import DictReader
 from difflib import get_close_matches
 from functools import cache
+from inspect import signature
 from math import isfinite
 from os import PathLike
 from pathlib import Path
@@ -475,7 +476,7 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _shape(row: Mapping[str, Any]) -> Transformer:
     """A shape from a table's row of the kind gpt or llama."""
-    columns = Transformer.__dataclass_fields__.keys() & row.keys()
+    columns = signature(Transformer).parameters.keys() & row.keys()
     gpt = row["kind"] == "gpt"
     traits = {"layer_norm": gpt, "gated_mlp": not gpt, "bias": gpt}
     return Transformer(**{column: row[column] for column in columns}, **traits)

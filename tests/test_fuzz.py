@@ -30,7 +30,10 @@ from llmtrain_helpers import (
     FORMATS,
     RECIPES,
     Accelerator,
+    Experts,
     Interval,
+    Layer,
+    Mlp,
     StepTime,
     Transformer,
     plan_run,
@@ -43,6 +46,7 @@ CALLS = int(os.environ.get("FUZZ", 5000))
 
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
 GPTS = Transformer.gpt(np.array([12, 24, 48]), 768, 12, 50257, 1024)
+MIXED = Layer(None, Experts(Mlp(64), 8, 2, Mlp(32)))
 A100 = Accelerator("A100", 80e9, 2e12, 400, {"bf16": 312e12, "fp16": 312e12})
 PLAN = plan_run(LLAMA, A100, 64, 10**12, 512, recompute="none")
 
@@ -96,6 +100,10 @@ GOOD: dict[str, list[Any]] = {
     "num_gpus": [8, 64, 512.0, np.array([64, 128])],
     "num_heads": [8, 16],
     "num_kv_heads": [2, 8],
+    "layers": [None, LLAMA.layers, [(1, LLAMA.layers[0][1]), (2, MIXED)]],
+    "mixer": [LLAMA.layers[0][1].mixer],
+    "mlp": [LLAMA.layers[0][1].mlp, None],
+    "expert": [LLAMA.layers[0][1].mlp],
     "hidden_size": [64, 4096, np.array([64, 128])],
     "intermediate_size": [256, 14336.0],
     "head_dim": [64],

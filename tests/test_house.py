@@ -28,6 +28,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 FORMULAS = [
     "checks",
     "units",
+    "layers",
+    "recurrences",
     "families",
     "architecture",
     "parameters",

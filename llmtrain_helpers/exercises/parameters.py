@@ -154,7 +154,7 @@ class OwnModel(Exercise):
 
 
 def _deeper(shape: Transformer) -> float:
-    deeper = replace(shape, num_layers=2 * shape.num_layers)
+    deeper = replace(shape, **{"num_layers": 2 * shape.num_layers})
     return float(count_parameters(deeper).total)
 
 

@@ -11,13 +11,13 @@ dispatcher, its profiler), run on the small models of `measure.model`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from llmtrain_helpers.activations import KERNELS, ActivationCount, Timeline
-from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.architecture import Transformer, keywords
 from llmtrain_helpers.batch import StepTime, fit_step_time
 from llmtrain_helpers.checks import (
     at_most,
@@ -308,9 +308,10 @@ def _options(recompute: object, attention: object, dropout: object) -> dict[str,
 def _buildable(model: Transformer) -> Transformer:
     """The shape, if it is one shape, and one that rotary positions can turn."""
     instance("model", model, Transformer)
-    for item in fields(model):
-        if item.type != "bool":
-            single(item.name, getattr(model, item.name), least=0)
+    keywords(model.layers)  # refuses what is no plain stack
+    for name, value in model.numbers().items():
+        if not isinstance(value, str):
+            single(name, int(value) if isinstance(value, bool) else value, least=0)
     if not model.num_positions and model.head_dim % 2:
         refuse("head_dim", model.head_dim, "is odd: rotary positions turn pairs")
     return model

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
@@ -23,7 +22,7 @@ import torch.distributed as dist
 from torch.nn import functional as F  # noqa: N812
 from torch.nn.parallel import DistributedDataParallel
 
-from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.architecture import Transformer, keywords
 from llmtrain_helpers.measure import DataParallel
 from llmtrain_helpers.measure.model import Decoder, build, tokens
 
@@ -31,7 +30,10 @@ from llmtrain_helpers.measure.model import Decoder, build, tokens
 def launched(shape: Transformer, batch_size: int, processes: int) -> DataParallel:
     """What the processes found, as the first of them reports it."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        job = {"shape": asdict(shape), "batch_size": batch_size, "folder": folder}
+        ends = ("hidden_size", "vocab_size", "sequence_length", "num_positions")
+        said = {name: getattr(shape, name) for name in (*ends, "tied_embeddings")}
+        said |= keywords(shape.layers)
+        job = {"shape": said, "batch_size": batch_size, "folder": folder}
         command = [*_torchrun(folder, processes), "-m", __name__, json.dumps(job)]
         try:
             done = subprocess.run(

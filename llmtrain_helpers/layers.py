@@ -1,0 +1,481 @@
+"""What layers are made of: each kind states its matrices once. Shared by all chapters.
+
+A `Layer` has a mixer (`Attention`, `LatentAttention`, or one of `recurrences`), an MLP
+(`Mlp`, or `Experts`) and norms. A kind says which matrices there are, which of them a
+token meets, what it keeps for backward between them, and how many numbers are
+multiplied for each pair of tokens. Parameters, FLOPs, activations and splits are sums
+of that over the layers, so a new kind is one class here, and nothing elsewhere.
+
+Sources: Vaswani et al. (arXiv 1706.03762); DeepSeek-V2 (arXiv 2405.04434), section 2.1,
+for latent attention; the modelling classes of Hugging Face transformers 5.23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
+
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    at_most,
+    choice,
+    count,
+    divides,
+    flag,
+    instance,
+    is_array,
+    refuse,
+    single,
+)
+
+
+class Matrix(NamedTuple):
+    """A matrix of `rows` × `columns`: so many `exist` in a layer, a token meets `met`.
+
+    `biases` are the numbers added to each one's result.
+
+    >>> Matrix(4096, 14336).weights
+    58720256
+    """
+
+    rows: Result
+    columns: Result
+    biases: Result = 0
+    exist: Result = 1
+    met: Result = 1
+
+    @property
+    def weights(self) -> Result:
+        """Numbers in one of them, without biases."""
+        return self.rows * self.columns
+
+
+class Part:
+    """A kind of mixer or MLP; a subclass states its matrices, and what they keep."""
+
+    _sizes: ClassVar[tuple[str, ...]] = ()
+    _maybe: ClassVar[tuple[str, ...]] = ()  # sizes that may be zero
+    _flags: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name in self._sizes + self._maybe:
+            value = count(name, getattr(self, name), int(name in self._sizes))
+            object.__setattr__(self, name, value)
+        for name in self._flags:
+            object.__setattr__(self, name, flag(name, getattr(self, name)))
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """Those that there are, in a layer of this hidden size."""
+        raise NotImplementedError
+
+    def norms(self) -> Result:
+        """Parameters of the norms inside."""
+        return 0
+
+    def others(self) -> Result:
+        """Parameters that are neither in a matrix nor in a norm."""
+        return 0
+
+    def kept(self, fused: bool = False) -> tuple[Result, Result]:
+        """Values a token that stay for backward between the matrices, input left out.
+
+        First those that each GPU of a tensor-parallel group has, then those of which it
+        has its share. ValueError for a kind of which that has not been counted.
+        """
+        problem = "keeps for backward what has not been counted: no activations of it"
+        return refuse("layers", type(self).__name__, problem)
+
+    def parameters(self, hidden_size: Result) -> Result:
+        """Of its matrices with their biases, and others; without its norms."""
+        counted = sum(
+            m.exist * (m.weights + m.biases) for m in self.matrices(hidden_size)
+        )
+        return counted + self.others()
+
+    def met(self, hidden_size: Result) -> Result:
+        """Weights that a token is multiplied with."""
+        return sum(m.met * m.weights for m in self.matrices(hidden_size))
+
+    def idle(self, hidden_size: Result) -> Result:
+        """Parameters that a token does not meet: those of other experts."""
+        found = self.matrices(hidden_size)
+        return sum((m.exist - m.met) * (m.weights + m.biases) for m in found)
+
+
+class Mixer(Part):
+    """A part in which tokens meet: attention, or a recurrence."""
+
+    window: Number = 0
+    chunked: bool = False
+
+    def products(self) -> Result:
+        """Numbers multiplied for each pair of tokens."""
+        return 0
+
+    def heads(self) -> dict[str, Result]:
+        """What tensor parallelism shares out, by its name."""
+        return {}
+
+    def stored(self) -> Result:
+        """Scores for each pair of tokens, where they are stored."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Attention(Mixer):
+    """Query heads over groups of key-value heads: a with size d, k with d and `value_dim`.
+
+    `biases` names the projections that have one, out of "qkvo". `qk_norm` is a norm on
+    queries and keys: "head" (one for all heads), "each" (one for each) or "" (none);
+    `qk_norm_size` 2 where it shifts as well. `gate` multiplies what comes out, with a
+    matrix to all its values ("values") or to one a head ("heads"); `sinks` are a score a
+    head that no token has; `others` further parameters. `window` is how far back a token
+    looks, itself included (0: to the start), in steps of it if `chunked`. It changes
+    no matrix, and shapes that differ only there are equal.
+
+    >>> Attention(32, 8, 128).parameters(4096)
+    41943040
+    """  # noqa: E501
+
+    num_heads: Number
+    num_kv_heads: Number
+    head_dim: Number
+    value_dim: Number = 0  # as head_dim
+    biases: str = ""
+    qk_norm: str = ""
+    qk_norm_size: int = 1
+    gate: str = ""
+    sinks: bool = False
+    out_norm: bool = False
+    more: Number = 0
+    window: Number = field(default=0, compare=False)
+    chunked: bool = field(default=False, compare=False)
+
+    _sizes = ("num_heads", "num_kv_heads", "head_dim")
+    _maybe = ("value_dim", "more", "window", "qk_norm_size")
+    _flags = ("sinks", "out_norm", "chunked")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        divides(num_heads=self.num_heads, num_kv_heads=self.num_kv_heads)
+        choice("qk_norm", self.qk_norm, ["", "head", "each"])
+        choice("gate", self.gate, ["", "values", "heads"])
+        if not isinstance(self.biases, str) or {*self.biases} - {*"qkvo"}:
+            refuse("biases", self.biases, "names other projections than q, k, v and o")
+
+    @property
+    def _widths(self) -> tuple[Result, Result, Result, Result]:
+        """Values a token of queries, keys, values, and what comes out."""
+        a, k, d = self.num_heads, self.num_kv_heads, self.head_dim
+        if is_array(self.value_dim) or self.value_dim:
+            return a * d, k * d, k * self.value_dim, a * self.value_dim
+        queries, keys = a * d, k * d
+        return queries, keys, keys, queries
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """To queries, keys and values, back, and to the gate."""
+        h, widths = hidden_size, self._widths
+        q, k, v, out = widths
+        bias = [("qkv"[i] in self.biases) * widths[i] for i in range(3)]
+        found = (Matrix(h, q, bias[0]), Matrix(h, k, bias[1]), Matrix(h, v, bias[2]))
+        back = Matrix(out, h, ("o" in self.biases) * h)
+        gates = {"": 0, "values": out, "heads": self.num_heads}[self.gate]
+        return (*found, back, Matrix(h, gates)) if self.gate else (*found, back)
+
+    def norms(self) -> Result:
+        """Of those on queries and keys, and on what comes out."""
+        q, k, _, out = self._widths
+        one = {"": 0, "head": 2 * self.head_dim, "each": q + k}[self.qk_norm]
+        return self.qk_norm_size * one + self.out_norm * out
+
+    def others(self) -> Result:
+        """Sinks, and what else there is."""
+        return self.sinks * self.num_heads + self.more
+
+    def products(self) -> Result:
+        """For the score, and for the sum of values: 2ad, as a rule."""
+        q, _, _, out = self._widths
+        return q + out
+
+    def heads(self) -> dict[str, Result]:
+        """Query heads, and key-value heads."""
+        return {"num_heads": self.num_heads, "num_kv_heads": self.num_kv_heads}
+
+    def stored(self) -> Result:
+        """One a head."""
+        return self.num_heads
+
+    def kept(self, fused: bool = False) -> tuple[Result, Result]:
+        """Q, K, V and what comes out; inputs of norms; the gate, and what it lets through."""  # noqa: E501
+        q, k, v, out = self._widths
+        gated = {"": 0, "values": 2 * out, "heads": self.num_heads + out}[self.gate]
+        normed = bool(self.qk_norm) * (q + k) + self.out_norm * out
+        return 0, q + k + v + out + normed + gated
+
+
+@dataclass(frozen=True)
+class LatentAttention(Mixer):
+    """Multi-head latent attention (MLA): keys and values out of a few numbers a token.
+
+    A token is squeezed to `kv_rank` numbers (a norm, then a matrix to all heads' plain
+    keys of `plain_dim` and values of `value_dim`), and to one key of `rotary_dim` that all heads
+    share. Queries come the same way over `q_rank`, or straight where that is 0.
+    `biases` are on the two matrices that squeeze and the one back; `gate` as in
+    `Attention`.
+
+    >>> LatentAttention(128, 1536, 512, 128, 64, 128).parameters(7168)  # DeepSeek-V3
+    187105280
+    """  # noqa: E501
+
+    num_heads: Number
+    q_rank: Number
+    kv_rank: Number
+    plain_dim: Number
+    rotary_dim: Number
+    value_dim: Number
+    bias: bool = False
+    gate: str = ""
+    window: Number = field(default=0, compare=False)
+
+    _sizes = ("num_heads", "kv_rank", "plain_dim", "rotary_dim", "value_dim")
+    _maybe = ("q_rank", "window")
+    _flags = ("bias",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("gate", self.gate, ["", "values", "heads"])
+        object.__setattr__(self, "q_rank", single("q_rank", self.q_rank, least=0))
+
+    @property
+    def head_dim(self) -> Result:
+        """Of queries and keys: the plain part and the rotary one."""
+        return self.plain_dim + self.rotary_dim
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """To queries, to keys and values, back, and to the gate."""
+        h, a, r, c = hidden_size, self.num_heads, self.q_rank, self.kv_rank
+        queries, out = a * self.head_dim, a * self.value_dim
+        squeezed = c + self.rotary_dim
+        found = [
+            Matrix(h, squeezed, self.bias * squeezed),
+            Matrix(c, a * self.plain_dim + out),
+            Matrix(out, h, self.bias * h),
+        ]
+        if r:
+            found += [Matrix(h, r, self.bias * r), Matrix(r, queries)]
+        else:
+            found += [Matrix(h, queries)]
+        if self.gate:
+            found += [Matrix(h, {"values": out, "heads": a}[self.gate])]
+        return tuple(found)
+
+    def norms(self) -> Result:
+        """On what is squeezed."""
+        return self.q_rank + self.kv_rank
+
+    def products(self) -> Result:
+        """For the score, with both parts of the key, and for the sum of values."""
+        return self.num_heads * (self.head_dim + self.value_dim)
+
+    def heads(self) -> dict[str, Result]:
+        """Its heads; each has keys and values of its own once they are made."""
+        return {"num_heads": self.num_heads}
+
+    def stored(self) -> Result:
+        """One a head."""
+        return self.num_heads
+
+    def kept(self, fused: bool = False) -> tuple[Result, Result]:
+        """What is squeezed, before and after its norm; then Q, K, V and what comes out."""  # noqa: E501
+        squeezed = 2 * self.q_rank + 2 * self.kv_rank + self.rotary_dim
+        a, out = self.num_heads, self.num_heads * self.value_dim
+        gated = {"": 0, "values": 2 * out, "heads": a + out}[self.gate]
+        return squeezed, 2 * a * self.head_dim + 2 * out + gated
+
+
+@dataclass(frozen=True)
+class Mlp(Part):
+    """Two matrices around an activation, or three where a gate is multiplied in.
+
+    `norm` is one on the f values inside, `more` are further parameters.
+
+    >>> Mlp(14336).parameters(4096)
+    176160768
+    """
+
+    intermediate_size: Number
+    gated: bool = True
+    bias: bool = False
+    norm: bool = False
+    more: Number = 0
+
+    _sizes = ("intermediate_size",)
+    _maybe = ("more",)
+    _flags = ("gated", "bias", "norm")
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """Up (twice with a gate) and down."""
+        h, f = hidden_size, self.intermediate_size
+        up = Matrix(h, f, self.bias * f)
+        down = Matrix(f, h, self.bias * h)
+        return (up, up, down) if self.gated else (up, down)
+
+    def norms(self) -> Result:
+        """Of the one inside."""
+        return self.norm * self.intermediate_size
+
+    def others(self) -> Result:
+        """What else there is."""
+        return self.more
+
+    def kept(self, fused: bool = False) -> tuple[Result, Result]:
+        """Before and after the activation; a gated one both inputs of the product too.
+
+        A `fused` kernel makes the activated gate again, and does not keep it.
+        """
+        gated = 3 if fused else 4
+        return 0, ((gated if self.gated else 2) + self.norm) * self.intermediate_size
+
+
+@dataclass(frozen=True)
+class Experts(Part):
+    """Many MLPs of which a router chooses a few for each token, and maybe one for all.
+
+    `shared` is the MLP that every token meets, several of them as one that is as wide;
+    `shared_gate` a number that says how much of it. `router_bias` is on the router's
+    scores, `more` are further parameters.
+
+    >>> Experts(Mlp(2048), 256, 8, Mlp(2048)).parameters(7168)
+    11320164352
+    """
+
+    expert: Mlp
+    num_experts: int
+    experts_per_token: int
+    shared: Mlp | None = None
+    shared_gate: bool = False
+    router_bias: bool = False
+    more: Number = 0
+
+    _maybe = ("more",)
+    _flags = ("shared_gate", "router_bias")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        instance("expert", self.expert, Mlp)
+        if self.shared is not None:
+            instance("shared", self.shared, Mlp)
+        for name in ("num_experts", "experts_per_token"):
+            object.__setattr__(self, name, single(name, getattr(self, name)))
+        chosen, experts = self.experts_per_token, self.num_experts
+        at_most(experts_per_token=chosen, num_experts=experts)
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """The router's, the experts', and those that every token meets."""
+        h, n, chosen = hidden_size, self.num_experts, self.experts_per_token
+        inside = self.expert.matrices(h)
+        found = [Matrix(h, n, self.router_bias * n)]
+        found += [m._replace(exist=n, met=chosen) for m in inside]
+        found += self.shared.matrices(h) if self.shared else ()
+        found += [Matrix(h, 1)] * self.shared_gate
+        return tuple(found)
+
+    def norms(self) -> Result:
+        """Of the one on the shared MLP's values."""
+        return self.shared.norms() if self.shared else 0
+
+    def others(self) -> Result:
+        """What else there is."""
+        return self.more
+
+    def kept(self, fused: bool = False) -> tuple[Result, Result]:
+        """Those of the chosen experts, and of the one that all tokens share."""
+        whole, of_one = self.expert.kept(fused)
+        kept = self.experts_per_token * of_one
+        return whole, kept + (self.shared.kept(fused)[1] if self.shared else 0)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A mixer and an MLP, each beside a residual connection; either may be missing.
+
+    `norms` says how many norms of the hidden size it has, `norm_size` how many
+    parameters each has for one value: 1 (it scales), 2 (and shifts) or 0. In a
+    `parallel` layer mixer and MLP read the same; `beside` is a second mixer that reads
+    what the first does.
+
+    >>> Layer(Attention(32, 8, 128), Mlp(14336)).parameters(4096)
+    218112000
+    """
+
+    mixer: Mixer | None
+    mlp: Mlp | Experts | None
+    norms: int = 2
+    norm_size: int = 1
+    parallel: bool = False
+    beside: Mixer | None = None
+
+    def __post_init__(self) -> None:
+        for name, kinds in {"mixer": Mixer, "mlp": Part, "beside": Mixer}.items():
+            part = getattr(self, name)
+            if part is not None:
+                instance(name, part, kinds)
+        if self.mixer is None and self.mlp is None:
+            refuse("mixer", None, "leaves nothing in a layer without an mlp")
+        flag("parallel", self.parallel)
+        for name in ("norms", "norm_size"):
+            value = single(name, getattr(self, name), least=0)
+            object.__setattr__(self, name, value)
+
+    @property
+    def mixers(self) -> tuple[Mixer, ...]:
+        """Those that there are."""
+        return tuple(x for x in (self.mixer, self.beside) if x is not None)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Mixers, then the MLP."""
+        return self.mixers + ((self.mlp,) if self.mlp is not None else ())
+
+    def norm_parameters(self, hidden_size: Result) -> Result:
+        """Of all its norms, those inside its parts too."""
+        own = self.norms * (self.norm_size * hidden_size)
+        return own + sum(part.norms() for part in self.parts)
+
+    def parameters(self, hidden_size: Result) -> Result:
+        """Of all its parts and norms."""
+        parts = sum(part.parameters(hidden_size) for part in self.parts)
+        return parts + self.norm_parameters(hidden_size)
+
+
+def pairs(s: Result, attention: str, mixer: Mixer) -> Result:
+    """Pairs of tokens that are multiplied in a sequence of s.
+
+    All s² if `attention` is "dense"; if it is "causal" those that a token may see,
+    itself included: s(s + 1)/2, and with a window of w only the last w of them.
+
+    >>> pairs(8192, "causal", Attention(32, 8, 128, window=4096))
+    25167872
+    """
+    if attention == "dense":
+        return s**2
+    w = mixer.window
+    if not (is_array(w) or w):
+        return s * (s + 1) // 2
+    if mixer.chunked:
+        whole, rest = s // w, s % w
+        return whole * (w * (w + 1) // 2) + rest * (rest + 1) // 2
+    unseen = (s > w) * (s - w)  # how many tokens the last one does not see
+    return s * (s + 1) // 2 - unseen * (unseen + 1) // 2
+
+
+def numbers(thing: Any) -> Iterator[tuple[str, Any]]:
+    """Each number in a layer or in a part of one, with its name."""
+    for item in fields(thing):
+        value = getattr(thing, item.name)
+        if isinstance(value, Part):
+            yield from numbers(value)
+        elif value is not None:
+            yield item.name, value

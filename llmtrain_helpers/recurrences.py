@@ -1,0 +1,263 @@
+"""Mixers that carry a state from token to token. Shared by all chapters.
+
+Their matrices are counted like those of any layer. What is left out is the scan itself:
+the few operations for each number of the state, the convolution before it, and what
+both keep for backward, so that there are no activations of a model that has them.
+
+Sources: the modelling classes of Hugging Face transformers 5.23; Gu and Dao (arXiv
+2312.00752, 2405.21060); Yang et al. (arXiv 2412.06464); Kimi Linear (arXiv 2510.26692).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llmtrain_helpers.checks import Number, Result, count
+from llmtrain_helpers.layers import Matrix, Mixer
+
+
+@dataclass(frozen=True)
+class Recurrence(Mixer):
+    """What all of them have: a convolution over the last `kernel_size` tokens."""
+
+    kernel_size: Number
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, bool):
+                object.__setattr__(self, name, count(name, value, least=0))
+
+    def convolved(self) -> Result:
+        """Values a token that it runs over."""
+        return 0
+
+    def others(self) -> Result:
+        """The convolution's, one kernel for each value."""
+        return self.convolved() * self.kernel_size
+
+
+@dataclass(frozen=True)
+class Mamba(Recurrence):
+    """Mamba: `inner_size` channels, each with a state of `state_size`.
+
+    `normed` are norms on the step and on what goes in and out of the state (Jamba).
+
+    >>> Mamba(4, 1536, 16, 48).parameters(768)
+    3770880
+    """
+
+    inner_size: Number
+    state_size: Number
+    step_rank: Number
+    bias: bool = False
+    conv_bias: bool = True
+    normed: bool = False
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """In, with its gate; to the step and the state's two; the step; out."""
+        h, e, r = hidden_size, self.inner_size, self.step_rank
+        return (
+            Matrix(h, 2 * e, self.bias * 2 * e),
+            Matrix(e, r + 2 * self.state_size),
+            Matrix(r, e, e),
+            Matrix(e, h, self.bias * h),
+        )
+
+    def norms(self) -> Result:
+        """On the step, and twice on the state's."""
+        return self.normed * (self.step_rank + 2 * self.state_size)
+
+    def convolved(self) -> Result:
+        """All channels."""
+        return self.inner_size
+
+    def others(self) -> Result:
+        """The convolution; how each number of the state decays; what goes past it."""
+        e = self.inner_size
+        return super().others() + self.conv_bias * e + e * self.state_size + e
+
+
+@dataclass(frozen=True)
+class Mamba2(Recurrence):
+    """Mamba 2: heads that decay as a whole; `groups` share what goes in and out.
+
+    >>> Mamba2(4, 8192, 128, 128, 8).parameters(4096)
+    109627776
+    """
+
+    inner_size: Number
+    num_heads: Number
+    state_size: Number
+    groups: Number
+    bias: bool = False
+    out_bias: bool = False
+    conv_bias: bool = True
+    normed: bool = True
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """In, with gate, state's two and step; and out."""
+        h, e = hidden_size, self.inner_size
+        wide = e + self.convolved() + self.num_heads
+        return (
+            Matrix(h, wide, self.bias * wide),
+            Matrix(e, h, self.out_bias * h),
+        )
+
+    def norms(self) -> Result:
+        """On what comes out."""
+        return self.normed * self.inner_size
+
+    def convolved(self) -> Result:
+        """The channels, and what goes in and out of the state."""
+        return self.inner_size + 2 * self.groups * self.state_size
+
+    def others(self) -> Result:
+        """The convolution; step, decay and what goes past the state, for each head."""
+        more = self.conv_bias * self.convolved() + 3 * self.num_heads
+        return super().others() + more
+
+
+@dataclass(frozen=True)
+class DeltaNet(Recurrence):
+    """Gated delta rule: keys write values into a state, and erase what they wrote.
+
+    >>> DeltaNet(4, 16, 32, 128, 128).parameters(2048)  # Qwen3-Next
+    33718336
+    """
+
+    num_key_heads: Number
+    num_value_heads: Number
+    key_dim: Number
+    value_dim: Number
+
+    @property
+    def _widths(self) -> tuple[Result, Result]:
+        """Values a token of keys, and of values."""
+        keys = self.num_key_heads * self.key_dim
+        return keys, self.num_value_heads * self.value_dim
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """To queries, keys, values and gate; two numbers a head; back."""
+        h, (k, v), n = hidden_size, self._widths, self.num_value_heads
+        return (Matrix(h, 2 * k + 2 * v), Matrix(h, 2 * n), Matrix(v, h))
+
+    def norms(self) -> Result:
+        """One for the values of all heads."""
+        return self.value_dim
+
+    def convolved(self) -> Result:
+        """Queries, keys and values."""
+        keys, values = self._widths
+        return 2 * keys + values
+
+    def others(self) -> Result:
+        """The convolution; decay and step for each head."""
+        return super().others() + 2 * self.num_value_heads
+
+
+@dataclass(frozen=True)
+class KimiDelta(Recurrence):
+    """Kimi delta attention: a delta rule that decays each key's channel by itself.
+
+    Decay and gate come over `low_rank` numbers, or straight where that is 0.
+
+    >>> KimiDelta(4, 32, 128, 128).parameters(2304)
+    39514144
+    """
+
+    num_heads: Number
+    key_dim: Number
+    low_rank: Number
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """To queries, keys, values, decay and gate; a number a head; back."""
+        h, r, wide = hidden_size, self.low_rank, self.num_heads * self.key_dim
+        way = (Matrix(h, r), Matrix(r, wide)) if r else (Matrix(h, wide),)
+        back = (Matrix(h, self.num_heads), Matrix(wide, h))
+        return (Matrix(h, 3 * wide), *way, *way, *back)
+
+    def norms(self) -> Result:
+        """One for the values of all heads."""
+        return self.key_dim
+
+    def convolved(self) -> Result:
+        """Queries, keys and values."""
+        return 3 * self.num_heads * self.key_dim
+
+    def others(self) -> Result:
+        """The convolution; a step for each channel, a decay for each head."""
+        wide = self.num_heads * self.key_dim
+        return super().others() + wide + self.num_heads
+
+
+@dataclass(frozen=True)
+class LightningAttention(Recurrence):
+    """Linear attention with a gate and a norm on what comes out, no convolution.
+
+    >>> LightningAttention(0, 32, 128).parameters(4096)
+    83886080
+    """
+
+    num_heads: Number
+    head_dim: Number
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """To queries, keys, values and gate, and back."""
+        wide = self.num_heads * self.head_dim
+        return (Matrix(hidden_size, 4 * wide), Matrix(wide, hidden_size))
+
+    def norms(self) -> Result:
+        """Over all heads."""
+        return self.num_heads * self.head_dim
+
+
+@dataclass(frozen=True)
+class ShortConvolution(Recurrence):
+    """A convolution over few tokens between two gates.
+
+    >>> ShortConvolution(3, 2048).parameters(2048)
+    16783360
+    """
+
+    inner_size: Number
+    bias: bool = False
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """To the values and two gates, and back."""
+        h, e = hidden_size, self.inner_size
+        return (Matrix(h, 3 * e, self.bias * 3 * e), Matrix(e, h, self.bias * h))
+
+    def convolved(self) -> Result:
+        """The values."""
+        return self.inner_size
+
+    def others(self) -> Result:
+        """The convolution."""
+        return super().others() + self.bias * self.inner_size
+
+
+@dataclass(frozen=True)
+class GatedRecurrence(Recurrence):
+    """A real-gated linear recurrence unit beside a gate (Griffin, RecurrentGemma).
+
+    >>> GatedRecurrence(4, 2560, 10).parameters(2560)
+    20999680
+    """
+
+    inner_size: Number
+    num_blocks: Number
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """In, its gate, out; the two gates of the recurrence, in blocks."""
+        h, e, n = hidden_size, self.inner_size, self.num_blocks
+        each = e // n
+        gate = Matrix(each, each, each, n, n)
+        return (Matrix(h, e, e), Matrix(h, e, e), gate, gate, Matrix(e, h, h))
+
+    def convolved(self) -> Result:
+        """All channels."""
+        return self.inner_size
+
+    def others(self) -> Result:
+        """The convolution with its bias, and a decay for each channel."""
+        return super().others() + 2 * self.inner_size
