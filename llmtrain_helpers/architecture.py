@@ -134,7 +134,7 @@ class Transformer:
     @property
     def num_kv_heads(self) -> Result:
         """Heads of keys and values; with latent attention as many as of queries."""
-        return self._of_most("mixer", "num_kv_heads") or self.num_heads
+        return self._of_most("mixer", "num_kv_heads")
 
     @property
     def head_dim(self) -> Result:

@@ -249,6 +249,11 @@ class LatentAttention(Mixer):
         object.__setattr__(self, "q_rank", single("q_rank", self.q_rank, least=0))
 
     @property
+    def num_kv_heads(self) -> Result:
+        """As many as of queries."""
+        return self.num_heads
+
+    @property
     def head_dim(self) -> Result:
         """Of queries and keys: the plain part and the rotary one."""
         return self.plain_dim + self.rotary_dim
