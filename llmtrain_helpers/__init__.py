@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         architecture as architecture,
         batch as batch,
         checks as checks,
+        configs as configs,
         duration as duration,
         families as families,
         flops as flops,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         plan as plan,
         precision as precision,
         recurrences as recurrences,
+        rules as rules,
         units as units,
     )
     from llmtrain_helpers.activations import (
@@ -134,7 +136,9 @@ _MODULES = {
         "smallest_data_parallel train_small_network"
     ),
     "checks": "",
+    "configs": "",
     "families": "",
+    "rules": "",
     "recurrences": "",
     "units": "",
 }

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, cast
 
-from llmtrain_helpers import families
+from llmtrain_helpers import configs
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -283,14 +283,14 @@ class Transformer:
     def from_config(
         cls, mapping: Mapping[str, Any], sequence_length: Number | None = None
     ) -> Transformer:
-        """The shape that a Hugging Face `config.json` describes.
+        """The shape that a Hugging Face `config.json` of a decoder describes.
 
-        Families: gpt2, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe. Keys left out
-        (and nulls) take the family's own defaults; but null `num_key_value_heads` are
-        as many as the heads. `sequence_length` is that of training; without it, the
-        file's maximum stands. Attention is taken as full, whatever window the file
-        names. What would give another number is refused: another head than the language
-        model's, code of the file's own, and structure that the family does not have.
+        `families.FAMILIES` lists the families that are known. Keys left out take the
+        family's own defaults; but null `num_key_value_heads` are as many as the heads.
+        `sequence_length` is that of training; without it, the file's maximum
+        stands, or 2,048 where a family has none. What would give another number is
+        refused: another head than the language model's, code of the file's own, and
+        structure that is not known of the family.
 
         Source: the configuration classes of Hugging Face transformers 5.23.
 
@@ -298,11 +298,10 @@ class Transformer:
         >>> model.hidden_size, model.num_positions, model.sequence_length
         (768, 1024, 512)
         """
-        shape = families.shape(mapping)
-        gpt = "num_positions" in shape
-        longest = shape["num_positions"] if gpt else shape.pop("sequence_length")
+        shape = configs.shape(mapping)
+        longest = shape.pop("sequence_length")
         s = longest if sequence_length is None else sequence_length
-        return (cls.gpt if gpt else cls.llama)(sequence_length=s, **shape)
+        return cls(sequence_length=s, **shape)
 
 
 @dataclass(frozen=True)

@@ -153,8 +153,8 @@ def test_what_is_no_config_is_refused(config) -> None:
 
 
 def test_an_unknown_family_gets_the_list_of_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"'bloom' is unknown.*gpt2.*qwen3_moe"):
-        Transformer.from_config({"model_type": "bloom"})
+    with pytest.raises(ValueError, match=r"'rwkv' is unknown.*gpt2.*qwen3_moe"):
+        Transformer.from_config({"model_type": "rwkv"})
 
 
 @pytest.mark.parametrize("name", GPT)

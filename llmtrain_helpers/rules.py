@@ -1,0 +1,512 @@
+"""What a family does that no plain trait says, as functions of what its file says.
+
+Shared by all chapters, through `families`, whose table names them. A rule for layers
+gives one answer for all of them, or a list with one for each.
+
+Source: the configuration and modelling classes of Hugging Face transformers 5.23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import ceil
+from typing import Any, TypeAlias
+
+from llmtrain_helpers.checks import divides, refuse
+from llmtrain_helpers.layers import (
+    Attention,
+    Experts,
+    LatentAttention,
+    Layer,
+    Mixer,
+    Mlp,
+)
+from llmtrain_helpers.recurrences import (
+    DeltaNet,
+    GatedRecurrence,
+    KimiDelta,
+    LightningAttention,
+    Mamba,
+    Mamba2,
+    ShortConvolution,
+)
+
+Values: TypeAlias = Mapping[str, Any]
+"""What a file says, by the names of `families.ROLES`, else by its own."""
+
+FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
+
+
+def pattern(full: Callable[[int, Values], bool], other: str = SLIDING) -> Any:
+    """The kind of each layer: full attention where the rule says so."""
+
+    def kinds(x: Values) -> list[str]:
+        return [FULL if full(i, x) else other for i in range(few(x))]
+
+    return kinds
+
+
+def few(x: Values) -> int:
+    """How many layers are looked at one by one: one number, of a model's size."""
+    l = x["num_layers"]
+    if not isinstance(l, int) or l > 100_000:
+        refuse("num_hidden_layers", l, "is not one number of at most 100,000 layers")
+    return l
+
+
+def every(n: int, other: str = SLIDING) -> Any:
+    """Full attention in every nth layer."""
+    return pattern(lambda i, x: (i + 1) % n == 0, other)
+
+
+def every_by(key: str, other: str = SLIDING) -> Any:
+    """Full attention in every so manieth layer, as a key says."""
+    return pattern(lambda i, x: (i + 1) % x[key] == 0, other)
+
+
+def windowed(x: Values) -> str:
+    """All layers look back over a window, where there is one."""
+    return SLIDING if x.get("window") else FULL
+
+
+def switched(x: Values) -> str:
+    """The same, where a second key says that the window is in use."""
+    return windowed(x) if x["use_sliding_window"] else FULL
+
+
+def upper(x: Values) -> Any:
+    """A window in the layers from `max_window_layers` on."""
+    if switched(x) == FULL:
+        return FULL
+    return pattern(lambda i, x: i < x["max_window_layers"])(x)
+
+
+def after_dense(x: Values) -> Any:
+    """Experts from a layer on."""
+    k, l = x["first_dense"], x["num_layers"]
+    return True if not k else [i >= k for i in range(few(x))] if l > k else False
+
+
+def stepped(x: Values) -> Any:
+    """Experts in every so manieth layer, but for those that are named."""
+    named, step = x.get("mlp_only_layers") or [], x.get("decoder_sparse_step") or 1
+    if not named and step == 1:
+        return True
+    return [i not in named and (i + 1) % step == 0 for i in range(few(x))]
+
+
+def four_h(x: Values) -> Any:
+    """An MLP of four times the hidden size, unless the file says another."""
+    f = x.get("intermediate_size")
+    return 4 * x["hidden_size"] if f is None else f
+
+
+def one_more(x: Values, sparse: bool) -> int:
+    """A third norm in the layers with experts."""
+    return 2 + sparse
+
+
+def post_norms(x: Values, sparse: bool) -> int:
+    """Norms after mixer and MLP too, where the file says so."""
+    return 4 if x["use_post_norm"] else 2
+
+
+def stable_norms(x: Values, sparse: bool) -> int:
+    """One norm for mixer and MLP where they are parallel."""
+    return 1 if x["use_parallel_residual"] else 2
+
+
+def falcon_norms(x: Values, sparse: bool) -> int:
+    """One for both where they are parallel, or one each."""
+    told, new = x["num_ln_in_parallel_attn"], x["new_decoder_architecture"]
+    if not x["parallel_attn"]:
+        return 2
+    return 2 if told == 2 or (told is None and new) else 1
+
+
+def opt_final(x: Values) -> int:
+    """Norms come before the parts in most, and then one after the layers."""
+    return 2 * (x["do_layer_norm_before"] and not x["_remove_final_layer_norm"])
+
+
+def after_dense_stepped(x: Values) -> Any:
+    """Experts in every so manieth layer from one on."""
+    k, step = x["first_dense"], x["moe_layer_freq"]
+    return [i >= k and i % step == 0 for i in range(few(x))]
+
+
+def after(k: int) -> Any:
+    """Experts from the kth layer on, where the file does not say."""
+    return lambda x: [i >= k for i in range(few(x))]
+
+
+def between(x: Values) -> list[bool]:
+    """Experts in every so manieth layer from one to another."""
+    first, last = x["moe_layer_start_index"], x["moe_layer_end_index"]
+    last = x["num_layers"] - 1 if last == -1 else last
+    step = x["moe_layer_interval"]
+    return [(i + 1) % step == 0 and first <= i <= last for i in range(few(x))]
+
+
+def llama4_sparse(x: Values) -> list[bool]:
+    """Experts in every so manieth layer, or in those that are named."""
+    step, named = x["interleave_moe_layer_step"], x["moe_layers"]
+    if named is None:
+        return [(i + 1) % step == 0 for i in range(few(x))]
+    return [i in named for i in range(few(x))]
+
+
+def jamba_sparse(x: Values) -> list[bool]:
+    """Experts once in a period."""
+    period, offset = x["expert_layer_period"], x["expert_layer_offset"]
+    return [i % period == offset for i in range(few(x))]
+
+
+def jamba_kinds(x: Values) -> Any:
+    """Attention once in a period."""
+    period, offset = x["attn_layer_period"], x["attn_layer_offset"]
+    return pattern(lambda i, x: i % period == offset, LINEAR)(x)
+
+
+def indexed(x: Values) -> Any:
+    """Attention in the layers that are named."""
+    named = x["attn_layer_indices"] or []
+    return pattern(lambda i, x: i in named, LINEAR)(x)
+
+
+def every_sixth_and_last(x: Values) -> Any:
+    """Full attention in every sixth layer, and in the last."""
+    return pattern(lambda i, x: (i + 1) % 6 == 0 or i + 1 == x["num_layers"])(x)
+
+
+def every_by_if(x: Values) -> Any:
+    """Full attention in every so manieth layer, if there is a window."""
+    return every_by("sliding_window_pattern")(x) if x["window"] else FULL
+
+
+def prefixed(x: Values) -> list[str]:
+    """A pattern of its own for the layers without experts."""
+    k, l = min(x["first_dense"], x["num_layers"]), few(x)
+    first, rest = (
+        x["prefix_dense_sliding_window_pattern"],
+        x["sliding_window_pattern"],
+    )
+    steps = [(i, first) for i in range(k)] + [(i, rest) for i in range(l - k)]
+    return [SLIDING if (i + 1) % step else FULL for i, step in steps]
+
+
+def prefix_size(x: Values) -> Any:
+    """The MLPs before the experts may have a size of their own."""
+    return x["prefix_dense_intermediate_size"] or x["intermediate_size"]
+
+
+def flint_kinds(x: Values) -> Any:
+    """Full attention in the first two layers, in every fourth and in the last."""
+    last = x["num_layers"] - 1
+    return pattern(lambda i, x: i < 2 or i % 4 == 1 or i == last)(x)
+
+
+def lower_half(x: Values) -> Any:
+    """A window in every second of the layers below `max_window_layers`."""
+    if not x["use_sliding_window"]:
+        return FULL
+    return pattern(lambda i, x: i % 2 == 1 or i >= x["max_window_layers"])(x)
+
+
+def neo_kinds(x: Values) -> list[str]:
+    """Windows in every second layer, or where the file says."""
+    named = x["attention_layers"] or ["global", "local"] * (few(x) // 2)
+    if len(named) != x["num_layers"] or not {*named} <= {"global", "local"}:
+        refuse(
+            "attention_layers", named, "do not say 'global' or 'local' of each layer"
+        )
+    return [SLIDING if kind == "local" else FULL for kind in named]
+
+
+def lfm2_kinds(x: Values) -> Any:
+    """Attention in the layers that are named, convolutions in the others."""
+    named = x["full_attn_idxs"]
+    return FULL if named is None else pattern(lambda i, x: i in named, "conv")(x)
+
+
+def lfm2_size(x: Values) -> int:
+    """Two thirds of what the file says, rounded up."""
+    f, unit = x["intermediate_size"], x["block_multiple_of"]
+    if not x["block_auto_adjust_ff_dim"]:
+        return int(f)
+    f = int(x["block_ffn_dim_multiplier"] * int(2 * f / 3))
+    return int(unit * -(-f // unit))
+
+
+def lfm3_kinds(x: Values) -> list[str]:
+    """Convolutions, and between them attention with a window and without."""
+    kinds = {2: FULL, 0: SLIDING}
+    return [kinds.get(i % 4, "conv") if i else "conv" for i in range(few(x))]
+
+
+def llama4_kinds(x: Values) -> Any:
+    """Attention in chunks, but in every fourth layer."""
+    n = x["no_rope_layer_interval"]
+    return pattern(lambda i, x: (i + 1) % n == 0, "chunked_attention")(x)
+
+
+def smollm_kinds(x: Values) -> Any:
+    """Windows, where in use, in the layers that have rotary positions."""
+    if switched(x) == FULL:
+        return FULL
+    return pattern(lambda i, x: (i + 1) % x["no_rope_layer_interval"] != 0)(x)
+
+
+def olmo_kinds(x: Values) -> list[str]:
+    """Full attention in every fourth layer, and at least in the last."""
+    kinds: list[str] = every(4, LINEAR)(x)
+    return kinds if FULL in kinds else [*kinds[:-1], FULL]
+
+
+def griffin_kinds(x: Values) -> list[str]:
+    """Blocks in turn, as the file names them; attention has a window."""
+    named = x["block_types"]
+    if not {*named} <= {"attention", "recurrent"}:
+        refuse("block_types", named, "know other blocks than attention and recurrent")
+    at = [named[i % len(named)] for i in range(few(x))]
+    return [SLIDING if kind == "attention" else LINEAR for kind in at]
+
+
+def multiple(x: Values) -> Any:
+    """The MLP as a multiple of the hidden size."""
+    return x["intermediate_multiple_size"] * x["hidden_size"]
+
+
+def one_bias(x: Values) -> Any:
+    """One for the way back, in the last layer only."""
+    return x["hidden_size"]
+
+
+def narrow(x: Values) -> Any:
+    """The embedding's size where it is not the hidden size."""
+    e = x["word_embed_proj_dim"]
+    return 0 if e is None or e == x["hidden_size"] else e
+
+
+def a_number_a_head(x: Values) -> Any:
+    """One more for each head."""
+    return x["num_heads"]
+
+
+def four_head_dims(x: Values) -> Any:
+    """Four vectors of a head's size."""
+    d = x["head_dim"]
+    return 4 * (x["hidden_size"] // x["num_heads"] if d is None else d)
+
+
+def falcon_attention(x: Values) -> Mixer:
+    """One key-value head for all, some, or as many as heads."""
+    a, k = x["num_heads"], x["num_kv_heads"]
+    one = x["multi_query"] and not x["new_decoder_architecture"]
+    k = 1 if one else a if k is None or not x["new_decoder_architecture"] else k
+    return Attention(a, k, x["hidden_size"] // a, biases="qkvo" * x["bias"])
+
+
+def bigcode_attention(x: Values) -> Mixer:
+    """One key-value head for all, or as many as heads."""
+    a = x["num_heads"]
+    k = 1 if x["multi_query"] else a
+    return Attention(a, k, x["hidden_size"] // a, biases="qkvo")
+
+
+def square(x: Values) -> Mixer:
+    """The way back is as wide as the hidden size."""
+    a, d = x["num_heads"], x["head_dim"]
+    if a * d != x["hidden_size"]:
+        refuse("head_dim", d, f"times {a} heads is not hidden_size={x['hidden_size']}")
+    bias = "qkv" * x["attention_bias"]
+    return Attention(a, x["num_kv_heads"], d, biases=bias)
+
+
+def gated_latent(x: Values) -> Mixer:
+    """Latent attention with a gate for each head, and plain queries."""
+    sizes = (x["kv_rank"], x["plain_dim"], x["rotary_dim"], x["value_dim"])
+    return LatentAttention(x["num_heads"], 0, *sizes, gate="heads")
+
+
+def rank(x: Values, key: str) -> Any:
+    """The step's rank, a sixteenth of the hidden size as a rule."""
+    return ceil(x["hidden_size"] / 16) if x[key] == "auto" else x[key]
+
+
+def mamba(x: Values) -> Mixer:
+    """Mamba, by the keys of its own files."""
+    return Mamba(
+        x["conv_kernel"],
+        x["intermediate_size"] or int(x["expand"] * x["hidden_size"]),
+        x["state_size"],
+        rank(x, "time_step_rank"),
+        x["use_bias"],
+        x["use_conv_bias"],
+    )
+
+
+def normed_mamba(x: Values) -> Mixer:
+    """Jamba's, with norms inside."""
+    return Mamba(
+        x["mamba_d_conv"],
+        x["mamba_expand"] * x["hidden_size"],
+        x["mamba_d_state"],
+        rank(x, "mamba_dt_rank"),
+        x["mamba_proj_bias"],
+        x["mamba_conv_bias"],
+        normed=True,
+    )
+
+
+def mamba2(x: Values) -> Mixer:
+    """Mamba 2, by the keys of mixed models."""
+    e = x.get("mamba_d_ssm") or int(x["mamba_expand"] * x["hidden_size"])
+    return Mamba2(
+        *(x["mamba_d_conv"], e, x["mamba_n_heads"], x["mamba_d_state"]),
+        x["mamba_n_groups"],
+        x["mamba_proj_bias"],
+        x.get("projectors_bias", x["mamba_proj_bias"]),
+        x["mamba_conv_bias"],
+        x.get("mamba_rms_norm", True),
+    )
+
+
+def plain_mamba2(x: Values) -> Mixer:
+    """Mamba 2, by the keys of its own files."""
+    e = int(x["expand"] * x["hidden_size"])
+    sizes = (x["state_heads"], x["state_size"], x["n_groups"])
+    bias, conv = x["use_bias"], x["use_conv_bias"]
+    return Mamba2(x["conv_kernel"], e, *sizes, bias, bias, conv)
+
+
+def delta(x: Values) -> Mixer:
+    """Gated delta nets of Qwen."""
+    heads = (x["linear_num_key_heads"], x["linear_num_value_heads"])
+    sizes = (x["linear_key_head_dim"], x["linear_value_head_dim"])
+    return DeltaNet(x["linear_conv_kernel_dim"], *heads, *sizes)
+
+
+def olmo_delta(x: Values) -> Mixer:
+    """The same with sizes that follow from the hidden size."""
+    keys = x["linear_num_key_heads"] or x["num_heads"]
+    values = x["linear_num_value_heads"] or x["num_heads"]
+    size = x["linear_key_head_dim"] or int(0.75 * x["hidden_size"] / keys)
+    each = x["linear_value_head_dim"] or 2 * size
+    return DeltaNet(x["linear_conv_kernel_dim"], keys, values, size, each)
+
+
+def kimi(x: Values) -> Mixer:
+    """Kimi's delta attention, over few numbers."""
+    d = x["linear_head_dim"]
+    return KimiDelta(x["linear_conv_kernel_dim"], x["linear_num_heads"], d, d)
+
+
+def wide_kimi(x: Values) -> Mixer:
+    """The same, straight."""
+    a, d = x["num_heads"], x["head_dim"]
+    return KimiDelta(x["short_conv_kernel_size"], a, d, 0)
+
+
+def lightning(x: Values) -> Mixer:
+    """Lightning attention, as large as the other layers' attention."""
+    a, d = x["num_heads"], x["head_dim"]
+    return LightningAttention(0, a, x["hidden_size"] // a if d is None else d)
+
+
+def convolution(x: Values) -> Mixer:
+    """A short convolution."""
+    return ShortConvolution(x["conv_L_cache"], x["hidden_size"], x["conv_bias"])
+
+
+def griffin(x: Values) -> Mixer:
+    """A gated linear recurrence."""
+    wide = x["lru_width"] or x["hidden_size"]
+    divides(lru_width=wide, num_attention_heads=x["num_heads"])
+    return GatedRecurrence(x["conv1d_width"], wide, x["num_heads"])
+
+
+def side_by_side(x: Values, letters: str) -> tuple[tuple[Any, Layer], ...]:
+    """Attention and a recurrence that read the same."""
+    d = x["head_dim"]
+    d = x["hidden_size"] // x["num_heads"] if d is None else d
+    biases = "qkvo" if "q" in letters else ""
+    mixer = Attention(x["num_heads"], x["num_kv_heads"], d, biases=biases)
+    mlp = Mlp(x["intermediate_size"], bias="m" in letters)
+    return ((x["num_layers"], Layer(mixer, mlp, beside=mamba2(x))),)
+
+
+def one_thing_a_layer(x: Values, letters: str) -> tuple[tuple[Any, Layer], ...]:
+    """A recurrence, attention, an MLP or experts, each behind a norm."""
+    e, bias = x["mamba_num_heads"] * x["mamba_head_dim"], x["mlp_bias"]
+    own = (x["mamba_num_heads"], x["ssm_state_size"], x["n_groups"])
+    ends = (x["use_bias"], x["use_bias"], x["use_conv_bias"])
+    sizes = (x["num_heads"], x["num_kv_heads"], x["head_dim"])
+    parts: dict[str, tuple[Any, Any]] = {
+        LINEAR: (Mamba2(x["conv_kernel"], e, *own, *ends), None),
+        FULL: (Attention(*sizes), None),
+        "mlp": (None, Mlp(x["intermediate_size"], gated=False, bias=bias)),
+        "moe": (None, flat_experts(x)),
+    }
+    parts["mamba"], parts["attention"] = parts[LINEAR], parts[FULL]
+    named = x["layer_types"] or [LINEAR, "moe", FULL, "mlp"]
+    if not {*named} <= {*parts}:
+        refuse("layers_block_type", named, f"know others than {', '.join(parts)}")
+    return tuple((1, Layer(*parts[kind], norms=1)) for kind in named)
+
+
+def flat_experts(x: Values) -> Experts:
+    """Experts without gates."""
+    shared = Mlp(x["shared_size"], gated=False, bias=x["mlp_bias"])
+    each = Mlp(x["expert_size"], gated=False)
+    return Experts(each, x["num_experts"], x["experts_per_token"], shared)
+
+
+def first_of(n: int) -> Any:
+    """Full attention in the first of every n layers."""
+    return pattern(lambda i, x: i % n == 0)
+
+
+def upper_if(x: Values) -> Any:
+    """A window in the layers from `max_window_layers` on, if there is one."""
+    if not x["window"]:
+        return FULL
+    return pattern(lambda i, x: i < x["max_window_layers"])(x)
+
+
+def every_other(x: Values) -> Any:
+    """Full attention in the first of every two layers, a recurrence in the second."""
+    return pattern(lambda i, x: i % 2 == 0, LINEAR)(x)
+
+
+def after_four(x: Values) -> Any:
+    """Full attention after every four layers."""
+    return pattern(lambda i, x: i > 0 and i % 4 == 0, LINEAR)(x)
+
+
+def shared_size(x: Values) -> Any:
+    """Without experts, the shared MLP alone is there."""
+    return x["shared_size"]
+
+
+def dense_mlp(x: Values) -> Any:
+    """The size of the layers without experts."""
+    return x["intermediate_size_mlp"]
+
+
+def dense_inside(x: Values) -> Any:
+    """The size of the layers without experts."""
+    return x["dense_intermediate_size"]
+
+
+def half(x: Values) -> Any:
+    """Half of what the file says, for gate and up together have that."""
+    return x["intermediate_size"] // 2
+
+
+def heads_share(x: Values) -> Mixer:
+    """Latent attention whose values share out the hidden size, as a rule."""
+    a, e = x["num_heads"], x["value_dim"]
+    each = x["hidden_size"] // a if e is None else e
+    sizes = (x["kv_rank"], x["plain_dim"], x["rotary_dim"], each)
+    return LatentAttention(a, x["q_rank"] or 0, *sizes, bias=x["attention_bias"])
