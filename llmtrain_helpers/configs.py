@@ -56,20 +56,30 @@ _STRUCTURE = re.compile(
     | multi_query | query_groups | attn_type | output_gate | alibi | new_decoder
     | parallel_(att|residual) | dense_replace | is_encoder | (mlp|expansion)_ratio
     | (hidden|intermediate|embedding|state|inner)_size | _vocab_size
-    | (layer|attn|attention|override)_(period|interval|freq|step|pattern)""",
+    | (layer|attn|attention|override)_(period|interval|freq|step|pattern)
+    | ^(en|de)coder_ | cross_attn | ^patch | position_bias | segment | ^prompt_
+    | _cycles$ | ^hc_ | kv_channels | keep_window | ^dim_ | ngram""",
     re.VERBOSE,
 )
 """Names by which the files of other decoders say how many matrices, and how large."""
 
 _HARMLESS = {
+    *("decoder_start_token_id", "encoder_no_repeat_ngram_size", "no_repeat_ngram_size"),
     *("max_window_layers", "sliding_window", "use_sliding_window", "layer_types"),
     *("sliding_window_pattern", "no_rope_layers", "no_rope_layer_interval"),
     *("num_logits_to_keep", "expert_selection_fn", "moe_norm_min", "moe_renormalize"),
 }
 """Names that look like these, and change no matrix."""
 
-_SWITCHES = {"qkv_bias", "qk_norm", "use_qk_norm"}
-"""What only the files of some families say; the first families read over them."""
+_NORMS = {"rms_norm_eps": 1, "layer_norm_eps": 2, "layer_norm_epsilon": 2}
+"""Names that say which norm there is, by the parameters that one has for each value."""
+
+_ACTS = {
+    **dict.fromkeys(["silu", "swish"], True),
+    **dict.fromkeys(["relu2", "xielu", "gelu_new"], False),
+}
+_ACT_KEYS = ("hidden_act", "hidden_activation", "activation_function")
+"""Activations that say whether the MLP has a gate."""
 
 _LISTS = {
     *("layer_types", "mlp_layer_types", "mlp_only_layers", "layers_block_type"),
@@ -108,6 +118,7 @@ def shape(config: Mapping[str, Any]) -> dict[str, Any]:
     _check_model(config, family)
     for key, value in config.items():
         _check_structure(str(key)[:60], value, family)
+    _check_telling(config, family)
     said = {family.role(key): _said(key, config, family) for key in family.defaults}
     _check_fit(said, family)
     return _model({role: value for role, (_, value) in said.items()}, family)
@@ -155,10 +166,47 @@ def _all_attention(kinds: Any) -> bool:
 def _is_foreign(key: str, family: Family) -> bool:
     if family.has(key) or key in _HARMLESS or key in family.read_over:
         return False
-    if key in _SWITCHES:
-        return family not in [FAMILIES[name] for name in OLD]
-    elsewhere = any(other.has(key) for other in FAMILIES.values())
+    if key in _NORMS:
+        return family.norm_size not in (0, _NORMS[key])
+    known = FAMILIES.values()
+    elsewhere = any(other.has(key) or key in other.read_over for other in known)
     return elsewhere or _STRUCTURE.search(key) is not None
+
+
+def _check_telling(config: Mapping[str, Any], family: Family) -> None:
+    """Refuse a file that another family has written: it says so without saying it."""
+    for key in () if family.any_act or not family.mlp else _ACT_KEYS:
+        gated = _ACTS.get(str(config.get(key)), family.gated)
+        if gated != family.gated and not (old(family) and gated):
+            problem = f"is not what {family.model} has between its matrices"
+            refuse(key, config[key], problem)
+    given = (str(key) for key, value in config.items() if is_array(value) or value)
+    roles = {family.role(family.aliases.get(key, key)) for key in given}
+    if len(roles & _SIZES) < 4:
+        return
+    for key in family.defaults:
+        role, default = family.role(key), family.defaults[key]
+        if role in _KINDS and role not in roles and default:
+            problem = f"is left out, which a file of {family.model} says with its sizes"
+            refuse(key, None, problem)
+
+
+_SIZES = {"hidden_size", "num_layers", "num_heads", "vocab_size", "intermediate_size"}
+"""What a whole file says; one that says none of it has the class's defaults."""
+
+_KINDS = {
+    *("expert_size", "shared_size", "shared_experts", "head_dim"),
+    *("dense_intermediate_size", "intermediate_size_mlp", "intermediate_size"),
+    *("num_positions", "mamba_d_ssm", "layer_group_size", "block_size"),
+    *("num_experts", "kv_rank", "mamba_d_state", "state_size", "ssm_state_size"),
+    *("linear_conv_kernel_dim", "conv_L_cache", "conv1d_width"),
+}
+"""What only files with such layers say."""
+
+
+def old(family: Family) -> bool:
+    """Whether it is one of those that were known first."""
+    return any(family is FAMILIES[name] for name in OLD)
 
 
 def _said(key: str, config: Mapping[str, Any], family: Family) -> tuple[str, Any]:
@@ -181,7 +229,7 @@ def _default(key: str, config: Mapping[str, Any], family: Family) -> Any:
     if family.role(key) != "num_kv_heads":
         default = family.defaults[key]
         null = key in config and default is not None
-        if null and family not in [FAMILIES[name] for name in OLD]:
+        if null and not old(family):
             refuse(key, None, f"is null, where {family.model} has {show(default)}")
         return default
     value = None if key in config else family.defaults[key]
@@ -202,7 +250,8 @@ def _checked(name: str, key: str, value: Any, family: Family) -> Any:
     if isinstance(default, float):
         return quantity(name, value)
     if family.role(key) not in ("num_experts", "experts_per_token"):
-        return count(name, value, least=int(key not in _MAY_BE_ZERO))
+        least = -1 if key == "moe_layer_end_index" else int(key not in _MAY_BE_ZERO)
+        return count(name, value, least)
     # Without experts, a layer of qwen3_moe has a plain MLP, and one of mixtral none.
     least = int("moe_intermediate_size" not in family.defaults)
     return single(name, value, least)
@@ -316,7 +365,7 @@ def _kinds(x: Values, family: Family) -> Any:
             "layer_types", given, f"has no place in this shape: only {_ATTENTION} have"
         )
     if len(given) != l:
-        if family in [FAMILIES[name] for name in OLD]:
+        if old(family):
             return "full_attention"
         refuse("layer_types", given, f"are {len(given)}, and layers {l}")
     return given
@@ -370,6 +419,7 @@ def _attention(kind: str, x: Values, family: Family, letters: str) -> Mixer:
         gate=family.gate,
         sinks=family.sinks,
         out_norm=family.inner_norms,
+        twice=family.twice,
         more=family.mixer_more(x) if family.mixer_more else 0,
         window=_window(kind, x),
         chunked=kind == "chunked_attention",

@@ -131,7 +131,8 @@ class Attention(Mixer):
     queries and keys: "head" (one for all heads), "each" (one for each) or "" (none);
     `qk_norm_size` 2 where it shifts as well. `gate` multiplies what comes out, with a
     matrix to all its values ("values") or to one a head ("heads"); `sinks` are a score a
-    head that no token has; `others` further parameters. `window` is how far back a token
+    head that no token has; `out_norm` is a norm on what comes out; scores are made `twice`
+    where their difference counts; `more` are further parameters. `window` is how far back a token
     looks, itself included (0: to the start), in steps of it if `chunked`. It changes
     no matrix, and shapes that differ only there are equal.
 
@@ -149,13 +150,14 @@ class Attention(Mixer):
     gate: str = ""
     sinks: bool = False
     out_norm: bool = False
+    twice: bool = False
     more: Number = 0
     window: Number = field(default=0, compare=False)
     chunked: bool = field(default=False, compare=False)
 
     _sizes = ("num_heads", "num_kv_heads", "head_dim")
     _maybe = ("value_dim", "more", "window", "qk_norm_size")
-    _flags = ("sinks", "out_norm", "chunked")
+    _flags = ("sinks", "out_norm", "twice", "chunked")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -197,7 +199,7 @@ class Attention(Mixer):
     def products(self) -> Result:
         """For the score, and for the sum of values: 2ad, as a rule."""
         q, _, _, out = self._widths
-        return q + out
+        return (1 + self.twice) * (q + out)
 
     def heads(self) -> dict[str, Result]:
         """Query heads, and key-value heads."""
@@ -209,6 +211,8 @@ class Attention(Mixer):
 
     def kept(self, fused: bool = False) -> tuple[Result, Result]:
         """Q, K, V and what comes out; inputs of norms; the gate, and what it lets through."""  # noqa: E501
+        if self.twice:
+            return super().kept(fused)
         q, k, v, out = self._widths
         gated = {"": 0, "values": 2 * out, "heads": self.num_heads + out}[self.gate]
         normed = bool(self.qk_norm) * (q + k) + self.out_norm * out
