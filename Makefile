@@ -6,6 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 TORCH  ?= torch==2.13.0
+MODELS ?= transformers==5.23.0
 FUZZ   ?= 100000
 
 .PHONY: lab test test-all fuzz regenerate bench lint lock
@@ -16,8 +17,8 @@ lab: $(READY)
 test: $(READY) lint
 	$(BIN)/python -m pytest $(ARGS)
 
-test-all: $(READY) # with PyTorch, beside the lock; TORCH may name another build
-	$(BIN)/python -m pip install --quiet --constraint requirements.lock $(TORCH)
+test-all: $(READY) # with PyTorch and transformers, beside the lock; TORCH may name another build
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock $(TORCH) $(MODELS)
 	$(MAKE) test
 
 fuzz: $(READY) # so many calls with good and hostile values

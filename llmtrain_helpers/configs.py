@@ -186,7 +186,7 @@ def _check_telling(config: Mapping[str, Any], family: Family) -> None:
         return
     for key in family.defaults:
         role, default = family.role(key), family.defaults[key]
-        if role in _KINDS and role not in roles and default:
+        if {role, key} & _KINDS and role not in roles and default:
             problem = f"is left out, which a file of {family.model} says with its sizes"
             refuse(key, None, problem)
 
@@ -197,7 +197,7 @@ _SIZES = {"hidden_size", "num_layers", "num_heads", "vocab_size", "intermediate_
 _KINDS = {
     *("expert_size", "shared_size", "shared_experts", "head_dim"),
     *("dense_intermediate_size", "intermediate_size_mlp", "intermediate_size"),
-    *("num_positions", "mamba_d_ssm", "layer_group_size", "block_size"),
+    *("num_positions", "n_positions", "mamba_d_ssm", "layer_group_size", "block_size"),
     *("num_experts", "kv_rank", "mamba_d_state", "state_size", "ssm_state_size"),
     *("linear_conv_kernel_dim", "conv_L_cache", "conv1d_width"),
 }

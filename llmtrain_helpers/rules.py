@@ -404,8 +404,9 @@ def kimi(x: Values) -> Mixer:
 
 def wide_kimi(x: Values) -> Mixer:
     """The same, straight."""
-    a, d = x["num_heads"], x["head_dim"]
-    return KimiDelta(x["short_conv_kernel_size"], a, d, 0)
+    kernel = x["linear_conv_kernel_dim"] or x["short_conv_kernel_size"]
+    heads, size = x["linear_num_heads"], x["linear_head_dim"]
+    return KimiDelta(kernel, heads or x["num_heads"], size or x["head_dim"], 0)
 
 
 def lightning(x: Values) -> Mixer:
