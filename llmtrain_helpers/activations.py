@@ -374,7 +374,7 @@ def _mlps(layer: Layer, step: _Step) -> Result:
 
 def _inside(part: Part, step: _Step) -> Result:
     """What a part keeps between its matrices."""
-    whole, split = part.kept(step.fused)
+    whole, split = part.kept(step.hidden_size, step.fused)
     split = shared_out(step.value_bytes * split * step.tokens, step.tensor_parallel)
     return split + (whole and step.value_bytes * whole * step.outside)
 

@@ -78,7 +78,7 @@ class Part:
         """Parameters that are neither in a matrix nor in a norm."""
         return 0
 
-    def kept(self, fused: bool = False) -> tuple[Result, Result]:
+    def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
         """Values a token that stay for backward between the matrices, input left out.
 
         First those that each GPU of a tensor-parallel group has, then those of which it
@@ -209,10 +209,10 @@ class Attention(Mixer):
         """One a head."""
         return self.num_heads
 
-    def kept(self, fused: bool = False) -> tuple[Result, Result]:
+    def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
         """Q, K, V and what comes out; inputs of norms; the gate, and what it lets through."""  # noqa: E501
         if self.twice:
-            return super().kept(fused)
+            return super().kept(hidden_size, fused)
         q, k, v, out = self._widths
         gated = {"": 0, "values": 2 * out, "heads": self.num_heads + out}[self.gate]
         normed = bool(self.qk_norm) * (q + k) + self.out_norm * out
@@ -296,7 +296,7 @@ class LatentAttention(Mixer):
         """One a head."""
         return self.num_heads
 
-    def kept(self, fused: bool = False) -> tuple[Result, Result]:
+    def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
         """What is squeezed, before and after its norm; then Q, K, V and what comes out."""  # noqa: E501
         squeezed = 2 * self.q_rank + 2 * self.kv_rank + self.rotary_dim
         a, out = self.num_heads, self.num_heads * self.value_dim
@@ -339,7 +339,7 @@ class Mlp(Part):
         """What else there is."""
         return self.more
 
-    def kept(self, fused: bool = False) -> tuple[Result, Result]:
+    def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
         """Before and after the activation; a gated one both inputs of the product too.
 
         A `fused` kernel makes the activated gate again, and does not keep it.
@@ -399,11 +399,13 @@ class Experts(Part):
         """What else there is."""
         return self.more
 
-    def kept(self, fused: bool = False) -> tuple[Result, Result]:
-        """Those of the chosen experts, and of the one that all tokens share."""
-        whole, of_one = self.expert.kept(fused)
+    def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+        """Those of the chosen experts and the shared one; its result where gated."""
+        _, of_one = self.expert.kept(hidden_size, fused)
         kept = self.experts_per_token * of_one
-        return whole, kept + (self.shared.kept(fused)[1] if self.shared else 0)
+        if self.shared:
+            kept = kept + self.shared.kept(hidden_size, fused)[1]
+        return self.shared_gate * hidden_size, kept
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from llmtrain_helpers.activations import KERNELS, ActivationCount, Timeline
-from llmtrain_helpers.architecture import Transformer, keywords
+from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import StepTime, fit_step_time
 from llmtrain_helpers.checks import (
     at_most,
@@ -29,6 +29,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import RECOMPUTE, FlopCount
+from llmtrain_helpers.layers import Attention, Experts, LatentAttention, Layer, Mlp
 from llmtrain_helpers.parameters import ParameterCount
 
 TRAINABLE = ["fp32", "bf16", "bf16_fp32_grads", "bf16_both_grads", "pure_bf16"]
@@ -308,13 +309,29 @@ def _options(recompute: object, attention: object, dropout: object) -> dict[str,
 def _buildable(model: Transformer) -> Transformer:
     """The shape, if it is one shape, and one that rotary positions can turn."""
     instance("model", model, Transformer)
-    keywords(model.layers)  # refuses what is no plain stack
     for name, value in model.numbers().items():
-        if not isinstance(value, str):
-            single(name, int(value) if isinstance(value, bool) else value, least=0)
+        if not isinstance(value, bool | str):
+            single(name, value, least=0)
+    for _, layer in model.layers:
+        _check_layer(layer)
     if not model.num_positions and model.head_dim % 2:
         refuse("head_dim", model.head_dim, "is odd: rotary positions turn pairs")
     return model
+
+
+def _check_layer(layer: Layer) -> None:
+    """Refuse what the PyTorch model has no counterpart of."""
+    mixer, mlp = layer.mixer, layer.mlp
+    plain = isinstance(mixer, LatentAttention) and not mixer.gate
+    if isinstance(mixer, Attention):
+        own = (mixer.num_heads, mixer.num_kv_heads, mixer.head_dim)
+        norms = "head" if mixer.qk_norm else ""
+        plain = mixer == Attention(*own, biases=mixer.biases, qk_norm=norms)
+    expert = mlp.expert if isinstance(mlp, Experts) else mlp
+    whole = isinstance(expert, Mlp) and not (expert.norm or expert.more)
+    whole = whole and not getattr(mlp, "more", 0) and layer.norms == 2
+    if not plain or not whole or layer.parallel or layer.beside or not layer.norm_size:
+        refuse("layers", layer, "has a part that the PyTorch model here does not have")
 
 
 class TorchMissingError(ImportError):

@@ -1,4 +1,4 @@
-"""A small GPT and Llama in PyTorch, made from a `Transformer`: what `measure` runs.
+"""A small decoder in PyTorch, made from a `Transformer`: what `measure` runs.
 
 Written to be read, and to keep for backward what fused kernels keep: an RMSNorm its
 input and one number a row, rotary positions nothing. Needs PyTorch.
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (everyone's name for it)
 from torch.utils.checkpoint import checkpoint
 
+from llmtrain_helpers import layers
 from llmtrain_helpers.architecture import Transformer
 
 EPS = 1e-5
@@ -34,10 +35,11 @@ class Decoder(nn.Module):
             self.positions = nn.Embedding(shape.num_positions, h)
         self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(
-            Layer(shape, attention, dropout, recompute)
-            for _ in range(int(shape.num_layers))
+            Layer(shape, kind, attention, dropout, recompute)
+            for how_many, kind in shape.layers
+            for _ in range(int(how_many))
         )
-        self.norm = _norm(shape, h)
+        self.norm = _norm(shape.final_norm, h)
         self.head = nn.Linear(h, V, bias=False)
         if shape.tied_embeddings:
             self.head.weight = self.embedding.weight
@@ -63,14 +65,22 @@ class Layer(nn.Module):
     """Attention and MLP, each behind a norm and beside a residual connection."""
 
     def __init__(
-        self, shape: Transformer, attention: str, dropout: bool, recompute: str
+        self,
+        shape: Transformer,
+        kind: layers.Layer,
+        attention: str,
+        dropout: bool,
+        recompute: str,
     ) -> None:
         super().__init__()
-        h = shape.hidden_size
-        self.attention_norm, self.mlp_norm = _norm(shape, h), _norm(shape, h)
-        self.attention = Attention(shape, attention, dropout, recompute)
+        h, each = shape.hidden_size, kind.norm_size
+        self.attention_norm, self.mlp_norm = _norm(each, h), _norm(each, h)
+        latent = isinstance(kind.mixer, layers.LatentAttention)
+        mixer = LatentAttention if latent else Attention
+        self.attention = mixer(shape, kind.mixer, attention, dropout, recompute)
         self.attention_dropout, self.mlp_dropout = Dropout(dropout), Dropout(dropout)
-        self.mlp = Experts(shape) if shape.num_experts else MLP(shape)
+        mixed = isinstance(kind.mlp, layers.Experts)
+        self.mlp = Experts(h, kind.mlp) if mixed else MLP(h, kind.mlp)
 
     def forward(self, x: Tensor) -> Tensor:
         """The residual stream, before and after this layer."""
@@ -82,22 +92,28 @@ class Attention(nn.Module):
     """Projections to queries, keys and values, the core between them, and back."""
 
     def __init__(
-        self, shape: Transformer, attention: str, dropout: bool, recompute: str
+        self,
+        shape: Transformer,
+        kind: Any,
+        attention: str,
+        dropout: bool,
+        recompute: str,
     ) -> None:
         super().__init__()
-        h, d = shape.hidden_size, shape.head_dim
-        queries, keys = shape.num_heads * d, shape.num_kv_heads * d
+        h, d = shape.hidden_size, kind.head_dim
+        queries, keys = kind.num_heads * d, kind.num_kv_heads * d
         self.head_dim = d
-        self.query = nn.Linear(h, queries, bias=shape.qkv_bias)
-        self.key = nn.Linear(h, keys, bias=shape.qkv_bias)
-        self.value = nn.Linear(h, keys, bias=shape.qkv_bias)
-        self.query_norm = RMSNorm(d) if shape.qk_norm else nn.Identity()
-        self.key_norm = RMSNorm(d) if shape.qk_norm else nn.Identity()
+        self.query = nn.Linear(h, queries, bias="q" in kind.biases)
+        self.key = nn.Linear(h, keys, bias="k" in kind.biases)
+        self.value = nn.Linear(h, keys, bias="v" in kind.biases)
+        self.query_norm = RMSNorm(d) if kind.qk_norm else nn.Identity()
+        self.key_norm = RMSNorm(d) if kind.qk_norm else nn.Identity()
         learned = shape.num_positions > 0
         self.rotary = nn.Identity() if learned else Rotary(shape.sequence_length, d)
-        self.core = (Unfused if attention == "unfused" else Flash)(shape, dropout)
+        group = kind.num_heads // kind.num_kv_heads
+        self.core = _core(attention)(shape.sequence_length, group, dropout)
         self.selective = recompute == "selective"
-        self.output = nn.Linear(queries, h, bias=shape.bias)
+        self.output = nn.Linear(queries, h, bias="o" in kind.biases)
 
     def forward(self, x: Tensor) -> Tensor:
         """Each token's mixture of the tokens before it."""
@@ -110,6 +126,54 @@ class Attention(nn.Module):
         return self.output(mixed.flatten(2))
 
 
+class LatentAttention(nn.Module):
+    """Multi-head latent attention: keys and values out of a few numbers a token."""
+
+    def __init__(
+        self,
+        shape: Transformer,
+        kind: Any,
+        attention: str,
+        dropout: bool,
+        recompute: str,
+    ) -> None:
+        super().__init__()
+        h, a, r, c = shape.hidden_size, kind.num_heads, kind.q_rank, kind.kv_rank
+        self.sizes = (kind.plain_dim, kind.rotary_dim, kind.value_dim)
+        self.split = (c, kind.rotary_dim)
+        if r:
+            self.query_down = nn.Linear(h, r, bias=kind.bias)
+            self.query_norm = RMSNorm(r)
+        self.query = nn.Linear(r or h, a * kind.head_dim, bias=False)
+        self.latent_down = nn.Linear(h, sum(self.split), bias=kind.bias)
+        self.latent_norm = RMSNorm(c)
+        self.latent_up = nn.Linear(c, a * (kind.plain_dim + kind.value_dim), bias=False)
+        self.rotary = Rotary(shape.sequence_length, kind.rotary_dim)
+        self.core = _core(attention)(shape.sequence_length, 1, dropout)
+        self.selective = recompute == "selective"
+        self.output = nn.Linear(a * kind.value_dim, h, bias=kind.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Each token's mixture of the tokens before it."""
+        plain, rotary, value = self.sizes
+        squeezed = self.query_norm(self.query_down(x)) if self.query_norms else x
+        q = self.query(squeezed).unflatten(-1, (-1, plain + rotary))
+        latent, key = self.latent_down(x).split(self.split, -1)
+        both = self.latent_up(self.latent_norm(latent))
+        k, v = both.unflatten(-1, (-1, plain + value)).split((plain, value), -1)
+        key = self.rotary(key.unsqueeze(2)).expand(-1, -1, k.shape[2], -1)
+        k = torch.cat([k, key], -1)
+        q = torch.cat([q[..., :plain], self.rotary(q[..., plain:])], -1)
+        v = v.contiguous()  # so that what both came from need not stay
+        mixed = again(self.core, q, k, v) if self.selective else self.core(q, k, v)
+        return self.output(mixed.flatten(2))
+
+    @property
+    def query_norms(self) -> bool:
+        """Whether queries come over few numbers too."""
+        return hasattr(self, "query_norm")
+
+
 class Unfused(nn.Module):
     """softmax(QKᵀ/√d)·V with its s² scores stored, in products that counters see.
 
@@ -117,34 +181,36 @@ class Unfused(nn.Module):
     are never repeated.
     """
 
-    def __init__(self, shape: Transformer, dropout: bool) -> None:
+    def __init__(self, s: Any, group: int, dropout: bool) -> None:
         super().__init__()
-        s, group = shape.sequence_length, shape.num_heads // shape.num_kv_heads
         unseen = torch.full((s, s), float("-inf")).triu(diagonal=1)
         self.register_buffer("unseen", unseen.repeat(group, 1), persistent=False)
         self.dropout = Dropout(dropout)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """From (batch, token, head, d) three times to the same once."""
-        b, s, kv_heads, d = k.shape
+        b, _, kv_heads, d = k.shape
         grouped = q.unflatten(2, (kv_heads, -1)).permute(0, 2, 3, 1, 4)
         rows = grouped.reshape(b * kv_heads, -1, d)
-        keys, values = (t.transpose(1, 2).reshape(-1, s, d) for t in (k, v))
+        keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (k, v))
         scores = torch.baddbmm(self.unseen, rows, keys.mT, alpha=d**-0.5)
         mixed = self.dropout(scores.softmax(-1)) @ values
-        return mixed.view(grouped.shape).permute(0, 3, 1, 2, 4).reshape(q.shape)
+        mixed = mixed.view(*grouped.shape[:-1], v.shape[-1]).permute(0, 3, 1, 2, 4)
+        return mixed.reshape(*q.shape[:-1], v.shape[-1])
 
 
 class Flash(nn.Module):
     """The same without stored scores, in one kernel: Q, K, V and the result remain."""
 
-    def __init__(self, shape: Transformer, dropout: bool) -> None:
+    def __init__(self, s: Any, group: int, dropout: bool) -> None:
         super().__init__()
         self.dropped = DROPPED if dropout else 0.0
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """From (batch, token, head, d) three times to the same once."""
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        if q.shape[-1] != v.shape[-1]:  # no kernel of PyTorch's knows two sizes
+            return _FlashOfTwo.apply(q, k, v).transpose(1, 2)
         if q.is_cuda:
             mixed = F.scaled_dot_product_attention(
                 q, k, v, dropout_p=self.dropped, is_causal=True, enable_gqa=True
@@ -155,16 +221,40 @@ class Flash(nn.Module):
         return mixed.transpose(1, 2)
 
 
+class _FlashOfTwo(torch.autograd.Function):
+    """Attention with two head sizes that keeps what a fused kernel keeps."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Keeps Q, K, V and the result."""
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mixed = mixed.transpose(1, 2).contiguous().transpose(1, 2)  # as it goes on
+        ctx.save_for_backward(q, k, v, mixed)
+        return mixed
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
+        """The gradients of Q, K and V, by computing it again."""
+        with torch.enable_grad():
+            q, k, v = (t.detach().requires_grad_() for t in ctx.saved_tensors[:3])
+            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return torch.autograd.grad(mixed, (q, k, v), grad)
+
+
+def _core(attention: str) -> Any:
+    return Unfused if attention == "unfused" else Flash
+
+
 class MLP(nn.Module):
     """GELU between two matrices, or silu(gate)·up before the second."""
 
-    def __init__(self, shape: Transformer) -> None:
+    def __init__(self, h: Any, kind: Any) -> None:
         super().__init__()
-        h, f = shape.hidden_size, shape.intermediate_size
-        if shape.gated_mlp:
-            self.gate = nn.Linear(h, f, bias=False)
-        self.up = nn.Linear(h, f, bias=shape.bias)
-        self.down = nn.Linear(f, h, bias=shape.bias)
+        f = kind.intermediate_size
+        if kind.gated:
+            self.gate = nn.Linear(h, f, bias=kind.bias)
+        self.up = nn.Linear(h, f, bias=kind.bias)
+        self.down = nn.Linear(f, h, bias=kind.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Each token by itself, through f values and back to h."""
@@ -174,13 +264,16 @@ class MLP(nn.Module):
 
 
 class Experts(nn.Module):
-    """A router that sends each token to its best few of many MLPs."""
+    """A router that sends each token to its best few of many MLPs, and one for all."""
 
-    def __init__(self, shape: Transformer) -> None:
+    def __init__(self, h: Any, kind: Any) -> None:
         super().__init__()
-        self.chosen = shape.experts_per_token
-        self.router = nn.Linear(shape.hidden_size, shape.num_experts, bias=False)
-        self.experts = nn.ModuleList(MLP(shape) for _ in range(shape.num_experts))
+        self.chosen = kind.experts_per_token
+        self.router = nn.Linear(h, kind.num_experts, bias=kind.router_bias)
+        each = [MLP(h, kind.expert) for _ in range(kind.num_experts)]
+        self.experts = nn.ModuleList(each)
+        self.shared = MLP(h, kind.shared) if kind.shared else None
+        self.gate = nn.Linear(h, 1, bias=False) if kind.shared_gate else None
 
     def forward(self, x: Tensor) -> Tensor:
         """The chosen experts' results, weighted by the router's probabilities."""
@@ -191,7 +284,11 @@ class Experts(nn.Module):
         parts = tokens[source].split(self._loads(chosen))
         done = [expert(part) for expert, part in zip(self.experts, parts, strict=True)]
         weighted = torch.cat(done) * weights.flatten()[order, None]
-        return torch.zeros_like(tokens).index_add(0, source, weighted).view(x.shape)
+        mixed = torch.zeros_like(tokens).index_add(0, source, weighted).view(x.shape)
+        if self.shared is None:
+            return mixed
+        shared = self.shared(x)
+        return mixed + (shared * self.gate(x).sigmoid() if self.gate else shared)
 
     def _loads(self, chosen: Tensor) -> list[int]:
         """Tokens of each expert; on the meta device, without values, an even share."""
@@ -285,8 +382,8 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
 
 
-def _norm(shape: Transformer, size: Any) -> nn.Module:
-    return nn.LayerNorm(size, EPS) if shape.layer_norm else RMSNorm(size)
+def _norm(each: int, size: Any) -> nn.Module:
+    return nn.LayerNorm(size, EPS) if each == 2 else RMSNorm(size)
 
 
 def again(part: nn.Module, *inputs: Tensor) -> Tensor:

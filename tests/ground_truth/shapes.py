@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from llmtrain_helpers import Transformer
+from llmtrain_helpers import (
+    Attention,
+    Experts,
+    LatentAttention,
+    Layer,
+    Mlp,
+    Transformer,
+)
 
 gpt, llama = Transformer.gpt, Transformer.llama
+
+
+def stack(*layers: tuple[int, Layer]) -> Transformer:
+    return Transformer(hidden_size=48, vocab_size=50, sequence_length=16, layers=layers)
+
+
+MLA, PLAIN_MLA = LatentAttention(4, 12, 8, 6, 4, 12), LatentAttention(3, 0, 8, 6, 4, 6)
+GROUPED = Attention(6, 2, 8, qk_norm="head")
+SHARED = Experts(Mlp(12), 4, 2, shared=Mlp(20))
 
 SHAPES = {
     "gpt": gpt(2, 48, 4, 50, 16),
@@ -25,4 +41,11 @@ SHAPES = {
         *(2, 32, 4, 2, 12, 64, 10), qk_norm=True, num_experts=7, experts_per_token=3
     ),
     "one expert": llama(1, 32, 4, 4, 12, 64, 10, num_experts=3, experts_per_token=1),
+    "latent": stack((2, Layer(MLA, Mlp(40)))),
+    "latent, plain queries": stack((1, Layer(PLAIN_MLA, Mlp(40)))),
+    "shared expert": stack((2, Layer(GROUPED, SHARED))),
+    "gated shared expert": stack(
+        (1, Layer(GROUPED, Experts(Mlp(12), 5, 3, Mlp(9), shared_gate=True)))
+    ),
+    "as DeepSeek-V3": stack((1, Layer(MLA, Mlp(40))), (2, Layer(MLA, SHARED))),
 }

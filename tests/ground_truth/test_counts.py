@@ -87,7 +87,7 @@ def counting_as_is() -> Any:
 def test_both_ways_of_attention_compute_the_same() -> None:
     import torch
 
-    for name in ("gpt odd", "llama all", "experts all"):
+    for name in ("gpt odd", "llama all", "experts all", "as DeepSeek-V3"):
         losses = []
         for attention in ("unfused", "flash"):
             torch.manual_seed(0)
