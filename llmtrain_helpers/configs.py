@@ -182,7 +182,7 @@ def _check_telling(config: Mapping[str, Any], family: Family) -> None:
             refuse(key, config[key], problem)
     given = (str(key) for key, value in config.items() if is_array(value) or value)
     roles = {family.role(family.aliases.get(key, key)) for key in given}
-    if len(roles & _SIZES) < 4:
+    if "vocab_size" not in roles or len(roles & _SIZES) < 4:
         return
     for key in family.defaults:
         role, default = family.role(key), family.defaults[key]
@@ -240,7 +240,9 @@ def _default(key: str, config: Mapping[str, Any], family: Family) -> Any:
 
 
 def _checked(name: str, key: str, value: Any, family: Family) -> Any:
-    default = family.defaults[key]
+    default, role = family.defaults[key], family.role(key)
+    if is_array(value) and not _sweeps(role, family):
+        refuse(name, value, "is an array: here it must be one number")
     if isinstance(default, bool):
         return flag(name, value)
     if key in _LISTS:
@@ -249,12 +251,20 @@ def _checked(name: str, key: str, value: Any, family: Family) -> Any:
         return value
     if isinstance(default, float):
         return quantity(name, value)
-    if family.role(key) not in ("num_experts", "experts_per_token"):
+    if role not in ("num_experts", "experts_per_token"):
         least = -1 if key == "moe_layer_end_index" else int(key not in _MAY_BE_ZERO)
         return count(name, value, least)
     # Without experts, a layer of qwen3_moe has a plain MLP, and one of mixtral none.
     least = int("moe_intermediate_size" not in family.defaults)
     return single(name, value, least)
+
+
+def _sweeps(role: str, family: Family) -> bool:
+    """Whether many values of this can be read at once: where no rule takes one."""
+    ruled = family.mixers or family.stack or family.dense_size
+    plain = _SIZES | {"num_kv_heads", "head_dim", "sequence_length", "num_positions"}
+    plain |= {"num_experts", "experts_per_token"}  # refused in their own words
+    return role in plain and (old(family) or not ruled)
 
 
 def _list(name: str, value: Any) -> list[Any]:
@@ -294,7 +304,7 @@ def _check_experts(chosen: tuple[str, Any], experts: tuple[str, Any]) -> None:
 
 def _model(x: Values, family: Family) -> dict[str, Any]:
     """The arguments of `Transformer`, from what the file says in its own terms."""
-    rows, longest = x.get("num_positions"), x.get("sequence_length") or 2048
+    rows, longest = x.get("num_positions", 0), x.get("sequence_length", 2048)
     if family.positions is not None:
         rows = longest + family.positions
     letters = _letters(x, family)
@@ -303,7 +313,7 @@ def _model(x: Values, family: Family) -> dict[str, Any]:
         "hidden_size": x["hidden_size"],
         "vocab_size": x["vocab_size"],
         "sequence_length": x.get("num_positions", longest),
-        "num_positions": rows or 0,
+        "num_positions": rows,
         "tied_embeddings": x["tied_embeddings"],
         "final_norm": _final_norm(x, family),
         "embedding_norm": family.embedding_norm,

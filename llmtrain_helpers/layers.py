@@ -13,7 +13,7 @@ for latent attention; the modelling classes of Hugging Face transformers 5.23.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from llmtrain_helpers.checks import (
@@ -484,9 +484,8 @@ def pairs(s: Result, attention: str, mixer: Mixer) -> Result:
 
 def numbers(thing: Any) -> Iterator[tuple[str, Any]]:
     """Each number in a layer or in a part of one, with its name."""
-    for item in fields(thing):
-        value = getattr(thing, item.name)
+    for name, value in vars(thing).items():
         if isinstance(value, Part):
             yield from numbers(value)
         elif value is not None:
-            yield item.name, value
+            yield name, value

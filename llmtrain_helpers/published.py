@@ -49,6 +49,16 @@ def architectures() -> DataFrame:
     return _table("architectures")
 
 
+def configs() -> DataFrame:
+    """What config.json files of real models say, with the totals of their weights."""
+    return _table("configs")
+
+
+def families() -> DataFrame:
+    """Decoders of Hugging Face transformers at their defaults, and what is read."""
+    return _table("families")
+
+
 def megatron_table1() -> DataFrame:
     """Ten GPTs from 1.7 billion to 1 trillion parameters (arXiv 2104.04473 Table 1)."""
     return _table("megatron_table1")
@@ -246,6 +256,17 @@ def architecture(name: str, sequence_length: Number | None = None) -> Transforme
     row = _row("architecture", name, "architectures")
     s = row["max_sequence_length"] if sequence_length is None else sequence_length
     return _shape({**row, "sequence_length": s})
+
+
+def config_model(name: str, sequence_length: Number | None = None) -> Transformer:
+    """The shape of a real model out of `configs()`, by its name there.
+
+    >>> config_model("DeepSeek-V3").num_experts
+    256
+    """
+    row = _row("config", name, "configs")
+    config = {**json.loads(row["config"]), "model_type": row["family"]}
+    return Transformer.from_config(config, sequence_length)
 
 
 def run(name: str) -> dict[str, Any]:

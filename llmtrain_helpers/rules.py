@@ -266,7 +266,7 @@ def olmo_kinds(x: Values) -> list[str]:
 def griffin_kinds(x: Values) -> list[str]:
     """Blocks in turn, as the file names them; attention has a window."""
     named = x["block_types"]
-    if not {*named} <= {"attention", "recurrent"}:
+    if not named or not {*named} <= {"attention", "recurrent"}:
         refuse("block_types", named, "know other blocks than attention and recurrent")
     at = [named[i % len(named)] for i in range(few(x))]
     return [SLIDING if kind == "attention" else LINEAR for kind in at]

@@ -367,3 +367,51 @@ def test_odd_keys_are_read_over_or_refused_in_words(key) -> None:
 def test_a_sweep_over_a_config_is_one_call() -> None:
     model = read("qwen3", hidden_size=np.array([1024, 2048]))
     assert count_parameters(model).total.shape == (2,)
+
+
+# --- all families, and a shelf of real files
+
+
+@pytest.mark.parametrize("row", published.rows("families"), ids=lambda row: row["name"])
+def test_each_family_is_read_as_the_table_says(row) -> None:
+    """What transformers builds; tests/ground_truth builds it again."""
+    if row["read"] == "refused":
+        assert "=" in refusal(row["name"])
+        return
+    counted = count_parameters(read(row["name"]))
+    assert counted.total == row["parameters"]
+    assert counted.active == row.get("active_parameters", row["parameters"])
+
+
+def test_the_table_has_all_families_and_most_are_exact() -> None:
+    table = {row["name"]: row["read"] for row in published.rows("families")}
+    assert len(table) == 137
+    assert {*FAMILIES} <= {*table}
+    assert [*table.values()].count("exact") >= 93
+
+
+@pytest.mark.parametrize("row", published.rows("configs"), ids=lambda row: row["name"])
+def test_a_real_file_gives_the_parameters_of_its_weights(row) -> None:
+    counted = count_parameters(published.config_model(row["name"]))
+    assert counted.total == row["parameters"]
+    assert counted.active == row.get("active_parameters", row["parameters"])
+
+
+HOSTILE: list[Any] = [
+    *(None, True, -1, 0, 0.5, "x", "auto", [], [[1]], {}, {"a": 1}, 10**50, 1e300),
+    *(float("nan"), ["x"], [True], [-1], [10**9], [1, 2], ["full_attention"] * 3),
+    *(10**6, np.array([2, 4])),
+]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_hostile_values_make_a_shape_or_words(family: str) -> None:
+    row = FAMILIES[family]
+    for key in [*row.defaults, *row.aliases, *row.only, "layer_types"]:
+        for value in HOSTILE:
+            said = ""
+            try:
+                count_parameters(read(family, **{key: value}))
+            except ValueError as error:
+                said = str(error)
+            assert not said or ("=" in said and len(said) < 400), (key, value, said)
