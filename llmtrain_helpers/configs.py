@@ -462,7 +462,7 @@ def _mlp(x: Values, family: Family, letters: str) -> Mlp | None:
 def _experts(x: Values, family: Family, letters: str) -> Experts:
     f = x.get("expert_size") or x["intermediate_size"]
     times = 1 if family.always_shared else x.get("shared_experts") or 0
-    shared = x.get("shared_size", times * f) or 0
+    shared = x.get("shared_size", times * f if times else 0) or 0
     return Experts(
         Mlp(f, family.gated, "e" in letters),
         x["num_experts"],
