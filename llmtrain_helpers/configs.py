@@ -150,6 +150,8 @@ def _check_structure(key: str, value: Any, family: Family) -> None:
     if value is None:
         return
     only = {**({} if family.has(key) else _ONLY), **family.only}
+    if key in only and is_array(value):
+        refuse(key, value, "is an array: here it must be one value")
     if key in only and not (value == only[key] or (not value and not only[key])):
         refuse(key, value, f"has no place in this shape: only {only[key]!r} has")
     if key == "layer_types" and not (family.has(key) or _all_attention(value)):
