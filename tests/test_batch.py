@@ -24,6 +24,7 @@ from llmtrain_helpers import (
     largest_batch,
     published,
     steps_per_epoch,
+    units,
 )
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.drawings.batch import Layout, _ink, _shade, gpu_grid, step_in_time
@@ -610,6 +611,24 @@ def test_04_d_waits_for_every_entry() -> None:
     sizes = batches_of_size(8_030_261_248)  # "2 to 9 million tokens", says the page
     assert (sizes[0], sizes[-1]) == (2_097_152, 9_437_184)
     assert len(batches_of_size(1e3)) > 40
+
+
+@pytest.mark.parametrize(
+    ("parameters", "least", "greatest"),
+    [
+        (1e9, "2.1", "2.1"),
+        (3e9, "2.1", "2.4"),
+        (14e9, "2.1", "9.4"),
+        (70e9, "0.26", "19"),
+        (405e9, "3.9", "64"),
+    ],
+)
+def test_04_d_tells_what_others_had(
+    parameters: float, least: str, greatest: str
+) -> None:
+    sizes = batches_of_size(parameters)
+    ends = [units.digits(size / 1e6, 2) for size in (sizes[0], sizes[-1])]
+    assert ends == [least, greatest]
 
 
 def test_the_prediction_names_the_belief() -> None:

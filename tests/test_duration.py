@@ -32,6 +32,7 @@ from llmtrain_helpers.drawings.duration import (
     around,
     days_against_gpus,
     eight_or_six,
+    shares_of_runs,
     work_to_days,
 )
 from llmtrain_helpers.duration import UTILIZATIONS
@@ -312,6 +313,7 @@ DRAWINGS = {
     "machine": work_to_days(**RUN, recompute="full"),
     "without": work_to_days(**RUN, recompute="none"),
     "counts": eight_or_six(DRAWN_DAYS),
+    "shares": shares_of_runs({"one": 0.3, "other": 0.45}, UTILIZATIONS),
     "curve": days_against_gpus(Mark("your run", 8, 32), (23, 45), published_marks()),
     "moved": days_against_gpus(
         Mark("your run", 16, 16), (12, 23), [], Mark("your run", 8, 32)

@@ -26,7 +26,7 @@ from llmtrain_helpers.exercises.flops import STATED, layer_flops, longer, readin
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.flops import flops_per_parameter
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.panels.flops import PANEL
+from llmtrain_helpers.panels.flops import PANEL, highest_hfu
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from .test_parameters import transformers
@@ -421,6 +421,13 @@ def test_what_the_page_tells_of_the_panel_is_so() -> None:
     short = {**long, "sequence_length": 2048, "batch_size": 512}
     assert "MFU 20.0 %" in PANEL.render(**short)
     assert "MFU 39.9 %" in PANEL.render(**{**short, "seconds": 2})
+
+
+def test_the_panel_warns_above_what_was_ever_published() -> None:
+    values = dict(PANEL.default)
+    assert highest_hfu() == 0.711  # llm-foundry: 70B on 64 A100
+    assert "Look again" not in PANEL.render(**values)
+    assert "none came above 71.1 %" in PANEL.render(**values | {"seconds": 20})
 
 
 def test_the_panel_refuses_more_than_the_peak_in_its_own_words() -> None:

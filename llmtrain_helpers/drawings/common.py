@@ -25,7 +25,7 @@ COLORS = {
     "optimizer": "#007050",
     "activations": "#96407A",
     "logits": "#7A6300",
-    "recomputed": "#96407A",
+    "recomputed": "#6A6A6A",
     "memory": "#5B6672",
     "idle": "#5B6672",
 }

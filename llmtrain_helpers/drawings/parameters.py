@@ -235,10 +235,10 @@ def _label(part: str, x: float, y: float) -> str:
 def _attention_row(model: Any, unit: float) -> str:
     *ins, out = attention(model)
     y, middle, x = 122.0, 140.0, EDGES[0]
-    parts = [_label("attention", x + 14, 94), _norm(model, x + 40, y)]
-    places = zip(ins, (x + 142, x + 258, x + 374), strict=True)
-    parts += [_block(matrix, place, y, unit) for matrix, place in places]
-    parts += [arrow(x + 50, middle, x + 82, middle)]
+    parts = [_label("attention", x + 14, 91), _norm(model, x + 40, y)]
+    places = [(x + at, matrix) for at, matrix in zip((142, 258, 374), ins, strict=True)]
+    parts += [_block(matrix, place, y, unit) for place, matrix in places]
+    parts.append(_fork(x + 50, middle, [place - _half(m, unit) for place, m in places]))
     parts += [arrow(x + 402, middle, x + 458, middle), _block(out, x + 492, y, unit)]
     parts.append(text(x + 429, middle - 9, "compare", 13, "middle"))
     right, low, far = x + 492 + out.columns * unit / 2, 216, EDGES[1] - 10
@@ -246,6 +246,22 @@ def _attention_row(model: Any, unit: float) -> str:
     return "".join(
         [*parts, line(far, low, x + 40, low), arrow(x + 40, low, x + 40, 242)]
     )
+
+
+def _half(matrix: Matrix, unit: float) -> float:
+    """How far a block and its name reach to each side."""
+    return max(matrix.columns * unit / 2, 22)
+
+
+def _fork(x: float, y: float, edges: Sequence[float]) -> str:
+    """From one place to several blocks: the same numbers go into each."""
+    first, *others = edges
+    bus, turn = y - 40, x + 22
+    parts = [arrow(x, y, first - 4, y), line(turn, y, turn, bus)]
+    parts.append(line(turn, bus, others[-1] - 18, bus))
+    for edge in others:
+        parts += [line(edge - 18, bus, edge - 18, y), arrow(edge - 18, y, edge - 3, y)]
+    return "".join(parts)
 
 
 def _mlp_row(model: Any, unit: float) -> str:
@@ -365,7 +381,8 @@ def _totals(model: Any, before: Any) -> str:
     then = int(count_parameters(before).total)
     unit = 330 / max(now, then)
     was = text(840, 20, f"before: {units.count(then)}", 13, "end")
-    bars = rect(510, 26, now * unit, 9, COLORS["idle"]) + ghost(510, 26, then * unit, 9)
+    bars = rect(510, 26, now * unit, 15, COLORS["idle"])
+    bars += ghost(510, 26, then * unit, 15)
     return shown + was + bars
 
 

@@ -282,7 +282,11 @@ def _gap(guess: float, truth: float) -> str:
 
 
 def _option(answer: Any, options: Mapping[str, Any]) -> str:
-    """The option that is meant, in any case."""
-    known = {option.casefold(): option for option in options}
-    said = answer.strip(" .:)(").casefold() if isinstance(answer, str) else answer
-    return choice("answer", known.get(said, answer), options)
+    """The option that is meant: in any case, its spaces and commas left aside."""
+    known = {_plain(option): option for option in options}
+    said = known.get(_plain(answer), answer) if isinstance(answer, str) else answer
+    return choice("answer", said, options)
+
+
+def _plain(words: str) -> str:
+    return "".join(x for x in words.casefold() if x.isalnum())

@@ -186,8 +186,8 @@ def _sentence(seconds: float, span: Interval, n: int, price: float) -> str:
     hours = units.count(gpu_hours(seconds, n))
     paid = units.dollars(cost(seconds, n, price))
     return (
-        f"<b>{units.duration(seconds)}</b>, {hours} GPU-hours, {paid}. At {low:.0%} to "
-        f"{high:.0%} of the peak, where published runs lie, "
+        f"<b>{units.duration(seconds)}</b>, {hours} GPU-hours, {paid}. At an MFU of "
+        f"{low:.0%} to {high:.0%}, where published runs lie, "
         f"it would be {least} to {greatest}."
     ).replace("%", " %")
 

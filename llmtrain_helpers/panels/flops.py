@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
@@ -13,7 +14,7 @@ from llmtrain_helpers.flops import (
     count_flops,
 )
 from llmtrain_helpers.panels import common
-from llmtrain_helpers.published import FORMATS, accelerator, architecture
+from llmtrain_helpers.published import FORMATS, accelerator, architecture, rows
 
 
 def _preset(**changes: Any) -> dict[str, Any]:
@@ -136,9 +137,25 @@ def _sentence(counted: FlopCount, rate: float, mfu: float, hfu: float) -> str:
     told = (
         f"<b>{units.flops_per_second(rate)}</b> on each GPU. MFU {units.percent(mfu)}"
     )
-    if not counted.recomputed:
-        return f"{told}: nothing is recomputed, so HFU is the same."
-    return f"{told}, HFU {units.percent(hfu)}: the difference is work done twice."
+    told += (
+        f", HFU {units.percent(hfu)}: the difference is work done twice."
+        if counted.recomputed
+        else ": nothing is recomputed, so HFU is the same."
+    )
+    if hfu <= highest_hfu():
+        return told
+    return (
+        f"{told} <b>Look again</b>: of the published runs on more than one node, none "
+        f"came above {units.percent(highest_hfu())}."
+    )
+
+
+@cache
+def highest_hfu() -> float:
+    """The highest HFU in 16 bits that is published of a run on more than one node."""
+    runs = [*rows("recomputation_runs"), *rows("llmfoundry_benchmarks")]
+    known = [row for row in runs if row.get("precision", "bf16").endswith("bf16")]
+    return max(float(row["hfu"]) for row in known if row["num_gpus"] > 8)
 
 
 def _table(counted: FlopCount) -> str:

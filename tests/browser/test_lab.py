@@ -59,9 +59,9 @@ def test_a_page_is_walked_as_a_learner_does(
 ) -> None:
     lab.open_notebook(page, address, PAGES[word])
     nothing_is_given_away(page)
-    picture(
-        page.locator(".jp-WindowedPanel-outer, .jp-Notebook").first, request, "page"
-    )
+    if FULL:
+        lab.tall(page)
+        picture(page.locator("body"), request, "page")
     lab.run_panel(page)
     panel = page.locator(".llmtrain-panel")
     panel.scroll_into_view_if_needed()
