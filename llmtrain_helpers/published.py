@@ -426,7 +426,9 @@ def _row(kind: str, name: str, table: str) -> dict[str, Any]:
     places.pop("", None)
     place = places.get(_plain(name)) if isinstance(name, str) else None
     if place is None:
-        near = get_close_matches(_plain(show(name)), places, n=6, cutoff=0.5)
+        said = _plain(show(name))
+        near = get_close_matches(said, places, n=6, cutoff=0.5)
+        near = near or [x for x in places if said and said in x][:3]
         offers = dict.fromkeys(known[places[spelling]]["name"] for spelling in near)
         refuse(kind, name, _offer([*offers][:3], names(table)))
     return dict(known[place])

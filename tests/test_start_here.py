@@ -76,7 +76,7 @@ WRONG = {
         "A": "what GPUs deliver is a rate",
         "C": "what one token takes is a number",
         "D": "is tokens a second: 467 thousand",
-        "E": "Known: A, B, C, D",
+        "E": "none of the choices",
     },
     "00-c": {
         24e9: "as the card is sold",

@@ -14,6 +14,7 @@ from typing import Any
 
 COLORS = {
     "attention": "#0067A5",
+    "projections": "#0067A5",
     "MLP": "#B34700",
     "embedding": "#007050",
     "output head": "#96407A",

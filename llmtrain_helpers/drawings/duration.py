@@ -219,7 +219,9 @@ def _at(share: float) -> float:
 
 def _span(span: tuple[float, float, float], bottom: float) -> str:
     low, likely, high = (_at(share) for share in span)
-    names = zip((low, likely, high), ("low", "likely", "high"), span, strict=True)
+    names = zip(
+        (low, likely, high), ("slowest", "likely", "fastest"), span, strict=True
+    )
     told = "".join(
         text(x, 30, name, 15, "middle", font_weight=600)
         + text(x, 49, _of_peak(share), 14, "middle")

@@ -123,6 +123,7 @@ def question(
         "rate of each": units.flops_per_second(flops_per_gpu),
         "time": units.duration(seconds),
         "price of a GPU-hour": units.dollars(price),
+        "hours": f"{units.digits(seconds / 3600)} hours",
         "money": units.dollars(cost(seconds, num_gpus, price)),
     }
     return Drawing(_passes() + _sums(values), WIDTH, 508, _in_words(values))
@@ -134,7 +135,7 @@ def _in_words(values: dict[str, str]) -> str:
         "A token goes through the layers: forward, 2 operations for each parameter, "
         "to predict the next token; backward, 4, to find how each parameter should "
         "change; where a run recomputes, forward again, 2 more. Operations × "
-        "parameters × tokens = work; work ÷ (GPUs × rate of each) = time; time × GPUs "
+        "parameters × tokens = work; work ÷ (GPUs × rate of each) = time; hours × GPUs "
         f"× price of a GPU-hour = money. Here: {told}."
     )
 
@@ -166,7 +167,7 @@ def _labels() -> str:
         + text(284, 148, "forward again: 2 more", 16, "end", **BOLD)
         + text(284, 168, "only if the run recomputes", 15.5, "end")
         + text(566, 80, "backward: 4 operations", 16, **BOLD)
-        + text(566, 100, "how should each parameter change?", 15.5)
+        + text(566, 100, "how should it change?", 15.5)
         + text(566, 148, "6 in all, or 8", 16, **BOLD)
         + text(566, 168, "with what is computed again", 15.5)
     )
@@ -175,7 +176,7 @@ def _labels() -> str:
 _SUMS = [
     ["operations", "×", "parameters", "×", "tokens", "=", "work"],
     ["work", "÷ (", "GPUs", "×", "rate of each", ") =", "time"],
-    ["time", "×", "GPUs", "×", "price of a GPU-hour", "=", "money"],
+    ["hours", "×", "GPUs", "×", "price of a GPU-hour", "=", "money"],
 ]
 
 

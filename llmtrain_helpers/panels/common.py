@@ -152,6 +152,10 @@ class Panel:
         named = [n for n in self.shown(values) if re.search(rf"\b{n}\b", problem)]
         for name in named:
             control = self.controls[name]
+            if control.kind == "choice" and len(control.options) <= 8:
+                for option in control.options:
+                    if option != values[name] and self._does(values, name, option):
+                        yield f"{control.label}: {option}", {name: option}
             if control.kind != "number":
                 continue
             now, near = values[name], _near(control, values[name])
@@ -286,7 +290,6 @@ WORDS = {
     "main_weights": "main weights",
     "main_gradients": "main gradients",
     "transient": "logits",
-    "projections": "attention",
 }
 """The words of parts whose names are identifiers."""
 
@@ -383,8 +386,7 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 def call(code: str) -> str:
     """The call that gives the same answer in code, ready to copy."""
     style = "white-space:pre-wrap;word-break:normal;font-size:14px;margin:6px 0px"
-    told = '<p style="margin:10px 0px 0px 0px">The same in code:</p>'
-    return f'{told}<pre style="{style}">{escape(code)}</pre>'
+    return f'<pre style="{style}">{escape(code)}</pre>'
 
 
 def in_code(number: float) -> str:

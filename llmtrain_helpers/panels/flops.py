@@ -96,12 +96,13 @@ def render(before: common.Values | None = None, **chosen: Any) -> str:
         raise ValueError(_refusal(chosen, hfu, peak))
     mfu = hfu * counted.model / counted.total
     layers = int(architecture(chosen["model"]).num_layers)
+    old = _measured(before)[0] if before else None
     ghost = _shares(before) if before and dict(before) != chosen else None
     return "".join(
         [
             common.sentence(_sentence(counted, rate, mfu, hfu)),
-            passes(counted, layers, height=170).live(),
             filled(counted, rate, peak, ghost).live(),
+            passes(counted, layers, height=170, before=old).live(),
             common.folded("The work, part by part", _table(counted)),
             common.folded("The same in code", _code(chosen)),
         ]
