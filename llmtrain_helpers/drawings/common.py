@@ -28,6 +28,9 @@ COLORS = {
     "recomputed": "#96407A",
     "memory": "#5B6672",
     "idle": "#5B6672",
+    "sign": "#44505C",
+    "exponent": "#B34700",
+    "fraction": "#0067A5",
 }
 """The colour of each part, by its word."""
 
