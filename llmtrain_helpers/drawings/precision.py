@@ -17,7 +17,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.precision import RECIPES, NumberFormat
+from llmtrain_helpers.precision import FORMATS, RECIPES, NumberFormat
 
 _WIDE, _LEFT, _RIGHT = 760, 40, 720
 _WHITE = "#FFFFFF"
@@ -172,7 +172,6 @@ def _changed(
 def factors(known: NumberFormat, held: float) -> list[tuple[str, str, str]]:
     """Name, factor and where it comes from, of sign, exponent and fraction.
 
-    >>> from llmtrain_helpers.precision import FORMATS
     >>> factors(FORMATS["bf16"], 0.15625)[1:]
     [('exponent', '2⁻³', '124 − 127'), ('fraction', '1.25', '1 + 32/128')]
     """
@@ -228,7 +227,7 @@ def _line_of_neighbours(known: NumberFormat, value: float, held: float) -> list[
         dot = f'<circle cx="{at(held):.1f}" cy="{_AXIS}" r="7"'
         drawn.append(f'{dot} fill="{COLORS["fraction"]}"/>')
     step = known.spacing(middle)
-    told = f"the step here: {power(int(log2(step)))} = {number(step, 4)}"
+    told = f"the spacing here: {power(int(log2(step)))} = {number(step, 4)}"
     drawn.append(text(_RIGHT, _AXIS + 52, told, 14, "end"))
     return drawn + _asked(value, held, low, high, at(min(max(value, low), high)))
 
@@ -315,10 +314,24 @@ def verdict(known: NumberFormat, weight: float, update: float) -> str:
     return f"{told} becomes {number(after)}: {'kept' if exact else 'kept, rounded'}"
 
 
+def half_spacing(known: NumberFormat, weight: float) -> float:
+    """Half the way from a weight up to the next number: what is lost of an update.
+
+    >>> half_spacing(FORMATS["bf16"], 1), half_spacing(FORMATS["bf16"], -1)
+    (0.00390625, 0.001953125)
+    """
+    w = known.shifted(weight, 0)
+    return (known.shifted(w, 1) - w) / 2
+
+
 def updates_to_move(known: NumberFormat, weight: float, update: float) -> int:
-    """How many equal updates of a main weight it takes until its copy moves."""
-    half = known.spacing(weight) / 2
-    count = max(1, int(half / update))
+    """How many equal updates of a main weight it takes until its copy moves.
+
+    0 where none does, because even fp32 loses the update.
+    """
+    if FORMATS["fp32"].round(weight + update) == FORMATS["fp32"].round(weight):
+        return 0
+    count = max(1, int(half_spacing(known, weight) / update))
     while known.round(weight + count * update) == weight:
         count += 1
     return count
@@ -384,16 +397,18 @@ def _piled(w: float, update: float, count: int, high: float, at: Any) -> list[st
     drawn += [
         f'<circle cx="{x:.1f}" cy="{_SECOND - 22}" r="5" fill="{color}"/>' for x in dots
     ]
-    told = (
-        "moves at once" if count == 1 else f"moves after {count:,} updates of this size"
-    )
+    told = "its copy moves at once"
+    told = f"its copy moves after {count:,} of them" if count > 1 else told
+    told = told if count else "lost here as well: even fp32 keeps none of it"
     shift = 12 if last < 430 else -12
     anchor = "start" if last < 430 else "end"
     high_up = _SECOND - 17 if anchor == "start" else _SECOND - 34
-    return [*drawn, text(last + shift, high_up, f"its copy {told}", 15, anchor)]
+    return [*drawn, text(last + shift, high_up, told, 15, anchor)]
 
 
 def _cured(known: NumberFormat, count: int) -> str:
+    if not count:
+        return "Even a main weight in fp32 loses an update so small."
     if count == 1:
         return f"With a main weight in fp32, the {known.name} copy moves at once too."
     return (
@@ -421,7 +436,6 @@ def window(known: NumberFormat, scale: float = 1.0) -> tuple[float, float]:
     Half the smallest number of the format, over the scale, and half a step past its
     largest, over the scale: for fp16 2⁻²⁵/S and 65520/S.
 
-    >>> from llmtrain_helpers.precision import FORMATS
     >>> window(FORMATS["fp16"], 1024) == (2**-35, 65520 / 1024)
     True
     """
@@ -490,7 +504,7 @@ def _window(known: NumberFormat, scale: float) -> list[str]:
     left, right = _at(log2(low)), _at(log2(high))
     style: Any = {"stroke": "currentColor", "stroke_width": 2}
     drawn = [rect(left, 92, right - left, _BASE - 92, title="kept", **style)]
-    told = f"kept: above {_near_power(low)} …"
+    told = f"kept: above {_near_power(low)}"
     anchor, x = ("start", left) if left < 470 else ("end", _RIGHT)
     drawn.append(text(x, 64, f"{told} and below {_short(high)}", 15, anchor))
     name = f"the window of {known.name}"
@@ -545,7 +559,7 @@ def _fates(known: NumberFormat, scale: float, shares: Mapping[str, float]) -> li
 def _shared(shares: Mapping[str, float]) -> str:
     """The shares in words, those that are none left out."""
     found = [
-        f"{units.digits(100 * share, 2)} % {fate}"
+        f"{units.digits(100 * share, 3 if share > 0.99 else 2)} % {fate}"
         for fate, share in shares.items()
         if share > 0.0005
     ]

@@ -199,7 +199,7 @@ def _of_number(known: Any, x: float, steps: int, held: float) -> str:
 
 
 def _limits(known: Any, held: float) -> list[list[str]]:
-    """What the format can hold, and the step at this number."""
+    """What the format can hold, and the spacing at this number."""
     step = known.spacing(held) if isfinite(held) else known.spacing(known.max)
     return [
         [known.name, "number"],
@@ -207,8 +207,8 @@ def _limits(known: Any, held: float) -> list[list[str]]:
         ["largest", number(known.max)],
         ["smallest normal", number(known.min_normal)],
         ["smallest above 0 (subnormal)", number(known.min_subnormal)],
-        ["step at 1", number(known.eps)],
-        ["step here", number(step)],
+        ["spacing at 1", number(known.eps)],
+        ["spacing here", number(step)],
     ]
 
 
@@ -218,13 +218,14 @@ def _limits(known: Any, held: float) -> list[list[str]]:
 def _update(values: common.Values, old: common.Values | None) -> View:
     known, w, d = FORMATS[values["format"]], values["weight"], values["update"]
     then = (FORMATS[old["format"]], old["weight"], old["update"]) if old else None
-    told, half = drawings.verdict(known, w, d), known.spacing(w) / 2
-    verdict, why = told.rsplit(": ", 1)[-1], f"half a step here is {number(half, 4)}"
+    told, half = drawings.verdict(known, w, d), drawings.half_spacing(known, w)
+    verdict, why = told.rsplit(": ", 1)[-1], f"up to {number(half, 4)} is lost here"
     rows = [["in " + known.name, "number"], ["weight", number(known.round(w), 11)]]
-    rows += [["step to the next above", number(2 * half)]]
+    rows += [["spacing, to the next above", number(2 * half)]]
     rows += [["lost up to", number(half)]]
     count = drawings.updates_to_move(known, w, d)
-    rows += [["updates until a copy of the main weight moves", f"{count:,}"]]
+    moves = f"{count:,}" if count else "never"
+    rows += [["updates until a main weight's copy moves", moves]]
     return (
         f"<b>{verdict[:1].upper()}{verdict[1:]}</b>: {told.rsplit(': ', 1)[0]}; {why}.",
         drawings.update_line(known, w, d, then),
