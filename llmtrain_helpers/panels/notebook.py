@@ -114,7 +114,7 @@ class Field:
             echo = self.control.echo(value)
             said = echo == f"= {self.input.value}"
             self.echo.value = "" if said else escape(echo)
-        if self.slider and value:
+        if self.slider and (value or self.control.stops[0] <= 0):
             self.slider.value = self.control.nearest_stop(value)
         self._quiet = False
 

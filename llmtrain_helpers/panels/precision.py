@@ -182,20 +182,21 @@ def _number(values: common.Values, old: common.Values | None) -> View:
 
 
 def _of_number(known: Any, x: float, steps: int, held: float) -> str:
-    told = f"{known.name} stores <b>{number(held, 11)}</b>"
     if not isfinite(held):
-        return f"{told}: {number(x)} is more than it holds, {number(known.max)}."
+        return f"<b>{number(held)}</b>: {number(x)} is more than {known.name} holds."
     if steps:
-        return f"{told}: {abs(steps)} place{'s' if abs(steps) > 1 else ''} " + (
-            f"{'above' if steps > 0 else 'below'} what it makes of {number(x)}."
-        )
+        from_x = abs(held - drawings.stored(known, x))
+        places = f"{abs(steps)} place{'s' if abs(steps) > 1 else ''}"
+        way = "above" if steps > 0 else "below"
+        return f"<b>{places} {way}</b>, and {number(from_x, 4)} away."
     if held == x:
-        return f"{told}: {number(x)} exactly."
+        return f"<b>Exact</b>: {number(x)} is one of {known.name}'s numbers."
     if held == 0:
-        return f"{told}: {number(x)} is less than half its smallest number."
-    told += f" for {number(x)}, {units.percent(abs(held / x - 1))} off"
+        return f"<b>0</b>: less than half of {known.name}'s smallest number."
+    told = f"<b>{units.percent(abs(held / x - 1))} off</b>: {known.name} has no "
+    told += f"{number(x)}, and stores the nearest that it has"
     below = abs(held) < known.min_normal
-    return f"{told}: <b>subnormal</b>, so with fewer digits." if below else f"{told}."
+    return f"{told}, a <b>subnormal</b> one." if below else f"{told}."
 
 
 def _limits(known: Any, held: float) -> list[list[str]]:
@@ -218,8 +219,9 @@ def _limits(known: Any, held: float) -> list[list[str]]:
 def _update(values: common.Values, old: common.Values | None) -> View:
     known, w, d = FORMATS[values["format"]], values["weight"], values["update"]
     then = (FORMATS[old["format"]], old["weight"], old["update"]) if old else None
-    told, half = drawings.verdict(known, w, d), drawings.half_spacing(known, w)
-    verdict, why = told.rsplit(": ", 1)[-1], f"up to {number(half, 4)} is lost here"
+    half, verdict = drawings.half_spacing(known, w), drawings.verdict(known, w, d)
+    told = f"<b>{verdict.rpartition(': ')[2].capitalize()}</b>: in {known.name} what "
+    told += f"is at most half the spacing, {number(half, 4)}, is rounded away"
     rows = [["in " + known.name, "number"], ["weight", number(known.round(w), 11)]]
     rows += [["spacing, to the next above", number(2 * half)]]
     rows += [["lost up to", number(half)]]
@@ -227,7 +229,7 @@ def _update(values: common.Values, old: common.Values | None) -> View:
     moves = f"{count:,}" if count else "never"
     rows += [["updates until a main weight's copy moves", moves]]
     return (
-        f"<b>{verdict[:1].upper()}{verdict[1:]}</b>: {told.rsplit(': ', 1)[0]}; {why}.",
+        f"{told}.",
         drawings.update_line(known, w, d, then),
         rows,
         f'FORMATS["{known.name}"].round({w!r} + {d!r})',
@@ -241,9 +243,6 @@ def _scale(values: common.Values, old: common.Values | None) -> View:
     known, g, s = FORMATS[values["format"]], values["gradient"], values["loss_scale"]
     then = (FORMATS[old["format"]], old["loss_scale"]) if old else None
     low, high = drawings.window(known, s)
-    verdict = "Lost" if g <= low else "Overflow" if g >= high else "Kept"
-    told = f"<b>{verdict}</b>: {drawings.returned(known, g, s)}"
-    told += ". The step would be skipped." if verdict == "Overflow" else "."
     rows = [
         [f"{known.name}, scaled by {s:,}", "gradient"],
         ["becomes 0 up to", number(low)],
@@ -251,11 +250,24 @@ def _scale(values: common.Values, old: common.Values | None) -> View:
         ["overflows beyond", number(high)],
     ]
     return (
-        told,
+        _of_gradient(known, g, s),
         drawings.loss_scale(known, g, s, then),
         rows,
         f'FORMATS["{known.name}"].round({g!r} * {s}) / {s}',
     )
+
+
+def _of_gradient(known: Any, gradient: float, scale: float) -> str:
+    low, high = drawings.window(known, scale)
+    back = known.round(gradient * scale) / scale
+    at = f"in {known.name} at S = {scale:,}"
+    if back == 0:
+        return f"<b>Lost</b>: {at} whatever is at most {number(low, 3)} becomes 0."
+    if not isfinite(back):
+        told = f"{at} whatever is past {number(high, 5)} is too large"
+        return f"<b>Overflow</b>: {told}; the step would be skipped."
+    off = abs(back / gradient - 1)
+    return f"<b>Kept</b> {at}, {units.percent(off)} off."
 
 
 # --- the bytes of a model
