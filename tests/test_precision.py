@@ -774,7 +774,7 @@ def told(preset: str, **values: object) -> str:
         (
             "A number in bf16",
             {"steps": -2},
-            "<b>2 places below</b>, and 0.0009766 away",
+            "<b>2 places below</b> the number stored for 0.1, and",
         ),
         ("A number in bf16", {"number": 0.5}, "<b>Exact</b>: 0.5 is one"),
         (
@@ -827,6 +827,14 @@ def test_the_scales_at_which_a_gradient_comes_back_are_those_of_the_page() -> No
     whole = [s for s in scales if 1e-8 * s >= fp16.min_normal]
     over = [s for s in scales if fates(fp16, s)["overflow"]]
     assert (kept[0], whole[0], over[0]) == (4, 8192, 2**22)
+
+
+def test_the_bits_that_flip_from_1_are_those_of_the_page() -> None:
+    for steps, flipped in ((1, "1 bit flipped"), (-1, "8 bits flipped")):
+        values = {**PANEL.default, "number": 1, "steps": steps}
+        assert flipped in PANEL.render(before=PANEL.default, **values)
+    assert "one bit flips" in page_of()
+    assert "eight do" in page_of()
 
 
 def test_few_controls_are_shown_at_once() -> None:

@@ -101,8 +101,8 @@ _CONTROLS = {
     "number": common.Control(
         "Number",
         "Any number; the format stores the nearest that it has.",
-        least=-1e6,
-        most=1e6,
+        least=-1_000_000,
+        most=1_000_000,
         whole=False,
         applies=_AT_NUMBER,
     ),
@@ -118,7 +118,7 @@ _CONTROLS = {
         "Gradient",
         "One gradient, before it is scaled and stored.",
         least=1e-12,
-        most=1e4,
+        most=10_000,
         whole=False,
         applies=_AT_SCALE,
     ),
@@ -170,6 +170,7 @@ def _number(values: common.Values, old: common.Values | None) -> View:
     known, x, steps = FORMATS[values["format"]], values["number"], values["steps"]
     held = drawings.stored(known, x, steps)
     then = (FORMATS[old["format"]], old["number"], old["steps"]) if old else None
+    then = (known, x, 0) if steps else then  # which bits flip on the way
     code = f'FORMATS["{known.name}"].round({x!r})'
     if steps and isfinite(held):
         code = f'FORMATS["{known.name}"].shifted({x!r}, {steps})'
@@ -188,7 +189,8 @@ def _of_number(known: Any, x: float, steps: int, held: float) -> str:
         from_x = abs(held - drawings.stored(known, x))
         places = f"{abs(steps)} place{'s' if abs(steps) > 1 else ''}"
         way = "above" if steps > 0 else "below"
-        return f"<b>{places} {way}</b>, and {number(from_x, 4)} away."
+        told = f"<b>{places} {way}</b> the number stored for {number(x)}"
+        return f"{told}, and {number(from_x, 4)} away."
     if held == x:
         return f"<b>Exact</b>: {number(x)} is one of {known.name}'s numbers."
     if held == 0:
