@@ -280,25 +280,25 @@ def update_line(
     Hatched is what is rounded back to the weight. `before` is format, weight and
     update of the last picture. ValueError for a weight that the format cannot hold.
     """
-    w = known.shifted(weight, 0)
+    w, count = known.shifted(weight, 0), updates_to_move(known, weight, update)
     marks = sorted({known.shifted(w, k) for k in (-1, 0, 1, 2, 3)})
     low, high = marks[0], marks[-1]
 
     def at(x: float) -> float:
         return 90 + (min(max(x, low), high) - low) / (high - low) * 580
 
-    told = verdict(known, w, update)
+    told, note = (
+        verdict(known, w, update),
+        f"hatched: what is rounded back to {number(w)}",
+    )
     body = [text(_LEFT, 34, told, 20, font_weight=700)]
     body += _ruled(known, marks, w, at, _FIRST, f"the weight in {known.name} alone")
     body += _jump(w, update, high, at)
     body += _old_jump(known, w, update, before, high, at)
-    note = f"hatched: what is rounded back to {number(w)}"
     body.append(text(_RIGHT, _FIRST - 58, note, 14, "end"))
     body += _ruled(known, marks, w, at, _SECOND, "beside it, a main weight in fp32")
-    count = updates_to_move(known, w, update)
     body += _piled(w, update, count, high, at)
-    words = f"{told}. {_cured(known, count)}"
-    return Drawing("".join(body), _WIDE, 334, words)
+    return Drawing("".join(body), _WIDE, 334, f"{told}. {_cured(known, count)}")
 
 
 def verdict(known: NumberFormat, weight: float, update: float) -> str:
@@ -615,6 +615,10 @@ def _key(y: float) -> str:
     return "".join(drawn)
 
 
+_BAR, _MIDDLE = 136, (_LEFT + _RIGHT) / 2
+"""Where the bar of a GPU begins, and where its memory's line stands."""
+
+
 def on_a_gpu(
     recipe: Mapping[str, Any],
     parts: Mapping[str, float],
@@ -626,35 +630,42 @@ def on_a_gpu(
     The axis is twice the memory, whatever the model: the line stands in the middle.
     `before` is the total of the last picture.
     """
-    total, weighs = sum(parts.values()), sum(recipe.values())
-    body = [_key(30), text(_LEFT, 76, f"A parameter: {weighs} bytes", 16)]
-    body.append(_cells(recipe, 240, 56))
-    y, middle = 136, (_LEFT + _RIGHT) / 2
-
-    def at(size: float) -> float:
-        return _LEFT + min(size / memory, 2) * (middle - _LEFT)
-
-    x = float(_LEFT)
-    for part, size in parts.items():
-        end = at((x - _LEFT) / (middle - _LEFT) * memory + size)
-        body.append(rect(x, y, end - x, 54, part_color(part), part))
-        x = end
-    if total > memory:
-        body.append(f'<g color="white">{hatched(middle, y, x - middle, 54, 9)}</g>')
-    body += _line_of_memory(memory, middle, y)
+    total = sum(parts.values())
     told = f"on each GPU: {units.gigabytes(total)}"
     told += ", far beyond this scale" if total > 2 * memory else ""
-    body.append(text(_LEFT, y - 10, told, 16, font_weight=600))
+    body = [_key(30), _cells(recipe, 240, 56)]
+    body.append(text(_LEFT, 76, f"A parameter: {sum(recipe.values())} bytes", 16))
+    body.append(text(_LEFT, _BAR - 10, told, 16, font_weight=600))
+    body += _stacked(parts, memory) + _line_of_memory(memory)
     if before is not None and before != total:
-        body.append(ghost(_LEFT, y - 3, at(before) - _LEFT, 60, "before"))
+        wide = _on_bar(before, memory) - _LEFT
+        body.append(ghost(_LEFT, _BAR - 3, wide, 60, "before"))
         note = f"dashed: before, {units.gigabytes(before)}"
-        body.append(text(_RIGHT, y + 84, note, 14, "end"))
+        body.append(text(_RIGHT, _BAR + 84, note, 14, "end"))
     return Drawing("".join(body), _WIDE, 236, _memory_words(parts, total, memory))
 
 
-def _line_of_memory(memory: float, x: float, y: float) -> list[str]:
+def _on_bar(size: float, memory: float) -> float:
+    """Where so many bytes end."""
+    return _LEFT + min(size / memory, 2) * (_MIDDLE - _LEFT)
+
+
+def _stacked(parts: Mapping[str, float], memory: float) -> list[str]:
+    """The parts, one behind the other, hatched beyond the memory."""
+    drawn, total = [], 0.0
+    for part, size in parts.items():
+        x, end = _on_bar(total, memory), _on_bar(total + size, memory)
+        drawn.append(rect(x, _BAR, end - x, 54, part_color(part), part))
+        total += size
+    if total > memory:
+        over = hatched(_MIDDLE, _BAR, _on_bar(total, memory) - _MIDDLE, 54, 9)
+        drawn.append(f'<g color="white">{over}</g>')
+    return drawn
+
+
+def _line_of_memory(memory: float) -> list[str]:
     """The chip's memory, which the states must not cross."""
-    told = f"memory: {units.gigabytes(memory)}"
+    told, x, y = f"memory: {units.gigabytes(memory)}", _MIDDLE, _BAR
     return [
         line(_LEFT, y + 60, _RIGHT, y + 60),
         line(x, y - 16, x, y + 66, stroke_width=3),
