@@ -596,6 +596,7 @@ def test_bits_that_flip_are_outlined() -> None:
 
 def test_a_number_that_is_too_large_or_subnormal_is_told() -> None:
     assert "infinity, for its largest is 65,504" in number_bits(fp16, 7e4).words
+    assert "fp16 makes infinity of 70,000" in number_bits(fp16, 7e4, -1).body
     assert "70,000 lies farther right" in number_bits(fp16, 7e4).body
     assert "NaN, for its largest" in number_bits(FORMATS["fp8_e4m3"], -1e3).words
     assert "0: as 1 − 15" in number_bits(fp16, 1e-7).body

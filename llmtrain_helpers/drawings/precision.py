@@ -116,7 +116,7 @@ def _bits(known: NumberFormat, held: float) -> tuple[str, str, str]:
 
 def _headline(known: NumberFormat, value: float, steps: int, held: float) -> str:
     asked = number(value)
-    if steps:
+    if steps and isfinite(held):
         way = "above" if steps > 0 else "below"
         return f"{number(held, 11)}: {abs(steps)} {way} what {known.name} makes of " + (
             asked
