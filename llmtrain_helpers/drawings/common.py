@@ -29,6 +29,9 @@ COLORS = {
     "recomputed": "#6A6A6A",
     "memory": "#5B6672",
     "idle": "#5B6672",
+    "sign": "#44505C",
+    "exponent": "#B34700",
+    "fraction": "#0067A5",
 }
 """The colour of each part, by its word."""
 

@@ -30,7 +30,8 @@ class Control:
     `kind` is "number", "choice", "flag" or "text". A number lies between `least` and
     `most`, and is whole unless `whole` is false; with `stops` it has a slider beside
     its field. `more` folds it away, `applies` says for which values it is shown, and a
-    `view` only turns the picture: the preset stays the same.
+    `view` only turns the picture: the preset stays the same. What is to `lead` stands
+    above the sliders: it decides which there are.
     """
 
     label: str
@@ -44,6 +45,7 @@ class Control:
     options: tuple[Any, ...] = ()
     more: bool = False
     view: bool = False
+    lead: bool = False
     applies: Callable[[Values], bool] = field(default=lambda values: True, repr=False)
 
     def read(self, written: Any) -> Any:
@@ -76,8 +78,11 @@ class Control:
         return f"= {told} {self.unit}".rstrip()
 
     def nearest_stop(self, value: float) -> int:
-        """The place of the slider's stop that is nearest, in ratio."""
-        far = [max(stop / value, value / stop) for stop in self.stops]
+        """The place of the slider's nearest stop: in ratio, where all are above 0."""
+        if self.stops[0] <= 0:
+            far = [abs(stop - value) for stop in self.stops]
+        else:
+            far = [max(stop / value, value / stop) for stop in self.stops]
         return far.index(min(far))
 
 
@@ -234,7 +239,7 @@ def steps(first: float, last: float, *mantissas: float) -> tuple[float, ...]:
     >>> steps(10, 300, 1, 2, 5)
     (10, 20, 50, 100, 200)
     """
-    powers = range(-3, 20)
+    powers = range(-9, 20)
     found = sorted(
         m * 10**k if k >= 0 else m / 10**-k for k in powers for m in mantissas
     )

@@ -114,7 +114,7 @@ class Field:
             echo = self.control.echo(value)
             said = echo == f"= {self.input.value}"
             self.echo.value = "" if said else escape(echo)
-        if self.slider and value:
+        if self.slider and (value or self.control.stops[0] <= 0):
             self.slider.value = self.control.nearest_stop(value)
         self._quiet = False
 
@@ -172,8 +172,10 @@ class NotebookPanel(widgets.VBox):
     def _rows(self) -> list[Any]:
         first = [f for f in self.controls.values() if not f.control.more]
         more = [f.box for f in self.controls.values() if f.control.more]
-        chooser = widgets.Box([self.preset, self.reset], layout=_ROW)
-        lists = widgets.Box([f.box for f in first if not f.slider], layout=_ROW)
+        lead = [f.box for f in first if f.control.lead]
+        chooser = widgets.Box([self.preset, self.reset, *lead], layout=_ROW)
+        others = [f.box for f in first if not f.slider and not f.control.lead]
+        lists = widgets.Box(others, layout=_ROW)
         sliders = [f.box for f in first if f.slider]
         rows = [widgets.HTML(_CSS), chooser, *sliders, lists]
         if more:
@@ -206,6 +208,7 @@ class NotebookPanel(widgets.VBox):
         values = self.values()
         self._name_preset(values)
         self._fold(values)
+        self._begin_anew(values)
         unread = [field.problem for field in self.controls.values() if field.problem]
         if unread:
             self._refuse(unread[0], ())
@@ -218,6 +221,12 @@ class NotebookPanel(widgets.VBox):
         self.status.value, self.offers.children = "", ()
         self.output.value = answer.html
         self._start = self._start or values
+
+    def _begin_anew(self, values: Values) -> None:
+        """Another view is held against where it began, not against the last one."""
+        leads = [n for n, field in self.controls.items() if field.control.lead]
+        if self._start and any(values[n] != self._start[n] for n in leads):
+            self._start = None
 
     def _refuse(self, problem: str, offers: Any) -> None:
         """The refusal above the last picture, which stays, and values that would do."""
