@@ -388,7 +388,7 @@ def _key(shown: Timeline) -> Iterator[str]:
     peak, y = shown.peak, _BASE + 76
     parts = _split(peak, shown)
     parts["logits"] += parts.pop("second logits")
-    when = f"At the peak (step {peak.step}, {_TOLD[peak.mark]}):"
+    when = f"At the peak (step {peak.step}, {MOMENTS[peak.mark]}):"
     yield text(_LEFT, y, f"{when} {units.gigabytes(peak.total)}", 16, font_weight=700)
     held = [
         (name, size) for name, size in parts.items() if size or name != "main weights"
@@ -399,7 +399,7 @@ def _key(shown: Timeline) -> Iterator[str]:
         yield text(x + 22, row, f"{name} {units.gigabytes(size)}", 15)
 
 
-_TOLD = {
+MOMENTS = {
     "start": "its start",
     "forward": "after forward",
     "loss": "the loss",
@@ -414,14 +414,14 @@ def _step_words(shown: Timeline, memory: float, chip: str, passes: int) -> str:
     """The steps in words: every total, the two tensors, and whether it fits."""
     peak = shown.peak
     totals = ", ".join(
-        f"{_TOLD[m.mark]} {units.gigabytes(m.total)}"
+        f"{MOMENTS[m.mark]} {units.gigabytes(m.total)}"
         for m in shown.moments
         if m.step == 2 and m.micro_batch == shown.moments[-1].micro_batch
     )
     many = "one pass" if passes == 1 else f"{passes:,} passes"
     told = (
         f"Memory through two steps of {many} each, to one scale. Step 2, last pass: "
-        f"{totals}. The peak, step {peak.step}, {_TOLD[peak.mark]}, holds "
+        f"{totals}. The peak, step {peak.step}, {MOMENTS[peak.mark]}, holds "
         + ", ".join(f"{n} {units.gigabytes(x)}" for n, x in peak.parts().items())
     )
     told += "; the logits are two tensors in fp32, the gradient of the log-"
@@ -467,8 +467,8 @@ def segments(held: Sequence[Sequence[int]], request: int) -> Drawing:
 def _verdict(held: Sequence[Sequence[int]], request: int) -> str:
     widest = -min(x for one in held for x in one)
     if request <= widest:
-        return f"It fits: the widest gap has {widest} MiB."
-    return f"It fits nowhere: the widest gap has {widest} MiB."
+        return f"Yes: the widest gap has {widest} MiB."
+    return f"No: the widest gap has {widest} MiB."
 
 
 def _segment(y: float, number: int, sizes: Sequence[int]) -> str:

@@ -338,21 +338,6 @@ def _name(part: str) -> str:
     return escape(WORDS.get(part, part))
 
 
-def thin_bars(rows: Mapping[str, Mapping[str, float]], unit: Callable[..., str]) -> str:
-    """Stacked bars of a line each, in the colours of `stacked_bars`, without a key."""
-    longest = max(sum(parts.values()) for parts in rows.values())
-    spare = cycle(PALETTE)
-    colors = {x: color_of(x, next(spare)) for x in next(iter(rows.values()))}
-    return "".join(
-        '<div style="display:flex;height:20px;line-height:20px;font-size:13px">'
-        f'<span style="width:150px">{escape(row)}</span>'
-        f'<span style="width:70px">{unit(sum(parts.values()))}</span>'
-        '<div style="flex:1;display:flex;margin:2px 0px">'
-        f"{_segments(parts, longest, colors, named=False)}</div></div>"
-        for row, parts in rows.items()
-    )
-
-
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table: the first column to the left, figures to the right."""
     style = "border-collapse:collapse;margin:10px 0px;font-size:15px"
