@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import Moment, Timeline
-from llmtrain_helpers.checks import counts
+from llmtrain_helpers.checks import Result, counts
 from llmtrain_helpers.drawings.common import (
     COLORS,
     Drawing,
@@ -92,7 +93,7 @@ def _kept(y: float, kept: Kept, ratio: float, scale: float) -> str:
     if kept.operation:
         high = 2 * _TIGHT if kept.operation == "average of V" else _TIGHT
         drawn += rect(20, y, 152, high - 3, COLORS[kept.half], rx=3)
-        bold = {"font_weight": 700} if kept.learns else {}
+        bold: Any = {"font_weight": 700} if kept.learns else {}
         drawn += text(
             28, y + 16 + (high - _TIGHT) / 2, kept.operation, 14, fill=_WHITE, **bold
         )
@@ -145,10 +146,10 @@ Point = tuple[float, dict[str, float]]
 
 def step_memory(
     shown: Timeline,
-    memory: float = 0,
+    memory: Result = 0,
     chip: str = "the chip",
     passes: int = 0,
-    before: tuple[Timeline, float] | None = None,
+    before: tuple[Timeline, Result] | None = None,
 ) -> Drawing:
     """What is resident through the steps, stacked, under the line of a chip's memory.
 
@@ -164,7 +165,7 @@ def step_memory(
     up = _Scale(1.03 * most)
     body = [*_axis(up), *_bands(points, up)]
     if memory:
-        body += [*_over(points, memory, up), *_line_of(memory, chip, up)]
+        body += [_over(points, memory, up), *_line_of(memory, chip, up)]
     if old and before:
         body += _outline(old, before[1] if before[1] != memory else 0, up)
     body += _callout(shown, points, up)
@@ -291,28 +292,35 @@ def _totals(points: Sequence[Point]) -> list[tuple[float, float]]:
     return [(_across(x), sum(parts.values())) for x, parts in points]
 
 
-def _over(points: Sequence[Point], memory: float, up: _Scale) -> Iterator[str]:
-    """Slanted lines over what is above the chip's memory, piece by piece."""
+def _over(points: Sequence[Point], memory: float, up: _Scale) -> str:
+    """Slanted lines over what is above the chip's memory, as one path."""
     floor = up(memory)
-    for (x0, y0), (x1, y1) in pairwise(_totals(points)):
-        if x1 > x0 and max(y0, y1) > memory:
-            yield from _slanted(x0, up(y0), x1, up(y1), floor)
+    ends = [
+        f"M{x0:.1f},{y0:.1f}L{x1:.1f},{y1:.1f}"
+        for (left, low), (right, high) in pairwise(_totals(points))
+        if right > left and max(low, high) > memory
+        for x0, y0, x1, y1 in _slanted(left, up(low), right, up(high), floor)
+    ]
+    drawn = f'<path d="{"".join(ends)}" stroke="{_WHITE}" stroke-width="2"/>'
+    return drawn if ends else ""
 
 
-def _slanted(x0: float, y0: float, x1: float, y1: float, floor: float) -> Iterator[str]:
+def _slanted(
+    x0: float, y0: float, x1: float, y1: float, floor: float
+) -> Iterator[tuple[float, float, float, float]]:
     """Lines y = c − x, cut off at the piece's sides, its roof and its floor."""
     slope = (y1 - y0) / (x1 - x0)
     c = 9.0 * int((x0 + min(y0, y1)) / 9)
     while c < x1 + floor:
         c += 9
         low, high = max(x0, c - floor), x1
-        meets = (c - y0 + slope * x0) / (1 + slope) if slope > -0.999 else None
-        if meets is not None:
-            high = min(high, meets)
-        elif c - x0 < y0:
-            continue
+        roof = (c - y0 + slope * x0) / (1 + slope) if slope != -1 else x1
+        if slope > -1:
+            high = min(high, roof)
+        else:  # a roof that rises faster than the lines: they begin at it
+            low = max(low, roof)
         if high - low > 0.5:
-            yield line(low, c - low, high, c - high, stroke=_WHITE, stroke_width=2)
+            yield low, c - low, high, c - high
 
 
 def _line_of(memory: float, chip: str, up: _Scale) -> list[str]:

@@ -322,13 +322,12 @@ def _segments(
     parts: Mapping[str, float],
     longest: float,
     colors: Mapping[str, str],
-    named: bool = True,
 ) -> str:
     return "".join(
         f'<div title="{escape(WORDS.get(name, name))}" '
         f'style="width:{100 * size / longest:.2f}%;'
         f'background-color:{colors.get(name, GREY)};{_SEGMENT}">'
-        f"{_name(name) if named and size > 0.09 * longest else ''}</div>"
+        f"{_name(name) if size > 0.09 * longest else ''}</div>"
         for name, size in parts.items()
         if size
     )
