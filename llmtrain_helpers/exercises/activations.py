@@ -158,7 +158,7 @@ class OwnMemory(Exercise):
             return None, UNANSWERED
         design = _design(answer)
         micro = design["micro"]
-        room = (1 - FREE) * published.accelerator(design["chip"]).memory
+        room = (1 - FREE) * float(published.accelerator(design["chip"]).memory)
         size, twice = (float(own_peak(design, b)) for b in (micro, 2 * micro))
         told = f"{units.gigabytes(size)} at the peak, of {units.gigabytes(room)}"
         if size > room:
@@ -168,7 +168,7 @@ class OwnMemory(Exercise):
         return True, f"right: {told} that may be used."
 
     @staticmethod
-    def _most(design: Mapping[str, Any], room: Result) -> str:
+    def _most(design: Mapping[str, Any], room: float) -> str:
         try:
             largest_batch(lambda micro: own_peak(design, micro) <= room)
         except ValueError:
@@ -187,9 +187,12 @@ def _design(answer: Any) -> dict[str, Any]:
     missing = [name for name in _ASKED if name not in answer]
     if missing:
         refuse("answer", answer, f"leaves out {', '.join(missing)}")
+    known = published.architecture(str(answer["model"])).num_positions
     numbers = {
         x: count(x, units.read(answer[x])) for x in ("gpus", "sequence", "micro")
     }
+    if known and numbers["sequence"] > known:
+        raise ValueError(f"{answer['model']} has positions for {known:,} tokens only")
     choice("recompute", answer["recompute"], RECOMPUTE)
     if answer["zero"] not in (0, 1, 2, 3):
         raise ValueError(f"zero={show(answer['zero'])} is no stage: 0, 1, 2 or 3")
@@ -267,7 +270,9 @@ def _largest(recompute: str) -> int:
 
 def _gain() -> str:
     ratio = _largest("full") / _largest("none")
-    return {1: "the same", 2: "twice", 7: "7 times", 20: "20 times"}[round(ratio)]
+    return {1: "the same", 2: "twice", 10: "ten times", 20: "twenty times"}[
+        round(ratio)
+    ]
 
 
 PREDICTIONS: dict[str, Prediction] = {
@@ -281,14 +286,13 @@ PREDICTIONS: dict[str, Prediction] = {
     "06-largest": Prediction(
         truth=_gain,
         why=f"The largest micro-batch goes from {_largest('none')} to "
-        f"{_largest('full')}: now the logits fill the memory, 128,256 for each token, "
-        "three tensors of them at the loss.",
+        f"{_largest('full')}. The layers keep 22 times less, but now the logits fill "
+        "the memory, 128,256 for each token, in three tensors at the loss.",
         options={
-            "the same": "You gave up on it too early: the layers do let go.",
-            "twice": "You thought of the head, which is never recomputed.",
-            "7 times": "The activations do shrink to less than a seventh, but they are "
-            "not all that grows with the micro-batch.",
-            "20 times": "That is what the layers alone would allow.",
+            "the same": "The layers do let go of nearly everything.",
+            "twice": "You remembered the head, which is never recomputed.",
+            "ten times": "That would need a head that shrinks as well.",
+            "twenty times": "That is what the layers alone would allow.",
         },
     ),
 }
