@@ -87,7 +87,7 @@ def kept_by_layer(hidden_size: int, num_heads: int, sequence_length: int) -> Dra
 def _kept(y: float, kept: Kept, ratio: float, scale: float) -> str:
     """A row: the operation in its half's colour, the tensor, its bar."""
     size = kept.size * (ratio if kept.scores else 1)
-    told = f"{kept.size} as/h = {size:.3g}" if kept.scores else f"{kept.size}"
+    told = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
     told = told.replace("1 as/h", "as/h")
     drawn = ""
     if kept.operation:
@@ -105,9 +105,13 @@ def _kept(y: float, kept: Kept, ratio: float, scale: float) -> str:
     return drawn + text(_BAR_LEFT + wide + 7, y + 16, told, 14)
 
 
+def _short(number: float) -> str:
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
+
+
 def _sum_of_kept(y: float, ratio: float) -> list[str]:
     learned = sum(kept.size for kept in KEPT if kept.learns)
-    told = f"34 + 5as/h = {34 + 5 * ratio:.3g} bytes for each hidden value"
+    told = f"34 + 5as/h = {_short(34 + 5 * ratio)} bytes for each hidden value"
     note = f"Bold: with weights, {learned} of the 34. "
     note += "Hatched: the scores, which flash attention does not keep."
     return [text(20, y, told, 18, font_weight=700), text(20, y + 24, note, 14)]
@@ -122,7 +126,7 @@ def _kept_words(ratio: float) -> str:
     )
     return (
         f"What a GPT's layer keeps, in bytes for each hidden value: {rows}. "
-        f"Together 34 + 5as/h, here with as/h = {ratio:.3g}: {34 + 5 * ratio:.3g}."
+        f"Together 34 + 5as/h, here with as/h = {_short(ratio)}: {_short(34 + 5 * ratio)}."
     )
 
 
