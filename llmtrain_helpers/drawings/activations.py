@@ -126,7 +126,8 @@ def _kept_words(ratio: float) -> str:
     )
     return (
         f"What a GPT's layer keeps, in bytes for each hidden value: {rows}. "
-        f"Together 34 + 5as/h, here with as/h = {_short(ratio)}: {_short(34 + 5 * ratio)}."
+        f"Together 34 + 5as/h, here with as/h = {_short(ratio)}: "
+        f"{_short(34 + 5 * ratio)}."
     )
 
 
@@ -408,7 +409,7 @@ def _key(shown: Timeline) -> Iterator[str]:
     for i, (name, size) in enumerate(held):
         x, row = _LEFT + i % 3 * 226, y + 26 + i // 3 * 24
         yield rect(x, row - 12, 15, 15, COLORS[name], rx=2)
-        yield text(x + 22, row, f"{name} {units.gigabytes(size)}", 15)
+        yield text(x + 22, row, f"{name} {units.gigabytes(size) if size else 0}", 15)
 
 
 MOMENTS = {
