@@ -471,7 +471,7 @@ def segments(held: Sequence[Sequence[int]], request: int) -> Drawing:
         ghost(_FROM, y, request * _MIB, _SEGMENT, "what is asked for"),
         text(_FROM + request * _MIB / 2, y + 23, f"{request} MiB", 15, "middle"),
         text(_FROM + request * _MIB + 14, y + 15, verdict, 15, font_weight=600),
-        text(_FROM + request * _MIB + 14, y + 34, "A block is never cut in two.", 14),
+        text(_FROM + request * _MIB + 14, y + 34, "A block lies in one piece.", 14),
     ]
     words = f"{len(held)} segments. {told}. A request of {request} MiB: {verdict}"
     return Drawing("".join(body), _ACROSS, y + 54, words)
