@@ -11,6 +11,7 @@ from time import perf_counter
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from matplotlib.colors import to_hex
 
 from llmtrain_helpers import (
     RECIPES,
@@ -32,6 +33,7 @@ from llmtrain_helpers.drawings.activations import (
     KEPT,
     MOMENTS,
     kept_by_layer,
+    parts_at_peak,
     segments,
     step_memory,
 )
@@ -638,6 +640,38 @@ def test_nothing_leaves_the_canvas_and_words_are_large(model, micro, passes) -> 
             wide = 0.56 * float(size) * len(unescape(words))
             right = {"start": wide, "middle": wide / 2, "end": 0}[anchor]
             assert float(x) + right <= drawing.width + 20, words
+
+
+@pytest.mark.parametrize("chip", published.names("accelerators"))
+def test_every_chips_name_finds_room_beside_its_line(chip: str) -> None:
+    body = step_memory(small(), published.accelerator(chip).memory, chip).body
+    named = re.findall(r'<text x="624"[^>]*font-size="14"[^>]*>([^<]+)<', body)
+    assert len(named) == 1
+    assert chip.startswith(named[0])
+    assert 0.56 * 14 * len(named[0]) <= 744 - 624
+
+
+def test_key_and_table_have_the_parts_that_are_drawn() -> None:
+    line = step_timeline(LLAMA, 1, "bf16_fp32_grads", "none")
+    parts = parts_at_peak(line)
+    states = model_state_bytes(count_parameters(LLAMA).total, "bf16_fp32_grads")
+    assert sum(parts.values()) == line.peak.total
+    assert parts["main weights"] == states.main_weights
+    assert parts["weights"] == states.weights
+    assert "main weights" not in parts_at_peak(step_timeline(LLAMA, 1, "amp", "none"))
+    shown = PANELS["activations"].render(model="Llama-3.1-8B")
+    for name, size in parts.items():
+        assert f">{name}</td>" in shown
+        assert f"{name} {units.gigabytes(size) if size else 0}</text>" in shown
+
+
+def test_figures_and_drawings_have_one_colour_for_each_part() -> None:
+    figure = timeline(step_timeline(GPT2, 8, "bf16", "none"))
+    for bars in figure.axes[0].containers:
+        assert (
+            to_hex(bars.patches[0].get_facecolor()).upper()
+            == COLORS[bars.get_label()].upper()
+        )
 
 
 def test_the_drawing_of_a_layer_adds_up_to_the_formula() -> None:

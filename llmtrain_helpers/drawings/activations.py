@@ -286,7 +286,8 @@ def _band(
     back = [*zip(xs, floor, strict=True)][::-1]
     corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in [*there, *back])
     word = name.removeprefix("second ")
-    edge = f' stroke="{_WHITE}" stroke-width="1"'
+    thick = max(up(low) - up(high) for low, high in zip(floor, top, strict=True))
+    edge = f' stroke="{_WHITE}" stroke-width="1"' if thick > 5 else ""
     return (
         f'<polygon points="{corners}" fill="{COLORS[word]}"{edge}>'
         f"<title>{word}</title></polygon>"
@@ -331,7 +332,7 @@ def _slanted(
 def _line_of(memory: float, chip: str, up: _Scale) -> list[str]:
     """The chip's memory, and its name to the right of the picture."""
     y = up(memory)
-    named = chip.removesuffix(" SXM")
+    named = chip.partition(" (")[0].removesuffix(" SXM")
     return [
         line(_LEFT, y, _RIGHT + 8, y, stroke_width=3),
         text(_RIGHT + 14, y + 1, units.gigabytes(memory), 16, font_weight=700),
@@ -344,7 +345,7 @@ def _outline(points: Sequence[Point], memory: float, up: _Scale) -> list[str]:
     corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in _totals(points))
     style = 'fill="none" stroke="currentColor" stroke-width="2" '
     found = [f'<polyline points="{corners}" {style}stroke-dasharray="6 4"/>']
-    found.append(text(_RIGHT + 14, _BASE + 24, "dashed: before", 14))
+    found.append(text(_RIGHT + 14, _BASE + 42, "dashed: before", 14))
     if memory:
         y = up(memory)
         found.append(line(_LEFT, y, _RIGHT + 8, y, stroke_dasharray="6 4"))
@@ -393,20 +394,22 @@ def _of_two(passes: int) -> list[tuple[float, str]]:
     first, last = _TWO[0]["backward"], _TWO[1]["backward"]
     between = [((first + _AGAIN) / 2, "…")] if passes > 2 else []
     found = [(first / 2, "pass 1"), *between]
-    return [*found, ((_AGAIN + last) / 2, f"pass {passes:,}"), (0.905, "update")]
+    return [*found, ((_AGAIN + last) / 2 - 0.03, f"pass {passes:,}"), (0.905, "update")]
+
+
+def parts_at_peak(shown: Timeline) -> dict[str, float]:
+    """What is resident at the peak, with the main weights apart, as it is drawn."""
+    parts = _split(shown.peak, shown)
+    parts["logits"] += parts.pop("second logits")
+    return {name: x for name, x in parts.items() if x or name != "main weights"}
 
 
 def _key(shown: Timeline) -> Iterator[str]:
     """The parts by colour, with their sizes at the peak."""
     peak, y = shown.peak, _BASE + 76
-    parts = _split(peak, shown)
-    parts["logits"] += parts.pop("second logits")
     when = f"At the peak (step {peak.step}, {MOMENTS[peak.mark]}):"
     yield text(_LEFT, y, f"{when} {units.gigabytes(peak.total)}", 16, font_weight=700)
-    held = [
-        (name, size) for name, size in parts.items() if size or name != "main weights"
-    ]
-    for i, (name, size) in enumerate(held):
+    for i, (name, size) in enumerate(parts_at_peak(shown).items()):
         x, row = _LEFT + i % 3 * 226, y + 26 + i // 3 * 24
         yield rect(x, row - 12, 15, 15, COLORS[name], rx=2)
         yield text(x + 22, row, f"{name} {units.gigabytes(size) if size else 0}", 15)

@@ -9,7 +9,7 @@ from llmtrain_helpers import units
 from llmtrain_helpers.activations import KERNELS, Timeline, step_timeline
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import largest_batch
-from llmtrain_helpers.drawings.activations import MOMENTS, step_memory
+from llmtrain_helpers.drawings.activations import MOMENTS, parts_at_peak, step_memory
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.precision import RECIPES
@@ -66,7 +66,7 @@ _CONTROLS = {
         "Passes a step",
         "Micro-batches, one after another, before an update.",
         unit="in a row",
-        most=5_000,
+        most=1_000,
         stops=common.doublings(1, 256),
     ),
     "recompute": common.choice(
@@ -173,7 +173,10 @@ def _notes(values: common.Values) -> list[str]:
 
 def _tables(line: Timeline) -> str:
     """The peak part by part, and the total of each moment of the second step."""
-    at_peak = common.shares(line.peak, units.gigabytes)
+    at_peak = [
+        [name, units.gigabytes(size), units.percent(size / line.peak.total)]
+        for name, size in parts_at_peak(line).items()
+    ]
     last = line.moments[-1].micro_batch
     moments = [
         [MOMENTS[moment.mark], units.gigabytes(moment.total)]
