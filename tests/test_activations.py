@@ -44,7 +44,7 @@ from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.activations import memory_bars, recomputation, timeline
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import PANELS, activations_panel
-from llmtrain_helpers.panels.activations import length
+from llmtrain_helpers.panels.activations import largest, length
 
 from .bad_values import BAD_COUNTS, assert_refused
 
@@ -498,6 +498,25 @@ def test_the_panels_code_gives_what_it_shows_for_as_many_passes(name, passes) ->
     assert f"<b>{told}</b> at the peak" in panel.output.value
     shown = {1: "update", 2: "pass 2", 16: "pass 16", 100: "pass 100"}[passes]
     assert f">{shown}</text>" in panel.output.value
+
+
+@pytest.mark.parametrize("recompute", RECOMPUTE)
+@pytest.mark.parametrize("attention", KERNELS)
+@pytest.mark.parametrize("passes", [1, 3])
+@pytest.mark.parametrize("model", ["gpt2", "Llama-3.2-1B", "Mixtral-8x7B"])
+def test_the_largest_micro_batch_fits_and_the_next_does_not(
+    model, passes, attention, recompute
+) -> None:
+    values = {**PANELS["activations"].default, "model": model, "recompute": recompute}
+    values |= {"attention": attention, "accumulation_steps": passes}
+    shape, memory = published.architecture(model, length(values)), 1.5e12
+
+    def peak(batch: int) -> float:
+        run = (batch, values["recipe"], recompute, 2, passes, attention)
+        return step_timeline(shape, *run).peak.total
+
+    most = largest(values, memory)
+    assert peak(most) <= memory < peak(most + 1)
 
 
 def test_the_panel_is_quick() -> None:

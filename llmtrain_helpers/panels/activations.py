@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
@@ -119,19 +119,26 @@ def _shape(model: str, sequence_length: int | None = None) -> Transformer:
 
 def _line(values: common.Values, micro_batch_size: int = 0) -> Timeline:
     """The first two steps; of many passes two, for the others are like the second."""
-    names = ("recipe", "recompute", "attention")
-    passes = min(values["accumulation_steps"], 2)
-    b = micro_batch_size or values["micro_batch_size"]
-    chosen = (values[name] for name in names)
-    return _counted(values["model"], length(values), b, passes, *chosen)
+    return step_timeline(
+        _shape(values["model"], length(values)),
+        micro_batch_size or values["micro_batch_size"],
+        values["recipe"],
+        values["recompute"],
+        accumulation_steps=min(values["accumulation_steps"], 2),
+        attention=values["attention"],
+    )
 
 
-@lru_cache(maxsize=1000)  # the search for the largest micro-batch tries the same ones
-def _counted(
-    model: str, s: int, b: int, passes: int, recipe: str, recompute: str, attention: str
-) -> Timeline:
-    shape = _shape(model, s)
-    return step_timeline(shape, b, recipe, recompute, 2, passes, attention)
+def largest(values: common.Values, memory: Any) -> int:
+    """The largest micro-batch that fits; a ValueError if not even 1 does.
+
+    Each moment grows by the same bytes with each sequence, so two timelines tell all.
+    """
+    one, two = (_line(values, batch).moments for batch in (1, 2))
+    totals = [(a.total, b.total - a.total) for a, b in zip(one, two, strict=True)]
+    return largest_batch(
+        lambda batch: all(x + (batch - 1) * more <= memory for x, more in totals)
+    )
 
 
 def _sentence(
@@ -149,10 +156,10 @@ def _sentence(
         else (f"it <b>does not fit</b> into {chip}. ")
     )
     try:
-        largest = largest_batch(lambda b: _line(values, b).peak.total <= memory)
+        most = largest(values, memory)
     except ValueError:
         return f"{told}Not even a micro-batch of 1 would."
-    return f"{told}The largest micro-batch that does: <b>{units.exact(largest)}</b>."
+    return f"{told}The largest micro-batch that does: <b>{units.exact(most)}</b>."
 
 
 def _notes(values: common.Values) -> list[str]:
