@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from llmtrain_helpers.architecture import Breakdown, Transformer, of_length, shared_out
 from llmtrain_helpers.checks import (
@@ -222,7 +223,7 @@ class Timeline:
     moments: tuple[Moment, ...]
     main_weights: Result = field(default=0, compare=False)
 
-    @property
+    @cached_property
     def peak(self) -> Moment:
         """The first moment at which most is resident."""
         return max(self.moments, key=lambda moment: moment.total)
