@@ -330,13 +330,12 @@ def _segments(
     parts: Mapping[str, float],
     longest: float,
     colors: Mapping[str, str],
-    named: bool = True,
 ) -> str:
     return "".join(
         f'<div title="{escape(WORDS.get(name, name))}" '
         f'style="width:{100 * size / longest:.2f}%;'
         f'background-color:{colors.get(name, GREY)};{_SEGMENT}">'
-        f"{_name(name) if named and size > 0.09 * longest else ''}</div>"
+        f"{_name(name) if size > 0.09 * longest else ''}</div>"
         for name, size in parts.items()
         if size
     )
@@ -344,21 +343,6 @@ def _segments(
 
 def _name(part: str) -> str:
     return escape(WORDS.get(part, part))
-
-
-def thin_bars(rows: Mapping[str, Mapping[str, float]], unit: Callable[..., str]) -> str:
-    """Stacked bars of a line each, in the colours of `stacked_bars`, without a key."""
-    longest = max(sum(parts.values()) for parts in rows.values())
-    spare = cycle(PALETTE)
-    colors = {x: color_of(x, next(spare)) for x in next(iter(rows.values()))}
-    return "".join(
-        '<div style="display:flex;height:20px;line-height:20px;font-size:13px">'
-        f'<span style="width:150px">{escape(row)}</span>'
-        f'<span style="width:70px">{unit(sum(parts.values()))}</span>'
-        '<div style="flex:1;display:flex;margin:2px 0px">'
-        f"{_segments(parts, longest, colors, named=False)}</div></div>"
-        for row, parts in rows.items()
-    )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
