@@ -48,12 +48,17 @@ def plan_at_a_glance(
 
 def span_in_words(span: Interval) -> str:
     """An estimate from its least to its greatest, in two digits, with one unit."""
-    ends = [two(x) for x in (span.least, span.greatest)]
-    if ends[0] == ends[1]:
-        return ends[0]
-    if ends[0].split()[1] == ends[1].split()[1]:
-        ends[0] = ends[0].split()[0]
-    return " to ".join(ends)
+    return _from_to([two(span.least), two(span.greatest)])
+
+
+def _from_to(ends: Sequence[str]) -> str:
+    """Two quantities as a span: `21 to 29 days`; one where they are the same."""
+    least, greatest = ends
+    if least == greatest:
+        return least
+    if least.partition(" ")[2] == greatest.partition(" ")[2]:
+        least = least.split()[0]
+    return f"{least} to {greatest}"
 
 
 def two(days: float) -> str:
@@ -98,7 +103,7 @@ def _gpus(plan: Plan) -> tuple[str, str]:
     chip, n = plan.inputs["accelerator"].name, plan.split.num_gpus
     X = plan.inputs["flops_per_gpu"]
     low, _, high = (f"{100 * u:.0f}" for u in plan.shares.runs)
-    rate = f"{low} to {high} % of peak"
+    rate = f"{low}–{high} % of peak"
     if X is not None:
         rate = f"{units.flops_per_second(X)} each"
     return f"{units.exact(n)} × {chip.split(' ')[0]}", rate
@@ -174,20 +179,22 @@ def _memory(plan: Plan, before: Plan | None) -> str:
     y, high, edge = 274, 38, _LEFT + scale * chip
     head = f"{units.gigabytes(total)} of {units.gigabytes(chip)}"
     body = text(_LEFT, 258, "memory of a GPU", 15, font_weight=700)
-    body += text(_LEFT + 150, 258, head)
+    body += text(_LEFT + 160, 258, head)
     body += text(_RIGHT, 258, _fitting(plan), 15, "end", font_weight=700)
-    x = float(_LEFT)
+    x, names = float(_LEFT), ""
     for word, size in parts_of(plan).items():
-        body += _part(x, y, scale * size, high, word, size)
-        x += scale * size
+        wide, told = scale * size, f"{word}: {units.gigabytes(size)}"
+        body += rect(x, y, max(wide - 1, 0.5), high, COLORS[word], told)
+        names += _named(x, y + high / 2 + 5, wide, word, edge)
+        x += wide
     free = scale * plan.reserve
     body += hatched(edge - free, y + high + 3, free, 12, 6)
     body += rect(edge - free, y + high + 3, free, 12, stroke=GREY)
-    body += hatched(edge, y, x - edge, high) if x > edge else ""
+    body += hatched(edge, y, x - edge, high, 12) if x > edge else ""
     if before and before.memory.total != total:
-        body += ghost(_LEFT, y - 5, scale * before.memory.total, high + 10, "before")
+        body += ghost(_LEFT, y - 5, scale * before.memory.total, high + 5, "before")
     body += line(edge, y - 8, edge, y + high + 18, stroke_width=3)
-    return body + _under(edge, free, y + high + 33) + _key(plan)
+    return body + names + _under(edge, free, y + high + 33) + _key(plan)
 
 
 def _under(edge: float, free: float, y: float) -> str:
@@ -210,12 +217,13 @@ def parts_of(plan: Plan) -> dict[str, float]:
     return parts | ({word: moment} if moment else {})
 
 
-def _part(x: float, y: float, wide: float, high: float, word: str, size: float) -> str:
-    told = f"{word}: {units.gigabytes(size)}"
-    body = rect(x, y, max(wide - 1, 0.5), high, COLORS[word], told)
-    if fits(word, wide - 8, 14):
-        body += text(x + wide / 2, y + high / 2 + 5, word, 14, "middle", "#FFFFFF")
-    return body
+def _named(x: float, y: float, wide: float, word: str, edge: float) -> str:
+    """A part's word on it, on the near side of the chip's line where there is room."""
+    near = min(wide, edge - x)
+    wide = near if fits(word, near - 8, 14) else wide
+    if not fits(word, wide - 8, 14):
+        return ""
+    return text(x + wide / 2, y, word, 14, "middle", "#FFFFFF")
 
 
 def _fitting(plan: Plan) -> str:
@@ -247,10 +255,8 @@ def _money(plan: Plan) -> str:
         told += " of computing"
     if paid is not None:
         price = units.dollars(plan.inputs["price_per_gpu_hour"])
-        told += f", {about(paid.likely, units.dollars)} at {price} each"
-        if paid.least != paid.greatest:
-            ends = (about(x, units.dollars) for x in (paid.least, paid.greatest))
-            told += f" ({' to '.join(ends)})"
+        ends = [about(x, units.dollars) for x in (paid.least, paid.greatest)]
+        told += f" at {price}: {_from_to(ends)}"
     body = text(_LEFT, 440, "cost", 15, font_weight=700)
     return body + text(_LEFT + 62, 440, told, 15)
 
