@@ -391,7 +391,18 @@ def _idle(start: int, end: int, y: float, scale: float) -> str:
         return ""
     x, wide = _FROM + scale * start, scale * (end - start)
     body = rect(x, y, wide, _HIGH, GREY, "idle", opacity=0.18)
-    return body + (hatched(x, y, wide, _HIGH, 12) if wide > 6 else "")
+    return body + (_slanted(x, y, wide, _HIGH) if wide > 6 else "")
+
+
+def _slanted(x: float, y: float, wide: float, high: float) -> str:
+    """Hatching as one path: an idle pipeline has a lot of it."""
+    lines = []
+    for offset in range(10, int(wide + high), 12):
+        x1, y1 = x + min(offset, wide), y + max(0, offset - wide)
+        x2, y2 = x + max(0, offset - high), y + min(offset, high)
+        lines.append(f"M{x1:.0f} {y1:.0f}L{x2:.0f} {y2:.0f}")
+    path = "".join(lines)
+    return f'<path d="{path}" stroke="currentColor" opacity="0.6"/>'
 
 
 def _busy(run: Sequence[Turn], y: float, scale: float) -> str:
@@ -437,7 +448,7 @@ def _summed(y: float, schedule: Schedule, before: Sequence[int]) -> str:
         told = f"{word} {units.percent(share)}"
         if word == "idle":
             body += rect(x, y, wide * share, 24, GREY, told, opacity=0.18)
-            body += hatched(x, y, wide * share, 24, 12) if share else ""
+            body += _slanted(x, y, wide * share, 24) if share else ""
         else:
             body += rect(x, y, wide * share, 24, INKS[word], told)
             body += _inside(x, y, wide * share, told)

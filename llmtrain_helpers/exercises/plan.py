@@ -71,7 +71,7 @@ def _set_aside() -> float:
 
 # --- 07-b: a batch that keeps a pipeline busy
 
-_STAGES, _GPUS, _MOST = 8, 64, 0.1
+_STAGES, _GPUS, _MOST = 8, 96, 0.1
 
 
 def _fewest_micro_batches(most: float = _MOST) -> int:
@@ -225,16 +225,16 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "First find how many micro-batches each replica needs.",
             "Of the step, (p − 1)/(m + p − 1) is idle; let it be a tenth.",
-            "m = 9(p − 1) for each replica, and 64 GPUs are 64/8 replicas.",
+            "m = 9(p − 1) for each replica, and 96 GPUs are 96/8 replicas.",
         ),
         slips={
-            1 / 8: "these are the micro-batches of one replica: there are eight.",
+            1 / 12: "these are the micro-batches of one replica: there are twelve.",
             70 / 63: "this is a tenth of the useful time, (p − 1)/m: of the step it "
             "is (p − 1)/(m + p − 1).",
             8: "this counts every GPU as a replica: eight of them share one.",
             72 / 63: "this takes p for p − 1: the first stage need not wait for "
             "itself.",
-            70 / 63 / 8: "these are the micro-batches of one replica, and by the "
+            70 / 63 / 12: "these are the micro-batches of one replica, and by the "
             "useful time.",
             62 / 63: "with one micro-batch less it is a little more than a tenth.",
         },
