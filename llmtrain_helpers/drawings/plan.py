@@ -96,7 +96,7 @@ def _chain(plan: Plan) -> str:
 
 def _work(plan: Plan) -> str:
     again = plan.inputs["recompute"]
-    return "forward, backward" if again == "none" else f"again: {again}"
+    return "forward, backward" if again == "none" else f"recomputed: {again}"
 
 
 def _gpus(plan: Plan) -> tuple[str, str]:
@@ -239,7 +239,7 @@ def _key(plan: Plan) -> str:
     body, x, y = "", float(_LEFT), 372.0
     for word, size in parts_of(plan).items():
         told = f"{word} {units.gigabytes(size)}"
-        wide = 22 + 7.4 * len(told) + 14
+        wide = 22 + 7.8 * len(told) + 14
         if x + wide > _RIGHT + 14:
             x, y = float(_LEFT), y + 24
         body += rect(x, y - 12, 14, 14, COLORS[word])
@@ -296,9 +296,10 @@ def _sentence(told: str) -> str:
 
 # --- a pipeline, turn by turn
 
-STAGES, TURNS, RECTS = 8, 1024, 320
+STAGES, TURNS, RECTS, NARROW = 8, 1024, 320, 4
 """Stages that are drawn; stages times micro-batches of a step that is drawn whole; and
-rectangles, beyond which neighbours are drawn as one."""
+the rectangles, and the width of a forward turn, beyond which neighbours are drawn as
+one."""
 
 _ROW, _HIGH, _TOP, _FROM = 38, 32, 70, 92
 
@@ -318,7 +319,7 @@ def pipeline_steps(
     m = min(micro_batches, max(1, TURNS // stages))
     schedule = pipeline_schedule(stages, m, backward=backward)
     rows, scale = _rows(stages), (_RIGHT - _FROM) / schedule.end
-    many = 2 * m * len(rows) > RECTS
+    many = 2 * m * len(rows) > RECTS or scale < NARROW
     body = _headline(stages, micro_batches, schedule)
     for place, stage in enumerate(rows):
         y = _TOP + place * _ROW
@@ -453,11 +454,12 @@ def _summed(y: float, schedule: Schedule, before: Sequence[int]) -> str:
             body += rect(x, y, wide * share, 24, INKS[word], told)
             body += _inside(x, y, wide * share, told)
         x += wide * share
-    if before and before[0] / before[1] != schedule.stages / schedule.micro_batches:
-        p, m = before
-        was = wide * (p - 1) / (m + p - 1)
-        body += ghost(_FROM + wide - was, y - 4, max(was, 1), 32, "idle before")
-        told = f"dashed: idle before, {units.percent((p - 1) / (m + p - 1))}"
+    p, m = before or (1, 1)
+    was = (p - 1) / (m + p - 1)
+    if before and abs(was - schedule.idle) > 1e-9:
+        left = _FROM + wide * (1 - was)
+        body += ghost(left, y - 4, max(wide * was, 1), 32, "idle before")
+        told = f"dashed: idle before, {units.percent(was)}"
         body += text(_RIGHT, y + 46, told, 14, "end")
     return body
 

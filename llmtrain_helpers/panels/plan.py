@@ -32,7 +32,7 @@ def _preset(**changes: Any) -> dict[str, Any]:
         "recompute": "none",
         "zero_stage": 3,
         "pipeline_parallel": 1,
-        "days": 30.0,
+        "days": 30,
         "chip": "H100 SXM",
         "tensor_parallel": 1,
         "context_parallel": 1,
@@ -41,8 +41,8 @@ def _preset(**changes: Any) -> dict[str, Any]:
         "sequence_length": 8192,
         "recipe": "bf16_fp32_grads",
         "price": 2.5,
-        "flops_per_gpu": 0.0,
-        "seconds_per_iteration": 0.0,
+        "flops_per_gpu": 0,
+        "seconds_per_iteration": 0,
         "config": "",
     } | changes
 
@@ -58,7 +58,7 @@ _GPT3 = {
     "recompute": "full",
     "tokens": 300 * 10**9,
     "global_batch_size": 1536,
-    "days": 34.0,
+    "days": 34,
     "flops_per_gpu": 140e12,
 }
 
@@ -86,7 +86,7 @@ _CONTROLS = {
     "micro_batch_size": common.Control(
         "Micro-batch",
         "Sequences at once on a GPU.",
-        unit="sequences",
+        unit="at a time",
         most=1_000_000,
         stops=common.doublings(1, 16),
     ),
