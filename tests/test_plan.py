@@ -1077,7 +1077,9 @@ def test_a_measured_step_takes_the_place_of_other_peoples_runs() -> None:
     assert span.greatest == pytest.approx(1.5 * measured.days.likely)
     assert plan.days_with_stops == plan.days
     for bad in BAD_QUANTITIES:
-        assert_refused(plan.calibrated, "", seconds_per_iteration=bad)
+        assert_refused(
+            plan.calibrated, "seconds_per_iteration", seconds_per_iteration=bad
+        )
 
 
 # --- corners
