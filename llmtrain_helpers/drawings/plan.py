@@ -64,8 +64,8 @@ def _from_to(ends: Sequence[str]) -> str:
 def two(days: float) -> str:
     """A time that rests on an assumption: two digits, in a unit that suits it.
 
-    >>> two(24.6), two(0.2), two(2500)
-    ('25 days', '4.8 hours', '6.8 years')
+    >>> two(24.6), two(0.2), two(20000)
+    ('25 days', '4.8 hours', '55 years')
     """
     name = units.duration(days * units.DAY).partition(" ")[2]
     sizes = {"s": 1, "minutes": units.MINUTE, "hours": units.HOUR, "days": units.DAY}
