@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         parameters as parameters,
         plan as plan,
         precision as precision,
+        schedule as schedule,
         units as units,
     )
     from llmtrain_helpers.activations import (
@@ -98,6 +99,11 @@ if TYPE_CHECKING:
         smallest_data_parallel as smallest_data_parallel,
         train_small_network as train_small_network,
     )
+    from llmtrain_helpers.schedule import (
+        Schedule as Schedule,
+        Turn as Turn,
+        pipeline_schedule as pipeline_schedule,
+    )
 
 _MODULES = {
     "activations": (
@@ -123,6 +129,7 @@ _MODULES = {
         "FORMATS RECIPES ModelStateBytes NumberFormat Recipe model_state_bytes "
         "smallest_data_parallel train_small_network"
     ),
+    "schedule": "Schedule Turn pipeline_schedule",
     "checks": "",
     "families": "",
     "units": "",

@@ -39,6 +39,7 @@ FORMULAS = [
     "memory",
     "plan",
     "advice",
+    "schedule",
 ]
 """The first floor, from the ground up: each imports only those before it."""
 

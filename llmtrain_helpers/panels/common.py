@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import cycle
-from typing import Any, Protocol
+from typing import Any
 
 from llmtrain_helpers import published, units
 from llmtrain_helpers.architecture import Breakdown
@@ -86,19 +86,21 @@ class Control:
         return far.index(min(far))
 
 
-class Draw(Protocol):
-    """What a panel shows for its values; `before` are those of the last picture."""
-
-    def __call__(self, before: Values | None = None, **values: Any) -> str: ...
+Offer = tuple[str, Values]
+"""A change that can be taken: what it does, and the values that it sets."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a face shows: HTML, or why there is none, with changes that would do."""
+    """What a face shows: HTML, or why there is none; and changes that can be taken.
+
+    Offers mend a `problem`, and stand before the last picture; without one they are
+    advice, behind the picture.
+    """
 
     html: str
     problem: str = ""
-    offers: tuple[tuple[str, Values], ...] = ()
+    offers: tuple[Offer, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,14 +108,14 @@ class Panel:
     """Labelled controls, named presets (the first is the default), and a drawing.
 
     `stills` are the two presets that a saved page shows beside the default. `draw` is
-    pure: the same values, the same HTML.
+    pure: the same values, the same HTML, or an `Answer` that has offers beside it.
     """
 
     title: str
     controls: Mapping[str, Control]
     presets: Mapping[str, Values]
     stills: tuple[str, str]
-    draw: Callable[..., str]
+    draw: Callable[..., str | Answer]
 
     @property
     def default(self) -> Values:
@@ -131,12 +133,16 @@ class Panel:
 
     def render(self, before: Values | None = None, **values: Any) -> str:
         """The panel's answer as HTML; a ValueError of the formula as it is."""
-        return self.draw(before=before, **{**self.default, **values})
+        return self._drawn(before, values).html
+
+    def _drawn(self, before: Values | None, values: Values) -> Answer:
+        drawn = self.draw(before=before, **{**self.default, **values})
+        return drawn if isinstance(drawn, Answer) else Answer(drawn)
 
     def answer(self, values: Values, before: Values | None = None) -> Answer:
         """The picture, or the refusal in the panel's words, with what would do."""
         try:
-            return Answer(self.render(before=before, **values))
+            return self._drawn(before, values)
         except ValueError as error:
             problem = self.in_words(str(error))
             return Answer("", problem, tuple(self._offers(values, str(error))))
@@ -152,7 +158,7 @@ class Panel:
             problem = re.sub(rf"\b{name}(=|\b)", f"{word} ", problem).replace(" ·", "·")
         return problem[:1].upper() + problem[1:].rstrip(".") + "."
 
-    def _offers(self, values: Values, problem: str) -> Iterator[tuple[str, Values]]:
+    def _offers(self, values: Values, problem: str) -> Iterator[Offer]:
         """Of each number in the refusal, the nearest that would do, below and above."""
         named = [n for n in self.shown(values) if re.search(rf"\b{n}\b", problem)]
         for name in named:
@@ -189,7 +195,10 @@ class Panel:
     def in_a_page(self, values: Values) -> str:
         """The answer with its drawings as images, which a page's sanitizer keeps."""
         answer = self.answer(values)
-        return as_images(answer.html) if answer.html else warning(answer.problem)
+        if not answer.html:
+            return warning(answer.problem)
+        told = "".join(f"<li>{escape(label)}</li>" for label, _ in answer.offers)
+        return as_images(answer.html) + (f"<ol>{told}</ol>" if told else "")
 
 
 NAMES = {

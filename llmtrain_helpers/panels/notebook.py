@@ -28,6 +28,8 @@ _CSS = """<style>
 .llmtrain-panel .llmtrain-echo { color: var(--jp-ui-font-color2, #555); }
 .llmtrain-panel .llmtrain-old { opacity: 0.4; }
 .llmtrain-panel .llmtrain-status { min-height: 34px; }
+.llmtrain-panel .llmtrain-advice button { white-space: normal; text-align: left;
+  height: auto; line-height: 1.35; padding: 6px 12px; max-width: 744px; }
 .llmtrain-panel input:focus-visible, .llmtrain-panel select:focus-visible,
 .llmtrain-panel button:focus-visible, .llmtrain-panel summary:focus-visible,
 .llmtrain-panel .noUi-handle:focus-visible { outline: 3px solid #0072B2; }
@@ -152,6 +154,8 @@ class NotebookPanel(widgets.VBox):
         self.preset, self.reset = _starts([*panel.presets, OWN])
         self.status, self.output = widgets.HTML(), widgets.HTML()
         self.offers = widgets.Box([], layout=_ROW)
+        self.advice = widgets.VBox([])
+        self.advice.add_class("llmtrain-advice")
         self._start: Values | None = None  # what later pictures are held against
         self._marks()
         super().__init__(self._rows())
@@ -183,13 +187,21 @@ class NotebookPanel(widgets.VBox):
             folded = widgets.Accordion([inside], titles=["More"])
             folded.selected_index = None
             rows.append(folded)
-        return [*rows, self.status, self.offers, self.output]
+        return [*rows, self.status, self.offers, self.output, self.advice]
 
     def set(self, **values: Any) -> None:
         """Set several controls, and redraw once."""
         for name, value in values.items():
             self.controls[name].put(value)
         self._start = None
+        self.refresh()
+
+    def take(self, **values: Any) -> None:
+        """Set several controls, and hold the picture against what was there before."""
+        before = self.values()
+        for name, value in values.items():
+            self.controls[name].put(value)
+        self._start = before
         self.refresh()
 
     def values(self) -> dict[str, Any]:
@@ -220,6 +232,7 @@ class NotebookPanel(widgets.VBox):
         self.output.remove_class("llmtrain-old")
         self.status.value, self.offers.children = "", ()
         self.output.value = answer.html
+        self.advice.children = [self._button(self.take, *o) for o in answer.offers]
         self._start = self._start or values
 
     def _begin_anew(self, values: Values) -> None:
@@ -232,12 +245,14 @@ class NotebookPanel(widgets.VBox):
         """The refusal above the last picture, which stays, and values that would do."""
         self.output.add_class("llmtrain-old")
         self.status.value = f'<div role="status">{warning(problem)}</div>'
-        self.offers.children = [self._offer(*offer) for offer in offers]
+        self.offers.children = [self._button(self.set, *offer) for offer in offers]
+        self.advice.children = ()
 
-    def _offer(self, label: str, change: Values) -> Any:
+    def _button(self, act: Callable[..., None], label: str, change: Values) -> Any:
+        """An offer: a click sets its values."""
         button = widgets.Button(description=label, layout={"width": "auto"})
         button.tooltip = f"Set {label}."
-        button.on_click(lambda _: self.set(**change))
+        button.on_click(lambda _: act(**change))
         return button
 
     def _name_preset(self, values: Values) -> None:
