@@ -295,7 +295,8 @@ _TITLES = {
 def lanes(traces: Mapping[str, Trace]) -> Drawing:
     """Recorded steps to one scale: phases, operators by kind, and what travels."""
     scale = _TIME / max(trace.seconds for trace in traces.values())
-    body, words = [], []
+    body: list[str] = []
+    words = []
     for row, (name, trace) in enumerate(traces.items()):
         body += _of_trace(24 + 176 * row, name, trace, scale)
         words.append(_trace_words(name, trace))

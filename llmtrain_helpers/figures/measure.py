@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from llmtrain_helpers.figures.common import (
+    BLACK,
     BLUE,
     GREEN,
     HATCHES,
@@ -19,6 +20,8 @@ from llmtrain_helpers.figures.common import (
     styled,
 )
 from llmtrain_helpers.measure import PHASES, DataParallel, StepProfile
+from llmtrain_helpers.measure.clock import times
+from llmtrain_helpers.units import digits, percent
 
 
 @styled
@@ -44,6 +47,35 @@ def operators(profile: StepProfile) -> Figure:
     axes.text(0.6, 0.98, "▨ the rest", color=VERMILION, **top)
     axes.grid(visible=False, axis="y")
     figure.set_size_inches(9, 3.4)
+    return figure
+
+
+@styled
+def step_times(series: Mapping[int, Sequence[float]], warm_up: int) -> Figure:
+    """Seconds of steps one after another, by series, with the median of each."""
+    figure, axes = new_figure(
+        "The same step on the same machine, three times over", "step", "ms"
+    )
+    for (name, seconds), color in zip(
+        series.items(), (BLUE, VERMILION, GREEN), strict=True
+    ):
+        known = times(seconds, warm_up)
+        taken = [1e3 * one for one in seconds]
+        steps = range(1, len(taken) + 1)
+        axes.scatter(
+            steps,
+            taken,
+            color=color,
+            marker=MARKERS[color],
+            s=36,
+            label=f"series {name}",
+        )
+        told = f"{digits(1e3 * known.median)} ms ± {percent(known.spread / 2)}"
+        axes.plot([warm_up + 1, len(taken)], 2 * [1e3 * known.median], color=color)
+        label_line(axes, told, len(taken), 1e3 * known.median, color)
+    axes.axvspan(0.5, warm_up + 0.5, color="#E0E0E0", zorder=0)
+    axes.text(warm_up + 0.8, 96, "◂ warm-up", color=BLACK, va="center")
+    axes.set_ylim(0, 104)
     return figure
 
 

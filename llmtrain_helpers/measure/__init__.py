@@ -10,7 +10,7 @@ dispatcher, its profiler), run on the small models of `measure.model`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from importlib.util import find_spec
@@ -205,6 +205,24 @@ def step_seconds(
     sizes = [single("batch_sizes", size) for size in batch_sizes]
     timing = _needing_torch("timing")
     return [timing.seconds_of(shape, B, *options, repeats=n) for B in sizes]
+
+
+def training_step(
+    model: Transformer,
+    batch_size: int,
+    recipe: str = "fp32",
+    recompute: str = "none",
+    attention: str = "flash",
+) -> Callable[[], None]:
+    """A training step on this CPU, to be called as often as you like.
+
+    A pass forward and backward, an update, and the gradients released, always with the
+    same random tokens. Takes and refuses what `measure_step_memory` does.
+    """
+    shape, B = _buildable(model), single("batch_size", batch_size)
+    options = (choice("recipe", recipe, TRAINABLE), *_run(recompute, attention))
+    step: Callable[[], None] = _needing_torch("timing").step_of(shape, B, *options)
+    return step
 
 
 @dataclass(frozen=True)

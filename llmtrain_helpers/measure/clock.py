@@ -8,7 +8,7 @@ advice on warm-up, repeats and medians is that of `torch.utils.benchmark`.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -65,12 +65,14 @@ def timed(
     warm_up: int = 2,
     repeats: int = 9,
     wait: Callable[[], Any] | None = None,
+    clock: Callable[[], float] = perf_counter,
 ) -> Times:
     """Seconds of a call on this machine, from idle to idle, `repeats` times.
 
     The first `warm_up` calls make what is made once (memory, Adam's state), and are set
     apart. `wait` is called before a clock is read: where work is only handed over, as
-    to a GPU, it must return when that is done. ValueError for bad counts.
+    to a GPU, it must return when that is done. Another `clock` than that of the wall,
+    such as `time.process_time`, counts what it counts. ValueError for bad counts.
 
     >>> timed(lambda: None, warm_up=1, repeats=3).median < 1
     True
@@ -80,11 +82,33 @@ def timed(
     taken = []
     for _ in range(first + n):
         ready()
-        start = perf_counter()
+        start = clock()
         run()
         ready()
-        taken.append(perf_counter() - start)
+        taken.append(clock() - start)
     return Times(tuple(taken[:first]), tuple(taken[first:]))
+
+
+def compared(
+    runs: Mapping[Any, Callable[[], Any]],
+    warm_up: int = 2,
+    repeats: int = 9,
+    clock: Callable[[], float] = perf_counter,
+) -> dict[Any, Times]:
+    """Several calls that take turns, so that what else a machine does meets all alike.
+
+    Takes and refuses what `timed` does; the names stay.
+
+    >>> found = compared({"one": list, "other": dict}, warm_up=1, repeats=2)
+    >>> [(name, len(known.seconds)) for name, known in found.items()]
+    [('one', 2), ('other', 2)]
+    """
+    first, n = single("warm_up", warm_up, least=0), single("repeats", repeats, least=2)
+    rounds = [
+        {name: timed(run, 0, 1, None, clock).seconds[0] for name, run in runs.items()}
+        for _ in range(first + n)
+    ]
+    return {name: times([one[name] for one in rounds], first) for name in runs}
 
 
 @dataclass(frozen=True)

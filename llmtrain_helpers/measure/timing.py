@@ -6,8 +6,9 @@ Behind `measure_step_time` and `profile_step`, and the record. Needs PyTorch.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -52,6 +53,14 @@ def seconds_of(
     inputs = tokens(shape, batch_size, device)
     trainer.step(*inputs)
     return median_seconds(lambda: trainer.step(*inputs), device, repeats)
+
+
+def step_of(
+    shape: Transformer, batch_size: int, recipe: str, recompute: str, attention: str
+) -> Callable[[], None]:
+    """A step on this CPU, with its tokens."""
+    trainer = trainer_of(shape, recipe, "cpu", recompute, attention)
+    return partial(trainer.step, *tokens(shape, batch_size, "cpu"))
 
 
 def median_seconds(run: Any, device: str, repeats: int) -> float:

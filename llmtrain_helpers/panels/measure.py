@@ -132,9 +132,9 @@ def render(before: common.Values | None = None, **values: Any) -> str:
 
 
 _WAITS = {
-    "data": "it waits for <b>data</b>: with the same data again it would make",
-    "other GPUs": "it waits for <b>other GPUs</b>: alone it would make",
-    "fixed costs": "it pays <b>fixed costs</b>: with twice the micro-batch it would make",
+    "data": "it waits for <b>data</b>: with the same data again it makes",
+    "other GPUs": "it waits for <b>other GPUs</b>: alone it makes",
+    "fixed costs": "it pays <b>fixed costs</b>: with twice the micro-batch it makes",
 }
 
 
