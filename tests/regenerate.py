@@ -87,7 +87,9 @@ def keep_live_pictures(after: NotebookNode, before: NotebookNode) -> NotebookNod
 def words(cell: NotebookNode) -> list[str]:
     """What a cell printed, and the words of what it showed."""
     printed = [output.text for output in cell.outputs if "text" in output]
-    shown = [o.data["text/plain"] for o in cell.outputs if "text/plain" in o.get("data", {})]
+    shown = [
+        o.data["text/plain"] for o in cell.outputs if "text/plain" in o.get("data", {})
+    ]
     return printed + shown
 
 

@@ -57,7 +57,7 @@ def step_times(series: Mapping[int, Sequence[float]], warm_up: int) -> Figure:
         "The same step on the same machine, three times over", "step", "ms"
     )
     for (name, seconds), color in zip(
-        series.items(), (BLUE, VERMILION, GREEN), strict=True
+        series.items(), (BLUE, VERMILION, GREEN), strict=False
     ):
         known = times(seconds, warm_up)
         taken = [1e3 * one for one in seconds]

@@ -144,9 +144,9 @@ def read_trace(path: str | PathLike[str], step: int = -1) -> Trace:
     """
     try:
         events = json.loads(Path(path).read_text("utf-8"))["traceEvents"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        timed = [event for event in events if event.get("ph") == "X"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"path={str(path)!r} is no trace: {error}") from error
-    timed = [event for event in events if event.get("ph") == "X"]
     steps = [e for e in timed if e["name"].startswith("ProfilerStep#")]
     steps.sort(key=_start)
     if not -len(steps) <= step < len(steps):
