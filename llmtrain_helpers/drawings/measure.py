@@ -196,7 +196,7 @@ def _gpu(clock: StepClock, b: int, k: int, x: float, scale: float) -> str:
     drawn += rect(x, y, parts.update * scale, _HIGH, COLORS["optimizer"], rx=3)
     drawn += _inside(x, y, parts.update * scale, "update")
     x += parts.update * scale
-    return drawn + _waiting(x, y, parts.data * scale, "waits for data")
+    return drawn + _waiting(x, y, parts.data * scale, "waits for data", "waits")
 
 
 def _link(clock: StepClock, b: int, k: int, x: float, scale: float) -> str:

@@ -21,7 +21,7 @@ from llmtrain_helpers.figures.common import (
 )
 from llmtrain_helpers.measure import PHASES, DataParallel, StepProfile
 from llmtrain_helpers.measure.clock import times
-from llmtrain_helpers.units import digits, percent
+from llmtrain_helpers.units import digits
 
 
 @styled
@@ -56,27 +56,30 @@ def step_times(series: Mapping[int, Sequence[float]], warm_up: int) -> Figure:
     figure, axes = new_figure(
         "The same step on the same machine, three times over", "step", "ms"
     )
-    for (name, seconds), color in zip(
-        series.items(), (BLUE, VERMILION, GREEN), strict=False
+    known = {name: times(seconds, warm_up) for name, seconds in series.items()}
+    places = _apart({name: 1e3 * one.median for name, one in known.items()}, 7)
+    for (name, one), color in zip(
+        known.items(), (BLUE, VERMILION, GREEN), strict=False
     ):
-        known = times(seconds, warm_up)
-        taken = [1e3 * one for one in seconds]
-        steps = range(1, len(taken) + 1)
-        axes.scatter(
-            steps,
-            taken,
-            color=color,
-            marker=MARKERS[color],
-            s=36,
-            label=f"series {name}",
-        )
-        told = f"{digits(1e3 * known.median)} ms ± {percent(known.spread / 2)}"
-        axes.plot([warm_up + 1, len(taken)], 2 * [1e3 * known.median], color=color)
-        label_line(axes, told, len(taken), 1e3 * known.median, color)
+        taken = [1e3 * seconds for seconds in series[name]]
+        style: Any = {"color": color, "marker": MARKERS[color], "s": 36}
+        axes.scatter(range(1, len(taken) + 1), taken, label=f"series {name}", **style)
+        axes.plot([warm_up + 1, len(taken)], 2 * [1e3 * one.median], color=color)
+        told = f"{digits(1e3 * one.median)} ms ± {digits(50 * one.spread, 2)} %"
+        label_line(axes, told, len(taken), places[name], color)
     axes.axvspan(0.5, warm_up + 0.5, color="#E0E0E0", zorder=0)
     axes.text(warm_up + 0.8, 96, "◂ warm-up", color=BLACK, va="center")
     axes.set_ylim(0, 104)
     return figure
+
+
+def _apart(values: Mapping[int, float], least: float) -> dict[int, float]:
+    """Places for labels, each at least so far above the one below it."""
+    found: dict[int, float] = {}
+    below = float("-inf")
+    for name, value in sorted(values.items(), key=lambda pair: pair[1]):
+        found[name] = below = max(value, below + least)
+    return found
 
 
 @styled
