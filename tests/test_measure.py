@@ -257,6 +257,18 @@ def test_parts_of_a_step_by_the_clock(b, k, loading, exchange, slowest, overlap)
         )
 
 
+def test_waiting_by_hand() -> None:
+    """A pass of 4 takes 40 ms, and two thirds of it are backward."""
+    clock = StepClock(StepTime(0.02, 200), loading=0.05, exchange=0.06, update=0.01)
+    parts = clock.parts(4, 2)
+    assert parts.passes == pytest.approx(0.08)
+    assert parts.others == pytest.approx(0.06 - 2 / 3 * 0.04)
+    assert parts.data == pytest.approx(0.05 * 8 - 0.08 - parts.others - 0.01)
+    assert clock.exchange_begins(4, 2) == pytest.approx(0.08 - 2 / 3 * 0.04)
+    slow = replace(clock, exchange=0, slowest=1.5).parts(4, 2)
+    assert slow.others == pytest.approx(0.04)
+
+
 def test_each_cause_is_told_by_its_experiment() -> None:
     def verdict(b: int, k: int = 1, **changes: Any) -> str:
         return replace(CLOCK, **changes).experiments(b, k).verdict
