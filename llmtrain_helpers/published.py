@@ -102,6 +102,16 @@ def cpu_throughput() -> DataFrame:
     return _table("cpu_throughput")
 
 
+def step_times() -> DataFrame:
+    """Seconds of each of thirty training steps of a small GPT, in three series."""
+    return _table("step_times")
+
+
+def step_trace() -> DataFrame:
+    """What ran when in two training steps, as a profiler saw them on one process."""
+    return _table("step_trace")
+
+
 def fp8_speedup() -> DataFrame:
     """Pairs of the same thing in bf16 and in fp8: peaks, matrix products, runs."""
     return _table("fp8_speedup")

@@ -56,6 +56,9 @@ PYTORCH = [
 ]
 """Parts of `measure` that import PyTorch, from the ground up: only when it is used."""
 
+WITHOUT = ["trace", "clock"]
+"""Parts of it that need no PyTorch: what they read or simulate is there already."""
+
 FACES = ["drawings", "figures", "panels", "exercises"]
 
 
@@ -130,9 +133,16 @@ def test_measure_has_pytorch_beside_it_and_imports_only_downwards(name: str) -> 
     assert not parts & above
 
 
+@pytest.mark.parametrize("name", WITHOUT)
+def test_what_is_read_and_simulated_needs_no_pytorch(name: str) -> None:
+    taken = imports(PACKAGE / "measure" / f"{name}.py", anywhere=True)
+    assert not foreign(taken)
+    assert own(taken) <= {*FORMULAS, *EVIDENCE}
+
+
 def test_measure_is_all_there_is_to_it() -> None:
     files = {path.stem for path in (PACKAGE / "measure").glob("*.py")}
-    assert files == {"__init__", "__main__", *PYTORCH}
+    assert files == {"__init__", "__main__", *PYTORCH, *WITHOUT}
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: p.stem)
