@@ -21,11 +21,11 @@ from llmtrain_helpers.exercises.common import (
     PREFIXES,
     UNANSWERED,
     Exercise,
+    Function,
     Numeric,
     Prediction,
     Word,
 )
-from llmtrain_helpers.exercises.flops import Slipped
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import model_state_bytes
@@ -225,15 +225,14 @@ EXERCISES: dict[str, Exercise] = {
             ): "the scores are a · s for each token, so as/h for each hidden value.",
         },
     ),
-    "06-b": Slipped(
+    "06-b": Function(
         key=llama_layer,
         cases=[
             {"s": 8192, "b": 1, "h": 4096, "f": 14336, "ad": 4096, "kd": 1024},
             {"s": 4096, "b": 2, "h": 8192, "f": 28672, "ad": 8192, "kd": 1024},
             {"s": 2048, "b": 3, "h": 2048, "f": 5632, "ad": 4096, "kd": 512},
         ],
-        hint=HINT,
-        steps=(
+        hint=(
             "Which line is off? Count tensors, then their width, then 2 bytes each.",
             "Two norms, attention and MLP take in h; Q, K, V and what comes out; four.",
             "Two norms, attention and MLP take in 8h. Then 4ad + 4kd, and 8f.",
