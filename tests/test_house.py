@@ -20,6 +20,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import llmtrain_helpers as package
+from llmtrain_helpers.drawings.common import CARD, COLORS, EDGE, GREY, INK
+from llmtrain_helpers.panels.common import WORDS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "llmtrain_helpers"
@@ -345,3 +347,37 @@ def test_the_top_level_is_what_the_readme_says() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     for name in ("notebooks/", "llmtrain_helpers/", "data/", "tests/"):
         assert f"`{name}`" in readme
+
+
+# --- one colour and one word for one thing
+
+
+def colors_in(folder: str) -> dict[str, set[str]]:
+    """The colours that the files of a face write, but for the one that defines them."""
+    return {
+        path.name: set(re.findall(r"#[0-9A-F]{6}\b", path.read_text("utf-8")))
+        for path in (PACKAGE / folder).glob("*.py")
+        if path.name != "common.py" or folder in ("panels", "exercises")
+    }
+
+
+@pytest.mark.parametrize("folder", ["drawings", "panels", "exercises"])
+def test_colours_come_from_one_table(folder: str) -> None:
+    known = {*COLORS.values(), INK, CARD, EDGE, GREY, "#FFFFFF", "#000000"}
+    for name, found in colors_in(folder).items():
+        assert found <= known, name
+
+
+def test_figures_take_their_colours_from_one_place() -> None:
+    for name, found in colors_in("figures").items():
+        assert found == set(), name
+
+
+def test_each_part_has_one_word_with_a_colour_and_an_entry() -> None:
+    """In drawings, panels and the glossary alike."""
+    assert set(WORDS.values()) <= set(COLORS)
+    glossary = (ROOT / "notebooks" / "glossary.ipynb").read_text("utf-8").casefold()
+    for word in set(COLORS) - {"idle", "recomputed", "memory"}:
+        assert re.search(
+            rf"### {word.casefold().removesuffix('s')}|\*\*{word}", glossary
+        ), word

@@ -11,6 +11,7 @@ from llmtrain_helpers.figures.common import (
     BLACK,
     BLUE,
     GREEN,
+    GRID,
     HATCHES,
     LIVE,
     MARKERS,
@@ -67,7 +68,7 @@ def step_times(series: Mapping[int, Sequence[float]], warm_up: int) -> Figure:
         axes.plot([warm_up + 1, len(taken)], 2 * [1e3 * one.median], color=color)
         told = f"{digits(1e3 * one.median)} ms ± {digits(50 * one.spread, 2)} %"
         label_line(axes, told, len(taken), places[name], color)
-    axes.axvspan(0.5, warm_up + 0.5, color="#E0E0E0", zorder=0)
+    axes.axvspan(0.5, warm_up + 0.5, color=GRID, zorder=0)
     axes.text(warm_up + 0.8, 96, "◂ warm-up", color=BLACK, va="center")
     axes.set_ylim(0, 104)
     return figure

@@ -32,7 +32,7 @@ _CSS = """<style>
   height: auto; line-height: 1.35; padding: 6px 12px; max-width: 744px; }
 .llmtrain-panel input:focus-visible, .llmtrain-panel select:focus-visible,
 .llmtrain-panel button:focus-visible, .llmtrain-panel summary:focus-visible,
-.llmtrain-panel .noUi-handle:focus-visible { outline: 3px solid #0072B2; }
+.llmtrain-panel .noUi-handle:focus-visible { outline: 3px solid #0067A5; }
 </style>"""
 
 _ROW: Any = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 18px"}
