@@ -128,11 +128,10 @@ def render(
         ["", "your run", "nearest published"],
         _rows(seconds, num_gpus, price, device.power, T, P),
     )
+    told = _sentence(seconds, span, num_gpus, price) + _reached(percent, recompute)
     return "".join(
         [
-            common.sentence(
-                _sentence(seconds, span, num_gpus, price) + _reached(percent, recompute)
-            ),
+            common.sentence(told),
             picture.live(),
             common.folded("Beside the nearest published run", table),
             common.folded("In code", _code(T, P, num_gpus, X, recompute)),
