@@ -8,6 +8,7 @@ NEED_IT = [
     "llmtrain_helpers/measure/*.py",
     "tests/ground_truth/*.py",
     "notebooks/08_measure.ipynb",
+    "notebooks/evidence/08_measure.ipynb",
 ]
 MISSING = torch_missing()
 collect_ignore_glob = NEED_IT if MISSING else []

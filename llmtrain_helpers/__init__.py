@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         precision as precision,
         recurrences as recurrences,
         rules as rules,
+        schedule as schedule,
         units as units,
     )
     from llmtrain_helpers.activations import (
@@ -109,6 +110,11 @@ if TYPE_CHECKING:
         smallest_data_parallel as smallest_data_parallel,
         train_small_network as train_small_network,
     )
+    from llmtrain_helpers.schedule import (
+        Schedule as Schedule,
+        Turn as Turn,
+        pipeline_schedule as pipeline_schedule,
+    )
 
 _MODULES = {
     "activations": (
@@ -135,6 +141,7 @@ _MODULES = {
         "FORMATS RECIPES ModelStateBytes NumberFormat Recipe model_state_bytes "
         "smallest_data_parallel train_small_network"
     ),
+    "schedule": "Schedule Turn pipeline_schedule",
     "checks": "",
     "configs": "",
     "families": "",

@@ -8,7 +8,8 @@ a GPT's layers; Dao et al. (arXiv 2205.14135) for flash attention; Chen et al. (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from llmtrain_helpers.architecture import (
@@ -221,11 +222,15 @@ class Moment(Breakdown):
 
 @dataclass(frozen=True)
 class Timeline:
-    """The moments of some steps, in order."""
+    """The moments of some steps, in order.
+
+    Of the weights `main_weights` bytes are their copy in fp32, where there is one.
+    """
 
     moments: tuple[Moment, ...]
+    main_weights: Result = field(default=0, compare=False)
 
-    @property
+    @cached_property
     def peak(self) -> Moment:
         """The first moment at which most is resident."""
         return max(self.moments, key=lambda moment: moment.total)
@@ -292,7 +297,7 @@ def step_timeline(
         ("layers", _gradients(of_head), kept.total - kept.head + again, 0),
         ("backward", _gradients(states), 0, 0),
     ]
-    return Timeline(tuple(_moments(states, passed, last, k)))
+    return Timeline(tuple(_moments(states, passed, last, k)), states.main_weights)
 
 
 def value_bytes(recipe: str | Recipe) -> int:

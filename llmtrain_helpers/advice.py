@@ -6,6 +6,7 @@ it fits on, `sweep` every plan that some choices make. Sources: those of `plan`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -39,10 +40,10 @@ another; only the prices of `advise` rest on it."""
 def fewest_gpus(plan: Plan) -> Plan:
     """The plan on the fewest GPUs on which it fits, split as it is.
 
-    More GPUs are more replicas: they hold less only where ZeRO shards over them, and
-    where a pipeline has fewer micro-batches in flight. Takes any plan of one split;
-    ValueError if it fits on no number of GPUs that divides the batch, saying by how
-    much.
+    More GPUs are more replicas: they never hold more, and less only where ZeRO shards
+    over them, and where a pipeline has fewer micro-batches in flight. Takes any plan of
+    one split; ValueError if it fits on no number of GPUs that divides the batch, saying
+    by how much.
 
     >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
     >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
@@ -67,8 +68,8 @@ def fewest_gpus(plan: Plan) -> Plan:
             f"{units.gigabytes(largest.reserve)}, {units.gigabytes(over)} more than "
             "there is"
         )
-    plans = (plan.but(num_gpus=shares * d) for d in replicas)
-    return next(candidate for candidate in plans if candidate.fits)
+    fits = bisect_left(replicas, True, key=lambda d: plan.but(num_gpus=shares * d).fits)
+    return plan.but(num_gpus=shares * replicas[fits])
 
 
 def _check_one(plan: Plan) -> None:

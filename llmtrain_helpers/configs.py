@@ -464,13 +464,14 @@ def _mlp(x: Values, family: Family, letters: str) -> Mlp | None:
 def _experts(x: Values, family: Family, letters: str) -> Experts:
     f = x.get("expert_size") or x["intermediate_size"]
     times = 1 if family.always_shared else x.get("shared_experts") or 0
-    shared = x.get("shared_size", times * f if times else 0) or 0
+    shared = x.get("shared_size", times * f if times else 0)
+    shares = is_array(shared) or bool(shared)
     return Experts(
         Mlp(f, family.gated, "e" in letters),
         x["num_experts"],
         x["experts_per_token"],
-        Mlp(shared, family.gated, "s" in letters) if shared else None,
-        family.shared_gate and bool(shared),
+        Mlp(shared, family.gated, "s" in letters) if shares else None,
+        family.shared_gate and shares,
         "r" in letters,
         family.corrected * x["num_experts"],
     )

@@ -113,6 +113,10 @@ UTILIZATIONS = {
 """What others reached, by kind: the number format, dense or experts. A share of the
 16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
 
+STOPS = (1.08, 1.2, 1.5)
+"""A run's time over that of its computing alone, of four published runs whose rate is
+known: least, middle and most. It holds restarts, evaluation, batches that grew."""
+
 RESERVE, CARD = 21e9, 96e9
 """Bytes that a plan keeps free on a card of so many bytes, and the same share of a
 smaller one: what four of five measured peaks (`published.measured_memory`) had beyond
@@ -167,6 +171,17 @@ class Plan:
         return self.seconds.times(1 / units.DAY)
 
     @property
+    def days_with_stops(self) -> Interval:
+        """Days on the calendar: at a given rate longer than the computing, by `STOPS`.
+
+        Where the rate is not known, whole runs made the interval: it has the stops.
+        """
+        if self.inputs["flops_per_gpu"] is None:
+            return self.days
+        exact = self.days.likely
+        return Interval(*(exact * more for more in STOPS))
+
+    @property
     def gpu_hours(self) -> Interval:
         """Hours of all GPUs together."""
         return self.seconds.times(gpu_hours(1, self.split.num_gpus))
@@ -205,6 +220,15 @@ class Plan:
     def but(self, **changes: Any) -> Plan:
         """The same plan with some of its inputs changed."""
         return plan_run(**{**self.inputs, **changes})
+
+    def calibrated(self, seconds_per_iteration: Number) -> Plan:
+        """The same plan at a measured step of your own, in place of others' runs.
+
+        Its rate is X = F/(n·t): FLOPs of an iteration, recomputed ones counted. The
+        step belongs to this very split, so measure again where that changes.
+        """
+        t = quantity("seconds_per_iteration", seconds_per_iteration)
+        return self.but(flops_per_gpu=self.flops.total / (self.split.num_gpus * t))
 
     def __repr__(self) -> str:
         if is_many(self):

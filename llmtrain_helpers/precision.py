@@ -8,6 +8,7 @@ al. (arXiv 1910.02054) for ZeRO; DeepSeek-AI (arXiv 2412.19437), section 3.3, fo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import copysign, frexp, isinf, isnan, ldexp
 from typing import Any
 
 from llmtrain_helpers.architecture import Breakdown, shared_out
@@ -100,6 +101,8 @@ class NumberFormat:
         >>> FORMATS["fp16"].spacing(2048.0), FORMATS["bf16"].spacing(1.0)
         (2.0, 0.0078125)
         """
+        if _plain(values):
+            return ldexp(1.0, self._step_of(float(finite("values", values))))
         np, x = numpy(), finite("values", floats("values", values))
         step = np.ldexp(1.0, self._step(x))
         return step if step.shape else float(step)
@@ -107,28 +110,105 @@ class NumberFormat:
     def _step(self, x: Any) -> Any:
         """The power of two that is the step at x."""
         np = numpy()
-        _, exponent = np.frexp(x)  # x = f · 2^exponent, with f from 1/2 to 1
+        _, exponent = np.frexp(np.where(x == 0, self.min_normal, x))
         return np.maximum(exponent - 1, 1 - self.bias) - self.mantissa_bits
+
+    def _step_of(self, x: float) -> int:
+        """The same for one number, without NumPy."""
+        _, exponent = frexp(x or self.min_normal)  # f · 2^exponent, f from 1/2 to 1
+        return max(exponent - 1, 1 - self.bias) - self.mantissa_bits
 
     def round(self, values: Any, saturate: bool = False) -> Any:
         """Values as this format would hold them, in float64.
 
         To nearest, ties to even, in one rounding from float64. Past the maximum comes
-        infinity, or NaN in a format without infinities, or ±max with `saturate`.
+        infinity, or NaN in a format without infinities, or ±max with `saturate`. One
+        plain number needs no NumPy.
 
         >>> FORMATS["bf16"].round(1 + 2**-8), FORMATS["fp8_e4m3"].round(1000.0)
         (1.0, nan)
         """
+        beyond = self.max if flag("saturate", saturate) else self._beyond()
+        if _plain(values):
+            return self._round_one(_as_float(values), beyond)
         np, x = numpy(), floats("values", values)
         step = self._step(x)
         with np.errstate(over="ignore"):  # what is beyond is dealt with below
             rounded = np.ldexp(np.rint(np.ldexp(x, -step)), step)
-        beyond = self.max if flag("saturate", saturate) else self._beyond()
         result = np.where(abs(rounded) > self.max, np.copysign(beyond, x), rounded)
         return result if result.shape else float(result)
 
+    def _round_one(self, x: float, beyond: float) -> float:
+        """`round` of one number, with Python's own rounding: ties to even as well."""
+        if isnan(x) or abs(x) >= 2 * self.max:
+            return x if isnan(x) else copysign(beyond, x)
+        step = self._step_of(x)
+        rounded = ldexp(round(ldexp(x, -step)), step)
+        return copysign(beyond if abs(rounded) > self.max else rounded, x)
+
     def _beyond(self) -> float:
         return float("inf") if self.infinities else float("nan")
+
+    def split(self, value: float) -> tuple[int, int, int]:
+        """Sign, exponent and mantissa as this format stores a number: whole numbers.
+
+        What is stored is (−1)^sign × 2^(exponent − bias) × (1 + mantissa/2^m), or with
+        an exponent of 0, a subnormal, (−1)^sign × 2^(1 − bias) × mantissa/2^m. Infinity
+        and NaN have the largest exponent. Takes one number, and rounds it first.
+
+        >>> FORMATS["fp16"].split(-1.5), FORMATS["bf16"].split(0.1)
+        ((1, 15, 512), (0, 123, 77))
+        """
+        x = self.round(value if _plain(value) else one("value", value))
+        e, m = self.exponent_bits, self.mantissa_bits
+        sign = int(copysign(1, x) < 0)
+        if isnan(x) or isinf(x):
+            quiet = 2**m - 1 if not self.infinities else 2 ** (m - 1)
+            return sign, 2**e - 1, quiet if isnan(x) else 0
+        return sign, *divmod(self._code(abs(x)), 2**m)
+
+    def neighbours(self, value: float) -> tuple[float, float]:
+        """The nearest numbers of this format below and above what it makes of a value.
+
+        >>> FORMATS["bf16"].neighbours(1.0)
+        (0.99609375, 1.0078125)
+        """
+        return self.shifted(value, -1), self.shifted(value, 1)
+
+    def shifted(self, value: float, steps: int) -> float:
+        """The number of this format so many places above what it makes of a value.
+
+        Ends at ±max, or where the value has none: ValueError for what is not finite.
+
+        >>> FORMATS["fp16"].shifted(0.0, 1) == FORMATS["fp16"].min_subnormal
+        True
+        """
+        x = self.round(one("value", value, finite))
+        if abs(x) > self.max or isnan(x):
+            refuse("value", value, f"is more than {self.name} holds: {self.max:g}")
+        place = int(copysign(self._code(abs(x)), x)) + int(one("steps", steps))
+        return copysign(self._value(min(abs(place), self._code(self.max))), place)
+
+    def _code(self, x: float) -> int:
+        """The place of a stored number above 0, counted from 0 upwards."""
+        step = self._step_of(x)
+        passed = step + self.mantissa_bits - (1 - self.bias)  # powers of two below
+        return int(ldexp(x, -step)) + int(passed * 2**self.mantissa_bits)
+
+    def _value(self, place: int) -> float:
+        """The number at this place, counted from 0 upwards."""
+        e, mantissa = divmod(place, 2**self.mantissa_bits)
+        whole = mantissa + (2**self.mantissa_bits if e else 0)
+        return ldexp(whole, max(e, 1) - self.bias - self.mantissa_bits)
+
+
+def _plain(values: object) -> bool:
+    """Whether this is one number of Python's own."""
+    return isinstance(values, float) or type(values) is int
+
+
+def _as_float(value: Any) -> float:
+    return float(finite("values", value)) if isinstance(value, int) else float(value)
 
 
 _BITS = ("exponent_bits", "mantissa_bits", "bits")

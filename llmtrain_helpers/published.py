@@ -113,6 +113,16 @@ def cpu_throughput() -> DataFrame:
     return _table("cpu_throughput")
 
 
+def step_times() -> DataFrame:
+    """Seconds of each of thirty training steps of a small GPT, in three series."""
+    return _table("step_times")
+
+
+def step_trace() -> DataFrame:
+    """What ran when in two training steps, as a profiler saw them on one process."""
+    return _table("step_trace")
+
+
 def fp8_speedup() -> DataFrame:
     """Pairs of the same thing in bf16 and in fp8: peaks, matrix products, runs."""
     return _table("fp8_speedup")
@@ -448,7 +458,9 @@ def _row(kind: str, name: str, table: str) -> dict[str, Any]:
     places.pop("", None)
     place = places.get(_plain(name)) if isinstance(name, str) else None
     if place is None:
-        near = get_close_matches(_plain(show(name)), places, n=6, cutoff=0.5)
+        said = _plain(show(name))
+        near = get_close_matches(said, places, n=6, cutoff=0.5)
+        near = near or [x for x in places if said and said in x][:3]
         offers = dict.fromkeys(known[places[spelling]]["name"] for spelling in near)
         refuse(kind, name, _offer([*offers][:3], names(table)))
     return dict(known[place])

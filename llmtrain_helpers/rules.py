@@ -83,8 +83,8 @@ def upper(x: Values) -> Any:
 
 def after_dense(x: Values) -> Any:
     """Experts from a layer on."""
-    k, l = x["first_dense"], x["num_layers"]
-    return True if not k else [i >= k for i in range(few(x))] if l > k else False
+    k = x["first_dense"]
+    return [i >= k for i in range(few(x))] if k else True
 
 
 def stepped(x: Values) -> Any:

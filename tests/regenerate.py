@@ -6,7 +6,7 @@ Two runs give identical bytes: a picture of this machine's times, shown by a lin
 ends in `# live`, stays as it is as long as its words do. `make regenerate CHECK=1`
 writes nothing, and tells which committed notebooks are stale (the bytes of pictures
 aside, which depend on the machine's libraries: their text twins are compared). Without
-PyTorch, notebook 08 is left out.
+PyTorch, notebook 08 and its evidence are left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ METADATA = {
 }
 
 
-NEEDS_TORCH = NOTEBOOKS / "08_measure.ipynb"
+NEED_TORCH = [NOTEBOOKS / f"{place}08_measure.ipynb" for place in ("", "evidence/")]
 
 
 def all_notebooks() -> list[Path]:
@@ -85,8 +85,12 @@ def keep_live_pictures(after: NotebookNode, before: NotebookNode) -> NotebookNod
 
 
 def words(cell: NotebookNode) -> list[str]:
-    """What a cell printed."""
-    return [output.text for output in cell.outputs if "text" in output]
+    """What a cell printed, and the words of what it showed."""
+    printed = [output.text for output in cell.outputs if "text" in output]
+    shown = [
+        o.data["text/plain"] for o in cell.outputs if "text/plain" in o.get("data", {})
+    ]
+    return printed + shown
 
 
 def clean(notebook: NotebookNode) -> NotebookNode:
@@ -140,7 +144,7 @@ def main() -> int:
     options = parser.parse_args()
     stale = 0
     for path in options.notebooks or all_notebooks():
-        if path.resolve() == NEEDS_TORCH and torch_missing():
+        if path.resolve() in NEED_TORCH and torch_missing():
             print(f"left out {path.name}: {torch_missing()}")
             continue
         before, after = path.read_text("utf-8"), run(path)

@@ -292,8 +292,8 @@ def test_floats_refuses_what_is_no_number(bad) -> None:
 
 
 NEED_NUMPY = [
-    "FORMATS['bf16'].round(1.0)",
-    "FORMATS['bf16'].spacing(1.0)",
+    "FORMATS['bf16'].round([1.0])",
+    "FORMATS['bf16'].spacing([1.0])",
     "fit_step_time([1, 2, 4], [1, 2, 4])",
     "train_small_network(FORMATS['bf16'], FORMATS['bf16'])",
     "sweep(Transformer.gpt(2, 64, 1, 100, 8), Accelerator('x', 1e9, peaks={'bf16': "

@@ -26,7 +26,7 @@ from llmtrain_helpers.exercises.flops import STATED, layer_flops, longer, readin
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.flops import flops_per_parameter
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.panels.flops import PANEL
+from llmtrain_helpers.panels.flops import PANEL, highest_hfu
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from .test_parameters import transformers
@@ -423,6 +423,13 @@ def test_what_the_page_tells_of_the_panel_is_so() -> None:
     assert "MFU 39.9 %" in PANEL.render(**{**short, "seconds": 2})
 
 
+def test_the_panel_warns_above_what_was_ever_published() -> None:
+    values = dict(PANEL.default)
+    assert highest_hfu() == 0.711  # llm-foundry: 70B on 64 A100
+    assert "Look again" not in PANEL.render(**values)
+    assert "none came above 71.1 %" in PANEL.render(**values | {"seconds": 20})
+
+
 def test_the_panel_refuses_more_than_the_peak_in_its_own_words() -> None:
     answer = PANEL.answer(PANEL.presets["18.4B with the wrong sequence length"])
     assert "at 101 % of its peak of 312 TFLOP/s" in answer.problem
@@ -561,7 +568,7 @@ def test_the_layers_hints_come_in_steps() -> None:
         return 7
 
     told = [judge("02-a", odd, exercise, tries).text for tries in range(4)]
-    assert "it returned 7. Look at the parts one by one" in told[0]
+    assert "it returned 7, too little. Look at the parts one by one" in told[0]
     assert "which weights" in told[1]
     assert "6s(2h² + 2hk + 3hf)" in told[2]
     assert told[3] == told[2]
@@ -572,7 +579,7 @@ def test_the_layers_hints_come_in_steps() -> None:
 
 F_OPEN = 72 * 512 * 4096 * 48 * 8192**2
 F_OPEN *= 1 + 4096 / (6 * 8192) + 50304 / (12 * 48 * 8192)
-DONE = 14.6 * 128 * 990e12
+DONE = 14.6 * 128 * 989.5e12
 MFU_OPEN = F_OPEN / DONE
 
 
@@ -581,7 +588,7 @@ MFU_OPEN = F_OPEN / DONE
     [
         MFU_OPEN,
         F_OPEN / (14.6 * 128) / 989.5e12,
-        gpt_flops(48, 8192, 50304, 4096, 512, "none") / (14.6 * 128) / 990e12,
+        gpt_flops(48, 8192, 50304, 4096, 512, "none") / (14.6 * 128) / 989.5e12,
         0.288,
         0.2876,
         "0.288",
@@ -602,7 +609,7 @@ def test_the_mfu_is_right_by_each_right_way(right) -> None:
         (MFU_OPEN * 2, "not 4"),
         (MFU_OPEN * 128, "all 128 GPUs"),
         (MFU_OPEN / 3, "forward pass only"),
-        (MFU_OPEN * 990 / 312, "the peak of an A100"),
+        (MFU_OPEN * 989.5 / 312, "the peak of an A100"),
         (MFU_OPEN - 12 * 512 * 4096**2 * 48 * 8192 / DONE, "the scores are missing"),
         (MFU_OPEN - 6 * 512 * 4096 * 8192 * 50304 / DONE, "the output head"),
         (gpt_flops(48, 8192, 50304, 2048, 512, "none") / DONE, "s = 2,048"),
@@ -623,7 +630,7 @@ def test_the_hints_of_the_mfu_come_in_steps() -> None:
     told = [judge("02-b", 0.5, EXERCISES["02-b"], tries).text for tries in range(3)]
     assert "First the work" in told[0]
     assert "Which work does MFU count" in told[1]
-    assert "(72Bslh² + 12Bs²lh + 6BshV) / (14.6 · 128) / 990e12" in told[2]
+    assert "(72Bslh² + 12Bs²lh + 6BshV) / (14.6 · 128) / 989.5e12" in told[2]
 
 
 def test_the_colleagues_figure_is_that_of_the_sparse_peak_and_of_nothing_else() -> None:
@@ -684,7 +691,7 @@ def test_the_hints_of_ones_own_batch_come_in_steps_and_none_is_unanswered() -> N
     told = [judge("02-d", short, EXERCISES["02-d"], tries).text for tries in range(3)]
     assert told[0].endswith("10 s. The seconds are proportional to the batch.")
     assert told[1].endswith("with X 40.0 % of the peak.")
-    assert "/ (GPUs · 0.4 · 990e12)" in told[2]
+    assert "/ (GPUs · 0.4 · 989.5e12)" in told[2]
 
 
 def test_what_the_page_tells_of_the_worked_example_is_so() -> None:

@@ -189,7 +189,8 @@ OUTCOMES = [
 SIGNED = {"room", "dearer", "sent", "saved"}
 """What may be negative."""
 
-SPECIAL = {"NumberFormat.round", "train_small_network", "units.read"}
+SPECIAL = {"NumberFormat.round", "NumberFormat.neighbours", "NumberFormat.shifted"}
+SPECIAL |= {"train_small_network", "units.read"}
 """What may come back infinite, NaN or negative: a format's own, a training gone astray,
 and what somebody wrote."""
 

@@ -174,3 +174,19 @@ def test_links_into_the_glossary_find_their_heading(path: Path) -> None:
     ):
         assert (path.parent / f"{where}glossary.ipynb").exists()
         assert anchor in {term.replace(" ", "-") for term in ENTRIES}
+
+
+@pytest.mark.parametrize("path", CHAPTERS[1:], ids=lambda path: path.stem)
+def test_what_a_page_defines_leads_into_the_glossary(path: Path) -> None:
+    """Once a page, where the term is set off for the first time."""
+    text = prose(path)
+    linked = set(re.findall(r"\[[^\]]*\]\(glossary\.ipynb#([^)]+)\)", text))
+    assert len(linked) >= 1
+    bare = {
+        term.replace(" ", "-")
+        for term in ENTRIES
+        if re.search(
+            rf"^(?![#|]).*(?<![\[*])\*\*{re.escape(term)}\*\* (is|are)\b", text, re.M
+        )
+    }
+    assert bare - linked == set()

@@ -20,6 +20,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import llmtrain_helpers as package
+from llmtrain_helpers.drawings.common import CARD, COLORS, EDGE, GREY, INK
+from llmtrain_helpers.panels.common import WORDS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "llmtrain_helpers"
@@ -43,6 +45,7 @@ FORMULAS = [
     "memory",
     "plan",
     "advice",
+    "schedule",
 ]
 """The first floor, from the ground up: each imports only those before it."""
 
@@ -58,6 +61,9 @@ PYTORCH = [
     "record",
 ]
 """Parts of `measure` that import PyTorch, from the ground up: only when it is used."""
+
+WITHOUT = ["trace", "clock"]
+"""Parts of it that need no PyTorch: what they read or simulate is there already."""
 
 FACES = ["drawings", "figures", "panels", "exercises"]
 
@@ -133,9 +139,16 @@ def test_measure_has_pytorch_beside_it_and_imports_only_downwards(name: str) -> 
     assert not parts & above
 
 
+@pytest.mark.parametrize("name", WITHOUT)
+def test_what_is_read_and_simulated_needs_no_pytorch(name: str) -> None:
+    taken = imports(PACKAGE / "measure" / f"{name}.py", anywhere=True)
+    assert not foreign(taken)
+    assert own(taken) <= {*FORMULAS, *EVIDENCE}
+
+
 def test_measure_is_all_there_is_to_it() -> None:
     files = {path.stem for path in (PACKAGE / "measure").glob("*.py")}
-    assert files == {"__init__", "__main__", *PYTORCH}
+    assert files == {"__init__", "__main__", *PYTORCH, *WITHOUT}
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: p.stem)
@@ -338,3 +351,37 @@ def test_the_top_level_is_what_the_readme_says() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     for name in ("notebooks/", "llmtrain_helpers/", "data/", "tests/"):
         assert f"`{name}`" in readme
+
+
+# --- one colour and one word for one thing
+
+
+def colors_in(folder: str) -> dict[str, set[str]]:
+    """The colours that the files of a face write, but for the one that defines them."""
+    return {
+        path.name: set(re.findall(r"#[0-9A-F]{6}\b", path.read_text("utf-8")))
+        for path in (PACKAGE / folder).glob("*.py")
+        if path.name != "common.py" or folder in ("panels", "exercises")
+    }
+
+
+@pytest.mark.parametrize("folder", ["drawings", "panels", "exercises"])
+def test_colours_come_from_one_table(folder: str) -> None:
+    known = {*COLORS.values(), INK, CARD, EDGE, GREY, "#FFFFFF", "#000000"}
+    for name, found in colors_in(folder).items():
+        assert found <= known, name
+
+
+def test_figures_take_their_colours_from_one_place() -> None:
+    for name, found in colors_in("figures").items():
+        assert found == set(), name
+
+
+def test_each_part_has_one_word_with_a_colour_and_an_entry() -> None:
+    """In drawings, panels and the glossary alike."""
+    assert set(WORDS.values()) <= set(COLORS)
+    glossary = (ROOT / "notebooks" / "glossary.ipynb").read_text("utf-8").casefold()
+    for word in set(COLORS) - {"idle", "recomputed", "memory"}:
+        assert re.search(
+            rf"### {word.casefold().removesuffix('s')}|\*\*{word}", glossary
+        ), word

@@ -1,21 +1,48 @@
-"""The module `measure` without PyTorch: it imports, and says what is missing."""
+"""Chapter 08 without PyTorch: what is missing, the clock, traces, panel, exercises."""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from html import unescape
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
-from llmtrain_helpers import Transformer, measure
-from llmtrain_helpers.exercises import check
+from llmtrain_helpers import (
+    StepTime,
+    Transformer,
+    count_activations,
+    count_flops,
+    count_parameters,
+    measure,
+    published,
+    step_timeline,
+)
+from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers.drawings.measure import instruments, lanes, step_by_the_clock
+from llmtrain_helpers.exercises import PREDICTIONS, check
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.measure import operators, throughputs
 from llmtrain_helpers.measure.__main__ import main
+from llmtrain_helpers.measure.clock import StepClock, Times, compared, timed, times
+from llmtrain_helpers.measure.trace import (
+    both,
+    but,
+    joined,
+    length,
+    read_trace,
+    recorded_trace,
+)
+from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels.measure import clock_of
 
 from .bad_values import BAD_COUNTS, assert_refused
 
@@ -29,7 +56,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "memory": lambda model: measure.measure_step_memory(model, 1, "fp32", "none"),
     "seconds": lambda model: measure.step_seconds(model, [1]),
     "time": lambda model: measure.measure_step_time(model, [1, 2, 4]),
+    "step": lambda model: measure.training_step(model, 1),
     "profile": lambda model: measure.profile_step(model, 1),
+    "trace": lambda model: measure.trace_data_parallel(model, 1),
+    "link": lambda model: measure.measure_slow_link(model, 1, 0.1),
 }
 
 
@@ -120,7 +150,7 @@ def test_processes_that_do_not_share_a_batch_evenly_are_refused() -> None:
     assert_refused(lambda: share(SHAPE, 64, 64), "processes=64 is more than")
 
 
-# --- figures and exercises, which need no PyTorch
+# --- figures, which need no PyTorch
 
 
 def test_figures_of_times_have_words_without_numbers() -> None:
@@ -143,12 +173,440 @@ def test_a_profile_adds_up() -> None:
     assert profile.phase_seconds()["optimizer"] == 0
 
 
-def test_the_checks_name_the_slips() -> None:
-    key = 6 * 512 * 1024 * 2048
-    assert check("08-a", key).ok
-    assert "forward pass only" in check("08-a", key // 3).text
-    assert "three in all" in check("08-a", 2 * key // 3).text
-    assert "two norms" in check("08-b", 12 * 2 * 4 * 1024 * 8).text
-    assert check("08-c", "mlp").ok
-    assert "outside the layers" in check("08-c", "head").text
-    assert check("08-d", lambda parameters, replicas: 8.0 * parameters).ok is False
+# --- a clock, real and simulated
+
+CLOCK = StepClock(StepTime(0.02, 200), loading=0.002, exchange=0.06, update=0.015)
+
+
+def test_times_leave_out_the_warm_up_and_know_their_spread() -> None:
+    known = times([9, 8, 1, 2, 3, 4, 5], warm_up=2)
+    assert (known.median, known.warm_up) == (3, (9, 8))
+    assert known.spread == pytest.approx(2 / 3)
+    assert_refused(lambda: times([1, 2], warm_up=1), "seconds=2 leaves fewer than two")
+    assert_refused(lambda: times([1, 2], warm_up=-1), "warm_up")
+
+
+def test_timing_waits_and_reads_the_clock_that_it_is_given() -> None:
+    told: list[str] = []
+    ticks = iter(range(100))
+    found = timed(
+        lambda: told.append("run"),
+        warm_up=1,
+        repeats=2,
+        wait=lambda: told.append("wait"),
+        clock=lambda: float(next(ticks)),
+    )
+    assert told == ["wait", "run", "wait"] * 3
+    assert found == Times((1.0,), (1.0, 1.0))
+
+
+def test_what_is_compared_takes_turns() -> None:
+    order: list[str] = []
+    runs = {name: lambda name=name: order.append(name) for name in "ab"}
+    found = compared(runs, warm_up=1, repeats=2)
+    assert order == ["a", "b"] * 3
+    assert {name: len(known.seconds) for name, known in found.items()} == {
+        "a": 2,
+        "b": 2,
+    }
+
+
+@pytest.mark.parametrize("value", BAD_COUNTS, ids=repr)
+def test_bad_counts_of_runs_are_refused(value: Any) -> None:
+    assert_refused(lambda: timed(list, repeats=value), "repeats")
+    assert_refused(lambda: CLOCK.parts(value), "micro_batch_size")
+    assert_refused(lambda: CLOCK.parts(1, value), "accumulation")
+
+
+@pytest.mark.parametrize("name", ["loading", "exchange", "update"])
+def test_a_clock_refuses_what_is_no_time(name: str) -> None:
+    for bad in (-1, float("nan"), "1", None):
+        assert_refused(lambda bad=bad: replace(CLOCK, **{name: bad}), name)
+    assert_refused(lambda: replace(CLOCK, slowest=0.5), "slowest=0.5 is below 1")
+    assert_refused(lambda: replace(CLOCK, overlap=1), "overlap")
+    assert_refused(lambda: replace(CLOCK, one_pass=0.1), "one_pass")
+
+
+@given(st.integers(1, 64), st.integers(1, 64))
+def test_the_formula_as_printed_holds_where_nothing_is_hidden(b: int, k: int) -> None:
+    clock = replace(CLOCK, loading=0, overlap=False)
+    one_pass = 0.02 + b / 200
+    told = k * b / (k * one_pass + 0.015 + 0.06)
+    assert clock.throughput(b, k) == pytest.approx(told)
+
+
+@given(
+    st.integers(1, 64),
+    st.integers(1, 16),
+    st.floats(0, 0.1),
+    st.floats(0, 1),
+    st.floats(1, 3),
+    st.booleans(),
+)
+def test_parts_of_a_step_by_the_clock(b, k, loading, exchange, slowest, overlap):
+    clock = StepClock(StepTime(0.02, 200), loading, exchange, 0.01, overlap, slowest)
+    parts, step = clock.parts(b, k), clock.parts(b, k).total
+    assert min(parts.parts().values()) >= 0
+    assert step >= loading * k * b - 1e-12
+    ends = clock.exchange_begins(b, k) + exchange
+    assert parts.passes + parts.others >= ends - 1e-9
+    if parts.data:
+        assert step == pytest.approx(loading * k * b)
+        assert clock.throughput(2 * b, k) <= clock.throughput(b, k) * (1 + 1e-9) or (
+            clock.parts(2 * b, k).data == 0
+        )
+
+
+def test_waiting_by_hand() -> None:
+    """A pass of 4 takes 40 ms, and two thirds of it are backward."""
+    clock = StepClock(StepTime(0.02, 200), loading=0.05, exchange=0.06, update=0.01)
+    parts = clock.parts(4, 2)
+    assert parts.passes == pytest.approx(0.08)
+    assert parts.others == pytest.approx(0.06 - 2 / 3 * 0.04)
+    assert parts.data == pytest.approx(0.05 * 8 - 0.08 - parts.others - 0.01)
+    assert clock.exchange_begins(4, 2) == pytest.approx(0.08 - 2 / 3 * 0.04)
+    slow = replace(clock, exchange=0, slowest=1.5).parts(4, 2)
+    assert slow.others == pytest.approx(0.04)
+
+
+def test_each_cause_is_told_by_its_experiment() -> None:
+    def verdict(b: int, k: int = 1, **changes: Any) -> str:
+        return replace(CLOCK, **changes).experiments(b, k).verdict
+
+    assert verdict(8, loading=0.03) == "data"
+    assert verdict(8, exchange=0.5) == "other GPUs"
+    assert verdict(64, slowest=1.5) == "other GPUs"
+    assert verdict(1, exchange=0) == "fixed costs"
+    assert verdict(64, 8) == "computing"
+
+
+# --- traces
+
+
+def event(name: str, start: float, end: float, thread: int = 1) -> dict[str, Any]:
+    times = {"ts": start * 1e6, "dur": (end - start) * 1e6}
+    return {"ph": "X", "name": name, "tid": thread, **times}
+
+
+EVENTS = [
+    event("ProfilerStep#1", 0, 10),
+    event("ProfilerStep#2", 10, 20),
+    event("forward", 10, 12),
+    event("backward", 12, 18),
+    event("optimizer", 18, 20),
+    event("aten::linear", 10, 12),
+    event("aten::addmm", 10.5, 11.5),
+    event("aten::copy_", 10, 10.2),
+    event("aten::mm", 12, 16),
+    event("aten::add_", 18, 19),
+    event("gloo:all_reduce", 14, 18, thread=2),
+    event("gloo:all_reduce", 5, 6, thread=2),
+    {"ph": "M", "name": "process_name", "tid": 1},
+]
+
+
+def written(folder: Path, events: Any) -> Path:
+    path = folder / "trace.json"
+    path.write_text(json.dumps(events), "utf-8")
+    return path
+
+
+def test_a_trace_is_read(tmp_path: Path) -> None:
+    trace = read_trace(written(tmp_path, {"traceEvents": EVENTS}))
+    assert trace.seconds == pytest.approx(10)
+    assert length(trace.work["products"]) == pytest.approx(5)
+    assert length(trace.work["copies"]) == pytest.approx(0.2)
+    assert length(trace.work["rest"]) == pytest.approx(1.8)
+    assert length(trace.gaps) == pytest.approx(3)
+    assert trace.hidden == pytest.approx(0.5)  # of 14 to 18, the product ends at 16
+    assert trace.phases["backward"] == [pytest.approx((2, 8))]
+    first = read_trace(written(tmp_path, {"traceEvents": EVENTS}), step=0)
+    assert length(first.exchange) == pytest.approx(1)
+    assert first.hidden == 0
+
+
+@pytest.mark.parametrize("events", [[], {}, {"traceEvents": 3}, "text"])
+def test_what_is_no_trace_is_refused(tmp_path: Path, events: Any) -> None:
+    with pytest.raises(ValueError, match="is no trace"):
+        read_trace(written(tmp_path, events))
+    with pytest.raises(ValueError, match="is no trace"):
+        read_trace(tmp_path / "nothing.json")
+
+
+def test_a_step_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="the trace holds 2 steps"):
+        read_trace(written(tmp_path, {"traceEvents": EVENTS}), step=2)
+    assert_refused(lambda: recorded_trace("before"), "name='before' is unknown")
+
+
+spans = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9))).map(
+    lambda found: joined((a, a + d) for a, d in found)
+)
+
+
+@given(spans, spans)
+def test_stretches_of_time_add_up(one: Any, other: Any) -> None:
+    assert length(both(one, other)) + length(but(one, other)) == length(one)
+    assert both(one, other) == both(other, one)
+    assert not both(but(one, other), other)
+    seconds = {t for a, b in one for t in range(a, b)}
+    assert length(one) == len(seconds)
+
+
+def test_the_recorded_traces_are_what_the_page_says() -> None:
+    beside, after = recorded_trace("beside"), recorded_trace("after")
+    assert beside.hidden == pytest.approx(2 / 3, abs=0.02)
+    assert after.hidden == 0
+    assert length(beside.exchange) > length(after.exchange)
+    assert after.exchange[0][0] >= after.phases["backward"][-1][1]
+    table = published.step_times().groupby("series")["seconds"]
+    medians = {n: times(s.tolist(), 3).median for n, s in table}
+    assert [round(1e3 * medians[n]) for n in (1, 2, 3)] == [50, 70, 46]
+    assert medians[3] / medians[2] == pytest.approx(2 / 3, abs=0.02)  # a third less
+    firsts = [s.iloc[0] / medians[n] for n, s in table]
+    assert 1.9 < max(firsts) < 2.0
+
+
+# --- drawings and panel
+
+
+def three(hidden: int) -> list[Any]:
+    shape = Transformer.gpt(4, hidden, 8, 1024, 256)
+    counted = [count_parameters(shape), count_flops(shape, 2, "none")]
+    return [*counted, count_activations(shape, 2)]
+
+
+def widths(body: str, color: str) -> list[float]:
+    found = re.findall(rf'width="([\d.]+)" height="[\d.]+" fill="{color}"', body)
+    return [float(wide) for wide in found]
+
+
+def test_three_counts_are_drawn_to_scale() -> None:
+    drawn = instruments(three(256), three(256))
+    assert drawn.words.count("the formula says the same") == 3
+    assert "stroke-dasharray" not in drawn.body
+    counted = three(256)[0]
+    measured, formula = widths(drawn.body, COLORS["MLP"])[:2]
+    assert (
+        measured == formula == pytest.approx(630 * counted.mlp / counted.total, abs=0.1)
+    )
+    wider = instruments(three(512), three(512), before=three(256))
+    assert wider.body.count("5 4") == 3
+    wrong = instruments(three(512), three(256))
+    assert wrong.words.count("the formula differs") == 3
+    assert three(512)[1].total > three(256)[1].total
+
+
+PICTURES = [
+    instruments(three(64), three(64), three(1024)),
+    lanes({name: recorded_trace(name) for name in ("beside", "after")}),
+    *(
+        step_by_the_clock(*step, before=(CLOCK, 4, 1))
+        for clock in (CLOCK, replace(CLOCK, loading=2.0), replace(CLOCK, exchange=9))
+        for step in ((clock, 1, 1), (clock, 4, 64), (clock, 128, 1), (clock, 1, 1000))
+    ),
+]
+
+
+@pytest.mark.parametrize("drawing", PICTURES)
+def test_nothing_leaves_the_canvas(drawing: Any) -> None:
+    place = r'<rect x="([\d.-]+)" y="([\d.-]+)" width="([\d.-]+)" height="([\d.-]+)"'
+    for x, y, wide, high in re.findall(place, drawing.body):
+        assert 0 <= float(x) <= float(x) + float(wide) <= drawing.width + 0.1
+        assert 0 <= float(y) <= float(y) + float(high) <= drawing.height
+    sizes = re.findall(r'font-size="([\d.]+)"', drawing.body)
+    assert min(map(float, sizes)) >= 14
+    for x, words in re.findall(
+        r'<text x="([\d.]+)"[^>]*start"[^>]*>([^<]*)<', drawing.body
+    ):
+        assert float(x) + 7.5 * len(words) <= drawing.width + 20, words
+    assert drawing.words in unescape(drawing.saved())
+
+
+def test_a_step_is_drawn_to_scale_twice() -> None:
+    clock = StepClock(StepTime(0.02, 200), 0.002, 0.06, 0.02)
+    drawn = step_by_the_clock(clock, 4)
+    step = clock.parts(4).total
+    passes = widths(drawn.body, COLORS["activations"])
+    assert passes == [pytest.approx(640 * 0.04 / (2 * step), abs=0.1)] * 2
+    gradients = widths(drawn.body, COLORS["gradients"])
+    assert gradients == [pytest.approx(640 * 0.06 / (2 * step), abs=0.1)] * 2
+    assert "this GPU alone × " in drawn.words
+
+
+def shown(**values: Any) -> str:
+    panel = PANELS["measure"]
+    return unescape(re.sub("<[^>]*>", "", panel.render(**{**panel.default, **values})))
+
+
+def test_the_panel_says_what_the_page_says_of_its_tasks() -> None:
+    presets = PANELS["measure"].presets
+
+    def rate(preset: str, **changes: Any) -> float:
+        values = {**presets[preset], **changes}
+        step = values["micro_batch_size"], values["accumulation"]
+        return clock_of(values).throughput(*step)
+
+    def verdict(preset: str, **changes: Any) -> str:
+        values = {**presets[preset], **changes}
+        step = values["micro_batch_size"], values["accumulation"]
+        return clock_of(values).experiments(*step).verdict
+
+    for micro in (8, 16):
+        assert f"{rate('A slow loader', micro_batch_size=micro):.1f}" == "83.3"
+    assert verdict("A slow loader") == verdict("A slow loader", loading=10) == "data"
+    assert verdict("A slow loader", loading=5) == "fixed costs"
+    assert f"{rate('A slow link'):.1f}" == "34.8"
+    assert f"{rate('A slow link', accumulation=8):.1f}" == "98.5"
+    assert f"{rate('A slow link', micro_batch_size=64):.0f}" == "183"
+    slow = rate("A slow neighbour")
+    assert f"{rate('A slow neighbour', micro_batch_size=64) / slow:.2f}" == "1.08"
+    assert f"{rate('A slow neighbour', accumulation=8) / slow:.2f}" == "1.03"
+    said = [verdict(name) for name in presets]
+    assert said == ["fixed costs", "data", "other GPUs", "other GPUs", "computing"]
+
+
+def test_the_panel_speaks_first_and_gives_its_call() -> None:
+    html = shown()
+    assert html.startswith("50.0 sequences a second: it pays fixed costs")
+    assert "no single change gains a tenth" in shown(
+        **PANELS["measure"].presets["Busy"]
+    )
+    code = re.search(r"clock = (StepClock\(.*\))\nclock", html, re.S)
+    assert code
+    clock = eval(code[1], {"StepClock": StepClock, "StepTime": StepTime})
+    assert clock == clock_of(PANELS["measure"].default)
+    before = PANELS["measure"].presets["A slow link"]
+    assert "(before: 34.8)" in PANELS["measure"].render(before=before)
+
+
+def test_the_panel_redraws_at_once() -> None:
+    panel, taken = PANELS["measure"], []
+    for values in [*panel.presets.values()] * 4:
+        start = perf_counter()
+        panel.render(before=panel.default, **values)
+        taken.append(perf_counter() - start)
+    assert sorted(taken)[len(taken) // 2] < 0.005
+
+
+# --- exercises
+
+
+def text_of(id: str, answer: object) -> str:
+    verdict = check(id, answer)
+    assert verdict.ok is False
+    return verdict.text
+
+
+ONE = 2 * 1024 * 512 * 2048
+
+
+def test_08_a_takes_every_right_way() -> None:
+    for answer in (5 * ONE, "10,737,418,240", 10.737e9, 2 * ONE + 3 * ONE, "10.74B"):
+        assert check("08-a", answer).ok, answer
+
+
+@pytest.mark.parametrize(
+    ("products", "said"),
+    [
+        (1, "one product"),
+        (2, "forward pass only"),
+        (3, "backward pass only"),
+        (4, "second matrix has two"),
+        (6, "nobody asks"),
+        (2.5, "a multiply-add is 2 FLOPs"),
+        (10, "counted twice?"),
+        (5e-9, "not billions"),
+        (7, "too high"),
+    ],
+)
+def test_08_a_names_the_slips(products: float, said: str) -> None:
+    assert said in text_of("08-a", products * ONE)
+
+
+def test_08_b_tells_why_of_each_choice() -> None:
+    assert check("08-b", "the exchange").ok
+    assert check("08-b", "The Exchange").ok
+    assert "1.73 times" in check("08-b", "the exchange").text
+    assert "1.02 times" in text_of("08-b", "a faster loader")
+    assert "1.41 times" in text_of("08-b", "a larger micro-batch")
+    assert "wait longer" in text_of("08-b", "faster GPUs")
+
+
+def test_08_c_takes_every_right_way() -> None:
+    for answer in (48 / 1.65, 29.1, "29.09", 8 * 6 / (8 * 0.15 + 0.45)):
+        assert check("08-c", answer).ok, answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (40, "take time too"),
+        (10, "in every pass"),
+        (48 / 1.55, "update is missing"),
+        (48 / 1.3, "exchange is missing"),
+        (6 / 1.65, "all its passes"),
+        (1.65 / 48, "turn it over"),
+        (28.5, "too low"),
+        (50, "too high"),
+    ],
+)
+def test_08_c_names_the_slips(answer: float, said: str) -> None:
+    assert said in text_of("08-c", answer)
+
+
+MINE = {"model": "Llama-3.1-8B", "layers": 4, "micro": 1, "warm_up": 3, "repeats": 10}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"layers": "8"},
+        {"layers": 2, "micro": 2, "warm_up": 2, "repeats": 5},
+        {"model": "gpt2", "layers": 12, "micro": 16},
+        {"repeats": 1000},
+    ],
+)
+def test_08_d_takes_any_design_that_holds(change: dict[str, Any]) -> None:
+    verdict = check("08-d", MINE | change)
+    assert verdict.ok, verdict.text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"layers": 1}, "take 2 at the least"),
+        ({"layers": 33}, "at most the model's 32"),
+        ({"layers": 16}, "a fifth should stay free"),
+        ({"micro": 4}, "a fifth should stay free"),
+        ({"warm_up": 1}, "makes Adam's state"),
+        ({"warm_up": 0}, "makes Adam's state"),
+        ({"repeats": 3}, "no spread to speak of"),
+        ({"repeats": 100_000}, "steps take"),
+        ({"micro": "two"}, "is no number"),
+        ({"model": "Llama-9"}, "Llama-9"),
+        ({"model": "Llama-3.1-405B", "layers": 2}, "a fifth should stay free"),
+    ],
+)
+def test_08_d_says_what_does_not_hold(change: dict[str, Any], said: str) -> None:
+    assert said in text_of("08-d", MINE | change)
+
+
+def test_08_d_waits_for_every_entry_and_says_what_it_predicts() -> None:
+    assert check("08-d", MINE | {"layers": None}).ok is None
+    assert "leaves out layers" in text_of("08-d", {"model": "gpt2"})
+    assert "is no dict" in text_of("08-d", 4)
+    shape = replace(published.architecture("Llama-3.1-8B", 8192), num_layers=4)
+    peak = step_timeline(shape, 1, "bf16_fp32_grads", "none").peak.total
+    assert f"predicted peak {peak / 1e9:.1f} GB of 80.0 GB" in check("08-d", MINE).text
+
+
+def test_the_prediction_names_the_belief() -> None:
+    prediction = PREDICTIONS["08-guess"]
+    assert prediction.truth() == "not quite twice"
+    ratio = three(512)[2].total / three(256)[2].total
+    assert f"It is {ratio:.2f} times" in prediction.reveal("twice")
+    assert "So do the layers" in prediction.reveal("twice")
+    assert "Weights do that" in prediction.reveal("four times")
+    assert "and so it is" in prediction.reveal("not quite twice")

@@ -249,6 +249,28 @@ def test_a_refusal_has_buttons_that_mend_it() -> None:
     assert panel.output.value == "a picture"
 
 
+def test_advice_stands_behind_the_picture_and_keeps_what_was_before() -> None:
+    def fewer(before: Any = None, **values: Any) -> Any:
+        told = f"{values['num_gpus']} before {before and before['num_gpus']}"
+        offers = ((f"half: {values['num_gpus'] // 2}", {"num_gpus": 8}),)
+        return common.Answer(told, offers=offers if values["num_gpus"] > 8 else ())
+
+    panel = made(fewer, num_gpus=GPUS)
+    assert not panel.advice.children
+    panel.set(num_gpus=16)
+    assert panel.output.value == "16 before None"
+    [button] = panel.advice.children
+    assert button.description == "half: 8"
+    assert not panel.offers.children
+    button.click()
+    assert panel.output.value == "8 before 16"
+    assert not panel.advice.children
+    panel.set(num_gpus=16)
+    panel.controls["num_gpus"].input.value = "a lot"
+    assert not panel.advice.children
+    assert "<ol><li>half: 16</li></ol>" in panel.still()  # its last preset has 32
+
+
 def test_controls_that_do_not_apply_are_gone() -> None:
     other = Control(
         "Other", "For many.", stops=(1, 2), applies=lambda v: v["num_gpus"] > 8

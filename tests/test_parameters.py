@@ -481,6 +481,37 @@ def test_hints_come_in_steps() -> None:
     assert "12lh² + 13lh" in hints[2] == hints[3]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda h, a, k, d: h * d * (a + 2 * k), "output is missing"),
+        (lambda h, a, k, d: 4 * h * a * d, "some are shared"),
+        (lambda h, a, k, d: h * d * (2 * a + k), "are two matrices"),
+        (lambda h, a, k, d: 2 * h * (a + k), "head size is missing"),
+        (lambda h, a, k, d: 7, "it returned 7, too little. How many columns"),
+    ],
+)
+def test_slips_of_attention_are_named(wrong, said: str) -> None:
+    def answer(hidden_size, num_heads, num_kv_heads, head_dim):
+        return wrong(hidden_size, num_heads, num_kv_heads, head_dim)
+
+    assert said in judge("01-b", answer, EXERCISES["01-b"], 0).text
+
+
+@pytest.mark.parametrize("name", ["GPT-3 175B", "Mixtral-8x7B", "Llama-2-70b"])
+def test_twice_the_model_is_not_twice_the_layers(name: str) -> None:
+    counted = count_parameters(published.architecture(name))
+    assert "twice the whole model" in check("01-e", (name, 2 * counted.total)).text
+    inside = counted.attention + counted.mlp + counted.norm
+    assert check("01-e", (name, counted.total + inside)).ok
+
+
+def test_the_waterfall_tells_each_change() -> None:
+    drawn = drawings.waterfall(("one", 100), {"more": 50, "less": -30}, "other")
+    assert drawn.words == "one 100; more + 50, less − 30; other 120."
+    assert drawn.body.count("<rect") == 4
+
+
 def test_attention_is_tried_on_every_case() -> None:
     def right(hidden_size, num_heads, num_kv_heads, head_dim):
         return 2 * hidden_size * head_dim * (num_heads + num_kv_heads)
@@ -495,8 +526,10 @@ def test_attention_is_tried_on_every_case() -> None:
         return hidden_size / 0
 
     assert check("01-b", right).text == "right, in all 4 cases."
-    assert "hidden_size=2048, num_heads=32" in check("01-b", as_in_the_notebook).text
-    assert "num_kv_heads=8" in check("01-b", never_grouped).text
+    assert "queries and output are taken as h × h" in (
+        check("01-b", as_in_the_notebook).text
+    )
+    assert "this is 4h², a GPT's" in check("01-b", never_grouped).text
     assert "ZeroDivisionError" in check("01-b", broken).text
     assert "is no function" in check("01-b", 42).text
     assert check("01-b", lambda **_: None).ok is None

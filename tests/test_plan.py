@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from html import unescape
+from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -22,12 +23,14 @@ from llmtrain_helpers import (
     sweep,
     units,
 )
-from llmtrain_helpers.exercises import check
+from llmtrain_helpers.exercises import PREDICTIONS, check
+from llmtrain_helpers.exercises.plan import PROPOSALS
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.plan import shares_of_peak, sweep_maps
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.panels import plan_panel
-from llmtrain_helpers.plan import RESERVE, UTILIZATIONS
+from llmtrain_helpers.panels import PANELS, plan_panel
+from llmtrain_helpers.plan import RESERVE, STOPS, UTILIZATIONS
+from llmtrain_helpers.schedule import pipeline_schedule
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
@@ -731,6 +734,10 @@ def text_of(panel) -> str:
     return unescape(panel.status.value + panel.output.value)
 
 
+def offers_of(panel) -> list[str]:
+    return [button.description for button in panel.advice.children]
+
+
 @pytest.mark.parametrize(
     ("control", "value", "said"),
     [
@@ -738,8 +745,10 @@ def text_of(panel) -> str:
         ("sequence_length", 4096, "21.9 days"),
         ("chip", "A100 80GB SXM", "78.1 days"),
         ("num_gpus", 128, "12.3 days"),
+        ("num_gpus", 100, "Batch 512 is not divisible by 100 replicas, which GPUs 100"),
         ("tensor_parallel", 8, "9.35 GB"),
-        ("pipeline_parallel", 4, "9.38 %"),
+        ("pipeline_parallel", 4, "3/35 = 8.57 %"),
+        ("pipeline_parallel", 5, "not divisible by Pipeline stages"),
         ("context_parallel", 2, "30.6 GB"),
         (
             "zero_stage",
@@ -753,6 +762,13 @@ def text_of(panel) -> str:
         ("recipe", "bf16", "58.8 GB"),
         ("recompute", "full", "17.1 GB"),
         ("price", 5.0, "$189 thousand"),
+        ("days", "20", "too late: you have 20 days"),
+        ("days", 25, "perhaps: you have 25 days"),
+        ("flops_per_gpu", "420T", "24.9 days of computing; with stops 27 to 37 days"),
+        ("flops_per_gpu", "400e12", "400 TFLOP/s each"),
+        ("flops_per_gpu", 420, "below 10⁹ FLOP/s"),
+        ("flops_per_gpu", "2000T", "more than the whole peak"),
+        ("seconds_per_iteration", "8.0", "22.1 days of computing"),
         ("config", "/no/such/file.json", "is no file: give the path of a config.json"),
     ],
 )
@@ -780,26 +796,113 @@ def test_the_panel_escapes_what_is_typed() -> None:
     assert "<img" not in panel.status.value + panel.output.value
 
 
-def test_the_panels_advice_ends_in_a_plan_that_fits() -> None:
+def test_the_panels_advice_is_taken_by_a_click_and_held_against_before() -> None:
     panel = plan_panel()
     panel.preset.value = "70B on 8 H100"
-    assert "zero_stage = 2, num_gpus = 32" in text_of(panel)
-    assert "Then it fits." in text_of(panel)
-    panel.set(num_gpus=32, zero_stage=2)
-    assert "fits</b>," in text_of(panel)
+    [offer] = panel.advice.children
+    assert offer.description.startswith("ZeRO stage 2 and GPUs 32: saves 106 GB")
+    assert "sends 3.40 TB more a step, takes 540 days" in offer.description
+    assert "at the lowest price. Then it fits:" in text_of(panel)
+    offer.click()
+    assert (panel.values()["num_gpus"], panel.values()["zero_stage"]) == (32, 2)
+    assert "<b>fits</b>," in text_of(panel)
+    assert "(before: 1,900 to 2,500 days)" in text_of(panel)
+    assert "stroke-dasharray" in panel.output.value
 
 
 def test_the_panel_prices_what_it_advises() -> None:
     panel = plan_panel()
-    panel.set(micro_batch_size=4, zero_stage=0, recompute="none")
-    told = text_of(panel)
-    assert "zero_stage = 3" in told
-    assert re.search(r"sends \d+ GB more a step", told)
-    assert "GPU-hours" not in told.split("cheapest first")[1].split("</table>")[0]
-    panel.set(num_gpus=8, zero_stage=3, micro_batch_size=1)
-    assert "+31.5 % GPU-hours" in text_of(panel)
+    panel.set(micro_batch_size=4, zero_stage=0)
+    first, second = offers_of(panel)
+    assert re.match(r"ZeRO stage 3: saves \d+ GB on each GPU, sends [\d.]+ GB", first)
+    assert second.startswith("Micro-batch 1: saves")
+    assert "GPU-hours" not in first + second
+    assert "each takes those before it, too. Then it fits" in text_of(panel)
+    panel.advice.children[1].click()  # both changes
+    values = panel.values()
+    assert (values["zero_stage"], values["micro_batch_size"]) == (3, 1)
+    panel.set(num_gpus=8)
+    assert "+31.5 % GPU-hours" in offers_of(panel)[0]
     panel.set(num_gpus=64, zero_stage=0, recompute="full", recipe="bf16")
-    assert ">free<" in panel.output.value
+    assert offers_of(panel)[0].endswith(", free")
+
+
+def test_advice_is_there_too_where_it_is_tight_or_late() -> None:
+    panel = plan_panel()
+    assert offers_of(panel) == []
+    assert "It fits, and there is time" in text_of(panel)
+    panel.set(zero_stage=2)
+    assert offers_of(panel)[0].startswith("ZeRO stage 3: saves 15.8 GB")
+    panel.set(zero_stage=3, tokens=3 * 10**12)
+    tokens, gpus = offers_of(panel)
+    assert tokens == "Tokens 1T: in time, 120 for each parameter"
+    assert gpus.startswith("GPUs 256: 16 to 21 days, the same GPU-hours")
+    panel.advice.children[1].click()
+    assert "in time: you have 30 days" in text_of(panel)
+
+
+@pytest.mark.parametrize("name", PANELS["plan"].presets)
+def test_what_is_offered_does_what_it_says(name: str) -> None:
+    """Every offer that is taken gives a picture; the last one a plan that fits."""
+    panel, values = PANELS["plan"], PANELS["plan"].presets[name]
+    answer = panel.answer(values)
+    for _, change in answer.offers:
+        assert panel.answer({**values, **change}).html
+    if answer.html and answer.offers:
+        last = {**values, **answer.offers[-1][1]}
+        assert "✓ fits" in panel.answer(last).html
+
+
+def test_a_still_lists_the_advice_that_buttons_give() -> None:
+    still = PANELS["plan"].still()
+    assert "<ol><li>ZeRO stage 2 and GPUs 32: saves" in still
+
+
+def test_counted_and_estimated_stand_apart() -> None:
+    counted, estimated = re.findall(r"<table.*?</table>", PANELS["plan"].render())
+    assert ">parameters<" in counted
+    assert "likely" not in counted
+    assert "memory" not in estimated
+    assert ">least<" in estimated
+    known = PANELS["plan"].render(flops_per_gpu=420e12)
+    assert ">least<" not in known
+    assert ">24.9 days<" in known
+
+
+def test_only_one_measurement_is_taken() -> None:
+    panel = PANELS["plan"]
+    both = {**panel.default, "flops_per_gpu": 4e14, "seconds_per_iteration": 8.0}
+    assert panel.answer(both).problem == (
+        "Give Measured rate or Measured step, not both."
+    )
+    assert "flops_per_gpu" in panel.shown(panel.default)
+    assert "flops_per_gpu" not in panel.shown(both)
+    assert "gradients" not in panel.shown({**panel.default, "zero_stage": 1})
+
+
+def test_the_notebooks_answers_to_the_panels_tasks() -> None:
+    panel = PANELS["plan"]
+    pipe = dict(panel.presets["A pipeline of 4 stages"])
+    assert "27.3 %" in panel.render(**pipe)
+    assert "<b>29 to 39 days</b>" in panel.render(**pipe)
+    larger = panel.render(**{**pipe, "global_batch_size": 512})
+    assert "8.57 %" in larger
+    assert "<b>23 to 31 days</b>" in larger
+    eight = {**pipe, "global_batch_size": 512, "pipeline_parallel": 8}
+    assert "9.86 %" in panel.render(**eight)
+    assert "<b>27 to 37 days</b>" in panel.render(flops_per_gpu=420e12)
+    assert "perhaps" in panel.render(flops_per_gpu=420e12)
+
+
+def test_the_panel_is_quick() -> None:
+    panel = PANELS["plan"]
+    for values in panel.presets.values():
+        times = []
+        for _ in range(5):
+            start = perf_counter()
+            panel.answer(values, before=panel.default)
+            times.append(perf_counter() - start)
+        assert min(times) < 0.05
 
 
 def test_the_panels_code_gives_what_it_shows() -> None:
@@ -807,27 +910,176 @@ def test_the_panels_code_gives_what_it_shows() -> None:
     for name in panel.presets:
         if name != "your own":
             panel.preset.value = name
+            if panel.status.value:  # refused
+                continue
             code = re.search(r"<pre[^>]*>(.*?)</pre>", text_of(panel), re.S)[1]
             *made, call = re.split(r"\n(?! )", code)
             scope = {"published": published, "plan_run": plan_run}
             exec("\n".join(made), scope)
             plan = eval(call, scope)
             assert f"<b>{units.gigabytes(plan.memory.total)}</b>" in text_of(panel)
-            assert f"<b>{units.duration(plan.seconds.likely)}</b>" in text_of(panel)
+            assert f">{units.duration(plan.seconds.likely)}<" in text_of(panel)
 
 
-def test_the_checks_name_the_slips() -> None:
-    days = published.run_plan("BLOOM-176B", flops_per_gpu=150e12).days.likely
-    assert check("07-a", days).ok
-    assert "was reported" in check("07-a", 118.24).text
-    assert "was reported" not in check("07-a", 118.04).text
-    assert "leaves attention" in check("07-a", 103.7).text
-    assert "recompute='full'" in check("07-a", days * 0.7537).text
-    assert check("07-a", days * 86400).ok is False
-    assert "was reported" in check("07-b", 1_720_320).text
-    assert check("07-c", 64).ok
-    assert check("07-c", 32).ok is False
-    assert check("07-d", lambda stages, batch, micro_batch, replicas: 0.5).ok is False
+# --- exercises
+
+
+def test_07_a_takes_every_right_way() -> None:
+    steps = 4e12 / (1024 * 4096)
+    mistral = published.architecture("Mistral-7B-v0.1", 4096)
+    plan = plan_run(mistral, H100, 128, 4e12, 1024, recompute="none")
+    measured = plan.calibrated(3.4)
+    for answer in (
+        steps * 3.4 / 86400 * 1.5,
+        953_674 * 3.4 / 86400 * 1.5,
+        37.5 * 1.5,
+        "56.3",
+        measured.days.likely * 1.5,
+        measured.days_with_stops.greatest,
+    ):
+        assert check("07-a", answer).ok, answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (37.5, "the stops come on top"),
+        (40.5, "the best of the four runs"),
+        (18.76, "the stops alone"),
+        (75.06, "not half of the calendar"),
+        (56.293 * 86400, "these are seconds"),
+        (56.293 * 24, "these are hours"),
+        (56.293 / 128, "do not divide by them"),
+        (56.293 * 1024, "it has 1,024"),
+        (56.293 * 4096, "each has 4,096"),
+        (562.93, "ten times too much"),
+        (50, "too low"),
+    ],
+)
+def test_07_a_names_the_slips(answer: float, said: str) -> None:
+    assert said in check("07-a", answer).text
+    assert check("07-a", answer).ok is False
+
+
+def test_07_b_takes_every_right_way() -> None:
+    m = 9 * (8 - 1)
+    assert pipeline_schedule(8, m).idle == pytest.approx(0.1)
+    assert pipeline_schedule(8, m - 1).idle > 0.1
+    for answer in (756, "756", 756.0, m * 96 // 8, (8 - 1) * (1 / 0.1 - 1) * 12):
+        assert check("07-b", answer).ok, answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (63, "of one replica: there are twelve"),
+        (840, "a tenth of the useful time"),
+        (70, "by the useful time"),
+        (6048, "every GPU as a replica"),
+        (864, "p for p − 1"),
+        (744, "one micro-batch less"),
+        (768, "too high"),
+    ],
+)
+def test_07_b_names_the_slips(answer: int, said: str) -> None:
+    assert said in check("07-b", answer).text
+    assert check("07-b", answer).ok is False
+
+
+def test_07_c_tells_why_of_each_proposal() -> None:
+    told = {name: check("07-c", name) for name in PROPOSALS}
+    assert [name for name, verdict in told.items() if verdict.ok] == ["micro-batch 1"]
+    assert "at +32 % GPU-hours. The activations go" in told["recompute"].text
+    assert "115 GB on each GPU, which does not fit" in told["128 GPUs"].text
+    assert "keeps two micro-batches" in told["2 stages"].text
+    assert check("07-c", "Micro-Batch 1").ok
+
+
+MINE = {"model": "Llama-3.1-8B", "gpus": 8, "days": 30, "chip": "A100 80GB SXM"}
+MINE |= {"tokens": 45e9, "sequence": 4096, "batch": 1024, "tensor": 1, "pipeline": 1}
+MINE |= {"micro": 1, "zero": 3, "recompute": "none"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"tokens": "45B", "sequence": "4,096", "batch": "1,024"},
+        {"sequence": 8192, "batch": 512, "tokens": 30e9, "recompute": "full"},
+        {"gpus": 64, "tokens": 300e9},
+        {"chip": "H100", "gpus": 64, "tensor": 8, "tokens": 1e12, "zero": 1},
+        {"chip": "H100", "gpus": 64, "pipeline": 4, "tokens": 6e11, "zero": 1},
+        {"model": "Llama-3.2-1B", "tokens": 200e9},
+    ],
+)
+def test_07_d_takes_any_plan_that_holds(change: dict) -> None:
+    verdict = check("07-d", MINE | change)
+    assert verdict.ok, verdict.text
+    assert "GPU-hours aside." in verdict.text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tokens": 47e9}, "it takes 22 to 30 days, and you have 30"),
+        ({"tokens": 94e9}, "and you have 30"),
+        ({"sequence": 8192, "batch": 512}, "where 17.5 GB should stay free"),
+        ({"zero": 0}, "does not fit"),
+        ({"zero": 7}, "zero_stage=7 is unknown"),
+        ({"micro": 3}, "not divisible"),
+        ({"gpus": 12, "tensor": 8}, "not divisible"),
+        ({"recompute": "all"}, "Known: none, selective, full"),
+        ({"tokens": "lots"}, "is no number"),
+        ({"model": "Llama-9"}, "Llama-9"),
+        ({"chip": "A1000"}, "A1000"),
+        ({"pipeline": 5, "gpus": 40}, "not divisible"),
+    ],
+)
+def test_07_d_says_what_does_not_hold(change: dict, said: str) -> None:
+    verdict = check("07-d", MINE | change)
+    assert verdict.ok is False
+    assert said in verdict.text
+
+
+def test_07_d_waits_for_every_entry() -> None:
+    assert check("07-d", MINE | {"micro": None}).ok is None
+    assert "leaves out chip" in check("07-d", {"model": "gpt2"}).text
+    assert "is no dict" in check("07-d", 64).text
+
+
+def test_the_prediction_says_what_is_not_shared_out() -> None:
+    prediction = PREDICTIONS["07-guess"]
+    assert round(prediction.truth()) == 248
+    told = prediction.reveal("514")
+    assert "it is 248 GB: 2.1 times too much. ZeRO 3 leaves 17.6 GB" in told
+    assert "222 GB of activations, 4.6 times those of the 8B" in told
+
+
+def test_the_stops_are_those_of_four_published_runs() -> None:
+    rates = {"BLOOM-176B": 150e12, "TinyLlama 1.1B": 0.56 * 312e12}
+    rates |= {"Llama 3.1 405B": 400e12, "PaLM 540B": 0.462 * 275e12}
+    hours, more = published.reported_gpu_hours(), []
+    for name, X in rates.items():
+        again = "full" if name == "BLOOM-176B" else "none"
+        made = published.run_plan(name, flops_per_gpu=X, recompute=again)
+        more.append(float(hours[name] / made.gpu_hours.likely))
+    found = (min(more), float(np.median(more)), max(more))
+    assert found == pytest.approx(STOPS, rel=0.006)
+
+
+def test_a_measured_step_takes_the_place_of_other_peoples_runs() -> None:
+    plan = plan_of(pipeline_parallel=4)
+    measured = plan.calibrated(30.0)
+    assert measured.seconds_per_iteration.likely == pytest.approx(30)
+    assert measured.seconds.likely == pytest.approx(plan.iterations * 30)
+    span = measured.days_with_stops
+    assert span.least == pytest.approx(1.08 * measured.days.likely)
+    assert span.greatest == pytest.approx(1.5 * measured.days.likely)
+    assert plan.days_with_stops == plan.days
+    for bad in BAD_QUANTITIES:
+        assert_refused(
+            plan.calibrated, "seconds_per_iteration", seconds_per_iteration=bad
+        )
 
 
 # --- corners

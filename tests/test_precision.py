@@ -1,8 +1,11 @@
 """Chapter 05: formats against ml_dtypes and NumPy, recipes, ZeRO, training, panel."""
 
+import json
 import math
 import re
 from collections import Counter
+from html import unescape
+from time import perf_counter
 
 import ml_dtypes
 import numpy as np
@@ -20,10 +23,26 @@ from llmtrain_helpers import (
     train_small_network,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.exercises import check
+from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers.drawings.precision import (
+    factors,
+    fates,
+    loss_scale,
+    number,
+    number_bits,
+    on_a_gpu,
+    power,
+    recipe_bytes,
+    update_line,
+    updates_to_move,
+    verdict,
+    window,
+)
+from llmtrain_helpers.exercises import PREDICTIONS, check
+from llmtrain_helpers.exercises.precision import walked
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.precision import bit_layouts, losses, ranges, spacings
-from llmtrain_helpers.panels import precision_panel
+from llmtrain_helpers.panels import PANELS, precision_panel
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
@@ -465,7 +484,70 @@ def test_a_recipe_of_ones_own(bad) -> None:
         Recipe("mine", 2, 2, 0, 0, bad)
 
 
-# --- figures, panel, exercises
+# --- bits and neighbours
+
+
+def test_the_bits_are_those_of_ml_dtypes() -> None:
+    for name, dtype in INDEPENDENT.items():
+        known, width = FORMATS[name], 8 * np.dtype(dtype).itemsize
+        kind, last = f"uint{width}", 2**width
+        for bits in range(0, last, 1 if width == 8 else 97):
+            value = float(np.array([bits], kind).view(dtype)[0])
+            if not math.isnan(value):
+                sign, exponent, mantissa = known.split(value)
+                place = sign << known.exponent_bits | exponent
+                assert place << known.mantissa_bits | mantissa == bits, (name, value)
+
+
+def test_what_is_no_finite_number_has_the_largest_exponent() -> None:
+    assert FORMATS["fp16"].split(math.inf) == (0, 31, 0)
+    assert FORMATS["fp16"].split(-1e9) == (1, 31, 0)
+    assert FORMATS["fp16"].split(math.nan)[1:] == (31, 512)
+    assert FORMATS["fp8_e4m3"].split(1e9) == (0, 15, 7)
+    assert_refused(FORMATS["fp16"].split, "value", value="1")
+    assert_refused(FORMATS["fp16"].split, "value", value=None)
+
+
+@every_format
+def test_neighbours_are_the_next_in_the_list_of_all_values(name: str) -> None:
+    finite = every_value(name)
+    finite = np.unique(finite[np.isfinite(finite)]).astype(float).tolist()
+    for i in range(1, len(finite) - 1, 1 if len(finite) < 300 else 53):
+        around = finite[i - 1], finite[i + 1]
+        assert FORMATS[name].neighbours(finite[i]) == around
+
+
+def test_going_up_and_down_ends_at_the_largest() -> None:
+    fp16 = FORMATS["fp16"]
+    assert fp16.shifted(0.1, 0) == fp16.round(0.1)
+    assert fp16.shifted(0.0, -1) == -fp16.min_subnormal
+    assert fp16.shifted(-fp16.min_subnormal, 2) == fp16.min_subnormal
+    assert fp16.shifted(65504.0, 5) == 65504
+    assert_refused(
+        fp16.shifted, "value=70000.* more than fp16 holds", value=7e4, steps=1
+    )
+
+
+@given(st.floats(allow_nan=False), st.sampled_from(list(FORMATS)))
+def test_one_number_without_numpy_is_rounded_as_in_an_array(value, name: str) -> None:
+    known = FORMATS[name]
+    for saturate in (False, True):
+        one = known.round(value, saturate)
+        [same] = known.round(np.array([value]), saturate)
+        assert one == same or (math.isnan(one) and math.isnan(same))
+        assert math.copysign(1, one) == math.copysign(1, same)
+    if abs(value) < 1e39:
+        assert known.spacing(value) == known.spacing(np.array([value]))[0]
+
+
+def test_around_zero_the_spacing_is_the_smallest_number() -> None:
+    for known in FORMATS.values():
+        assert (
+            known.spacing(0.0) == known.spacing(np.zeros(1))[0] == (known.min_subnormal)
+        )
+
+
+# --- figures and drawings
 
 
 def test_the_figures_show_the_formats() -> None:
@@ -475,36 +557,466 @@ def test_the_figures_show_the_formats() -> None:
     assert "mine: 3 at x = 0 to 1 at" in describe(losses({"mine": [3.0, 2.0, 1.0]}))
 
 
+bf16, fp16 = FORMATS["bf16"], FORMATS["fp16"]
+
+
+def test_bits_factors_and_neighbours_are_drawn() -> None:
+    drawn = number_bits(bf16, 0.1)
+    for word in ("sign", "exponent", "fraction"):
+        assert drawn.body.count(f'fill="{COLORS[word]}"') >= 2  # bits and their factor
+    digits = "".join(re.findall(r'fill="#FFFFFF">([01])</text>', drawn.body))
+    assert digits == "0011110111001101"
+    assert digits == f"{int(np.float32(0.1).view(np.uint32)) + 2**15 >> 16:016b}"
+    for told in ("2⁻⁴", "1.6015625", "123 − 127", "1 + 77/128", "0.1 was asked for"):
+        assert f">{told}</text>" in drawn.body
+    assert "neighbours are 0.099609375 and 0.10058594" in drawn.words
+
+
+def test_the_product_of_the_factors_is_the_number() -> None:
+    for known in FORMATS.values():
+        for x in (0.1, -3.0, known.min_subnormal, known.max):
+            sign, k, whole = known.split(x)
+            told = [factor for _, factor, _ in factors(known, known.round(x))]
+            assert told[0] == ("−" if sign else "+")
+            scale = 2.0 ** (max(k, 1) - known.bias)
+            digits = (k > 0) + whole / 2**known.mantissa_bits
+            assert scale * digits * (-1) ** sign == known.round(x)
+            assert told[1] == power(int(math.log2(scale)))
+            assert told[2] == number(digits)
+
+
+def test_bits_that_flip_are_outlined() -> None:
+    assert "stroke-dasharray" not in number_bits(bf16, 1.0).body
+    for steps, flipped in ((1, 1), (-1, 8)):  # as the page tells
+        body = number_bits(bf16, 1.0, steps, before=(bf16, 1.0, 0)).body
+        assert body.count("stroke-dasharray") == flipped
+        assert f"{flipped} bit" in body
+    assert "dashed" not in number_bits(bf16, 1.0, before=(fp16, 1.0, 0)).body
+
+
+def test_a_number_that_is_too_large_or_subnormal_is_told() -> None:
+    assert "infinity, for its largest is 65,504" in number_bits(fp16, 7e4).words
+    assert "fp16 makes infinity of 70,000" in number_bits(fp16, 7e4, -1).body
+    assert "70,000 lies farther right" in number_bits(fp16, 7e4).body
+    assert "NaN, for its largest" in number_bits(FORMATS["fp8_e4m3"], -1e3).words
+    assert "0: as 1 − 15" in number_bits(fp16, 1e-7).body
+    assert "fp16 holds 0.5 exactly" in number_bits(fp16, 0.5).body
+
+
 @pytest.mark.parametrize(
-    ("control", "value", "said"),
+    ("name", "weight", "update", "told", "count"),
     [
-        ("recipe", "bf16_both_grads", "161 GB"),
-        ("zero_stage", 1, "fits"),
-        ("model", "gpt2", "2.24 GB"),
-        ("chip", "MI300X", "fits"),
-        ("data_parallel", 64, "with any number of replicas"),
+        ("bf16", 1, 0.003, "stays 1: lost", 2),
+        ("bf16", 1, 2**-8, "stays 1: lost", 2),
+        ("bf16", 1, 0.004, "becomes 1.0078125: kept, rounded", 1),
+        ("fp16", 1, 0.003, "kept, rounded", 1),
+        ("bf16", 1, 5e-5, "stays 1: lost", 79),
+        ("fp16", 1, 2**-10, "becomes 1.0009766: kept", 1),
+        ("bf16", 0, 1e-9, "kept", 1),
+        ("bf16", 1, 1e-8, "stays 1: lost", 0),
+        ("bf16", -1, 0.001, "stays −1: lost", 2),
+        ("fp8_e4m3", 400, 100, "overflows", 1),
     ],
 )
-def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
+def test_an_update_is_lost_or_kept(name, weight, update, told, count) -> None:
+    known = FORMATS[name]
+    assert told in verdict(known, weight, update)
+    moved = updates_to_move(known, weight, update)
+    assert moved == count
+    assert known.round(weight + moved * update) != weight or not count
+    assert count < 2 or known.round(weight + (moved - 1) * update) == weight
+    assert told in update_line(known, weight, update).body
+
+
+def test_the_update_before_is_dashed() -> None:
+    assert "dashed" not in update_line(bf16, 1, 0.01).body
+    changed = update_line(bf16, 1, 0.01, before=(bf16, 1, 0.002)).body
+    assert "dashed: before, + 0.002" in changed
+    assert "dashed" not in update_line(bf16, 1, 0.01, before=(fp16, 1, 0.002)).body
+
+
+@pytest.mark.parametrize("name", ["fp16", "fp8_e5m2", "fp8_e4m3", "bf16"])
+@pytest.mark.parametrize("scale", [1, 1024, 2.0**20])
+def test_the_window_is_what_the_format_keeps(name: str, scale: float) -> None:
+    known = FORMATS[name]
+    low, high = window(known, scale)
+    assert known.round(low * scale) == 0 < known.round(low * 1.001 * scale)
+    assert math.isfinite(known.round(high * 0.999 * scale))
+    assert not math.isfinite(known.round(high * 1.001 * scale))
+    assert sum(fates(known, scale).values()) == pytest.approx(1)
+
+
+def test_fp16_keeps_from_2_to_the_minus_25_to_65520() -> None:
+    assert window(fp16) == (2**-25, 65520)
+    assert window(fp16, 2**10) == (2**-35, 65520 / 1024)
+
+
+def test_a_scale_moves_the_window_and_the_one_before_is_dashed() -> None:
+    plain = loss_scale(fp16, 1e-8, 1)
+    assert "10⁻⁸ comes back as 0, at S = 1" in plain.words
+    assert "47 % become 0, 53 % are kept" in plain.words
+    moved = loss_scale(fp16, 1e-8, 1024, before=(fp16, 1))
+    assert "kept: above 2⁻³⁵ and below 63.984" in moved.body
+    assert moved.body.count("stroke-dasharray") == 1
+    assert "stroke-dasharray" not in plain.body
+    assert "overflow" in loss_scale(fp16, 1e-8, 2**22).words
+    assert "overflow" not in loss_scale(fp16, 1e-8, 2**21).words  # as the page tells
+    assert "100 % are kept." in loss_scale(bf16, 1e-8, 1).words
+
+
+def test_a_cell_is_a_byte_in_its_parts_colour() -> None:
+    for name, recipe in RECIPES.items():
+        body = recipe_bytes([name]).body
+        for part, size in recipe.parts().items():
+            color = COLORS[part.replace("_", " ")]
+            assert body.count(f'fill="{color}"') == size + 1  # and one in the key
+        assert f">{recipe.total}</text>" in body
+        assert f"{recipe.total} bytes." in recipe_bytes([name]).words
+
+
+def test_the_memory_line_stands_still() -> None:
+    def drawn(size: float, before: float | None = None) -> str:
+        parts = {"weights": size / 4, "optimizer": size * 3 / 4}
+        return on_a_gpu({"weights": 2, "optimizer": 6}, parts, 80e9, before).body
+
+    lines = {
+        re.findall(r'<line x1="380"[^>]*width="3"/>', drawn(x))[0] for x in (4e9, 90e9)
+    }
+    assert len(lines) == 1
+    assert "far beyond" in drawn(200e9)
+    assert "far beyond" not in drawn(150e9)
+    assert "dashed: before, 20.0 GB" in drawn(40e9, 20e9)
+    bars = re.findall(r'y="136" width="([\d.]+)" height="54"', drawn(80e9))
+    assert sum(map(float, bars)) == pytest.approx(340)  # up to the line
+    told = on_a_gpu({"weights": 2}, {"weights": 90e9}, 80e9).words
+    assert "90.0 GB is more than its 80.0 GB" in told
+
+
+EVERYWHERE = [1e-30, -0.1, 0.1, 1.0, 3.14159265, 399.0, 65504.0, 1e6, 0.0]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_nothing_leaves_the_canvas(name: str) -> None:
+    known = FORMATS[name]
+    drawings = [number_bits(known, x, k) for x in EVERYWHERE for k in (-8, 0, 8)]
+    drawings += [
+        update_line(known, w, d) for w in (-400, 0, 1, 0.3) for d in (1e-9, 0.01, 100)
+    ]
+    drawings += [
+        loss_scale(known, g, 2.0**k) for g in (1e-12, 1e4) for k in (0, 12, 40)
+    ]
+    drawings += [recipe_bytes()]
+    for drawing in drawings:
+        for place in re.findall(
+            r'<rect x="([-\d.]+)" y="([-\d.]+)" width="([-\d.]+)"', drawing.body
+        ):
+            x, y, wide = map(float, place)
+            assert 0 <= x <= x + wide <= drawing.width
+            assert 0 <= y <= drawing.height
+        for x, size, place, words in re.findall(
+            r'<text x="([-\d.]+)" y="[-\d.]+" font-size="([\d.]+)" '
+            r'text-anchor="(\w+)"[^>]*>([^<]*)<',
+            drawing.body,
+        ):
+            assert float(size) >= 14
+            room = 0.56 * float(size) * len(words)
+            left = float(x) - room * {"start": 0, "middle": 0.5, "end": 1}[place]
+            assert -6 <= left <= left + room <= drawing.width + 6, words
+        assert drawing.words in unescape(drawing.saved())
+
+
+# --- the page
+
+
+def page_of(folder: str = "") -> str:
+    root = published.data_folder().parent / "notebooks" / folder
+    cells = json.loads((root / "05_precision.ipynb").read_text("utf-8"))["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells)
+
+
+def test_the_table_of_formats_is_that_of_the_package() -> None:
+    for name, known in FORMATS.items():
+        cells = [known.bits, known.exponent_bits, known.mantissa_bits]
+        cells += [number(known.max), power(int(math.log2(known.min_subnormal)))]
+        cells += [power(int(math.log2(known.eps)))]
+        row = " | ".join(map(str, [name, *cells]))
+        assert f"| {row} |" in page_of(), row
+
+
+def test_what_the_page_says_of_runs_and_of_training() -> None:
+    speedups = published.fp8_speedup().query("kind == 'run'")["speedup"]
+    assert (round(speedups.min(), 1), round(speedups.max(), 1)) == (0.9, 1.7)
+    peaks = published.accelerator("A100").peaks
+    assert (peaks["bf16"], peaks["tf32"]) == (312e12, 156e12)
+    fp32 = FORMATS["fp32"]
+    ratio = train_small_network(bf16, fp32, master_copy=False)[-1]
+    ratio /= train_small_network(fp32, fp32)[-1]
+    assert round(ratio) == 11  # "eleven times"
+    assert page_of().count("0.9 to 1.7 times") == page_of().count("eleven times") == 1
+
+
+# --- panel
+
+PANEL = PANELS["precision"]
+
+
+def told(preset: str, **values: object) -> str:
+    return PANEL.answer({**PANEL.presets[preset], **values}).html
+
+
+@pytest.mark.parametrize(
+    ("preset", "values", "said"),
+    [
+        (
+            "A number in bf16",
+            {},
+            "<b>0.0977 % off</b>: bf16 has no 0.1",
+        ),
+        (
+            "A number in bf16",
+            {"steps": -2},
+            "<b>2 places below</b> the number stored for 0.1, and",
+        ),
+        ("A number in bf16", {"number": 0.5}, "<b>Exact</b>: 0.5 is one"),
+        (
+            "A number in bf16",
+            {"format": "fp16", "number": 70000},
+            "more than fp16 holds",
+        ),
+        ("A number in bf16", {"format": "fp16", "number": 1e-6}, "subnormal"),
+        (
+            "A number in bf16",
+            {"format": "fp16", "number": 1e-9},
+            "less than half of fp16",
+        ),
+        ("An update that is lost", {}, "half the spacing, 0.003906, is rounded"),
+        ("An update that is lost", {"update": 0.005}, "<b>Kept, rounded</b>"),
+        ("A gradient that vanishes", {}, "<b>Lost</b>: in fp16 at S = 1 whatever"),
+        ("A gradient that vanishes", {"loss_scale": 4}, "1.49 × 10⁻⁸"),
+        ("A gradient that vanishes", {"gradient": 1e4, "loss_scale": 8}, "be skipped"),
+        ("8B, no sharding", {}, "<b>145 GB</b>"),
+        ("8B, no sharding", {"recipe": "bf16_both_grads"}, "161 GB"),
+        ("8B, no sharding", {"recipe": "bf16"}, "<b>128 GB</b>"),
+        ("8B, no sharding", {"recipe": "fp8"}, "<b>104 GB</b>"),
+        ("8B, no sharding", {"recipe": "pure_bf16"}, "fits"),
+        ("8B, no sharding", {"zero_stage": 1}, "fits"),
+        ("8B, no sharding", {"model": "gpt2"}, "2.24 GB"),
+        ("8B, no sharding", {"chip": "MI300X"}, "fits"),
+        ("8B, no sharding", {"data_parallel": 64}, "with any number of replicas"),
+        ("70B, ZeRO 3", {"data_parallel": 8}, "15 replicas would do"),
+        ("70B, ZeRO 3", {"zero_stage": 2}, "with any number of replicas"),
+    ],
+)
+def test_the_panel_follows_each_control(preset: str, values: dict, said: str) -> None:
+    assert said in told(preset, **values)
+
+
+def test_the_stops_at_which_updates_are_kept_are_those_of_the_page() -> None:
+    def first(**values: object) -> float:
+        stops = PANEL.controls["update"].stops
+        shown = ((d, told("An update that is lost", update=d, **values)) for d in stops)
+        return next(d for d, html in shown if "<b>Lost" not in html)
+
+    assert (first(), first(format="fp16")) == (0.005, 0.0005)
+    assert "bf16 keeps 0.005" in page_of()
+    assert "fp16 0.0005" in page_of()
+
+
+def test_the_scales_at_which_a_gradient_comes_back_are_those_of_the_page() -> None:
+    scales = PANEL.controls["loss_scale"].stops
+    kept = [s for s in scales if fp16.round(1e-8 * s) > 0]
+    whole = [s for s in scales if 1e-8 * s >= fp16.min_normal]
+    over = [s for s in scales if fates(fp16, s)["overflow"]]
+    assert (kept[0], whole[0], over[0]) == (4, 8192, 2**22)
+
+
+def test_the_bits_that_flip_from_1_are_those_of_the_page() -> None:
+    for steps, flipped in ((1, "1 bit flipped"), (-1, "8 bits flipped")):
+        values = {**PANEL.default, "number": 1, "steps": steps}
+        assert flipped in PANEL.render(before=PANEL.default, **values)
+    assert "one bit flips" in page_of()
+    assert "eight do" in page_of()
+
+
+def test_few_controls_are_shown_at_once() -> None:
+    for values in PANEL.presets.values():
+        shown = PANEL.shown(values)
+        assert len(shown) <= 6
+        assert len([n for n in shown if PANEL.controls[n].stops]) <= 1
+
+
+def test_another_view_begins_its_own_ghosts() -> None:
     panel = precision_panel()
-    panel.preset.value = "8B, no sharding"
-    assert "<b>145 GB</b>" in panel.output.value
-    panel.controls[control].value = value
-    assert said in panel.output.value
+    panel.controls["look"].value = "an update"
+    assert "dashed" not in panel.output.value
+    panel.controls["update"].value = 0.01
+    assert "dashed: before, + 0.002" in panel.output.value
+    panel.controls["steps"].slider.value += 1  # hidden, and about something else
+    assert "<b>Kept" in panel.output.value
 
 
-def test_the_panel_says_how_many_replicas_would_do() -> None:
-    panel = precision_panel()
-    panel.set(model="Llama-3.1-70B", recipe="bf16", zero_stage=3, data_parallel=8)
-    assert "15 replicas would do" in panel.output.value
+def test_the_panel_redraws_quickly() -> None:
+    for values in PANEL.presets.values():
+        start = perf_counter()
+        for _ in range(20):
+            PANEL.render(before=PANEL.default, **values)
+        assert (perf_counter() - start) / 20 < 0.05
 
 
-def test_the_checks_name_the_slips() -> None:
-    assert check("05-a", 65504).ok
-    assert "E5M2" in check("05-a", 57344).text
-    assert "2¹⁶" in check("05-a", 65536).text
-    assert check("05-b", 2**-8).ok
-    assert "whole step" in check("05-b", 2**-7).text
-    assert "fp16" in check("05-b", 2**-11).text
-    assert check("05-c", lambda parameters, replicas: 16 * parameters).ok is False
-    assert "16 again" in check("05-d", "states").text
+# --- exercises
+
+
+def text_of(id: str, answer: object) -> str:
+    verdict = check(id, answer)
+    assert verdict.ok is False
+    return verdict.text
+
+
+def test_05_a_takes_every_right_way() -> None:
+    for answer in (15.5, "15.5", (2 - 2**-4) * 2**3, NumberFormat("x", 3, 4).max):
+        assert check("05-a", answer).ok, answer
+    assert ml_dtypes.finfo(ml_dtypes.float8_e3m4).max == 15.5
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (31, "one too high"),
+        (16, "one place past"),
+        (30, "without infinity"),
+        (240, "swapped"),
+        (57344, "E5M2"),
+        (7.75, "one too low"),
+        (8, "all ones"),
+        (1.9375, "factor alone"),
+        (248, "bias is missing"),
+        (12, "too low"),
+    ],
+)
+def test_05_a_names_the_slips(answer: float, said: str) -> None:
+    assert said in text_of("05-a", answer)
+
+
+def test_05_b_takes_every_right_way() -> None:
+    for answer in (2**-6, "0.015625", 0.0156, 4 * 2**-7 / 2, bf16.spacing(6) / 2):
+        assert check("05-b", answer).ok, answer
+    assert bf16.round(6 + 2**-6) == 6 < bf16.round(6 + 2**-6 * 1.001)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (2**-5, "whole spacing"),
+        (2**-8, "at a weight of 1"),
+        (2**-7, "the spacing at 1"),
+        (2**-9, "for fp16"),
+        (6 * 2**-8, "doubles at each power"),
+        (0.3, "too high"),
+    ],
+)
+def test_05_b_names_the_slips(answer: float, said: str) -> None:
+    assert said in text_of("05-b", answer)
+
+
+def test_05_c_tells_why_of_each_change() -> None:
+    assert check("05-c", "S = 2**16").ok
+    assert check("05-c", "s = 2**16").ok
+    assert "becomes 0" in text_of("05-c", "S = 2**10")
+    assert "overflows" in text_of("05-c", "S = 2**24")
+    assert "they save updates" in text_of("05-c", "main weights")
+    for name, scale in (
+        ("S = 2**10", 2**10),
+        ("S = 2**16", 2**16),
+        ("S = 2**24", 2**24),
+    ):
+        low, high = window(fp16, scale)
+        assert check("05-c", name).ok == (low < 2**-38 and high > 2**-3)
+
+
+MINE = {"model": "Llama-3.1-8B", "gpus": 8, "chip": "A100 80GB SXM"}
+MINE |= {"recipe": "bf16", "zero_stage": 1, "gigabytes": 44.17}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"gigabytes": 44},
+        {"gigabytes": "44.2", "gpus": "8"},
+        {"gigabytes": (4 + 12 / 8) * 8.03},
+        {"recipe": "bf16_fp32_grads", "zero_stage": 2, "gigabytes": 32.1},
+        {"recipe": "fp8", "chip": "H100 SXM", "zero_stage": 1, "gigabytes": 48.2},
+        {"model": "Llama-3.1-70B", "gpus": 64, "zero_stage": 3, "gigabytes": 17.6},
+        {"model": "gpt2", "zero_stage": 0, "gigabytes": 1.99},
+        {"model": "gpt2", "recipe": "fp32", "chip": "V100 32GB SXM2"}
+        | {"zero_stage": 0, "gigabytes": 1.99},
+    ],
+)
+def test_05_d_takes_any_design_that_holds(change: dict) -> None:
+    verdict = check("05-d", MINE | change)
+    assert verdict.ok, verdict.text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"gigabytes": 128.5}, "that is stage 0, not stage 1"),
+        ({"gigabytes": 16.06}, "that is stage 3, not stage 1"),
+        ({"gigabytes": 41.1}, "this is in GiB"),
+        ({"gigabytes": 44.2e9}, "looks like bytes"),
+        ({"gigabytes": 70}, "70 GB is too much"),
+        ({"gigabytes": 5}, "5 GB is too little"),
+        ({"gpus": 64, "zero_stage": 3, "gigabytes": 16.06}, "the weights alone"),
+        ({"zero_stage": 0, "gigabytes": 128.5}, "less than a third free"),
+        ({"zero_stage": 2, "gigabytes": 30.1}, "stage 1 already does"),
+        ({"recipe": "pure_bf16"}, "small updates are lost"),
+        ({"chip": "V100 32GB SXM2"}, "knows no bf16"),
+        ({"recipe": "fp8"}, "knows no fp8"),
+        ({"recipe": "bf17"}, "did you mean 'bf16'"),
+        ({"zero_stage": 4}, "Known: 0, 1, 2, 3"),
+        (
+            {"model": "Llama-3.1-70B", "zero_stage": 3, "gigabytes": 141},
+            "No stage does",
+        ),
+        ({"model": "Llama-9"}, "Llama-9"),
+        ({"gigabytes": "heavy"}, "is no number"),
+    ],
+)
+def test_05_d_says_what_does_not_hold(change: dict, said: str) -> None:
+    assert said in text_of("05-d", MINE | change)
+
+
+def test_05_d_waits_for_every_entry() -> None:
+    assert check("05-d", MINE | {"gigabytes": None}).ok is None
+    assert "leaves out gpus, chip" in text_of("05-d", {"model": "gpt2"})
+    assert "is no dict" in text_of("05-d", 44)
+
+
+def test_the_prediction_names_the_belief() -> None:
+    prediction = PREDICTIONS["05-guess"]
+    assert prediction.truth() == "one"
+    assert walked("bf16") == 1
+    assert walked("fp32") == pytest.approx(4, rel=1e-4)
+    assert "on paper" in prediction.reveal("four")
+    assert "all are alike" in prediction.reveal("In between")
+    assert "and so it is" in prediction.reveal("one")
+
+
+KEYS = {"a": 15.5, "b": 2**-6, "d": 44.166}
+
+
+@pytest.mark.parametrize("id", KEYS)
+def test_no_key_stands_above_its_exercise(id: str) -> None:
+    path = published.data_folder().parent / "notebooks" / "05_precision.ipynb"
+    above = []
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if f"exercise-{id}" == cell["id"]:
+            break
+        shown = [
+            o.get("data", {}).get("text/plain", "") for o in cell.get("outputs", ())
+        ]
+        above += ["".join(cell["source"]), *map("".join, shown)]
+    assert above
+    for found in re.findall(r"\d[\d,]*\.?\d*", " ".join(above)):
+        near = abs(float(found.replace(",", "")) / KEYS[id] - 1)
+        assert near > (0.005 if id != "d" else 0.002), found

@@ -73,10 +73,10 @@ WRONG = {
         30: "too high. Is the rate that of all GPUs together",
     },
     "00-b": {
-        "A": "what a GPU delivers is a rate",
-        "C": "a datasheet promises is a rate",
-        "D": "however large the prefix",
-        "E": "Known: A, B, C, D",
+        "A": "what GPUs deliver is a rate",
+        "C": "what one token takes is a number",
+        "D": "is tokens a second: 467 thousand",
+        "E": "none of the choices",
     },
     "00-c": {
         24e9: "as the card is sold",

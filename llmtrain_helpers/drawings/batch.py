@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -12,7 +13,9 @@ from llmtrain_helpers.drawings.common import (
     COLORS,
     Drawing,
     arrow,
+    fits,
     ghost,
+    hatched,
     line,
     rect,
     text,
@@ -51,6 +54,18 @@ class Layout:
         """Whether some tensor-parallel group does not stay inside its node."""
         return self.num_gpus > NODE and NODE % self.tensor != 0
 
+    def seen(self) -> list[int]:
+        """The nodes that are drawn: the first, or the ends of several replicas."""
+        nodes, each = -(-self.num_gpus // NODE), self.a_replica // NODE
+        if each <= _ROWS / 2 or self.replicas == 1:
+            return list(range(min(nodes, _ROWS)))
+        some = range(min(self.replicas, _ROWS // 2))
+        return sorted({node for r in some for node in (r * each, r * each + each - 1)})
+
+    def in_node(self, node: int) -> range:
+        """The GPUs of a node."""
+        return range(node * NODE, min((node + 1) * NODE, self.num_gpus))
+
     def place(self, gpu: int) -> tuple[int, int, int]:
         """Replica, stage and context rank of a GPU, counted from 0."""
         group = gpu // self.tensor
@@ -82,20 +97,21 @@ def gpu_grid(
 ) -> Drawing:
     """The GPUs in their nodes: replica by letter, stage by number and shade.
 
-    Shows the first 64. `before` are the four numbers of the last picture: what was
-    replica A then is outlined.
+    Shows eight nodes: the first ones, or where a replica fills more than four of them
+    the first and the last of several replicas. `before` are the four numbers of the
+    last picture: what was replica A then is outlined.
     """
     layout = Layout(num_gpus, tensor, pipeline, context)
-    seen = min(num_gpus, _ROWS * NODE)
-    rows = -(-seen // NODE)
     old = Layout(*before) if before else layout
-    body = [_product(layout), *_nodes(rows)]
-    body += [_cell(layout, gpu) for gpu in range(seen)]
-    body += _groups(layout, seen) if tensor > 1 else []
-    body += _old_replica(layout, old, seen)
+    rows = list(enumerate(layout.seen()))
+    body = [_product(layout)]
+    for row, node in rows:
+        body += _node(layout, row, node) + _old(layout, old, row, node)
     body += _key(layout, old)
-    height = _TOP + max(rows * _DEEP + 36, 244)
-    body.append(text(_LEFT, _TOP + rows * _DEEP + 20, _shown(layout, seen, rows), 14))
+    height = _TOP + max(len(rows) * _DEEP + 36, 244)
+    seen = sum(len(layout.in_node(node)) for _, node in rows)
+    told = _shown(layout, seen, len(rows))
+    body.append(text(_LEFT, _TOP + len(rows) * _DEEP + 20, told, 14))
     return Drawing("".join(body), _ACROSS, height, _words(layout, seen))
 
 
@@ -108,23 +124,32 @@ def _product(layout: Layout) -> str:
     return text(_LEFT, 36, words, 22, font_weight=700)
 
 
-def _nodes(rows: int) -> list[str]:
-    middle = _HIGH / 2 + 5
-    return [
-        text(_LEFT - 10, _TOP + row * _DEEP + middle, f"node {row + 1}", 14, "end")
-        for row in range(rows)
-    ]
+def _node(layout: Layout, row: int, node: int) -> list[str]:
+    """A node's name, its GPUs, and the frames of its tensor-parallel groups."""
+    here, y = layout.in_node(node), _TOP + row * _DEEP
+    drawn = [text(_LEFT - 10, y + _HIGH / 2 + 5, f"node {node + 1:,}", 14, "end")]
+    drawn += [_cell(layout, gpu, _LEFT + gpu % NODE * _WIDE, y) for gpu in here]
+    if layout.tensor == 1:
+        return drawn
+    style: dict[str, Any] = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
+    style |= {"stroke_dasharray": "2 3"} if layout.crosses else {}
+    groups = Counter(gpu // layout.tensor for gpu in here)
+    first = 0
+    for size in groups.values():
+        drawn.append(rect(*_frame(row, first, size), **style))
+        first += size
+    return drawn
 
 
-def _corner(gpu: int) -> tuple[int, int]:
-    """Left and top of a GPU's cell."""
-    return _LEFT + gpu % NODE * _WIDE, _TOP + gpu // NODE * _DEEP
+def _frame(row: int, first: int, size: int) -> tuple[float, float, float, float]:
+    """The frame of so many neighbours in a row."""
+    x, y = _LEFT + first * _WIDE, _TOP + row * _DEEP
+    return x - 3, y - 3, (size - 1) * _WIDE + _CELL + 6, _HIGH + 6
 
 
-def _cell(layout: Layout, gpu: int) -> str:
+def _cell(layout: Layout, gpu: int, x: float, y: float) -> str:
     """A GPU: its replica's letter and its stage's number on the stage's shade."""
     replica, stage, rank = layout.place(gpu)
-    x, y = _corner(gpu)
     name = f"{letters(replica)}{stage + 1}"
     title = f"GPU {gpu + 1}: replica {letters(replica)}, stage {stage + 1}"
     high = y + _HIGH / 2 + (6 if layout.context == 1 else -1)
@@ -162,43 +187,19 @@ def _ink(fill: str) -> str:
     return "#FFFFFF" if light <= 0.18 else "#000000"
 
 
-def _runs(first: int, last: int) -> Iterator[tuple[int, int]]:
-    """The GPUs from first up to last, cut at the ends of nodes."""
-    while first < last:
-        end = min(last, (first // NODE + 1) * NODE)
-        yield first, end
-        first = end
-
-
-def _around(first: int, end: int) -> tuple[float, float, float, float]:
-    """The frame of neighbours in one node."""
-    x, y = _corner(first)
-    return x - 3, y - 3, (end - first - 1) * _WIDE + _CELL + 6, _HIGH + 6
-
-
-def _groups(layout: Layout, seen: int) -> list[str]:
-    """The frame of each tensor-parallel group; dashed where it leaves its node."""
-    style: dict[str, Any] = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
-    style |= {"stroke_dasharray": "2 3"} if layout.crosses else {}
-    return [
-        rect(*_around(*run), **style)
-        for first in range(0, seen, layout.tensor)
-        for run in _runs(first, min(first + layout.tensor, seen))
-    ]
-
-
-def _old_replica(layout: Layout, old: Layout, seen: int) -> list[str]:
+def _old(layout: Layout, old: Layout, row: int, node: int) -> list[str]:
     """What was replica A, or was there, before the change."""
-    if old == layout:
-        return []
-    size = min(old.a_replica, _ROWS * NODE)
-    gone = range(seen, min(old.num_gpus, len(range(0, seen, NODE)) * NODE))
-    drawn = [ghost(*_corner(gpu), _CELL, _HIGH) for gpu in gone]
-    if old.a_replica == layout.a_replica:
-        return drawn
-    frames = [_around(*run) for run in _runs(0, min(size, seen))]
-    told = "replica A before"
-    return drawn + [ghost(x - 3, y - 3, w + 6, h + 6, told) for x, y, w, h in frames]
+    first = node * NODE
+    gone = range(max(first, layout.num_gpus), min(first + NODE, old.num_gpus))
+    drawn = [
+        ghost(_LEFT + gpu % NODE * _WIDE, _TOP + row * _DEEP, _CELL, _HIGH)
+        for gpu in gone
+    ]
+    size = min(old.a_replica - first, len(layout.in_node(node)))
+    if size > 0 and old.a_replica != layout.a_replica:
+        x, y, wide, high = _frame(row, 0, size)
+        drawn.append(ghost(x - 3, y - 3, wide + 6, high + 6, "replica A before"))
+    return drawn
 
 
 def _key(layout: Layout, old: Layout) -> list[str]:
@@ -291,48 +292,98 @@ def _words(layout: Layout, seen: int) -> str:
 
 # --- a step in time
 
-_PASSES, _END = 92, 420
-"""Where the passes of a replica begin and end."""
+_START, _END = 92, 420
+"""Where the passes begin, and where the longer of two steps ends."""
 
 _ROW, _PASS = 44, 34
 
 
-def step_in_time(
-    micro_batch_size: int,
-    accumulation: int,
-    replicas: int,
-    before: Sequence[int] = (),
-) -> Drawing:
-    """A step: passes of each replica, the average of the gradients, the update.
+@dataclass(frozen=True)
+class Step:
+    """What a step is made of; a pass takes as long as `fixed` + micro-batch.
 
-    Below, the activations that a GPU keeps. `before` are the three numbers of the last
-    picture, drawn as outlines.
+    `fixed` is the part of a pass that does not grow, in sequences' worth of time.
     """
-    old = tuple(before) or (micro_batch_size, accumulation, replicas)
-    rows = min(replicas, 2)
-    top, floor = 98, 98 + rows * _ROW + (26 if replicas > rows else 0)
-    body = [_headings(micro_batch_size, accumulation)]
-    body += [_replica(top + i * _ROW, i, accumulation) for i in range(rows)]
-    if replicas > rows:
-        more = f"… and {replicas - rows:,} more, each with sequences of its own"
-        body.append(text(_PASSES, floor - 8, more, 14))
-    body += [_average(top, rows, replicas), *_old_passes(top, accumulation, old[1])]
-    body.append(_memory(floor + 18, micro_batch_size, accumulation, old))
-    total = micro_batch_size * accumulation * replicas
-    body.append(_sum(floor + 146, micro_batch_size, accumulation, replicas))
-    words = _step_words(micro_batch_size, accumulation, replicas, total)
-    return Drawing("".join(body), _ACROSS, floor + 188, words)
+
+    micro: int
+    passes: int
+    replicas: int
+    stages: int = 1
+    fixed: float = 1.0
+
+    @property
+    def turns(self) -> int:
+        """Turns of a stage, waiting included: k + PP − 1."""
+        return self.passes + self.stages - 1
+
+    @property
+    def time(self) -> float:
+        """How long it takes, in sequences' worth of time."""
+        return self.turns * (self.fixed + self.micro) / self.stages
+
+    @property
+    def waits(self) -> float:
+        """The share of it in which a stage waits."""
+        return (self.stages - 1) / self.turns
+
+    @property
+    def in_flight(self) -> int:
+        """Micro-batches whose activations the first stage keeps at once."""
+        return min(self.passes, self.stages)
+
+    @property
+    def kept(self) -> float:
+        """Sequences whose whole activations would take as much as it keeps."""
+        return self.micro * self.in_flight / self.stages
 
 
-def _headings(micro: int, passes: int) -> str:
-    one = "1 pass" if passes == 1 else f"{passes:,} passes, one after another"
-    told = [
-        (_PASSES, one),
-        (452, "one average"),
-        (606, "the update"),
-    ]
-    each = f"{_sequences(micro)} in each"
-    return text(_PASSES, 54, each, 15) + "".join(
+def step_in_time(now: Step, before: Step | None = None) -> Drawing:
+    """A step: passes, stage by stage, the average of the gradients, the update.
+
+    Lengths are times. Without a pipeline the rows are replicas; with one they are the
+    stages of replica A, which wait while it fills and empties. Below, the activations
+    that a GPU of the first stage keeps. What changed since `before` is dashed.
+    """
+    old = before or now
+    rows = _rows(now)
+    top, floor = 98, 98 + len(rows) * _ROW + 26
+    unit = (_END - _START) / max(now.time, old.time)
+    body = [_headings(now)]
+    body += [_row(top + i * _ROW, row, now, unit) for i, row in enumerate(rows)]
+    body.append(text(_START, floor - 6, _unseen(now, len(rows)), 14))
+    body += [_average(top, len(rows), now.replicas), *_before(top, now, old, unit)]
+    body.append(_memory(floor + 22, now, old, unit))
+    body.append(_sum(floor + 152, now))
+    return Drawing("".join(body), _ACROSS, floor + 194, _step_words(now))
+
+
+def _rows(step: Step) -> list[int]:
+    """The replicas that are drawn, or with a pipeline the stages: the last one too."""
+    if step.stages == 1:
+        return list(range(min(step.replicas, 2)))
+    return sorted({0, 1, step.stages - 1})
+
+
+def _unseen(step: Step, rows: int) -> str:
+    """What else there is."""
+    if step.stages > 1:
+        hidden = f"{rows} of {step.stages} stages drawn; " if step.stages > rows else ""
+        others = step.replicas - 1
+        more = f"{others:,} more replica{'s' if others > 1 else ''} beside it"
+        return f"{hidden}{more if others else 'one replica'}"
+    if step.replicas > rows:
+        return f"… and {step.replicas - rows:,} more, each with sequences of its own"
+    return ""
+
+
+def _headings(step: Step) -> str:
+    one = "1 pass" if step.passes == 1 else f"{step.passes:,} passes, one after another"
+    if step.stages > 1:
+        one = f"{step.passes:,} pass{'es' if step.passes > 1 else ''}, stage by stage"
+    average = "one average" if step.replicas > 1 else "no average"
+    told = [(_START, one), (452, average), (606, "the update")]
+    waits = f"; a stage waits {units.percent(step.waits)}" if step.stages > 1 else ""
+    return text(_START, 54, f"{_sequences(step.micro)} in each{waits}", 15) + "".join(
         text(x, 34, words, 15, font_weight=600) for x, words in told
     )
 
@@ -341,31 +392,53 @@ def _sequences(number: int) -> str:
     return f"{number:,} sequence{'s' if number > 1 else ''}"
 
 
-def boxes(passes: int) -> list[tuple[float, float, str]]:
-    """Left, width and label of the passes that are drawn: all of them up to six."""
-    if passes <= 6:
-        wide = min(82.0, (_END - _PASSES) / passes)
-        return [(_PASSES + i * wide, wide - 4, str(i + 1)) for i in range(passes)]
-    wide = 76.0
-    first = [(_PASSES + i * wide, wide - 4, str(i + 1)) for i in range(3)]
-    return [*first, (_END - wide, wide - 4, f"{passes:,}")]
-
-
-def _replica(y: float, number: int, passes: int) -> str:
-    """The passes of one replica, and arrows on to the average and the update."""
-    drawn = text(_PASSES - 12, y + 22, f"replica {letters(number)}", 14, "end")
-    for x, wide, label in boxes(passes):
-        name = f"pass {label}" if wide > 60 else label
-        drawn += rect(x, y, wide, _PASS, COLORS["activations"], rx=4)
-        drawn += text(x + wide / 2, y + 22, name, 14, "middle", "#FFFFFF")
-    if passes > 6:
-        gap = (boxes(passes)[2][0] + boxes(passes)[2][1] + boxes(passes)[3][0]) / 2
-        drawn += text(gap, y + 22, "…", 20, "middle")
-    last = boxes(passes)[-1]
-    drawn += arrow(last[0] + last[1] + 4, y + 17, 448, y + 17)
+def _row(y: float, row: int, step: Step, unit: float) -> str:
+    """The passes of a replica, or of a stage, in their time; and what comes after."""
+    wide, late = _turn(step, unit), row if step.stages > 1 else 0
+    name = f"replica {letters(row)}" if step.stages == 1 else f"stage {row + 1}"
+    drawn = text(_START - 12, y + 22, name, 14, "end")
+    drawn += _waiting(_START, y, late * wide)
+    drawn += _passes(_START + late * wide, y, step.passes, wide)
+    after = step.stages - 1 - late
+    drawn += _waiting(_START + (late + step.passes) * wide, y, after * wide)
+    drawn += arrow(_START + step.turns * wide + 4, y + 17, 448, y + 17)
     drawn += arrow(584, y + 17, 602, y + 17)
     drawn += rect(606, y, 96, _PASS, COLORS["optimizer"], rx=4)
     return drawn + text(654, y + 22, "same step", 15, "middle", "#FFFFFF")
+
+
+def _turn(step: Step, unit: float) -> float:
+    """How wide a turn is drawn."""
+    return unit * step.time / step.turns
+
+
+def _passes(x: float, y: float, passes: int, wide: float) -> str:
+    """Boxes with their numbers; one long box where they would be too narrow."""
+    if wide < 22:
+        told = f"{passes:,} pass{'es' if passes > 1 else ''}"
+        drawn = rect(x, y, passes * wide - 2, _PASS, COLORS["activations"], rx=4)
+        if fits(told, passes * wide - 6, 14):
+            middle = x + passes * wide / 2
+            drawn += text(middle, y + 22, told, 14, "middle", "#FFFFFF")
+        return drawn
+    drawn = ""
+    for i in range(passes):
+        left = x + i * wide
+        name = f"pass {i + 1}" if wide > 60 else f"{i + 1}"
+        drawn += rect(left, y, wide - 3, _PASS, COLORS["activations"], rx=4)
+        drawn += text(left + wide / 2 - 1, y + 22, name, 14, "middle", "#FFFFFF")
+    return drawn
+
+
+def _waiting(x: float, y: float, wide: float) -> str:
+    """A stage with nothing to do."""
+    if wide < 3:
+        return ""
+    box = (x, y, wide - 2, _PASS)
+    told = text(x + wide / 2, y + 22, "waits", 14, "middle") if wide > 60 else ""
+    lines = "" if told else hatched(*box)
+    edge: dict[str, Any] = {"stroke": "currentColor", "opacity": 0.6, "rx": 4}
+    return rect(*box, title="waits", **edge) + lines + told
 
 
 def _average(top: float, rows: int, replicas: int) -> str:
@@ -382,67 +455,93 @@ def _average(top: float, rows: int, replicas: int) -> str:
     return drawn
 
 
-def _old_passes(top: float, passes: int, old: int) -> list[str]:
-    """A strip above the passes with those of the last picture."""
-    if passes == old:
+def _before(top: float, now: Step, old: Step, unit: float) -> list[str]:
+    """A strip above the passes, as long as the step was."""
+    if (old.passes, old.micro, old.stages) == (now.passes, now.micro, now.stages):
         return []
-    told = f"before: {old:,} pass{'es' if old > 1 else ''}"
-    drawn = [ghost(x, top - 17, wide, 10) for x, wide, _ in boxes(old)]
-    return [*drawn, text(_PASSES + 160, 54, told, 14)]
+    return [ghost(_START, top - 17, unit * old.time, 10)]
 
 
 _TALLEST = 72
-"""The height of eight sequences' activations, or of more where there are more."""
+"""The height of the most that is kept now or before, eight sequences at least."""
 
 
-def _height(micro: int, old: int) -> float:
-    return _TALLEST * micro / max(micro, old, 8)
-
-
-def _memory(top: float, micro: int, passes: int, old: Sequence[int]) -> str:
-    """Activations that a GPU keeps, rising forward and falling back in each pass."""
+def _memory(top: float, now: Step, old: Step, unit: float) -> str:
+    """Activations on a GPU of the first stage: up in forward, down in backward."""
     base = top + _TALLEST + 4
-    told = f"activations of {_sequences(micro)}"
-    drawn = _saw(base, _height(micro, old[0]), passes)
-    if micro != old[0]:
-        drawn += _saw(base, _height(old[0], micro), passes, before=True)
-        drawn += text(452, top + 76, f"dashed: of {_sequences(old[0])}, before", 14)
-    drawn += line(_PASSES, base, _END, base)
+    scale = _TALLEST / max(now.kept, old.kept, 8)
+    drawn = _saw(base, scale, now, unit)
+    if (now.kept, now.time) != (old.kept, old.time):
+        drawn += _saw(base, scale, old, unit, before=True)
+        drawn += text(452, top + 76, f"dashed: {_kept(old)}, before", 14)
+    drawn += line(_START, base, _END, base)
     for i, words in enumerate(["kept on", "a GPU"]):
-        drawn += text(_PASSES - 12, base - 20 + 18 * i, words, 14, "end")
-    drawn += text(452, top + 34, told, 15, font_weight=600)
-    return drawn + text(452, top + 55, "at a time, in every pass", 15)
+        drawn += text(_START - 12, base - 20 + 18 * i, words, 14, "end")
+    drawn += text(452, top + 34, f"activations: {_kept(now)}", 15, font_weight=600)
+    return drawn + text(452, top + 55, _why_kept(now), 15)
 
 
-def _saw(base: float, high: float, passes: int, before: bool = False) -> str:
-    """One tooth a pass: up in a third of it, down in the rest."""
+def _kept(step: Step) -> str:
+    if step.stages == 1:
+        return f"of {_sequences(step.micro)}"
+    return f"of {step.in_flight} × {_sequences(step.micro)}"
+
+
+def _why_kept(step: Step) -> str:
+    if step.stages == 1:
+        return "at a time, in every pass"
+    return f"on stage 1, 1/{step.stages} of the layers each"
+
+
+def _saw(
+    base: float, scale: float, step: Step, unit: float, before: bool = False
+) -> str:
+    """One tooth a pass, up in a third of it; with a pipeline a hill over them all."""
     style = f'fill="{COLORS["activations"]}"'
     if before:
         style = 'fill="none" stroke="currentColor" stroke-dasharray="5 4"'
-    return "".join(
-        f'<polygon points="{x:.1f},{base:.1f} {x + wide / 3:.1f},{base - high:.1f} '
-        f'{x + wide:.1f},{base:.1f}" {style}/>'
-        for x, wide, _ in boxes(passes)
-    )
+    high, wide = base - scale * step.kept, _turn(step, unit)
+    end = _START + step.passes * wide
+    teeth = [(_START + i * wide, wide) for i in range(step.passes)]
+    if step.stages > 1:
+        rise = step.in_flight * wide / 3
+        corners = [(_START, base), (_START + rise, high)]
+        corners += [(max(end - rise, _START + rise), high), (end, base)]
+    elif wide < 3:  # too many to tell apart
+        corners = [(_START, base), (_START, high), (end, high), (end, base)]
+    else:
+        corners = [
+            corner
+            for x, w in teeth
+            for corner in ((x, base), (x + w / 3, high), (x + w - 2, base))
+        ]
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+    return f'<polygon points="{points}" {style}/>'
 
 
-def _sum(y: float, micro: int, passes: int, replicas: int) -> str:
+def _sum(y: float, step: Step) -> str:
+    micro, passes, replicas = step.micro, step.passes, step.replicas
     total = units.exact(micro * passes * replicas)
     words = f"{micro:,} × {passes:,} × {replicas:,} = {total} sequences a step"
     told = "micro-batch × accumulation × replicas"
-    return text(_PASSES, y, words, 20, font_weight=700) + text(
-        _PASSES, y + 22, told, 14
-    )
+    return text(_START, y, words, 20, font_weight=700) + text(_START, y + 22, told, 14)
 
 
-def _step_words(micro: int, passes: int, replicas: int, total: int) -> str:
+def _step_words(step: Step) -> str:
     """The step in words."""
-    each = "one pass" if passes == 1 else f"{passes:,} passes one after another"
-    makes = f"each of {replicas:,} replicas makes"
-    who = "one replica makes" if replicas == 1 else makes
+    n = step.passes
+    each = "one pass" if n == 1 else f"{n:,} passes one after another"
+    makes = f"each of {step.replicas:,} replicas makes"
+    who = "one replica makes" if step.replicas == 1 else makes
+    piped = (
+        f" Its {step.stages} stages wait {units.percent(step.waits)} of the time."
+        if step.stages > 1
+        else ""
+    )
+    total = units.exact(step.micro * n * step.replicas)
     return (
-        f"A step: {who} {each}, of {_sequences(micro)}; "
+        f"A step: {who} {each}, of {_sequences(step.micro)}; "
         "then the gradients, not the weights, meet in one average; then the update, "
-        f"the same on every replica. {units.exact(total)} sequences in all; "
-        f"activations are kept for {_sequences(micro)} at a time."
+        f"the same on every replica.{piped} {total} sequences in all; a GPU keeps "
+        f"activations {_kept(step)} {_why_kept(step)}."
     )

@@ -14,6 +14,7 @@ from typing import Any
 
 COLORS = {
     "attention": "#0067A5",
+    "projections": "#0067A5",
     "MLP": "#B34700",
     "embedding": "#007050",
     "output head": "#96407A",
@@ -25,9 +26,12 @@ COLORS = {
     "optimizer": "#007050",
     "activations": "#96407A",
     "logits": "#7A6300",
-    "recomputed": "#96407A",
+    "recomputed": "#6A6A6A",
     "memory": "#5B6672",
     "idle": "#5B6672",
+    "sign": "#44505C",
+    "exponent": "#B34700",
+    "fraction": "#0067A5",
 }
 """The colour of each part, by its word."""
 

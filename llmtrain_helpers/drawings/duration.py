@@ -184,6 +184,62 @@ def _cell(x: float, y: float, days: float, told: str, right: bool) -> str:
 # --- days against GPUs
 
 
+# --- the shares of the peak that whole runs reached
+
+
+def shares_of_runs(
+    shares: Mapping[str, float], span: tuple[float, float, float]
+) -> Drawing:
+    """A dot for each run at its share of the peak; the interval as a band behind.
+
+    `shares` are the runs' shares by name, `span` the interval's low, likely and high.
+    """
+    order = sorted(shares, key=lambda name: shares[name])
+    bottom = 66 + 22 * len(order)
+    body = _span(span, bottom) + _percents(bottom)
+    for i, name in enumerate(order):
+        x, y = _at(shares[name]), 72 + 22 * i
+        body += text(196, y + 5, name, 14, "end") + line(206, y, x, y, opacity=0.25)
+        body += _circle(x, y, 6, BLUE, name, 'stroke="currentColor"')
+        body += text(x + 13, y + 5, _of_peak(shares[name]), 14)
+    told = ", ".join(f"{name} {_of_peak(shares[name])}" for name in order)
+    low, likely, high = (_of_peak(share) for share in span)
+    words = f"Shares of the peak, the interval from {low} to {high}, likely {likely}: "
+    return Drawing(body, 744, bottom + 50, f"{words}{told}.")
+
+
+def _of_peak(share: float) -> str:
+    return f"{units.digits(100 * share, 2)} %"
+
+
+def _at(share: float) -> float:
+    """Where a share of the peak stands: the axis goes to 60 per cent."""
+    return 206 + 500 * share / 0.6
+
+
+def _span(span: tuple[float, float, float], bottom: float) -> str:
+    low, likely, high = (_at(share) for share in span)
+    names = zip(
+        (low, likely, high), ("slowest", "likely", "fastest"), span, strict=True
+    )
+    told = "".join(
+        text(x, 30, name, 15, "middle", font_weight=600)
+        + text(x, 49, _of_peak(share), 14, "middle")
+        for x, name, share in names
+    )
+    band = rect(low, 56, high - low, bottom - 56, BLUE, opacity=0.16)
+    return told + band + line(likely, 56, likely, bottom, stroke=BLUE, stroke_width=3)
+
+
+def _percents(bottom: float) -> str:
+    body = line(206, bottom, 706, bottom)
+    for part in range(0, 7):
+        x = _at(part / 10)
+        body += line(x, bottom, x, bottom + 5)
+        body += text(x, bottom + 22, f"{10 * part} %", 14, "middle")
+    return body + text(706, bottom + 42, "of the dense peak (MFU)", 14, "end")
+
+
 class Mark(NamedTuple):
     """A run in the picture: its name, GPUs and days."""
 

@@ -132,25 +132,36 @@ _LEFT, _UNIT, _SPACE, _TOP, _HIGH = 186, 146, 34, 66, 280
 
 
 def passes(
-    counted: FlopCount, num_layers: int, height: int = _HIGH, symbols: bool = False
+    counted: FlopCount,
+    num_layers: int,
+    height: int = _HIGH,
+    symbols: bool = False,
+    before: FlopCount | None = None,
 ) -> Drawing:
     """An iteration in time order: forward, what is done again, backward twice as wide.
 
     Each pass is the same stack of layers; its width times a part's height is the
     part's FLOPs. `num_layers` is the number of layers that `counted` holds; `symbols`
-    writes a GPT's sizes beside the parts.
+    writes a GPT's sizes beside the parts. With the work of the state `before` both
+    stand to one scale, and its stack is dashed.
     """
+    old = before or counted
+    most = max(counted.model, old.model)
     forward = {name: part // 3 for name, part in counted.parts().items()}
     again = _done_again(counted)
+    room, height = height, round(height * counted.model / most)
     stack = _stack(forward, num_layers, height)
     columns = [
         _column(0, "forward", 1, stack, counted.model // 3),
         _again(stack, again, counted.recomputed),
         _column(2, "backward", 2, stack, 2 * counted.model // 3),
     ]
-    body = [*columns, _labels(stack, symbols), _below(num_layers, height)]
+    body = [*columns, _labels(stack, symbols), _below(num_layers, room)]
+    if old.model != counted.model:
+        tall = room * old.model / most
+        body += [ghost(_x(i), _TOP, wide * _UNIT, tall) for i, wide in ((0, 1), (2, 2))]
     return Drawing(
-        "".join(body), 860, _TOP + height + 68, _passes_in_words(counted, again)
+        "".join(body), 860, _TOP + room + 68, _passes_in_words(counted, again)
     )
 
 
@@ -340,9 +351,9 @@ def _segments(counted: FlopCount, hfu: float) -> str:
             drawn.append(_segment(name, x, wide))
         x += wide
     rest = _BAR_X + _BAR_WIDE - x
-    if fits("never reached", rest - 12):
+    if fits("not used", rest - 12):
         place = x + rest / 2, _BAR_Y + 30
-        drawn.append(text(*place, "never reached", 15, "middle", opacity=0.8))
+        drawn.append(text(*place, "not used", 15, "middle", opacity=0.8))
     return "".join(drawn)
 
 

@@ -235,17 +235,34 @@ def _label(part: str, x: float, y: float) -> str:
 def _attention_row(model: Any, unit: float) -> str:
     *ins, out = attention(model)
     y, middle, x = 122.0, 140.0, EDGES[0]
-    parts = [_label("attention", x + 14, 94), _norm(model, x + 40, y)]
-    places = zip(ins, (x + 142, x + 258, x + 374), strict=True)
-    parts += [_block(matrix, place, y, unit) for matrix, place in places]
-    parts += [arrow(x + 50, middle, x + 82, middle)]
+    parts = [_label("attention", x + 14, 91), _norm(model, x + 40, y)]
+    places = [(x + at, matrix) for at, matrix in zip((142, 258, 374), ins, strict=True)]
+    parts += [_block(matrix, place, y, unit) for place, matrix in places]
+    parts.append(_fork(x + 50, middle, [place - _half(m, unit) for place, m in places]))
     parts += [arrow(x + 402, middle, x + 458, middle), _block(out, x + 492, y, unit)]
-    parts.append(text(x + 429, middle - 9, "compare", 13, "middle"))
+    parts.append(text(x + 432, middle - 9, "weighed", 13, "middle"))
+    parts.append(text(x + 432, middle + 19, "by q · k", 13, "middle"))
     right, low, far = x + 492 + out.columns * unit / 2, 216, EDGES[1] - 10
     parts += [line(right, middle, far, middle), line(far, middle, far, low)]
     return "".join(
         [*parts, line(far, low, x + 40, low), arrow(x + 40, low, x + 40, 242)]
     )
+
+
+def _half(matrix: Matrix, unit: float) -> float:
+    """How far a block and its name reach to each side."""
+    return max(matrix.columns * unit / 2, 22)
+
+
+def _fork(x: float, y: float, edges: Sequence[float]) -> str:
+    """From one place to several blocks: the same numbers go into each."""
+    first, *others = edges
+    bus, turn = y - 40, x + 22
+    parts = [arrow(x, y, first - 4, y), line(turn, y, turn, bus)]
+    parts.append(line(turn, bus, others[-1] - 18, bus))
+    for edge in others:
+        parts += [line(edge - 18, bus, edge - 18, y), arrow(edge - 18, y, edge - 3, y)]
+    return "".join(parts)
 
 
 def _mlp_row(model: Any, unit: float) -> str:
@@ -310,6 +327,51 @@ def _flow_words(model: Any, name: str) -> str:
     )
 
 
+# --- a sum and what changes it
+
+
+def waterfall(start: tuple[str, int], changes: dict[str, int], end: str) -> Drawing:
+    """From one count to another: each change as a bar from where the last one ended.
+
+    `start` is a name and its count, `changes` what is added or taken by name, and `end`
+    the name of what comes out.
+    """
+    level, rows = start[1], [(start[0], 0, start[1])]
+    for name, change in changes.items():
+        rows.append((name, level, change))
+        level += change
+    rows.append((end, 0, level))
+    unit = 440 / max(low + max(change, 0) for _, low, change in rows)
+    body = "".join(_fall(row, i, unit, len(rows)) for i, row in enumerate(rows))
+    told = ", ".join(f"{name} {_signed(change)}" for name, change in changes.items())
+    words = f"{start[0]} {units.count(start[1])}; {told}; {end} {units.count(level)}."
+    return Drawing(body, 860, 24 + 40 * len(rows), words)
+
+
+def _fall(row: tuple[str, int, int], i: int, unit: float, rows: int) -> str:
+    name, low, change = row
+    ends, y = i in (0, rows - 1), 16 + 40 * i
+    x, wide = 260 + unit * min(low, low + change), max(unit * abs(change), 2)
+    fill = COLORS["memory"] if ends else COLORS["attention" if change < 0 else "MLP"]
+    told = units.count(change) if ends else _signed(change)
+    place = x + wide + 10
+    return (
+        text(248, y + 19, name, 15, "end", **(BOLD if ends else {}))
+        + rect(x, y, wide, 28, fill, name)
+        + text(place, y + 19, told, 15)
+        + (line(260, y - 4, 260, y + 36, opacity=0.4) if i < rows else "")
+    )
+
+
+def _signed(change: int) -> str:
+    """A change with its sign.
+
+    >>> _signed(-805_306_368)
+    '− 805 million'
+    """
+    return f"{'+' if change > 0 else '−'} {units.count(abs(change))}"
+
+
 # --- the shares: areas to scale
 
 LINE, TOP, TALL = (20, 840), 130, 150
@@ -365,7 +427,8 @@ def _totals(model: Any, before: Any) -> str:
     then = int(count_parameters(before).total)
     unit = 330 / max(now, then)
     was = text(840, 20, f"before: {units.count(then)}", 13, "end")
-    bars = rect(510, 26, now * unit, 9, COLORS["idle"]) + ghost(510, 26, then * unit, 9)
+    bars = rect(510, 26, now * unit, 15, COLORS["idle"])
+    bars += ghost(510, 26, then * unit, 15)
     return shown + was + bars
 
 
@@ -392,7 +455,7 @@ def _key(model: Any, before: Any, chosen: str) -> str:
 def _strip(model: Any, chosen: str) -> str:
     parts = []
     for word, (x, y, wide, high) in boxes(model).items():
-        pale = 1 if chosen in (WHOLE, word) else 0.3
+        pale = 1 if chosen in (WHOLE, word) or model.num_experts else 0.3
         if word == "norms":  # thinner than a line: drawn as one
             y, high = y + high - 3, 3
         mixed = word == "MLP" and model.num_experts
@@ -560,10 +623,11 @@ def _shown(
     y, (wide, high) = FRAME[1] + 94, _sides(matrix, flat)
     size = max(wide * unit, 4), max(high * unit, 2)
     drawn = rect(x - size[0] / 2, y - size[1] / 2, *size, matrix.color)
-    if old and old != matrix and max(_sides(old, flat)) < 2.5 * max(wide, high):
-        across, tall = (side * unit for side in _sides(old, flat))
+    across, tall = (side * unit for side in _sides(old, flat)) if old else (0, 0)
+    if old and old != matrix and across < 150 and tall < 84:
         drawn += ghost(x - across / 2, y - tall / 2, across, tall, "before")
-    count = text(x, FRAME[1] + 161, units.count(matrix.count), 13, "middle")
+    told = units.count(matrix.count) if matrix.columns > 1 else ""
+    count = text(x, FRAME[1] + 161, told, 13, "middle")
     return _head(x, FRAME[1] + 49, matrix.name, 13) + drawn + count
 
 

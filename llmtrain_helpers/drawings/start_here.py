@@ -123,6 +123,7 @@ def question(
         "rate of each": units.flops_per_second(flops_per_gpu),
         "time": units.duration(seconds),
         "price of a GPU-hour": units.dollars(price),
+        "hours": f"{units.digits(seconds / 3600)} hours",
         "money": units.dollars(cost(seconds, num_gpus, price)),
     }
     return Drawing(_passes() + _sums(values), WIDTH, 508, _in_words(values))
@@ -134,14 +135,14 @@ def _in_words(values: dict[str, str]) -> str:
         "A token goes through the layers: forward, 2 operations for each parameter, "
         "to predict the next token; backward, 4, to find how each parameter should "
         "change; where a run recomputes, forward again, 2 more. Operations × "
-        "parameters × tokens = work; work ÷ (GPUs × rate of each) = time; time × GPUs "
+        "parameters × tokens = work; work ÷ (GPUs × rate of each) = time; hours × GPUs "
         f"× price of a GPU-hour = money. Here: {told}."
     )
 
 
 def _passes() -> str:
     """A token's way through the layers: forward, back, and perhaps forward again."""
-    blue, orange, purple = (COLORS[x] for x in ("weights", "gradients", "recomputed"))
+    blue, orange, grey = (COLORS[x] for x in ("weights", "gradients", "recomputed"))
     layers = "".join(
         rect(330, y, 200, 28, blue, "a layer of the model", rx=4)
         + text(430, y + 19, "a layer: parameters", 15.5, "middle", "white")
@@ -149,7 +150,7 @@ def _passes() -> str:
     )
     up = arrow(312, 188, 312, 58, stroke_width=4)
     again = arrow(
-        296, 188, 296, 58, stroke=purple, stroke_width=3, stroke_dasharray="6 4"
+        296, 188, 296, 58, stroke=grey, stroke_width=3, stroke_dasharray="6 4"
     )
     down = arrow(548, 58, 548, 188, stroke=orange, stroke_width=4)
     ends = text(430, 214, "in: the tokens so far", 15.5, "middle")
@@ -166,7 +167,7 @@ def _labels() -> str:
         + text(284, 148, "forward again: 2 more", 16, "end", **BOLD)
         + text(284, 168, "only if the run recomputes", 15.5, "end")
         + text(566, 80, "backward: 4 operations", 16, **BOLD)
-        + text(566, 100, "how should each parameter change?", 15.5)
+        + text(566, 100, "how should it change?", 15.5)
         + text(566, 148, "6 in all, or 8", 16, **BOLD)
         + text(566, 168, "with what is computed again", 15.5)
     )
@@ -175,7 +176,7 @@ def _labels() -> str:
 _SUMS = [
     ["operations", "×", "parameters", "×", "tokens", "=", "work"],
     ["work", "÷ (", "GPUs", "×", "rate of each", ") =", "time"],
-    ["time", "×", "GPUs", "×", "price of a GPU-hour", "=", "money"],
+    ["hours", "×", "GPUs", "×", "price of a GPU-hour", "=", "money"],
 ]
 
 
@@ -218,17 +219,22 @@ def budget(
     tokens: float,
     marks: Sequence[tuple[str, float]],
     before: float | None = None,
+    chip: Sequence[str] = (),
 ) -> Drawing:
     """GPUs and days as squares, the work they do, and a bar of the tokens it pays for.
 
     Takes the rate that each GPU reaches in FLOP/s, and the tokens.
     `marks` are tokens to compare with, by name; `before` the tokens of the picture
-    before this one, which leave a dashed outline.
+    before this one, which leave a dashed outline. `chip` says in two lines whose rate
+    it is.
     """
     work = num_gpus * flops_per_gpu * days * units.DAY
     rate = units.flops_per_second(flops_per_gpu)
     rows = ceil(min(num_gpus, 64) / 16)
-    body = text(20, 62 + 18 * rows, f"each does {rate}", 15.5)
+    body = "".join(
+        text(20, 62 + 18 * rows + 20 * i, words, 15.5)
+        for i, words in enumerate(chip or [f"each does {rate}"])
+    )
     body += _squares(20, num_gpus, 16, "GPU") + _squares(372, ceil(days), 14, "day")
     body += text(334, 84, "×", 26, "middle", **BOLD)
     body += text(660, 84, "=", 26, "middle", **BOLD)

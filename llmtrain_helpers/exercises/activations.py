@@ -1,80 +1,297 @@
-"""Exercises of chapter 06: bytes that a layer keeps, recomputation, the peak."""
+"""Exercises of chapter 06: a layer's bytes, what makes a step fit, one's own run."""
 
 from __future__ import annotations
 
-from llmtrain_helpers import units
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llmtrain_helpers import published, units
 from llmtrain_helpers.activations import (
     count_activations,
     gpt_activation_bytes,
     step_timeline,
 )
 from llmtrain_helpers.architecture import Transformer
-from llmtrain_helpers.checks import Result
+from llmtrain_helpers.batch import largest_batch
+from llmtrain_helpers.checks import Result, choice, count, refuse, show
 from llmtrain_helpers.exercises.common import (
     GIBI,
-    PERCENT,
+    HINT,
     PREFIXES,
+    UNANSWERED,
     Exercise,
     Function,
     Numeric,
+    Prediction,
     Word,
 )
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.precision import model_state_bytes
+
+_RECIPE = "bf16_fp32_grads"
+
+# --- 06-a: the GPT of 22 billion parameters, four sequences
 
 
-def _mt_nlg(recompute: str = "none") -> Result:
-    return gpt_activation_bytes(105, 20480, 128, 2048, 1, recompute)
+def _of_22b() -> Result:
+    return gpt_activation_bytes(48, 6144, 64, 2048, micro_batch_size=4)
 
 
-_LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+_PAIRS = 64 * 2048 / 6144
+"""as/h of that model."""
 
 
-def _llama_layer(s: int, b: int, h: int, f: int, ad: int, kd: int) -> Result:
+def _instead(each_value: float) -> float:
+    """What another figure than 34 + 5as/h would give, over the right one."""
+    return each_value / (34 + 5 * _PAIRS)
+
+
+# --- 06-b: one layer of a Llama
+
+
+def llama_layer(s: int, b: int, h: int, f: int, ad: int, kd: int) -> Result:
     """One layer's bytes; heads of size 1, for only their sums enter."""
     model = Transformer.llama(1, h, ad, kd, f, 1, s, head_dim=1)
     return count_activations(model, b).layers
 
 
-def _saved() -> float:
-    return float(1 - _mt_nlg("full") / _mt_nlg())
+Slip = Callable[..., Any]
+
+_LLAMA_SLIPS: dict[str, Slip] = {
+    "these are values: each weighs 2 bytes.": (
+        lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) / 2
+    ),
+    "the gate has four tensors of width f: its output, the same activated, the other "
+    "branch, and their product.": (
+        lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 2 * s * b * f
+    ),
+    "with two tensors of width f it is a plain MLP: a gate has four.": (
+        lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 4 * s * b * f
+    ),
+    "four things take in the hidden state: two norms, attention and the MLP.": (
+        lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 4 * s * b * h
+    ),
+    "K and V are two tensors.": (
+        lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 2 * s * b * kd
+    ),
+    "attention keeps Q, and what comes out: two tensors of width ad.": (
+        lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 2 * s * b * ad
+    ),
+    "K and V are as wide as the key-value heads, kd, not as the query heads.": (
+        lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, ad)
+    ),
+    "the micro-batch is missing: times b.": (
+        lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) / b
+    ),
+}
+"""What is said to a function that computes this instead."""
+
+# --- 06-c: what makes it fit
+
+_CARD = 80e9
+
+
+def peaks() -> dict[str, Result]:
+    """The peak of each change to 4 sequences of 8,192 tokens on Llama 3.2 1B."""
+
+    def peak(s: int, b: int, passes: int, recompute: str) -> Result:
+        model = published.architecture("Llama-3.2-1B", s)
+        line = step_timeline(model, b, _RECIPE, recompute, 2, passes)
+        return line.peak.total
+
+    return {
+        "as it is": peak(8192, 4, 1, "none"),
+        "full": peak(8192, 4, 1, "full"),
+        "selective": peak(8192, 4, 1, "selective"),
+        "two passes": peak(8192, 2, 2, "none"),
+        "shorter": peak(4096, 4, 1, "none"),
+    }
+
+
+_PEAKS = {name: units.gigabytes(size) for name, size in peaks().items()}
+
+_CHANGES = {
+    "full": f"no: it fits, with {_PEAKS['full']}, and costs a third more FLOPs; there "
+    "is a change that costs none.",
+    "selective": f"no: it is still {_PEAKS['selective']}. Flash attention stores no "
+    "scores, so there is nothing to drop.",
+    "two passes": f"right: {_PEAKS['two passes']} with the gradients that now stand "
+    "beside the second pass, the same batch, and the same FLOPs.",
+    "shorter": f"no: it fits, with {_PEAKS['shorter']}, but the model would learn from "
+    "other texts, and a batch would have half the tokens.",
+}
+
+# --- 06-d: a run of one's own
+
+FREE = 0.2
+"""The share of a card's memory that is to stay free."""
+
+_ASKED = ("model", "gpus", "chip", "sequence", "zero", "recompute", "micro")
+
+
+def own_peak(design: Mapping[str, Any], micro: int) -> Result:
+    """Bytes on each GPU at the loss, or where a layer is computed again.
+
+    States shared out by ZeRO's stage, activations, and two tensors of logits.
+    """
+    model = published.architecture(design["model"], design["sequence"])
+    recompute, n = design["recompute"], design["gpus"]
+    P = count_parameters(model).total
+    states = model_state_bytes(P, _RECIPE, design["zero"], n).total
+    kept, every = (count_activations(model, micro, r) for r in (recompute, "none"))
+    again = (every.layers - kept.layers) // model.num_layers * (recompute == "full")
+    logits = 8 * micro * design["sequence"] * model.vocab_size
+    return states + kept.total + max(logits, again - kept.head)
+
+
+@dataclass(frozen=True)
+class OwnMemory(Exercise):
+    """A design: it fits with a share left free, and twice the micro-batch would not."""
+
+    hint: tuple[str, ...]
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """What the design holds at its peak, or what does not hold."""
+        if isinstance(answer, Mapping) and None in answer.values():
+            return None, UNANSWERED
+        design = _design(answer)
+        micro = design["micro"]
+        room = (1 - FREE) * float(published.accelerator(design["chip"]).memory)
+        size, twice = (float(own_peak(design, b)) for b in (micro, 2 * micro))
+        told = f"{units.gigabytes(size)} at the peak, of {units.gigabytes(room)}"
+        if size > room:
+            return False, f"too much: {told}. {self._most(design, room)}{HINT}"
+        if twice <= room:
+            return False, f"{told}: {2 * micro} at a time would fit too. {HINT}"
+        return True, f"right: {told} that may be used."
+
+    @staticmethod
+    def _most(design: Mapping[str, Any], room: float) -> str:
+        try:
+            largest_batch(lambda micro: own_peak(design, micro) <= room)
+        except ValueError:
+            return "Not even a micro-batch of 1 fits. "
+        return ""
+
+    def hints(self) -> tuple[str, ...]:
+        """What to say at the first wrong answer, the second, and from then on."""
+        return self.hint
+
+
+def _design(answer: Any) -> dict[str, Any]:
+    """The seven entries of a design; a ValueError for what is missing or unknown."""
+    if not isinstance(answer, Mapping):
+        refuse("answer", answer, "is no dict(model=…, gpus=…, …)")
+    missing = [name for name in _ASKED if name not in answer]
+    if missing:
+        refuse("answer", answer, f"leaves out {', '.join(missing)}")
+    known = published.architecture(str(answer["model"])).num_positions
+    numbers = {
+        x: count(x, units.read(answer[x])) for x in ("gpus", "sequence", "micro")
+    }
+    if known and numbers["sequence"] > known:
+        raise ValueError(f"{answer['model']} has positions for {known:,} tokens only")
+    choice("recompute", answer["recompute"], RECOMPUTE)
+    if answer["zero"] not in (0, 1, 2, 3):
+        raise ValueError(f"zero={show(answer['zero'])} is no stage: 0, 1, 2 or 3")
+    return {**answer, **numbers}
 
 
 EXERCISES: dict[str, Exercise] = {
     "06-a": Numeric(
-        key=_mt_nlg,
+        key=_of_22b,
         unit=units.gigabytes,
-        hint="sbhl(34 + 5as/h), with b = 1.",
+        hint=(
+            "Which part is off: the hidden values, or the bytes for each?",
+            "A layer keeps 34 bytes for each hidden value, and the scores beside them.",
+            "sbhl(34 + 5as/h), with b = 4.",
+        ),
         slips=PREFIXES
         | GIBI
         | {
-            1 / 105: "this is one layer: there are 105.",
-            34 / (34 + 5 * 128 * 2048 / 20480): "the scores are missing: + 5as/h.",
+            1 / 48: "this is one layer: there are 48.",
+            1 / 4: "this is one sequence: there are 4 at a time.",
+            _instead(34): "the scores are missing: + 5as/h.",
+            _instead(5 * _PAIRS): "these are the scores alone: 34 beside them.",
+            _instead(34 + _PAIRS): "as/h counts the scores once: 5 bytes for each.",
+            _instead(34 + 20 * _PAIRS): "the 5as/h holds for each sequence: b comes in "
+            "once, in front.",
+            _instead(32 + 2 * _PAIRS): "this is without dropout: its masks and what "
+            "comes out of it are kept too.",
+            _instead(
+                34 + 5 * 64 * 2048
+            ): "the scores are a · s for each token, so as/h for each hidden value.",
         },
     ),
     "06-b": Function(
-        key=_llama_layer,
+        key=llama_layer,
         cases=[
             {"s": 8192, "b": 1, "h": 4096, "f": 14336, "ad": 4096, "kd": 1024},
             {"s": 4096, "b": 2, "h": 8192, "f": 28672, "ad": 8192, "kd": 1024},
+            {"s": 2048, "b": 3, "h": 2048, "f": 5632, "ad": 4096, "kd": 512},
         ],
-        hint="Two norms, attention and MLP take in 8h. Then 4ad + 4kd, and 8f.",
+        hint=(
+            "Which line is off? Count tensors, then their width, then 2 bytes each.",
+            "Two norms, attention and MLP take in h; Q, K, V and what comes out; four.",
+            "Two norms, attention and MLP take in 8h. Then 4ad + 4kd, and 8f.",
+        ),
+        slips=_LLAMA_SLIPS,
     ),
-    "06-c": Numeric(
-        key=_saved,
-        unit=units.percent,
-        hint="1 − 2sbhl / sbhl(34 + 5as/h), as a share between 0 and 1.",
-        slips=PERCENT
-        | {
-            (1 - _saved())
-            / _saved(): "this is what stays: what is saved is 1 minus it.",
-        },
+    "06-c": Word(key=lambda: "two passes", options=_CHANGES),
+    "06-d": OwnMemory(
+        hint=(
+            "Which of the entries zero, recompute and micro brings it there?",
+            "States shrink with zero and gpus, activations with recompute and micro.",
+            "states / GPUs + activations + 8 · micro · sequence · vocabulary ≤ room.",
+        )
     ),
-    "06-d": Word(
-        key=lambda: step_timeline(_LLAMA, 4, "pure_bf16", "none").peak.mark,
+}
+
+
+# --- predictions
+
+
+def _kept_at(sequence_length: int) -> Result:
+    return gpt_activation_bytes(96, 12288, 96, sequence_length, 1)
+
+
+def _largest(recompute: str) -> int:
+    """The largest micro-batch of Llama 3.2 1B, 8,192 tokens, on 80 GB."""
+    model = published.architecture("Llama-3.2-1B", 8192)
+
+    def fits(size: int) -> Any:
+        return step_timeline(model, size, _RECIPE, recompute).peak.total <= _CARD
+
+    return largest_batch(fits)
+
+
+def _gain() -> str:
+    ratio = _largest("full") / _largest("none")
+    return {1: "the same", 2: "twice", 10: "ten times", 20: "twenty times"}[
+        round(ratio)
+    ]
+
+
+PREDICTIONS: dict[str, Prediction] = {
+    "06-guess": Prediction(
+        truth=lambda: _kept_at(4096) / _kept_at(2048),
+        unit=lambda ratio: f"{units.digits(ratio)} times as much",
+        why="Of 114 bytes for each hidden value 34 stay as they are, and 80, the "
+        "scores, double with the sequence: 34 + 160 = 194. And there are twice as "
+        "many hidden values.",
+    ),
+    "06-largest": Prediction(
+        truth=_gain,
+        why=f"The largest micro-batch goes from {_largest('none')} to "
+        f"{_largest('full')}. The layers keep 22 times less, but now the logits fill "
+        "the memory, 128,256 for each token, in three tensors at the loss.",
         options={
-            "forward": "no: after forward comes something that adds to it.",
-            "loss": "right: all activations are there, and two tensors of logits more.",
-            "backward": "no: by then the activations are gone; gradients have come.",
-            "update": "no: the activations are gone; Adam's state comes here once.",
+            "the same": "The layers do let go of nearly everything.",
+            "twice": "You remembered the head, which is never recomputed.",
+            "ten times": "That would need a head that shrinks as well.",
+            "twenty times": "That is what the layers alone would allow.",
         },
     ),
 }

@@ -22,6 +22,7 @@ from llmtrain_helpers.exercises.common import (
     Exercise,
     Numeric,
     Prediction,
+    Slips,
     Word,
 )
 from llmtrain_helpers.parameters import count_parameters
@@ -61,15 +62,41 @@ _SPLITS = {
     "and empty in every step.",
 }
 
-# --- 04-c: a micro-batch by its time
+# --- 04-c: a micro-batch by its time, with a pipeline
 
-_PASS = StepTime(overhead=0.18, rate=1 / 0.06)
-_SHARE = 32
-"""Sequences that each replica works through in a step."""
+_PASS = StepTime(overhead=0.12, rate=1 / 0.06)
+_SHARE, _STAGES = 32, 4
+"""Sequences that each replica works through in a step, and its pipeline's stages."""
 
 
-def _in_passes_of(micro: int) -> float:
-    return float(_SHARE // micro * _PASS.seconds(micro))
+def _in_passes_of(micro: int, stages: int = _STAGES) -> float:
+    """Seconds of a step: k + PP − 1 turns of a stage."""
+    return float((_SHARE // micro + stages - 1) * _PASS.seconds(micro))
+
+
+def _slips_of_passes() -> Slips:
+    """What the other micro-batches take, with the waiting and without it."""
+    key = _in_passes_of(4)
+    told = {
+        _in_passes_of(16): "16 sequences at once do not fit into memory.",
+        _in_passes_of(8): "8 is the largest that fits, but with 4 passes the stages "
+        "wait for 3 of 7 turns.",
+        _in_passes_of(2): "micro-batches of 2: they wait less, and pay the fixed part "
+        "of a pass twice as often.",
+        _in_passes_of(1): "micro-batches of 1: they pay the fixed part of a pass four "
+        "times as often as they need.",
+        _in_passes_of(4, 1): "the passes of one stage; while the pipeline fills and "
+        "empties it waits.",
+        _in_passes_of(8, 1): "the largest micro-batch, and no waiting: the pipeline "
+        "has to fill and empty.",
+        _in_passes_of(2, 1): "micro-batches of 2 without the waiting: the pipeline "
+        "has to fill and empty.",
+        _PASS.seconds(4): "this is one pass: the replica has 32 sequences.",
+        4: "this is a micro-batch; asked are the seconds of the step.",
+        8: "this is a micro-batch; asked are the seconds of the step.",
+        11: "these are the turns; each takes the seconds of a pass.",
+    }
+    return {seconds / key: words for seconds, words in told.items()}
 
 
 # --- 04-d: a run of one's own
@@ -101,10 +128,13 @@ class OwnBatch(Exercise):
             return None, UNANSWERED
         model, numbers = _design(answer)
         n, t, p, micro, k, s = numbers
+        layers = published.architecture(model).num_layers
         if n % (t * p):
-            return False, f"{t * p} GPUs a replica do not divide {n}. {HINT}"
+            return False, f"{t * p} GPUs a replica do not divide {n}."
         if t > 8 or (n > 8 and 8 % t):
-            return False, f"TP {t} does not stay inside a node of 8. {HINT}"
+            return False, f"TP {t} does not stay inside a node of 8."
+        if layers % p:
+            return False, f"{layers} layers make no {p} stages of the same size."
         d = data_parallel_size(n, t, p)
         size = batch_tokens(global_batch_size(micro, k, d), s)
         return self._of_size(size, d, model)
@@ -112,10 +142,11 @@ class OwnBatch(Exercise):
     def _of_size(self, size: float, replicas: float, model: str) -> tuple[bool, str]:
         known = batches_of_size(count_parameters(published.architecture(model)).total)
         span = f"{units.count(known[0])} to {units.count(known[-1])}"
-        told = f"{replicas:,} replicas make {units.count(size)} tokens a step"
-        if not known[0] <= size <= 1.1 * known[-1]:
+        who = "1 replica makes" if replicas == 1 else f"{replicas:,} replicas make"
+        told = f"{who} {units.count(size)} tokens a step"
+        if not 0.9 * known[0] <= size <= 1.1 * known[-1]:
             return False, f"{told}; models of this size had {span}. {HINT}"
-        return True, f"right: {told}, among the {span} of models of this size."
+        return True, f"right: {told}; models of this size had {span}."
 
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
@@ -155,27 +186,16 @@ EXERCISES: dict[str, Exercise] = {
     ),
     "04-b": Word(key=lambda: "TP 8, PP 2", options=_SPLITS),
     "04-c": Numeric(
-        key=lambda: _in_passes_of(8),
-        unit=lambda number: f"{units.digits(number)} s, in four passes of 8",
+        key=lambda: _in_passes_of(4),
+        unit=lambda number: f"{units.digits(number)} s, in eight passes of 4",
         tolerance=0.005,
         hint=(
-            "How many passes does a replica make, and how long is each?",
-            "The step's seconds are passes times seconds of a pass; try each row.",
-            "32 / b passes, each t₀ + b / r; 16 sequences do not fit.",
+            "How many passes does a replica make, and how long does a stage wait?",
+            "A step is k + PP − 1 turns of a stage, each as long as a pass; try each "
+            "column.",
+            "(32 / b + 3) · t(b); 16 sequences do not fit.",
         ),
-        slips={
-            _in_passes_of(16) / _in_passes_of(8): "16 sequences at once do not fit "
-            "into memory.",
-            _in_passes_of(4) / _in_passes_of(8): "micro-batches of 4: they leave room, "
-            "and pay the fixed part twice as often.",
-            _in_passes_of(2) / _in_passes_of(8): "micro-batches of 2: they pay the "
-            "fixed part four times as often as they need.",
-            _in_passes_of(1) / _in_passes_of(8): "micro-batches of 1: the smallest is "
-            "the slowest, for the fixed part is paid in each pass.",
-            1 / 4: "this is one pass: the replica has 32 sequences to go through.",
-            16: "every replica works through its own 32 sequences, side by side.",
-            4: "32 sequences in passes of 8 are four passes, not sixteen.",
-        },
+        slips=_slips_of_passes(),
     ),
     "04-d": OwnBatch(
         hint=(

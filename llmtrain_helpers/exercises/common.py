@@ -16,7 +16,7 @@ from typing import Any
 from termcolor import colored
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import choice, is_array, quantity, show
+from llmtrain_helpers.checks import is_array, quantity, show
 
 Slips = dict[float, str]
 """Wrong ratios (answer over key) that have a usual cause, and the cause."""
@@ -198,17 +198,20 @@ class Word(Exercise):
 class Function(Exercise):
     """A function of the learner's: it must agree with `key` on every case.
 
-    One that returns None, as the stub does, counts as not answered.
+    One that returns None, as the stub does, counts as not answered. `slips` are wrong
+    functions, by the words that name their cause; they take a case's values in order.
     """
 
     key: Callable[..., Any]
     cases: Sequence[Mapping[str, Any]]
-    hint: str
+    hint: str | Sequence[str]
+    slips: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def judge(self, answer: Any) -> tuple[bool | None, str]:
         """The first case that goes wrong, or that all are right."""
         if not callable(answer):
             return False, f"{show(answer)} is no function: leave out the parentheses."
+        returned = []
         for case in self.cases:
             told = ", ".join(f"{name}={value}" for name, value in case.items())
             try:
@@ -217,9 +220,33 @@ class Function(Exercise):
                 return False, f"with {told} it raised {show(error)}"
             if result is None:
                 return None, UNANSWERED
-            if not _agree(result, self.key(**case)):
-                return False, f"with {told} it returned {show(result)}. {self.hint}"
+            returned.append((told, result))
+        keys = [self.key(**case) for case in self.cases]
+        for (told, result), key in zip(returned, keys, strict=True):
+            if not _agree(result, key):
+                known = self._slip([result for _, result in returned])
+                side = f"with {told} it returned {show(result)}, {_side(result, key)}"
+                return False, known or f"{side}. {HINT}"
         return True, f"right, in all {len(self.cases)} cases."
+
+    def _slip(self, results: Sequence[Any]) -> str:
+        """The slip that gives the same results, in every case."""
+        for told, wrong in self.slips.items():
+            made = [wrong(*case.values()) for case in self.cases]
+            if all(_agree(x, y) for x, y in zip(results, made, strict=True)):
+                return told
+        return ""
+
+    def hints(self) -> tuple[str, ...]:
+        """What to say at the first wrong answer, the second, and from then on."""
+        return (self.hint,) if isinstance(self.hint, str) else tuple(self.hint)
+
+
+def _side(result: Any, key: Any) -> str:
+    number = quantity("what it returned", result)
+    if is_array(number):
+        return "one number is wanted"
+    return f"too {'much' if number > key else 'little'}"
 
 
 def _agree(result: Any, key: Any) -> bool:
@@ -238,8 +265,15 @@ def judge(id: str, answer: object, exercise: Any, tries: int) -> Verdict:
         ok, text = exercise.judge(answer)
         hints = exercise.hints()
     except Exception as error:  # an answer may be anything at all
-        return Verdict(id, False, f"{str(error)[:150]}.")
+        return Verdict(id, False, f"{_first_words(str(error))}.")
     return Verdict(id, ok, text.replace(HINT, hints[min(tries, len(hints) - 1)]))
+
+
+def _first_words(problem: str) -> str:
+    """As much of a problem as fits into a line or two, cut between words."""
+    if len(problem) <= 150:
+        return problem.rstrip(".")
+    return problem[:150].rpartition(" ")[0].rstrip(",;:. ") + " …"
 
 
 @dataclass(frozen=True)
@@ -282,7 +316,34 @@ def _gap(guess: float, truth: float) -> str:
 
 
 def _option(answer: Any, options: Mapping[str, Any]) -> str:
-    """The option that is meant, in any case."""
-    known = {option.casefold(): option for option in options}
-    said = answer.strip(" .:)(").casefold() if isinstance(answer, str) else answer
-    return choice("answer", known.get(said, answer), options)
+    """The option that is meant: in any case, its spaces and commas left aside."""
+    known = {_plain(option): option for option in options}
+    said = str(answer) if isinstance(answer, int | float) else answer
+    if isinstance(said, str):
+        word = _plain(said)
+        said = known.get(word) or known.get(_plain(SAME.get(word, "")), answer)
+    if said in options:
+        return str(said)
+    told = ", ".join(f'"{option}"' for option in options)
+    raise ValueError(f"{show(answer)} is none of the choices: {told}")
+
+
+SAME = {
+    "2": "twice",
+    "20": "twice",
+    "double": "twice",
+    "doubled": "twice",
+    "doubles": "twice",
+    "4": "four times",
+    "05": "half",
+    "12": "half",
+    "halved": "half",
+    "same": "the same",
+    "unchanged": "the same",
+    "thesame": "same",
+}
+"""Other ways to say what many predictions ask for."""
+
+
+def _plain(words: str) -> str:
+    return "".join(x for x in words.casefold() if x.isalnum())

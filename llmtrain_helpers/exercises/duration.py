@@ -52,7 +52,7 @@ def _twice_of_all() -> str:
 
 
 def _thirteen_billion() -> Result:
-    X = 0.41 * 989e12
+    X = 0.41 * 989.5e12
     return training_seconds(1.8e12, 13e9, 384, X, "none") / units.DAY
 
 

@@ -1,73 +1,229 @@
-"""Exercises of chapter 08: what PyTorch's instruments will show."""
+"""Exercises of chapter 08: what instruments show, what a step waits for, your test."""
 
 from __future__ import annotations
 
-from llmtrain_helpers import units
-from llmtrain_helpers.batch import all_reduce_bytes
-from llmtrain_helpers.checks import Result
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from llmtrain_helpers import published, units
+from llmtrain_helpers.activations import count_activations, step_timeline
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.batch import StepTime
+from llmtrain_helpers.checks import count, refuse
 from llmtrain_helpers.exercises.common import (
+    HINT,
     PREFIXES,
     TWICE,
+    UNANSWERED,
     Exercise,
-    Function,
     Numeric,
+    Prediction,
     Word,
 )
+from llmtrain_helpers.flops import count_flops
+from llmtrain_helpers.measure.clock import Experiments, StepClock
 
-M, K, N = 512, 1024, 2048
-"""The sizes of the product in 08-a: (M, K) times (K, N)."""
+# --- 08-a: the first MLP of a model, whose input needs no gradient
 
-
-def _statistics(l: int, s: int, b: int) -> int:
-    """Two LayerNorms a layer, a mean and a scale of 4 bytes for each token."""
-    return l * 2 * 2 * 4 * s * b
+TOKENS, HIDDEN, INNER = 1024, 512, 2048
 
 
-def _sent(parameters: int, replicas: int) -> Result:
-    """Gradients in fp32 through a ring."""
-    return all_reduce_bytes(4 * parameters, replicas)
+def _counted() -> int:
+    """Two products forward; backward one for the first matrix, two for the second."""
+    return (2 + 1 + 2) * 2 * TOKENS * HIDDEN * INNER
+
+
+# --- 08-b: which change helps
+
+_MEASURED = Experiments(16 / 0.90, 16 / 0.88, 16 / 0.52, 32 / 1.28)
+
+
+def _gain(cause: str) -> str:
+    return f"{_MEASURED.gains()[cause]:.2f} times"
+
+
+_FIRST = {
+    "a faster loader": f"no: with the same data again it is {_gain('data')} the "
+    "throughput, so a loader that takes no time at all gains no more.",
+    "the exchange": f"right: alone it makes {_gain('other GPUs')} as many, more than "
+    "any other change. Hide the exchange, or pay it less often.",
+    "a larger micro-batch": f"no: it helps, {_gain('fixed costs')}, because the "
+    "exchange is paid less often; but there is something that gains more.",
+    "faster GPUs": "no: a faster GPU would wait longer; little of the step is its own "
+    "work.",
+}
+
+# --- 08-c: accumulation over a slow link
+
+_CLOCK = StepClock(
+    StepTime(0.03, 50), exchange=0.35, update=0.10, overlap=False
+)  # a pass of 6 takes 0.15 s
+_PASS, _MICRO, _PASSES = 0.15, 6, 8
+
+
+def _rate(passes: int, update: float = 0.10, exchange: float = 0.35) -> float:
+    clock = replace(_CLOCK, update=update, exchange=exchange)
+    return clock.throughput(_MICRO, passes)
+
+
+def _slip(rate: float) -> float:
+    return rate / _rate(_PASSES)
+
+
+# --- 08-d: a test of one's own run
+
+GPU = "H100 SXM"
+SHARE, FREE = 0.4, 0.2
+"""The share of the peak that is assumed, and of the memory that stays free."""
+
+_RECIPE = "bf16_fp32_grads"
+_ASKED = ("model", "layers", "micro", "warm_up", "repeats")
+
+
+@dataclass(frozen=True)
+class OwnTest(Exercise):
+    """A design: a cut of a model that fits one GPU, and steps enough for a median."""
+
+    hint: tuple[str, ...]
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """What the test will show, or the first thing that does not hold."""
+        if isinstance(answer, Mapping) and None in answer.values():
+            return None, UNANSWERED
+        model, layers, micro, warm_up, repeats = _test(answer)
+        if not 2 <= layers <= model.num_layers:
+            return False, (
+                f"{layers} layers: take 2 at the least, so that embedding and head do "
+                f"not rule, and at most the model's {model.num_layers}. {HINT}"
+            )
+        if warm_up < 2:
+            return False, f"the first step makes Adam's state: leave out two. {HINT}"
+        if repeats < 5:
+            return False, f"{repeats} steps have no spread to speak of. {HINT}"
+        return self._of_size(
+            replace(model, **{"num_layers": layers}), micro, warm_up + repeats
+        )
+
+    def _of_size(self, cut: Transformer, micro: int, steps: int) -> tuple[bool, str]:
+        chip = published.accelerator(GPU)
+        memory = float(chip.memory)
+        peak = float(step_timeline(cut, micro, _RECIPE, "none").peak.total)
+        told = f"predicted peak {units.gigabytes(peak)} of {units.gigabytes(memory)}"
+        if peak > (1 - FREE) * memory:
+            return False, f"{told}: a fifth should stay free. {HINT}"
+        work = count_flops(cut, micro, "none").total
+        seconds = work / (SHARE * chip.peak("bf16"))
+        if steps * seconds > 600:
+            return (
+                False,
+                f"{steps} steps take {units.duration(steps * seconds)}. {HINT}",
+            )
+        return True, (
+            f"right: {cut.num_layers} layers, {told}, {units.duration(seconds)} a step "
+            f"at 40 % of the peak. Write both down, and then measure."
+        )
+
+    def hints(self) -> tuple[str, ...]:
+        """What to say at the first wrong answer, the second, and from then on."""
+        return self.hint
+
+
+def _test(answer: Any) -> tuple[Transformer, int, int, int, int]:
+    """The model, and the four numbers of a test; a ValueError for what is missing."""
+    if not isinstance(answer, Mapping):
+        refuse("answer", answer, "is no dict(model=…, layers=…, …)")
+    missing = [name for name in _ASKED if name not in answer]
+    if missing:
+        refuse("answer", answer, f"leaves out {', '.join(missing)}")
+    model = published.architecture(str(answer["model"]))
+    model = replace(model, sequence_length=min(8192, int(model.sequence_length)))
+    layers, micro, warm_up, repeats = (
+        int(count(name, units.read(answer[name]), least=int(name != "warm_up")))
+        for name in _ASKED[1:]
+    )
+    return model, layers, micro, warm_up, repeats
 
 
 EXERCISES: dict[str, Exercise] = {
     "08-a": Numeric(
-        key=lambda: 3 * 2 * M * K * N,
+        key=_counted,
         unit=units.flops,
         tolerance=0,
-        hint="Forward 2·m·k·n, and backward one product for each of the two inputs.",
+        hint=(
+            "Which products are done, and is each of them needed?",
+            "Backward has a product for each input that wants a gradient.",
+            "2·m·k·n each: two forward; going back one for W₁, and two for W₂.",
+        ),
         slips=PREFIXES
         | TWICE
         | {
-            1 / 3: "the forward pass only: backward has two products of the same size.",
-            2 / 3: "backward has two products, so it is three in all.",
+            2 / 5: "the forward pass only: going back, weights want gradients.",
+            3 / 5: "the backward pass only: the forward one is counted too.",
+            6 / 5: "nobody asks for the gradient of the data: one product fewer.",
+            4 / 5: "the second matrix has two products going back: one for itself, "
+            "one to pass on.",
+            1 / 5: "this is one product: count them.",
         },
     ),
-    "08-b": Numeric(
-        key=lambda: _statistics(12, 1024, 8),
-        unit=units.exact,
-        tolerance=0,
-        hint="A mean and a scale, 4 bytes each, for each token and each norm.",
-        slips=PREFIXES
-        | {
-            1 / 12: "this is one layer: there are 12.",
-            1 / 2: "a layer has two norms; and each keeps two numbers a token.",
-            1 / 4: "a layer has two norms; and each keeps two numbers a token.",
+    "08-b": Word(key=lambda: "the exchange", options=_FIRST),
+    "08-c": Numeric(
+        key=lambda: _rate(_PASSES),
+        unit=lambda rate: f"{units.digits(rate)} sequences a second",
+        tolerance=0.005,
+        hint=(
+            "Sequences of a whole step, over the seconds of a whole step.",
+            "Eight passes, but how many updates and exchanges?",
+            "k·b / (k·t_pass + t_update + t_exchange).",
+        ),
+        slips={
+            _slip(_MICRO / _PASS): "update and exchange take time too, once a step.",
+            _slip(_rate(1)): "this pays update and exchange in every pass.",
+            _slip(_rate(_PASSES, update=1e-12)): "the update is missing.",
+            _slip(_rate(_PASSES, exchange=0)): "the exchange is missing.",
+            _slip(_rate(_PASSES) / _PASSES): "a step has the sequences of all its "
+            "passes.",
+            _slip(1 / _rate(_PASSES)): "these are seconds a sequence: turn it over.",
         },
     ),
-    "08-c": Word(
-        key=lambda: "mlp",
+    "08-d": OwnTest(
+        hint=(
+            "Which entry brings it there?",
+            "Layers and micro-batch set it: 18 bytes a parameter, and what is kept.",
+            "Halve the layers until the predicted peak leaves a fifth of the memory; "
+            "a model whose two layers do not fit has smaller sisters.",
+        )
+    ),
+}
+
+
+# --- predictions
+
+
+def _kept(hidden_size: int) -> float:
+    shape = Transformer.gpt(4, hidden_size, 8, 1024, 256)
+    return float(count_activations(shape, 2).total)
+
+
+def _growth() -> str:
+    """What becomes of the kept bytes when the hidden size is doubled."""
+    ratio = _kept(512) / _kept(256)
+    names = {"the same": 1, "twice": 2, "four times": 4}
+    return next((n for n, x in names.items() if ratio == x), "not quite twice")
+
+
+PREDICTIONS: dict[str, Prediction] = {
+    "08-guess": Prediction(
+        truth=_growth,
+        why=f"It is {_kept(512) / _kept(256):.2f} times: each token's vectors are "
+        "twice as long, but its log-probabilities have one number for each word of the "
+        "vocabulary, however wide the model is.",
         options={
-            "scores": "no: backward needs the softmax, so they are computed again.",
-            "mlp": "right: the MLP's second product gives only the layer's output, "
-            "which backward does not need. 96 − 8 is 88.",
-            "head": "no: the head is outside the layers, and is not computed again.",
+            "the same": "That would be so if nothing of a token's vectors were kept.",
+            "not quite twice": "You thought of the head.",
+            "twice": "So do the layers, all of them.",
+            "four times": "Weights do that: a matrix is wide and high. What is kept "
+            "are vectors.",
         },
-    ),
-    "08-d": Function(
-        key=_sent,
-        cases=[
-            {"parameters": 124_439_808, "replicas": 2},
-            {"parameters": 8_030_261_248, "replicas": 64},
-        ],
-        hint="2(d − 1)/d times the buffer, and 4 bytes for each gradient.",
     ),
 }

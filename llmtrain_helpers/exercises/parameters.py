@@ -137,11 +137,13 @@ class OwnModel(Exercise):
         shape = model if isinstance(model, Transformer) else architecture(model)
         counted, deeper = count_parameters(shape), _deeper(shape)
         number = float(quantity("the number", units.read(number)))
-        if abs(number / deeper - 1) <= 0.005:
+        slips = _slips_of_depth(shape)
+        nearest = min([deeper, *slips], key=lambda value: abs(number - value))
+        if nearest == deeper and abs(number / deeper - 1) <= 0.005:
             times = units.digits(deeper / float(counted.total))
             told = f"right: {units.count(deeper)}, {times} times as many"
             return True, f"{told}. The tables stay as they are."
-        return False, _slip(number, _slips_of_depth(shape)) or _astray(number, deeper)
+        return False, _slip(number, slips) or _astray(number, deeper)
 
     def hints(self) -> tuple[str, ...]:
         """What doubles, then where to find it."""
@@ -149,7 +151,8 @@ class OwnModel(Exercise):
             "What is in the layers doubles; what stands outside them does not.",
             "count_parameters(…) has the parts: attention, mlp and norm are in the "
             "layers, embedding and head are outside.",
-            "dataclasses.replace(model, num_layers=…) makes the deeper model.",
+            "counted = count_parameters(…); add counted.attention + counted.mlp + "
+            "counted.norm once more to counted.total.",
         )
 
 
@@ -198,8 +201,30 @@ EXERCISES: dict[str, Exercise] = {
             {"hidden_size": 2048, "num_heads": 8, "num_kv_heads": 1, "head_dim": 256},
             {"hidden_size": 576, "num_heads": 9, "num_kv_heads": 9, "head_dim": 64},
         ],
-        hint="Queries: h × (heads · head size), and output back; keys and values: "
-        "h × (key-value heads · head size) each.",
+        hint=(
+            "How many columns has the queries' matrix, and how many have the others?",
+            "Heads times head size need not be h: take the four matrices one by one.",
+            "Queries: h × (heads · head size), and output back; keys and values: "
+            "h × (key-value heads · head size) each.",
+        ),
+        slips={
+            "this is 4h², a GPT's: here keys and values are shared, and heads have a "
+            "size of their own.": lambda h, a, k, d: 4 * h**2,
+            "queries and output are taken as h × h: their width is heads times head "
+            "size, which need not be h.": lambda h, a, k, d: 2 * h**2 + 2 * h * k * d,
+            "the output is missing, the matrix that brings the result back.": (
+                lambda h, a, k, d: h * d * (a + 2 * k)
+            ),
+            "here every head has keys and values of its own: some are shared.": (
+                lambda h, a, k, d: 4 * h * a * d
+            ),
+            "keys and values are two matrices.": (
+                lambda h, a, k, d: h * d * (2 * a + k)
+            ),
+            "the head size is missing: a head has so many columns.": (
+                lambda h, a, k, d: 2 * h * (a + k)
+            ),
+        },
     ),
     "01-c": Numeric(
         key=_met,

@@ -1,96 +1,252 @@
-"""Exercises of chapter 07: three runs to plan, and what a split costs."""
+"""Exercises of chapter 07: a measured step, a busy pipeline, a way to fit, a run."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
 from llmtrain_helpers import units
-from llmtrain_helpers.advice import fewest_gpus
-from llmtrain_helpers.batch import accumulation_steps
-from llmtrain_helpers.checks import Result
-from llmtrain_helpers.duration import training_seconds
-from llmtrain_helpers.exercises.common import PREFIXES, Exercise, Function, Numeric
-from llmtrain_helpers.memory import Split
-from llmtrain_helpers.plan import Plan, plan_run
-from llmtrain_helpers.published import (
-    accelerator,
-    architecture,
-    reported_gpu_hours,
-    run_plan,
+from llmtrain_helpers.batch import data_parallel_size, global_batch_size
+from llmtrain_helpers.checks import Result, choice, count, one, quantity, refuse
+from llmtrain_helpers.drawings.plan import about, span_in_words
+from llmtrain_helpers.duration import seconds_from_iterations
+from llmtrain_helpers.exercises.common import (
+    HINT,
+    TENFOLD,
+    UNANSWERED,
+    Exercise,
+    Numeric,
+    Prediction,
+    Word,
 )
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.plan import STOPS, Plan, plan_run
+from llmtrain_helpers.published import accelerator, architecture
+from llmtrain_helpers.schedule import pipeline_schedule
 
 
-def _bloom(recompute: str = "full") -> Result:
-    plan = run_plan("BLOOM-176B", flops_per_gpu=150e12, recompute=recompute)
-    return plan.days.likely
+def _days(number: float) -> str:
+    return f"{units.digits(number)} days"
 
 
-def _by_rule() -> Result:
-    """The same run by 8TP/(nX), in days."""
-    plan = run_plan("BLOOM-176B", flops_per_gpu=150e12, recompute="full")
-    T, n = plan.inputs["tokens"], plan.inputs["num_gpus"]
-    seconds = training_seconds(T, plan.parameters.total, n, 150e12, "full")
-    return seconds / units.DAY
+# --- 07-guess: the 70B in the plan of the 8B
 
 
-def _hours(recompute: str = "none") -> Result:
-    return run_plan("Llama 2 70B", recompute=recompute).gpu_hours.likely
+def _page(model: str = "Llama-3.1-8B", **changes: Any) -> Plan:
+    """The plan that the page begins with."""
+    shape, chip = architecture(model, 8192), accelerator("H100")
+    options: dict[str, Any] = {"recompute": "none", "zero_stage": 3}
+    return plan_run(shape, chip, 64, 10**12, 512, **options).but(**changes)
 
 
+@cache
 def _large() -> Plan:
-    return plan_run(
-        architecture("Llama-3.1-70B", 8192),
-        accelerator("H100"),
-        num_gpus=8,
-        tokens=1e12,
-        global_batch_size=1024,
-        recompute="full",
-        tensor_parallel=8,
-        zero_stage=1,
+    return _page("Llama-3.1-70B")
+
+
+def _why() -> str:
+    parts, small = _large().memory, _page().memory
+    states = parts.total - parts.activations - parts.transient
+    share = units.digits(parts.activations / small.activations, 2)
+    return (
+        f"ZeRO 3 leaves {units.gigabytes(states)} of the model's states on each GPU. "
+        f"But one sequence keeps {units.gigabytes(parts.activations)} of activations, "
+        f"{share} times those of the 8B, and these are not shared out: the layers are "
+        "2.5 times as many and twice as wide. It does not fit."
     )
 
 
-def _bubble(stages: int, batch: int, micro_batch: int, replicas: int) -> Result:
-    steps = accumulation_steps(batch, micro_batch, replicas)
-    return Split(stages * replicas, micro_batch, 1, stages, 1, replicas, steps).bubble
+# --- 07-a: a measured step
+
+
+def _measured() -> Result:
+    """Computing days of 4 trillion tokens at 3.4 s a step."""
+    return seconds_from_iterations(4e12, 1024, 4096, 3.4) / units.DAY
+
+
+def _set_aside() -> float:
+    return float(_measured() * STOPS[2])
+
+
+# --- 07-b: a batch that keeps a pipeline busy
+
+_STAGES, _GPUS, _MOST = 8, 96, 0.1
+
+
+def _fewest_micro_batches(most: float = _MOST) -> int:
+    """By the schedule itself: the first number of micro-batches that is enough."""
+    numbers = range(1, 1000)
+    return next(m for m in numbers if pipeline_schedule(_STAGES, m).idle <= most + 1e-9)
+
+
+def _batch() -> Result:
+    d = data_parallel_size(_GPUS, pipeline_parallel=_STAGES)
+    return global_batch_size(1, _fewest_micro_batches(), d)
+
+
+# --- 07-c: which proposal
+
+PROPOSALS: dict[str, dict[str, Any]] = {
+    "micro-batch 1": {"micro_batch_size": 1},
+    "recompute": {"recompute": "full"},
+    "128 GPUs": {"num_gpus": 128},
+    "2 stages": {"pipeline_parallel": 2, "keep_gradients": True},
+}
+"""What exercise 07-c offers, as changes of the plan."""
+
+_BELIEFS = {
+    "micro-batch 1": "It sends more between replicas, and its matrices are smaller.",
+    "recompute": "The activations go, and a third more work comes.",
+    "128 GPUs": "ZeRO shares the states over more GPUs, but these were small; a GPU's "
+    "activations stay.",
+    "2 stages": "The first stage has half the layers and keeps two micro-batches.",
+}
+
+
+def _proposed(name: str) -> Plan:
+    return _page(micro_batch_size=2).but(**PROPOSALS[name])
+
+
+@cache
+def _cheapest() -> str:
+    fitting = [name for name in PROPOSALS if _proposed(name).fits]
+    return min(fitting, key=lambda name: float(_proposed(name).gpu_hours.likely))
+
+
+def _verdict(name: str) -> str:
+    plan, before = _proposed(name), _page(micro_batch_size=2)
+    more = float(plan.gpu_hours.likely / before.gpu_hours.likely - 1)
+    told = f"{units.gigabytes(plan.memory.total)} on each GPU, "
+    told += "which fits" if plan.fits else "which does not fit"
+    told += f", at {100 * more:+.0f} % GPU-hours"
+    return f"{'right' if name == _cheapest() else 'no'}: {told}. {_BELIEFS[name]}"
+
+
+# --- 07-d: a plan of the learner's own
+
+_OWN = ["model", "chip", "gpus", "days", "tokens", "sequence", "batch", "micro"]
+_OWN += ["tensor", "pipeline", "zero", "recompute"]
+
+
+class OwnPlan(Exercise):
+    """A plan that fits with its reserve, and ends in time at the slow end."""
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """What the plan takes, or the first thing that does not hold."""
+        if not isinstance(answer, Mapping):
+            refuse("answer", answer, "is no dict(model=…, gpus=…, …)")
+        missing = [name for name in _OWN if name not in answer]
+        if missing:
+            refuse("answer", answer, f"leaves out {', '.join(missing)}")
+        if any(answer[name] is None for name in _OWN):
+            return None, UNANSWERED
+        plan = _own(answer)
+        limit = one("days", units.read(answer["days"]), quantity)
+        held, days = units.gigabytes(plan.memory.total), span_in_words(plan.days)
+        if not plan.fits:
+            return False, f"{_misfit(plan, held)} {HINT}"
+        if plan.days.greatest > limit:
+            late = f"it fits, with {held} on each GPU, but it takes {days}, and you "
+            return False, f"{late}have {limit:g}. {HINT}"
+        told = f"right: {days} of your {limit:g}, {held} on each GPU, "
+        told += f"{units.gigabytes(plan.room)} left; set "
+        told += f"{about(plan.gpu_hours.greatest, units.count)} GPU-hours aside."
+        return True, told
+
+    def hints(self) -> tuple[str, ...]:
+        """What to say at the first wrong answer, the second, and from then on."""
+        return (
+            "Which part of memory, or which factor of the time, is the largest?",
+            "Memory: micro-batch 1, ZeRO 3, a shorter sequence, or recomputation.",
+            "Time: tokens and recomputation in proportion; the rest hardly matters.",
+        )
+
+
+def _misfit(plan: Plan, held: str) -> str:
+    chip = units.gigabytes(plan.inputs["accelerator"].memory)
+    if plan.tight:
+        asked = units.gigabytes(plan.reserve)
+        return f"tight: {held} of {chip}, where {asked} should stay free."
+    return f"does not fit: {held} on each GPU of {chip}."
+
+
+def _own(answer: Mapping[str, Any]) -> Plan:
+    """The plan of a learner's dictionary; a ValueError for what cannot be."""
+    number = {
+        name: one(name, units.read(answer[name]), count)
+        for name in _OWN
+        if name not in ("model", "chip", "days", "zero", "recompute")
+    }
+    again = choice("recompute", answer["recompute"], RECOMPUTE)
+    return plan_run(
+        architecture(answer["model"], number["sequence"]),
+        accelerator(answer["chip"]),
+        number["gpus"],
+        number["tokens"],
+        number["batch"],
+        recompute=again,
+        micro_batch_size=number["micro"],
+        tensor_parallel=number["tensor"],
+        pipeline_parallel=number["pipeline"],
+        zero_stage=units.read(answer["zero"]),
+        keep_gradients=True if number["pipeline"] > 1 else None,
+    )
 
 
 EXERCISES: dict[str, Exercise] = {
     "07-a": Numeric(
-        key=_bloom,
-        unit=lambda days: f"{units.digits(days)} days",
-        hint="published.run_plan with flops_per_gpu; the days are plan.days.likely.",
-        slips={
-            _bloom("none")
-            / _bloom(): "the rate counts recomputation, so must the plan: "
-            "recompute='full'.",
-            118.24 / _bloom(): "this is what was reported, with restarts and the ramp.",
-            _by_rule() / _bloom(): "this is 8TP/(nX), which leaves attention and the "
-            "logits out: the plan counts them.",
-            86400: "these are seconds: use plan.days.",
+        key=_set_aside,
+        unit=_days,
+        hint=(
+            "First the steps, then the days of computing, then the calendar.",
+            "Steps are tokens over tokens in a step, 1,024 sequences of 4,096.",
+            "T/(Bs) · 3.4 s / 86,400, and half as much again for the stops.",
+        ),
+        slips=TENFOLD
+        | {
+            1 / STOPS[2]: "these are the days of computing: the stops come on top.",
+            STOPS[0] / STOPS[2]: "this has the stops of the best of the four runs; "
+            "the worst lost 50 %.",
+            0.5 / STOPS[2]: "this is the time of the stops alone: add the computing.",
+            1 / (1 - 0.5) / STOPS[2]: "this divides by a half: the stops are half of "
+            "the computing, not half of the calendar.",
+            units.DAY: "these are seconds: divide by 86,400.",
+            24: "these are hours: divide by 24.",
+            1 / 128: "the step was measured on all 128 GPUs: do not divide by them.",
+            1024: "this takes a step for one sequence: it has 1,024.",
+            4096: "this counts sequences for tokens: each has 4,096.",
         },
     ),
     "07-b": Numeric(
-        key=_hours,
-        unit=lambda hours: f"{units.count(hours)} GPU-hours",
-        hint="published.run_plan, and plan.gpu_hours.likely.",
-        slips=PREFIXES
-        | {
-            reported_gpu_hours()["Llama 2 70B"]
-            / _hours(): "this is what was reported.",
-            _hours("full") / _hours(): "here nothing is recomputed.",
+        key=_batch,
+        unit=lambda number: f"{units.exact(number)} sequences",
+        tolerance=0,
+        hint=(
+            "First find how many micro-batches each replica needs.",
+            "Of the step, (p − 1)/(m + p − 1) is idle; let it be a tenth.",
+            "m = 9(p − 1) for each replica, and 96 GPUs are 96/8 replicas.",
+        ),
+        slips={
+            1 / 12: "these are the micro-batches of one replica: there are twelve.",
+            70 / 63: "this is a tenth of the useful time, (p − 1)/m: of the step it "
+            "is (p − 1)/(m + p − 1).",
+            8: "this counts every GPU as a replica: eight of them share one.",
+            72 / 63: "this takes p for p − 1: the first stage need not wait for "
+            "itself.",
+            70 / 63 / 12: "these are the micro-batches of one replica, and by the "
+            "useful time.",
+            62 / 63: "with one micro-batch less it is a little more than a tenth.",
         },
     ),
-    "07-c": Numeric(
-        key=lambda: fewest_gpus(_large()).split.num_gpus,
-        unit=lambda gpus: f"{gpus} GPUs",
-        tolerance=0,
-        hint="fewest_gpus(plan).split.num_gpus; tensor_parallel=8, zero_stage=1.",
-    ),
-    "07-d": Function(
-        key=_bubble,
-        cases=[
-            {"stages": 35, "batch": 1920, "micro_batch": 1, "replicas": 8},
-            {"stages": 12, "batch": 2048, "micro_batch": 2, "replicas": 8},
-        ],
-        hint="(p − 1)/m, with m the micro-batches that each replica works through.",
+    "07-c": Word(key=_cheapest, options={name: _verdict(name) for name in PROPOSALS}),
+    "07-d": OwnPlan(),
+}
+
+PREDICTIONS = {
+    "07-guess": Prediction(
+        truth=lambda: _large().memory.total / 1e9,
+        unit=lambda number: f"{units.digits(number)} GB",
+        why=_why(),
     ),
 }

@@ -121,12 +121,14 @@ EXERCISES: dict[str, Exercise] = {
     "00-b": Word(
         key=lambda: "B",
         options={
-            "A": "no: what a GPU delivers is a rate, so many operations each second.",
-            "B": "right: a whole run takes a number of operations. No “per second” "
-            "belongs there: it is a count, in FLOP.",
-            "C": "no: the peak that a datasheet promises is a rate, FLOP/s.",
-            "D": "no: a cluster works at a rate, however large the prefix. E is 10¹⁸; "
-            "it says nothing about counts and rates.",
+            "A": "no: what GPUs deliver is a rate, so many operations each second; and "
+            f"64 times 350 TFLOP/s is {units.flops_per_second(64 * 350e12)}.",
+            "B": "right: what is done in a day is a number of operations, however long "
+            f"it takes. It is a count, {units.flops(64 * 350e12 * units.DAY)}.",
+            "C": "no: what one token takes is a number of operations, and FLOP it "
+            f"says: 6 for each of 8 billion parameters, {units.flops(6 * 8e9)}.",
+            "D": "no: a rate over a count for each token is tokens a second: "
+            f"{units.count(64 * 350e12 / (6 * 8e9))} of them.",
         },
     ),
     "00-c": Numeric(

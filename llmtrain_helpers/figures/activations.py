@@ -10,25 +10,18 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from llmtrain_helpers.activations import Timeline
-from llmtrain_helpers.figures.common import (
-    BLACK,
-    BLUE,
-    GREEN,
-    HATCHES,
-    PURPLE,
-    VERMILION,
-    new_figure,
-    styled,
-)
+from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers.figures.common import new_figure, styled
 from llmtrain_helpers.units import GB
 
-PARTS = {
-    "weights": BLUE,
-    "gradients": VERMILION,
-    "optimizer": GREEN,
-    "activations": PURPLE,
-    "logits": BLACK,
+HATCHES = {
+    "weights": "",
+    "gradients": "/",
+    "optimizer": ".",
+    "activations": "x",
+    "logits": "-",
 }
+"""The parts of a step's memory, and a hatch for each beside its colour."""
 
 
 @styled
@@ -45,7 +38,7 @@ def memory_bars(models: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Figu
         bottom = np.zeros(len(settings))
         for part in next(iter(settings.values())):
             sizes = np.array([parts[part] for parts in settings.values()]) / GB
-            style = {"color": PARTS[part], "hatch": HATCHES[PARTS[part]][:1]}
+            style = {"color": COLORS[part], "hatch": HATCHES[part]}
             axes.bar([*settings], sizes, bottom=bottom, label=part, **style)
             bottom = bottom + sizes
         axes.set(title=name, xlabel="tokens, recomputed", ylabel="GB")
@@ -85,15 +78,13 @@ def recomputation(num_layers: int = 6) -> Figure:
 
 
 def _draw_dots(axes: Any, dots: Mapping[str, Sequence[tuple[int, int]]]) -> None:
+    purple = COLORS["activations"]
+    square: dict[str, Any] = {"marker": "s", "s": 150, "edgecolors": purple}
+    again = {"facecolors": "white", "hatch": "////", "label": "computed again"}
     styles: dict[str, Any] = {
-        "kept": {"color": BLUE, "marker": "s", "s": 150, "label": "all of a layer"},
-        "input": {"color": GREEN, "marker": "_", "s": 130, "label": "a layer's input"},
-        "again": {
-            "color": VERMILION,
-            "marker": "s",
-            "s": 150,
-            "label": "computed again",
-        },
+        "kept": square | {"facecolors": purple, "label": "all of a layer"},
+        "input": {"color": purple, "marker": "_", "s": 130, "label": "a layer's input"},
+        "again": square | again,
     }
     for kind, places in dots.items():
         if places:
@@ -109,15 +100,15 @@ def timeline(line: Timeline) -> Figure:
     xs = range(len(line.moments))
     labels = [f"{moment.step} {moment.mark}" for moment in line.moments]
     bottom = np.zeros(len(labels))
-    for part, color in PARTS.items():
+    for part, hatch in HATCHES.items():
         sizes = np.array([getattr(moment, part) for moment in line.moments]) / GB
         axes.bar(
             xs,
             sizes,
             bottom=bottom,
             width=0.85,
-            color=color,
-            hatch=HATCHES[color][:1],
+            color=COLORS[part],
+            hatch=hatch,
             label=part,
         )
         bottom = bottom + sizes

@@ -59,7 +59,7 @@ def throughput(sizes: Any, seconds: Any, step: StepTime) -> Figure:
     """Measured samples a second over the batch, and the model fitted to them."""
     figure, axes = new_figure(
         "Doubling gains a third at the half-rate batch, less and less beyond",
-        "batch (sequences)",
+        "micro-batch (sequences)",
         "sequences / s",
     )
     sizes = np.asarray(sizes, dtype=float)
@@ -72,6 +72,8 @@ def throughput(sizes: Any, seconds: Any, step: StepTime) -> Figure:
     half = step.half_rate_batch
     axes.axvline(half, color="black", linewidth=1, linestyle="--")
     axes.text(half * 1.1, measured.min(), f"half-rate batch {half:.0f}", fontsize=12)
+    axes.axhline(step.rate, color="black", linewidth=1, linestyle=":")
+    axes.text(sizes.min(), step.rate * 1.06, f"r = {step.rate:,.0f}", fontsize=12)
     label_line(axes, "fitted", fine[-1], float(step.throughput(fine[-1])), BLUE)
     middle = len(sizes) // 2
     _name_below(axes, "measured", sizes[middle], measured[middle])

@@ -34,6 +34,9 @@ BLUE, VERMILION, GREEN, PURPLE, BLACK = (
 )
 """Okabe and Ito's colours; green and purple darkened until they reach 3:1 on white."""
 
+GRID, GREY = "#E0E0E0", "#808080"
+"""Of lines that stay behind."""
+
 MARKERS = {BLUE: "o", VERMILION: "s", GREEN: "^", PURPLE: "D", BLACK: "v"}
 HATCHES = {BLUE: "", VERMILION: "//", GREEN: "..", PURPLE: "xx", BLACK: ""}
 """Colour never alone: each has a marker and a hatch of its own."""
@@ -50,7 +53,7 @@ STYLE: Any = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "grid.color": "#E0E0E0",
+    "grid.color": GRID,
     "hatch.color": "white",
     "lines.linewidth": 2.5,
     "lines.markersize": 7,

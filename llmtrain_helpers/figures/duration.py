@@ -14,6 +14,7 @@ from llmtrain_helpers.figures.common import (
     BLACK,
     BLUE,
     GREEN,
+    GREY,
     MARKERS,
     PURPLE,
     VERMILION,
@@ -72,7 +73,7 @@ def before_and_after(
         "",
     )
     for row in zip(before, after, strict=True):
-        axes.plot(row, [1, 0], color="#808080", lw=1, label="_row")
+        axes.plot(row, [1, 0], color=GREY, lw=1, label="_row")
     groups = [("Table 2", BLUE, False), ("worked examples", VERMILION, True)]
     for name, color, kind in groups:
         for told, ratios, height in (("8TP", before, 1), ("exact", after, 0)):

@@ -8,8 +8,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from llmtrain_helpers.figures.common import (
+    BLACK,
     BLUE,
     GREEN,
+    GRID,
     HATCHES,
     LIVE,
     MARKERS,
@@ -19,6 +21,8 @@ from llmtrain_helpers.figures.common import (
     styled,
 )
 from llmtrain_helpers.measure import PHASES, DataParallel, StepProfile
+from llmtrain_helpers.measure.clock import times
+from llmtrain_helpers.units import digits
 
 
 @styled
@@ -45,6 +49,38 @@ def operators(profile: StepProfile) -> Figure:
     axes.grid(visible=False, axis="y")
     figure.set_size_inches(9, 3.4)
     return figure
+
+
+@styled
+def step_times(series: Mapping[int, Sequence[float]], warm_up: int) -> Figure:
+    """Seconds of steps one after another, by series, with the median of each."""
+    figure, axes = new_figure(
+        "The same step on the same machine, three times over", "step", "ms"
+    )
+    known = {name: times(seconds, warm_up) for name, seconds in series.items()}
+    places = _apart({name: 1e3 * one.median for name, one in known.items()}, 7)
+    for (name, one), color in zip(
+        known.items(), (BLUE, VERMILION, GREEN), strict=False
+    ):
+        taken = [1e3 * seconds for seconds in series[name]]
+        style: Any = {"color": color, "marker": MARKERS[color], "s": 36}
+        axes.scatter(range(1, len(taken) + 1), taken, label=f"series {name}", **style)
+        axes.plot([warm_up + 1, len(taken)], 2 * [1e3 * one.median], color=color)
+        told = f"{digits(1e3 * one.median)} ms ± {digits(50 * one.spread, 2)} %"
+        label_line(axes, told, len(taken), places[name], color)
+    axes.axvspan(0.5, warm_up + 0.5, color=GRID, zorder=0)
+    axes.text(warm_up + 0.8, 96, "◂ warm-up", color=BLACK, va="center")
+    axes.set_ylim(0, 104)
+    return figure
+
+
+def _apart(values: Mapping[int, float], least: float) -> dict[int, float]:
+    """Places for labels, each at least so far above the one below it."""
+    found: dict[int, float] = {}
+    below = float("-inf")
+    for name, value in sorted(values.items(), key=lambda pair: pair[1]):
+        found[name] = below = max(value, below + least)
+    return found
 
 
 @styled

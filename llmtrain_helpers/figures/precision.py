@@ -74,11 +74,11 @@ def ranges() -> Figure:
 
 @styled
 def spacings(names: Sequence[str] = ("bf16", "fp16", "fp8_e4m3", "fp8_e5m2")) -> Figure:
-    """The step to the next number, as a share of the number."""
+    """The spacing, as a share of the number."""
     figure, axes = new_figure(
         "Between its limits a format is about equally precise",
         "number",
-        "step to the next / number",
+        "spacing / number",
     )
     numbers = 2.0 ** np.arange(-24, 17)
     for name, color in zip(names, COLORS, strict=False):

@@ -10,27 +10,33 @@ dispatcher, its profiler), run on the small models of `measure.model`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers.activations import KERNELS, ActivationCount, Timeline
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import StepTime, fit_step_time
 from llmtrain_helpers.checks import (
+    amount,
     at_most,
     choice,
     divides,
     flag,
     instance,
+    one,
     refuse,
     single,
 )
 from llmtrain_helpers.flops import RECOMPUTE, FlopCount
 from llmtrain_helpers.layers import Attention, Experts, LatentAttention, Layer, Mlp
 from llmtrain_helpers.parameters import ParameterCount
+
+if TYPE_CHECKING:
+    from llmtrain_helpers.measure.clock import Experiments
+    from llmtrain_helpers.measure.trace import Trace
 
 TRAINABLE = ["fp32", "bf16", "bf16_fp32_grads", "bf16_both_grads", "pure_bf16"]
 """The recipes that can be run: those without autocast and without fp8."""
@@ -202,6 +208,24 @@ def step_seconds(
     return [timing.seconds_of(shape, B, *options, repeats=n) for B in sizes]
 
 
+def training_step(
+    model: Transformer,
+    batch_size: int,
+    recipe: str = "fp32",
+    recompute: str = "none",
+    attention: str = "flash",
+) -> Callable[[], None]:
+    """A training step on this CPU, to be called as often as you like.
+
+    A pass forward and backward, an update, and the gradients released, always with the
+    same random tokens. Takes and refuses what `measure_step_memory` does.
+    """
+    shape, B = _buildable(model), single("batch_size", batch_size)
+    options = (choice("recipe", recipe, TRAINABLE), *_run(recompute, attention))
+    step: Callable[[], None] = _needing_torch("timing").step_of(shape, B, *options)
+    return step
+
+
 @dataclass(frozen=True)
 class Operator:
     """One call of an operator: in which phase, when it began and how long it took.
@@ -291,6 +315,33 @@ def measure_data_parallel(
     at_most(processes=d, most=16)
     divides(batch_size=B, processes=d)
     return _needing_torch("parallel").launched(shape, B, d)
+
+
+def trace_data_parallel(
+    model: Transformer, batch_size: int, overlap: bool = True
+) -> Trace:
+    """A step of one of two processes, as PyTorch's profiler saw it.
+
+    Gradients travel beside backward, in parcels (*buckets*) that leave when they are
+    full, or with `overlap=False` after it, all in one. Takes a small shape and the
+    sequences of each process. Errors as in `measure_data_parallel`.
+
+    Source: torch.profiler, and DistributedDataParallel over gloo.
+    """
+    shape, B = _buildable(model), single("batch_size", batch_size)
+    return _needing_torch("parallel").traced(shape, B, flag("overlap", overlap))
+
+
+def measure_slow_link(model: Transformer, batch_size: int, delay: float) -> Experiments:
+    """What two processes find that are joined by a slow link: the three experiments.
+
+    Each parcel of gradients is `delay` seconds longer on its way. Takes a small shape
+    and the sequences of each process; the data is there already. Errors as in
+    `measure_data_parallel`. Source: a communication hook of DistributedDataParallel.
+    """
+    shape, B = _buildable(model), single("batch_size", batch_size)
+    seconds = one("delay", delay, amount)
+    return _needing_torch("parallel").experiments(shape, B, seconds)
 
 
 def _run(recompute: object, attention: object) -> tuple[str, str]:

@@ -6,10 +6,9 @@ Behind `measure_step_time` and `profile_step`, and the record. Needs PyTorch.
 from __future__ import annotations
 
 import os
-import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import perf_counter
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,12 +16,11 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.measure import PHASES, Operator, StepProfile
+from llmtrain_helpers.measure.clock import timed
 from llmtrain_helpers.measure.model import build, tokens
+from llmtrain_helpers.measure.trace import PRODUCTS
 from llmtrain_helpers.measure.training import DTYPES, Trainer
 from llmtrain_helpers.precision import RECIPES
-
-PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}
-"""The operators that are matrix products."""
 
 VIEWS = {
     *("view", "as_strided", "reshape", "unflatten", "_unsafe_view", "alias", "detach"),
@@ -57,17 +55,18 @@ def seconds_of(
     return median_seconds(lambda: trainer.step(*inputs), device, repeats)
 
 
+def step_of(
+    shape: Transformer, batch_size: int, recipe: str, recompute: str, attention: str
+) -> Callable[[], None]:
+    """A step on this CPU, with its tokens."""
+    trainer = trainer_of(shape, recipe, "cpu", recompute, attention)
+    return partial(trainer.step, *tokens(shape, batch_size, "cpu"))
+
+
 def median_seconds(run: Any, device: str, repeats: int) -> float:
     """Seconds from a device that is idle to one that is idle again."""
-    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    taken = []
-    for _ in range(repeats):
-        wait()
-        start = perf_counter()
-        run()
-        wait()
-        taken.append(perf_counter() - start)
-    return statistics.median(taken)
+    wait = torch.cuda.synchronize if device == "cuda" else None
+    return timed(run, warm_up=0, repeats=repeats, wait=wait).median
 
 
 def profiled(

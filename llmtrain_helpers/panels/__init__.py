@@ -11,6 +11,7 @@ from llmtrain_helpers.panels import (
     batch,
     duration,
     flops,
+    measure,
     parameters,
     plan,
     precision,
@@ -30,6 +31,7 @@ PANELS: dict[str, Panel] = {
     "precision": precision.PANEL,
     "activations": activations.PANEL,
     "plan": plan.PANEL,
+    "measure": measure.PANEL,
 }
 """Every panel, by its chapter's word."""
 
@@ -79,3 +81,8 @@ def activations_panel() -> "NotebookPanel":
 def plan_panel() -> "NotebookPanel":
     """A run in; memory, days, GPU-hours, cost and advice out."""
     return in_notebook("plan")
+
+
+def measure_panel() -> "NotebookPanel":
+    """Times of a step's parts in; its throughput, and what it waits for, out."""
+    return in_notebook("measure")

@@ -1,12 +1,15 @@
-"""The panel of chapter 06: what is resident at the peak of a step, and through it."""
+"""The panel of chapter 06: memory through two steps, under the line of a chip's."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.activations import KERNELS, Moment, Timeline, step_timeline
+from llmtrain_helpers.activations import KERNELS, Timeline, step_timeline
+from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import largest_batch
+from llmtrain_helpers.drawings.activations import MOMENTS, parts_at_peak, step_memory
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.precision import RECIPES
@@ -30,6 +33,7 @@ _PRESETS = {
     "1B on an A100": _preset(),
     "1B, scores stored": _preset(attention="unfused"),
     "1B, everything computed again": _preset(recompute="full", micro_batch_size=4),
+    "1B, 16 passes a step": _preset(accumulation_steps=16),
     "8B": _preset(model="Llama-3.1-8B"),
     "GPT-2 on a small card": _preset(
         model="gpt2",
@@ -54,83 +58,150 @@ _CONTROLS = {
     "micro_batch_size": common.Control(
         "Micro-batch",
         "Sequences at once on a GPU.",
-        unit="sequences",
+        unit="at a time",
         most=1_000_000,
+        stops=common.doublings(1, 256),
+    ),
+    "accumulation_steps": common.Control(
+        "Passes a step",
+        "Micro-batches, one after another, before an update.",
+        unit="in a row",
+        most=1_000,
         stops=common.doublings(1, 256),
     ),
     "recompute": common.choice(
         "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
     ),
-    "accumulation_steps": common.Control(
-        "Micro-batches a step", "Passes before an update.", most=1_000, more=True
-    ),
+    "chip": common.accelerators(),
     "attention": common.choice(
-        "Attention", "Whether the scores are stored.", KERNELS, more=True
+        "Attention",
+        "Whether the scores are stored (unfused) or not (flash).",
+        KERNELS,
+        more=True,
     ),
     "recipe": common.choice(
         "Recipe", "Which number formats the copies have.", [*RECIPES], more=True
     ),
-    "chip": common.accelerators(more=True),
 }
 
 
-def render(
-    before: common.Values | None = None,
-    *,
-    model: str,
-    sequence_length: int,
-    micro_batch_size: int,
-    accumulation_steps: int,
-    recompute: str,
-    attention: str,
-    recipe: str,
-    chip: str,
-) -> str:
-    """The panel's answer as HTML: sentence, picture, table, and the call in code."""
-    shape, memory = architecture(model, sequence_length), accelerator(chip).memory
-    passes = min(accumulation_steps, 2)  # those after the second are like the second
-
-    def line(batch: int) -> Timeline:
-        return step_timeline(shape, batch, recipe, recompute, 2, passes, attention)
-
-    shown = line(micro_batch_size)
-    bars = {"At the peak": shown.peak.parts(), "Memory": {"memory": memory}}
+def render(before: common.Values | None = None, **values: Any) -> str:
+    """The panel's answer as HTML: sentence, notes, picture, table, and the call."""
+    line, memory = _line(values), accelerator(values["chip"]).memory
+    passes = values["accumulation_steps"]
+    old = (_line(before), accelerator(before["chip"]).memory) if before else None
+    picture = step_memory(line, memory, values["chip"], passes, old)
     return "".join(
         [
-            common.sentence(_sentence(shown.peak, memory, line)),
-            common.stacked_bars(bars, units.gigabytes),
-            _moments(shown),
-            common.table(
-                ["part", "at the peak", "share"],
-                common.shares(shown.peak, units.gigabytes),
-            ),
-            common.call(
-                f"model = published.architecture({model!r}, {sequence_length})\n"
-                f"step_timeline(model, {micro_batch_size}, {recipe!r}, {recompute!r},"
-                f"\n    accumulation_steps={passes}, attention={attention!r}).peak"
-            ),
+            common.sentence(_sentence(line, memory, values, old)),
+            *(f'<p style="margin:6px 0px">{note}</p>' for note in _notes(values)),
+            f"<div>{picture.live()}</div>",
+            common.folded("The numbers", _tables(line)),
+            common.folded("In code", common.call(_code(values))),
         ]
     )
 
 
-def _sentence(peak: Moment, memory: Any, line: Any) -> str:
-    told = f"<b>{units.gigabytes(peak.total)}</b> at the peak ({peak.mark}, step "
-    told += f"{peak.step}), of {units.gigabytes(memory)}: "
-    told += "<b>fits</b>. " if peak.total <= memory else "<b>does not fit</b>. "
+def length(values: common.Values) -> int:
+    """The tokens of a sequence: what was asked for, or all that the model has room for.
+
+    Models with a table of learned positions take no longer sequence than that.
+    """
+    rows = int(_shape(values["model"]).num_positions)
+    asked: int = values["sequence_length"]
+    return min(asked, rows) if rows else asked
+
+
+@cache
+def _shape(model: str, sequence_length: int | None = None) -> Transformer:
+    return architecture(model, sequence_length)
+
+
+def _line(values: common.Values, micro_batch_size: int = 0) -> Timeline:
+    """The first two steps; of many passes two, for the others are like the second."""
+    return step_timeline(
+        _shape(values["model"], length(values)),
+        micro_batch_size or values["micro_batch_size"],
+        values["recipe"],
+        values["recompute"],
+        accumulation_steps=min(values["accumulation_steps"], 2),
+        attention=values["attention"],
+    )
+
+
+def largest(values: common.Values, memory: Any) -> int:
+    """The largest micro-batch that fits; a ValueError if not even 1 does.
+
+    Each moment grows by the same bytes with each sequence, so two timelines tell all.
+    """
+    one, two = (_line(values, batch).moments for batch in (1, 2))
+    totals = [(a.total, b.total - a.total) for a, b in zip(one, two, strict=True)]
+    return largest_batch(
+        lambda batch: all(x + (batch - 1) * more <= memory for x, more in totals)
+    )
+
+
+def _sentence(
+    line: Timeline, memory: Any, values: common.Values, old: Any | None
+) -> str:
+    peak = line.peak
+    told = f"<b>{units.gigabytes(peak.total)}</b> at the peak"
+    if old and old[0].peak.total != peak.total:
+        told += f" (before: {units.gigabytes(old[0].peak.total)})"
+    told += f", step {peak.step}, {MOMENTS[peak.mark]}: "
+    chip = f"the {units.gigabytes(memory)} of {values['chip']}"
+    told += (
+        f"it <b>fits</b> into {chip}. "
+        if peak.total <= memory
+        else (f"it <b>does not fit</b> into {chip}. ")
+    )
     try:
-        largest = largest_batch(lambda batch: line(batch).peak.total <= memory)
+        most = largest(values, memory)
     except ValueError:
         return f"{told}Not even a micro-batch of 1 would."
-    return f"{told}The largest micro-batch that does: <b>{units.exact(largest)}</b>."
+    return f"{told}The largest micro-batch that does: <b>{units.exact(most)}</b>."
 
 
-def _moments(line: Timeline) -> str:
-    bars = {
-        f"{moment.step}.{moment.micro_batch} {moment.mark}": moment.parts()
+def _notes(values: common.Values) -> list[str]:
+    """What was changed or has no effect, so that nothing happens in silence."""
+    found, s = [], length(values)
+    if s < values["sequence_length"]:
+        found.append(
+            f"<b>Shortened:</b> {values['model']} has {s:,} learned positions, so its "
+            f"sequences have {s:,} tokens here and not {values['sequence_length']:,}."
+        )
+    if (values["recompute"], values["attention"]) == ("selective", "flash"):
+        found.append(
+            "<b>Nothing to drop:</b> flash attention stores no scores, and they are "
+            "what selective recomputation would compute again."
+        )
+    return found
+
+
+def _tables(line: Timeline) -> str:
+    """The peak part by part, and the total of each moment of the second step."""
+    at_peak = [
+        [name, units.gigabytes(size), units.percent(size / line.peak.total)]
+        for name, size in parts_at_peak(line).items()
+    ]
+    last = line.moments[-1].micro_batch
+    moments = [
+        [MOMENTS[moment.mark], units.gigabytes(moment.total)]
         for moment in line.moments
-    }
-    told = "<p>Moment by moment (step, micro-batch), through the first two steps:</p>"
-    return told + common.thin_bars(bars, units.gigabytes)
+        if moment.step == 2 and moment.micro_batch in (1, last)
+    ]
+    parts = common.table(["part", "at the peak", "share"], at_peak)
+    return parts + common.table(["moment of step 2", "in all"], moments)
+
+
+def _code(values: common.Values) -> str:
+    passes = f"accumulation_steps={values['accumulation_steps']}"
+    run = f"{values['micro_batch_size']}, {values['recipe']!r}"
+    return (
+        f"model = published.architecture({values['model']!r}, {length(values)})\n"
+        f"step_timeline(model, {run}, {values['recompute']!r},"
+        f"\n    {passes}, attention={values['attention']!r}).peak"
+    )
 
 
 PANEL = common.Panel(

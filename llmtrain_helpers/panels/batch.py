@@ -12,16 +12,16 @@ from llmtrain_helpers.batch import (
     global_batch_size,
     steps_per_epoch,
 )
-from llmtrain_helpers.drawings.batch import gpu_grid, step_in_time
+from llmtrain_helpers.drawings.batch import Step, gpu_grid, step_in_time
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.published import batches_near
 
 _NAMES = ["num_gpus", "tensor_parallel", "pipeline_parallel", "context_parallel"]
-_NAMES += ["micro_batch_size", "accumulation", "sequence_length", "tokens"]
+_NAMES += ["micro_batch_size", "accumulation", "sequence_length", "tokens", "fixed"]
 
 
 def _preset(*values: Any) -> dict[str, Any]:
-    return dict(zip(_NAMES, values, strict=True))
+    return dict(zip(_NAMES, [*values, 1], strict=True))
 
 
 _PRESETS = {
@@ -56,10 +56,13 @@ _CONTROLS = {
     "pipeline_parallel": common.choice(
         "Pipeline stages",
         "Groups of layers, one behind the other.",
-        (1, 2, 4, 8, 12, 16, 32, 64),
+        (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 35, 64),
     ),
     "context_parallel": common.choice(
-        "Context parallel", "GPUs that share each sequence.", (1, 2, 4, 8), more=True
+        "Context parallel",
+        "GPUs that share each sequence.",
+        (1, 2, 4, 8, 16),
+        more=True,
     ),
     "sequence_length": common.Control(
         "Sequence", "Tokens in each sequence.", unit="tokens", most=1e7, more=True
@@ -69,6 +72,15 @@ _CONTROLS = {
         "Tokens that the run sees in all.",
         unit="tokens",
         most=10**16,
+        more=True,
+    ),
+    "fixed": common.Control(
+        "Fixed part of a pass",
+        "What each pass takes besides its sequences: as long as so many of them.",
+        unit="sequences' worth of time",
+        least=0,
+        most=1e6,
+        whole=False,
         more=True,
     ),
 }
@@ -95,8 +107,8 @@ def counted(values: common.Values) -> Batch:
     t, p, c = split.values()
     if n % (t * p * c):
         raise ValueError(
-            f"num_gpus={n} cannot be shared out: each replica takes "
-            f"{t} × {p} × {c} = {t * p * c}"
+            f"num_gpus={n} is no whole number of replicas: each takes "
+            f"{t} × {p} × {c} = {t * p * c} of them"
         )
     d = data_parallel_size(n, **split)
     B = global_batch_size(micro, k, d)
@@ -111,7 +123,7 @@ def render(before: common.Values | None = None, **values: Any) -> str:
     old = counted(before) if before else None
     return "".join(
         [
-            common.sentence(_sentence(batch, old)),
+            common.sentence(_sentence(batch, old, _step(values))),
             _pictures(values, before),
             common.folded("The numbers", _table(values, batch)),
             common.folded("In code", common.call(_code(values))),
@@ -122,7 +134,7 @@ def render(before: common.Values | None = None, **values: Any) -> str:
 def _pictures(values: common.Values, before: common.Values | None) -> str:
     """The grid, and the step in time, with outlines of what they were."""
     grid = gpu_grid(*_split(values), before=_split(before) if before else ())
-    step = step_in_time(*_step(values), before=_step(before) if before else ())
+    step = step_in_time(_step(values), _step(before) if before else None)
     return f"<div>{grid.live()}</div><div>{step.live()}</div>"
 
 
@@ -131,18 +143,22 @@ def _split(values: common.Values) -> tuple[int, int, int, int]:
     return n, t, p, c
 
 
-def _step(values: common.Values) -> tuple[int, int, int]:
-    replicas = counted(values).replicas
-    return values["micro_batch_size"], values["accumulation"], replicas
+def _step(values: common.Values) -> Step:
+    replicas, stages = counted(values).replicas, values["pipeline_parallel"]
+    micro, passes = values["micro_batch_size"], values["accumulation"]
+    return Step(micro, passes, replicas, stages, values["fixed"])
 
 
-def _sentence(batch: Batch, old: Batch | None) -> str:
+def _sentence(batch: Batch, old: Batch | None, step: Step) -> str:
     told = f"<b>{units.count(batch.tokens)} tokens</b> a step"
     if old and old.tokens != batch.tokens:
         told += f" (before: {units.count(old.tokens)})"
     told += f": {units.exact(batch.sequences)} sequences, "
     many = f"{units.exact(batch.replicas)} replicas"
-    return f"{told}from {'one replica' if batch.replicas == 1 else many}."
+    told += f"from {'one replica' if batch.replicas == 1 else many}."
+    if step.stages == 1:
+        return told
+    return f"{told} A stage waits <b>{units.percent(step.waits)}</b> of the time."
 
 
 def _table(values: common.Values, batch: Batch) -> str:
@@ -154,8 +170,10 @@ def _table(values: common.Values, batch: Batch) -> str:
         "tokens a step": units.exact(batch.tokens),
         "updates in the run": units.exact(batch.updates),
         "passes of each replica": units.exact(batch.passes),
-        f"nearest published batch, as printed: {near}": units.exact(printed),
     }
+    if 0.5 <= printed / batch.tokens <= 2:
+        told = f"nearest published batch, as printed: {near}"
+        rows[told] = units.exact(printed)
     note = (
         "<p>The last update may not be full. Papers often round: 16M can stand for "
         f"16 × 2²⁰ = {units.exact(16 * 2**20)} tokens.</p>"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import cycle
-from typing import Any, Protocol
+from typing import Any
 
 from llmtrain_helpers import published, units
 from llmtrain_helpers.architecture import Breakdown
@@ -30,7 +30,8 @@ class Control:
     `kind` is "number", "choice", "flag" or "text". A number lies between `least` and
     `most`, and is whole unless `whole` is false; with `stops` it has a slider beside
     its field. `more` folds it away, `applies` says for which values it is shown, and a
-    `view` only turns the picture: the preset stays the same.
+    `view` only turns the picture: the preset stays the same. What is to `lead` stands
+    above the sliders: it decides which there are.
     """
 
     label: str
@@ -44,6 +45,7 @@ class Control:
     options: tuple[Any, ...] = ()
     more: bool = False
     view: bool = False
+    lead: bool = False
     applies: Callable[[Values], bool] = field(default=lambda values: True, repr=False)
 
     def read(self, written: Any) -> Any:
@@ -76,24 +78,29 @@ class Control:
         return f"= {told} {self.unit}".rstrip()
 
     def nearest_stop(self, value: float) -> int:
-        """The place of the slider's stop that is nearest, in ratio."""
-        far = [max(stop / value, value / stop) for stop in self.stops]
+        """The place of the slider's nearest stop: in ratio, where all are above 0."""
+        if self.stops[0] <= 0:
+            far = [abs(stop - value) for stop in self.stops]
+        else:
+            far = [max(stop / value, value / stop) for stop in self.stops]
         return far.index(min(far))
 
 
-class Draw(Protocol):
-    """What a panel shows for its values; `before` are those of the last picture."""
-
-    def __call__(self, before: Values | None = None, **values: Any) -> str: ...
+Offer = tuple[str, Values]
+"""A change that can be taken: what it does, and the values that it sets."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a face shows: HTML, or why there is none, with changes that would do."""
+    """What a face shows: HTML, or why there is none; and changes that can be taken.
+
+    Offers mend a `problem`, and stand before the last picture; without one they are
+    advice, behind the picture.
+    """
 
     html: str
     problem: str = ""
-    offers: tuple[tuple[str, Values], ...] = ()
+    offers: tuple[Offer, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,14 +108,14 @@ class Panel:
     """Labelled controls, named presets (the first is the default), and a drawing.
 
     `stills` are the two presets that a saved page shows beside the default. `draw` is
-    pure: the same values, the same HTML.
+    pure: the same values, the same HTML, or an `Answer` that has offers beside it.
     """
 
     title: str
     controls: Mapping[str, Control]
     presets: Mapping[str, Values]
     stills: tuple[str, str]
-    draw: Callable[..., str]
+    draw: Callable[..., str | Answer]
 
     @property
     def default(self) -> Values:
@@ -126,12 +133,16 @@ class Panel:
 
     def render(self, before: Values | None = None, **values: Any) -> str:
         """The panel's answer as HTML; a ValueError of the formula as it is."""
-        return self.draw(before=before, **{**self.default, **values})
+        return self._drawn(before, values).html
+
+    def _drawn(self, before: Values | None, values: Values) -> Answer:
+        drawn = self.draw(before=before, **{**self.default, **values})
+        return drawn if isinstance(drawn, Answer) else Answer(drawn)
 
     def answer(self, values: Values, before: Values | None = None) -> Answer:
         """The picture, or the refusal in the panel's words, with what would do."""
         try:
-            return Answer(self.render(before=before, **values))
+            return self._drawn(before, values)
         except ValueError as error:
             problem = self.in_words(str(error))
             return Answer("", problem, tuple(self._offers(values, str(error))))
@@ -147,11 +158,15 @@ class Panel:
             problem = re.sub(rf"\b{name}(=|\b)", f"{word} ", problem).replace(" ·", "·")
         return problem[:1].upper() + problem[1:].rstrip(".") + "."
 
-    def _offers(self, values: Values, problem: str) -> Iterator[tuple[str, Values]]:
+    def _offers(self, values: Values, problem: str) -> Iterator[Offer]:
         """Of each number in the refusal, the nearest that would do, below and above."""
         named = [n for n in self.shown(values) if re.search(rf"\b{n}\b", problem)]
         for name in named:
             control = self.controls[name]
+            if control.kind == "choice" and len(control.options) <= 8:
+                for option in control.options:
+                    if option != values[name] and self._does(values, name, option):
+                        yield f"{control.label}: {option}", {name: option}
             if control.kind != "number":
                 continue
             now, near = values[name], _near(control, values[name])
@@ -180,7 +195,10 @@ class Panel:
     def in_a_page(self, values: Values) -> str:
         """The answer with its drawings as images, which a page's sanitizer keeps."""
         answer = self.answer(values)
-        return as_images(answer.html) if answer.html else warning(answer.problem)
+        if not answer.html:
+            return warning(answer.problem)
+        told = "".join(f"<li>{escape(label)}</li>" for label, _ in answer.offers)
+        return as_images(answer.html) + (f"<ol>{told}</ol>" if told else "")
 
 
 NAMES = {
@@ -230,7 +248,7 @@ def steps(first: float, last: float, *mantissas: float) -> tuple[float, ...]:
     >>> steps(10, 300, 1, 2, 5)
     (10, 20, 50, 100, 200)
     """
-    powers = range(-3, 20)
+    powers = range(-9, 20)
     found = sorted(
         m * 10**k if k >= 0 else m / 10**-k for k in powers for m in mantissas
     )
@@ -286,7 +304,6 @@ WORDS = {
     "main_weights": "main weights",
     "main_gradients": "main gradients",
     "transient": "logits",
-    "projections": "attention",
 }
 """The words of parts whose names are identifiers."""
 
@@ -322,13 +339,12 @@ def _segments(
     parts: Mapping[str, float],
     longest: float,
     colors: Mapping[str, str],
-    named: bool = True,
 ) -> str:
     return "".join(
         f'<div title="{escape(WORDS.get(name, name))}" '
         f'style="width:{100 * size / longest:.2f}%;'
         f'background-color:{colors.get(name, GREY)};{_SEGMENT}">'
-        f"{_name(name) if named and size > 0.09 * longest else ''}</div>"
+        f"{_name(name) if size > 0.09 * longest else ''}</div>"
         for name, size in parts.items()
         if size
     )
@@ -336,21 +352,6 @@ def _segments(
 
 def _name(part: str) -> str:
     return escape(WORDS.get(part, part))
-
-
-def thin_bars(rows: Mapping[str, Mapping[str, float]], unit: Callable[..., str]) -> str:
-    """Stacked bars of a line each, in the colours of `stacked_bars`, without a key."""
-    longest = max(sum(parts.values()) for parts in rows.values())
-    spare = cycle(PALETTE)
-    colors = {x: color_of(x, next(spare)) for x in next(iter(rows.values()))}
-    return "".join(
-        '<div style="display:flex;height:20px;line-height:20px;font-size:13px">'
-        f'<span style="width:150px">{escape(row)}</span>'
-        f'<span style="width:70px">{unit(sum(parts.values()))}</span>'
-        '<div style="flex:1;display:flex;margin:2px 0px">'
-        f"{_segments(parts, longest, colors, named=False)}</div></div>"
-        for row, parts in rows.items()
-    )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -383,8 +384,7 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 def call(code: str) -> str:
     """The call that gives the same answer in code, ready to copy."""
     style = "white-space:pre-wrap;word-break:normal;font-size:14px;margin:6px 0px"
-    told = '<p style="margin:10px 0px 0px 0px">The same in code:</p>'
-    return f'{told}<pre style="{style}">{escape(code)}</pre>'
+    return f'<pre style="{style}">{escape(code)}</pre>'
 
 
 def in_code(number: float) -> str:

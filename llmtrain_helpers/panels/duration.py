@@ -128,9 +128,10 @@ def render(
         ["", "your run", "nearest published"],
         _rows(seconds, num_gpus, price, device.power, T, P),
     )
+    told = _sentence(seconds, span, num_gpus, price) + _reached(percent, recompute)
     return "".join(
         [
-            common.sentence(_sentence(seconds, span, num_gpus, price)),
+            common.sentence(told),
             picture.live(),
             common.folded("Beside the nearest published run", table),
             common.folded("In code", _code(T, P, num_gpus, X, recompute)),
@@ -186,10 +187,21 @@ def _sentence(seconds: float, span: Interval, n: int, price: float) -> str:
     hours = units.count(gpu_hours(seconds, n))
     paid = units.dollars(cost(seconds, n, price))
     return (
-        f"<b>{units.duration(seconds)}</b>, {hours} GPU-hours, {paid}. At {low:.0%} to "
-        f"{high:.0%} of the peak, where published runs lie, "
+        f"<b>{units.duration(seconds)}</b>, {hours} GPU-hours, {paid}. At an MFU of "
+        f"{low:.0%} to {high:.0%}, where published runs lie, "
         f"it would be {least} to {greatest}."
     ).replace("%", " %")
+
+
+def _reached(percent: float, recompute: str) -> str:
+    """Which share the slider's is, and whether any whole run got that far."""
+    mfu = percent * 6 / 8 if recompute == "full" else percent
+    kind = "an HFU, recomputed work counted" if recompute == "full" else "an MFU"
+    told = f" Your {percent:g} % is {kind}"
+    told += f"; the MFU is {mfu:.3g} %." if recompute == "full" else "."
+    if mfu > 100 * UTILIZATIONS[2]:
+        told += " <b>Look again</b>: no published whole run in our data got so far."
+    return told
 
 
 def _about(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
@@ -13,7 +14,7 @@ from llmtrain_helpers.flops import (
     count_flops,
 )
 from llmtrain_helpers.panels import common
-from llmtrain_helpers.published import FORMATS, accelerator, architecture
+from llmtrain_helpers.published import FORMATS, accelerator, architecture, rows
 
 
 def _preset(**changes: Any) -> dict[str, Any]:
@@ -95,12 +96,13 @@ def render(before: common.Values | None = None, **chosen: Any) -> str:
         raise ValueError(_refusal(chosen, hfu, peak))
     mfu = hfu * counted.model / counted.total
     layers = int(architecture(chosen["model"]).num_layers)
+    old = _measured(before)[0] if before else None
     ghost = _shares(before) if before and dict(before) != chosen else None
     return "".join(
         [
             common.sentence(_sentence(counted, rate, mfu, hfu)),
-            passes(counted, layers, height=170).live(),
             filled(counted, rate, peak, ghost).live(),
+            passes(counted, layers, height=170, before=old).live(),
             common.folded("The work, part by part", _table(counted)),
             common.folded("The same in code", _code(chosen)),
         ]
@@ -136,9 +138,25 @@ def _sentence(counted: FlopCount, rate: float, mfu: float, hfu: float) -> str:
     told = (
         f"<b>{units.flops_per_second(rate)}</b> on each GPU. MFU {units.percent(mfu)}"
     )
-    if not counted.recomputed:
-        return f"{told}: nothing is recomputed, so HFU is the same."
-    return f"{told}, HFU {units.percent(hfu)}: the difference is work done twice."
+    told += (
+        f", HFU {units.percent(hfu)}: the difference is work done twice."
+        if counted.recomputed
+        else ": nothing is recomputed, so HFU is the same."
+    )
+    if hfu <= highest_hfu():
+        return told
+    return (
+        f"{told} <b>Look again</b>: of the published runs on more than one node, none "
+        f"came above {units.percent(highest_hfu())}."
+    )
+
+
+@cache
+def highest_hfu() -> float:
+    """The highest HFU in 16 bits that is published of a run on more than one node."""
+    runs = [*rows("recomputation_runs"), *rows("llmfoundry_benchmarks")]
+    known = [row for row in runs if row.get("precision", "bf16").endswith("bf16")]
+    return max(float(row["hfu"]) for row in known if row["num_gpus"] > 8)
 
 
 def _table(counted: FlopCount) -> str:

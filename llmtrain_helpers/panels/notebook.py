@@ -28,9 +28,11 @@ _CSS = """<style>
 .llmtrain-panel .llmtrain-echo { color: var(--jp-ui-font-color2, #555); }
 .llmtrain-panel .llmtrain-old { opacity: 0.4; }
 .llmtrain-panel .llmtrain-status { min-height: 34px; }
+.llmtrain-panel .llmtrain-advice button { white-space: normal; text-align: left;
+  height: auto; line-height: 1.35; padding: 6px 12px; max-width: 744px; }
 .llmtrain-panel input:focus-visible, .llmtrain-panel select:focus-visible,
 .llmtrain-panel button:focus-visible, .llmtrain-panel summary:focus-visible,
-.llmtrain-panel .noUi-handle:focus-visible { outline: 3px solid #0072B2; }
+.llmtrain-panel .noUi-handle:focus-visible { outline: 3px solid #0067A5; }
 </style>"""
 
 _ROW: Any = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 18px"}
@@ -114,7 +116,7 @@ class Field:
             echo = self.control.echo(value)
             said = echo == f"= {self.input.value}"
             self.echo.value = "" if said else escape(echo)
-        if self.slider and value:
+        if self.slider and (value or self.control.stops[0] <= 0):
             self.slider.value = self.control.nearest_stop(value)
         self._quiet = False
 
@@ -152,6 +154,8 @@ class NotebookPanel(widgets.VBox):
         self.preset, self.reset = _starts([*panel.presets, OWN])
         self.status, self.output = widgets.HTML(), widgets.HTML()
         self.offers = widgets.Box([], layout=_ROW)
+        self.advice = widgets.VBox([])
+        self.advice.add_class("llmtrain-advice")
         self._start: Values | None = None  # what later pictures are held against
         self._marks()
         super().__init__(self._rows())
@@ -172,8 +176,10 @@ class NotebookPanel(widgets.VBox):
     def _rows(self) -> list[Any]:
         first = [f for f in self.controls.values() if not f.control.more]
         more = [f.box for f in self.controls.values() if f.control.more]
-        chooser = widgets.Box([self.preset, self.reset], layout=_ROW)
-        lists = widgets.Box([f.box for f in first if not f.slider], layout=_ROW)
+        lead = [f.box for f in first if f.control.lead]
+        chooser = widgets.Box([self.preset, self.reset, *lead], layout=_ROW)
+        others = [f.box for f in first if not f.slider and not f.control.lead]
+        lists = widgets.Box(others, layout=_ROW)
         sliders = [f.box for f in first if f.slider]
         rows = [widgets.HTML(_CSS), chooser, *sliders, lists]
         if more:
@@ -181,13 +187,21 @@ class NotebookPanel(widgets.VBox):
             folded = widgets.Accordion([inside], titles=["More"])
             folded.selected_index = None
             rows.append(folded)
-        return [*rows, self.status, self.offers, self.output]
+        return [*rows, self.status, self.offers, self.output, self.advice]
 
     def set(self, **values: Any) -> None:
         """Set several controls, and redraw once."""
         for name, value in values.items():
             self.controls[name].put(value)
         self._start = None
+        self.refresh()
+
+    def take(self, **values: Any) -> None:
+        """Set several controls, and hold the picture against what was there before."""
+        before = self.values()
+        for name, value in values.items():
+            self.controls[name].put(value)
+        self._start = before
         self.refresh()
 
     def values(self) -> dict[str, Any]:
@@ -206,6 +220,7 @@ class NotebookPanel(widgets.VBox):
         values = self.values()
         self._name_preset(values)
         self._fold(values)
+        self._begin_anew(values)
         unread = [field.problem for field in self.controls.values() if field.problem]
         if unread:
             self._refuse(unread[0], ())
@@ -217,18 +232,27 @@ class NotebookPanel(widgets.VBox):
         self.output.remove_class("llmtrain-old")
         self.status.value, self.offers.children = "", ()
         self.output.value = answer.html
+        self.advice.children = [self._button(self.take, *o) for o in answer.offers]
         self._start = self._start or values
+
+    def _begin_anew(self, values: Values) -> None:
+        """Another view is held against where it began, not against the last one."""
+        leads = [n for n, field in self.controls.items() if field.control.lead]
+        if self._start and any(values[n] != self._start[n] for n in leads):
+            self._start = None
 
     def _refuse(self, problem: str, offers: Any) -> None:
         """The refusal above the last picture, which stays, and values that would do."""
         self.output.add_class("llmtrain-old")
         self.status.value = f'<div role="status">{warning(problem)}</div>'
-        self.offers.children = [self._offer(*offer) for offer in offers]
+        self.offers.children = [self._button(self.set, *offer) for offer in offers]
+        self.advice.children = ()
 
-    def _offer(self, label: str, change: Values) -> Any:
+    def _button(self, act: Callable[..., None], label: str, change: Values) -> Any:
+        """An offer: a click sets its values."""
         button = widgets.Button(description=label, layout={"width": "auto"})
         button.tooltip = f"Set {label}."
-        button.on_click(lambda _: self.set(**change))
+        button.on_click(lambda _: act(**change))
         return button
 
     def _name_preset(self, values: Values) -> None:

@@ -120,12 +120,23 @@ def render(
     rows = common.table(head, common.shares(counted, units.exact))
     return "".join(
         [
-            common.sentence(_sentence(counted, part)),
+            common.sentence(_sentence(counted, part) + _kept(before, kind, shape)),
             areas(model, part, old).live(),
             common.folded("Part by part, exactly", rows + _by_formula(model, counted)),
             common.folded("The same in code", common.call(code)),
         ]
     )
+
+
+def _kept(before: common.Values | None, kind: str, shape: common.Values) -> str:
+    """What did not follow a Llama's hidden size."""
+    names = ("num_heads", "head_dim", "intermediate_size")
+    if before is None or kind != LLAMA or before["kind"] != LLAMA:
+        return ""
+    same = all(before[name] == shape[name] for name in names)
+    if not same or before["hidden_size"] == shape["hidden_size"]:
+        return ""
+    return " Heads and MLP kept their sizes: change them too, under <i>More</i>."
 
 
 def _model(values: common.Values) -> Transformer:

@@ -1,12 +1,20 @@
-"""The panel of chapter 07: the planner."""
+"""The panel of chapter 07: a whole plan, its pipeline, and advice that can be taken."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.advice import Advice, advise
 from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.drawings.plan import (
+    idle_fraction,
+    pipeline_steps,
+    plan_at_a_glance,
+    span_in_words,
+    two,
+)
 from llmtrain_helpers.duration import Interval
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import common
@@ -17,22 +25,25 @@ from llmtrain_helpers.published import accelerator, architecture, read_config
 
 def _preset(**changes: Any) -> dict[str, Any]:
     return {
-        "model": "Llama-3.1-8B",
-        "config": "",
-        "sequence_length": 8192,
-        "chip": "H100 SXM",
         "num_gpus": 64,
-        "tensor_parallel": 1,
-        "pipeline_parallel": 1,
-        "context_parallel": 1,
-        "zero_stage": 3,
-        "gradients": "sharded",
         "tokens": 10**12,
-        "global_batch_size": 512,
         "micro_batch_size": 1,
-        "recipe": "bf16_fp32_grads",
+        "model": "Llama-3.1-8B",
         "recompute": "none",
+        "zero_stage": 3,
+        "pipeline_parallel": 1,
+        "days": 30,
+        "chip": "H100 SXM",
+        "tensor_parallel": 1,
+        "context_parallel": 1,
+        "gradients": "sharded",
+        "global_batch_size": 512,
+        "sequence_length": 8192,
+        "recipe": "bf16_fp32_grads",
         "price": 2.5,
+        "flops_per_gpu": 0,
+        "seconds_per_iteration": 0,
+        "config": "",
     } | changes
 
 
@@ -47,16 +58,22 @@ _GPT3 = {
     "recompute": "full",
     "tokens": 300 * 10**9,
     "global_batch_size": 1536,
+    "days": 34,
+    "flops_per_gpu": 140e12,
 }
 
 _PRESETS = {
     "8B on 64 H100": _preset(),
-    "8B, twice the micro-batch": _preset(micro_batch_size=2),
-    "GPT-3 on 1,024 A100": _preset(**_GPT3),
+    "A pipeline of 4 stages": _preset(
+        pipeline_parallel=4, global_batch_size=128, zero_stage=1
+    ),
+    "8B, not all sharded": _preset(zero_stage=2),
     "70B on 8 H100": _preset(
         **{"model": "Llama-3.1-70B", "num_gpus": 8, "tensor_parallel": 8},
         **{"zero_stage": 1, "recompute": "full"},
     ),
+    "GPT-3, a measured rate": _preset(**_GPT3),
+    "A batch that does not divide": _preset(num_gpus=100),
 }
 
 
@@ -64,9 +81,16 @@ GRADIENTS = ["sharded", "whole"]
 """What ZeRO 2 and 3 do with gradients between the passes of a step."""
 
 _CONTROLS = {
-    "model": common.models(),
     "num_gpus": common.GPUS,
     "tokens": common.TOKENS,
+    "micro_batch_size": common.Control(
+        "Micro-batch",
+        "Sequences at once on a GPU.",
+        unit="at a time",
+        most=1_000_000,
+        stops=common.doublings(1, 16),
+    ),
+    "model": common.models(),
     "recompute": common.choice(
         "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
     ),
@@ -75,16 +99,20 @@ _CONTROLS = {
         "What replicas share out instead of each keeping it.",
         [0, 1, 2, 3],
     ),
-    "config": common.Control(
-        "or a config.json", "Path of a Hugging Face config file.", "text", more=True
+    "pipeline_parallel": common.Control(
+        "Pipeline stages", "GPUs that share the stack of layers.", most=1_000
     ),
-    "sequence_length": common.SEQUENCE,
+    "days": common.Control(
+        "Days you have",
+        "The days that the run may take, stops included.",
+        unit="days",
+        least=0.1,
+        most=100_000,
+        whole=False,
+    ),
     "chip": common.accelerators(more=True),
     "tensor_parallel": common.Control(
         "Tensor parallel", "GPUs that share each matrix.", most=1_000, more=True
-    ),
-    "pipeline_parallel": common.Control(
-        "Pipeline stages", "GPUs that share the stack of layers.", most=1_000, more=True
     ),
     "context_parallel": common.Control(
         "Context parallel", "GPUs that share each sequence.", most=1_000, more=True
@@ -94,15 +122,10 @@ _CONTROLS = {
         "What ZeRO 2 and 3 do with gradients between the passes of a step.",
         GRADIENTS,
         more=True,
+        applies=lambda values: values["zero_stage"] > 1,
     ),
     "global_batch_size": common.BATCH,
-    "micro_batch_size": common.Control(
-        "Micro-batch",
-        "Sequences at once on a GPU.",
-        unit="sequences",
-        most=1_000_000,
-        more=True,
-    ),
+    "sequence_length": common.SEQUENCE,
     "recipe": common.choice(
         "Recipe", "Which number formats the copies have.", [*RECIPES], more=True
     ),
@@ -115,24 +138,50 @@ _CONTROLS = {
         whole=False,
         more=True,
     ),
+    "flops_per_gpu": common.Control(
+        "Measured rate",
+        "What each GPU does in a second, recomputed work counted, as 400T; 0 if it is "
+        "not known.",
+        unit="FLOP/s",
+        least=0,
+        most=1e17,
+        whole=False,
+        more=True,
+        applies=lambda values: not values["seconds_per_iteration"],
+    ),
+    "seconds_per_iteration": common.Control(
+        "Measured step",
+        "Seconds of one iteration in just this setting; 0 if it is not known.",
+        unit="seconds",
+        least=0,
+        most=1e6,
+        whole=False,
+        more=True,
+        applies=lambda values: not values["flops_per_gpu"],
+    ),
+    "config": common.Control(
+        "or a config.json", "Path of a Hugging Face config file.", "text", more=True
+    ),
 }
 
 
-def render(before: common.Values | None = None, **chosen: Any) -> str:
-    """The panel's answer as HTML: sentence, picture, table, advice, call in code."""
-    plan = _plan(**chosen)
-    memory = plan.inputs["accelerator"].memory
-    bars = {"On each GPU": plan.memory.parts(), "Memory": {"memory": memory}}
-    return "".join(
+def render(before: common.Values | None = None, **chosen: Any) -> common.Answer:
+    """Sentence, pictures, tables and the call in code; and advice to be taken."""
+    plan, days = _plan(**chosen), chosen["days"]
+    old = _plan(**before) if before else None
+    steps = advise(plan)
+    offers = (*_fitting(steps), *_sooner(plan, days))
+    html = "".join(
         [
-            common.sentence(_sentence(plan)),
-            common.stacked_bars(bars, units.gigabytes),
-            common.table(["", "least", "likely", "greatest"], _rows(plan)),
-            f"<p>The intervals: {plan.shares.evidence}.</p>",
-            _advice(plan),
-            common.call(_call(**chosen)),
+            common.sentence(_sentence(plan, days, old)),
+            f"<div>{plan_at_a_glance(plan, days, old).live()}</div>",
+            f"<div>{_pipeline(plan, old)}</div>",
+            common.folded("The numbers", _tables(plan)),
+            common.folded("In code", common.call(_call(plan, **chosen))),
+            f"<p>{_advice(plan, steps, offers)}</p>",
         ]
     )
+    return common.Answer(html, offers=offers)
 
 
 def _shape(chosen: dict[str, Any]) -> Transformer:
@@ -156,21 +205,54 @@ _SAME = [
 
 
 def _plan(**chosen: Any) -> Plan:
-    return plan_run(
+    X, step = chosen["flops_per_gpu"], chosen["seconds_per_iteration"]
+    if X and step:
+        raise ValueError("give flops_per_gpu or seconds_per_iteration, not both")
+    _check_batch(chosen)
+    plan = plan_run(
         model=_shape(chosen),
         accelerator=accelerator(chosen["chip"]),
         tokens=chosen["tokens"],
         price_per_gpu_hour=chosen["price"] or None,
         keep_gradients=chosen["gradients"] == "whole",
+        flops_per_gpu=X or None,
         **{name: chosen[name] for name in _SAME},
     )
+    return plan.calibrated(step) if step else plan
 
 
-def _sentence(plan: Plan) -> str:
-    days = plan.seconds
-    told = f"<b>{units.duration(days.likely)}</b> ({units.duration(days.least)} to "
-    told += f"{units.duration(days.greatest)}), and each GPU holds "
-    told += f"<b>{units.gigabytes(plan.memory.total)}</b>: "
+def _check_batch(chosen: common.Values) -> None:
+    """Refuse a batch that replicas cannot share, naming what can be changed."""
+    n, b, B = (chosen[x] for x in ("num_gpus", "micro_batch_size", "global_batch_size"))
+    t, p, c = (chosen[f"{x}_parallel"] for x in ("tensor", "pipeline", "context"))
+    d, rest = divmod(n, t * p * c)
+    if not rest and B % (b * d):
+        raise ValueError(
+            f"global_batch_size={B} is not divisible by {d:,} replicas, which "
+            f"num_gpus={n} make, times micro_batch_size={b}"
+        )
+
+
+def _pipeline(plan: Plan, old: Plan | None) -> str:
+    return pipeline_steps(
+        plan.split.pipeline_parallel,
+        int(plan.split.accumulation_steps),
+        backward=3 if plan.inputs["recompute"] == "full" else 2,
+        before=_turns(old) if old else (),
+    ).live()
+
+
+def _turns(plan: Plan) -> tuple[int, int]:
+    return plan.split.pipeline_parallel, int(plan.split.accumulation_steps)
+
+
+def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
+    span = plan.days_with_stops
+    told = f"<b>{span_in_words(span)}</b>"
+    if old and old.days_with_stops != span:
+        told += f" (before: {span_in_words(old.days_with_stops)})"
+    held = units.gigabytes(plan.memory.total)
+    told += f"; you have {days:g}. Each GPU holds <b>{held}</b>: "
     if plan.fits:
         return f"{told}<b>fits</b>, {units.gigabytes(plan.room)} left."
     if plan.tight:
@@ -180,22 +262,33 @@ def _sentence(plan: Plan) -> str:
     return f"{told}<b>does not fit</b>, {units.gigabytes(-plan.room)} too much."
 
 
-def _rows(plan: Plan) -> list[list[str]]:
-    single = {
-        "parameters": units.count(plan.parameters.total),
+def _tables(plan: Plan) -> str:
+    """What is counted; and apart from it, what is estimated."""
+    m = int(plan.split.accumulation_steps)
+    counted = {
+        "parameters": units.exact(plan.parameters.total),
         "FLOPs of the run": units.flops(plan.total_flops),
         "iterations": units.count(round(plan.iterations)),
-        "pipeline's bubble": units.percent(plan.split.bubble),
-        "likely MFU": units.percent(plan.mfu),
+        "micro-batches in a step": units.exact(m),
+        "idle in the pipeline, of the step": idle_fraction(_turns(plan)[0], m),
+        "sent to other replicas in a step": units.gigabytes(plan.traffic),
+        "memory of a GPU": units.gigabytes(plan.memory.total),
+        "to be kept free": units.gigabytes(plan.reserve),
     }
-    rows = [[name, "", told, ""] for name, told in single.items()]
-    return [*rows, *_spans(plan)]
+    told = common.table(["counted", ""], [list(row) for row in counted.items()])
+    if plan.inputs["flops_per_gpu"] is not None:
+        rows = [[name, likely] for name, _, likely, _ in _spans(plan)]
+        note = "The calendar adds what stops the machines."
+        return told + common.table(["at your rate", ""], rows) + f"<p>{note}</p>"
+    told += common.table(["estimated", "least", "likely", "greatest"], _spans(plan))
+    likely = f"Likely MFU {units.percent(plan.mfu)}"
+    return f"{told}<p>{likely}. The intervals: {plan.shares.evidence}.</p>"
 
 
 def _spans(plan: Plan) -> list[list[str]]:
     known = {
         "a step, without stops": (plan.seconds_per_iteration, units.duration),
-        "the run, with stops": (plan.seconds, units.duration),
+        "the run": (plan.seconds, units.duration),
         "GPU-hours": (plan.gpu_hours, units.count),
         "cost": (plan.cost, units.dollars),
         "energy (kWh)": (plan.energy and plan.energy.times(1 / 3.6e6), units.count),
@@ -207,39 +300,93 @@ def _spans(plan: Plan) -> list[list[str]]:
     ]
 
 
-def _advice(plan: Plan) -> str:
-    """What to change, in order, with its price; nothing where the plan fits."""
-    steps = advise(plan)
+# --- advice
+
+
+def _advice(
+    plan: Plan, steps: tuple[Advice, ...], offers: tuple[common.Offer, ...]
+) -> str:
+    """What the offers are for; a word where there is nothing to advise."""
     if plan.fits:
-        return ""
+        late = "It fits. To be in time at the slow end, too, one of these:"
+        return late if offers else "It fits, and there is time: no advice."
     if not steps:
-        return "<p>Nothing that could be changed here would make it fit.</p>"
-    rows = [[_changed(s), units.gigabytes(s.saved), _price(s)] for s in steps]
-    told = common.table(["what to change, cheapest first", "saves", "price"], rows)
-    end = "Then it fits." if steps[-1].plan.fits else "Even then it does not."
-    return f"{told}<p>{end}</p>"
+        return "Nothing that could be changed here would make it fit."
+    told = "What helps, cheapest first; each takes those before it, too."
+    told = told if len(steps) > 1 else "What helps at the lowest price."
+    return f"{told} Then it {'fits' if steps[-1].plan.fits else 'still does not fit'}:"
+
+
+def _fitting(steps: tuple[Advice, ...]) -> Iterator[common.Offer]:
+    """What makes the plan fit, in order."""
+    changes: dict[str, Any] = {}
+    for step in steps:
+        changes = {**changes, **step.change}
+        yield f"{_changed(step)}: {_effect(step)}", changes
 
 
 def _changed(step: Advice) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in step.change.items())
+    """The change by the labels of its controls."""
+    told = [f"{_CONTROLS[x].label} {value}" for x, value in step.change.items()]
+    return " and ".join(told)
 
 
-def _price(step: Advice) -> str:
-    prices = ["more GPUs"] if "num_gpus" in step.change else []
+def _effect(step: Advice) -> str:
+    """What it saves and what it costs."""
+    told = [f"saves {units.gigabytes(step.saved)} on each GPU"]
     if abs(step.dearer) >= 0.001:
         sign = "+" if step.dearer > 0 else ""
-        prices += [f"{sign}{units.percent(step.dearer)} GPU-hours"]
+        told.append(f"{sign}{units.percent(step.dearer)} GPU-hours")
     if step.sent > 0:
-        prices += [f"sends {units.gigabytes(step.sent)} more a step"]
-    return ", ".join(prices) or "free"
+        told.append(f"sends {units.gigabytes(step.sent)} more a step")
+    if "num_gpus" in step.change:
+        told.append(f"takes {two(step.plan.days_with_stops.likely)}")
+    free = abs(step.dearer) < 0.001 and step.sent <= 0
+    return ", ".join([*told, "free"] if free else told)
 
 
-def _call(**chosen: Any) -> str:
+def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
+    """Of what fits: fewer tokens, or more GPUs, that end in time at the slow end."""
+    late = plan.days_with_stops.greatest / days
+    if not plan.fits or late <= 1:
+        return
+    tokens = _rounded_down(plan.inputs["tokens"] / late)
+    if _in_time(plan, days, tokens=tokens):
+        each = units.digits(tokens / plan.parameters.active, 2)
+        told = f"Tokens {units.short(tokens)}: in time, {each} for each parameter"
+        yield told, {"tokens": tokens}
+    for n in (plan.split.num_gpus * 2**k for k in range(1, 6)):
+        more = _in_time(plan, days, num_gpus=n)
+        if more:
+            span = span_in_words(more.days_with_stops)
+            told = f"GPUs {n}: {span}, the same GPU-hours if each stays as fast"
+            yield told, {"num_gpus": n}
+            return
+
+
+def _in_time(plan: Plan, days: float, **change: int) -> Plan | None:
+    """The plan with this change, if it can be, fits and ends in time."""
+    try:
+        other = plan.but(**change)
+    except ValueError:  # the batch does not divide, or no batch is left
+        return None
+    return other if other.fits and other.days_with_stops.greatest <= days else None
+
+
+def _rounded_down(number: float) -> int:
+    """Its first two digits."""
+    size = 10 ** max(len(f"{int(number)}") - 2, 0)
+    return int(number // size * size)
+
+
+def _call(plan: Plan, **chosen: Any) -> str:
     s, path = chosen["sequence_length"], chosen["config"].strip()
     made = f"architecture({chosen['model']!r}" if not path else f"read_config({path!r}"
     given = {name: chosen[name] for name in _SAME[2:]}
     given["keep_gradients"] = chosen["gradients"] == "whole"
     given["price_per_gpu_hour"] = chosen["price"] or None
+    if plan.inputs["flops_per_gpu"] is not None:
+        given["flops_per_gpu"] = plan.inputs["flops_per_gpu"]
     options = ", ".join(f"{name}={value!r}" for name, value in given.items())
     return (
         f"model = published.{made}, {s})\n"
@@ -251,9 +398,9 @@ def _call(**chosen: Any) -> str:
 
 
 PANEL = common.Panel(
-    "The planner",
+    "What will your run take?",
     _CONTROLS,
     _PRESETS,
-    ("8B, twice the micro-batch", "70B on 8 H100"),
+    ("A pipeline of 4 stages", "70B on 8 H100"),
     render,
 )

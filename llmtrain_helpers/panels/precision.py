@@ -1,13 +1,18 @@
-"""The panel of chapter 05: bytes of a model's states against a GPU's memory."""
+"""The panel of chapter 05: a number's bits, an update, a loss scale, the bytes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 from llmtrain_helpers import units
+from llmtrain_helpers.drawings import precision as drawings
+from llmtrain_helpers.drawings.precision import number
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import (
+    FORMATS,
     RECIPES,
     ModelStateBytes,
     model_state_bytes,
@@ -15,68 +20,284 @@ from llmtrain_helpers.precision import (
 )
 from llmtrain_helpers.published import accelerator, architecture
 
-
-def _preset(*values: Any) -> dict[str, Any]:
-    names = ["model", "recipe", "zero_stage", "data_parallel", "chip"]
-    return dict(zip(names, values, strict=True))
-
+NUMBER, UPDATE, SCALE = "a number", "an update", "a loss scale"
+BYTES = "bytes of a model"
+_LOOKS = (NUMBER, UPDATE, SCALE, BYTES)
 
 _A100 = "A100 80GB SXM"
 
-_PRESETS = {
-    "8B, ZeRO 1": _preset("Llama-3.1-8B", "bf16_fp32_grads", 1, 8, _A100),
-    "8B, no sharding": _preset("Llama-3.1-8B", "bf16_fp32_grads", 0, 8, _A100),
-    "70B, ZeRO 3": _preset("Llama-3.1-70B", "bf16", 3, 64, "H100 SXM"),
-    "GPT-2 XL on a small card": _preset("gpt2-xl", "amp", 0, 1, "RTX 3090"),
+_DEFAULT: dict[str, Any] = {
+    "look": NUMBER,
+    "format": "bf16",
+    "number": 0.1,
+    "steps": 0,
+    "weight": 1,
+    "update": 0.002,
+    "gradient": 1e-8,
+    "loss_scale": 1,
+    "model": "Llama-3.1-8B",
+    "recipe": "bf16_fp32_grads",
+    "zero_stage": 0,
+    "data_parallel": 8,
+    "chip": _A100,
 }
 
 
+def _states(*values: Any) -> dict[str, Any]:
+    names = ["model", "recipe", "zero_stage", "data_parallel", "chip"]
+    return _DEFAULT | {"look": BYTES} | dict(zip(names, values, strict=True))
+
+
+_PRESETS = {
+    "A number in bf16": _DEFAULT,
+    "An update that is lost": _DEFAULT | {"look": UPDATE},
+    "A gradient that vanishes": _DEFAULT | {"look": SCALE, "format": "fp16"},
+    "8B, no sharding": _states("Llama-3.1-8B", "bf16_fp32_grads", 0, 8, _A100),
+    "8B, ZeRO 1": _states("Llama-3.1-8B", "bf16_fp32_grads", 1, 8, _A100),
+    "70B, ZeRO 3": _states("Llama-3.1-70B", "bf16", 3, 64, "H100 SXM"),
+    "GPT-2 XL on a small card": _states("gpt2-xl", "amp", 0, 1, "RTX 3090"),
+}
+
+
+def _looking_at(*looks: str) -> Callable[[common.Values], bool]:
+    return lambda values: values["look"] in looks
+
+
+_AT_NUMBER, _AT_UPDATE = _looking_at(NUMBER), _looking_at(UPDATE)
+_AT_SCALE, _AT_BYTES = _looking_at(SCALE), _looking_at(BYTES)
+
 _CONTROLS = {
-    "model": common.models(),
+    "look": common.choice("Look at", "What the panel shows.", _LOOKS, lead=True),
+    "steps": common.Control(
+        "Next representable",
+        "So many of the format's numbers up or down: watch the bits flip.",
+        least=-8,
+        most=8,
+        stops=tuple(range(-8, 9)),
+        applies=_AT_NUMBER,
+    ),
+    "update": common.Control(
+        "Update",
+        "What is added to the weight.",
+        least=1e-9,
+        most=100,
+        whole=False,
+        stops=common.steps(1e-4, 1, 1, 2, 5),
+        applies=_AT_UPDATE,
+    ),
+    "loss_scale": common.Control(
+        "Loss scale S",
+        "The loss, and so every gradient, is multiplied by it.",
+        most=2**40,
+        stops=common.doublings(1, 2**30),
+        applies=_AT_SCALE,
+    ),
+    "format": common.choice(
+        "Format",
+        "How many bits a number has, and what for.",
+        [*FORMATS],
+        applies=_looking_at(NUMBER, UPDATE, SCALE),
+    ),
+    "number": common.Control(
+        "Number",
+        "Any number; the format stores the nearest that it has.",
+        least=-1_000_000,
+        most=1_000_000,
+        whole=False,
+        applies=_AT_NUMBER,
+    ),
+    "weight": common.Control(
+        "Weight",
+        "The weight before the update.",
+        least=-400,
+        most=400,
+        whole=False,
+        applies=_AT_UPDATE,
+    ),
+    "gradient": common.Control(
+        "Gradient",
+        "One gradient, before it is scaled and stored.",
+        least=1e-12,
+        most=10_000,
+        whole=False,
+        applies=_AT_SCALE,
+    ),
+    "model": common.models(applies=_AT_BYTES),
     "recipe": common.choice(
-        "Recipe", "Which number formats the copies have.", [*RECIPES]
+        "Recipe",
+        "Which number formats the copies have.",
+        [*RECIPES],
+        applies=_AT_BYTES,
     ),
     "zero_stage": common.choice(
         "ZeRO stage",
         "What replicas share out instead of each keeping it.",
         [0, 1, 2, 3],
+        applies=_AT_BYTES,
     ),
     "data_parallel": common.Control(
         "Replicas",
         "Copies of the model that train side by side.",
         most=1_000_000,
-        stops=common.doublings(1, 4096),
+        applies=_AT_BYTES,
     ),
-    "chip": common.accelerators(),
+    "chip": common.accelerators(applies=_AT_BYTES),
 }
 
 
-def render(
-    before: common.Values | None = None,
-    *,
-    model: str,
-    recipe: str,
-    zero_stage: int,
-    data_parallel: int,
-    chip: str,
-) -> str:
+def render(before: common.Values | None = None, **values: Any) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
-    P = count_parameters(architecture(model)).total
-    states = model_state_bytes(P, recipe, zero_stage, data_parallel)
-    memory = accelerator(chip).memory
-    bars = {"Model states on each GPU": states.parts(), "Memory": {"memory": memory}}
-    sharing = f"zero_stage={zero_stage}, data_parallel={data_parallel}"
+    look = values["look"]
+    old = before if before and before["look"] == look else None
+    told, picture, rows, code = _VIEWS[look](values, old)
     return "".join(
         [
-            common.sentence(_sentence(states, memory, P, recipe, zero_stage)),
-            common.stacked_bars(bars, units.gigabytes),
-            common.table(["part", "on each GPU", "a parameter"], _rows(states, P)),
-            common.call(f"model_state_bytes({P}, {recipe!r}, {sharing})"),
+            common.sentence(told),
+            f"<div>{picture.live()}</div>",
+            common.folded("The numbers", common.table(rows[0], rows[1:])),
+            common.folded("In code", common.call(code)),
         ]
     )
 
 
-def _sentence(
+View = tuple[str, Any, list[list[str]], str]
+"""Sentence, drawing, table with its head first, and code."""
+
+# --- a number
+
+
+def _number(values: common.Values, old: common.Values | None) -> View:
+    known, x, steps = FORMATS[values["format"]], values["number"], values["steps"]
+    held = drawings.stored(known, x, steps)
+    then = (FORMATS[old["format"]], old["number"], old["steps"]) if old else None
+    then = (known, x, 0) if steps else then  # which bits flip on the way
+    code = f'FORMATS["{known.name}"].round({x!r})'
+    if steps and isfinite(held):
+        code = f'FORMATS["{known.name}"].shifted({x!r}, {steps})'
+    return (
+        _of_number(known, x, steps, held),
+        drawings.number_bits(known, x, steps, then),
+        _limits(known, held),
+        code,
+    )
+
+
+def _of_number(known: Any, x: float, steps: int, held: float) -> str:
+    if not isfinite(held):
+        return f"<b>{number(held)}</b>: {number(x)} is more than {known.name} holds."
+    if steps:
+        from_x = abs(held - drawings.stored(known, x))
+        places = f"{abs(steps)} place{'s' if abs(steps) > 1 else ''}"
+        way = "above" if steps > 0 else "below"
+        told = f"<b>{places} {way}</b> the number stored for {number(x)}"
+        return f"{told}, and {number(from_x, 4)} away."
+    if held == x:
+        return f"<b>Exact</b>: {number(x)} is one of {known.name}'s numbers."
+    if held == 0:
+        return f"<b>0</b>: less than half of {known.name}'s smallest number."
+    told = f"<b>{units.percent(abs(held / x - 1))} off</b>: {known.name} has no "
+    told += f"{number(x)}, and stores the nearest that it has"
+    below = abs(held) < known.min_normal
+    return f"{told}, a <b>subnormal</b> one." if below else f"{told}."
+
+
+def _limits(known: Any, held: float) -> list[list[str]]:
+    """What the format can hold, and the spacing at this number."""
+    step = known.spacing(held) if isfinite(held) else known.spacing(known.max)
+    return [
+        [known.name, "number"],
+        ["bits", f"{known.bits}"],
+        ["largest", number(known.max)],
+        ["smallest normal", number(known.min_normal)],
+        ["smallest above 0 (subnormal)", number(known.min_subnormal)],
+        ["spacing at 1", number(known.eps)],
+        ["spacing here", number(step)],
+    ]
+
+
+# --- an update
+
+
+def _update(values: common.Values, old: common.Values | None) -> View:
+    known, w, d = FORMATS[values["format"]], values["weight"], values["update"]
+    then = (FORMATS[old["format"]], old["weight"], old["update"]) if old else None
+    half, verdict = drawings.half_spacing(known, w), drawings.verdict(known, w, d)
+    told = f"<b>{verdict.rpartition(': ')[2].capitalize()}</b>: in {known.name} what "
+    told += f"is at most half the spacing, {number(half, 4)}, is rounded away"
+    rows = [["in " + known.name, "number"], ["weight", number(known.round(w), 11)]]
+    rows += [["spacing, to the next above", number(2 * half)]]
+    rows += [["lost up to", number(half)]]
+    count = drawings.updates_to_move(known, w, d)
+    moves = f"{count:,}" if count else "never"
+    rows += [["updates until a main weight's copy moves", moves]]
+    return (
+        f"{told}.",
+        drawings.update_line(known, w, d, then),
+        rows,
+        f'FORMATS["{known.name}"].round({w!r} + {d!r})',
+    )
+
+
+# --- a loss scale
+
+
+def _scale(values: common.Values, old: common.Values | None) -> View:
+    known, g, s = FORMATS[values["format"]], values["gradient"], values["loss_scale"]
+    then = (FORMATS[old["format"]], old["loss_scale"]) if old else None
+    low, high = drawings.window(known, s)
+    rows = [
+        [f"{known.name}, scaled by {s:,}", "gradient"],
+        ["becomes 0 up to", number(low)],
+        ["all its digits from", number(known.min_normal / s)],
+        ["overflows beyond", number(high)],
+    ]
+    return (
+        _of_gradient(known, g, s),
+        drawings.loss_scale(known, g, s, then),
+        rows,
+        f'FORMATS["{known.name}"].round({g!r} * {s}) / {s}',
+    )
+
+
+def _of_gradient(known: Any, gradient: float, scale: float) -> str:
+    low, high = drawings.window(known, scale)
+    back = known.round(gradient * scale) / scale
+    at = f"in {known.name} at S = {scale:,}"
+    if back == 0:
+        return f"<b>Lost</b>: {at} whatever is at most {number(low, 3)} becomes 0."
+    if not isfinite(back):
+        told = f"{at} whatever is past {number(high, 5)} is too large"
+        return f"<b>Overflow</b>: {told}; the step would be skipped."
+    off = abs(back / gradient - 1)
+    return f"<b>Kept</b> {at}, {units.percent(off)} off."
+
+
+# --- the bytes of a model
+
+
+def _bytes(values: common.Values, old: common.Values | None) -> View:
+    P, states, memory = _weighed(values)
+    recipe, stage = values["recipe"], values["zero_stage"]
+    then = _weighed(old)[1].total if old else None
+    parts = RECIPES[recipe].parts()
+    sharing = f"zero_stage={stage}, data_parallel={values['data_parallel']}"
+    return (
+        _of_bytes(states, memory, P, recipe, stage),
+        drawings.on_a_gpu(parts, states.parts(), memory, then),
+        [["part", "on each GPU", "a parameter"], *_rows(states, P)],
+        f"model_state_bytes({P}, {recipe!r}, {sharing})",
+    )
+
+
+def _weighed(values: common.Values) -> tuple[int, ModelStateBytes, Any]:
+    """Parameters, their states on each GPU, and its memory."""
+    P = count_parameters(architecture(values["model"])).total
+    sharing = values["zero_stage"], values["data_parallel"]
+    states = model_state_bytes(P, values["recipe"], *sharing)
+    return P, states, accelerator(values["chip"]).memory
+
+
+def _of_bytes(
     states: ModelStateBytes, memory: Any, P: Any, recipe: str, stage: int
 ) -> str:
     told = f"<b>{units.gigabytes(states.total)}</b> of model states on each GPU of "
@@ -98,10 +319,17 @@ def _rows(states: ModelStateBytes, P: int) -> list[list[str]]:
     ]
 
 
+_VIEWS: dict[str, Callable[[common.Values, common.Values | None], View]] = {
+    NUMBER: _number,
+    UPDATE: _update,
+    SCALE: _scale,
+    BYTES: _bytes,
+}
+
 PANEL = common.Panel(
-    "What does a parameter weigh?",
+    "What does a number keep, and what does it weigh?",
     _CONTROLS,
     _PRESETS,
-    ("8B, no sharding", "70B, ZeRO 3"),
+    ("An update that is lost", "8B, no sharding"),
     render,
 )

@@ -82,7 +82,8 @@ def draw(
     each = training_seconds(1, parameters, num_gpus, rate, "none")
     tokens, work = seconds / each, seconds * num_gpus * rate
     marks = _marks(parameters)
-    picture = budget(num_gpus, days, rate, tokens, marks, _ago(before))
+    does = [chip, f"{percent:g} % of its peak: {units.flops_per_second(rate)}"]
+    picture = budget(num_gpus, days, rate, tokens, marks, _ago(before), does)
     told = (
         f"<b>{about(tokens)} tokens</b> for a model of {units.short(parameters)} "
         f"parameters: {units.digits(tokens / parameters, 2)} for each parameter."

@@ -129,6 +129,17 @@ def open_notebook(page: Page, address: str, path: str) -> None:
     )
 
 
+def tall(page: Page) -> None:
+    """Make the window as tall as the notebook in it, so that a picture shows it all."""
+    size = page.viewport_size
+    assert size
+    high = page.evaluate(
+        "() => document.querySelector('.jp-WindowedPanel-outer').scrollHeight"
+    )
+    page.set_viewport_size({"width": size["width"], "height": high + 120})
+    page.wait_for_timeout(1000)
+
+
 def run_all(page: Page, last: str) -> None:
     """Run all cells, and wait for the text that only the last one prints."""
     page.locator(".lm-MenuBar-itemLabel", has_text="Run").click()

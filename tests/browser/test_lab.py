@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from llmtrain_helpers.measure import torch_missing
 from llmtrain_helpers.panels import PANELS
 
 from . import lab
@@ -30,6 +31,7 @@ PAGES = {
     path.stem.partition("_")[2]: path.name
     for path in sorted(lab.NOTEBOOKS.glob("[0-9]*.ipynb"))
     if path.stem.partition("_")[2] in PANELS
+    and not (torch_missing() and path.stem == "08_measure")
 }
 THEMES = ["JupyterLab Light", "JupyterLab Dark"] if FULL else ["JupyterLab Light"]
 WIDTHS = [1280, 800] if FULL else [1280]
@@ -59,9 +61,9 @@ def test_a_page_is_walked_as_a_learner_does(
 ) -> None:
     lab.open_notebook(page, address, PAGES[word])
     nothing_is_given_away(page)
-    picture(
-        page.locator(".jp-WindowedPanel-outer, .jp-Notebook").first, request, "page"
-    )
+    if FULL:
+        lab.tall(page)
+        picture(page.locator("body"), request, "page")
     lab.run_panel(page)
     panel = page.locator(".llmtrain-panel")
     panel.scroll_into_view_if_needed()

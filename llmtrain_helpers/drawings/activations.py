@@ -1,0 +1,502 @@
+"""Drawings of chapter 06: what a layer keeps, memory through a step, the allocator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.activations import Moment, Timeline
+from llmtrain_helpers.checks import Result, counts
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    ghost,
+    hatched,
+    line,
+    rect,
+    text,
+)
+
+_ACROSS = 744
+_WHITE = "#FFFFFF"
+
+# --- what a layer keeps
+
+_TIGHT, _BAR_LEFT, _BAR_ROOM = 25, 372, 262
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A tensor that an operation keeps: bytes for each value of the hidden state.
+
+    `scores` says that they are times as/h; `learns` that the operation has weights.
+    """
+
+    half: str
+    operation: str
+    tensor: str
+    size: int
+    scores: bool = False
+    learns: bool = False
+
+
+KEPT = [
+    Kept("norms", "norm", "its input", 2, learns=True),
+    Kept("attention", "Q, K and V", "their input", 2, learns=True),
+    Kept("attention", "scores Q·Kᵀ", "Q and K", 4),
+    Kept("attention", "softmax", "its result", 2, scores=True),
+    Kept("attention", "dropout", "its mask", 1, scores=True),
+    Kept("attention", "average of V", "the dropped-out scores", 2, scores=True),
+    Kept("attention", "", "V", 2),
+    Kept("attention", "output matrix", "its input", 2, learns=True),
+    Kept("attention", "dropout", "its mask", 1),
+    Kept("norms", "norm", "its input", 2, learns=True),
+    Kept("MLP", "matrix up", "its input", 2, learns=True),
+    Kept("MLP", "GELU", "its input, 4h wide", 8),
+    Kept("MLP", "matrix down", "its input, 4h wide", 8, learns=True),
+    Kept("MLP", "dropout", "its mask", 1),
+]
+"""A GPT's layer from input to output (arXiv 2205.05198, section 4.1)."""
+
+
+def kept_by_layer(hidden_size: int, num_heads: int, sequence_length: int) -> Drawing:
+    """What each operation of a GPT's layer keeps, as bars in bytes a hidden value.
+
+    Times sbh they make sbh(34 + 5as/h).
+    """
+    h, a, s = counts(
+        hidden_size=hidden_size, num_heads=num_heads, sequence_length=sequence_length
+    )
+    ratio = float(a * s / h)
+    scale = _BAR_ROOM / max(8, 2 * ratio)
+    body = [
+        text(20, 30, "operation", 15, font_weight=600),
+        text(190, 30, "keeps", 15, font_weight=600),
+        text(_BAR_LEFT, 30, "bytes for each hidden value", 15, font_weight=600),
+    ]
+    for row, kept in enumerate(KEPT):
+        body.append(_kept(44 + row * _TIGHT, kept, ratio, scale))
+    foot = 44 + len(KEPT) * _TIGHT
+    body += _sum_of_kept(foot + 22, ratio)
+    return Drawing("".join(body), _ACROSS, foot + 62, _kept_words(ratio))
+
+
+def _kept(y: float, kept: Kept, ratio: float, scale: float) -> str:
+    """A row: the operation in its half's colour, the tensor, its bar."""
+    size = kept.size * (ratio if kept.scores else 1)
+    told = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
+    told = told.replace("1 as/h", "as/h")
+    drawn = ""
+    if kept.operation:
+        high = 2 * _TIGHT if kept.operation == "average of V" else _TIGHT
+        drawn += rect(20, y, 152, high - 3, COLORS[kept.half], rx=3)
+        bold: Any = {"font_weight": 700} if kept.learns else {}
+        drawn += text(
+            28, y + 16 + (high - _TIGHT) / 2, kept.operation, 14, fill=_WHITE, **bold
+        )
+    drawn += text(190, y + 16, kept.tensor, 14)
+    wide = size * scale
+    drawn += rect(_BAR_LEFT, y + 2, wide, _TIGHT - 7, COLORS["activations"])
+    if kept.scores:
+        drawn += hatched(_BAR_LEFT, y + 2, wide, _TIGHT - 7)
+    return drawn + text(_BAR_LEFT + wide + 7, y + 16, told, 14)
+
+
+def _short(number: float) -> str:
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
+
+
+def _sum_of_kept(y: float, ratio: float) -> list[str]:
+    learned = sum(kept.size for kept in KEPT if kept.learns)
+    told = f"34 + 5as/h = {_short(34 + 5 * ratio)} bytes for each hidden value"
+    note = f"Bold: with weights, {learned} of the 34. "
+    note += "Hatched: the scores, which flash attention does not keep."
+    return [text(20, y, told, 18, font_weight=700), text(20, y + 24, note, 14)]
+
+
+def _kept_words(ratio: float) -> str:
+    """The layer in words."""
+    rows = "; ".join(
+        f"{kept.operation or 'the same'} keeps {kept.tensor}, {kept.size}"
+        f"{' times as/h' if kept.scores else ''}"
+        for kept in KEPT
+    )
+    return (
+        f"What a GPT's layer keeps, in bytes for each hidden value: {rows}. "
+        f"Together 34 + 5as/h, here with as/h = {_short(ratio)}: "
+        f"{_short(34 + 5 * ratio)}."
+    )
+
+
+# --- memory through the steps
+
+_LEFT, _RIGHT, _TOP, _BASE = 66, 610, 92, 372
+_PARTS = ["weights", "main weights", "optimizer", "gradients", "activations"]
+_PARTS += ["logits", "second logits"]
+_ONE = {"forward": 0.27, "loss": 0.41, "backward": 0.78}
+_TWO = [
+    {"forward": 0.20, "loss": 0.275, "backward": 0.42},
+    {"forward": 0.64, "loss": 0.715, "backward": 0.86},
+]
+_AGAIN, _DONE = 0.46, 0.98
+"""Where within a step the marks stand, with one pass and with two; where the second
+pass begins, and where the gradients are released."""
+
+Point = tuple[float, dict[str, float]]
+"""A place along the steps, and what is resident there, part by part."""
+
+
+def step_memory(
+    shown: Timeline,
+    memory: Result = 0,
+    chip: str = "the chip",
+    passes: int = 0,
+    before: tuple[Timeline, Result] | None = None,
+) -> Drawing:
+    """What is resident through the steps, stacked, under the line of a chip's memory.
+
+    One scale for everything; what is over the line is hatched. `passes` says how many
+    micro-batches a step has where the timeline holds the first two of them. `before` is
+    the last picture's timeline and memory, drawn as a dashed outline.
+    """
+    points = _points(shown)
+    old = _points(before[0]) if before and before != (shown, memory) else []
+    most = max([memory, *(sum(parts.values()) for _, parts in points + old)])
+    if before:
+        most = max(most, before[1])
+    up = _Scale(1.03 * most)
+    body = [*_axis(up), *_bands(points, up)]
+    if memory:
+        body += [_over(points, memory, up), *_line_of(memory, chip, up)]
+    if old and before:
+        body += _outline(old, before[1] if before[1] != memory else 0, up)
+    body += _callout(shown, points, up)
+    passes = passes or shown.moments[-1].micro_batch
+    body += [*_marks(shown, passes), *_key(shown)]
+    words = _step_words(shown, memory, chip, passes)
+    return Drawing("".join(body), _ACROSS, 506, words)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From bytes to a height on the canvas: 0 stands at the base."""
+
+    most: float
+
+    def __call__(self, size: float) -> float:
+        return _BASE - (_BASE - _TOP) * size / self.most
+
+
+def _across(step: float) -> float:
+    """From steps to a place on the canvas: two steps fill it."""
+    return _LEFT + (_RIGHT - _LEFT) * step / 2
+
+
+def _split(moment: Moment, shown: Timeline, gradients: bool = True) -> dict[str, float]:
+    """A moment's parts as they are stacked: main weights and the two logits apart."""
+    parts: dict[str, float] = {"weights": moment.weights - shown.main_weights}
+    parts["main weights"] = shown.main_weights
+    parts["optimizer"] = moment.optimizer
+    parts["gradients"] = moment.gradients if gradients else 0
+    parts["activations"] = moment.activations
+    parts["logits"] = parts["second logits"] = moment.logits / 2
+    return parts
+
+
+def _points(shown: Timeline) -> list[Point]:
+    """Where the stack changes its height: straight lines lead from one to the next."""
+    found: list[Point] = []
+    for step in (1, 2):
+        moments = [moment for moment in shown.moments if moment.step == step]
+        found += _of_step(step - 1, moments, shown)
+    return found
+
+
+def _of_step(
+    start: float, moments: Sequence[Moment], shown: Timeline
+) -> Iterator[Point]:
+    """One step: from its start through its passes to the release of the gradients."""
+    last = moments[-1].micro_batch
+    yield start, _split(moments[0], shown)
+    done = _split(moments[0], shown)
+    for number in (1, 2)[:last]:
+        places = _ONE if last == 1 else _TWO[number - 1]
+        named = {m.mark: _split(m, shown) for m in moments if m.micro_batch == number}
+        x = {mark: start + place for mark, place in places.items()}
+        yield start + (_AGAIN if number == 2 else 0), done
+        yield x["forward"], named["forward"]
+        yield x["forward"], named["loss"]
+        yield x["loss"], named["loss"]
+        yield x["loss"], named["layers"]
+        yield x["backward"], named["backward"]
+        done = named["backward"]
+    end = start + places["backward"]
+    yield end, _split(moments[-1], shown)
+    yield start + _DONE, _split(moments[-1], shown)
+    yield start + _DONE, _split(moments[-1], shown, gradients=False)
+    yield start + 1, _split(moments[-1], shown, gradients=False)
+
+
+def _axis(up: _Scale) -> list[str]:
+    """The scale in GB at the left, with its thin lines."""
+    gap = _round_step(up.most / 5)
+    found = []
+    for k in range(int(up.most / gap) + 1):
+        y = up(k * gap)
+        found.append(line(_LEFT, y, _RIGHT, y, stroke_width=0.5, opacity=0.5))
+        label = units.gigabytes(k * gap).replace(".00 ", " ").replace(".0 ", " ")
+        found.append(text(_LEFT - 7, y + 5, label if k else "0", 14, "end"))
+    return found
+
+
+def _round_step(size: float) -> float:
+    """1, 2 or 5 times a power of ten, not less than the size."""
+    power = 10.0 ** len(f"{size:.0f}")
+    return min(
+        x * power / 10**k for k in (0, 1, 2) for x in (1, 2, 5)
+        if x * power / 10**k >= size
+    )  # fmt: skip
+
+
+def _bands(points: Sequence[Point], up: _Scale) -> list[str]:
+    """One filled band for each part, on top of those below it."""
+    floor = [0.0] * len(points)
+    found = []
+    for name in _PARTS:
+        top = [low + parts[name] for low, (_, parts) in zip(floor, points, strict=True)]
+        if max(parts[name] for _, parts in points):
+            found.append(_band(name, points, floor, top, up))
+        floor = top
+    return found
+
+
+def _band(
+    name: str,
+    points: Sequence[Point],
+    floor: Sequence[float],
+    top: Sequence[float],
+    up: _Scale,
+) -> str:
+    """The polygon of one part; the second tensor of logits has a light edge below."""
+    xs = [_across(x) for x, _ in points]
+    there = [*zip(xs, top, strict=True)]
+    back = [*zip(xs, floor, strict=True)][::-1]
+    corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in [*there, *back])
+    word = name.removeprefix("second ")
+    thick = max(up(low) - up(high) for low, high in zip(floor, top, strict=True))
+    edge = f' stroke="{_WHITE}" stroke-width="1"' if thick > 5 else ""
+    return (
+        f'<polygon points="{corners}" fill="{COLORS[word]}"{edge}>'
+        f"<title>{word}</title></polygon>"
+    )
+
+
+def _totals(points: Sequence[Point]) -> list[tuple[float, float]]:
+    return [(_across(x), sum(parts.values())) for x, parts in points]
+
+
+def _over(points: Sequence[Point], memory: float, up: _Scale) -> str:
+    """Slanted lines over what is above the chip's memory, as one path."""
+    floor = up(memory)
+    ends = [
+        f"M{x0:.1f},{y0:.1f}L{x1:.1f},{y1:.1f}"
+        for (left, low), (right, high) in pairwise(_totals(points))
+        if right > left and max(low, high) > memory
+        for x0, y0, x1, y1 in _slanted(left, up(low), right, up(high), floor)
+    ]
+    drawn = f'<path d="{"".join(ends)}" stroke="{_WHITE}" stroke-width="2"/>'
+    return drawn if ends else ""
+
+
+def _slanted(
+    x0: float, y0: float, x1: float, y1: float, floor: float
+) -> Iterator[tuple[float, float, float, float]]:
+    """Lines y = c − x, cut off at the piece's sides, its roof and its floor."""
+    slope = (y1 - y0) / (x1 - x0)
+    c = 9.0 * int((x0 + min(y0, y1)) / 9)
+    while c < x1 + floor:
+        c += 9
+        low, high = max(x0, c - floor), x1
+        roof = (c - y0 + slope * x0) / (1 + slope) if slope != -1 else x1
+        if slope > -1:
+            high = min(high, roof)
+        else:  # a roof that rises faster than the lines: they begin at it
+            low = max(low, roof)
+        if high - low > 0.5:
+            yield low, c - low, high, c - high
+
+
+def _line_of(memory: float, chip: str, up: _Scale) -> list[str]:
+    """The chip's memory, and its name to the right of the picture."""
+    y = up(memory)
+    named = chip.partition(" (")[0].removesuffix(" SXM")
+    return [
+        line(_LEFT, y, _RIGHT + 8, y, stroke_width=3),
+        text(_RIGHT + 14, y + 1, units.gigabytes(memory), 16, font_weight=700),
+        text(_RIGHT + 14, y + 19, named, 14),
+    ]
+
+
+def _outline(points: Sequence[Point], memory: float, up: _Scale) -> list[str]:
+    """What was resident before the change, and the line that there was."""
+    corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in _totals(points))
+    style = 'fill="none" stroke="currentColor" stroke-width="2" '
+    found = [f'<polyline points="{corners}" {style}stroke-dasharray="6 4"/>']
+    found.append(text(_RIGHT + 14, _BASE + 42, "dashed: before", 14))
+    if memory:
+        y = up(memory)
+        found.append(line(_LEFT, y, _RIGHT + 8, y, stroke_dasharray="6 4"))
+    return found
+
+
+def _callout(shown: Timeline, points: Sequence[Point], up: _Scale) -> list[str]:
+    """The two tensors that are there while the loss is differentiated, by name."""
+    loss = [m for m in shown.moments if m.mark == "loss"][-1]
+    spike = next(i for i in range(len(points) - 1, -1, -1) if points[i][1]["logits"])
+    right, parts = points[spike]
+    left = points[spike - 1][0]
+    x = (_across(left) + _across(right)) / 2
+    each = units.gigabytes(loss.logits / 2)
+    first = f"While the loss is differentiated: two more tensors in fp32, {each} each:"
+    second = "the gradient of the log-probabilities, the gradient of the logits"
+    return [
+        text(_LEFT, 30, first, 15, font_weight=600),
+        text(_LEFT, 52, second, 15),
+        line(x, 60, x, min(up(sum(parts.values())) - 3, _BASE), stroke_width=1.5),
+    ]
+
+
+def _marks(shown: Timeline, passes: int) -> Iterator[str]:
+    """What happens when, below the picture."""
+    for step in (0, 1):
+        yield line(_across(step), _BASE, _across(step), _BASE + 46, stroke_width=1)
+        middle = _across(step + 0.5)
+        yield text(
+            middle, _BASE + 42, f"step {step + 1}", 15, "middle", font_weight=600
+        )
+        named = _of_one if shown.moments[-1].micro_batch == 1 else _of_two
+        for x, word in named(passes):
+            yield text(_across(step + x), _BASE + 20, word, 14, "middle")
+    yield line(_LEFT, _BASE, _RIGHT, _BASE)
+    yield line(_across(2), _BASE, _across(2), _BASE + 46, stroke_width=1)
+
+
+def _of_one(_passes: int) -> list[tuple[float, str]]:
+    a, b, c = _ONE.values()
+    marks = [(a / 2, "forward"), ((a + b) / 2, "loss"), ((b + c) / 2, "backward")]
+    return [*marks, ((c + 1) / 2, "update")]
+
+
+def _of_two(passes: int) -> list[tuple[float, str]]:
+    first, last = _TWO[0]["backward"], _TWO[1]["backward"]
+    between = [((first + _AGAIN) / 2, "…")] if passes > 2 else []
+    found = [(first / 2, "pass 1"), *between]
+    return [*found, ((_AGAIN + last) / 2 - 0.03, f"pass {passes:,}"), (0.905, "update")]
+
+
+def parts_at_peak(shown: Timeline) -> dict[str, float]:
+    """What is resident at the peak, with the main weights apart, as it is drawn."""
+    parts = _split(shown.peak, shown)
+    parts["logits"] += parts.pop("second logits")
+    return {name: x for name, x in parts.items() if x or name != "main weights"}
+
+
+def _key(shown: Timeline) -> Iterator[str]:
+    """The parts by colour, with their sizes at the peak."""
+    peak, y = shown.peak, _BASE + 76
+    when = f"At the peak (step {peak.step}, {MOMENTS[peak.mark]}):"
+    yield text(_LEFT, y, f"{when} {units.gigabytes(peak.total)}", 16, font_weight=700)
+    for i, (name, size) in enumerate(parts_at_peak(shown).items()):
+        x, row = _LEFT + i % 3 * 226, y + 26 + i // 3 * 24
+        yield rect(x, row - 12, 15, 15, COLORS[name], rx=2)
+        yield text(x + 22, row, f"{name} {units.gigabytes(size) if size else 0}", 15)
+
+
+MOMENTS = {
+    "start": "its start",
+    "forward": "after forward",
+    "loss": "the loss",
+    "layers": "entering the last layer",
+    "backward": "after backward",
+    "update": "the update",
+}
+"""The marks of a step in words."""
+
+
+def _step_words(shown: Timeline, memory: float, chip: str, passes: int) -> str:
+    """The steps in words: every total, the two tensors, and whether it fits."""
+    peak = shown.peak
+    totals = ", ".join(
+        f"{MOMENTS[m.mark]} {units.gigabytes(m.total)}"
+        for m in shown.moments
+        if m.step == 2 and m.micro_batch == shown.moments[-1].micro_batch
+    )
+    many = "one pass" if passes == 1 else f"{passes:,} passes"
+    told = (
+        f"Memory through two steps of {many} each, to one scale. Step 2, last pass: "
+        f"{totals}. The peak, step {peak.step}, {MOMENTS[peak.mark]}, holds "
+        + ", ".join(f"{n} {units.gigabytes(x)}" for n, x in peak.parts().items())
+    )
+    told += "; the logits are two tensors in fp32, the gradient of the log-"
+    told += "probabilities and the gradient of the logits."
+    if not memory:
+        return told
+    over = peak.total - memory
+    where = f"{units.gigabytes(over)} over" if over > 0 else "under"
+    return f"{told} That is {where} the line of {chip}, {units.gigabytes(memory)}."
+
+
+# --- the allocator
+
+_MIB, _SEGMENT, _FROM = 27, 36, 122
+"""Pixels of a mebibyte, a segment's height, and where segments begin."""
+
+
+def segments(held: Sequence[Sequence[int]], request: int) -> Drawing:
+    """An allocator's segments, in MiB: blocks in use, gaps, and a request beside them.
+
+    Each segment is a list of sizes; a negative size is a gap. The request is drawn to
+    the same scale, below.
+    """
+    used = sum(x for one in held for x in one if x > 0)
+    free = -sum(x for one in held for x in one if x < 0)
+    told = f"{used + free} MiB reserved: {used} MiB in use, {free} MiB free in gaps"
+    body = [text(20, 36, told, 18, font_weight=700)]
+    for row, one in enumerate(held):
+        body.append(_segment(56 + row * 46, row + 1, one))
+    y = 56 + len(held) * 46 + 12
+    verdict = _verdict(held, request)
+    body += [
+        text(20, y + 23, "a request", 15),
+        ghost(_FROM, y, request * _MIB, _SEGMENT, "what is asked for"),
+        text(_FROM + request * _MIB / 2, y + 23, f"{request} MiB", 15, "middle"),
+        text(_FROM + request * _MIB + 14, y + 15, verdict, 15, font_weight=600),
+        text(_FROM + request * _MIB + 14, y + 34, "A block lies in one piece.", 14),
+    ]
+    words = f"{len(held)} segments. {told}. A request of {request} MiB: {verdict}"
+    return Drawing("".join(body), _ACROSS, y + 54, words)
+
+
+def _verdict(held: Sequence[Sequence[int]], request: int) -> str:
+    widest = -min(x for one in held for x in one)
+    if request <= widest:
+        return f"Yes: the widest gap has {widest} MiB."
+    return f"No: the widest gap has {widest} MiB."
+
+
+def _segment(y: float, number: int, sizes: Sequence[int]) -> str:
+    """A segment: its blocks in a row, gaps as empty frames."""
+    drawn, x = text(20, y + 23, f"segment {number}", 15), float(_FROM)
+    for size in sizes:
+        wide = abs(size) * _MIB
+        fill, ink = (COLORS["memory"], _WHITE) if size > 0 else ("none", "currentColor")
+        edge = {} if size > 0 else {"stroke": "currentColor"}
+        drawn += rect(x + 1, y, wide - 3, _SEGMENT, fill, rx=3, **edge)
+        label = f"{abs(size)} {'in use' if size > 0 else 'free'}"
+        label = label if wide > 70 else f"{abs(size)}"
+        drawn += text(x + wide / 2, y + 23, label, 14, "middle", ink)
+        x += wide
+    return drawn

@@ -1,0 +1,233 @@
+"""A step by the clock: times that can be trusted, and a clock that is simulated.
+
+`timed` measures; `StepClock` says what a step of known parts takes, and what it waits
+for. Needs no PyTorch. Sources: the formulas are sums, written out in notebook 08; the
+advice on warm-up, repeats and medians is that of `torch.utils.benchmark`.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+from llmtrain_helpers.architecture import Breakdown
+from llmtrain_helpers.batch import StepTime
+from llmtrain_helpers.checks import (
+    amount,
+    flag,
+    instance,
+    one,
+    quantity,
+    refuse,
+    single,
+)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of repeated runs, in order, those of the warm-up apart."""
+
+    warm_up: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle one: half of the runs took longer."""
+        return statistics.median(self.seconds)
+
+    @property
+    def spread(self) -> float:
+        """How far apart the middle half of the runs lies, as a share of the median."""
+        low, _, high = statistics.quantiles(self.seconds, method="inclusive")
+        return (high - low) / self.median
+
+
+def times(seconds: Sequence[float], warm_up: int = 0) -> Times:
+    """Seconds of runs that are known already, the first `warm_up` of them set apart.
+
+    ValueError where fewer than two remain.
+
+    >>> known = times([9.0, 1.0, 1.1, 1.2], warm_up=1)
+    >>> known.median, round(known.spread, 3)
+    (1.1, 0.091)
+    """
+    first, taken = single("warm_up", warm_up, least=0), tuple(map(float, seconds))
+    if len(taken) - first < 2:
+        refuse("seconds", len(taken), "leaves fewer than two runs behind the warm-up")
+    return Times(taken[:first], taken[first:])
+
+
+def timed(
+    run: Callable[[], Any],
+    warm_up: int = 2,
+    repeats: int = 9,
+    wait: Callable[[], Any] | None = None,
+    clock: Callable[[], float] = perf_counter,
+) -> Times:
+    """Seconds of a call on this machine, from idle to idle, `repeats` times.
+
+    The first `warm_up` calls make what is made once (memory, Adam's state), and are set
+    apart. `wait` is called before a clock is read: where work is only handed over, as
+    to a GPU, it must return when that is done. Another `clock` than that of the wall,
+    such as `time.process_time`, counts what it counts. ValueError for bad counts.
+
+    >>> timed(lambda: None, warm_up=1, repeats=3).median < 1
+    True
+    """
+    first, n = single("warm_up", warm_up, least=0), single("repeats", repeats)
+    ready = wait or (lambda: None)
+    taken = []
+    for _ in range(first + n):
+        ready()
+        start = clock()
+        run()
+        ready()
+        taken.append(clock() - start)
+    return Times(tuple(taken[:first]), tuple(taken[first:]))
+
+
+def compared(
+    runs: Mapping[Any, Callable[[], Any]],
+    warm_up: int = 2,
+    repeats: int = 9,
+    clock: Callable[[], float] = perf_counter,
+) -> dict[Any, Times]:
+    """Several calls that take turns, so that what else a machine does meets all alike.
+
+    Takes and refuses what `timed` does; the names stay.
+
+    >>> found = compared({"one": list, "other": dict}, warm_up=1, repeats=2)
+    >>> [(name, len(known.seconds)) for name, known in found.items()]
+    [('one', 2), ('other', 2)]
+    """
+    first, n = single("warm_up", warm_up, least=0), single("repeats", repeats, least=2)
+    rounds = [
+        {name: timed(run, 0, 1, None, clock).seconds[0] for name, run in runs.items()}
+        for _ in range(first + n)
+    ]
+    return {name: times([one[name] for one in rounds], first) for name in runs}
+
+
+@dataclass(frozen=True)
+class StepParts(Breakdown):
+    """Seconds of a step on one GPU: what it computes, and what it waits for.
+
+    `passes` forward and backward; `others` until gradients are exchanged; the
+    `update`; `data` until the next batch is there.
+    """
+
+    passes: float
+    others: float
+    update: float
+    data: float
+
+
+BACKWARD = 2 / 3
+"""The share of a pass that is backward: two products for one of forward."""
+
+
+@dataclass(frozen=True)
+class StepClock:
+    """A training step on a simulated clock; all in seconds, but for the last two.
+
+    A pass with b sequences takes t₀ + b/r (`one_pass`). The loader makes the next
+    step's data meanwhile, `loading` for each sequence. After k passes gradients are
+    averaged, which takes `exchange`, and the `update` follows. With `overlap` gradients
+    travel beside the last backward. The slowest GPU takes `slowest` times as long for
+    its passes, and all others wait for it.
+
+    seconds = max(k·(t₀ + b/r)·slowest + visible exchange + update, loading·k·b)
+
+    Left out: that the last gradients can leave only when backward has ended, and that a
+    loader competes with the computing for a CPU.
+
+    >>> clock = StepClock(StepTime(0.02, 200), exchange=0.06, update=0.02)
+    >>> [round(clock.throughput(4, k)) for k in (1, 8)]
+    [43, 86]
+    """
+
+    one_pass: StepTime
+    loading: float = 0.0
+    exchange: float = 0.0
+    update: float = 0.0
+    overlap: bool = True
+    slowest: float = 1.0
+
+    def __post_init__(self) -> None:
+        instance("one_pass", self.one_pass, StepTime)
+        for name in ("loading", "exchange", "update"):
+            one(name, getattr(self, name), amount)
+        flag("overlap", self.overlap)
+        if one("slowest", self.slowest, quantity) < 1:
+            refuse("slowest", self.slowest, "is below 1: it is the slowest of all")
+
+    def parts(self, micro_batch_size: int, accumulation: int = 1) -> StepParts:
+        """The seconds of a step: passes, and what is waited for."""
+        b = single("micro_batch_size", micro_batch_size)
+        k = single("accumulation", accumulation)
+        one_pass = float(self.one_pass.seconds(b))
+        beside = BACKWARD * one_pass * self.slowest if self.overlap else 0.0
+        visible = max(0.0, self.exchange - beside)
+        others = k * one_pass * (self.slowest - 1) + visible
+        busy = k * one_pass + others + self.update
+        data = max(0.0, self.loading * k * b - busy)
+        return StepParts(k * one_pass, others, self.update, data)
+
+    def exchange_begins(self, micro_batch_size: int, accumulation: int = 1) -> float:
+        """When gradients set out, in seconds from the begin of the step."""
+        one_pass = float(self.one_pass.seconds(micro_batch_size)) * self.slowest
+        return one_pass * (accumulation - (BACKWARD if self.overlap else 0.0))
+
+    def throughput(self, micro_batch_size: int, accumulation: int = 1) -> float:
+        """Sequences a second on one GPU: k·b over the seconds of a step."""
+        seconds = self.parts(micro_batch_size, accumulation).total
+        return float(micro_batch_size * accumulation / seconds)
+
+    def experiments(self, micro_batch_size: int, accumulation: int = 1) -> Experiments:
+        """The throughput as it is, and after one change at a time."""
+        b, k = micro_batch_size, accumulation
+        alone = replace(self, exchange=0.0, slowest=1.0)
+        return Experiments(
+            as_it_is=self.throughput(b, k),
+            same_data=replace(self, loading=0.0).throughput(b, k),
+            alone=alone.throughput(b, k),
+            doubled=self.throughput(2 * b, k),
+        )
+
+
+ENOUGH = 1.1
+"""How many times the throughput an experiment must make to tell something."""
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """Sequences a second: as it is; with the same data again and again, so that nothing
+    is loaded; alone, without other GPUs; and with twice the micro-batch.
+    """
+
+    as_it_is: float
+    same_data: float
+    alone: float
+    doubled: float
+
+    def gains(self) -> dict[str, float]:
+        """How many times the throughput each change makes."""
+        now = self.as_it_is
+        return {
+            "data": self.same_data / now,
+            "other GPUs": self.alone / now,
+            "fixed costs": self.doubled / now,
+        }
+
+    @property
+    def verdict(self) -> str:
+        """What the step mostly waits for, or "computing" where no change helps.
+
+        >>> Experiments(10.0, 10.1, 19.0, 15.0).verdict
+        'other GPUs'
+        """
+        cause, gain = max(self.gains().items(), key=lambda pair: pair[1])
+        return cause if gain >= ENOUGH else "computing"
