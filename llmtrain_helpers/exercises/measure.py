@@ -101,9 +101,8 @@ class OwnTest(Exercise):
             return False, f"the first step makes Adam's state: leave out two. {HINT}"
         if repeats < 5:
             return False, f"{repeats} steps have no spread to speak of. {HINT}"
-        return self._of_size(
-            replace(model, **{"num_layers": layers}), micro, warm_up + repeats
-        )
+        fewer: dict[str, Any] = {"num_layers": layers}
+        return self._of_size(replace(model, **fewer), micro, warm_up + repeats)
 
     def _of_size(self, cut: Transformer, micro: int, steps: int) -> tuple[bool, str]:
         chip = published.accelerator(GPU)
