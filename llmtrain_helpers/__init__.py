@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from llmtrain_helpers.parameters import (
         ParameterCount as ParameterCount,
         count_parameters as count_parameters,
+        expert_parameters as expert_parameters,
         gpt_parameters as gpt_parameters,
     )
     from llmtrain_helpers.plan import (
@@ -133,7 +134,7 @@ _MODULES = {
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization",
     "layers": "Attention Experts LatentAttention Layer Mlp",
-    "parameters": "ParameterCount count_parameters gpt_parameters",
+    "parameters": ("ParameterCount count_parameters expert_parameters gpt_parameters"),
     "memory": "Memory Split",
     "plan": "Plan Shares plan_run",
     "advice": "Advice Sweep advise fewest_gpus sweep",

@@ -141,7 +141,9 @@ def count_activations(
     add 2sb(a + k)d; a gated MLP that `fused_mlp` computes in one kernel keeps 6f instead
     of 8f (it multiplies the gate once more in backward); "unfused" attention adds 2abs², and 5abs² with dropout; dropout
     adds 2sbh of masks a layer, and sbh at the embedding. The head keeps 4sbh + 4sbV.
-    Selective recomputation drops the s² part, full keeps each layer's input, 2sbh.
+    Latent attention keeps 2(2q + 2c + r) of what is squeezed to q and c numbers and to a
+    rotary key of r, and 2a(2d + 2v) with heads of d and values of v; a shared expert as
+    much as an MLP of its size. Selective recomputation drops the s² part, full keeps each layer's input, 2sbh.
     With t-fold tensor parallelism each GPU keeps a t-th of what lies between a layer's
     two matrix products, and with sequence parallelism of all, checkpoints included.
 

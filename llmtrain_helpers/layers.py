@@ -450,6 +450,12 @@ class Layer:
         """Mixers, then the MLP."""
         return self.mixers + ((self.mlp,) if self.mlp is not None else ())
 
+    def split(self, hidden_size: Result) -> Result:
+        """Parameters of matrices that there are several of: a token meets some."""
+        found = [m for part in self.parts for m in part.matrices(hidden_size)]
+        several = [m for m in found if m.exist != m.met]
+        return sum(m.exist * (m.weights + m.biases) for m in several)
+
     def norm_parameters(self, hidden_size: Result) -> Result:
         """Of all its norms, those inside its parts too."""
         own = self.norms * (self.norm_size * hidden_size)

@@ -105,6 +105,18 @@ def _of(parts: tuple[Part, ...], hidden_size: Result) -> Result:
     return sum(others, first)
 
 
+def expert_parameters(model: Transformer) -> Result:
+    """Those of all experts of which a token meets some: what expert parallelism splits.
+
+    >>> expert_parameters(Transformer.llama(2, 64, 4, 4, 32, 99, 8, num_experts=4,
+    ...     experts_per_token=1))
+    49152
+    """
+    instance("model", model, Transformer)
+    h = model.hidden_size
+    return over_layers(model, lambda layer: layer.split(h))
+
+
 def norm_parameters(model: Transformer) -> Result:
     """Of the norm after the layers: it scales and shifts (2h), or only scales (h)."""
     return model.final_norm * model.hidden_size
