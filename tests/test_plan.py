@@ -21,10 +21,11 @@ from llmtrain_helpers import (
     plan_run,
     published,
     sweep,
+    training_interval,
     units,
 )
 from llmtrain_helpers.exercises import PREDICTIONS, check
-from llmtrain_helpers.exercises.plan import PROPOSALS
+from llmtrain_helpers.exercises.plan import PROPOSALS, long_sequences
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.plan import shares_of_peak, sweep_maps
 from llmtrain_helpers.flops import RECOMPUTE
@@ -988,11 +989,18 @@ def test_07_b_names_the_slips(answer: int, said: str) -> None:
 
 def test_07_c_tells_why_of_each_proposal() -> None:
     told = {name: check("07-c", name) for name in PROPOSALS}
-    assert [name for name, verdict in told.items() if verdict.ok] == ["micro-batch 1"]
+    assert [name for name, verdict in told.items() if verdict.ok] == ["CP 4"]
     assert "at +32 % GPU-hours. The activations go" in told["recompute"].text
-    assert "115 GB on each GPU, which does not fit" in told["128 GPUs"].text
-    assert "keeps two micro-batches" in told["2 stages"].text
-    assert check("07-c", "Micro-Batch 1").ok
+    assert "228 GB on each GPU, which does not fit" in told["128 GPUs"].text
+    assert "up to four micro-batches" in told["4 stages"].text
+    assert check("07-c", "cp4").ok
+    assert not long_sequences().fits
+
+
+def test_the_page_tells_where_03_was_wider() -> None:
+    span = training_interval(1e12, 8_030_261_248, 64, 989.5e12)
+    assert round(span.greatest / units.DAY) == 35
+    assert round((57.9e21 / (6 * 20)) ** 0.5 / 1e9) == 22
 
 
 MINE = {"model": "Llama-3.1-8B", "gpus": 8, "days": 30, "chip": "A100 80GB SXM"}
@@ -1021,7 +1029,7 @@ def test_07_d_takes_any_plan_that_holds(change: dict) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"tokens": 47e9}, "it takes 22 to 30 days, and you have 30"),
+        ({"tokens": 47e9}, "it takes 22 to 30 days (at the slow end 30.3 days)"),
         ({"tokens": 94e9}, "and you have 30"),
         ({"sequence": 8192, "batch": 512}, "where 17.5 GB should stay free"),
         ({"zero": 0}, "does not fit"),

@@ -365,7 +365,10 @@ def _callout(shown: Timeline, points: Sequence[Point], up: _Scale) -> list[str]:
     return [
         text(_LEFT, 30, first, 15, font_weight=600),
         text(_LEFT, 52, second, 15),
-        line(x, 60, x, min(up(sum(parts.values())) - 3, _BASE), stroke_width=1.5),
+        line(
+            *(x, 60, x, min(up(sum(parts.values())) - 3, _BASE)),
+            stroke_dasharray="2 4",
+        ),
     ]
 
 

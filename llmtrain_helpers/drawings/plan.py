@@ -76,7 +76,7 @@ def two(days: float) -> str:
 def _chain(plan: Plan) -> str:
     """Four boxes: parameters, tokens, work, and the GPUs that do it."""
     boxes = [
-        ("model", *units.count(plan.parameters.total).split(" "), "parameters"),
+        ("model", *units.count(plan.parameters.active).split(" "), _met(plan)),
         ("text", *units.count(plan.inputs["tokens"]).split(" "), "tokens"),
         ("work", *units.flops(plan.total_flops).split(" "), _work(plan)),
         ("GPUs", *_gpus(plan)),
@@ -248,13 +248,20 @@ def _key(plan: Plan) -> str:
     return body
 
 
+def _met(plan: Plan) -> str:
+    """Of experts, the parameters that work on a token."""
+    few = plan.parameters.active < plan.parameters.total
+    return "active parameters" if few else "parameters"
+
+
 def _money(plan: Plan) -> str:
-    hours, paid = plan.gpu_hours, plan.cost
-    told = f"{about(hours.likely, units.count)} GPU-hours"
-    if plan.inputs["flops_per_gpu"] is not None:
-        told += " of computing"
-    if paid is not None:
-        price = units.dollars(plan.inputs["price_per_gpu_hour"])
+    """GPU-hours and dollars, stops included: a GPU that waits costs as much."""
+    hours = plan.days_with_stops.times(24 * plan.split.num_gpus)
+    ends = [about(x, units.count) for x in (hours.least, hours.greatest)]
+    told = f"{_from_to(ends)} GPU-hours"
+    price = plan.inputs["price_per_gpu_hour"]
+    if price is not None:
+        paid, price = hours.times(price), units.dollars(price)
         ends = [about(x, units.dollars) for x in (paid.least, paid.greatest)]
         told += f" at {price}: {_from_to(ends)}"
     body = text(_LEFT, 440, "cost", 15, font_weight=700)

@@ -36,7 +36,9 @@ _RECIPE = "bf16_fp32_grads"
 
 
 def _of_22b() -> Result:
-    return gpt_activation_bytes(48, 6144, 64, 2048, micro_batch_size=4)
+    """Without dropout on the scores: no mask there, and nothing that it leaves."""
+    all_of_them = gpt_activation_bytes(48, 6144, 64, 2048, micro_batch_size=4)
+    return all_of_them - 3 * 64 * 2048**2 * 4 * 48
 
 
 _PAIRS = 64 * 2048 / 6144
@@ -44,8 +46,8 @@ _PAIRS = 64 * 2048 / 6144
 
 
 def _instead(each_value: float) -> float:
-    """What another figure than 34 + 5as/h would give, over the right one."""
-    return each_value / (34 + 5 * _PAIRS)
+    """What another figure than 34 + 2as/h would give, over the right one."""
+    return each_value / (34 + 2 * _PAIRS)
 
 
 # --- 06-b: one layer of a Llama
@@ -162,22 +164,35 @@ class OwnMemory(Exercise):
         size, twice = (float(own_peak(design, b)) for b in (micro, 2 * micro))
         told = f"{units.gigabytes(size)} at the peak, of {units.gigabytes(room)}"
         if size > room:
-            return False, f"too much: {told}. {self._most(design, room)}{HINT}"
+            return False, f"too much: {told}. {self._most(design, room) or HINT}"
         if twice <= room:
             return False, f"{told}: {2 * micro} at a time would fit too. {HINT}"
-        return True, f"right: {told} that may be used."
+        more = float(own_peak(design, micro + 1)) <= room and micro > 1
+        also = f" ({micro + 1} at a time would fit too.)" if more else ""
+        return True, f"right: {told} that may be used.{also}"
 
     @staticmethod
     def _most(design: Mapping[str, Any], room: float) -> str:
         try:
             largest_batch(lambda micro: own_peak(design, micro) <= room)
         except ValueError:
-            return "Not even a micro-batch of 1 fits. "
+            return (
+                "Not even a micro-batch of 1 fits: recompute, raise zero, or take more "
+                "GPUs, a larger chip, or a smaller model."
+            )
         return ""
 
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
         return self.hint
+
+
+def _whole(name: str, written: Any) -> Result:
+    """A whole number as people write it; the error names the entry."""
+    try:
+        return count(name, units.read(written))
+    except ValueError as error:
+        raise ValueError(str(error).replace("text=", f"{name}=", 1)) from None
 
 
 def _design(answer: Any) -> dict[str, Any]:
@@ -188,9 +203,7 @@ def _design(answer: Any) -> dict[str, Any]:
     if missing:
         refuse("answer", answer, f"leaves out {', '.join(missing)}")
     known = published.architecture(str(answer["model"])).num_positions
-    numbers = {
-        x: count(x, units.read(answer[x])) for x in ("gpus", "sequence", "micro")
-    }
+    numbers = {x: _whole(x, answer[x]) for x in ("gpus", "sequence", "micro")}
     if known and numbers["sequence"] > known:
         raise ValueError(f"{answer['model']} has positions for {known:,} tokens only")
     choice("recompute", answer["recompute"], RECOMPUTE)
@@ -205,24 +218,30 @@ EXERCISES: dict[str, Exercise] = {
         unit=units.gigabytes,
         hint=(
             "Which part is off: the hidden values, or the bytes for each?",
-            "A layer keeps 34 bytes for each hidden value, and the scores beside them.",
-            "sbhl(34 + 5as/h), with b = 4.",
+            "Three lines belong to the scores; without dropout one of them is left.",
+            "sbhl(34 + 2as/h), with b = 4.",
         ),
         slips=PREFIXES
         | GIBI
         | {
             1 / 48: "this is one layer: there are 48.",
             1 / 4: "this is one sequence: there are 4 at a time.",
-            _instead(34): "the scores are missing: + 5as/h.",
-            _instead(5 * _PAIRS): "these are the scores alone: 34 beside them.",
-            _instead(34 + _PAIRS): "as/h counts the scores once: 5 bytes for each.",
-            _instead(34 + 20 * _PAIRS): "the 5as/h holds for each sequence: b comes in "
-            "once, in front.",
-            _instead(32 + 2 * _PAIRS): "this is without dropout: its masks and what "
-            "comes out of it are kept too.",
-            _instead(
-                34 + 5 * 64 * 2048
-            ): "the scores are a · s for each token, so as/h for each hidden value.",
+            _instead(34): "the scores are missing: softmax still keeps its result.",
+            _instead(2 * _PAIRS): "these are the scores alone: 34 beside them.",
+            _instead(34 + _PAIRS): "as/h counts the scores once: softmax's result has "
+            "2 bytes.",
+            _instead(34 + 2): "as/h is missing: there are as/h scores for each hidden "
+            "value.",
+            _instead(34 + 5 * _PAIRS): "this is with dropout on the scores: its mask "
+            "goes, and so does what it leaves.",
+            _instead(34 + 4 * _PAIRS): "only the mask is gone: without dropout the "
+            "average of V takes softmax's result, which is kept already.",
+            _instead(34 + 3 * _PAIRS): "one thing too many: what dropout leaves is "
+            "softmax's result itself, kept once.",
+            _instead(32 + 2 * _PAIRS): "this is without any dropout: the masks after "
+            "attention and after the MLP are still there.",
+            _instead(34 + 2 * 64 * 2048): "the scores are a · s for each token, so "
+            "as/h for each hidden value.",
         },
     ),
     "06-b": Function(

@@ -88,24 +88,34 @@ def _batch() -> Result:
 # --- 07-c: which proposal
 
 PROPOSALS: dict[str, dict[str, Any]] = {
-    "micro-batch 1": {"micro_batch_size": 1},
     "recompute": {"recompute": "full"},
+    "CP 4": {"context_parallel": 4},
     "128 GPUs": {"num_gpus": 128},
-    "2 stages": {"pipeline_parallel": 2, "keep_gradients": True},
+    "4 stages": {"pipeline_parallel": 4, "keep_gradients": True},
 }
 """What exercise 07-c offers, as changes of the plan."""
 
 _BELIEFS = {
-    "micro-batch 1": "It sends more between replicas, and its matrices are smaller.",
-    "recompute": "The activations go, and a third more work comes.",
+    "recompute": "The activations go, and a third more work comes; there is a way "
+    "that costs no work.",
+    "CP 4": "Four GPUs share each sequence, and its activations with it. They send "
+    "keys and values to each other, which this price leaves out.",
     "128 GPUs": "ZeRO shares the states over more GPUs, but these were small; a GPU's "
     "activations stay.",
-    "2 stages": "The first stage has half the layers and keeps two micro-batches.",
+    "4 stages": "The first stage has a quarter of the layers and keeps up to four "
+    "micro-batches; and it waits.",
 }
 
 
+def long_sequences() -> Plan:
+    """The plan of 07-c: the page's 8B with sequences of 32,768 tokens."""
+    shape, chip = architecture("Llama-3.1-8B", 32768), accelerator("H100")
+    options: dict[str, Any] = {"recompute": "none", "zero_stage": 3}
+    return plan_run(shape, chip, 64, 5 * 10**11, 128, **options)
+
+
 def _proposed(name: str) -> Plan:
-    return _page(micro_batch_size=2).but(**PROPOSALS[name])
+    return long_sequences().but(**PROPOSALS[name])
 
 
 @cache
@@ -115,7 +125,7 @@ def _cheapest() -> str:
 
 
 def _verdict(name: str) -> str:
-    plan, before = _proposed(name), _page(micro_batch_size=2)
+    plan, before = _proposed(name), long_sequences()
     more = float(plan.gpu_hours.likely / before.gpu_hours.likely - 1)
     told = f"{units.gigabytes(plan.memory.total)} on each GPU, "
     told += "which fits" if plan.fits else "which does not fit"
@@ -145,10 +155,14 @@ class OwnPlan(Exercise):
         limit = one("days", units.read(answer["days"]), quantity)
         held, days = units.gigabytes(plan.memory.total), span_in_words(plan.days)
         if not plan.fits:
-            return False, f"{_misfit(plan, held)} {HINT}"
+            return False, f"{_misfit(plan, held)} {_of_memory(plan)}"
         if plan.days.greatest > limit:
-            late = f"it fits, with {held} on each GPU, but it takes {days}, and you "
-            return False, f"{late}have {limit:g}. {HINT}"
+            late = f"it fits, with {held} on each GPU, but it takes {days} (at the "
+            late += f"slow end {plan.days.greatest:.1f} days), and you have {limit:g}."
+            return False, f"{late} {HINT}"
+        if plan.days.greatest < limit / 10:
+            early = f"it fits and takes {days}, of {limit:g} days that you have: give "
+            return False, f"{early}it more tokens, or a larger model."
         told = f"right: {days} of your {limit:g}, {held} on each GPU, "
         told += f"{units.gigabytes(plan.room)} left; set "
         told += f"{about(plan.gpu_hours.greatest, units.count)} GPU-hours aside."
@@ -157,10 +171,19 @@ class OwnPlan(Exercise):
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
         return (
-            "Which part of memory, or which factor of the time, is the largest?",
-            "Memory: micro-batch 1, ZeRO 3, a shorter sequence, or recomputation.",
-            "Time: tokens and recomputation in proportion; the rest hardly matters.",
+            "Which factor of the time can give?",
+            "Tokens, GPUs and recomputation count in proportion.",
+            "Tokens · days you have / days at the slow end would just do.",
         )
+
+
+def _of_memory(plan: Plan) -> str:
+    """Which part of the memory is the largest, and what makes it smaller."""
+    parts = plan.memory.parts()
+    states = sum(parts.values()) - parts["activations"] - parts["transient"]
+    if states > parts["activations"]:
+        return "Most of it are the model's states: a higher zero, more gpus, tensor."
+    return "Most of it are activations: fewer micro, recompute, a shorter sequence."
 
 
 def _misfit(plan: Plan, held: str) -> str:

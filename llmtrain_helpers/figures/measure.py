@@ -67,6 +67,7 @@ def step_times(series: Mapping[int, Sequence[float]], warm_up: int) -> Figure:
         axes.scatter(range(1, len(taken) + 1), taken, label=f"series {name}", **style)
         axes.plot([warm_up + 1, len(taken)], 2 * [1e3 * one.median], color=color)
         told = f"{digits(1e3 * one.median)} ms ± {digits(50 * one.spread, 2)} %"
+        told = f"series {name}: {told}"
         label_line(axes, told, len(taken), places[name], color)
     axes.axvspan(0.5, warm_up + 0.5, color=GRID, zorder=0)
     axes.text(warm_up + 0.8, 96, "◂ warm-up", color=BLACK, va="center")

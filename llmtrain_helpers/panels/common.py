@@ -163,17 +163,21 @@ class Panel:
         named = [n for n in self.shown(values) if re.search(rf"\b{n}\b", problem)]
         for name in named:
             control = self.controls[name]
-            if control.kind == "choice" and len(control.options) <= 8:
-                for option in control.options:
-                    if option != values[name] and self._does(values, name, option):
-                        yield f"{control.label}: {option}", {name: option}
             if control.kind != "number":
+                if named == [name] and len(control.options) <= 8:
+                    yield from self._choices(values, name)
                 continue
             now, near = values[name], _near(control, values[name])
             for side in ([x for x in near if x < now], [x for x in near if x > now]):
                 value = next((x for x in side if self._does(values, name, x)), None)
                 if value is not None:
                     yield f"{control.label}: {units.short(value)}", {name: value}
+
+    def _choices(self, values: Values, name: str) -> Iterator[tuple[str, Values]]:
+        """The other options of a short list that would do."""
+        for option in self.controls[name].options:
+            if option != values[name] and self._does(values, name, option):
+                yield f"{self.controls[name].label}: {option}", {name: option}
 
     def _does(self, values: Values, name: str, value: Any) -> bool:
         try:

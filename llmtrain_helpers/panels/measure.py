@@ -20,7 +20,7 @@ def _preset(*values: Any) -> dict[str, Any]:
 
 _PRESETS = {
     "A small micro-batch": _preset(2, 1, 1, 20, 20, 5, 10, True, 100),
-    "A slow loader": _preset(8, 1, 12, 20, 20, 5, 10, True, 100),
+    "A slow loader": _preset(8, 1, 20, 20, 20, 5, 10, True, 100),
     "A slow link": _preset(8, 1, 1, 200, 20, 5, 10, True, 100),
     "A slow neighbour": _preset(32, 1, 1, 20, 20, 5, 10, True, 150),
     "Busy": _preset(64, 4, 1, 20, 20, 5, 10, True, 100),

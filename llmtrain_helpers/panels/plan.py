@@ -175,7 +175,7 @@ def render(before: common.Values | None = None, **chosen: Any) -> common.Answer:
         [
             common.sentence(_sentence(plan, days, old)),
             f"<div>{plan_at_a_glance(plan, days, old).live()}</div>",
-            f"<div>{_pipeline(plan, old)}</div>",
+            f"<div>{_pipeline(plan, old) if _turns(plan)[0] > 1 else ''}</div>",
             common.folded("The numbers", _tables(plan)),
             common.folded("In code", common.call(_call(plan, **chosen))),
             f"<p>{_advice(plan, steps, offers)}</p>",
@@ -216,9 +216,19 @@ def _plan(**chosen: Any) -> Plan:
         price_per_gpu_hour=chosen["price"] or None,
         keep_gradients=chosen["gradients"] == "whole",
         flops_per_gpu=X or None,
+        format=_format(chosen),
         **{name: chosen[name] for name in _SAME},
     )
     return plan.calibrated(step) if step else plan
+
+
+def _format(chosen: common.Values) -> str | None:
+    """The peak that goes with a recipe: of 32 or 8 bits, or the chip's 16 bits."""
+    if chosen["recipe"] == "fp8":
+        return "fp8"
+    if chosen["recipe"] != "fp32":
+        return None
+    return "tf32" if "tf32" in accelerator(chosen["chip"]).peaks else "fp32"
 
 
 def _check_batch(chosen: common.Values) -> None:
@@ -341,7 +351,9 @@ def _effect(step: Advice) -> str:
         told.append(f"sends {units.gigabytes(step.sent)} more a step")
     if "num_gpus" in step.change:
         told.append(f"takes {two(step.plan.days_with_stops.likely)}")
+        told.append("the same GPU-hours if each stays as fast")
     free = abs(step.dearer) < 0.001 and step.sent <= 0
+    free &= "num_gpus" not in step.change
     return ", ".join([*told, "free"] if free else told)
 
 
@@ -385,6 +397,8 @@ def _call(plan: Plan, **chosen: Any) -> str:
     given = {name: chosen[name] for name in _SAME[2:]}
     given["keep_gradients"] = chosen["gradients"] == "whole"
     given["price_per_gpu_hour"] = chosen["price"] or None
+    if plan.inputs["format"]:
+        given["format"] = plan.inputs["format"]
     if plan.inputs["flops_per_gpu"] is not None:
         given["flops_per_gpu"] = plan.inputs["flops_per_gpu"]
     options = ", ".join(f"{name}={value!r}" for name, value in given.items())
