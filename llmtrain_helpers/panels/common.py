@@ -167,9 +167,13 @@ class Panel:
                 if named == [name] and len(control.options) <= 8:
                     yield from self._choices(values, name)
                 continue
-            now, near = values[name], _near(control, values[name])
-            for side in ([x for x in near if x < now], [x for x in near if x > now]):
-                value = next((x for x in side if self._does(values, name, x)), None)
+            now, known = values[name], _near(control, values[name])
+            for side in (
+                [x for x in known if x < now],
+                [x for x in known if x > now],
+            ):
+                near = (x for x in side[:12] if self._does(values, name, x))
+                value = next(near, None)
                 if value is not None:
                     yield f"{control.label}: {units.short(value)}", {name: value}
 
