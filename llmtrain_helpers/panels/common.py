@@ -172,7 +172,7 @@ class Panel:
                 [x for x in known if x < now],
                 [x for x in known if x > now],
             ):
-                near = (x for x in side[:12] if self._does(values, name, x))
+                near = (x for x in side[:20] if self._does(values, name, x))
                 value = next(near, None)
                 if value is not None:
                     yield f"{control.label}: {units.short(value)}", {name: value}
