@@ -80,9 +80,12 @@ class OwnStates(Exercise):
             return False, trouble
         states = [model_state_bytes(P, recipe, z, n) for z in range(4)]
         weighs = [float(each.total) / 1e9 for each in states]
-        wrong = _misweighed(
-            said, weighs, stage, float(RECIPES[recipe].weights) * P / 1e9
-        )
+        others = {
+            "these are the weights alone.": float(RECIPES[recipe].weights) * P / 1e9,
+            "this is for bf16, whose gradients have 2 bytes: look at those of your "
+            "recipe.": float(model_state_bytes(P, "bf16", stage, n).total) / 1e9,
+        }
+        wrong = _misweighed(said, weighs, stage, others)
         if wrong:
             return False, f"{wrong} {HINT}"
         return _of_stage(weighs, stage, float(chip.memory) / 1e9)
@@ -125,14 +128,16 @@ def _trouble(recipe: str, chip: Accelerator) -> str:
     return ""
 
 
-def _misweighed(said: float, weighs: list[float], stage: int, weights: float) -> str:
+def _misweighed(
+    said: float, weighs: list[float], stage: int, others: Mapping[str, float]
+) -> str:
     """The slip behind a wrong number of GB; nothing where it is right."""
     if abs(said - weighs[stage]) <= 0.01 * weighs[stage]:
         return ""
     if said > 1e6:
         return "this looks like bytes: give GB, 10⁹ bytes."
     known = {f"that is stage {z}, not stage {stage}.": x for z, x in enumerate(weighs)}
-    known["these are the weights alone."] = weights
+    known |= others
     known["this is in GiB: give GB, 10⁹ bytes."] = weighs[stage] / 1.073741824
     for told, value in known.items():
         if abs(said - value) <= 10 * NEAR * value:
@@ -211,8 +216,9 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "Which parts does each stage share out, and among how many?",
             "Bytes a parameter: what stays, plus what is shared over gpus; times P.",
-            "for bf16: 16, 4 + 12/d, 2 + 14/d, 16/d bytes a parameter at stages 0 "
-            "to 3; two thirds of the memory is the limit.",
+            "Shared over d: optimizer and main weights from stage 1 on, gradients "
+            "from 2, weights at 3; for bf16 16, 4 + 12/d, 2 + 14/d, 16/d bytes. Two "
+            "thirds of the memory is the limit.",
         )
     ),
 }

@@ -58,6 +58,8 @@ class Control:
             value = units.read(written)
         except ValueError as error:
             hint = str(error).partition(" is no number: ")[2]
+            if re.fullmatch(r"\s*[+-]?[\d.]+e[+-]?\d{3,}\s*", str(written)):
+                raise ValueError(self._outside(written)) from None
             if "commas" not in hint:
                 hint = f"write one from {units.short(self.least)} to "
                 hint += units.short(self.most)
@@ -67,9 +69,12 @@ class Control:
         if self.whole and value % 1:
             raise ValueError(f"{self.label}: {show(written)} is not a whole number.")
         if not self.least <= value <= self.most:
-            span = f"{units.short(self.least)} to {units.short(self.most)}"
-            raise ValueError(f"{self.label}: {show(written)} lies outside {span}.")
+            raise ValueError(self._outside(written))
         return int(value) if self.whole else value
+
+    def _outside(self, written: Any) -> str:
+        span = f"{units.short(self.least)} to {units.short(self.most)}"
+        return f"{self.label}: {show(written)} lies outside {span}."
 
     def echo(self, value: Any) -> str:
         """What was understood: `= 300 billion tokens`."""
