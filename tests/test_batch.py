@@ -488,6 +488,8 @@ def test_a_pipeline_waits_and_keeps_several_passes() -> None:
     assert (step.in_flight, step.kept) == (2, 2)
     drawn = step_in_time(step).body
     assert drawn.count(">waits</text>") == 2
+    assert ">all stages 1</text>" in drawn  # no stage averages with another
+    assert drawn.count(COLORS["gradients"]) == 2
     assert "a stage waits 20.0 %" in drawn
     assert "activations: of 2 × 2 sequences" in drawn
     large = step_in_time(Step(1, 16, 128, stages=16))
@@ -645,6 +647,7 @@ def test_04_d_takes_any_design_that_holds(change: dict) -> None:
         ({"gpus": 32, "tensor": 16}, "does not stay inside a node"),
         ({"gpus": 24, "tensor": 3}, "TP 3 does not stay inside a node"),
         ({"gpus": 64, "pipeline": 64}, "32 layers make no 64 stages"),
+        ({"micro": 64, "accumulation": 1}, "64 at once keep 3.10 TB of activations"),
         ({"gpus": 10, "pipeline": 5}, "32 layers make no 5 stages"),
         ({"micro": 0}, "micro=0 is not positive"),
         ({"micro": "two"}, "is no number"),

@@ -482,6 +482,7 @@ def test_every_preset_is_drawn(name: str) -> None:
 
 # --- exercises
 
+X_B = gpt_flops(40, 6144, 50257, 1024, 512, "full") / 32.09 / 16
 X_A = 0.41 * 989.5e12
 DAYS_A = 6 * 1.8e12 * 13e9 / (384 * X_A) / 86400
 MENDED = (40, 6144, 50257, 1024)
@@ -504,9 +505,9 @@ def by_helper(share: float) -> float:
         ("03-a", by_helper(0.41)),
         ("03-a", 10.4),
         ("03-a", "10.44"),
-        ("03-b", copied(MENDED, 300e9, 1)),
-        ("03-b", 207.8),
-        ("03-b", "208"),
+        ("03-b", (300e9, X_B, copied(MENDED, 300e9, 1))),
+        ("03-b", ("300B", "154e12", 207.8)),
+        ("03-b", [3e11, 154.02e12, "208"]),
         ("03-c", "C"),
         ("03-c", " c "),
     ],
@@ -527,12 +528,16 @@ def test_right_answers_by_every_way(id: str, answer) -> None:
         ("03-a", DAYS_A * 24, "hours"),
         ("03-a", DAYS_A * 10, "ten times too much"),
         ("03-a", 12, "compare what the work counts"),
-        ("03-b", 202.9, "still 1048"),
-        ("03-b", copied((40, 6144, 50257, 1048), 3e12, 10), "still 1048"),
-        ("03-b", copied(MENDED, 3e12, 1), "only one of the two"),
-        ("03-b", copied(MENDED, 300e9, 10), "only one of the two"),
-        ("03-b", copied(MENDED, 300e9, 1, flops=6), "6TP"),
-        ("03-b", 212.52, "by iterations"),
+        ("03-b", (300e9, X_B, 202.9), "still 1048"),
+        ("03-b", (300e9, X_B, copied((40, 6144, 50257, 1048), 3e12, 10)), "still 1048"),
+        ("03-b", (300e9, X_B, copied(MENDED, 3e12, 1)), "only one of the two"),
+        ("03-b", (300e9, X_B, copied(MENDED, 300e9, 10)), "only one of the two"),
+        ("03-b", (300e9, X_B, copied(MENDED, 300e9, 1, flops=6)), "6TP"),
+        ("03-b", (300e9, X_B, 212.52), "by iterations"),
+        ("03-b", 207.8, "give three things"),
+        ("03-b", (3e12, X_B, 207.8), "tokens are 3.00 trillion: two slips"),
+        ("03-b", (300e9, 10 * X_B, 207.8), "the rate is 1.54 PFLOP/s"),
+        ("03-b", (300e9, 154.02, 207.8), "the rate is 154 FLOP/s"),
         ("03-c", "A", "within the money at the likely share only"),
         ("03-c", "B", "too late"),
         ("03-c", "D", "dearest run"),
@@ -547,7 +552,8 @@ def test_wrong_answers_each_get_their_own_words(id: str, answer, said: str) -> N
 
 @pytest.mark.parametrize("id", ["03-a", "03-b"])
 def test_hints_come_in_steps_and_the_formula_last(id: str) -> None:
-    told = [judge(id, 77, EXERCISES[id], tries).text for tries in range(4)]
+    odd = 77 if id == "03-a" else (300e9, X_B, 77)
+    told = [judge(id, odd, EXERCISES[id], tries).text for tries in range(4)]
     assert len(set(told)) == 3
     assert told[2] == told[3]
     assert "FLOP/s" in told[2]

@@ -351,7 +351,7 @@ def step_in_time(now: Step, before: Step | None = None) -> Drawing:
     body = [_headings(now)]
     body += [_row(top + i * _ROW, row, now, unit) for i, row in enumerate(rows)]
     body.append(text(_START, floor - 6, _unseen(now, len(rows)), 14))
-    body += [_average(top, len(rows), now.replicas), *_before(top, now, old, unit)]
+    body += [_averages(top, rows, now), *_before(top, now, old, unit)]
     body.append(_memory(floor + 22, now, old, unit))
     body.append(_sum(floor + 152, now))
     return Drawing("".join(body), _ACROSS, floor + 194, _step_words(now))
@@ -404,7 +404,8 @@ def _row(y: float, row: int, step: Step, unit: float) -> str:
     drawn += arrow(_START + step.turns * wide + 4, y + 17, 448, y + 17)
     drawn += arrow(584, y + 17, 602, y + 17)
     drawn += rect(606, y, 96, _PASS, COLORS["optimizer"], rx=4)
-    return drawn + text(654, y + 22, "same step", 15, "middle", "#FFFFFF")
+    told = "same step" if step.stages == 1 else "update"
+    return drawn + text(654, y + 22, told, 15, "middle", "#FFFFFF")
 
 
 def _turn(step: Step, unit: float) -> float:
@@ -439,6 +440,22 @@ def _waiting(x: float, y: float, wide: float) -> str:
     lines = "" if told else hatched(*box)
     edge: dict[str, Any] = {"stroke": "currentColor", "opacity": 0.6, "rx": 4}
     return rect(*box, title="waits", **edge) + lines + told
+
+
+def _averages(top: float, rows: Sequence[int], step: Step) -> str:
+    """One box for all replicas; with a pipeline one for each stage, across them."""
+    if step.stages == 1:
+        return _average(top, len(rows), step.replicas)
+    drawn = ""
+    for i, stage in enumerate(rows):
+        y = top + i * _ROW
+        drawn += rect(452, y, 130, _PASS, COLORS["gradients"], rx=4)
+        told = f"all stages {stage + 1}" if step.replicas > 1 else "gradients"
+        drawn += text(517, y + 22, told, 15, "middle", "#FFFFFF")
+    if step.replicas > 1:
+        told = f"of {step.replicas:,} replicas"
+        drawn += text(517, top - 10, told, 14, "middle")
+    return drawn
 
 
 def _average(top: float, rows: int, replicas: int) -> str:

@@ -334,7 +334,8 @@ def waterfall(start: tuple[str, int], changes: dict[str, int], end: str) -> Draw
     """From one count to another: each change as a bar from where the last one ended.
 
     `start` is a name and its count, `changes` what is added or taken by name, and `end`
-    the name of what comes out.
+    the name of what comes out. A name that begins with a part, as in `MLP: gated`, has
+    that part's colour.
     """
     level, rows = start[1], [(start[0], 0, start[1])]
     for name, change in changes.items():
@@ -352,7 +353,7 @@ def _fall(row: tuple[str, int, int], i: int, unit: float, rows: int) -> str:
     name, low, change = row
     ends, y = i in (0, rows - 1), 16 + 40 * i
     x, wide = 260 + unit * min(low, low + change), max(unit * abs(change), 2)
-    fill = COLORS["memory"] if ends else COLORS["attention" if change < 0 else "MLP"]
+    fill = COLORS.get(name.partition(":")[0], COLORS["memory"])
     told = units.count(change) if ends else _signed(change)
     place = x + wide + 10
     return (

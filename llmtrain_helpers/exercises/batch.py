@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmtrain_helpers import published, units
+from llmtrain_helpers.activations import count_activations
 from llmtrain_helpers.batch import (
     StepTime,
     accumulation_steps,
@@ -115,6 +116,16 @@ def batches_of_size(parameters: float) -> list[float]:
 
 _ASKED = ("model", "gpus", "tensor", "pipeline", "micro", "accumulation", "sequence")
 
+LARGEST = max(row["memory_bytes"] for row in published.rows("accelerators"))
+"""The memory of the largest chip, in bytes."""
+
+
+def _kept(name: str, micro: int, sequence_length: int) -> float:
+    """Activations of a pass, at a length that the model takes."""
+    longest = int(published.architecture(name).sequence_length)
+    model = published.architecture(name, min(sequence_length, longest))
+    return float(count_activations(model, micro).total)
+
 
 @dataclass(frozen=True)
 class OwnBatch(Exercise):
@@ -136,6 +147,10 @@ class OwnBatch(Exercise):
         if layers % p:
             return False, f"{layers} layers make no {p} stages of the same size."
         d = data_parallel_size(n, t, p)
+        kept = _kept(model, micro, s) / t
+        if kept > LARGEST:
+            told = f"{micro} at once keep {units.gigabytes(kept)} of activations on a "
+            return False, f"{told}GPU, more than any has: smaller passes, and more."
         size = batch_tokens(global_batch_size(micro, k, d), s)
         return self._of_size(size, d, model)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -68,6 +69,71 @@ def _mended(sequence_length: int = 1024) -> Result:
 
 def _exactly() -> Result:
     return seconds_from_iterations(300e9, 512, 1024, 32.09) / units.DAY
+
+
+def _rate(sequence_length: int = 1024) -> float:
+    F = gpt_flops(40, 6144, 50257, sequence_length, 512, "full")
+    return float(achieved_flops_per_gpu(F, 32.09, 16))
+
+
+@dataclass(frozen=True)
+class Copied(Exercise):
+    """Tokens, rate and days of the copied calculation: slips that cancel are seen."""
+
+    days: Numeric
+
+    def key(self) -> Result:
+        """The days."""
+        return self.days.key()
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """The days first, then what lies in between."""
+        if not isinstance(answer, tuple | list) or len(answer) != 3:
+            return False, "give three things: the tokens, the rate in FLOP/s, the days."
+        if any(part is None for part in answer):
+            return None, UNANSWERED
+        T, X, days = (float(one("answer", units.read(x), quantity)) for x in answer)
+        ok, told = self.days.judge(days)
+        wrong = "" if not ok else _between(T, X)
+        return (False, wrong) if wrong else (ok, told)
+
+    def hints(self) -> tuple[str, ...]:
+        """As for the days."""
+        return self.days.hints()
+
+
+def _between(tokens: float, rate: float) -> str:
+    """What is wrong behind days that are right."""
+    right = "the days are right, but "
+    if abs(tokens / 300e9 - 1) > 0.005:
+        return f"{right}the tokens are {units.count(tokens)}: two slips still cancel."
+    if abs(rate / _rate() - 1) > 0.005:
+        told = units.flops_per_second(rate)
+        return f"{right}the rate is {told}: give it in FLOP/s, of one GPU."
+    return ""
+
+
+_DAYS_OF_COPY = Numeric(
+    key=_mended,
+    unit=lambda days: _days(days),
+    tolerance=0.002,
+    hint=(
+        "there are three slips; read each number in the code aloud, with its unit.",
+        "what are 10e09 and 10e12 in words? And is 1048 a power of two?",
+        "s = 1024, 300e9 tokens, and the rate in FLOP/s, neither divided by 1e12 "
+        "nor multiplied again.",
+    ),
+    slips={
+        _mended(1048) / _mended(): "two slips that cancel are mended, or none: the "
+        "sequence length is still 1048.",
+        0.1: "only one of the two tenfold slips is mended: this is a tenth.",
+        10: "only one of the two tenfold slips is mended: this is ten times.",
+        0.75: "this has 6TP: the rate in the code counts recomputation, so 8TP.",
+        units.DAY: "these are seconds: divide by 86,400.",
+        _exactly() / _mended(): "this is the exact way, by iterations: here 8TP/(nX) "
+        "is asked for.",
+    },
+)
 
 
 # --- 03-c: which offer
@@ -202,27 +268,7 @@ EXERCISES: dict[str, Exercise] = {
             24: "these are hours: divide by 24.",
         },
     ),
-    "03-b": Numeric(
-        key=_mended,
-        unit=_days,
-        tolerance=0.002,
-        hint=(
-            "there are three slips; read each number in the code aloud, with its unit.",
-            "what are 10e09 and 10e12 in words? And is 1048 a power of two?",
-            "s = 1024, 300e9 tokens, and the rate in FLOP/s, neither divided by 1e12 "
-            "nor multiplied again.",
-        ),
-        slips={
-            _mended(1048) / _mended(): "two slips that cancel are mended, or none: "
-            "the sequence length is still 1048.",
-            0.1: "only one of the two tenfold slips is mended: this is a tenth.",
-            10: "only one of the two tenfold slips is mended: this is ten times.",
-            0.75: "this has 6TP: the rate in the code counts recomputation, so 8TP.",
-            units.DAY: "these are seconds: divide by 86,400.",
-            _exactly() / _mended(): "this is the exact way, by iterations: here "
-            "8TP/(nX) is asked for.",
-        },
-    ),
+    "03-b": Copied(_DAYS_OF_COPY),
     "03-c": Word(
         key=lambda: next(name for name in OFFERS if _does(name)),
         options=_verdicts(),

@@ -77,7 +77,7 @@ _CONTROLS = {
     "fixed": common.Control(
         "Fixed part of a pass",
         "What each pass takes besides its sequences: as long as so many of them.",
-        unit="sequences' worth of time",
+        unit="× the time of a sequence",
         least=0,
         most=1e6,
         whole=False,
@@ -158,7 +158,8 @@ def _sentence(batch: Batch, old: Batch | None, step: Step) -> str:
     told += f"from {'one replica' if batch.replicas == 1 else many}."
     if step.stages == 1:
         return told
-    return f"{told} A stage waits <b>{units.percent(step.waits)}</b> of the time."
+    waits = units.percent(step.waits)
+    return f"{told} In the plain schedule a stage waits <b>{waits}</b> of the time."
 
 
 def _table(values: common.Values, batch: Batch) -> str:

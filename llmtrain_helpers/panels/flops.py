@@ -146,8 +146,8 @@ def _sentence(counted: FlopCount, rate: float, mfu: float, hfu: float) -> str:
     if hfu <= highest_hfu():
         return told
     return (
-        f"{told} <b>Look again</b>: of the published runs on more than one node, none "
-        f"came above {units.percent(highest_hfu())}."
+        f"{told} <b>Look again</b>: of the published steps on more than one node, none "
+        f"came above an HFU of {units.percent(highest_hfu())}."
     )
 
 
