@@ -203,7 +203,8 @@ def test_a_known_rate_has_its_stops_on_top() -> None:
     drawing = plan_at_a_glance(plan_of(flops_per_gpu=420e12), 30)
     assert "24.9 days of computing; with stops 27 to 37 days" in drawing.body
     assert "420 TFLOP/s each" in drawing.body
-    assert "GPU-hours of computing" in drawing.body
+    assert "GPU-hours" in drawing.body
+    assert "of computing; with stops" in drawing.body
 
 
 def test_the_plan_before_is_outlined() -> None:
