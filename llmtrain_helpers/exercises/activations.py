@@ -177,8 +177,8 @@ class OwnMemory(Exercise):
             largest_batch(lambda micro: own_peak(design, micro) <= room)
         except ValueError:
             return (
-                "Not even a micro-batch of 1 fits: recompute, raise zero, or take more "
-                "GPUs, a larger chip, or a smaller model."
+                "Not even a micro-batch of 1 fits: recompute, raise zero up to 3, or "
+                "take more GPUs, a larger chip, or a smaller model."
             )
         return ""
 

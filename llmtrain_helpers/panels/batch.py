@@ -134,7 +134,8 @@ def render(before: common.Values | None = None, **values: Any) -> str:
 def _pictures(values: common.Values, before: common.Values | None) -> str:
     """The grid, and the step in time, with outlines of what they were."""
     grid = gpu_grid(*_split(values), before=_split(before) if before else ())
-    step = step_in_time(_step(values), _step(before) if before else None)
+    same = before and all(before[x] == values[x] for x in _NAMES[1:4])
+    step = step_in_time(_step(values), _step(before) if before and same else None)
     return f"<div>{grid.live()}</div><div>{step.live()}</div>"
 
 

@@ -371,9 +371,17 @@ def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
         more = _in_time(plan, days, num_gpus=n)
         if more:
             span = span_in_words(more.days_with_stops)
-            told = f"GPUs {n}: {span}, the same GPU-hours if each stays as fast"
+            told = f"GPUs {n}: {span}, {_price(plan, more)} if each stays as fast"
             yield told, {"num_gpus": n}
             return
+
+
+def _price(plan: Plan, other: Plan) -> str:
+    """GPU-hours of another plan beside this one's: a pipeline may wait longer."""
+    dearer = float(other.gpu_hours.likely / plan.gpu_hours.likely) - 1
+    if abs(dearer) < 0.01:
+        return "the same GPU-hours"
+    return f"{'+' if dearer > 0 else ''}{units.percent(dearer)} GPU-hours"
 
 
 def _in_time(plan: Plan, days: float, **change: int) -> Plan | None:
