@@ -1,4 +1,4 @@
-"""What to change in a plan, and what else there is. Beside notebooks/07_plan.ipynb.
+"""What to change in a plan, and what else there is. Beside notebooks/08_plan.ipynb.
 
 `advise` finds the cheapest changes that make a plan fit, `fewest_gpus` the least that
 it fits on, `sweep` every plan that some choices make. Sources: those of `plan`.

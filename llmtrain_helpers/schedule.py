@@ -1,4 +1,4 @@
-"""A pipeline's step, turn by turn. Beside notebooks/07_plan.ipynb.
+"""A pipeline's step, turn by turn. Beside notebooks/08_plan.ipynb.
 
 Source: Narayanan et al. (arXiv 2104.04473), section 2.2: one forward, one backward
 (1F1B). The formula of the bubble is not used here: each turn begins when its stage is

@@ -1,4 +1,4 @@
-"""Chapter 07: the whole plan of a run."""
+"""Chapter 08: the whole plan of a run."""
 
 import re
 from dataclasses import replace
@@ -938,7 +938,7 @@ def test_07_a_takes_every_right_way() -> None:
         measured.days.likely * 1.5,
         measured.days_with_stops.greatest,
     ):
-        assert check("07-a", answer).ok, answer
+        assert check("08-a", answer).ok, answer
 
 
 @pytest.mark.parametrize(
@@ -958,8 +958,8 @@ def test_07_a_takes_every_right_way() -> None:
     ],
 )
 def test_07_a_names_the_slips(answer: float, said: str) -> None:
-    assert said in check("07-a", answer).text
-    assert check("07-a", answer).ok is False
+    assert said in check("08-a", answer).text
+    assert check("08-a", answer).ok is False
 
 
 def test_07_b_takes_every_right_way() -> None:
@@ -967,7 +967,7 @@ def test_07_b_takes_every_right_way() -> None:
     assert pipeline_schedule(8, m).idle == pytest.approx(0.1)
     assert pipeline_schedule(8, m - 1).idle > 0.1
     for answer in (756, "756", 756.0, m * 96 // 8, (8 - 1) * (1 / 0.1 - 1) * 12):
-        assert check("07-b", answer).ok, answer
+        assert check("08-b", answer).ok, answer
 
 
 @pytest.mark.parametrize(
@@ -983,17 +983,17 @@ def test_07_b_takes_every_right_way() -> None:
     ],
 )
 def test_07_b_names_the_slips(answer: int, said: str) -> None:
-    assert said in check("07-b", answer).text
-    assert check("07-b", answer).ok is False
+    assert said in check("08-b", answer).text
+    assert check("08-b", answer).ok is False
 
 
 def test_07_c_tells_why_of_each_proposal() -> None:
-    told = {name: check("07-c", name) for name in PROPOSALS}
+    told = {name: check("08-c", name) for name in PROPOSALS}
     assert [name for name, verdict in told.items() if verdict.ok] == ["CP 4"]
     assert "at +32 % GPU-hours. The activations go" in told["recompute"].text
     assert "228 GB on each GPU, which does not fit" in told["128 GPUs"].text
     assert "up to four micro-batches" in told["4 stages"].text
-    assert check("07-c", "cp4").ok
+    assert check("08-c", "cp4").ok
     assert not long_sequences().fits
 
 
@@ -1021,7 +1021,7 @@ MINE |= {"micro": 1, "zero": 3, "recompute": "none"}
     ],
 )
 def test_07_d_takes_any_plan_that_holds(change: dict) -> None:
-    verdict = check("07-d", MINE | change)
+    verdict = check("08-d", MINE | change)
     assert verdict.ok, verdict.text
     assert "GPU-hours aside." in verdict.text
 
@@ -1044,19 +1044,19 @@ def test_07_d_takes_any_plan_that_holds(change: dict) -> None:
     ],
 )
 def test_07_d_says_what_does_not_hold(change: dict, said: str) -> None:
-    verdict = check("07-d", MINE | change)
+    verdict = check("08-d", MINE | change)
     assert verdict.ok is False
     assert said in verdict.text
 
 
 def test_07_d_waits_for_every_entry() -> None:
-    assert check("07-d", MINE | {"micro": None}).ok is None
-    assert "leaves out chip" in check("07-d", {"model": "gpt2"}).text
-    assert "is no dict" in check("07-d", 64).text
+    assert check("08-d", MINE | {"micro": None}).ok is None
+    assert "leaves out chip" in check("08-d", {"model": "gpt2"}).text
+    assert "is no dict" in check("08-d", 64).text
 
 
 def test_the_prediction_says_what_is_not_shared_out() -> None:
-    prediction = PREDICTIONS["07-guess"]
+    prediction = PREDICTIONS["08-guess"]
     assert round(prediction.truth()) == 248
     told = prediction.reveal("514")
     assert "it is 248 GB: 2.1 times too much. ZeRO 3 leaves 17.6 GB" in told

@@ -1,4 +1,4 @@
-"""A pipeline's step turn by turn, and the drawings of chapter 07."""
+"""A pipeline's step turn by turn, and the drawings of chapter 08."""
 
 from __future__ import annotations
 

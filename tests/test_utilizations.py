@@ -1,4 +1,4 @@
-"""What others reached: the intervals of 03 and 07 are those of data/."""
+"""What others reached: the intervals of 03 and 08 are those of data/."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Drawings of chapter 07: a whole plan at one glance, and a pipeline turn by turn."""
+"""Drawings of chapter 08: a whole plan at one glance, and a pipeline turn by turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exercises of chapter 07: a measured step, a busy pipeline, a way to fit, a run."""
+"""Exercises of chapter 08: a measured step, a busy pipeline, a way to fit, a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _days(number: float) -> str:
     return f"{units.digits(number)} days"
 
 
-# --- 07-guess: the 70B in the plan of the 8B
+# --- 08-guess: the 70B in the plan of the 8B
 
 
 def _page(model: str = "Llama-3.1-8B", **changes: Any) -> Plan:
@@ -57,7 +57,7 @@ def _why() -> str:
     )
 
 
-# --- 07-a: a measured step
+# --- 08-a: a measured step
 
 
 def _measured() -> Result:
@@ -69,7 +69,7 @@ def _set_aside() -> float:
     return float(_measured() * STOPS[2])
 
 
-# --- 07-b: a batch that keeps a pipeline busy
+# --- 08-b: a batch that keeps a pipeline busy
 
 _STAGES, _GPUS, _MOST = 8, 96, 0.1
 
@@ -85,7 +85,7 @@ def _batch() -> Result:
     return global_batch_size(1, _fewest_micro_batches(), d)
 
 
-# --- 07-c: which proposal
+# --- 08-c: which proposal
 
 PROPOSALS: dict[str, dict[str, Any]] = {
     "recompute": {"recompute": "full"},
@@ -93,7 +93,7 @@ PROPOSALS: dict[str, dict[str, Any]] = {
     "128 GPUs": {"num_gpus": 128},
     "4 stages": {"pipeline_parallel": 4, "keep_gradients": True},
 }
-"""What exercise 07-c offers, as changes of the plan."""
+"""What exercise 08-c offers, as changes of the plan."""
 
 _BELIEFS = {
     "recompute": "The activations go, and a third more work comes; there is a way "
@@ -108,7 +108,7 @@ _BELIEFS = {
 
 
 def long_sequences() -> Plan:
-    """The plan of 07-c: the page's 8B with sequences of 32,768 tokens."""
+    """The plan of 08-c: the page's 8B with sequences of 32,768 tokens."""
     shape, chip = architecture("Llama-3.1-8B", 32768), accelerator("H100")
     options: dict[str, Any] = {"recompute": "none", "zero_stage": 3}
     return plan_run(shape, chip, 64, 5 * 10**11, 128, **options)
@@ -133,7 +133,7 @@ def _verdict(name: str) -> str:
     return f"{'right' if name == _cheapest() else 'no'}: {told}. {_BELIEFS[name]}"
 
 
-# --- 07-d: a plan of the learner's own
+# --- 08-d: a plan of the learner's own
 
 _OWN = ["model", "chip", "gpus", "days", "tokens", "sequence", "batch", "micro"]
 _OWN += ["tensor", "pipeline", "zero", "recompute"]
@@ -218,7 +218,7 @@ def _own(answer: Mapping[str, Any]) -> Plan:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "07-a": Numeric(
+    "08-a": Numeric(
         key=_set_aside,
         unit=_days,
         hint=(
@@ -241,7 +241,7 @@ EXERCISES: dict[str, Exercise] = {
             4096: "this counts sequences for tokens: each has 4,096.",
         },
     ),
-    "07-b": Numeric(
+    "08-b": Numeric(
         key=_batch,
         unit=lambda number: f"{units.exact(number)} sequences",
         tolerance=0,
@@ -262,12 +262,12 @@ EXERCISES: dict[str, Exercise] = {
             62 / 63: "with one micro-batch less it is a little more than a tenth.",
         },
     ),
-    "07-c": Word(key=_cheapest, options={name: _verdict(name) for name in PROPOSALS}),
-    "07-d": OwnPlan(),
+    "08-c": Word(key=_cheapest, options={name: _verdict(name) for name in PROPOSALS}),
+    "08-d": OwnPlan(),
 }
 
 PREDICTIONS = {
-    "07-guess": Prediction(
+    "08-guess": Prediction(
         truth=lambda: _large().memory.total / 1e9,
         unit=lambda number: f"{units.digits(number)} GB",
         why=_why(),

@@ -1,4 +1,4 @@
-"""The panel of chapter 07: a whole plan, its pipeline, and advice that can be taken."""
+"""The panel of chapter 08: a whole plan, its pipeline, and advice that can be taken."""
 
 from __future__ import annotations
 
