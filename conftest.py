@@ -7,8 +7,8 @@ from llmtrain_helpers.measure import torch_missing
 NEED_IT = [
     "llmtrain_helpers/measure/*.py",
     "tests/ground_truth/*.py",
-    "notebooks/09_measure.ipynb",
-    "notebooks/evidence/09_measure.ipynb",
+    "notebooks/11_measure.ipynb",
+    "notebooks/evidence/11_measure.ipynb",
 ]
 MISSING = torch_missing()
 collect_ignore_glob = NEED_IT if MISSING else []
@@ -17,4 +17,4 @@ collect_ignore_glob = NEED_IT if MISSING else []
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say once what was left out, and why."""
     if MISSING:
-        terminalreporter.write_line(f"Left out, tests/ground_truth and 09: {MISSING}")
+        terminalreporter.write_line(f"Left out, tests/ground_truth and 11: {MISSING}")

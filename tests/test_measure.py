@@ -1,4 +1,4 @@
-"""Chapter 09 without PyTorch: what is missing, the clock, traces, panel, exercises."""
+"""Chapter 11 without PyTorch: what is missing, the clock, traces, panel, exercises."""
 
 from __future__ import annotations
 
@@ -503,7 +503,7 @@ ONE = 2 * 1024 * 512 * 2048
 
 def test_08_a_takes_every_right_way() -> None:
     for answer in (5 * ONE, "10,737,418,240", 10.737e9, 2 * ONE + 3 * ONE, "10.74B"):
-        assert check("09-a", answer).ok, answer
+        assert check("11-a", answer).ok, answer
 
 
 @pytest.mark.parametrize(
@@ -521,23 +521,23 @@ def test_08_a_takes_every_right_way() -> None:
     ],
 )
 def test_08_a_names_the_slips(products: float, said: str) -> None:
-    assert said in text_of("09-a", products * ONE)
+    assert said in text_of("11-a", products * ONE)
 
 
 def test_08_b_tells_why_of_each_choice() -> None:
-    assert check("09-b", "the link").ok
-    assert check("09-b", "The Link").ok
-    assert "alone it makes 1.73 times" in check("09-b", "the link").text
-    assert "make 1.46 times" in check("09-b", "the link").text
-    assert "1.02 times" in text_of("09-b", "the loader")
-    assert "in every pass" in text_of("09-b", "a neighbour")
-    assert "wait longer" in text_of("09-b", "our GPU")
+    assert check("11-b", "the link").ok
+    assert check("11-b", "The Link").ok
+    assert "alone it makes 1.73 times" in check("11-b", "the link").text
+    assert "make 1.46 times" in check("11-b", "the link").text
+    assert "1.02 times" in text_of("11-b", "the loader")
+    assert "in every pass" in text_of("11-b", "a neighbour")
+    assert "wait longer" in text_of("11-b", "our GPU")
     assert pytest.approx(2.46) == 4 * 0.52 + (0.90 - 0.52)
 
 
 def test_08_c_takes_every_right_way() -> None:
     for answer in (48 / 1.65, 29.1, "29.09", 8 * 6 / (8 * 0.15 + 0.45)):
-        assert check("09-c", answer).ok, answer
+        assert check("11-c", answer).ok, answer
 
 
 @pytest.mark.parametrize(
@@ -554,7 +554,7 @@ def test_08_c_takes_every_right_way() -> None:
     ],
 )
 def test_08_c_names_the_slips(answer: float, said: str) -> None:
-    assert said in text_of("09-c", answer)
+    assert said in text_of("11-c", answer)
 
 
 MINE = {"model": "Llama-3.1-8B", "layers": 4, "micro": 1, "warm_up": 3, "repeats": 10}
@@ -571,7 +571,7 @@ MINE = {"model": "Llama-3.1-8B", "layers": 4, "micro": 1, "warm_up": 3, "repeats
     ],
 )
 def test_08_d_takes_any_design_that_holds(change: dict[str, Any]) -> None:
-    verdict = check("09-d", MINE | change)
+    verdict = check("11-d", MINE | change)
     assert verdict.ok, verdict.text
 
 
@@ -592,20 +592,20 @@ def test_08_d_takes_any_design_that_holds(change: dict[str, Any]) -> None:
     ],
 )
 def test_08_d_says_what_does_not_hold(change: dict[str, Any], said: str) -> None:
-    assert said in text_of("09-d", MINE | change)
+    assert said in text_of("11-d", MINE | change)
 
 
 def test_08_d_waits_for_every_entry_and_says_what_it_predicts() -> None:
-    assert check("09-d", MINE | {"layers": None}).ok is None
-    assert "leaves out layers" in text_of("09-d", {"model": "gpt2"})
-    assert "is no dict" in text_of("09-d", 4)
+    assert check("11-d", MINE | {"layers": None}).ok is None
+    assert "leaves out layers" in text_of("11-d", {"model": "gpt2"})
+    assert "is no dict" in text_of("11-d", 4)
     shape = replace(published.architecture("Llama-3.1-8B", 8192), num_layers=4)
     peak = step_timeline(shape, 1, "bf16_fp32_grads", "none").peak.total
-    assert f"predicted peak {peak / 1e9:.1f} GB of 80.0 GB" in check("09-d", MINE).text
+    assert f"predicted peak {peak / 1e9:.1f} GB of 80.0 GB" in check("11-d", MINE).text
 
 
 def test_the_prediction_names_the_belief() -> None:
-    prediction = PREDICTIONS["09-guess"]
+    prediction = PREDICTIONS["11-guess"]
     assert prediction.truth() == "not quite twice"
     ratio = three(512)[2].total / three(256)[2].total
     assert f"It is {ratio:.2f} times" in prediction.reveal("twice")

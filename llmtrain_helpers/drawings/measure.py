@@ -1,4 +1,4 @@
-"""Drawings of chapter 09: three counts, a step by the clock, two recorded traces.
+"""Drawings of chapter 11: three counts, a step by the clock, two recorded traces.
 
 Lengths are to scale: of a count, what was measured and what the formula says; of a step
 and a trace, time.

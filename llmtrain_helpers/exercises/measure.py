@@ -1,4 +1,4 @@
-"""Exercises of chapter 09: what instruments show, what a step waits for, your test."""
+"""Exercises of chapter 11: what instruments show, what a step waits for, your test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from llmtrain_helpers.exercises.common import (
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.measure.clock import StepClock
 
-# --- 09-a: the first MLP of a model, whose input needs no gradient
+# --- 11-a: the first MLP of a model, whose input needs no gradient
 
 TOKENS, HIDDEN, INNER = 1024, 512, 2048
 
@@ -34,7 +34,7 @@ def _counted() -> int:
     return (2 + 1 + 2) * 2 * TOKENS * HIDDEN * INNER
 
 
-# --- 09-b: which change helps
+# --- 11-b: which change helps
 
 _MEASURED = {
     "as it is": 16 / 0.90,
@@ -61,7 +61,7 @@ _FIRST = {
     f"{_gain('alone')} as many.",
 }
 
-# --- 09-c: accumulation over a slow link
+# --- 11-c: accumulation over a slow link
 
 _CLOCK = StepClock(
     StepTime(0.03, 50), exchange=0.35, update=0.10, overlap=False
@@ -78,7 +78,7 @@ def _slip(rate: float) -> float:
     return rate / _rate(_PASSES)
 
 
-# --- 09-d: a test of one's own run
+# --- 11-d: a test of one's own run
 
 GPU = "H100 SXM"
 SHARE, FREE = 0.4, 0.2
@@ -154,7 +154,7 @@ def _test(answer: Any) -> tuple[Transformer, int, int, int, int]:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "09-a": Numeric(
+    "11-a": Numeric(
         key=_counted,
         unit=units.flops,
         tolerance=0,
@@ -174,8 +174,8 @@ EXERCISES: dict[str, Exercise] = {
             1 / 5: "this is one product: count them.",
         },
     ),
-    "09-b": Word(key=lambda: "the link", options=_FIRST),
-    "09-c": Numeric(
+    "11-b": Word(key=lambda: "the link", options=_FIRST),
+    "11-c": Numeric(
         key=lambda: _rate(_PASSES),
         unit=lambda rate: f"{units.digits(rate)} sequences a second",
         tolerance=0.005,
@@ -194,7 +194,7 @@ EXERCISES: dict[str, Exercise] = {
             _slip(1 / _rate(_PASSES)): "these are seconds a sequence: turn it over.",
         },
     ),
-    "09-d": OwnTest(
+    "11-d": OwnTest(
         hint=(
             "Which entry brings it there?",
             "Layers and micro-batch set it: 18 bytes a parameter, and what is kept.",
@@ -221,7 +221,7 @@ def _growth() -> str:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "09-guess": Prediction(
+    "11-guess": Prediction(
         truth=_growth,
         why=f"It is {_kept(512) / _kept(256):.2f} times: each token's vectors are "
         "twice as long, but its log-probabilities have one number for each word of the "

@@ -1,4 +1,4 @@
-"""Chapter 09: the formulas, held against PyTorch. Beside notebooks/09_measure.ipynb.
+"""Chapter 11: the formulas, held against PyTorch. Beside notebooks/11_measure.ipynb.
 
 Each function returns what the formula returns that it checks, so that confronting is
 `formula == measured`. All need PyTorch, which the rest of the course does without:

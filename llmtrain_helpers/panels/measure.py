@@ -1,4 +1,4 @@
-"""The panel of chapter 09: a step on a simulated clock, and what it waits for."""
+"""The panel of chapter 11: a step on a simulated clock, and what it waits for."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ PAGES = {
     path.stem.partition("_")[2]: path.name
     for path in sorted(lab.NOTEBOOKS.glob("[0-9]*.ipynb"))
     if path.stem.partition("_")[2] in PANELS
-    and not (torch_missing() and path.stem == "09_measure")
+    and not (torch_missing() and path.stem == "11_measure")
 }
 THEMES = ["JupyterLab Light", "JupyterLab Dark"] if FULL else ["JupyterLab Light"]
 WIDTHS = [1280, 800] if FULL else [1280]
