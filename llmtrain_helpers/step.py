@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmtrain_helpers.activations import count_activations, value_bytes
-from llmtrain_helpers.architecture import Breakdown, shared_out
+from llmtrain_helpers.architecture import Breakdown
 from llmtrain_helpers.checks import Result
 from llmtrain_helpers.communication import LATENCY, Traffic, bandwidth_of
 from llmtrain_helpers.flops import count_flops
@@ -123,8 +123,7 @@ def _sent_in_layers(
     calls = split.layers(model.num_layers) * (_passes(inputs) - 1) * 2
     tensor = (traffic.tensor + traffic.sequence) / m
     return {
-        "tensor": (t > 1)
-        * (calls * LATENCY + tensor / bandwidth_of(accelerator, t)),
+        "tensor": (t > 1) * (calls * LATENCY + tensor / bandwidth_of(accelerator, t)),
         "context": traffic.context / m / bandwidth_of(accelerator, c, t),
         "expert": traffic.expert
         / m

@@ -32,11 +32,13 @@ FORMULAS = [
     "architecture",
     "parameters",
     "flops",
+    "communication",
     "duration",
     "batch",
     "precision",
     "activations",
     "memory",
+    "step",
     "plan",
     "advice",
 ]
