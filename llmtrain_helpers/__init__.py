@@ -53,16 +53,20 @@ if TYPE_CHECKING:
     from llmtrain_helpers.batch import (
         StepTime as StepTime,
         accumulation_steps as accumulation_steps,
-        all_reduce_bytes as all_reduce_bytes,
-        all_reduce_seconds as all_reduce_seconds,
         batch_tokens as batch_tokens,
-        data_parallel_bytes as data_parallel_bytes,
         data_parallel_size as data_parallel_size,
         epoch_seconds as epoch_seconds,
         fit_step_time as fit_step_time,
         global_batch_size as global_batch_size,
         largest_batch as largest_batch,
         steps_per_epoch as steps_per_epoch,
+    )
+    from llmtrain_helpers.communication import (
+        Traffic as Traffic,
+        all_reduce_bytes as all_reduce_bytes,
+        all_reduce_seconds as all_reduce_seconds,
+        data_parallel_bytes as data_parallel_bytes,
+        step_traffic as step_traffic,
     )
     from llmtrain_helpers.duration import (
         Interval as Interval,
@@ -124,9 +128,11 @@ _MODULES = {
     ),
     "architecture": "Accelerator Transformer",
     "batch": (
-        "StepTime accumulation_steps all_reduce_bytes all_reduce_seconds "
-        "batch_tokens data_parallel_bytes data_parallel_size epoch_seconds "
+        "StepTime accumulation_steps batch_tokens data_parallel_size epoch_seconds "
         "fit_step_time global_batch_size largest_batch steps_per_epoch"
+    ),
+    "communication": (
+        "Traffic all_reduce_bytes all_reduce_seconds data_parallel_bytes step_traffic"
     ),
     "duration": (
         "Interval cost energy gpu_hours iterations over_utilizations "

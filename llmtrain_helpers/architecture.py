@@ -25,6 +25,7 @@ from llmtrain_helpers.checks import (
     quantity,
     rate,
     refuse,
+    share,
     single,
 )
 from llmtrain_helpers.layers import Attention, Experts, Layer, Mlp, numbers
@@ -304,9 +305,17 @@ class Transformer:
         return cls(sequence_length=s, **shape)
 
 
+_RATES = ("bandwidth", "power", "link_bandwidth", "network_bandwidth")
+
+
 @dataclass(frozen=True)
 class Accelerator:
     """A GPU or TPU: memory in bytes, bandwidth in bytes/s, power in watts, peaks in FLOP/s.
+
+    `link_bandwidth` and `network_bandwidth` are bytes/s that one GPU sends, one way,
+    inside its node of `gpus_per_node` and out of it; `matmul_share` is the best share
+    of its dense peak that a matrix product was measured to reach. What is unknown is
+    None.
 
     `peaks` maps a number format (fp32, tf32, bf16, fp16, fp8, fp4) to the dense peak, the
     one without structured sparsity: twice that is what many datasheets print.
@@ -325,6 +334,10 @@ class Accelerator:
     bandwidth: Number | None = None
     power: Number | None = None
     peaks: Mapping[str, Number] = field(default_factory=dict, hash=False)
+    link_bandwidth: Number | None = None
+    network_bandwidth: Number | None = None
+    gpus_per_node: Number = 8
+    matmul_share: Number | None = None
 
     def __post_init__(self) -> None:
         instance("name", self.name, str)
@@ -332,9 +345,11 @@ class Accelerator:
         if not is_array(self.memory) and self.memory < 1e6:
             meant = f"Write {self.memory:g}e9"
             refuse("memory", self.memory, f"is below a megabyte: in GB? {meant}")
-        for name in ("bandwidth", "power"):
+        known = {"gpus_per_node": count, "matmul_share": share}
+        for name in (*_RATES, *known):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, quantity(name, getattr(self, name)))
+                checked = known.get(name, quantity)(name, getattr(self, name))
+                object.__setattr__(self, name, checked)
         if not isinstance(self.peaks, Mapping):
             refuse("peaks", self.peaks, "is no mapping of formats to FLOP/s")
         peaks = {str(key): rate(f"peaks[{key!r}]", x) for key, x in self.peaks.items()}

@@ -12,11 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from llmtrain_helpers.architecture import shared_out
 from llmtrain_helpers.checks import (
     Number,
     Result,
-    amount,
     broadcast,
     count,
     counts,
@@ -29,6 +27,11 @@ from llmtrain_helpers.checks import (
     quantity,
     refuse,
     single,
+)
+from llmtrain_helpers.communication import (
+    all_reduce_bytes as all_reduce_bytes,
+    all_reduce_seconds as all_reduce_seconds,
+    data_parallel_bytes as data_parallel_bytes,
 )
 
 
@@ -240,84 +243,3 @@ def largest_batch(fits: Callable[[int], bool], limit: int = 2**20) -> int:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if fits(middle) else (good, middle)
     return good
-
-
-def all_reduce_bytes(num_bytes: Number, data_parallel: Number) -> Result:
-    """Bytes that each GPU sends in a ring all-reduce: 2(d − 1)/d times the buffer.
-
-    Takes the bytes of the gradients on one GPU and d replicas; 0 for a single one.
-
-    Source: Patarasuk and Yuan (2009): reduce-scatter and all-gather, (d − 1)/d each.
-
-    >>> all_reduce_bytes(16e9, data_parallel=8)
-    28000000000.0
-    """
-    size, d = quantity("num_bytes", num_bytes), count("data_parallel", data_parallel)
-    broadcast(num_bytes=size, data_parallel=d)
-    return 2 * (d - 1) * size / d
-
-
-def all_reduce_seconds(
-    num_bytes: Number, data_parallel: Number, bandwidth: Number
-) -> Result:
-    """Seconds of that all-reduce at so many bytes/s, latency left out.
-
-    The bandwidth is that of the narrowest place the ring passes, in one direction:
-    inside a node a GPU's own link; over whole nodes the node's egress, all its network
-    cards together, for what the ring carries leaves each node once, and its GPUs share
-    the cards. Where only one GPU of a node takes part (tensor parallelism fills the
-    node) it is that GPU's card, and its gradients are a share of the model's.
-
-    Links by chip: `published.links()`. Measured over 32 B200: 382 of 400 GB/s
-    (stas00/ml-engineering, network/README.md).
-
-    >>> all_reduce_seconds(16e9, data_parallel=8, bandwidth=450e9) * 1e3
-    62.22222222222222
-    >>> all_reduce_seconds(16e9, data_parallel=128, bandwidth=8 * 50e9)  # 16 nodes
-    0.079375
-    """
-    sent = all_reduce_bytes(num_bytes, data_parallel)
-    w = quantity("bandwidth", bandwidth)
-    broadcast(num_bytes=num_bytes, data_parallel=data_parallel, bandwidth=w)
-    return sent / w
-
-
-def data_parallel_bytes(
-    parameters: Number,
-    data_parallel: Number,
-    zero_stage: int = 0,
-    passes: Number = 1,
-    *,
-    weight_bytes: Number = 2,
-    gradient_bytes: Number = 2,
-    keep_gradients: bool = False,
-) -> Result:
-    """Bytes that each GPU sends to other replicas in a step, by ZeRO's stage.
-
-    (d − 1)/d · P times, with k passes of accumulation, g and w bytes of a gradient and
-    a weight:
-    stage 0: 2g,  stage 1: g + w,  stage 2: kg + w,  stage 3: kg + 2kw
-    With 16-bit values 2, 2, k + 1 and 3k times the weights. Whoever keeps whole
-    gradients between the passes sends them once: g in place of kg, for the memory that
-    stage 2 would have saved.
-
-    Takes P parameters on the GPU before sharding, d replicas; numbers or arrays.
-    Returns bytes; ValueError for a stage that is not 0 to 3.
-
-    Source: arXiv 1910.02054, section 7, which has one pass: 2, 2, 2 and 3.
-
-    >>> [data_parallel_bytes(8e9, 64, z, passes=8) / 1e9 for z in (0, 1, 2, 3)]
-    [31.5, 31.5, 141.75, 378.0]
-    """
-    P, d, k = counts(parameters=parameters, data_parallel=data_parallel, passes=passes)
-    w, g = (
-        amount("weight_bytes", weight_bytes),
-        amount("gradient_bytes", gradient_bytes),
-    )
-    broadcast(parameters=P, data_parallel=d, passes=k, weight_bytes=w, gradient_bytes=g)
-    stage = single("zero_stage", zero_stage, least=0)
-    kg = g if flag("keep_gradients", keep_gradients) else k * g
-    sent = {0: 2 * g, 1: g + w, 2: kg + w, 3: kg + 2 * k * w}
-    if stage not in sent:
-        refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
-    return shared_out((d - 1) * P * sent[stage], d)

@@ -163,6 +163,21 @@ def vtrain_a100_multi_node() -> DataFrame:
     return _table("vtrain_a100_multi_node")
 
 
+def vtrain_a100_single_node() -> DataFrame:
+    """Steps of small GPTs under every split of 2, 4 and 8 A100 (arXiv 2312.12391)."""
+    return _table("vtrain_a100_single_node")
+
+
+def collectives_measured() -> DataFrame:
+    """All-reduces, all-gathers and all-to-alls that others measured, by size."""
+    return _table("collectives_measured")
+
+
+def matmul_measured() -> DataFrame:
+    """Rates of matrix products, by shape and for the best shape of a chip."""
+    return _table("matmul_measured")
+
+
 def megatron_bridge() -> DataFrame:
     """Throughput of NVIDIA's recipes, H100 to GB300, 16 to 4 bits a number."""
     return _table("megatron_bridge")
@@ -341,7 +356,28 @@ def accelerator(name: str) -> Accelerator:
         bandwidth=row.get("bandwidth_bytes_per_s"),
         power=row.get("power_watts"),
         peaks={key: row[key] for key in FORMATS if key in row},
+        **_links_of(row["name"]),
+        matmul_share=_matmul_share(row["name"]),
     )
+
+
+@cache
+def _links_of(name: str) -> dict[str, Any]:
+    """What a chip sends, where it is known."""
+    wanted = ("link_bandwidth", "network_bandwidth", "gpus_per_node")
+    row = next((row for row in rows("links") if row["name"] == name), {})
+    return {key: row[key] for key in wanted if key in row}
+
+
+@cache
+def _matmul_share(name: str) -> float | None:
+    """The best measured share of the dense peak in 16 bits, or else in 8."""
+    best: dict[str, float] = {
+        row["format"]: row["flops_per_s"] / row["peak_flops"]
+        for row in rows("matmul_measured")
+        if row["accelerator"] == name and row["kind"] == "best shape found"
+    }
+    return best.get("bf16", best.get("fp8"))
 
 
 def read_config(

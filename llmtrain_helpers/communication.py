@@ -1,0 +1,322 @@
+"""What GPUs send each other in a step. Beside notebooks/07_communication.ipynb.
+
+Sources: Patarasuk and Yuan (2009) for the ring; Narayanan et al. (arXiv 2104.04473),
+sections 3 and 4, for tensor and pipeline parallelism; Korthikanti et al. (arXiv
+2205.05198), section 4.2, for sequence parallelism; Rajbhandari et al. (arXiv
+1910.02054), section 7, for ZeRO; Liu et al. (arXiv 2310.01889) for the ring of keys and
+values, Jacobs et al. (arXiv 2309.14509) for the all-to-all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llmtrain_helpers.architecture import Breakdown, Transformer, shared_out
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    amount,
+    at_most,
+    broadcast,
+    choice,
+    count,
+    counts,
+    divides,
+    flag,
+    instance,
+    is_array,
+    quantity,
+    refuse,
+    single,
+)
+from llmtrain_helpers.flops import RECOMPUTE
+
+CONTEXT = ["ring", "all-to-all"]
+"""How context-parallel GPUs exchange: keys and values in a ring, or all to all."""
+
+LATENCY = 45e-6
+"""Seconds before the first byte of a collective moves: 31 to 56 µs were measured inside
+nodes of A100, H100 and B200 (`published.collectives_measured`)."""
+
+LINK_SHARE, NETWORK_SHARE = 0.7, 0.92
+"""What a collective reaches of the links' bandwidth inside a node (0.69 measured on
+A100; more where the switch adds up, 0.98 on H100), and of a node's network cards."""
+
+
+@dataclass(frozen=True)
+class Traffic(Breakdown):
+    """Bytes that one GPU sends in a step, by what the split asks for.
+
+    `tensor` or `sequence`, inside each layer; `context`, `expert`; `pipeline`, at a
+    stage's border; `data`, gradients and weights between replicas.
+    """
+
+    tensor: Result
+    sequence: Result
+    context: Result
+    expert: Result
+    pipeline: Result
+    data: Result
+
+
+# --- collectives
+
+
+def all_reduce_bytes(num_bytes: Number, data_parallel: Number) -> Result:
+    """Bytes that each GPU sends in a ring all-reduce: 2(d − 1)/d times the buffer.
+
+    Takes the bytes of the gradients on one GPU and d replicas; 0 for a single one.
+
+    Source: Patarasuk and Yuan (2009): reduce-scatter and all-gather, (d − 1)/d each.
+
+    >>> all_reduce_bytes(16e9, data_parallel=8)
+    28000000000.0
+    """
+    size, d = quantity("num_bytes", num_bytes), count("data_parallel", data_parallel)
+    broadcast(num_bytes=size, data_parallel=d)
+    return 2 * (d - 1) * size / d
+
+
+def all_reduce_seconds(
+    num_bytes: Number, data_parallel: Number, bandwidth: Number
+) -> Result:
+    """Seconds of that all-reduce at so many bytes/s, latency left out.
+
+    The bandwidth is that of the narrowest place the ring passes, in one direction:
+    inside a node a GPU's own link; over whole nodes the node's egress, all its network
+    cards together, for what the ring carries leaves each node once, and its GPUs share
+    the cards. Where only one GPU of a node takes part (tensor parallelism fills the
+    node) it is that GPU's card, and its gradients are a share of the model's.
+
+    Links by chip: `published.links()`. Measured over 32 B200: 382 of 400 GB/s
+    (stas00/ml-engineering, network/README.md).
+
+    >>> all_reduce_seconds(16e9, data_parallel=8, bandwidth=450e9) * 1e3
+    62.22222222222222
+    >>> all_reduce_seconds(16e9, data_parallel=128, bandwidth=8 * 50e9)  # 16 nodes
+    0.079375
+    """
+    sent = all_reduce_bytes(num_bytes, data_parallel)
+    w = quantity("bandwidth", bandwidth)
+    broadcast(num_bytes=num_bytes, data_parallel=data_parallel, bandwidth=w)
+    return sent / w
+
+
+def data_parallel_bytes(
+    parameters: Number,
+    data_parallel: Number,
+    zero_stage: int = 0,
+    passes: Number = 1,
+    *,
+    weight_bytes: Number = 2,
+    gradient_bytes: Number = 2,
+    keep_gradients: bool = False,
+    keep_weights: bool = False,
+    shard_size: Number | None = None,
+) -> Result:
+    """Bytes that each GPU sends to other replicas in a step, by ZeRO's stage.
+
+    (d − 1)/d · P times, with k passes of accumulation, g and w bytes of a gradient and
+    a weight:
+    stage 0: 2g,  stage 1: g + w,  stage 2: kg + w,  stage 3: kg + 2kw
+    With 16-bit values 2, 2, k + 1 and 3k times the weights. Whoever keeps whole
+    gradients between the passes sends them once: g in place of kg, for the memory that
+    stage 2 would have saved. Stage 3 is also what FSDP does; with `keep_weights` it
+    does not let go of them between forward and backward (`reshard_after_forward=False`)
+    and sends kg + kw.
+
+    With `shard_size` q (FSDP's hybrid sharding) the states are spread over q replicas,
+    and d/q such groups hold copies: inside one goes (q − 1)/q of the above, and across
+    them once 2(d/q − 1)/(d/q) · gP/q.
+
+    Takes P parameters on the GPU before sharding, d replicas; numbers or arrays.
+    Returns bytes; ValueError for a stage that is not 0 to 3, or a q that divides not d.
+
+    Source: arXiv 1910.02054, section 7, which has one pass: 2, 2, 2 and 3.
+
+    >>> [data_parallel_bytes(8e9, 64, z, passes=8) / 1e9 for z in (0, 1, 2, 3)]
+    [31.5, 31.5, 141.75, 378.0]
+    """
+    P, d, k = counts(parameters=parameters, data_parallel=data_parallel, passes=passes)
+    q = d if shard_size is None else count("shard_size", shard_size)
+    w, g = (
+        amount("weight_bytes", weight_bytes),
+        amount("gradient_bytes", gradient_bytes),
+    )
+    broadcast(parameters=P, data_parallel=d, passes=k, weight_bytes=w, gradient_bytes=g)
+    divides(data_parallel=d, shard_size=q)
+    kg = g if flag("keep_gradients", keep_gradients) else k * g
+    gathered = 1 if flag("keep_weights", keep_weights) else 2
+    sent = {0: 2 * g, 1: g + w, 2: kg + w, 3: kg + gathered * k * w}
+    stage = single("zero_stage", zero_stage, least=0)
+    if stage not in sent:
+        refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
+    inside = shared_out((q - 1) * P * sent[stage], q)
+    return inside + shared_out(2 * (d - q) * g * P, d * q)
+
+
+# --- a step
+
+
+def step_traffic(
+    model: Transformer,
+    parameters: Number,
+    micro_batch_size: Number = 1,
+    accumulation_steps: Number = 1,
+    *,
+    recompute: str,
+    tensor_parallel: Number = 1,
+    sequence_parallel: bool = True,
+    pipeline_parallel: Number = 1,
+    interleave: Number = 1,
+    context_parallel: Number = 1,
+    context: str = "ring",
+    expert_parallel: Number = 1,
+    data_parallel: Number = 1,
+    value_bytes: Number = 2,
+    **sharding: Any,
+) -> Traffic:
+    """Bytes that one GPU sends in a step of m passes, part by part.
+
+    Of l/p layers, with y bytes of a value, b sequences of s tokens:
+    tensor     m · l/p · 4 · 2(t − 1)/t · ybsh/c, 6 in place of 4 with full
+               recomputation; the same as `sequence` with sequence parallelism
+    context    m · l/p · 3(c − 1)/c · 2ybs·kd/t in a ring,
+               m · l/p · 4(a + k)d(c − 1)/c · 2ybs/(ct) by all-to-all, over 2
+    expert     m · l/p · 4(e − 1)/e · ybs·top_k·h/(ct), 6 with full recomputation
+    pipeline   m · 2v · ybsh/c, over t with sequence parallelism; one less than 2v on
+               the two ends, where a pipeline of two has no middle
+    data       `data_parallel_bytes` over the d·c ways that hold the same weights
+
+    `parameters` are those on the GPU before sharding; `sharding` are the keyword
+    arguments of `data_parallel_bytes`. Logits and embedding, split over the vocabulary,
+    send as much as one layer and are left out. ValueError where a split does not
+    divide.
+
+    Source: arXiv 2104.04473 sections 3.2 and 4.1; 2205.05198 section 4.2.2; 2310.01889;
+    2309.14509 section 3.
+
+    >>> model = Transformer.gpt(96, 12288, 96, 51200, 2048)
+    >>> sent = step_traffic(model, 3e9, 1, 24, recompute="full", tensor_parallel=8,
+    ...     pipeline_parallel=8, data_parallel=16)
+    >>> sent.sequence / 1e9, sent.pipeline / 1e9, sent.data / 1e9
+    (152.202903552, 0.301989888, 11.25)
+    """
+    ways = _ways(
+        micro_batch_size=micro_batch_size,
+        accumulation_steps=accumulation_steps,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        interleave=interleave,
+        context_parallel=context_parallel,
+        expert_parallel=expert_parallel,
+        data_parallel=data_parallel,
+    )
+    instance("model", model, Transformer)
+    _come_out_even(model, ways)
+    again = int(choice("recompute", recompute, RECOMPUTE) == "full")
+    shared = flag("sequence_parallel", sequence_parallel)
+    y = amount("value_bytes", value_bytes)
+    t, p, v = (ways[x] for x in ("tensor_parallel", "pipeline_parallel", "interleave"))
+    m, c = ways["accumulation_steps"], ways["context_parallel"]
+    tokens = ways["micro_batch_size"] * shared_out(model.sequence_length, c)
+    layers = v * -(-model.num_layers // (p * v))
+    in_layers = shared_out(
+        m * layers * (4 + 2 * again) * 2 * (t - 1) * y * tokens * model.hidden_size, t
+    )
+    return Traffic(
+        tensor=in_layers * (1 - shared),
+        sequence=in_layers * shared,
+        context=m * layers * y * _for_context(model, ways, context),
+        expert=m * layers * y * _to_experts(model, ways, tokens, 4 + 2 * again, shared),
+        pipeline=shared_out(
+            m * _borders(p, v) * y * tokens * model.hidden_size, t if shared else 1
+        ),
+        data=data_parallel_bytes(
+            parameters,
+            ways["data_parallel"] * c,
+            passes=m,
+            **sharding,
+        ),
+    )
+
+
+def _ways(**sizes: Number) -> dict[str, Any]:
+    """The sizes of a split, checked."""
+    found = {name: count(name, size) for name, size in sizes.items()}
+    broadcast(**found)
+    return found
+
+
+def _come_out_even(model: Transformer, ways: Mapping[str, Any]) -> None:
+    """Heads, sequence and experts that the split divides."""
+    t, c, e = (ways[f"{x}_parallel"] for x in ("tensor", "context", "expert"))
+    divides(num_heads=model.num_heads, tensor_parallel=t)
+    divides(sequence_length=model.sequence_length, context_parallel=c)
+    if is_array(e) or e > 1:
+        divides(num_experts=model.num_experts, expert_parallel=e)
+        divides(data_parallel=ways["data_parallel"], expert_parallel=e)
+    at_most(pipeline_parallel=ways["pipeline_parallel"], num_layers=model.num_layers)
+
+
+def _for_context(model: Transformer, ways: Mapping[str, Any], context: str) -> Result:
+    """Values that a layer sends to share a sequence: in a ring, or by all-to-all."""
+    c, t, b = (
+        ways[x] for x in ("context_parallel", "tensor_parallel", "micro_batch_size")
+    )
+    d, s = model.head_dim, model.sequence_length
+    ring = choice("context", context, CONTEXT) == "ring"
+    width = (
+        3 * 2 * model.num_kv_heads
+        if ring
+        else 4 * (model.num_heads + model.num_kv_heads)
+    )
+    sent = (c - 1) * b * s * d * width
+    return shared_out(sent, c * t) if ring else shared_out(sent, c * c * t)
+
+
+def _to_experts(
+    model: Transformer, ways: Mapping[str, Any], tokens: Result, times: int, shared: Any
+) -> Result:
+    """Values that a layer sends to the chosen experts and back, `times` a pass."""
+    if not model.num_experts:
+        return 0
+    e, t = ways["expert_parallel"], ways["tensor_parallel"]
+    sent = times * (e - 1) * tokens * model.experts_per_token * model.hidden_size
+    return shared_out(sent, e * t if shared else e)
+
+
+def _borders(p: Result, v: Result) -> Result:
+    """How often a stage sends in a pass: forward and back, v pieces; ends once less."""
+    return (p > 1) * (2 * v - (p == 2))
+
+
+# --- seconds
+
+
+def bandwidth_of(
+    accelerator: Accelerator, size: Result, stride: Result = 1, ring: bool = True
+) -> Any:
+    """Bytes/s at which one GPU of a group sends, latency left out; None if unknown.
+
+    A group has `size` GPUs, each `stride` places from the next; GPUs are numbered
+    through the nodes. Inside a node it is the link. Over nodes a ring leaves each of
+    them once, and its GPUs there share their cards; what is not a ring (all-to-all, a
+    pipeline's border) leaves by the GPU's own card.
+    """
+    link, card = accelerator.link_bandwidth, accelerator.network_bandwidth
+    if link is None or card is None:
+        return None
+    node = accelerator.gpus_per_node
+    inside = size * stride <= node
+    together = ring * _most(node / stride, 1) + (not ring)
+    slow = card * together * NETWORK_SHARE
+    fast = link * LINK_SHARE
+    across = (slow < fast) * slow + (slow >= fast) * fast
+    return inside * fast + (1 - inside) * across
+
+
+def _most(x: Any, least: float) -> Any:
+    return (x >= least) * x + (x < least) * least
