@@ -289,6 +289,7 @@ def sweep(
     pipeline_parallel: Any = (1, 2, 4, 8, 16),
     context_parallel: Any = 1,
     interleave: Any = 1,
+    expert_parallel: Any = 1,
     zero_stage: Any = 0,
     **options: Any,
 ) -> Sweep:
@@ -371,7 +372,7 @@ def _even(
     instance("model", model, Transformer)
     if is_array(count_parameters(model).total):
         refuse("model", model, "is many shapes: here it must be one")
-    n, T, B, b, t, p, c, v = (mesh[name] for name in _GRID)
+    n, T, B, b, t, p, c, v, e = (mesh[name] for name in _GRID)
     l, s = model.num_layers, model.sequence_length
     heads = [x for _, y in model.layers for m in y.mixers for x in m.heads().values()]
     d = np.maximum(n // (t * p * c), 1)
@@ -382,4 +383,7 @@ def _even(
         pairs.append((l, p * v))
     holds = [whole % part == 0 for whole, part in pairs]
     pieces = (v == 1) | ((p > 1) & (v <= l) & (p * v <= l + 2))
-    return np.logical_and.reduce([*holds, pieces, p <= l, b <= B, B * s <= T])
+    spread = (e == 1) | (
+        (model.num_experts % e == 0) & (d % e == 0) & (e <= model.num_experts)
+    )
+    return np.logical_and.reduce([*holds, pieces, spread, p <= l, b <= B, B * s <= T])

@@ -10,10 +10,15 @@ values, Jacobs et al. (arXiv 2309.14509) for the all-to-all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from llmtrain_helpers.architecture import Breakdown, Transformer, shared_out
+from llmtrain_helpers.architecture import (
+    Accelerator,
+    Breakdown,
+    Transformer,
+    shared_out,
+)
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -32,6 +37,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.memory import greater, lesser
 
 CONTEXT = ["ring", "all-to-all"]
 """How context-parallel GPUs exchange: keys and values in a ring, or all to all."""
@@ -174,6 +180,7 @@ def step_traffic(
     context_parallel: Number = 1,
     context: str = "ring",
     expert_parallel: Number = 1,
+    imbalance: Number = 1,
     data_parallel: Number = 1,
     value_bytes: Number = 2,
     **sharding: Any,
@@ -185,7 +192,8 @@ def step_traffic(
                recomputation; the same as `sequence` with sequence parallelism
     context    m · l/p · 3(c − 1)/c · 2ybs·kd/t in a ring,
                m · l/p · 4(a + k)d(c − 1)/c · 2ybs/(ct) by all-to-all, over 2
-    expert     m · l/p · 4(e − 1)/e · ybs·top_k·h/(ct), 6 with full recomputation
+    expert     m · l/p · 4(e − 1)/e · ybs·top_k·h/(ct), 6 with full recomputation,
+               times the `imbalance`: the fullest GPU's tokens over the average
     pipeline   m · 2v · ybsh/c, over t with sequence parallelism; one less than 2v on
                the two ends, where a pipeline of two has no middle
     data       `data_parallel_bytes` over the d·c ways that hold the same weights
@@ -204,6 +212,7 @@ def step_traffic(
     >>> sent.sequence / 1e9, sent.pipeline / 1e9, sent.data / 1e9
     (152.202903552, 0.301989888, 11.25)
     """
+    instance("model", model, Transformer)
     ways = _ways(
         micro_batch_size=micro_batch_size,
         accumulation_steps=accumulation_steps,
@@ -214,31 +223,25 @@ def step_traffic(
         expert_parallel=expert_parallel,
         data_parallel=data_parallel,
     )
-    instance("model", model, Transformer)
     _come_out_even(model, ways)
-    again = int(choice("recompute", recompute, RECOMPUTE) == "full")
+    times = 6 if choice("recompute", recompute, RECOMPUTE) == "full" else 4
     shared = flag("sequence_parallel", sequence_parallel)
-    y = amount("value_bytes", value_bytes)
-    t, p, v = (ways[x] for x in ("tensor_parallel", "pipeline_parallel", "interleave"))
-    m, c = ways["accumulation_steps"], ways["context_parallel"]
-    tokens = ways["micro_batch_size"] * shared_out(model.sequence_length, c)
+    c, m = ways["context_parallel"], ways["accumulation_steps"]
+    p, v = ways["pipeline_parallel"], ways["interleave"]
+    # values of a layer and pass: each GPU of a context group has its tokens
+    values = ways["micro_batch_size"] * (model.sequence_length // c) * model.hidden_size
+    sent = m * amount("value_bytes", value_bytes)
     layers = v * -(-model.num_layers // (p * v))
-    in_layers = shared_out(
-        m * layers * (4 + 2 * again) * 2 * (t - 1) * y * tokens * model.hidden_size, t
-    )
+    in_layers = sent * layers * _all_reduced(values, times, ways["tensor_parallel"])
+    uneven = quantity("imbalance", imbalance)
     return Traffic(
         tensor=in_layers * (1 - shared),
         sequence=in_layers * shared,
-        context=m * layers * y * _for_context(model, ways, context),
-        expert=m * layers * y * _to_experts(model, ways, tokens, 4 + 2 * again, shared),
-        pipeline=shared_out(
-            m * _borders(p, v) * y * tokens * model.hidden_size, t if shared else 1
-        ),
+        context=sent * layers * _for_context(model, ways, context),
+        expert=sent * layers * _to_experts(model, ways, times * values, shared, uneven),
+        pipeline=sent * _over_borders(values, ways, shared),
         data=data_parallel_bytes(
-            parameters,
-            ways["data_parallel"] * c,
-            passes=m,
-            **sharding,
+            parameters, ways["data_parallel"] * c, passes=m, **sharding
         ),
     )
 
@@ -255,10 +258,23 @@ def _come_out_even(model: Transformer, ways: Mapping[str, Any]) -> None:
     t, c, e = (ways[f"{x}_parallel"] for x in ("tensor", "context", "expert"))
     divides(num_heads=model.num_heads, tensor_parallel=t)
     divides(sequence_length=model.sequence_length, context_parallel=c)
-    if is_array(e) or e > 1:
-        divides(num_experts=model.num_experts, expert_parallel=e)
-        divides(data_parallel=ways["data_parallel"], expert_parallel=e)
+    divides_experts(model, e, ways["data_parallel"])
     at_most(pipeline_parallel=ways["pipeline_parallel"], num_layers=model.num_layers)
+
+
+def divides_experts(model: Transformer, expert_parallel: Any, replicas: Any) -> None:
+    """ValueError where experts, or replicas, do not come out even over the GPUs."""
+    e = expert_parallel
+    if is_array(e) or e > 1:
+        if not model.num_experts:
+            refuse("expert_parallel", e, "has no experts to spread: the model is dense")
+        divides(num_experts=model.num_experts, expert_parallel=e)
+        divides(data_parallel=replicas, expert_parallel=e)
+
+
+def _all_reduced(values: Result, times: int, t: Result) -> Result:
+    """Values that a layer sends in so many all-reduces over t GPUs."""
+    return shared_out(times * 2 * (t - 1) * values, t)
 
 
 def _for_context(model: Transformer, ways: Mapping[str, Any], context: str) -> Result:
@@ -266,34 +282,133 @@ def _for_context(model: Transformer, ways: Mapping[str, Any], context: str) -> R
     c, t, b = (
         ways[x] for x in ("context_parallel", "tensor_parallel", "micro_batch_size")
     )
-    d, s = model.head_dim, model.sequence_length
-    ring = choice("context", context, CONTEXT) == "ring"
-    width = (
-        3 * 2 * model.num_kv_heads
-        if ring
-        else 4 * (model.num_heads + model.num_kv_heads)
-    )
-    sent = (c - 1) * b * s * d * width
-    return shared_out(sent, c * t) if ring else shared_out(sent, c * c * t)
+    a, k = model.num_heads, model.num_kv_heads
+    everything = (c - 1) * b * model.sequence_length * model.head_dim
+    if choice("context", context, CONTEXT) == "ring":
+        return shared_out(6 * k * everything, c * t)
+    return shared_out(4 * (a + k) * everything, c * c * t)
 
 
 def _to_experts(
-    model: Transformer, ways: Mapping[str, Any], tokens: Result, times: int, shared: Any
+    model: Transformer,
+    ways: Mapping[str, Any],
+    values: Result,
+    shared: bool,
+    uneven: Result,
 ) -> Result:
-    """Values that a layer sends to the chosen experts and back, `times` a pass."""
-    if not model.num_experts:
-        return 0
+    """Values that a layer sends to the chosen experts and back."""
     e, t = ways["expert_parallel"], ways["tensor_parallel"]
-    sent = times * (e - 1) * tokens * model.experts_per_token * model.hidden_size
-    return shared_out(sent, e * t if shared else e)
+    sent = (e - 1) * values * model.experts_per_token
+    even = shared_out(sent, e * t if shared else e)
+    return even * uneven if is_array(uneven) or uneven != 1 else even
 
 
-def _borders(p: Result, v: Result) -> Result:
-    """How often a stage sends in a pass: forward and back, v pieces; ends once less."""
-    return (p > 1) * (2 * v - (p == 2))
+def _over_borders(values: Result, ways: Mapping[str, Any], shared: bool) -> Result:
+    """Values that a stage sends in a pass, forward and back; ends once less."""
+    p, v, t = (ways[x] for x in ("pipeline_parallel", "interleave", "tensor_parallel"))
+    sends = (p > 1) * (2 * v - (p == 2))
+    return shared_out(sends * values, t if shared else 1)
 
 
 # --- seconds
+
+
+@dataclass(frozen=True)
+class CommunicationSeconds(Breakdown):
+    """Seconds of a step's traffic, part by part, as if each part were alone.
+
+    `behind` are seconds of computing beside which a part can travel: what is longer
+    than that is `visible`, as seconds that the step takes more.
+    """
+
+    _beside = ("behind",)
+
+    tensor: Result
+    sequence: Result
+    context: Result
+    expert: Result
+    pipeline: Result
+    data: Result
+    behind: Mapping[str, Result]
+
+    @property
+    def visible(self) -> dict[str, Result]:
+        """The seconds of each part that no computing hides."""
+        hidden = {name: self.behind.get(name, 0) for name in self.parts()}
+        return {x: greater(s - hidden[x], 0 * s) for x, s in self.parts().items()}
+
+
+def communication_seconds(
+    traffic: Traffic,
+    accelerator: Accelerator,
+    *,
+    tensor_parallel: Number = 1,
+    pipeline_parallel: Number = 1,
+    context_parallel: Number = 1,
+    expert_parallel: Number = 1,
+    data_parallel: Number = 1,
+    calls: Mapping[str, Number] | None = None,
+    behind: Mapping[str, Number] | None = None,
+) -> CommunicationSeconds | None:
+    """How long that takes: bytes over bandwidth, and a latency for each call.
+
+    GPUs are numbered through the nodes: tensor-parallel ones are neighbours, then
+    context, then data; a pipeline's stages lie farthest apart. A group inside one node
+    uses the links, a ring over nodes all network cards of its GPUs there, a message
+    across a border its GPU's own card (`bandwidth_of`). `calls` counts the collectives
+    or messages of a part in a step, at `LATENCY` each. `behind` is the computing
+    beside which a part travels, in seconds (see `CommunicationSeconds.visible`):
+    nothing, where it is not given.
+
+    Returns seconds; None where the accelerator's links are unknown. ValueError for bad
+    sizes, and for parts that `Traffic` does not have.
+
+    >>> h100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
+    >>> sent = Traffic(0, 50e9, 0, 0, 0, 16e9)
+    >>> taken = communication_seconds(sent, h100, tensor_parallel=8, data_parallel=16,
+    ...     behind={"data": 0.3})
+    >>> round(taken.sequence, 3), round(taken.data, 3), round(taken.visible["data"], 3)
+    (0.159, 0.348, 0.048)
+    """
+    instance("traffic", traffic, Traffic)
+    instance("accelerator", accelerator, Accelerator)
+    ways = _ways(t=tensor_parallel, p=pipeline_parallel)
+    ways |= _ways(c=context_parallel, e=expert_parallel, d=data_parallel)
+    calls, behind = _of_parts("calls", calls), _of_parts("behind", behind)
+    rates = _rates(accelerator, **ways)
+    if rates is None:
+        return None
+    seconds = {
+        name: sent / rates[name] + LATENCY * calls.get(name, 0)
+        for name, sent in traffic.parts().items()
+    }
+    return CommunicationSeconds(**seconds, behind=behind)
+
+
+def _rates(
+    accelerator: Accelerator, t: Result, p: Result, c: Result, e: Result, d: Result
+) -> dict[str, Any] | None:
+    """Bytes/s of each part of the traffic; None where the links are unknown."""
+    if None in (accelerator.link_bandwidth, accelerator.network_bandwidth):
+        return None
+    tensor = bandwidth_of(accelerator, t)
+    return {
+        "tensor": tensor,
+        "sequence": tensor,
+        "context": bandwidth_of(accelerator, c, t),
+        "expert": bandwidth_of(accelerator, e, t * c, ring=False),
+        "pipeline": bandwidth_of(accelerator, p, t * c * d, ring=False),
+        "data": bandwidth_of(accelerator, d * c, t),
+    }
+
+
+def _of_parts(name: str, given: Mapping[str, Number] | None) -> dict[str, Any]:
+    """Numbers by part of the traffic, checked."""
+    found = dict(given or {})
+    for part, value in found.items():
+        choice(name, part, [field.name for field in fields(Traffic)])
+        found[part] = amount(f"{name}[{part!r}]", value)
+    return found
 
 
 def bandwidth_of(
@@ -301,22 +416,22 @@ def bandwidth_of(
 ) -> Any:
     """Bytes/s at which one GPU of a group sends, latency left out; None if unknown.
 
-    A group has `size` GPUs, each `stride` places from the next; GPUs are numbered
-    through the nodes. Inside a node it is the link. Over nodes a ring leaves each of
-    them once, and its GPUs there share their cards; what is not a ring (all-to-all, a
-    pipeline's border) leaves by the GPU's own card.
+    A group has `size` GPUs, each `stride` places from the next. Inside a node it is
+    `LINK_SHARE` of the link. Over nodes a ring leaves each of them once, and its GPUs
+    there share their cards, at `NETWORK_SHARE`; what is no ring (all-to-all, a border
+    of a pipeline) leaves by the GPU's own card.
+
+    >>> h100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
+    >>> [bandwidth_of(h100, size) / 1e9 for size in (8, 16)]
+    [315.0, 315.0]
+    >>> bandwidth_of(h100, 16, stride=8) / 1e9  # one GPU of each node: its own card
+    46.0
     """
     link, card = accelerator.link_bandwidth, accelerator.network_bandwidth
     if link is None or card is None:
         return None
     node = accelerator.gpus_per_node
+    neighbours = greater(node / stride, 1) if ring else 1
+    fast, slow = link * LINK_SHARE, card * neighbours * NETWORK_SHARE
     inside = size * stride <= node
-    together = ring * _most(node / stride, 1) + (not ring)
-    slow = card * together * NETWORK_SHARE
-    fast = link * LINK_SHARE
-    across = (slow < fast) * slow + (slow >= fast) * fast
-    return inside * fast + (1 - inside) * across
-
-
-def _most(x: Any, least: float) -> Any:
-    return (x >= least) * x + (x < least) * least
+    return inside * fast + (1 - inside) * lesser(slow, fast)

@@ -35,6 +35,7 @@ class Split:
     data_parallel: Result
     accumulation_steps: Result
     interleave: Result = 1
+    expert_parallel: Result = 1
 
     @property
     def bubble(self) -> Result:
@@ -113,10 +114,21 @@ def _states(
 ) -> dict[str, Result]:
     """The model's states on a GPU of a stage with the embedding, with the head."""
     P = stage_parameters(model, split, embedding, head)
-    ways, stage = split.data_parallel * split.context_parallel, inputs["zero_stage"]
-    parts = model_state_bytes(P, inputs["recipe"], stage, ways).parts()
+    E = stage_experts(model, split, last=embedding is not True)
+    ways, e = split.data_parallel * split.context_parallel, split.expert_parallel
+    parts = _sharded(P - E, ways, inputs)
+    if model.num_experts:  # the same ones stand on an e-th of the replicas
+        of_experts = _sharded(E, ways // e, inputs)
+        parts = {name: size + of_experts[name] for name, size in parts.items()}
+    return parts
+
+
+def _sharded(P: Result, ways: Result, inputs: Mapping[str, Any]) -> dict[str, Result]:
+    """States of P parameters that so many GPUs share as ZeRO's stage says."""
+    stage, recipe = inputs["zero_stage"], inputs["recipe"]
+    parts = model_state_bytes(P, recipe, stage, ways).parts()
     if inputs["keep_gradients"]:
-        whole = model_state_bytes(P, inputs["recipe"], min(stage, 1), ways)
+        whole = model_state_bytes(P, recipe, min(stage, 1), ways)
         parts["gradients"] = whole.gradients
     return parts
 
@@ -166,8 +178,8 @@ def stage_parameters(
 ) -> Result:
     """Parameters on a GPU of a stage: a t-th of the matrices, and norms whole.
 
-    The stage with the head has the output matrix, its own copy where it is tied to an
-    embedding on another stage.
+    Of experts it has a t-th of an e-th. The stage with the head has the output matrix,
+    its own copy where it is tied to an embedding on another stage.
     """
     h, t = model.hidden_size, split.tensor_parallel
     last_norm = norm_parameters(model)
@@ -175,11 +187,22 @@ def stage_parameters(
     for how_many, layer in stage_layers(model, split, last=embedding is not True):
         of_norms = layer.norm_parameters(h)
         norms = norms + how_many * of_norms
-        matrices = matrices + how_many * (layer.parameters(h) - of_norms)
+        dense = layer.parameters(h) - of_norms - layer.split(h)
+        matrices = matrices + how_many * dense
     there_already = model.tied_embeddings * embedding
     matrices = matrices + embedding * embedding_parameters(model)
     matrices = matrices + head * (1 - there_already) * head_parameters(model)
-    return -(-matrices // t) + norms
+    experts = stage_experts(model, split, last=embedding is not True)
+    return -(-matrices // t) + norms + experts
+
+
+def stage_experts(model: Transformer, split: Split, last: bool) -> Result:
+    """Of them those of experts: e GPUs share them, and t GPUs each one of them."""
+    if not model.num_experts:
+        return 0
+    h, ways = model.hidden_size, split.tensor_parallel * split.expert_parallel
+    stage = stage_layers(model, split, last)
+    return -(-sum(how_many * layer.split(h) for how_many, layer in stage) // ways)
 
 
 def stage_layers(

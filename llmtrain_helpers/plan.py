@@ -8,16 +8,12 @@ for the pipeline's bubble, interleaved or not. The utilisations are what others 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.architecture import Accelerator, Transformer
-from llmtrain_helpers.batch import (
-    accumulation_steps,
-    data_parallel_bytes,
-    data_parallel_size,
-)
+from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -34,13 +30,18 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
+from llmtrain_helpers.communication import (
+    Traffic,
+    data_parallel_bytes,
+    divides_experts,
+    step_traffic,
+)
 from llmtrain_helpers.duration import (
     Interval,
     checked_utilizations,
     energy,
     gpu_hours,
     iterations,
-    over_utilizations,
 )
 from llmtrain_helpers.flops import FlopCount, count_flops, utilization
 from llmtrain_helpers.memory import (
@@ -49,10 +50,12 @@ from llmtrain_helpers.memory import (
     greater,
     lesser,
     memory_per_gpu,
+    stage_experts,
     stage_parameters,
 )
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe
+from llmtrain_helpers.step import StepSeconds, step_parts
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,27 @@ UTILIZATIONS = {
 """What others reached, by kind: the number format, dense or experts. A share of the
 16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
 
+PACES = {
+    "16-bit dense": (
+        (0.63, 0.78, 0.96),
+        "230 of 266 steps of 4 teams, each judged by the others",
+    ),
+    "fp8 dense": (
+        (0.42, 0.66, 1.02),
+        "6 of 19 steps of 2 teams, each judged by the other",
+    ),
+    "16-bit experts": (
+        (0.46, 0.72, 1.14),
+        "47 of 57 steps of 3 models, each judged by the others",
+    ),
+    "fp8 experts": (
+        (0.46, 0.72, 1.14),
+        "47 of 57 steps of 3 models, each judged by the others",
+    ),
+}
+"""How fast others' steps were as a share of what the model of a step says of their own
+split (`step_seconds`), low, likely and high, by kind; and what they rest on."""
+
 STOPS = (1.08, 1.2, 1.5)
 """A run's time over that of its computing alone, of four published runs whose rate is
 known: least, middle and most. It holds restarts, evaluation, batches that grew."""
@@ -138,11 +162,17 @@ class Plan:
     flops: FlopCount
     memory: Memory
     split: Split
-    traffic: Result
+    sent: Traffic
+    step: StepSeconds | None
     iterations: Result
     shares: Shares
     seconds_per_iteration: Interval
     seconds: Interval
+
+    @property
+    def traffic(self) -> Result:
+        """Bytes that a GPU sends to other replicas in a step; `sent` has all parts."""
+        return self.sent.data
 
     @property
     def room(self) -> Result:
@@ -228,6 +258,8 @@ class Plan:
         step belongs to this very split, so measure again where that changes.
         """
         t = quantity("seconds_per_iteration", seconds_per_iteration)
+        if self.step is not None:
+            return self.but(pace=t / self.step.total, flops_per_gpu=None)
         return self.but(flops_per_gpu=self.flops.total / (self.split.num_gpus * t))
 
     def __repr__(self) -> str:
@@ -251,6 +283,9 @@ def plan_run(
     pipeline_parallel: Number = 1,
     context_parallel: Number = 1,
     interleave: Number = 1,
+    expert_parallel: Number = 1,
+    imbalance: Number = 1,
+    context: str = "ring",
     sequence_parallel: bool = True,
     zero_stage: int = 0,
     keep_gradients: bool | None = None,
@@ -262,6 +297,7 @@ def plan_run(
     format: str | None = None,
     utilizations: tuple[float, float, float] | None = None,
     flops_per_gpu: Number | None = None,
+    pace: Number | None = None,
     reserve: Number | None = None,
     price_per_gpu_hour: Number | None = None,
 ) -> Plan:
@@ -307,18 +343,23 @@ def plan_run(
     split = _split(model, inputs)
     counted = count_flops(model, inputs["global_batch_size"], recompute)
     steps = iterations(tokens, inputs["global_batch_size"], model.sequence_length)
-    shares = _shares(model, inputs)
+    sent = _sent(model, split, inputs)
+    step = step_parts(model, split, sent, inputs)
+    at_peak = counted.total * (1 + split.bubble) / (num_gpus * _peak(inputs))
+    shares = _shares(model, inputs, at_peak, step)
+    a_step, run = _seconds(counted.total, at_peak, inputs, shares, step)
     return Plan(
         inputs=inputs,
         parameters=P,
         flops=counted,
         memory=memory_per_gpu(model, split, inputs),
         split=split,
-        traffic=_traffic(model, split, inputs),
+        sent=sent,
+        step=step,
         iterations=steps,
         shares=shares,
-        seconds_per_iteration=_seconds(counted.total, split, inputs, shares.steps),
-        seconds=_seconds(steps * counted.total, split, inputs, shares.runs),
+        seconds_per_iteration=a_step,
+        seconds=run.times(steps),
     )
 
 
@@ -328,12 +369,14 @@ SIZES = [
     "pipeline_parallel",
     "context_parallel",
     "interleave",
+    "expert_parallel",
 ]
 """The inputs that split the work."""
 
 _OPTIONAL = {
     "price_per_gpu_hour": quantity,
     "flops_per_gpu": rate,
+    "pace": quantity,
     "reserve": amount,
     "keep_gradients": flag,
 }
@@ -348,6 +391,7 @@ def _checked(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs that are numbers, as such; others only where they are given."""
     whole = ["num_gpus", "tokens", "global_batch_size", *SIZES]
     checked = {name: count(name, inputs[name]) for name in whole}
+    checked["imbalance"] = quantity("imbalance", inputs["imbalance"])
     checked["zero_stage"] = single("zero_stage", inputs["zero_stage"], least=0)
     for name, check in _OPTIONAL.items():
         if inputs[name] is not None:
@@ -358,7 +402,7 @@ def _checked(inputs: Mapping[str, Any]) -> dict[str, Any]:
 def _split(model: Transformer, inputs: Mapping[str, Any]) -> Split:
     """The split, refused where it does not come out even."""
     n, B = inputs["num_gpus"], inputs["global_batch_size"]
-    b, t, p, c, v = (inputs[name] for name in SIZES)
+    b, t, p, c, v, e = (inputs[name] for name in SIZES)
     at_most(**{"global_batch_size": B, "what a plan takes": 10**12})
     _check_pipeline(model, inputs)
     divides(sequence_length=model.sequence_length, context_parallel=c)
@@ -367,7 +411,8 @@ def _split(model: Transformer, inputs: Mapping[str, Any]) -> Split:
         divides(**{"sequence_length": model.sequence_length, **ways})
     at_most(micro_batch_size=b, global_batch_size=B)
     d = data_parallel_size(n, t, p, c)
-    return Split(n, b, t, p, c, d, accumulation_steps(B, b, d), v)
+    divides_experts(model, e, d)
+    return Split(n, b, t, p, c, d, accumulation_steps(B, b, d), v, e)
 
 
 def _check_pipeline(model: Transformer, inputs: Mapping[str, Any]) -> None:
@@ -401,49 +446,103 @@ def _format(inputs: Mapping[str, Any]) -> Any:
     return inputs["accelerator"].training_format if format is None else format
 
 
-def _shares(model: Transformer, inputs: Mapping[str, Any]) -> Shares:
-    """What others reached with such a format, dense or with experts; or the given."""
+def _shares(
+    model: Transformer, inputs: Mapping[str, Any], at_peak: Result, step: Any
+) -> Shares:
+    """What others reached with such a format, dense or with experts; or the given.
+
+    With a model of the step, shifted by the split: what the model gives of the peak,
+    times the pace of others' steps; whole runs in the same ratio.
+    """
     given, format, _ = inputs["utilizations"], _format(inputs), _peak(inputs)
     if given is not None:
         u = checked_utilizations(given)
         return Shares(u, u, "the utilisations that were given")
     bits = {"bf16": "16-bit", "fp16": "16-bit", "fp8": "fp8", "fp4": "fp4"}
-    kind = "experts" if model.num_experts else "dense"
-    return UTILIZATIONS[f"{bits.get(format, '32-bit')} {kind}"]
+    kind = f"{bits.get(format, '32-bit')} {'experts' if model.num_experts else 'dense'}"
+    known = UTILIZATIONS[kind]
+    if step is None or kind not in PACES:
+        return known
+    paces, evidence = PACES[kind]
+    low, likely, high = (at_peak / step.total * pace for pace in paces)
+    runs = [u * likely / known.steps[1] for u in known.runs]
+    return Shares((low, likely, high), (runs[0], runs[1], runs[2]), evidence)
 
 
 def _seconds(
     work: Result,
-    split: Split,
+    at_peak: Result,
     inputs: Mapping[str, Any],
-    shares: tuple[float, float, float],
-) -> Interval:
-    """Seconds for so many FLOPs, at a given rate or over the utilisations."""
-    X, peak = inputs["flops_per_gpu"], _peak(inputs)
+    shares: Shares,
+    step: StepSeconds | None,
+) -> tuple[Interval, Interval]:
+    """Seconds of a step, and of one of a whole run, which has the stops in it.
+
+    At a given rate or pace, where both are the same, or over the shares of the peak.
+    """
+    X, pace = inputs["flops_per_gpu"], inputs["pace"]
     if X is not None:
-        utilization(X, peak)  # refuses a rate above the peak
-        exact = work / (split.num_gpus * X)
-        return Interval(exact, exact, exact)
-    at_peak = work * (1 + split.bubble) / (split.num_gpus * peak)
+        utilization(X, _peak(inputs))  # refuses a rate above the peak
+        exact = work / (inputs["num_gpus"] * X)
+        return (Interval(exact, exact, exact),) * 2
+    if pace is not None and step is not None:
+        own = pace * step.total
+        return (Interval(own / PACE, own, own * PACE),) * 2
     quantity("tokens·FLOPs/(num_gpus·peak)", at_peak)
-    return over_utilizations(at_peak, shares)
+    a_step, run = (
+        Interval(at_peak / high, at_peak / likely, at_peak / low)
+        for low, likely, high in (shares.steps, shares.runs)
+    )
+    return a_step, run
 
 
-def _traffic(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Result:
-    """Bytes to other replicas from a GPU of the stage with most parameters."""
+PACE = 1.1
+"""How far a split may lie from what a measured step of another one foretells: half of
+the measured splits of one source lie nearer."""
+
+
+def _sent(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Traffic:
+    """Bytes that a GPU of the stage with most parameters sends in a step."""
     alone, recipe = split.pipeline_parallel == 1, known_recipe(inputs["recipe"])
     first, last = (
         stage_parameters(model, split, *ends) for ends in ((True, alone), (alone, True))
     )
-    return data_parallel_bytes(
-        greater(first, last),
-        split.data_parallel * split.context_parallel,
-        inputs["zero_stage"],
+    P = greater(first, last)
+    sizes = {name: inputs[name] for name in SIZES if name != "micro_batch_size"}
+    sharding = _sharding(inputs, recipe)
+    sent = step_traffic(
+        model,
+        P,
+        split.micro_batch_size,
         split.accumulation_steps,
-        weight_bytes=recipe.weights,
-        gradient_bytes=recipe.gradients,
-        keep_gradients=bool(inputs["keep_gradients"]),
+        recompute=inputs["recompute"],
+        sequence_parallel=inputs["sequence_parallel"],
+        context=inputs["context"],
+        imbalance=inputs["imbalance"],
+        data_parallel=split.data_parallel,
+        value_bytes=recipe.weights,
+        **sizes,
+        **sharding,
     )
+    if not model.num_experts:
+        return sent
+    # experts are the same on an e-th of the replicas only
+    E, ways = (
+        stage_experts(model, split, False),
+        split.data_parallel * split.context_parallel,
+    )
+    m, e = split.accumulation_steps, split.expert_parallel
+    apart = [data_parallel_bytes(E, x, passes=m, **sharding) for x in (ways, ways // e)]
+    return replace(sent, data=sent.data - apart[0] + apart[1])
+
+
+def _sharding(inputs: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
+    return {
+        "zero_stage": inputs["zero_stage"],
+        "weight_bytes": recipe.weights,
+        "gradient_bytes": recipe.gradients,
+        "keep_gradients": bool(inputs["keep_gradients"]),
+    }
 
 
 def is_many(plan: Plan) -> bool:

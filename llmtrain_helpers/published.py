@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from csv import DictReader
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from inspect import signature
@@ -336,6 +337,8 @@ def run_plan(name: str, **options: Any) -> Plan:
     known = {"model": model, "accelerator": chip, "tokens": row["tokens"]}
     known |= {"num_gpus": n, "global_batch_size": n}
     known["recompute"] = row["recompute"] if row["recompute"] in RECOMPUTE else "none"
+    chip = known["accelerator"]  # its split is not known, so no split counts
+    known["accelerator"] = replace(chip, link_bandwidth=None, network_bandwidth=None)
     return plan_run(**{**known, **options})
 
 

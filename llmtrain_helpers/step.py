@@ -1,8 +1,12 @@
 """The seconds of a step under a split. Beside notebooks/07_communication.ipynb.
 
-A model with one fitted constant, the launching of a layer's kernels. All else is
+A model with one fitted constant, the launching of a layer's kernels; all else is
 counted: FLOPs at the chip's best measured share, trips to memory, what is sent.
-`LAUNCHING` is fitted to measured steps by `fitted.launching`, and a test holds it.
+`splits.fitted_launching` fits it to measured steps, and a test holds it.
+
+Sources: the rates of matrix products and collectives in data/matmul_measured.csv and
+data/collectives_measured.csv; Narayanan et al. (arXiv 2104.04473), section 2.2, for the
+bubble; Korthikanti et al. (arXiv 2205.05198) for the bytes of activations.
 """
 
 from __future__ import annotations
@@ -12,13 +16,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmtrain_helpers.activations import count_activations, value_bytes
-from llmtrain_helpers.architecture import Breakdown
+from llmtrain_helpers.architecture import Accelerator, Breakdown, Transformer
 from llmtrain_helpers.checks import Result
-from llmtrain_helpers.communication import LATENCY, Traffic, bandwidth_of
+from llmtrain_helpers.communication import (
+    CommunicationSeconds,
+    Traffic,
+    communication_seconds,
+)
 from llmtrain_helpers.flops import count_flops
-from llmtrain_helpers.memory import Split, greater, stage_parameters
+from llmtrain_helpers.memory import Split, stage_parameters
 
-LAUNCHING = 0.5e-3
+LAUNCHING = 0.64e-3
 """Seconds to launch a layer's kernels, in one pass over it: the fitted constant."""
 
 TRIPS, OPTIMIZER_BYTES, LOSS_BYTES = 2, 60, 60
@@ -28,9 +36,12 @@ parameter at the update, and for each logit at the loss."""
 
 @dataclass(frozen=True)
 class StepSeconds(Breakdown):
-    """Seconds of a step, part by part, as they add up on the slowest stage.
+    """Seconds of a step on the slowest stage, part by part, as they add up.
 
-    What hides behind the computing is not in it.
+    `matmuls` at the chip's best share, `memory` trips of activations, `launching` of
+    kernels; what travels and nothing hides: `tensor`, `context`, `expert`, `pipeline`,
+    `data`; `head`, the logits and their loss; `bubble`, the wait of a pipeline;
+    `optimizer`, the update.
     """
 
     matmuls: Result
@@ -46,33 +57,50 @@ class StepSeconds(Breakdown):
     optimizer: Result
 
 
-def step_parts(
-    model: Any, accelerator: Any, split: Split, traffic: Traffic, inputs: Any
-) -> StepSeconds | None:
-    """Seconds of a step, part by part; None where the chip's links are unknown.
+def step_seconds(plan: Any) -> StepSeconds | None:
+    """The seconds of a plan's step under its split, part by part.
 
-    `inputs` are the arguments of `plan_run`.
+    A stage's layers take, in a pass of forward, backward or forward again, each
+    FLOPs/(t·c·peak·best share) + 2·activations/bandwidth + 0.5 ms a layer
+    and their all-reduces; m passes through the slowest stage, (p − 1)/v more of them
+    while the pipeline fills, the gradients that the last backward pass does not hide,
+    and the update: 60 bytes through memory for each parameter.
+
+    It is what good software could reach; others' software takes 1 to 1.4 times as long,
+    so it compares splits, and `Plan.seconds_per_iteration` says seconds. Takes a
+    `Plan`; None where bandwidths or the best share of the chip are unknown.
+
+    Source: data/vtrain_a100_single_node.csv and vtrain_a100_multi_node.csv, whose 767
+    layouts it orders; see notebooks/evidence/07_communication.ipynb.
     """
-    links = (accelerator.link_bandwidth, accelerator.network_bandwidth)
-    if None in (*links, accelerator.bandwidth, accelerator.matmul_share):
+    return step_parts(plan.inputs["model"], plan.split, plan.sent, plan.inputs)
+
+
+def step_parts(
+    model: Transformer, split: Split, sent: Traffic, inputs: Mapping[str, Any]
+) -> StepSeconds | None:
+    """The same from a plan's pieces; `inputs` are the arguments of `plan_run`."""
+    chip = inputs["accelerator"]
+    needed = (chip.link_bandwidth, chip.network_bandwidth, chip.bandwidth)
+    if None in (*needed, chip.matmul_share):
         return None
     m, p, v = split.accumulation_steps, split.pipeline_parallel, split.interleave
-    layers = _layers(model, accelerator, split, inputs)
-    layers |= _sent_in_layers(model, accelerator, split, traffic, inputs)
-    if "context" in layers:  # keys and values travel while scores are computed
-        layers["context"] = greater(layers["context"] - layers["matmuls"], 0)
-    stage = sum(layers.values())
-    border = (p > 1) * _border(accelerator, split, traffic)
-    head = _head(model, accelerator, split, inputs)
-    data = _data(accelerator, split, traffic)
-    hidden = _hides(layers, split, inputs)
+    layers = _layers(model, chip, split, inputs)
+    computing = layers["matmuls"] + layers["memory"]
+    behind = {"context": m * layers["matmuls"]}
+    behind["data"] = _last_backward(computing, split, inputs)
+    travel = _travel(model, chip, split, sent, inputs, behind).visible
+    within = {"tensor": travel["tensor"] + travel["sequence"]}
+    within |= {name: travel[name] for name in ("context", "expert")}
+    a_pass = sum(layers.values()) + (sum(within.values()) + travel["pipeline"]) / m
     return StepSeconds(
         **{name: m * seconds for name, seconds in layers.items()},
-        head=m * head,
-        pipeline=m * border,
-        bubble=(p - 1) / v * (stage + border),
-        data=greater(data - hidden, 0),
-        optimizer=_update(model, accelerator, split, inputs),
+        **within,
+        head=m * _head(model, chip, split, inputs),
+        pipeline=travel["pipeline"],
+        bubble=(p - 1) / v * a_pass,
+        data=travel["data"],
+        optimizer=_update(model, chip, split, inputs),
     )
 
 
@@ -81,17 +109,17 @@ def _passes(inputs: Mapping[str, Any]) -> int:
     return 4 if inputs["recompute"] == "full" else 3
 
 
-def _rate(accelerator: Any, split: Split, inputs: Mapping[str, Any]) -> Any:
-    """FLOP/s of the GPUs that share a layer."""
-    format = inputs["format"] or accelerator.training_format
-    best = accelerator.peak(format) * accelerator.matmul_share
+def _rate(chip: Accelerator, split: Split, inputs: Mapping[str, Any]) -> Any:
+    """FLOP/s of the GPUs that share a layer, at the best share of their peak."""
+    format = inputs["format"] or chip.training_format
+    best = chip.peak(format) * chip.matmul_share
     return best * split.tensor_parallel * split.context_parallel
 
 
 def _layers(
-    model: Any, accelerator: Any, split: Split, inputs: Mapping[str, Any]
+    model: Transformer, chip: Any, split: Split, inputs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A stage's layers and a micro-batch: products, trips to memory, launching."""
+    """A stage's layers and one micro-batch: products, trips to memory, launching."""
     b, l = split.micro_batch_size, model.num_layers
     counted = count_flops(model, b, inputs["recompute"])
     kept = count_activations(
@@ -106,68 +134,65 @@ def _layers(
         value_bytes=value_bytes(inputs["recipe"]),
     )
     here, passes = split.layers(l) / l, _passes(inputs)
+    work = counted.total - counted.head + (inputs["imbalance"] - 1) * counted.mlp
     trips = TRIPS * passes * kept.layers / split.context_parallel
-    work = counted.total - counted.head
     return {
-        "matmuls": here * work / _rate(accelerator, split, inputs),
-        "memory": here * trips / accelerator.bandwidth,
+        "matmuls": here * work / _rate(chip, split, inputs),
+        "memory": here * trips / chip.bandwidth,
         "launching": here * l * passes * LAUNCHING,
     }
 
 
-def _sent_in_layers(
-    model: Any, accelerator: Any, split: Split, traffic: Traffic, inputs: Any
-) -> dict[str, Any]:
-    """What a stage's layers send in a micro-batch: nothing of it hides by itself."""
-    t, c, m = split.tensor_parallel, split.context_parallel, split.accumulation_steps
-    calls = split.layers(model.num_layers) * (_passes(inputs) - 1) * 2
-    tensor = (traffic.tensor + traffic.sequence) / m
-    return {
-        "tensor": (t > 1) * (calls * LATENCY + tensor / bandwidth_of(accelerator, t)),
-        "context": traffic.context / m / bandwidth_of(accelerator, c, t),
-        "expert": traffic.expert
-        / m
-        / bandwidth_of(accelerator, split.data_parallel, t * c, ring=False),
+def _last_backward(computing: Any, split: Split, inputs: Mapping[str, Any]) -> Any:
+    """Seconds of computing beside which gradients and weights of replicas travel.
+
+    Gradients beside the last backward pass, two thirds of a pass or half of one that
+    recomputes; from ZeRO 2 on beside each, and ZeRO 3's weights beside forward too.
+    """
+    backward = computing * 2 / _passes(inputs)
+    m, stage = split.accumulation_steps, inputs["zero_stage"]
+    return {2: m * backward, 3: m * computing}.get(stage, backward)
+
+
+def _travel(
+    model: Transformer,
+    chip: Accelerator,
+    split: Split,
+    sent: Traffic,
+    inputs: Mapping[str, Any],
+    behind: Mapping[str, Any],
+) -> CommunicationSeconds:
+    """What a stage sends in a step, with its calls."""
+    t, p, m = split.tensor_parallel, split.pipeline_parallel, split.accumulation_steps
+    reduced = m * split.layers(model.num_layers) * (_passes(inputs) - 1) * 2
+    shared = bool(inputs["sequence_parallel"])
+    calls = {
+        "sequence" if shared else "tensor": (t > 1) * reduced,
+        "pipeline": (p > 1) * m * 2 * split.interleave,
+        "data": (split.data_parallel * split.context_parallel > 1) * 1,
     }
+    ways = ("tensor", "pipeline", "context", "expert", "data")
+    sizes = {f"{name}_parallel": getattr(split, f"{name}_parallel") for name in ways}
+    taken = communication_seconds(sent, chip, **sizes, calls=calls, behind=behind)
+    assert taken is not None  # the links are known here
+    return taken
 
 
-def _border(accelerator: Any, split: Split, traffic: Traffic) -> Any:
-    """A stage's sends of a micro-batch, forward and back."""
-    stride = split.tensor_parallel * split.context_parallel * split.data_parallel
-    w = bandwidth_of(accelerator, split.pipeline_parallel, stride, ring=False)
-    sends = 2 * split.interleave
-    return sends * LATENCY + traffic.pipeline / split.accumulation_steps / w
-
-
-def _head(model: Any, accelerator: Any, split: Split, inputs: Any) -> Any:
+def _head(
+    model: Transformer, chip: Any, split: Split, inputs: Mapping[str, Any]
+) -> Any:
     """Logits of a micro-batch, and the loss's trips to memory."""
     counted = count_flops(model, split.micro_batch_size, "none").head
     logits = split.micro_batch_size * model.sequence_length * model.vocab_size
     through = LOSS_BYTES * logits / (split.tensor_parallel * split.context_parallel)
-    rate = _rate(accelerator, split, inputs)
-    return counted / rate + through / accelerator.bandwidth
+    return counted / _rate(chip, split, inputs) + through / chip.bandwidth
 
 
-def _data(accelerator: Any, split: Split, traffic: Traffic) -> Any:
-    ways = split.data_parallel * split.context_parallel
-    w = bandwidth_of(accelerator, ways, split.tensor_parallel)
-    return (ways > 1) * LATENCY + traffic.data / w
-
-
-def _hides(layers: Mapping[str, Any], split: Split, inputs: Any) -> Any:
-    """The computing behind which gradients and weights travel.
-
-    Gradients behind the last backward pass, half of a step's passes; from ZeRO 2 on
-    behind each of them, and ZeRO 3's weights behind the neighbour layer's work.
-    """
-    stage, m = layers["matmuls"] + layers["memory"], split.accumulation_steps
-    half = stage * 2 / _passes(inputs)
-    zero = inputs["zero_stage"]
-    return half if zero < 2 else m * (half if zero == 2 else stage)
-
-
-def _update(model: Any, accelerator: Any, split: Split, inputs: Any) -> Any:
+def _update(
+    model: Transformer, chip: Any, split: Split, inputs: Mapping[str, Any]
+) -> Any:
+    """Every parameter and its states through memory, a share of them with ZeRO."""
     alone = split.pipeline_parallel == 1
     P = stage_parameters(model, split, True, alone)
     ways = split.data_parallel * split.context_parallel if inputs["zero_stage"] else 1
-    return OPTIMIZER_BYTES * P / ways / accelerator.bandwidth
+    return OPTIMIZER_BYTES * P / ways / chip.bandwidth
