@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         architecture as architecture,
         batch as batch,
         checks as checks,
+        communication as communication,
         configs as configs,
         duration as duration,
         families as families,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         recurrences as recurrences,
         rules as rules,
         schedule as schedule,
+        step as step,
         units as units,
     )
     from llmtrain_helpers.activations import (
@@ -62,9 +64,11 @@ if TYPE_CHECKING:
         steps_per_epoch as steps_per_epoch,
     )
     from llmtrain_helpers.communication import (
+        CommunicationSeconds as CommunicationSeconds,
         Traffic as Traffic,
         all_reduce_bytes as all_reduce_bytes,
         all_reduce_seconds as all_reduce_seconds,
+        communication_seconds as communication_seconds,
         data_parallel_bytes as data_parallel_bytes,
         step_traffic as step_traffic,
     )
@@ -101,6 +105,7 @@ if TYPE_CHECKING:
         gpt_parameters as gpt_parameters,
     )
     from llmtrain_helpers.plan import (
+        Pace as Pace,
         Plan as Plan,
         Shares as Shares,
         plan_run as plan_run,
@@ -120,6 +125,10 @@ if TYPE_CHECKING:
         Turn as Turn,
         pipeline_schedule as pipeline_schedule,
     )
+    from llmtrain_helpers.step import (
+        StepSeconds as StepSeconds,
+        step_seconds as step_seconds,
+    )
 
 _MODULES = {
     "activations": (
@@ -132,7 +141,8 @@ _MODULES = {
         "fit_step_time global_batch_size largest_batch steps_per_epoch"
     ),
     "communication": (
-        "Traffic all_reduce_bytes all_reduce_seconds data_parallel_bytes step_traffic"
+        "CommunicationSeconds Traffic all_reduce_bytes all_reduce_seconds "
+        "communication_seconds data_parallel_bytes step_traffic"
     ),
     "duration": (
         "Interval cost energy gpu_hours iterations over_utilizations "
@@ -142,7 +152,8 @@ _MODULES = {
     "layers": "Attention Experts LatentAttention Layer Mlp",
     "parameters": ("ParameterCount count_parameters expert_parameters gpt_parameters"),
     "memory": "Memory Split",
-    "plan": "Plan Shares plan_run",
+    "plan": "Pace Plan Shares plan_run",
+    "step": "StepSeconds step_seconds",
     "advice": "Advice Sweep advise fewest_gpus sweep",
     "precision": (
         "FORMATS RECIPES ModelStateBytes NumberFormat Recipe model_state_bytes "

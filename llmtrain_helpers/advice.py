@@ -159,7 +159,12 @@ def _price(plan: Plan, before: Plan) -> tuple[float, ...]:
 
 
 def _gpu_seconds(plan: Plan) -> float:
-    """GPU-seconds of a step: computing, or sending if that takes longer."""
+    """GPU-seconds of a step: computing, or sending if that takes longer.
+
+    The model of a step has both in it; without one a node's bandwidth is assumed.
+    """
+    if plan.step is not None:
+        return float(plan.seconds_per_iteration.likely * plan.split.num_gpus)
     bandwidth = NODE_BANDWIDTH / min(plan.split.tensor_parallel, 8)
     seconds = max(plan.seconds_per_iteration.likely, plan.traffic / bandwidth)
     return float(seconds * plan.split.num_gpus)

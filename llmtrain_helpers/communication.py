@@ -212,26 +212,16 @@ def step_traffic(
     >>> sent.sequence / 1e9, sent.pipeline / 1e9, sent.data / 1e9
     (152.202903552, 0.301989888, 11.25)
     """
+    given = locals()
     instance("model", model, Transformer)
-    ways = _ways(
-        micro_batch_size=micro_batch_size,
-        accumulation_steps=accumulation_steps,
-        tensor_parallel=tensor_parallel,
-        pipeline_parallel=pipeline_parallel,
-        interleave=interleave,
-        context_parallel=context_parallel,
-        expert_parallel=expert_parallel,
-        data_parallel=data_parallel,
-    )
+    ways = _ways(**{name: given[name] for name in WAYS})
     _come_out_even(model, ways)
     times = 6 if choice("recompute", recompute, RECOMPUTE) == "full" else 4
     shared = flag("sequence_parallel", sequence_parallel)
     c, m = ways["context_parallel"], ways["accumulation_steps"]
-    p, v = ways["pipeline_parallel"], ways["interleave"]
-    # values of a layer and pass: each GPU of a context group has its tokens
     values = ways["micro_batch_size"] * (model.sequence_length // c) * model.hidden_size
     sent = m * amount("value_bytes", value_bytes)
-    layers = v * -(-model.num_layers // (p * v))
+    layers = _on_a_stage(model, ways)
     in_layers = sent * layers * _all_reduced(values, times, ways["tensor_parallel"])
     uneven = quantity("imbalance", imbalance)
     return Traffic(
@@ -240,10 +230,16 @@ def step_traffic(
         context=sent * layers * _for_context(model, ways, context),
         expert=sent * layers * _to_experts(model, ways, times * values, shared, uneven),
         pipeline=sent * _over_borders(values, ways, shared),
-        data=data_parallel_bytes(
-            parameters, ways["data_parallel"] * c, passes=m, **sharding
-        ),
+        data=_between_replicas(parameters, ways, sharding),
     )
+
+
+WAYS = [
+    *("micro_batch_size", "accumulation_steps", "tensor_parallel"),
+    *("pipeline_parallel", "interleave", "context_parallel"),
+    *("expert_parallel", "data_parallel"),
+]
+"""The sizes of a split that decide what is sent."""
 
 
 def _ways(**sizes: Number) -> dict[str, Any]:
@@ -265,11 +261,25 @@ def _come_out_even(model: Transformer, ways: Mapping[str, Any]) -> None:
 def divides_experts(model: Transformer, expert_parallel: Any, replicas: Any) -> None:
     """ValueError where experts, or replicas, do not come out even over the GPUs."""
     e = expert_parallel
-    if is_array(e) or e > 1:
+    if (e > 1).any() if is_array(e) else e > 1:
         if not model.num_experts:
             refuse("expert_parallel", e, "has no experts to spread: the model is dense")
         divides(num_experts=model.num_experts, expert_parallel=e)
         divides(data_parallel=replicas, expert_parallel=e)
+
+
+def _on_a_stage(model: Transformer, ways: Mapping[str, Any]) -> Result:
+    """Layers of a GPU: v pieces, each rounded up."""
+    p, v = ways["pipeline_parallel"], ways["interleave"]
+    return v * -(-model.num_layers // (p * v))
+
+
+def _between_replicas(
+    parameters: Number, ways: Mapping[str, Any], sharding: Mapping[str, Any]
+) -> Result:
+    same = ways["data_parallel"] * ways["context_parallel"]
+    m = ways["accumulation_steps"]
+    return data_parallel_bytes(parameters, same, passes=m, **sharding)
 
 
 def _all_reduced(values: Result, times: int, t: Result) -> Result:

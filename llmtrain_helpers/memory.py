@@ -118,8 +118,9 @@ def _states(
     ways, e = split.data_parallel * split.context_parallel, split.expert_parallel
     parts = _sharded(P - E, ways, inputs)
     if model.num_experts:  # the same ones stand on an e-th of the replicas
-        of_experts = _sharded(E, ways // e, inputs)
-        parts = {name: size + of_experts[name] for name, size in parts.items()}
+        there = E > 0
+        of_experts = _sharded(greater(E, 1), ways // e, inputs)
+        parts = {x: size + there * of_experts[x] for x, size in parts.items()}
     return parts
 
 

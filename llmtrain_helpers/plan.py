@@ -31,6 +31,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.communication import (
+    WAYS,
     Traffic,
     data_parallel_bytes,
     divides_experts,
@@ -56,6 +57,24 @@ from llmtrain_helpers.memory import (
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe
 from llmtrain_helpers.step import StepSeconds, step_parts
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A measured step: its time over that of the model, and the split it was taken on.
+
+    Made by `Plan.calibrated`.
+    """
+
+    slowdown: float
+    split: Split
+
+    def seconds(self, step: StepSeconds, split: Split) -> Interval:
+        """Of a step: as measured on the same split, `OWN_PACE` around it on another."""
+        likely = self.slowdown * step.total
+        many = any(is_array(size) for size in vars(split).values())
+        wide = OWN_PACE if many or split != self.split else 1
+        return Interval(likely / wide, likely, likely * wide)
 
 
 @dataclass(frozen=True)
@@ -137,6 +156,10 @@ PACES = {
 """How fast others' steps were as a share of what the model of a step says of their own
 split (`step_seconds`), low, likely and high, by kind; and what they rest on."""
 
+OWN_PACE = 1.2
+"""How far other splits lie from what one measured step of the same model foretells:
+85 % of published pairs lie nearer (`splits.own_pace`)."""
+
 STOPS = (1.08, 1.2, 1.5)
 """A run's time over that of its computing alone, of four published runs whose rate is
 known: least, middle and most. It holds restarts, evaluation, batches that grew."""
@@ -201,15 +224,21 @@ class Plan:
         return self.seconds.times(1 / units.DAY)
 
     @property
+    def measured(self) -> bool:
+        """Whether a rate or a step of one's own takes the place of others' runs."""
+        return not (self.inputs["flops_per_gpu"] is self.inputs["pace"] is None)
+
+    @property
     def days_with_stops(self) -> Interval:
         """Days on the calendar: at a given rate longer than the computing, by `STOPS`.
 
         Where the rate is not known, whole runs made the interval: it has the stops.
         """
-        if self.inputs["flops_per_gpu"] is None:
+        if not self.measured:
             return self.days
-        exact = self.days.likely
-        return Interval(*(exact * more for more in STOPS))
+        low, likely, high = STOPS
+        days = self.days
+        return Interval(days.least * low, days.likely * likely, days.greatest * high)
 
     @property
     def gpu_hours(self) -> Interval:
@@ -254,12 +283,14 @@ class Plan:
     def calibrated(self, seconds_per_iteration: Number) -> Plan:
         """The same plan at a measured step of your own, in place of others' runs.
 
-        Its rate is X = F/(n·t): FLOPs of an iteration, recomputed ones counted. The
-        step belongs to this very split, so measure again where that changes.
+        Where the model of a step knows the chip, other splits of this plan (`but`)
+        follow from it, with an interval of `OWN_PACE` around. Else it is a rate,
+        X = F/(n·t), of FLOPs with recomputed ones, and belongs to this very split.
         """
         t = quantity("seconds_per_iteration", seconds_per_iteration)
         if self.step is not None:
-            return self.but(pace=t / self.step.total, flops_per_gpu=None)
+            pace = Pace(t / self.step.total, self.split)
+            return self.but(pace=pace, flops_per_gpu=None)
         return self.but(flops_per_gpu=self.flops.total / (self.split.num_gpus * t))
 
     def __repr__(self) -> str:
@@ -297,7 +328,7 @@ def plan_run(
     format: str | None = None,
     utilizations: tuple[float, float, float] | None = None,
     flops_per_gpu: Number | None = None,
-    pace: Number | None = None,
+    pace: Pace | None = None,
     reserve: Number | None = None,
     price_per_gpu_hour: Number | None = None,
 ) -> Plan:
@@ -323,8 +354,13 @@ def plan_run(
     heads, sequence, layers (`uneven_stages` rounds up instead), batch or GPUs, for more
     pieces than layers, a micro-batch above the batch, and bad input of any kind.
 
-    Left out: the time of communication, how efficient kernels are at a size, the gaps
-    of an allocator, the layer that ZeRO 3 gathers, the balance of experts.
+    Where the chip's bandwidths are known, a model of the step (`step_seconds`) tells
+    what the split costs, and u are what it gives of the peak, times others' `PACES`;
+    where they are not, the split does not count beyond its bubble. Experts stand on
+    `expert_parallel` GPUs each, `imbalance` is the fullest one's tokens over the
+    average. `pace` is what `Plan.calibrated` makes of a measured step.
+
+    Left out: the gaps of an allocator, the layer that ZeRO 3 gathers.
     Source: those of the chapters before; the bubble, arXiv 2104.04473 section 2.2.
 
     >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
@@ -344,10 +380,6 @@ def plan_run(
     counted = count_flops(model, inputs["global_batch_size"], recompute)
     steps = iterations(tokens, inputs["global_batch_size"], model.sequence_length)
     sent = _sent(model, split, inputs)
-    step = step_parts(model, split, sent, inputs)
-    at_peak = counted.total * (1 + split.bubble) / (num_gpus * _peak(inputs))
-    shares = _shares(model, inputs, at_peak, step)
-    a_step, run = _seconds(counted.total, at_peak, inputs, shares, step)
     return Plan(
         inputs=inputs,
         parameters=P,
@@ -355,11 +387,8 @@ def plan_run(
         memory=memory_per_gpu(model, split, inputs),
         split=split,
         sent=sent,
-        step=step,
         iterations=steps,
-        shares=shares,
-        seconds_per_iteration=a_step,
-        seconds=run.times(steps),
+        **_timed(model, counted.total, steps, split, sent, inputs),
     )
 
 
@@ -376,7 +405,6 @@ SIZES = [
 _OPTIONAL = {
     "price_per_gpu_hour": quantity,
     "flops_per_gpu": rate,
-    "pace": quantity,
     "reserve": amount,
     "keep_gradients": flag,
 }
@@ -393,6 +421,8 @@ def _checked(inputs: Mapping[str, Any]) -> dict[str, Any]:
     checked = {name: count(name, inputs[name]) for name in whole}
     checked["imbalance"] = quantity("imbalance", inputs["imbalance"])
     checked["zero_stage"] = single("zero_stage", inputs["zero_stage"], least=0)
+    if inputs["pace"] is not None:
+        instance("pace", inputs["pace"], Pace)
     for name, check in _OPTIONAL.items():
         if inputs[name] is not None:
             checked[name] = check(name, inputs[name])
@@ -469,9 +499,27 @@ def _shares(
     return Shares((low, likely, high), (runs[0], runs[1], runs[2]), evidence)
 
 
+def _timed(
+    model: Transformer,
+    work: Result,
+    steps: Result,
+    split: Split,
+    sent: Traffic,
+    inputs: Mapping[str, Any],
+) -> dict[str, Any]:
+    """A plan's times: the model of its step, others' shares, and what follows."""
+    step = step_parts(model, split, sent, inputs)
+    at_peak = work * (1 + split.bubble) / (split.num_gpus * _peak(inputs))
+    shares = _shares(model, inputs, at_peak, step)
+    a_step, of_run = _seconds(work, at_peak, split, inputs, shares, step)
+    times = {"seconds_per_iteration": a_step, "seconds": of_run.times(steps)}
+    return {"step": step, "shares": shares, **times}
+
+
 def _seconds(
     work: Result,
     at_peak: Result,
+    split: Split,
     inputs: Mapping[str, Any],
     shares: Shares,
     step: StepSeconds | None,
@@ -483,11 +531,10 @@ def _seconds(
     X, pace = inputs["flops_per_gpu"], inputs["pace"]
     if X is not None:
         utilization(X, _peak(inputs))  # refuses a rate above the peak
-        exact = work / (inputs["num_gpus"] * X)
+        exact = work / (split.num_gpus * X)
         return (Interval(exact, exact, exact),) * 2
     if pace is not None and step is not None:
-        own = pace * step.total
-        return (Interval(own / PACE, own, own * PACE),) * 2
+        return (pace.seconds(step, split),) * 2
     quantity("tokens·FLOPs/(num_gpus·peak)", at_peak)
     a_step, run = (
         Interval(at_peak / high, at_peak / likely, at_peak / low)
@@ -496,47 +543,36 @@ def _seconds(
     return a_step, run
 
 
-PACE = 1.1
-"""How far a split may lie from what a measured step of another one foretells: half of
-the measured splits of one source lie nearer."""
-
-
 def _sent(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Traffic:
     """Bytes that a GPU of the stage with most parameters sends in a step."""
-    alone, recipe = split.pipeline_parallel == 1, known_recipe(inputs["recipe"])
-    first, last = (
-        stage_parameters(model, split, *ends) for ends in ((True, alone), (alone, True))
+    alone, sharding = split.pipeline_parallel == 1, _sharding(inputs)
+    P, E = (
+        greater(*(held(model, split, *ends) for ends in ((True, alone), (alone, True))))
+        for held in (stage_parameters, _experts)
     )
-    P = greater(first, last)
-    sizes = {name: inputs[name] for name in SIZES if name != "micro_batch_size"}
-    sharding = _sharding(inputs, recipe)
-    sent = step_traffic(
-        model,
-        P,
-        split.micro_batch_size,
-        split.accumulation_steps,
-        recompute=inputs["recompute"],
-        sequence_parallel=inputs["sequence_parallel"],
-        context=inputs["context"],
-        imbalance=inputs["imbalance"],
-        data_parallel=split.data_parallel,
-        value_bytes=recipe.weights,
-        **sizes,
-        **sharding,
-    )
+    ways = {name: getattr(split, name) for name in WAYS}
+    same = ("recompute", "sequence_parallel", "context", "imbalance")
+    told = {name: inputs[name] for name in same}
+    width = known_recipe(inputs["recipe"]).weights
+    sent = step_traffic(model, P, **ways, value_bytes=width, **told, **sharding)
     if not model.num_experts:
         return sent
-    # experts are the same on an e-th of the replicas only
-    E, ways = (
-        stage_experts(model, split, False),
-        split.data_parallel * split.context_parallel,
+    # the same experts stand on an e-th of the replicas only
+    replicas, k = split.data_parallel * split.context_parallel, split.accumulation_steps
+    all_over, there = (
+        data_parallel_bytes(greater(E, 1), d, passes=k, **sharding)
+        for d in (replicas, replicas // split.expert_parallel)
     )
-    m, e = split.accumulation_steps, split.expert_parallel
-    apart = [data_parallel_bytes(E, x, passes=m, **sharding) for x in (ways, ways // e)]
-    return replace(sent, data=sent.data - apart[0] + apart[1])
+    return replace(sent, data=sent.data + (E > 0) * (there - all_over))
 
 
-def _sharding(inputs: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
+def _experts(model: Transformer, split: Split, embedding: Any, head: Any) -> Result:
+    return stage_experts(model, split, last=embedding is not True)
+
+
+def _sharding(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What `data_parallel_bytes` wants to know."""
+    recipe = known_recipe(inputs["recipe"])
     return {
         "zero_stage": inputs["zero_stage"],
         "weight_bytes": recipe.weights,

@@ -90,6 +90,34 @@ TEAMS = {
 """Who measured each table."""
 
 
+MANY_SPLITS = ("vtrain_a100_single_node", "vtrain_a100_multi_node", "bloom_sweeps")
+"""The tables that try many splits of one model."""
+
+
+def own_pace(held: float = 0.85) -> float:
+    """How far a split lies from what a measured step of the same model foretells.
+
+    A factor that so many of the pairs in a group of at least five splits keep to, in
+    the middle over a source's groups, in the mean of sources. `plan.OWN_PACE` holds it.
+    """
+    import numpy as np
+
+    found = []
+    for source in MANY_SPLITS:
+        groups = [rows for _, rows in measured_splits(source).groupby("group")]
+        kept = [_apart(rows, held) for rows in groups if len(rows) >= 5]
+        found.append(np.median(kept))
+    return float(np.mean(found))
+
+
+def _apart(rows: DataFrame, held: float) -> float:
+    import numpy as np
+
+    pace = (rows["modelled"] / rows["seconds"]).to_numpy(float)
+    ratio = np.maximum.outer(pace, pace) / np.minimum.outer(pace, pace)
+    return float(np.quantile(ratio[~np.eye(len(pace), dtype=bool)], held))
+
+
 def fitted_launching() -> float:
     """The seconds of `step.LAUNCHING`, fitted to the single-node layouts of vTrain.
 

@@ -38,12 +38,12 @@ FORMULAS = [
     "architecture",
     "parameters",
     "flops",
-    "communication",
     "duration",
-    "batch",
     "precision",
     "activations",
     "memory",
+    "communication",
+    "batch",
     "step",
     "plan",
     "advice",
@@ -51,7 +51,7 @@ FORMULAS = [
 ]
 """The first floor, from the ground up: each imports only those before it."""
 
-EVIDENCE = ["published", "utilizations", "measure"]
+EVIDENCE = ["published", "utilizations", "splits", "measure"]
 PYTORCH = [
     "model",
     "ledger",
