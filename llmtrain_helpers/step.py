@@ -121,7 +121,7 @@ def _layers(
 ) -> dict[str, Any]:
     """A stage's layers and one micro-batch: products, trips to memory, launching."""
     b, l = split.micro_batch_size, model.num_layers
-    counted = count_flops(model, b, inputs["recompute"])
+    counted = count_flops(model, 1, inputs["recompute"])
     kept = count_activations(
         model,
         b,
@@ -137,7 +137,7 @@ def _layers(
     work = counted.total - counted.head + (inputs["imbalance"] - 1) * counted.mlp
     trips = TRIPS * passes * kept.layers / split.context_parallel
     return {
-        "matmuls": here * work / _rate(chip, split, inputs),
+        "matmuls": here * b * work / _rate(chip, split, inputs),
         "memory": here * trips / chip.bandwidth,
         "launching": here * l * passes * LAUNCHING,
     }
@@ -182,10 +182,11 @@ def _head(
     model: Transformer, chip: Any, split: Split, inputs: Mapping[str, Any]
 ) -> Any:
     """Logits of a micro-batch, and the loss's trips to memory."""
-    counted = count_flops(model, split.micro_batch_size, "none").head
-    logits = split.micro_batch_size * model.sequence_length * model.vocab_size
+    counted = count_flops(model, 1, "none").head
+    logits = model.sequence_length * model.vocab_size
     through = LOSS_BYTES * logits / (split.tensor_parallel * split.context_parallel)
-    return counted / _rate(chip, split, inputs) + through / chip.bandwidth
+    one = counted / _rate(chip, split, inputs) + through / chip.bandwidth
+    return split.micro_batch_size * one
 
 
 def _update(
