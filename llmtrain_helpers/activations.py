@@ -29,10 +29,11 @@ from llmtrain_helpers.checks import (
     counts,
     divides,
     flag,
+    refuse,
     single,
 )
-from llmtrain_helpers.flops import RECOMPUTE, count_flops
-from llmtrain_helpers.layers import Layer, Part
+from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE, count_flops
+from llmtrain_helpers.layers import Attention, Layer, Mlp, Part
 from llmtrain_helpers.parameters import (
     count_parameters,
     head_parameters,
@@ -144,6 +145,8 @@ def count_activations(
     Latent attention keeps 2(2q + 2c + r) of what is squeezed to q and c numbers and to a
     rotary key of r, and 2a(2d + 2v) with heads of d and values of v; a shared expert as
     much as an MLP of its size. Selective recomputation drops the s² part, full keeps each layer's input, 2sbh.
+    "alternate" keeps beside it what comes out of attention and every other product, as
+    torchtitan's selective option does.
     With t-fold tensor parallelism each GPU keeps a t-th of what lies between a layer's
     two matrix products, and with sequence parallelism of all, checkpoints included.
 
@@ -159,7 +162,7 @@ def count_activations(
     (44.023414784, 4.336910336)
     """  # noqa: E501
     model = of_length(model, sequence_length)
-    choice("recompute", recompute, RECOMPUTE)
+    choice("recompute", recompute, EVERY_RECOMPUTE)
     b, t = counts(micro_batch_size=micro_batch_size, tensor_parallel=tensor_parallel)
     for name, heads in _shared_heads(model):
         divides(**{name: heads}, tensor_parallel=t)
@@ -171,8 +174,9 @@ def count_activations(
     fused = flag("fused_mlp", fused_mlp)
     step = _Step(v, mask, h, s, tokens, outside, t, stored, fused)
     kept = {name: _over_layers(model, name, step) for name in _KEPT[recompute]}
+    kept.update({"checkpoints": kept.pop("alternate")} if "alternate" in kept else {})
     return ActivationCount(
-        **{name: kept.get(name, 0) for name in _PARTS},
+        **{name: kept.get(name, 0) for name in _PARTS if name != "alternate"},
         embedding=mask * h * outside,
         head=2 * v * h * outside + shared_out(4 * tokens * model.vocab_size, t),
     )
@@ -182,6 +186,7 @@ _KEPT = {
     "none": ["norms", "attention", "scores", "mlp"],
     "selective": ["norms", "attention", "mlp"],
     "full": ["checkpoints"],
+    "alternate": ["alternate"],
 }
 """Which parts of a layer stay until backward."""
 
@@ -400,12 +405,23 @@ def _checkpoint(layer: Layer, step: _Step) -> Result:
     return step.value_bytes * step.hidden_size * step.outside
 
 
+def _alternate(layer: Layer, step: _Step) -> Result:
+    """The layer's input, what comes out of attention, and every other product."""
+    if (type(layer.mixer), type(layer.mlp)) != (Attention, Mlp):
+        refuse("recompute", "alternate", "is counted for attention with an MLP only")
+    found = [m for part in layer.parts for m in part.matrices(step.hidden_size)]
+    values = found[3].rows + sum(m.columns for m in found[::2])
+    inside = shared_out(step.value_bytes * values * step.tokens, step.tensor_parallel)
+    return _checkpoint(layer, step) + inside
+
+
 _PARTS: dict[str, Callable[[Layer, _Step], Result]] = {
     "norms": _norms,
     "attention": _mixers,
     "scores": _scores,
     "mlp": _mlps,
     "checkpoints": _checkpoint,
+    "alternate": _alternate,
 }
 """What a layer keeps, part by part."""
 

@@ -28,7 +28,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan import SIZES, Plan, is_many, plan_run
 
@@ -133,12 +133,10 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
 def _cheaper_memory(plan: Plan) -> Iterator[Plan]:
     """The plan with every smaller micro-batch, higher stage and more recomputation."""
     sizes = _divisors(plan.split.micro_batch_size * plan.split.accumulation_steps)
-    again = RECOMPUTE.index(plan.inputs["recompute"])
-    stored = plan.inputs["attention"] == "unfused"
     choices = (
         [z for z in range(4) if z >= plan.inputs["zero_stage"]],
         [b for b in sizes if b <= plan.split.micro_batch_size],
-        [r for r in RECOMPUTE[again:] if r != "selective" or stored or again == 1],
+        _further(plan),
     )
     for values in product(*choices):
         try:
@@ -195,7 +193,12 @@ def _on_more_gpus(plan: Plan) -> Plan | None:
 
 
 def _further(plan: Plan) -> list[str]:
-    return RECOMPUTE[RECOMPUTE.index(plan.inputs["recompute"]) :]
+    """What recomputes as much or more; selective only where scores are stored."""
+    now, stored = plan.inputs["recompute"], plan.inputs["attention"] == "unfused"
+    if now == "alternate":
+        return ["alternate", "full"]
+    further = RECOMPUTE[RECOMPUTE.index(now) :]
+    return [r for r in further if r != "selective" or stored or r == now]
 
 
 def _in_steps(plan: Plan, best: Plan) -> Iterator[Advice]:
@@ -326,7 +329,8 @@ def sweep(
     sizes = {name: value for name, value in locals().items() if name in _GRID}
     axes = [_axis(name, sizes[name]) for name in _GRID]
     again = [
-        choice("recompute", r, RECOMPUTE) for r in _several("recompute", recompute)
+        choice("recompute", r, EVERY_RECOMPUTE)
+        for r in _several("recompute", recompute)
     ]
     stages = [single("zero_stage", z, 0) for z in _several("zero_stage", zero_stage)]
     pairs = dict.fromkeys(product(again, stages))  # each once

@@ -36,7 +36,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.memory import greater, lesser
 
 CONTEXT = ["ring", "all-to-all"]
@@ -216,7 +216,7 @@ def step_traffic(
     instance("model", model, Transformer)
     ways = _ways(**{name: given[name] for name in WAYS})
     _come_out_even(model, ways)
-    times = 6 if choice("recompute", recompute, RECOMPUTE) == "full" else 4
+    times = 6 if choice("recompute", recompute, EVERY_RECOMPUTE) == "full" else 4
     shared = flag("sequence_parallel", sequence_parallel)
     c, m = ways["context_parallel"], ways["accumulation_steps"]
     values = ways["micro_batch_size"] * (model.sequence_length // c) * model.hidden_size

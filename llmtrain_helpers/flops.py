@@ -28,6 +28,9 @@ from llmtrain_helpers.layers import Layer, Mixer, pairs
 RECOMPUTE = ["none", "selective", "full"]
 """What is computed a second time: nothing, the attention core, every layer."""
 
+EVERY_RECOMPUTE = [*RECOMPUTE, "alternate"]
+"""Those, and every other product of a layer, as torchtitan's selective option."""
+
 ATTENTION = ["dense", "causal"]
 """Which pairs of tokens are counted: all s², or the s(s + 1)/2 that a token may see."""
 
@@ -100,7 +103,8 @@ def count_flops(
 
     A matrix product with a weight costs 2 FLOPs for each weight and token; the scores
     2·2·a·d for each pair of tokens and layer; backward twice what forward costs.
-    Of experts only the chosen ones are counted, and the router.
+    Of experts only the chosen ones are counted, and the router. "alternate" computes
+    every other matrix product of a layer again, but no scores.
 
     `attention` counts "dense" (all s² pairs) or "causal" (s(s + 1)/2, the pairs that a
     token may see). `sequence_length` takes the place of the model's.
@@ -127,7 +131,8 @@ def count_flops(
         "none": 0,
         "selective": layers["scores"],
         "full": sum(layers.values()),
-    }[choice("recompute", recompute, RECOMPUTE)]
+        "alternate": 2 * tokens * over_layers(model, lambda x: _second(x, h)),
+    }[choice("recompute", recompute, EVERY_RECOMPUTE)]
     parts = {name: 3 * forward for name, forward in layers.items()}
     head = 6 * tokens * _ends(model)
     return FlopCount(**parts, head=head, recomputed=again)
@@ -191,6 +196,12 @@ def _scores(layer: Layer, s: Result, attention: str) -> Result:
     found = [mixer.products() * pairs(s, attention, mixer) for mixer in layer.mixers]
     first, *others = found or [0]
     return sum(others, first)
+
+
+def _second(layer: Layer, hidden_size: Result) -> Result:
+    """Weights of every other matrix of a layer that a token is multiplied with."""
+    found = [m for part in layer.parts for m in part.matrices(hidden_size)]
+    return sum(m.met * m.weights for m in found[1::2])
 
 
 def _ends(model: Transformer) -> Result:

@@ -70,7 +70,7 @@ class Memory(Breakdown):
 
     The model's states as in chapter 05, sharded; `activations` of all micro-batches in
     flight; `transient`, what is there only for a moment: two tensors of logits at the
-    loss, or what a layer computes again.
+    loss, or what a layer computes again; with FSDP the weights that are gathered.
     """
 
     weights: Result
@@ -80,6 +80,10 @@ class Memory(Breakdown):
     optimizer: Result
     activations: Result
     transient: Result
+
+
+SHARDING = ["zero", "fsdp"]
+"""How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it."""
 
 
 def memory_per_gpu(
@@ -150,11 +154,26 @@ def _held(
     activations = in_flight * (in_layers + embedding * kept.embedding)
     tokens = split.micro_batch_size * model.sequence_length
     logits = head * shared_out(8 * tokens * model.vocab_size, t)
-    transient = greater(again - head * kept.head, logits)
+    transient = shared_out(greater(again - head * kept.head, logits), c)
+    if inputs["sharding"] == "fsdp":
+        transient = transient + _gathered(model, split, head)
     return {
         "activations": shared_out(activations + head * kept.head, c),
-        "transient": shared_out(transient, c),
+        "transient": transient,
     }
+
+
+def _gathered(model: Transformer, split: Split, head: Any) -> Result:
+    """What FSDP has whole for a moment, in 16 bits: two layers, the gradients of one.
+
+    And on the GPU with the head its matrix, its gradients, and the logits themselves.
+    """
+    h, t = model.hidden_size, split.tensor_parallel
+    layer = max(layer.parameters(h) - layer.split(h) for _, layer in model.layers)
+    logits = split.micro_batch_size * model.sequence_length * model.vocab_size
+    tokens = shared_out(2 * head * logits, split.context_parallel)
+    weights = 3 * 2 * layer + 2 * 2 * head * head_parameters(model)
+    return shared_out(weights + tokens, t)
 
 
 def _kept(

@@ -20,6 +20,7 @@ from llmtrain_helpers.checks import (
     amount,
     at_most,
     broadcast,
+    choice,
     count,
     divides,
     flag,
@@ -46,6 +47,7 @@ from llmtrain_helpers.duration import (
 )
 from llmtrain_helpers.flops import FlopCount, count_flops, utilization
 from llmtrain_helpers.memory import (
+    SHARDING,
     Memory,
     Split,
     greater,
@@ -320,6 +322,7 @@ def plan_run(
     sequence_parallel: bool = True,
     zero_stage: int = 0,
     keep_gradients: bool | None = None,
+    sharding: str = "zero",
     recipe: str | Recipe = "bf16",
     attention: str = "flash",
     fused_mlp: bool = False,
@@ -347,8 +350,9 @@ def plan_run(
     more. Context-parallel GPUs share the sequence, and ZeRO shards over them as well.
     From stage 2 on, gradients are sharded in every pass; `keep_gradients` keeps them
     whole until the last (see `data_parallel_bytes`). With a pipeline that must be said:
-    some frameworks do the one, some the other, some refuse. `reserve` is what must stay
-    free in bytes, by default `RESERVE`.
+    some frameworks do the one, some the other, some refuse. `sharding="fsdp"` is ZeRO 3
+    as PyTorch's FSDP does it: what is gathered is counted too (see `Memory`). `reserve`
+    is what must stay free in bytes, by default `RESERVE`.
 
     Takes whole numbers; arrays broadcast. ValueError for a split that does not divide
     heads, sequence, layers (`uneven_stages` rounds up instead), batch or GPUs, for more
@@ -360,7 +364,7 @@ def plan_run(
     `expert_parallel` GPUs each, `imbalance` is the fullest one's tokens over the
     average. `pace` is what `Plan.calibrated` makes of a measured step.
 
-    Left out: the gaps of an allocator, the layer that ZeRO 3 gathers.
+    Left out: the gaps of an allocator, and what ZeRO 3 gathers unless by FSDP.
     Source: those of the chapters before; the bubble, arXiv 2104.04473 section 2.2.
 
     >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
@@ -421,6 +425,10 @@ def _checked(inputs: Mapping[str, Any]) -> dict[str, Any]:
     checked = {name: count(name, inputs[name]) for name in whole}
     checked["imbalance"] = quantity("imbalance", inputs["imbalance"])
     checked["zero_stage"] = single("zero_stage", inputs["zero_stage"], least=0)
+    if choice("sharding", inputs["sharding"], SHARDING) == "fsdp":
+        stage = checked["zero_stage"]
+        if stage != 3:
+            refuse("zero_stage", stage, "is not what FSDP does: with it write 3")
     if inputs["pace"] is not None:
         instance("pace", inputs["pace"], Pace)
     for name, check in _OPTIONAL.items():

@@ -1045,3 +1045,27 @@ def test_sequences_are_split_only_where_that_is_said() -> None:
         LLAMA, 1, tensor_parallel=8, sequence_parallel=False
     )
     assert whole.norms == count_activations(LLAMA, 1).norms
+
+
+def test_every_other_product_is_kept_and_the_rest_computed_again() -> None:
+    """Llama's products: q, k, v, o, gate, up, down; kept are q, v, gate and down."""
+    h, kv, f, s = 4096, 1024, 14336, 8192
+    kept = count_activations(LLAMA, 2, "alternate")
+    assert kept.layers == 32 * 2 * (2 * s) * (h + h + (h + kv + f + h))
+    assert kept.head == count_activations(LLAMA, 2, "none").head
+    shared = count_activations(
+        LLAMA, 2, "alternate", tensor_parallel=8, sequence_parallel=True
+    )
+    assert shared.layers == kept.layers / 8
+    again = count_flops(LLAMA, 2, "alternate")
+    assert again.recomputed == 32 * 2 * (2 * s) * (h * kv + h * h + h * f)
+    mixture = Transformer.llama(
+        2, 64, 4, 4, 32, 99, 8, num_experts=4, experts_per_token=2
+    )
+    assert_refused(
+        count_activations,
+        "recompute=",
+        model=mixture,
+        micro_batch_size=1,
+        recompute="alternate",
+    )
