@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         flops as flops,
         layers as layers,
         memory as memory,
+        pace as pace,
         parameters as parameters,
         plan as plan,
         precision as precision,
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
         Mlp as Mlp,
     )
     from llmtrain_helpers.memory import Memory as Memory, Split as Split
+    from llmtrain_helpers.pace import Pace as Pace, Shares as Shares
     from llmtrain_helpers.parameters import (
         ParameterCount as ParameterCount,
         count_parameters as count_parameters,
@@ -105,10 +107,9 @@ if TYPE_CHECKING:
         gpt_parameters as gpt_parameters,
     )
     from llmtrain_helpers.plan import (
-        Pace as Pace,
         Plan as Plan,
-        Shares as Shares,
         plan_run as plan_run,
+        step_seconds as step_seconds,
     )
     from llmtrain_helpers.precision import (
         FORMATS as FORMATS,
@@ -125,10 +126,7 @@ if TYPE_CHECKING:
         Turn as Turn,
         pipeline_schedule as pipeline_schedule,
     )
-    from llmtrain_helpers.step import (
-        StepSeconds as StepSeconds,
-        step_seconds as step_seconds,
-    )
+    from llmtrain_helpers.step import StepSeconds as StepSeconds
 
 _MODULES = {
     "activations": (
@@ -152,8 +150,9 @@ _MODULES = {
     "layers": "Attention Experts LatentAttention Layer Mlp",
     "parameters": ("ParameterCount count_parameters expert_parameters gpt_parameters"),
     "memory": "Memory Split",
-    "plan": "Pace Plan Shares plan_run",
-    "step": "StepSeconds step_seconds",
+    "pace": "Pace Shares",
+    "plan": "Plan plan_run step_seconds",
+    "step": "StepSeconds",
     "advice": "Advice Sweep advise fewest_gpus sweep",
     "precision": (
         "FORMATS RECIPES ModelStateBytes NumberFormat Recipe model_state_bytes "

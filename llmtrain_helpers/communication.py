@@ -32,6 +32,7 @@ from llmtrain_helpers.checks import (
     flag,
     instance,
     is_array,
+    one,
     quantity,
     refuse,
     single,
@@ -183,7 +184,12 @@ def step_traffic(
     imbalance: Number = 1,
     data_parallel: Number = 1,
     value_bytes: Number = 2,
-    **sharding: Any,
+    zero_stage: int = 0,
+    weight_bytes: Number = 2,
+    gradient_bytes: Number = 2,
+    keep_gradients: bool = False,
+    keep_weights: bool = False,
+    shard_size: Number | None = None,
 ) -> Traffic:
     """Bytes that one GPU sends in a step of m passes, part by part.
 
@@ -198,8 +204,8 @@ def step_traffic(
                the two ends, where a pipeline of two has no middle
     data       `data_parallel_bytes` over the d·c ways that hold the same weights
 
-    `parameters` are those on the GPU before sharding; `sharding` are the keyword
-    arguments of `data_parallel_bytes`. Logits and embedding, split over the vocabulary,
+    `parameters` are those on the GPU before sharding; the last six arguments are those
+    of `data_parallel_bytes`. Logits and embedding, split over the vocabulary,
     send as much as one layer and are left out. ValueError where a split does not
     divide.
 
@@ -223,16 +229,22 @@ def step_traffic(
     sent = m * amount("value_bytes", value_bytes)
     layers = _on_a_stage(model, ways)
     in_layers = sent * layers * _all_reduced(values, times, ways["tensor_parallel"])
-    uneven = quantity("imbalance", imbalance)
+    uneven = one("imbalance", imbalance, quantity)
     return Traffic(
         tensor=in_layers * (1 - shared),
         sequence=in_layers * shared,
         context=sent * layers * _for_context(model, ways, context),
         expert=sent * layers * _to_experts(model, ways, times * values, shared, uneven),
         pipeline=sent * _over_borders(values, ways, shared),
-        data=_between_replicas(parameters, ways, sharding),
+        data=_between_replicas(parameters, ways, given),
     )
 
+
+_SHARDING = [
+    *("zero_stage", "weight_bytes", "gradient_bytes"),
+    *("keep_gradients", "keep_weights", "shard_size"),
+]
+"""What `data_parallel_bytes` wants to know beside the split."""
 
 WAYS = [
     *("micro_batch_size", "accumulation_steps", "tensor_parallel"),
@@ -275,10 +287,12 @@ def _on_a_stage(model: Transformer, ways: Mapping[str, Any]) -> Result:
 
 
 def _between_replicas(
-    parameters: Number, ways: Mapping[str, Any], sharding: Mapping[str, Any]
+    parameters: Number, ways: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Result:
+    """What goes between the GPUs that hold the same weights; c of them a replica."""
     same = ways["data_parallel"] * ways["context_parallel"]
     m = ways["accumulation_steps"]
+    sharding = {name: given[name] for name in _SHARDING}
     return data_parallel_bytes(parameters, same, passes=m, **sharding)
 
 

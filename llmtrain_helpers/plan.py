@@ -1,8 +1,7 @@
 """Chapter 08: the whole plan of a run. Beside notebooks/08_plan.ipynb.
 
 Sources: those of the chapters before; Narayanan et al. (arXiv 2104.04473), section 2.2,
-for the pipeline's bubble, interleaved or not. The utilisations are what others reached:
-`utilizations` computes them from data/, and a test holds these to it.
+for the pipeline's bubble, interleaved or not. Its seconds are those of `pace`.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from llmtrain_helpers.checks import (
     flag,
     instance,
     is_array,
+    one,
     quantity,
     rate,
     refuse,
@@ -38,14 +38,8 @@ from llmtrain_helpers.communication import (
     divides_experts,
     step_traffic,
 )
-from llmtrain_helpers.duration import (
-    Interval,
-    checked_utilizations,
-    energy,
-    gpu_hours,
-    iterations,
-)
-from llmtrain_helpers.flops import FlopCount, count_flops, utilization
+from llmtrain_helpers.duration import Interval, energy, gpu_hours, iterations
+from llmtrain_helpers.flops import FlopCount, count_flops
 from llmtrain_helpers.memory import (
     SHARDING,
     Memory,
@@ -56,115 +50,19 @@ from llmtrain_helpers.memory import (
     stage_experts,
     stage_parameters,
 )
+from llmtrain_helpers.pace import (
+    OWN_PACE as OWN_PACE,
+    PACES as PACES,
+    STOPS,
+    UTILIZATIONS as UTILIZATIONS,
+    Pace,
+    Shares,
+    peak_of,
+    timed,
+)
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe
-from llmtrain_helpers.step import StepSeconds, step_parts
-
-
-@dataclass(frozen=True)
-class Pace:
-    """A measured step: its time over that of the model, and the split it was taken on.
-
-    Made by `Plan.calibrated`.
-    """
-
-    slowdown: float
-    split: Split
-
-    def seconds(self, step: StepSeconds, split: Split) -> Interval:
-        """Of a step: as measured on the same split, `OWN_PACE` around it on another."""
-        likely = self.slowdown * step.total
-        many = any(is_array(size) for size in vars(split).values())
-        wide = OWN_PACE if many or split != self.split else 1
-        return Interval(likely / wide, likely, likely * wide)
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Shares of the dense peak that others reached, recomputed work counted (HFU).
-
-    Of single `steps`, and of whole `runs` with their stops, each low, likely and high,
-    without the pipeline's bubble; `evidence` says in words what they rest on.
-    """
-
-    steps: tuple[float, float, float]
-    runs: tuple[float, float, float]
-    evidence: str
-
-
-UTILIZATIONS = {
-    "16-bit dense": Shares(
-        (0.36, 0.48, 0.65),
-        (0.37, 0.43, 0.5),
-        ("314 of 384 steps of 4 teams, each judged by the others; 9 of 10 whole runs"),
-    ),
-    "fp8 dense": Shares(
-        (0.2, 0.3, 0.47),
-        (0.18, 0.27, 0.47),
-        "0 of 27 steps of 2 teams, each judged by the other",
-    ),
-    "fp4 dense": Shares(
-        (0.13, 0.22, 0.36),
-        (0.12, 0.19, 0.36),
-        "untested: 8 steps, all of one team",
-    ),
-    "32-bit dense": Shares(
-        (0.23, 0.48, 1.0),
-        (0.21, 0.43, 1.0),
-        "untested: nobody has published such steps",
-    ),
-    "16-bit experts": Shares(
-        (0.11, 0.17, 0.26),
-        (0.1, 0.15, 0.26),
-        "80 of 99 steps of 4 models, each judged by the others",
-    ),
-    "fp8 experts": Shares(
-        (0.11, 0.17, 0.26),
-        (0.1, 0.15, 0.26),
-        "80 of 99 steps of 4 models, each judged by the others",
-    ),
-    "fp4 experts": Shares(
-        (0.05, 0.12, 0.29),
-        (0.05, 0.11, 0.29),
-        "untested: nobody has published such steps",
-    ),
-    "32-bit experts": Shares(
-        (0.07, 0.17, 0.4),
-        (0.06, 0.15, 0.4),
-        "untested: nobody has published such steps",
-    ),
-}
-"""What others reached, by kind: the number format, dense or experts. A share of the
-16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
-
-PACES = {
-    "16-bit dense": (
-        (0.63, 0.78, 0.96),
-        "230 of 266 steps of 4 teams, each judged by the others",
-    ),
-    "fp8 dense": (
-        (0.42, 0.66, 1.02),
-        "6 of 19 steps of 2 teams, each judged by the other",
-    ),
-    "16-bit experts": (
-        (0.46, 0.72, 1.14),
-        "47 of 57 steps of 3 models, each judged by the others",
-    ),
-    "fp8 experts": (
-        (0.46, 0.72, 1.14),
-        "47 of 57 steps of 3 models, each judged by the others",
-    ),
-}
-"""How fast others' steps were as a share of what the model of a step says of their own
-split (`step_seconds`), low, likely and high, by kind; and what they rest on."""
-
-OWN_PACE = 1.2
-"""How far other splits lie from what one measured step of the same model foretells:
-85 % of published pairs lie nearer (`splits.own_pace`)."""
-
-STOPS = (1.08, 1.2, 1.5)
-"""A run's time over that of its computing alone, of four published runs whose rate is
-known: least, middle and most. It holds restarts, evaluation, batches that grew."""
+from llmtrain_helpers.step import StepSeconds
 
 RESERVE, CARD = 21e9, 96e9
 """Bytes that a plan keeps free on a card of so many bytes, and the same share of a
@@ -270,7 +168,7 @@ class Plan:
     def mfu(self) -> Result:
         """The likely share of the peak, without recomputed work."""
         work = self.flops.model * self.iterations / self.seconds.likely
-        peak = _peak(self.inputs)
+        peak = peak_of(self.inputs)
         return work / (self.split.num_gpus * peak)
 
     @property
@@ -392,7 +290,7 @@ def plan_run(
         split=split,
         sent=sent,
         iterations=steps,
-        **_timed(model, counted.total, steps, split, sent, inputs),
+        **timed(model, counted.total, steps, split, sent, inputs),
     )
 
 
@@ -423,7 +321,8 @@ def _checked(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs that are numbers, as such; others only where they are given."""
     whole = ["num_gpus", "tokens", "global_batch_size", *SIZES]
     checked = {name: count(name, inputs[name]) for name in whole}
-    checked["imbalance"] = quantity("imbalance", inputs["imbalance"])
+    checked["imbalance"] = one("imbalance", inputs["imbalance"], quantity)
+    at_most(**{"1": 1, "imbalance": checked["imbalance"]})
     checked["zero_stage"] = single("zero_stage", inputs["zero_stage"], least=0)
     if choice("sharding", inputs["sharding"], SHARDING) == "fsdp":
         stage = checked["zero_stage"]
@@ -474,83 +373,6 @@ def _check_pipeline(model: Transformer, inputs: Mapping[str, Any]) -> None:
         refuse("zero_stage", inputs["zero_stage"], problem)
 
 
-def _peak(inputs: Mapping[str, Any]) -> Result:
-    """The dense peak of the format that was asked for, or of the chip's own 16 bits."""
-    return inputs["accelerator"].peak(_format(inputs))
-
-
-def _format(inputs: Mapping[str, Any]) -> Any:
-    format = inputs["format"]
-    return inputs["accelerator"].training_format if format is None else format
-
-
-def _shares(
-    model: Transformer, inputs: Mapping[str, Any], at_peak: Result, step: Any
-) -> Shares:
-    """What others reached with such a format, dense or with experts; or the given.
-
-    With a model of the step, shifted by the split: what the model gives of the peak,
-    times the pace of others' steps; whole runs in the same ratio.
-    """
-    given, format, _ = inputs["utilizations"], _format(inputs), _peak(inputs)
-    if given is not None:
-        u = checked_utilizations(given)
-        return Shares(u, u, "the utilisations that were given")
-    bits = {"bf16": "16-bit", "fp16": "16-bit", "fp8": "fp8", "fp4": "fp4"}
-    kind = f"{bits.get(format, '32-bit')} {'experts' if model.num_experts else 'dense'}"
-    known = UTILIZATIONS[kind]
-    if step is None or kind not in PACES:
-        return known
-    paces, evidence = PACES[kind]
-    low, likely, high = (at_peak / step.total * pace for pace in paces)
-    runs = [u * likely / known.steps[1] for u in known.runs]
-    return Shares((low, likely, high), (runs[0], runs[1], runs[2]), evidence)
-
-
-def _timed(
-    model: Transformer,
-    work: Result,
-    steps: Result,
-    split: Split,
-    sent: Traffic,
-    inputs: Mapping[str, Any],
-) -> dict[str, Any]:
-    """A plan's times: the model of its step, others' shares, and what follows."""
-    step = step_parts(model, split, sent, inputs)
-    at_peak = work * (1 + split.bubble) / (split.num_gpus * _peak(inputs))
-    shares = _shares(model, inputs, at_peak, step)
-    a_step, of_run = _seconds(work, at_peak, split, inputs, shares, step)
-    times = {"seconds_per_iteration": a_step, "seconds": of_run.times(steps)}
-    return {"step": step, "shares": shares, **times}
-
-
-def _seconds(
-    work: Result,
-    at_peak: Result,
-    split: Split,
-    inputs: Mapping[str, Any],
-    shares: Shares,
-    step: StepSeconds | None,
-) -> tuple[Interval, Interval]:
-    """Seconds of a step, and of one of a whole run, which has the stops in it.
-
-    At a given rate or pace, where both are the same, or over the shares of the peak.
-    """
-    X, pace = inputs["flops_per_gpu"], inputs["pace"]
-    if X is not None:
-        utilization(X, _peak(inputs))  # refuses a rate above the peak
-        exact = work / (split.num_gpus * X)
-        return (Interval(exact, exact, exact),) * 2
-    if pace is not None and step is not None:
-        return (pace.seconds(step, split),) * 2
-    quantity("tokens·FLOPs/(num_gpus·peak)", at_peak)
-    a_step, run = (
-        Interval(at_peak / high, at_peak / likely, at_peak / low)
-        for low, likely, high in (shares.steps, shares.runs)
-    )
-    return a_step, run
-
-
 def _sent(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Traffic:
     """Bytes that a GPU of the stage with most parameters sends in a step."""
     alone, sharding = split.pipeline_parallel == 1, _sharding(inputs)
@@ -587,6 +409,26 @@ def _sharding(inputs: Mapping[str, Any]) -> dict[str, Any]:
         "gradient_bytes": recipe.gradients,
         "keep_gradients": bool(inputs["keep_gradients"]),
     }
+
+
+def step_seconds(plan: Plan) -> StepSeconds | None:
+    """The seconds of a plan's step under its split, part by part.
+
+    A stage's layers take, in a pass of forward, backward or forward again, each
+    FLOPs/(t·c·peak·best share) + 2·activations/bandwidth + 0.64 ms a layer
+    and their all-reduces; m passes through the slowest stage, (p − 1)/v more of them
+    while the pipeline fills, the gradients that the last backward pass does not hide,
+    and the update: 60 bytes through memory for each parameter.
+
+    It is what good software could reach; others' software takes 1 to 1.6 times as long,
+    so it compares splits, and `Plan.seconds_per_iteration` says seconds. Takes a
+    `Plan`; None where bandwidths or the best share of the chip are unknown.
+
+    Source: data/vtrain_a100_single_node.csv and vtrain_a100_multi_node.csv, whose 767
+    layouts it orders; see notebooks/evidence/07_communication.ipynb.
+    """
+    instance("plan", plan, Plan)
+    return plan.step
 
 
 def is_many(plan: Plan) -> bool:

@@ -57,29 +57,10 @@ class StepSeconds(Breakdown):
     optimizer: Result
 
 
-def step_seconds(plan: Any) -> StepSeconds | None:
-    """The seconds of a plan's step under its split, part by part.
-
-    A stage's layers take, in a pass of forward, backward or forward again, each
-    FLOPs/(t·c·peak·best share) + 2·activations/bandwidth + 0.5 ms a layer
-    and their all-reduces; m passes through the slowest stage, (p − 1)/v more of them
-    while the pipeline fills, the gradients that the last backward pass does not hide,
-    and the update: 60 bytes through memory for each parameter.
-
-    It is what good software could reach; others' software takes 1 to 1.4 times as long,
-    so it compares splits, and `Plan.seconds_per_iteration` says seconds. Takes a
-    `Plan`; None where bandwidths or the best share of the chip are unknown.
-
-    Source: data/vtrain_a100_single_node.csv and vtrain_a100_multi_node.csv, whose 767
-    layouts it orders; see notebooks/evidence/07_communication.ipynb.
-    """
-    return step_parts(plan.inputs["model"], plan.split, plan.sent, plan.inputs)
-
-
 def step_parts(
     model: Transformer, split: Split, sent: Traffic, inputs: Mapping[str, Any]
 ) -> StepSeconds | None:
-    """The same from a plan's pieces; `inputs` are the arguments of `plan_run`."""
+    """The parts of `plan.step_seconds`; `inputs` are the arguments of `plan_run`."""
     chip = inputs["accelerator"]
     needed = (chip.link_bandwidth, chip.network_bandwidth, chip.bandwidth)
     if None in (*needed, chip.matmul_share):

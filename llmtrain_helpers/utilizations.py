@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers import published
 from llmtrain_helpers.flops import RECOMPUTE, gpt_flops
-from llmtrain_helpers.plan import Shares
+from llmtrain_helpers.pace import Shares
 
 if TYPE_CHECKING:
     from pandas import DataFrame

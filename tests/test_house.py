@@ -45,6 +45,7 @@ FORMULAS = [
     "communication",
     "batch",
     "step",
+    "pace",
     "plan",
     "advice",
     "schedule",

@@ -21,7 +21,8 @@ from llmtrain_helpers.exercises.common import (
     Word,
 )
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.plan import STOPS, Plan, plan_run
+from llmtrain_helpers.pace import STOPS
+from llmtrain_helpers.plan import Plan, plan_run
 from llmtrain_helpers.published import accelerator, architecture
 from llmtrain_helpers.schedule import pipeline_schedule
 

@@ -1,0 +1,203 @@
+"""How fast others' steps and runs were, and your own. Beside notebooks/08_plan.ipynb.
+
+A plan's seconds: at a given rate, at a measured step's pace, or over the shares of the
+peak that others reached, which the split shifts. `utilizations` and `splits` compute
+these constants from data/, and tests hold them to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.checks import Result, is_array, quantity
+from llmtrain_helpers.communication import Traffic
+from llmtrain_helpers.duration import Interval, checked_utilizations
+from llmtrain_helpers.flops import utilization
+from llmtrain_helpers.memory import Split
+from llmtrain_helpers.step import StepSeconds, step_parts
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A measured step: its time over that of the model, and the split it was taken on.
+
+    Made by `Plan.calibrated`.
+    """
+
+    slowdown: float
+    split: Split
+
+    def seconds(self, step: StepSeconds, split: Split) -> Interval:
+        """Of a step: as measured on the same split, `OWN_PACE` around it on another."""
+        likely = self.slowdown * step.total
+        many = any(is_array(size) for size in vars(split).values())
+        wide = OWN_PACE if many or split != self.split else 1
+        return Interval(likely / wide, likely, likely * wide)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of the dense peak that others reached, recomputed work counted (HFU).
+
+    Of single `steps`, and of whole `runs` with their stops, each low, likely and high,
+    without the pipeline's bubble; `evidence` says in words what they rest on.
+    """
+
+    steps: tuple[float, float, float]
+    runs: tuple[float, float, float]
+    evidence: str
+
+
+UTILIZATIONS = {
+    "16-bit dense": Shares(
+        (0.36, 0.48, 0.65),
+        (0.37, 0.43, 0.5),
+        ("314 of 384 steps of 4 teams, each judged by the others; 9 of 10 whole runs"),
+    ),
+    "fp8 dense": Shares(
+        (0.2, 0.3, 0.47),
+        (0.18, 0.27, 0.47),
+        "0 of 27 steps of 2 teams, each judged by the other",
+    ),
+    "fp4 dense": Shares(
+        (0.13, 0.22, 0.36),
+        (0.12, 0.19, 0.36),
+        "untested: 8 steps, all of one team",
+    ),
+    "32-bit dense": Shares(
+        (0.23, 0.48, 1.0),
+        (0.21, 0.43, 1.0),
+        "untested: nobody has published such steps",
+    ),
+    "16-bit experts": Shares(
+        (0.11, 0.17, 0.26),
+        (0.1, 0.15, 0.26),
+        "80 of 99 steps of 4 models, each judged by the others",
+    ),
+    "fp8 experts": Shares(
+        (0.11, 0.17, 0.26),
+        (0.1, 0.15, 0.26),
+        "80 of 99 steps of 4 models, each judged by the others",
+    ),
+    "fp4 experts": Shares(
+        (0.05, 0.12, 0.29),
+        (0.05, 0.11, 0.29),
+        "untested: nobody has published such steps",
+    ),
+    "32-bit experts": Shares(
+        (0.07, 0.17, 0.4),
+        (0.06, 0.15, 0.4),
+        "untested: nobody has published such steps",
+    ),
+}
+"""What others reached, by kind: the number format, dense or experts. A share of the
+16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
+
+PACES = {
+    "16-bit dense": (
+        (0.63, 0.78, 0.96),
+        "230 of 266 steps of 4 teams, each judged by the others",
+    ),
+    "fp8 dense": (
+        (0.42, 0.66, 1.02),
+        "6 of 19 steps of 2 teams, each judged by the other",
+    ),
+    "16-bit experts": (
+        (0.46, 0.72, 1.14),
+        "47 of 57 steps of 3 models, each judged by the others",
+    ),
+    "fp8 experts": (
+        (0.46, 0.72, 1.14),
+        "47 of 57 steps of 3 models, each judged by the others",
+    ),
+}
+"""How fast others' steps were as a share of what the model of a step says of their own
+split (`step_seconds`), low, likely and high, by kind; and what they rest on."""
+
+OWN_PACE = 1.2
+"""How far other splits lie from what one measured step of the same model foretells:
+85 % of published pairs lie nearer (`splits.own_pace`)."""
+
+STOPS = (1.08, 1.2, 1.5)
+"""A run's time over that of its computing alone, of four published runs whose rate is
+known: least, middle and most. It holds restarts, evaluation, batches that grew."""
+
+
+def peak_of(inputs: Mapping[str, Any]) -> Result:
+    """The dense peak of the format that was asked for, or of the chip's own 16 bits."""
+    return inputs["accelerator"].peak(_format(inputs))
+
+
+def _format(inputs: Mapping[str, Any]) -> Any:
+    format = inputs["format"]
+    return inputs["accelerator"].training_format if format is None else format
+
+
+def _shares(
+    model: Transformer, inputs: Mapping[str, Any], at_peak: Result, step: Any
+) -> Shares:
+    """What others reached with such a format, dense or with experts; or the given.
+
+    With a model of the step, shifted by the split: what the model gives of the peak,
+    times the pace of others' steps; whole runs in the same ratio.
+    """
+    given, format, _ = inputs["utilizations"], _format(inputs), peak_of(inputs)
+    if given is not None:
+        u = checked_utilizations(given)
+        return Shares(u, u, "the utilisations that were given")
+    bits = {"bf16": "16-bit", "fp16": "16-bit", "fp8": "fp8", "fp4": "fp4"}
+    kind = f"{bits.get(format, '32-bit')} {'experts' if model.num_experts else 'dense'}"
+    known = UTILIZATIONS[kind]
+    if step is None or kind not in PACES:
+        return known
+    paces, evidence = PACES[kind]
+    low, likely, high = (at_peak / step.total * pace for pace in paces)
+    runs = [u * likely / known.steps[1] for u in known.runs]
+    return Shares((low, likely, high), (runs[0], runs[1], runs[2]), evidence)
+
+
+def timed(
+    model: Transformer,
+    work: Result,
+    steps: Result,
+    split: Split,
+    sent: Traffic,
+    inputs: Mapping[str, Any],
+) -> dict[str, Any]:
+    """A plan's times: the model of its step, others' shares, and what follows."""
+    step = step_parts(model, split, sent, inputs)
+    at_peak = work * (1 + split.bubble) / (split.num_gpus * peak_of(inputs))
+    shares = _shares(model, inputs, at_peak, step)
+    a_step, of_run = _seconds(work, at_peak, split, inputs, shares, step)
+    times = {"seconds_per_iteration": a_step, "seconds": of_run.times(steps)}
+    return {"step": step, "shares": shares, **times}
+
+
+def _seconds(
+    work: Result,
+    at_peak: Result,
+    split: Split,
+    inputs: Mapping[str, Any],
+    shares: Shares,
+    step: StepSeconds | None,
+) -> tuple[Interval, Interval]:
+    """Seconds of a step, and of one of a whole run, which has the stops in it.
+
+    At a given rate or pace, where both are the same, or over the shares of the peak.
+    """
+    X, pace = inputs["flops_per_gpu"], inputs["pace"]
+    if X is not None:
+        utilization(X, peak_of(inputs))  # refuses a rate above the peak
+        exact = work / (split.num_gpus * X)
+        return (Interval(exact, exact, exact),) * 2
+    if pace is not None and step is not None:
+        return (pace.seconds(step, split),) * 2
+    quantity("tokens·FLOPs/(num_gpus·peak)", at_peak)
+    a_step, run = (
+        Interval(at_peak / high, at_peak / likely, at_peak / low)
+        for low, likely, high in (shares.steps, shares.runs)
+    )
+    return a_step, run
