@@ -159,7 +159,7 @@ class NumberFormat:
         >>> FORMATS["fp16"].split(-1.5), FORMATS["bf16"].split(0.1)
         ((1, 15, 512), (0, 123, 77))
         """
-        x = self.round(value if _plain(value) else one("value", value))
+        x = self.round(value if type(value) is float else one("value", value))
         e, m = self.exponent_bits, self.mantissa_bits
         sign = int(copysign(1, x) < 0)
         if isnan(x) or isinf(x):
