@@ -179,7 +179,7 @@ FIGURES: dict[str, Any] = {
     "layouts": precision.bit_layouts,
     "ranges": precision.ranges,
     "spacings": precision.spacings,
-    "losses": lambda: precision.losses({"fp32": [2, 1], "bf16": [2, 1.5]}),
+    "losses": lambda: precision.losses([2, 1], {"bf16": {"alone": [2, 1.5]}}),
     "memory": lambda: activations.memory_bars({"1B": {"a": PARTS, "b": PARTS}}),
     "recomputation": activations.recomputation,
     "timeline": lambda: activations.timeline(
