@@ -640,6 +640,18 @@ def test_11_d_waits_for_every_entry_and_says_what_it_predicts() -> None:
     assert f"its peak is {peak / 1e9:.1f} GB of 80.0 GB" in check("11-d", own({})).text
 
 
+def test_the_peak_of_the_solution_adds_up_as_it_is_told() -> None:
+    shape = replace(published.architecture("Llama-3.1-8B", 8192), num_layers=4)
+    P, kept = count_parameters(shape).total, count_activations(shape, 1).total
+    told = [P, 14 * P, kept, 2 * 4 * 8192 * 128256]
+    assert [f"{x / 1e9:.3g}" for x in told] == ["1.92", "26.9", "9.84", "8.41"]
+    peak = step_timeline(shape, 1, "bf16_fp32_grads", "none").peak.total
+    assert peak == sum(told[1:])
+    eight, sixteen = (own({"layers": n}) for n in (8, 16))
+    assert check("11-d", eight).ok
+    assert not check("11-d", sixteen).ok
+
+
 def test_the_prediction_names_the_belief() -> None:
     prediction = PREDICTIONS["11-guess"]
     assert prediction.truth() == "not quite twice"

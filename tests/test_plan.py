@@ -997,6 +997,11 @@ def test_08_c_tells_why_of_each_proposal() -> None:
     assert not long_sequences().fits
 
 
+def test_the_reserve_that_the_page_tells() -> None:
+    plan = plan_of(accelerator=H100)
+    assert round(float(plan.reserve / H100.memory), 2) == 0.22
+
+
 def test_the_page_tells_where_03_was_wider() -> None:
     span = training_interval(1e12, 8_030_261_248, 64, 989.5e12)
     assert round(span.greatest / units.DAY) == 35
