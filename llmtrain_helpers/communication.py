@@ -221,7 +221,8 @@ def step_traffic(
     given = locals()
     instance("model", model, Transformer)
     ways = _ways(**{name: given[name] for name in WAYS})
-    broadcast(parameters=parameters, **ways, **model.numbers())
+    sizes = {"parameters": parameters, "value_bytes": value_bytes}
+    broadcast(**sizes, **ways, **model.numbers())
     _come_out_even(model, ways)
     times = 6 if choice("recompute", recompute, EVERY_RECOMPUTE) == "full" else 4
     shared = flag("sequence_parallel", sequence_parallel)
