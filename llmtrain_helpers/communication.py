@@ -221,7 +221,7 @@ def step_traffic(
     given = locals()
     instance("model", model, Transformer)
     ways = _ways(**{name: given[name] for name in WAYS})
-    sizes = {"parameters": parameters, "value_bytes": value_bytes}
+    sizes = {x: given[x] for x in given if x == "parameters" or x.endswith("_bytes")}
     broadcast(**sizes, **ways, **model.numbers())
     _come_out_even(model, ways)
     times = 6 if choice("recompute", recompute, EVERY_RECOMPUTE) == "full" else 4

@@ -101,7 +101,7 @@ _BELIEFS = {
     "recompute": "The activations go, and a third more work comes; there is a way "
     "that costs no work.",
     "CP 4": "Four GPUs share each sequence, and its activations with it. They send "
-    "keys and values to each other, which this price leaves out.",
+    "keys and values to each other, which hides beside the computing.",
     "128 GPUs": "ZeRO shares the states over more GPUs, but these were small; a GPU's "
     "activations stay.",
     "4 stages": "The first stage has a quarter of the layers and keeps up to four "

@@ -286,13 +286,42 @@ def _tables(plan: Plan) -> str:
         "to be kept free": units.gigabytes(plan.reserve),
     }
     told = common.table(["counted", ""], [list(row) for row in counted.items()])
-    if plan.inputs["flops_per_gpu"] is not None:
+    if plan.measured:
         rows = [[name, likely] for name, _, likely, _ in _spans(plan)]
         note = "The calendar adds what stops the machines."
         return told + common.table(["at your rate", ""], rows) + f"<p>{note}</p>"
     told += common.table(["estimated", "least", "likely", "greatest"], _spans(plan))
     likely = f"Likely MFU {units.percent(plan.mfu)}"
-    return f"{told}<p>{likely}. The intervals: {plan.shares.evidence}.</p>"
+    told = f"{told}<p>{likely}. The intervals: {plan.shares.evidence}.</p>"
+    return told + (_step_by_parts(plan) if plan.step else "")
+
+
+def _step_by_parts(plan: Plan) -> str:
+    """What the model of a step says of this split: its larger parts."""
+    assert plan.step is not None
+    parts, shares = plan.step.parts(), plan.step.shares()
+    rows = [
+        [WORDS[name], units.duration(float(parts[name])), units.percent(shares[name])]
+        for name in parts
+        if shares[name] >= 0.001
+    ]
+    return common.table(["a step, if software loses nothing", "", "share"], rows)
+
+
+WORDS = {
+    "matmuls": "matrix products",
+    "memory": "trips to memory",
+    "launching": "launching kernels",
+    "tensor": "sent inside layers",
+    "context": "sent for shared sequences",
+    "expert": "sent to experts",
+    "head": "logits and loss",
+    "pipeline": "sent between stages",
+    "bubble": "waiting of the pipeline",
+    "data": "sent between replicas, not hidden",
+    "optimizer": "update",
+}
+"""The parts of a step in words."""
 
 
 def _spans(plan: Plan) -> list[list[str]]:
@@ -351,7 +380,8 @@ def _effect(step: Advice) -> str:
         told.append(f"sends {units.gigabytes(step.sent)} more a step")
     if "num_gpus" in step.change:
         told.append(f"takes {two(step.plan.days_with_stops.likely)}")
-        told.append("the same GPU-hours if each stays as fast")
+        if abs(step.dearer) < 0.001:
+            told.append("the same GPU-hours")
     free = abs(step.dearer) < 0.001 and step.sent <= 0
     free &= "num_gpus" not in step.change
     return ", ".join([*told, "free"] if free else told)
@@ -371,17 +401,22 @@ def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
         more = _in_time(plan, days, num_gpus=n)
         if more:
             span = span_in_words(more.days_with_stops)
-            told = f"GPUs {n}: {span}, {_price(plan, more)} if each stays as fast"
+            told = f"GPUs {n}: {span}, {_price(plan, more)}"
             yield told, {"num_gpus": n}
             return
 
 
 def _price(plan: Plan, other: Plan) -> str:
-    """GPU-hours of another plan beside this one's: a pipeline may wait longer."""
+    """GPU-hours of another plan beside this one's, as far as that is known."""
     dearer = float(other.gpu_hours.likely / plan.gpu_hours.likely) - 1
-    if abs(dearer) < 0.01:
-        return "the same GPU-hours"
-    return f"{'+' if dearer > 0 else ''}{units.percent(dearer)} GPU-hours"
+    told = f"{'+' if dearer > 0 else ''}{units.percent(dearer)} GPU-hours"
+    told = "the same GPU-hours" if abs(dearer) < 0.01 else told
+    return told if _knows_splits(plan) else f"{told} if each stays as fast"
+
+
+def _knows_splits(plan: Plan) -> bool:
+    """Whether the seconds follow the split: not at a given rate, or unknown links."""
+    return plan.step is not None and plan.inputs["flops_per_gpu"] is None
 
 
 def _in_time(plan: Plan, days: float, **change: int) -> Plan | None:
@@ -410,12 +445,14 @@ def _call(plan: Plan, **chosen: Any) -> str:
     if plan.inputs["flops_per_gpu"] is not None:
         given["flops_per_gpu"] = plan.inputs["flops_per_gpu"]
     options = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    step = chosen["seconds_per_iteration"]
+    own = f"\nplan = plan.calibrated({step:g})" if step else ""
     return (
         f"model = published.{made}, {s})\n"
         f"chip = published.accelerator({chosen['chip']!r})\n"
-        f"plan_run(model, chip, {chosen['num_gpus']}, "
+        f"{'plan = ' if own else ''}plan_run(model, chip, {chosen['num_gpus']}, "
         f"{common.in_code(chosen['tokens'])}, {chosen['global_batch_size']},"
-        f"\n    {options})"
+        f"\n    {options}){own}"
     )
 
 
