@@ -838,7 +838,7 @@ def offers_of(panel) -> list[str]:
         ("micro_batch_size", 2, "does not fit"),
         ("recipe", "bf16_fp32_grads", "59.0 GB"),
         ("recompute", "full", "16.9 GB"),
-        ("price", 5.0, "$184 thousand"),
+        ("price", 5.0, "$183 thousand"),
         ("days", "20", "too late: you have 20 days"),
         ("days", 25, "perhaps: you have 25 days"),
         ("flops_per_gpu", "420T", "24.9 days of computing; with stops 27 to 37 days"),
@@ -902,7 +902,7 @@ def test_the_panel_prices_what_it_advises() -> None:
     assert "+31.1 % GPU-hours" in offers_of(panel)[0]
     panel.set(num_gpus=64, zero_stage=0, recompute="full", recipe="bf16")
     assert offers_of(panel)[0].endswith("on each GPU, -1.75 % GPU-hours")
-    panel.set(chip="MI300X", micro_batch_size=4, recompute="full")
+    panel.set(chip="MI300X", micro_batch_size=16)  # its links are not known
     assert all("GPU-hours" not in offer for offer in offers_of(panel))
 
 
@@ -938,7 +938,10 @@ def test_a_still_lists_the_advice_that_buttons_give() -> None:
 
 
 def test_counted_and_estimated_stand_apart() -> None:
-    counted, estimated = re.findall(r"<table.*?</table>", PANELS["plan"].render())
+    tables = re.findall(r"<table.*?</table>", PANELS["plan"].render())
+    counted, estimated, step = tables
+    assert "matrix products" in step
+    assert "not hidden" not in step
     assert ">parameters<" in counted
     assert "likely" not in counted
     assert "memory" not in estimated
@@ -963,10 +966,10 @@ def test_the_notebooks_answers_to_the_panels_tasks() -> None:
     panel = PANELS["plan"]
     pipe = dict(panel.presets["A pipeline of 4 stages"])
     assert "27.3 %" in panel.render(**pipe)
-    assert "<b>29 to 39 days</b>" in panel.render(**pipe)
+    assert "<b>32 to 44 days</b>" in panel.render(**pipe)
     larger = panel.render(**{**pipe, "global_batch_size": 512})
     assert "8.57 %" in larger
-    assert "<b>23 to 31 days</b>" in larger
+    assert "<b>27 to 36 days</b>" in larger
     eight = {**pipe, "global_batch_size": 512, "pipeline_parallel": 8}
     assert "9.86 %" in panel.render(**eight)
     assert "<b>27 to 37 days</b>" in panel.render(flops_per_gpu=420e12)
@@ -1098,7 +1101,7 @@ MINE |= {"micro": 1, "zero": 3, "recompute": "none"}
         {"tokens": "45B", "sequence": "4,096", "batch": "1,024"},
         {"sequence": 8192, "batch": 512, "tokens": 30e9, "recompute": "full"},
         {"gpus": 64, "tokens": 300e9},
-        {"chip": "H100", "gpus": 64, "tensor": 8, "tokens": 1e12, "zero": 1},
+        {"chip": "H100", "gpus": 64, "tensor": 8, "tokens": 3.8e11, "zero": 1},
         {"chip": "H100", "gpus": 64, "pipeline": 4, "tokens": 6e11, "zero": 1},
         {"model": "Llama-3.2-1B", "tokens": 200e9},
     ],
@@ -1112,7 +1115,7 @@ def test_08_d_takes_any_plan_that_holds(change: dict) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"tokens": 47e9}, "it takes 22 to 30 days (at the slow end 30.3 days)"),
+        ({"tokens": 56e9}, "it takes 22 to 30 days (at the slow end 30.2 days)"),
         ({"tokens": 94e9}, "and you have 30"),
         ({"sequence": 8192, "batch": 512}, "where 17.5 GB should stay free"),
         ({"zero": 0}, "does not fit"),

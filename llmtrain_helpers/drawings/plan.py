@@ -104,6 +104,8 @@ def _gpus(plan: Plan) -> tuple[str, str]:
     X = plan.inputs["flops_per_gpu"]
     low, _, high = (f"{100 * u:.0f}" for u in plan.shares.runs)
     rate = f"{low}–{high} % of peak"
+    if plan.inputs["pace"] is not None:
+        rate = f"{units.duration(plan.seconds_per_iteration.likely)} a step"
     if X is not None:
         rate = f"{units.flops_per_second(X)} each"
     return f"{units.exact(n)} × {chip.split(' ')[0]}", rate
@@ -120,7 +122,7 @@ def _time(
     span: Interval, plan: Plan, days: float | None, before: Interval | None
 ) -> str:
     """The interval as a bar on an axis of days, under the days that there are."""
-    known = plan.inputs["flops_per_gpu"] is not None
+    known = plan.measured
     longest = 1.15 * max(span.greatest, days or 0, before.greatest if before else 0)
     end, step = _axis(longest)
     scale = (_RIGHT - _LEFT) / end
