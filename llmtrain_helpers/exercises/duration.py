@@ -309,8 +309,8 @@ PREDICTIONS = {
             "alone comes near the peak.",
             "70 %": "Good code for single products reaches it. But a step also waits "
             "for memory, and for other GPUs.",
-            "50 %": "Timed steps of good code reach it, as in notebook 02. But a run is "
-            "more than its steps.",
+            "50 %": "Timed steps of good code reach it, as in notebook 02. But a run "
+            "is more than its steps.",
             "35 %": "Two thirds of what was paid for did no work of the model's.",
         },
         why="Between the products a GPU loads and stores, sends and waits; and a whole "
