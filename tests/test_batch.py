@@ -415,9 +415,9 @@ def test_every_layout_gives_each_place_its_tensor_group(t, p, c, d) -> None:
 
 def test_a_large_grid_says_how_much_of_it_is_shown() -> None:
     grid = gpu_grid(16384, 8, 16)
-    assert "8 of 2,048 nodes are shown, 64 of 16,384 GPUs." in grid.body
+    assert "6 of 2,048 nodes are shown, 48 of 16,384 GPUs." in grid.body
     assert "16,384 GPUs = TP 8 × PP 16 × DP 128" in grid.body
-    assert grid.body.count("<title>GPU") == 64
+    assert grid.body.count("<title>GPU") == 48
     assert "data parallel 128" in grid.words
     assert "All 16 GPUs are shown" in gpu_grid(16, 4, 2).body
 
@@ -432,12 +432,17 @@ def test_a_tensor_group_that_leaves_its_node_is_told() -> None:
 
 def test_of_large_replicas_the_ends_of_several_are_drawn() -> None:
     drawn = gpu_grid(16384, 8, 16).body
-    for name in ("A1", "A16", "B1", "B16", "D16"):
+    for name in ("A1", "A16", "B1", "B16", "C16"):
         assert f">{name}</text>" in drawn
     assert ">node 17</text>" in drawn
     assert ">node 2</text>" not in drawn
+    for left_out in ("nodes 2 to 15", "nodes 18 to 31", "nodes 34 to 47"):
+        assert f"⋮  {left_out}, not drawn</text>" in drawn
+    assert "not drawn" not in gpu_grid(64, 8).body
     alone = gpu_grid(2048, 8, 16, 16).body
-    assert ">node 8</text>" in alone
+    assert ">node 6</text>" in alone
+    assert "B is round" in drawn
+    assert "B is round" not in alone
 
 
 def test_words_on_shades_can_be_read() -> None:
@@ -473,11 +478,11 @@ def test_the_step_is_passes_then_gradients_then_one_update() -> None:
     assert step.body.count(">pass ") == 8
     assert step.body.count(COLORS["gradients"]) == 1
     assert step.body.count(COLORS["optimizer"]) == 2
-    assert "2 × 4 × 2 = 16 sequences a step" in step.body
+    assert "micro-batch 2 × accumulation 4 × replicas 2 = 16 sequences" in step.body
     assert "gradients, not the weights, meet in one average" in step.words
     assert step.body.count("<polygon") == 1
     many = step_in_time(Step(1, 16, 128))
-    assert "… and 126 more" in many.body
+    assert "… and 126 more replicas" in many.body
     assert ">16 passes</text>" in many.body
     assert "one replica makes one pass" in step_in_time(Step(1, 1, 1)).words
 
@@ -493,7 +498,8 @@ def test_a_pipeline_waits_and_keeps_several_passes() -> None:
     assert "a stage waits 20.0 %" in drawn
     assert "activations: of 2 × 2 sequences" in drawn
     large = step_in_time(Step(1, 16, 128, stages=16))
-    assert "3 of 16 stages drawn; 127 more replicas" in large.body
+    assert "3 of 16 stages drawn" in large.body
+    assert ">of 128 replicas</text>" in large.body
     assert "wait 48.4 %" in large.words
 
 
@@ -504,6 +510,15 @@ def test_lengths_are_times() -> None:
     wide = [float(x) for x in re.findall(r'width="([\d.]+)" height="34"', body)]
     assert 2 * max(wide[:2]) == pytest.approx(328 * 10 / 12, rel=0.04)
     assert "dashed: of 2 sequences, before" in body
+    assert ">2 passes × (1 + 4) = 10 sequences' time<".replace("'", "&#x27;") in body
+    halves = step_in_time(Step(2, 4, 2, stages=2, fixed=0.5)).body
+    assert ">5 turns × (0.5 + 2) = 12.5 sequences" in halves
+
+
+def test_task_2_of_the_panel_gains_nothing() -> None:
+    for micro, passes in ((2, 4), (4, 2)):
+        body = step_in_time(Step(micro, passes, 2, stages=2)).body
+        assert f" turns × (1 + {micro}) = 15 sequences" in body
 
 
 def test_teeth_grow_with_the_micro_batch_and_not_with_the_passes() -> None:
