@@ -581,6 +581,7 @@ def test_04_a_takes_every_right_way() -> None:
         (3_145_728 // 12, "one replica's part"),
         (3_145_728 // 32, "one pass of each"),
         (1536, "these are sequences"),
+        (3_145_728 * 12, "the replicas are counted already"),
     ],
 )
 def test_04_a_names_the_slips(answer: int, said: str) -> None:
@@ -710,6 +711,24 @@ def test_the_prediction_names_the_belief() -> None:
     assert "they share the same ones" in prediction.reveal("half")
     assert "the accumulation stays" in prediction.reveal("The same")
     assert "and so it is" in prediction.reveal("twice")
+
+
+@pytest.mark.parametrize("guess", ["eight times", "four times", "Hardly longer"])
+def test_a_pass_of_eight_takes_hardly_longer_than_one_of_one(guess: str) -> None:
+    rows = published.cpu_throughput().query("hidden_size == 32")
+    took = rows.set_index("batch_size")["seconds_min"]
+    assert took[8] / took[1] < 1.1
+    told = PREDICTIONS["04-time"].reveal(guess)
+    assert ("and so it is" in told) == (guess == "Hardly longer")
+    assert "2.81 ms, eight took 2.98 ms" in told
+
+
+def test_blooms_batch_by_nodes_and_gpus_is_48_times_too_large() -> None:
+    bloom = published.parallel_layouts().set_index("name").loc["BLOOM-176B"]
+    d, nodes = bloom["data_parallel"], bloom["num_nodes"]
+    passes = accumulation_steps(2048, 2, int(d))
+    assert (passes, nodes, bloom["gpus_per_node"]) == (128, 48, 8)
+    assert nodes * 8 * passes * 2 == 98_304 == 48 * 2048
 
 
 KEYS = {"a": 3_145_728, "c": 3.96}
