@@ -33,6 +33,7 @@ from llmtrain_helpers.drawings.batch import (
     _ink,
     _shade,
     gpu_grid,
+    pass_times,
     step_in_time,
 )
 from llmtrain_helpers.drawings.common import COLORS
@@ -548,6 +549,24 @@ def test_nothing_leaves_the_canvas(micro: int, passes: int, replicas: int) -> No
         sizes = re.findall(r'font-size="([\d.]+)"', drawing.body)
         assert min(map(float, sizes)) >= 13
         assert drawing.words in unescape(drawing.saved())
+
+
+def test_the_bars_of_a_pass_are_the_fit_and_the_dots_were_measured() -> None:
+    rows = published.cpu_throughput().query("hidden_size == 32")
+    fitted = fit_step_time(rows["batch_size"], rows["seconds_min"])
+    drawn = pass_times(rows["batch_size"], rows["seconds_min"], fitted)
+    assert drawn.body.count("<circle") == 1 + len(rows)
+    assert "half-rate batch 53:" in drawn.body
+    assert "r = 19,400 a second" in drawn.body
+    assert "1: 2.8 ms, 356 sequences a second" in drawn.words
+    heights = re.findall(r'width="40" height="([\d.]+)" fill="#5B6672"', drawn.body)
+    assert len(set(heights)) == 1
+    assert float(heights[0]) == pytest.approx(
+        196 * fitted.overhead / fitted.seconds(256), abs=0.06
+    )
+    sizes = re.findall(r'font-size="([\d.]+)"', drawn.body)
+    assert min(map(float, sizes)) >= 14
+    assert "half-rate" not in pass_times([1, 2], [1, 2], StepTime(9, 1)).body
 
 
 # --- exercises

@@ -255,6 +255,14 @@ def test_each_row_by_the_full_count_of_flops(row) -> None:
         assert by_the_full_count(row) == pytest.approx(row["days"], rel=0.013)
 
 
+@every_day
+def test_what_the_full_count_is_off_is_rounding(row) -> None:
+    """Whole days and whole TFLOP/s: half of each, to either side."""
+    if not row["name"].endswith("example"):
+        off = abs(by_the_full_count(row) / row["days"] - 1)
+        assert off <= 1.1 * (0.5 / row["days"] + 0.5e12 / row["flops_per_gpu"])
+
+
 def test_34_and_84_days() -> None:
     gpt3, trillion = DAYS[-2:]
     assert round(by_8tp(gpt3, 175e9), 1) == 33.9

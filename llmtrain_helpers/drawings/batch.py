@@ -1,4 +1,4 @@
-"""Drawings of chapter 04: GPUs in their grid, and a step from passes to update."""
+"""Drawings of chapter 04: GPUs in their grid, a step, and the time of a pass."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from math import log2
 from typing import Any
 
 from llmtrain_helpers import units
+from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.drawings.common import (
     COLORS,
+    GREY,
     Drawing,
     arrow,
     fits,
@@ -599,3 +602,85 @@ def _step_words(step: Step) -> str:
         f"the same on every replica.{piped} {total} sequences in all; a GPU keeps "
         f"activations {_kept(step)} {_why_kept(step)}."
     )
+
+
+# --- the time of a pass
+
+_BARS, _BETWEEN, _FLOOR, _HIGHEST = 196, 60, 266, 196
+"""Bars: the first one's middle, from one to the next, where they stand, the highest."""
+
+
+def pass_times(
+    micro_batches: Sequence[int], seconds: Sequence[float], fitted: StepTime
+) -> Drawing:
+    """A bar for each pass, of a fixed part and one that grows, and what was measured.
+
+    Micro-batches double from bar to bar. Below stand milliseconds and sequences a
+    second; a dashed line is the half-rate batch, at which both parts are equal.
+    """
+    sizes, times = [int(b) for b in micro_batches], [float(t) for t in seconds]
+    unit = _HIGHEST / max(*times, *(float(fitted.seconds(b)) for b in sizes))
+    rates = [f"{b / t:,.0f}" for b, t in zip(sizes, times, strict=True)]
+    body = _key_of_passes(fitted) + _half_rate(sizes, fitted)
+    for i, (b, t) in enumerate(zip(sizes, times, strict=True)):
+        body += _bar_of_pass(_BARS + i * _BETWEEN, b, t, fitted, unit)
+    rows = {"micro-batch": [f"{b}" for b in sizes]}
+    rows["ms of a pass"] = [f"{1e3 * t:.1f}" for t in times]
+    rows["sequences / s"] = rates
+    for i, (name, cells) in enumerate(rows.items()):
+        y, weight = _FLOOR + 24 + 24 * i, 600 if i == 2 else 400
+        body += text(156, y, name, 14, "end", font_weight=weight)
+        for k, cell in enumerate(cells):
+            at = _BARS + k * _BETWEEN
+            body += text(at, y, cell, 14, "middle", font_weight=weight)
+    body += line(166, _FLOOR, 708, _FLOOR)
+    told = zip(sizes, rows["ms of a pass"], rates, strict=True)
+    words = "; ".join(
+        f"{b}: {ms} ms, {rate} sequences a second" for b, ms, rate in told
+    )
+    half = f"Half-rate batch {fitted.half_rate_batch:.0f}."
+    return Drawing(body, _ACROSS, 356, f"A pass by its micro-batch. {words}. {half}")
+
+
+def _bar_of_pass(
+    x: float, micro: int, measured: float, fitted: StepTime, unit: float
+) -> str:
+    """The fixed part, the growing part on it, and a dot for the measured time."""
+    fixed = unit * float(fitted.overhead)
+    grows = unit * float(fitted.seconds(micro)) - fixed
+    drawn = rect(x - 20, _FLOOR - fixed, 40, fixed, GREY, "the fixed part")
+    top, ink = _FLOOR - fixed - grows, COLORS["activations"]
+    drawn += rect(x - 20, top, 40, grows, ink, "what grows with the micro-batch")
+    place = f'cx="{x:g}" cy="{_FLOOR - unit * measured:.1f}" r="5"'
+    return drawn + f'<circle {place} fill="#FFFFFF" stroke="#000000" stroke-width="2"/>'
+
+
+def _key_of_passes(fitted: StepTime) -> str:
+    """What the parts of a bar are, in numbers."""
+    told = [
+        (GREY, f"fixed: t₀ = {1e3 * float(fitted.overhead):.1f} ms"),
+        (
+            COLORS["activations"],
+            f"grows: b / r, r = {units.digits(fitted.rate)} a second",
+        ),
+    ]
+    drawn, x = "", 24.0
+    for ink, words in told:
+        drawn += rect(x, 15, 18, 18, ink) + text(x + 26, 29, words, 15)
+        x += 40 + 8.6 * len(words)
+    dot = '<circle cx="{:g}" cy="24" r="5" fill="#FFFFFF" stroke="#000000"'
+    drawn += dot.format(x + 8) + ' stroke-width="2"/>'
+    return drawn + text(x + 22, 29, "measured", 15)
+
+
+def _half_rate(sizes: Sequence[int], fitted: StepTime) -> str:
+    """The half-rate batch between the bars, where it lies among them."""
+    half = float(fitted.half_rate_batch)
+    if not sizes[0] <= half <= sizes[-1]:
+        return ""
+    x = _BARS + _BETWEEN * log2(half / sizes[0])
+    drawn = line(x, 64, x, _FLOOR, stroke_dasharray="5 4")
+    drawn += text(
+        x - 10, 76, f"half-rate batch {half:.0f}:", 15, "end", font_weight=600
+    )
+    return drawn + text(x - 10, 96, "both parts are equal", 15, "end")

@@ -295,7 +295,7 @@ class Plane:
     x1: float
     y0: float
     y1: float
-    left, right, top, bottom = 100, 702, 18, 404
+    left, right, top, bottom = 100, 702, 18, 374
 
     def x(self, num_gpus: float) -> float:
         """Where so many GPUs stand."""
@@ -347,7 +347,7 @@ def days_against_gpus(
     body += "".join(_dot(plane, run) for run in runs)
     body += (_ring(plane, moved, you) if moved else "") + _own(plane, you)
     body += _labels(plane, you, runs, band, moved) + _key(bool(moved))
-    return Drawing(body, 744, 520, _told(you, band, runs, moved))
+    return Drawing(body, 744, 482, _told(you, band, runs, moved))
 
 
 DAYS = {
@@ -601,7 +601,7 @@ _BAND = "at an MFU of {:.0f} to {:.0f} %".format(*(100 * u for u in UTILIZATIONS
 
 def _key(moved: bool) -> str:
     """What the marks mean, in a row under the picture."""
-    y, low, ink = 478, 504, 'stroke="currentColor" stroke-width="2"'
+    y, low, ink = 444, 469, 'stroke="currentColor" stroke-width="2"'
     body = _circle(110, y - 5, 7, BLUE, "", ink) + text(126, y, "your run", 14)
     body += line(240, y - 5, 268, y - 5, stroke=BLUE, stroke_width=3)
     body += text(276, y, "your run on other numbers of GPUs", 14)
