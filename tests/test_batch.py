@@ -511,9 +511,19 @@ def test_lengths_are_times() -> None:
     wide = [float(x) for x in re.findall(r'width="([\d.]+)" height="34"', body)]
     assert 2 * max(wide[:2]) == pytest.approx(328 * 10 / 12, rel=0.04)
     assert "dashed: of 2 sequences, before" in body
-    assert ">2 passes × (1 + 4) = 10 sequences' time<".replace("'", "&#x27;") in body
+    assert (
+        ">2 passes × (1 + 4) = 10 sequences' time, before 12<".replace("'", "&#x27;")
+        in body
+    )
     halves = step_in_time(Step(2, 4, 2, stages=2, fixed=0.5)).body
     assert ">5 turns × (0.5 + 2) = 12.5 sequences" in halves
+
+
+def test_the_length_before_is_told_beside_the_new_one() -> None:
+    body = step_in_time(Step(4, 2, 2, stages=2), Step(2, 4, 2, stages=2)).body
+    assert "time, before 15<" in body
+    same = step_in_time(Step(4, 2, 2, stages=2), Step(4, 2, 3, stages=2)).body
+    assert "time, before" not in same
 
 
 def test_task_2_of_the_panel_gains_nothing() -> None:

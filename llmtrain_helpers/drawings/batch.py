@@ -185,7 +185,7 @@ def _cell(layout: Layout, gpu: int, x: float, y: float) -> str:
     ink = _ink(_shade(stage, layout.pipeline))
     drawn += text(x + _CELL / 2, high, name, 16, "middle", ink, font_weight=600)
     if layout.context > 1:
-        drawn += text(x + _CELL / 2, y + _HIGH - 4, f"c{rank + 1}", 13, "middle", ink)
+        drawn += text(x + _CELL / 2, y + _HIGH - 4, f"c{rank + 1}", 14, "middle", ink)
     return drawn
 
 
@@ -382,24 +382,31 @@ def step_in_time(now: Step, before: Step | None = None) -> Drawing:
     unit = (_END - _START) / max(now.time, old.time)
     body = [_headings(now)]
     body += [_row(top + i * _ROW, row, now, unit) for i, row in enumerate(rows)]
-    body += [_length(floor, now, unit), _averages(top, rows, now)]
+    body += [_length(floor, now, old, unit), _averages(top, rows, now)]
     body.append(text(702, floor - 8, _unseen(now, len(rows)), 14, "end"))
     body += [*_before(top, now, old, unit), _memory(floor + 6, now, old, unit)]
     body.append(_sum(floor + 6 + _TALLEST + 36, now))
     return Drawing("".join(body), _ACROSS, floor + _TALLEST + 60, _step_words(now))
 
 
-def _length(floor: float, step: Step, unit: float) -> str:
+def _length(floor: float, step: Step, old: Step, unit: float) -> str:
     """How long the passes take: a line as long as they, and the product behind it."""
     end, y = _START + step.turns * _turn(step, unit) - 3, floor - 29
     ends = "".join(line(x, y - 4, x, y + 4) for x in (_START, end))
     what = "turn" if step.stages > 1 else "pass"
     what += "" if step.turns == 1 else "s" if step.stages > 1 else "es"
     told = f"{step.turns:,} {what} × ({step.fixed:g} + {step.micro:,})"
-    length = step.turns * (step.fixed + step.micro)
-    total = f"{length:,.0f}" if length % 1 == 0 else f"{length:,.1f}"
-    words = text(_START, floor - 8, f"{told} = {total} sequences' time", 14)
+    told += f" = {_long(step)} sequences' time"
+    if (old.turns, old.micro, old.fixed) != (step.turns, step.micro, step.fixed):
+        told += f", before {_long(old)}"
+    words = text(_START, floor - 8, told, 14)
     return line(_START, y, end, y) + ends + words
+
+
+def _long(step: Step) -> str:
+    """A step's length on a stage, in times of a sequence."""
+    length = step.turns * (step.fixed + step.micro)
+    return f"{length:,.0f}" if length % 1 == 0 else f"{length:,.1f}"
 
 
 def _rows(step: Step) -> list[int]:
