@@ -470,8 +470,8 @@ def _labels(
 ) -> str:
     """The own run's time and every other's name; far ones with a line to their dot.
 
-    None over another and none over a dot, where that can be; each is placed three
-    times, so that the first make room for the last.
+    None over another and none over a dot, where that can be; each is placed up to
+    three times, so that the first make room for the last.
     """
     dots = [_box(plane.x(r.num_gpus), plane.y(r.days), 7, 7) for r in [*runs, you]]
     if before:
@@ -480,9 +480,13 @@ def _labels(
     named = [(you, units.duration(you.days * units.DAY), 18)]
     named += [(run, run.name, 14) for run in sorted(runs, key=lambda run: run.days)]
     boxes: dict[int, Box] = {}
-    for i, (run, words, size) in [*enumerate(named)] * 3:
-        taken = [*dots, *(box for k, box in boxes.items() if k != i)]
-        boxes[i] = _place(plane, run, words, size, taken, strokes)
+    for _ in range(3):
+        last = dict(boxes)
+        for i, (run, words, size) in enumerate(named):
+            taken = [*dots, *(box for k, box in boxes.items() if k != i)]
+            boxes[i] = _place(plane, run, words, size, taken, strokes)
+        if boxes == last:
+            break
     return "".join(_name(plane, *named[i], box) for i, box in boxes.items())
 
 
@@ -518,16 +522,20 @@ def _place(
     """The box beside a dot in which the words cost least."""
     x, y = plane.x(run.num_gpus), plane.y(run.days)
     wide = (0.64 if size > 15 else 0.62) * size * len(words)
-    found = []
     others = [box for box in taken if not _crosses(box, (x, y, x, y))]
+    best, found = float("inf"), (x, y, x, y)
     for away in (0, 11, 25, 43, 63, 87):
+        if away / 4 >= best:
+            break
         for order, (dx, dy) in enumerate(_SIDES):
             box = _beside(x, y, _gap(size) + away, dx, dy, wide, size)
             price = _price(box, plane, taken, strokes) + away / 4 + order / 8
-            way = (x, y, *_nearest(x, y, box))
-            price += 30 * sum(_crosses(other, way) for other in others)
-            found.append((price, box))
-    return min(found)[1]
+            if price < best:
+                way = (x, y, *_nearest(x, y, box))
+                price += 30 * sum(_crosses(other, way) for other in others)
+            if price < best:
+                best, found = price, box
+    return found
 
 
 def _nearest(x: float, y: float, box: Box) -> tuple[float, float]:
@@ -573,8 +581,9 @@ def _price(
     over = sum(
         left < r and l < right and top < b and t < bottom for l, t, r, b in taken
     )
-    crossed = sum(price for stroke, price in strokes if _crosses(box, stroke))
-    return 1000 * out + 100 * over + crossed
+    if out or over:  # no place, unless there is no other
+        return 1000.0 * out + 100 * over
+    return sum(price for stroke, price in strokes if _crosses(box, stroke))
 
 
 def _crosses(box: Box, stroke: Box) -> bool:
