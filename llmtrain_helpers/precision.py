@@ -341,6 +341,16 @@ def known_recipe(recipe: object) -> Recipe:
     return RECIPES[choice("recipe", recipe, RECIPES)]
 
 
+def products_in(recipe: str | Recipe) -> str:
+    """The format that a recipe's products need of a chip; "" where any will do.
+
+    >>> products_in("fp8"), products_in("bf16_fp32_grads"), products_in("amp")
+    ('fp8', 'bf16', '')
+    """
+    name = known_recipe(recipe).name
+    return next((format for format in ("fp8", "bf16") if format in name), "")
+
+
 def train_small_network(
     weights: NumberFormat,
     gradients: NumberFormat,

@@ -179,7 +179,7 @@ FIGURES: dict[str, Any] = {
     "layouts": precision.bit_layouts,
     "ranges": precision.ranges,
     "spacings": precision.spacings,
-    "losses": lambda: precision.losses({"fp32": [2, 1], "bf16": [2, 1.5]}),
+    "losses": lambda: precision.losses([2, 1], {"bf16": {"alone": [2, 1.5]}}),
     "memory": lambda: activations.memory_bars({"1B": {"a": PARTS, "b": PARTS}}),
     "recomputation": activations.recomputation,
     "timeline": lambda: activations.timeline(
@@ -190,6 +190,7 @@ FIGURES: dict[str, Any] = {
     "operators": lambda: measured.operators(measure.StepProfile(tuple(OPERATORS))),
     "series": lambda: measured.step_times({1: [3, 2, 1], 2: [4, 3, 2]}, 1),
     "times": lambda: measured.throughputs([1, 2], {"a": [1, 2], "b": [2, 3]}),
+    "loader": lambda: measured.loader_shares({"quick": 0.1, "slow": 0.9}),
     "exchange": lambda: measured.exchange(measure.DataParallel(2, 8, 0.0, 1.0, 2.0)),
 }
 

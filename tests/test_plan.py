@@ -747,21 +747,21 @@ def offers_of(panel) -> list[str]:
         ("chip", "A100 80GB SXM", "78.1 days"),
         ("num_gpus", 128, "12.3 days"),
         ("num_gpus", 100, "Batch 512 is not divisible by 100 replicas, which GPUs 100"),
-        ("tensor_parallel", 8, "9.35 GB"),
+        ("tensor_parallel", 8, "9.10 GB"),
         ("pipeline_parallel", 4, "3/35 = 8.57 %"),
         ("pipeline_parallel", 5, "not divisible by Pipeline stages"),
-        ("context_parallel", 2, "30.6 GB"),
+        ("context_parallel", 2, "30.4 GB"),
         (
             "zero_stage",
             2,
-            "tight</b>: it fits on paper only, with 5.17 GB left, where 17.5",
+            "tight</b>: it fits on paper only, with 5.42 GB left, where 17.5",
         ),
-        ("gradients", "whole", "90.6 GB"),
+        ("gradients", "whole", "74.6 GB"),
         ("tokens", "2T", "49.2 days"),
         ("global_batch_size", 500, "not divisible"),
         ("micro_batch_size", 2, "does not fit"),
-        ("recipe", "bf16", "58.8 GB"),
-        ("recompute", "full", "17.1 GB"),
+        ("recipe", "bf16_fp32_grads", "59.0 GB"),
+        ("recompute", "full", "16.9 GB"),
         ("price", 5.0, "$189 thousand"),
         ("days", "20", "too late: you have 20 days"),
         ("days", 25, "perhaps: you have 25 days"),
@@ -801,8 +801,8 @@ def test_the_panels_advice_is_taken_by_a_click_and_held_against_before() -> None
     panel = plan_panel()
     panel.preset.value = "70B on 8 H100"
     [offer] = panel.advice.children
-    assert offer.description.startswith("ZeRO stage 2 and GPUs 32: saves 106 GB")
-    assert "sends 3.40 TB more a step, takes 540 days" in offer.description
+    assert offer.description.startswith("ZeRO stage 2 and GPUs 32: saves 92.6 GB")
+    assert "sends 1.71 TB more a step, takes 540 days" in offer.description
     assert "at the lowest price. Then it fits:" in text_of(panel)
     offer.click()
     assert (panel.values()["num_gpus"], panel.values()["zero_stage"]) == (32, 2)
@@ -925,7 +925,7 @@ def test_the_panels_code_gives_what_it_shows() -> None:
 # --- exercises
 
 
-def test_07_a_takes_every_right_way() -> None:
+def test_08_a_takes_every_right_way() -> None:
     steps = 4e12 / (1024 * 4096)
     mistral = published.architecture("Mistral-7B-v0.1", 4096)
     plan = plan_run(mistral, H100, 128, 4e12, 1024, recompute="none")
@@ -957,12 +957,12 @@ def test_07_a_takes_every_right_way() -> None:
         (50, "too low"),
     ],
 )
-def test_07_a_names_the_slips(answer: float, said: str) -> None:
+def test_08_a_names_the_slips(answer: float, said: str) -> None:
     assert said in check("08-a", answer).text
     assert check("08-a", answer).ok is False
 
 
-def test_07_b_takes_every_right_way() -> None:
+def test_08_b_takes_every_right_way() -> None:
     m = 9 * (8 - 1)
     assert pipeline_schedule(8, m).idle == pytest.approx(0.1)
     assert pipeline_schedule(8, m - 1).idle > 0.1
@@ -982,12 +982,12 @@ def test_07_b_takes_every_right_way() -> None:
         (768, "too high"),
     ],
 )
-def test_07_b_names_the_slips(answer: int, said: str) -> None:
+def test_08_b_names_the_slips(answer: int, said: str) -> None:
     assert said in check("08-b", answer).text
     assert check("08-b", answer).ok is False
 
 
-def test_07_c_tells_why_of_each_proposal() -> None:
+def test_08_c_tells_why_of_each_proposal() -> None:
     told = {name: check("08-c", name) for name in PROPOSALS}
     assert [name for name, verdict in told.items() if verdict.ok] == ["CP 4"]
     assert "at +32 % GPU-hours. The activations go" in told["recompute"].text
@@ -995,6 +995,11 @@ def test_07_c_tells_why_of_each_proposal() -> None:
     assert "up to four micro-batches" in told["4 stages"].text
     assert check("08-c", "cp4").ok
     assert not long_sequences().fits
+
+
+def test_the_reserve_that_the_page_tells() -> None:
+    plan = plan_of(accelerator=H100)
+    assert round(float(plan.reserve / H100.memory), 2) == 0.22
 
 
 def test_the_page_tells_where_03_was_wider() -> None:
@@ -1020,7 +1025,7 @@ MINE |= {"micro": 1, "zero": 3, "recompute": "none"}
         {"model": "Llama-3.2-1B", "tokens": 200e9},
     ],
 )
-def test_07_d_takes_any_plan_that_holds(change: dict) -> None:
+def test_08_d_takes_any_plan_that_holds(change: dict) -> None:
     verdict = check("08-d", MINE | change)
     assert verdict.ok, verdict.text
     assert "GPU-hours aside." in verdict.text
@@ -1033,9 +1038,11 @@ def test_07_d_takes_any_plan_that_holds(change: dict) -> None:
         ({"tokens": 94e9}, "and you have 30"),
         ({"sequence": 8192, "batch": 512}, "where 17.5 GB should stay free"),
         ({"zero": 0}, "does not fit"),
-        ({"zero": 7}, "zero_stage=7 is unknown"),
-        ({"micro": 3}, "not divisible"),
-        ({"gpus": 12, "tensor": 8}, "not divisible"),
+        ({"zero": 7}, "zero=7 is unknown"),
+        ({"micro": 3}, "batch=1024 is not divisible by micro·replicas=24"),
+        ({"gpus": 12, "tensor": 8}, "gpus=12 is not divisible by tensor"),
+        ({"sequence": 8192, "batch": 512}, "lower micro or sequence, or recompute"),
+        ({"zero": 0}, "raise zero, gpus or tensor, or take a smaller model"),
         ({"recompute": "all"}, "Known: none, selective, full"),
         ({"tokens": "lots"}, "is no number"),
         ({"model": "Llama-9"}, "Llama-9"),
@@ -1043,13 +1050,29 @@ def test_07_d_takes_any_plan_that_holds(change: dict) -> None:
         ({"pipeline": 5, "gpus": 40}, "not divisible"),
     ],
 )
-def test_07_d_says_what_does_not_hold(change: dict, said: str) -> None:
+def test_08_d_says_what_does_not_hold(change: dict, said: str) -> None:
     verdict = check("08-d", MINE | change)
     assert verdict.ok is False
     assert said in verdict.text
 
 
-def test_07_d_waits_for_every_entry() -> None:
+def test_08_d_has_a_word_for_too_little_text() -> None:
+    few = check("08-d", MINE)
+    assert few.ok
+    assert "But these are 5.6 tokens for each parameter, where 20 is" in few.text
+    small = {"model": "Llama-3.2-1B", "tokens": 200e9}
+    assert "for each parameter" not in check("08-d", MINE | small).text
+
+
+def test_08_d_speaks_of_the_entries_of_the_dictionary() -> None:
+    bad = [{"zero": 7}, {"micro": 3}, {"gpus": 12, "tensor": 8}, {"gpus": 0}]
+    bad += [{"pipeline": 5, "gpus": 40}, {"sequence": 0}, {"batch": 1}, {"tensor": 0}]
+    for change in bad:
+        told = check("08-d", MINE | change).text
+        assert not re.search(r"num_gpus|_size|_parallel|_length|zero_stage", told), told
+
+
+def test_08_d_waits_for_every_entry() -> None:
     assert check("08-d", MINE | {"micro": None}).ok is None
     assert "leaves out chip" in check("08-d", {"model": "gpt2"}).text
     assert "is no dict" in check("08-d", 64).text

@@ -62,13 +62,17 @@ def distinct(values: Sequence[float]) -> list[str]:
         exact = all(float(f"{x:.{digits}g}") == x for x in values)
         if exact or (len(set(told)) == len(told) and digits >= 8):
             break
-    small = any("×" in one for one in told)
-    return [number(x, 4) for x in values] if small else told
+    if any("×" in one for one in told):
+        for digits in range(4, 9):
+            told = [number(x, digits) for x in values]
+            if len(set(told)) == len(told):
+                break
+    return told
 
 
 # --- a number's bits
 
-_GAP, _TOP, _HIGH = 18, 80, 44
+_GAP, _TOP, _HIGH = 26, 80, 44
 """Between groups of bits; where cells begin, and how high they are."""
 
 _PILLS, _AXIS = 164, 306
@@ -297,7 +301,7 @@ def update_line(
     body += _old_jump(known, w, update, before, high, at)
     body.append(text(_RIGHT, _FIRST - 58, note, 14, "end"))
     body += _ruled(known, marks, w, at, _SECOND, "beside it, a main weight in fp32")
-    body += _piled(w, update, count, high, at)
+    body += _piled(known, w, update, count, high, at)
     return Drawing("".join(body), _WIDE, 334, f"{told}. {_cured(known, count)}")
 
 
@@ -386,7 +390,9 @@ def _old_jump(
     ]
 
 
-def _piled(w: float, update: float, count: int, high: float, at: Any) -> list[str]:
+def _piled(
+    known: NumberFormat, w: float, update: float, count: int, high: float, at: Any
+) -> list[str]:
     """The main weight after each update, until the copy moves."""
     color = COLORS["main weights"]
     last = at(w + count * update)
@@ -397,7 +403,8 @@ def _piled(w: float, update: float, count: int, high: float, at: Any) -> list[st
     drawn += [
         f'<circle cx="{x:.1f}" cy="{_SECOND - 22}" r="5" fill="{color}"/>' for x in dots
     ]
-    told = "its copy moves at once"
+    over = not isfinite(known.round(w + count * update))
+    told = "its copy overflows all the same" if over else "its copy moves at once"
     told = f"its copy moves after {count:,} of them" if count > 1 else told
     told = told if count else "lost here as well: even fp32 keeps none of it"
     shift = 12 if last < 430 else -12
@@ -564,6 +571,81 @@ def _shared(shares: Mapping[str, float]) -> str:
         if share > 0.0005
     ]
     return ", ".join(found)
+
+
+# --- 8 bits: one scale for all, or one for each block
+
+_BLOCKS = (
+    (0, -2, 1, -4, -1, -3, 0, -5),
+    (1, -3, 16, -1, 0, -5, -2, -4),
+    (-6, -8, -5, -9, -7, -4, -8, -6),
+)
+"""Three blocks of numbers, by their powers of two; the second has an outlier."""
+
+_COLUMN, _POWER, _FLOOR, _CEILING = 24, 5, -12, 17
+"""From number to number, from power to power, and the ends of the upright axis."""
+
+
+def block_scales() -> Drawing:
+    """Numbers of three blocks in fp8, with one scale for all and with one for each.
+
+    A scale brings the largest of its numbers to E4M3's largest; the frame shows what
+    is then kept. The numbers are schematic.
+    """
+    whole = sum(_BLOCKS, ())
+    body, words = [], []
+    for row, (name, parts) in enumerate(
+        {"One scale for all": (whole,), "A scale for each block": _BLOCKS}.items()
+    ):
+        low = 64 + 228 * row + (_CEILING - _FLOOR) * _POWER
+        lost = [k for part in parts for k in part if not _through_fp8(k, max(part))]
+        told = f"{name}: {len(lost)} of {len(whole)} numbers become 0"
+        body.append(text(_LEFT, 34 + 228 * row, told, 17, font_weight=700))
+        if not row:
+            body.append(text(_RIGHT, 34, "hatched: becomes 0", 14, "end"))
+        body += _columns(parts, low)
+        words.append(f"{told}.")
+    return Drawing("".join(body), _WIDE, 446, " ".join(words))
+
+
+def _through_fp8(exponent: int, largest: int) -> float:
+    """What E4M3 makes of a power of two, scaled so that the largest becomes 448."""
+    fp8 = FORMATS["fp8_e4m3"]
+    return float(fp8.round(2.0 ** (exponent - largest) * fp8.max))
+
+
+def _columns(parts: Sequence[Sequence[int]], low: float) -> list[str]:
+    """A bar for each number up to its power of two, and a frame for each scale."""
+    drawn, x = [], _LEFT + 44.0
+    fp8 = FORMATS["fp8_e4m3"]
+    for k in (-10, 0, 10):
+        y = low - (k - _FLOOR) * _POWER
+        drawn += [text(x - 14, y + 5, power(k), 14, "end")]
+        drawn += [line(x - 9, y, x - 4, y)]
+    for part in parts:
+        start, top = x, max(part)
+        for i, k in enumerate(part):
+            x += 14 * (i > 0 and i % 8 == 0)
+            drawn += _column(x, low, k, bool(_through_fp8(k, top)))
+            x += _COLUMN
+        least = max(top + log2(fp8.min_subnormal / 2 / fp8.max), _FLOOR)
+        high, wide = (top - least) * _POWER + 4, x - start
+        y = low - (top - _FLOOR) * _POWER - 4
+        style: Any = {"stroke": "currentColor", "stroke_width": 2}
+        drawn.append(rect(start - 3, y, wide, high, title="kept", **style))
+        x += 14
+    return [*drawn, line(_LEFT + 36, low, _RIGHT, low)]
+
+
+def _column(x: float, low: float, exponent: int, kept: bool) -> list[str]:
+    high, wide = (exponent - _FLOOR) * _POWER, _COLUMN - 6
+    if kept:
+        return [rect(x, low - high, wide, high, COLORS["activations"], "kept")]
+    edge: Any = {"stroke": "currentColor", "title": "becomes 0"}
+    return [
+        rect(x, low - high, wide, high, **edge),
+        hatched(x, low - high, wide, high, 5),
+    ]
 
 
 # --- bytes

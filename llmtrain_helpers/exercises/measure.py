@@ -10,7 +10,7 @@ from llmtrain_helpers import published, units
 from llmtrain_helpers.activations import count_activations, step_timeline
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import StepTime
-from llmtrain_helpers.checks import count, refuse
+from llmtrain_helpers.checks import count, one, quantity, refuse
 from llmtrain_helpers.exercises.common import (
     HINT,
     PREFIXES,
@@ -23,6 +23,7 @@ from llmtrain_helpers.exercises.common import (
 )
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.measure.clock import StepClock
+from llmtrain_helpers.parameters import count_parameters
 
 # --- 11-a: the first MLP of a model, whose input needs no gradient
 
@@ -74,8 +75,18 @@ def _rate(passes: int, update: float = 0.10, exchange: float = 0.35) -> float:
     return clock.throughput(_MICRO, passes)
 
 
-def _slip(rate: float) -> float:
-    return rate / _rate(_PASSES)
+def _gained() -> float:
+    """How many times as many sequences a second eight passes make as one."""
+    return _rate(_PASSES) / _rate(1)
+
+
+def _slip(gain: float) -> float:
+    return gain / _gained()
+
+
+def _without(**left_out: float) -> float:
+    """The gain's slip where a part of the step is forgotten."""
+    return _slip(_rate(_PASSES, **left_out) / _rate(1, **left_out))
 
 
 # --- 11-d: a test of one's own run
@@ -85,7 +96,7 @@ SHARE, FREE = 0.4, 0.2
 """The share of the peak that is assumed, and of the memory that stays free."""
 
 _RECIPE = "bf16_fp32_grads"
-_ASKED = ("model", "layers", "micro", "warm_up", "repeats")
+_ASKED = ("model", "layers", "micro", "warm_up", "repeats", "peak")
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,7 @@ class OwnTest(Exercise):
         if isinstance(answer, Mapping) and None in answer.values():
             return None, UNANSWERED
         model, layers, micro, warm_up, repeats = _test(answer)
+        said = float(one("peak", units.read(answer["peak"]), quantity))
         if not 2 <= layers <= model.num_layers:
             return False, (
                 f"{layers} layers: take 2 at the least, so that embedding and head do "
@@ -109,13 +121,19 @@ class OwnTest(Exercise):
         if repeats < 5:
             return False, f"{repeats} steps have no spread to speak of."
         fewer: dict[str, Any] = {"num_layers": layers}
-        return self._of_size(replace(model, **fewer), micro, warm_up + repeats)
+        cut = replace(model, **fewer)
+        wrong = _mispredicted(said, cut, micro)
+        return (
+            (False, f"{wrong} {HINT}")
+            if wrong
+            else self._of_size(cut, micro, warm_up + repeats)
+        )
 
     def _of_size(self, cut: Transformer, micro: int, steps: int) -> tuple[bool, str]:
         chip = published.accelerator(GPU)
         memory = float(chip.memory)
         peak = float(step_timeline(cut, micro, _RECIPE, "none").peak.total)
-        told = f"predicted peak {units.gigabytes(peak)} of {units.gigabytes(memory)}"
+        told = f"its peak is {units.gigabytes(peak)} of {units.gigabytes(memory)}"
         if peak > (1 - FREE) * memory:
             return False, f"{told}: a fifth should stay free. {HINT}"
         if peak < 0.2 * memory:
@@ -128,13 +146,41 @@ class OwnTest(Exercise):
                 f"{steps} steps take {units.duration(steps * seconds)}: time fewer.",
             )
         return True, (
-            f"right: {cut.num_layers} layers, {told}, {units.duration(seconds)} a step "
-            f"at 40 % of the peak. Write both down, and then measure."
+            f"right: {cut.num_layers} layers; {told}, and a step takes "
+            f"{units.duration(seconds)} at 40 % of the peak rate. Write both down, and "
+            "then measure."
         )
 
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
         return self.hint
+
+
+def _mispredicted(said: float, cut: Transformer, micro: int) -> str:
+    """What is wrong with a predicted peak, in GB; nothing within a tenth.
+
+    With the gradients it is right too: a step of several passes has them at its peak.
+    """
+    peak = float(step_timeline(cut, micro, _RECIPE, "none").peak.total) / 1e9
+    P = float(count_parameters(cut).total) / 1e9
+    kept = float(count_activations(cut, micro).total) / 1e9
+    if 0.9 * peak <= said <= 1.1 * peak or abs(said / (peak + 4 * P) - 1) < 0.05:
+        return ""
+    if said > 1e6:
+        return "this looks like bytes: give the peak in GB, 10⁹ bytes."
+    known = {
+        "these are the states alone: what is kept, and the logits, come on top.": (
+            *(14 * P, 18 * P),
+        ),
+        "two tensors of logits are missing, 4 bytes each for every token and word of "
+        "the vocabulary.": (14 * P + kept, 18 * P + kept),
+        "this is what a pass keeps; weights and Adam are there as well.": (kept,),
+    }
+    for told, values in known.items():
+        if any(abs(said / value - 1) < 0.02 for value in values):
+            return f"peak={said:g} GB: {told}"
+    side = "much" if said > peak else "little"
+    return f"peak={said:g} GB is too {side} for these layers and sequences."
 
 
 def _test(answer: Any) -> tuple[Transformer, int, int, int, int]:
@@ -148,7 +194,7 @@ def _test(answer: Any) -> tuple[Transformer, int, int, int, int]:
     model = replace(model, sequence_length=min(8192, int(model.sequence_length)))
     layers, micro, warm_up, repeats = (
         int(count(name, units.read(answer[name]), least=int(name != "warm_up")))
-        for name in _ASKED[1:]
+        for name in _ASKED[1:5]
     )
     return model, layers, micro, warm_up, repeats
 
@@ -176,30 +222,36 @@ EXERCISES: dict[str, Exercise] = {
     ),
     "11-b": Word(key=lambda: "the link", options=_FIRST),
     "11-c": Numeric(
-        key=lambda: _rate(_PASSES),
-        unit=lambda rate: f"{units.digits(rate)} sequences a second",
+        key=_gained,
+        unit=lambda gain: f"{units.digits(gain)} times as many",
         tolerance=0.005,
         hint=(
-            "Sequences of a whole step, over the seconds of a whole step.",
+            "Sequences a second before, and after: of a whole step each time.",
             "Eight passes, but how many updates and exchanges?",
-            "k·b / (k·t_pass + t_update + t_exchange).",
+            "k·b / (k·t_pass + t_update + t_exchange), for k = 8 over that for k = 1.",
         ),
         slips={
-            _slip(_MICRO / _PASS): "update and exchange take time too, once a step.",
-            _slip(_rate(1)): "this pays update and exchange in every pass.",
-            _slip(_rate(_PASSES, update=1e-12)): "the update is missing.",
-            _slip(_rate(_PASSES, exchange=0)): "the exchange is missing.",
-            _slip(_rate(_PASSES) / _PASSES): "a step has the sequences of all its "
-            "passes.",
-            _slip(1 / _rate(_PASSES)): "these are seconds a sequence: turn it over.",
+            _slip(_rate(_PASSES)): "these are the sequences a second: over those of "
+            "a single pass, please.",
+            _slip(_PASSES): "a step has eight times the sequences, but it takes "
+            "longer too.",
+            _slip(_PASSES / _gained()): "this is how much longer a step takes: it "
+            "has eight times the sequences.",
+            _slip(_MICRO / _PASS / _rate(1)): "update and exchange are still "
+            "there, once a step.",
+            _slip(1 / _gained()): "this is before over after: turn it over.",
+            _slip(_gained() - 1): "this is what is added: asked is how many times.",
+            _slip(_gained() / _PASSES): "a step has the sequences of all its passes.",
+            _without(update=1e-12): "the update is missing.",
+            _without(exchange=0): "the exchange is missing.",
         },
     ),
     "11-d": OwnTest(
         hint=(
-            "Which entry brings it there?",
-            "Layers and micro-batch set it: 18 bytes a parameter, and what is kept.",
-            "Halve the layers until the predicted peak leaves a fifth of the memory; "
-            "a model whose two layers do not fit has smaller sisters.",
+            "What is in memory at the loss, and which entry makes it larger?",
+            "Layers and micro-batch: 14 bytes a parameter, what is kept, the logits.",
+            "step_timeline(replace(model, num_layers=…), micro, 'bf16_fp32_grads', "
+            "'none').peak.total; halve layers or micro until a fifth stays free.",
         )
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -91,7 +92,7 @@ PROPOSALS: dict[str, dict[str, Any]] = {
     "recompute": {"recompute": "full"},
     "CP 4": {"context_parallel": 4},
     "128 GPUs": {"num_gpus": 128},
-    "4 stages": {"pipeline_parallel": 4, "keep_gradients": True},
+    "4 stages": {"pipeline_parallel": 4, "zero_stage": 1},
 }
 """What exercise 08-c offers, as changes of the plan."""
 
@@ -166,7 +167,7 @@ class OwnPlan(Exercise):
         told = f"right: {days} of your {limit:g}, {held} on each GPU, "
         told += f"{units.gigabytes(plan.room)} left; set "
         told += f"{about(plan.gpu_hours.greatest, units.count)} GPU-hours aside."
-        return True, told
+        return True, told + _of_the_text(plan)
 
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
@@ -177,13 +178,30 @@ class OwnPlan(Exercise):
         )
 
 
+_COMMON_LEAST = 20
+"""Tokens for each parameter (arXiv 2203.15556, Table 3)."""
+
+
+def _of_the_text(plan: Plan) -> str:
+    """A word where a model sees few tokens for its size; else nothing."""
+    each = float(plan.inputs["tokens"] / plan.parameters.active)
+    if each >= _COMMON_LEAST:
+        return ""
+    return (
+        f" But these are {units.digits(each, 2)} tokens for each parameter, where "
+        f"{_COMMON_LEAST} is a common least: trained from nothing, a smaller model "
+        "would be better."
+    )
+
+
 def _of_memory(plan: Plan) -> str:
     """Which part of the memory is the largest, and what makes it smaller."""
     parts = plan.memory.parts()
     states = sum(parts.values()) - parts["activations"] - parts["transient"]
     if states > parts["activations"]:
-        return "Most of it are the model's states: a higher zero, more gpus, tensor."
-    return "Most of it are activations: fewer micro, recompute, a shorter sequence."
+        told = "raise zero, gpus or tensor, or take a smaller model"
+        return f"Most of it are the model's states: {told}."
+    return "Most of it are activations: lower micro or sequence, or recompute."
 
 
 def _misfit(plan: Plan, held: str) -> str:
@@ -194,8 +212,32 @@ def _misfit(plan: Plan, held: str) -> str:
     return f"does not fit: {held} on each GPU of {chip}."
 
 
+_KEYS = {
+    "·context_parallel": "",
+    "num_gpus": "gpus",
+    "global_batch_size": "batch",
+    "micro_batch_size": "micro",
+    "sequence_length": "sequence",
+    "tensor_parallel": "tensor",
+    "pipeline_parallel": "pipeline",
+    "data_parallel": "replicas",
+    "zero_stage": "zero",
+}
+"""What a plan calls the entries of the learner's dictionary."""
+
+
 def _own(answer: Mapping[str, Any]) -> Plan:
-    """The plan of a learner's dictionary; a ValueError for what cannot be."""
+    """The plan of a learner's dictionary; a ValueError in its words if none can be."""
+    try:
+        return _planned(answer)
+    except ValueError as error:
+        told = str(error)
+        for name, key in _KEYS.items():
+            told = re.sub(rf"\b{name}\b", key, told)
+        raise ValueError(told) from None
+
+
+def _planned(answer: Mapping[str, Any]) -> Plan:
     number = {
         name: one(name, units.read(answer[name]), count)
         for name in _OWN

@@ -19,7 +19,13 @@ from llmtrain_helpers.exercises.common import (
     Word,
 )
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.precision import FORMATS, RECIPES, NumberFormat, model_state_bytes
+from llmtrain_helpers.precision import (
+    FORMATS,
+    RECIPES,
+    NumberFormat,
+    model_state_bytes,
+    products_in,
+)
 from llmtrain_helpers.published import accelerator, architecture
 
 # --- 05-a: a format that the course does not list
@@ -119,7 +125,7 @@ def _trouble(recipe: str, chip: Accelerator) -> str:
             "pure_bf16 is light because it keeps no main weights: small updates "
             "are lost. Choose another recipe."
         )
-    needed = next((x for x in ("fp8", "bf16") if recipe.startswith(x)), "")
+    needed = products_in(recipe)
     if needed and needed not in chip.peaks:
         return (
             f"the datasheet of {chip.name} knows no {needed}: choose a recipe that "

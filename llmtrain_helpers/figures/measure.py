@@ -75,6 +75,36 @@ def step_times(series: Mapping[int, Sequence[float]], warm_up: int) -> Figure:
     return figure
 
 
+@styled
+def loader_shares(waits: Mapping[str, float]) -> Figure:
+    """What share of the time a step waits for its loader, loader by loader.
+
+    The words say which half prevails; the per cent are of this machine, and not told.
+    """
+    figure, axes = new_figure(
+        "A step behind its loader, on this machine", "% of a step's time", ""
+    )
+    for row, (name, share) in enumerate(reversed([*waits.items()])):
+        wait = 100 * min(max(share, 0), 1)
+        does = {VERMILION: (0, wait), BLUE: (wait, 100 - wait)}
+        for color, span in does.items():
+            style: Any = {"facecolor": color, "hatch": HATCHES[color], "linewidth": 0}
+            axes.broken_barh([span], (row, 0.4), **style)
+        most = "waits for data" if wait > 50 else "computes"
+        axes.text(0, row + 0.48, f"{name} loader: most of the time the step {most}")
+        axes.text(
+            101, row + 0.2, f"{wait:.0f} %", color=VERMILION, va="center", gid=LIVE
+        )
+    axes.text(0, 2.05, "▨ waits for data", color=VERMILION)
+    axes.text(30, 2.05, "■ computes", color=BLUE)
+    axes.set_xlim(0, 100)
+    axes.set_ylim(-0.2, 2.4)
+    axes.set_yticks([])
+    axes.grid(visible=False)
+    figure.set_size_inches(9, 3.4)
+    return figure
+
+
 def _apart(values: Mapping[int, float], least: float) -> dict[int, float]:
     """Places for labels, each at least so far above the one below it."""
     found: dict[int, float] = {}

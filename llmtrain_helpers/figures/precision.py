@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -12,6 +13,7 @@ from llmtrain_helpers.figures.common import (
     BLACK,
     BLUE,
     GREEN,
+    GREY,
     PURPLE,
     VERMILION,
     label_line,
@@ -21,6 +23,9 @@ from llmtrain_helpers.figures.common import (
 from llmtrain_helpers.precision import FORMATS
 
 COLORS = [BLUE, VERMILION, GREEN, PURPLE, BLACK]
+
+BAND: Any = {"color": GREY, "alpha": 0.45, "linewidth": 11}
+"""Of what lies beneath the others."""
 
 
 @styled
@@ -94,20 +99,27 @@ def spacings(names: Sequence[str] = ("bf16", "fp16", "fp8_e4m3", "fp8_e5m2")) ->
 
 
 @styled
-def losses(runs: Mapping[str, Sequence[float]]) -> Figure:
-    """Loss over the steps of `precision.train_small_network`, run by run."""
-    figure, axes = new_figure(
-        "Rounding stops the learning; the cures bring it back",
-        "step",
-        "loss (mean squared error)",
-    )
-    styles = ["-", "--", "-.", ":", "-"]
-    ends: dict[str, list[tuple[str, float, str]]] = {}
-    for (name, loss), color, dashes in zip(runs.items(), COLORS, styles, strict=False):
-        axes.plot(range(len(loss)), loss, color=color, linestyle=dashes, label=name)
-        ends.setdefault(f"{loss[-1]:.0e}", []).append((name, loss[-1], color))
-    for together in ends.values():  # those that end alike are told one above the other
-        for level, (name, end, color) in enumerate(together):
-            label_line(axes, name, len(loss) - 1, end * 1.35**level, color)
-    axes.set_yscale("log")
+def losses(
+    exact: Sequence[float], troubles: Mapping[str, Mapping[str, Sequence[float]]]
+) -> Figure:
+    """Loss over the steps of `precision.train_small_network`: a trouble, and its cure.
+
+    A picture for each trouble, by its title; in each the run without rounding as a
+    broad band, so that a line which lies on it is seen on it.
+    """
+    figure, places = plt.subplots(1, len(troubles), sharey=True, squeeze=False)
+    for axes, (title, runs) in zip(places[0], troubles.items(), strict=True):
+        axes.set_title(title)
+        axes.set(xlabel="step")
+        axes.plot(range(len(exact)), exact, label="fp32", **BAND)
+        for (name, loss), color, dashes in zip(
+            runs.items(), (VERMILION, BLUE), ("--", "-"), strict=False
+        ):
+            axes.plot(range(len(loss)), loss, color=color, linestyle=dashes, label=name)
+            at = len(loss) * 3 // 8
+            axes.text(at, 1.22 * loss[at], name, color=color)
+        at = len(exact) * 9 // 20
+        axes.text(at, 0.45 * exact[at], "fp32 (broad)", ha="right")
+        axes.set_xticks([len(exact) * k // 4 for k in range(5)])
+    places[0][0].set(ylabel="loss (mean squared error)", yscale="log")
     return figure

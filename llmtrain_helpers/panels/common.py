@@ -31,7 +31,8 @@ class Control:
     `most`, and is whole unless `whole` is false; with `stops` it has a slider beside
     its field. `more` folds it away, `applies` says for which values it is shown, and a
     `view` only turns the picture: the preset stays the same. What is to `lead` stands
-    above the sliders: it decides which there are.
+    above the sliders: it decides which there are. What is `about` others begins again
+    when one of them changes.
     """
 
     label: str
@@ -46,6 +47,7 @@ class Control:
     more: bool = False
     view: bool = False
     lead: bool = False
+    about: tuple[str, ...] = ()
     applies: Callable[[Values], bool] = field(default=lambda values: True, repr=False)
 
     def read(self, written: Any) -> Any:

@@ -159,6 +159,7 @@ class NotebookPanel(widgets.VBox):
         self.advice = widgets.VBox([])
         self.advice.add_class("llmtrain-advice")
         self._start: Values | None = None  # what later pictures are held against
+        self._seen: Values = {}
         self._marks()
         super().__init__(self._rows())
         self.add_class("llmtrain-panel")
@@ -216,11 +217,19 @@ class NotebookPanel(widgets.VBox):
         return self.panel.still()
 
     def _tell(self, _problem: str) -> None:
+        self._set_back()
         self.refresh()
+
+    def _set_back(self) -> None:
+        """What is about another control begins again when that one has changed."""
+        now = self.values()
+        for name, field in self.controls.items():
+            if any(now[x] != self._seen.get(x, now[x]) for x in field.control.about):
+                field.put(self.panel.default[name])
 
     def refresh(self) -> None:
         """Show the answer to the controls' values, or why there is none."""
-        values = self.values()
+        values = self._seen = self.values()
         self._name_preset(values)
         self._fold(values)
         self._begin_anew(values)

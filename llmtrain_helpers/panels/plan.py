@@ -39,7 +39,7 @@ def _preset(**changes: Any) -> dict[str, Any]:
         "gradients": "sharded",
         "global_batch_size": 512,
         "sequence_length": 8192,
-        "recipe": "bf16_fp32_grads",
+        "recipe": "bf16",
         "price": 2.5,
         "flops_per_gpu": 0,
         "seconds_per_iteration": 0,

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from llmtrain_helpers import units
+from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.drawings import precision as drawings
 from llmtrain_helpers.drawings.precision import number
 from llmtrain_helpers.panels import common
@@ -16,6 +17,7 @@ from llmtrain_helpers.precision import (
     RECIPES,
     ModelStateBytes,
     model_state_bytes,
+    products_in,
     smallest_data_parallel,
 )
 from llmtrain_helpers.published import accelerator, architecture
@@ -36,7 +38,7 @@ _DEFAULT: dict[str, Any] = {
     "gradient": 1e-8,
     "loss_scale": 1,
     "model": "Llama-3.1-8B",
-    "recipe": "bf16_fp32_grads",
+    "recipe": "bf16",
     "zero_stage": 0,
     "data_parallel": 8,
     "chip": _A100,
@@ -52,8 +54,8 @@ _PRESETS = {
     "A number in bf16": _DEFAULT,
     "An update that is lost": _DEFAULT | {"look": UPDATE},
     "A gradient that vanishes": _DEFAULT | {"look": SCALE, "format": "fp16"},
-    "8B, no sharding": _states("Llama-3.1-8B", "bf16_fp32_grads", 0, 8, _A100),
-    "8B, ZeRO 1": _states("Llama-3.1-8B", "bf16_fp32_grads", 1, 8, _A100),
+    "8B, no sharding": _states("Llama-3.1-8B", "bf16", 0, 8, _A100),
+    "8B, ZeRO 1": _states("Llama-3.1-8B", "bf16", 1, 4, _A100),
     "70B, ZeRO 3": _states("Llama-3.1-70B", "bf16", 3, 64, "H100 SXM"),
     "GPT-2 XL on a small card": _states("gpt2-xl", "amp", 0, 1, "RTX 3090"),
 }
@@ -74,6 +76,7 @@ _CONTROLS = {
         least=-8,
         most=8,
         stops=tuple(range(-8, 9)),
+        about=("number", "format"),
         applies=_AT_NUMBER,
     ),
     "update": common.Control(
@@ -101,8 +104,8 @@ _CONTROLS = {
     "number": common.Control(
         "Number",
         "Any number; the format stores the nearest that it has.",
-        least=-1_000_000,
-        most=1_000_000,
+        least=-1e40,
+        most=1e40,
         whole=False,
         applies=_AT_NUMBER,
     ),
@@ -221,9 +224,7 @@ def _limits(known: Any, held: float) -> list[list[str]]:
 def _update(values: common.Values, old: common.Values | None) -> View:
     known, w, d = FORMATS[values["format"]], values["weight"], values["update"]
     then = (FORMATS[old["format"]], old["weight"], old["update"]) if old else None
-    half, verdict = drawings.half_spacing(known, w), drawings.verdict(known, w, d)
-    told = f"<b>{verdict.rpartition(': ')[2].capitalize()}</b>: in {known.name} what "
-    told += f"is at most half the spacing, {number(half, 4)}, is rounded away"
+    half = drawings.half_spacing(known, w)
     rows = [["in " + known.name, "number"], ["weight", number(known.round(w), 11)]]
     rows += [["spacing, to the next above", number(2 * half)]]
     rows += [["lost up to", number(half)]]
@@ -231,11 +232,20 @@ def _update(values: common.Values, old: common.Values | None) -> View:
     moves = f"{count:,}" if count else "never"
     rows += [["updates until a main weight's copy moves", moves]]
     return (
-        f"{told}.",
+        _of_update(known, w, d, half),
         drawings.update_line(known, w, d, then),
         rows,
         f'FORMATS["{known.name}"].round({w!r} + {d!r})',
     )
+
+
+def _of_update(known: Any, w: float, d: float, half: float) -> str:
+    told, _, fate = drawings.verdict(known, w, d).rpartition(": ")
+    if not told:
+        most = f"the largest number of {known.name} is {number(known.max)}"
+        return f"<b>Overflow</b>: {fate}, for {most}."
+    told = f"<b>{fate.capitalize()}</b>: in {known.name} what is at most half the "
+    return f"{told}spacing, {number(half, 4)}, is rounded away."
 
 
 # --- a loss scale
@@ -252,7 +262,7 @@ def _scale(values: common.Values, old: common.Values | None) -> View:
         ["overflows beyond", number(high)],
     ]
     return (
-        _of_gradient(known, g, s),
+        _of_gradient(known, g, s) + _of_the_drawn(known, g, s),
         drawings.loss_scale(known, g, s, then),
         rows,
         f'FORMATS["{known.name}"].round({g!r} * {s}) / {s}',
@@ -268,8 +278,20 @@ def _of_gradient(known: Any, gradient: float, scale: float) -> str:
     if not isfinite(back):
         told = f"{at} whatever is past {number(high, 5)} is too large"
         return f"<b>Overflow</b>: {told}; the step would be skipped."
-    off = abs(back / gradient - 1)
-    return f"<b>Kept</b> {at}, {units.percent(off)} off."
+    off = units.percent(abs(back / gradient - 1))
+    if abs(gradient * scale) < known.min_normal:
+        few = "it is a <b>subnormal</b> number there"
+        return f"<b>Kept, with few digits</b>: {at} {few}, {off} off."
+    return f"<b>Kept, with all digits</b> that there are {at}: {off} off."
+
+
+def _of_the_drawn(known: Any, gradient: float, scale: float) -> str:
+    """That others overflow, where the chosen gradient does not."""
+    over = drawings.fates(known, scale)["overflow"]
+    if not over or not isfinite(known.round(gradient * scale)):
+        return ""
+    told = f"<b>overflow</b>, {units.digits(100 * over, 2)} % of them"
+    return f" But the largest gradients of the picture {told}: the step is skipped."
 
 
 # --- the bytes of a model
@@ -291,10 +313,16 @@ def _bytes(values: common.Values, old: common.Values | None) -> View:
 
 def _weighed(values: common.Values) -> tuple[int, ModelStateBytes, Any]:
     """Parameters, their states on each GPU, and its memory."""
-    P = count_parameters(architecture(values["model"])).total
+    P, chip = count_parameters(architecture(values["model"])).total, values["chip"]
+    needed = products_in(values["recipe"])
+    if needed and needed not in accelerator(chip).peaks:
+        refuse(
+            *("recipe", values["recipe"]),
+            f"computes in {needed}, and the datasheet of {chip} knows no {needed}",
+        )
     sharing = values["zero_stage"], values["data_parallel"]
     states = model_state_bytes(P, values["recipe"], *sharing)
-    return P, states, accelerator(values["chip"]).memory
+    return P, states, accelerator(chip).memory
 
 
 def _of_bytes(
