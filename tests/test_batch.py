@@ -32,6 +32,7 @@ from llmtrain_helpers.drawings.batch import (
     _ink,
     _shade,
     gpu_grid,
+    pass_times,
     step_in_time,
 )
 from llmtrain_helpers.drawings.common import COLORS
@@ -414,9 +415,9 @@ def test_every_layout_gives_each_place_its_tensor_group(t, p, c, d) -> None:
 
 def test_a_large_grid_says_how_much_of_it_is_shown() -> None:
     grid = gpu_grid(16384, 8, 16)
-    assert "8 of 2,048 nodes are shown, 64 of 16,384 GPUs." in grid.body
+    assert "6 of 2,048 nodes are shown, 48 of 16,384 GPUs." in grid.body
     assert "16,384 GPUs = TP 8 × PP 16 × DP 128" in grid.body
-    assert grid.body.count("<title>GPU") == 64
+    assert grid.body.count("<title>GPU") == 48
     assert "data parallel 128" in grid.words
     assert "All 16 GPUs are shown" in gpu_grid(16, 4, 2).body
 
@@ -431,12 +432,17 @@ def test_a_tensor_group_that_leaves_its_node_is_told() -> None:
 
 def test_of_large_replicas_the_ends_of_several_are_drawn() -> None:
     drawn = gpu_grid(16384, 8, 16).body
-    for name in ("A1", "A16", "B1", "B16", "D16"):
+    for name in ("A1", "A16", "B1", "B16", "C16"):
         assert f">{name}</text>" in drawn
     assert ">node 17</text>" in drawn
     assert ">node 2</text>" not in drawn
+    for left_out in ("nodes 2 to 15", "nodes 18 to 31", "nodes 34 to 47"):
+        assert f"⋮  {left_out}, not drawn</text>" in drawn
+    assert "not drawn" not in gpu_grid(64, 8).body
     alone = gpu_grid(2048, 8, 16, 16).body
-    assert ">node 8</text>" in alone
+    assert ">node 6</text>" in alone
+    assert "B is round" in drawn
+    assert "B is round" not in alone
 
 
 def test_words_on_shades_can_be_read() -> None:
@@ -472,11 +478,11 @@ def test_the_step_is_passes_then_gradients_then_one_update() -> None:
     assert step.body.count(">pass ") == 8
     assert step.body.count(COLORS["gradients"]) == 1
     assert step.body.count(COLORS["optimizer"]) == 2
-    assert "2 × 4 × 2 = 16 sequences a step" in step.body
+    assert "micro-batch 2 × accumulation 4 × replicas 2 = 16 sequences" in step.body
     assert "gradients, not the weights, meet in one average" in step.words
     assert step.body.count("<polygon") == 1
     many = step_in_time(Step(1, 16, 128))
-    assert "… and 126 more" in many.body
+    assert "… and 126 more replicas" in many.body
     assert ">16 passes</text>" in many.body
     assert "one replica makes one pass" in step_in_time(Step(1, 1, 1)).words
 
@@ -492,7 +498,8 @@ def test_a_pipeline_waits_and_keeps_several_passes() -> None:
     assert "a stage waits 20.0 %" in drawn
     assert "activations: of 2 × 2 sequences" in drawn
     large = step_in_time(Step(1, 16, 128, stages=16))
-    assert "3 of 16 stages drawn; 127 more replicas" in large.body
+    assert "3 of 16 stages drawn" in large.body
+    assert ">of 128 replicas</text>" in large.body
     assert "wait 48.4 %" in large.words
 
 
@@ -503,6 +510,25 @@ def test_lengths_are_times() -> None:
     wide = [float(x) for x in re.findall(r'width="([\d.]+)" height="34"', body)]
     assert 2 * max(wide[:2]) == pytest.approx(328 * 10 / 12, rel=0.04)
     assert "dashed: of 2 sequences, before" in body
+    assert (
+        ">2 passes × (1 + 4) = 10 sequences' time, before 12<".replace("'", "&#x27;")
+        in body
+    )
+    halves = step_in_time(Step(2, 4, 2, stages=2, fixed=0.5)).body
+    assert ">5 turns × (0.5 + 2) = 12.5 sequences" in halves
+
+
+def test_the_length_before_is_told_beside_the_new_one() -> None:
+    body = step_in_time(Step(4, 2, 2, stages=2), Step(2, 4, 2, stages=2)).body
+    assert "time, before 15<" in body
+    same = step_in_time(Step(4, 2, 2, stages=2), Step(4, 2, 3, stages=2)).body
+    assert "time, before" not in same
+
+
+def test_task_2_of_the_panel_gains_nothing() -> None:
+    for micro, passes in ((2, 4), (4, 2)):
+        body = step_in_time(Step(micro, passes, 2, stages=2)).body
+        assert f" turns × (1 + {micro}) = 15 sequences" in body
 
 
 def test_teeth_grow_with_the_micro_batch_and_not_with_the_passes() -> None:
@@ -532,6 +558,24 @@ def test_nothing_leaves_the_canvas(micro: int, passes: int, replicas: int) -> No
         sizes = re.findall(r'font-size="([\d.]+)"', drawing.body)
         assert min(map(float, sizes)) >= 13
         assert drawing.words in unescape(drawing.saved())
+
+
+def test_the_bars_of_a_pass_are_the_fit_and_the_dots_were_measured() -> None:
+    rows = published.cpu_throughput().query("hidden_size == 32")
+    fitted = fit_step_time(rows["batch_size"], rows["seconds_min"])
+    drawn = pass_times(rows["batch_size"], rows["seconds_min"], fitted)
+    assert drawn.body.count("<circle") == 1 + len(rows)
+    assert "half-rate batch 53:" in drawn.body
+    assert "r = 19,400 a second" in drawn.body
+    assert "1: 2.8 ms, 356 sequences a second" in drawn.words
+    heights = re.findall(r'width="40" height="([\d.]+)" fill="#5B6672"', drawn.body)
+    assert len(set(heights)) == 1
+    assert float(heights[0]) == pytest.approx(
+        196 * fitted.overhead / fitted.seconds(256), abs=0.06
+    )
+    sizes = re.findall(r'font-size="([\d.]+)"', drawn.body)
+    assert min(map(float, sizes)) >= 14
+    assert "half-rate" not in pass_times([1, 2], [1, 2], StepTime(9, 1)).body
 
 
 # --- exercises
@@ -565,6 +609,7 @@ def test_04_a_takes_every_right_way() -> None:
         (3_145_728 // 12, "one replica's part"),
         (3_145_728 // 32, "one pass of each"),
         (1536, "these are sequences"),
+        (3_145_728 * 12, "the replicas are counted already"),
     ],
 )
 def test_04_a_names_the_slips(answer: int, said: str) -> None:
@@ -694,3 +739,21 @@ def test_the_prediction_names_the_belief() -> None:
     assert "they share the same ones" in prediction.reveal("half")
     assert "the accumulation stays" in prediction.reveal("The same")
     assert "and so it is" in prediction.reveal("twice")
+
+
+@pytest.mark.parametrize("guess", ["eight times", "four times", "Hardly longer"])
+def test_a_pass_of_eight_takes_hardly_longer_than_one_of_one(guess: str) -> None:
+    rows = published.cpu_throughput().query("hidden_size == 32")
+    took = rows.set_index("batch_size")["seconds_min"]
+    assert took[8] / took[1] < 1.1
+    told = PREDICTIONS["04-time"].reveal(guess)
+    assert ("and so it is" in told) == (guess == "Hardly longer")
+    assert "2.81 ms, eight took 2.98 ms" in told
+
+
+def test_blooms_batch_by_nodes_and_gpus_is_48_times_too_large() -> None:
+    bloom = published.parallel_layouts().set_index("name").loc["BLOOM-176B"]
+    d, nodes = bloom["data_parallel"], bloom["num_nodes"]
+    passes = accumulation_steps(2048, 2, int(d))
+    assert (passes, nodes, bloom["gpus_per_node"]) == (128, 48, 8)
+    assert nodes * 8 * passes * 2 == 98_304 == 48 * 2048

@@ -1,4 +1,4 @@
-"""Drawings of chapter 04: GPUs in their grid, and a step from passes to update."""
+"""Drawings of chapter 04: GPUs in their grid, a step, and the time of a pass."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
+from math import log2
 from typing import Any
 
 from llmtrain_helpers import units
+from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.drawings.common import (
     COLORS,
+    GREY,
     Drawing,
     arrow,
     fits,
@@ -24,10 +28,13 @@ from llmtrain_helpers.drawings.common import (
 NODE = 8
 """GPUs in a node, as nearly everywhere."""
 
-_ROWS, _LEFT, _TOP = 8, 74, 58
+_ROWS, _LEFT, _TOP = 6, 74, 52
 _ACROSS = 744
-_CELL, _HIGH, _WIDE, _DEEP = 40, 36, 46, 46
+_CELL, _HIGH, _WIDE, _DEEP = 40, 36, 46, 44
 """Cells of the grid: width, height, and from one to the next across and down."""
+
+_GAP = 0.5
+"""How much of a row is left between nodes that do not follow each other."""
 
 
 @dataclass(frozen=True)
@@ -97,22 +104,43 @@ def gpu_grid(
 ) -> Drawing:
     """The GPUs in their nodes: replica by letter, stage by number and shade.
 
-    Shows eight nodes: the first ones, or where a replica fills more than four of them
-    the first and the last of several replicas. `before` are the four numbers of the
-    last picture: what was replica A then is outlined.
+    Shows six nodes: the first ones, or where a replica fills more than three of them
+    the first and the last of several replicas, with the gaps told. `before` are the
+    four numbers of the last picture: what was replica A then is outlined.
     """
     layout = Layout(num_gpus, tensor, pipeline, context)
     old = Layout(*before) if before else layout
-    rows = list(enumerate(layout.seen()))
-    body = [_product(layout)]
+    rows = _placed(layout.seen())
+    body = [_product(layout), *_gaps(rows)]
     for row, node in rows:
         body += _node(layout, row, node) + _old(layout, old, row, node)
-    body += _key(layout, old)
-    height = _TOP + max(len(rows) * _DEEP + 36, 244)
+    body += _key(layout)
+    floor = _TOP + (rows[-1][0] + 1) * _DEEP
     seen = sum(len(layout.in_node(node)) for _, node in rows)
-    told = _shown(layout, seen, len(rows))
-    body.append(text(_LEFT, _TOP + len(rows) * _DEEP + 20, told, 14))
+    body.append(text(_LEFT, floor + 16, _shown(layout, seen, len(rows)), 14))
+    body += _was(floor + 24, layout, old)
+    height = max(round(floor) + 46, _TOP + 182)
     return Drawing("".join(body), _ACROSS, height, _words(layout, seen))
+
+
+def _placed(nodes: Sequence[int]) -> list[tuple[float, int]]:
+    """Each node with its row; where nodes are left out, half a row is left free."""
+    found: list[tuple[float, int]] = [(0, nodes[0])]
+    for last, node in pairwise(nodes):
+        found.append((found[-1][0] + 1 + _GAP * (node > last + 1), node))
+    return found
+
+
+def _gaps(rows: Sequence[tuple[float, int]]) -> list[str]:
+    """What is left out between two rows."""
+    drawn = []
+    for (row, node), (_, following) in pairwise(rows):
+        if following > node + 1:
+            first, last = node + 2, following
+            told = f"nodes {first:,} to {last:,}" if last > first else f"node {first:,}"
+            y = _TOP + (row + 1) * _DEEP + 11
+            drawn.append(text(_LEFT, y, f"⋮  {told}, not drawn", 14))
+    return drawn
 
 
 def _product(layout: Layout) -> str:
@@ -121,10 +149,10 @@ def _product(layout: Layout) -> str:
     parts |= {"CP": layout.context} if layout.context > 1 else {}
     told = " × ".join(f"{name} {n:,}" for name, n in parts.items())
     words = f"{layout.num_gpus:,} GPUs = {told} × DP {layout.replicas:,}"
-    return text(_LEFT, 36, words, 22, font_weight=700)
+    return text(_LEFT, 30, words, 22, font_weight=700)
 
 
-def _node(layout: Layout, row: int, node: int) -> list[str]:
+def _node(layout: Layout, row: float, node: int) -> list[str]:
     """A node's name, its GPUs, and the frames of its tensor-parallel groups."""
     here, y = layout.in_node(node), _TOP + row * _DEEP
     drawn = [text(_LEFT - 10, y + _HIGH / 2 + 5, f"node {node + 1:,}", 14, "end")]
@@ -141,7 +169,7 @@ def _node(layout: Layout, row: int, node: int) -> list[str]:
     return drawn
 
 
-def _frame(row: int, first: int, size: int) -> tuple[float, float, float, float]:
+def _frame(row: float, first: int, size: int) -> tuple[float, float, float, float]:
     """The frame of so many neighbours in a row."""
     x, y = _LEFT + first * _WIDE, _TOP + row * _DEEP
     return x - 3, y - 3, (size - 1) * _WIDE + _CELL + 6, _HIGH + 6
@@ -157,7 +185,7 @@ def _cell(layout: Layout, gpu: int, x: float, y: float) -> str:
     ink = _ink(_shade(stage, layout.pipeline))
     drawn += text(x + _CELL / 2, high, name, 16, "middle", ink, font_weight=600)
     if layout.context > 1:
-        drawn += text(x + _CELL / 2, y + _HIGH - 4, f"c{rank + 1}", 13, "middle", ink)
+        drawn += text(x + _CELL / 2, y + _HIGH - 4, f"c{rank + 1}", 14, "middle", ink)
     return drawn
 
 
@@ -187,7 +215,7 @@ def _ink(fill: str) -> str:
     return "#FFFFFF" if light <= 0.18 else "#000000"
 
 
-def _old(layout: Layout, old: Layout, row: int, node: int) -> list[str]:
+def _old(layout: Layout, old: Layout, row: float, node: int) -> list[str]:
     """What was replica A, or was there, before the change."""
     first = node * NODE
     gone = range(max(first, layout.num_gpus), min(first + NODE, old.num_gpus))
@@ -202,16 +230,20 @@ def _old(layout: Layout, old: Layout, row: int, node: int) -> list[str]:
     return drawn
 
 
-def _key(layout: Layout, old: Layout) -> list[str]:
+def _key(layout: Layout) -> list[str]:
     """What letter, number, shade and frame say, to the right of the grid."""
-    x, y = 462, _TOP
-    lines = [_of_cell(x, y, layout), _of_stage(x, y + 56, layout)]
-    lines.append(_of_tensor(x, y + 112, layout))
-    lines.append(_of_replicas(x, y + 168, layout))
-    if old.a_replica != layout.a_replica:
-        told = f"before: replica A had {_gpus(old.a_replica)}"
-        lines += [ghost(x, y + 218, _CELL, 16), text(x + 52, y + 231, told, 14)]
-    return lines
+    x, y, down = 462, _TOP, 46
+    lines = [_of_cell(x, y, layout), _of_stage(x, y + down, layout)]
+    lines.append(_of_tensor(x, y + 2 * down, layout))
+    return [*lines, _of_replicas(x, y + 3 * down, layout)]
+
+
+def _was(y: float, layout: Layout, old: Layout) -> list[str]:
+    """What the dashed outline is, below the grid."""
+    if old.a_replica == layout.a_replica:
+        return []
+    told = f"before: replica A had {_gpus(old.a_replica)}"
+    return [ghost(_LEFT, y, _CELL, 14), text(_LEFT + 50, y + 12, told, 14)]
 
 
 def _beside(x: float, y: float, first: str, second: str) -> str:
@@ -259,11 +291,11 @@ def _of_replicas(x: float, y: float, layout: Layout) -> str:
     name = "A" if layout.replicas == 1 else "B1"
     mark = _shaded(x, y, 0, layout.pipeline, replica=int(layout.replicas > 1))
     mark += text(x + 20, y + 24, name, 16, "middle", "#FFFFFF", font_weight=600)
-    count = "1 replica" if layout.replicas == 1 else f"{layout.replicas:,} replicas"
-    each = "all" if layout.replicas == 1 else "letters;"
-    told = f"{each} {_gpus(layout.a_replica)}"
-    told += " in each" if layout.replicas > 1 else ""
-    return mark + _beside(x, y, f"DP: {count}", told)
+    each = _gpus(layout.a_replica)
+    if layout.replicas == 1:
+        return mark + _beside(x, y, "DP: 1 replica", f"all {each}")
+    told = f"of {each}; B is round"
+    return mark + _beside(x, y, f"DP: {layout.replicas:,} replicas", told)
 
 
 def _gpus(number: int) -> str:
@@ -346,15 +378,35 @@ def step_in_time(now: Step, before: Step | None = None) -> Drawing:
     """
     old = before or now
     rows = _rows(now)
-    top, floor = 98, 98 + len(rows) * _ROW + 26
+    top, floor = 74, 74 + len(rows) * _ROW + 26
     unit = (_END - _START) / max(now.time, old.time)
     body = [_headings(now)]
     body += [_row(top + i * _ROW, row, now, unit) for i, row in enumerate(rows)]
-    body.append(text(_START, floor - 6, _unseen(now, len(rows)), 14))
-    body += [_averages(top, rows, now), *_before(top, now, old, unit)]
-    body.append(_memory(floor + 22, now, old, unit))
-    body.append(_sum(floor + 152, now))
-    return Drawing("".join(body), _ACROSS, floor + 194, _step_words(now))
+    body += [_length(floor, now, old, unit), _averages(top, rows, now)]
+    body.append(text(702, floor - 8, _unseen(now, len(rows)), 14, "end"))
+    body += [*_before(top, now, old, unit), _memory(floor + 6, now, old, unit)]
+    body.append(_sum(floor + 6 + _TALLEST + 36, now))
+    return Drawing("".join(body), _ACROSS, floor + _TALLEST + 60, _step_words(now))
+
+
+def _length(floor: float, step: Step, old: Step, unit: float) -> str:
+    """How long the passes take: a line as long as they, and the product behind it."""
+    end, y = _START + step.turns * _turn(step, unit) - 3, floor - 29
+    ends = "".join(line(x, y - 4, x, y + 4) for x in (_START, end))
+    what = "turn" if step.stages > 1 else "pass"
+    what += "" if step.turns == 1 else "s" if step.stages > 1 else "es"
+    told = f"{step.turns:,} {what} × ({step.fixed:g} + {step.micro:,})"
+    told += f" = {_long(step)} sequences' time"
+    if (old.turns, old.micro, old.fixed) != (step.turns, step.micro, step.fixed):
+        told += f", before {_long(old)}"
+    words = text(_START, floor - 8, told, 14)
+    return line(_START, y, end, y) + ends + words
+
+
+def _long(step: Step) -> str:
+    """A step's length on a stage, in times of a sequence."""
+    length = step.turns * (step.fixed + step.micro)
+    return f"{length:,.0f}" if length % 1 == 0 else f"{length:,.1f}"
 
 
 def _rows(step: Step) -> list[int]:
@@ -367,13 +419,9 @@ def _rows(step: Step) -> list[int]:
 def _unseen(step: Step, rows: int) -> str:
     """What else there is."""
     if step.stages > 1:
-        hidden = f"{rows} of {step.stages} stages drawn; " if step.stages > rows else ""
-        others = step.replicas - 1
-        more = f"{others:,} more replica{'s' if others > 1 else ''} beside it"
-        return f"{hidden}{more if others else 'one replica'}"
-    if step.replicas > rows:
-        return f"… and {step.replicas - rows:,} more, each with sequences of its own"
-    return ""
+        return f"{rows} of {step.stages} stages drawn" if step.stages > rows else ""
+    hidden = step.replicas - rows
+    return f"… and {hidden:,} more replica{'s' if hidden > 1 else ''}" if hidden else ""
 
 
 def _headings(step: Step) -> str:
@@ -383,8 +431,8 @@ def _headings(step: Step) -> str:
     average = "one average" if step.replicas > 1 else "no average"
     told = [(_START, one), (452, average), (606, "the update")]
     waits = f"; a stage waits {units.percent(step.waits)}" if step.stages > 1 else ""
-    return text(_START, 54, f"{_sequences(step.micro)} in each{waits}", 15) + "".join(
-        text(x, 34, words, 15, font_weight=600) for x, words in told
+    return text(_START, 44, f"{_sequences(step.micro)} in each{waits}", 15) + "".join(
+        text(x, 22, words, 15, font_weight=600) for x, words in told
     )
 
 
@@ -476,10 +524,10 @@ def _before(top: float, now: Step, old: Step, unit: float) -> list[str]:
     """A strip above the passes, as long as the step was."""
     if (old.passes, old.micro, old.stages) == (now.passes, now.micro, now.stages):
         return []
-    return [ghost(_START, top - 17, unit * old.time, 10)]
+    return [ghost(_START, top - 16, unit * old.time, 9)]
 
 
-_TALLEST = 72
+_TALLEST = 56
 """The height of the most that is kept now or before, eight sequences at least."""
 
 
@@ -490,12 +538,12 @@ def _memory(top: float, now: Step, old: Step, unit: float) -> str:
     drawn = _saw(base, scale, now, unit)
     if (now.kept, now.time) != (old.kept, old.time):
         drawn += _saw(base, scale, old, unit, before=True)
-        drawn += text(452, top + 76, f"dashed: {_kept(old)}, before", 14)
+        drawn += text(452, top + 58, f"dashed: {_kept(old)}, before", 14)
     drawn += line(_START, base, _END, base)
     for i, words in enumerate(["kept on", "a GPU"]):
         drawn += text(_START - 12, base - 20 + 18 * i, words, 14, "end")
-    drawn += text(452, top + 34, f"activations: {_kept(now)}", 15, font_weight=600)
-    return drawn + text(452, top + 55, _why_kept(now), 15)
+    drawn += text(452, top + 18, f"activations: {_kept(now)}", 15, font_weight=600)
+    return drawn + text(452, top + 38, _why_kept(now), 15)
 
 
 def _kept(step: Step) -> str:
@@ -537,11 +585,10 @@ def _saw(
 
 
 def _sum(y: float, step: Step) -> str:
-    micro, passes, replicas = step.micro, step.passes, step.replicas
-    total = units.exact(micro * passes * replicas)
-    words = f"{micro:,} × {passes:,} × {replicas:,} = {total} sequences a step"
-    told = "micro-batch × accumulation × replicas"
-    return text(_START, y, words, 20, font_weight=700) + text(_START, y + 22, told, 14)
+    total = units.exact(step.micro * step.passes * step.replicas)
+    words = f"micro-batch {step.micro:,} × accumulation {step.passes:,} × "
+    words += f"replicas {step.replicas:,} = {total} sequences"
+    return text(24, y, words, 17, font_weight=700)
 
 
 def _step_words(step: Step) -> str:
@@ -562,3 +609,85 @@ def _step_words(step: Step) -> str:
         f"the same on every replica.{piped} {total} sequences in all; a GPU keeps "
         f"activations {_kept(step)} {_why_kept(step)}."
     )
+
+
+# --- the time of a pass
+
+_BARS, _BETWEEN, _FLOOR, _HIGHEST = 196, 60, 266, 196
+"""Bars: the first one's middle, from one to the next, where they stand, the highest."""
+
+
+def pass_times(
+    micro_batches: Sequence[int], seconds: Sequence[float], fitted: StepTime
+) -> Drawing:
+    """A bar for each pass, of a fixed part and one that grows, and what was measured.
+
+    Micro-batches double from bar to bar. Below stand milliseconds and sequences a
+    second; a dashed line is the half-rate batch, at which both parts are equal.
+    """
+    sizes, times = [int(b) for b in micro_batches], [float(t) for t in seconds]
+    unit = _HIGHEST / max(*times, *(float(fitted.seconds(b)) for b in sizes))
+    rates = [f"{b / t:,.0f}" for b, t in zip(sizes, times, strict=True)]
+    body = _key_of_passes(fitted) + _half_rate(sizes, fitted)
+    for i, (b, t) in enumerate(zip(sizes, times, strict=True)):
+        body += _bar_of_pass(_BARS + i * _BETWEEN, b, t, fitted, unit)
+    rows = {"micro-batch": [f"{b}" for b in sizes]}
+    rows["ms of a pass"] = [f"{1e3 * t:.1f}" for t in times]
+    rows["sequences / s"] = rates
+    for i, (name, cells) in enumerate(rows.items()):
+        y, weight = _FLOOR + 24 + 24 * i, 600 if i == 2 else 400
+        body += text(156, y, name, 14, "end", font_weight=weight)
+        for k, cell in enumerate(cells):
+            at = _BARS + k * _BETWEEN
+            body += text(at, y, cell, 14, "middle", font_weight=weight)
+    body += line(166, _FLOOR, 708, _FLOOR)
+    told = zip(sizes, rows["ms of a pass"], rates, strict=True)
+    words = "; ".join(
+        f"{b}: {ms} ms, {rate} sequences a second" for b, ms, rate in told
+    )
+    half = f"Half-rate batch {fitted.half_rate_batch:.0f}."
+    return Drawing(body, _ACROSS, 356, f"A pass by its micro-batch. {words}. {half}")
+
+
+def _bar_of_pass(
+    x: float, micro: int, measured: float, fitted: StepTime, unit: float
+) -> str:
+    """The fixed part, the growing part on it, and a dot for the measured time."""
+    fixed = unit * float(fitted.overhead)
+    grows = unit * float(fitted.seconds(micro)) - fixed
+    drawn = rect(x - 20, _FLOOR - fixed, 40, fixed, GREY, "the fixed part")
+    top, ink = _FLOOR - fixed - grows, COLORS["activations"]
+    drawn += rect(x - 20, top, 40, grows, ink, "what grows with the micro-batch")
+    place = f'cx="{x:g}" cy="{_FLOOR - unit * measured:.1f}" r="5"'
+    return drawn + f'<circle {place} fill="#FFFFFF" stroke="#000000" stroke-width="2"/>'
+
+
+def _key_of_passes(fitted: StepTime) -> str:
+    """What the parts of a bar are, in numbers."""
+    told = [
+        (GREY, f"fixed: t₀ = {1e3 * float(fitted.overhead):.1f} ms"),
+        (
+            COLORS["activations"],
+            f"grows: b / r, r = {units.digits(fitted.rate)} a second",
+        ),
+    ]
+    drawn, x = "", 24.0
+    for ink, words in told:
+        drawn += rect(x, 15, 18, 18, ink) + text(x + 26, 29, words, 15)
+        x += 40 + 8.6 * len(words)
+    dot = '<circle cx="{:g}" cy="24" r="5" fill="#FFFFFF" stroke="#000000"'
+    drawn += dot.format(x + 8) + ' stroke-width="2"/>'
+    return drawn + text(x + 22, 29, "measured", 15)
+
+
+def _half_rate(sizes: Sequence[int], fitted: StepTime) -> str:
+    """The half-rate batch between the bars, where it lies among them."""
+    half = float(fitted.half_rate_batch)
+    if not sizes[0] <= half <= sizes[-1]:
+        return ""
+    x = _BARS + _BETWEEN * log2(half / sizes[0])
+    drawn = line(x, 64, x, _FLOOR, stroke_dasharray="5 4")
+    drawn += text(
+        x - 10, 76, f"half-rate batch {half:.0f}:", 15, "end", font_weight=600
+    )
+    return drawn + text(x - 10, 96, "both parts are equal", 15, "end")

@@ -20,7 +20,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.duration import training_seconds
+from llmtrain_helpers.duration import UTILIZATIONS, training_seconds
 
 PASSES = {"forward": 2, "backward": 4, "again": 2}
 """FLOPs of each pass over the model, for each of its parameters and each token."""
@@ -59,7 +59,7 @@ def work_to_days(
         f"= {units.flops_per_second(rate)}",
     ]
     body = _work(passes, told[:2]) + _gpus(num_gpus, told[2:]) + _calendar(days)
-    body += arrow(258, 102, 298, 102) + arrow(498, 102, 538, 102)
+    body += arrow(270, 102, 300, 102) + arrow(498, 102, 538, 102)
     words = f"The work, {' '.join(told[:2])}, flows into {_gpus_of(num_gpus)}, "
     words += f"{' '.join(told[2:])}, and comes out as {units.digits(days)} days."
     return Drawing(body, 740, 250, words)
@@ -69,10 +69,10 @@ def _work(passes: Mapping[str, int], told: Sequence[str]) -> str:
     """A bar of a pass's colours, as long as its FLOPs, over the work in symbols."""
     body, x = text(24, 36, "work", 18, font_weight=700), 24.0
     for name, flops in passes.items():
-        body += rect(x, 78, 28 * flops - 2, 48, INKS[name], f"{name}: {flops}TP")
-        body += text(x + 14 * flops - 1, 107, name, 13, "middle", "white")
-        body += text(x + 14 * flops - 1, 70, f"{flops}", 15, "middle")
-        x += 28 * flops
+        body += rect(x, 78, 30 * flops - 2, 48, INKS[name], f"{name}: {flops}TP")
+        body += text(x + 15 * flops - 1, 107, name, 14, "middle", "white")
+        body += text(x + 15 * flops - 1, 70, f"{flops}", 15, "middle")
+        x += 30 * flops
     body += text(24, 152, f"{sum(passes.values())} · T · P", 17, font_weight=700)
     return body + _lines(24, told)
 
@@ -150,17 +150,17 @@ def _verdict(days: float, right: float) -> str:
 
 def _bar(x: float, y: float, counted: str, name: str) -> str:
     """The passes that are counted, as a bar, and what this is called."""
-    body = text(x + 174, y + 26, name, 17, font_weight=700)
+    body = text(x + 182, y + 26, name, 17, font_weight=700)
     at = x
     for part, flops in PASSES.items():
         if part == "again" and counted != "full":
-            body += ghost(at, y, 21 * flops - 2, 40, "not counted")
+            body += ghost(at, y, 22 * flops - 2, 40, "not counted")
         else:
-            body += rect(at, y, 21 * flops - 2, 40, INKS[part], part)
+            body += rect(at, y, 22 * flops - 2, 40, INKS[part], part)
             body += text(
-                at + 10.5 * flops - 1, y + 26, _short(part), 13, "middle", "white"
+                at + 11 * flops - 1, y + 26, _short(part), 14, "middle", "white"
             )
-        at += 21 * flops
+        at += 22 * flops
     return body
 
 
@@ -181,7 +181,46 @@ def _cell(x: float, y: float, days: float, told: str, right: bool) -> str:
     return frame + body + text(x + 16, y + 53, note, 15)
 
 
-# --- days against GPUs
+# --- the formula beside the exact count, over what a paper prints
+
+
+def before_and_after(before: Sequence[float], after: Sequence[float]) -> Drawing:
+    """Each estimate over the paper's days: by 8TP/(nX), and with attention counted."""
+    body = text(_near(1), 30, "the paper's days", 15, "middle", font_weight=700)
+    body += line(_near(1), 42, _near(1), 214, stroke=GREY, stroke_width=2)
+    for x, y in zip(before, after, strict=True):
+        body += line(_near(x), 82, _near(y), 168, opacity=0.3)
+    rows = [("by 8TP / (nX)", before, 82, "recomputed")]
+    rows += [("attention counted too", after, 168, "weights")]
+    told = []
+    for name, ratios, height, ink in rows:
+        off = _off(ratios)
+        told.append(f"{name}, {off}")
+        body += text(24, height - 3, name, 15, font_weight=700)
+        body += text(24, height + 18, off, 15)
+        for x in ratios:
+            dot = 'stroke="currentColor"'
+            body += _circle(_near(x), height, 6, COLORS[ink], f"{x:.3f}", dot)
+    body += line(250, 214, 716, 214)
+    for x in (0.97, 0.98, 0.99, 1, 1.01):
+        off = f"{100 * abs(x - 1):.0f} % " + ("short" if x < 1 else "over")
+        body += text(_near(x), 236, "the same" if x == 1 else off, 14, "middle")
+    words = f"{len(before)} estimates over the paper's days. {'; '.join(told)}."
+    return Drawing(body, 744, 254, words)
+
+
+def _near(ratio: float) -> float:
+    """Where a ratio stands: the axis goes from 0.966 to 1.018."""
+    return 250 + 466 * (ratio - 0.966) / (1.018 - 0.966)
+
+
+def _off(ratios: Sequence[float]) -> str:
+    """How far the least and the greatest are off."""
+    ends = (min(ratios), max(ratios))
+    least, greatest = (units.digits(100 * abs(x - 1), 2) for x in ends)
+    if max(ratios) < 1:
+        return f"{greatest} to {least} % short"
+    return f"{least} % short to {greatest} % over"
 
 
 # --- the shares of the peak that whole runs reached
@@ -199,9 +238,9 @@ def shares_of_runs(
     body = _span(span, bottom) + _percents(bottom)
     for i, name in enumerate(order):
         x, y = _at(shares[name]), 72 + 22 * i
-        body += text(196, y + 5, name, 14, "end") + line(206, y, x, y, opacity=0.25)
+        body += text(146, y + 5, name, 14, "end") + line(206, y, x, y, opacity=0.25)
+        body += text(196, y + 5, _of_peak(shares[name]), 14, "end", font_weight=600)
         body += _circle(x, y, 6, BLUE, name, 'stroke="currentColor"')
-        body += text(x + 13, y + 5, _of_peak(shares[name]), 14)
     told = ", ".join(f"{name} {_of_peak(shares[name])}" for name in order)
     low, likely, high = (_of_peak(share) for share in span)
     words = f"Shares of the peak, the interval from {low} to {high}, likely {likely}: "
@@ -256,7 +295,7 @@ class Plane:
     x1: float
     y0: float
     y1: float
-    left, right, top, bottom = 100, 702, 18, 404
+    left, right, top, bottom = 100, 702, 18, 374
 
     def x(self, num_gpus: float) -> float:
         """Where so many GPUs stand."""
@@ -307,8 +346,8 @@ def days_against_gpus(
     body += _curve(plane, n * you.days) + _to_axes(plane, you)
     body += "".join(_dot(plane, run) for run in runs)
     body += (_ring(plane, moved, you) if moved else "") + _own(plane, you)
-    body += _labels(plane, you, runs) + _key(bool(moved))
-    return Drawing(body, 744, 520, _told(you, band, runs, moved))
+    body += _labels(plane, you, runs, band, moved) + _key(bool(moved))
+    return Drawing(body, 744, 482, _told(you, band, runs, moved))
 
 
 DAYS = {
@@ -351,11 +390,17 @@ def _band(plane: Plane, least: float, greatest: float) -> str:
 
 def _curve(plane: Plane, gpu_days: float) -> str:
     """The days of this run on any number of GPUs."""
+    ends = _across(plane, gpu_days)
+    return line(*ends, stroke=BLUE, stroke_width=3) if ends else ""
+
+
+def _across(plane: Plane, gpu_days: float) -> Box | None:
+    """Both ends of a line of so many GPU-days, if it comes into the picture."""
     ends = [n for n in plane.along(gpu_days) if _inside(plane, gpu_days / n)]
     if len(ends) < 2:
-        return ""
+        return None
     (x1, y1), (x2, y2) = (plane.clamped(n, gpu_days) for n in (ends[0], ends[-1]))
-    return line(x1, y1, x2, y2, stroke=BLUE, stroke_width=3)
+    return x1, y1, x2, y2
 
 
 def _inside(plane: Plane, days: float) -> bool:
@@ -404,66 +449,175 @@ def _gpus_of(number: float) -> str:
     return f"{units.exact(number)} GPU{'s' if number > 1 else ''}"
 
 
-# --- names beside the dots, where there is room
+# --- names beside the dots, where least is in the way
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom."""
 
+Stroke = tuple[Box, float]
+"""A line from end to end, and how much a name over it costs."""
 
-def _labels(plane: Plane, you: Mark, runs: Sequence[Mark]) -> str:
-    """The own run's time, then the names of the others, none over another."""
-    taken = [_box(plane.x(r.num_gpus), plane.y(r.days), 7, 7) for r in [*runs, you]]
-    own = units.duration(you.days * units.DAY)
-    body = _name(plane, you, own, 18, taken, "700")
-    for run in runs:
-        body += _name(plane, run, run.name, 14, taken, "400")
-    return body
+_SIDES = [(1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1)]
+"""Where a name may stand, seen from its dot: right, left, above, below, slanting."""
 
 
-def _name(
-    plane: Plane, run: Mark, words: str, size: float, taken: list[Box], weight: str
+def _labels(
+    plane: Plane,
+    you: Mark,
+    runs: Sequence[Mark],
+    band: tuple[float, float],
+    before: Mark | None,
 ) -> str:
-    """Words beside a dot, where nothing stands yet; nothing where all is taken."""
-    x, y, wide = plane.x(run.num_gpus), plane.y(run.days), 0.54 * size * len(words)
-    gap = 14 if size > 15 else 9
-    right, left, above = x + gap, x - gap - wide, y - gap / 2
-    below = y + gap + size / 2
-    over, under = (x - wide / 2, y - gap - 2), (x - wide / 2, y + gap + size)
-    places = [(right, above), (left, below), over, (left, above), (right, below)]
-    if size < 15:  # the names of others
-        places = [(right, above), over, (left, above), (right, below)]
-        places += [(left, below), under]
-    for start, base in places:
-        box = (start, base - 0.8 * size, start + wide, base + 0.25 * size)
-        if _free(box, taken, plane):
-            taken.append(box)
-            return text(start, base, words, size, font_weight=weight)
-    return ""
+    """The own run's time and every other's name; far ones with a line to their dot.
+
+    None over another and none over a dot, where that can be; each is placed up to
+    three times, so that the first make room for the last.
+    """
+    dots = [_box(plane.x(r.num_gpus), plane.y(r.days), 7, 7) for r in [*runs, you]]
+    if before:
+        dots.append(_box(plane.x(before.num_gpus), plane.y(before.days), 11, 11))
+    strokes = _strokes(plane, you, band, before)
+    named = [(you, units.duration(you.days * units.DAY), 18)]
+    named += [(run, run.name, 14) for run in sorted(runs, key=lambda run: run.days)]
+    boxes: dict[int, Box] = {}
+    for _ in range(3):
+        last = dict(boxes)
+        for i, (run, words, size) in enumerate(named):
+            taken = [*dots, *(box for k, box in boxes.items() if k != i)]
+            boxes[i] = _place(plane, run, words, size, taken, strokes)
+        if boxes == last:
+            break
+    return "".join(_name(plane, *named[i], box) for i, box in boxes.items())
+
+
+def _strokes(
+    plane: Plane, you: Mark, band: tuple[float, float], before: Mark | None
+) -> list[Stroke]:
+    """What a name should not cross: the run's line, its way to the axes, the grid."""
+    x, y = plane.x(you.num_gpus), plane.y(you.days)
+    found: list[Stroke] = [((x, y, x, plane.bottom), 20), ((plane.left, y, x, y), 20)]
+    if before:
+        found.append(((x, y, plane.x(before.num_gpus), plane.y(before.days)), 20))
+    for days, price in ((you.days, 40.0), (band[0], 10.0), (band[1], 10.0)):
+        ends = _across(plane, you.num_gpus * days)
+        found += [(ends, price)] if ends else []
+    for power in range(ceil(plane.x0), floor(plane.x1) + 1):
+        at = plane.x(10**power)
+        found.append(((at, plane.top, at, plane.bottom), 3))
+    for days in DAYS:
+        if plane.y0 <= log10(days) <= plane.y1:
+            at = plane.y(days)
+            found.append(((plane.left, at, plane.right, at), 3))
+    return found
+
+
+def _place(
+    plane: Plane,
+    run: Mark,
+    words: str,
+    size: float,
+    taken: Sequence[Box],
+    strokes: Sequence[Stroke],
+) -> Box:
+    """The box beside a dot in which the words cost least."""
+    x, y = plane.x(run.num_gpus), plane.y(run.days)
+    wide = (0.64 if size > 15 else 0.62) * size * len(words)
+    others = [box for box in taken if not _crosses(box, (x, y, x, y))]
+    best, found = float("inf"), (x, y, x, y)
+    for away in (0, 11, 25, 43, 63, 87):
+        if away / 4 >= best:
+            break
+        for order, (dx, dy) in enumerate(_SIDES):
+            box = _beside(x, y, _gap(size) + away, dx, dy, wide, size)
+            price = _price(box, plane, taken, strokes) + away / 4 + order / 8
+            if price < best:
+                way = (x, y, *_nearest(x, y, box))
+                price += 30 * sum(_crosses(other, way) for other in others)
+            if price < best:
+                best, found = price, box
+    return found
+
+
+def _nearest(x: float, y: float, box: Box) -> tuple[float, float]:
+    """Where a line from a dot meets the words' box."""
+    left, top, right, bottom = box
+    return min(max(x, left), right), min(max(y, top + 2), bottom - 2)
+
+
+def _gap(size: float) -> float:
+    """From a dot's middle to its words: the own one is larger."""
+    return 15 if size > 15 else 9
+
+
+def _name(plane: Plane, run: Mark, words: str, size: float, box: Box) -> str:
+    """Words in their box, with a thin line to their dot where they stand apart."""
+    x, y = plane.x(run.num_gpus), plane.y(run.days)
+    left, _, right, bottom = box
+    end = _nearest(x, y, box)
+    far = max(abs(end[0] - x), abs(end[1] - y)) > _gap(size) + 4
+    body = line(x, y, *end, stroke_width=1, opacity=0.7) if far else ""
+    weight = "700" if size > 15 else "400"
+    middle = ((left + right) / 2, bottom - 0.2 * size)
+    return body + text(*middle, words, size, "middle", font_weight=weight)
+
+
+def _beside(
+    x: float, y: float, away: float, dx: int, dy: int, wide: float, high: float
+) -> Box:
+    """The box of words on one side of a dot, so far away."""
+    reach = away if not (dx and dy) else 0.7 * away
+    middle = x + dx * (reach + wide / 2)
+    base = y + dy * (reach + high / 2)
+    return _box(middle, base, wide / 2, high / 2)
+
+
+def _price(
+    box: Box, plane: Plane, taken: Sequence[Box], strokes: Sequence[Stroke]
+) -> float:
+    """What stands in the way: the edge and other words most, the grid least."""
+    left, top, right, bottom = box
+    out = left < plane.left or right > plane.right + 36
+    out |= top < plane.top - 8 or bottom > plane.bottom
+    over = sum(
+        left < r and l < right and top < b and t < bottom for l, t, r, b in taken
+    )
+    if out or over:  # no place, unless there is no other
+        return 1000.0 * out + 100 * over
+    return sum(price for stroke, price in strokes if _crosses(box, stroke))
+
+
+def _crosses(box: Box, stroke: Box) -> bool:
+    """Whether a line goes through a box."""
+    left, top, right, bottom = box
+    x1, y1, x2, y2 = stroke
+    if max(x1, x2) < left or min(x1, x2) > right:
+        return False
+    if max(y1, y2) < top or min(y1, y2) > bottom:
+        return False
+    if (x1, y1) == (x2, y2):
+        return True
+    corners = [(x, y) for x in (left, right) for y in (top, bottom)]
+    sides = {(x2 - x1) * (y - y1) > (y2 - y1) * (x - x1) for x, y in corners}
+    return len(sides) == 2
 
 
 def _box(x: float, y: float, wide: float, high: float) -> Box:
     return (x - wide, y - high, x + wide, y + high)
 
 
-def _free(box: Box, taken: Sequence[Box], plane: Plane) -> bool:
-    left, top, right, bottom = box
-    if left < plane.left or right > plane.right or top < plane.top - 8:
-        return False
-    return bottom < plane.bottom and not any(
-        left < r and l < right and top < b and t < bottom for l, t, r, b in taken
-    )
+_BAND = "at an MFU of {:.0f} to {:.0f} %".format(*(100 * u for u in UTILIZATIONS[::2]))
 
 
 def _key(moved: bool) -> str:
     """What the marks mean, in a row under the picture."""
-    y, low, ink = 478, 504, 'stroke="currentColor" stroke-width="2"'
+    y, low, ink = 444, 469, 'stroke="currentColor" stroke-width="2"'
     body = _circle(110, y - 5, 7, BLUE, "", ink) + text(126, y, "your run", 14)
     body += line(240, y - 5, 268, y - 5, stroke=BLUE, stroke_width=3)
     body += text(276, y, "your run on other numbers of GPUs", 14)
     body += _circle(110, low - 5, 5, GREY, "", 'stroke="currentColor"')
     body += text(126, low, "published", 14)
     body += rect(240, low - 14, 28, 18, BLUE, opacity=0.28)
-    body += text(276, low, "at the shares of the peak of published runs", 14)
+    body += text(276, low, f"{_BAND}, as 13 of 14 published runs", 14)
     if moved:
         ring = 'stroke="currentColor" stroke-dasharray="4 3"'
         body += _circle(618, y - 5, 8, "none", "", ring) + text(634, y, "before", 14)

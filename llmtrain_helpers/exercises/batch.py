@@ -194,6 +194,8 @@ EXERCISES: dict[str, Exercise] = {
             8: "this counts every GPU as a replica: TP · PP = 8 GPUs share one.",
             4: "four times too much: the pipeline's stages share one replica.",
             2: "twice too much: the GPUs of a tensor-parallel group share one replica.",
+            12: "twelve times too much: one replica takes its micro-batch once a pass, "
+            "and the replicas are counted already.",
             1 / 12: "this is one replica's part: there are several.",
             1 / 32: "this is one pass of each replica, not all the passes of a step.",
             1 / 2048: "these are sequences: each has 2,048 tokens.",
@@ -234,6 +236,18 @@ def _change() -> str:
     return {2: "twice", 1: "the same", 0.5: "half"}[ratio]
 
 
+def _seconds_of(micro: int) -> float:
+    """The measured time of a pass of the tiny model."""
+    rows = published.rows("cpu_throughput")
+    tiny = {r["batch_size"]: r["seconds_min"] for r in rows if r["hidden_size"] == 32}
+    return float(tiny[micro])
+
+
+def _of_eight() -> str:
+    ratio = _seconds_of(8) / _seconds_of(1)
+    return "hardly longer" if ratio < 1.2 else f"{ratio:.1f} times"
+
+
 PREDICTIONS: dict[str, Prediction] = {
     "04-guess": Prediction(
         truth=_change,
@@ -245,6 +259,16 @@ PREDICTIONS: dict[str, Prediction] = {
             "accumulation follows; here the accumulation stays.",
             "half": "That would be so if the GPUs of a tensor-parallel group had "
             "sequences of their own; they share the same ones.",
+        },
+    ),
+    "04-time": Prediction(
+        truth=_of_eight,
+        why=f"One sequence took {1e3 * _seconds_of(1):.2f} ms, eight took "
+        f"{1e3 * _seconds_of(8):.2f} ms: starting the work is nearly all of it.",
+        options={
+            "eight times": "That is the work. But a pass is more than its work.",
+            "four times": "A part is shared, you thought: here it is nearly all.",
+            "hardly longer": "Seven sequences came nearly for nothing.",
         },
     ),
 }

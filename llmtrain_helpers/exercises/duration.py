@@ -16,6 +16,7 @@ from llmtrain_helpers.duration import (
     training_seconds,
 )
 from llmtrain_helpers.exercises.common import (
+    HINT,
     TENFOLD,
     UNANSWERED,
     Exercise,
@@ -32,21 +33,12 @@ def _days(number: float) -> str:
     return f"{units.digits(number)} days"
 
 
-# --- 03-guess: twice of everything
+# --- 03-guess: what whole runs reach
 
 
-def _times(tokens: float, parameters: float, num_gpus: float) -> float:
-    """Days over those of a run, with so many times its tokens, parameters, GPUs."""
-    runs = [(300e9, 10e9, 64), (300e9 * tokens, 10e9 * parameters, 64 * num_gpus)]
-    one, other = (float(training_seconds(*run, 150e12, "none")) for run in runs)
-    return other / one
-
-
-_TIMES = {0.5: "half", 1: "same", 2: "twice", 4: "four times"}
-
-
-def _twice_of_all() -> str:
-    return _TIMES[_times(2, 2, 2)]
+def _likely() -> str:
+    """The middle of the published shares of the peak, as an option."""
+    return f"{UTILIZATIONS[1]:.0%}".replace("%", " %")
 
 
 # --- 03-a: a rate that leaves recomputation out
@@ -94,23 +86,49 @@ class Copied(Exercise):
             return None, UNANSWERED
         T, X, days = (float(one("answer", units.read(x), quantity)) for x in answer)
         ok, told = self.days.judge(days)
-        wrong = "" if not ok else _between(T, X)
-        return (False, wrong) if wrong else (ok, told)
+        wrong = _of_tokens(T) or _of_rate(X)
+        if wrong and (ok or HINT in told):
+            return False, f"the days are right, but {wrong}" if ok else wrong
+        return ok, told
 
     def hints(self) -> tuple[str, ...]:
         """As for the days."""
         return self.days.hints()
 
 
-def _between(tokens: float, rate: float) -> str:
-    """What is wrong behind days that are right."""
-    right = "the days are right, but "
-    if abs(tokens / 300e9 - 1) > 0.005:
-        return f"{right}the tokens are {units.count(tokens)}: two slips still cancel."
-    if abs(rate / _rate() - 1) > 0.005:
-        told = units.flops_per_second(rate)
-        return f"{right}the rate is {told}: give it in FLOP/s, of one GPU."
-    return ""
+def _of_tokens(tokens: float) -> str:
+    """What is wrong with the tokens, if anything is."""
+    if abs(tokens / 300e9 - 1) <= 0.005:
+        return ""
+    told = f"the tokens are {units.count(tokens)}"
+    return f"{told}: say 10e09 in words." if tokens > 300e9 else f"{told}, too few."
+
+
+_SLIPS_OF_RATE = {
+    1e-12: "it is in TFLOP/s: one TFLOP/s is 1e12 FLOP/s.",
+    1e-15: "it is in PFLOP/s: one PFLOP/s is 1e15 FLOP/s.",
+    16: "it is that of all 16 GPUs: divide by 16.",
+    1 / 16: "it is divided by 16 twice.",
+    10: "it is ten times too much: 10e12 is ten tera.",
+    0.1: "it is ten times too little: one tera is 1e12.",
+    32.09: "the FLOPs of an iteration are not yet divided by its 32.09 seconds.",
+    16 * 32.09: "this is the work of an iteration: divide by seconds and by GPUs.",
+    0.75: "it leaves recomputation out: count with “full”.",
+}
+"""Wrong ratios of the rate of 03-b, and their cause."""
+
+
+def _of_rate(rate: float) -> str:
+    """What is wrong with the rate of one GPU, if anything is."""
+    if abs(rate / _rate() - 1) <= 0.005:
+        return ""
+    told = f"the rate is {units.flops_per_second(rate)}: "
+    if abs(rate / _rate(1048) - 1) <= 0.005:
+        return f"{told}the sequence length is still 1048."
+    for ratio, cause in _SLIPS_OF_RATE.items():
+        if any(abs(rate / (ratio * _rate(s)) - 1) <= 0.005 for s in (1024, 1048)):
+            return told + cause
+    return f"{told}give it in FLOP/s, of one GPU."
 
 
 _DAYS_OF_COPY = Numeric(
@@ -129,6 +147,9 @@ _DAYS_OF_COPY = Numeric(
         0.1: "only one of the two tenfold slips is mended: this is a tenth.",
         10: "only one of the two tenfold slips is mended: this is ten times.",
         0.75: "this has 6TP: the rate in the code counts recomputation, so 8TP.",
+        1e12: "the rate is still in TFLOP/s: one TFLOP/s is 1e12 FLOP/s.",
+        16: "n is missing: 16 GPUs share the work.",
+        1 / 16: "n counts twice: the rate is that of one GPU, so divide it by 16.",
         units.DAY: "these are seconds: divide by 86,400.",
         _exactly() / _mended(): "this is the exact way, by iterations: here 8TP/(nX) "
         "is asked for.",
@@ -263,6 +284,10 @@ EXERCISES: dict[str, Exercise] = {
             "did, so the work must leave it out too.",
             1 / 3: "this has 2TP, the forward pass alone: going back costs twice that.",
             0.41: "this has the whole peak: the run reached 41 % of it.",
+            0.01: "X has 41 for 41 %: as a share that is 0.41.",
+            1e12: "X is in TFLOP/s: 989.5 TFLOP/s are 989.5e12 FLOP/s.",
+            1e10: "X has 41 for 41 %, which is 0.41, and is in TFLOP/s: the peak is "
+            "989.5e12 FLOP/s.",
             384: "this is on one GPU: there are 384.",
             units.DAY: "these are seconds: divide by 86,400.",
             24: "these are hours: divide by 24.",
@@ -278,15 +303,17 @@ EXERCISES: dict[str, Exercise] = {
 
 PREDICTIONS = {
     "03-guess": Prediction(
-        truth=_twice_of_all,
+        truth=_likely,
         options={
-            "half": "You doubled the GPUs and left the work as it was.",
-            "same": "You let one of the two doublings of the work be paid by the GPUs, "
-            "and forgot the other.",
-            "twice": "The work has four times the size, and twice the GPUs share it.",
-            "four times": "That is the work; twice the GPUs take half of it away.",
+            "90 %": "The datasheet suggests it. But only one large product of matrices "
+            "alone comes near the peak.",
+            "70 %": "Good code for single products reaches it. But a step also waits "
+            "for memory, and for other GPUs.",
+            "50 %": "Timed steps of good code reach it, as in notebook 02. But a run "
+            "is more than its steps.",
+            "35 %": "Two thirds of what was paid for did no work of the model's.",
         },
-        why="Tokens and parameters multiply, 2 · 2 = 4 times the work, over 2 times "
-        "the GPUs: a larger model with its share of tokens outgrows its cluster.",
+        why="Between the products a GPU loads and stores, sends and waits; and a whole "
+        "run stops, restarts and begins with small batches.",
     ),
 }

@@ -125,8 +125,10 @@ def render(before: common.Values | None = None, **values: Any) -> str:
         [
             common.sentence(_sentence(batch, old, _step(values))),
             _pictures(values, before),
-            common.folded("The numbers", _table(values, batch)),
-            common.folded("In code", common.call(_code(values))),
+            common.folded(
+                "The numbers, and the call in code",
+                _table(values, batch) + common.call(_code(values)),
+            ),
         ]
     )
 
@@ -160,7 +162,7 @@ def _sentence(batch: Batch, old: Batch | None, step: Step) -> str:
     if step.stages == 1:
         return told
     waits = units.percent(step.waits)
-    return f"{told} In the plain schedule a stage waits <b>{waits}</b> of the time."
+    return f"{told} A stage waits <b>{waits}</b> of the time."
 
 
 def _table(values: common.Values, batch: Batch) -> str:

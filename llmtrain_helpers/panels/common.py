@@ -54,6 +54,7 @@ class Control:
         """The value that somebody wrote; a ValueError in the panel's words if none."""
         if self.kind != "number":
             return written
+        bare = isinstance(written, str) and self.unit == "%" and "%" not in written
         if self.unit == "%" and isinstance(written, str):
             written = written.replace("%", "")
         try:
@@ -68,6 +69,8 @@ class Control:
             raise ValueError(
                 f"{self.label}: {show(written)} is no number; {hint}."
             ) from None
+        if bare and 0 < value < 1:  # a share: 0.337 is 33.7 %, and is said back
+            value = round(100 * value, 10)
         if self.whole and value % 1:
             raise ValueError(f"{self.label}: {show(written)} is not a whole number.")
         if not self.least <= value <= self.most:

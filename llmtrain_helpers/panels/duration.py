@@ -187,8 +187,8 @@ def _sentence(seconds: float, span: Interval, n: int, price: float) -> str:
     hours = units.count(gpu_hours(seconds, n))
     paid = units.dollars(cost(seconds, n, price))
     return (
-        f"<b>{units.duration(seconds)}</b>, {hours} GPU-hours, {paid}. At an MFU of "
-        f"{low:.0%} to {high:.0%}, where published runs lie, "
+        f"<b>{units.duration(seconds)}</b>, {hours} GPU-hours, {paid}. "
+        f"At an MFU of {low:.0%} to {high:.0%}, as 13 of 14 published runs had, "
         f"it would be {least} to {greatest}."
     ).replace("%", " %")
 

@@ -27,6 +27,8 @@ _CSS = """<style>
 .llmtrain-panel .widget-html > .widget-label { display: none; }
 .llmtrain-panel .llmtrain-echo { color: var(--jp-ui-font-color2, #555); }
 .llmtrain-panel .llmtrain-old { opacity: 0.4; }
+.llmtrain-panel .llmtrain-answer { overflow-x: auto; }
+.llmtrain-panel .llmtrain-answer svg { display: block; }
 .llmtrain-panel .llmtrain-status { min-height: 34px; }
 .llmtrain-panel .llmtrain-advice button { white-space: normal; text-align: left;
   height: auto; line-height: 1.35; padding: 6px 12px; max-width: 744px; }
@@ -178,11 +180,12 @@ class NotebookPanel(widgets.VBox):
         first = [f for f in self.controls.values() if not f.control.more]
         more = [f.box for f in self.controls.values() if f.control.more]
         lead = [f.box for f in first if f.control.lead]
-        chooser = widgets.Box([self.preset, self.reset, *lead], layout=_ROW)
         others = [f.box for f in first if not f.slider and not f.control.lead]
-        lists = widgets.Box(others, layout=_ROW)
+        few = others if len(others) <= 2 and not lead else []  # these find room above
+        chooser = widgets.Box([self.preset, self.reset, *lead, *few], layout=_ROW)
+        lists = [] if few else [widgets.Box(others, layout=_ROW)]
         sliders = [f.box for f in first if f.slider]
-        rows = [widgets.HTML(_CSS), chooser, *sliders, lists]
+        rows = [widgets.HTML(_CSS), chooser, *sliders, *lists]
         if more:
             inside = widgets.Box(more, layout=_ROW)
             folded = widgets.Accordion([inside], titles=["More"])
