@@ -14,6 +14,7 @@ from llmtrain_helpers import (
     count_parameters,
     gpt_flops,
     gpt_parameters,
+    plan_run,
     published,
     sweep,
     training_seconds,
@@ -89,6 +90,13 @@ def test_a_million_plans(benchmark) -> None:
         return sweep(*arguments, tokens, 1536, recompute=["none", "full"], zero_stage=1)
 
     assert len(benchmark.pedantic(plan_all, rounds=5, warmup_rounds=1)) >= 1_000_000
+
+
+@pytest.mark.benchmark(group="one plan")
+def test_one_plan(benchmark) -> None:
+    model = published.architecture("Llama-3.1-8B", sequence_length=8192)
+    run = (model, published.accelerator("H100"), 64, 10**12, 512)
+    benchmark(plan_run, *run, recompute="none", zero_stage=1)
 
 
 @pytest.mark.benchmark(group="one redraw of a panel, in the kernel")
