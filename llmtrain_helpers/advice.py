@@ -30,7 +30,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan import SIZES, Plan, is_many, plan_run
+from llmtrain_helpers.plan import SIZES, Plan, is_many, memory_with, plan_run
 
 NODE_BANDWIDTH = 400e9
 """Bytes/s that a node of eight GPUs sends, all its network cards together: eight of 400
@@ -55,21 +55,20 @@ def fewest_gpus(plan: Plan) -> Plan:
     _check_one(plan)
     replicas = _divisors(plan.split.data_parallel * plan.split.accumulation_steps)
     shares = plan.split.num_gpus // plan.split.data_parallel
-    largest = plan.but(num_gpus=shares * replicas[-1])
-    if not largest.fits:
-        over = (
-            largest.memory.total
-            + largest.reserve
-            - largest.inputs["accelerator"].memory
-        )
+    most = plan.inputs["accelerator"].memory - plan.reserve
+
+    def held(d: int) -> float:
+        return float(memory_with(plan, num_gpus=shares * d).total)
+
+    least = held(replicas[-1])
+    if least > most:
         raise ValueError(
             f"the model fits on no number of GPUs at this split: on {shares} to "
-            f"{shares * replicas[-1]:,} it takes at least "
-            f"{units.gigabytes(largest.memory.total)} on each and a reserve of "
-            f"{units.gigabytes(largest.reserve)}, {units.gigabytes(over)} more than "
-            "there is"
+            f"{shares * replicas[-1]:,} it takes at least {units.gigabytes(least)} on "
+            f"each and a reserve of {units.gigabytes(plan.reserve)}, "
+            f"{units.gigabytes(least - most)} more than there is"
         )
-    fits = bisect_left(replicas, True, key=lambda d: plan.but(num_gpus=shares * d).fits)
+    fits = bisect_left(replicas, True, key=lambda d: held(d) <= most)
     return plan.but(num_gpus=shares * replicas[fits])
 
 
@@ -124,14 +123,16 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     if plan.fits:
         return ()
     candidates = [*_cheaper_memory(plan)]
-    fitting = [other for other in candidates if other.fits]
+    most = plan.inputs["accelerator"].memory - plan.reserve
+    fitting = [plan.but(**change) for change, held in candidates if held <= most]
     best = min(fitting, key=lambda other: _price(other, plan), default=None)
-    best = best or _on_more_gpus(plan) or min(candidates, key=_largest)
-    return tuple(_in_steps(plan, best))
+    best = best or _on_more_gpus(plan)
+    smallest, _ = min(candidates, key=lambda candidate: candidate[1])
+    return tuple(_in_steps(plan, best or plan.but(**smallest)))
 
 
-def _cheaper_memory(plan: Plan) -> Iterator[Plan]:
-    """The plan with every smaller micro-batch, higher stage and more recomputation."""
+def _cheaper_memory(plan: Plan) -> Iterator[tuple[dict[str, Any], float]]:
+    """Every smaller micro-batch, higher stage and more recomputation: bytes held."""
     sizes = _divisors(plan.split.micro_batch_size * plan.split.accumulation_steps)
     choices = (
         [z for z in range(4) if z >= plan.inputs["zero_stage"]],
@@ -139,8 +140,9 @@ def _cheaper_memory(plan: Plan) -> Iterator[Plan]:
         _further(plan),
     )
     for values in product(*choices):
+        change = dict(zip(_LEVERS, values, strict=True))
         try:
-            yield plan.but(**dict(zip(_LEVERS, values, strict=True)))
+            yield change, float(memory_with(plan, **change).total)
         except ValueError:  # this stage of ZeRO does not go with the pipeline
             continue
 
@@ -167,10 +169,6 @@ def _gpu_seconds(plan: Plan) -> float:
     bandwidth = NODE_BANDWIDTH / min(plan.split.tensor_parallel, 8)
     seconds = max(plan.seconds_per_iteration.likely, plan.traffic / bandwidth)
     return float(seconds * plan.split.num_gpus)
-
-
-def _largest(plan: Plan) -> float:
-    return float(plan.memory.total)
 
 
 def _on_more_gpus(plan: Plan) -> Plan | None:

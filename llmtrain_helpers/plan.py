@@ -431,6 +431,13 @@ def step_seconds(plan: Plan) -> StepSeconds | None:
     return plan.step
 
 
+def memory_with(plan: Plan, **changes: Any) -> Memory:
+    """The memory of the same plan with some of its inputs changed, and nothing else."""
+    inputs = {**plan.inputs, **changes}
+    inputs |= _checked(inputs)
+    return memory_per_gpu(inputs["model"], _split(inputs["model"], inputs), inputs)
+
+
 def is_many(plan: Plan) -> bool:
     """Whether a plan is one of arrays."""
     return is_array(plan.seconds.likely) or is_array(plan.room)
