@@ -53,23 +53,41 @@ def fewest_gpus(plan: Plan) -> Plan:
     4
     """
     _check_one(plan)
-    replicas = _divisors(plan.split.data_parallel * plan.split.accumulation_steps)
-    shares = plan.split.num_gpus // plan.split.data_parallel
-    most = plan.inputs["accelerator"].memory - plan.reserve
+    found, least, largest = _from_how_many(plan)
+    if found is None:
+        over = least + plan.reserve - plan.inputs["accelerator"].memory
+        raise ValueError(
+            f"the model fits on no number of GPUs at this split: on {_shares(plan)} to "
+            f"{largest:,} it takes at least {units.gigabytes(least)} on each and a "
+            f"reserve of {units.gigabytes(plan.reserve)}, {units.gigabytes(over)} more "
+            "than there is"
+        )
+    return plan.but(num_gpus=found)
+
+
+def _from_how_many(plan: Plan, **changes: Any) -> tuple[int | None, float, int]:
+    """The fewest GPUs on which a changed plan fits; what is held on most, how many."""
+    inputs = {**plan.inputs, **changes}
+    shares = _shares(plan, **changes)
+    passes = inputs["global_batch_size"] // inputs["micro_batch_size"]
+    replicas = _divisors(passes)
+    most = inputs["accelerator"].memory - plan.reserve
 
     def held(d: int) -> float:
-        return float(memory_with(plan, num_gpus=shares * d).total)
+        return float(memory_with(plan, **{**changes, "num_gpus": shares * d}).total)
 
     least = held(replicas[-1])
     if least > most:
-        raise ValueError(
-            f"the model fits on no number of GPUs at this split: on {shares} to "
-            f"{shares * replicas[-1]:,} it takes at least {units.gigabytes(least)} on "
-            f"each and a reserve of {units.gigabytes(plan.reserve)}, "
-            f"{units.gigabytes(least - most)} more than there is"
-        )
-    fits = bisect_left(replicas, True, key=lambda d: held(d) <= most)
-    return plan.but(num_gpus=shares * replicas[fits])
+        return None, least, shares * replicas[-1]
+    first = bisect_left(replicas, True, key=lambda d: held(d) <= most)
+    return shares * replicas[first], least, shares * replicas[-1]
+
+
+def _shares(plan: Plan, **changes: Any) -> int:
+    """GPUs of one replica."""
+    inputs = {**plan.inputs, **changes}
+    ways = (inputs[f"{x}_parallel"] for x in ("tensor", "pipeline", "context"))
+    return prod(ways)
 
 
 def _check_one(plan: Plan) -> None:
@@ -173,20 +191,21 @@ def _gpu_seconds(plan: Plan) -> float:
 
 def _on_more_gpus(plan: Plan) -> Plan | None:
     """On the fewest more GPUs that do: replicas with ZeRO, or a wider split as well."""
-    n, t, stage = (
-        plan.inputs[x] for x in ("num_gpus", "tensor_parallel", "zero_stage")
-    )
+    t, stage = plan.inputs["tensor_parallel"], plan.inputs["zero_stage"]
     for k in (1, 2, 4, 8):
         found = []
         for again, higher in product(_further(plan), range(stage, 4)):
-            wider = {"num_gpus": k * n, "tensor_parallel": k * t, "zero_stage": higher}
+            change = {"tensor_parallel": k * t, "zero_stage": higher}
+            change |= {"recompute": again, "micro_batch_size": 1}
             try:
-                other = plan.but(**wider, recompute=again, micro_batch_size=1)
-                found.append(fewest_gpus(other))
-            except ValueError:  # does not fit, or does not come out even
+                n, _, _ = _from_how_many(plan, **change)
+            except ValueError:  # does not come out even
                 continue
+            found += [] if n is None else [change | {"num_gpus": n}]
         if found:
-            return min(found, key=lambda p: (p.split.num_gpus, *_price(p, plan)))
+            fewest = min(change["num_gpus"] for change in found)
+            few = [plan.but(**x) for x in found if x["num_gpus"] == fewest]
+            return min(few, key=lambda p: _price(p, plan))
     return None
 
 

@@ -883,7 +883,7 @@ def test_the_panels_advice_is_taken_by_a_click_and_held_against_before() -> None
     offer.click()
     assert (panel.values()["num_gpus"], panel.values()["zero_stage"]) == (32, 2)
     assert "<b>fits</b>," in text_of(panel)
-    assert "(before: 2,600 to 3,500 days)" in text_of(panel)
+    assert "(before: 2,500 to 3,400 days)" in text_of(panel)
     assert "stroke-dasharray" in panel.output.value
 
 
