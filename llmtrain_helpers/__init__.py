@@ -67,12 +67,14 @@ if TYPE_CHECKING:
     )
     from llmtrain_helpers.calendar import (
         CalendarDays as CalendarDays,
+        Losses as Losses,
         SimulatedRun as SimulatedRun,
         Stretch as Stretch,
         best_checkpoint_interval as best_checkpoint_interval,
         calendar_days as calendar_days,
         checkpoint_bytes as checkpoint_bytes,
         goodput as goodput,
+        losses as losses,
         mean_time_between_failures as mean_time_between_failures,
         simulate_run as simulate_run,
         spare_nodes as spare_nodes,
@@ -142,8 +144,9 @@ _MODULES = {
         "fit_step_time global_batch_size largest_batch steps_per_epoch"
     ),
     "calendar": (
-        "CalendarDays SimulatedRun Stretch best_checkpoint_interval calendar_days "
-        "checkpoint_bytes goodput mean_time_between_failures simulate_run spare_nodes"
+        "CalendarDays Losses SimulatedRun Stretch best_checkpoint_interval "
+        "calendar_days checkpoint_bytes goodput losses mean_time_between_failures "
+        "simulate_run spare_nodes"
     ),
     "duration": (
         "Interval cost energy gpu_hours iterations over_utilizations "

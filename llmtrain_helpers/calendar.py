@@ -183,6 +183,57 @@ def _expm1(x: Result) -> Result:
     return numpy().expm1(x) if is_array(x) else math.expm1(x)
 
 
+@dataclass(frozen=True)
+class Losses:
+    """What stops cost, in seconds for each second of useful work."""
+
+    saving: Result
+    lost: Result
+    restarting: Result
+
+    @property
+    def total(self) -> Result:
+        """All of it: the calendar is 1 + total times as long as the work."""
+        return self.saving + self.lost + self.restarting
+
+
+def losses(
+    checkpoint_interval: Number,
+    checkpoint_seconds: Number,
+    mean_time_between_failures: Number,
+    restart_seconds: Number,
+) -> Losses:
+    """What becomes of the time that is not useful: `goodput`'s exact form, in parts.
+
+    saving δ/τ, lost M/τ · (e^y − 1 − y), restarting M/τ · (e^y − 1)(e^r − 1)
+
+    with y = (τ + δ)/M and r = R/M; arguments as of `goodput`. ValueError for a run that
+    nearly always fails before it has saved: it would not end.
+
+    >>> cost = losses(3600, 40, 100 * 3600, 1800)
+    >>> [round(x, 4) for x in (cost.saving, cost.lost, cost.restarting)]
+    [0.0111, 0.0051, 0.0051]
+    """
+    t = quantity("checkpoint_interval", checkpoint_interval)
+    d = amount("checkpoint_seconds", checkpoint_seconds)
+    M = quantity("mean_time_between_failures", mean_time_between_failures)
+    R = amount("restart_seconds", restart_seconds)
+    broadcast(
+        checkpoint_interval=t,
+        checkpoint_seconds=d,
+        mean_time_between_failures=M,
+        restart_seconds=R,
+    )
+    return _losses(t, d, M, R)
+
+
+def _losses(t: Result, d: Result, M: Result, R: Result) -> Losses:
+    _check_ends(t, d, R, M)
+    y = (t + d) / M
+    lost = M / t * _beyond(y)
+    return Losses(d / t, lost, M / t * _expm1(y) * _expm1(R / M))
+
+
 def spare_nodes(
     num_gpus: Number,
     failures_per_node_day: Number,
@@ -348,15 +399,13 @@ def _case(
 ) -> list[Result]:
     """Seconds of each part, the number of stops, and the interval, in one case."""
     t = _daly(d, M) if every is None else every
-    _check_ends(t, d, R, M)
-    y, again = (t + d) / M, W / t * M
-    lost, restarting = again * _beyond(y), again * _expm1(y) * _expm1(R / M)
-    running = W + W * d / t + lost + restarting
-    out, tested = shares
+    cost, (out, tested) = _losses(t, d, M, R), shares
+    running = W * (1 + cost.total)
     whole = running / (1 - out - tested)
     zero = 0 * whole  # as broadcast as the rest
-    parts = [W + zero, W * d / t + zero, lost + zero, restarting + zero]
-    return [*parts, whole * out, whole * tested, running / M + zero, t + zero]
+    parts = [W + zero, W * cost.saving, W * cost.lost, W * cost.restarting]
+    parts += [whole * out, whole * tested, running / M]
+    return [*(part + zero for part in parts), t + zero]
 
 
 def _check_ends(t: Result, d: Result, R: Result, M: Result) -> None:
@@ -446,10 +495,7 @@ def simulate_run(
     M = one("mean_time_between_failures", mean_time_between_failures, quantity)
     R = one("restart_seconds", restart_seconds, amount)
     dice = Random(single("seed", seed, least=0))
-    _check_ends(t, d, R, M)
-    expected = {
-        "stops of compute_seconds": W / t * math.exp(R / M) * _expm1((t + d) / M)
-    }
+    expected = {"stops of compute_seconds": W * (1 + _losses(t, d, M, R).total) / M}
     at_most(**expected, **{"what one simulation takes": 10**5})
     seconds = {"useful": 0.0, "saving": 0.0, "lost": 0.0, "restarting": 0.0}
     now, stops, stretches = 0.0, 0, []

@@ -22,6 +22,7 @@ from llmtrain_helpers import (
     calendar_days,
     checkpoint_bytes,
     goodput,
+    losses,
     mean_time_between_failures,
     plan_run,
     published,
@@ -161,6 +162,12 @@ def test_the_first_order_by_hand_and_never_below_nothing() -> None:
     assert goodput(t, d, 600, R, "first order") == 0
     assert goodput(1e6, 1, 1, 1) == 0
     assert goodput(1e-9, 0, 1e30, 0) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("hours", [1, 10, 1000, 1e9])
+def test_losses_are_what_goodput_leaves(hours: float) -> None:
+    given = (3600, 40, hours * HOUR, 1800)
+    assert 1 / (1 + losses(*given).total) == pytest.approx(goodput(*given), rel=1e-12)
 
 
 def test_goodput_broadcasts() -> None:
