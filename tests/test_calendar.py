@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar as stdlib
 import math
+import re
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -28,7 +29,12 @@ from llmtrain_helpers import (
     published,
     simulate_run,
     spare_nodes,
+    units,
 )
+from llmtrain_helpers.drawings import calendar as drawings
+from llmtrain_helpers.exercises import check
+from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels.calendar import _BEST, run_of
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 
 from .bad_values import BAD_QUANTITIES, assert_refused
@@ -448,3 +454,141 @@ def test_other_refusals_name_what_is_wrong() -> None:
     assert_refused(lambda: spare_nodes(8, 1, 1, certainty=1), "certainty")
     arrays = {"failures_per_node_day": np.ones(2) / 99, "restart_seconds": np.ones(3)}
     assert_refused(lambda: calendar_days(PLAN, **arrays), "do not broadcast")
+
+
+# --- numbers that the page's sentences tell
+
+
+def shown(preset: str, **changes: object) -> tuple[str, str, str]:
+    """What the panel says: from stop to stop, the useful share, the days."""
+    run = run_of({**PANELS["calendar"].presets[preset], **changes})
+    share = units.percent(1 / (1 + run.cost.total))
+    return units.duration(run.mean), share, units.digits(run.total)
+
+
+def offers(preset: str, **changes: object) -> list[str]:
+    values = {**PANELS["calendar"].presets[preset], **changes}
+    return [told for told, _ in PANELS["calendar"].answer(values).offers]
+
+
+def test_what_should_have_been_seen() -> None:
+    first = "1,024 A100 for two months"
+    assert [shown(first, num_gpus=n)[:2] for n in (1024, 2048, 4096)] == [
+        ("1.56 days", "96.3 %"),
+        ("18.8 hours", "94.1 %"),
+        ("9.38 hours", "90.3 %"),
+    ]
+    large = "16,384 H100 for eight weeks"
+    assert offers(large)[0] == "Restart in a third of the time: saves 7.37 days"
+    assert offers(large)[1].startswith("Half the failures")
+    assert offers(large, restart=5)[0].startswith("Writes that block a tenth")
+    by_hand = "Restarted by hand"
+    assert shown(by_hand) == ("12.9 hours", "60.0 %", "56.6")
+    assert "Save at the best interval: saves 4.40 days" in offers(by_hand)
+    assert shown(by_hand, save_every="1 day")[2] == "146"
+    best = run_of({**PANELS["calendar"].presets[by_hand], "save_every": _BEST})
+    assert 16.5 < best.parts()["restarting"] < 17
+
+
+def test_the_page_of_sixteen_thousand_with_the_defaults() -> None:
+    """More than three years in the worst case, with a stop every 44 minutes."""
+    plan = published.run_plan("Llama 3.1 405B", tokens=10e12, flops_per_gpu=400e12)
+    assert 3 * 365 < calendar_days(plan).total.greatest < 4 * 365
+    M = mean_time_between_failures(16384, calendar.FAILURES_PER_NODE_DAY.greatest)
+    assert round(M / MINUTE) == 44
+
+
+def test_what_runs_lost_at_a_stop_differs_more_than_their_rates() -> None:
+    rows = {row["name"]: row for row in published.rows("interruptions")}
+    four = ("Llama 3.1 405B", "OPT-175B", "BLOOM-176B", "GLM-130B")
+    rates = [rows[name]["failures_per_node_day"] for name in four]
+    M = [
+        mean_time_between_failures(rows[x]["num_gpus"], r)
+        for x, r in zip(four, rates, strict=True)
+    ]
+    lost = [(1 - rows[x]["useful_share"]) * m for x, m in zip(four, M, strict=True)]
+    assert round(max(rates) / min(rates)) == 7
+    assert 40 < max(lost) / min(lost) < 45
+    assert max(lost) / HOUR == pytest.approx(11.7, abs=0.1)
+
+
+# --- drawings
+
+
+def test_drawings_say_what_they_show() -> None:
+    drawn = drawings.stops_of_nodes()
+    found = [int(x) for x in re.findall(r"stops (\d+) times", drawn.words)]
+    assert found == [8, 16]
+    assert drawn.body.count("✕") == 16
+    words = drawings.calendar_at_a_glance(calendar_days(PLAN), 30).words
+    assert "16 to 38 days on the calendar, likely 24 days" in words
+    assert "Likely in time: you have 30 days." in words
+    late = drawings.calendar_at_a_glance(calendar_days(PLAN), 10).words
+    assert "Too late" in late
+    valley = drawings.losses_by_interval(40, 112 * HOUR, 1800).words
+    assert "least at 1.57 hours" in valley
+
+
+@pytest.mark.parametrize(("mean", "days"), [(0.01, 5), (0.1, 60), (2, 60), (30, 500)])
+def test_a_strip_has_at_most_ten_rows_and_every_second_of_them(
+    mean: float, days: float
+) -> None:
+    run = simulate_run(days * DAY, HOUR / 4, 20, mean * DAY, 300, seed=2)
+    span = drawings.row_of_days(run.total / DAY / run.stops, run.total / DAY)
+    drawn = drawings.strip_of_days(run, None, 0.02)
+    rows = len(re.findall(r">(?:from )?day \d+<", drawn.body))
+    assert rows == min(10, math.ceil(run.total / DAY / span))
+    wide = sum(map(float, re.findall(r"h(\d[\d.]*)v24", drawn.body)))
+    assert wide == pytest.approx(
+        min(rows * span, run.total / DAY) / span * 596, rel=0.01
+    )
+
+
+@pytest.mark.parametrize("preset", PANELS["calendar"].presets)
+def test_text_of_drawings_is_large_enough(preset: str) -> None:
+    html = PANELS["calendar"].render(**PANELS["calendar"].presets[preset])
+    sizes = [float(x) for x in re.findall(r'font-size="([\d.]+)"', html)]
+    assert min(sizes) >= 14
+    assert len(html) < 100_000
+
+
+def test_a_panel_refuses_a_run_that_never_ends_in_its_own_words() -> None:
+    panel = PANELS["calendar"]
+    answer = panel.answer({**panel.default, "num_gpus": 131072, "failures": 50})
+    assert "hardly anything gets done" in answer.problem
+    assert len(answer.offers) >= 2
+
+
+# --- the learner's own run
+
+OWN = {"gpus": 8, "computing_days": 24, "calendar_days": 30, "write_seconds": 60}
+OWN |= {"restart_minutes": 600, "save_minutes": 240, "spare_nodes": 1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "right: at the worst rate of failures 25.7 days"),
+        ({"spare_nodes": 0}, "it takes 1 spare nodes"),
+        ({"restart_minutes": 1}, "within three minutes"),
+        ({"save_minutes": 1}, "saving every 1.00 minutes costs"),
+        ({"computing_days": 29}, "even with few outages"),
+        ({"gpus": "16k"}, "saving every 240 minutes costs"),
+        ({"save_minutes": None}, "no answer yet"),
+        ({"gpus": "many"}, "is no number"),
+    ],
+)
+def test_a_run_of_ones_own(changes: dict[str, object], said: str) -> None:
+    assert said in check("09-d", {**OWN, **changes}).text
+
+
+def test_an_answer_that_leaves_something_out_is_told() -> None:
+    assert (
+        "leaves out spare_nodes" in check("09-d", {**dict(list(OWN.items())[:-1])}).text
+    )
+
+
+def test_the_choice_is_what_the_formulas_say() -> None:
+    assert check("09-b", "faster writes").ok
+    for other in ("faster restarts", "better nodes", "twice the spares"):
+        assert check("09-b", other).ok is False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
 from math import ceil, exp, log
 
 from llmtrain_helpers import units
@@ -48,17 +47,8 @@ WORDS = {
 
 def one_stop() -> Drawing:
     """The time around a stop: work, a write, work that is lost, and the restart."""
-    pieces = [
-        ("useful", 128, "work"),
-        ("saving", 24, ""),
-        ("useful", 128, "work"),
-        ("saving", 24, ""),
-        ("lost", 96, "work, lost"),
-        ("restarting", 146, "restarting"),
-        ("useful", 146, "work again"),
-    ]
     x, y, body, at = _LEFT, 82, "", []
-    for kind, wide, told in pieces:
+    for kind, wide, told in _PIECES:
         body += _piece(x, y, wide, 46, kind, told)
         at.append(x)
         x += wide
@@ -77,6 +67,18 @@ def one_stop() -> Drawing:
         "average. Then the run restarts, and the lost work is done again."
     )
     return Drawing(body, _ACROSS, 212, words)
+
+
+_PIECES = [
+    ("useful", 128, "work"),
+    ("saving", 24, ""),
+    ("useful", 128, "work"),
+    ("saving", 24, ""),
+    ("lost", 96, "work, lost"),
+    ("restarting", 146, "restarting"),
+    ("useful", 146, "work again"),
+]
+"""A run around a stop: what each piece is, how wide, and its word."""
 
 
 def _piece(x: float, y: float, wide: float, high: float, kind: str, told: str) -> str:
@@ -185,8 +187,9 @@ def calendar_at_a_glance(
         side = "end" if x > 420 else "start"
         at = x - 8 if side == "end" else x + 8
         body += text(at, 214, told, 15, side, font_weight=700)
-    body += _legend({k: v.likely for k, v in days.parts().items()}, 242)
-    return Drawing(body, _ACROSS, 300, _glance_words(days, deadline, name))
+    body += text(_LEFT, 246, "likely, part by part", 14)
+    body += _legend({k: v.likely for k, v in days.parts().items()}, 274)
+    return Drawing(body, _ACROSS, 318, _glance_words(days, deadline, name))
 
 
 def _verdict(days: CalendarDays, deadline: float) -> tuple[str, str]:
@@ -385,26 +388,24 @@ def losses_by_interval(
     steps = [best * exp(log(16) * (i / 40 - 1)) for i in range(81)]
     found = [losses(t, *given) for t in steps]
     top = 1.05 * max(cost.total for cost in found)
-    base, high = 268, 220
+    base, scale, body = 268, 220 / top, ""
     layers = [[0.0] * 81]
-    body = ""
     for name in ("restarting", "lost", "saving"):
         above = [a + getattr(c, name) for a, c in zip(layers[-1], found, strict=True)]
+        body += _layer(layers[-1], above, base, scale, COLORS[name])
         layers.append(above)
-    for name, (low, up) in zip(
-        ("restarting", "lost", "saving"), pairwise(layers), strict=True
-    ):
-        body += _layer(low, up, base, high / top, COLORS[name])
-    body += _names_of(layers, base, high / top)
-    body += _marks(best, given, base, high / top, top)
+    body += _names_of(layers, base, scale) + _marks(best, given, base, scale, top)
+    return Drawing(body, _ACROSS, 352, _valley_words(best, given))
+
+
+def _valley_words(best: float, given: tuple[float, float, float]) -> str:
     least = units.percent(losses(best, *given).total)
-    words = (
+    return (
         "Time lost over the interval between writes, in per cent of the useful time: "
         f"least at {units.duration(best)}, where it is {least}. Saving grows to the "
         "left, lost work to the right, restarting is the same everywhere. "
         f"{_flat(best, given)}"
     )
-    return Drawing(body, _ACROSS, 352, words)
 
 
 def _x_of(i: float) -> float:
