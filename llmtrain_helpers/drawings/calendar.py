@@ -223,10 +223,11 @@ def _stacked(x: float, y: float, scale: float, parts: Mapping[str, float]) -> st
 
 
 def _legend(parts: Mapping[str, float], y: float) -> str:
-    """A mark, a word and the days of each part, in two rows of three."""
+    """A mark, a word and the days of each part, in two rows."""
     body = ""
     for i, (part, size) in enumerate(parts.items()):
-        x, row = _LEFT + 236 * (i % 3), y + 26 * (i // 3)
+        across = -(-len(parts) // 2)
+        x, row = _LEFT + 236 * (i % across), y + 26 * (i // across)
         body += rect(x, row - 13, 16, 16, COLORS[WORDS[part]])
         body += text(x + 24, row, f"{WORDS[part]}: {_short(size)}", 15)
     return body
@@ -385,7 +386,7 @@ def losses_by_interval(
     """
     best = best_checkpoint_interval(checkpoint_seconds, mean_seconds)
     given = (checkpoint_seconds, mean_seconds, restart_seconds)
-    steps = [best * exp(log(16) * (i / 40 - 1)) for i in range(81)]
+    steps = [best * exp(log(9) * (i / 40 - 1)) for i in range(81)]
     found = [losses(t, *given) for t in steps]
     top = 1.05 * max(cost.total for cost in found)
     base, scale, body = 268, 220 / top, ""
@@ -432,8 +433,8 @@ def _names_of(layers: list[list[float]], base: float, scale: float) -> str:
         for word, i, y in told
     )  # fmt: skip
     if first[40] * scale > 20:
-        y = base - first[40] * scale / 2 + 5
-        body += text(_x_of(40), y, "restarting", 15, "middle", "#FFFFFF")
+        y = base - first[20] * scale / 2 + 5
+        body += text(_x_of(20), y, "restarting", 15, "middle", "#FFFFFF")
     return body
 
 
@@ -450,20 +451,26 @@ def _marks(
     for k in range(int(top / step) + 1):
         y = base - k * step * scale
         body += text(62, y + 5, f"{100 * k * step:g} %", 14, "end")
-    for i, told in ((0, 1 / 16), (20, 1 / 4), (60, 4), (80, 16)):
+    for i, told in ((0, 1 / 9), (20, 1 / 3), (60, 3), (80, 9)):
         words = units.duration(best * told)
         body += text(_x_of(i), base + 22, words, 14, "middle" if i < 80 else "end")
     body += line(_x_of(40), base, _x_of(40), 40, stroke_dasharray="5 4")
+    body += text(_LEFT, 32, "lost, in % of the useful time", 14)
     body += text(_x_of(40), 32, "best", 16, "middle", font_weight=700)
     body += text(_x_of(40), base + 22, units.duration(best), 14, "middle")
     body += _half_and_double(base)
-    body += text(70, base + 46, "work between two writes (each step 4 times)", 14)
+    body += text(
+        70,
+        base + 46,
+        "work between two writes (each mark is 3 times the one before)",
+        14,
+    )
     return body + text(_LEFT, base + 72, _flat(best, given), 15, font_weight=700)
 
 
 def _half_and_double(base: float) -> str:
     """Short lines on the axis at half and double the best interval."""
-    ends = [(i, told) for i, told in ((30, "half"), (50, "double"))]
+    ends = [(i, told) for i, told in ((27.4, "half"), (52.6, "double"))]
     return "".join(
         line(_x_of(i), base - 70, _x_of(i), base, stroke_width=1, opacity=0.7)
         + text(_x_of(i), base - 76, told, 14, "middle")
