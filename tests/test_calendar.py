@@ -229,6 +229,14 @@ def test_a_simulated_run_adds_up_and_its_seed_is_all_there_is_to_it() -> None:
     assert all(e - s <= 3640 for kind, s, e in run.stretches if kind == "lost")
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_first_stop_comes_when_the_dice_say(seed: int) -> None:
+    """An exponential time, drawn as −M ln(1 − u)."""
+    run = simulate_run(1e9, 3600, 40, 1e6, 1800, seed)
+    first = next(end for kind, _, end in run.stretches if kind == "lost")
+    assert first == pytest.approx(-1e6 * math.log(1 - Random(seed).random()))
+
+
 def test_without_failures_only_writing_costs() -> None:
     run = simulate_run(7200, 3600, 40, 1e12, 1800)
     assert (run.stops, run.lost, run.restarting, run.saving) == (0, 0, 0, 80)

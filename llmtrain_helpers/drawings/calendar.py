@@ -182,8 +182,8 @@ def calendar_at_a_glance(
         body += _stacked(_LEFT + 150, y, scale, parts)
     if deadline:
         x = _LEFT + 150 + scale * deadline
-        told, ink = _verdict(days, deadline)
-        body += line(x, 50, x, 198, stroke=ink, stroke_width=3)
+        told = _verdict(days, deadline)
+        body += line(x, 50, x, 198, stroke_width=3)
         side = "end" if x > 420 else "start"
         at = x - 8 if side == "end" else x + 8
         body += text(at, 214, told, 15, side, font_weight=700)
@@ -192,16 +192,16 @@ def calendar_at_a_glance(
     return Drawing(body, _ACROSS, 318, _glance_words(days, deadline, name))
 
 
-def _verdict(days: CalendarDays, deadline: float) -> tuple[str, str]:
-    """Whether the days that there are will do, in words and in ink."""
+def _verdict(days: CalendarDays, deadline: float) -> str:
+    """Whether the days that there are will do, with a mark and in words."""
     there = f"you have {deadline:g} days"
     if days.total.greatest <= deadline:
-        return f"✓ in time: {there}", COLORS["useful"]
+        return f"✓ in time: {there}"
     if days.total.likely <= deadline:
-        return f"○ likely in time: {there}", COLORS["restarting"]
+        return f"○ likely in time: {there}"
     if days.total.least <= deadline:
-        return f"○ in time with luck: {there}", COLORS["restarting"]
-    return f"✗ too late: {there}", COLORS["lost"]
+        return f"○ in time with luck: {there}"
+    return f"✗ too late: {there}"
 
 
 def _headline(days: CalendarDays, name: str) -> str:
@@ -244,7 +244,7 @@ def _glance_words(days: CalendarDays, deadline: float | None, name: str) -> str:
         f"likely {_short(part.likely)}"
         for key, part in days.parts().items()
     ]
-    limit = f" {_verdict(days, deadline)[0][2:].capitalize()}." if deadline else ""
+    limit = f" {_verdict(days, deadline)[2:].capitalize()}." if deadline else ""
     stops = [units.digits(x, 2) for x in vars(days.stops).values()]
     return (
         f"{_headline(days, name)}. {'; '.join(told)}. "
@@ -396,6 +396,7 @@ def losses_by_interval(
         body += _layer(layers[-1], above, base, scale, COLORS[name])
         layers.append(above)
     body += _names_of(layers, base, scale) + _marks(best, given, base, scale, top)
+    body += _half_and_double(layers[-1], base, scale)
     return Drawing(body, _ACROSS, 352, _valley_words(best, given))
 
 
@@ -458,7 +459,6 @@ def _marks(
     body += text(_LEFT, 32, "lost, in % of the useful time", 14)
     body += text(_x_of(40), 32, "best", 16, "middle", font_weight=700)
     body += text(_x_of(40), base + 22, units.duration(best), 14, "middle")
-    body += _half_and_double(base)
     body += text(
         70,
         base + 46,
@@ -468,14 +468,14 @@ def _marks(
     return body + text(_LEFT, base + 72, _flat(best, given), 15, font_weight=700)
 
 
-def _half_and_double(base: float) -> str:
-    """Short lines on the axis at half and double the best interval."""
-    ends = [(i, told) for i, told in ((27.4, "half"), (52.6, "double"))]
-    return "".join(
-        line(_x_of(i), base - 70, _x_of(i), base, stroke_width=1, opacity=0.7)
-        + text(_x_of(i), base - 76, told, 14, "middle")
-        for i, told in ends
-    )
+def _half_and_double(curve: list[float], base: float, scale: float) -> str:
+    """Lines up to the curve at half and double the best interval."""
+    body = ""
+    for share, i, told in ((1 / 2, 27, "half"), (2, 53, "double")):
+        x, y = _x_of(40 + 40 * log(share) / log(9)), base - curve[i] * scale
+        body += line(x, y - 8, x, base, stroke_width=1, opacity=0.8)
+        body += text(x, y - 14, told, 14, "middle")
+    return body
 
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
