@@ -330,8 +330,9 @@ def calendar_days(
 
     and outages and evaluation are shares of the calendar. Each argument is one number,
     or an `Interval` for the best case, the likely one and the worst; the defaults are
-    those of published runs. Saves at Daly's best interval unless one is given, in
-    seconds. ValueError for bad input, and for a run that would never end.
+    those of published runs of many sizes, so for thousands of GPUs give what you know
+    of your restarts. Saves at Daly's best interval unless one is given, in seconds.
+    ValueError for bad input, and for a run that would never end.
 
     >>> from llmtrain_helpers import Accelerator, Transformer, plan_run
     >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)

@@ -284,21 +284,21 @@ def strip_of_days(
 
 
 def row_of_days(days_between: float, days: float) -> int:
-    """How many days make a row: one, a week, four weeks or sixteen.
+    """How many days make a row: one, a week, four weeks or more.
 
     >>> row_of_days(0.1, 50), row_of_days(2, 50), row_of_days(25, 200)
     (1, 7, 28)
     """
-    wanted = 1 if days_between < 0.7 and days > 2 else 7
-    spans = [s for s in (wanted, 7, 28, 112) if s >= wanted]
-    return next((s for s in spans if days / s <= _ROWS or s == 1), 112)
+    wanted = 1 if days_between < 0.7 or days <= 2 else 7
+    spans = [span for span in (1, 7, 28, 112, 448) if span >= wanted]
+    return next((s for s in spans if days / s <= _ROWS or s == 1), 448)
 
 
 def _how_much(shown: float, days: float, span: int) -> str:
     row = "a day" if span == 1 else f"{span} days"
     if shown < days * 0.999:
-        return f"A row is {row}. The first {shown:.0f} of {days:.0f} days are shown."
-    return f"A row is {row}. All {days:.0f} days are shown."
+        return f"A row is {row}. The first {shown:.0f} of {days:,.0f} days are shown."
+    return f"A row is {row}. All of it is shown: {two(days)}."
 
 
 def _days_of(

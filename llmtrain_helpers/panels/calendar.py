@@ -181,11 +181,12 @@ def _sentence(run: Run, old: Run | None) -> str:
 def _pictures(run: Run, old: Run | None, chance: int) -> str:
     """The first rows of the run, drawn by lot, and the whole of it as parts."""
     seen = 10 * row_of_days(run.mean / DAY, run.total)
-    work = min(seen / (1 + run.cost.total), run.days) * DAY
+    work = min(1.5 * seen / (1 + run.cost.total), run.days) * DAY
     given = (run.interval, run.write, run.mean, run.restart)
     drawn = simulate_run(work, *given, seed=chance)
     share = run.write / (run.interval + run.write)
-    strip = strip_of_days(drawn, max(run.total, drawn.total / DAY), share)
+    drawn_days, whole = drawn.total / DAY, work == run.days * DAY
+    strip = strip_of_days(drawn, drawn_days if whole else run.total, share)
     bar = parts_of_days(run.parts(), old.parts() if old else None)
     return f"<div>{strip.live()}</div><div>{bar.live()}</div>"
 
