@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         advice as advice,
         architecture as architecture,
         batch as batch,
+        calendar as calendar,
         checks as checks,
         communication as communication,
         configs as configs,
@@ -63,6 +64,20 @@ if TYPE_CHECKING:
         global_batch_size as global_batch_size,
         largest_batch as largest_batch,
         steps_per_epoch as steps_per_epoch,
+    )
+    from llmtrain_helpers.calendar import (
+        CalendarDays as CalendarDays,
+        Losses as Losses,
+        SimulatedRun as SimulatedRun,
+        Stretch as Stretch,
+        best_checkpoint_interval as best_checkpoint_interval,
+        calendar_days as calendar_days,
+        checkpoint_bytes as checkpoint_bytes,
+        goodput as goodput,
+        losses as losses,
+        mean_time_between_failures as mean_time_between_failures,
+        simulate_run as simulate_run,
+        spare_nodes as spare_nodes,
     )
     from llmtrain_helpers.communication import (
         CommunicationSeconds as CommunicationSeconds,
@@ -137,6 +152,11 @@ _MODULES = {
     "batch": (
         "StepTime accumulation_steps batch_tokens data_parallel_size epoch_seconds "
         "fit_step_time global_batch_size largest_batch steps_per_epoch"
+    ),
+    "calendar": (
+        "CalendarDays Losses SimulatedRun Stretch best_checkpoint_interval "
+        "calendar_days checkpoint_bytes goodput losses mean_time_between_failures "
+        "simulate_run spare_nodes"
     ),
     "communication": (
         "CommunicationSeconds Traffic all_reduce_bytes all_reduce_seconds "

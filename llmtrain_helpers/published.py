@@ -189,6 +189,26 @@ def b200_steps_and_memory() -> DataFrame:
     return _table("b200_steps_and_memory")
 
 
+def interruptions() -> DataFrame:
+    """What stopped published runs, how often, and the share that was useful."""
+    return _table("interruptions")
+
+
+def llama3_causes() -> DataFrame:
+    """The 419 unexpected stops of Llama 3.1 405B (arXiv 2407.21783 Table 5)."""
+    return _table("llama3_causes")
+
+
+def checkpoints() -> DataFrame:
+    """Sizes of published checkpoints, and for how long a write blocks training."""
+    return _table("checkpoints")
+
+
+def prices_energy() -> DataFrame:
+    """Prices, power, overheads of data centres, and what a whole project took."""
+    return _table("prices_energy")
+
+
 RECORD_COLUMNS = [
     *("name", "kind", "model", "size", "sequence_length", "micro_batch_size"),
     *("recompute", "recipe", "attention", "seconds", "peak_bytes", "model_flops"),

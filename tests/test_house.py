@@ -49,6 +49,7 @@ FORMULAS = [
     "plan",
     "advice",
     "schedule",
+    "calendar",
 ]
 """The first floor, from the ground up: each imports only those before it."""
 

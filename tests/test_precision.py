@@ -836,7 +836,7 @@ def told(preset: str, **values: object) -> str:
         ("A gradient that vanishes", {"loss_scale": 4}, "1.49 × 10⁻⁸"),
         ("A gradient that vanishes", {"loss_scale": 4}, "<b>Kept, with few digits</b>"),
         ("A gradient that vanishes", {"loss_scale": 4096}, "with few digits</b>"),
-        ("A gradient that vanishes", {"loss_scale": 8192}, "with all digits</b>"),
+        ("A gradient that vanishes", {"loss_scale": 8192}, "all of fp16's digits</b>"),
         (
             "A gradient that vanishes",
             {"loss_scale": 2**22},
@@ -884,6 +884,17 @@ def test_a_recipe_says_what_its_products_need() -> None:
     assert known.pop("fp8") == "fp8"
     assert {name for name, needed in known.items() if not needed} == {"fp32", "amp"}
     assert {known[name] for name in known if "bf16" in name} == {"bf16"}
+
+
+def test_a_number_past_all_names_is_written_by_its_power_of_ten() -> None:
+    panel = precision_panel()
+    field = panel.controls["number"]
+    for said, shown in (("1e39", "1e39"), (-(10**39), "-1e39"), ("3.4e38", "3.4e38")):
+        field.value = said
+        assert (field.input.value, field.echo.value) == (shown, "")
+    assert "round(3.4e+38)" in unescape(panel.output.value)
+    field.value = "1e50"
+    assert "Number: '1e50' lies outside -1e40 to 1e40" in unescape(panel.status.value)
 
 
 def test_steps_begin_anew_at_another_number_or_format() -> None:

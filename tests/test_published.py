@@ -88,7 +88,25 @@ def holds_split(row: dict[str, str]) -> bool:
     return True
 
 
+def holds_failures(row: dict[str, str]) -> bool:
+    """Stops, the middle of a range, over days and nodes; or a day over the hours."""
+    told = row["failures_per_node_day"]
+    if not (row["stops"] or row["hours_between"]):
+        return not told
+    nodes = int(row["num_gpus"]) / int(row["gpus_per_node"])
+    if row["hours_between"]:
+        found = 24 / (float(row["hours_between"]) * nodes)
+    else:
+        most = float(row["stops_high"] or row["stops"])
+        found = (float(row["stops"]) + most) / 2 / (float(row["days"]) * nodes)
+    return float(told) == pytest.approx(found, abs=6e-6)
+
+
 DERIVED = {
+    ("interruptions", "failures_per_node_day"): holds_failures,
+    ("llama3_causes", "share"): lambda row: (
+        int(row["stops"]) / 419 == pytest.approx(float(row["share"]), abs=0.0006)
+    ),
     ("parallel_layouts", "num_nodes"): lambda row: (
         int(row["num_nodes"]) * int(row["gpus_per_node"]) == int(row["num_gpus"])
     ),

@@ -41,9 +41,13 @@ BY = {
     "2312.12391": "vTrain",
     "2401.02954": "DeepSeek",
     "2401.04088": "Jiang",
+    "2402.15627": "MegaScale",
+    "2407.20143": "ByteCheckpoint",
     "2407.21783": "Llama 3",
+    "2410.21680": "Kokolis",
     "2410.21676": "Zhang",
     "2412.19437": "DeepSeek",
+    "2509.16293": "ByteRobust",
     "2505.23971": "Merrill",
 }
 """Whose paper, or on which model, a number of arXiv is."""

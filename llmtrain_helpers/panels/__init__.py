@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from llmtrain_helpers.panels import (
     activations,
     batch,
+    calendar,
     duration,
     flops,
     measure,
@@ -31,6 +32,7 @@ PANELS: dict[str, Panel] = {
     "precision": precision.PANEL,
     "activations": activations.PANEL,
     "plan": plan.PANEL,
+    "calendar": calendar.PANEL,
     "measure": measure.PANEL,
 }
 """Every panel, by its chapter's word."""
@@ -81,6 +83,11 @@ def activations_panel() -> "NotebookPanel":
 def plan_panel() -> "NotebookPanel":
     """A run in; memory, days, GPU-hours, cost and advice out."""
     return in_notebook("plan")
+
+
+def calendar_panel() -> "NotebookPanel":
+    """GPUs, failures and restarts in; days on the calendar, part by part, out."""
+    return in_notebook("calendar")
 
 
 def measure_panel() -> "NotebookPanel":

@@ -23,6 +23,10 @@ Values = Mapping[str, Any]
 """What the controls of a panel say, by their names."""
 
 
+_HUGE = 10**17
+"""Numbers from here on are told by their power of ten."""
+
+
 @dataclass(frozen=True)
 class Control:
     """One thing to set: its label, a sentence of help, and what it takes.
@@ -61,11 +65,11 @@ class Control:
             value = units.read(written)
         except ValueError as error:
             hint = str(error).partition(" is no number: ")[2]
-            if re.fullmatch(r"\s*[+-]?[\d.]+e[+-]?\d{3,}\s*", str(written)):
+            if re.fullmatch(r"\s*[+-]?[\d.]+e[+-]?\d{2,}\s*", str(written)):
                 raise ValueError(self._outside(written)) from None
             if "commas" not in hint:
-                hint = f"write one from {units.short(self.least)} to "
-                hint += units.short(self.most)
+                hint = f"write one from {self.write(self.least)} to "
+                hint += self.write(self.most)
             raise ValueError(
                 f"{self.label}: {show(written)} is no number; {hint}."
             ) from None
@@ -78,11 +82,19 @@ class Control:
         return int(value) if self.whole else value
 
     def _outside(self, written: Any) -> str:
-        span = f"{units.short(self.least)} to {units.short(self.most)}"
+        span = f"{self.write(self.least)} to {self.write(self.most)}"
         return f"{self.label}: {show(written)} lies outside {span}."
+
+    def write(self, value: Any) -> str:
+        """A number as its field shows it: `300B`, and past all names `1e39`."""
+        if abs(value) < _HUGE:
+            return units.short(value)
+        return f"{value:.10g}".replace("e+", "e")
 
     def echo(self, value: Any) -> str:
         """What was understood: `= 300 billion tokens`."""
+        if abs(value) >= _HUGE:
+            return f"= {self.write(value)} {self.unit}".rstrip()
         exact = units.exact(value) if self.whole else f"{value:,.10g}"
         told = exact if abs(value) < 1e6 else units.count(value)
         return f"= {told} {self.unit}".rstrip()

@@ -13,7 +13,6 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from llmtrain_helpers import units
 from llmtrain_helpers.panels.common import Control, Panel, Values, warning
 
 OWN = "your own"
@@ -113,7 +112,7 @@ class Field:
         self._quiet = True
         value: Any = self._value
         number = self.control.kind == "number"
-        self.input.value = units.short(value) if number else value
+        self.input.value = self.control.write(value) if number else value
         if number:
             echo = self.control.echo(value)
             said = echo == f"= {self.input.value}"

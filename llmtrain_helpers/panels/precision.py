@@ -170,7 +170,8 @@ View = tuple[str, Any, list[list[str]], str]
 
 
 def _number(values: common.Values, old: common.Values | None) -> View:
-    known, x, steps = FORMATS[values["format"]], values["number"], values["steps"]
+    known, steps = FORMATS[values["format"]], values["steps"]
+    x = float(values["number"]) if abs(values["number"]) > 1e15 else values["number"]
     held = drawings.stored(known, x, steps)
     then = (FORMATS[old["format"]], old["number"], old["steps"]) if old else None
     then = (known, x, 0) if steps else then  # which bits flip on the way
@@ -282,7 +283,9 @@ def _of_gradient(known: Any, gradient: float, scale: float) -> str:
     if abs(gradient * scale) < known.min_normal:
         few = "it is a <b>subnormal</b> number there"
         return f"<b>Kept, with few digits</b>: {at} {few}, {off} off."
-    return f"<b>Kept, with all digits</b> that there are {at}: {off} off."
+    return (
+        f"<b>Kept, with all of {known.name}'s digits</b>, at S = {scale:,}: {off} off."
+    )
 
 
 def _of_the_drawn(known: Any, gradient: float, scale: float) -> str:

@@ -63,7 +63,7 @@ def test_a_page_is_walked_as_a_learner_does(
     nothing_is_given_away(page)
     if FULL:
         lab.tall(page)
-        picture(page.locator("body"), request, "page")
+        picture(page, request, "page")
     lab.run_panel(page)
     panel = page.locator(".llmtrain-panel")
     panel.scroll_into_view_if_needed()
@@ -141,7 +141,9 @@ def answer(page: lab.Page) -> str:
     return page.locator(".llmtrain-answer").inner_html()
 
 
-def picture(place: lab.Locator, request: pytest.FixtureRequest, kind: str) -> None:
+def picture(
+    place: lab.Locator | lab.Page, request: pytest.FixtureRequest, kind: str
+) -> None:
     """A picture in artifacts/, named by theme, width and page."""
     if FULL or kind == "panel":
         ARTIFACTS.mkdir(exist_ok=True)

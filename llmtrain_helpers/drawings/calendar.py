@@ -1,0 +1,491 @@
+"""Drawings of chapter 09: a stop, stops of many nodes, the days of a run, losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import ceil, exp, log
+
+from llmtrain_helpers import units
+from llmtrain_helpers.calendar import (
+    CalendarDays,
+    SimulatedRun,
+    Stretch,
+    best_checkpoint_interval,
+    losses,
+    mean_time_between_failures,
+    simulate_run,
+)
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    arrow,
+    fits,
+    ghost,
+    hatched,
+    line,
+    rect,
+    text,
+)
+from llmtrain_helpers.drawings.plan import span_in_words, two
+from llmtrain_helpers.units import DAY
+
+_LEFT, _RIGHT, _ACROSS = 24, 720, 744
+
+WORDS = {
+    "computing": "useful",
+    "saving": "saving",
+    "lost": "lost",
+    "restarting": "restarting",
+    "outages": "outages",
+    "evaluation": "evaluation",
+}
+"""The word of each part of the calendar, which has its colour."""
+
+
+# --- one stop
+
+
+def one_stop() -> Drawing:
+    """The time around a stop: work, a write, work that is lost, and the restart."""
+    x, y, body, at = _LEFT, 82, "", []
+    for kind, wide, told in _PIECES:
+        body += _piece(x, y, wide, 46, kind, told)
+        at.append(x)
+        x += wide
+    body += _measure(at[2], at[3], y + 46, "τ: work to a write")
+    body += _measure(at[4], at[5], y + 46, "half of τ")
+    body += _measure(at[5], at[6], y + 46, "R: until it goes on")
+    body += text(at[3] + 12, y - 34, "δ: a write blocks", 15, "end")
+    body += arrow(at[3] + 12, y - 30, at[3] + 12, y - 4)
+    body += text(at[5], 32, "✕ a GPU fails", 16, "middle", font_weight=700)
+    body += line(at[5], 40, at[5], y + 50, stroke_width=3)
+    told = "Work since the last write is gone, and is done once more."
+    body += text(_LEFT, 196, told, 15)
+    words = (
+        "A run in time, left to right: work, a write, work, a write, work; then a GPU "
+        "fails. What was done since the last write is lost, half an interval on "
+        "average. Then the run restarts, and the lost work is done again."
+    )
+    return Drawing(body, _ACROSS, 212, words)
+
+
+_PIECES = [
+    ("useful", 128, "work"),
+    ("saving", 24, ""),
+    ("useful", 128, "work"),
+    ("saving", 24, ""),
+    ("lost", 96, "work, lost"),
+    ("restarting", 146, "restarting"),
+    ("useful", 146, "work again"),
+]
+"""A run around a stop: what each piece is, how wide, and its word."""
+
+
+def _piece(x: float, y: float, wide: float, high: float, kind: str, told: str) -> str:
+    """Some time of one kind, with its word where there is room."""
+    body = rect(x, y, max(wide - 1, 0.5), high, COLORS[kind], kind)
+    if told and fits(told, wide - 4, 14):
+        body += text(x + wide / 2, y + high / 2 + 5, told, 14, "middle", "#FFFFFF")
+    return body
+
+
+def _measure(x1: float, x2: float, y: float, told: str) -> str:
+    """A span under the pieces, with what it is called."""
+    body = line(x1 + 2, y + 12, x2 - 2, y + 12)
+    body += line(x1 + 2, y + 6, x1 + 2, y + 18) + line(x2 - 2, y + 6, x2 - 2, y + 18)
+    return body + text((x1 + x2) / 2, y + 34, told, 14, "middle")
+
+
+# --- many nodes
+
+
+def stops_of_nodes(
+    nodes: int = 8, failures_per_node_day: float = 0.005, days: int = 300, seed: int = 6
+) -> Drawing:
+    """The stops of each node by lot, of the first half together, and of all together.
+
+    Any one of them stops a job that runs on all.
+    """
+    M = mean_time_between_failures(8, failures_per_node_day)
+    fails = [_failures(M, days, seed + 100 * node) for node in range(nodes)]
+    body = text(_LEFT, 34, "each node alone", 15, font_weight=700)
+    y = 46.0
+    for node, when in enumerate(fails):
+        body += _timeline(y, f"node {node + 1}", when, days, 20)
+        y += 24
+    counts = {}
+    for half, told in ((nodes // 2, "first half"), (nodes, "all nodes")):
+        when = sorted(x for one in fails[:half] for x in one)
+        gpus = half * 8
+        counts[gpus] = len(when)
+        body += text(_LEFT, y + 36, f"a job on {gpus} GPUs: {len(when)} stops", 15)
+        body += _timeline(y + 44, told, when, days, 30, through=True)
+        y += 78
+    body += text(_LEFT + 96, y + 24, "0", 14, "middle")
+    body += text(_RIGHT, y + 24, f"{days} days", 14, "end")
+    told = ", ".join(f"a job on {n} GPUs stops {k} times" for n, k in counts.items())
+    words = f"{nodes} nodes of 8 GPUs over {days} days, failures drawn by lot: {told}."
+    return Drawing(body, _ACROSS, int(y + 36), words)
+
+
+def _failures(mean: float, days: float, seed: int) -> list[float]:
+    """The days on which one node fails."""
+    run = simulate_run(days * DAY, DAY, 0, mean, 0, seed)
+    ends = [end / DAY for kind, _, end in run.stretches if kind == "lost"]
+    return [day for day in ends if day <= days]
+
+
+def _timeline(
+    y: float,
+    name: str,
+    when: Iterable[float],
+    days: float,
+    high: float,
+    through: bool = False,
+) -> str:
+    """A bar of time with a cross at each failure, or a bar that is cut there."""
+    x, wide = _LEFT + 96, _RIGHT - _LEFT - 96
+    fill = COLORS["useful"] if through else "none"
+    body = text(x - 10, y + high / 2 + 5, name, 14, "end")
+    if through:
+        body += rect(x, y, wide, high, fill)
+    else:
+        body += line(x, y + high / 2, x + wide, y + high / 2, opacity=0.5)
+    for day in when:
+        at = x + wide * day / days
+        if through:
+            body += rect(at - 2, y - 3, 4, high + 6, COLORS["lost"], f"day {day:.0f}")
+        else:
+            body += text(at, y + high / 2 + 6, "✕", 16, "middle", font_weight=700)
+    return body
+
+
+# --- the calendar at a glance
+
+
+def calendar_at_a_glance(
+    days: CalendarDays, deadline: float | None = None, name: str = ""
+) -> Drawing:
+    """Days on the calendar in the best, the likely and the worst case, part by part.
+
+    `deadline` are the days that there are.
+    """
+    longest = 1.04 * max(days.total.greatest, deadline or 0)
+    scale = (_RIGHT - _LEFT - 150) / longest
+    body = text(_LEFT, 34, _headline(days, name), 17, font_weight=700)
+    cases = {"best": "least", "likely": "likely", "worst": "greatest"}
+    for row, (word, case) in enumerate(cases.items()):
+        y = 60 + 46 * row
+        told = two(getattr(days.total, case))
+        body += text(_LEFT, y + 22, f"{word}: {told}", 15)
+        parts = {key: getattr(part, case) for key, part in days.parts().items()}
+        body += _stacked(_LEFT + 150, y, scale, parts)
+    if deadline:
+        x = _LEFT + 150 + scale * deadline
+        told = _verdict(days, deadline)
+        body += line(x, 50, x, 198, stroke_width=3)
+        side = "end" if x > 420 else "start"
+        at = x - 8 if side == "end" else x + 8
+        body += text(at, 214, told, 15, side, font_weight=700)
+    body += text(_LEFT, 246, "likely, part by part", 14)
+    body += _legend({k: v.likely for k, v in days.parts().items()}, 274)
+    return Drawing(body, _ACROSS, 318, _glance_words(days, deadline, name))
+
+
+def _verdict(days: CalendarDays, deadline: float) -> str:
+    """Whether the days that there are will do, with a mark and in words."""
+    there = f"you have {deadline:g} days"
+    if days.total.greatest <= deadline:
+        return f"✓ in time: {there}"
+    if days.total.likely <= deadline:
+        return f"○ likely in time: {there}"
+    if days.total.least <= deadline:
+        return f"○ in time with luck: {there}"
+    return f"✗ too late: {there}"
+
+
+def _headline(days: CalendarDays, name: str) -> str:
+    head = f"{name}: " if name else ""
+    told = f"{head}{span_in_words(days.total)} on the calendar, "
+    return f"{told}likely {two(days.total.likely)}"
+
+
+def _stacked(x: float, y: float, scale: float, parts: Mapping[str, float]) -> str:
+    body = ""
+    for part, size in parts.items():
+        word = WORDS[part]
+        told = word if size * scale > 60 else ""
+        body += _piece(x, y, size * scale, 34, word, told)
+        if word == "outages":
+            body += hatched(x, y, max(size * scale - 1, 0), 34)
+        x += size * scale
+    return body
+
+
+def _legend(parts: Mapping[str, float], y: float) -> str:
+    """A mark, a word and the days of each part, in two rows."""
+    body = ""
+    for i, (part, size) in enumerate(parts.items()):
+        across = -(-len(parts) // 2)
+        x, row = _LEFT + 236 * (i % across), y + 26 * (i // across)
+        body += rect(x, row - 13, 16, 16, COLORS[WORDS[part]])
+        body += text(x + 24, row, f"{WORDS[part]}: {_short(size)}", 15)
+    return body
+
+
+def _short(days: float) -> str:
+    """A time in two digits; none where it is less than a second."""
+    return two(days) if days * DAY >= 1 else "none"
+
+
+def _glance_words(days: CalendarDays, deadline: float | None, name: str) -> str:
+    told = [
+        f"{WORDS[key]} {_short(part.least)} to {_short(part.greatest)}, "
+        f"likely {_short(part.likely)}"
+        for key, part in days.parts().items()
+    ]
+    limit = f" {_verdict(days, deadline)[2:].capitalize()}." if deadline else ""
+    stops = [units.digits(x, 2) for x in vars(days.stops).values()]
+    return (
+        f"{_headline(days, name)}. {'; '.join(told)}. "
+        f"Stops: {stops[0]} to {stops[2]}, likely {stops[1]}.{limit}"
+    )
+
+
+# --- a run, day by day
+
+_ROWS, _HIGH, _STRIP = 10, 24, _RIGHT - _LEFT - 100
+
+
+def strip_of_days(
+    run: SimulatedRun, all_days: float | None = None, saving: float = 0.0
+) -> Drawing:
+    """The days of a simulated run in rows: useful, lost, restarting.
+
+    A row is a day where stops are many, else a week or more; at most ten rows are
+    shown, of `all_days`. The writes between, a share `saving` of the running time, are
+    the band at the foot of each row.
+    """
+    total = run.total / DAY
+    span = row_of_days(total / max(run.stops, 1), all_days or total)
+    rows = min(ceil(total / span - 1e-9), _ROWS)
+    body = ""
+    for row in range(rows):
+        y = 16 + row * (_HIGH + 8)
+        first = row * span + 1
+        name = f"day {first}" if span == 1 else f"from day {first}"
+        body += text(_LEFT + 90, y + 17, name, 14, "end")
+        body += _days_of(run.stretches, row * span, span, y, saving)
+    y = 16 + rows * (_HIGH + 8)
+    shown = min(rows * span, total)
+    told = _how_much(shown, all_days or total, span)
+    body += text(_LEFT + 100, y + 14, told, 14)
+    return Drawing(body, _ACROSS, y + 30, _strip_words(run, told))
+
+
+def row_of_days(days_between: float, days: float) -> int:
+    """How many days make a row: one, a week, four weeks or more.
+
+    >>> row_of_days(0.1, 50), row_of_days(2, 50), row_of_days(25, 200)
+    (1, 7, 28)
+    """
+    wanted = 1 if days_between < 0.7 or days <= 2 else 7
+    spans = [span for span in (1, 7, 28, 112, 448) if span >= wanted]
+    return next((s for s in spans if days / s <= _ROWS or s == 1), 448)
+
+
+def _how_much(shown: float, days: float, span: int) -> str:
+    row = "a day" if span == 1 else f"{span} days"
+    if shown < days * 0.999:
+        return f"A row is {row}. The first {shown:.0f} of {days:,.0f} days are shown."
+    return f"A row is {row}. All of it is shown: {two(days)}."
+
+
+def _days_of(
+    stretches: Iterable[Stretch], start: float, span: float, y: float, saving: float
+) -> str:
+    """One row: what lies in it, as a path of each colour."""
+    pieces: dict[str, list[str]] = {"running": [], "lost": [], "restarting": []}
+    for kind, x, wide in _clipped(stretches, start, span):
+        pieces[kind].append(f"M{x:.1f} {y}h{wide:.2f}v{_HIGH}h{-wide:.2f}z")
+    colors = {"running": "useful", "lost": "lost", "restarting": "restarting"}
+    body = "".join(
+        f'<path d="{"".join(found)}" fill="{COLORS[colors[kind]]}"/>'
+        for kind, found in pieces.items()
+        if found
+    )
+    foot = _HIGH * saving
+    if foot > 0.2:
+        body += "".join(
+            rect(x, y + _HIGH - foot, wide, foot, COLORS["saving"])
+            for kind, x, wide in _clipped(stretches, start, span)
+            if kind == "running"
+        )
+    return body + _ticks_of(span, y)
+
+
+def _clipped(
+    stretches: Iterable[Stretch], start: float, span: float
+) -> Iterator[tuple[str, float, float]]:
+    """Each stretch's part in a row: its kind, its left end and its width."""
+    scale, left = _STRIP / (span * DAY), _LEFT + 100
+    for kind, begin, end in stretches:
+        a = max(begin - start * DAY, 0)
+        b = min(end - start * DAY, span * DAY)
+        if b > a:
+            yield kind, left + a * scale, (b - a) * scale
+
+
+def _ticks_of(span: float, y: float) -> str:
+    """Thin lines between the days of a row, or between its weeks."""
+    many = 4 if span == 1 else 7 if span == 7 else 4
+    wide = _STRIP / many
+    at = [_LEFT + 100 + wide * i for i in range(1, many)]
+    return "".join(
+        line(x, y, x, y + _HIGH, stroke="#FFFFFF", stroke_width=1, opacity=0.5)
+        for x in at
+    )
+
+
+def _strip_words(run: SimulatedRun, told: str) -> str:
+    share = units.percent(run.useful_share)
+    return (
+        f"A run drawn by lot, row by row: useful {share} of the time, {run.stops} "
+        f"stops, each of which loses some work and restarts. {told}"
+    )
+
+
+def parts_of_days(
+    parts: Mapping[str, float], before: Mapping[str, float] | None = None
+) -> Drawing:
+    """One bar for the whole run: its days, part by part; dashed what it was before."""
+    total = sum(parts.values())
+    was = sum(before.values()) if before else total
+    scale = (_RIGHT - _LEFT) / max(total, was)
+    body = text(_LEFT, 26, f"the whole run: {two(total)} on the calendar", 15)
+    body += _stacked(_LEFT, 36, scale, parts)
+    if before and abs(was - total) > 1e-9:
+        body += ghost(_LEFT, 32, was * scale, 42, "before")
+    body += _legend(parts, 104)
+    told = ", ".join(f"{WORDS[k]} {_short(v)}" for k, v in parts.items())
+    was_told = f" Before: {two(was)}." if before and was != total else ""
+    words = f"The whole run: {two(total)} on the calendar, of which {told}.{was_told}"
+    return Drawing(body, _ACROSS, 146 if len(parts) > 3 else 120, words)
+
+
+# --- how often to save
+
+
+def losses_by_interval(
+    checkpoint_seconds: float, mean_seconds: float, restart_seconds: float
+) -> Drawing:
+    """What is lost in a hundred hours of work over the interval between two writes.
+
+    Three layers: restarting, which the interval does not change; saving, which grows
+    to the left; lost work, which grows to the right. The valley is flat.
+    """
+    best = best_checkpoint_interval(checkpoint_seconds, mean_seconds)
+    given = (checkpoint_seconds, mean_seconds, restart_seconds)
+    steps = [best * exp(log(9) * (i / 40 - 1)) for i in range(81)]
+    found = [losses(t, *given) for t in steps]
+    top = 1.05 * max(cost.total for cost in found)
+    base, scale, body = 268, 220 / top, ""
+    layers = [[0.0] * 81]
+    for name in ("restarting", "lost", "saving"):
+        above = [a + getattr(c, name) for a, c in zip(layers[-1], found, strict=True)]
+        body += _layer(layers[-1], above, base, scale, COLORS[name])
+        layers.append(above)
+    body += _names_of(layers, base, scale) + _marks(best, given, base, scale, top)
+    body += _half_and_double(layers[-1], base, scale)
+    return Drawing(body, _ACROSS, 352, _valley_words(best, given))
+
+
+def _valley_words(best: float, given: tuple[float, float, float]) -> str:
+    least = units.percent(losses(best, *given).total)
+    return (
+        "Time lost over the interval between writes, in per cent of the useful time: "
+        f"least at {units.duration(best)}, where it is {least}. Saving grows to the "
+        "left, lost work to the right, restarting is the same everywhere. "
+        f"{_flat(best, given)}"
+    )
+
+
+def _x_of(i: float) -> float:
+    return 70 + (_RIGHT - 90) * i / 80
+
+
+def _layer(
+    low: list[float], up: list[float], base: float, scale: float, fill: str
+) -> str:
+    """The area between two curves."""
+    there = [f"{_x_of(i):.1f},{base - y * scale:.1f}" for i, y in enumerate(up)]
+    back = [f"{_x_of(i):.1f},{base - y * scale:.1f}" for i, y in enumerate(low)]
+    return f'<polygon points="{" ".join(there + back[::-1])}" fill="{fill}"/>'
+
+
+def _names_of(layers: list[list[float]], base: float, scale: float) -> str:
+    """The words of the layers: where each is thick."""
+    _, first, second, third = layers
+    told = [("saving", 3, (second[3] + third[3]) / 2)]
+    told += [("lost work", 73, (first[73] + second[73]) / 2)]
+    body = "".join(
+        text(_x_of(i), base - y * scale + 5, word, 15, "middle" if i > 9 else "start",
+             "#FFFFFF", font_weight=700)
+        for word, i, y in told
+    )  # fmt: skip
+    if first[40] * scale > 20:
+        y = base - first[20] * scale / 2 + 5
+        body += text(_x_of(20), y, "restarting", 15, "middle", "#FFFFFF")
+    return body
+
+
+def _marks(
+    best: float,
+    given: tuple[float, float, float],
+    base: float,
+    scale: float,
+    top: float,
+) -> str:
+    """The axis of intervals, the percentages, and the best, half and double of it."""
+    body = line(70, base, _x_of(80), base)
+    step = next(s for s in (0.001, 0.002, 0.005, *_STEPS) if top / s <= 6)
+    for k in range(int(top / step) + 1):
+        y = base - k * step * scale
+        body += text(62, y + 5, f"{100 * k * step:g} %", 14, "end")
+    for i, told in ((0, 1 / 9), (20, 1 / 3), (60, 3), (80, 9)):
+        words = units.duration(best * told)
+        body += text(_x_of(i), base + 22, words, 14, "middle" if i < 80 else "end")
+    body += line(_x_of(40), base, _x_of(40), 40, stroke_dasharray="5 4")
+    body += text(_LEFT, 32, "lost, in % of the useful time", 14)
+    body += text(_x_of(40), 32, "best", 16, "middle", font_weight=700)
+    body += text(_x_of(40), base + 22, units.duration(best), 14, "middle")
+    body += text(
+        70,
+        base + 46,
+        "work between two writes (each mark is 3 times the one before)",
+        14,
+    )
+    return body + text(_LEFT, base + 72, _flat(best, given), 15, font_weight=700)
+
+
+def _half_and_double(curve: list[float], base: float, scale: float) -> str:
+    """Lines up to the curve at half and double the best interval."""
+    body = ""
+    for share, i, told in ((1 / 2, 27, "half"), (2, 53, "double")):
+        x, y = _x_of(40 + 40 * log(share) / log(9)), base - curve[i] * scale
+        body += line(x, y - 8, x, base, stroke_width=1, opacity=0.8)
+        body += text(x, y - 14, told, 14, "middle")
+    return body
+
+
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+
+
+def _flat(best: float, given: tuple[float, float, float]) -> str:
+    """What half and double the best interval cost."""
+    least = losses(best, *given).total
+    half, double = (
+        units.digits(100 * (losses(k * best, *given).total - least), 2)
+        for k in (0.5, 2)
+    )
+    return f"Half the best interval costs {half} points more, double {double}."
