@@ -46,7 +46,8 @@ class Transformer:
     `num_positions` the rows of a learned position table, 0 where positions are rotary.
     `final_norm` and `embedding_norm` have so many parameters for each value (2, 1, 0);
     `embedding_size` is that of a narrower embedding (0: there is none); `more` counts
-    parameters that stand beside the layers otherwise.
+    parameters that stand beside the layers otherwise. `prediction_layers` are further
+    ones that predict tokens beyond the next (MTP): they are counted apart, in no sum.
 
     >>> Transformer.gpt(96, 12288, 96, 50257, 2048).head_dim
     128
@@ -63,6 +64,7 @@ class Transformer:
     embedding_size: Number
     head_bias: bool
     more: Number
+    prediction_layers: Number
 
     def __init__(
         self,
@@ -90,6 +92,7 @@ class Transformer:
         embedding_size: Number = 0,
         head_bias: bool = False,
         more: Number = 0,
+        prediction_layers: Number = 0,
     ) -> None:
         given = locals()
         kind = {name: given[name] for name in _KIND if given[name] is not None}
@@ -500,5 +503,6 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "embedding_size": _from_zero,
     "head_bias": flag,
     "more": _from_zero,
+    "prediction_layers": _from_zero,
 }
 """How a field is checked that is no plain count."""

@@ -93,12 +93,13 @@ _MAY_BE_ZERO = {
     *("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"),
     *("shared_expert_intermediate_size", "shared_intermediate_size"),
     *("moe_layer_start_index", "attn_layer_offset", "expert_layer_offset"),
-    "sliding_window",
+    *("sliding_window", "num_nextn_predict_layers"),
 }
 """Numbers that may be none."""
 
 _MAY_BE_NULL = {
     *("sliding_window", "q_lora_rank", "attention_chunk_size", "mamba_d_ssm"),
+    "num_nextn_predict_layers",
 }
 """Keys of which null says that there is no such thing."""
 
@@ -322,6 +323,7 @@ def _model(x: Values, family: Family) -> dict[str, Any]:
         "embedding_size": family.narrow(x) if family.narrow else 0,
         "head_bias": "h" in letters,
         "more": family.more(x) if family.more else 0,
+        "prediction_layers": x.get("prediction_layers") or 0,
     }
 
 

@@ -48,6 +48,7 @@ ROLES = {
     "window_size": "window",
     "attention_chunk_size": "chunk",
     "layers_block_type": "layer_types",
+    "num_nextn_predict_layers": "prediction_layers",
 }
 """What a key stands for, where it is called otherwise."""
 
@@ -342,7 +343,7 @@ deepseek_v2 DeepseekV2 -num_key_value_heads -head_dim vocab_size=102400
     qk_nope_head_dim=128 qk_rope_head_dim=64 v_head_dim=128 n_routed_experts=64
     num_experts_per_tok=None moe_intermediate_size=1407 n_shared_experts=2
     first_k_dense_replace=0 num_experts>n_routed_experts attention_bias+a mlp_bias+ms
-    .sparse=@after_dense ~head_dim ~n_group ~norm_topk_prob ~num_key_value_heads
+    moe_layer_freq!1 .sparse=@after_dense ~head_dim ~n_group ~norm_topk_prob ~num_key_value_heads
     ~qk_head_dim ~routed_scaling_factor
 deepseek_v3 DeepseekV3 -num_key_value_heads -head_dim num_hidden_layers=61
     hidden_size=7168 num_attention_heads=128 intermediate_size=18432 vocab_size=129280
@@ -351,7 +352,7 @@ deepseek_v3 DeepseekV3 -num_key_value_heads -head_dim num_hidden_layers=61
     num_experts_per_tok=8 moe_intermediate_size=2048 n_shared_experts=1
     first_k_dense_replace=3 num_local_experts>n_routed_experts attention_bias+a
     .sparse=@after_dense ~head_dim ~n_group ~norm_topk_prob ~num_key_value_heads
-    ~num_nextn_predict_layers ~qk_head_dim ~rope_interleave ~routed_scaling_factor
+    num_nextn_predict_layers=0 moe_layer_freq!1 ~qk_head_dim ~rope_interleave ~routed_scaling_factor
 diffllama DiffLlama num_hidden_layers=16 hidden_size=2048 intermediate_size=8192
     attention_bias=False attention_bias+qkvo .twice .mixer_more=@four_head_dims
     ~lambda_std_dev
@@ -435,7 +436,7 @@ glm4_moe Glm4Moe num_hidden_layers=46 num_attention_heads=96 num_key_value_heads
     num_experts_per_tok=8 moe_intermediate_size=1408 n_shared_experts=1
     num_local_experts>n_routed_experts attention_bias+qkv .floor .qk_norm=head
     .qk_norm_if=use_qk_norm .sparse=@after_dense ~n_group ~norm_topk_prob
-    ~num_nextn_predict_layers ~routed_scaling_factor
+    num_nextn_predict_layers=0 ~routed_scaling_factor
 glm4_moe_lite Glm4MoeLite -num_key_value_heads -head_dim num_hidden_layers=47
     hidden_size=2048 num_attention_heads=20 intermediate_size=10240 vocab_size=154880
     max_position_embeddings=202752 attention_bias=False q_lora_rank=768 kv_lora_rank=512
@@ -475,7 +476,8 @@ gpt_oss GptOss num_hidden_layers=36 hidden_size=2880 num_attention_heads=64
     num_key_value_heads=8 head_dim=64 intermediate_size=2880 vocab_size=201088
     max_position_embeddings=131072 attention_bias=True sliding_window=128
     layer_types=None num_local_experts=128 num_experts_per_tok=4
-    num_experts>num_local_experts attention_bias+qkvo .bias=er .sinks .kinds=@every:2
+    num_experts>num_local_experts
+    experts_per_token>num_experts_per_tok attention_bias+qkvo .bias=er .sinks .kinds=@every:2
     ~swiglu_limit
 gptj GPTJ -num_hidden_layers -hidden_size -num_attention_heads -num_key_value_heads
     -head_dim -intermediate_size -max_position_embeddings vocab_size=50400 n_layer=28

@@ -45,11 +45,12 @@ def gpt_parameters(
 class ParameterCount(Breakdown):
     """Parameters part by part; `active` is what one token passes through.
 
+    `prediction` are those of layers that predict further tokens: in no sum.
     `norm` holds all layer norms, those on queries and keys too; `mlp` holds the routers
     of a mixture of experts; a tied `head` is 0, for its matrix is the embedding.
     """
 
-    _beside = ("active",)
+    _beside = ("active", "prediction")
 
     embedding: Result
     attention: Result
@@ -57,6 +58,7 @@ class ParameterCount(Breakdown):
     norm: Result
     head: Result
     active: Result
+    prediction: Result = 0
 
 
 def count_parameters(model: Transformer) -> ParameterCount:
@@ -96,6 +98,7 @@ def count_parameters(model: Transformer) -> ParameterCount:
         norm=norm,
         head=head,
         active=embedding + attention + mlp + norm + head - idle,
+        prediction=prediction_parameters(model),
     )
 
 
@@ -115,6 +118,22 @@ def expert_parameters(model: Transformer) -> Result:
     instance("model", model, Transformer)
     h = model.hidden_size
     return over_layers(model, lambda layer: layer.split(h))
+
+
+def prediction_parameters(model: Transformer) -> Result:
+    """Of layers that predict tokens beyond the next one (MTP), which a count leaves out.
+
+    Each is a layer like the last, a matrix of 2h × h that joins its two inputs, and a
+    norm for each of these and for what comes out. Embedding and head are the model's.
+
+    Source: DeepSeek-V3 (arXiv 2412.19437), section 2.2.
+
+    >>> prediction_parameters(Transformer.llama(2, 64, 4, 4, 32, 99, 8))
+    0
+    """
+    h, (_, layer) = model.hidden_size, model.layers[-1]
+    joined = 2 * h * h + 3 * layer.norm_size * h
+    return model.prediction_layers * (layer.parameters(h) + joined)
 
 
 def norm_parameters(model: Transformer) -> Result:
