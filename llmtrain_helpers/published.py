@@ -361,17 +361,17 @@ def read_config(
     return Transformer.from_config(_read_json(Path(path)), sequence_length)
 
 
-def parse_config(text: str, sequence_length: Number | None = None) -> Transformer:
+def parse_config(config: str, sequence_length: Number | None = None) -> Transformer:
     """The shape in the text of a `config.json`, with the refusals of `read_config`.
 
     >>> parse_config('{"model_type": "gpt2"}').num_layers
     12
     """
-    if not isinstance(text, str):
-        refuse("text", text, "is no text of a config.json")
-    if len(text) > CONFIG_LIMIT:
-        refuse("text", text[:20], f"is longer than {CONFIG_LIMIT:,} letters")
-    return Transformer.from_config(_parsed("text", text, text), sequence_length)
+    if not isinstance(config, str):
+        refuse("config", config, "is no text of a config.json")
+    if len(config) > CONFIG_LIMIT:
+        refuse("config", config[:20], f"is longer than {CONFIG_LIMIT:,} letters")
+    return Transformer.from_config(_parsed("config", config, config), sequence_length)
 
 
 class _Text(Protocol):

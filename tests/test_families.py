@@ -437,7 +437,9 @@ def test_a_total_rounds_to_what_was_published_or_to_its_name(row) -> None:
     for digits, unit in told:
         said = digits.replace(",", "")
         step = 10 ** -len(said.partition(".")[2]) * (1e9 if unit == "B" else 1e6)
-        near = min(abs(size - float(said) * (1e9 if unit == "B" else 1e6)) for size in known)
+        near = min(
+            abs(size - float(said) * (1e9 if unit == "B" else 1e6)) for size in known
+        )
         assert near <= step or "not checked" in row["note"], (digits, unit)
 
 

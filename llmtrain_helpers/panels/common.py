@@ -31,7 +31,7 @@ class Control:
     `most`, and is whole unless `whole` is false; with `stops` it has a slider beside
     its field. `more` folds it away, `applies` says for which values it is shown, and a
     `view` only turns the picture: the preset stays the same. What is to `lead` stands
-    above the sliders: it decides which there are.
+    above the sliders: it decides which there are. A text may have several `lines`.
     """
 
     label: str
@@ -46,6 +46,7 @@ class Control:
     more: bool = False
     view: bool = False
     lead: bool = False
+    lines: int = 1
     applies: Callable[[Values], bool] = field(default=lambda values: True, repr=False)
 
     def read(self, written: Any) -> Any:
@@ -89,6 +90,10 @@ class Control:
         else:
             far = [max(stop / value, value / stop) for stop in self.stops]
         return far.index(min(far))
+
+
+class Told(ValueError):
+    """A refusal in words that stay as they are; nothing is offered in its place."""
 
 
 Offer = tuple[str, Values]
@@ -148,6 +153,8 @@ class Panel:
         """The picture, or the refusal in the panel's words, with what would do."""
         try:
             return self._drawn(before, values)
+        except Told as error:
+            return Answer("", str(error))
         except ValueError as error:
             problem = self.in_words(str(error))
             return Answer("", problem, tuple(self._offers(values, str(error))))

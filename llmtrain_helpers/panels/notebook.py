@@ -53,7 +53,8 @@ class Field:
         parts = [self.input, self.slider, self.echo] if self.slider else [self.input]
         if control.kind == "number" and not self.slider:
             parts.append(self.echo)
-        self.box = widgets.Box(parts, layout=_ROW)
+        wide = {"width": "100%"} if control.lines > 1 else {}
+        self.box = widgets.Box(parts, layout=_ROW | wide)
         self._quiet = False
 
     def _made(self) -> Any:
@@ -64,6 +65,9 @@ class Field:
             return widgets.Dropdown(options=self.control.options, layout=layout, **told)
         if self.control.kind == "flag":
             return widgets.Checkbox(indent=False, layout={"width": "auto"}, **told)
+        if self.control.lines > 1:
+            layout = {"width": "100%", "height": f"{24 * self.control.lines}px"}
+            return widgets.Textarea(continuous_update=False, layout=layout, **told)
         width = "360px" if self.control.kind == "text" else "250px"
         if self.control.stops and not self.control.more:
             width, told["style"] = "315px", {"description_width": "165px"}
