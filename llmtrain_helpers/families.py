@@ -343,8 +343,8 @@ deepseek_v2 DeepseekV2 -num_key_value_heads -head_dim vocab_size=102400
     qk_nope_head_dim=128 qk_rope_head_dim=64 v_head_dim=128 n_routed_experts=64
     num_experts_per_tok=None moe_intermediate_size=1407 n_shared_experts=2
     first_k_dense_replace=0 num_experts>n_routed_experts attention_bias+a mlp_bias+ms
-    moe_layer_freq!1 .sparse=@after_dense ~head_dim ~n_group ~norm_topk_prob ~num_key_value_heads
-    ~qk_head_dim ~routed_scaling_factor
+    moe_layer_freq!1 .sparse=@after_dense ~head_dim ~n_group ~norm_topk_prob
+    ~num_key_value_heads ~qk_head_dim ~routed_scaling_factor
 deepseek_v3 DeepseekV3 -num_key_value_heads -head_dim num_hidden_layers=61
     hidden_size=7168 num_attention_heads=128 intermediate_size=18432 vocab_size=129280
     max_position_embeddings=4096 attention_bias=False q_lora_rank=1536 kv_lora_rank=512
@@ -352,7 +352,8 @@ deepseek_v3 DeepseekV3 -num_key_value_heads -head_dim num_hidden_layers=61
     num_experts_per_tok=8 moe_intermediate_size=2048 n_shared_experts=1
     first_k_dense_replace=3 num_local_experts>n_routed_experts attention_bias+a
     .sparse=@after_dense ~head_dim ~n_group ~norm_topk_prob ~num_key_value_heads
-    num_nextn_predict_layers=0 moe_layer_freq!1 ~qk_head_dim ~rope_interleave ~routed_scaling_factor
+    num_nextn_predict_layers=0 moe_layer_freq!1 ~qk_head_dim ~rope_interleave
+    ~routed_scaling_factor
 diffllama DiffLlama num_hidden_layers=16 hidden_size=2048 intermediate_size=8192
     attention_bias=False attention_bias+qkvo .twice .mixer_more=@four_head_dims
     ~lambda_std_dev
@@ -476,9 +477,8 @@ gpt_oss GptOss num_hidden_layers=36 hidden_size=2880 num_attention_heads=64
     num_key_value_heads=8 head_dim=64 intermediate_size=2880 vocab_size=201088
     max_position_embeddings=131072 attention_bias=True sliding_window=128
     layer_types=None num_local_experts=128 num_experts_per_tok=4
-    num_experts>num_local_experts
-    experts_per_token>num_experts_per_tok attention_bias+qkvo .bias=er .sinks .kinds=@every:2
-    ~swiglu_limit
+    num_experts>num_local_experts experts_per_token>num_experts_per_tok
+    attention_bias+qkvo .bias=er .sinks .kinds=@every:2 ~swiglu_limit
 gptj GPTJ -num_hidden_layers -hidden_size -num_attention_heads -num_key_value_heads
     -head_dim -intermediate_size -max_position_embeddings vocab_size=50400 n_layer=28
     n_embd=4096 n_head=16 n_inner=None n_positions=2048

@@ -121,7 +121,7 @@ def expert_parameters(model: Transformer) -> Result:
 
 
 def prediction_parameters(model: Transformer) -> Result:
-    """Of layers that predict tokens beyond the next one (MTP), which a count leaves out.
+    """Of layers that predict tokens beyond the next one (MTP), which no total counts.
 
     Each is a layer like the last, a matrix of 2h × h that joins its two inputs, and a
     norm for each of these and for what comes out. Embedding and head are the model's.

@@ -271,6 +271,15 @@ def architecture(name: str, sequence_length: Number | None = None) -> Transforme
     return _shape({**row, "sequence_length": s})
 
 
+def model_names() -> list[str]:
+    """The names that `architecture` knows, each once.
+
+    >>> "DeepSeek-V3" in model_names()
+    True
+    """
+    return [*dict.fromkeys([*names("architectures"), *names("configs")])]
+
+
 def config_model(name: str, sequence_length: Number | None = None) -> Transformer:
     """The shape of a real model out of `configs()`, by its name there.
 

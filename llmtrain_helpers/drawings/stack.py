@@ -203,7 +203,7 @@ def _run(layer: Layer, how_many: int, h: Any, x: float, wide: float) -> Iterator
     y, unit = float(TOP), TALL / float(layer.parameters(h))
     for word, size, shade in parts:
         if size:
-            look = {"opacity": shade} if shade < 1 else {}
+            look: dict[str, Any] = {"opacity": shade} if shade < 1 else {}
             yield rect(x, y, wide, unit * float(size), COLORS[word], word, **look)
             y += unit * float(size)
     one = wide / how_many
@@ -255,7 +255,7 @@ def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
     half, parts = CELL / 2, []
     if layer.mlp is not None:
         experts = isinstance(layer.mlp, Experts)
-        look = {"opacity": 0.3} if experts else {}
+        look: dict[str, Any] = {"opacity": 0.3} if experts else {}
         parts.append(rect(x, y, wide, half - 1, COLORS["MLP"], **look))
         if experts:
             parts.append(rect(x, y + half - 7, wide, 6, COLORS["MLP"]))

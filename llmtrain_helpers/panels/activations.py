@@ -47,7 +47,7 @@ _PRESETS = {
 
 
 _CONTROLS = {
-    "model": common.models(),
+    "model": common.models(counted=True),
     "sequence_length": common.Control(
         "Sequence",
         "Tokens in each training sequence.",

@@ -15,9 +15,10 @@ from itertools import cycle
 from typing import Any
 
 from llmtrain_helpers import published, units
-from llmtrain_helpers.architecture import Breakdown
+from llmtrain_helpers.architecture import Breakdown, Transformer
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.drawings.common import COLORS, GREY, as_images
+from llmtrain_helpers.layers import Attention, LatentAttention
 
 Values = Mapping[str, Any]
 """What the controls of a panel say, by their names."""
@@ -92,7 +93,7 @@ class Control:
         return far.index(min(far))
 
 
-class Told(ValueError):
+class WordedError(ValueError):
     """A refusal in words that stay as they are; nothing is offered in its place."""
 
 
@@ -153,7 +154,7 @@ class Panel:
         """The picture, or the refusal in the panel's words, with what would do."""
         try:
             return self._drawn(before, values)
-        except Told as error:
+        except WordedError as error:
             return Answer("", str(error))
         except ValueError as error:
             problem = self.in_words(str(error))
@@ -243,11 +244,20 @@ def _near(control: Control, value: float) -> list[Any]:
     return sorted(whole, key=lambda x: max(x / max(value, 1), max(value, 1) / x))
 
 
-def models(**changes: Any) -> Control:
-    """The published models, to choose from."""
+def models(counted: bool = False, **changes: Any) -> Control:
+    """The published models, to choose from; on demand those whose activations count."""
     told = "A published model; its shape is known."
-    options = tuple(published.names("architectures"))
-    return Control("Model", told, "choice", options=options, **changes)
+    known = published.model_names()
+    if counted:
+        known = [name for name in known if _plain(published.architecture(name))]
+    return Control("Model", told, "choice", options=tuple(known), **changes)
+
+
+def _plain(model: Transformer) -> bool:
+    """Whether all its mixers are attention: of others no activations are counted."""
+    kinds = (Attention, LatentAttention)
+    mixers = [mixer for _, layer in model.layers for mixer in layer.mixers]
+    return all(isinstance(mixer, kinds) for mixer in mixers)
 
 
 def accelerators(**changes: Any) -> Control:

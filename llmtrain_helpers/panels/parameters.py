@@ -214,14 +214,14 @@ def of_file(name: str, config: str) -> Transformer:
     if name != PASTED:
         return config_model(name)
     if not config.strip():
-        raise common.Told("Paste the text of a config.json: there is none yet.")
+        raise common.WordedError("Paste the text of a config.json: there is none yet.")
     try:
         model = parse_config(config)
     except ValueError as error:
-        raise common.Told(_refused(config, str(error))) from None
+        raise common.WordedError(_refused(config, str(error))) from None
     if model.num_layers > MOST_LAYERS:
         many = f"The file has {units.exact(model.num_layers)} layers"
-        raise common.Told(f"{many}: at most {MOST_LAYERS:,} can be drawn.")
+        raise common.WordedError(f"{many}: at most {MOST_LAYERS:,} can be drawn.")
     return model
 
 
