@@ -240,7 +240,7 @@ def _how_to_read(model: Any) -> str:
     mixers = [mixer for _, layer in model.layers for mixer in layer.mixers]
     told = ["orange: MLP"]
     if model.num_experts:
-        told = ["pale orange: experts that a token does not meet"]
+        told = ["faint orange: experts that a token does not meet"]
     told.append("blue: attention")
     if any(mixer.window for mixer in mixers):
         told.append("low blue: over a window only")

@@ -186,11 +186,12 @@ class NotebookPanel(widgets.VBox):
         lists = widgets.Box(others, layout=_ROW)
         sliders = [f.box for f in first if f.slider]
         rows = [widgets.HTML(_CSS), chooser, *sliders, lists]
+        self.folded = None
         if more:
             inside = widgets.Box(more, layout=_ROW)
-            folded = widgets.Accordion([inside], titles=["More"])
-            folded.selected_index = None
-            rows.append(folded)
+            self.folded = widgets.Accordion([inside], titles=["More"])
+            self.folded.selected_index = None
+            rows.append(self.folded)
         return [*rows, self.status, self.offers, self.output, self.advice]
 
     def set(self, **values: Any) -> None:
@@ -269,6 +270,9 @@ class NotebookPanel(widgets.VBox):
         shown = self.panel.shown(values)
         for name, field in self.controls.items():
             field.box.layout.display = None if name in shown else "none"
+        if self.folded:
+            inside = any(self.controls[name].control.more for name in shown)
+            self.folded.layout.display = None if inside else "none"
 
     def _choose(self, change: Any) -> None:
         if change["new"] != OWN and not self._setting:

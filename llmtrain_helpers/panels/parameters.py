@@ -91,7 +91,7 @@ _CONTROLS = {
         "The file's text",
         "All of a config.json, as the Hugging Face Hub shows it.",
         "text",
-        lines=8,
+        lines=9,
         lead=True,
         applies=lambda values: values["model"] == PASTED,
     ),
