@@ -228,6 +228,7 @@ def _norm(model: Any, x: float, y: float) -> str:
 
 
 def label(part: str, x: float, y: float) -> str:
+    """A part's colour and its word."""
     swatch = rect(x, y - 11, 12, 12, COLORS[part])
     return swatch + text(x + 18, y, part, 15, **BOLD)
 
@@ -420,6 +421,7 @@ def boxes(model: Any) -> dict[str, Box]:
 
 
 def totals(model: Any, before: Any) -> str:
+    """All parameters in words; beside them, as bars, those before a change."""
     now = int(count_parameters(model).total)
     told = f"{units.count(now)} parameters, areas to scale"
     shown = text(20, 30, told, 16, **BOLD)
