@@ -59,8 +59,8 @@ def one_kind(given: Mapping[str, Any]) -> tuple[tuple[Number, Layer], ...]:
     if experts and not chosen:
         refuse("experts_per_token", chosen, f"leaves num_experts={experts} unused")
     either = Experts(mlp, experts, chosen) if experts else mlp
-    l = count("num_layers", given.get("num_layers"))
-    return ((l, Layer(mixer, either, norm_size=1 + shifted)),)
+    layer = Layer(mixer, either, norm_size=1 + shifted)
+    return ((cast(Any, given.get("num_layers")), layer),)  # `checked` counts them
 
 
 def keywords(layers: tuple[tuple[Number, Layer], ...]) -> dict[str, Any]:

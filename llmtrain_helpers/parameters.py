@@ -78,13 +78,12 @@ def count_parameters(model: Transformer) -> ParameterCount:
     """
     instance("model", model, Transformer)
     h = model.hidden_size
-    attention, mlp, norm, idle = (
+    attention, mlp, norm = (
         over_layers(model, counted)
         for counted in (
             lambda layer: _of(layer.mixers, h),
             lambda layer: _of(layer.parts[len(layer.mixers) :], h),
             lambda layer: layer.norm_parameters(h),
-            lambda layer: layer.mlp.idle(h) if layer.mlp else 0,
         )
     )
     embedding = embedding_parameters(model)
@@ -97,9 +96,17 @@ def count_parameters(model: Transformer) -> ParameterCount:
         mlp=mlp,
         norm=norm,
         head=head,
-        active=embedding + attention + mlp + norm + head - idle,
+        active=embedding + attention + mlp + norm + head - _idle(model),
         prediction=prediction_parameters(model),
     )
+
+
+def _idle(model: Transformer) -> Result:
+    """Those of experts that a token does not meet."""
+    if not model.num_experts:
+        return 0
+    h = model.hidden_size
+    return over_layers(model, lambda layer: layer.mlp.idle(h) if layer.mlp else 0)
 
 
 def _of(parts: tuple[Part, ...], hidden_size: Result) -> Result:
