@@ -80,9 +80,11 @@ def stack(
     of the last picture.
     """
     changed, found = (before if before != model else None), kinds(model)
+    cards, high = _cards(model, found[:MOST])
     body = [totals(model, changed), key(model, changed, WHOLE)]
-    body += [*_strip(model), *_row(model, found), *_cards(model, found[:MOST])]
-    return Drawing("".join(body), 860, 526, _words(model, found, name))
+    body += [*_strip(model), *_row(model, found), cards]
+    tall = round(CARDS + high + 14)
+    return Drawing("".join(body), 860, tall, _words(model, found, name))
 
 
 def kinds(model: Transformer) -> list[Kind]:
@@ -226,13 +228,13 @@ def _row(model: Any, found: Sequence[Kind]) -> Iterator[str]:
     told = f"{int(model.num_layers):,} layers, from first to last{every}"
     yield text(LEFT, ROW - 12, told, 15, **BOLD)
     if extra:
-        yield text(LEFT + ACROSS, ROW - 12, _further(model), 14, "end")
+        yield text(LEFT + ACROSS, ROW - 12, _further(model), 15, "end")
     for place, letter in enumerate(shown):
         yield _cell(by_letter[letter], LEFT + place * wide, ROW, wide - 1.5)
     for i in range(extra):
         x = LEFT + (len(shown) + 0.5 + i) * wide
         yield ghost(x, ROW, wide - 1.5, CELL, "predicts a further token")
-    yield text(LEFT, ROW + CELL + 22, _how_to_read(model), 14, opacity=0.9)
+    yield text(LEFT, ROW + CELL + 22, _how_to_read(model), 15, opacity=0.9)
 
 
 def _how_to_read(model: Any) -> str:
@@ -246,6 +248,8 @@ def _how_to_read(model: Any) -> str:
         told.append("low blue: over a window only")
     if any(type(mixer) in _MIXERS for mixer in mixers):
         told.append("slanted: a recurrence")
+    if len(kinds(model)) > MOST:
+        told.append(f"of {len(kinds(model))} kinds {MOST} have a card")
     return "; ".join(told)
 
 
@@ -275,29 +279,43 @@ def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
 # --- a card for each kind
 
 
-def _cards(model: Any, found: Sequence[Kind]) -> Iterator[str]:
-    room = ACROSS / max(len(found), 2)
-    for place, kind in enumerate(found):
-        yield from _card(kind, model.hidden_size, LEFT + place * room, room - 8)
+def _cards(model: Any, found: Sequence[Kind]) -> tuple[str, float]:
+    """The cards, and how tall they are: as the one that says most."""
+    room, h = ACROSS / max(len(found), 2), model.hidden_size
+    said = [[(w, wrapped(t, room - 48)) for w, t in kind.told(h)] for kind in found]
+    rows = [sum(len(told) for _, told in parts) for parts in said]
+    high = 72.0 + 18 * max(rows) + 3 * max(len(parts) for parts in said)
+    drawn = [
+        piece
+        for place, (kind, parts) in enumerate(zip(found, said, strict=True))
+        for piece in _card(kind, parts, LEFT + place * room, room - 8, high)
+    ]
+    return "".join(drawn), high
 
 
-def _card(kind: Kind, h: Any, x: float, wide: float) -> Iterator[str]:
+def _card(
+    kind: Kind,
+    parts: Sequence[tuple[str, Sequence[str]]],
+    x: float,
+    wide: float,
+    high: float,
+) -> Iterator[str]:
     """A kind of layers: what one looks like above, how many, how large, its parts."""
-    yield rect(x, CARDS, wide, 160, stroke="currentColor", opacity=0.5, rx=8)
+    yield rect(x, CARDS, wide, high, stroke="currentColor", opacity=0.5, rx=8)
     yield _cell(kind.layer, x + 12, CARDS + 12, 26)
     plural = "layers" if kind.how_many > 1 else "layer"
     yield text(x + 50, CARDS + 27, f"{kind.how_many:,} {plural}", 17, **BOLD)
-    yield text(x + 50, CARDS + 47, f"{units.count(kind.parameters)} each", 14)
-    y = CARDS + 74
-    for word, told in kind.told(h):
+    yield text(x + 50, CARDS + 47, f"{units.count(kind.parameters)} each", 15)
+    y = CARDS + 75
+    for word, told in parts:
         yield rect(x + 12, y - 11, 12, 12, COLORS[word])
-        for row in wrapped(told, wide - 40):
-            yield text(x + 30, y, row, 14)
-            y += 17
+        for row in told:
+            yield text(x + 30, y, row, 15)
+            y += 18
         y += 3
 
 
-def wrapped(words: str, wide: float, size: float = 14) -> list[str]:
+def wrapped(words: str, wide: float, size: float = 15) -> list[str]:
     """Words in rows that find room.
 
     >>> wrapped("a token meets 8", 80)

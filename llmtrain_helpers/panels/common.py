@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 from itertools import cycle
 from typing import Any
@@ -247,10 +248,14 @@ def _near(control: Control, value: float) -> list[Any]:
 def models(counted: bool = False, **changes: Any) -> Control:
     """The published models, to choose from; on demand those whose activations count."""
     told = "A published model; its shape is known."
+    known = _counted() if counted else tuple(published.model_names())
+    return Control("Model", told, "choice", options=known, **changes)
+
+
+@cache
+def _counted() -> tuple[str, ...]:
     known = published.model_names()
-    if counted:
-        known = [name for name in known if _plain(published.architecture(name))]
-    return Control("Model", told, "choice", options=tuple(known), **changes)
+    return tuple(name for name in known if _plain(published.architecture(name)))
 
 
 def _plain(model: Transformer) -> bool:
