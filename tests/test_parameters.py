@@ -467,6 +467,20 @@ def test_every_model_of_the_shelf_is_drawn_kind_by_kind(row) -> None:
     assert eval(code, names) == counted
 
 
+def test_every_family_that_is_read_can_be_drawn() -> None:
+    read = [r["name"] for r in published.rows("families") if r["read"] == "exact"]
+    for family in read:
+        model = Transformer.from_config({"model_type": family})
+        shown = stack.stack(model, family)
+        assert "of another kind" not in shown.words, family
+        assert not re.search(r'(width|height)="-|nan|inf"', shown.body), family
+        assert shown.height > 380
+    long = Transformer.from_config(
+        {"model_type": "gemma3_text", "num_hidden_layers": 900}
+    )
+    assert "900 layers, from first to last, one in 6 drawn" in stack.stack(long).body
+
+
 @pytest.mark.parametrize("name", ["DeepSeek-V3", "Jamba-v0.1", "Gemma-3-1B", "gpt2"])
 def test_the_areas_of_a_stack_are_to_scale(name: str) -> None:
     model = config_model(name)
