@@ -17,8 +17,6 @@ from llmtrain_helpers.checks import (
     at_most,
     broadcast,
     count,
-    counts,
-    divides,
     flag,
     instance,
     is_array,
@@ -28,7 +26,14 @@ from llmtrain_helpers.checks import (
     share,
     single,
 )
-from llmtrain_helpers.layers import Attention, Experts, Layer, Mlp, numbers
+from llmtrain_helpers.layers import Experts, Layer, numbers
+from llmtrain_helpers.one_kind import (
+    KIND,
+    checked,
+    keywords as keywords,
+    one_kind,
+    share_of_heads,
+)
 
 
 @dataclass(frozen=True, init=False)
@@ -47,7 +52,8 @@ class Transformer:
     `num_positions` the rows of a learned position table, 0 where positions are rotary.
     `final_norm` and `embedding_norm` have so many parameters for each value (2, 1, 0);
     `embedding_size` is that of a narrower embedding (0: there is none); `more` counts
-    parameters that stand beside the layers otherwise.
+    parameters that stand beside the layers otherwise. `prediction_layers` are further
+    ones that predict tokens beyond the next (MTP): they are counted apart, in no sum.
 
     >>> Transformer.gpt(96, 12288, 96, 50257, 2048).head_dim
     128
@@ -64,6 +70,7 @@ class Transformer:
     embedding_size: Number
     head_bias: bool
     more: Number
+    prediction_layers: Number
 
     def __init__(
         self,
@@ -91,15 +98,16 @@ class Transformer:
         embedding_size: Number = 0,
         head_bias: bool = False,
         more: Number = 0,
+        prediction_layers: Number = 0,
     ) -> None:
         given = locals()
-        kind = {name: given[name] for name in _KIND if given[name] is not None}
+        kind = {name: given[name] for name in KIND if given[name] is not None}
         if layers is None:
-            given["layers"] = _one_kind(kind)
+            given["layers"] = one_kind(kind)
         elif kind:
-            given["layers"] = _one_kind(keywords(_stack("layers", layers)) | kind)
+            given["layers"] = one_kind(keywords(checked("layers", layers)) | kind)
         if final_norm is None or "layer_norm" in kind:
-            stack = _stack("layers", given["layers"])
+            stack = checked("layers", given["layers"])
             given["final_norm"] = stack[0][1].norm_size
         for item in fields(self):
             object.__setattr__(self, item.name, given[item.name])
@@ -226,7 +234,7 @@ class Transformer:
             hidden_size=hidden_size,
             num_heads=num_heads,
             num_kv_heads=num_heads,
-            head_dim=_head_dim(hidden_size, num_heads),
+            head_dim=share_of_heads(hidden_size, num_heads),
             intermediate_size=f,
             vocab_size=vocab_size,
             sequence_length=s,
@@ -267,7 +275,7 @@ class Transformer:
             hidden_size=hidden_size,
             num_heads=num_heads,
             num_kv_heads=num_kv_heads,
-            head_dim=_head_dim(hidden_size, num_heads)
+            head_dim=share_of_heads(hidden_size, num_heads)
             if head_dim is None
             else head_dim,
             intermediate_size=intermediate_size,
@@ -420,94 +428,12 @@ def shared_out(size: Result, ways: Result) -> Result:
     return size // ways if exact else size / ways
 
 
-def _head_dim(hidden_size: Number, num_heads: Number) -> Result:
-    h, a = counts(hidden_size=hidden_size, num_heads=num_heads)
-    divides(hidden_size=h, num_heads=a)
-    return h // a
-
-
-_KIND = [
-    *("num_layers", "num_heads", "num_kv_heads", "head_dim", "intermediate_size"),
-    *("layer_norm", "gated_mlp", "bias", "qkv_bias", "qk_norm"),
-    *("num_experts", "experts_per_token"),
-]
-"""The keywords that describe layers of one kind."""
-
-
-def _one_kind(given: Mapping[str, Any]) -> tuple[tuple[Number, Layer], ...]:
-    """The stack that keywords describe."""
-    shifted, bias, qkv, normed = (
-        flag(name, given.get(name, False))
-        for name in ("layer_norm", "bias", "qkv_bias", "qk_norm")
-    )
-    sizes = {name: cast(Any, given.get(name)) for name in _KIND[1:4]}
-    biases = "qkv" * qkv + "o" * bias
-    mixer = Attention(**sizes, biases=biases, qk_norm="head" * normed)
-    f, gated = given.get("intermediate_size"), given.get("gated_mlp", True)
-    mlp = Mlp(cast(Any, f), flag("gated_mlp", gated), bias)
-    experts, chosen = (
-        single(name, given.get(name, 0), least=0)
-        for name in ("num_experts", "experts_per_token")
-    )
-    at_most(experts_per_token=chosen, num_experts=experts)
-    if experts and not chosen:
-        refuse("experts_per_token", chosen, f"leaves num_experts={experts} unused")
-    either = Experts(mlp, experts, chosen) if experts else mlp
-    l = count("num_layers", given.get("num_layers"))
-    return ((l, Layer(mixer, either, norm_size=1 + shifted)),)
-
-
-def keywords(layers: tuple[tuple[Number, Layer], ...]) -> dict[str, Any]:
-    """The keywords that describe a stack, if there are such."""
-    (l, layer), *others = layers
-    mixer, mlp = layer.mixer, layer.mlp
-    expert = mlp.expert if isinstance(mlp, Experts) else mlp
-    if others or not isinstance(mixer, Attention) or not isinstance(expert, Mlp):
-        refuse("layers", layers, "are not of one plain kind: change them as `layers`")
-    said: dict[str, Any] = {"num_layers": l, "layer_norm": layer.norm_size == 2}
-    said |= {name: getattr(mixer, name) for name in _KIND[1:4]}
-    said |= {"intermediate_size": expert.intermediate_size, "gated_mlp": expert.gated}
-    said |= {"bias": expert.bias, "qk_norm": bool(mixer.qk_norm)}
-    said["qkv_bias"] = "q" in mixer.biases
-    if isinstance(mlp, Experts):
-        said["num_experts"] = mlp.num_experts
-        said["experts_per_token"] = mlp.experts_per_token
-    [(_, again)] = _one_kind(said)
-    ours, theirs = dict(_traits(layer)), dict(_traits(again))
-    if ours != theirs:
-        refuse("layers", layers, "are of no plain kind: change them as `layers`")
-    return said
-
-
-def _traits(layer: Layer) -> list[tuple[str, Any]]:
-    """What a layer is, but for the sizes, which may be arrays."""
-    sizes = {*_KIND, "window", "chunked"}
-    return [(name, value) for name, value in numbers(layer) if name not in sizes]
-
-
-def _stack(name: str, value: Any) -> tuple[tuple[Number, Layer], ...]:
-    """Pairs of how many, and of what kind; several kinds without arrays."""
-    if not isinstance(value, tuple | list) or not value:
-        refuse(name, value, "are no pairs of (how many, Layer)")
-    for pair in value:
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            refuse(name, pair, "is no pair of (how many, Layer)")
-        instance(name, pair[1], Layer)
-    if len(value) == 1:
-        return ((count("num_layers", value[0][0]), value[0][1]),)
-    for how_many, layer in value:
-        for which, number in [(name, how_many), *numbers(layer)]:
-            if is_array(number):
-                refuse(which, number, "is an array: layers of several kinds take none")
-    return tuple((single("num_layers", n), layer) for n, layer in value)
-
-
 def _from_zero(name: str, value: object) -> Result:
     return count(name, value, least=0)
 
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "layers": _stack,
+    "layers": checked,
     "num_positions": _from_zero,
     "tied_embeddings": flag,
     "final_norm": lambda name, value: single(name, value, least=0),
@@ -515,5 +441,6 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "embedding_size": _from_zero,
     "head_bias": flag,
     "more": _from_zero,
+    "prediction_layers": _from_zero,
 }
 """How a field is checked that is no plain count."""

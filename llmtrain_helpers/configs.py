@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import groupby
 from typing import Any
 
 from llmtrain_helpers.checks import (
@@ -24,16 +23,8 @@ from llmtrain_helpers.checks import (
     show,
     single,
 )
-from llmtrain_helpers.families import FAMILIES, OLD, Family
-from llmtrain_helpers.layers import (
-    Attention,
-    Experts,
-    LatentAttention,
-    Layer,
-    Mixer,
-    Mlp,
-)
-from llmtrain_helpers.rules import Values
+from llmtrain_helpers.families import FAMILIES, OLD, Family, old
+from llmtrain_helpers.stacking import ATTENTION, MOST_LAYERS as MOST_LAYERS, arguments
 
 _ONLY: dict[str, Any] = {
     "attention_bias": False,  # would put a bias on the output projection as well
@@ -46,8 +37,6 @@ _ONLY: dict[str, Any] = {
 }
 """Keys with the only value that is known, where a family does not know more of them."""
 
-_ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
-"""Kinds of layers that differ in where they look, and not in their matrices."""
 
 _STRUCTURE = re.compile(
     r"""lora | rank$ | expert | moe | shared | mtp | latent | mamba | ssm | ffn | ^d_
@@ -93,17 +82,15 @@ _MAY_BE_ZERO = {
     *("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"),
     *("shared_expert_intermediate_size", "shared_intermediate_size"),
     *("moe_layer_start_index", "attn_layer_offset", "expert_layer_offset"),
-    "sliding_window",
+    *("sliding_window", "num_nextn_predict_layers"),
 }
 """Numbers that may be none."""
 
 _MAY_BE_NULL = {
     *("sliding_window", "q_lora_rank", "attention_chunk_size", "mamba_d_ssm"),
+    "num_nextn_predict_layers",
 }
 """Keys of which null says that there is no such thing."""
-
-MOST_LAYERS = 100_000
-"""Of a stack of several kinds: no model has more."""
 
 
 def shape(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,7 +108,7 @@ def shape(config: Mapping[str, Any]) -> dict[str, Any]:
     _check_telling(config, family)
     said = {family.role(key): _said(key, config, family) for key in family.defaults}
     _check_fit(said, family)
-    return _model({role: value for role, (_, value) in said.items()}, family)
+    return arguments({role: value for role, (_, value) in said.items()}, family)
 
 
 def _family(config: Mapping[str, Any]) -> Family:
@@ -155,14 +142,14 @@ def _check_structure(key: str, value: Any, family: Family) -> None:
     if key in only and not (value == only[key] or (not value and not only[key])):
         refuse(key, value, f"has no place in this shape: only {only[key]!r} has")
     if key == "layer_types" and not (family.has(key) or _all_attention(value)):
-        refuse(key, value, f"has no place in this shape: only {_ATTENTION} have")
+        refuse(key, value, f"has no place in this shape: only {ATTENTION} have")
     is_there = is_array(value) or value  # zero, false and empty say that it is not
     if is_there and key not in only and _is_foreign(key, family):
         refuse(key, value, f"does not belong to {family.model}: its part is unknown")
 
 
 def _all_attention(kinds: Any) -> bool:
-    return isinstance(kinds, list) and all(kind in _ATTENTION for kind in kinds)
+    return isinstance(kinds, list) and all(kind in ATTENTION for kind in kinds)
 
 
 def _is_foreign(key: str, family: Family) -> bool:
@@ -204,11 +191,6 @@ _KINDS = {
     *("linear_conv_kernel_dim", "conv_L_cache", "conv1d_width"),
 }
 """What only files with such layers say."""
-
-
-def old(family: Family) -> bool:
-    """Whether it is one of those that were known first."""
-    return any(family is FAMILIES[name] for name in OLD)
 
 
 def _said(key: str, config: Mapping[str, Any], family: Family) -> tuple[str, Any]:
@@ -275,7 +257,7 @@ def _list(name: str, value: Any) -> list[Any]:
     if not plain or not all(type(item) in (str, int) for item in value):
         problem = "has no place in this shape: only a list of names or numbers has"
         if name == "layer_types":
-            problem = f"has no place in this shape: only {_ATTENTION} have"
+            problem = f"has no place in this shape: only {ATTENTION} have"
         refuse(name, value, problem)
     return list(value)
 
@@ -299,179 +281,3 @@ def _check_experts(chosen: tuple[str, Any], experts: tuple[str, Any]) -> None:
     at_most(**dict([chosen, experts]))
     if experts[1] and not chosen[1]:
         refuse(*chosen, f"leaves {experts[0]}={experts[1]} unused")
-
-
-# --- from values to layers
-
-
-def _model(x: Values, family: Family) -> dict[str, Any]:
-    """The arguments of `Transformer`, from what the file says in its own terms."""
-    rows, longest = x.get("num_positions", 0), x.get("sequence_length", 2048)
-    if family.positions is not None:
-        rows = longest + family.positions
-    letters = _letters(x, family)
-    return {
-        "layers": _layers(x, family),
-        "hidden_size": x["hidden_size"],
-        "vocab_size": x["vocab_size"],
-        "sequence_length": x.get("num_positions", longest),
-        "num_positions": rows,
-        "tied_embeddings": x["tied_embeddings"],
-        "final_norm": _final_norm(x, family),
-        "embedding_norm": family.embedding_norm,
-        "embedding_size": family.narrow(x) if family.narrow else 0,
-        "head_bias": "h" in letters,
-        "more": family.more(x) if family.more else 0,
-    }
-
-
-def _final_norm(x: Values, family: Family) -> int:
-    said = family.final_norm
-    if callable(said):
-        return said(x)
-    return family.norm_size if said is None else said
-
-
-def _letters(x: Values, family: Family) -> str:
-    """Which biases there are: q, k, v, o; m of the MLP, e of experts, s of the shared
-    one, r of the router, h of the head."""
-    switched = (letters for key, letters in family.switches.items() if x[key])
-    return family.bias + "".join(switched)
-
-
-def _layers(x: Values, family: Family) -> tuple[tuple[Any, Layer], ...]:
-    """The stack: one kind, or a run of each kind after the other."""
-    if family.stack:
-        return family.stack(x, _letters(x, family))
-    kinds, sparse = _kinds(x, family), _sparse(x, family)
-    if isinstance(kinds, str) and isinstance(sparse, bool):
-        return ((x["num_layers"], _layer(kinds, sparse, x, family)),)
-    l = _listed(x)
-    kinds = [kinds] * l if isinstance(kinds, str) else kinds
-    sparse = [sparse] * l if isinstance(sparse, bool) else sparse
-    made = {
-        pair: _layer(*pair, x, family) for pair in {*zip(kinds, sparse, strict=True)}
-    }
-    runs = groupby(zip(kinds, sparse, strict=True))
-    return tuple((len([*run]), made[pair]) for pair, run in runs)
-
-
-def _listed(x: Values) -> int:
-    """How many layers there are, where each is looked at."""
-    l = single("num_hidden_layers", x["num_layers"])
-    at_most(num_hidden_layers=l, **{"what a stack of several kinds has": MOST_LAYERS})
-    return l
-
-
-def _kinds(x: Values, family: Family) -> Any:
-    """The kind of mixer of all layers, or of each."""
-    given = x.get("layer_types")
-    if not given:
-        found = family.kinds(x) if callable(family.kinds) else family.kinds
-        return found
-    given = [_MEANT.get(kind, kind) for kind in given]
-    l = _listed(x)
-    known = {*family.mixers, *family.looks}
-    if not all(kind in known for kind in given):
-        refuse(
-            "layer_types", given, f"has no place in this shape: only {_ATTENTION} have"
-        )
-    if len(given) != l:
-        if old(family):
-            return "full_attention"
-        refuse("layer_types", given, f"are {len(given)}, and layers {l}")
-    return given
-
-
-_MEANT = {"attention": "full_attention", "mamba": "linear_attention"}
-"""Kinds of layers by the names that older files have."""
-
-
-def _sparse(x: Values, family: Family) -> Any:
-    """Whether all layers have experts, or which of them."""
-    if not x.get("num_experts"):
-        return False
-    if x.get("mlp_layer_types"):
-        given, l = x["mlp_layer_types"], _listed(x)
-        if len(given) != l or not {*given} <= {"dense", "sparse"}:
-            refuse("mlp_layer_types", given, f"are no {l} of 'dense' or 'sparse'")
-        return [kind == "sparse" for kind in given]
-    if family.sparse:
-        found = family.sparse(x)
-        return found if isinstance(found, bool) else [bool(is_) for is_ in found]
-    return True
-
-
-def _layer(kind: str, sparse: bool, x: Values, family: Family) -> Layer:
-    """One layer of a kind."""
-    letters = _letters(x, family)
-    make = family.mixers.get(kind)
-    mixer = make(x) if make else _attention(kind, x, family, letters)
-    mlp = _experts(x, family, letters) if sparse else _mlp(x, family, letters)
-    norms = family.norms(x, sparse) if callable(family.norms) else family.norms
-    parallel = family.parallel
-    if isinstance(parallel, str):
-        parallel = x[parallel]
-    return Layer(mixer, mlp, norms, family.norm_size, parallel)
-
-
-def _attention(kind: str, x: Values, family: Family, letters: str) -> Mixer:
-    """Attention, plain or latent, that looks as far as this kind does."""
-    if "kv_rank" in x:
-        return _latent(kind, x, family, letters)
-    d, normed = x.get("head_dim"), not family.qk_norm_if or x[family.qk_norm_if]
-    return Attention(
-        x["num_heads"],
-        x.get("num_kv_heads", x["num_heads"]),
-        x["hidden_size"] // x["num_heads"] if d is None else d,
-        x.get("value_dim") or 0,
-        biases="".join(letter for letter in "qkvo" if letter in letters),
-        qk_norm=family.qk_norm if normed else "",
-        qk_norm_size=family.qk_norm_size,
-        gate=family.gate,
-        sinks=family.sinks,
-        out_norm=family.inner_norms,
-        twice=family.twice,
-        more=family.mixer_more(x) if family.mixer_more else 0,
-        window=_window(kind, x),
-        chunked=kind == "chunked_attention",
-    )
-
-
-def _latent(kind: str, x: Values, family: Family, letters: str) -> Mixer:
-    sizes = (x["plain_dim"], x["rotary_dim"], x["value_dim"])
-    return LatentAttention(
-        *(x["num_heads"], x.get("q_rank") or 0, x["kv_rank"], *sizes),
-        bias="a" in letters,
-        gate=family.gate,
-        window=_window(kind, x),
-    )
-
-
-def _window(kind: str, x: Values) -> Any:
-    """How far layers of this kind look; 0: to the start."""
-    key = {"sliding_attention": "window", "chunked_attention": "chunk"}.get(kind, "")
-    return x.get(key) or 0
-
-
-def _mlp(x: Values, family: Family, letters: str) -> Mlp | None:
-    if not family.mlp:
-        return None
-    f = family.dense_size(x) if family.dense_size else x["intermediate_size"]
-    return Mlp(f, family.gated, "m" in letters, family.inner_norms, family.mlp_more)
-
-
-def _experts(x: Values, family: Family, letters: str) -> Experts:
-    f = x.get("expert_size") or x["intermediate_size"]
-    times = 1 if family.always_shared else x.get("shared_experts") or 0
-    shared = x.get("shared_size", times * f if times else 0)
-    shares = is_array(shared) or bool(shared)
-    return Experts(
-        Mlp(f, family.gated, "e" in letters),
-        x["num_experts"],
-        x["experts_per_token"],
-        Mlp(shared, family.gated, "s" in letters) if shares else None,
-        family.shared_gate and shares,
-        "r" in letters,
-        family.corrected * x["num_experts"],
-    )

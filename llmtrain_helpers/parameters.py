@@ -45,11 +45,12 @@ def gpt_parameters(
 class ParameterCount(Breakdown):
     """Parameters part by part; `active` is what one token passes through.
 
+    `prediction` are those of layers that predict further tokens: in no sum.
     `norm` holds all layer norms, those on queries and keys too; `mlp` holds the routers
     of a mixture of experts; a tied `head` is 0, for its matrix is the embedding.
     """
 
-    _beside = ("active",)
+    _beside = ("active", "prediction")
 
     embedding: Result
     attention: Result
@@ -57,6 +58,7 @@ class ParameterCount(Breakdown):
     norm: Result
     head: Result
     active: Result
+    prediction: Result = 0
 
 
 def count_parameters(model: Transformer) -> ParameterCount:
@@ -76,13 +78,12 @@ def count_parameters(model: Transformer) -> ParameterCount:
     """
     instance("model", model, Transformer)
     h = model.hidden_size
-    attention, mlp, norm, idle = (
+    attention, mlp, norm = (
         over_layers(model, counted)
         for counted in (
             lambda layer: _of(layer.mixers, h),
             lambda layer: _of(layer.parts[len(layer.mixers) :], h),
             lambda layer: layer.norm_parameters(h),
-            lambda layer: layer.mlp.idle(h) if layer.mlp else 0,
         )
     )
     embedding = embedding_parameters(model)
@@ -95,8 +96,17 @@ def count_parameters(model: Transformer) -> ParameterCount:
         mlp=mlp,
         norm=norm,
         head=head,
-        active=embedding + attention + mlp + norm + head - idle,
+        active=embedding + attention + mlp + norm + head - _idle(model),
+        prediction=prediction_parameters(model),
     )
+
+
+def _idle(model: Transformer) -> Result:
+    """Those of experts that a token does not meet."""
+    if not model.num_experts:
+        return 0
+    h = model.hidden_size
+    return over_layers(model, lambda layer: layer.mlp.idle(h) if layer.mlp else 0)
 
 
 def _of(parts: tuple[Part, ...], hidden_size: Result) -> Result:
@@ -115,6 +125,22 @@ def expert_parameters(model: Transformer) -> Result:
     instance("model", model, Transformer)
     h = model.hidden_size
     return over_layers(model, lambda layer: layer.split(h))
+
+
+def prediction_parameters(model: Transformer) -> Result:
+    """Of layers that predict tokens beyond the next one (MTP), which no total counts.
+
+    Each is a layer like the last, a matrix of 2h × h that joins its two inputs, and a
+    norm for each of these and for what comes out. Embedding and head are the model's.
+
+    Source: DeepSeek-V3 (arXiv 2412.19437), section 2.2.
+
+    >>> prediction_parameters(Transformer.llama(2, 64, 4, 4, 32, 99, 8))
+    0
+    """
+    h, (_, layer) = model.hidden_size, model.layers[-1]
+    joined = 2 * h * h + 3 * layer.norm_size * h
+    return model.prediction_layers * (layer.parameters(h) + joined)
 
 
 def norm_parameters(model: Transformer) -> Result:

@@ -291,17 +291,29 @@ def _hours(row: Mapping[str, Any]) -> float:
 
 
 def architecture(name: str, sequence_length: Number | None = None) -> Transformer:
-    """The shape of a published model by its name, as `architectures()` lists it.
+    """The shape of a published model by its name, as a table lists it.
 
-    `sequence_length` is that of training, in tokens; without it the model's maximum
-    stands. An unknown name is a ValueError that offers the nearest.
+    Of `architectures()`, or else of `configs()`. `sequence_length` is that of training,
+    in tokens; without it the model's maximum stands. An unknown name is a ValueError
+    that offers the nearest.
 
     >>> architecture("Llama-3.1-8B", sequence_length=8192).num_kv_heads
     8
     """
-    row = _row("architecture", name, "architectures")
+    row = _row("architecture", name, "architectures", "configs")
+    if "config" in row:
+        return config_model(row["name"], sequence_length)
     s = row["max_sequence_length"] if sequence_length is None else sequence_length
     return _shape({**row, "sequence_length": s})
+
+
+def model_names() -> list[str]:
+    """The names that `architecture` knows, each once.
+
+    >>> "DeepSeek-V3" in model_names()
+    True
+    """
+    return [*dict.fromkeys([*names("architectures"), *names("configs")])]
 
 
 def config_model(name: str, sequence_length: Number | None = None) -> Transformer:
@@ -422,6 +434,19 @@ def read_config(
     return Transformer.from_config(_read_json(Path(path)), sequence_length)
 
 
+def parse_config(config: str, sequence_length: Number | None = None) -> Transformer:
+    """The shape in the text of a `config.json`, with the refusals of `read_config`.
+
+    >>> parse_config('{"model_type": "gpt2"}').num_layers
+    12
+    """
+    if not isinstance(config, str):
+        refuse("config", config, "is no text of a config.json")
+    if len(config) > CONFIG_LIMIT:
+        refuse("config", config[:20], f"is longer than {CONFIG_LIMIT:,} letters")
+    return Transformer.from_config(_parsed("config", config, config), sequence_length)
+
+
 class _Text(Protocol):
     def __call__(self, number: float, /) -> str: ...
 
@@ -514,9 +539,9 @@ _TEXTS = ("name", "release", "model")
 """Columns that stay text though they may look like numbers."""
 
 
-def _row(kind: str, name: str, table: str) -> dict[str, Any]:
-    """What a table says of the one that goes by this name."""
-    known = rows(table)
+def _row(kind: str, name: str, *tables: str) -> dict[str, Any]:
+    """What a table says of the one that goes by this name; the first that knows it."""
+    known = [row for table in reversed(tables) for row in rows(table)]
     spelt = [";".join([row["name"], row.get("aliases", "")]) for row in known]
     places = {_plain(x): i for i, text in enumerate(spelt) for x in text.split(";")}
     places.pop("", None)
@@ -526,7 +551,7 @@ def _row(kind: str, name: str, table: str) -> dict[str, Any]:
         near = get_close_matches(said, places, n=6, cutoff=0.5)
         near = near or [x for x in places if said and said in x][:3]
         offers = dict.fromkeys(known[places[spelling]]["name"] for spelling in near)
-        refuse(kind, name, _offer([*offers][:3], names(table)))
+        refuse(kind, name, _offer([*offers][:3], names(tables[0])))
     return dict(known[place])
 
 
@@ -554,10 +579,15 @@ def _read_json(path: Path) -> Any:
         refuse(
             "path", str(path), f"is larger than {CONFIG_LIMIT:,} bytes: no config.json"
         )
+    return _parsed("path", str(path), content)
+
+
+def _parsed(name: str, said: str, content: str | bytes) -> Any:
+    """What JSON says; a ValueError that names what holds it."""
     try:
         return json.loads(content, object_pairs_hook=_read_object)
     except (ValueError, RecursionError) as error:
-        refuse("path", str(path), f"holds no JSON that can be read: {str(error)[:120]}")
+        refuse(name, said, f"holds no JSON that can be read: {str(error)[:120]}")
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,8 +5,10 @@ from dataclasses import replace
 from fractions import Fraction
 from html import unescape
 from itertools import pairwise
+from pathlib import Path
 from time import perf_counter
 
+import nbformat
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -30,18 +32,22 @@ from llmtrain_helpers import (
 from llmtrain_helpers.activations import KERNELS, MARKS
 from llmtrain_helpers.drawings.activations import (
     KEPT,
+    LEGEND,
     MOMENTS,
     kept_by_layer,
     parts_at_peak,
+    recomputation,
     segments,
     step_memory,
+    there,
 )
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.exercises import PREDICTIONS, check
 from llmtrain_helpers.exercises.activations import own_peak
 from llmtrain_helpers.figures import describe
-from llmtrain_helpers.figures.activations import memory_bars, recomputation, timeline
+from llmtrain_helpers.figures.activations import memory_bars, timeline
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.layers import Attention
 from llmtrain_helpers.panels import PANELS, activations_panel
 from llmtrain_helpers.panels.activations import largest, length
 
@@ -429,13 +435,36 @@ def test_the_timeline_refuses(changes, problem) -> None:
 
 
 def test_the_figures_tell_what_is_kept() -> None:
-    told = describe(recomputation(4))
-    assert "all of a layer: 1 at x = 1 to 1 at x = 8; least 1, greatest 4" in told
-    assert "computed again: 4 at x = 5 to 1 at x = 8" in told
     bars = {"8B": {"2048 none": {"weights": 16e9, "activations": 4e9}}}
     assert "activations: 2048 none 4" in describe(memory_bars(bars))
     line = step_timeline(GPT2, 8, "bf16", "none")
     assert f"2 loss {line.peak.logits / 1e9:.2f}" in describe(timeline(line))
+
+
+PAGE = Path(__file__).parents[1] / "notebooks" / "06_activations.ipynb"
+
+
+def source(name: str) -> str:
+    """A cell of the learner's page."""
+    [cell] = [c for c in nbformat.read(PAGE, as_version=4).cells if c.id == name]
+    return str(cell.source)
+
+
+@pytest.mark.parametrize("layers", [1, 4, 6])
+def test_recomputation_leaves_inputs_and_brings_back_one_layer(layers: int) -> None:
+    moments = range(1, 2 * layers + 1)
+    kept = [there(layers, time, again=False) for time in moments]
+    assert [len(kinds) for kinds in kept] == [
+        *range(1, layers + 1),
+        *range(layers, 0, -1),
+    ]
+    left = [there(layers, time, again=True) for time in moments]
+    assert [kinds.count("again") for kinds in left] == [0] * layers + [1] * layers
+    drawn = recomputation(layers)
+    shown = [re.findall(rf"<title>{kind}<", drawn.body) for kind in ("kept", "again")]
+    assert len(shown[0]) == layers * (layers + 1) + 1  # and one in the key
+    assert len(shown[1]) == layers + 1
+    assert f"grows to {layers} inputs" in drawn.words
 
 
 def test_each_panel_still_says_something_else() -> None:
@@ -535,7 +564,8 @@ def bands(body: str) -> dict[str, list[list[tuple[float, float]]]]:
     found: dict[str, list[list[tuple[float, float]]]] = {}
     pattern = r'<polygon points="([^"]+)" fill="(#\w+)"[^>]*><title>([\w ]+)</title>'
     for points, color, word in re.findall(pattern, body):
-        assert color == COLORS[word]
+        part = {"loss gradients": "logits"}.get(word, word)
+        assert color == COLORS[part]
         corners = [tuple(map(float, point.split(","))) for point in points.split()]
         found.setdefault(word, []).append(corners)
     return found
@@ -560,10 +590,11 @@ def test_bands_are_to_one_scale_and_as_high_as_the_peak(passes, memory) -> None:
     body = step_memory(line, memory).body
     found = bands(body)
     assert [*found] == [
-        *("weights", "main weights", "optimizer", "gradients", "activations", "logits")
+        *("weights", "main weights", "optimizer", "gradients", "activations"),
+        "loss gradients",
     ]
     scale = gigabytes_a_pixel(body)
-    tops = [min(y for _, y in corners) for corners in found["logits"]]
+    tops = [min(y for _, y in corners) for corners in found["loss gradients"]]
     base = max(y for _, y in found["weights"][0])
     assert (base - min(tops)) * scale == pytest.approx(line.peak.total / 1e9, rel=0.01)
     assert (max(tops) - min(tops)) * scale == pytest.approx(
@@ -589,6 +620,43 @@ def test_the_two_tensors_are_named_with_their_size() -> None:
         assert named in shown.body
         assert named in shown.words
     assert units.gigabytes(4 * 8192 * 128256) == "4.20 GB"
+
+
+def test_what_the_page_says_of_experts_and_latent_attention_is_so() -> None:
+    page, model = source("kinds"), published.config_model("DeepSeek-V3")
+    [(_, dense), (_, sparse)] = model.layers
+    h = model.hidden_size
+    assert dense.mlp.kept(h, False)[1] == sparse.mlp.kept(h, False)[1]
+    assert f"together {dense.mlp.intermediate_size:,}" in page
+    mixer = sparse.mixer
+    assert f"to {mixer.kv_rank + mixer.rotary_dim} numbers" in page
+    assert f"{sum(mixer.kept(h, False)):,} values for each token" in page
+    plain = Attention(128, 128, 128).kept(h, False)
+    assert f"of 128 would keep {sum(plain):,}" in page
+
+
+@pytest.mark.parametrize(
+    ("size", "recompute", "passes", "mark"),
+    [(1, "none", 1, "loss"), (1, "none", 2, "loss"), (1, "full", 1, "update")],
+)
+def test_the_callout_stands_where_the_peak_is(size, recompute, passes, mark) -> None:
+    model = published.architecture("Llama-3.1-8B", 2048)
+    line = step_timeline(model, size, "pure_bf16", recompute, 2, passes)
+    if mark == "loss":
+        line = small(size, passes, recompute)
+    assert line.peak.mark == mark
+    shown = step_memory(line, 80e9).body
+    assert ("two more tensors" in shown) == (mark == "loss")
+    assert ("The peak is at the update" in shown) == (mark == "update")
+    found = re.search(
+        r'<line x1="([\d.]+)" y1="60" x2="[\d.]+" y2="([\d.]+)"[^>]*"2 4"', shown
+    )
+    tops = [
+        min(y for _, y in c) for polygons in bands(shown).values() for c in polygons
+    ]
+    assert float(found[2]) == pytest.approx(min(tops) - 3, abs=0.2)
+    first = 66 + 272 * (line.peak.step - 1)
+    assert first < float(found[1]) < first + 272
 
 
 def test_what_is_over_the_line_is_hatched_and_nothing_else() -> None:
@@ -678,7 +746,8 @@ def test_key_and_table_have_the_parts_that_are_drawn() -> None:
     assert parts["weights"] == states.weights
     assert "main weights" not in parts_at_peak(step_timeline(LLAMA, 1, "amp", "none"))
     shown = PANELS["activations"].render(model="Llama-3.1-8B")
-    for name, size in parts.items():
+    for part, size in parts.items():
+        name = LEGEND.get(part, part)
         assert f">{name}</td>" in shown
         assert f"{name} {units.gigabytes(size) if size else 0}</text>" in shown
 

@@ -415,3 +415,43 @@ def test_hostile_values_make_a_shape_or_words(family: str) -> None:
             except ValueError as error:
                 said = str(error)
             assert not said or ("=" in said and len(said) < 400), (key, value, said)
+
+
+NUMBER = r"(\d[\d,.]*\d|\d+)([BM])"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in published.rows("configs") if "note" in row],
+    ids=lambda row: row["name"],
+)
+def test_a_total_rounds_to_what_was_published_or_to_its_name(row) -> None:
+    """Kimi's name says 2.4 % less than its files hold: the note says so."""
+    counted = count_parameters(published.config_model(row["name"]))
+    known = [counted.total, counted.active, counted.embedding]
+    known += [counted.total - counted.embedding, counted.active - counted.embedding]
+    known += [counted.active - counted.embedding - counted.head]
+    known += [counted.prediction + 2 * counted.embedding]
+    told = re.findall(NUMBER, row["note"].replace("1,416M", ""))
+    assert told or "class defaults" in row["name"]
+    for digits, unit in told:
+        said = digits.replace(",", "")
+        step = 10 ** -len(said.partition(".")[2]) * (1e9 if unit == "B" else 1e6)
+        near = min(
+            abs(size - float(said) * (1e9 if unit == "B" else 1e6)) for size in known
+        )
+        assert near <= step or "not checked" in row["note"], (digits, unit)
+
+
+def test_layers_that_predict_further_tokens_stand_beside_the_total() -> None:
+    told = {"num_nextn_predict_layers": 1}
+    model = read("deepseek_v3", moe_layer_freq=1, **told)
+    counted, without = count_parameters(model), count_parameters(read("deepseek_v3"))
+    assert counted.total == without.total == 671_026_404_352
+    assert counted.active == without.active
+    assert counted.prediction == 11_610_067_968
+    assert without.prediction == 0
+    in_files = counted.total + counted.prediction + counted.embedding + counted.head
+    assert round(in_files / 1e9) == 684  # with a second embedding and head
+    assert count_parameters(read("glm4_moe", **told)).prediction > 0
+    assert "moe_layer_freq" in refusal("deepseek_v3", moe_layer_freq=2)

@@ -181,7 +181,6 @@ FIGURES: dict[str, Any] = {
     "spacings": precision.spacings,
     "losses": lambda: precision.losses([2, 1], {"bf16": {"alone": [2, 1.5]}}),
     "memory": lambda: activations.memory_bars({"1B": {"a": PARTS, "b": PARTS}}),
-    "recomputation": activations.recomputation,
     "timeline": lambda: activations.timeline(
         step_timeline(SMALL, 1, "bf16_fp32_grads", "none", 2, 2)
     ),
@@ -248,7 +247,7 @@ def test_names_stand_where_their_ticks_are() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["mine"]
 
 
-@pytest.mark.parametrize("name", ["recomputation", "maps"])
+@pytest.mark.parametrize("name", ["maps"])
 def test_what_stands_side_by_side_has_one_scale(name: str) -> None:
     first, second, *_ = FIGURES[name]().axes
     assert "y: the same" in describe(first.figure)

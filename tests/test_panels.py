@@ -71,6 +71,17 @@ def test_presets_are_values_that_the_controls_take(word: str) -> None:
             assert control.kind != "choice" or values[name] in control.options
 
 
+@pytest.mark.parametrize("word", ["flops", "activations", "plan"])
+def test_models_of_the_shelf_are_there_and_each_is_drawn(word: str) -> None:
+    panel = PANELS[word]
+    options = panel.controls["model"].options
+    assert {"DeepSeek-V3", "gpt-oss-20b", "Gemma-3-27B (text)"} <= {*options}
+    assert ("Jamba-v0.1" in options) == (word == "flops")  # its scan is not counted
+    for name in options:
+        answer = panel.answer({**panel.default, "model": name})
+        assert answer.html or "num_positions" in answer.problem, name
+
+
 @every_panel
 def test_drawing_is_pure(word: str) -> None:
     panel = PANELS[word]

@@ -20,13 +20,14 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.drawings import parameters as drawings
+from llmtrain_helpers.drawings import parameters as drawings, stack
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.common import judge
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.parameters import formula_errors, shares_by_size
 from llmtrain_helpers.panels import PANELS, parameters as panel_module
+from llmtrain_helpers.panels.notebook import NotebookPanel
 
 from .bad_values import BAD_COUNTS, assert_refused
 
@@ -324,7 +325,14 @@ def test_the_panel_shows_sentence_picture_table_and_call() -> None:
     assert "6,977,880,064: 13.1 % too few" in llama
 
 
-@pytest.mark.parametrize("name", PANEL.presets)
+BY_HAND = [
+    name
+    for name, values in PANEL.presets.items()
+    if values["model"] == panel_module.BY_HAND
+]
+
+
+@pytest.mark.parametrize("name", BY_HAND)
 def test_each_preset_shows_the_count_and_the_code_that_gives_it(name: str) -> None:
     model = published.architecture(name)
     shown = PANEL.answer(PANEL.presets[name]).html
@@ -335,7 +343,7 @@ def test_each_preset_shows_the_count_and_the_code_that_gives_it(name: str) -> No
     assert eval(code, names) == count_parameters(model)
 
 
-@pytest.mark.parametrize("name", PANEL.presets)
+@pytest.mark.parametrize("name", BY_HAND)
 def test_no_stop_of_a_slider_ends_in_a_refusal(name: str) -> None:
     """Whichever kind is chosen beside it."""
     preset = PANEL.presets[name]
@@ -347,7 +355,9 @@ def test_no_stop_of_a_slider_ends_in_a_refusal(name: str) -> None:
 
 def test_two_or_three_sliders_and_the_rest_folded_if_it_applies() -> None:
     first = [name for name, it in PANEL.controls.items() if not it.more]
-    assert first == ["part", "num_layers", "hidden_size", "vocab_size"]
+    sliders = ["num_layers", "hidden_size", "vocab_size"]
+    assert first == ["model", "config", "part", *sliders]
+    assert [name for name, it in PANEL.controls.items() if it.lead] == first[:2]
     assert sum(bool(it.stops) for it in PANEL.controls.values()) == 3
     gpt, llama = (set(PANEL.shown(PANEL.presets[n])) for n in ("gpt2", "Llama-3.1-8B"))
     assert gpt - llama == {"sequence_length"}
@@ -357,7 +367,7 @@ def test_two_or_three_sliders_and_the_rest_folded_if_it_applies() -> None:
 
 
 def test_a_field_that_does_not_apply_does_not_change_the_count() -> None:
-    for preset in PANEL.presets.values():
+    for preset in map(PANEL.presets.get, BY_HAND):
         answer = PANEL.answer(preset).html
         for name in set(PANEL.controls) - set(PANEL.shown(preset)):
             value = not preset[name] if PANEL.controls[name].kind == "flag" else 3
@@ -390,7 +400,7 @@ def test_a_change_leaves_the_state_before_as_a_ghost() -> None:
 
 def test_cold_the_panel_leaves_pictures_that_a_sanitizer_keeps() -> None:
     cold = PANEL.still()
-    for total in ("174,604,259,328", "8,030,261,248", "46,702,792,704"):
+    for total in ("174,604,259,328", "8,030,261,248", "671,026,404,352"):
         assert total in cold
     assert "<svg" not in cold
     assert cold.count("<img alt=") == 3
@@ -407,11 +417,147 @@ def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
     assert f"{units.count(sizes[32])} parameters" in page
     assert f"saves {(sizes[32] - sizes[8]) / 1e9:.2f} billion, 9 %" in page
     assert f"another {(sizes[8] - sizes[1]) / 1e9:.2f} billion, 3 %" in page
-    share = {
-        h: count("gpt2", hidden_size=h).shares()["embedding"] for h in (3072, 4096)
+    text = panel_module.EXAMPLE
+    more = text.replace('experts": 32', 'experts": 64')
+    few, many = (
+        count_parameters(panel_module.of_file(panel_module.PASTED, config))
+        for config in (text, more)
+    )
+    told = [f"{x.total / 1e9:.1f}" for x in (few, many)]
+    assert f"from {told[0]} to {told[1]} billion" in page
+    assert f"still meets {units.count(few.active)}" in page
+    assert units.count(few.active) == units.count(many.active)
+    looks = {
+        name: [kind.layer.mixer.window for kind in stack.kinds(config_model(name))]
+        for name in ("gpt-oss-20b", "Gemma-3-1B")
     }
-    assert share[4096] < 0.1
-    assert f"at 3,072 it is still {units.percent(share[3072])}" in page
+    assert looks == {"gpt-oss-20b": [128, 0], "Gemma-3-1B": [512, 0]}
+    assert stack.in_order(config_model("gpt-oss-20b"))[:3] == [
+        *(("A", 1), ("B", 1), ("A", 1))
+    ]
+    assert stack.in_order(config_model("Gemma-3-1B"))[:2] == [("A", 5), ("B", 1)]
+
+
+# --- any model
+
+
+def config_model(name: str) -> Transformer:
+    return published.config_model(name)
+
+
+FILE = PANEL.presets[panel_module.PASTED]
+
+
+@pytest.mark.parametrize("row", published.rows("configs"), ids=lambda row: row["name"])
+def test_every_model_of_the_shelf_is_drawn_kind_by_kind(row) -> None:
+    model = config_model(row["name"])
+    shown = PANEL.answer({**PANEL.default, "model": row["name"]}).html
+    assert f"{row['parameters']:,}" in shown
+    assert stack.stack(model, row["name"]).live() in shown
+    found = stack.kinds(model)
+    assert sum(kind.how_many for kind in found) == model.num_layers
+    assert sum(n for _, n in stack.in_order(model)) == model.num_layers
+    layers = sum(kind.how_many * kind.parameters for kind in found)
+    counted = count_parameters(model)
+    inside = counted.attention + counted.mlp + counted.norm
+    assert 0 <= inside - layers <= 4 * model.hidden_size
+    assert not re.search(r'(width|height)="-|nan|inf"', shown)
+    code = unescape(shown.split("<pre")[1].split(">", 1)[1].split("</pre>")[0])
+    names = {"count_parameters": count_parameters, "published": published}
+    assert eval(code, names) == counted
+
+
+def test_every_family_that_is_read_can_be_drawn() -> None:
+    read = [r["name"] for r in published.rows("families") if r["read"] == "exact"]
+    for family in read:
+        model = Transformer.from_config({"model_type": family})
+        shown = stack.stack(model, family)
+        assert "of another kind" not in shown.words, family
+        assert not re.search(r'(width|height)="-|nan|inf"', shown.body), family
+        assert shown.height > 380
+    long = Transformer.from_config(
+        {"model_type": "gemma3_text", "num_hidden_layers": 900}
+    )
+    assert "900 layers, from first to last, one in 6 drawn" in stack.stack(long).body
+
+
+@pytest.mark.parametrize("name", ["DeepSeek-V3", "Jamba-v0.1", "Gemma-3-1B", "gpt2"])
+def test_the_areas_of_a_stack_are_to_scale(name: str) -> None:
+    model = config_model(name)
+    drawn = re.findall(
+        r'width="([\d.]+)" height="([\d.]+)" fill="(#\w+)"[^>]*><title>(\w+)',
+        "".join(stack._strip(model)),
+    )
+    found: dict[str, float] = {}
+    for wide, high, color, word in drawn:
+        full = "output head" if word == "output" else word
+        assert color == COLORS[full]
+        found[full] = found.get(full, 0) + float(wide) * float(high)
+    for part, share in count_parameters(model).shares().items():
+        area = found.get(drawings.PARTS[part], 0) / stack.ACROSS / stack.TALL
+        assert area == pytest.approx(float(share), abs=0.004)
+
+
+def test_a_pasted_file_is_read_and_leaves_the_state_before() -> None:
+    shown = PANEL.answer(FILE).html
+    assert "20.9 billion parameters" in shown
+    more = {**FILE, "config": FILE["config"].replace('experts": 32', 'experts": 64')}
+    assert "before: 20.9 billion" in PANEL.answer(more, FILE).html
+    assert "before:" not in PANEL.answer(FILE, PANEL.default).html
+
+
+def test_layers_for_further_tokens_stand_beside_the_total() -> None:
+    shown = PANEL.answer(PANEL.presets["DeepSeek-V3"]).html
+    assert "Beside them: 11.6 billion to predict further tokens" in shown
+    assert "in no sum" in shown
+    assert "11,610,067,968" in shown
+
+
+HOSTILE = {
+    "nonsense": "The text 'nonsense' holds no JSON",
+    " ": "Paste the text",
+    "[1]": "The text [1] is no mapping",
+    "[" * 100_000: "holds no JSON",
+    "x" * 2_000_000: "is longer than 1,000,000 letters",
+    "{}": "In the file, model_type=None is unknown",
+    '{"model_type": "<script>"}': "model_type='<script>' is unknown",
+    '{"model_type": "llama", "hidden_size": NaN}': "hidden_size=nan is not a finite",
+    '{"model_type": "llama", "vocab_size": 1, "vocab_size": 2}': "contradicts",
+    '{"model_type": "llama", "num_hidden_layers": 100000}': "at most 1,000 can be",
+    '{"model_type": "gemma3", "text_config": {}}': "stands under text_config",
+    '{"model_type": "gemma3_text", "num_hidden_layers": 1' + "0" * 400 + "}": "finite",
+    "\ud800": "holds no JSON",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:24].strip('"{ '))
+def test_hostile_text_is_refused_and_the_last_picture_stays(text: str) -> None:
+    answer = PANEL.answer({**FILE, "config": text})
+    assert HOSTILE[text] in answer.problem
+    assert (answer.html, answer.offers) == ("", ())
+    assert len(answer.problem) < 400
+    panel = NotebookPanel(PANEL)
+    panel.set(**FILE)
+    before = panel.output.value
+    panel.controls["config"].value = text
+    assert panel.output.value == before
+    assert "llmtrain-old" in panel.output._dom_classes
+    assert "<script>" not in panel.status.value
+
+
+def test_what_the_page_says_of_deepseek_is_so() -> None:
+    page, model = source("experts-reading"), config_model("DeepSeek-V3")
+    counted, [(dense, _), (sparse, layer)] = count_parameters(model), model.layers
+    h = model.hidden_size
+    assert (dense, sparse) == (3, 58)
+    assert f"{counted.total:,} parameters, and a token meets" in page
+    assert f"meets {units.count(counted.active)}. Both" in page
+    assert f"holds {units.count(layer.mlp.parameters(h))} parameters" in page
+    met = layer.mlp.parameters(h) - layer.mlp.idle(h)
+    assert f"meets {units.count(met)} of them" in page
+    assert f"{units.count(layer.mixer.parameters(h))} parameters a layer" in page
+    assert f"would have {units.count(4 * h * 128 * 128)}." in page
+    assert f"{units.count(counted.prediction)} that no total counts" in page
 
 
 def source(name: str) -> str:

@@ -286,11 +286,12 @@ def _band(
     back = [*zip(xs, floor, strict=True)][::-1]
     corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in [*there, *back])
     word = name.removeprefix("second ")
+    told = LEGEND.get(word, word)
     thick = max(up(low) - up(high) for low, high in zip(floor, top, strict=True))
     edge = f' stroke="{_WHITE}" stroke-width="1"' if thick > 5 else ""
     return (
         f'<polygon points="{corners}" fill="{COLORS[word]}"{edge}>'
-        f"<title>{word}</title></polygon>"
+        f"<title>{told}</title></polygon>"
     )
 
 
@@ -352,24 +353,47 @@ def _outline(points: Sequence[Point], memory: float, up: _Scale) -> list[str]:
     return found
 
 
+_AT_THE_PEAK = {
+    "start": ("before the step begins", "weights and Adam's state, and nothing else"),
+    "forward": ("at the end of forward", "all that the layers keep is there"),
+    "layers": (
+        "as backward enters the last layer",
+        "what a layer keeps is there again, and the head has its gradients",
+    ),
+    "backward": ("at the end of backward", "all gradients are there"),
+    "update": ("at the update", "all gradients stand beside Adam's state"),
+}
+"""What makes the peak where the loss does not."""
+
+
 def _callout(shown: Timeline, points: Sequence[Point], up: _Scale) -> list[str]:
-    """The two tensors that are there while the loss is differentiated, by name."""
-    loss = [m for m in shown.moments if m.mark == "loss"][-1]
-    spike = next(i for i in range(len(points) - 1, -1, -1) if points[i][1]["logits"])
-    right, parts = points[spike]
-    left = points[spike - 1][0]
-    x = (_across(left) + _across(right)) / 2
-    each = units.gigabytes(loss.logits / 2)
-    first = f"While the loss is differentiated: two more tensors in fp32, {each} each:"
-    second = "the gradient of the log-probabilities, the gradient of the logits"
+    """What stands at the peak, and where that is."""
+    peak = shown.peak
+    if peak.mark == "loss":
+        each = units.gigabytes(peak.logits / 2)
+        first = f"Where the loss is differentiated: two more tensors in fp32, {each} "
+        first += "each:"
+        second = "the gradient of the log-probabilities, the gradient of the logits"
+    else:
+        when, second = _AT_THE_PEAK[peak.mark]
+        first = f"The peak is {when}:"
+    x, y = _summit(points)
     return [
         text(_LEFT, 30, first, 15, font_weight=600),
         text(_LEFT, 52, second, 15),
-        line(
-            *(x, 60, x, min(up(sum(parts.values())) - 3, _BASE)),
-            stroke_dasharray="2 4",
-        ),
+        line(x, 60, x, min(up(y) - 3, _BASE), stroke_dasharray="2 4"),
     ]
+
+
+def _summit(points: Sequence[Point]) -> tuple[float, float]:
+    """The place of what is highest, the first of several; the middle of a plateau."""
+    totals = _totals(points)
+    most = max(total for _, total in totals)
+    first = next(i for i, (_, total) in enumerate(totals) if total == most)
+    last = first
+    while last + 1 < len(totals) and totals[last + 1][1] == most:
+        last += 1
+    return (totals[first][0] + totals[last][0]) / 2, most
 
 
 def _marks(shown: Timeline, passes: int) -> Iterator[str]:
@@ -415,7 +439,12 @@ def _key(shown: Timeline) -> Iterator[str]:
     for i, (name, size) in enumerate(parts_at_peak(shown).items()):
         x, row = _LEFT + i % 3 * 226, y + 26 + i // 3 * 24
         yield rect(x, row - 12, 15, 15, COLORS[name], rx=2)
-        yield text(x + 22, row, f"{name} {units.gigabytes(size) if size else 0}", 15)
+        told = f"{LEGEND.get(name, name)} {units.gigabytes(size) if size else 0}"
+        yield text(x + 22, row, told, 15)
+
+
+LEGEND = {"logits": "loss gradients"}
+"""The word of a part where it is not its name: two gradients, each of all logits."""
 
 
 MOMENTS = {
@@ -441,15 +470,98 @@ def _step_words(shown: Timeline, memory: float, chip: str, passes: int) -> str:
     told = (
         f"Memory through two steps of {many} each, to one scale. Step 2, last pass: "
         f"{totals}. The peak, step {peak.step}, {MOMENTS[peak.mark]}, holds "
-        + ", ".join(f"{n} {units.gigabytes(x)}" for n, x in peak.parts().items())
+        + ", ".join(
+            f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in peak.parts().items()
+        )
     )
-    told += "; the logits are two tensors in fp32, the gradient of the log-"
+    told += "; the loss gradients are two tensors in fp32, the gradient of the log-"
     told += "probabilities and the gradient of the logits."
     if not memory:
         return told
     over = peak.total - memory
     where = f"{units.gigabytes(over)} over" if over > 0 else "under"
     return f"{told} That is {where} the line of {chip}, {units.gigabytes(memory)}."
+
+
+# --- what recomputation leaves
+
+_STEP, _RISE, _FLOOR = 25, 26, 236
+"""A moment's width, a layer's height, and where the first layer stands."""
+
+
+def recomputation(num_layers: int = 6) -> Drawing:
+    """Which layers' activations are there from moment to moment, without and with.
+
+    Time goes to the right: forward through the layers, then backward.
+    """
+    l = int(counts(num_layers=num_layers)[0])
+    told = {"All is kept": False, "Only inputs are kept": True}
+    body = [
+        drawn
+        for place, (title, again) in enumerate(told.items())
+        for drawn in _moments_of(l, 70 + place * 350, title, again)
+    ]
+    body += [*_layers_named(l), *_key_of_kept()]
+    words = (
+        f"What {l} layers keep through forward and backward, moment by moment. If all "
+        f"is kept, a column grows to {l} whole layers and shrinks again. If inputs are "
+        f"kept, it grows to {l} inputs; going back, one layer at a time is computed "
+        "again."
+    )
+    return Drawing("".join(body), _ACROSS, _FLOOR + 92, words)
+
+
+def there(num_layers: int, time: int, again: bool) -> list[str]:
+    """What is there of each layer, from the first up, at a moment counted from 1.
+
+    >>> there(3, 4, again=True)
+    ['input', 'input', 'again']
+    """
+    at = min(time, 2 * num_layers + 1 - time)  # the layer that is at work
+    kinds = ["input" if again else "kept"] * at
+    if again and time > num_layers:
+        kinds[-1] = "again"
+    return kinds
+
+
+def _moments_of(l: int, x: float, title: str, again: bool) -> Iterator[str]:
+    """A column for each moment, and the turn from forward to backward."""
+    wide = 2 * l * _STEP
+    yield text(x, 34, title, 16, font_weight=700)
+    for time in range(1, 2 * l + 1):
+        for layer, kind in enumerate(there(l, time, again)):
+            at = (x + (time - 1) * _STEP, _FLOOR - (layer + 1) * _RISE)
+            yield _tensor(*at, kind)
+    middle = x + wide / 2
+    yield line(middle, 52, middle, _FLOOR + 26, stroke_dasharray="5 4")
+    yield line(x, _FLOOR, x + wide, _FLOOR)
+    for place, word in ((x + wide / 4, "forward"), (x + 3 * wide / 4, "backward")):
+        yield text(place, _FLOOR + 20, word, 15, "middle")
+
+
+def _tensor(x: float, y: float, kind: str) -> str:
+    """What is there of a layer: all of it, its input, or all of it once more."""
+    wide, high = _STEP - 4, _RISE - 4
+    if kind == "input":
+        return rect(x + 2, y + high - 4, wide, 6, COLORS["activations"], kind)
+    if kind == "kept":
+        return rect(x + 2, y + 2, wide, high, COLORS["activations"], kind)
+    slants = f'<g color="{_WHITE}">{hatched(x + 2, y + 2, wide, high, 6)}</g>'
+    return rect(x + 2, y + 2, wide, high, COLORS["recomputed"], kind) + slants
+
+
+def _layers_named(l: int) -> Iterator[str]:
+    for layer in (1, l):
+        y = _FLOOR - (layer - 1) * _RISE - 8
+        yield text(62, y, f"layer {layer}", 14, "end")
+
+
+def _key_of_kept() -> Iterator[str]:
+    told = {"kept": "all of a layer", "input": "its input", "again": "computed again"}
+    for place, (kind, words) in enumerate(told.items()):
+        x = 70 + place * 190
+        yield _tensor(x, _FLOOR + 48, kind)
+        yield text(x + 32, _FLOOR + 66, words, 15)
 
 
 # --- the allocator

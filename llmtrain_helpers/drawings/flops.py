@@ -156,7 +156,8 @@ def passes(
         _again(stack, again, counted.recomputed),
         _column(2, "backward", 2, stack, 2 * counted.model // 3),
     ]
-    body = [*columns, _labels(stack, symbols), _below(num_layers, room)]
+    shares = {name: 3 * part / counted.model for name, part in forward.items()}
+    body = [*columns, _labels(stack, shares, symbols), _below(num_layers, room)]
     if old.model != counted.model:
         tall = room * old.model / most
         body += [ghost(_x(i), _TOP, wide * _UNIT, tall) for i, wide in ((0, 1), (2, 2))]
@@ -194,7 +195,7 @@ def _stack(forward: Mapping[str, Result], num_layers: int, height: int) -> list[
 
 def _groups(num_layers: int) -> int:
     """In how many equal groups the layers are drawn."""
-    return next((g for g in (4, 3, 5, 2, 7) if num_layers % g == 0), 1)
+    return next((g for g in (2, 3, 5, 7) if num_layers % g == 0), 1)
 
 
 def _x(place: int) -> float:
@@ -226,6 +227,8 @@ def _strip(x: float, wide: float, strip: Strip) -> str:
     shade = {"opacity": _PALE} if name == "scores" else {}
     drawn = rect(x, y, wide, high, _COLORS[name], WORDS[name], **shade)
     if name == "scores":
+        edges = [(x, y, x + wide, y), (x, y + high, x + wide, y + high)]
+        drawn += "".join(line(*edge, stroke="white", stroke_width=1) for edge in edges)
         return drawn + (hatched(x, y, wide, high) if high > 3 else "")
     if high < 20 or not fits(WORDS[name], wide - 8):
         return drawn
@@ -256,14 +259,16 @@ def slanted(x: float, y: float, width: float, height: float) -> str:
     return f'<g color="white">{hatched(x, y, width, height, 9)}</g>'
 
 
-def _labels(stack: Sequence[Strip], symbols: bool) -> str:
-    """Beside the first pass: the head, and the parts of the uppermost layers."""
+def _labels(stack: Sequence[Strip], shares: Mapping[str, Result], symbols: bool) -> str:
+    """Beside the first pass: the head, and the parts of the uppermost layers, each with
+    its share of the model's own work."""
     named = [(name, y + high / 2) for name, y, high in stack[:4]]
     places = _spread([max(y, _TOP + 2) for _, y in named], 36 if symbols else 22)
     drawn = []
     for (name, y), place in zip(named, places, strict=True):
         up = 2 if symbols else -5
-        drawn.append(text(_LEFT - 22, place - up, WORDS[name], 15, "end"))
+        told = f"{WORDS[name]} {units.digits(100 * shares[name], 2)} %"
+        drawn.append(text(_LEFT - 22, place - up, told, 15, "end"))
         if symbols:
             size = text(_LEFT - 22, place + 14, _SYMBOLS[name], 14, "end", opacity=0.8)
             drawn.append(size)
@@ -340,11 +345,34 @@ def filled(
     return Drawing("".join(body), 860, 168, _bar_in_words(mfu, hfu, peak_flops, before))
 
 
-def _segments(counted: FlopCount, hfu: float) -> str:
-    """The parts of the model's own work, and the recomputed after them."""
+def past_peak(counted: FlopCount, flops_per_gpu: float, peak_flops: float) -> Drawing:
+    """The same bar where more is claimed than the peak: it runs past it.
+
+    What lies beyond is slanted. No chip does that, so an input must be wrong.
+    """
+    share = flops_per_gpu / peak_flops
+    unit = _BAR_WIDE / share
+    x = _BAR_X + unit
+    told = f"HFU {units.percent(share)}: more than the whole peak"
+    body = [
+        _segments(counted, share, unit),
+        hatched(x, _BAR_Y - 7, _BAR_X + _BAR_WIDE - x, _BAR_HIGH + 14, 9),
+        _bracket(share, 1, told, unit),
+        _peak(peak_flops, unit),
+    ]
+    words = (
+        f"A bar that runs past the peak, {units.flops_per_second(peak_flops)}: the "
+        f"work claimed would take {units.percent(share)} of it. No chip does that."
+    )
+    return Drawing("".join(body), 860, 168, words)
+
+
+def _segments(counted: FlopCount, hfu: float, unit: float = _BAR_WIDE) -> str:
+    """The parts of the model's own work, and the recomputed after them; `unit` is how
+    long the peak is."""
     drawn, x = [], float(_BAR_X)
     for name, share in counted.shares().items():
-        wide = _BAR_WIDE * hfu * float(share)
+        wide = unit * hfu * float(share)
         if name == "recomputed":
             drawn.append(_recomputed(x, wide))
         elif wide:
@@ -384,9 +412,9 @@ def _recomputed(x: float, wide: float) -> str:
     )
 
 
-def _bracket(share: float, side: int, told: str) -> str:
+def _bracket(share: float, side: int, told: str, unit: float = _BAR_WIDE) -> str:
     """A line from the bar's beginning to a share of it, with its name."""
-    end = _BAR_X + _BAR_WIDE * share
+    end = _BAR_X + unit * share
     y = _BAR_Y + _BAR_HIGH + 8 if side > 0 else _BAR_Y - 8
     return "".join(
         [
@@ -398,11 +426,13 @@ def _bracket(share: float, side: int, told: str) -> str:
     )
 
 
-def _peak(peak: float) -> str:
-    x = _BAR_X + _BAR_WIDE
+def _peak(peak: float, unit: float = _BAR_WIDE) -> str:
+    x = _BAR_X + unit
     mark = line(x, _BAR_Y - 14, x, _BAR_Y + _BAR_HIGH + 14, stroke_width=3)
-    told = f"peak {units.flops_per_second(peak)}"
-    return mark + text(x, _BAR_Y - 22, told, 16, "end", font_weight="bold")
+    told, anchor = f"peak {units.flops_per_second(peak)}", "end"
+    if not fits(told, unit, 16):
+        x, anchor = float(_BAR_X), "start"
+    return mark + text(x, _BAR_Y - 22, told, 16, anchor, font_weight="bold")
 
 
 def _before(shares: tuple[float, float]) -> str:

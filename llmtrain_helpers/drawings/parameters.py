@@ -227,7 +227,8 @@ def _norm(model: Any, x: float, y: float) -> str:
     return _head(x, y - 7, "norm") + bar + _sized(vector, x, y + 57)
 
 
-def _label(part: str, x: float, y: float) -> str:
+def label(part: str, x: float, y: float) -> str:
+    """A part's colour and its word."""
     swatch = rect(x, y - 11, 12, 12, COLORS[part])
     return swatch + text(x + 18, y, part, 15, **BOLD)
 
@@ -235,7 +236,7 @@ def _label(part: str, x: float, y: float) -> str:
 def _attention_row(model: Any, unit: float) -> str:
     *ins, out = attention(model)
     y, middle, x = 122.0, 140.0, EDGES[0]
-    parts = [_label("attention", x + 14, 91), _norm(model, x + 40, y)]
+    parts = [label("attention", x + 14, 91), _norm(model, x + 40, y)]
     places = [(x + at, matrix) for at, matrix in zip((142, 258, 374), ins, strict=True)]
     parts += [_block(matrix, place, y, unit) for place, matrix in places]
     parts.append(_fork(x + 50, middle, [place - _half(m, unit) for place, m in places]))
@@ -268,7 +269,7 @@ def _fork(x: float, y: float, edges: Sequence[float]) -> str:
 def _mlp_row(model: Any, unit: float) -> str:
     *ups, down = mlp(model)
     x, wide, high = EDGES[0], down.columns * unit, down.rows * unit
-    parts = [_label("MLP", x + 72, 235), _norm(model, x + 40, 268), _experts(model)]
+    parts = [label("MLP", x + 72, 235), _norm(model, x + 40, 268), _experts(model)]
     parts.append(arrow(x + 50, 288, x + 86, 288))
     places = zip(ups, (260, 363) if len(ups) > 1 else (300,), strict=True)
     parts += [_block(matrix, x + 180, y, unit) for matrix, y in places]
@@ -393,8 +394,8 @@ def areas(
     part = choice("chosen", chosen or WHOLE, CHOICES)
     changed = before if before != model else None
     body = [
-        _totals(model, changed),
-        _key(model, changed, part),
+        totals(model, changed),
+        key(model, changed, part),
         _strip(model, part),
         _outlines(model, changed),
         _zoom(model, part),
@@ -419,7 +420,8 @@ def boxes(model: Any) -> dict[str, Box]:
     return found
 
 
-def _totals(model: Any, before: Any) -> str:
+def totals(model: Any, before: Any) -> str:
+    """All parameters in words; beside them, as bars, those before a change."""
     now = int(count_parameters(model).total)
     told = f"{units.count(now)} parameters, areas to scale"
     shown = text(20, 30, told, 16, **BOLD)
@@ -433,14 +435,14 @@ def _totals(model: Any, before: Any) -> str:
     return shown + was + bars
 
 
-def _key(model: Any, before: Any, chosen: str) -> str:
+def key(model: Any, before: Any, chosen: str) -> str:
     """A column for each part: its colour and word, its count, its share."""
     now, shares = count_parameters(model).parts(), count_parameters(model).shares()
     then = count_parameters(before).parts() if before else now
     parts = []
     for place, (name, word) in enumerate(PARTS.items()):
         x = LINE[0] + place * 166
-        parts.append(_label(word, x, 60))
+        parts.append(label(word, x, 60))
         if word == chosen:
             parts.append(line(x, 66, x + 148, 66, stroke=COLORS[word], stroke_width=3))
         count = units.count(now[name]) if now[name] else "none of its own"

@@ -219,7 +219,8 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "Which part is off: the hidden values, or the bytes for each?",
             "Three lines belong to the scores; without dropout one of them is left.",
-            "sbhl(34 + 2as/h), with b = 4.",
+            "Softmax's result stays. Its mask, and what that leaves, go: how much of "
+            "the 5as/h is left beside the 34?",
         ),
         slips=PREFIXES
         | GIBI
@@ -254,7 +255,8 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "Which line is off? Count tensors, then their width, then 2 bytes each.",
             "Two norms, attention and MLP take in h; Q, K, V and what comes out; four.",
-            "Two norms, attention and MLP take in 8h. Then 4ad + 4kd, and 8f.",
+            "Write down each tensor's width, h, ad, kd or f; add up, times 2 bytes. "
+            "K and V are as wide as the key-value heads.",
         ),
         slips=_LLAMA_SLIPS,
     ),

@@ -157,7 +157,8 @@ class OwnModel(Exercise):
 
 
 def _deeper(shape: Transformer) -> float:
-    deeper = replace(shape, **{"num_layers": 2 * shape.num_layers})
+    twice = tuple((2 * how_many, layer) for how_many, layer in shape.layers)
+    deeper = replace(shape, layers=twice)
     return float(count_parameters(deeper).total)
 
 

@@ -1,9 +1,8 @@
-"""Figures of chapter 06: what a step holds, over lengths, over layers, over time."""
+"""Figures of chapter 06: what a step holds, over lengths and over time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,48 +46,6 @@ def memory_bars(models: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Figu
     np.atleast_1d(places)[0].legend(fontsize=12, loc="upper left", reverse=True)
     figure.set_size_inches(9, 4.8)
     return figure
-
-
-@styled
-def recomputation(num_layers: int = 6) -> Figure:
-    """Which layers' activations are there, without and with recomputation.
-
-    Time goes to the right: forward through the layers, then backward.
-    """
-    figure, places = plt.subplots(1, 2, sharey=True)
-    titles = ["All are kept", "Inputs are kept, one layer is computed again"]
-    for axes, title, again in zip(places, titles, (False, True), strict=True):
-        dots: dict[str, list[tuple[int, int]]] = {"kept": [], "input": [], "again": []}
-        for time in range(1, 2 * num_layers + 1):
-            at = min(time, 2 * num_layers + 1 - time)  # the layer that is at work
-            done = time > num_layers
-            for layer in range(1, at + 1):
-                kind = (
-                    ("again" if done and layer == at else "input") if again else "kept"
-                )
-                dots[kind].append((time, layer))
-        _draw_dots(axes, dots)
-        axes.axvline(num_layers + 0.5, color="black", linewidth=1, linestyle="--")
-        axes.set_title(title, fontsize=13)
-        axes.set(xlabel="time: forward | backward", ylabel="layer")
-        axes.grid(visible=False)
-        axes.label_outer()
-    figure.set_size_inches(9, 3.6)
-    return figure
-
-
-def _draw_dots(axes: Any, dots: Mapping[str, Sequence[tuple[int, int]]]) -> None:
-    purple = COLORS["activations"]
-    square: dict[str, Any] = {"marker": "s", "s": 150, "edgecolors": purple}
-    again = {"facecolors": "white", "hatch": "////", "label": "computed again"}
-    styles: dict[str, Any] = {
-        "kept": square | {"facecolors": purple, "label": "all of a layer"},
-        "input": {"color": purple, "marker": "_", "s": 130, "label": "a layer's input"},
-        "again": square | again,
-    }
-    for kind, places in dots.items():
-        if places:
-            axes.scatter(*zip(*places, strict=True), **styles[kind])
 
 
 @styled

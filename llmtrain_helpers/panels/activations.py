@@ -9,7 +9,12 @@ from llmtrain_helpers import units
 from llmtrain_helpers.activations import KERNELS, Timeline, step_timeline
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import largest_batch
-from llmtrain_helpers.drawings.activations import MOMENTS, parts_at_peak, step_memory
+from llmtrain_helpers.drawings.activations import (
+    LEGEND,
+    MOMENTS,
+    parts_at_peak,
+    step_memory,
+)
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.precision import RECIPES
@@ -47,7 +52,7 @@ _PRESETS = {
 
 
 _CONTROLS = {
-    "model": common.models(),
+    "model": common.models(counted=True),
     "sequence_length": common.Control(
         "Sequence",
         "Tokens in each training sequence.",
@@ -181,7 +186,11 @@ def _notes(values: common.Values) -> list[str]:
 def _tables(line: Timeline) -> str:
     """The peak part by part, and the total of each moment of the second step."""
     at_peak = [
-        [name, units.gigabytes(size), units.percent(size / line.peak.total)]
+        [
+            LEGEND.get(name, name),
+            units.gigabytes(size),
+            units.percent(size / line.peak.total),
+        ]
         for name, size in parts_at_peak(line).items()
     ]
     last = line.moments[-1].micro_batch

@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 from itertools import cycle
 from typing import Any
 
 from llmtrain_helpers import published, units
-from llmtrain_helpers.architecture import Breakdown
+from llmtrain_helpers.architecture import Breakdown, Transformer
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.drawings.common import COLORS, GREY, as_images
+from llmtrain_helpers.layers import Attention, LatentAttention
 
 Values = Mapping[str, Any]
 """What the controls of a panel say, by their names."""
@@ -36,7 +38,7 @@ class Control:
     its field. `more` folds it away, `applies` says for which values it is shown, and a
     `view` only turns the picture: the preset stays the same. What is to `lead` stands
     above the sliders: it decides which there are. What is `about` others begins again
-    when one of them changes.
+    when one of them changes. A text may have several `lines`.
     """
 
     label: str
@@ -52,6 +54,7 @@ class Control:
     view: bool = False
     lead: bool = False
     about: tuple[str, ...] = ()
+    lines: int = 1
     applies: Callable[[Values], bool] = field(default=lambda values: True, repr=False)
 
     def read(self, written: Any) -> Any:
@@ -106,6 +109,10 @@ class Control:
         else:
             far = [max(stop / value, value / stop) for stop in self.stops]
         return far.index(min(far))
+
+
+class WordedError(ValueError):
+    """A refusal in words that stay as they are; nothing is offered in its place."""
 
 
 Offer = tuple[str, Values]
@@ -165,6 +172,8 @@ class Panel:
         """The picture, or the refusal in the panel's words, with what would do."""
         try:
             return self._drawn(before, values)
+        except WordedError as error:
+            return Answer("", str(error))
         except ValueError as error:
             problem = self.in_words(str(error))
             return Answer("", problem, tuple(self._offers(values, str(error))))
@@ -253,11 +262,24 @@ def _near(control: Control, value: float) -> list[Any]:
     return sorted(whole, key=lambda x: max(x / max(value, 1), max(value, 1) / x))
 
 
-def models(**changes: Any) -> Control:
-    """The published models, to choose from."""
+def models(counted: bool = False, **changes: Any) -> Control:
+    """The published models, to choose from; on demand those whose activations count."""
     told = "A published model; its shape is known."
-    options = tuple(published.names("architectures"))
-    return Control("Model", told, "choice", options=options, **changes)
+    known = _counted() if counted else tuple(published.model_names())
+    return Control("Model", told, "choice", options=known, **changes)
+
+
+@cache
+def _counted() -> tuple[str, ...]:
+    known = published.model_names()
+    return tuple(name for name in known if _plain(published.architecture(name)))
+
+
+def _plain(model: Transformer) -> bool:
+    """Whether all its mixers are attention: of others no activations are counted."""
+    kinds = (Attention, LatentAttention)
+    mixers = [mixer for _, layer in model.layers for mixer in layer.mixers]
+    return all(isinstance(mixer, kinds) for mixer in mixers)
 
 
 def accelerators(**changes: Any) -> Control:

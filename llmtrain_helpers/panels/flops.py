@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.flops import filled, passes
+from llmtrain_helpers.drawings.flops import filled, passes, past_peak
 from llmtrain_helpers.flops import (
+    ATTENTION,
     RECOMPUTE,
     FlopCount,
     achieved_flops_per_gpu,
@@ -15,6 +17,9 @@ from llmtrain_helpers.flops import (
 )
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.published import FORMATS, accelerator, architecture, rows
+
+ALL, SEEN = "all", "those that a token may see"
+"""Which pairs of tokens are counted; the first is how papers count."""
 
 
 def _preset(**changes: Any) -> dict[str, Any]:
@@ -27,6 +32,7 @@ def _preset(**changes: Any) -> dict[str, Any]:
         "recompute": "full",
         "chip": "A100 80GB SXM",
         "format": "bf16",
+        "attention": ALL,
     } | changes
 
 
@@ -49,6 +55,15 @@ _PRESETS = {
         batch_size=32,
         num_gpus=64,
         seconds=4,
+        recompute="none",
+        chip="H100 SXM",
+    ),
+    "gpt-oss-20b at 32,768 tokens": _preset(
+        model="gpt-oss-20b",
+        sequence_length=32768,
+        batch_size=32,
+        num_gpus=64,
+        seconds=2,
         recompute="none",
         chip="H100 SXM",
     ),
@@ -85,15 +100,21 @@ _CONTROLS = {
     "format": common.choice(
         "Number format", "The format whose peak is compared.", FORMATS, more=True
     ),
+    "attention": common.choice(
+        "Pairs of tokens counted",
+        "All, as most papers do; or only those before a token, and in its window.",
+        [ALL, SEEN],
+        more=True,
+    ),
 }
 
 
-def render(before: common.Values | None = None, **chosen: Any) -> str:
+def render(before: common.Values | None = None, **chosen: Any) -> str | common.Answer:
     """The panel's answer as HTML: sentence, passes and bar, table, call in code."""
     counted, rate, peak = _measured(chosen)
     hfu = rate / peak
     if hfu > 1:
-        raise ValueError(_refusal(chosen, hfu, peak))
+        return _impossible(chosen, counted, rate, peak)
     mfu = hfu * counted.model / counted.total
     layers = int(architecture(chosen["model"]).num_layers)
     old = _measured(before)[0] if before else None
@@ -112,7 +133,8 @@ def render(before: common.Values | None = None, **chosen: Any) -> str:
 def _measured(chosen: common.Values) -> tuple[FlopCount, float, float]:
     """The work of an iteration, the rate of each GPU, and its peak."""
     shape = architecture(chosen["model"], chosen["sequence_length"])
-    counted = count_flops(shape, chosen["batch_size"], chosen["recompute"])
+    pairs = dict(zip((ALL, SEEN), ATTENTION, strict=True))[chosen["attention"]]
+    counted = count_flops(shape, chosen["batch_size"], chosen["recompute"], pairs)
     rate = achieved_flops_per_gpu(counted.total, chosen["seconds"], chosen["num_gpus"])
     return counted, rate, accelerator(chosen["chip"]).peak(chosen["format"])
 
@@ -123,15 +145,38 @@ def _shares(chosen: common.Values) -> tuple[float, float]:
     return rate / peak * counted.model / counted.total, rate / peak
 
 
-def _refusal(chosen: common.Values, share: float, peak: float) -> str:
-    """Above the peak: what it would take, and where the slip may be."""
-    return (
-        f"in {chosen['seconds']:g} s each GPU would have to work at "
-        f"{units.percent(share)} of its peak of {units.flops_per_second(peak)}. One of "
-        "these is not as it was in the run: too few seconds or num_gpus, too long a "
-        "sequence_length, too large a batch_size, more marked as recomputed than was, "
-        "another accelerator or number format"
+def _impossible(
+    chosen: common.Values, counted: FlopCount, rate: float, peak: float
+) -> common.Answer:
+    """Above the peak: the bar past it, and what each usual slip would explain."""
+    told = (
+        f"In {chosen['seconds']:g} s each GPU would have to work at "
+        f"{units.percent(rate / peak)} of its peak of {units.flops_per_second(peak)}: "
+        "an input is not as it was in the run. The usual slips, and what HFU would be "
+        "without each, stand below; look up which it was."
     )
+    picture = past_peak(counted, rate, peak).live()
+    return common.Answer(common.warning(told) + picture, offers=(*_slips(chosen),))
+
+
+def _slips(chosen: common.Values) -> Iterator[common.Offer]:
+    """Usual slips, each undone alone, if that brings the share below the peak."""
+    usual = {
+        "sequence_length": chosen["sequence_length"] // 2,
+        "batch_size": chosen["batch_size"] // 2,
+        "num_gpus": 2 * chosen["num_gpus"],
+        "recompute": "none",
+    }
+    for name, value in usual.items():
+        if not value or value == chosen[name]:
+            continue
+        share = _shares({**chosen, name: value})[1]
+        if share <= 1:
+            shown = units.exact(value) if isinstance(value, int) else value
+            told = f"{_CONTROLS[name].label} {shown}, not "
+            was = chosen[name]
+            told += units.exact(was) if isinstance(was, int) else was
+            yield f"{told}: HFU {units.percent(share)}", {name: value}
 
 
 def _sentence(counted: FlopCount, rate: float, mfu: float, hfu: float) -> str:
@@ -164,12 +209,16 @@ def _table(counted: FlopCount) -> str:
     return common.table(head, common.shares(counted, units.flops))
 
 
+def _pairs(chosen: common.Values) -> str:
+    return ', attention="causal"' if chosen["attention"] == SEEN else ""
+
+
 def _code(chosen: common.Values) -> str:
     model, s = chosen["model"], chosen["sequence_length"]
     return common.call(
         f"model = published.architecture({model!r}, {common.in_code(s)})\n"
         f"F = count_flops(model, {common.in_code(chosen['batch_size'])}, "
-        f"recompute={chosen['recompute']!r}).total\n"
+        f"recompute={chosen['recompute']!r}{_pairs(chosen)}).total\n"
         f"X = achieved_flops_per_gpu(F, {chosen['seconds']:g}, {chosen['num_gpus']})\n"
         f"chip = published.accelerator({chosen['chip']!r})\n"
         f"utilization(X, chip.peak({chosen['format']!r}))"

@@ -54,7 +54,8 @@ class Field:
         parts = [self.input, self.slider, self.echo] if self.slider else [self.input]
         if control.kind == "number" and not self.slider:
             parts.append(self.echo)
-        self.box = widgets.Box(parts, layout=_ROW)
+        wide = {"width": "100%"} if control.lines > 1 else {}
+        self.box = widgets.Box(parts, layout=_ROW | wide)
         self._quiet = False
 
     def _made(self) -> Any:
@@ -65,6 +66,9 @@ class Field:
             return widgets.Dropdown(options=self.control.options, layout=layout, **told)
         if self.control.kind == "flag":
             return widgets.Checkbox(indent=False, layout={"width": "auto"}, **told)
+        if self.control.lines > 1:
+            layout = {"width": "100%", "height": f"{24 * self.control.lines}px"}
+            return widgets.Textarea(continuous_update=False, layout=layout, **told)
         width = "360px" if self.control.kind == "text" else "250px"
         if self.control.stops and not self.control.more:
             width, told["style"] = "315px", {"description_width": "165px"}
@@ -185,11 +189,12 @@ class NotebookPanel(widgets.VBox):
         lists = [] if few else [widgets.Box(others, layout=_ROW)]
         sliders = [f.box for f in first if f.slider]
         rows = [widgets.HTML(_CSS), chooser, *sliders, *lists]
+        self.folded = None
         if more:
             inside = widgets.Box(more, layout=_ROW)
-            folded = widgets.Accordion([inside], titles=["More"])
-            folded.selected_index = None
-            rows.append(folded)
+            self.folded = widgets.Accordion([inside], titles=["More"])
+            self.folded.selected_index = None
+            rows.append(self.folded)
         return [*rows, self.status, self.offers, self.output, self.advice]
 
     def set(self, **values: Any) -> None:
@@ -276,6 +281,9 @@ class NotebookPanel(widgets.VBox):
         shown = self.panel.shown(values)
         for name, field in self.controls.items():
             field.box.layout.display = None if name in shown else "none"
+        if self.folded:
+            inside = any(self.controls[name].control.more for name in shown)
+            self.folded.layout.display = None if inside else "none"
 
     def _choose(self, change: Any) -> None:
         if change["new"] != OWN and not self._setting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from inspect import signature
 from math import gcd
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.drawings.parameters import CHOICES, PARTS, WHOLE, areas
+from llmtrain_helpers.drawings.stack import stack
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.parameters import (
     ParameterCount,
@@ -16,9 +18,18 @@ from llmtrain_helpers.parameters import (
     gpt_parameters,
     norm_parameters,
 )
-from llmtrain_helpers.published import architecture
+from llmtrain_helpers.published import (
+    architecture,
+    config_model,
+    names,
+    parse_config,
+    rows,
+)
 
 GPT, LLAMA = "GPT", "Llama"
+
+BY_HAND, PASTED = "by hand, below", "a config.json, pasted"
+"""Where the shape comes from, if not from the shelf of real models."""
 
 _PRESETS = [
     "GPT-3 175B",
@@ -33,6 +44,9 @@ _PRESETS = [
     "Megatron 1T",
 ]
 
+_SHELF = ["DeepSeek-V3", "gpt-oss-20b", "Gemma-3-1B", "Jamba-v0.1"]
+"""Of the shelf of real files those whose layers are of several kinds."""
+
 _WIDTHS = [512, 768, *(1024 * k for k in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16))]
 _WIDTHS += [20480, 24576, 25600, 32768]
 _DEPTHS = [*range(1, 49), *range(50, 100, 2), *range(104, 257, 8)]
@@ -40,12 +54,16 @@ _WORDS = [256, 1000, 8192, 16384, 32000, 50257, 65536, 100_000, 128_256, 152_064
 _WORDS += [200_000, 256_000, 512_000]
 
 
+def _by_hand(values: common.Values) -> bool:
+    return bool(values["model"] == BY_HAND)
+
+
 def _llama(values: common.Values) -> bool:
-    return bool(values["kind"] == LLAMA)
+    return _by_hand(values) and bool(values["kind"] == LLAMA)
 
 
 def _gpt(values: common.Values) -> bool:
-    return not _llama(values)
+    return _by_hand(values) and not _llama(values)
 
 
 def _mixed(values: common.Values) -> bool:
@@ -53,7 +71,7 @@ def _mixed(values: common.Values) -> bool:
 
 
 def _size(label: str, help: str, most: float = 1e6, **more: Any) -> common.Control:
-    return common.Control(label, help, most=most, **more)
+    return common.Control(label, help, most=most, applies=_by_hand, **more)
 
 
 def _more(
@@ -63,8 +81,26 @@ def _more(
 
 
 _CONTROLS = {
+    "model": common.choice(
+        "Any model",
+        "Shaped by hand, or read from a config.json: pasted, or a real one.",
+        [BY_HAND, PASTED, *names("configs")],
+        lead=True,
+    ),
+    "config": common.Control(
+        "The file's text",
+        "All of a config.json, as the Hugging Face Hub shows it.",
+        "text",
+        lines=9,
+        lead=True,
+        applies=lambda values: values["model"] == PASTED,
+    ),
     "part": common.choice(
-        "Open", "The part whose matrices are shown.", CHOICES, view=True
+        "Open",
+        "The part whose matrices are shown.",
+        CHOICES,
+        view=True,
+        applies=_by_hand,
     ),
     "num_layers": _size("Layers", "How many are stacked.", 1000, stops=tuple(_DEPTHS)),
     "hidden_size": _size(
@@ -77,7 +113,9 @@ _CONTROLS = {
         unit="tokens",
         stops=tuple(_WORDS),
     ),
-    "kind": common.choice("Kind", "GPT's, or Llama's.", [GPT, LLAMA], more=True),
+    "kind": common.choice(
+        "Kind", "GPT's, or Llama's.", [GPT, LLAMA], more=True, applies=_by_hand
+    ),
     "num_heads": _more("Attention heads", "Pieces of attention.", 1000),
     "num_kv_heads": _more("Key-value heads", "Heads of keys and values.", 1000),
     "head_dim": _more("Head size", "How many numbers a head has.", 10_000),
@@ -86,7 +124,11 @@ _CONTROLS = {
     "experts_per_token": _more("Experts a token meets", "Of them all.", 1000, _mixed),
     "sequence_length": _more("Positions", "Rows of their table.", 1e7, _gpt),
     "tied_embeddings": common.Control(
-        "Head tied to embedding", "One matrix for both.", "flag", more=True
+        "Head tied to embedding",
+        "One matrix for both.",
+        "flag",
+        more=True,
+        applies=_by_hand,
     ),
     "qkv_bias": common.Control(
         "Biases on queries, keys, values",
@@ -106,26 +148,120 @@ def shape_values(model: Transformer) -> dict[str, Any]:
     shape = {name: getattr(model, name, None) for name in _CONTROLS}
     shape["kind"], shape["part"] = (GPT if model.layer_norm else LLAMA), WHOLE
     shape["experts_per_token"] = model.experts_per_token or 2
-    return shape
+    return shape | {"model": BY_HAND, "config": EXAMPLE}
 
 
 def render(
-    before: common.Values | None = None, *, kind: str, part: str, **shape: Any
+    before: common.Values | None = None,
+    *,
+    model: str = BY_HAND,
+    config: str = "",
+    **shape: Any,
 ) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
+    if model != BY_HAND:
+        return _of_a_file(before, model, config)
+    old = _model(before) if before and before["model"] == BY_HAND else None
+    return _of_a_shape(before if old else None, old, **shape)
+
+
+def _of_a_shape(
+    before: common.Values | None, old: Any, *, kind: str, part: str, **shape: Any
+) -> str:
     model, code = build(kind, **shape)
-    old = _model(before) if before else None
     counted = count_parameters(model)
-    head = ["part", "parameters", "share"]
-    rows = common.table(head, common.shares(counted, units.exact))
     return "".join(
         [
             common.sentence(_sentence(counted, part) + _kept(before, kind, shape)),
             areas(model, part, old).live(),
-            common.folded("Part by part, exactly", rows + _by_formula(model, counted)),
+            common.folded(EXACTLY, _table(counted) + _by_formula(model, counted)),
             common.folded("The same in code", common.call(code)),
         ]
     )
+
+
+MOST_LAYERS = 1_000
+"""Of a stack that is drawn."""
+
+EXACTLY = "Part by part, exactly"
+
+
+def _of_a_file(before: common.Values | None, name: str, config: str) -> str:
+    """The answer for a model from the shelf, or for a file's text."""
+    model = of_file(name, config)
+    old = None
+    if before and before["model"] == name == PASTED:
+        old = of_file(name, before["config"])
+    counted = count_parameters(model)
+    read = f"config_model({name!r})" if name != PASTED else 'read_config("config.json")'
+    code = f"count_parameters(published.{read})"
+    return "".join(
+        [
+            common.sentence(_sentence(counted, WHOLE) + _beside(counted)),
+            stack(model, "" if name == PASTED else name, old).live(),
+            common.folded(EXACTLY, _table(counted) + _source(name)),
+            common.folded("The same in code", common.call(code)),
+        ]
+    )
+
+
+def of_file(name: str, config: str) -> Transformer:
+    """A model of the shelf by its name, or the one that a pasted text describes.
+
+    >>> of_file(PASTED, EXAMPLE).num_experts
+    32
+    """
+    if name != PASTED:
+        return config_model(name)
+    if not config.strip():
+        raise common.WordedError("Paste the text of a config.json: there is none yet.")
+    try:
+        model = parse_config(config)
+    except ValueError as error:
+        raise common.WordedError(_refused(config, str(error))) from None
+    if model.num_layers > MOST_LAYERS:
+        many = f"The file has {units.exact(model.num_layers)} layers"
+        raise common.WordedError(f"{many}: at most {MOST_LAYERS:,} can be drawn.")
+    return model
+
+
+def _refused(config: str, problem: str) -> str:
+    """Why a file is not read, by the names that stand in it."""
+    where = "The text" if problem.startswith("config=") else "In the file,"
+    told = problem.removeprefix("config=").replace(" in families.FAMILIES", "")
+    told = f"{where} {told.rstrip('.')}."
+    if "model_type=" in problem and '"text_config"' in config:
+        told += " It is of more than text: paste what stands under text_config alone."
+    return told
+
+
+def _beside(counted: ParameterCount) -> str:
+    """What is in no sum: layers that predict further tokens."""
+    if not counted.prediction:
+        return ""
+    return (
+        f" Beside them: {units.count(counted.prediction)} to predict further tokens, "
+        "which the total leaves out."
+    )
+
+
+def _table(counted: ParameterCount) -> str:
+    rows = common.shares(counted, units.exact)
+    if counted.active != counted.total:
+        share = units.percent(counted.active / counted.total)
+        rows.append(["of these, met by a token", units.exact(counted.active), share])
+    if counted.prediction:
+        rows.append(
+            ["beside them, for further tokens", units.exact(counted.prediction), ""]
+        )
+    return common.table(["part", "parameters", "share"], rows)
+
+
+def _source(name: str) -> str:
+    """Where a model of the shelf comes from, and what was published of it."""
+    found = [row for row in rows("configs") if row["name"] == name]
+    told = [str(row[key]) for row in found for key in ("source", "note") if key in row]
+    return f"<p>{escape('. '.join(told))}.</p>" if told else ""
 
 
 def _kept(before: common.Values | None, kind: str, shape: common.Values) -> str:
@@ -140,8 +276,8 @@ def _kept(before: common.Values | None, kind: str, shape: common.Values) -> str:
 
 
 def _model(values: common.Values) -> Transformer:
-    shape = {name: value for name, value in values.items() if name != "part"}
-    return build(**shape)[0]
+    apart = ("part", "model", "config")
+    return build(**{key: values[key] for key in values if key not in apart})[0]
 
 
 def build(kind: str, **shape: Any) -> tuple[Transformer, str]:
@@ -193,12 +329,30 @@ def _by_formula(model: Transformer, counted: ParameterCount) -> str:
     return f"<p>The formula for a GPT gives {units.exact(formula)}: {told}.</p>"
 
 
+EXAMPLE = """{
+  "model_type": "gpt_oss",
+  "num_hidden_layers": 24,
+  "hidden_size": 2880,
+  "num_attention_heads": 64,
+  "num_key_value_heads": 8,
+  "head_dim": 64,
+  "num_local_experts": 32,
+  "num_experts_per_tok": 4,
+  "intermediate_size": 2880,
+  "sliding_window": 128,
+  "vocab_size": 201088
+}"""
+"""A file to begin with: what gpt-oss-20b's says of its shape."""
+
 _SHAPES = {name: shape_values(architecture(name)) for name in _PRESETS}
+_FIRST = _SHAPES[_PRESETS[0]]
+_SHAPES |= {name: {**_FIRST, "model": name} for name in _SHELF}
+_SHAPES["a config.json, pasted"] = {**_FIRST, "model": PASTED}
 
 PANEL = common.Panel(
     "How many parameters, and where?",
     _CONTROLS,
     _SHAPES,
-    ("Llama-3.1-8B", "Mixtral-8x7B"),
+    ("Llama-3.1-8B", "DeepSeek-V3"),
     render,
 )

@@ -90,7 +90,7 @@ _CONTROLS = {
         most=1_000_000,
         stops=common.doublings(1, 16),
     ),
-    "model": common.models(),
+    "model": common.models(counted=True),
     "recompute": common.choice(
         "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
     ),

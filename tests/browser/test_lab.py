@@ -133,6 +133,29 @@ def test_an_offer_is_taken_by_a_click(page: lab.Page, address: str) -> None:
     assert panel.get_by_label("GPUs", exact=True).input_value() == wanted
 
 
+def test_a_config_json_is_pasted_into_parameters(page: lab.Page, address: str) -> None:
+    """Over several lines; what is none is refused, and the picture stays."""
+    lab.open_notebook(page, address, PAGES["parameters"])
+    lab.run_panel(page)
+    panel = page.locator(".llmtrain-panel")
+    panel.get_by_label("Any model", exact=True).select_option("a config.json, pasted")
+    text = panel.get_by_label("The file's text", exact=True)
+    text.fill('{\n  "model_type": "llama",\n  "num_hidden_layers": 3\n}')
+    page.keyboard.press("Tab")
+    page.wait_for_function(
+        "() => document.querySelector('.llmtrain-answer').innerHTML"
+        ".includes('3 layers, from first to last')"
+    )
+    text.fill('{"model_type": "gemma3", "text_config": {}}')
+    page.keyboard.press("Tab")
+    page.wait_for_function(
+        "() => document.querySelector('.llmtrain-status').innerText"
+        ".includes('stands under text_config')"
+    )
+    assert panel.locator(".llmtrain-old").count() == 1
+    assert "3 layers, from first to last" in answer(page)
+
+
 def _refused(values: object) -> bool:
     return bool(PANELS["batch"].answer(values).problem)
 

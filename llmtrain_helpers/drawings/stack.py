@@ -1,0 +1,331 @@
+"""The drawing of any model: its stack of layers, kind by kind, in order and to scale.
+
+Shared by all chapters; `parameters` draws the two shapes that are taught by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from llmtrain_helpers import recurrences, units
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    fits,
+    ghost,
+    hatched,
+    rect,
+    text,
+)
+from llmtrain_helpers.drawings.parameters import BOLD, PARTS, WHOLE, key, totals
+from llmtrain_helpers.layers import (
+    Attention,
+    Experts,
+    LatentAttention,
+    Layer,
+    Mixer,
+    Mlp,
+)
+from llmtrain_helpers.parameters import count_parameters
+
+LEFT, ACROSS, TOP, TALL = 20, 820, 130, 104
+"""Where the strip of areas stands."""
+
+ROW, CELL, CARDS, MOST = 272, 40, 350, 4
+"""The height of the row of layers, a cell's, that of the cards, how many there are."""
+
+_MIXERS: dict[type, str] = {
+    recurrences.Mamba: "Mamba",
+    recurrences.Mamba2: "Mamba 2",
+    recurrences.DeltaNet: "gated delta net",
+    recurrences.KimiDelta: "Kimi delta attention",
+    recurrences.LightningAttention: "lightning attention",
+    recurrences.ShortConvolution: "short convolution",
+    recurrences.GatedRecurrence: "gated recurrence",
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Layers of one kind: a letter, how many there are, and what each is."""
+
+    letter: str
+    how_many: int
+    layer: Layer
+    parameters: int
+
+    def told(self, hidden_size: Any) -> list[tuple[str, str]]:
+        """Its parts in words, with their parameters; each with its colour's word."""
+        found: list[tuple[str, str, Any]] = [
+            ("attention", of_mixer(mixer), mixer) for mixer in self.layer.mixers
+        ]
+        if self.layer.mlp is not None:
+            found.append(("MLP", of_mlp(self.layer.mlp), self.layer.mlp))
+        return [
+            (word, f"{units.count(part.parameters(hidden_size))}: {said}")
+            for word, said, part in found
+        ]
+
+
+def stack(
+    model: Transformer, name: str = "", before: Transformer | None = None
+) -> Drawing:
+    """A model's parameters as areas, its layers in order, and a card for each kind.
+
+    Of a mixture the experts that a token does not meet are pale. `before` is the model
+    of the last picture.
+    """
+    changed, found = (before if before != model else None), kinds(model)
+    cards, high = _cards(model, found[:MOST])
+    body = [totals(model, changed), key(model, changed, WHOLE)]
+    body += [*_strip(model), *_row(model, found), cards]
+    tall = round(CARDS + high + 14)
+    return Drawing("".join(body), 860, tall, _words(model, found, name))
+
+
+def kinds(model: Transformer) -> list[Kind]:
+    """The kinds of layers, in the order in which they first stand in the stack.
+
+    >>> [kind.how_many for kind in kinds(Transformer.gpt(2, 64, 4, 99, 8))]
+    [2]
+    """
+    found: dict[Any, list[Any]] = {}
+    for how_many, layer in model.layers:
+        found.setdefault(_same(layer), [0, layer])[0] += how_many
+    h = model.hidden_size
+    return [
+        Kind(chr(ord("A") + i), how_many, layer, int(layer.parameters(h)))
+        for i, (how_many, layer) in enumerate(found.values())
+    ]
+
+
+def _same(layer: Layer) -> Any:
+    """What layers of one kind agree in: windows too, which leave shapes equal."""
+    return layer, *((mixer.window, mixer.chunked) for mixer in layer.mixers)
+
+
+def in_order(model: Transformer) -> list[tuple[str, int]]:
+    """The letters of the kinds from first to last, with how many follow one another."""
+    letters = {_same(kind.layer): kind.letter for kind in kinds(model)}
+    runs = [(letters[_same(layer)], int(n)) for n, layer in model.layers]
+    grouped = groupby(runs, key=lambda run: run[0])
+    return [(letter, sum(n for _, n in run)) for letter, run in grouped]
+
+
+# --- words
+
+
+def of_mixer(mixer: Mixer) -> str:
+    """A mixer in words: its kind, its heads, and how far it looks."""
+    if isinstance(mixer, LatentAttention):
+        told = f"latent attention (MLA), {mixer.num_heads} heads; a token's keys and "
+        numbers = f"{mixer.kv_rank:,} + {mixer.rotary_dim:,} numbers"
+        return f"{told}values out of {numbers}{_window(mixer)}"
+    if isinstance(mixer, Attention):
+        heads = f"attention, {mixer.num_heads} heads"
+        if mixer.num_kv_heads != mixer.num_heads:
+            heads += f", {mixer.num_kv_heads} of keys and values"
+        return heads + _window(mixer)
+    return _MIXERS.get(type(mixer), "a mixer of another kind")
+
+
+def _window(mixer: Mixer) -> str:
+    if not mixer.window:
+        return ""
+    kind = "chunks" if mixer.chunked else "a window"
+    return f"; {kind} of {mixer.window:,} tokens"
+
+
+def of_mlp(part: Mlp | Experts) -> str:
+    """An MLP in words, or experts: how many, and how many a token meets."""
+    if isinstance(part, Mlp):
+        return f"MLP, {part.intermediate_size:,} wide"
+    told = f"{part.num_experts:,} experts, {part.expert.intermediate_size:,} wide: "
+    told += f"a token meets {part.experts_per_token}"
+    if part.shared:
+        told += f", and a shared one of {part.shared.intermediate_size:,}"
+    return told
+
+
+def _words(model: Any, found: Sequence[Kind], name: str) -> str:
+    counted = count_parameters(model)
+    sizes = ", ".join(
+        f"{word} {units.count(counted.parts()[part])}"
+        for part, word in PARTS.items()
+        if counted.parts()[part]
+    )
+    each = "; ".join(
+        f"{kind.letter}, {kind.how_many} layers of {units.count(kind.parameters)}: "
+        + ", ".join(told for _, told in kind.told(model.hidden_size))
+        for kind in found
+    )
+    runs = in_order(model)
+    order = ", ".join(f"{n} {letter}" for letter, n in runs[:12])
+    order += ", and so on" if len(runs) > 12 else ""
+    shown = f"Drawing: {name + ', ' if name else ''}{units.count(counted.total)} "
+    return f"{shown}parameters as areas: {sizes}. Kinds of layers: {each}. {order}." + (
+        f" {_further(model)}" if model.prediction_layers else ""
+    )
+
+
+def _further(model: Any) -> str:
+    size = units.count(count_parameters(model).prediction)
+    many = "a layer" if model.prediction_layers == 1 else "layers"
+    return f"Dashed, and in no sum: {many} to predict further tokens, {size}."
+
+
+# --- areas
+
+
+def _strip(model: Any) -> Iterator[str]:
+    """Embedding, layers and head: widths are shares, heights those inside a layer."""
+    shares, h, x = count_parameters(model).shares(), model.hidden_size, float(LEFT)
+    unit = ACROSS / float(count_parameters(model).total)
+    wide = ACROSS * float(shares["embedding"])
+    yield rect(x, TOP, wide, TALL, COLORS["embedding"], "embedding")
+    x += wide
+    for how_many, layer in model.layers:
+        wide = unit * how_many * float(layer.parameters(h))
+        yield from _run(layer, how_many, h, x, wide)
+        x += wide
+    wide = ACROSS * float(shares["head"])
+    yield rect(x, TOP, wide, TALL, COLORS["output head"], "output head")
+
+
+def _run(layer: Layer, how_many: int, h: Any, x: float, wide: float) -> Iterator[str]:
+    """Layers of a kind that follow one another: mixers, MLP, what is idle, norms."""
+    mixers = sum(mixer.parameters(h) for mixer in layer.mixers)
+    whole, idle = (layer.mlp.parameters(h), layer.mlp.idle(h)) if layer.mlp else (0, 0)
+    parts = [("attention", mixers, 1.0), ("MLP", whole - idle, 1.0)]
+    parts += [("MLP", idle, 0.3), ("norms", layer.norm_parameters(h), 1.0)]
+    y, unit = float(TOP), TALL / float(layer.parameters(h))
+    for word, size, shade in parts:
+        if size:
+            look: dict[str, Any] = {"opacity": shade} if shade < 1 else {}
+            yield rect(x, y, wide, unit * float(size), COLORS[word], word, **look)
+            y += unit * float(size)
+    one = wide / how_many
+    if one > 3:
+        seams = "".join(f"M{x + i * one:.1f} {TOP}v{TALL}" for i in range(how_many))
+        yield f'<path d="{seams}" stroke="white" stroke-width="0.7" fill="none"/>'
+
+
+# --- the layers in order
+
+
+def _row(model: Any, found: Sequence[Kind]) -> Iterator[str]:
+    """A cell for each layer, the first at the left; a long stack is thinned out."""
+    by_letter = {kind.letter: kind.layer for kind in found}
+    cells = [letter for letter, n in in_order(model) for _ in range(min(n, 400))]
+    step = -(-len(cells) // 164)
+    shown, extra = cells[::step], min(int(model.prediction_layers), 9)
+    wide = min(ACROSS / (len(shown) + extra * 1.5), 30)
+    every = "" if step == 1 else f", one in {step} drawn"
+    told = f"{int(model.num_layers):,} layers, from first to last{every}"
+    yield text(LEFT, ROW - 12, told, 15, **BOLD)
+    if extra:
+        yield text(LEFT + ACROSS, ROW - 12, _further(model), 15, "end")
+    for place, letter in enumerate(shown):
+        yield _cell(by_letter[letter], LEFT + place * wide, ROW, wide - 1.5)
+    for i in range(extra):
+        x = LEFT + (len(shown) + 0.5 + i) * wide
+        yield ghost(x, ROW, wide - 1.5, CELL, "predicts a further token")
+    yield text(LEFT, ROW + CELL + 22, _how_to_read(model), 15, opacity=0.9)
+
+
+def _how_to_read(model: Any) -> str:
+    """What a cell's looks say, of those that there are."""
+    mixers = [mixer for _, layer in model.layers for mixer in layer.mixers]
+    told = ["orange: MLP"]
+    if model.num_experts:
+        told = ["faint orange: experts that a token does not meet"]
+    told.append("blue: attention")
+    if any(mixer.window for mixer in mixers):
+        told.append("low blue: over a window only")
+    if any(type(mixer) in _MIXERS for mixer in mixers):
+        told.append("slanted: a recurrence")
+    if len(kinds(model)) > MOST:
+        told.append(f"of {len(kinds(model))} kinds {MOST} have a card")
+    return "; ".join(told)
+
+
+def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
+    """One layer: its MLP above its mixer. Experts are pale but for a piece, windows
+    low, recurrences slanted."""
+    half, parts = CELL / 2, []
+    if layer.mlp is not None:
+        experts = isinstance(layer.mlp, Experts)
+        look: dict[str, Any] = {"opacity": 0.3} if experts else {}
+        parts.append(rect(x, y, wide, half - 1, COLORS["MLP"], **look))
+        if experts:
+            parts.append(rect(x, y + half - 7, wide, 6, COLORS["MLP"]))
+    if layer.mixers:
+        low = y + half
+        window = isinstance(layer.mixer, Mixer) and bool(layer.mixer.window)
+        high = 0.35 * half if window else half
+        look = {"opacity": 0.3} if window else {}
+        parts.append(rect(x, low, wide, half, COLORS["attention"], **look))
+        parts.append(rect(x, low + half - high, wide, high, COLORS["attention"]))
+        if type(layer.mixer) in _MIXERS and wide > 6:
+            slants = hatched(x, low, wide, half, 5)
+            parts.append(f'<g color="white">{slants}</g>')
+    return "".join(parts)
+
+
+# --- a card for each kind
+
+
+def _cards(model: Any, found: Sequence[Kind]) -> tuple[str, float]:
+    """The cards, and how tall they are: as the one that says most."""
+    room, h = ACROSS / max(len(found), 2), model.hidden_size
+    said = [[(w, wrapped(t, room - 48)) for w, t in kind.told(h)] for kind in found]
+    rows = [sum(len(told) for _, told in parts) for parts in said]
+    high = 72.0 + 18 * max(rows) + 3 * max(len(parts) for parts in said)
+    drawn = [
+        piece
+        for place, (kind, parts) in enumerate(zip(found, said, strict=True))
+        for piece in _card(kind, parts, LEFT + place * room, room - 8, high)
+    ]
+    return "".join(drawn), high
+
+
+def _card(
+    kind: Kind,
+    parts: Sequence[tuple[str, Sequence[str]]],
+    x: float,
+    wide: float,
+    high: float,
+) -> Iterator[str]:
+    """A kind of layers: what one looks like above, how many, how large, its parts."""
+    yield rect(x, CARDS, wide, high, stroke="currentColor", opacity=0.5, rx=8)
+    yield _cell(kind.layer, x + 12, CARDS + 12, 26)
+    plural = "layers" if kind.how_many > 1 else "layer"
+    yield text(x + 50, CARDS + 27, f"{kind.how_many:,} {plural}", 17, **BOLD)
+    yield text(x + 50, CARDS + 47, f"{units.count(kind.parameters)} each", 15)
+    y = CARDS + 75
+    for word, told in parts:
+        yield rect(x + 12, y - 11, 12, 12, COLORS[word])
+        for row in told:
+            yield text(x + 30, y, row, 15)
+            y += 18
+        y += 3
+
+
+def wrapped(words: str, wide: float, size: float = 15) -> list[str]:
+    """Words in rows that find room.
+
+    >>> wrapped("a token meets 8", 80)
+    ['a token', 'meets 8']
+    """
+    rows = [""]
+    for word in words.split():
+        longer = f"{rows[-1]} {word}".strip()
+        if rows[-1] and not fits(longer, wide, size):
+            rows.append(word)
+        else:
+            rows[-1] = longer
+    return rows

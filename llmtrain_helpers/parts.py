@@ -1,0 +1,104 @@
+"""What every kind of layer says of itself: `Part` and `Mixer`. Shared by all chapters.
+
+A kind says which matrices there are, which of them a token meets, what it keeps for
+backward between them, and how many numbers are multiplied for each pair of tokens.
+Parameters, FLOPs, activations and splits are sums of that over the layers.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from llmtrain_helpers.checks import Number, Result, count, flag, refuse
+
+
+class Matrix(NamedTuple):
+    """A matrix of `rows` × `columns`: so many `exist` in a layer, a token meets `met`.
+
+    `biases` are the numbers added to each one's result.
+
+    >>> Matrix(4096, 14336).weights
+    58720256
+    """
+
+    rows: Result
+    columns: Result
+    biases: Result = 0
+    exist: Result = 1
+    met: Result = 1
+
+    @property
+    def weights(self) -> Result:
+        """Numbers in one of them, without biases."""
+        return self.rows * self.columns
+
+
+class Part:
+    """A kind of mixer or MLP; a subclass states its matrices, and what they keep."""
+
+    _sizes: ClassVar[tuple[str, ...]] = ()
+    _maybe: ClassVar[tuple[str, ...]] = ()  # sizes that may be zero
+    _flags: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name in self._sizes + self._maybe:
+            value = count(name, getattr(self, name), int(name in self._sizes))
+            object.__setattr__(self, name, value)
+        for name in self._flags:
+            object.__setattr__(self, name, flag(name, getattr(self, name)))
+
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """Those that there are, in a layer of this hidden size."""
+        raise NotImplementedError
+
+    def norms(self) -> Result:
+        """Parameters of the norms inside."""
+        return 0
+
+    def others(self) -> Result:
+        """Parameters that are neither in a matrix nor in a norm."""
+        return 0
+
+    def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+        """Values a token that stay for backward between the matrices, input left out.
+
+        First those that each GPU of a tensor-parallel group has, then those of which it
+        has its share. ValueError for a kind of which that has not been counted.
+        """
+        problem = "keeps for backward what has not been counted: no activations of it"
+        return refuse("layers", type(self).__name__, problem)
+
+    def parameters(self, hidden_size: Result) -> Result:
+        """Of its matrices with their biases, and others; without its norms."""
+        counted = sum(
+            m.exist * (m.weights + m.biases) for m in self.matrices(hidden_size)
+        )
+        return counted + self.others()
+
+    def met(self, hidden_size: Result) -> Result:
+        """Weights that a token is multiplied with."""
+        return sum(m.met * m.weights for m in self.matrices(hidden_size))
+
+    def idle(self, hidden_size: Result) -> Result:
+        """Parameters that a token does not meet: those of other experts."""
+        found = self.matrices(hidden_size)
+        return sum((m.exist - m.met) * (m.weights + m.biases) for m in found)
+
+
+class Mixer(Part):
+    """A part in which tokens meet: attention, or a recurrence."""
+
+    window: Number = 0
+    chunked: bool = False
+
+    def products(self) -> Result:
+        """Numbers multiplied for each pair of tokens."""
+        return 0
+
+    def heads(self) -> dict[str, Result]:
+        """What tensor parallelism shares out, by its name."""
+        return {}
+
+    def stored(self) -> Result:
+        """Scores for each pair of tokens, where they are stored."""
+        return 0
