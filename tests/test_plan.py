@@ -1074,6 +1074,7 @@ def test_08_c_tells_why_of_each_proposal() -> None:
     assert "at +32 % GPU-hours. The activations go" in told["recompute"].text
     assert "228 GB on each GPU, which does not fit" in told["128 GPUs"].text
     assert "up to four micro-batches" in told["4 stages"].text
+    assert "at +51 % GPU-hours" in told["4 stages"].text
     assert check("08-c", "cp4").ok
     assert not long_sequences().fits
 
@@ -1118,6 +1119,10 @@ def test_08_d_takes_any_plan_that_holds(change: dict) -> None:
         ({"tokens": 57e9}, "it takes 22 to 30 days (at the slow end 30.4 days)"),
         ({"tokens": 94e9}, "and you have 30"),
         ({"sequence": 8192, "batch": 512}, "where 17.5 GB should stay free"),
+        (
+            {"sequence": 8192, "batch": 512, "tokens": 47e9, "recompute": "full"},
+            "at the slow end 35.3 days",
+        ),
         ({"zero": 0}, "does not fit"),
         ({"zero": 7}, "zero=7 is unknown"),
         ({"micro": 3}, "batch=1024 is not divisible by micro·replicas=24"),
