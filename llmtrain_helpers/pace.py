@@ -22,19 +22,20 @@ from llmtrain_helpers.step import StepSeconds, step_parts
 
 @dataclass(frozen=True)
 class Pace:
-    """A measured step: its time over that of the model, and the split it was taken on.
+    """A measured step: its time over that of the model; the split, and that model.
 
     Made by `Plan.calibrated`.
     """
 
     slowdown: float
     split: Split
+    step: StepSeconds
 
     def seconds(self, step: StepSeconds, split: Split) -> Interval:
-        """Of a step: as measured on the same split, `OWN_PACE` around it on another."""
+        """Of a step: as measured, or `OWN_PACE` around where anything has changed."""
         likely = self.slowdown * step.total
-        many = any(is_array(size) for size in vars(split).values())
-        wide = OWN_PACE if many or split != self.split else 1
+        same = not is_array(likely) and (split, step) == (self.split, self.step)
+        wide = 1 if same else OWN_PACE
         return Interval(likely / wide, likely, likely * wide)
 
 

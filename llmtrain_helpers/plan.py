@@ -189,7 +189,7 @@ class Plan:
         """
         t = quantity("seconds_per_iteration", seconds_per_iteration)
         if self.step is not None:
-            pace = Pace(t / self.step.total, self.split)
+            pace = Pace(t / self.step.total, self.split, self.step)
             return self.but(pace=pace, flops_per_gpu=None)
         return self.but(flops_per_gpu=self.flops.total / (self.split.num_gpus * t))
 

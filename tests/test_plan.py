@@ -1210,6 +1210,8 @@ def test_a_measured_step_foretells_other_splits_with_its_own_interval() -> None:
     assert step.likely == pytest.approx(1.3 * other.step.total)
     assert step.greatest / step.likely == pytest.approx(OWN_PACE)
     assert step.likely / step.least == pytest.approx(OWN_PACE)
+    again = plan.calibrated(t).but(recompute="full").seconds_per_iteration
+    assert again.greatest / again.likely == pytest.approx(OWN_PACE)
     others = other.but(pace=None).seconds_per_iteration
     assert step.greatest / step.least < others.greatest / others.least
     span = other.days_with_stops
