@@ -357,7 +357,7 @@ def test_a_key_is_found_however_it_is_written() -> None:
 def test_which_exercises_have_a_key_that_could_be_given_away() -> None:
     looked_at = {id for id in [*EXERCISES, *PREDICTIONS] if key_of(id)}
     numbers = {id for id, one in EXERCISES.items() if isinstance(one, Numeric)}
-    assert numbers <= looked_at
+    assert numbers - looked_at <= {"09-c"}  # its key is 7, which stands everywhere
     assert {"03-b", "01-e", "05-d", "00-d", "00-guess", "06-guess"} <= looked_at
 
 
