@@ -46,6 +46,10 @@ FORMULAS = [
     "plan",
     "advice",
     "schedule",
+    "laws",
+    "budget",
+    "tuning",
+    "report",
 ]
 """The first floor, from the ground up: each imports only those before it."""
 
