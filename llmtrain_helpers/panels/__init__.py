@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from llmtrain_helpers.panels import (
     activations,
     batch,
+    budget,
     duration,
     flops,
     measure,
@@ -31,6 +32,7 @@ PANELS: dict[str, Panel] = {
     "precision": precision.PANEL,
     "activations": activations.PANEL,
     "plan": plan.PANEL,
+    "budget": budget.PANEL,
     "measure": measure.PANEL,
 }
 """Every panel, by its chapter's word."""
@@ -81,6 +83,11 @@ def activations_panel() -> "NotebookPanel":
 def plan_panel() -> "NotebookPanel":
     """A run in; memory, days, GPU-hours, cost and advice out."""
     return in_notebook("plan")
+
+
+def budget_panel() -> "NotebookPanel":
+    """Days and money in; what they can train, and the loss to expect, out."""
+    return in_notebook("budget")
 
 
 def measure_panel() -> "NotebookPanel":
