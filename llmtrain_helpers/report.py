@@ -52,28 +52,37 @@ class Report:
     left_out: tuple[str, ...]
 
     @property
+    def parts(self) -> dict[str, tuple[Line, ...]]:
+        """Its lines under two headings: what runs, and what comes of it."""
+        first = [line.what for line in self.lines].index("days")
+        return {
+            "The run": self.lines[:first],
+            "Its price and worth": self.lines[first:],
+        }
+
+    @property
     def markdown(self) -> str:
         """The page in Markdown."""
-        rows = [HEAD, ("---",) * len(HEAD), *(line.cells() for line in self.lines)]
-        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        page = f"# {self.title}\n\n{self.summary}\n\n"
+        for name, lines in self.parts.items():
+            rows = [HEAD, ("---",) * len(HEAD), *(line.cells() for line in lines)]
+            table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+            page += f"## {name}\n\n{table}\n\n"
         missing = "\n".join(f"* {text}" for text in self.left_out)
-        return (
-            f"# {self.title}\n\n{self.summary}\n\n{table}\n\n"
-            f"## Not in these numbers\n\n{missing}\n"
-        )
+        return f"{page}## Not in these numbers\n\n{missing}\n"
 
     @property
     def html(self) -> str:
         """The page in HTML, for a browser or a mail; it needs no other file."""
-        style = f"{_FONT};max-width:900px;line-height:1.4"
-        rows = "".join(_row(line.cells(), "td") for line in self.lines)
-        table = f'<table style="{_TABLE}">{_row(HEAD, "th")}{rows}</table>'
+        page = f"<h2>{escape(self.title)}</h2><p><b>{escape(self.summary)}</b></p>"
+        for name, lines in self.parts.items():
+            rows = "".join(_row(line.cells(), "td") for line in lines)
+            table = f'<table style="{_TABLE}">{_row(HEAD, "th")}{rows}</table>'
+            page += f"<h3>{escape(name)}</h3>{table}"
         missing = "".join(f"<li>{escape(text)}</li>" for text in self.left_out)
-        return (
-            f'<div style="{style}"><h2>{escape(self.title)}</h2>'
-            f"<p><b>{escape(self.summary)}</b></p>{table}"
-            f"<h3>Not in these numbers</h3><ul>{missing}</ul></div>"
-        )
+        page += f"<h3>Not in these numbers</h3><ul>{missing}</ul>"
+        style = f"{_FONT};max-width:900px;line-height:1.4"
+        return f'<div style="{style}">{page}</div>'
 
     def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
         return {"text/html": self.html, "text/plain": self.markdown}

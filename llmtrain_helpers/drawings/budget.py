@@ -9,6 +9,7 @@ from math import ceil, floor, log2, log10
 from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
+from llmtrain_helpers.architecture import Breakdown
 from llmtrain_helpers.budget import Frontier
 from llmtrain_helpers.drawings.common import (
     COLORS,
@@ -175,7 +176,7 @@ def loss_against_size(
     body += _curve(axes, flops, law) + _optimum(axes, best, lowest)
     body += "".join(_mark(axes, dot) for dot in dots)
     body += _before(axes, before) if before and before != own else ""
-    body += (_own(axes, own, lowest) if own else "") + _key(dots)
+    body += (_own(axes, own) if own else "") + _key(dots)
     return Drawing(body, 744, 500, _told(dots, best, lowest, own))
 
 
@@ -271,15 +272,15 @@ def _circle(x: float, y: float, r: float, fill: str, title: str, style: str) -> 
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:g}" fill="{fill}" {style}>{told}</circle>'  # noqa: E501
 
 
-def _own(axes: Axes, dot: Dot, lowest: float) -> str:
-    """The chosen shape: a large dot with its tokens and what it is above the best."""
+def _own(axes: Axes, dot: Dot) -> str:
+    """The chosen shape: a large dot, with its tokens and loss."""
     inside = axes.holds(dot.parameters, dot.loss)
     x = axes.x(dot.parameters)
     y = axes.y(dot.loss) if inside else axes.top + 34
     style = 'stroke="currentColor" stroke-width="3"'
     body = _circle(x, y, 11, RED if not dot.fits else BLUE, dot.name, style)
     told = f"yours: {dot.name}, {_tokens(dot.tokens)} tokens"
-    more = f"loss {dot.loss:.3f}, {max(dot.loss - lowest, 0):.3f} above the best"
+    more = f"loss {dot.loss:.3f}"
     if not dot.fits:
         more = "does not fit on these GPUs"
     wide = 0.55 * 15 * max(len(told), len(more))
@@ -475,32 +476,47 @@ def _ratios_done(
 
 
 def memory_of_ways(
-    rows: Mapping[str, Mapping[str, float]], limits: Mapping[str, float]
+    ways: Mapping[str, Breakdown], limits: Mapping[str, float]
 ) -> Drawing:
     """Bars of bytes, stacked from named parts, against the memory of some cards."""
-    longest = max(sum(parts.values()) for parts in rows.values())
-    scale = 462 / longest
-    bottom = 62 + 46 * len(rows)
-    body, told = "", []
-    for i, (name, parts) in enumerate(rows.items()):
-        y, x, whole = 44 + 46 * i, 196.0, sum(parts.values())
-        body += text(186, y + 21, name, 15, "end")
-        for part, size in parts.items():
-            wide = size * scale
-            title = f"{part} {units.gigabytes(size)}"
-            body += rect(x, y, wide, 30, COLORS.get(part, GREY), title)
-            x += wide
-        at = x + 8 if x < 668 else x - 8
-        side, ink = ("start", "currentColor") if x < 668 else ("end", "#FFFFFF")
-        body += text(at, y + 21, units.gigabytes(whole), 15, side, ink, font_weight=700)
-        told.append(f"{name} {units.gigabytes(whole)}")
+    ways = {WAYS.get(name, name.replace("muon", "Muon")): x for name, x in ways.items()}
+    rows = {name: _worded(way) for name, way in ways.items()}
+    longest = max(way.total for way in ways.values())
+    bottom, body = 62 + 46 * len(rows), ""
     for card, memory in limits.items():
         if memory <= longest:
-            x = 196 + memory * scale
+            x = 196 + memory * 462 / longest
             body += line(x, 34, x, bottom - 6, stroke_dasharray="5 4")
             body += text(x, 24, card, 14, "middle")
+    for i, (name, parts) in enumerate(rows.items()):
+        body += text(186, 65 + 46 * i, name, 15, "end")
+        body += _bar(parts, 44 + 46 * i, 462 / longest)
     body += _parts_key(rows, bottom + 16)
-    return Drawing(body, 744, bottom + 52, f"Bytes at the peak: {', '.join(told)}.")
+    told = ", ".join(f"{n} {units.gigabytes(way.total)}" for n, way in ways.items())
+    return Drawing(body, 744, bottom + 52, f"Bytes at the peak: {told}.")
+
+
+WAYS = {"adam": "Adam", "adam_8bit": "Adam, 8 bits", "adafactor": "Adafactor"}
+"""Names of optimizers as people write them."""
+
+_WORDS = {"main_weights": "main weights", "transient": "logits"}
+
+
+def _worded(way: Breakdown) -> dict[str, float]:
+    """The parts that weigh anything, by their words."""
+    parts = {_WORDS.get(name, name): float(size) for name, size in way.parts().items()}
+    return {name: size for name, size in parts.items() if size}
+
+
+def _bar(parts: Mapping[str, float], y: float, scale: float) -> str:
+    """A bar of stacked parts, and its whole."""
+    body, x = "", 196.0
+    for part, size in parts.items():
+        title = f"{part} {units.gigabytes(size)}"
+        body += rect(x, y, size * scale, 30, COLORS.get(part, GREY), title)
+        x += size * scale
+    whole = units.gigabytes(sum(parts.values()))
+    return body + text(x + 8, y + 21, whole, 15, font_weight=700)
 
 
 def _parts_key(rows: Mapping[str, Mapping[str, float]], y: float) -> str:
