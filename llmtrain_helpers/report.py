@@ -178,7 +178,7 @@ def _machine(plan: Plan) -> list[Line]:
             units.gigabytes(held),
             f"to {units.gigabytes(held + reserve)} with the reserve",
             f"of {units.gigabytes(chip.memory)}; recipe {told}, "
-            f"{s.micro_batch_size} sequences at once",
+            f"sequences at once: {s.micro_batch_size}",
             "chapters 05, 06, 08; reserve from measured peaks",
         ),
     ]

@@ -38,6 +38,9 @@ from llmtrain_helpers import (
     published,
     shelf,
 )
+from llmtrain_helpers.drawings import budget as drawings
+from llmtrain_helpers.exercises import check, predict
+from llmtrain_helpers.panels import PANELS, budget as budget_panel
 
 from .bad_values import BAD_QUANTITIES, assert_refused
 
@@ -550,3 +553,93 @@ def test_an_optimum_may_be_made_by_hand() -> None:
     assert Optimum(70e9, 1.4e12).tokens_per_parameter == 20
     with pytest.raises(ValueError, match="memory="):
         Accelerator("none", 0)
+
+
+# --- drawings, panel, exercises
+
+
+def panel_with(**changes: Any) -> Any:
+    return PANELS["budget"].answer({**PANELS["budget"].default, **changes})
+
+
+def test_what_the_page_says_of_its_panel_is_so() -> None:
+    small = panel_with(size=1_500_000_000).html
+    assert "1.5B on 4.51 trillion, ends 0.112 above" in small
+    assert "1.5B is 0.075 times the best size" in small
+    rich = panel_with(money=800_000).html
+    assert "632 GPUs for 21.0 days" in rich
+    assert "<b>69B</b> on 1.10 trillion tokens ends lowest, at 1.981" in rich
+    month, week = (panel_with(**EIGHT, days=days).html for days in (30, 5))
+    assert "48 GPUs for 5.00 days" in week
+    best = "<b>4.2B</b> on 95.0 billion tokens ends lowest, at 2.236"
+    assert best in month
+    assert best in week
+    assert week.count('stroke-width="2.5"') < month.count('stroke-width="2.5"')
+
+
+EIGHT = {"money": 8640, "chip": "A100 80GB SXM", "price": 1.5, "size": 4_200_000_000}
+
+
+def test_the_panel_agrees_with_the_frontier() -> None:
+    front = frontier(H100, 64, 21, shelf())
+    dots = budget_panel.dots_of("H100 SXM", 64, 21, "besiroglu")
+    for point, dot in zip(front.points, dots, strict=True):
+        assert dot.fits == point.fits
+        if point.fits and point.plan.inputs["recompute"] == "none":
+            assert dot.tokens == pytest.approx(point.tokens.likely, rel=0.001)
+
+
+def test_the_panel_redraws_at_once() -> None:
+    panel_with()
+    times = []
+    for money in (60_000, 80_640, 150_000, 300_000):
+        panel_with(money=money)
+        started = time.perf_counter()
+        panel_with(money=money, days=20)
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.015
+
+
+def test_too_little_money_is_refused_in_words() -> None:
+    answer = panel_with(money=2000)
+    assert answer.problem.startswith("Money 2000 keeps 1.6 GPUs for these days")
+    assert answer.offers
+
+
+def test_drawings_say_in_words_what_they_show() -> None:
+    front = frontier(H100, 64, 21, shelf())
+    words = drawings.frontier_picture(front, "7.2B").words
+    assert "21 of 23 shapes will do, 63M to 220B" in words
+    assert "Yours: 7.2B, 1.0 trillion tokens, 2.081" in words
+    assert "half size 1.26" in drawings.price_of_size().words
+    rows = published.rows("tokens_per_parameter")
+    told = drawings.tokens_each({"mine": 20.0}, rows).words
+    assert told.endswith("58 released models: 1.1 to 60,000.")
+    assert drawings.same_work(1e22).words.count("loss 2.166") == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "said"),
+    [
+        ("4.2B", 81e9, "right: 4.2B gets 19 tokens a parameter"),
+        ("1.9B", "160B", "right: 1.9B gets 82 tokens a parameter"),
+        ("4.2B", 95e9, "too many tokens: at the slow end 82 billion are done"),
+        ("4.2B", 30e9, "you leave time: the slow end allows 82 billion"),
+        ("24B", 15e9, "too large: 24B gets 0.63 tokens a parameter"),
+        ("310M", 950e9, "too small: 310M gets 3,100 tokens a parameter"),
+        ("31B", 1e9, "31B does not fit: at best"),
+        ("8B", 1e9, "model='8B' is unknown"),
+    ],
+)
+def test_a_run_of_ones_own_is_judged(model: str, tokens: Any, said: str) -> None:
+    run = {"gpus": 8, "chip": "A100 80GB SXM", "days": 30}
+    verdict = check("10-d", run | {"model": model, "tokens": tokens})
+    assert verdict.text.startswith(said)
+    assert bool(verdict) == said.startswith("right")
+
+
+def test_half_the_size_wins_where_a_model_is_used() -> None:
+    assert check("10-b", "half")
+    for other in ("quarter", "best", "twice"):
+        assert check("10-b", other).text.startswith("no: ")
+    assert predict("10-guess", 1.26).text.startswith("you said 1.26; it is 1.26 times")

@@ -493,7 +493,7 @@ def memory_of_ways(
         body += _bar(parts, 44 + 46 * i, 462 / longest)
     body += _parts_key(rows, bottom + 16)
     told = ", ".join(f"{n} {units.gigabytes(way.total)}" for n, way in ways.items())
-    return Drawing(body, 744, bottom + 52, f"Bytes at the peak: {told}.")
+    return Drawing(body, 744, bottom + 60, f"Bytes at the peak: {told}.")
 
 
 WAYS = {"adam": "Adam", "adam_8bit": "Adam, 8 bits", "adafactor": "Adafactor"}
