@@ -624,7 +624,7 @@ def test_drawings_say_in_words_what_they_show() -> None:
         ("4.2B", 81e9, "right: 4.2B gets 19 tokens a parameter"),
         ("1.9B", "160B", "right: 1.9B gets 82 tokens a parameter"),
         ("4.2B", 95e9, "too many tokens: at the slow end 82 billion are done"),
-        ("4.2B", 30e9, "you leave time: the slow end allows 82 billion"),
+        ("4.2B", 30e9, "you leave time: even at the slow end it is 82 billion"),
         ("24B", 15e9, "too large: 24B gets 0.63 tokens a parameter"),
         ("310M", 950e9, "too small: 310M gets 3,100 tokens a parameter"),
         ("31B", 1e9, "31B does not fit: at best"),
