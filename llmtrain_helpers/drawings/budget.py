@@ -182,7 +182,8 @@ def loss_against_size(
 
 def _axes_around(dots: Sequence[Dot], lowest: float) -> Axes:
     sizes = [log10(dot.parameters) for dot in dots]
-    return Axes(min(sizes) - 0.2, max(sizes) + 0.2, lowest - 0.06, lowest + 0.42)
+    bottom = floor(5 * (lowest - 0.05)) / 5  # in steps, so that a curve seems to sink
+    return Axes(min(sizes) - 0.2, max(sizes) + 0.2, bottom, bottom + 0.5)
 
 
 def _grid(axes: Axes, flops: float) -> str:
@@ -250,7 +251,7 @@ def _optimum(axes: Axes, best: Optimum, lowest: float) -> str:
     shape = f'<polygon points="{points}" fill="{GREEN}" stroke="currentColor"/>'
     told = f"best: {_size(best.parameters)}, {_tokens(best.tokens)} tokens"
     at = min(max(x, axes.left + 120), axes.right - 120)
-    return shape + text(at, axes.bottom - 10, told, 15, "middle", font_weight=600)
+    return shape + text(at, y + 28, told, 15, "middle", font_weight=600)
 
 
 def _mark(axes: Axes, dot: Dot) -> str:
