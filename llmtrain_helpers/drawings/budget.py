@@ -176,7 +176,7 @@ def loss_against_size(
     body += _curve(axes, flops, law) + _optimum(axes, best, lowest)
     body += "".join(_mark(axes, dot) for dot in dots)
     body += _before(axes, before) if before and before != own else ""
-    body += (_own(axes, own) if own else "") + _key(dots)
+    body += (_own(axes, own, best) if own else "") + _key(dots)
     return Drawing(body, 744, 500, _told(dots, best, lowest, own))
 
 
@@ -273,8 +273,8 @@ def _circle(x: float, y: float, r: float, fill: str, title: str, style: str) -> 
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:g}" fill="{fill}" {style}>{told}</circle>'  # noqa: E501
 
 
-def _own(axes: Axes, dot: Dot) -> str:
-    """The chosen shape: a large dot, with its tokens and loss."""
+def _own(axes: Axes, dot: Dot, best: Optimum) -> str:
+    """The chosen shape: a large dot, and towards the valley its tokens and loss."""
     inside = axes.holds(dot.parameters, dot.loss)
     x = axes.x(dot.parameters)
     y = axes.y(dot.loss) if inside else axes.top + 34
@@ -285,7 +285,9 @@ def _own(axes: Axes, dot: Dot) -> str:
     if not dot.fits:
         more = "does not fit on these GPUs"
     wide = 0.55 * 15 * max(len(told), len(more))
-    at = min(max(x, axes.left + wide / 2), axes.right - wide / 2)
+    inward = 1 if dot.parameters < best.parameters else -1
+    at = x + inward * (wide / 2 - 24)
+    at = min(max(at, axes.left + wide / 2), axes.right - wide / 2)
     high = axes.top + 74
     leader = line(x, high + 28, x, y - 11, opacity=0.7)
     body = (leader if y > high + 50 else "") + body
