@@ -9,7 +9,7 @@ laws are those of `laws`. Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -192,7 +192,7 @@ def frontier(
     accelerator: Accelerator,
     num_gpus: int,
     days: float,
-    shapes: Mapping[str, Transformer],
+    shapes: Mapping[str, Transformer] | Sequence[Transformer],
     *,
     law: str | Law = "besiroglu",
     global_batch_size: int | None = None,
@@ -202,9 +202,10 @@ def frontier(
 ) -> Frontier:
     """For each shape of a shelf: how it fits, the tokens that the days allow, its loss.
 
-    Each gets its best split (`best_split`) and all of the days; `options` go to
-    `plan_run`. Without a batch, about four million tokens a step. `serving_memory` is
-    that of the card it shall answer on, in 16 bits, in bytes. A mixture of experts is
+    `shapes` go by names, or, in a list, by their sizes. Each gets its best split
+    (`best_split`) and all of the days; `options` go to `plan_run`. Without a batch,
+    about four million tokens a step. `serving_memory` is that of the card it shall
+    answer on, in 16 bits, in bytes. A mixture of experts is
     told by its active parameters, though the laws are of dense models: its loss is an
     upper bound. ValueError for an empty shelf, and for bad input of any kind.
 
@@ -217,19 +218,34 @@ def frontier(
     time = one("days", days, quantity)
     if serving_memory is not None:
         serving_memory = one("serving_memory", serving_memory, quantity)
-    instance("shapes", shapes, Mapping)
     for name in {"model", "tokens"} & {*options}:
         refuse(name, options[name], "is what a frontier finds: give shapes and days")
     points = []
-    for name, model in shapes.items():
-        instance("shapes", model, Transformer)
+    for name, model in _named(shapes).items():
         B = usual_batch(model, n) if global_batch_size is None else global_batch_size
         run = {**options, "price_per_gpu_hour": price_per_gpu_hour}
         plan = best_split(model, accelerator, n, B, **run)
-        points.append(_point(str(name), plan, time, found, serving_memory))
+        points.append(_point(name, plan, time, found, serving_memory))
     if not points:
         refuse("shapes", shapes, "holds no shape")
     return Frontier(tuple(points), found, time)
+
+
+def _named(shapes: Any) -> dict[str, Transformer]:
+    """The shapes by their names; those of a list go by their sizes."""
+    if not isinstance(shapes, Mapping):
+        if not isinstance(shapes, (list, tuple)):
+            refuse("shapes", shapes, "is neither a mapping of names nor a list")
+        for model in shapes:
+            instance("shapes", model, Transformer)
+        sizes = [_size(count_parameters(model).total) for model in shapes]
+        names = [f"{x} ({i})" if x in sizes[:i] else x for i, x in enumerate(sizes)]
+        shapes = dict(zip(names, shapes, strict=True))
+    for model in shapes.values():
+        instance("shapes", model, Transformer)
+        if is_array(count_parameters(model).total):
+            refuse("shapes", model, "is many shapes in one: give them one by one")
+    return {str(name): model for name, model in shapes.items()}
 
 
 def usual_batch(model: Transformer, num_gpus: int) -> int:
@@ -354,7 +370,7 @@ def largest_model(
     accelerator: Accelerator,
     num_gpus: int,
     days: float,
-    shapes: Mapping[str, Transformer],
+    shapes: Mapping[str, Transformer] | Sequence[Transformer],
     *,
     tokens_per_parameter: float = 20,
     **options: Any,

@@ -347,6 +347,11 @@ def test_small_shapes_take_the_plainest_split() -> None:
         assert point.plan.inputs["recompute"] == "none"
 
 
+def test_shapes_of_a_list_go_by_their_sizes() -> None:
+    front = frontier(H100, 8, 3, [LLAMA, LLAMA, *[*shelf().values()][:1]])
+    assert front["name"] == ["8.0B", "8.0B (1)", "63M"]
+
+
 def test_what_does_not_fit_is_told() -> None:
     front = frontier(A100, 8, 30, shelf())
     assert not front.points[-1].fits
@@ -538,7 +543,8 @@ def test_unknown_laws_and_wrong_things_are_refused() -> None:
     with pytest.raises(ValueError, match="did you mean 'hoffmann'"):
         compute_optimal(1e20, "hofmann")
     assert_refused(most_tokens, "plan", plan="mine", days=3)
-    assert_refused(frontier, "shapes", **budget_of(shapes=[LLAMA]))
+    for bad in ("8B", 3, None, ["8B"], [LLAMA, None], {"8B": None}, []):
+        assert_refused(frontier, "shapes", **budget_of(shapes=bad))
     assert_refused(frontier, "shapes", **budget_of(shapes={}))
     assert_refused(frontier, "days", **budget_of(days=-1))
     assert_refused(frontier, "num_gpus", **budget_of(num_gpus=2.5))
