@@ -65,8 +65,6 @@ def test_a_page_is_walked_as_a_learner_does(
         lab.tall(page)
         picture(page.locator("body"), request, "page")
     lab.run_panel(page)
-    if FULL:  # what ran made the page longer
-        lab.tall(page)
     panel = page.locator(".llmtrain-panel")
     panel.scroll_into_view_if_needed()
     a_slider_redraws_while_it_moves(page, panel, word)
