@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         advice as advice,
         architecture as architecture,
         batch as batch,
+        budget as budget,
         calendar as calendar,
         checks as checks,
         communication as communication,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         families as families,
         family_rows as family_rows,
         flops as flops,
+        laws as laws,
         layers as layers,
         makers as makers,
         memory as memory,
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
         plan as plan,
         precision as precision,
         recurrences as recurrences,
+        report as report,
         rules as rules,
         schedule as schedule,
         stacking as stacking,
         step as step,
+        tuning as tuning,
         units as units,
     )
     from llmtrain_helpers.activations import (
@@ -69,6 +73,16 @@ if TYPE_CHECKING:
         global_batch_size as global_batch_size,
         largest_batch as largest_batch,
         steps_per_epoch as steps_per_epoch,
+    )
+    from llmtrain_helpers.budget import (
+        Frontier as Frontier,
+        Point as Point,
+        affordable_days as affordable_days,
+        best_split as best_split,
+        frontier as frontier,
+        largest_model as largest_model,
+        most_tokens as most_tokens,
+        shelf as shelf,
     )
     from llmtrain_helpers.calendar import (
         CalendarDays as CalendarDays,
@@ -111,6 +125,17 @@ if TYPE_CHECKING:
         gpt_flops as gpt_flops,
         utilization as utilization,
     )
+    from llmtrain_helpers.laws import (
+        LAWS as LAWS,
+        Law as Law,
+        Optimum as Optimum,
+        compute_for_loss as compute_for_loss,
+        compute_optimal as compute_optimal,
+        effective_tokens as effective_tokens,
+        fit_law as fit_law,
+        loss as loss,
+        over_training as over_training,
+    )
     from llmtrain_helpers.layers import (
         Attention as Attention,
         Experts as Experts,
@@ -147,6 +172,14 @@ if TYPE_CHECKING:
         pipeline_schedule as pipeline_schedule,
     )
     from llmtrain_helpers.step import StepSeconds as StepSeconds
+    from llmtrain_helpers.tuning import (
+        OPTIMIZERS as OPTIMIZERS,
+        LoraMemory as LoraMemory,
+        lora_memory as lora_memory,
+        lora_parameters as lora_parameters,
+        muon_overhead as muon_overhead,
+        offload_seconds as offload_seconds,
+    )
 
 _MODULES = {
     "activations": (
@@ -157,6 +190,10 @@ _MODULES = {
     "batch": (
         "StepTime accumulation_steps batch_tokens data_parallel_size epoch_seconds "
         "fit_step_time global_batch_size largest_batch steps_per_epoch"
+    ),
+    "budget": (
+        "Frontier Point affordable_days best_split frontier largest_model most_tokens "
+        "shelf"
     ),
     "calendar": (
         "CalendarDays Losses SimulatedRun Stretch best_checkpoint_interval "
@@ -172,6 +209,10 @@ _MODULES = {
         "seconds_from_iterations training_interval training_seconds"
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization",
+    "laws": (
+        "LAWS Law Optimum compute_for_loss compute_optimal effective_tokens fit_law "
+        "loss over_training"
+    ),
     "layers": "Attention Experts LatentAttention Layer Mlp",
     "parameters": ("ParameterCount count_parameters expert_parameters gpt_parameters"),
     "memory": "Memory Split",
@@ -184,6 +225,11 @@ _MODULES = {
         "smallest_data_parallel train_small_network"
     ),
     "schedule": "Schedule Turn pipeline_schedule",
+    "tuning": (
+        "OPTIMIZERS LoraMemory lora_memory lora_parameters muon_overhead "
+        "offload_seconds"
+    ),
+    "report": "",
     "checks": "",
     "configs": "",
     "families": "",

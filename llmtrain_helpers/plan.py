@@ -193,6 +193,12 @@ class Plan:
             return self.but(pace=pace, flops_per_gpu=None)
         return self.but(flops_per_gpu=self.flops.total / (self.split.num_gpus * t))
 
+    def report(self, name: str = "the model", law: Any = "besiroglu") -> Any:
+        """One page to take to whoever pays: `markdown` and `html` (see `report`)."""
+        from llmtrain_helpers.report import report  # it stands on laws and plans
+
+        return report(self, name, law)
+
     def __repr__(self) -> str:
         if is_many(self):
             return f"<{(self.room + 0 * self.seconds.likely).size:,} plans>"

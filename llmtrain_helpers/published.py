@@ -209,6 +209,21 @@ def prices_energy() -> DataFrame:
     return _table("prices_energy")
 
 
+def scaling_laws() -> DataFrame:
+    """Laws of loss, and of the best division of work, with what they rest on."""
+    return _table("scaling_laws")
+
+
+def loss_runs() -> DataFrame:
+    """Final losses of 683 small models, by parameters and tokens: rows to fit."""
+    return _table("loss_runs")
+
+
+def tokens_per_parameter() -> DataFrame:
+    """Released models: their parameters, and the tokens that they were trained on."""
+    return _table("tokens_per_parameter")
+
+
 RECORD_COLUMNS = [
     *("name", "kind", "model", "size", "sequence_length", "micro_batch_size"),
     *("recompute", "recipe", "attention", "seconds", "peak_bytes", "model_flops"),

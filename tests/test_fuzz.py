@@ -28,6 +28,7 @@ import pytest
 import llmtrain_helpers as package
 from llmtrain_helpers import (
     FORMATS,
+    LAWS,
     RECIPES,
     Accelerator,
     Experts,
@@ -38,6 +39,7 @@ from llmtrain_helpers import (
     Transformer,
     plan_run,
     published,
+    shelf,
     units,
 )
 from llmtrain_helpers.checks import show
@@ -182,6 +184,31 @@ GOOD: dict[str, list[Any]] = {
     "simulate_run.mean_time_between_failures": [1e5],
     "simulate_run.restart_seconds": [1800, 0],
     "seed": [0, 7],
+    "law": [*LAWS, *LAWS.values()],
+    "shapes": [{"8B": LLAMA}, shelf(512)],
+    "parameters": [7e9, 10**9, np.array([1e9, 7e9])],
+    "loss": [2.3, np.array([2.5, 3.0])],
+    "share": [0.5, 2, np.array([0.3, 1.0])],
+    "epochs": [1, 4.0, np.array([1.0, 40.0])],
+    "flops": [1e20, 5.76e23, np.array([1e19, 1e24])],
+    "days": [21, 30.0],
+    "money": [1e5, np.array([1e5, 2e6])],
+    "rank": [8, 16],
+    "targets": [("query", "value"), ["mlp"]],
+    "best_split.num_gpus": [8, 64],
+    "best_split.tokens": [1e12],
+    "frontier.num_gpus": [8, 64],
+    "frontier.law": ["besiroglu", LAWS["hoffmann"]],
+    "frontier.global_batch_size": [None, 512],
+    "frontier.serving_memory": [None, 24e9],
+    "largest_model.num_gpus": [8, 64],
+    "fit_law.parameters": [np.logspace(8, 10, 8), [1e8, 2e8, 3e8, 1e9, 2e9, 3e9]],
+    "fit_law.tokens": [np.logspace(11, 9.5, 8), [1e9, 9e9, 4e9, 2e10, 3e10, 7e9]],
+    "fit_law.loss": [np.linspace(3.5, 2.5, 8), [3.5, 3.2, 3.1, 2.8, 2.7, 2.9]],
+    "Law.source": ["here"],
+    "size": [None, (0.1, 0.5)],
+    "text": [None],
+    "fitted": [{"parameters": (1e6, 1e9)}],
     "values": [1.5, [1, 2.5], np.array([1e-9, 3e38])],
 }
 """Values that an argument is meant to take, where they are no `NUMBERS`; those of one
@@ -204,11 +231,16 @@ OUTCOMES = [
     "plans fits",
     "fits on no number",
     "is more than the whole peak",
+    "FLOP for this loss",
 ]
 """Refusals that are about what came out, not about an argument."""
 
 SIGNED = {"room", "dearer", "sent", "saved"}
 """What may be negative."""
+
+FINDS = {"frontier", "largest_model"}
+"""What finds model and tokens itself, though `plan_run`, which gets its options,
+takes them."""
 
 SPECIAL = {"NumberFormat.round", "NumberFormat.neighbours", "NumberFormat.shifted"}
 SPECIAL |= {"train_small_network", "units.read"}
@@ -337,6 +369,8 @@ def drawn(formula: str, dice: Random) -> dict[str, Any]:
     hostile = dice.sample([*known], min(dice.choice([0, 0, 1, 1, 2]), len(known)))
     arguments, extreme = {}, dice.random() < 0.15
     for name, default in known.items():
+        if formula in FINDS and name in ("model", "tokens"):
+            continue
         if name in hostile:
             arguments[name] = dice.choice(HOSTILE)
         elif default is EMPTY or f"{formula}.{name}" in GOOD or dice.random() < 0.3:

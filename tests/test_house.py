@@ -55,6 +55,10 @@ FORMULAS = [
     "advice",
     "schedule",
     "calendar",
+    "laws",
+    "budget",
+    "tuning",
+    "report",
 ]
 """The first floor, from the ground up: each imports only those before it."""
 

@@ -119,6 +119,10 @@ DERIVED = {
     ("small_runs", "tokens"): lambda row: (
         int(row["batch_tokens"]) * int(row["iterations"]) == int(row["tokens"])
     ),
+    ("tokens_per_parameter", "tokens_per_parameter"): lambda row: (
+        int(row["tokens"]) / int(row["active_parameters"])
+        == pytest.approx(float(row["tokens_per_parameter"]), rel=0.006)
+    ),
     **{
         ("measured_memory", f"{kind}_parallel"): holds_split
         for kind in ("tensor", "pipeline", "context")

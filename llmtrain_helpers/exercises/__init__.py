@@ -9,6 +9,7 @@ from llmtrain_helpers.checks import choice
 from llmtrain_helpers.exercises import (
     activations,
     batch,
+    budget,
     calendar,
     duration,
     flops,
@@ -27,7 +28,7 @@ from llmtrain_helpers.exercises.common import (
 )
 
 _CHAPTERS = [start_here, parameters, flops, duration, batch]
-_CHAPTERS += [precision, activations, plan, calendar, measure]
+_CHAPTERS += [precision, activations, plan, calendar, budget, measure]
 
 EXERCISES: dict[str, Exercise] = {
     id: exercise for chapter in _CHAPTERS for id, exercise in chapter.EXERCISES.items()

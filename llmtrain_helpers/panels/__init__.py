@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from llmtrain_helpers.panels import (
     activations,
     batch,
+    budget,
     calendar,
     duration,
     flops,
@@ -33,6 +34,7 @@ PANELS: dict[str, Panel] = {
     "activations": activations.PANEL,
     "plan": plan.PANEL,
     "calendar": calendar.PANEL,
+    "budget": budget.PANEL,
     "measure": measure.PANEL,
 }
 """Every panel, by its chapter's word."""
@@ -88,6 +90,11 @@ def plan_panel() -> "NotebookPanel":
 def calendar_panel() -> "NotebookPanel":
     """GPUs, failures and restarts in; days on the calendar, part by part, out."""
     return in_notebook("calendar")
+
+
+def budget_panel() -> "NotebookPanel":
+    """Days and money in; what they can train, and the loss to expect, out."""
+    return in_notebook("budget")
 
 
 def measure_panel() -> "NotebookPanel":

@@ -1,0 +1,428 @@
+"""Chapter 10: what to train at all. Beside notebooks/10_budget.ipynb.
+
+GPUs, days and money turned into a model and its text: every shape of a shelf with its
+best split, the tokens that the days allow, and the loss that a law expects of it. The
+laws are those of `laws`. Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu et al.
+(arXiv 2404.10102), and what `plan` rests on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.advice import NODE_BANDWIDTH
+from llmtrain_helpers.architecture import Accelerator, Transformer
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    broadcast,
+    choice,
+    count,
+    instance,
+    is_array,
+    one,
+    quantities,
+    quantity,
+    refuse,
+    single,
+)
+from llmtrain_helpers.duration import Interval, gpu_hours
+from llmtrain_helpers.laws import (
+    LAWS as LAWS,
+    Law as Law,
+    Optimum as Optimum,
+    compute_for_loss as compute_for_loss,
+    compute_optimal as compute_optimal,
+    effective_tokens as effective_tokens,
+    fit_law as fit_law,
+    known_law as known_law,
+    loss as loss,
+    loss_law,
+    outside as outside,
+    over_training as over_training,
+)
+from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.plan import Plan, plan_run
+
+
+def most_tokens(plan: Plan, days: Number) -> Interval:
+    """The tokens that so many days pay for, with this plan's model, GPUs and split.
+
+    An `Interval`: at the slow end of what others reached, likely, at the fast end. With
+    a rate of one's own, stops come on top (see `Plan.days_with_stops`).
+
+    >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
+    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+    >>> plan = plan_run(model, h100, 64, 1e12, 512, recompute="none", zero_stage=3)
+    >>> f"{most_tokens(plan, 30).likely:.3g}"
+    '1.22e+12'
+    """
+    instance("plan", plan, Plan)
+    t, span = quantity("days", days), plan.days_with_stops
+    T = plan.inputs["tokens"]
+    broadcast(days=t, plan=span.likely, tokens=T)
+    return Interval(*(T * t / x for x in (span.greatest, span.likely, span.least)))
+
+
+def affordable_days(
+    money: Number, num_gpus: Number, price_per_gpu_hour: Number
+) -> Result:
+    """The days for which so much money pays: M / (24·n·price).
+
+    >>> round(affordable_days(100_000, 64, price_per_gpu_hour=2.5), 1)
+    26.0
+    """
+    M, price = quantities(money=money, price_per_gpu_hour=price_per_gpu_hour)
+    n = count("num_gpus", num_gpus)
+    broadcast(money=M, num_gpus=n, price_per_gpu_hour=price)
+    return M / (24 * n * price)
+
+
+# --- the frontier: every shape of a shelf at the same GPUs and days
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A shape at the budget: the plan with its best split, and the text it gets.
+
+    `plan` sees the likely `tokens`, and ends in time at the middle of what others
+    reached. `loss` is an `Interval` over the tokens. `answers` tells whether it runs on
+    the card that was named for its use.
+    """
+
+    name: str
+    plan: Plan
+    tokens: Interval
+    loss: Interval
+    outside: str
+    answers: bool = True
+
+    @property
+    def parameters(self) -> Result:
+        """All of its parameters, experts included."""
+        return self.plan.parameters.total
+
+    @property
+    def fits(self) -> bool:
+        """Whether it trains on these GPUs, with the plan's reserve."""
+        return bool(self.plan.fits)
+
+    @property
+    def tokens_per_parameter(self) -> Result:
+        """Likely tokens for each active parameter."""
+        return self.tokens.likely / self.plan.parameters.active
+
+    @property
+    def split(self) -> str:
+        """How the GPUs share it, in the words of a table."""
+        s, inputs = self.plan.split, self.plan.inputs
+        ways = {"TP": s.tensor_parallel, "PP": s.pipeline_parallel}
+        told = [f"{name} {n}" for name, n in ways.items() if n > 1]
+        told += [f"ZeRO {inputs['zero_stage']}"] if inputs["zero_stage"] else []
+        told += ["recomputed"] if inputs["recompute"] == "full" else []
+        return ", ".join([*told, f"{s.micro_batch_size} at once"])
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """What the same GPUs and days make of each shape, in the order that was given."""
+
+    points: tuple[Point, ...]
+    law: Law
+    days: Result
+
+    @property
+    def best(self) -> Point:
+        """The point of the lowest likely loss that fits, and answers where it must."""
+        able = [x for x in self.points if x.fits and x.answers]
+        if not able:
+            raise ValueError(f"none of {len(self.points)} shapes fits on these GPUs")
+        return min(able, key=lambda point: point.loss.likely)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The points as columns of a table, one entry a shape."""
+        rows = [_row(point, self.days) for point in self.points]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def __getitem__(self, column: str) -> list[Any]:
+        columns = self.columns()
+        return columns[choice("column", column, columns)]
+
+    def keys(self) -> list[str]:
+        """The names of the columns."""
+        return [*self.columns()]
+
+
+def _row(point: Point, days: Result) -> dict[str, Any]:
+    plan = point.plan
+    hours = gpu_hours(units.DAY * days, plan.split.num_gpus)
+    price = plan.inputs["price_per_gpu_hour"]
+    return {
+        "name": point.name,
+        "parameters": point.parameters,
+        "tokens": point.tokens.likely,
+        "tokens_least": point.tokens.least,
+        "tokens_greatest": point.tokens.greatest,
+        "tokens_per_parameter": point.tokens_per_parameter,
+        "loss": point.loss.likely,
+        "fits": point.fits,
+        "answers": point.answers,
+        "split": point.split,
+        "memory": plan.memory.total,
+        "gpu_hours": hours,
+        "cost": None if price is None else hours * price,
+        "outside": point.outside,
+    }
+
+
+SERVED = 0.8
+"""The share of a card that weights may take where a model answers: an assumption; the
+rest is for keys and values of what it reads and writes."""
+
+BATCH = 4e6
+"""Tokens in a step where no batch is given: what runs of this size use (chapter 04)."""
+
+
+def frontier(
+    accelerator: Accelerator,
+    num_gpus: int,
+    days: float,
+    shapes: Mapping[str, Transformer] | Sequence[Transformer],
+    *,
+    law: str | Law = "besiroglu",
+    global_batch_size: int | None = None,
+    serving_memory: float | None = None,
+    price_per_gpu_hour: float | None = None,
+    **options: Any,
+) -> Frontier:
+    """For each shape of a shelf: how it fits, the tokens that the days allow, its loss.
+
+    `shapes` go by names, or, in a list, by their sizes. Each gets its best split
+    (`best_split`) and all of the days; `options` go to `plan_run`. Without a batch,
+    about four million tokens a step. `serving_memory` is that of the card it shall
+    answer on, in 16 bits, in bytes. A mixture of experts is
+    told by its active parameters, though the laws are of dense models: its loss is an
+    upper bound. ValueError for an empty shelf, and for bad input of any kind.
+
+    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+    >>> front = frontier(h100, 64, 21, shelf())
+    >>> front.best.name, round(front.best.tokens_per_parameter)
+    ('24B', 13)
+    """
+    found, n = loss_law(law), single("num_gpus", num_gpus)
+    time = one("days", days, quantity)
+    if serving_memory is not None:
+        serving_memory = one("serving_memory", serving_memory, quantity)
+    for name in {"model", "tokens"} & {*options}:
+        refuse(name, options[name], "is what a frontier finds: give shapes and days")
+    points = []
+    for name, model in _named(shapes).items():
+        B = usual_batch(model, n) if global_batch_size is None else global_batch_size
+        run = {**options, "price_per_gpu_hour": price_per_gpu_hour}
+        plan = best_split(model, accelerator, n, B, **run)
+        points.append(_point(name, plan, time, found, serving_memory))
+    if not points:
+        refuse("shapes", shapes, "holds no shape")
+    return Frontier(tuple(points), found, time)
+
+
+def _named(shapes: Any) -> dict[str, Transformer]:
+    """The shapes by their names; those of a list go by their sizes."""
+    if not isinstance(shapes, Mapping):
+        if not isinstance(shapes, (list, tuple)):
+            refuse("shapes", shapes, "is neither a mapping of names nor a list")
+        for model in shapes:
+            instance("shapes", model, Transformer)
+        sizes = [_size(count_parameters(model).total) for model in shapes]
+        names = [f"{x} ({i})" if x in sizes[:i] else x for i, x in enumerate(sizes)]
+        shapes = dict(zip(names, shapes, strict=True))
+    for model in shapes.values():
+        instance("shapes", model, Transformer)
+        if is_array(count_parameters(model).total):
+            refuse("shapes", model, "is many shapes in one: give them one by one")
+    return {str(name): model for name, model in shapes.items()}
+
+
+def usual_batch(model: Transformer, num_gpus: int) -> int:
+    """Sequences in a step of about four million tokens, a whole number for each GPU.
+
+    >>> usual_batch(Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192), 64)
+    512
+    """
+    n = single("num_gpus", num_gpus)
+    instance("model", model, Transformer)
+    each = BATCH / (single("sequence_length", model.sequence_length) * n)
+    power = round(math.log2(each)) if each > 1 else 0
+    return int(n * 2**power)
+
+
+def _point(
+    name: str, plan: Plan, days: float, law: Law, serving: float | None
+) -> Point:
+    T = most_tokens(plan, days)
+    least = plan.inputs["global_batch_size"] * plan.inputs["model"].sequence_length
+    plan = plan.but(tokens=max(int(T.likely), least))
+    N = plan.parameters.active
+    far, likely, near = (loss(N, t, law) for t in (T.least, T.likely, T.greatest))
+    weights = 2 * plan.parameters.total
+    answers = serving is None or weights <= SERVED * serving
+    told = outside(N, T.likely, law)
+    if plan.inputs["model"].num_experts:
+        told = "; ".join(["experts, by a law of dense models", *filter(None, [told])])
+    return Point(name, plan, T, Interval(near, likely, far), told, answers)
+
+
+def best_split(
+    model: Transformer,
+    accelerator: Accelerator,
+    num_gpus: int,
+    global_batch_size: int,
+    tokens: float = 1e12,
+    **options: Any,
+) -> Plan:
+    """The plan on these GPUs whose step is the shortest that fits, as far as it knows.
+
+    Tries splits in the order of their price: nothing recomputed before everything, no
+    pipeline before its bubble. Among those alike, a step takes its computing or its
+    sending between replicas, whichever is longer, then the least tensor parallelism.
+    Where none fits, the one that is nearest. `options` are other arguments of
+    `plan_run`. ValueError where no split comes out even.
+
+    >>> model = Transformer.llama(80, 8192, 64, 8, 28672, 128256, 4096)
+    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+    >>> plan = best_split(model, h100, 64, 1024)
+    >>> plan.split.tensor_parallel, plan.inputs["zero_stage"], plan
+    (4, 3, <Plan: 191 days, 46.4 GB a GPU, fits>)
+    """
+    n = single("num_gpus", num_gpus)
+    B = single("global_batch_size", global_batch_size)
+    run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **options}
+    _check_single(model, accelerator, run)
+    nearest, problem = None, None
+    for alike in _splits(n, run):
+        plans = []
+        for split in alike:
+            try:
+                plans.append(plan_run(model, accelerator, **{**run, **split}))
+            except ValueError as error:  # does not come out even
+                problem = problem or error
+        fitting = [plan for plan in plans if plan.fits]
+        if fitting:
+            return min(fitting, key=_price)
+        nearest = min([*plans, *filter(None, [nearest])], key=_held, default=None)
+    if nearest is None:
+        raise problem or ValueError(f"num_gpus={n} has no split")
+    return nearest
+
+
+def _check_single(
+    model: Transformer, accelerator: Accelerator, run: Mapping[str, Any]
+) -> None:
+    """Refuse arrays: a best split is that of one plan."""
+    instance("model", model, Transformer)
+    instance("accelerator", accelerator, Accelerator)
+    if is_array(count_parameters(model).total):
+        refuse("model", model, "is many shapes: here it must be one")
+    if any(map(is_array, vars(accelerator).values())):
+        refuse("accelerator", accelerator, "is many: here it must be one")
+    for name, value in run.items():
+        if is_array(value):
+            refuse(name, value, "is an array: here it must be one number")
+
+
+def _splits(n: int, run: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """Groups of splits whose computing takes as long, the cheapest group first."""
+    tensors = [t for t in (1, 2, 4, 8) if n % t == 0]
+    for again, p in [
+        *product(["none"], (1,)),
+        *product(["full"], (1,)),
+        *product(["none", "full"], (2, 4, 8, 16)),
+    ]:
+        if n % p == 0:
+            stages = (1, 3) if p == 1 else (1,)
+            sizes = (1, 4) if p == 1 else (1,)
+            names = ("tensor_parallel", "zero_stage", "micro_batch_size")
+            yield [
+                {"recompute": again, "pipeline_parallel": p}
+                | dict(zip(names, values, strict=True))
+                for values in product(tensors, stages, sizes)
+            ]
+
+
+def _price(plan: Plan) -> tuple[float, ...]:
+    """Seconds of a step, and what is less where they are equal."""
+    t = plan.split.tensor_parallel
+    sending = float(plan.traffic) * min(t, 8) / NODE_BANDWIDTH
+    seconds = max(float(plan.seconds_per_iteration.likely), sending)
+    return (round(seconds, 3), t, plan.inputs["zero_stage"], -plan.memory.total)
+
+
+def _held(plan: Plan) -> float:
+    return float(plan.memory.total)
+
+
+def largest_model(
+    accelerator: Accelerator,
+    num_gpus: int,
+    days: float,
+    shapes: Mapping[str, Transformer] | Sequence[Transformer],
+    *,
+    tokens_per_parameter: float = 20,
+    **options: Any,
+) -> Point:
+    """The largest shape that fits and gets so many tokens for each active parameter.
+
+    `options` are those of `frontier`. ValueError if there is none, with the nearest.
+
+    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+    >>> largest_model(h100, 64, 21, shelf()).name
+    '17B'
+    """
+    least = one("tokens_per_parameter", tokens_per_parameter, quantity)
+    front = frontier(accelerator, num_gpus, days, shapes, **options)
+    able = [x for x in front.points if x.fits and x.answers]
+    enough = [x for x in able if x.tokens_per_parameter >= least]
+    if not enough:
+        most = max((x.tokens_per_parameter for x in able), default=0)
+        told = f"is more than any shape gets that fits: at most {most:.3g}"
+        refuse("tokens_per_parameter", least, told)
+    return max(enough, key=lambda point: point.parameters)
+
+
+SHELF = (
+    *((8, 512), (8, 1024), (16, 1024), (16, 1536), (16, 2048), (24, 2048)),
+    *((32, 2048), (24, 3072), (32, 3072), (32, 4096), (40, 4096), (40, 5120)),
+    *((48, 5120), (48, 6144), (64, 6144), (64, 7168), (64, 8192), (80, 8192)),
+    *((96, 9216), (96, 10240), (112, 12288), (128, 14336), (128, 16384)),
+)
+"""Layers and hidden sizes of the shapes of `shelf`."""
+
+
+def shelf(sequence_length: int = 4096) -> dict[str, Transformer]:
+    """Shapes like Llama's from 63 million to 430 billion parameters, by their sizes.
+
+    Heads of 128 (64 in the smallest), 8 of keys and values, an MLP of 3.5h, 32,000
+    tokens in the vocabulary: round shapes that split evenly. Kaplan et al. (arXiv
+    2001.08361, section 3.1) found the loss to depend little on the shape.
+
+    >>> [*shelf()][:4], len(shelf())
+    (['63M', '190M', '310M', '600M'], 23)
+    """
+    s, found = single("sequence_length", sequence_length), {}
+    for l, h in SHELF:
+        a = h // 128 if h >= 1024 else 8
+        model = Transformer.llama(l, h, a, 8 if a % 8 == 0 else 4, 7 * h // 2, 32000, s)
+        P = count_parameters(model).total
+        found[_size(P)] = model
+    return found
+
+
+def _size(parameters: float) -> str:
+    """A size as people say it: `480M`, `7.1B`."""
+    scale, letter = (1e9, "B") if parameters >= 0.995e9 else (1e6, "M")
+    return f"{units.digits(parameters / scale, 2)}{letter}"

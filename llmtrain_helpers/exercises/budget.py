@@ -1,0 +1,192 @@
+"""Exercises of chapter 10: a size for a budget, for use, repeated text, your run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.budget import best_split, most_tokens, shelf, usual_batch
+from llmtrain_helpers.checks import choice, count, one, quantity
+from llmtrain_helpers.exercises.common import (
+    UNANSWERED,
+    Exercise,
+    Numeric,
+    Prediction,
+    Word,
+)
+from llmtrain_helpers.laws import compute_optimal, effective_tokens, loss, over_training
+from llmtrain_helpers.published import accelerator
+
+# --- 10-a: a size by the rule of twenty
+
+WORK = 256 * 0.4 * 989.5e12 * 12 * units.DAY
+"""FLOP of 256 H100 in twelve days, at 40 % of their peak."""
+
+
+def _twenty() -> float:
+    return float(compute_optimal(WORK, "twenty").parameters)
+
+
+# --- 10-b: a size for a model that will be used
+
+USED, BUDGET = 2e12, 1e22
+"""Tokens that it will read and write in its life; FLOP of the best training."""
+
+SHARES = {"quarter": 0.25, "half": 0.5, "best": 1, "twice": 2}
+
+
+def life_of(name: str) -> tuple[float, float]:
+    """FLOP to train a model of this share of the best size, and to use it."""
+    share = SHARES[name]
+    best = float(compute_optimal(BUDGET).parameters)
+    return BUDGET * float(over_training(share)), 2 * share * best * USED
+
+
+def _cheapest() -> str:
+    return min(SHARES, key=lambda name: sum(life_of(name)))
+
+
+_BELIEFS = {
+    "quarter": "It is the cheapest to use, but its training costs more than it saves.",
+    "half": "A quarter more to train, and half as much each time it answers.",
+    "best": "It is the cheapest to train, and training is not what costs most here.",
+    "twice": "Dearer to train and twice as dear to use, for the same loss.",
+}
+
+
+@cache
+def _verdicts() -> dict[str, str]:
+    told = {}
+    for name, belief in _BELIEFS.items():
+        trained, used = life_of(name)
+        says = "right" if name == _cheapest() else "no"
+        told[name] = (
+            f"{says}: {units.flops(trained)} to train and {units.flops(used)} to use, "
+            f"{units.flops(trained + used)} in all. {belief}"
+        )
+    return told
+
+
+# --- 10-c: text that is seen twenty times
+
+
+def _worth() -> float:
+    return float(effective_tokens(30e9, 20))
+
+
+def _from_repeats(repeats: float) -> float:
+    return float(effective_tokens(30e9, 1 + repeats))
+
+
+# --- 10-d: the learner's own run
+
+_OWN = ("model", "gpus", "chip", "days", "tokens")
+
+
+class OwnRun(Exercise):
+    """A model off the shelf for GPUs and days: it fits, ends in time, wastes little."""
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """The first thing that is wrong, or what the run is worth."""
+        if not isinstance(answer, Mapping) or set(answer) != set(_OWN):
+            return False, f"give a dictionary with {', '.join(_OWN)}."
+        if answer["model"] is None or answer["tokens"] is None:
+            return None, UNANSWERED
+        return _judged(answer)
+
+
+def _judged(answer: Mapping[str, Any]) -> tuple[bool, str]:
+    shapes = shelf()
+    name = choice("model", answer["model"], shapes)
+    n = int(one("gpus", units.read(answer["gpus"]), count))
+    days = float(one("days", units.read(answer["days"]), quantity))
+    T = float(one("tokens", units.read(answer["tokens"]), quantity))
+    model = shapes[name]
+    plan = best_split(model, accelerator(answer["chip"]), n, usual_batch(model, n))
+    if not plan.fits:
+        held = units.gigabytes(plan.memory.total)
+        return False, f"{name} does not fit: at best {held} on each GPU."
+    able = most_tokens(plan, days)
+    if able.least < T:
+        told = f"too many tokens: at the slow end {_about(able.least)} are done in time"
+        return False, f"{told}, likely {_about(able.likely)}."
+    if 0.7 * able.least > T:
+        return (
+            False,
+            f"you leave time: even at the slow end it is {_about(able.least)}.",
+        )
+    return _of_size(name, float(plan.parameters.active), T)
+
+
+def _of_size(name: str, N: float, T: float) -> tuple[bool, str]:
+    """Whether another size would have made much more of the same work."""
+    best = compute_optimal(6 * N * T)
+    share, each = N / float(best.parameters), units.digits(T / N, 2)
+    at, least = float(loss(N, T)), float(loss(best.parameters, best.tokens))
+    told = f"{name} gets {each} tokens a parameter and ends at {at:.2f}"
+    size = f"{units.digits(float(best.parameters) / 1e9, 2)}B"
+    if share > 2:
+        return False, f"too large: {told}; {size} would end at {least:.2f}."
+    if share < 0.1:
+        return False, f"too small: {told}; {size} would end at {least:.2f}."
+    use = (
+        "cheaper to use than the best for this work" if share < 0.8 else "near the best"
+    )
+    return True, f"right: {told}, {at - least:.3f} above the least; {use}, {size}."
+
+
+def _about(tokens: float) -> str:
+    for scale, word in ((1e12, "trillion"), (1e9, "billion")):
+        if tokens >= scale:
+            return f"{units.digits(tokens / scale, 2)} {word}"
+    return units.digits(tokens, 2)
+
+
+EXERCISES: dict[str, Exercise] = {
+    "10-a": Numeric(
+        key=_twenty,
+        unit=lambda number: f"{units.count(number)} parameters",
+        hint=(
+            "first the work, then how it is divided.",
+            "C = n·X·t, with X 40 % of the peak and t in seconds; and C = 6ND.",
+            "with D = 20N it is C = 120N², so N = √(C/120).",
+        ),
+        slips={
+            20: "these are the tokens: the parameters are a twentieth.",
+            6**0.5: "this has C = 20N²: a token costs 6 FLOPs a parameter.",
+            20**0.5: "this has C = 6N²: each parameter is to get 20 tokens.",
+            0.4**-0.5: "this has the whole peak: the GPUs reach 40 % of it.",
+            256**-0.5: "this is one GPU: there are 256.",
+            0.75**0.5: "this has C = 8ND: nothing is recomputed here.",
+            86400**-0.5: "this takes the days for seconds: a day has 86,400.",
+        },
+    ),
+    "10-b": Word(key=_cheapest, options=_verdicts()),
+    "10-c": Numeric(
+        key=_worth,
+        unit=lambda number: f"{units.count(number)} tokens' worth",
+        hint=(
+            "the first epoch is worth all of it, each later one less.",
+            "in twenty epochs there are 19 repeats.",
+            "U·(1 + R*(1 - exp(-R/R*))) with R* = 15.4.",
+        ),
+        slips={
+            30e9 * 20 / _worth(): "this takes every epoch for fresh text.",
+            _from_repeats(20) / _worth(): "twenty epochs are 19 repeats: R = 19.",
+            (_worth() - 30e9) / _worth(): "the first epoch is missing: 1 + R*(…).",
+            1 / 30e9: "this is for each different token: there are 30 billion.",
+        },
+    ),
+    "10-d": OwnRun(),
+}
+
+PREDICTIONS = {
+    "10-guess": Prediction(
+        truth=lambda: float(over_training(0.5)),
+        unit=lambda times: f"{times:.2f} times the work",
+        why="Near the bottom of the curve the loss hardly changes, so half the size is "
+        "bought back with two and a half times the tokens, which costs a quarter more.",
+    ),
+}

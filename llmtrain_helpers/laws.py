@@ -1,0 +1,433 @@
+"""Laws of loss: what N parameters reach on D tokens, and how work is best divided.
+
+Beside notebooks/10_budget.ipynb; work is C = 6ND.
+Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu et al. (arXiv 2404.10102), and
+those of each law in `LAWS`, which a test holds to data/scaling_laws.csv.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    at_most,
+    broadcast,
+    choice,
+    finite,
+    floats,
+    instance,
+    is_array,
+    numpy,
+    one,
+    quantities,
+    quantity,
+    refuse,
+)
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """A scaling law: a loss E + A/N^α + B/D^β, or the best N or D as a power of C.
+
+    `size` and `text` are (p, q) of N = p·C^q and D = p·C^q, C in FLOP. `fitted` holds
+    the ranges of the runs behind it: parameters, tokens, or flops, least and most.
+    `counts` says which parameters it means, `note` where its own figures disagree.
+    """
+
+    name: str
+    source: str
+    E: Any = None
+    A: Any = None
+    B: Any = None
+    alpha: Any = None
+    beta: Any = None
+    size: Range | None = None
+    text: Range | None = None
+    fitted: Mapping[str, Range] = field(default_factory=dict)
+    counts: str = "all parameters"
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("name", "source", "counts", "note"):
+            instance(name, getattr(self, name), str)
+        instance("fitted", self.fitted, Mapping)
+        for name in ("size", "text"):
+            if getattr(self, name) is not None:
+                instance(name, getattr(self, name), tuple)
+        for name in ("E", "A", "B", "alpha", "beta"):
+            if getattr(self, name) is not None:
+                number = one(name, getattr(self, name), quantity)
+                object.__setattr__(self, name, number)
+
+    @property
+    def tells_loss(self) -> bool:
+        """Whether it gives a loss, and not only the best division."""
+        return None not in (self.E, self.A, self.B, self.alpha, self.beta)
+
+
+_CHINCHILLA = {"parameters": (57e6, 16.2e9), "tokens": (5e9, 5e11)}
+_LLAMA = {"parameters": (40e6, 16e9), "flops": (6e18, 1e22)}
+PF_DAY = 1e15 * 86400
+"""FLOP in a petaflop/s-day, Kaplan's unit."""
+
+LAWS = {
+    "besiroglu": Law(
+        "Besiroglu 2024",
+        "arXiv 2404.10102",
+        *(1.8172, 482.01, 2085.43, 0.3478, 0.3658),
+        fitted=_CHINCHILLA,
+        note="the runs of Hoffmann 2022, read off its figure and fitted again",
+    ),
+    "hoffmann": Law(
+        "Hoffmann 2022, unrounded",
+        "arXiv 2203.15556, TeX source",
+        *(1.6934, 406.4, 410.7, 0.33917084, 0.2849083),
+        fitted=_CHINCHILLA,
+        note="59 tokens a parameter at its own budget, where its other two methods "
+        "and its model have 20",
+    ),
+    "hoffmann_printed": Law(
+        "Hoffmann 2022, as printed",
+        "arXiv 2203.15556 Eq. 10",
+        *(1.69, 406.4, 410.7, 0.34, 0.28),
+        fitted=_CHINCHILLA,
+        note="rounded to two figures: 93 tokens a parameter at its own budget",
+    ),
+    "muennighoff": Law(
+        "Muennighoff 2023",
+        "arXiv 2305.16264",
+        *(1.869, 520.8, 1487.7, 0.3526596, 0.3526596),
+        fitted={"parameters": (10e6, 9e9), "tokens": (0.0, 900e9)},
+    ),
+    "twenty": Law(
+        "twenty tokens a parameter",
+        "arXiv 2203.15556 Table 3, rounded",
+        size=(120**-0.5, 0.5),
+        fitted=_CHINCHILLA,
+        note="a round number for 20.0 to 21.6 in that table",
+    ),
+    "llama3": Law(
+        "Llama 3 2024",
+        "arXiv 2407.21783 Figure 3",
+        text=(0.299, 0.537),
+        fitted=_LLAMA,
+        note="16.3 trillion tokens at 3.8e25 FLOP; the paper says 16.55",
+    ),
+    "llama3_printed": Law(
+        "Llama 3 2024, as printed",
+        "arXiv 2407.21783 section 3.2.1",
+        text=(0.29, 0.53),
+        fitted=_LLAMA,
+        note="rounded: 10.5 trillion tokens at 3.8e25 FLOP; the paper says 16.55",
+    ),
+    "deepseek": Law(
+        "DeepSeek LLM 2024",
+        "arXiv 2401.02954 Eq. 4",
+        size=(0.1715 / 6, 0.5243),
+        fitted={"flops": (1e17, 3e20)},
+        counts="a sixth of the FLOP a token, attention included",
+    ),
+    "porian": Law(
+        "Porian 2024, tuned",
+        "arXiv 2406.19146",
+        size=(0.1189, 0.497),
+        fitted={"parameters": (5e6, 9e8), "flops": (1.25e16, 2.56e19)},
+        counts="all parameters but the embedding",
+    ),
+    "kaplan": Law(
+        "Kaplan 2020",
+        "arXiv 2001.08361 Table 6",
+        size=(1.3e9 / PF_DAY**0.73, 0.73),
+        fitted={"parameters": (768, 1.5e9), "tokens": (2.2e7, 2.3e10)},
+        counts="parameters without embeddings",
+        note="its printed tokens, 2e10·C^0.27, make 6ND 1.81 times C: here D = C/(6N)",
+    ),
+}
+"""Laws by name. The first is the default: the corrected fit of the best-known runs."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The parameters and tokens that a law thinks best for so much work.
+
+    `outside` says in words where it lies beyond the runs that the law was fitted to.
+    """
+
+    parameters: Result
+    tokens: Result
+    outside: str = ""
+
+    @property
+    def tokens_per_parameter(self) -> Result:
+        """D/N."""
+        return self.tokens / self.parameters
+
+
+def known_law(law: str | Law) -> Law:
+    """A law by its name in `LAWS`, or the one that was given."""
+    return law if isinstance(law, Law) else LAWS[choice("law", law, LAWS)]
+
+
+def loss_law(law: str | Law) -> Law:
+    """A law that tells a loss; the error lists those that do."""
+    found = known_law(law)
+    if not found.tells_loss:
+        those = ", ".join(key for key, x in LAWS.items() if x.tells_loss)
+        told = law if isinstance(law, str) else found.name
+        refuse("law", told, f"gives a best size, and no loss. These do: {those}")
+    return found
+
+
+def loss(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> Result:
+    """The loss that a law expects, in nats a token: L = E + A/N^α + B/D^β.
+
+    Takes N parameters and D tokens, each seen once (see `effective_tokens`); numbers or
+    arrays. What it says of sizes beyond its runs, `outside` tells. Losses of two laws,
+    or of other text and another tokenizer, do not compare. ValueError for a law that
+    has no loss.
+
+    Source: arXiv 2203.15556 Eq. 10; the default's coefficients, arXiv 2404.10102.
+
+    >>> round(loss(70e9, 1.4e12), 3)
+    1.974
+    """
+    found = loss_law(law)
+    N, D = quantities(parameters=parameters, tokens=tokens)
+    return found.E + found.A / N**found.alpha + found.B / D**found.beta
+
+
+def compute_optimal(flops: Number, law: str | Law = "besiroglu") -> Optimum:
+    """The best division of C FLOP into parameters and tokens, C = 6ND.
+
+    Where a law has a loss, N = (αA/(βB))^(1/(α+β)) · (C/6)^(β/(α+β)) and D = C/(6N): at
+    which both terms fall as fast. Otherwise the power of C that was published. Numbers
+    or arrays.
+
+    Source: arXiv 2203.15556 Eq. 4, and that of each law.
+
+    >>> best = compute_optimal(5.76e23)
+    >>> f"{best.parameters:.3g}, {best.tokens:.3g}", round(best.tokens_per_parameter)
+    ('7.22e+10, 1.33e+12', 18)
+    """
+    found, C = known_law(law), quantity("flops", flops)
+    if found.tells_loss:
+        together = found.alpha + found.beta
+        shape = (found.alpha * found.A / (found.beta * found.B)) ** (1 / together)
+        N = shape * (C / 6) ** (found.beta / together)
+    elif found.size:
+        N = found.size[0] * C ** found.size[1]
+    elif found.text:
+        N = C / (6 * found.text[0] * C ** found.text[1])
+    else:
+        refuse("law", found.name, "has neither a loss nor a best size")
+    D = C / (6 * N)
+    return Optimum(N, D, outside(N, D, found))
+
+
+def outside(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> str:
+    """In words, how far this lies beyond the runs of a law; empty if it does not.
+
+    >>> outside(70e9, 1.4e12)
+    '4.3 times the parameters, 2.8 times the tokens of its largest runs'
+    """
+    N, D = quantities(parameters=parameters, tokens=tokens)
+    broadcast(parameters=N, tokens=D)
+    values = {"parameters": N, "tokens": D, "FLOP": 6 * N * D}
+    over, under = [], []
+    for name, value in values.items():
+        low, high = known_law(law).fitted.get(_KEYS.get(name, name), (0, math.inf))
+        if is_array(value) and not value.size:
+            continue
+        most, least = (value.max(), value.min()) if is_array(value) else (value,) * 2
+        if most > 1.1 * high:
+            over.append(f"{units.digits(float(most) / high, 2)} times the {name}")
+        if least < low / 1.1:
+            under.append(f"{units.digits(float(least) / low, 2)} times the {name}")
+    told = [f"{', '.join(over)} of its largest runs"] if over else []
+    told += [f"{', '.join(under)} of its smallest runs"] if under else []
+    return "; ".join(told)
+
+
+_KEYS = {"FLOP": "flops"}
+
+
+def compute_for_loss(
+    parameters: Number, loss: Number, law: str | Law = "besiroglu"
+) -> Result:
+    """The FLOP that it takes to bring so many parameters to this loss.
+
+    D = (B / (L - E - A/N^α))^(1/β), C = 6ND. Half the best size takes 1.26 times the
+    best C, a quarter 4.5 times, at any budget (see `over_training`). ValueError for a
+    loss that such a model reaches on no amount of text; numbers or arrays.
+
+    >>> best = compute_optimal(1e21)
+    >>> target = loss(best.parameters, best.tokens)
+    >>> round(compute_for_loss(best.parameters / 2, target) / 1e21, 2)
+    1.26
+    """
+    found = loss_law(law)
+    N, L = quantities(parameters=parameters, loss=loss)
+    broadcast(parameters=N, loss=L)
+    gap = L - found.E - found.A / N**found.alpha
+    if not ((gap > 0).all() if is_array(gap) else gap > 0):
+        at_best = found.E + found.A / N**found.alpha
+        least = at_best.max() if is_array(at_best) else at_best
+        told = f"is out of reach: such a model ends at {least:.4g} on endless text"
+        refuse("loss", loss, told)
+    try:
+        D = (found.B / gap) ** (1 / found.beta)
+    except OverflowError:
+        refuse("loss", loss, "takes more tokens than a number holds")
+    return quantity("FLOP for this loss", finite("loss, in FLOP", 6 * N * D, 1e300))
+
+
+def over_training(share: Number, law: str | Law = "besiroglu") -> Result:
+    """Times the best compute that a model of this share of the best size takes.
+
+    For the same loss: x·((1 - a·x^-α)/(1 - a))^(-1/β), a = β/(α+β), whatever the
+    budget, for both terms of the loss grow and shrink with it alike. ValueError where
+    the model is too small to get there at all.
+
+    >>> [round(over_training(x), 2) for x in (0.25, 0.5, 1, 2)]
+    [4.47, 1.26, 1.0, 1.15]
+    """
+    found, x = loss_law(law), quantity("share", share)
+    a = found.beta / (found.alpha + found.beta)
+    left = (1 - a * x**-found.alpha) / (1 - a)
+    if not ((left > 0).all() if is_array(left) else left > 0):
+        refuse("share", share, "of the best size never gets to the same loss")
+    return x * left ** (-1 / found.beta)
+
+
+REPEATS = 15.387756
+"""R_D* of Muennighoff et al.: repeated epochs lose their worth as exp(-R/R_D*)."""
+
+
+def effective_tokens(tokens: Number, epochs: Number) -> Result:
+    """What tokens that are seen several times are worth in fresh ones.
+
+    U·(1 + R*·(1 - exp(-R/R*))) with U different tokens and R = epochs - 1 repeats: four
+    epochs are worth 3.7, forty 15, and no number of them more than 16.4. ValueError for
+    less than one epoch. Numbers or arrays.
+
+    Source: arXiv 2305.16264 Eq. 5; R* = 15.4 from its repository (datablations).
+
+    >>> [round(effective_tokens(1.0, n), 1) for n in (1, 4, 8, 40)]
+    [1.0, 3.7, 6.6, 15.2]
+    """
+    U, k = quantities(tokens=tokens, epochs=epochs)
+    at_most(**{"one epoch": 1, "epochs": k})
+    return U * (1 + REPEATS * (1 - math.e ** (-(k - 1) / REPEATS)))
+
+
+# --- a law of one's own
+
+
+def fit_law(
+    parameters: Any, tokens: Any, loss: Any, name: str = "fitted", delta: float = 1e-3
+) -> Law:
+    """The law E + A/N^α + B/D^β that lies nearest to the losses of some runs.
+
+    Least sum of Huber's function of ln L (δ = 0.001, as Hoffmann et al.), by steps of
+    Gauss and Newton with weights, from 45 starts. At least six runs; with sizes all
+    alike, or text all alike, there is no telling the terms apart. It belongs to its
+    runs: their text, tokenizer and schedule. ValueError for fewer, for lengths that
+    differ, and for anything not positive.
+
+    Source: arXiv 2203.15556, section 3.3 and appendix D.2.
+
+    >>> import numpy as np
+    >>> N, D = np.logspace(8, 10, 12), np.logspace(11.5, 9.5, 12)
+    >>> law = fit_law([*N, *N], [*D, *D[::-1]], 1.8 + 400 / np.array([*N, *N])**0.34
+    ...     + 2000 / np.array([*D, *D[::-1]])**0.36)
+    >>> round(law.E, 2), round(law.alpha, 2), round(law.beta, 2)
+    (1.8, 0.34, 0.36)
+    """
+    np = numpy()
+    x, y, L = (
+        np.log(np.ravel(quantity(key, floats(key, value))))
+        for key, value in {
+            "parameters": parameters,
+            "tokens": tokens,
+            "loss": loss,
+        }.items()
+    )
+    if not len(x) == len(y) == len(L) >= 6:
+        refuse("loss", loss, "is not of at least six runs, one loss for each")
+    instance("name", name, str)
+    d = one("delta", delta, quantity)
+    starts = product((0.2, 0.35, 0.5), (0.2, 0.35, 0.5), (0.2, 0.5, 0.7, 0.85, 0.95))
+    fits = [_descended(np, x, y, L, d, *start) for start in starts]
+    _, (a, alpha, b, beta, e) = min(fits, key=lambda fit: fit[0])
+    ranges = {"parameters": x, "tokens": y, "flops": x + y + math.log(6)}
+    fitted = {k: (math.exp(v.min()), math.exp(v.max())) for k, v in ranges.items()}
+    E, A, B = (math.exp(value) for value in (e, a, b))
+    return Law(name, "fitted here", E, A, B, float(alpha), float(beta), fitted=fitted)
+
+
+def _descended(
+    np: Any, x: Any, y: Any, L: Any, d: float, alpha: float, beta: float, share: float
+) -> tuple[float, Any]:
+    """The least objective from a start, and its ln A, α, ln B, β, ln E."""
+    e = math.log(share) + L.min()
+    rest = np.log(np.exp(L) - math.exp(e)) - math.log(2)
+    theta = np.array(
+        [(rest + alpha * x).mean(), alpha, (rest + beta * y).mean(), beta, e]
+    )
+    damping, best = 1e-2, _huber(np, theta, x, y, L, d)
+    for _ in range(300):
+        step, off = _step(np, theta, x, y, L, d, damping), best
+        found = _huber(np, theta + step, x, y, L, d) if step is not None else math.inf
+        if found < best:
+            theta, best, damping = theta + step, found, max(damping / 4, 1e-12)
+        else:
+            damping *= 4
+        if damping > 1e9 or 0 < off - best < 1e-13 * best or best < 1e-18:
+            break
+    return float(best), theta
+
+
+def _terms(np: Any, theta: Any, x: Any, y: Any) -> Any:
+    """ln of the three terms of the loss, one row each."""
+    a, alpha, b, beta, e = theta
+    return np.array([a - alpha * x, b - beta * y, 0 * x + e])
+
+
+def _residuals(np: Any, theta: Any, x: Any, y: Any, L: Any) -> tuple[Any, Any]:
+    """ln of the law's loss less that of the run's, and each term's share of it."""
+    terms = _terms(np, theta, x, y)
+    top = terms.max(axis=0)
+    parts = np.exp(terms - top)
+    whole = parts.sum(axis=0)
+    return top + np.log(whole) - L, parts / whole
+
+
+def _huber(np: Any, theta: Any, x: Any, y: Any, L: Any, d: float) -> float:
+    """Huber's sum; infinite where exponents leave what makes sense."""
+    if not (0.01 < theta[1] < 3 and 0.01 < theta[3] < 3 and abs(theta).max() < 90):
+        return math.inf
+    r = abs(_residuals(np, theta, x, y, L)[0])
+    return float(np.where(r <= d, r * r / 2, d * (r - d / 2)).sum())
+
+
+def _step(np: Any, theta: Any, x: Any, y: Any, L: Any, d: float, damping: float) -> Any:
+    """A damped step of Gauss and Newton, far runs weighted down."""
+    r, (u, v, w) = _residuals(np, theta, x, y, L)
+    J = np.array([u, -u * x, v, -v * y, w])
+    weight = d / np.maximum(abs(r), d)
+    H = (J * weight) @ J.T
+    try:
+        return -np.linalg.solve(
+            H + damping * np.diag(H.diagonal() + 1e-12), (J * weight) @ r
+        )
+    except np.linalg.LinAlgError:
+        return None

@@ -1,0 +1,282 @@
+"""The panel of chapter 10: what days and money can train."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.budget import best_split, most_tokens, shelf, usual_batch
+from llmtrain_helpers.checks import refuse
+from llmtrain_helpers.drawings.budget import Dot, loss_against_size
+from llmtrain_helpers.flops import count_flops
+from llmtrain_helpers.laws import LAWS, compute_optimal, loss, outside, over_training
+from llmtrain_helpers.panels import common
+from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.plan import Plan
+from llmtrain_helpers.published import accelerator
+
+MOST_GPUS = 65536
+NODE = 8
+
+
+def _preset(**changes: Any) -> dict[str, Any]:
+    return {
+        "days": 21,
+        "money": 80_640,
+        "size": _STOPS["7.2B"],
+        "chip": "H100 SXM",
+        "price": 2.5,
+        "law": "besiroglu",
+    } | changes
+
+
+@cache
+def _shapes() -> dict[str, Transformer]:
+    return shelf()
+
+
+_SIZES = {name: count_parameters(model).total for name, model in shelf().items()}
+"""Parameters of the shelf's shapes, by their names."""
+
+_STOPS = {name: units.read(name) for name in _SIZES}
+"""The same in two digits, as people write them: where the slider stops."""
+
+_PRESETS = {
+    "64 H100 for three weeks": _preset(),
+    "100,000 dollars in a month": _preset(days=30, money=100_000, size=_STOPS["24B"]),
+    "8 A100 for a month": _preset(
+        **{"days": 30, "money": 8640, "price": 1.5, "size": _STOPS["4.2B"]},
+        **{"chip": "A100 80GB SXM"},
+    ),
+    "A large laboratory": _preset(days=54, money=53_084_160, size=_STOPS["330B"]),
+}
+
+_CONTROLS = {
+    "money": common.Control(
+        "Money",
+        "Dollars for GPU-hours.",
+        unit="dollars",
+        least=100,
+        most=10**10,
+        stops=common.steps(2000, 10**8, 1, 1.5, 2, 3, 5, 7),
+    ),
+    "days": common.Control(
+        "Days",
+        "How long the GPUs are yours; fewer days, more GPUs for the same money.",
+        unit="days",
+        least=0.5,
+        most=1000,
+        whole=False,
+        stops=(1, 2, 3, 5, 7, 10, 14, 21, 30, 45, 60, 90, 120, 180, 365),
+    ),
+    "size": common.Control(
+        "Your model",
+        "Parameters of the model you would train; the nearest shape is taken.",
+        unit="parameters",
+        least=10**6,
+        most=10**13,
+        stops=tuple(_STOPS.values()),
+    ),
+    "chip": common.accelerators(more=True),
+    "price": common.Control(
+        "Price",
+        "Dollars for one GPU for one hour; enter your own.",
+        unit="dollars a GPU-hour",
+        least=0.01,
+        most=1e6,
+        whole=False,
+        more=True,
+    ),
+    "law": common.choice(
+        "Law",
+        "Whose fit tells the loss.",
+        [name for name, law in LAWS.items() if law.tells_loss],
+        more=True,
+    ),
+}
+
+
+def gpus_for(money: float, days: float, price: float) -> int:
+    """Whole nodes of eight that so much money keeps for so many days."""
+    n = int(money / (24 * days * price * NODE) + 1e-9) * NODE
+    if not n:
+        paid = units.digits(money / (24 * days * price), 2)
+        refuse("money", money, f"keeps {paid} GPUs for these days: not even a node")
+    return min(n, MOST_GPUS)
+
+
+def nearest_shape(size: float) -> str:
+    """The shape of the shelf whose size is nearest."""
+    return min(_SIZES, key=lambda name: max(_SIZES[name] / size, size / _SIZES[name]))
+
+
+@cache
+def fitting(chip: str) -> dict[str, tuple[int, str]]:
+    """The fewest GPUs, in doublings of a node, that each shape trains on, and what is
+    recomputed there. What is larger never takes fewer."""
+    found, n = {}, NODE
+    for name in _shapes():
+        plan = split_of(chip, name, n)
+        while not plan.fits and n < MOST_GPUS:
+            n *= 2
+            plan = split_of(chip, name, n)
+        found[name] = (n if plan.fits else 10 * MOST_GPUS, plan.inputs["recompute"])
+    return found
+
+
+@cache
+def split_of(chip: str, name: str, num_gpus: int) -> Plan:
+    """The best split of a shape on so many GPUs."""
+    model = _shapes()[name]
+    batch = usual_batch(model, num_gpus)
+    return best_split(model, accelerator(chip), num_gpus, batch)
+
+
+@cache
+def _flops_per_token(name: str, recompute: str) -> float:
+    model = _shapes()[name]
+    return float(count_flops(model, 1, recompute).total / model.sequence_length)
+
+
+def _below(num_gpus: int) -> int:
+    """The largest doubling of a node that is no more: whose split stands for it."""
+    return int(NODE * 2 ** ((num_gpus // NODE).bit_length() - 1))
+
+
+def _plan(chip: str, name: str, n: int) -> Plan:
+    """The plan of a shape on any number of nodes: the split of the doubling below."""
+    plan, batch = split_of(chip, name, _below(n)), usual_batch(_shapes()[name], n)
+    return plan.but(num_gpus=n, global_batch_size=batch) if n != _below(n) else plan
+
+
+def dots_of(chip: str, n: int, days: float, law: str) -> list[Dot]:
+    """Every shape of the shelf on n GPUs for these days."""
+    plan = split_of(chip, next(iter(_shapes())), NODE)
+    share, rate = plan.shares.runs[1], plan.inputs["accelerator"]
+    work = n * share * rate.peak(rate.training_format) * days * units.DAY
+    dots = []
+    for name, (fewest, recompute) in fitting(chip).items():
+        again = recompute if n < 2 * fewest else "none"
+        T = work / _flops_per_token(name, again)
+        value = float(loss(_SIZES[name], T, law))
+        dots.append(Dot(name, _SIZES[name], T, value, n >= fewest))
+    return dots
+
+
+def render(
+    before: common.Values | None = None,
+    *,
+    money: float,
+    days: float,
+    size: float,
+    chip: str,
+    price: float,
+    law: str,
+) -> common.Answer:
+    """The panel's answer: sentence, picture, the plan of the point, and the call."""
+    n = gpus_for(money, days, price)
+    dots = dots_of(chip, n, days, law)
+    own = next(dot for dot in dots if dot.name == nearest_shape(size))
+    able = [dot for dot in dots if dot.fits]
+    best = min(able, key=lambda dot: dot.loss) if able else None
+    flops = max(6 * dot.parameters * dot.tokens for dot in dots)
+    picture = loss_against_size(dots, flops, law, own.name, _dot_of(before))
+    html = "".join(
+        [
+            common.sentence(_sentence(n, days, price, own, best)),
+            f"<p>{_worth(own, flops, law)}</p>",
+            picture.live(),
+            common.folded("The plan of your model", _table(chip, own, n, days, price)),
+            common.folded("In code", _code(chip, n, days, price, law)),
+        ]
+    )
+    return common.Answer(html, offers=tuple(_offers(own, best)))
+
+
+def _dot_of(values: common.Values | None) -> Dot | None:
+    """The chosen shape of the values before."""
+    if values is None:
+        return None
+    n = gpus_for(values["money"], values["days"], values["price"])
+    dots = dots_of(values["chip"], n, values["days"], values["law"])
+    return next(dot for dot in dots if dot.name == nearest_shape(values["size"]))
+
+
+def _sentence(n: int, days: float, price: float, own: Dot, best: Dot | None) -> str:
+    paid = units.dollars(n * days * 24 * price)
+    told = f"<b>{units.exact(n)} GPUs for {units.digits(days)} days</b> cost {paid}. "
+    if best is None:
+        return told + "None of the shapes fits on them."
+    told += f"Of the shapes that fit, <b>{best.name}</b> on "
+    told += f"{units.count(best.tokens)} tokens ends lowest, at {best.loss:.3f}. "
+    if own.name == best.name:
+        return told + "That is yours."
+    if not own.fits:
+        return told + f"Yours, {own.name}, does not fit."
+    more = f"{own.loss - best.loss:.3f} above"
+    return told + f"Yours, {own.name} on {units.count(own.tokens)}, ends {more}."
+
+
+def _worth(own: Dot, flops: float, law: str) -> str:
+    """What the size costs, and where the law is asked for more than it knows."""
+    share = own.parameters / compute_optimal(flops, law).parameters
+    try:
+        price = f"{over_training(share, law):.2f} times the least work for its loss"
+    except ValueError:
+        price = "a loss that a larger model would reach with far less work"
+    told = f"{own.name} is {units.digits(share, 2)} times the best size: {price}"
+    far = outside(own.parameters, own.tokens, law)
+    return f"{told}. The law is stretched: {far}." if far else f"{told}."
+
+
+def _offers(own: Dot, best: Dot | None) -> list[common.Offer]:
+    """To take the best shape; or half of it, which is cheaper to use."""
+    if best is None:
+        return []
+    names = [*_SIZES]
+    half = nearest_shape(best.parameters / 2)
+    told = {best.name: "the lowest loss here", half: "half the size, cheap to use"}
+    return [
+        (f"Your model: {name}, {why}", {"size": _STOPS[name]})
+        for name, why in told.items()
+        if name != own.name and name in names
+    ]
+
+
+def _table(chip: str, own: Dot, n: int, days: float, price: float) -> str:
+    plan = _plan(chip, own.name, n)
+    span, s = most_tokens(plan, days), plan.split
+    ends = f"{units.count(span.least)} to {units.count(span.greatest)}"
+    ways = f"TP {s.tensor_parallel}, PP {s.pipeline_parallel}, "
+    ways += f"{units.exact(s.data_parallel)} replicas, ZeRO {plan.inputs['zero_stage']}"
+    fit = "fits" if plan.fits else "does not fit"
+    rows = [
+        ["tokens, likely", units.count(span.likely)],
+        ["tokens, slow end to fast end", ends],
+        ["tokens for each parameter", units.digits(own.tokens / own.parameters, 2)],
+        ["split", ways],
+        ["recomputed", plan.inputs["recompute"]],
+        ["batch", f"{plan.inputs['global_batch_size']} sequences of 4,096 tokens"],
+        ["memory of a GPU", f"{units.gigabytes(plan.memory.total)}, {fit}"],
+        ["GPU-hours", units.count(24 * n * days)],
+        ["cost", units.dollars(24 * n * days * price)],
+    ]
+    return common.table(["", own.name], rows)
+
+
+def _code(chip: str, n: int, days: float, price: float, law: str) -> str:
+    return common.call(
+        f"frontier(published.accelerator({chip!r}), {n}, {days:g}, shelf(), "
+        f"law={law!r}, price_per_gpu_hour={price:g})"
+    )
+
+
+PANEL = common.Panel(
+    "What will you train?",
+    _CONTROLS,
+    _PRESETS,
+    ("100,000 dollars in a month", "8 A100 for a month"),
+    render,
+)

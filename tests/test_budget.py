@@ -1,0 +1,651 @@
+"""Chapter 10: laws of loss, what fits at a budget, LoRA, and the page for who pays."""
+
+from __future__ import annotations
+
+import re
+import time
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers import (
+    LAWS,
+    OPTIMIZERS,
+    Accelerator,
+    Law,
+    Optimum,
+    Transformer,
+    affordable_days,
+    best_split,
+    budget,
+    compute_for_loss,
+    compute_optimal,
+    effective_tokens,
+    fit_law,
+    frontier,
+    largest_model,
+    laws,
+    lora_memory,
+    lora_parameters,
+    loss,
+    most_tokens,
+    muon_overhead,
+    offload_seconds,
+    over_training,
+    plan_run,
+    published,
+    shelf,
+)
+from llmtrain_helpers.drawings import budget as drawings
+from llmtrain_helpers.exercises import check, predict
+from llmtrain_helpers.panels import PANELS, budget as budget_panel
+
+from .bad_values import BAD_QUANTITIES, assert_refused
+
+H100 = published.accelerator("H100 SXM")
+A100 = published.accelerator("A100 80GB SXM")
+LLAMA = published.architecture("Llama-3.1-8B", sequence_length=8192)
+PLAN = plan_run(
+    *(LLAMA, H100, 64, 1e12, 512),
+    **{"recompute": "none", "zero_stage": 3, "price_per_gpu_hour": 2.5},
+)
+CHINCHILLA = 5.76e23
+"""FLOP of Gopher's and Chinchilla's budget."""
+
+with_loss = pytest.mark.parametrize("law", [k for k, x in LAWS.items() if x.tells_loss])
+every_law = pytest.mark.parametrize("law", LAWS)
+
+
+def row(name: str) -> dict[str, Any]:
+    [found] = [r for r in published.rows("scaling_laws") if r.get("law") == name]
+    return found
+
+
+# --- the laws are the table's
+
+
+@pytest.mark.parametrize("law", [name for name in LAWS if name != "twenty"])
+def test_a_law_is_that_of_its_row(law: str) -> None:
+    told, found = row(law), LAWS[law]
+    for letter in ("E", "A", "B", "alpha", "beta"):
+        assert getattr(found, letter) == told.get(letter)
+    if found.text:
+        assert found.text == (told["d_opt_prefactor"], told["d_opt_exponent"])
+    if law == "deepseek":
+        assert found.size == (told["n_opt_prefactor"] / 6, told["n_opt_exponent"])
+    if law == "porian":
+        assert found.size == (told["n_opt_prefactor"], told["n_opt_exponent"])
+    if law == "kaplan":
+        assert compute_optimal(laws.PF_DAY, law).parameters == pytest.approx(
+            told["n_opt_prefactor"]
+        )
+
+
+def test_no_row_of_the_data_is_from_memory() -> None:
+    for table in ("scaling_laws", "tokens_per_parameter", "loss_runs"):
+        assert not any(
+            "memory" in str(x) for r in published.rows(table) for x in r.values()
+        )
+    kinds = {r["confidence"].split()[0] for r in published.rows("scaling_laws")}
+    assert kinds == {"read", "derived"}
+
+
+# --- optima: printed, or the contradiction named
+
+
+@pytest.mark.parametrize(
+    ("law", "ratio"),
+    [("besiroglu", 18.4), ("hoffmann_printed", 92.6), ("hoffmann", 58.9)],
+)
+def test_tokens_a_parameter_at_chinchillas_budget(law: str, ratio: float) -> None:
+    best = compute_optimal(CHINCHILLA, law)
+    assert best.tokens_per_parameter == pytest.approx(ratio, abs=0.06)
+    assert 6 * best.parameters * best.tokens == pytest.approx(CHINCHILLA)
+
+
+def test_chinchillas_table_3_is_twenty_and_its_printed_law_is_not() -> None:
+    printed = {1.92e19: 8e9, 1.21e20: 20.2e9, 1.23e22: 205.1e9, 3.85e24: 3.7e12}
+    for flops, tokens in printed.items():
+        assert compute_optimal(flops, "twenty").tokens == pytest.approx(tokens, 0.05)
+    assert compute_optimal(3.85e24, "hoffmann_printed").tokens > 2 * 3.7e12
+    assert "93 tokens" in LAWS["hoffmann_printed"].note
+
+
+def test_llama_3_by_its_figure_and_by_its_text() -> None:
+    figure, text = (
+        compute_optimal(3.8e25, law) for law in ("llama3", "llama3_printed")
+    )
+    assert figure.tokens == pytest.approx(16.55e12, rel=0.02)
+    assert figure.parameters == pytest.approx(402e9, rel=0.04)
+    assert text.tokens == pytest.approx(10.5e12, rel=0.01)
+    for law in ("llama3", "llama3_printed"):
+        assert "16.55" in LAWS[law].note
+
+
+def test_deepseek_and_porian_spend_their_budget() -> None:
+    M, D = 0.1715 * 1e20**0.5243, 5.8316 * 1e20**0.4757
+    best = compute_optimal(1e20, "deepseek")
+    assert best.tokens == pytest.approx(D, rel=0.001)
+    assert 6 * best.parameters == pytest.approx(M)
+    assert compute_optimal(1e19, "porian").tokens == pytest.approx(
+        1.40 * 1e19**0.503, rel=0.01
+    )
+
+
+def test_kaplans_own_split_does_not_multiply_out_and_the_law_says_so() -> None:
+    days = 3.14e23 / laws.PF_DAY
+    best = compute_optimal(3.14e23, "kaplan")
+    assert best.parameters == pytest.approx(516e9, rel=0.01)
+    printed = 2e10 * days**0.27
+    assert 6 * best.parameters * printed / 3.14e23 == pytest.approx(1.81, rel=0.01)
+    assert "1.81 times" in LAWS["kaplan"].note
+
+
+@with_loss
+@pytest.mark.parametrize("flops", [1e18, 1e21, CHINCHILLA, 1e26])
+def test_the_optimum_is_the_least_loss(law: str, flops: float) -> None:
+    best = compute_optimal(flops, law)
+    at = loss(best.parameters, best.tokens, law)
+    for share in (0.5, 0.9, 1.1, 2):
+        N = share * best.parameters
+        assert loss(N, flops / (6 * N), law) > at
+
+
+@every_law
+def test_arrays_give_what_numbers_give(law: str) -> None:
+    budgets = np.array([1e19, 1e21, 1e24])
+    many = compute_optimal(budgets, law)
+    for i, flops in enumerate(budgets):
+        one = compute_optimal(float(flops), law)
+        assert many.parameters[i] == pytest.approx(one.parameters)
+        assert many.tokens[i] == pytest.approx(one.tokens)
+
+
+# --- the price of another size
+
+
+def test_half_and_a_quarter_cost_the_same_at_any_budget() -> None:
+    for flops in (1e19, 1e21, 1e23, 1e26):
+        best = compute_optimal(flops)
+        at = loss(best.parameters, best.tokens)
+        for share, times in ((0.5, 1.26), (0.25, 4.5)):
+            spent = compute_for_loss(share * best.parameters, at) / flops
+            assert spent == pytest.approx(times, rel=0.01)
+            assert over_training(share) == pytest.approx(spent, rel=1e-6)
+        assert compute_for_loss(best.parameters, at) == pytest.approx(flops)
+        with pytest.raises(ValueError, match="is out of reach: such a model ends at"):
+            compute_for_loss(0.1 * best.parameters, at)
+    with pytest.raises(ValueError, match=r"share=0.1 of the best size never gets"):
+        over_training(0.1)
+
+
+def test_the_minimum_is_flat() -> None:
+    best = compute_optimal(CHINCHILLA)
+    at = loss(best.parameters, best.tokens)
+    for share in (0.5, 2):
+        N = share * best.parameters
+        assert loss(N, CHINCHILLA / (6 * N)) - at == pytest.approx(0.005, abs=0.002)
+
+
+def test_a_custom_law_is_as_good_as_a_named_one() -> None:
+    mine = Law("mine", "here", 1.8172, 482.01, 2085.43, 0.3478, 0.3658)
+    assert loss(7e9, 1e12, mine) == loss(7e9, 1e12)
+    assert compute_optimal(1e22, mine).outside == ""
+
+
+# --- repeated text
+
+
+@pytest.mark.parametrize(
+    ("epochs", "worth"), [(1, 1), (4, 3.73), (8, 6.6), (16, 10.6), (40, 15.2)]
+)
+def test_repeated_tokens_lose_their_worth(epochs: float, worth: float) -> None:
+    assert effective_tokens(1e9, epochs) / 1e9 == pytest.approx(worth, rel=0.005)
+
+
+def test_no_number_of_epochs_is_worth_more_than_16_4() -> None:
+    assert effective_tokens(1.0, 1e6) == pytest.approx(1 + laws.REPEATS)
+    many = effective_tokens(np.array([1e9, 2e9]), 4)
+    assert many[1] == pytest.approx(2 * many[0])
+    with pytest.raises(ValueError, match="one epoch=1 is more than epochs="):
+        effective_tokens(1e9, 0.5)
+
+
+# --- outside of what was fitted
+
+
+def test_beyond_the_runs_of_a_law_the_result_says_so() -> None:
+    inside = compute_optimal(3e20)
+    assert inside.outside == ""
+    assert "times the parameters" in compute_optimal(CHINCHILLA).outside
+    assert "times the FLOP" in compute_optimal(CHINCHILLA, "llama3").outside
+    assert "smallest runs" in laws.outside(1e6, 1e9)
+    assert "largest" in compute_optimal(np.array([1e20, 1e26])).outside
+
+
+@pytest.mark.parametrize("law", ["llama3", "deepseek", "kaplan", "twenty"])
+def test_a_law_without_a_loss_says_which_have_one(law: str) -> None:
+    for call in (lambda: loss(1e9, 1e10, law), lambda: over_training(0.5, law)):
+        with pytest.raises(ValueError, match="gives a best size, and no loss") as told:
+            call()
+        assert "besiroglu" in str(told.value)
+    with pytest.raises(ValueError, match="has neither a loss nor a best size"):
+        compute_optimal(1e20, Law("empty", "here"))
+
+
+# --- fitting
+
+
+def runs_like(law: str, how_many: int = 60) -> tuple[Any, Any, Any]:
+    dice = np.random.default_rng(3)
+    N = 10 ** dice.uniform(7.8, 10.2, how_many)
+    D = N * 10 ** dice.uniform(-0.3, 2.3, how_many)
+    return N, D, loss(N, D, law)
+
+
+@with_loss
+def test_known_coefficients_are_found_again(law: str) -> None:
+    found = fit_law(*runs_like(law))
+    for letter in ("E", "A", "B", "alpha", "beta"):
+        wanted = getattr(LAWS[law], letter)
+        assert getattr(found, letter) == pytest.approx(wanted, rel=0.01), letter
+
+
+def test_a_few_losses_gone_astray_hardly_matter() -> None:
+    N, D, L = runs_like("besiroglu")
+    L[::20] *= 1.2
+    found = fit_law(N, D, L)
+    assert found.alpha == pytest.approx(0.3478, rel=0.01)
+    assert pytest.approx(1.8172, rel=0.01) == found.E
+
+
+@pytest.mark.parametrize("text", ["c4_original", "rpj", "rw_original"])
+def test_published_runs_give_the_fits_of_the_table(text: str) -> None:
+    runs = published.loss_runs().query(f"train_data == '{text}'")
+    found = fit_law(runs["parameters"], runs["tokens"], runs["loss"])
+    names = {"c4_original": "C4", "rpj": "RedPajama", "rw_original": "RefinedWeb"}
+    [told] = [
+        r
+        for r in published.rows("scaling_laws")
+        if r["name"] == f"Gadre runs trained on {names[text]}, refitted"
+    ] or [
+        r
+        for r in published.rows("scaling_laws")
+        if r["name"].startswith(f"Gadre runs trained on {names[text]}")
+    ]
+    for letter in ("E", "A", "B", "alpha", "beta"):
+        assert getattr(found, letter) == pytest.approx(told[letter], rel=0.01)
+    assert found.fitted["parameters"][1] == pytest.approx(6.89e9, rel=0.01)
+
+
+def test_too_few_runs_are_refused() -> None:
+    N, D, L = runs_like("besiroglu", 5)
+    with pytest.raises(ValueError, match="not of at least six runs"):
+        fit_law(N, D, L)
+    with pytest.raises(ValueError, match="one loss for each"):
+        fit_law([*N, 1e9, 1e9], D, L)
+    assert_refused(fit_law, "loss", parameters=N, tokens=D, loss=-L)
+
+
+# --- GPUs, days and money
+
+
+def test_tokens_go_with_the_days() -> None:
+    span = most_tokens(PLAN, 30)
+    assert span.likely == pytest.approx(1e12 * 30 / PLAN.days.likely)
+    again = PLAN.but(tokens=round(span.likely))
+    assert again.days.likely == pytest.approx(30)
+    assert span.least < span.likely < span.greatest
+    measured = PLAN.but(flops_per_gpu=420e12)
+    assert most_tokens(measured, 30).greatest == pytest.approx(
+        1e12 * 30 / (1.08 * measured.days.likely)
+    )
+
+
+def test_money_buys_days() -> None:
+    assert affordable_days(100_000, 64, 2.5) == pytest.approx(26.04, abs=0.01)
+    many = affordable_days(np.array([1e5, 2e5]), 64, 2.5)
+    assert many[1] == 2 * many[0]
+
+
+def test_a_frontier_of_thirty_shapes_takes_less_than_five_seconds() -> None:
+    shapes = shelf() | {f"longer {n}": m for n, m in [*shelf(8192).items()][:7]}
+    assert len(shapes) == 30
+    started = time.perf_counter()
+    front = frontier(H100, 64, 21, shapes, price_per_gpu_hour=2.5)
+    assert time.perf_counter() - started < 5
+    columns = front.columns()
+    assert len(columns["name"]) == 30
+    assert columns["name"] == [*shapes]
+    assert set(front.keys()) == {*columns}
+    assert front["loss"] == columns["loss"]
+    assert {round(cost) for cost in columns["cost"]} == {round(64 * 21 * 24 * 2.5)}
+
+
+def test_points_of_the_frontier_are_what_plan_and_law_say() -> None:
+    front = frontier(H100, 64, 21, shelf())
+    for point in front.points:
+        inputs = point.plan.inputs
+        assert point.plan.days.likely == pytest.approx(21, rel=1e-6)
+        assert inputs["tokens"] == int(point.tokens.likely)
+        N = point.plan.parameters.active
+        assert point.loss.likely == pytest.approx(loss(N, point.tokens.likely))
+        assert point.loss.least < point.loss.likely < point.loss.greatest
+        assert point.fits == bool(point.plan.fits)
+    best = front.best
+    assert best.loss.likely == min(p.loss.likely for p in front.points if p.fits)
+    work = 6 * best.parameters * best.tokens.likely
+    assert 0.5 < best.parameters / compute_optimal(work).parameters < 2
+
+
+def test_small_shapes_take_the_plainest_split() -> None:
+    for point in frontier(H100, 64, 21, shelf()).points[:10]:
+        split = point.plan.split
+        assert split.tensor_parallel == split.pipeline_parallel == 1
+        assert point.plan.inputs["recompute"] == "none"
+
+
+def test_shapes_of_a_list_go_by_their_sizes() -> None:
+    front = frontier(H100, 8, 3, [LLAMA, LLAMA, *[*shelf().values()][:1]])
+    assert front["name"] == ["8.0B", "8.0B (1)", "63M"]
+
+
+def test_what_does_not_fit_is_told() -> None:
+    front = frontier(A100, 8, 30, shelf())
+    assert not front.points[-1].fits
+    assert front.points[0].fits
+    with pytest.raises(ValueError, match="none of 1 shapes fits"):
+        _ = frontier(A100, 8, 30, {"large": [*shelf().values()][-1]}).best
+
+
+def test_a_model_that_must_answer_on_a_small_card() -> None:
+    front = frontier(A100, 8, 30, shelf(), serving_memory=24e9)
+    assert all(p.answers == (2 * p.parameters <= 0.8 * 24e9) for p in front.points)
+    assert front.best.answers
+    assert not all(front["answers"])
+
+
+def test_experts_are_told_by_their_active_parameters() -> None:
+    shapes = {"Mixtral": published.architecture("Mixtral-8x7B", 4096)}
+    [point] = frontier(H100, 64, 21, shapes).points
+    assert point.outside.startswith("experts, by a law of dense models")
+    assert point.tokens_per_parameter == pytest.approx(
+        point.tokens.likely / point.plan.parameters.active
+    )
+
+
+def test_the_largest_model_with_enough_text() -> None:
+    twenty = largest_model(H100, 64, 21, shelf())
+    few = largest_model(H100, 64, 21, shelf(), tokens_per_parameter=5)
+    assert few.parameters > twenty.parameters
+    assert twenty.tokens_per_parameter >= 20
+    with pytest.raises(ValueError, match="is more than any shape gets"):
+        largest_model(A100, 8, 1e-3, shelf(), tokens_per_parameter=1e9)
+
+
+def test_the_best_split_is_never_slower_than_another_that_fits() -> None:
+    model = published.architecture("Llama-3.1-70B", 4096)
+    found = best_split(model, H100, 64, 1024)
+    assert found.fits
+    for t in (1, 2, 4, 8):
+        for again in ("none", "full"):
+            other = found.but(tensor_parallel=t, recompute=again)
+            if other.fits:
+                assert found.seconds.likely <= other.seconds.likely * 1.0001
+
+
+def test_the_batch_is_about_four_million_tokens() -> None:
+    for n in (8, 24, 64, 504, 1024):
+        B = budget.usual_batch(LLAMA, n)
+        assert B % n == 0
+        assert 0.6 <= B * 8192 / 4e6 <= 1.6 or n == B
+
+
+def test_the_shelf_is_of_round_shapes() -> None:
+    shapes = shelf(2048)
+    sizes = [m.hidden_size for m in shapes.values()]
+    assert sizes == sorted(sizes)
+    assert {m.sequence_length for m in shapes.values()} == {2048}
+    assert [*shapes] == [*shelf()]
+
+
+# --- LoRA and optimizers
+
+LORA = {
+    "phi-1.5 1.3B": Transformer.gpt(24, 2048, 32, 51200, 1044, False),
+    "StableLM 3B": Transformer.gpt(16, 4096, 32, 50688, 1034, False),
+    "Llama 2 7B": Transformer.llama(32, 4096, 32, 32, 11008, 32000, 1304),
+    "Llama 2 13B": Transformer.llama(40, 5120, 40, 40, 13824, 32000, 1304),
+}
+"""Shapes and longest sequences of litgpt's table (tutorials/resource-tables.md)."""
+
+TRAINED = {"phi-1.5 1.3B": 1_572_864, "StableLM 3B": 2_097_152}
+TRAINED |= {"Llama 2 7B": 4_194_304, "Llama 2 13B": 6_553_600}
+
+
+@pytest.mark.parametrize("name", LORA)
+def test_adapters_are_counted_as_published(name: str) -> None:
+    assert lora_parameters(LORA[name]) == TRAINED[name]
+
+
+def lora_rows(setup: str) -> list[dict[str, Any]]:
+    found = published.rows("measured_memory")
+    return [r for r in found if r.get("setup") == f"LoRA bf16-true, quant={setup}"]
+
+
+def test_the_measured_peaks_of_lora_lie_within_15_per_cent() -> None:
+    rows = lora_rows("none")
+    assert len(rows) == 9
+    for r in rows:
+        peak = lora_memory(LORA[r["model"]], r["local_batch_size"]).total
+        assert 0.85 <= peak / r["peak_bytes"] <= 1
+
+
+def test_in_four_bits_a_quarter_to_a_third_is_missing() -> None:
+    rows = lora_rows("nf4")
+    assert len(rows) == 2
+    for r in rows:
+        peak = lora_memory(LORA[r["model"]], 1, weight_bytes=0.5625).total
+        assert 0.69 <= peak / r["peak_bytes"] <= 0.72
+
+
+def test_what_is_adapted_needs_its_input() -> None:
+    model = LORA["Llama 2 7B"]
+    few, all_of_it = (
+        lora_memory(model, 1, targets=t)
+        for t in (["query", "value"], ["query", "key", "value", "output", "mlp"])
+    )
+    more = 2 * 1304 * 32 * (4096 + 11008)
+    assert all_of_it.activations - few.activations == more
+    assert all_of_it.adapters > few.adapters
+
+
+def test_optimizers_are_recipes_for_a_plan() -> None:
+    held = {
+        name: plan_run(
+            *(LLAMA, H100, 64, 1e12, 512), recompute="none", recipe=recipe, zero_stage=1
+        ).memory.optimizer
+        for name, recipe in OPTIMIZERS.items()
+    }
+    assert held["adam"] > held["muon"] > held["adam_8bit"] > held["adafactor"] == 0
+    assert held["muon"] * 2 == held["adam"]
+
+
+def test_muon_and_the_host_at_their_published_numbers() -> None:
+    assert muon_overhead(768, 524_288) == pytest.approx(0.007, abs=0.0005)
+    assert muon_overhead(16384, 16e6) == pytest.approx(0.005, abs=0.0005)
+    assert offload_seconds(8e9, 25e9, num_gpus=8) == pytest.approx(0.16)
+
+
+@pytest.mark.parametrize("targets", ["qv", [], ["gate"], 3, None])
+def test_unknown_matrices_are_refused(targets: Any) -> None:
+    with pytest.raises(ValueError, match="targets="):
+        lora_parameters(LLAMA, targets=targets)
+
+
+def test_lora_is_for_plain_layers() -> None:
+    with pytest.raises(ValueError, match="has layers other than attention"):
+        lora_parameters(published.architecture("Mixtral-8x7B", 4096))
+
+
+# --- the page for who pays
+
+
+def test_the_report_stands_alone() -> None:
+    page = PLAN.report("our 8B")
+    assert page.markdown.startswith("# Our 8B: 8.03 billion parameters")
+    for line in page.lines:
+        assert all(line.cells()), line.what
+        for cell in line.cells():
+            assert cell in unescape(page.html)
+            assert cell in page.markdown
+    assert {"days", "cost", "energy", "memory of a GPU", "loss expected"} <= {
+        line.what for line in page.lines
+    }
+    assert not re.search(r"https?://|<script|<link|src=", page.html)
+
+
+def test_the_numbers_of_the_report_are_the_plans() -> None:
+    told = {line.what: line for line in PLAN.report().lines}
+    assert told["parameters"].number == "8,030,261,248"
+    assert told["days"].number == "25"
+    assert told["days"].interval == "21 to 29"
+    assert told["cost"].number == "$94.5 thousand"
+    assert told["loss expected"].number == f"{loss(8.03e9, 1e12):.2f} nats a token"
+    assert told["tokens a parameter"].assumption.startswith("1.60 times the least work")
+
+
+def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
+    told = {x.what: x for x in PLAN.but(flops_per_gpu=420e12).report().lines}
+    assert told["days"].assumption == "your measured rate; stops add 8 to 50 %"
+    with pytest.raises(ValueError, match="is many: a report is about one"):
+        PLAN.but(tokens=np.array([1e12, 2e12])).report()
+    with pytest.raises(ValueError, match="law='chinchila' is unknown"):
+        PLAN.report(law="chinchila")
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=str)
+def test_what_is_no_quantity_is_refused(bad: Any) -> None:
+    assert_refused(loss, "parameters", parameters=bad, tokens=1e12)
+    assert_refused(loss, "tokens", parameters=1e9, tokens=bad)
+    assert_refused(compute_optimal, "flops", flops=bad)
+    assert_refused(compute_for_loss, "loss", parameters=1e9, loss=bad)
+    assert_refused(most_tokens, "days", plan=PLAN, days=bad)
+    assert_refused(effective_tokens, "epochs", tokens=1e9, epochs=bad)
+
+
+def test_unknown_laws_and_wrong_things_are_refused() -> None:
+    with pytest.raises(ValueError, match="did you mean 'hoffmann'"):
+        compute_optimal(1e20, "hofmann")
+    assert_refused(most_tokens, "plan", plan="mine", days=3)
+    for bad in ("8B", 3, None, ["8B"], [LLAMA, None], {"8B": None}, []):
+        assert_refused(frontier, "shapes", **budget_of(shapes=bad))
+    assert_refused(frontier, "shapes", **budget_of(shapes={}))
+    assert_refused(frontier, "days", **budget_of(days=-1))
+    assert_refused(frontier, "num_gpus", **budget_of(num_gpus=2.5))
+
+
+def budget_of(**changes: Any) -> dict[str, Any]:
+    run = {"accelerator": H100, "num_gpus": 8, "days": 3, "shapes": {"8B": LLAMA}}
+    return run | changes
+
+
+def test_an_optimum_may_be_made_by_hand() -> None:
+    assert Optimum(70e9, 1.4e12).tokens_per_parameter == 20
+    with pytest.raises(ValueError, match="memory="):
+        Accelerator("none", 0)
+
+
+# --- drawings, panel, exercises
+
+
+def panel_with(**changes: Any) -> Any:
+    return PANELS["budget"].answer({**PANELS["budget"].default, **changes})
+
+
+def test_what_the_page_says_of_its_panel_is_so() -> None:
+    small = panel_with(size=1_500_000_000).html
+    assert "1.5B on 4.51 trillion, ends 0.112 above" in small
+    assert "1.5B is 0.075 times the best size" in small
+    rich = panel_with(money=800_000).html
+    assert "632 GPUs for 21.0 days" in rich
+    assert "<b>69B</b> on 1.10 trillion tokens ends lowest, at 1.981" in rich
+    month, week = (panel_with(**EIGHT, days=days).html for days in (30, 5))
+    assert "48 GPUs for 5.00 days" in week
+    best = "<b>4.2B</b> on 95.0 billion tokens ends lowest, at 2.236"
+    assert best in month
+    assert best in week
+    assert week.count('stroke-width="2.5"') < month.count('stroke-width="2.5"')
+
+
+EIGHT = {"money": 8640, "chip": "A100 80GB SXM", "price": 1.5, "size": 4_200_000_000}
+
+
+def test_the_panel_agrees_with_the_frontier() -> None:
+    front = frontier(H100, 64, 21, shelf())
+    dots = budget_panel.dots_of("H100 SXM", 64, 21, "besiroglu")
+    for point, dot in zip(front.points, dots, strict=True):
+        assert dot.fits == point.fits
+        if point.fits and point.plan.inputs["recompute"] == "none":
+            assert dot.tokens == pytest.approx(point.tokens.likely, rel=0.001)
+
+
+def test_the_panel_redraws_at_once() -> None:
+    panel_with()
+    times = []
+    for money in (60_000, 80_640, 150_000, 300_000):
+        panel_with(money=money)
+        started = time.perf_counter()
+        panel_with(money=money, days=20)
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.015
+
+
+def test_too_little_money_is_refused_in_words() -> None:
+    answer = panel_with(money=2000)
+    assert answer.problem.startswith("Money 2000 keeps 1.6 GPUs for these days")
+    assert answer.offers
+
+
+def test_drawings_say_in_words_what_they_show() -> None:
+    front = frontier(H100, 64, 21, shelf())
+    words = drawings.frontier_picture(front, "7.2B").words
+    assert "21 of 23 shapes will do, 63M to 220B" in words
+    assert "Yours: 7.2B, 1.0 trillion tokens, 2.081" in words
+    assert "half size 1.26" in drawings.price_of_size().words
+    rows = published.rows("tokens_per_parameter")
+    told = drawings.tokens_each({"mine": 20.0}, rows).words
+    assert told.endswith("58 released models: 1.1 to 60,000.")
+    assert drawings.same_work(1e22).words.count("loss 2.166") == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "said"),
+    [
+        ("4.2B", 81e9, "right: 4.2B gets 19 tokens a parameter"),
+        ("1.9B", "160B", "right: 1.9B gets 82 tokens a parameter"),
+        ("4.2B", 95e9, "too many tokens: at the slow end 82 billion are done"),
+        ("4.2B", 30e9, "you leave time: even at the slow end it is 82 billion"),
+        ("24B", 15e9, "too large: 24B gets 0.63 tokens a parameter"),
+        ("310M", 950e9, "too small: 310M gets 3,100 tokens a parameter"),
+        ("31B", 1e9, "31B does not fit: at best"),
+        ("8B", 1e9, "model='8B' is unknown"),
+    ],
+)
+def test_a_run_of_ones_own_is_judged(model: str, tokens: Any, said: str) -> None:
+    run = {"gpus": 8, "chip": "A100 80GB SXM", "days": 30}
+    verdict = check("10-d", run | {"model": model, "tokens": tokens})
+    assert verdict.text.startswith(said)
+    assert bool(verdict) == said.startswith("right")
+
+
+def test_half_the_size_wins_where_a_model_is_used() -> None:
+    assert check("10-b", "half")
+    for other in ("quarter", "best", "twice"):
+        assert check("10-b", other).text.startswith("no: ")
+    assert predict("10-guess", 1.26).text.startswith("you said 1.26; it is 1.26 times")
