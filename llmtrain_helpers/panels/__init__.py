@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from llmtrain_helpers.panels import (
     activations,
     batch,
+    communication,
     duration,
     flops,
     measure,
@@ -30,6 +31,7 @@ PANELS: dict[str, Panel] = {
     "batch": batch.PANEL,
     "precision": precision.PANEL,
     "activations": activations.PANEL,
+    "communication": communication.PANEL,
     "plan": plan.PANEL,
     "measure": measure.PANEL,
 }
@@ -76,6 +78,11 @@ def precision_panel() -> "NotebookPanel":
 def activations_panel() -> "NotebookPanel":
     """Model, sequence and micro-batch in; bytes at the peak and over two steps, out."""
     return in_notebook("activations")
+
+
+def communication_panel() -> "NotebookPanel":
+    """A split of GPUs in; who sends what to whom, how long, and what hides it, out."""
+    return in_notebook("communication")
 
 
 def plan_panel() -> "NotebookPanel":
