@@ -317,7 +317,7 @@ def share(part: float) -> str:
     >>> share(0.2663), share(0.004), share(0)
     ('27 %', 'under 1 %', '0 %')
     """
-    return "under 1 %" if 0 < part < 0.01 else f"{100 * part:.0f} %"
+    return "under 1 %" if 0 < part < 0.005 else f"{100 * part:.0f} %"
 
 
 def _pieces(plan: Plan, scale: float) -> str:

@@ -9,6 +9,7 @@ from llmtrain_helpers.checks import choice
 from llmtrain_helpers.exercises import (
     activations,
     batch,
+    communication,
     duration,
     flops,
     measure,
@@ -26,7 +27,7 @@ from llmtrain_helpers.exercises.common import (
 )
 
 _CHAPTERS = [start_here, parameters, flops, duration, batch]
-_CHAPTERS += [precision, activations, plan, measure]
+_CHAPTERS += [precision, activations, communication, plan, measure]
 
 EXERCISES: dict[str, Exercise] = {
     id: exercise for chapter in _CHAPTERS for id, exercise in chapter.EXERCISES.items()
