@@ -165,10 +165,8 @@ def _node(plan: Plan, row: int, node: int) -> str:
     y = _TOP + row * _DEEP
     gpus = range(node * size, min((node + 1) * size, n))[:CELLS]
     body = text(_FROM - 16, y + 22, f"node {node + 1:,}", 14, "end")
-    body += rect(
-        *(_FROM - 6, y - 6, CELLS * _WIDE + 6, _HIGH + 12),
-        **{"rx": 8, "stroke": GREY, "stroke_width": 1.5},
-    )
+    style: dict[str, Any] = {"rx": 8, "stroke": GREY, "stroke_width": 1.5}
+    body += rect(_FROM - 6, y - 6, CELLS * _WIDE + 6, _HIGH + 12, **style)
     return body + "".join(
         _gpu(plan, gpu, _FROM + i * _WIDE, y) for i, gpu in enumerate(gpus)
     )

@@ -107,8 +107,8 @@ _FOR_405B = {
         "itself, and nobody has room for an eighth of 405 billion parameters."
     ),
     "TP 8, PP 16": lambda: (
-        f"right: {_told(_large(8, 16))}. The batch has a sequence for each 8 GPUs, so 8 "
-        "must share one; these are neighbours on fast links, and the layers are large "
+        f"right: {_told(_large(8, 16))}. The batch has one sequence for 8 GPUs, so 8 "
+        "must share it; these are neighbours on fast links, and the layers are large "
         "enough. 16 stages make it fit (interleaved, they wait less)."
     ),
 }
@@ -178,7 +178,12 @@ def best_of(design: Mapping[str, Any]) -> Plan | None:
                     continue
                 if plan.fits and plan.step:
                     found.append(plan)
-    return min(found, key=lambda plan: plan.step.total, default=None)
+    return min(found, key=_seconds, default=None)
+
+
+def _seconds(plan: Plan) -> float:
+    assert plan.step is not None
+    return float(plan.step.total)
 
 
 @dataclass(frozen=True)
@@ -204,12 +209,10 @@ class OwnSplit(Exercise):
         return self._of(plan, best)
 
     def _of(self, plan: Plan, best: Plan) -> tuple[bool, str]:
-        assert plan.step is not None
-        assert best.step is not None
         told = _told(plan)
         if not plan.fits:
             return False, f"{told}, which leaves no reserve. {HINT}"
-        longer = float(plan.step.total / best.step.total)
+        longer = _seconds(plan) / _seconds(best)
         if longer > NEAR:
             slow = f"{100 * (longer - 1):.0f} % longer than another split that fits"
             return False, f"{told}: {slow}. {HINT}"
@@ -234,7 +237,7 @@ EXERCISES: dict[str, Exercise] = {
             2 / 3: "this is NVLink's rate: the ring has to leave the nodes.",
             1 / 12: "this is the rate of a node's links together, and it leaves nodes.",
             2: "twice too long: gradients have 16 bits here, 2 bytes.",
-            0.5: "half of it: 2 bytes a gradient, sent once to add up, once to go round.",
+            0.5: "half of it: 2 bytes a gradient; once to add up, once to go round.",
             32 / 31: "nearly: of d pieces each GPU sends d − 1, twice.",
             24 / 31: "this takes 4 nodes for 4 replicas: there are 32.",
             1 / 4: "a quarter: each node's cards carry the whole ring, not a share.",
@@ -279,7 +282,7 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=_times,
         unit=lambda ratio: f"{units.digits(ratio)} times",
         why="Plain data parallelism sends gradients once a step, 2 times the weights. "
-        "ZeRO 3 gathers weights twice and scatters gradients in every pass: 3 times the "
-        "weights, 32 times over.",
+        "ZeRO 3 gathers weights twice and scatters gradients in every pass: 3 times, "
+        "32 times over.",
     ),
 }
