@@ -54,31 +54,41 @@ class Sending:
 
 def sending(plan: Plan) -> dict[str, Sending]:
     """What one GPU sends in a step, part by part; parts without bytes are left out."""
-    split, chip, sent = plan.split, plan.inputs["accelerator"], plan.sent
-    t, c, e = (getattr(split, f"{x}_parallel") for x in ("tensor", "context", "expert"))
-    p, d = split.pipeline_parallel, split.data_parallel
-    sizes = {"tensor_parallel": t, "pipeline_parallel": p, "context_parallel": c}
-    sizes |= {"expert_parallel": e, "data_parallel": d}
-    taken = communication_seconds(sent, chip, **sizes)
+    split, sent, chip = plan.split, plan.sent, plan.inputs["accelerator"]
+    sizes = {x: getattr(split, f"{x}_parallel") for x in SENT}
+    ways = {f"{x}_parallel": size for x, size in sizes.items()}
+    taken = communication_seconds(sent, chip, **ways)
     if taken is None or plan.step is None:
         raise ValueError(f"the links of {chip.name} are not known")
-    spans = {"tensor": t, "context": t * c, "expert": t * c * e}
-    spans |= {"pipeline": t * c * d * p, "data": t * c * d}
-    others = {"tensor": t - 1, "context": c - 1, "expert": e - 1}
-    others |= {"pipeline": min(p - 1, 2), "data": d * c - 1}
     bytes_of = sent.parts() | {"tensor": sent.tensor + sent.sequence}
     seconds = taken.parts() | {"tensor": taken.tensor + taken.sequence}
-    shown = plan.step.parts()
+    shown, span = plan.step.parts(), _spans(**sizes)
+    group = sizes | {"data": sizes["data"] * sizes["context"]}
+    group["pipeline"] = min(sizes["pipeline"], 3)  # itself, and one on each side
     return {
         name: Sending(
             bytes_of[name],
-            others[name],
-            spans[name] <= chip.gpus_per_node,
+            size - 1,
+            span[name] <= chip.gpus_per_node,
             max(seconds[name], shown[name]),
             shown[name],
         )
-        for name in SENT
+        for name, size in group.items()
         if bytes_of[name]
+    }
+
+
+def _spans(
+    tensor: int, context: int, expert: int, pipeline: int, data: int
+) -> dict[str, int]:
+    """Over how many neighbours a group of each kind reaches."""
+    a_replica, stage = tensor * context, tensor * context * data
+    return {
+        "tensor": tensor,
+        "context": a_replica,
+        "expert": a_replica * expert,
+        "pipeline": stage * pipeline,
+        "data": stage,
     }
 
 
@@ -178,12 +188,10 @@ def _gpu(plan: Plan, gpu: int, x: float, y: float) -> str:
     name, kind = f"{letters(replica)}{stage + 1}", _kind(plan, gpu)
     style: dict[str, Any] = {"rx": 5, "stroke": GREY}
     fill, ink = COLORS.get(kind, "none"), "#FFFFFF" if kind else "currentColor"
-    told = f"GPU {gpu + 1}: replica {letters(replica)}, stage {stage + 1}"
+    told = f"shares {kind} with the first" if kind else ""
     if gpu == 0:
         style |= {"stroke": "currentColor", "stroke_width": 4}
-        fill, ink, told = "none", "currentColor", f"{told}; the one that sends"
-    elif kind:
-        told += f"; shares {kind} with the first"
+        fill, ink, told = "none", "currentColor", "the one that sends"
     size = 15 if len(name) <= 3 else 14
     body = rect(x, y, _CELL, _HIGH, fill, told, **style)
     if not fits(name, _CELL, size):
@@ -328,7 +336,7 @@ def _pieces(plan: Plan, scale: float) -> str:
         color = COLORS[_INKS.get(name, name)]
         if name == "bubble":
             body += rect(x, 52, wide, 42, color, told, opacity=0.18)
-            body += hatched(x, 52, wide, 42) if wide > 3 else ""
+            body += hatched(x, 52, wide, 42, 14) if wide > 3 else ""
             ink = "currentColor"
         else:
             body += rect(x, 52, max(wide - 1, wide / 2), 42, color, told)
@@ -405,7 +413,7 @@ def ring_turns(gpus: int = 4) -> Drawing:
     for gpu in range(gpus):
         body += text(64, 89 + gpu * (side + 6), f"GPU {gpu + 1}", 14, "end")
     floor = 74 + gpus * (side + 6) + 12
-    body += _spans(gpus, each, side)
+    body += _halves(gpus, each, side)
     words = _ring_words(gpus)
     body += text(_LEFT, floor + 16, words[0], 15)
     body += text(_LEFT, floor + 38, words[1], 15, font_weight=700)
@@ -444,15 +452,15 @@ def _piece(x: float, y: float, side: float, parts: int, gpus: int, came: bool) -
     """A piece: whole sums are full, parts of one are not; framed if it just came."""
     whole = parts == gpus
     fill = COLORS["data"] if whole else "none"
-    style: dict[str, Any] = {"stroke": GREY, "stroke_width": 1}
+    style: dict[str, Any] = {"stroke": GREY}
     if came:
         style = {"stroke": "currentColor", "stroke_width": 2.5}
     ink = "#FFFFFF" if whole else "currentColor"
-    body = rect(x, y, side - 2, side, fill, f"of {parts} GPUs", **style)
+    body = rect(x, y, side - 2, side, fill, **style)
     return body + text(x + side / 2 - 1, y + 15, f"{parts}", 14, "middle", ink)
 
 
-def _spans(gpus: int, each: float, side: float) -> str:
+def _halves(gpus: int, each: float, side: float) -> str:
     """Over the turns: in which of them sums are made, and sent round."""
     wide, body = (gpus - 1) * each - 22, ""
     for i, word in enumerate(["adding up: a scatter", "sending round: a gather"]):

@@ -43,6 +43,7 @@ def collectives(
         "buffer on each GPU (bytes)",
         "sent by each GPU (GB/s)",
     )
+    figure.set(size_inches=(8, 3.9), dpi=90)  # a page stays under 300 kB
     ends: dict[str, tuple[float, str]] = {}
     for color, (name, rows) in zip(_COLORS, series.items(), strict=False):
         rows = rows.sort_values("message_bytes")
@@ -80,18 +81,18 @@ def layouts(
     `seconds` and `modelled`.
     """
     figure, (left, right) = plt.subplots(
-        1, 2, figsize=(9.6, 4.8), width_ratios=[1.15, 1]
+        1, 2, figsize=(9, 4.1), dpi=90, width_ratios=[1.15, 1]
     )
     left.set_title("Measured steps under the model's")
     left.set(xlabel="seconds of the model", ylabel="seconds measured")
     for color, (name, rows) in zip(_COLORS, series.items(), strict=False):
         x, y = rows["modelled"].to_numpy(float), rows["seconds"].to_numpy(float)
-        left.scatter(x, y, s=16, color=color, marker=MARKERS[color], label=name)
+        left.scatter(x, y, s=10, color=color, marker=MARKERS[color], label=name)
     left.set_xscale("log")
     left.set_yscale("log")
     ends = [0.02, 200]
     left.plot(ends, ends, color=BLACK, linewidth=1)
-    left.legend(fontsize=11, loc="upper left", markerscale=1.8, handletextpad=0.2)
+    left.legend(fontsize=11, loc="upper left", markerscale=2.2, handletextpad=0.2)
     for axis in (left.xaxis, left.yaxis):
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     _by_tensor(right, by_tensor)
