@@ -399,7 +399,7 @@ def ring_turns(gpus: int = 4) -> Drawing:
     """
     states = ring(gpus)
     side = 19
-    each = gpus * side + 22
+    each = gpus * side + 20
     body = ""
     for turn, state in enumerate(states):
         x = 76 + turn * each
@@ -462,7 +462,7 @@ def _piece(x: float, y: float, side: float, parts: int, gpus: int, came: bool) -
 
 def _halves(gpus: int, each: float, side: float) -> str:
     """Over the turns: in which of them sums are made, and sent round."""
-    wide, body = (gpus - 1) * each - 22, ""
+    wide, body = (gpus - 1) * each - 20, ""
     for i, word in enumerate(["adding up: a scatter", "sending round: a gather"]):
         x = 76 + each + i * (gpus - 1) * each
         body += line(x, 42, x + wide, 42, stroke_width=2)
@@ -473,7 +473,7 @@ def _halves(gpus: int, each: float, side: float) -> str:
 def _ring_words(gpus: int) -> tuple[str, str]:
     turns = 2 * (gpus - 1)
     return (
-        "Columns: the pieces of the buffer. Numbers: of how many GPUs the sum is. "
+        "Columns: pieces of the buffer. Numbers: how many GPUs' parts are in. "
         "Framed: just came.",
         f"{turns} turns of 1/{gpus}: each GPU sends {turns}/{gpus} of its buffer.",
     )
