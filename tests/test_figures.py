@@ -21,6 +21,7 @@ from llmtrain_helpers import StepTime, measure, published, step_timeline
 from llmtrain_helpers.figures import (
     activations,
     batch,
+    communication,
     describe,
     duration,
     flops,
@@ -166,6 +167,9 @@ OPERATORS = [
     for product in (True, False)
 ]
 
+SENT = DataFrame({"message_bytes": [1e6, 1e9], "bus_bytes_per_s": [1e10, 4e11]})
+STEPS = DataFrame({"tensor": [1, 2], "seconds": [3.0, 4.0], "modelled": [2.5, 3.0]})
+
 FIGURES: dict[str, Any] = {
     "shares": lambda: parameters.shares_by_size(
         {n: published.architecture(n) for n in ("gpt2", "gpt2-xl")}
@@ -176,6 +180,9 @@ FIGURES: dict[str, Any] = {
     "years": lambda: batch.published_batches([RAMP, RAMP], "year"),
     "sizes": lambda: batch.published_batches([RAMP, RAMP], "parameters"),
     "throughput": lambda: batch.throughput([1, 8], [0.2, 0.9], StepTime(0.1, 10)),
+    "collectives": lambda: communication.collectives({"8 H100": SENT, "16": SENT}),
+    "splits": lambda: communication.layouts({"mine": STEPS}, STEPS.to_dict("records")),
+    "ablations": lambda: communication.ablations({"bubble": 0.4, "data": 0.05}, 0.05),
     "layouts": precision.bit_layouts,
     "ranges": precision.ranges,
     "spacings": precision.spacings,

@@ -11,6 +11,7 @@ from llmtrain_helpers.exercises import (
     batch,
     budget,
     calendar,
+    communication,
     duration,
     flops,
     measure,
@@ -28,7 +29,8 @@ from llmtrain_helpers.exercises.common import (
 )
 
 _CHAPTERS = [start_here, parameters, flops, duration, batch]
-_CHAPTERS += [precision, activations, plan, calendar, budget, measure]
+_CHAPTERS += [precision, activations, communication]
+_CHAPTERS += [plan, calendar, budget, measure]
 
 EXERCISES: dict[str, Exercise] = {
     id: exercise for chapter in _CHAPTERS for id, exercise in chapter.EXERCISES.items()

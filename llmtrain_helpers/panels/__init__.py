@@ -11,6 +11,7 @@ from llmtrain_helpers.panels import (
     batch,
     budget,
     calendar,
+    communication,
     duration,
     flops,
     measure,
@@ -32,6 +33,7 @@ PANELS: dict[str, Panel] = {
     "batch": batch.PANEL,
     "precision": precision.PANEL,
     "activations": activations.PANEL,
+    "communication": communication.PANEL,
     "plan": plan.PANEL,
     "calendar": calendar.PANEL,
     "budget": budget.PANEL,
@@ -80,6 +82,11 @@ def precision_panel() -> "NotebookPanel":
 def activations_panel() -> "NotebookPanel":
     """Model, sequence and micro-batch in; bytes at the peak and over two steps, out."""
     return in_notebook("activations")
+
+
+def communication_panel() -> "NotebookPanel":
+    """A split of GPUs in; who sends what to whom, how long, and what hides it, out."""
+    return in_notebook("communication")
 
 
 def plan_panel() -> "NotebookPanel":

@@ -1,0 +1,526 @@
+"""Drawings of chapter 07: who sends what to whom, a ring, a shared layer, a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.communication import communication_seconds
+from llmtrain_helpers.drawings.batch import letters
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    GREY,
+    Drawing,
+    arrow,
+    fits,
+    ghost,
+    hatched,
+    line,
+    rect,
+    text,
+)
+from llmtrain_helpers.plan import Plan
+
+_ACROSS, _LEFT, _RIGHT = 744, 24, 720
+
+# --- who sends what to whom
+
+SEEN, CELLS = 4, 8
+"""Nodes that are drawn, and GPUs of a node."""
+
+_FROM, _TOP, _DEEP, _WIDE, _CELL, _HIGH = 86, 84, 58, 44, 38, 34
+_KEY = 474
+
+SENT = ("tensor", "context", "expert", "pipeline", "data")
+"""The parts of the traffic, in the order in which GPUs are numbered; the last two far
+apart. With sequence parallelism `tensor` is sent as gathers and scatters."""
+
+
+@dataclass(frozen=True)
+class Sending:
+    """One part of a step's traffic: bytes, how many it is shared with, and seconds.
+
+    `seconds` are those of sending; `visible` those that the step takes longer.
+    """
+
+    sent: float
+    others: int
+    inside: bool
+    seconds: float
+    visible: float
+
+
+def sending(plan: Plan) -> dict[str, Sending]:
+    """What one GPU sends in a step, part by part; parts without bytes are left out."""
+    split, sent, chip = plan.split, plan.sent, plan.inputs["accelerator"]
+    sizes = {x: getattr(split, f"{x}_parallel") for x in SENT}
+    ways = {f"{x}_parallel": size for x, size in sizes.items()}
+    taken = communication_seconds(sent, chip, **ways)
+    if taken is None or plan.step is None:
+        raise ValueError(f"the links of {chip.name} are not known")
+    bytes_of = sent.parts() | {"tensor": sent.tensor + sent.sequence}
+    seconds = taken.parts() | {"tensor": taken.tensor + taken.sequence}
+    shown, span = plan.step.parts(), _spans(**sizes)
+    group = sizes | {"data": sizes["data"] * sizes["context"]}
+    group["pipeline"] = min(sizes["pipeline"], 3)  # itself, and one on each side
+    return {
+        name: Sending(
+            bytes_of[name],
+            size - 1,
+            span[name] <= chip.gpus_per_node,
+            max(seconds[name], shown[name]),
+            shown[name],
+        )
+        for name, size in group.items()
+        if bytes_of[name]
+    }
+
+
+def _spans(
+    tensor: int, context: int, expert: int, pipeline: int, data: int
+) -> dict[str, int]:
+    """Over how many neighbours a group of each kind reaches."""
+    a_replica, stage = tensor * context, tensor * context * data
+    return {
+        "tensor": tensor,
+        "context": a_replica,
+        "expert": a_replica * expert,
+        "pipeline": stage * pipeline,
+        "data": stage,
+    }
+
+
+def about(seconds: float) -> str:
+    """Seconds that rest on a model: two digits.
+
+    >>> about(47.8), about(0.0962), about(123.4), about(1.0)
+    ('48 s', '96 ms', '120 s', '1.0 s')
+    """
+    if seconds < 0.0995:
+        return f"{units.digits(1e3 * seconds, 2)} ms"
+    if seconds < 99.5:
+        return f"{units.digits(seconds, 2)} s"
+    return f"{float(f'{seconds:.1e}'):,.0f} s"
+
+
+def who_sends(plan: Plan) -> Drawing:
+    """GPUs in their nodes, seen from the first: with whom it talks, and how much.
+
+    GPUs are numbered tensor first, then context, data, and the pipeline's stages last.
+    A cell's letter is its replica, its number the stage. Four nodes are drawn at the
+    most: that of the first GPU, and those of the nearest that it sends to.
+    """
+    found, nodes = sending(plan), _nodes(plan)
+    body = text(_LEFT, 34, _product(plan), 19, font_weight=700)
+    body += text(_FROM - 6, 64, "seen from the GPU with the thick frame", 14)
+    for row, node in enumerate(nodes):
+        body += _node(plan, row, node)
+    body += _network(len(nodes))
+    body += "".join(_of_part(i, *part) for i, part in enumerate(found.items()))
+    if not found:
+        body += text(_KEY, _TOP + 22, "nothing is sent: one GPU", 15)
+    high = max(len(nodes) * _DEEP, len(found) * 64 + 10)
+    body += text(_FROM - 6, _TOP + len(nodes) * _DEEP + 14, _shown(plan, nodes), 14)
+    return Drawing(body, _ACROSS, _TOP + high + 30, _who_words(plan, found))
+
+
+def _product(plan: Plan) -> str:
+    split = plan.split
+    parts = {"TP": split.tensor_parallel, "CP": split.context_parallel}
+    parts |= {"DP": split.data_parallel, "PP": split.pipeline_parallel}
+    told = [f"{x} {n:,}" for x, n in parts.items() if n > 1 or x != "CP"]
+    return f"{units.exact(split.num_gpus)} GPUs = {' × '.join(told)}"
+
+
+def _nodes(plan: Plan) -> list[int]:
+    """Nodes of the first GPU, of its group's last one, of the next replica, stage."""
+    split, node = plan.split, plan.inputs["accelerator"].gpus_per_node
+    n, a_replica = split.num_gpus, split.tensor_parallel * split.context_parallel
+    stage = a_replica * split.data_parallel
+    near = [0, a_replica - 1, a_replica, 2 * a_replica, stage, stage + a_replica]
+    found = sorted({gpu // node for gpu in near if gpu < n})
+    if split.pipeline_parallel > 1 and stage // node not in found[:SEEN]:
+        return sorted({*found[: SEEN - 1], stage // node})
+    return found[:SEEN]
+
+
+def _place(plan: Plan, gpu: int) -> tuple[int, int, int, int]:
+    """Rank in the tensor group, in the context group, replica and stage of a GPU."""
+    split = plan.split
+    rest, t = divmod(gpu, split.tensor_parallel)
+    rest, c = divmod(rest, split.context_parallel)
+    stage, replica = divmod(rest, split.data_parallel)
+    return t, c, replica, stage
+
+
+def _kind(plan: Plan, gpu: int) -> str:
+    """What the first GPU exchanges with this one; nothing for most."""
+    t, c, replica, stage = _place(plan, gpu)
+    if stage == 0 and replica == 0 and c == 0:
+        return "tensor"
+    if stage == 0 and replica == 0 and t == 0:
+        return "context"
+    if stage == 0 and t == 0:
+        experts = plan.split.expert_parallel
+        return "expert" if c == 0 and replica < experts else "data"
+    ends = {1, plan.split.pipeline_parallel - 1 if plan.split.interleave > 1 else 1}
+    return "pipeline" if stage in ends and (t, c, replica) == (0, 0, 0) else ""
+
+
+def _node(plan: Plan, row: int, node: int) -> str:
+    """A node: its name, its frame, its GPUs."""
+    size, n = plan.inputs["accelerator"].gpus_per_node, plan.split.num_gpus
+    y = _TOP + row * _DEEP
+    gpus = range(node * size, min((node + 1) * size, n))[:CELLS]
+    body = text(_FROM - 16, y + 22, f"node {node + 1:,}", 14, "end")
+    style: dict[str, Any] = {"rx": 8, "stroke": GREY, "stroke_width": 1.5}
+    body += rect(_FROM - 6, y - 6, CELLS * _WIDE + 6, _HIGH + 12, **style)
+    return body + "".join(
+        _gpu(plan, gpu, _FROM + i * _WIDE, y) for i, gpu in enumerate(gpus)
+    )
+
+
+def _gpu(plan: Plan, gpu: int, x: float, y: float) -> str:
+    """A GPU in the colour of what the first one sends it."""
+    _, _, replica, stage = _place(plan, gpu)
+    name, kind = f"{letters(replica)}{stage + 1}", _kind(plan, gpu)
+    style: dict[str, Any] = {"rx": 5, "stroke": GREY}
+    fill, ink = COLORS.get(kind, "none"), "#FFFFFF" if kind else "currentColor"
+    told = f"shares {kind} with the first" if kind else ""
+    if gpu == 0:
+        style |= {"stroke": "currentColor", "stroke_width": 4}
+        fill, ink, told = "none", "currentColor", "the one that sends"
+    size = 15 if len(name) <= 3 else 14
+    body = rect(x, y, _CELL, _HIGH, fill, told, **style)
+    if not fits(name, _CELL, size):
+        name = name[: len(letters(replica))]
+    body += text(x + _CELL / 2, y + 22, name, size, "middle", ink, font_weight=600)
+    return body
+
+
+def _network(rows: int) -> str:
+    """The wire from node to node."""
+    if rows < 2:
+        return ""
+    x, y = _FROM + CELLS * _WIDE + 14, _TOP + _HIGH / 2
+    body = line(x, y, x, y + (rows - 1) * _DEEP, stroke_width=2, stroke_dasharray="6 4")
+    for row in range(rows):
+        at = y + row * _DEEP
+        body += line(x - 14, at, x, at, stroke_width=2, stroke_dasharray="6 4")
+    return body
+
+
+WITH = {
+    "tensor": "sharing each matrix",
+    "context": "sharing each sequence",
+    "expert": "sharing the experts",
+    "pipeline": "the next stage",
+    "data": "in other replicas",
+}
+
+
+def _of_part(row: int, name: str, part: Sending) -> str:
+    """A part beside the grid: its bytes, with whom, how long, and what is seen."""
+    y = _TOP + 64 * row - 6
+    body = rect(_KEY, y, 16, 16, COLORS[name])
+    told = f"{name}: {units.gigabytes(part.sent)}"
+    body += text(_KEY + 24, y + 14, told, 16, font_weight=700)
+    body += text(_KEY + 24, y + 33, _with_whom(name, part), 14)
+    return body + text(_KEY + 24, y + 51, _how_long(part), 14)
+
+
+def _with_whom(name: str, part: Sending) -> str:
+    where = "links" if part.inside else "network"
+    if name == "pipeline":
+        return f"to the next stage; {where}"
+    others = "other" if part.others == 1 else "others"
+    return f"with {part.others:,} {others}; {where}"
+
+
+def _how_long(part: Sending) -> str:
+    seconds = about(part.seconds)
+    if part.visible < 0.02 * part.seconds:
+        return f"{seconds}, hidden"
+    if part.visible > 0.98 * part.seconds:
+        return f"{seconds}, all of it seen"
+    return f"{seconds}, {about(part.visible)} seen"
+
+
+def _shown(plan: Plan, nodes: list[int]) -> str:
+    size, n = plan.inputs["accelerator"].gpus_per_node, plan.split.num_gpus
+    total = -(-n // size)
+    told = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
+    cells = f", {CELLS} of {size} GPUs of each" if size > CELLS else ""
+    return f"{told}{cells}; dashed: the network"
+
+
+def _who_words(plan: Plan, found: Mapping[str, Sending]) -> str:
+    """Who sends what to whom, in words."""
+    parts = [
+        f"{name} {units.gigabytes(part.sent)} {_with_whom(name, part)}, "
+        f"{_how_long(part)}"
+        for name, part in found.items()
+    ]
+    told = "; ".join(parts) if parts else "nothing"
+    return f"{_product(plan)}. In a step one GPU sends: {told}."
+
+
+# --- a step, part by part
+
+WORDS = {
+    "matmuls": "matrix products",
+    "memory": "trips to memory",
+    "head": "logits and loss",
+    "bubble": "waiting",
+    "optimizer": "update",
+}
+"""What the parts of a step are called, where it is not their name."""
+
+_INKS = {"matmuls": "matrix products", "head": "logits", "bubble": "idle"}
+
+
+def step_bar(plan: Plan, before: Plan | None = None) -> Drawing:
+    """A step from end to end, and below it what travels unseen; dashed: before.
+
+    The bar's pieces add up to the step; sending that computing hides stands below it,
+    as long as it takes.
+    """
+    step, found = plan.step, sending(plan)
+    assert step is not None  # or `sending` had refused
+    was = before.step.total if before and before.step else 0
+    unseen = {x: s.seconds - s.visible for x, s in found.items()}
+    unseen = {x: s for x, s in unseen.items() if s > 0.002 * step.total}
+    longest = max(step.total, was, *unseen.values(), 0)
+    scale = (_RIGHT - _LEFT) / longest
+    body = text(_LEFT, 32, f"a step: {about(step.total)}", 19, font_weight=700)
+    body += text(_RIGHT, 32, _visible(plan), 15, "end")
+    body += _pieces(plan, scale)
+    if was and abs(was / step.total - 1) > 1e-9:
+        body += ghost(_LEFT, 46, scale * was, 54, "before")
+    y = 112.0
+    for name, seconds in unseen.items():
+        body += _hidden(name, seconds, scale, y)
+        y += 30
+    key, y = _key(plan, y + 14)
+    return Drawing(body + key, _ACROSS, int(y) + 16, _step_words(plan, unseen))
+
+
+def _visible(plan: Plan) -> str:
+    step = plan.step
+    assert step is not None
+    seen = sum(step.parts()[name] for name in SENT)
+    told = f"sending adds {share(seen / step.total)}"
+    if step.bubble:
+        told += f", waiting {share(step.bubble / step.total)}"
+    return told
+
+
+def share(part: float) -> str:
+    """A share that rests on a model: whole per cents.
+
+    >>> share(0.2663), share(0.004), share(0)
+    ('27 %', 'under 1 %', '0 %')
+    """
+    return "under 1 %" if 0 < part < 0.005 else f"{100 * part:.0f} %"
+
+
+def _pieces(plan: Plan, scale: float) -> str:
+    """The pieces of the step, one behind the other."""
+    assert plan.step is not None
+    body, x = "", float(_LEFT)
+    for name, seconds in plan.step.parts().items():
+        wide, word = scale * seconds, WORDS.get(name, name)
+        told = f"{word}: {about(seconds)}" if seconds else word
+        color = COLORS[_INKS.get(name, name)]
+        if name == "bubble":
+            body += rect(x, 52, wide, 42, color, told, opacity=0.18)
+            body += hatched(x, 52, wide, 42, 14) if wide > 3 else ""
+            ink = "currentColor"
+        else:
+            body += rect(x, 52, max(wide - 1, wide / 2), 42, color, told)
+            ink = "#FFFFFF"
+        if fits(word, wide - 8, 14) and name != "bubble":
+            body += text(x + wide / 2, 78, word, 14, "middle", ink)
+        x += wide
+    return body
+
+
+def _hidden(name: str, seconds: float, scale: float, y: float) -> str:
+    """Sending beside the computing: pale, with an edge, and its name."""
+    wide, told = scale * seconds, f"{name}, {about(seconds)} hidden"
+    style = {"stroke": COLORS[name], "stroke_width": 2, "fill_opacity": 0.18}
+    body = rect(_LEFT, y, max(wide, 2), 22, COLORS[name], told, **style)
+    if fits(told, wide - 12, 14):
+        return body + text(_LEFT + 8, y + 16, told, 14)
+    return body + text(_LEFT + wide + 8, y + 16, told, 14)
+
+
+def _key(plan: Plan, y: float) -> tuple[str, float]:
+    """Every piece with its colour and its seconds."""
+    assert plan.step is not None
+    body, x = "", float(_LEFT)
+    for name, seconds in plan.step.parts().items():
+        if seconds < 5e-4 * plan.step.total:
+            continue
+        told = f"{WORDS.get(name, name)} {about(seconds)}"
+        wide = 22 + 7.6 * len(told) + 12
+        if x + wide > _RIGHT + 12:
+            x, y = float(_LEFT), y + 24
+        color = COLORS[_INKS.get(name, name)]
+        if name == "bubble":
+            body += rect(x, y - 2, 14, 14, color, opacity=0.18)
+            body += hatched(x, y - 2, 14, 14, 6)
+        else:
+            body += rect(x, y - 2, 14, 14, color)
+        body += text(x + 20, y + 10, told, 14)
+        x += wide
+    return body, y + 14
+
+
+def _step_words(plan: Plan, unseen: Mapping[str, float]) -> str:
+    assert plan.step is not None
+    parts = {x: s for x, s in plan.step.parts().items() if s > 5e-4 * plan.step.total}
+    told = ", ".join(f"{WORDS.get(x, x)} {about(s)}" for x, s in parts.items())
+    beside = ", ".join(f"{x} {about(s)}" for x, s in unseen.items())
+    hidden = f" Beside it, hidden: {beside}." if beside else ""
+    return f"A step of {about(plan.step.total)}: {told}.{hidden}"
+
+
+# --- a ring, turn by turn
+
+
+def ring_turns(gpus: int = 4) -> Drawing:
+    """An all-reduce in a ring: how many GPUs' numbers are in each piece, each turn.
+
+    Rows are GPUs, columns the pieces of the buffer. In each turn every GPU sends one
+    piece to the next: first they add up, then the sums go round.
+    """
+    states = ring(gpus)
+    side = 19
+    each = gpus * side + 20
+    body = ""
+    for turn, state in enumerate(states):
+        x = 76 + turn * each
+        head = f"turn {turn}" if turn else "start"
+        body += text(x + gpus * side / 2, 62, head, 14, "middle")
+        got = _received(states, turn)
+        for gpu, pieces in enumerate(state):
+            for piece, parts in enumerate(pieces):
+                spot = (x + piece * side, 74 + gpu * (side + 6))
+                body += _piece(*spot, side, parts, gpus, (gpu, piece) in got)
+    for gpu in range(gpus):
+        body += text(64, 89 + gpu * (side + 6), f"GPU {gpu + 1}", 14, "end")
+    floor = 74 + gpus * (side + 6) + 12
+    body += _halves(gpus, each, side)
+    words = _ring_words(gpus)
+    body += text(_LEFT, floor + 16, words[0], 15)
+    body += text(_LEFT, floor + 38, words[1], 15, font_weight=700)
+    return Drawing(body, _ACROSS, floor + 56, " ".join(words))
+
+
+def ring(gpus: int) -> list[list[list[int]]]:
+    """How many GPUs' numbers each GPU has in each piece: at the start, each turn.
+
+    >>> ring(2)
+    [[[1, 1], [1, 1]], [[1, 2], [2, 1]], [[2, 2], [2, 2]]]
+    """
+    state = [[1] * gpus for _ in range(gpus)]
+    found = [[row[:] for row in state]]
+    for turn in range(2 * (gpus - 1)):
+        adds = turn < gpus - 1
+        back = turn if adds else turn - gpus  # which piece is sent on
+        sent = [((i - back) % gpus, state[i][(i - back) % gpus]) for i in range(gpus)]
+        for i, (piece, parts) in enumerate(sent):
+            to = state[(i + 1) % gpus]
+            to[piece] = to[piece] + parts if adds else parts
+        found.append([row[:] for row in state])
+    return found
+
+
+def _received(states: list[list[list[int]]], turn: int) -> set[tuple[int, int]]:
+    """Which GPU got which piece in this turn."""
+    if not turn:
+        return set()
+    now, old = states[turn], states[turn - 1]
+    places = [(i, j) for i, row in enumerate(now) for j in range(len(row))]
+    return {(i, j) for i, j in places if now[i][j] != old[i][j]}
+
+
+def _piece(x: float, y: float, side: float, parts: int, gpus: int, came: bool) -> str:
+    """A piece: whole sums are full, parts of one are not; framed if it just came."""
+    whole = parts == gpus
+    fill = COLORS["data"] if whole else "none"
+    style: dict[str, Any] = {"stroke": GREY}
+    if came:
+        style = {"stroke": "currentColor", "stroke_width": 2.5}
+    ink = "#FFFFFF" if whole else "currentColor"
+    body = rect(x, y, side - 2, side, fill, **style)
+    return body + text(x + side / 2 - 1, y + 15, f"{parts}", 14, "middle", ink)
+
+
+def _halves(gpus: int, each: float, side: float) -> str:
+    """Over the turns: in which of them sums are made, and sent round."""
+    wide, body = (gpus - 1) * each - 20, ""
+    for i, word in enumerate(["adding up: a scatter", "sending round: a gather"]):
+        x = 76 + each + i * (gpus - 1) * each
+        body += line(x, 42, x + wide, 42, stroke_width=2)
+        body += text(x + wide / 2, 34, word, 15, "middle", font_weight=600)
+    return body
+
+
+def _ring_words(gpus: int) -> tuple[str, str]:
+    turns = 2 * (gpus - 1)
+    return (
+        "Columns: pieces of the buffer. Numbers: how many GPUs' parts are in. "
+        "Framed: just came.",
+        f"{turns} turns of 1/{gpus}: each GPU sends {turns}/{gpus} of its buffer.",
+    )
+
+
+# --- a layer that GPUs share
+
+
+def shared_layer(tensor_parallel: int = 2) -> Drawing:
+    """A layer on several GPUs: each has a part of every matrix; two sums meet.
+
+    Two of the GPUs are drawn. Attention is shared by heads, the MLP by its columns.
+    """
+    t = tensor_parallel
+    body = text(_LEFT, 34, f"one layer, shared by {t} GPUs", 19, font_weight=700)
+    for row in range(2):
+        body += _half(row, 62 + 84 * row, t)
+    for x, head in ((300, "sum"), (612, "sum")):
+        body += rect(x, 56, 62, 164, COLORS["tensor"], "an all-reduce", rx=8)
+        for i, word in enumerate([head, "over", "all"]):
+            body += text(x + 31, 122 + 20 * i, word, 15, "middle", "#FFFFFF")
+    body += text(_LEFT, 250, _layer_words(t)[1], 15)
+    body += text(_LEFT, 272, _layer_words(t)[2], 15, font_weight=700)
+    return Drawing(body, _ACROSS, 290, " ".join(_layer_words(t)))
+
+
+def _half(row: int, y: float, t: int) -> str:
+    """What one GPU does of a layer."""
+    gpu = 1 if row == 0 else t
+    body = text(_LEFT, y + 37, f"GPU {gpu}", 15)
+    body += arrow(78, y + 32, 98, y + 32)
+    for x, color, head, told in (
+        (102, "attention", "attention", f"1/{t} of the heads"),
+        (414, "MLP", "MLP", f"1/{t} of each matrix"),
+    ):
+        body += rect(x, y, 160, 64, COLORS[color], rx=6)
+        body += text(x + 80, y + 28, head, 16, "middle", "#FFFFFF", font_weight=600)
+        body += text(x + 80, y + 50, told, 14, "middle", "#FFFFFF")
+        body += arrow(x + 164, y + 32, x + 194, y + 32)
+    body += arrow(366, y + 32, 410, y + 32) + arrow(678, y + 32, 712, y + 32)
+    return body
+
+
+def _layer_words(t: int) -> tuple[str, str, str]:
+    return (
+        f"One layer, shared by {t} GPUs: each computes 1/{t} of the heads, and of the "
+        "MLP's matrices.",
+        "Each GPU has only its share of a sum; all of them wait until it is added up.",
+        "Forward 2 sums, backward 2 more: 4 all-reduces of b·s·h values in each layer.",
+    )

@@ -1,0 +1,138 @@
+"""Figures of chapter 07: measured collectives, measured steps and the model's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
+
+from llmtrain_helpers.figures.common import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    MARKERS,
+    PURPLE,
+    VERMILION,
+    label_line,
+    new_figure,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_COLORS = [BLUE, VERMILION, GREEN, PURPLE, BLACK]
+
+
+@styled
+def collectives(
+    series: Mapping[str, DataFrame], marked: Mapping[str, float] | None = None
+) -> Figure:
+    """Bytes/s that each GPU sent in an all-reduce over the bytes of the buffer.
+
+    A series has rows of `published.collectives_measured()`; `marked` are sizes of
+    messages to be pointed out, by their names.
+    """
+    figure, axes = new_figure(
+        "Small messages are slow, whoever sends them",
+        "buffer on each GPU (bytes)",
+        "sent by each GPU (GB/s)",
+    )
+    figure.set(size_inches=(8, 3.9), dpi=90)  # a page stays under 300 kB
+    ends: dict[str, tuple[float, str]] = {}
+    for color, (name, rows) in zip(_COLORS, series.items(), strict=False):
+        rows = rows.sort_values("message_bytes")
+        sizes = rows["message_bytes"].to_numpy(float)
+        rates = rows["bus_bytes_per_s"].to_numpy(float) / 1e9
+        axes.plot(sizes, rates, color=color, marker=MARKERS[color], label=name)
+        ends[name] = rates[-1], color
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    _name_apart(axes, ends)
+    for name, size in (marked or {}).items():
+        axes.axvline(size, color=GREY, linewidth=1.2, linestyle="--")
+        place: dict[str, Any] = {"xytext": (-6, 0), "textcoords": "offset points"}
+        place |= {"ha": "right", "va": "top", "fontsize": 12}
+        axes.annotate(name, (size, 0.97 * axes.get_ylim()[1]), **place)
+    return figure
+
+
+def _name_apart(axes: Axes, ends: Mapping[str, tuple[float, str]]) -> None:
+    """Names of lines at the right edge, moved up where they would overlap."""
+    right, free = axes.get_xlim()[1], 0.0
+    for name, (y, color) in sorted(ends.items(), key=lambda item: item[1]):
+        at = max(y, free)
+        label_line(axes, name, right, at, color)
+        free = at + 0.065 * axes.get_ylim()[1]
+
+
+@styled
+def layouts(
+    series: Mapping[str, DataFrame], by_tensor: Sequence[Mapping[str, Any]]
+) -> Figure:
+    """Measured seconds of steps over the model's; beside it one model by TP.
+
+    A series has rows of `splits.measured_splits`; `by_tensor` are rows with `tensor`,
+    `seconds` and `modelled`.
+    """
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(9, 4.1), dpi=90, width_ratios=[1.15, 1]
+    )
+    left.set_title("Measured steps under the model's")
+    left.set(xlabel="seconds of the model", ylabel="seconds measured")
+    for color, (name, rows) in zip(_COLORS, series.items(), strict=False):
+        x, y = rows["modelled"].to_numpy(float), rows["seconds"].to_numpy(float)
+        left.scatter(x, y, s=10, color=color, marker=MARKERS[color], label=name)
+    left.set_xscale("log")
+    left.set_yscale("log")
+    ends = [0.02, 200]
+    left.plot(ends, ends, color=BLACK, linewidth=1)
+    left.legend(fontsize=11, loc="upper left", markerscale=2.2, handletextpad=0.2)
+    for axis in (left.xaxis, left.yaxis):
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    _by_tensor(right, by_tensor)
+    return figure
+
+
+def _by_tensor(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Measured and modelled seconds over the GPUs that share each matrix."""
+    axes.set_title("A 3.6B on 64 A100")
+    axes.set(xlabel="tensor parallel", ylabel="seconds of a step")
+    sizes = [float(row["tensor"]) for row in rows]
+    for name, key, color in (
+        ("measured", "seconds", VERMILION),
+        ("model", "modelled", BLUE),
+    ):
+        ys = [float(row[key]) for row in rows]
+        axes.plot(sizes, ys, color=color, marker=MARKERS[color], label=name)
+        label_line(axes, name, sizes[-1], ys[-1], color)
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(right=2.6 * max(sizes))
+    axes.set_ylim(bottom=0)
+    axes.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
+    axes.minorticks_off()
+
+
+@styled
+def ablations(rows: Mapping[str, float], whole: float) -> Figure:
+    """How much slower the chosen split is when one term of the model is left out.
+
+    In per cent above the best measured one, in the mean of groups; `whole` is that of
+    the whole model.
+    """
+    figure, axes = new_figure(
+        "Without the bubble or launching the model chooses badly",
+        "chosen split, slower than the best (%)",
+        "",
+    )
+    names = list(rows)[::-1]
+    axes.barh(names, [100 * rows[x] for x in names], color=BLUE, label="left out")
+    axes.axvline(100 * whole, color=BLACK, linewidth=1.2, linestyle="--")
+    axes.text(100 * whole + 0.4, -0.62, "whole model", fontsize=12)
+    axes.grid(axis="y", visible=False)
+    return figure
