@@ -421,7 +421,7 @@ def test_what_the_page_says_of_measurements() -> None:
 
     assert round(rate("nebius", 16, 8.6e9)) == 468
     assert round(rate("Azure.*H100", 8, 8.6e9)) == 479
-    assert rate("nccl-tests#283", 1984, 0.5e9) == 350
+    assert rate("nccl-tests issue 283", 1984, 0.5e9) == 350
     ratio = rate("P6-B200, NCCL", 8, 17e9) / rate("EFA v4", 32, 17e9)
     assert ratio == pytest.approx(2, abs=0.3)
     for word, n in (("nebius", 16), ("Azure.*H100", 8), ("P6-B200, NCCL", 8)):

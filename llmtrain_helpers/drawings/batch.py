@@ -261,9 +261,9 @@ def _of_cell(x: float, y: float, layout: Layout) -> str:
 
 def _of_stage(x: float, y: float, layout: Layout) -> str:
     if layout.pipeline == 1:
-        return _shaded(x, y, 0, 1) + _beside(
-            x, y, "one stage", "each GPU has all layers"
-        )
+        whole = "each GPU has all layers"
+        told = whole if layout.tensor == 1 else "a piece of every layer"
+        return _shaded(x, y, 0, 1) + _beside(x, y, "one stage", told)
     last = layout.pipeline - 1
     half = _CELL / 2
     ends = [(0, "1", 0.0), (last, f"{layout.pipeline}", half)]

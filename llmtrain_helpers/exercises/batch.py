@@ -59,8 +59,8 @@ _SPLITS = {
     "TP 8, PP 2": f"right: TP stays inside a node, and {_idle_of(8, 2)}.",
     "TP 4, PP 3": f"no: a replica takes 12 GPUs, and {_GPUS} are no multiple of 12; "
     "nor do 12 hold what needs 16.",
-    "TP 1, PP 16": f"no: it can be done, with {_idle_of(1, 16)}: sixteen stages fill "
-    "and empty in every step.",
+    "TP 1, PP 16": f"no: it can be done, but is not the best: {_idle_of(1, 16)}, for "
+    "sixteen stages fill and empty in every step.",
 }
 
 # --- 04-c: a micro-batch by its time, with a pipeline
@@ -216,7 +216,7 @@ EXERCISES: dict[str, Exercise] = {
     ),
     "04-d": OwnBatch(
         hint=(
-            "Which of the seven entries brings it there?",
+            "Which of the entries sets the size, and leaves the split alone?",
             "Replicas are gpus / (tensor · pipeline); accumulation sets the size.",
             "accumulation = tokens wanted / (micro · replicas · sequence).",
         )

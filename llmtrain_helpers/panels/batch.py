@@ -162,7 +162,7 @@ def _sentence(batch: Batch, old: Batch | None, step: Step) -> str:
     if step.stages == 1:
         return told
     waits = units.percent(step.waits)
-    return f"{told} A stage waits <b>{waits}</b> of the time."
+    return f"{told} In this plain schedule a stage waits <b>{waits}</b> of the time."
 
 
 def _table(values: common.Values, batch: Batch) -> str:
