@@ -36,7 +36,12 @@ from llmtrain_helpers.exercises.flops import STATED, layer_flops, longer, readin
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.flops import flops_per_parameter
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.panels.flops import PANEL, SEEN, highest_hfu
+from llmtrain_helpers.panels.flops import (
+    PANEL,
+    SEEN,
+    _shape as shape_on_panel,
+    highest_hfu,
+)
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from .test_parameters import transformers
@@ -435,6 +440,16 @@ def test_what_the_page_tells_of_the_panel_is_so() -> None:
     past = PANEL.answer({**PANEL.default, "seconds": shorter}).html
     assert "of its peak of 312 TFLOP/s" in past
     assert "runs past the peak" in past
+    assert "An iteration as passes over the stack of layers" in past
+    for seconds in (6.3, 4):
+        answer = PANEL.answer({**PANEL.default, "seconds": seconds})
+        assert "No single usual slip explains this" in answer.html
+        assert "stand below" not in answer.html
+        told = f"Seconds 32.09, not {seconds:g}: HFU 49.4 %"
+        assert answer.offers == ((told, {"seconds": 32.09}),)
+    eight = PANEL.answer({**PANEL.default, "seconds": 8})
+    assert "stand below" in eight.html
+    assert len(eight.offers) > 1
     assert "MFU 37.2 %" in PANEL.render(recompute="none")
     long = PANEL.presets["Llama 3.1 8B at 32,768 tokens"]
     assert "MFU 40.0 %" in PANEL.render(**long)
@@ -530,6 +545,13 @@ def test_what_the_page_says_of_windows_is_so(name: str) -> None:
     assert max(layer.mixer.window for _, layer in model.layers) == window
     share = f"{100 * too_high(model, 32768):.0f} %"
     assert f"| {shown} | {window:,} tokens, {which} | {share} |" in page
+    shelf = count_flops(shape_on_panel(name, 32768), 1, "none", "causal").total
+    assert shelf == count_flops(model, 1, "none", "causal", 32768).total
+    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    *steps, last = code.replace("Mistral-7B-v0.1", name).strip().splitlines()
+    names = {"published": published, "count_flops": count_flops}
+    exec("\n".join(steps), names)
+    assert f"{100 * eval(last, names):.0f} %" == share
     if name.startswith("Gemma"):
         long = 100 * too_high(model, 131072)
         assert f"At 131,072 tokens Gemma's {share} have become {long:.0f} %" in page
@@ -730,15 +752,23 @@ def test_the_hints_of_the_mfu_come_in_steps() -> None:
 
 def test_the_colleagues_figure_is_that_of_the_sparse_peak_and_of_nothing_else() -> None:
     found = readings()
+    assert check("02-c", (0.488, None)).ok is None
     near = [name for name, share in found.items() if abs(share - STATED) < 0.0005]
     assert near == ["sparse peak"]
-    assert check("02-c", "Keep").ok
-    assert "48.8 %" in check("02-c", "keep").text
+    for right in (0.488, "48.8 %", found["none"]):
+        assert check("02-c", (right, "Keep")).ok
+    assert "48.8 %" in check("02-c", (0.488, "keep")).text
     for wrong, said in {
-        "buy": "which work does MFU count",
-        "tune": "without the recomputed pass",
+        (0.488, "buy"): "yours is twice that",
+        (0.488, "tune"): "are they idle",
+        (0.244, "tune"): "their figure, the share of 624",
+        (48.8, "keep"): "in per cent",
+        (found["recomputation"], "keep"): "it is HFU",
+        (found["sequence length"], "keep"): "here it is 2,048",
+        (0.4, "keep"): "too low",
+        "keep": "give two things",
     }.items():
-        verdict = check("02-c", wrong)
+        verdict = judge("02-c", wrong, EXERCISES["02-c"], 0)
         assert verdict.ok is False
         assert said in verdict.text
         assert "48.8" not in verdict.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from llmtrain_helpers import published, units
@@ -132,6 +133,36 @@ def _decision() -> str:
     return "keep" if wrong else "tune"
 
 
+@dataclass(frozen=True)
+class Decided(Exercise):
+    """(MFU, decision): the number first, then what follows from it."""
+
+    mfu: Numeric
+    decision: Word
+
+    def key(self) -> float:
+        """The MFU."""
+        return self.mfu.key()
+
+    def judge(self, answer: Any) -> tuple[bool | None, str]:
+        """What is wrong with the number; or else with the decision."""
+        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+            return False, "give two things: (mfu, decision)."
+        if any(part is None for part in answer):
+            return None, UNANSWERED
+        ok, told = self.mfu.judge(answer[0])
+        return self.decision.judge(answer[1]) if ok else (ok, f"the MFU: {told}")
+
+    def hints(self) -> tuple[str, ...]:
+        """As for the MFU."""
+        return self.mfu.hints()
+
+
+def _against(reading: str) -> float:
+    """What one way of computing gives, over the key."""
+    return readings()[reading] / readings()["none"]
+
+
 # --- 02-d: the batch of your own run
 
 SHARE, LEAST, MOST = 0.35, 5.0, 10.0
@@ -231,17 +262,39 @@ EXERCISES: dict[str, Exercise] = {
             "4,096.",
         },
     ),
-    "02-c": Word(
-        key=_decision,
-        options={
-            "keep": "right: over the dense 312 TFLOP/s it is "
-            f"{units.percent(readings()['none'])}, as in the published runs above. "
-            "They state the share of 624, the peak with sparsity: correct the figure.",
-            "buy": "no: the case for it is their figure. Compute that: which work "
-            "does MFU count, and over which peak?",
-            "tune": "no: are they idle? Count the work without the recomputed pass, "
-            "over 10.4 s, 32 GPUs and the dense peak.",
-        },
+    "02-c": Decided(
+        Numeric(
+            key=lambda: readings()["none"],
+            unit=units.percent,
+            hint=(
+                "which work does MFU count, and over which peak?",
+                "count without the recomputed pass, over the dense peak of an A100.",
+                "(72Bslh² + 12Bs²lh + 6BshV) / (10.4 · 32) / 312e12, as a share.",
+            ),
+            slips=PERCENT
+            | {
+                0.5: "this is their figure, the share of 624: that peak is for "
+                "matrices half of which are zeros.",
+                32: "this is all 32 GPUs together over the peak of one.",
+                _against("recomputation"): "this counts the recomputed work: it is "
+                "HFU.",
+                _against("sequence length"): "this has s = 1,024: here it is 2,048.",
+            },
+        ),
+        Word(
+            key=_decision,
+            options={
+                "keep": "right: over the dense 312 TFLOP/s it is "
+                f"{units.percent(readings()['none'])}, as in the published runs above. "
+                "They state the share of 624, the peak with sparsity: correct the "
+                "figure. (To recompute less, where memory allows it, would save time; "
+                "that is a setting, and no month's work.)",
+                "buy": "no: the case for it was their figure, and yours is twice that, "
+                "as high as in the published runs above.",
+                "tune": "no: are they idle? By your figure they do as much as those of "
+                "the published runs above.",
+            },
+        ),
     ),
     "02-d": OwnBatch(),
 }

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from llmtrain_helpers import units
+from llmtrain_helpers import published, units
+from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.drawings.flops import filled, passes, past_peak
 from llmtrain_helpers.flops import (
     ATTENTION,
@@ -16,7 +17,7 @@ from llmtrain_helpers.flops import (
     count_flops,
 )
 from llmtrain_helpers.panels import common
-from llmtrain_helpers.published import FORMATS, accelerator, architecture, rows
+from llmtrain_helpers.published import FORMATS, accelerator, names, rows
 
 ALL, SEEN = "all", "those that a token may see"
 """Which pairs of tokens are counted; the first is how papers count."""
@@ -114,25 +115,42 @@ def render(before: common.Values | None = None, **chosen: Any) -> str | common.A
     counted, rate, peak = _measured(chosen)
     hfu = rate / peak
     if hfu > 1:
-        return _impossible(chosen, counted, rate, peak)
+        return _impossible(chosen, counted, rate, peak, before)
     mfu = hfu * counted.model / counted.total
-    layers = int(architecture(chosen["model"]).num_layers)
-    old = _measured(before)[0] if before else None
     ghost = _shares(before) if before and dict(before) != chosen else None
     return "".join(
         [
             common.sentence(_sentence(counted, rate, mfu, hfu)),
             filled(counted, rate, peak, ghost).live(),
-            passes(counted, layers, height=170, before=old).live(),
+            _passes(chosen, counted, before),
             common.folded("The work, part by part", _table(counted)),
             common.folded("The same in code", _code(chosen)),
         ]
     )
 
 
+def _passes(
+    chosen: common.Values, counted: FlopCount, before: common.Values | None
+) -> str:
+    """The work over the stack of layers, which time does not change."""
+    layers = int(_shape(chosen["model"]).num_layers)
+    old = _measured(before)[0] if before else None
+    return passes(counted, layers, height=170, before=old).live()
+
+
+def _source(model: str) -> str:
+    """Which call knows the shape: a configuration file has windows, the table none."""
+    return "config_model" if model in names("configs") else "architecture"
+
+
+def _shape(model: str, sequence_length: int | None = None) -> Transformer:
+    found: Transformer = getattr(published, _source(model))(model, sequence_length)
+    return found
+
+
 def _measured(chosen: common.Values) -> tuple[FlopCount, float, float]:
     """The work of an iteration, the rate of each GPU, and its peak."""
-    shape = architecture(chosen["model"], chosen["sequence_length"])
+    shape = _shape(chosen["model"], chosen["sequence_length"])
     pairs = dict(zip((ALL, SEEN), ATTENTION, strict=True))[chosen["attention"]]
     counted = count_flops(shape, chosen["batch_size"], chosen["recompute"], pairs)
     rate = achieved_flops_per_gpu(counted.total, chosen["seconds"], chosen["num_gpus"])
@@ -146,17 +164,42 @@ def _shares(chosen: common.Values) -> tuple[float, float]:
 
 
 def _impossible(
-    chosen: common.Values, counted: FlopCount, rate: float, peak: float
+    chosen: common.Values,
+    counted: FlopCount,
+    rate: float,
+    peak: float,
+    before: common.Values | None,
 ) -> common.Answer:
     """Above the peak: the bar past it, and what each usual slip would explain."""
+    slips = [*_slips(chosen)]
+    which = _BELOW if slips else _NONE
     told = (
         f"In {chosen['seconds']:g} s each GPU would have to work at "
         f"{units.percent(rate / peak)} of its peak of {units.flops_per_second(peak)}: "
-        "an input is not as it was in the run. The usual slips, and what HFU would be "
-        "without each, stand below; look up which it was."
+        f"an input is not as it was in the run. {which}"
     )
-    picture = past_peak(counted, rate, peak).live()
-    return common.Answer(common.warning(told) + picture, offers=(*_slips(chosen),))
+    picture = past_peak(counted, rate, peak).live() + _passes(chosen, counted, before)
+    offers = (*_moved(chosen), *slips)
+    return common.Answer(common.warning(told) + picture, offers=offers)
+
+
+_BELOW = (
+    "The usual slips, and what HFU would be without each, stand below; look up which "
+    "it was."
+)
+_NONE = "No single usual slip explains this: look at the seconds and the GPUs first."
+
+
+def _moved(chosen: common.Values) -> Iterator[common.Offer]:
+    """The seconds of the preset that these values are, but for the seconds."""
+    for preset in _PRESETS.values():
+        time = preset["seconds"]
+        if {**chosen, "seconds": time} != preset or time == chosen["seconds"]:
+            continue
+        share = _shares(preset)[1]
+        if share <= 1:
+            told = f"Seconds {time:g}, not {chosen['seconds']:g}"
+            yield f"{told}: HFU {units.percent(share)}", {"seconds": time}
 
 
 def _slips(chosen: common.Values) -> Iterator[common.Offer]:
@@ -216,7 +259,7 @@ def _pairs(chosen: common.Values) -> str:
 def _code(chosen: common.Values) -> str:
     model, s = chosen["model"], chosen["sequence_length"]
     return common.call(
-        f"model = published.architecture({model!r}, {common.in_code(s)})\n"
+        f"model = published.{_source(model)}({model!r}, {common.in_code(s)})\n"
         f"F = count_flops(model, {common.in_code(chosen['batch_size'])}, "
         f"recompute={chosen['recompute']!r}{_pairs(chosen)}).total\n"
         f"X = achieved_flops_per_gpu(F, {chosen['seconds']:g}, {chosen['num_gpus']})\n"
