@@ -9,7 +9,7 @@ laws are those of `laws`. Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -32,6 +32,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.duration import Interval, gpu_hours
+from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.laws import (
     LAWS as LAWS,
     Law as Law,
@@ -47,7 +48,7 @@ from llmtrain_helpers.laws import (
     over_training as over_training,
 )
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan import Plan, plan_run
+from llmtrain_helpers.plan import UTILIZATIONS, Plan, memory_with, plan_run
 
 
 def most_tokens(plan: Plan, days: Number) -> Interval:
@@ -285,12 +286,13 @@ def best_split(
     tokens: float = 1e12,
     **options: Any,
 ) -> Plan:
-    """The plan on these GPUs whose step is the shortest that fits, as far as it knows.
+    """The plan on these GPUs whose step is the shortest of those that fit.
 
-    Tries splits in the order of their price: nothing recomputed before everything, no
-    pipeline before its bubble. Among those alike, a step takes its computing or its
-    sending between replicas, whichever is longer, then the least tensor parallelism.
-    Where none fits, the one that is nearest. `options` are other arguments of
+    By the plan's own seconds, over 1 to 8 GPUs of tensor parallelism, micro-batches of
+    1 to 8, ZeRO 1 and 3, pipelines of up to 16 stages with ZeRO 1, and all recomputed
+    or nothing. Where seconds do not tell splits apart, the model of a step does, or, if
+    it does not know the chip, what is sent between replicas; then the plainest goes
+    first. Where none fits, the one that holds least. `options` are other arguments of
     `plan_run`. ValueError where no split comes out even.
 
     >>> model = Transformer.llama(80, 8192, 64, 8, 28672, 128256, 4096)
@@ -303,21 +305,7 @@ def best_split(
     B = single("global_batch_size", global_batch_size)
     run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **options}
     _check_single(model, accelerator, run)
-    nearest, problem = None, None
-    for alike in _splits(n, run):
-        plans = []
-        for split in alike:
-            try:
-                plans.append(plan_run(model, accelerator, **{**run, **split}))
-            except ValueError as error:  # does not come out even
-                problem = problem or error
-        fitting = [plan for plan in plans if plan.fits]
-        if fitting:
-            return min(fitting, key=_price)
-        nearest = min([*plans, *filter(None, [nearest])], key=_held, default=None)
-    if nearest is None:
-        raise problem or ValueError(f"num_gpus={n} has no split")
-    return nearest
+    return _search(_first(model, accelerator, n, run))
 
 
 def _check_single(
@@ -335,35 +323,147 @@ def _check_single(
             refuse(name, value, "is an array: here it must be one number")
 
 
-def _splits(n: int, run: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """Groups of splits whose computing takes as long, the cheapest group first."""
-    tensors = [t for t in (1, 2, 4, 8) if n % t == 0]
-    for again, p in [
-        *product(["none"], (1,)),
-        *product(["full"], (1,)),
-        *product(["none", "full"], (2, 4, 8, 16)),
-    ]:
-        if n % p == 0:
-            stages = (1, 3) if p == 1 else (1,)
-            sizes = (1, 4) if p == 1 else (1,)
-            names = ("tensor_parallel", "zero_stage", "micro_batch_size")
-            yield [
-                {"recompute": again, "pipeline_parallel": p}
-                | dict(zip(names, values, strict=True))
-                for values in product(tensors, stages, sizes)
-            ]
+_Ways = dict[str, Any]
+"""A split as changes of a plan."""
 
 
-def _price(plan: Plan) -> tuple[float, ...]:
-    """Seconds of a step, and what is less where they are equal."""
-    t = plan.split.tensor_parallel
-    sending = float(plan.traffic) * min(t, 8) / NODE_BANDWIDTH
-    seconds = max(float(plan.seconds_per_iteration.likely), sending)
-    return (round(seconds, 3), t, plan.inputs["zero_stage"], -plan.memory.total)
+def _splits(n: int) -> list[_Ways]:
+    """Every split that is tried, the plainest first."""
+    names = ("recompute", "pipeline_parallel", "zero_stage", "tensor_parallel")
+    few = (1, 2, 4, 8)
+    every: Any = product(["none", "full"], (*few, 16), (1, 3), few, few)
+    splits = [dict(zip((*names, "micro_batch_size"), x, strict=True)) for x in every]
+    ways = ("pipeline_parallel", "tensor_parallel")
+    return [
+        split
+        for split in splits
+        if n % math.prod(split[way] for way in ways) == 0
+        if split["pipeline_parallel"] == 1 or split["zero_stage"] == 1
+    ]
 
 
-def _held(plan: Plan) -> float:
-    return float(plan.memory.total)
+def _first(
+    model: Transformer, accelerator: Accelerator, n: int, run: Mapping[str, Any]
+) -> Plan:
+    """The plan of the first split that comes out even, whether it fits or not."""
+    problem = None
+    for split in _splits(n):
+        try:
+            return plan_run(model, accelerator, **{**run, **split})
+        except ValueError as error:
+            problem = problem or error
+    raise problem or ValueError(f"num_gpus={n} has no split")
+
+
+def _search(first: Plan) -> Plan:
+    """The split of the lowest price that fits, or else the one that holds least.
+
+    In the order of the least they can take, so that most need no plan of their own.
+    """
+    splits = _splits(first.split.num_gpus)
+    floors = sorted(zip(_floors(first, splits), range(len(splits)), strict=True))
+    most = first.room + first.memory.total - first.reserve
+    holds, best = _Holds(first), None
+    price: tuple[float, ...] = (math.inf,)
+    for floor, i in floors:
+        if floor > price[: len(floor)]:
+            break
+        if holds.least(splits[i]) <= most and holds(splits[i]) <= most:
+            plan = first.but(**splits[i])
+            if _price(plan, first) < price:
+                best, price = plan, _price(plan, first)
+    return first.but(**holds.leanest(splits)) if best is None else best
+
+
+class _Holds:
+    """Bytes that splits of a plan hold, each counted once; inf if it is uneven."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.known: dict[tuple[Any, ...], float] = {}
+
+    def __call__(self, split: _Ways) -> float:
+        key = (*split.values(),)
+        if key not in self.known:
+            try:
+                self.known[key] = float(memory_with(self.plan, **split).total)
+            except ValueError:  # does not come out even
+                self.known[key] = math.inf
+        return self.known[key]
+
+    def least(self, split: _Ways) -> float:
+        """All recomputed, one sequence at once: none of its kind holds less."""
+        return self({**split, "recompute": "full", "micro_batch_size": 1})
+
+    def leanest(self, splits: list[_Ways]) -> _Ways:
+        """The one of all that holds least."""
+        return min(splits, key=self)
+
+
+def _follows(plan: Plan) -> bool:
+    """Whether a plan's seconds are those of the model of a step, times a number."""
+    inputs = plan.inputs
+    if plan.step is None or inputs["flops_per_gpu"] is not None:
+        return False
+    given = inputs["utilizations"] is not None or plan.shares in UTILIZATIONS.values()
+    return inputs["pace"] is not None or not given
+
+
+def _floors(first: Plan, splits: list[_Ways]) -> list[tuple[float, float]]:
+    """The least that each split can take: of seconds, and by the model of a step.
+
+    As shares of the first plan's, which recomputes nothing. What is sent comes on top.
+    """
+    model, rate = first.inputs["model"], first.inputs["flops_per_gpu"]
+    F = {again: count_flops(model, 1, again).total for again in ("none", "full")}
+    follows, floors = _follows(first), []
+    for split in splits:
+        bubble = _bubble(first, split)
+        exact = F[split["recompute"]] / F["none"] * (1 + (rate is None) * bubble)
+        step = _least_step(first, split, bubble)
+        floors.append((round(step if follows else exact, 6), round(step, 6)))
+    return floors
+
+
+def _bubble(first: Plan, split: _Ways) -> float:
+    """(p - 1)/(vm) of a split; m is no less than one."""
+    t, b, p = (split[x] for x in _SIZES)
+    s, B = first.split, first.inputs["global_batch_size"]
+    m = B * t * p * s.context_parallel / (s.num_gpus * b)
+    return float((p - 1) / (s.interleave * max(m, 1)))
+
+
+def _least_step(first: Plan, split: _Ways, bubble: float) -> float:
+    """A split's step without what is sent, as a share of the first plan's.
+
+    Products and trips to memory take all GPUs as long under any split; launching goes
+    with t/b, the head with p.
+    """
+    s, at = first.step, first.split
+    if s is None:
+        return 0
+    t, b, p = (split[x] for x in _SIZES)
+    passes = {"none": 3, "full": 4}[split["recompute"]]
+    launching = s.launching * t / at.tensor_parallel * at.micro_batch_size / b
+    layers = passes / 3 * (s.matmuls + s.memory + launching) * (1 + bubble)
+    return float((layers + s.head * p / at.pipeline_parallel) / s.total)
+
+
+_SIZES = ("tensor_parallel", "micro_batch_size", "pipeline_parallel")
+
+
+def _price(plan: Plan, first: Plan) -> tuple[float, ...]:
+    """Its step as a share of the first plan's, and what is less where it is equal."""
+    t, s = plan.split.tensor_parallel, plan.split
+    unit = float(first.seconds_per_iteration.likely)
+    seconds = float(plan.seconds_per_iteration.likely) / unit
+    if plan.step is None or first.step is None:
+        sending = float(plan.traffic) * min(t, 8) / NODE_BANDWIDTH
+        by_model = max(seconds, sending / unit)
+    else:
+        by_model = float(plan.step.total / first.step.total)
+    plain = (s.pipeline_parallel, t, plan.inputs["zero_stage"])
+    return (round(seconds, 6), round(by_model, 6), *plain, -float(plan.memory.total))
 
 
 def largest_model(

@@ -190,8 +190,9 @@ def _time(plan: Plan) -> list[Line]:
     more = days.likely / plan.days.likely
     rests = f"{units.percent(plan.mfu)} of the peak (MFU), stops included"
     source = f"published runs: {plan.shares.evidence}"
-    if plan.inputs["flops_per_gpu"] is not None:
-        rests = "your measured rate; stops add 8 to 50 %"
+    if plan.measured:
+        own = "step" if plan.inputs["flops_per_gpu"] is None else "rate"
+        rests = f"your measured {own}; stops add 8 to 50 %"
         source = "your step; stops of four published runs (chapter 08)"
     hours = plan.gpu_hours.times(more)
     return [

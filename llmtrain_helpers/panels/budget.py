@@ -10,7 +10,6 @@ from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.budget import best_split, most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.drawings.budget import Dot, loss_against_size
-from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.laws import LAWS, compute_optimal, loss, outside, over_training
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.parameters import count_parameters
@@ -113,31 +112,11 @@ def nearest_shape(size: float) -> str:
 
 
 @cache
-def fitting(chip: str) -> dict[str, tuple[int, str]]:
-    """The fewest GPUs, in doublings of a node, that each shape trains on, and what is
-    recomputed there. What is larger never takes fewer."""
-    found, n = {}, NODE
-    for name in _shapes():
-        plan = split_of(chip, name, n)
-        while not plan.fits and n < MOST_GPUS:
-            n *= 2
-            plan = split_of(chip, name, n)
-        found[name] = (n if plan.fits else 10 * MOST_GPUS, plan.inputs["recompute"])
-    return found
-
-
-@cache
 def split_of(chip: str, name: str, num_gpus: int) -> Plan:
     """The best split of a shape on so many GPUs."""
     model = _shapes()[name]
     batch = usual_batch(model, num_gpus)
     return best_split(model, accelerator(chip), num_gpus, batch)
-
-
-@cache
-def _flops_per_token(name: str, recompute: str) -> float:
-    model = _shapes()[name]
-    return float(count_flops(model, 1, recompute).total / model.sequence_length)
 
 
 def _below(num_gpus: int) -> int:
@@ -152,16 +131,12 @@ def _plan(chip: str, name: str, n: int) -> Plan:
 
 
 def dots_of(chip: str, n: int, days: float, law: str) -> list[Dot]:
-    """Every shape of the shelf on n GPUs for these days."""
-    plan = split_of(chip, next(iter(_shapes())), NODE)
-    share, rate = plan.shares.runs[1], plan.inputs["accelerator"]
-    work = n * share * rate.peak(rate.training_format) * days * units.DAY
-    dots = []
-    for name, (fewest, recompute) in fitting(chip).items():
-        again = recompute if n < 2 * fewest else "none"
-        T = work / _flops_per_token(name, again)
-        value = float(loss(_SIZES[name], T, law))
-        dots.append(Dot(name, _SIZES[name], T, value, n >= fewest))
+    """Every shape of the shelf on n GPUs, each at the split of the doubling below."""
+    dots, times = [], n / _below(n)
+    for name, P in _SIZES.items():
+        plan = split_of(chip, name, _below(n))
+        T = float(most_tokens(plan, days).likely) * times
+        dots.append(Dot(name, P, T, float(loss(P, T, law)), bool(plan.fits)))
     return dots
 
 
