@@ -1,6 +1,7 @@
 """Chapter 03: formulas against the published days, figures, panel, exercises."""
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import nbformat
@@ -529,6 +530,39 @@ def test_a_share_is_read_as_people_write_it(written: str, meant: float) -> None:
 
 def test_the_panel_says_whose_shares_the_interval_is_of() -> None:
     assert "as 13 of 14 published runs had" in shown()
+
+
+PAGE = Path(__file__).parents[1] / "notebooks" / "03_duration.ipynb"
+
+
+def source(name: str) -> str:
+    """A cell of the learner's page."""
+    [cell] = [c for c in nbformat.read(PAGE, as_version=4).cells if c.id == name]
+    return str(cell.source)
+
+
+def test_the_nearest_published_run_is_nearest_in_work_and_has_no_blank() -> None:
+    rows = shown().split("published, nearest in work")[1].split("<pre")[0]
+    assert rows.count("<td") == 21
+    assert "></td>" not in rows
+    assert "400 for an A100" in source("heard")
+    assert published.accelerator("A100 80GB SXM").power == 400
+
+
+def test_of_three_runs_the_number_of_gpus_is_not_published() -> None:
+    known = {mark.name for mark in published_marks()}
+    shares = utilizations.model_utilizations()
+    missing = set(shares.index) - known
+    assert len(known) == 11
+    assert missing == {"LLaMA-1 7B", "Llama 2 7B", "Llama 2 70B"}
+    told = source("heard-reading")
+    assert "Eleven of the fourteen" in told
+    assert all(name in told for name in missing)
+
+
+def test_mended_the_copied_days_are_held_against_those_by_iterations() -> None:
+    told = check("03-b", (300e9, X_B, copied(MENDED, 300e9, 1))).text
+    assert "By iterations it is 213 days: the formula leaves attention out." in told
 
 
 def test_palm_has_two_shares_and_the_page_says_why() -> None:

@@ -276,7 +276,7 @@ def _percents(bottom: float) -> str:
         x = _at(part / 10)
         body += line(x, bottom, x, bottom + 5)
         body += text(x, bottom + 22, f"{10 * part} %", 14, "middle")
-    return body + text(706, bottom + 42, "of the dense peak (MFU)", 14, "end")
+    return body + text(706, bottom + 42, "of the peak (MFU)", 14, "end")
 
 
 class Mark(NamedTuple):

@@ -89,6 +89,11 @@ class Copied(Exercise):
         wrong = _of_tokens(T) or _of_rate(X)
         if wrong and (ok or HINT in told):
             return False, f"the days are right, but {wrong}" if ok else wrong
+        if ok:
+            exact = units.digits(_exactly())
+            told += (
+                f" By iterations it is {exact} days: the formula leaves attention out."
+            )
         return ok, told
 
     def hints(self) -> tuple[str, ...]:
@@ -311,7 +316,7 @@ PREDICTIONS = {
             "for memory, and for other GPUs.",
             "50 %": "Timed steps of good code reach it, as in notebook 02. But a run "
             "is more than its steps.",
-            "35 %": "Two thirds of what was paid for did no work of the model's.",
+            "35 %": "Two thirds of what was paid for did none of the 6TP.",
         },
         why="Between the products a GPU loads and stores, sends and waits; and a whole "
         "run stops, restarts and begins with small batches.",

@@ -70,7 +70,7 @@ _CONTROLS = {
     "num_gpus": common.GPUS,
     "percent": common.Control(
         "Share of the peak",
-        "Per cent of the dense peak that each GPU reaches: "
+        "Per cent of the chip's peak that each GPU reaches: "
         "HFU where all is recomputed, MFU elsewhere.",
         unit="%",
         least=0.1,
@@ -86,7 +86,10 @@ _CONTROLS = {
     ),
     "chip": common.accelerators(more=True),
     "format": common.choice(
-        "Number format", "The format whose peak is meant.", FORMATS, more=True
+        "Number format",
+        "The format whose peak is meant; bf16 and fp16 have 16 bits.",
+        FORMATS,
+        more=True,
     ),
     "price": common.Control(
         "Price",
@@ -125,15 +128,15 @@ def render(
         _mark(before),
     )
     table = common.table(
-        ["", "your run", "nearest published"],
-        _rows(seconds, num_gpus, price, device.power, T, P),
+        ["", "your run", "published, nearest in work"],
+        _rows(seconds, num_gpus, price, device, model, T, P),
     )
     told = _sentence(seconds, span, num_gpus, price) + _reached(percent, recompute)
     return "".join(
         [
             common.sentence(told),
             picture.live(),
-            common.folded("Beside the nearest published run", table),
+            common.folded("Beside the published run whose work is nearest", table),
             common.folded("In code", _code(T, P, num_gpus, X, recompute)),
         ]
     )
@@ -212,21 +215,36 @@ def _about(seconds: float) -> str:
 
 
 def _rows(
-    seconds: float, n: int, price: float, watts: Any, T: float, P: float
+    seconds: float,
+    n: int,
+    price: float,
+    device: Accelerator,
+    model: str,
+    T: float,
+    P: float,
 ) -> list[list[str]]:
+    """Your run beside the published one with the nearest tokens times parameters."""
     run = nearest_run(T, P)
     hours, theirs = gpu_hours(seconds, n), run["gpu_hours"]
     costs = [units.dollars(cost(h * units.HOUR, 1, price)) for h in (hours, theirs)]
-    power = units.si(energy(seconds, n, watts) / 3600, "Wh") if watts else "unknown"
+    spans = ((device, seconds * n), (accelerator(run["accelerator"]), theirs * 3600))
+    used = [_energy(chip, time) for chip, time in spans]
     return [
-        ["name", "", run["name"]],
+        ["model", model, run["name"]],
         ["tokens", units.count(T), units.count(run["tokens"])],
         ["active parameters", units.count(P), units.count(run["active_parameters"])],
-        ["accelerator", "", run["accelerator"]],
+        ["accelerator", device.name, run["accelerator"]],
         ["GPU-hours", units.count(hours), units.count(theirs)],
         ["cost", *costs],
-        ["energy of the GPUs, at most", power, ""],
+        ["energy of the GPUs, at most", *used],
     ]
+
+
+def _energy(chip: Accelerator, gpu_seconds: float) -> str:
+    """At its design power all the time; unknown where the datasheet has none."""
+    if not chip.power:
+        return "unknown"
+    return units.si(energy(gpu_seconds, 1, chip.power) / 3600, "Wh")
 
 
 PANEL = common.Panel(
