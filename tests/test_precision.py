@@ -825,7 +825,13 @@ def told(preset: str, **values: object) -> str:
         ),
         ("An update that is lost", {}, "half the spacing, 0.003906, is rounded"),
         ("A number in bf16", {"number": 1e39}, "<b>infinity</b>: 10³⁹ is more"),
-        ("An update that is lost", {"update": 0.005}, "<b>Kept, rounded</b>"),
+        (
+            "An update that is lost",
+            {"update": 0.005},
+            "<b>Kept, rounded</b>: bf16 has not quite this sum, and stores the nearest "
+            "that it has, 1.0078125.",
+        ),
+        ("An update that is lost", {"update": 1}, "<b>Kept</b>: bf16 has the sum, 2."),
         (
             "An update that is lost",
             {"format": "fp8_e4m3", "weight": 400, "update": 100},
@@ -840,9 +846,14 @@ def told(preset: str, **values: object) -> str:
         (
             "A gradient that vanishes",
             {"loss_scale": 2**22},
-            "But the largest gradients of the picture <b>overflow</b>, 0.074 % of them",
+            "<b>Step skipped</b>: the largest gradients of the picture overflow, "
+            "0.074 % of them. The one you chose: <b>Kept, with all",
         ),
-        ("A gradient that vanishes", {"gradient": 1e4, "loss_scale": 8}, "be skipped"),
+        (
+            "A gradient that vanishes",
+            {"gradient": 1e4, "loss_scale": 8},
+            '0px"><b>Step skipped</b>: in fp16 at S = 8 whatever is past',
+        ),
         ("8B, no sharding", {}, "<b>128 GB</b>"),
         ("8B, no sharding", {"recipe": "bf16_both_grads"}, "161 GB"),
         ("8B, no sharding", {"recipe": "bf16_fp32_grads"}, "<b>145 GB</b>"),
@@ -876,7 +887,28 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
     assert f"Recipe {recipe!r} computes in {needed}, and the" in answer.problem
     assert f"{chip} knows no {needed}." in answer.problem
     assert ("Recipe: fp32", {"recipe": "fp32"}) in answer.offers
-    assert not {needed} & {change["recipe"] for _, change in answer.offers}
+    assert answer.offers[0] == ("Accelerator: H100 SXM", {"chip": "H100 SXM"})
+    assert needed not in {change.get("recipe") for _, change in answer.offers}
+    for _, change in answer.offers:
+        shown = PANEL.answer({**start, "recipe": recipe, "chip": chip, **change})
+        assert "model states" in shown.html
+
+
+@pytest.mark.parametrize("written", ["2**13", "2^13", " 2 ^ 13 ", "8,192", 8192])
+def test_a_loss_scale_is_read_as_a_power_of_two_too(written: object) -> None:
+    control = PANEL.controls["loss_scale"]
+    assert control.read(written) == 8192
+    for wrong in ("2**41", "3**2", "2^", "2**-1"):
+        with pytest.raises(ValueError, match="Loss scale S"):
+            control.read(wrong)
+
+
+def test_the_sum_on_the_page_stalls_where_it_says() -> None:
+    [code] = re.findall(r"```python\n(.*?)```", page_of(), re.DOTALL)
+    names: dict = {"FORMATS": FORMATS}
+    exec(code, names)
+    assert names["total"] == 256
+    assert "# 256.0" in code
 
 
 def test_a_recipe_says_what_its_products_need() -> None:

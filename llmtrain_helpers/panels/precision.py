@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.drawings import precision as drawings
 from llmtrain_helpers.drawings.precision import number
 from llmtrain_helpers.panels import common
@@ -68,6 +68,16 @@ def _looking_at(*looks: str) -> Callable[[common.Values], bool]:
 _AT_NUMBER, _AT_UPDATE = _looking_at(NUMBER), _looking_at(UPDATE)
 _AT_SCALE, _AT_BYTES = _looking_at(SCALE), _looking_at(BYTES)
 
+
+class _PowerOfTwo(common.Control):
+    """A number that may also be written as 2**13 or 2^13."""
+
+    def read(self, written: Any) -> Any:
+        """The value that somebody wrote; a ValueError in the panel's words if none."""
+        power = re.fullmatch(r"\s*2\s*(?:\*\*|\^)\s*(\d{1,3})\s*", str(written))
+        return super().read(2 ** int(power[1]) if power else written)
+
+
 _CONTROLS = {
     "look": common.choice("Look at", "What the panel shows.", _LOOKS, lead=True),
     "steps": common.Control(
@@ -88,9 +98,9 @@ _CONTROLS = {
         stops=common.steps(1e-4, 1, 1, 2, 5),
         applies=_AT_UPDATE,
     ),
-    "loss_scale": common.Control(
+    "loss_scale": _PowerOfTwo(
         "Loss scale S",
-        "The loss, and so every gradient, is multiplied by it.",
+        "The loss, and so every gradient, is multiplied by it; 2**13 is read too.",
         most=2**40,
         stops=common.doublings(1, 2**30),
         applies=_AT_SCALE,
@@ -148,9 +158,12 @@ _CONTROLS = {
 }
 
 
-def render(before: common.Values | None = None, **values: Any) -> str:
+def render(before: common.Values | None = None, **values: Any) -> str | common.Answer:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     look = values["look"]
+    needed = _missing(values) if look == BYTES else ""
+    if needed:
+        return _refused(values, needed)
     old = before if before and before["look"] == look else None
     told, picture, rows, code = _VIEWS[look](values, old)
     return "".join(
@@ -245,8 +258,14 @@ def _of_update(known: Any, w: float, d: float, half: float) -> str:
     if not told:
         most = f"the largest number of {known.name} is {number(known.max)}"
         return f"<b>Overflow</b>: {fate}, for {most}."
-    told = f"<b>{fate.capitalize()}</b>: in {known.name} what is at most half the "
-    return f"{told}spacing, {number(half, 4)}, is rounded away."
+    if fate == "lost":
+        told = f"<b>Lost</b>: in {known.name} what is at most half the "
+        return f"{told}spacing, {number(half, 4)}, is rounded away."
+    told = f"<b>{fate.capitalize()}</b>: {known.name} "
+    after = number(known.round(known.round(w) + d))
+    if fate == "kept":
+        return f"{told}has the sum, {after}."
+    return f"{told}has not quite this sum, and stores the nearest that it has, {after}."
 
 
 # --- a loss scale
@@ -263,7 +282,7 @@ def _scale(values: common.Values, old: common.Values | None) -> View:
         ["overflows beyond", number(high)],
     ]
     return (
-        _of_gradient(known, g, s) + _of_the_drawn(known, g, s),
+        _of_the_drawn(known, g, s) + _of_gradient(known, g, s),
         drawings.loss_scale(known, g, s, then),
         rows,
         f'FORMATS["{known.name}"].round({g!r} * {s}) / {s}',
@@ -277,8 +296,8 @@ def _of_gradient(known: Any, gradient: float, scale: float) -> str:
     if back == 0:
         return f"<b>Lost</b>: {at} whatever is at most {number(low, 3)} becomes 0."
     if not isfinite(back):
-        told = f"{at} whatever is past {number(high, 5)} is too large"
-        return f"<b>Overflow</b>: {told}; the step would be skipped."
+        told = f"{at} whatever is past {number(high, 5)} overflows"
+        return f"<b>Step skipped</b>: {told}, and this gradient is."
     off = units.percent(abs(back / gradient - 1))
     if abs(gradient * scale) < known.min_normal:
         few = "it is a <b>subnormal</b> number there"
@@ -289,12 +308,12 @@ def _of_gradient(known: Any, gradient: float, scale: float) -> str:
 
 
 def _of_the_drawn(known: Any, gradient: float, scale: float) -> str:
-    """That others overflow, where the chosen gradient does not."""
+    """First that others overflow, where the chosen gradient does not."""
     over = drawings.fates(known, scale)["overflow"]
     if not over or not isfinite(known.round(gradient * scale)):
         return ""
-    told = f"<b>overflow</b>, {units.digits(100 * over, 2)} % of them"
-    return f" But the largest gradients of the picture {told}: the step is skipped."
+    told = "<b>Step skipped</b>: the largest gradients of the picture overflow, "
+    return f"{told}{units.digits(100 * over, 2)} % of them. The one you chose: "
 
 
 # --- the bytes of a model
@@ -314,15 +333,31 @@ def _bytes(values: common.Values, old: common.Values | None) -> View:
     )
 
 
+def _missing(values: common.Values) -> str:
+    """The format that the recipe's products need and the chip has not; "" if none."""
+    needed = products_in(values["recipe"])
+    return "" if needed in {"", *accelerator(values["chip"]).peaks} else needed
+
+
+def _refused(values: common.Values, needed: str) -> common.Answer:
+    """Why a chip cannot compute a recipe; offered are chips, then recipes that do."""
+    chip, recipe = values["chip"], values["recipe"]
+    told = f"Recipe {recipe!r} computes in {needed}, and the datasheet of {chip} knows "
+    changes = [{"chip": other} for other in ("H100 SXM", _A100)]
+    changes += [{"recipe": other} for other in RECIPES]
+    able = [change for change in changes if not _missing({**values, **change})]
+    offers = [(_told(change), change) for change in able]
+    return common.Answer("", f"{told}no {needed}.", tuple(offers))
+
+
+def _told(change: dict[str, str]) -> str:
+    [(name, value)] = change.items()
+    return f"{_CONTROLS[name].label}: {value}"
+
+
 def _weighed(values: common.Values) -> tuple[int, ModelStateBytes, Any]:
     """Parameters, their states on each GPU, and its memory."""
     P, chip = count_parameters(architecture(values["model"])).total, values["chip"]
-    needed = products_in(values["recipe"])
-    if needed and needed not in accelerator(chip).peaks:
-        refuse(
-            *("recipe", values["recipe"]),
-            f"computes in {needed}, and the datasheet of {chip} knows no {needed}",
-        )
     sharing = values["zero_stage"], values["data_parallel"]
     states = model_state_bytes(P, values["recipe"], *sharing)
     return P, states, accelerator(chip).memory
