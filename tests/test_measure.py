@@ -611,7 +611,7 @@ def test_11_d_takes_any_design_that_holds(change: dict[str, Any]) -> None:
         ({"micro": 4}, "a fifth should stay free"),
         ({"warm_up": 1}, "makes Adam's state"),
         ({"warm_up": 0}, "makes Adam's state"),
-        ({"repeats": 3}, "no spread to speak of"),
+        ({"repeats": 3}, "too few for a spread"),
         ({"repeats": 100_000}, "steps take"),
         ({"micro": "two"}, "is no number"),
         ({"model": "Llama-9"}, "Llama-9"),
@@ -657,6 +657,6 @@ def test_the_prediction_names_the_belief() -> None:
     assert prediction.truth() == "not quite twice"
     ratio = three(512)[2].total / three(256)[2].total
     assert f"It is {ratio:.2f} times" in prediction.reveal("twice")
-    assert "So do the layers" in prediction.reveal("twice")
+    assert "share does double" in prediction.reveal("twice")
     assert "Weights do that" in prediction.reveal("four times")
     assert "and so it is" in prediction.reveal("not quite twice")

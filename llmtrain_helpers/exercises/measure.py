@@ -119,7 +119,7 @@ class OwnTest(Exercise):
         if warm_up < 2:
             return False, "the first step makes Adam's state: leave out two."
         if repeats < 5:
-            return False, f"{repeats} steps have no spread to speak of."
+            return False, f"{repeats} timed: too few for a spread to speak of."
         fewer: dict[str, Any] = {"num_layers": layers}
         cut = replace(model, **fewer)
         wrong = _mispredicted(said, cut, micro)
@@ -250,8 +250,10 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "What is in memory at the loss, and which entry makes it larger?",
             "Layers and micro-batch: 14 bytes a parameter, what is kept, the logits.",
-            "step_timeline(replace(model, num_layers=…), micro, 'bf16_fp32_grads', "
-            "'none').peak.total; halve layers or micro until a fifth stays free.",
+            "piece = dataclasses.replace(published.architecture(model, 8192), "
+            "num_layers=…); llmtrain_helpers.step_timeline(piece, micro, "
+            "'bf16_fp32_grads', 'none').peak.total / 1e9; halve layers or micro until "
+            "a fifth stays free.",
         )
     ),
 }
@@ -276,12 +278,12 @@ PREDICTIONS: dict[str, Prediction] = {
     "11-guess": Prediction(
         truth=_growth,
         why=f"It is {_kept(512) / _kept(256):.2f} times: each token's vectors are "
-        "twice as long, but its log-probabilities have one number for each word of the "
-        "vocabulary, however wide the model is.",
+        "twice as long, but its log-probabilities have one number for each entry of "
+        "the vocabulary, however wide the model is.",
         options={
             "the same": "That would be so if nothing of a token's vectors were kept.",
             "not quite twice": "You thought of the head.",
-            "twice": "So do the layers, all of them.",
+            "twice": "The layers' share does double.",
             "four times": "Weights do that: a matrix is wide and high. What is kept "
             "are vectors.",
         },

@@ -202,7 +202,9 @@ def _of_memory(plan: Plan) -> str:
     if states > parts["activations"]:
         told = "raise zero, gpus or tensor, or take a smaller model"
         return f"Most of it are the model's states: {told}."
-    return "Most of it are activations: lower micro or sequence, or recompute."
+    if plan.split.micro_batch_size > 1:
+        return "Most of it are activations: lower micro or sequence, or recompute."
+    return "Most of it are activations: shorten the sequence, or recompute in full."
 
 
 def _misfit(plan: Plan, held: str) -> str:

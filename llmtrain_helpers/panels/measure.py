@@ -7,7 +7,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.drawings.measure import step_by_the_clock
-from llmtrain_helpers.measure.clock import Experiments, StepClock
+from llmtrain_helpers.measure.clock import ENOUGH, Experiments, StepClock
 from llmtrain_helpers.panels import common
 
 _NAMES = ["micro_batch_size", "accumulation", "loading", "exchange", "overhead"]
@@ -145,8 +145,14 @@ def _sentence(found: Experiments, old: tuple[Any, ...]) -> str:
         told += f" (before: {units.digits(before)})" if before != found.as_it_is else ""
     if found.verdict == "computing":
         return f"{told}: it is <b>computing</b>; no single change gains a tenth."
-    gain = found.gains()[found.verdict]
-    return f"{told}: {_WAITS[found.verdict]} {gain:.2f} times as many."
+    gains = found.gains()
+    told += f": {_WAITS[found.verdict]} {gains[found.verdict]:.2f} times as many"
+    if found.verdict != "other GPUs":
+        return f"{told}."
+    doubled = gains["fixed costs"]
+    cause = "the link" if doubled >= ENOUGH else "a slow neighbour"
+    also = f"with twice the micro-batch {doubled:.2f} times"
+    return f"{told}, {also}: so for <b>{cause}</b>."
 
 
 def _table(clock: StepClock, b: int, k: int) -> str:
