@@ -541,6 +541,14 @@ def source(name: str) -> str:
     return str(cell.source)
 
 
+def test_the_own_days_stand_on_the_dotted_line_to_the_days() -> None:
+    drawn = shown()
+    [(x, y)] = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>33.8 days<', drawn)
+    [(at, height)] = re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="9"', drawn)
+    assert 0 < float(height) - float(y) < 20
+    assert float(x) < float(at)
+
+
 def test_the_nearest_published_run_is_nearest_in_work_and_has_no_blank() -> None:
     rows = shown().split("published, nearest in work")[1].split("<pre")[0]
     assert rows.count("<td") == 21

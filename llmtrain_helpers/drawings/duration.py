@@ -484,7 +484,8 @@ def _labels(
         last = dict(boxes)
         for i, (run, words, size) in enumerate(named):
             taken = [*dots, *(box for k, box in boxes.items() if k != i)]
-            boxes[i] = _place(plane, run, words, size, taken, strokes)
+            above = _above_its_way(plane, you, words, taken, strokes) if not i else None
+            boxes[i] = above or _place(plane, run, words, size, taken, strokes)
         if boxes == last:
             break
     return "".join(_name(plane, *named[i], box) for i, box in boxes.items())
@@ -538,6 +539,20 @@ def _place(
     return found
 
 
+def _above_its_way(
+    plane: Plane, you: Mark, words: str, taken: Sequence[Box], strokes: Sequence[Stroke]
+) -> Box | None:
+    """The own time on the dotted line to the days, if there is room free of lines."""
+    x, y, half = plane.x(you.num_gpus), plane.y(you.days), 0.32 * 18 * len(words)
+    crossed = [(box, price) for box, price in strokes if price > 3]
+    least = max(plane.left + half, x - 176 - half)  # no farther: else beside the dot
+    for middle in range(round(x - 16 - half), round(least), -4):
+        box = _box(middle, y - 13, half, 9)
+        if _price(box, plane, taken, crossed) == 0:
+            return box
+    return None
+
+
 def _nearest(x: float, y: float, box: Box) -> tuple[float, float]:
     """Where a line from a dot meets the words' box."""
     left, top, right, bottom = box
@@ -555,6 +570,7 @@ def _name(plane: Plane, run: Mark, words: str, size: float, box: Box) -> str:
     left, _, right, bottom = box
     end = _nearest(x, y, box)
     far = max(abs(end[0] - x), abs(end[1] - y)) > _gap(size) + 4
+    far &= not (size > 15 and bottom < y)  # the dotted line leads there
     body = line(x, y, *end, stroke_width=1, opacity=0.7) if far else ""
     weight = "700" if size > 15 else "400"
     middle = ((left + right) / 2, bottom - 0.2 * size)
