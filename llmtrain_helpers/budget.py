@@ -393,11 +393,15 @@ class _Holds:
 
     def least(self, split: _Ways) -> float:
         """All recomputed, one sequence at once: none of its kind holds less."""
-        return self({**split, "recompute": "full", "micro_batch_size": 1})
+        return self(_leanest(split))
 
     def leanest(self, splits: list[_Ways]) -> _Ways:
         """The one of all that holds least."""
-        return min(splits, key=self)
+        return min(map(_leanest, splits), key=self)
+
+
+def _leanest(split: _Ways) -> _Ways:
+    return {**split, "recompute": "full", "micro_batch_size": 1}
 
 
 def _follows(plan: Plan) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -125,17 +126,30 @@ def _below(num_gpus: int) -> int:
 
 
 def _plan(chip: str, name: str, n: int) -> Plan:
-    """The plan of a shape on any number of nodes: the split of the doubling below."""
-    plan, batch = split_of(chip, name, _below(n)), usual_batch(_shapes()[name], n)
-    return plan.but(num_gpus=n, global_batch_size=batch) if n != _below(n) else plan
+    """The plan of a shape on any number of nodes: the split of the doubling below.
+
+    With fewer sequences at once, where the batch does not come out even with them.
+    """
+    plan = split_of(chip, name, _below(n))
+    if n == _below(n):
+        return plan
+    s, batch = plan.split, usual_batch(_shapes()[name], n)
+    ways = s.tensor_parallel * s.pipeline_parallel
+    if n % ways:
+        return split_of(chip, name, n)
+    b = math.gcd(s.micro_batch_size, batch * ways // n)
+    return plan.but(num_gpus=n, global_batch_size=batch, micro_batch_size=b)
 
 
-def dots_of(chip: str, n: int, days: float, law: str) -> list[Dot]:
-    """Every shape of the shelf on n GPUs, each at the split of the doubling below."""
-    dots, times = [], n / _below(n)
+def dots_of(chip: str, n: int, days: float, law: str, own: str = "") -> list[Dot]:
+    """Every shape of the shelf on n GPUs: as fast as at the doubling below, each GPU.
+
+    `own` is planned on n GPUs themselves.
+    """
+    dots = []
     for name, P in _SIZES.items():
-        plan = split_of(chip, name, _below(n))
-        T = float(most_tokens(plan, days).likely) * times
+        plan = split_of(chip, name, _below(n)) if name != own else _plan(chip, own, n)
+        T = float(most_tokens(plan, days).likely) * n / plan.split.num_gpus
         dots.append(Dot(name, P, T, float(loss(P, T, law)), bool(plan.fits)))
     return dots
 
@@ -152,8 +166,9 @@ def render(
 ) -> common.Answer:
     """The panel's answer: sentence, picture, the plan of the point, and the call."""
     n = gpus_for(money, days, price)
-    dots = dots_of(chip, n, days, law)
-    own = next(dot for dot in dots if dot.name == nearest_shape(size))
+    chosen = nearest_shape(size)
+    dots = dots_of(chip, n, days, law, chosen)
+    own = next(dot for dot in dots if dot.name == chosen)
     able = [dot for dot in dots if dot.fits]
     best = min(able, key=lambda dot: dot.loss) if able else None
     flops = max(6 * dot.parameters * dot.tokens for dot in dots)
@@ -175,8 +190,9 @@ def _dot_of(values: common.Values | None) -> Dot | None:
     if values is None:
         return None
     n = gpus_for(values["money"], values["days"], values["price"])
-    dots = dots_of(values["chip"], n, values["days"], values["law"])
-    return next(dot for dot in dots if dot.name == nearest_shape(values["size"]))
+    own = nearest_shape(values["size"])
+    dots = dots_of(values["chip"], n, values["days"], values["law"], own)
+    return next(dot for dot in dots if dot.name == own)
 
 
 def _sentence(n: int, days: float, price: float, own: Dot, best: Dot | None) -> str:
