@@ -577,7 +577,8 @@ OWN |= {"restart_minutes": 600, "save_minutes": 240, "spare_nodes": 1}
     ("changes", "said"),
     [
         ({}, "right: at the worst rate of failures 25.7 days"),
-        ({"spare_nodes": 0}, "it takes 1 spare nodes"),
+        ({"save_minutes": 3000}, "more than a day to restart"),
+        ({"spare_nodes": 0}, "it takes at least 1 of spare_nodes"),
         ({"restart_minutes": 1}, "within three minutes"),
         ({"save_minutes": 1}, "saving every 1.00 minutes costs"),
         ({"computing_days": 29}, "even with few outages"),

@@ -405,7 +405,7 @@ def _valley_words(best: float, given: tuple[float, float, float]) -> str:
     return (
         "Time lost over the interval between writes, in per cent of the useful time: "
         f"least at {units.duration(best)}, where it is {least}. Saving grows to the "
-        "left, lost work to the right, restarting is the same everywhere. "
+        "left, lost work to the right, restarting is the floor. "
         f"{_flat(best, given)}"
     )
 

@@ -253,7 +253,8 @@ def _shown(plan: Plan, nodes: list[int]) -> str:
     total = -(-n // size)
     told = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
     cells = f", {CELLS} of {size} GPUs of each" if size > CELLS else ""
-    return f"{told}{cells}; dashed: the network"
+    dashed = "; dashed: the network" if len(nodes) > 1 else ""
+    return f"{told}{cells}{dashed}"
 
 
 def _who_words(plan: Plan, found: Mapping[str, Sending]) -> str:

@@ -52,7 +52,7 @@ def _lost(
 
 def _told(share: float) -> str:
     points = units.digits(100 * (_lost() - share), 2)
-    return f"of {units.percent(_lost())} it saves {points} points"
+    return f"stops add {units.percent(_lost())} to the computing; it saves {points}"
 
 
 _WAYS = {
@@ -92,6 +92,11 @@ class OwnCalendar(Exercise):
         n, work, there, write, restart, save, spares = _design(answer)
         if restart < 3:
             return False, "no published run goes on within three minutes of a stop."
+        if max(restart, save) > 24 * 60:
+            return False, (
+                "more than a day to restart, or between two writes, loses days: "
+                "published runs need minutes to hours."
+            )
         likely, worst = FAILURES_PER_NODE_DAY.likely, FAILURES_PER_NODE_DAY.greatest
         M = mean_time_between_failures(n, likely)
         best = best_checkpoint_interval(write, M)
@@ -102,14 +107,19 @@ class OwnCalendar(Exercise):
             return False, f"saving every {units.digits(save)} minutes costs {told}."
         enough = spare_nodes(n, likely, 7)
         if spares < enough:
-            return False, f"with repairs of a week it takes {enough} spare nodes."
+            return (
+                False,
+                f"with repairs of a week it takes at least {enough} of spare_nodes.",
+            )
         M = mean_time_between_failures(n, worst)
         cost = losses(save * MINUTE, write, M, restart * MINUTE).total
         days = work * (1 + cost) / (1 - OUTAGES.likely - EVALUATION.likely)
         told = f"{units.digits(days)} days on the calendar, and there are {there:g}"
         if days > there:
             return False, f"even with few outages it takes {told}. {HINT}"
-        return True, f"right: at the worst rate of failures {told}."
+        bad = work * (1 + cost) / (1 - OUTAGES.greatest - EVALUATION.likely)
+        also = f"With outages as bad as the worst, {units.digits(bad)} days."
+        return True, f"right: at the worst rate of failures {told}. {also}"
 
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
@@ -196,7 +206,7 @@ def _longer() -> float:
 PREDICTIONS: dict[str, Prediction] = {
     "09-guess": Prediction(
         truth=_longer,
-        why="It saves half as often, which gains nearly what the lost work costs more: "
+        why="Saving half as often halves the cost of writes, nearly what more lost work adds: "
         f"the best interval, {units.duration(best_checkpoint_interval(40, 4 * DAY))}, "
         "lies in a flat valley.",
         unit=lambda share: f"{units.digits(share, 2)} %",

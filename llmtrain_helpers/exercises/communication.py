@@ -77,7 +77,9 @@ def _large(t: int, p: int) -> Plan:
 _FOR_8B = {
     "TP 1, ZeRO 3": lambda: (
         f"right: {_told(_small(1, 1, 3))}. Each GPU works on whole "
-        "matrices and 65,536 tokens a step: what replicas send hides behind that."
+        "matrices and 65,536 tokens a step: what replicas send hides behind that. "
+        "ZeRO 1 would be as fast, but takes "
+        f"{units.gigabytes(_small(1, 1, 1).memory.total)}."
     ),
     "TP 2, ZeRO 1": lambda: (
         f"not the best: {_told(_small(2, 1, 1))}. It fits, but in each layer two "
@@ -109,7 +111,8 @@ _FOR_405B = {
     "TP 8, PP 16": lambda: (
         f"right: {_told(_large(8, 16))}. The batch has one sequence for 8 GPUs, so 8 "
         "must share it; these are neighbours on fast links, and the layers are large "
-        "enough. 16 stages make it fit (interleaved, they wait less)."
+        "enough. 16 stages make it fit; it is the one of the four that fits and does "
+        "not wait most of its time (interleaved, it would wait less)."
     ),
 }
 

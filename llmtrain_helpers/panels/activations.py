@@ -37,7 +37,9 @@ def _preset(**changes: Any) -> dict[str, Any]:
 _PRESETS = {
     "1B on an A100": _preset(),
     "1B, scores stored": _preset(attention="unfused"),
-    "1B, everything computed again": _preset(recompute="full", micro_batch_size=4),
+    "1B, 4 sequences, all computed again": _preset(
+        recompute="full", micro_batch_size=4
+    ),
     "1B, 16 passes a step": _preset(accumulation_steps=16),
     "8B": _preset(model="Llama-3.1-8B"),
     "GPT-2 on a small card": _preset(
@@ -217,6 +219,6 @@ PANEL = common.Panel(
     "What does a step hold in memory?",
     _CONTROLS,
     _PRESETS,
-    ("1B, scores stored", "1B, everything computed again"),
+    ("1B, scores stored", "1B, 4 sequences, all computed again"),
     render,
 )
