@@ -413,7 +413,7 @@ def test_tokens_that_hide_a_ring_do_not_depend_on_the_model() -> None:
 def test_a_call_waits_for_its_latency() -> None:
     """45 µs, between the 31 and 56 that were fitted to collectives inside nodes."""
     h100 = published.accelerator("H100")
-    calls = {name: 1000 for name in ("data", "pipeline")}
+    calls = dict.fromkeys(("data", "pipeline"), 1000)
     taken = communication_seconds(Traffic(0, 0, 0, 0, 0, 0), h100, calls=calls)
     assert taken.data == taken.pipeline == pytest.approx(0.045)
     assert taken.tensor == 0

@@ -110,7 +110,7 @@ class Design(Exercise):
         """Which way to turn: depth, then the tables, then the arithmetic."""
         return (
             "Layers change the total in even steps; the tables grow with h alone.",
-            "If the tables are too large, tie the head; if the total is too small, add layers.",
+            "Tables too large: tie the head. Total too small: add layers.",
             "A layer has 2h·ad + 2h·kd + 3hf, each table V·h: choose h for the "
             "tables first, then as many layers as the budget allows.",
         )
