@@ -551,7 +551,7 @@ def test_what_the_page_says_of_deepseek_is_so() -> None:
     h = model.hidden_size
     assert (dense, sparse) == (3, 58)
     assert f"{counted.total:,} parameters, and a token meets" in page
-    assert f"meets {units.count(counted.active)}. Both" in page
+    assert f"meets {units.count(counted.active)}. Published" in page
     assert f"holds {units.count(layer.mlp.parameters(h))} parameters" in page
     met = layer.mlp.parameters(h) - layer.mlp.idle(h)
     assert f"meets {units.count(met)} of them" in page

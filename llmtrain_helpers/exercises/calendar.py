@@ -206,7 +206,7 @@ def _longer() -> float:
 PREDICTIONS: dict[str, Prediction] = {
     "09-guess": Prediction(
         truth=_longer,
-        why="Saving half as often halves the cost of writes, nearly what lost work adds: "
+        why="Saving half as often halves the cost of writes; lost work adds nearly that: "
         f"the best interval, {units.duration(best_checkpoint_interval(40, 4 * DAY))}, "
         "lies in a flat valley.",
         unit=lambda share: f"{units.digits(share, 2)} %",
