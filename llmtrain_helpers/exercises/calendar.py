@@ -206,8 +206,8 @@ def _longer() -> float:
 PREDICTIONS: dict[str, Prediction] = {
     "09-guess": Prediction(
         truth=_longer,
-        why="Saving half as often halves the cost of writes; lost work adds nearly that: "
-        f"the best interval, {units.duration(best_checkpoint_interval(40, 4 * DAY))}, "
+        why="Saving half as often halves the cost of writes, and lost work adds nearly "
+        f"that: the best interval, {units.duration(best_checkpoint_interval(40, 4 * DAY))}, "
         "lies in a flat valley.",
         unit=lambda share: f"{units.digits(share, 2)} %",
     ),
