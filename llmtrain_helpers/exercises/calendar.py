@@ -207,8 +207,9 @@ PREDICTIONS: dict[str, Prediction] = {
     "09-guess": Prediction(
         truth=_longer,
         why="Saving half as often halves the cost of writes, and lost work adds nearly "
-        f"that: the best interval, {units.duration(best_checkpoint_interval(40, 4 * DAY))}, "
-        "lies in a flat valley.",
+        "that: the best interval, "
+        f"{units.duration(best_checkpoint_interval(40, 4 * DAY))}, lies in a flat "
+        "valley.",
         unit=lambda share: f"{units.digits(share, 2)} %",
     ),
 }
