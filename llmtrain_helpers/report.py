@@ -115,7 +115,7 @@ def report(plan: Plan, name: str = "the model", law: str | Law = "besiroglu") ->
     chip, n = plan.inputs["accelerator"].name, plan.split.num_gpus
     title = f"{name[:1].upper()}{name[1:]}: {units.count(plan.parameters.total)}"
     days, money = plan.days_with_stops, plan.cost
-    paid = f" for {units.dollars(money.likely)}" if money else ""
+    paid = f" for {_dollars(money.likely)}" if money else ""
     summary = (
         f"{units.exact(n)} {chip} train {name} on "
         f"{units.count(plan.inputs['tokens'])} tokens in likely "
@@ -207,7 +207,7 @@ def _paid(plan: Plan, more: float) -> list[Line]:
     price, made = plan.inputs["price_per_gpu_hour"], []
     if plan.cost is not None:
         told, cost = f"{price:g} dollars a GPU-hour", plan.cost.times(more)
-        made.append(_spanned("cost", cost, units.dollars, told, "your price"))
+        made.append(_spanned("cost", cost, _dollars, told, "your price"))
     if plan.energy is not None:
         told = f"design power of {plan.inputs['accelerator'].power:g} W, GPUs alone"
         hours = plan.energy.times(more / 3600)
@@ -217,6 +217,11 @@ def _paid(plan: Plan, more: float) -> list[Line]:
 
 def _hours(number: float) -> str:
     return units.si(number, "Wh")
+
+
+def _dollars(amount: float) -> str:
+    """In words: two dollar signs on a page are read as a formula."""
+    return units.dollars(amount).removeprefix("$") + " dollars"
 
 
 def _spanned(

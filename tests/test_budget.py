@@ -559,7 +559,7 @@ def test_the_numbers_of_the_report_are_the_plans() -> None:
     assert told["parameters"].number == "8,030,261,248"
     assert told["days"].number == "24"
     assert told["days"].interval == "20 to 27"
-    assert told["cost"].number == "$90.6 thousand"
+    assert told["cost"].number == "90.6 thousand dollars"
     assert told["loss expected"].number == f"{loss(8.03e9, 1e12):.2f} nats a token"
     assert told["tokens a parameter"].assumption.startswith("1.60 times the least work")
 
@@ -620,7 +620,7 @@ def panel_with(**changes: Any) -> Any:
 def test_what_the_page_says_of_its_panel_is_so() -> None:
     small = panel_with(size=1_500_000_000).html
     assert "1.5B on 3.94 trillion, ends 0.118 above" in small
-    assert "1.5B is 0.073 times the best size" in small
+    assert "1.5B is 0.073 times the law's best size" in small
     assert round(1 / 0.073) == 14
     assert "<b>24B</b> on 343 billion tokens ends lowest, at 2.062" in small
     rich = panel_with(money=800_000).html

@@ -90,40 +90,48 @@ class OwnCalendar(Exercise):
         if isinstance(answer, Mapping) and None in answer.values():
             return None, UNANSWERED
         n, work, there, write, restart, save, spares = _design(answer)
-        if restart < 3:
-            return False, "no published run goes on within three minutes of a stop."
-        if max(restart, save) > 24 * 60:
-            return False, (
-                "more than a day to restart, or between two writes, loses days: "
-                "published runs need minutes to hours."
-            )
-        likely, worst = FAILURES_PER_NODE_DAY.likely, FAILURES_PER_NODE_DAY.greatest
-        M = mean_time_between_failures(n, likely)
-        best = best_checkpoint_interval(write, M)
-        given = (write, M, restart * MINUTE)
-        extra = losses(save * MINUTE, *given).total - losses(best, *given).total
-        if extra > 0.01:
-            told = f"{units.percent(extra)} more than at {units.duration(best)}"
-            return False, f"saving every {units.digits(save)} minutes costs {told}."
-        enough = spare_nodes(n, likely, 7)
-        if spares < enough:
-            return (
-                False,
-                f"with repairs of a week it takes at least {enough} of spare_nodes.",
-            )
-        M = mean_time_between_failures(n, worst)
+        wrong = _misdesigned(n, write, restart, save, spares)
+        if wrong:
+            return False, wrong
+        M = mean_time_between_failures(n, FAILURES_PER_NODE_DAY.greatest)
         cost = losses(save * MINUTE, write, M, restart * MINUTE).total
-        days = work * (1 + cost) / (1 - OUTAGES.likely - EVALUATION.likely)
-        told = f"{units.digits(days)} days on the calendar, and there are {there:g}"
-        if days > there:
+        few, bad = (
+            work * (1 + cost) / (1 - outages - EVALUATION.likely)
+            for outages in (OUTAGES.likely, OUTAGES.greatest)
+        )
+        told = f"{units.digits(few)} days on the calendar, and there are {there:g}"
+        if few > there:
             return False, f"even with few outages it takes {told}. {HINT}"
-        bad = work * (1 + cost) / (1 - OUTAGES.greatest - EVALUATION.likely)
         also = f"With outages as bad as the worst, {units.digits(bad)} days."
         return True, f"right: at the worst rate of failures {told}. {also}"
 
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
         return self.hint
+
+
+def _misdesigned(
+    n: float, write: float, restart: float, save: float, spares: float
+) -> str:
+    """What is wrong with a design whatever the date; nothing if all holds."""
+    if restart < 3:
+        return "no published run goes on within three minutes of a stop."
+    if max(restart, save) > 24 * 60:
+        return (
+            "more than a day to restart, or between two writes, loses days: "
+            "published runs need minutes to hours."
+        )
+    M = mean_time_between_failures(n, FAILURES_PER_NODE_DAY.likely)
+    best = best_checkpoint_interval(write, M)
+    given = (write, M, restart * MINUTE)
+    extra = losses(save * MINUTE, *given).total - losses(best, *given).total
+    if extra > 0.01:
+        told = f"{units.percent(extra)} more than at {units.duration(best)}"
+        return f"saving every {units.digits(save)} minutes costs {told}."
+    enough = spare_nodes(n, FAILURES_PER_NODE_DAY.likely, 7)
+    if spares < enough:
+        return f"with repairs of a week it takes at least {enough} of spare_nodes."
+    return ""
 
 
 def _design(answer: Any) -> list[float]:

@@ -175,7 +175,7 @@ def render(
     picture = loss_against_size(dots, flops, law, own.name, _dot_of(before))
     html = "".join(
         [
-            common.sentence(_sentence(n, days, price, own, best)),
+            common.sentence(_sentence(n, days, price, own, best, size)),
             f"<p>{_worth(own, flops, law)}</p>",
             picture.live(),
             common.folded("The plan of your model", _table(chip, own, n, days, price)),
@@ -195,7 +195,9 @@ def _dot_of(values: common.Values | None) -> Dot | None:
     return next(dot for dot in dots if dot.name == own)
 
 
-def _sentence(n: int, days: float, price: float, own: Dot, best: Dot | None) -> str:
+def _sentence(
+    n: int, days: float, price: float, own: Dot, best: Dot | None, wanted: float = 0
+) -> str:
     paid = units.dollars(n * days * 24 * price)
     told = f"<b>{units.exact(n)} GPUs for {units.digits(days)} days</b> cost {paid}. "
     if best is None:
@@ -207,6 +209,8 @@ def _sentence(n: int, days: float, price: float, own: Dot, best: Dot | None) -> 
     if not own.fits:
         return told + f"Yours, {own.name}, does not fit."
     more = f"{own.loss - best.loss:.3f} above"
+    if wanted and abs(own.parameters / wanted - 1) > 0.05:
+        told += f"On the shelf {own.name} comes nearest to {units.short(wanted)}. "
     return told + f"Yours, {own.name} on {units.count(own.tokens)}, ends {more}."
 
 
@@ -217,7 +221,7 @@ def _worth(own: Dot, flops: float, law: str) -> str:
         price = f"{over_training(share, law):.2f} times the least work for its loss"
     except ValueError:
         price = "a loss that a larger model would reach with far less work"
-    told = f"{own.name} is {units.digits(share, 2)} times the best size: {price}"
+    told = f"{own.name} is {units.digits(share, 2)} times the law's best size: {price}"
     far = outside(own.parameters, own.tokens, law)
     return f"{told}. The law is stretched: {far}." if far else f"{told}."
 
@@ -228,7 +232,7 @@ def _offers(own: Dot, best: Dot | None) -> list[common.Offer]:
         return []
     names = [*_SIZES]
     half = nearest_shape(best.parameters / 2)
-    told = {best.name: "the lowest loss here", half: "half the size, cheap to use"}
+    told = {best.name: "the lowest loss here", half: "a smaller one, cheap to use"}
     return [
         (f"Your model: {name}, {why}", {"size": _STOPS[name]})
         for name, why in told.items()
