@@ -126,10 +126,10 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     replicas, or else up to eight times the tensor parallelism as well. If nothing makes
     it fit, the last plan's `room` says by how much, and `fewest_gpus` in words.
 
-    A step takes its computing or its sending between replicas, whichever is longer, at
-    the bandwidth `NODE_BANDWIDTH` of a node; that small micro-batches run less
-    efficiently is not in the price. A pipeline is offered no ZeRO beyond stage 1 unless
-    the plan says what becomes of its gradients.
+    The price is that of the plan's own seconds, sending and launching in it. Where the
+    chip's bandwidths are unknown, a step takes its computing or its sending between
+    replicas, whichever is longer, at `NODE_BANDWIDTH`. A pipeline is offered no ZeRO
+    beyond stage 1 unless the plan says what becomes of its gradients.
 
     >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
     >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})

@@ -781,19 +781,3 @@ def test_the_prediction_is_the_middle_of_the_published_runs() -> None:
     shares = utilizations.model_utilizations()["utilization"]
     assert f"{shares.median():.0%}".replace("%", " %") == "35 %"
     assert PREDICTIONS["03-guess"].truth() == "35 %"
-
-
-def above(path, cell_id: str) -> list[float]:
-    """Every number in prose and outputs above a cell."""
-    found: list[str] = []
-    for cell in nbformat.read(path, as_version=4).cells:
-        if cell.id == cell_id:
-            break
-        outputs = cell.get("outputs", [])
-        shown = [o.get("data", {}) for o in outputs]
-        texts = [o.get("text", "") for o in outputs]
-        texts += [data.get("text/plain", "") for data in shown]
-        texts += [re.sub(r'base64,[^"]*', "", x.get("text/html", "")) for x in shown]
-        texts += [cell.source] if cell.cell_type == "markdown" else []
-        found += [x for text in texts for x in re.findall(r"\d+(?:\.\d+)?", text)]
-    return [float(x) for x in found]

@@ -212,15 +212,6 @@ def _network(rows: int) -> str:
     return body
 
 
-WITH = {
-    "tensor": "sharing each matrix",
-    "context": "sharing each sequence",
-    "expert": "sharing the experts",
-    "pipeline": "the next stage",
-    "data": "in other replicas",
-}
-
-
 def _of_part(row: int, name: str, part: Sending) -> str:
     """A part beside the grid: its bytes, with whom, how long, and what is seen."""
     y = _TOP + 64 * row - 6
