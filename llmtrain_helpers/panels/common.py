@@ -60,7 +60,7 @@ class Control:
     def read(self, written: Any) -> Any:
         """The value that somebody wrote; a ValueError in the panel's words if none."""
         if self.kind != "number":
-            return written
+            return self._meant(written)
         bare = isinstance(written, str) and self.unit == "%" and "%" not in written
         if self.unit == "%" and isinstance(written, str):
             written = written.replace("%", "")
@@ -83,6 +83,15 @@ class Control:
         if not self.least <= value <= self.most:
             raise ValueError(self._outside(written))
         return int(value) if self.whole else value
+
+    def _meant(self, written: Any) -> Any:
+        """An option, a yes or no, or a text; as a link has it too."""
+        if self.kind == "text":
+            return str(written)
+        known = {str(option): option for option in self.options or (False, True)}
+        if str(written) not in known:
+            raise ValueError(f"{self.label}: {show(written)} is none of its choices.")
+        return known[str(written)]
 
     def _outside(self, written: Any) -> str:
         span = f"{self.write(self.least)} to {self.write(self.most)}"
