@@ -1,0 +1,160 @@
+"""Marks in the pages: which cells are panels, guesses and exercises, and what they need.
+
+A part of the Sphinx settings. `static/live.js` looks for the marks; a page that is read
+without scripts shows what the notebook shows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from bs4 import BeautifulSoup, Tag
+
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.exercises.page import needed
+
+CHAPTERS = "notebooks/[0-9]*.ipynb"
+
+
+def setup(app: Any) -> None:
+    """Contents for the first page, marks for all."""
+    app.connect("source-read", add_contents)
+    app.connect("html-page-context", mark)
+
+
+def slug(title: str) -> str:
+    """A heading's anchor as JupyterLab makes it, so that links serve in both."""
+    return title.replace(" ", "-")
+
+
+# --- contents
+
+
+def add_contents(app: Any, name: str, source: list[str]) -> None:
+    """The table of contents, as a last cell of the first page."""
+    if name != app.config.root_doc:
+        return
+    trees = "\n\n".join(_tree(title, pages) for title, pages in _contents(app.srcdir))
+    notebook = json.loads(source[0])
+    notebook["cells"].append(
+        {"cell_type": "markdown", "id": "contents", "metadata": {}, "source": trees}
+    )
+    source[0] = json.dumps(notebook)
+
+
+def _contents(root: Path) -> Iterator[tuple[str, list[str]]]:
+    chapters = sorted(path.stem for path in root.glob(CHAPTERS))
+    yield "Chapters", [f"/notebooks/{name}" for name in chapters[1:]]
+    more = ["/notebooks/glossary", "/site/sheet", "/TEACHING", "/data/README"]
+    yield "Look up", [page for page in more if [*root.glob(f"{page[1:]}.*")]]
+    yield "Worked answers", [f"/notebooks/solutions/{name}" for name in chapters]
+    yield "Evidence", [f"/notebooks/evidence/{name}" for name in chapters]
+
+
+def _tree(title: str, pages: list[str]) -> str:
+    told = "\n".join(pages)
+    return f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n{told}\n```"
+
+
+# --- cells
+
+
+def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Put the marks into a chapter's page."""
+    path = Path(app.srcdir, f"{name}.ipynb")
+    if not path.match(CHAPTERS):
+        return
+    page = BeautifulSoup(context["body"], "html.parser")
+    sources = list(code_cells(path))
+    cells = page.select("div.cell")
+    if len(cells) != len(sources):
+        raise ValueError(f"{name}: {len(sources)} code cells, {len(cells)} in the page")
+    for at, (cell, source) in enumerate(zip(cells, sources, strict=True)):
+        mark_cell(cell, sources[:at], source)
+    context["body"] = str(page) + _course()
+
+
+def code_cells(path: Path) -> Iterator[str]:
+    """The sources of a notebook's code cells."""
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            yield "".join(cell["source"])
+
+
+def mark_cell(cell: Tag, before: list[str], source: str) -> None:
+    """Add what makes a panel, a guess or an exercise live."""
+    last = source.rstrip().rpartition("\n")[2]
+    if found := re.fullmatch(r"(\w+)_panel\(\)", last):
+        added = panel(found[1])
+    elif found := re.match(r'predict\("([\w-]+)"', last):
+        added = guess(found[1], source)
+    elif found := re.match(r'check\("([\w-]+)"', last):
+        added = exercise(found[1], needed(before, source), source)
+    else:
+        return
+    cell["class"] = [*cell.get("class", []), "live-source"]
+    cell.insert_after(BeautifulSoup(added, "html.parser"))
+
+
+def panel(word: str) -> str:
+    """A button that starts the panel where it stands."""
+    return (
+        f'<section class="live-panel" data-word="{word}" hidden>'
+        '<p><button type="button" class="live-button live-start">Start the panel'
+        '</button> <span class="live-note">It runs in this page; the first start of '
+        "a visit fetches some 6 MB.</span></p></section>"
+    )
+
+
+def guess(id: str, source: str) -> str:
+    """Choices or a field, and a button that reveals."""
+    told = re.search(r"guess = None\s*#\s*(.*)", source)
+    options = PREDICTIONS[id].options
+    hint = f" ({told[1]})" if told and not options else ""
+    name = f"guess-{id}"
+    field = "".join(
+        f'<label><input type="radio" name="{name}" value="{escape(one)}"> '
+        f"{escape(one)}</label>"
+        for one in options
+    ) or (f'<input type="text" name="{name}" aria-label="Your guess{escape(hint)}">')
+    return (
+        f'<form class="live-guess" data-id="{id}" hidden><fieldset><legend>Your guess'
+        f"{escape(hint)}</legend>{field}"
+        '<button class="live-button">That is my guess</button></fieldset>'
+        '<div class="live-verdict" role="status"></div></form>'
+    )
+
+
+def exercise(id: str, lines: str, source: str) -> str:
+    """The cell as a field to write in, with what runs before it."""
+    imports, own = _parted(lines)
+    text = f"{own}\n{source}" if own else source
+    rows = text.count("\n") + 2
+    return (
+        f'<form class="live-exercise" data-id="{id}" data-lines="{escape(imports)}" '
+        f'hidden><label for="cell-{id}">Exercise {id}: put in your answer, then run'
+        f'</label><textarea id="cell-{id}" rows="{rows}" spellcheck="false" '
+        f'autocapitalize="off" autocomplete="off">\n{escape(text)}</textarea>'
+        '<p><button class="live-button">Run</button> <button type="reset" '
+        'class="live-button live-plain">Begin again</button> '
+        '<span class="live-note">or Shift+Enter</span></p>'
+        '<div class="live-verdict" role="status"></div></form>'
+    )
+
+
+def _parted(lines: str) -> tuple[str, str]:
+    """What is imported, and the lines that a learner may want to change."""
+    told = lines.split("\n")
+    imports = [line for line in told if line.startswith(("from ", "import "))]
+    return "\n".join(imports), "\n".join(x for x in told if x not in imports)
+
+
+def _course() -> str:
+    """How many exercises and guesses each chapter has, for the page's score."""
+    ids = json.dumps([*EXERCISES, *PREDICTIONS])
+    return f'<script type="application/json" id="live-course">{ids}</script>'
