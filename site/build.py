@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import paper
 from sphinx.cmd.build import build_main
 
 HERE = Path(__file__).parent
@@ -46,6 +47,7 @@ def main() -> int:
         shutil.copy(MODULES / "mathjax/es5/tex-svg.js", SITE / "_static" / "mathjax")
         (SITE / "index.html").write_text(REDIRECT, "utf-8")
         (SITE / ".nojekyll").touch()
+        paper.print_all(SITE)
         print(f"The site is in {SITE.relative_to(ROOT)}: make site-serve shows it.")
     return wrong
 

@@ -22,6 +22,8 @@ html_title = project
 html_static_path = ["static"]
 html_css_files = ["live.css"]
 html_js_files = [("live.js", {"type": "module"})]
+html_context = {"default_mode": "auto"}
+html_favicon = "static/mark.svg"
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
@@ -31,6 +33,11 @@ html_theme_options = {
     "use_fullscreen_button": False,
     "show_navbar_depth": 1,
     "home_page_in_toc": True,
+    "navbar_start": [],
+    "navbar_center": [],
+    "navbar_end": [],
+    "navbar_persistent": [],
+    "article_header_end": ["theme-switcher", "toggle-secondary-sidebar"],
 }
 
 

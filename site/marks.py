@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,17 @@ from typing import Any
 from bs4 import BeautifulSoup, Tag
 
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.exercises.common import Word
 from llmtrain_helpers.exercises.page import needed
 
 CHAPTERS = "notebooks/[0-9]*.ipynb"
+
+MORE = {
+    "notebooks/glossary": "Glossary",
+    "TEACHING": "For teachers",
+    "data/README": "The data",
+}
+"""Pages beside the chapters, and what the contents call them."""
 
 
 def setup(app: Any) -> None:
@@ -48,12 +56,18 @@ def add_contents(app: Any, name: str, source: list[str]) -> None:
 
 
 def _contents(root: Path) -> Iterator[tuple[str, list[str]]]:
-    chapters = sorted(path.stem for path in root.glob(CHAPTERS))
-    yield "Chapters", [f"/notebooks/{name}" for name in chapters[1:]]
-    more = ["/notebooks/glossary", "/site/sheet", "/TEACHING", "/data/README"]
-    yield "Look up", [page for page in more if [*root.glob(f"{page[1:]}.*")]]
-    yield "Worked answers", [f"/notebooks/solutions/{name}" for name in chapters]
-    yield "Evidence", [f"/notebooks/evidence/{name}" for name in chapters]
+    chapters = {path.stem: _title(path) for path in sorted(root.glob(CHAPTERS))}
+    yield "Chapters", [f"{chapters[name]} </notebooks/{name}>" for name in [*chapters][1:]]
+    known = {page: title for page, title in MORE.items() if [*root.glob(f"{page}.*")]}
+    yield "Look up", [f"{title} </{page}>" for page, title in known.items()]
+    for title, folder in {"Worked answers": "solutions", "Evidence": "evidence"}.items():
+        yield title, [f"{chapters[name]} </notebooks/{folder}/{name}>" for name in chapters]
+
+
+def _title(path: Path) -> str:
+    """A chapter's title up to its colon: `03 · Duration`."""
+    first = json.loads(path.read_text("utf-8"))["cells"][0]["source"][0]
+    return first.strip("# \n").partition(":")[0]
 
 
 def _tree(title: str, pages: list[str]) -> str:
@@ -76,6 +90,7 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
         raise ValueError(f"{name}: {len(sources)} code cells, {len(cells)} in the page")
     for at, (cell, source) in enumerate(zip(cells, sources, strict=True)):
         mark_cell(cell, sources[:at], source)
+    fold(cells[0])
     context["body"] = str(page) + _course()
 
 
@@ -101,6 +116,15 @@ def mark_cell(cell: Tag, before: list[str], source: str) -> None:
     cell.insert_after(BeautifulSoup(added, "html.parser"))
 
 
+def fold(cell: Tag) -> None:
+    """Put the first cell, which brings in the helpers, behind a line."""
+    page = BeautifulSoup("", "html.parser")
+    folded, line = page.new_tag("details"), page.new_tag("summary")
+    line.string = "What the code on this page imports"
+    cell.wrap(folded)
+    folded.insert(0, line)
+
+
 def panel(word: str) -> str:
     """A button that starts the panel where it stands."""
     return (
@@ -115,34 +139,53 @@ def guess(id: str, source: str) -> str:
     """Choices or a field, and a button that reveals."""
     told = re.search(r"guess = None\s*#\s*(.*)", source)
     options = PREDICTIONS[id].options
-    hint = f" ({told[1]})" if told and not options else ""
-    name = f"guess-{id}"
-    field = "".join(
-        f'<label><input type="radio" name="{name}" value="{escape(one)}"> '
-        f"{escape(one)}</label>"
-        for one in options
-    ) or (f'<input type="text" name="{name}" aria-label="Your guess{escape(hint)}">')
-    return (
-        f'<form class="live-guess" data-id="{id}" hidden><fieldset><legend>Your guess'
-        f"{escape(hint)}</legend>{field}"
-        '<button class="live-button">That is my guess</button></fieldset>'
-        '<div class="live-verdict" role="status"></div></form>'
+    if options:
+        return choices(id, "guess", "Your guess", "That is my guess", options)
+    label = f"Your guess ({told[1]})" if told else "Your guess"
+    return _form(
+        *(id, "guess", "That is my guess"),
+        f'<label for="of-{id}">{escape(label)}</label>'
+        f'<input type="text" id="of-{id}" name="of-{id}" autocomplete="off">',
     )
 
 
+def choices(id: str, kind: str, legend: str, button: str, options: Iterable[str]) -> str:
+    """One of several, and a button that asks for the verdict."""
+    radios = "".join(
+        f'<label><input type="radio" name="of-{id}" value="{escape(one)}"> '
+        f"{escape(one)}</label>"
+        for one in options
+    )
+    field = f"<fieldset><legend>{legend}</legend>{radios}</fieldset>"
+    return _form(id, kind, button, field)
+
+
 def exercise(id: str, lines: str, source: str) -> str:
-    """The cell as a field to write in, with what runs before it."""
+    """Choices, or the cell as a field to write in, with what runs before it."""
+    judged = EXERCISES[id]
+    if isinstance(judged, Word) and source.startswith("answer = None"):
+        return choices(id, "chosen", f"Exercise {id}", "Check", judged.options)
     imports, own = _parted(lines)
     text = f"{own}\n{source}" if own else source
-    rows = text.count("\n") + 2
+    told = f"Exercise {id}: put in your answer, then run"
+    return _form(
+        *(id, "run", "Run"),
+        f'<label for="of-{id}">{told}</label><textarea id="of-{id}" name="of-{id}" '
+        f'rows="{text.count(chr(10)) + 1}" spellcheck="false" autocapitalize="off" '
+        f'autocomplete="off">\n{escape(text)}</textarea>',
+        f' data-lines="{escape(imports)}"',
+        ' <button type="reset" class="live-button live-plain">Begin again</button> '
+        '<span class="live-note">or Shift+Enter</span>',
+    )
+
+
+def _form(
+    id: str, kind: str, button: str, field: str, data: str = "", more: str = ""
+) -> str:
+    """A form that Python judges: `kind` names the call in `exercises.page`."""
     return (
-        f'<form class="live-exercise" data-id="{id}" data-lines="{escape(imports)}" '
-        f'hidden><label for="cell-{id}">Exercise {id}: put in your answer, then run'
-        f'</label><textarea id="cell-{id}" rows="{rows}" spellcheck="false" '
-        f'autocapitalize="off" autocomplete="off">\n{escape(text)}</textarea>'
-        '<p><button class="live-button">Run</button> <button type="reset" '
-        'class="live-button live-plain">Begin again</button> '
-        '<span class="live-note">or Shift+Enter</span></p>'
+        f'<form class="live-form" data-kind="{kind}" data-id="{id}"{data} hidden>{field}'
+        f'<p><button class="live-button">{button}</button>{more}</p>'
         '<div class="live-verdict" role="status"></div></form>'
     )
 

@@ -25,13 +25,14 @@ def needed(before: Sequence[str], source: str) -> str:
     """The statements of earlier cells that this one rests on, in order.
 
     >>> needed(["import math", "x, y = 2, 3\\nprint(x)", "z = 5"], "print(x)")
-    'x, y = (2, 3)'
+    'x, y = 2, 3'
     """
     wanted, kept = _read_in(ast.parse(source).body), list[str]()
-    for statement in reversed([s for cell in before for s in ast.parse(cell).body]):
+    earlier = [(cell, one) for cell in before for one in ast.parse(cell).body]
+    for cell, statement in reversed(earlier):
         part = _part(statement, wanted)
         if part is not None:
-            kept.append(ast.unparse(part))
+            kept.append(_written(cell, part))
             wanted = wanted - _bound(part) | _read_in([part])
     return "\n".join(reversed(kept))
 
@@ -43,6 +44,13 @@ def _part(statement: ast.stmt, wanted: set[str]) -> ast.stmt | None:
         statement.names = names
         return statement if names else None
     return statement if wanted & _bound(statement) else None
+
+
+def _written(cell: str, statement: ast.stmt) -> str:
+    """A statement as it was written; an import with the names that are left."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return ast.unparse(statement)
+    return ast.get_source_segment(cell, statement) or ""
 
 
 def _bound(statement: ast.stmt) -> set[str]:
@@ -101,6 +109,11 @@ def guess(id: str, written: str) -> str:
     """What a guess is worth, as JSON."""
     verdict = exercises.predict(id, written.strip() or None)
     return json.dumps({"html": _html(verdict), **kept()})
+
+
+def chosen(id: str, option: str) -> str:
+    """The verdict on a choice, as JSON."""
+    return json.dumps({"html": _html(exercises.check(id, option)), **kept()})
 
 
 class _Raised:

@@ -300,29 +300,51 @@ class Progress {
   }
 }
 
-/** A form whose answer Python judges: `ask` says what is sent. */
+/** A form whose answer Python judges; what was written is kept. */
 class Judged {
-  constructor(form, ask) {
-    Object.assign(this, { form, ask, verdict: form.querySelector(".live-verdict") });
-    this.key = form.dataset.id;
+  constructor(form) {
+    Object.assign(this, { form, verdict: form.querySelector(".live-verdict") });
+    ({ id: this.id, kind: this.kind, lines: this.lines } = form.dataset);
+    this.cell = form.querySelector("textarea");
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.judge();
     });
-    const { html } = Progress.all().cells?.[this.key] ?? {};
-    if (html) this.verdict.innerHTML = html;
+    this.cell?.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || !(event.shiftKey || event.ctrlKey || event.metaKey))
+        return;
+      event.preventDefault();
+      this.judge();
+    });
+    this.#takeUp(Progress.all().cells?.[this.id]);
+    show(form, true);
+  }
+
+  /** What was written and told on an earlier visit. */
+  #takeUp(earlier) {
+    if (!earlier) return;
+    this.verdict.innerHTML = earlier.html;
+    if (this.cell) this.cell.value = earlier.written;
+    else for (const one of this.form.elements) {
+      if (one.type === "radio") one.checked = one.value === earlier.written;
+      else if (one.type === "text") one.value = earlier.written;
+    }
+  }
+
+  #written() {
+    return new FormData(this.form).get(`of-${this.id}`)?.replaceAll("\r\n", "\n");
   }
 
   async judge() {
-    const about = this.ask();
-    if (!about) return;
+    const written = this.#written();
+    if (!written) return;
     this.verdict.textContent = "…";
     const slow = setTimeout(() => this.#offerStop(), SLOW);
     try {
-      const { html, ...kept } = await python.call(...about);
+      const { html, ...kept } = await python.call(this.kind, this.lines ?? this.id, written);
       this.verdict.innerHTML = html || "It ran, and showed nothing.";
       const cells = { ...Progress.all().cells };
-      cells[this.key] = { html, written: this.form.querySelector("textarea")?.value };
+      cells[this.id] = { html, written };
       Progress.keep({ ...kept, cells });
       Progress.show();
     } catch (error) {
@@ -337,33 +359,13 @@ class Judged {
   }
 }
 
-function guess(form) {
-  const id = form.dataset.id;
-  new Judged(form, () => {
-    const written = new FormData(form).get(`guess-${id}`);
-    return written ? ["guess", id, written] : null;
-  });
-}
-
-function exercise(form) {
-  const cell = form.querySelector("textarea");
-  const judged = new Judged(form, () => ["run", form.dataset.lines, cell.value]);
-  cell.value = Progress.all().cells?.[form.dataset.id]?.written ?? cell.value;
-  cell.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !(event.shiftKey || event.ctrlKey || event.metaKey))
-      return;
-    event.preventDefault();
-    judged.judge();
-  });
-}
-
 // --- begin
 
 document.documentElement.classList.add("live");
-document.querySelectorAll(".live-guess").forEach(guess);
-document.querySelectorAll(".live-exercise").forEach(exercise);
+for (const form of document.querySelectorAll(".live-form")) new Judged(form);
 for (const section of document.querySelectorAll(".live-panel")) {
   const panel = new Panel(section);
+  show(section, true);
   const address = location.search.slice(1);
   section.querySelector(".live-start").onclick = () => panel.start(address);
   const shared = new URLSearchParams(address);
@@ -373,7 +375,4 @@ for (const section of document.querySelectorAll(".live-panel")) {
     section.scrollIntoView();
   }
 }
-document.querySelectorAll("form.live-guess, form.live-exercise, .live-panel").forEach(
-  (element) => show(element, true),
-);
 if (document.getElementById("live-course")) Progress.show();

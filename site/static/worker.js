@@ -20,6 +20,7 @@ const calls = {
   opened: (word, address) => python.panels.opened(word, address),
   act: (word, deed, ...about) => python.panels.act(word, deed, ...about),
   run: (lines, source) => python.exercises.run(lines, source),
+  chosen: (id, option) => python.exercises.chosen(id, option),
   guess: (id, written) => python.exercises.guess(id, written),
 };
 
