@@ -336,6 +336,6 @@ PREDICTIONS = {
             "35 %": "Two thirds of what was paid for did none of the 6TP.",
         },
         why="Between the products a GPU loads and stores, sends and waits; and a whole "
-        "run stops, restarts and begins with small batches.",
+        "run stops and restarts, and may begin with small batches.",
     ),
 }
