@@ -94,7 +94,10 @@ class Control:
         return known[str(written)]
 
     def _outside(self, written: Any) -> str:
-        span = f"{self.write(self.least)} to {self.write(self.most)}"
+        unit = " %" if self.unit == "%" else ""
+        span = f"{self.write(self.least)}{unit} to {self.write(self.most)}{unit}"
+        if unit and self.least < 1:
+            span += "; below 1 and without a % it is a share: 0.5 is 50 %"
         return f"{self.label}: {show(written)} lies outside {span}."
 
     def write(self, value: Any) -> str:
