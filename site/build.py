@@ -37,10 +37,8 @@ def main() -> int:
     """Build everything anew; the exit status is Sphinx's."""
     shutil.rmtree(SITE, ignore_errors=True)
     doctrees = str(SITE.with_name("doctrees"))
-    wrong = build_main(
-        ["-q", "-W", "--keep-going", "-a", "-E", "-d", doctrees]
-        + ["-b", "html", "-c", str(HERE), str(ROOT), str(SITE)]
-    )
+    how = ["-q", "-W", "--keep-going", "-a", "-E", "-d", doctrees, "-c", str(HERE)]
+    wrong = build_main([*how, "-b", "html", str(ROOT), str(SITE)])
     if not wrong:
         add_python(SITE)
         (SITE / "_static" / "mathjax").mkdir()

@@ -1,4 +1,4 @@
-"""Marks in the pages: which cells are panels, guesses and exercises, and what they need.
+"""Marks in the pages: which cells are panels, guesses and exercises.
 
 A part of the Sphinx settings. `static/live.js` looks for the marks; a page that is read
 without scripts shows what the notebook shows.
@@ -20,6 +20,13 @@ from llmtrain_helpers.exercises.common import Word
 from llmtrain_helpers.exercises.page import needed
 
 CHAPTERS = "notebooks/[0-9]*.ipynb"
+
+HERE = (
+    '<p class="live-note">Panels, guesses and exercises run in this page; other cells '
+    'show what they printed. On paper: <a href="../sheet.pdf">the formulas</a>, '
+    '<a href="../course.pdf">the course</a>.</p>'
+)
+"""What the site says on each chapter's page."""
 
 MORE = {
     "notebooks/glossary": "Glossary",
@@ -57,11 +64,20 @@ def add_contents(app: Any, name: str, source: list[str]) -> None:
 
 def _contents(root: Path) -> Iterator[tuple[str, list[str]]]:
     chapters = {path.stem: _title(path) for path in sorted(root.glob(CHAPTERS))}
-    yield "Chapters", [f"{chapters[name]} </notebooks/{name}>" for name in [*chapters][1:]]
+    yield (
+        "Chapters",
+        [f"{chapters[name]} </notebooks/{name}>" for name in [*chapters][1:]],
+    )
     known = {page: title for page, title in MORE.items() if [*root.glob(f"{page}.*")]}
     yield "Look up", [f"{title} </{page}>" for page, title in known.items()]
-    for title, folder in {"Worked answers": "solutions", "Evidence": "evidence"}.items():
-        yield title, [f"{chapters[name]} </notebooks/{folder}/{name}>" for name in chapters]
+    for title, folder in {
+        "Worked answers": "solutions",
+        "Evidence": "evidence",
+    }.items():
+        yield (
+            title,
+            [f"{chapters[name]} </notebooks/{folder}/{name}>" for name in chapters],
+        )
 
 
 def _title(path: Path) -> str:
@@ -78,7 +94,9 @@ def _tree(title: str, pages: list[str]) -> str:
 # --- cells
 
 
-def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any) -> None:
+def mark(
+    app: Any, name: str, template: str, context: dict[str, Any], tree: Any
+) -> None:
     """Put the marks into a chapter's page."""
     path = Path(app.srcdir, f"{name}.ipynb")
     if not path.match(CHAPTERS):
@@ -91,6 +109,7 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
     for at, (cell, source) in enumerate(zip(cells, sources, strict=True)):
         mark_cell(cell, sources[:at], source)
     fold(cells[0])
+    cells[0].parent.insert_before(BeautifulSoup(HERE, "html.parser"))
     context["body"] = str(page) + _course()
 
 
@@ -149,7 +168,9 @@ def guess(id: str, source: str) -> str:
     )
 
 
-def choices(id: str, kind: str, legend: str, button: str, options: Iterable[str]) -> str:
+def choices(
+    id: str, kind: str, legend: str, button: str, options: Iterable[str]
+) -> str:
     """One of several, and a button that asks for the verdict."""
     radios = "".join(
         f'<label><input type="radio" name="of-{id}" value="{escape(one)}"> '
@@ -184,8 +205,8 @@ def _form(
 ) -> str:
     """A form that Python judges: `kind` names the call in `exercises.page`."""
     return (
-        f'<form class="live-form" data-kind="{kind}" data-id="{id}"{data} hidden>{field}'
-        f'<p><button class="live-button">{button}</button>{more}</p>'
+        f'<form class="live-form" data-kind="{kind}" data-id="{id}"{data} hidden>'
+        f'{field}<p><button class="live-button">{button}</button>{more}</p>'
         '<div class="live-verdict" role="status"></div></form>'
     )
 

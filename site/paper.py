@@ -115,12 +115,12 @@ def course(site: Path) -> str:
     known = {path.relative_to(site).as_posix(): f"p{i}" for i, path in enumerate(paths)}
     told = [_bound(path, site, known) for path in paths]
     listed = "".join(
-        f'<li><a href="#{known[path.relative_to(site).as_posix()]}">{page.h1.get_text()}'
-        "</a></li>"
-        for path, page in zip(paths, told, strict=True)
+        f'<li><a href="#{page["id"]}">{page.h1.get_text()}</a></li>' for page in told
     )
     title = "What will it take?"
-    front = f'<h1 class="front">{title}</h1><p>A course on the cost of training language '
+    front = (
+        f'<h1 class="front">{title}</h1><p>A course on the cost of training language '
+    )
     front += f"models.</p><ul>{listed}</ul>"
     return filled("course", title, front + "".join(map(str, told)))
 
@@ -150,4 +150,3 @@ def _link(href: str, path: Path, site: Path, known: dict[str, str]) -> str:
     if inside not in known:
         return ""
     return f"#{known[inside]}" + (f"-{parts.fragment}" if parts.fragment else "")
-

@@ -149,7 +149,8 @@ class Panel:
     """Labelled controls, named presets (the first is the default), and a drawing.
 
     `stills` are the two presets that a saved page shows beside the default. `draw` is
-    pure: the same values, the same HTML, or an `Answer` that has offers beside it.
+    pure: the same values, the same HTML, or an `Answer` that has offers beside it;
+    `narrow` draws the same for a telephone, where there is such a drawing.
     """
 
     title: str
@@ -157,6 +158,7 @@ class Panel:
     presets: Mapping[str, Values]
     stills: tuple[str, str]
     draw: Callable[..., str | Answer]
+    narrow: Callable[..., str | Answer] | None = None
 
     @property
     def default(self) -> Values:

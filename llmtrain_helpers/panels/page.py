@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -25,9 +26,11 @@ _STATES: dict[str, State] = {}
 """The panels that this page has opened, by their chapter's word."""
 
 
-def opened(word: str, address: str = "") -> str:
+def opened(word: str, address: str = "", narrow: bool = False) -> str:
     """The panel of this chapter, as its address says, beside what it shows."""
     panel = PANELS[choice("word", word, PANELS)]
+    if narrow and panel.narrow:
+        panel = replace(panel, draw=panel.narrow)
     _STATES[word] = state = State(panel)
     problem = follow(state, address)
     return json.dumps({"layout": layout(panel), **shown(state, problem)})

@@ -149,7 +149,8 @@ class Panel {
     first.textContent = "Python is being started …";
     first.setAttribute("role", "status");
     try {
-      const told = await python.call("opened", this.word, address);
+      const narrow = matchMedia("(max-width: 600px)").matches;
+      const told = await python.call("opened", this.word, address, narrow);
       this.#build(told.layout);
       this.#tell(told);
     } catch (error) {
@@ -206,6 +207,7 @@ class Panel {
     this.#next = deed;
     if (this.#busy) return;
     this.#busy = true;
+    this.section.classList.add("live-busy");
     while (this.#next) {
       const now = this.#next;
       this.#next = undefined;
@@ -216,6 +218,7 @@ class Panel {
       }
     }
     this.#busy = false;
+    this.section.classList.remove("live-busy");
   }
 
   #tell(told) {

@@ -17,7 +17,7 @@ const calls = {
     };
     python.exercises.restore(kept);
   },
-  opened: (word, address) => python.panels.opened(word, address),
+  opened: (...about) => python.panels.opened(...about),
   act: (word, deed, ...about) => python.panels.act(word, deed, ...about),
   run: (lines, source) => python.exercises.run(lines, source),
   chosen: (id, option) => python.exercises.chosen(id, option),
