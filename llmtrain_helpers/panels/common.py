@@ -72,7 +72,7 @@ class Control:
                 raise ValueError(self._outside(written)) from None
             if "commas" not in hint:
                 hint = f"write one from {self.write(self.least)} to "
-                hint += self.write(self.most)
+                hint += f"{self.write(self.most)} {self.unit}".rstrip()
             raise ValueError(
                 f"{self.label}: {show(written)} is no number; {hint}."
             ) from None
