@@ -119,7 +119,7 @@ def address(state: State) -> str:
     'tokens=2000000000000&num_gpus=512'
     """
     changed = {
-        name: value
+        name: int(value) if isinstance(value, float) and not value % 1 else value
         for name, value in state.values.items()
         if value != state.panel.default[name]
     }
