@@ -59,7 +59,8 @@ def prepare(app: Any, name: str, source: list[str]) -> None:
     if name == app.config.root_doc:
         told = _contents(app.srcdir)
         trees = "\n\n".join(_tree(title, pages) for title, pages in told)
-        cells.append({"cell_type": "markdown", "metadata": {}, "source": trees})
+        last = {"cell_type": "markdown", "id": "contents", "metadata": {}}
+        cells.append(last | {"source": trees})
     source[0] = json.dumps(notebook | {"cells": cells})
 
 
