@@ -1,7 +1,7 @@
 """The only writer of the notebooks' outputs.
 
 `make regenerate` runs every notebook and writes what it printed: without times, widget
-state or widget views, with fixed kernel metadata and the cell ids and tags that stand there.
+state or widget views, with fixed kernel metadata and the ids and tags that stand there.
 Two runs give identical bytes: a picture of this machine's times, shown by a line that
 ends in `# live`, stays as it is as long as its words do. `make regenerate CHECK=1`
 writes nothing, and tells which committed notebooks are stale (the bytes of pictures
