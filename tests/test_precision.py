@@ -944,7 +944,10 @@ def test_a_large_loss_scale_is_shown_as_the_power_that_the_picture_names() -> No
     panel.controls["look"].value = "a loss scale"
     panel.controls["loss_scale"].value = "2**22"
     assert panel.controls["loss_scale"].input.value == "2^22"
-    assert "S = 2²²" in unescape(panel.output.value)
+    shown = unescape(panel.output.value)
+    assert "at S = 2²²" in shown
+    assert "scaled by 2²²" in shown
+    assert "at S = 4,194,304" not in shown
 
 
 def test_words_in_the_drawing_of_bits_keep_apart() -> None:

@@ -479,8 +479,17 @@ def loss_scale(
 def returned(known: NumberFormat, gradient: float, scale: float) -> str:
     """What comes back of a gradient that is scaled, stored, and divided again."""
     back = known.round(gradient * scale) / scale
-    times = number(scale) if scale < 1e6 else _near_power(scale)
-    return f"{number(gradient, 4)} comes back as {number(back, 4)}, at S = {times}"
+    told = f"{number(gradient, 4)} comes back as {number(back, 4)}"
+    return f"{told}, at S = {scale_told(scale)}"
+
+
+def scale_told(scale: float) -> str:
+    """A loss scale as people write it: with its digits, or as a power of two.
+
+    >>> scale_told(8192), scale_told(2**22)
+    ('8,192', '2²²')
+    """
+    return number(scale) if scale < 1e6 else _near_power(scale)
 
 
 def bell() -> dict[int, float]:

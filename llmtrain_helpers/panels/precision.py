@@ -288,7 +288,7 @@ def _scale(values: common.Values, old: common.Values | None) -> View:
     then = (FORMATS[old["format"]], old["loss_scale"]) if old else None
     low, high = drawings.window(known, s)
     rows = [
-        [f"{known.name}, scaled by {s:,}", "gradient"],
+        [f"{known.name}, scaled by {drawings.scale_told(s)}", "gradient"],
         ["becomes 0 up to", number(low)],
         ["all its digits from", number(known.min_normal / s)],
         ["overflows beyond", number(high)],
@@ -304,7 +304,8 @@ def _scale(values: common.Values, old: common.Values | None) -> View:
 def _of_gradient(known: Any, gradient: float, scale: float) -> str:
     low, high = drawings.window(known, scale)
     back = known.round(gradient * scale) / scale
-    at = f"in {known.name} at S = {scale:,}"
+    scaled = f"at S = {drawings.scale_told(scale)}"
+    at = f"in {known.name} {scaled}"
     if back == 0:
         return f"<b>Lost</b>: {at} whatever is at most {number(low, 3)} becomes 0."
     if not isfinite(back):
@@ -314,9 +315,7 @@ def _of_gradient(known: Any, gradient: float, scale: float) -> str:
     if abs(gradient * scale) < known.min_normal:
         few = "it is a <b>subnormal</b> number there"
         return f"<b>Kept, with few digits</b>: {at} {few}, {off} off."
-    return (
-        f"<b>Kept, with all of {known.name}'s digits</b>, at S = {scale:,}: {off} off."
-    )
+    return f"<b>Kept, with all of {known.name}'s digits</b>, {scaled}: {off} off."
 
 
 def _of_the_drawn(known: Any, gradient: float, scale: float) -> str:
