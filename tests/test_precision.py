@@ -795,6 +795,21 @@ def test_the_table_of_formats_is_that_of_the_package() -> None:
         assert f"| {row} |" in page_of(), row
 
 
+def test_what_the_page_says_of_the_edges_of_formats() -> None:
+    fp8, fp32 = FORMATS["fp8_e4m3"], FORMATS["fp32"]
+    assert fp8.round(2**-10) == 0 < fp8.round(2**-10 * 1.001)
+    assert "nothing above 448, and 0 from $2^{-10}$ down" in page_of()
+    assert 1 - bf16.max / fp32.max == pytest.approx(1 / 256, rel=1e-4)
+    assert "it lacks a 256th" in page_of()
+    for known in FORMATS.values():  # F = 1 below the smallest normal number
+        small = 2.0 ** (1 - known.bias) * 1 / 2**known.mantissa_bits
+        assert small == known.min_subnormal
+        assert known.spacing(small) == known.spacing(known.min_normal)
+    for page in (page_of(), page_of("evidence")):
+        assert "some 14 bits" in page
+        assert "H800" in page
+
+
 def test_what_the_page_says_of_runs_and_of_training() -> None:
     speedups = published.fp8_speedup().query("kind == 'run'")["speedup"]
     assert (round(speedups.min(), 1), round(speedups.max(), 1)) == (0.9, 1.7)
