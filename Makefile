@@ -52,7 +52,7 @@ site-serve: site
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
 site-test: site
-	$(BIN)/python -m pytest -o addopts=--import-mode=importlib site $(ARGS)
+	$(BIN)/python -m pytest -c site/pytest.ini site $(ARGS)
 
 $(PAGES): $(READY) site/requirements.lock site/package-lock.json
 	$(BIN)/python -m pip install --quiet -r site/requirements.lock
