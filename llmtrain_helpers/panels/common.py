@@ -138,6 +138,7 @@ class Panel:
 
     `stills` are the two presets that a saved page shows beside the default. `draw` is
     pure: the same values, the same HTML, or an `Answer` that has offers beside it.
+    With `told` each saved picture says its settings.
     """
 
     title: str
@@ -145,6 +146,7 @@ class Panel:
     presets: Mapping[str, Values]
     stills: tuple[str, str]
     draw: Callable[..., str | Answer]
+    told: bool = False
 
     @property
     def default(self) -> Values:
@@ -225,11 +227,21 @@ class Panel:
         """The panel for a page without a kernel: its default and two alternatives."""
         names = [next(iter(self.presets)), *self.stills]
         pictures = [
-            f"<h3>{escape(name)}</h3>{self.in_a_page(self.presets[name])}"
+            f"<h3>{escape(name)}</h3>{self._settings(self.presets[name])}"
+            f"{self.in_a_page(self.presets[name])}"
             for name in names
         ]
         note = "Three settings, as saved. Run the cell above to change them."
         return f"<p><b>{escape(self.title)}</b> {note}</p>{''.join(pictures)}"
+
+    def _settings(self, values: Values) -> str:
+        """The values that a saved picture was drawn for, in a line."""
+        said = [
+            f"{one.label} {one.write(values[x]) if one.kind == 'number' else values[x]}"
+            for x, one in self.controls.items()
+            if x in self.shown(values) and not one.view
+        ]
+        return f"<p>{escape(' · '.join(said))}</p>" if self.told else ""
 
     def in_a_page(self, values: Values) -> str:
         """The answer with its drawings as images, which a page's sanitizer keeps."""
