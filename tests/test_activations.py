@@ -967,7 +967,7 @@ MINE |= {"sequence": 8192, "zero": 3, "recompute": "full", "micro": 2}
     [
         {},
         {"sequence": "4,096", "recompute": "none", "micro": 1},
-        {"gpus": 64, "micro": "2"},
+        {"gpus": 64, "micro": "4"},
         {"chip": "H200 SXM", "recompute": "none", "micro": 1},
         {"model": "Llama-3.2-1B", "gpus": 1, "zero": 0, "recompute": "none"}
         | {"micro": 1},
