@@ -274,4 +274,5 @@ PANEL = common.Panel(
     _PRESETS,
     ("GPT-3 on 64 A100, selective", "Llama 3.1 8B at 32,768 tokens"),
     render,
+    told=True,
 )

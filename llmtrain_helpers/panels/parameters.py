@@ -84,7 +84,7 @@ def _more(
 
 _CONTROLS = {
     "model": common.choice(
-        "Or a file's",
+        "Or from a file",
         "Shaped by hand, or read from a config.json: pasted, or a real one.",
         [BY_HAND, PASTED, *names("configs")],
         lead=True,
