@@ -473,8 +473,9 @@ def test_each_panel_still_says_something_else() -> None:
         assert said in still
     settings = re.findall(r"<p>(Model .*?)</p>", still)
     assert settings[1] == (
-        "Model Llama-3.2-1B · Sequence 8,192 · Micro-batch 1 · Passes a step 1 · "
-        "Recomputed none · Accelerator A100 80GB SXM · Attention unfused · "
+        "Model Llama-3.2-1B · Sequence 8,192 tokens · Micro-batch 1 at a time · "
+        "Passes a step 1 in a row · Recomputed none · "
+        "Accelerator A100 80GB SXM · Attention unfused · "
         "Recipe bf16_fp32_grads"
     )
 

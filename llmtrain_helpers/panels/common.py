@@ -94,6 +94,13 @@ class Control:
             return units.short(value)
         return f"{value:.10g}".replace("e+", "e")
 
+    def said(self, value: Any) -> str:
+        """The label and a value: `Loading 20 ms a sequence`."""
+        if self.kind == "flag":
+            return f"{self.label}: {'yes' if value else 'no'}"
+        told = f"{self.write(value)} {self.unit}" if self.kind == "number" else value
+        return f"{self.label} {told}".rstrip()
+
     def echo(self, value: Any) -> str:
         """What was understood: `= 300 billion tokens`."""
         if abs(value) >= _HUGE:
@@ -236,11 +243,8 @@ class Panel:
 
     def _settings(self, values: Values) -> str:
         """The values that a saved picture was drawn for, in a line."""
-        said = [
-            f"{one.label} {one.write(values[x]) if one.kind == 'number' else values[x]}"
-            for x, one in self.controls.items()
-            if x in self.shown(values) and not one.view
-        ]
+        shown = {x: self.controls[x] for x in self.shown(values)}
+        said = [x.said(values[name]) for name, x in shown.items() if not x.view]
         return f"<p>{escape(' · '.join(said))}</p>" if self.told else ""
 
     def in_a_page(self, values: Values) -> str:
