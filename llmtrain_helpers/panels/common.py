@@ -106,6 +106,13 @@ class Control:
             return units.short(value)
         return f"{value:.10g}".replace("e+", "e")
 
+    def said(self, value: Any) -> str:
+        """The label and a value: `Loading 20 ms a sequence`."""
+        if self.kind == "flag":
+            return f"{self.label}: {'yes' if value else 'no'}"
+        told = f"{self.write(value)} {self.unit}" if self.kind == "number" else value
+        return f"{self.label} {told}".rstrip()
+
     def echo(self, value: Any) -> str:
         """What was understood: `= 300 billion tokens`."""
         if abs(value) >= _HUGE:
@@ -150,7 +157,8 @@ class Panel:
 
     `stills` are the two presets that a saved page shows beside the default. `draw` is
     pure: the same values, the same HTML, or an `Answer` that has offers beside it;
-    `narrow` draws the same for a telephone, where there is such a drawing.
+    `narrow` draws the same for a telephone, where there is such a drawing. With `told`
+    each saved picture says its settings.
     """
 
     title: str
@@ -159,6 +167,7 @@ class Panel:
     stills: tuple[str, str]
     draw: Callable[..., str | Answer]
     narrow: Callable[..., str | Answer] | None = None
+    told: bool = False
 
     @property
     def default(self) -> Values:
@@ -239,11 +248,18 @@ class Panel:
         """The panel for a page without a kernel: its default and two alternatives."""
         names = [next(iter(self.presets)), *self.stills]
         pictures = [
-            f"<h3>{escape(name)}</h3>{self.in_a_page(self.presets[name])}"
+            f"<h3>{escape(name)}</h3>{self._settings(self.presets[name])}"
+            f"{self.in_a_page(self.presets[name])}"
             for name in names
         ]
         note = "Three settings, as saved. Run the cell above to change them."
         return f"<p><b>{escape(self.title)}</b> {note}</p>{''.join(pictures)}"
+
+    def _settings(self, values: Values) -> str:
+        """The values that a saved picture was drawn for, in a line."""
+        shown = {x: self.controls[x] for x in self.shown(values)}
+        said = [x.said(values[name]) for name, x in shown.items() if not x.view]
+        return f"<p>{escape(' · '.join(said))}</p>" if self.told else ""
 
     def in_a_page(self, values: Values) -> str:
         """The answer with its drawings as images, which a page's sanitizer keeps."""
