@@ -207,9 +207,9 @@ def step_traffic(
                e-th of these hold the same experts
 
     `parameters` are those on the GPU before sharding, `expert_parameters` those of them
-    that are its experts'; the last six arguments are those of `data_parallel_bytes`. Logits and embedding, split over the vocabulary,
-    send as much as one layer and are left out. ValueError where a split does not
-    divide.
+    that are its experts'; the last six arguments are those of `data_parallel_bytes`.
+    Logits and embedding, split over the vocabulary, send as much as one layer and are
+    left out. ValueError where a split does not divide.
 
     Source: arXiv 2104.04473 sections 3.2 and 4.1; 2205.05198 section 4.2.2; 2310.01889;
     2309.14509 section 3.

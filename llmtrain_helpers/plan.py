@@ -31,12 +31,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.communication import (
-    WAYS,
-    Traffic,
-    divides_experts,
-    step_traffic,
-)
+from llmtrain_helpers.communication import WAYS, Traffic, divides_experts, step_traffic
 from llmtrain_helpers.duration import Interval, energy, gpu_hours, iterations
 from llmtrain_helpers.flops import FlopCount, count_flops
 from llmtrain_helpers.memory import (

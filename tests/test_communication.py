@@ -781,3 +781,16 @@ def test_the_predictions_tell_why() -> None:
     assert 2 * 15 / 16 == 1.875
     assert round(2 * 511 / 512, 3) == 1.996
     assert "it is 48.0 times" in PREDICTIONS["07-passes"].reveal(1.5)
+
+
+def test_experts_that_are_spread_are_averaged_over_fewer() -> None:
+    """An e-th of 16 replicas hold the same experts: 4 of them, not 16."""
+    mixtral = published.architecture("Mixtral-8x7B", 4096)
+    sizes: dict = {"recompute": "none", "data_parallel": 16}
+    sent = step_traffic(mixtral, 9e9, **sizes, expert_parallel=4, expert_parameters=8e9)
+    alone = data_parallel_bytes(1e9, 16) + data_parallel_bytes(8e9, 4)
+    assert sent.data == pytest.approx(alone)
+    whole = step_traffic(mixtral, 9e9, **sizes, expert_parameters=8e9)
+    assert whole.data == data_parallel_bytes(9e9, 16)
+    with pytest.raises(ValueError, match="expert_parameters=2000000000 is more than"):
+        step_traffic(mixtral, 1e9, **sizes, expert_parallel=4, expert_parameters=2e9)
