@@ -597,7 +597,11 @@ def test_estimates_have_two_digits() -> None:
         ("tensor_parallel", 16, "Key-value heads 8 is not divisible"),
         ("pipeline_parallel", 2, "waiting"),
         ("num_gpus", 128, "DP 16"),
-        ("num_gpus", 100, "GPUs 100 is not divisible"),
+        (
+            "num_gpus",
+            100,
+            "GPUs 100 make no whole number of replicas: each takes Tensor",
+        ),
         ("model", "Llama-3.1-8B", "A step takes"),
         ("zero_stage", 3, "data: 1"),
         ("recompute", "none", "2.41 TB"),
@@ -792,5 +796,26 @@ def test_experts_that_are_spread_are_averaged_over_fewer() -> None:
     assert sent.data == pytest.approx(alone)
     whole = step_traffic(mixtral, 9e9, **sizes, expert_parameters=8e9)
     assert whole.data == data_parallel_bytes(9e9, 16)
-    with pytest.raises(ValueError, match="expert_parameters=2000000000.0 is more"):
+    with pytest.raises(ValueError, match="expert_parameters=2000000000"):
         step_traffic(mixtral, 1e9, **sizes, expert_parallel=4, expert_parameters=2e9)
+
+
+def test_a_split_that_cannot_be_is_refused_by_what_is_wrong_with_it() -> None:
+    panel = PANELS["communication"]
+    three = panel.answer({**panel.default, "tensor_parallel": 3})
+    assert three.problem == (
+        "Tensor parallel 3 does not divide the model's 64 attention heads."
+    )
+    assert [label for label, _ in three.offers] == [
+        "Tensor parallel: 2",
+        "Tensor parallel: 4",
+    ]
+    stages = panel.answer({**panel.default, "pipeline_parallel": 3}).problem
+    assert stages.endswith("each takes Tensor parallel 8 × Pipeline stages 3 = 24.")
+
+
+def test_experts_and_those_that_only_share_gradients_are_both_drawn() -> None:
+    panel = PANELS["communication"]
+    html = panel.answer(panel.presets["A mixture of experts"]).html
+    for part in ("expert", "data"):
+        assert f"shares {part} with the first" in html

@@ -411,9 +411,8 @@ def tokens_each(
         y = 66 + 24 * i
         x = _rx(ratio)
         body += _circle(x, y - 5, 6, GREEN, name, 'stroke="currentColor"')
-        told = f"{units.digits(ratio, 2)}  {name}"
+        told = f"{name}: {units.digits(ratio, 2)}"
         left = 1 < ratio < 20 or not fits(told, 722 - x - 14, 14)
-        told = f"{name}  {units.digits(ratio, 2)}" if left else told
         body += text(x + (-12 if left else 12), y, told, 14, "end" if left else "start")
     top = 96 + 24 * len(laws)
     years = sorted({row["year"] for row in models})

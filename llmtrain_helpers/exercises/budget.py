@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -29,7 +30,7 @@ EACH = 40
 
 
 def _size() -> float:
-    return (WORK / (6 * EACH)) ** 0.5
+    return math.sqrt(WORK / (6 * EACH))
 
 
 # --- 10-b: a size for a model that will be used
