@@ -47,7 +47,7 @@ from llmtrain_helpers.drawings.communication import (
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.communication import best_of
 from llmtrain_helpers.figures import describe
-from llmtrain_helpers.figures.communication import collectives, layouts
+from llmtrain_helpers.figures.communication import by_tensor, collectives, layouts
 from llmtrain_helpers.panels import PANELS, communication_panel
 from llmtrain_helpers.panels.communication import planned
 from llmtrain_helpers.splits import measured_splits, ranked
@@ -473,23 +473,16 @@ def test_a_random_split_is_far_slower() -> None:
     assert slower == pytest.approx(0.77, abs=0.01)
 
 
-def by_tensor() -> list[dict]:
+def a_3_6b() -> list[dict]:
     table = measured_splits("vtrain_a100_multi_node")
-    rows = [
-        {"tensor": row["plan"].split.tensor_parallel, **row}
-        for row in table.to_dict("records")
-        if row["plan"].split.num_gpus == 64
-        and row["plan"].split.pipeline_parallel == 1
-        and row["plan"].split.micro_batch_size == 4
-    ]
-    return sorted(rows, key=lambda row: row["tensor"])
+    return by_tensor(table, num_gpus=64, pipeline_parallel=1, micro_batch_size=4)
 
 
 def test_more_tensor_parallelism_was_slower_each_time() -> None:
-    seconds = [row["seconds"] for row in by_tensor()]
+    seconds = [row["seconds"] for row in a_3_6b()]
     assert [f"{x:.1f}" for x in seconds] == ["3.6", "4.1", "4.8", "5.6", "12.0"]
     assert seconds == sorted(seconds)
-    [P] = {count_parameters(r["plan"].inputs["model"]).total for r in by_tensor()}
+    [P] = {count_parameters(r["plan"].inputs["model"]).total for r in a_3_6b()}
     assert round(P / 1e9, 1) == 3.6
 
 
@@ -502,7 +495,7 @@ def test_the_figures_show_the_measurements() -> None:
     assert "- 32 B200: " in told
     assert "written: a layer" in told
     table = measured_splits("vtrain_a100_multi_node")
-    told = describe(layouts({"mine": table}, by_tensor()))
+    told = describe(layouts({"mine": table}, a_3_6b()))
     assert "47 points" in told
     assert "- measured: 3.64 at x = 1 to 12.0 at x = 16" in told
 
