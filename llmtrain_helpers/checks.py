@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import lru_cache, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Union, cast
 
 if TYPE_CHECKING:
@@ -292,20 +292,45 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def remembered(function: _F) -> _F:
-    """The function with its answers kept; where an argument is an array, computed anew.
+    """A count of a model, kept with that very model; with an array, counted anew.
 
-    For counts that many plans of one model ask for again.
+    Many plans of one model ask for the same counts. Models that are equal may differ in
+    what a count sees (a window of attention), so each keeps its own.
     """
-    kept = lru_cache(maxsize=4096, typed=True)(function)
+    kept: dict[int, tuple[object, dict[Any, Any]]] = {}
 
     @wraps(function)
-    def answer(*arguments: Any, **named: Any) -> Any:
+    def answer(model: Any, *arguments: Any, **named: Any) -> Any:
+        values = (*arguments, *named.values())
+        key = (values, (*named,), (*map(type, values),))
         try:
-            return kept(*arguments, **named)
+            known = _kept_with(model, kept)
+            if key not in known:
+                known[key] = function(model, *arguments, **named)
+            return known[key]
         except TypeError:  # an array has no hash
-            return function(*arguments, **named)
+            return function(model, *arguments, **named)
 
     return cast(_F, answer)
+
+
+_MODELS, _ANSWERS = 256, 4096
+"""How many models keep their counts, and how many of them each."""
+
+
+def _kept_with(
+    model: object, kept: dict[int, tuple[object, dict[Any, Any]]]
+) -> dict[Any, Any]:
+    """What is kept with a model; the oldest make room."""
+    if id(model) not in kept:
+        hash(model)  # refuses one of arrays
+        if len(kept) >= _MODELS:
+            kept.pop(next(iter(kept)))
+        kept[id(model)] = model, {}
+    known = kept[id(model)][1]
+    if len(known) >= _ANSWERS:
+        known.clear()
+    return known
 
 
 def _named(name: str, value: Number) -> str:
