@@ -7,6 +7,7 @@ computes nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -277,8 +278,37 @@ NAMES = {
     "num_kv_heads": "key-value heads",
     "sequence_length": "sequence",
     "global_batch_size": "batch",
+    "num_experts": "experts",
 }
 """What a refusal may name that is no control of a panel, in words."""
+
+
+def check_replicas(model: Transformer, chosen: Values) -> None:
+    """Refuse a split that makes no whole replicas, or ones that cannot share a batch.
+
+    In an order and in words that name what can be changed.
+    """
+    n, b, B = (chosen[x] for x in ("num_gpus", "micro_batch_size", "global_batch_size"))
+    sizes = {x: chosen[x] for x in _REPLICA}
+    t, each = sizes["tensor_parallel"], math.prod(sizes.values())
+    if model.num_heads % t:
+        heads = f"the model's {model.num_heads} attention heads"
+        raise ValueError(f"tensor_parallel={t} does not divide {heads}")
+    if n % each:
+        ways = " × ".join(f"{x}={size}" for x, size in sizes.items() if size > 1)
+        whole = f" = {each}" if "×" in ways else ""
+        raise ValueError(
+            f"num_gpus={n} make no whole number of replicas: each takes {ways}{whole}"
+        )
+    if B % (b * (n // each)):
+        raise ValueError(
+            f"global_batch_size={B} is not divisible by {n // each:,} replicas, which "
+            f"num_gpus={n} make, times micro_batch_size={b}"
+        )
+
+
+_REPLICA = ("tensor_parallel", "pipeline_parallel", "context_parallel")
+"""What multiplies to the GPUs of a replica."""
 
 
 def _near(control: Control, value: float) -> list[Any]:
