@@ -1,4 +1,5 @@
-# make lab · test · test-all · fuzz · regenerate · bench: each makes what it needs first.
+# make lab · test · test-all · fuzz · regenerate · bench · reset: each makes what it needs
+# first.
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
@@ -9,7 +10,7 @@ TORCH  ?= torch==2.13.0
 MODELS ?= transformers==5.23.0
 FUZZ   ?= 100000
 
-.PHONY: lab test test-all fuzz regenerate bench lint lock
+.PHONY: lab test test-all fuzz regenerate bench reset lint lock
 
 lab: $(READY)
 	$(BIN)/jupyter lab $(ARGS) notebooks/00_start_here.ipynb
@@ -35,6 +36,9 @@ regenerate: $(READY)
 bench: $(READY)
 	$(BIN)/python -m pytest tests/bench.py -o addopts= --benchmark-only \
 	    --benchmark-columns=min,median,iqr,rounds $(ARGS)
+
+reset: # a notebook as it was, yours kept beside it: make reset NOTEBOOK=03_duration
+	@$(PYTHON) teaching/reset.py "$(NOTEBOOK)"
 
 lock: $(READY)
 	$(BIN)/pip install --quiet uv
