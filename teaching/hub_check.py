@@ -223,10 +223,17 @@ def measure(learners: int, notebook: str) -> int:
             failed = all_work(learners, port, password, notebook)
             print_memory(kinds(hub.pid))
             if failed:
-                print((Path(folder) / "hub.log").read_text("utf-8", "replace")[-3000:])
+                print_trouble(Path(folder) / "hub.log")
         finally:
             print(f"ended; {end(hub)} processes had to be killed")
     return failed
+
+
+def print_trouble(log: Path) -> None:
+    """The lines of the hub's log that tell what went wrong."""
+    for line in log.read_text("utf-8", "replace").splitlines():
+        if re.search(r"^\[[EC] |Error|died|failed", line):
+            print("   ", line[:200])
 
 
 def print_memory(found: dict[str, list[int]]) -> None:

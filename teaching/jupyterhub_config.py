@@ -20,6 +20,7 @@ import os
 import shutil
 import socket
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ HOMES = Path(os.environ.get("WORKSHOP_HOMES", HERE / "homes")).resolve()
 MEMORY = int(float(os.environ.get("WORKSHOP_MEMORY", "2")) * 1e9)
 PROXY = HERE / "node_modules" / ".bin" / "configurable-http-proxy"
 PICTURE = "course.png"
+LINUX = sys.platform == "linux"
+SOCKETS = tempfile.TemporaryDirectory(prefix="hub-")
 
 
 def give_notebooks(spawner: Any) -> None:
@@ -46,6 +49,15 @@ def give_notebooks(spawner: Any) -> None:
         if not copy.exists():
             copy.parent.mkdir(exist_ok=True)
             shutil.copyfile(path, copy)
+
+
+def prepare(spawner: Any) -> None:
+    """What is done before a learner's server starts."""
+    give_notebooks(spawner)
+    if LINUX:  # a short path: the name of a socket may have 107 letters
+        place = Path(SOCKETS.name) / spawner.user.name
+        place.mkdir(exist_ok=True)
+        spawner.environment |= {"JUPYTER_RUNTIME_DIR": str(place)}
 
 
 def free_port() -> int:
@@ -69,7 +81,7 @@ class Seat(SimpleLocalProcessSpawner):
 
         def limited() -> None:
             begin()
-            if sys.platform == "linux" and MEMORY:
+            if LINUX and MEMORY:
                 import resource
 
                 resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
@@ -90,7 +102,7 @@ c.Authenticator.username_pattern = r"[\w-]{1,32}"  # a folder is named after it
 
 c.JupyterHub.spawner_class = Seat
 c.SimpleLocalProcessSpawner.home_dir_template = str(HOMES / "{username}")
-c.Spawner.pre_spawn_hook = give_notebooks
+c.Spawner.pre_spawn_hook = prepare
 c.Spawner.default_url = "/lab/tree/00_start_here.ipynb"
 c.Spawner.environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
@@ -100,6 +112,8 @@ c.Spawner.args = [
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
 ]
 c.Spawner.args += ["--allow-root"] if AS_ROOT else []
+# Kernels that talk through files: thirty that look for free ports at once may collide.
+c.Spawner.args += ["--KernelManager.transport=ipc"] if LINUX else []
 c.Spawner.start_timeout = 120  # thirty at once on two cores take their time
 c.Spawner.http_timeout = 120
 c.JupyterHub.concurrent_spawn_limit = 0  # thirty come at once: send nobody away

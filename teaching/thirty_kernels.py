@@ -19,8 +19,8 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
@@ -55,6 +55,14 @@ def told_memory(what: str, pids: Sequence[int]) -> str:
     )
 
 
+@asynccontextmanager
+async def kernel_of(client: Any) -> AsyncIterator[None]:
+    """A kernel, ended at the end; one that died by itself has ended already."""
+    with suppress(AssertionError):
+        async with client.async_setup_kernel(stderr=DEVNULL):
+            yield
+
+
 async def seat(room: AsyncExitStack, path: Path) -> tuple[int, float, float]:
     """One kernel: its process, and the seconds until it was ready and until done."""
     began = time.monotonic()
@@ -66,7 +74,7 @@ async def seat(room: AsyncExitStack, path: Path) -> tuple[int, float, float]:
         shutdown_kernel="immediate",
         resources={"metadata": {"path": str(path.parent)}},
     )
-    await room.enter_async_context(client.async_setup_kernel(stderr=DEVNULL))
+    await room.enter_async_context(kernel_of(client))
     ready = time.monotonic() - began
     for number, cell in enumerate(client.nb.cells):
         await client.async_execute_cell(cell, number)
