@@ -8,7 +8,7 @@ What a teacher has after a workshop is one of these, and all of them may be mixe
 
 * the homes of a hub, a folder for each learner: `anna/03_duration.ipynb`;
 * what a learning platform hands over, the same with its own words behind the name:
-  `Anna Ek_4711_assignsubmission_file_/03_duration.ipynb`;
+  `Anna E_4711_assignsubmission_file_/03_duration.ipynb`;
 * what a form collected, the learner in the file's name: `anna_03_duration.ipynb`;
 * a folder for each chapter: `03_duration/anna.ipynb`;
 * one learner's own folder: `03_duration.ipynb`, named after the folder.
@@ -215,8 +215,8 @@ def learner_of(path: PurePath, folder: str) -> str:
 def plain(text: str) -> str:
     """Text that is safe to print: no control characters, line ends or escapes.
 
-    >>> plain("An\x1b[31mna\u202e\\n Ek ")
-    'An[31mna Ek'
+    >>> plain("An\x1b[31mna\u202e\\n E ")
+    'An[31mna E'
     """
     told = unicodedata.normalize("NFC", " ".join(text.split()))
     return "".join(x for x in told if x in _JOINERS or not _unseen(x)).strip()
