@@ -267,7 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Status 1 where a learner failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--learners", type=int, default=10)
-    parser.add_argument("--notebook", default="03_duration.ipynb")
+    parser.add_argument("--notebook", default="notebooks/03_duration.ipynb")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and end the hub on the way
     print(f"{options.learners} learners at once, {os.cpu_count()} cores")

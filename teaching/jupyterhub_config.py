@@ -31,33 +31,52 @@ COURSE = HERE.parent
 HOMES = Path(os.environ.get("WORKSHOP_HOMES", HERE / "homes")).resolve()
 MEMORY = int(float(os.environ.get("WORKSHOP_MEMORY", "2")) * 1e9)
 PROXY = HERE / "node_modules" / ".bin" / "configurable-http-proxy"
-PICTURE = "course.png"
+LINKED = (
+    "data/README.md",
+    "llmtrain_helpers/measure/model.py",
+    "tests/ground_truth/test_step_memory.py",
+)
 LINUX = sys.platform == "linux"
 SOCKETS = tempfile.TemporaryDirectory(prefix="hub-")
 
 
 def give_notebooks(spawner: Any) -> None:
     """Copy into a learner's home what is not there yet; overwrite nothing, ever."""
-    home = HOMES / spawner.user.name
-    home.mkdir(parents=True, exist_ok=True)
-    source = COURSE / "notebooks"
-    for path in sorted([*source.rglob("*.ipynb"), source / PICTURE]):
-        below = path.relative_to(source)
-        if ".mine" in path.name or any(part[0] == "." for part in below.parts):
-            continue
-        copy = home / below
+    for path in given():
+        copy = HOMES / spawner.user.name / path.relative_to(COURSE)
         if not copy.exists():
-            copy.parent.mkdir(exist_ok=True)
+            copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
+
+
+def given() -> list[Path]:
+    """The notebooks as they lie in the course, and the files that they link to."""
+    source = COURSE / "notebooks"
+    found = [
+        path
+        for path in sorted(source.rglob("*.ipynb"))
+        if ".mine" not in path.name and path.parent.name[0] != "."
+    ]
+    return [*found, source / "course.png", *(COURSE / name for name in LINKED)]
 
 
 def prepare(spawner: Any) -> None:
     """What is done before a learner's server starts."""
     give_notebooks(spawner)
+    ask_for_no_news(HOMES / spawner.user.name)
     if LINUX:  # a short path: the name of a socket may have 107 letters
         place = Path(SOCKETS.name) / spawner.user.name
         place.mkdir(exist_ok=True)
         spawner.environment |= {"JUPYTER_RUNTIME_DIR": str(place)}
+
+
+def ask_for_no_news(home: Path) -> None:
+    """JupyterLab does not ask a learner about news, nor look for new versions."""
+    place = home / ".jupyter/lab/user-settings/@jupyterlab/apputils-extension"
+    file = place / "notification.jupyterlab-settings"
+    if not file.exists():
+        place.mkdir(parents=True, exist_ok=True)
+        file.write_text('{"fetchNews": "false", "checkForUpdates": false}')
 
 
 def free_port() -> int:
@@ -103,14 +122,10 @@ c.Authenticator.username_pattern = r"[\w-]{1,32}"  # a folder is named after it
 c.JupyterHub.spawner_class = Seat
 c.SimpleLocalProcessSpawner.home_dir_template = str(HOMES / "{username}")
 c.Spawner.pre_spawn_hook = prepare
-c.Spawner.default_url = "/lab/tree/00_start_here.ipynb"
+c.Spawner.default_url = "/lab/tree/notebooks/00_start_here.ipynb"
 c.Spawner.environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
-c.Spawner.args = [
-    "--ServerApp.allow_remote_access=True",
-    "--LabApp.news_url=",
-    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-]
+c.Spawner.args = ["--ServerApp.allow_remote_access=True"]
 c.Spawner.args += ["--allow-root"] if AS_ROOT else []
 # Kernels that talk through files: thirty that look for free ports at once may collide.
 c.Spawner.args += ["--KernelManager.transport=ipc"] if LINUX else []

@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 
 from llmtrain_helpers.exercises import EXERCISES
 
+from .regenerate import all_notebooks
 from .test_reset import load
 
 ROOT = Path(__file__).parents[1]
@@ -238,18 +239,20 @@ def test_notebooks_are_copied_once_and_a_learners_is_never_overwritten(
 ) -> None:
     seat = SimpleNamespace(user=SimpleNamespace(name="anna"), environment={})
     home = tmp_path / "homes" / "anna"
-    (home / "solutions").mkdir(parents=True)
-    (home / "03_duration.ipynb").write_text("mine")
+    (home / "notebooks").mkdir(parents=True)
+    (home / "notebooks" / "03_duration.ipynb").write_text("mine")
     for _ in range(2):
         hub["give_notebooks"](seat)
-    assert (home / "03_duration.ipynb").read_text() == "mine"
-    source = ROOT / "notebooks"
-    wanted = {path.relative_to(source) for path in source.rglob("*.ipynb")}
-    wanted = {path for path in wanted if ".mine" not in path.name}
-    wanted = {path for path in wanted if ".ipynb_checkpoints" not in path.parts}
-    given = {path.relative_to(home) for path in home.rglob("*.ipynb")}
-    assert given == wanted
-    assert (home / "course.png").exists()
+    assert (home / "notebooks" / "03_duration.ipynb").read_text() == "mine"
+    given = {path.relative_to(home / "notebooks") for path in notebooks_of(home)}
+    assert given == {path.relative_to(ROOT / "notebooks") for path in all_notebooks()}
+    for path in notebooks_of(home):
+        for target in re.findall(r"\]\(([^)#\s]+)\)", path.read_text("utf-8")):
+            assert "://" in target or (path.parent / target).exists(), target
+
+
+def notebooks_of(home: Path) -> list[Path]:
+    return sorted((home / "notebooks").rglob("*.ipynb"))
 
 
 def test_the_hub_wants_a_password_and_a_user_of_its_own(
