@@ -298,6 +298,19 @@ def test_nothing_hostile_is_run_or_printed_raw(tmp_path: Path, capsys: Any) -> N
     assert not trap.exists()
 
 
+def test_a_verdict_of_megabytes_is_cut(tmp_path: Path) -> None:
+    path = done(tmp_path / "anna.ipynb", "03_duration")
+    notebook = json.loads(path.read_text("utf-8"))
+    told = {"text": "✗ 03-a: " + "x" * 5_000_000 + "\n✗ 03-b: y" * 100_000}
+    cell = {"cell_type": "code", "source": "03-a 03-b", "outputs": [told]}
+    notebook["cells"].append(cell)
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    began = time.monotonic()
+    room = read_folder(tmp_path)
+    assert max(len(line) for line in hardest(room)) < 200
+    assert time.monotonic() - began < 10
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names are bytes there")
 def test_a_name_that_is_no_text_is_printed(tmp_path: Path, capsys: Any) -> None:
     place = done(tmp_path / "anna" / "x.ipynb", "03_duration", {"03-a": RIGHT})

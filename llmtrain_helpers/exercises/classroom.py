@@ -42,6 +42,9 @@ SIGNS = {state: sign for sign, state in STATES.items()}
 LARGEST = 20_000_000
 """Bytes of a file that is still read; the course's own notebooks have 300,000."""
 
+LONGEST = 500
+"""Letters of a verdict that are kept; the longest ones have some 400."""
+
 SKIPPED = ("solutions", "evidence")
 """Folders that hold the course's own outputs, not a learner's."""
 
@@ -141,7 +144,7 @@ def verdicts(notebook: Any) -> dict[str, Found]:
         for shown in _list(_dict(cell).get("outputs")):
             for sign, id, text in _VERDICT.findall(_COLOR.sub("", _shown(shown))):
                 if id in code and (id in EXERCISES or id in PREDICTIONS):
-                    one = Found(STATES[sign], plain(text))
+                    one = Found(STATES[sign], plain(text[:LONGEST]))
                     found[id] = better(found.get(id), one)
     return found
 
