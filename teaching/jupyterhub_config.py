@@ -112,10 +112,14 @@ AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 if AS_ROOT and os.environ.get("WORKSHOP_AS_ROOT") != "1":
     sys.exit("Every learner would be root here: start the hub as a user of its own.")
 
+PASSWORD = os.environ.get("WORKSHOP_PASSWORD", "")
+if len(PASSWORD) < 8:
+    sys.exit("Set WORKSHOP_PASSWORD, of eight characters or more, for all to share.")
+
 c = get_config()  # type: ignore[name-defined]  # noqa: F821  (jupyterhub gives it)
 
 c.JupyterHub.authenticator_class = "shared-password"
-c.SharedPasswordAuthenticator.user_password = os.environ["WORKSHOP_PASSWORD"]
+c.SharedPasswordAuthenticator.user_password = PASSWORD
 c.Authenticator.allow_all = True
 c.Authenticator.username_pattern = r"[\w-]{1,32}"  # a folder is named after it
 

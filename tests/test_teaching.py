@@ -260,9 +260,10 @@ def test_the_hub_wants_a_password_and_a_user_of_its_own(
 ) -> None:
     settings = hub["c"].__dict__
     assert settings["SharedPasswordAuthenticator"].user_password == "eight-or-more"
-    monkeypatch.delenv("WORKSHOP_PASSWORD")
-    with pytest.raises(KeyError, match="WORKSHOP_PASSWORD"):
-        run_config(Settings())
+    for wrong in ("", "seven77"):
+        monkeypatch.setenv("WORKSHOP_PASSWORD", wrong)
+        with pytest.raises(SystemExit, match="Set WORKSHOP_PASSWORD"):
+            run_config(Settings())
     monkeypatch.delenv("WORKSHOP_AS_ROOT")
     monkeypatch.setattr("os.geteuid", lambda: 0, raising=False)
     with pytest.raises(SystemExit, match="as a user of its own"):
