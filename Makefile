@@ -1,16 +1,17 @@
-# make lab · test · test-all · fuzz · regenerate · bench · reset: each makes what it needs
-# first.
+# make lab · test · test-all · fuzz · regenerate · bench · site · reset: each makes what
+# it needs first.
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PAGES  := $(VENV)/.site
 
 TORCH  ?= torch==2.13.0
 MODELS ?= transformers==5.23.0
 FUZZ   ?= 100000
 
-.PHONY: lab test test-all fuzz regenerate bench reset lint lock
+.PHONY: lab test test-all fuzz regenerate bench reset lint lock site site-serve site-test
 
 lab: $(READY)
 	$(BIN)/jupyter lab $(ARGS) notebooks/00_start_here.ipynb
@@ -44,6 +45,22 @@ lock: $(READY)
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
 	    --extra course --extra dev pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
+	    --constraint requirements.lock --extra site pyproject.toml -o site/requirements.lock
+
+site: $(PAGES) # into build/site; needs npm, and nothing else of it does
+	$(BIN)/python site/build.py
+
+site-serve: site
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
+
+site-test: site
+	$(BIN)/python -m pytest -c site/pytest.ini site $(ARGS)
+
+$(PAGES): $(READY) site/requirements.lock site/package-lock.json
+	$(BIN)/python -m pip install --quiet -r site/requirements.lock
+	npm ci --prefix site --no-audit --no-fund --loglevel=error
+	touch $@
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

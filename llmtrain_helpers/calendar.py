@@ -39,8 +39,9 @@ from llmtrain_helpers.precision import Recipe, known_recipe
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 
 FAILURES_PER_NODE_DAY = Interval(0.002, 0.005, 0.016)
-"""Stops that a node of 8 GPUs causes in a day: GLM-130B 2.1 and OPT-175B 15 to 16 of a
-thousand at the ends, Llama 3.1 405B 4.2 and BLOOM-176B 4.5 between."""
+"""Stops that a node of 8 GPUs causes in a day, of single long runs: GLM-130B 2.1 and
+OPT-175B 15 to 16 of a thousand at the ends, Llama 3.1 405B 4.2 and BLOOM-176B 4.5
+between. The jobs of many users on one cluster had 21 to 24, and are left out."""
 
 RESTART_SECONDS = Interval(10 * MINUTE, 30 * MINUTE, 2 * HOUR)
 """From a stop until training goes on: found in ten minutes by a machine (MegaScale), at

@@ -86,7 +86,7 @@ def training_runs() -> DataFrame:
 
 
 def small_runs() -> DataFrame:
-    """Runs on one node of eight GPUs, with their measured iterations."""
+    """Scripts for one node of eight GPUs: a timed iteration, and the time they plan."""
     return _table("small_runs")
 
 

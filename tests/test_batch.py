@@ -340,7 +340,7 @@ def test_the_figures_show_the_data() -> None:
     ("control", "value", "said"),
     [
         ("num_gpus", 32, "131 thousand tokens"),
-        ("num_gpus", 100, "GPUs 100 is no whole number of replicas: each takes 4 × 2"),
+        ("num_gpus", 100, "100 GPUs do not make a whole number of replicas: each"),
         ("num_gpus", 0, "GPUs: 0 lies outside"),
         ("tensor_parallel", 8, "from one replica"),
         ("tensor_parallel", 2, "from 4 replicas"),
@@ -520,15 +520,36 @@ def test_lengths_are_times() -> None:
 
 def test_the_length_before_is_told_beside_the_new_one() -> None:
     body = step_in_time(Step(4, 2, 2, stages=2), Step(2, 4, 2, stages=2)).body
-    assert "time, before 15<" in body
+    assert "time on a stage, before 15<" in body
     same = step_in_time(Step(4, 2, 2, stages=2), Step(4, 2, 3, stages=2)).body
-    assert "time, before" not in same
+    assert "on a stage, before" not in same
+    assert "on a stage" not in step_in_time(Step(4, 2, 2)).body
 
 
 def test_task_2_of_the_panel_gains_nothing() -> None:
     for micro, passes in ((2, 4), (4, 2)):
         body = step_in_time(Step(micro, passes, 2, stages=2)).body
         assert f" turns × (1 + {micro}) = 15 sequences" in body
+
+
+@pytest.mark.parametrize("stages", [2, 3, 16])
+@pytest.mark.parametrize("passes", [1, 2, 4, 128])
+def test_the_hill_of_a_pipeline_ends_with_the_step(stages: int, passes: int) -> None:
+    step = Step(2, passes, 2, stages=stages)
+    body = step_in_time(step).body
+    [points] = re.findall(r'<polygon points="([\d., ]+)" fill="#', body)
+    (x, _), (up, _), (down, _), (end, _) = (
+        map(float, point.split(",")) for point in points.split()
+    )
+    turn = (end - x) / step.turns
+    assert end == pytest.approx(420, abs=0.1)
+    assert up - x == pytest.approx(step.in_flight * turn / 3, abs=0.1)
+    assert end - down == pytest.approx((step.in_flight - 1 / 3) * turn, abs=0.2)
+    assert up <= down + 0.1
+
+
+def test_in_the_units_without_a_pipeline_two_stages_take_half() -> None:
+    assert (Step(2, 4, 2).time, Step(2, 4, 2, stages=2).time) == (12, 7.5)
 
 
 def test_teeth_grow_with_the_micro_batch_and_not_with_the_passes() -> None:
@@ -729,7 +750,37 @@ def test_the_batches_that_04_d_names_are_those_of_the_table() -> None:
     for name, millions in told.items():
         size = float(known[name]["batch_tokens_end"])
         assert float(units.digits(size / 1e6, 2)) == millions
-    assert batches_of_size(8_030_261_248)[0] == 2e6
+    assert batches_of_size(8_030_261_248)[0] == (2e6, "GPT-3 6.7B")
+
+
+def test_a_batch_is_held_against_models_of_like_size() -> None:
+    known = batches_of_size(69e9)
+    assert known[0] == (3e6, "Chinchilla 70B")
+    assert known[-1] == (18_874_368, "DeepSeek LLM 67B")
+    told = check("04-d", MINE | {"model": "Llama-3.1-70B", "gpus": 64, "tensor": 8})
+    said = (
+        "3.00 million (Chinchilla 70B) to 18.9 million (DeepSeek LLM 67B), the middle"
+    )
+    assert f"{said} one 4.00 million" in told.text
+    assert [name for _, name in batches_of_size(355e6)] == ["GPT-3 350M", "Pythia 410M"]
+    assert len(batches_of_size(1.01e12)) == 4  # half to twice as large
+    assert len(batches_of_size(1e15)) > 40  # any
+
+
+def test_some_runs_raise_their_batch_and_most_do_not() -> None:
+    columns = ["batch_tokens_start", "batch_tokens_end", "parameters"]
+    runs = published.batch_sizes().dropna(subset=columns).set_index("name")
+    grown = runs["batch_tokens_end"] > runs["batch_tokens_start"]
+    kept = runs["batch_tokens_end"] == runs["batch_tokens_start"]
+    assert (grown.sum(), kept.sum(), len(runs)) == (12, 30, 42)
+    assert runs.loc["Llama 3.1 405B", columns[:2]].tolist() == [4e6, 16e6]
+
+
+def test_what_twice_the_micro_batch_gains_at_the_right_end() -> None:
+    rows = published.cpu_throughput().query("hidden_size == 32")
+    took = rows.set_index("batch_size")["seconds_min"]
+    assert round(took[256] / took[128], 1) == 1.7
+    assert round(2 * took[128] / took[256], 2) == 1.19
 
 
 def test_the_prediction_names_the_belief() -> None:

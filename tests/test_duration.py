@@ -528,6 +528,44 @@ def test_a_share_is_read_as_people_write_it(written: str, meant: float) -> None:
     assert control.read(meant) == meant
 
 
+def test_a_share_outside_is_refused_in_both_ways_to_write_it() -> None:
+    control = PANELS["duration"].controls["percent"]
+    said = "outside 0.1 % to 100 %; below 1 and without a % it is a share: 0.5 is 50 %."
+    for written in ("101", "0.0005", "0", "0.05 %"):
+        with pytest.raises(ValueError, match=said):
+            control.read(written)
+
+
+@pytest.mark.parametrize(
+    ("percent", "said"),
+    [
+        (1, "none of the fourteen published whole runs came out below 22 %."),
+        (21.9, "came out below 22 %."),
+        (22, ""),
+        (48, ""),
+        (48.1, "none of the fourteen published whole runs came over 48 %."),
+    ],
+)
+def test_the_panel_says_what_no_run_did(percent: float, said: str) -> None:
+    told = shown(recompute="none", percent=percent)
+    assert said in told
+    assert ("Look again" in told) == bool(said)
+
+
+def test_the_slowest_and_the_fastest_run_are_those_that_the_panel_tells() -> None:
+    shares = utilizations.model_utilizations()["utilization"]
+    assert len(shares) == 14
+    assert (round(min(shares), 2), round(max(shares), 2)) == (0.22, 0.48)
+    assert "none of the fourteen published whole runs came over 48 %" in source(
+        "panel-answers"
+    )
+
+
+def test_published_dots_are_seen_on_the_own_one() -> None:
+    body = DRAWINGS["curve"].body
+    assert body.index('r="9"') < body.index('r="5"')
+
+
 def test_the_panel_says_whose_shares_the_interval_is_of() -> None:
     assert "as 13 of 14 published runs had" in shown()
 
@@ -660,6 +698,9 @@ def test_right_answers_by_every_way(id: str, answer) -> None:
         ("03-a", DAYS_A * 1e10, "is 0.41, and is in TFLOP/s"),
         ("03-b", (300e9, X_B, 202.9), "still 1048"),
         ("03-b", (300e9, X_B, copied((40, 6144, 50257, 1048), 3e12, 10)), "still 1048"),
+        ("03-b", (3e12, 1.58e15, 203), "the tokens are 3.00 trillion: say 10e09"),
+        ("03-b", (300e9, 1.58e15, 203), "the rate is 1.58 PFLOP/s: it is ten times"),
+        ("03-b", (300e9, 1.58e14, 203), "158 TFLOP/s: the sequence length is still"),
         ("03-b", (300e9, X_B, copied(MENDED, 3e12, 1)), "only one of the two"),
         ("03-b", (300e9, X_B, copied(MENDED, 300e9, 10)), "only one of the two"),
         ("03-b", (300e9, X_B, copied(MENDED, 300e9, 1, flops=6)), "6TP"),
@@ -669,8 +710,16 @@ def test_right_answers_by_every_way(id: str, answer) -> None:
         ("03-b", (30e9, X_B, 207.8), "too few"),
         ("03-b", (300e9, 10 * X_B, 207.8), "1.54 PFLOP/s: it is ten times too much"),
         ("03-b", (300e9, X_B / 10, 207.8), "ten times too little"),
-        ("03-b", (300e9, 154.02, 207.8), "154 FLOP/s: it is in TFLOP/s"),
-        ("03-b", (300e9, 0.154, 207.8), "it is in PFLOP/s"),
+        (
+            "03-b",
+            (300e9, 154.02, 207.8),
+            "is 154, so in TFLOP/s; give FLOP/s, times 1e12",
+        ),
+        (
+            "03-b",
+            (300e9, 0.154, 207.8),
+            "is 0.154, so in PFLOP/s; give FLOP/s, times 1e15",
+        ),
         ("03-b", (300e9, 16 * X_B, 207.8), "that of all 16 GPUs"),
         ("03-b", (300e9, X_B / 16, 207.8), "divided by 16 twice"),
         ("03-b", (300e9, 32.09 * X_B, 207.8), "by its 32.09 seconds"),
@@ -680,7 +729,8 @@ def test_right_answers_by_every_way(id: str, answer) -> None:
         ("03-b", (300e9, 1.3 * X_B, 207.8), "give it in FLOP/s, of one GPU"),
         ("03-b", (300e9, 16 * X_B, 77), "the rate is 2.46 PFLOP/s: it is that of all"),
         ("03-b", (3e12, X_B, 77), "say 10e09 in words"),
-        ("03-b", (300e9, 154.02, 207.8e12), "still in TFLOP/s"),
+        ("03-b", (300e9, 154.02, 207.8e12), "the rate is 154, so in TFLOP/s"),
+        ("03-b", (300e9, X_B, 207.8e12), "in the days the rate is still in TFLOP/s"),
         ("03-b", (300e9, X_B, 207.8 * 16), "n is missing"),
         ("03-b", (300e9, X_B, 207.8 / 16), "n counts twice"),
         ("03-c", "A", "within the money at the likely share only"),
@@ -738,16 +788,19 @@ def test_a_run_of_ones_own_by_the_formula(run) -> None:
     X = 0.25 * (peaks.get("bf16") or peaks["fp16"])
     nodes = -(-6 * 20 * P * P // (X * 30 * 86400 * 8))
     assert float(run["gpus"]) == 8 * nodes
-    assert check("03-d", run).ok is True
+    verdict = check("03-d", run)
+    assert verdict.ok is True
+    told = f"Write down: {8 * nodes:.0f} {run['chip']}, 161 billion tokens"
+    assert told in verdict.text
 
 
 @pytest.mark.parametrize(
     ("run", "said"),
     [
         (own(32), "likely share it would do"),  # at 35 %
-        (own(8), "too few: at 25 % of the peak it takes 140 days"),
+        (own(8), "too few: at 25 % of the peak it takes 144 days"),
         (own(56), "A node less would do"),  # 8TP
-        (own(39), "no whole number of nodes"),
+        (own(39), "39 GPUs do not make whole nodes of 8"),
         (own(40, days=20), "too few"),
         (own(40, model="Llama-3.1-70B"), "too few"),
         (own(40, chip="A1000"), "is unknown"),

@@ -383,7 +383,8 @@ def step_in_time(now: Step, before: Step | None = None) -> Drawing:
     body = [_headings(now)]
     body += [_row(top + i * _ROW, row, now, unit) for i, row in enumerate(rows)]
     body += [_length(floor, now, old, unit), _averages(top, rows, now)]
-    body.append(text(702, floor - 8, _unseen(now, len(rows)), 14, "end"))
+    high = 44 if now.stages > 1 else floor - 8  # beside the heading, or the rows
+    body.append(text(702, high, _unseen(now, len(rows)), 14, "end"))
     body += [*_before(top, now, old, unit), _memory(floor + 6, now, old, unit)]
     body.append(_sum(floor + 6 + _TALLEST + 36, now))
     return Drawing("".join(body), _ACROSS, floor + _TALLEST + 60, _step_words(now))
@@ -397,6 +398,7 @@ def _length(floor: float, step: Step, old: Step, unit: float) -> str:
     what += "" if step.turns == 1 else "s" if step.stages > 1 else "es"
     told = f"{step.turns:,} {what} × ({step.fixed:g} + {step.micro:,})"
     told += f" = {_long(step)} sequences' time"
+    told += " on a stage" if step.stages > 1 else ""
     if (old.turns, old.micro, old.fixed) != (step.turns, step.micro, step.fixed):
         told += f", before {_long(old)}"
     words = text(_START, floor - 8, told, 14)
@@ -561,7 +563,11 @@ def _why_kept(step: Step) -> str:
 def _saw(
     base: float, scale: float, step: Step, unit: float, before: bool = False
 ) -> str:
-    """One tooth a pass, up in a third of it; with a pipeline a hill over them all."""
+    """One tooth a pass, up in a third of it; with a pipeline a hill over the step.
+
+    The hill ends with the step: the first stage's last backward passes come a turn
+    apart, as fast as the last stage makes theirs.
+    """
     style = f'fill="{COLORS["activations"]}"'
     if before:
         style = 'fill="none" stroke="currentColor" stroke-dasharray="5 4"'
@@ -569,9 +575,9 @@ def _saw(
     end = _START + step.passes * wide
     teeth = [(_START + i * wide, wide) for i in range(step.passes)]
     if step.stages > 1:
-        rise = step.in_flight * wide / 3
-        corners = [(_START, base), (_START + rise, high)]
-        corners += [(max(end - rise, _START + rise), high), (end, base)]
+        end, full = _START + step.turns * wide, step.in_flight
+        corners = [(_START, base), (_START + full * wide / 3, high)]
+        corners += [(end - (full - 1 / 3) * wide, high), (end, base)]
     elif wide < 3:  # too many to tell apart
         corners = [(_START, base), (_START, high), (end, high), (end, base)]
     else:

@@ -7,6 +7,8 @@ from math import ceil, exp, log
 
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
+    EVALUATION,
+    OUTAGES,
     CalendarDays,
     SimulatedRun,
     Stretch,
@@ -222,20 +224,22 @@ def _stacked(x: float, y: float, scale: float, parts: Mapping[str, float]) -> st
     return body
 
 
-def _legend(parts: Mapping[str, float], y: float) -> str:
+def _legend(parts: Mapping[str, float], y: float, significant: int = 2) -> str:
     """A mark, a word and the days of each part, in two rows."""
     body = ""
     for i, (part, size) in enumerate(parts.items()):
         across = -(-len(parts) // 2)
         x, row = _LEFT + 236 * (i % across), y + 26 * (i // across)
         body += rect(x, row - 13, 16, 16, COLORS[WORDS[part]])
-        body += text(x + 24, row, f"{WORDS[part]}: {_short(size)}", 15)
+        body += text(x + 24, row, f"{WORDS[part]}: {_short(size, significant)}", 15)
     return body
 
 
-def _short(days: float) -> str:
-    """A time in two digits; none where it is less than a second."""
-    return two(days) if days * DAY >= 1 else "none"
+def _short(days: float, significant: int = 2) -> str:
+    """A time in two digits, or three; none where it is less than a second."""
+    if days * DAY < 1:
+        return "none"
+    return two(days) if significant == 2 else units.duration(days * DAY)
 
 
 def _glance_words(days: CalendarDays, deadline: float | None, name: str) -> str:
@@ -263,24 +267,39 @@ def strip_of_days(
     """The days of a simulated run in rows: useful, lost, restarting.
 
     A row is a day where stops are many, else a week or more; at most ten rows are
-    shown, of `all_days`. The writes between, a share `saving` of the running time, are
-    the band at the foot of each row.
+    shown, of `all_days`. The writes, a share `saving` of the running time, are far too
+    short to be seen each by itself: those up to a stop are drawn together, before it.
     """
     total = run.total / DAY
     span = row_of_days(total / max(run.stops, 1), all_days or total)
     rows = min(ceil(total / span - 1e-9), _ROWS)
+    stretches = [*_gathered(run.stretches, saving)]
     body = ""
     for row in range(rows):
         y = 16 + row * (_HIGH + 8)
         first = row * span + 1
         name = f"day {first}" if span == 1 else f"from day {first}"
         body += text(_LEFT + 90, y + 17, name, 14, "end")
-        body += _days_of(run.stretches, row * span, span, y, saving)
+        body += _days_of(stretches, row * span, span, y)
     y = 16 + rows * (_HIGH + 8)
     shown = min(rows * span, total)
     told = _how_much(shown, all_days or total, span)
     body += text(_LEFT + 100, y + 14, told, 14)
+    if saving:
+        together = "Saving: the writes up to a stop are drawn together, before it."
+        body, y = body + text(_LEFT + 100, y + 34, together, 14), y + 20
     return Drawing(body, _ACROSS, y + 30, _strip_words(run, told))
+
+
+def _gathered(stretches: Iterable[Stretch], saving: float) -> Iterator[Stretch]:
+    """Running time as work first and all of its writes after it; the rest as it is."""
+    for kind, start, end in stretches:
+        if kind == "running":
+            saves = end - saving * (end - start)
+            yield Stretch("useful", start, saves)
+            yield Stretch("saving", saves, end)
+        else:
+            yield Stretch(kind, start, end)
 
 
 def row_of_days(days_between: float, days: float) -> int:
@@ -297,30 +316,22 @@ def row_of_days(days_between: float, days: float) -> int:
 def _how_much(shown: float, days: float, span: int) -> str:
     row = "a day" if span == 1 else f"{span} days"
     if shown < days * 0.999:
-        return f"A row is {row}. The first {shown:.0f} of {days:,.0f} days are shown."
-    return f"A row is {row}. All of it is shown: {two(days)}."
+        all_days = units.digits(days)
+        return f"A row is {row}. The first {shown:.0f} of {all_days} days are shown."
+    return f"A row is {row}. All is shown: by lot it takes {units.digits(days)} days."
 
 
-def _days_of(
-    stretches: Iterable[Stretch], start: float, span: float, y: float, saving: float
-) -> str:
+def _days_of(stretches: Iterable[Stretch], start: float, span: float, y: float) -> str:
     """One row: what lies in it, as a path of each colour."""
-    pieces: dict[str, list[str]] = {"running": [], "lost": [], "restarting": []}
+    kinds = ("useful", "saving", "lost", "restarting")
+    pieces: dict[str, list[str]] = {kind: [] for kind in kinds}
     for kind, x, wide in _clipped(stretches, start, span):
         pieces[kind].append(f"M{x:.1f} {y}h{wide:.2f}v{_HIGH}h{-wide:.2f}z")
-    colors = {"running": "useful", "lost": "lost", "restarting": "restarting"}
     body = "".join(
-        f'<path d="{"".join(found)}" fill="{COLORS[colors[kind]]}"/>'
+        f'<path d="{"".join(found)}" fill="{COLORS[kind]}"/>'
         for kind, found in pieces.items()
         if found
     )
-    foot = _HIGH * saving
-    if foot > 0.2:
-        body += "".join(
-            rect(x, y + _HIGH - foot, wide, foot, COLORS["saving"])
-            for kind, x, wide in _clipped(stretches, start, span)
-            if kind == "running"
-        )
     return body + _ticks_of(span, y)
 
 
@@ -358,19 +369,32 @@ def _strip_words(run: SimulatedRun, told: str) -> str:
 def parts_of_days(
     parts: Mapping[str, float], before: Mapping[str, float] | None = None
 ) -> Drawing:
-    """One bar for the whole run: its days, part by part; dashed what it was before."""
+    """One bar for the whole run: its days, part by part; dashed what it was before.
+
+    With three digits, as the sentence above it has them, and with what it leaves out.
+    """
     total = sum(parts.values())
     was = sum(before.values()) if before else total
     scale = (_RIGHT - _LEFT) / max(total, was)
-    body = text(_LEFT, 26, f"the whole run: {two(total)} on the calendar", 15)
+    told = f"the whole run: {units.digits(total)} days on the calendar"
+    body = text(_LEFT, 26, told, 15)
     body += _stacked(_LEFT, 36, scale, parts)
     if before and abs(was - total) > 1e-9:
         body += ghost(_LEFT, 32, was * scale, 42, "before")
-    body += _legend(parts, 104)
-    told = ", ".join(f"{WORDS[k]} {_short(v)}" for k, v in parts.items())
-    was_told = f" Before: {two(was)}." if before and was != total else ""
-    words = f"The whole run: {two(total)} on the calendar, of which {told}.{was_told}"
-    return Drawing(body, _ACROSS, 146 if len(parts) > 3 else 120, words)
+    body += _legend(parts, 104, 3)
+    y = 104 + 26 * (len(parts) > 3) + 26
+    body += text(_LEFT, y, _LEFT_OUT, 14)
+    parts_told = ", ".join(f"{WORDS[k]} {_short(v, 3)}" for k, v in parts.items())
+    was_told = f" Before: {units.digits(was)} days." if before and was != total else ""
+    words = f"{told.capitalize()}, of which {parts_told}.{was_told} {_LEFT_OUT}"
+    return Drawing(body, _ACROSS, y + 16, words)
+
+
+_MOST = 1 / (1 - OUTAGES.greatest - EVALUATION.greatest) - 1
+_LEFT_OUT = (
+    "Stops only: outages and evaluation come on top, and add up to "
+    f"{units.digits(100 * _MOST, 2)} % in published runs."
+)
 
 
 # --- how often to save

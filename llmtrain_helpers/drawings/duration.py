@@ -344,8 +344,8 @@ def days_against_gpus(
     n = you.num_gpus
     body = _axes(plane) + _band(plane, n * band[0], n * band[1])
     body += _curve(plane, n * you.days) + _to_axes(plane, you)
-    body += "".join(_dot(plane, run) for run in runs)
     body += (_ring(plane, moved, you) if moved else "") + _own(plane, you)
+    body += "".join(_dot(plane, run) for run in runs)  # smaller: seen on the own dot
     body += _labels(plane, you, runs, band, moved) + _key(bool(moved))
     return Drawing(body, 744, 482, _told(you, band, runs, moved))
 

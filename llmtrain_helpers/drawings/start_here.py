@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, log10
+from typing import NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import (
@@ -208,6 +209,23 @@ def _box(x: float, y: float, word: str, value: str, last: bool) -> str:
     )
 
 
+class Layout(NamedTuple):
+    """Where the parts of the budget's picture stand."""
+
+    width: int
+    gpus: tuple[int, int, int]  # x, y, columns
+    days: tuple[int, int, int]
+    work: tuple[int, int]
+    signs: tuple[tuple[int, int], tuple[int, int]]  # of × and =
+    lower: int  # how far the scale stands below where it stands on a wide page
+
+
+WIDE = Layout(WIDTH, (20, 0, 16), (372, 0, 14), (684, 44), ((334, 84), (660, 84)), 0)
+NARROW = Layout(
+    400, (20, 0, 16), (20, 140, 12), (224, 290), ((340, 84), (200, 334)), 240
+)
+"""As on a page, and as on a telephone."""
+
 FIRST, LAST = 6, 14
 """The powers of ten of tokens at which the scale begins and ends."""
 
@@ -220,6 +238,7 @@ def budget(
     marks: Sequence[tuple[str, float]],
     before: float | None = None,
     chip: Sequence[str] = (),
+    layout: Layout = WIDE,
 ) -> Drawing:
     """GPUs and days as squares, the work they do, and a bar of the tokens it pays for.
 
@@ -231,83 +250,91 @@ def budget(
     work = num_gpus * flops_per_gpu * days * units.DAY
     rate = units.flops_per_second(flops_per_gpu)
     rows = ceil(min(num_gpus, 64) / 16)
+    x, y, _ = layout.gpus
     body = "".join(
-        text(20, 62 + 18 * rows + 20 * i, words, 15.5)
+        text(x, y + 62 + 18 * rows + 20 * i, words, 15.5)
         for i, words in enumerate(chip or [f"each does {rate}"])
     )
-    body += _squares(20, num_gpus, 16, "GPU") + _squares(372, ceil(days), 14, "day")
-    body += text(334, 84, "×", 26, "middle", **BOLD)
-    body += text(660, 84, "=", 26, "middle", **BOLD)
-    body += _work(work) + _scale(marks) + _bar(tokens, before)
+    body += _squares(layout.gpus, num_gpus, "GPU")
+    body += _squares(layout.days, ceil(days), "day")
+    body += _work(work, *layout.work)
+    for sign, (at_x, at_y) in zip("×=", layout.signs, strict=True):
+        body += text(at_x, at_y, sign, 26, "middle", **BOLD)
+    scale = _scale(marks, layout.width) + _bar(tokens, before, layout.width)
+    body += f'<g transform="translate(0 {layout.lower})">{scale}</g>'
     told = "; ".join(f"{name}: {about(number)}" for name, number in marks)
     words = (
         f"{units.exact(num_gpus)} GPUs for {units.digits(days)} days, each at {rate}, "
         f"do {units.flops(work)} of work. A bar on a logarithmic scale: "
         f"{about(tokens)} tokens. Marks: {told}."
     )
-    return Drawing(body, WIDTH, 318, words)
+    return Drawing(body, layout.width, 318 + layout.lower, words)
 
 
-def _squares(x: float, number: int, columns: int, what: str) -> str:
+def _squares(place: tuple[int, int, int], number: int, what: str) -> str:
     """So many squares, at most four rows; each stands for one, or for several."""
+    x, y, columns = place
     each = ceil(number / (4 * columns))
     shown = ceil(number / each)
     fill = COLORS["weights"] if what == "GPU" else QUIET
     squares = "".join(
-        rect(x + 18 * (i % columns), 44 + 18 * (i // columns), 15, 15, fill, rx=2)
+        rect(x + 18 * (i % columns), y + 44 + 18 * (i // columns), 15, 15, fill, rx=2)
         for i in range(shown)
     )
     many = f"{units.exact(number)} {what}{'s' if number > 1 else ''}"
     note = f", {units.exact(each)} a square" if each > 1 else ""
-    return text(x, 30, many + note, 16, **BOLD) + squares
+    return text(x, y + 30, many + note, 16, **BOLD) + squares
 
 
-def _work(work: float) -> str:
+def _work(work: float, x: float, y: float) -> str:
     return (
-        rect(684, 44, 156, 69, QUIET, "work", rx=8)
-        + text(762, 76, units.flops(work), 18, "middle", "white", **BOLD)
-        + text(762, 99, "of work", 15.5, "middle", "white")
+        rect(x, y, 156, 69, QUIET, "work", rx=8)
+        + text(x + 78, y + 32, units.flops(work), 18, "middle", "white", **BOLD)
+        + text(x + 78, y + 55, "of work", 15.5, "middle", "white")
     )
 
 
-def _place(tokens: float) -> float:
+def _place(tokens: float, width: float) -> float:
     """Where so many tokens lie on the scale, which ends at its ends."""
     part = (log10(tokens) - FIRST) / (LAST - FIRST)
-    return 20 + 820 * min(max(part, 0.0), 1.0)
+    return 20 + (width - 40) * min(max(part, 0.0), 1.0)
 
 
-def _scale(marks: Sequence[tuple[str, float]]) -> str:
+def _scale(marks: Sequence[tuple[str, float]], width: float) -> str:
     """The logarithmic scale under the bar, and the marks above it."""
-    body = line(20, 268, 840, 268)
+    body = line(20, 268, width - 20, 268)
     names = {6: "million", 9: "billion", 12: "trillion"}
     for power in range(FIRST, LAST + 1):
-        x = _place(10.0**power)
+        x = _place(10.0**power, width)
         body += line(x, 268, x, 276 if power in names else 272)
         if power in names:
             place = "start" if power == FIRST else "middle"
             body += text(x, 294, f"1 {names[power]}", 15.5, place)
-    body += text(840, 294, "tokens", 15.5, "end")
+    body += text(width - 20, 294, "tokens", 15.5, "end")
     largest_first = sorted(marks, key=lambda mark: -mark[1])
-    return body + "".join(_mark(i, *mark) for i, mark in enumerate(largest_first))
+    return body + "".join(
+        _mark(150 + 18 * i, _place(tokens, width), name, x0=width / 4)
+        for i, (name, tokens) in enumerate(largest_first)
+    )
 
 
-def _mark(i: int, name: str, tokens: float) -> str:
+def _mark(y: float, x: float, name: str, x0: float) -> str:
     """A dotted line with its name to the left, where no lower one crosses it."""
-    x, y = _place(tokens), 150 + 18 * i
-    left = x > WIDTH / 4
+    left = x > x0
     return line(x, y - 4, x, 268, stroke_width=1.5, stroke_dasharray="3 3") + text(
         x - 6 if left else x + 6, y + 4, name, 15, "end" if left else "start"
     )
 
 
-def _bar(tokens: float, before: float | None) -> str:
-    end = _place(tokens)
+def _bar(tokens: float, before: float | None, width: float) -> str:
+    end = _place(tokens, width)
     body = rect(20, 228, end - 20, 36, COLORS["weights"], "tokens", rx=3)
-    told, inside = f"{about(tokens)} tokens", end > 240
+    told, inside = f"{about(tokens)} tokens", end > min(240, 0.45 * width)
     place = (
         (end - 10, "end", "white") if inside else (end + 10, "start", "currentColor")
     )
     body += text(place[0], 252, told, 17, place[1], place[2], **BOLD)
-    if before and abs(_place(before) - end) > 1:
-        body += ghost(20, 226, _place(before) - 20, 40, "before")
+    was = _place(before, width) if before else end
+    if abs(was - end) > 1:
+        body += ghost(20, 226, was - 20, 40, "before")
     return body

@@ -103,15 +103,26 @@ def _slips_of_passes() -> Slips:
 # --- 04-d: a run of one's own
 
 
-def batches_of_size(parameters: float) -> list[float]:
-    """Published final batches, in tokens, of models half to twice as large."""
-    known = [
-        (row["parameters"], float(row["batch_tokens_end"]))
-        for row in published.rows("batch_sizes")
-        if "parameters" in row and "batch_tokens_end" in row
-    ]
-    near = [size for P, size in known if parameters / 2 <= P <= 2 * parameters]
-    return sorted(near or [size for _, size in known])
+def batches_of_size(parameters: float) -> list[tuple[float, str]]:
+    """Final batches, in tokens, of published models of like size, and their names.
+
+    The smallest batch first. Of like size is two thirds to 1.5 times as large; where
+    fewer than two are, half to twice, or any.
+    """
+    rows = [r for r in published.rows("batch_sizes") if {*_OF_SIZE} <= r.keys()]
+    found: set[tuple[float, str]] = set()
+    for factor in (1.5, 2, float("inf")):
+        if len(found) < 2:
+            near = [r for r in rows if _apart(r["parameters"], parameters) <= factor]
+            found = {(float(r[_OF_SIZE[1]]), r["name"].split(" (")[0]) for r in near}
+    return sorted(found)
+
+
+_OF_SIZE = ("parameters", "batch_tokens_end")
+
+
+def _apart(one: float, other: float) -> float:
+    return max(one / other, other / one)
 
 
 _ASKED = ("model", "gpus", "tensor", "pipeline", "micro", "accumulation", "sequence")
@@ -156,10 +167,13 @@ class OwnBatch(Exercise):
 
     def _of_size(self, size: float, replicas: float, model: str) -> tuple[bool, str]:
         known = batches_of_size(count_parameters(published.architecture(model)).total)
-        span = f"{units.count(known[0])} to {units.count(known[-1])}"
+        (least, small), (most, large) = known[0], known[-1]
+        span = f"{units.count(least)} ({small}) to {units.count(most)} ({large})"
+        middle = units.count(known[len(known) // 2][0])
+        span += f", the middle one {middle}" if len(known) > 2 else ""
         who = "1 replica makes" if replicas == 1 else f"{replicas:,} replicas make"
         told = f"{who} {units.count(size)} tokens a step"
-        if not 0.9 * known[0] <= size <= 1.1 * known[-1]:
+        if not 0.9 * least <= size <= 1.1 * most:
             return False, f"{told}; models of this size had {span}. {HINT}"
         return True, f"right: {told}; models of this size had {span}."
 

@@ -78,10 +78,17 @@ _OPTIONS = {
 _ASKED: tuple[str, ...] = ("gpus", "computing_days", "calendar_days", "write_seconds")
 _ASKED += ("restart_minutes", "save_minutes", "spare_nodes")
 
+_WORST = FAILURES_PER_NODE_DAY.greatest
+"""The one rate at which all of a design is judged, as its question says."""
+
+_MAY_COST, _REPAIR_DAYS, _MOST_SPARES = 0.02, 7, 2
+"""By how much an interval may make the run longer than the best one would; days of a
+repair; times the spares that those take."""
+
 
 @dataclass(frozen=True)
 class OwnCalendar(Exercise):
-    """A design: saves often enough, has its spares, and ends in time at a high rate."""
+    """A design: saves well enough, has its spares, ends in time, all at one rate."""
 
     hint: tuple[str, ...]
 
@@ -93,7 +100,7 @@ class OwnCalendar(Exercise):
         wrong = _misdesigned(n, write, restart, save, spares)
         if wrong:
             return False, wrong
-        M = mean_time_between_failures(n, FAILURES_PER_NODE_DAY.greatest)
+        M = mean_time_between_failures(n, _WORST)
         cost = losses(save * MINUTE, write, M, restart * MINUTE).total
         few, bad = (
             work * (1 + cost) / (1 - outages - EVALUATION.likely)
@@ -114,6 +121,7 @@ def _misdesigned(
     n: float, write: float, restart: float, save: float, spares: float
 ) -> str:
     """What is wrong with a design whatever the date; nothing if all holds."""
+    M = mean_time_between_failures(n, _WORST)
     if restart < 3:
         return "no published run goes on within three minutes of a stop."
     if max(restart, save) > 24 * 60:
@@ -121,16 +129,43 @@ def _misdesigned(
             "more than a day to restart, or between two writes, loses days: "
             "published runs need minutes to hours."
         )
-    M = mean_time_between_failures(n, FAILURES_PER_NODE_DAY.likely)
+    if max(write, save * MINUTE, restart * MINUTE) > 3 * M:
+        return (
+            f"at the worst rate a stop comes every {units.duration(M)}; a write, a "
+            "restart or the work between two writes that takes three times as long "
+            "leaves hardly any time."
+        )
+    return _misjudged_interval(M, write, restart, save) or _misordered(n, spares)
+
+
+def _misjudged_interval(M: float, write: float, restart: float, save: float) -> str:
+    """What an interval costs beyond the best one, where that is too much."""
     best = best_checkpoint_interval(write, M)
     given = (write, M, restart * MINUTE)
-    extra = losses(save * MINUTE, *given).total - losses(best, *given).total
-    if extra > 0.01:
-        told = f"{units.percent(extra)} more than at {units.duration(best)}"
-        return f"saving every {units.digits(save)} minutes costs {told}."
-    enough = spare_nodes(n, FAILURES_PER_NODE_DAY.likely, 7)
+    chosen, least = (losses(t, *given).total for t in (save * MINUTE, best))
+    longer = (1 + chosen) / (1 + least) - 1
+    if longer <= _MAY_COST:
+        return ""
+    return (
+        f"at the worst rate, saving every {save:g} minutes makes the run "
+        f"{units.percent(longer)} longer than every {units.duration(best)} would; at "
+        f"most {100 * _MAY_COST:g} % is asked."
+    )
+
+
+def _misordered(n: float, spares: float) -> str:
+    """What is wrong with a number of spares."""
+    if spares % 1:
+        return f"{spares:g} spare_nodes: only whole nodes can be rented."
+    enough = spare_nodes(n, _WORST, _REPAIR_DAYS)
     if spares < enough:
-        return f"with repairs of a week it takes at least {enough} of spare_nodes."
+        return (
+            "at the worst rate, with repairs of a week, it takes at least "
+            f"{enough} of spare_nodes."
+        )
+    most = _MOST_SPARES * enough
+    if spares > most:
+        return f"{spares:g} spare_nodes are too many: keep at most {most}."
     return ""
 
 
@@ -203,21 +238,36 @@ EXERCISES: dict[str, Exercise] = {
 # --- predictions
 
 
-def _longer() -> float:
-    """Per cent by which a run gets longer that saves half as often as is best."""
+def _half_as_often() -> list[float]:
+    """Per cent by which a run gets longer that saves half as often as is best.
+
+    In all, through its writes, and through the work that is lost.
+    """
     best = best_checkpoint_interval(40, 4 * DAY)
-    given = (40, 4 * DAY, 30 * MINUTE)
-    once, twice = (1 + losses(k * best, *given).total for k in (1, 2))
-    return float(100 * (twice / once - 1))
+    once, twice = (losses(k * best, 40, 4 * DAY, 30 * MINUTE) for k in (1, 2))
+    return [
+        100 * (getattr(twice, part) - getattr(once, part)) / (1 + once.total)
+        for part in ("total", "saving", "lost")
+    ]
+
+
+def _longer() -> float:
+    return _half_as_often()[0]
+
+
+def _why_flat() -> str:
+    longer, saving, lost = (units.digits(abs(x), 2) for x in _half_as_often())
+    best = units.duration(best_checkpoint_interval(40, 4 * DAY))
+    return (
+        f"Writes cost {saving} points less, lost work {lost} more: together {longer}. "
+        f"Around the best interval, {best}, the valley is flat."
+    )
 
 
 PREDICTIONS: dict[str, Prediction] = {
     "09-guess": Prediction(
         truth=_longer,
-        why="Saving half as often halves the cost of writes, and lost work adds nearly "
-        "that: the best interval, "
-        f"{units.duration(best_checkpoint_interval(40, 4 * DAY))}, lies in a flat "
-        "valley.",
+        why=_why_flat(),
         unit=lambda share: f"{units.digits(share, 2)} %",
     ),
 }

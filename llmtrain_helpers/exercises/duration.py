@@ -16,7 +16,6 @@ from llmtrain_helpers.duration import (
     training_seconds,
 )
 from llmtrain_helpers.exercises.common import (
-    HINT,
     TENFOLD,
     UNANSWERED,
     Exercise,
@@ -70,7 +69,7 @@ def _rate(sequence_length: int = 1024) -> float:
 
 @dataclass(frozen=True)
 class Copied(Exercise):
-    """Tokens, rate and days of the copied calculation: slips that cancel are seen."""
+    """Tokens, rate and days of the copied calculation, in this order."""
 
     days: Numeric
 
@@ -79,15 +78,14 @@ class Copied(Exercise):
         return self.days.key()
 
     def judge(self, answer: Any) -> tuple[bool | None, str]:
-        """The days first, then what lies in between."""
+        """What lies in between first: slips that cancel leave the days as they are."""
         if not isinstance(answer, tuple | list) or len(answer) != 3:
             return False, "give three things: the tokens, the rate in FLOP/s, the days."
         if any(part is None for part in answer):
             return None, UNANSWERED
         T, X, days = (float(one("answer", units.read(x), quantity)) for x in answer)
         ok, told = self.days.judge(days)
-        wrong = _of_tokens(T) or _of_rate(X)
-        if wrong and (ok or HINT in told):
+        if wrong := _of_tokens(T) or _of_rate(X):
             return False, f"the days are right, but {wrong}" if ok else wrong
         if ok:
             exact = units.digits(_exactly())
@@ -109,9 +107,10 @@ def _of_tokens(tokens: float) -> str:
     return f"{told}: say 10e09 in words." if tokens > 300e9 else f"{told}, too few."
 
 
+_PREFIXES_OF_RATE = {1e-12: ("TFLOP/s", "1e12"), 1e-15: ("PFLOP/s", "1e15")}
+"""Units in which the rate of 03-b may be given, and what they are in FLOP/s."""
+
 _SLIPS_OF_RATE = {
-    1e-12: "it is in TFLOP/s: one TFLOP/s is 1e12 FLOP/s.",
-    1e-15: "it is in PFLOP/s: one PFLOP/s is 1e15 FLOP/s.",
     16: "it is that of all 16 GPUs: divide by 16.",
     1 / 16: "it is divided by 16 twice.",
     10: "it is ten times too much: 10e12 is ten tera.",
@@ -127,13 +126,20 @@ def _of_rate(rate: float) -> str:
     """What is wrong with the rate of one GPU, if anything is."""
     if abs(rate / _rate() - 1) <= 0.005:
         return ""
+    for ratio, (unit, factor) in _PREFIXES_OF_RATE.items():
+        if _is_rate(rate / ratio):
+            told = f"the rate is {units.digits(rate)}, so in {unit}"
+            return f"{told}; give FLOP/s, times {factor}."
     told = f"the rate is {units.flops_per_second(rate)}: "
     if abs(rate / _rate(1048) - 1) <= 0.005:
         return f"{told}the sequence length is still 1048."
-    for ratio, cause in _SLIPS_OF_RATE.items():
-        if any(abs(rate / (ratio * _rate(s)) - 1) <= 0.005 for s in (1024, 1048)):
-            return told + cause
-    return f"{told}give it in FLOP/s, of one GPU."
+    causes = (why for ratio, why in _SLIPS_OF_RATE.items() if _is_rate(rate / ratio))
+    return told + next(causes, "give it in FLOP/s, of one GPU.")
+
+
+def _is_rate(rate: float) -> bool:
+    """Whether it is the rate of one GPU, its sequence length mended or not."""
+    return any(abs(rate / _rate(s) - 1) <= 0.005 for s in (1024, 1048))
 
 
 _DAYS_OF_COPY = Numeric(
@@ -147,12 +153,14 @@ _DAYS_OF_COPY = Numeric(
         "nor multiplied again.",
     ),
     slips={
-        _mended(1048) / _mended(): "two slips that cancel are mended, or none: the "
+        _mended(1048) / _mended(): "tokens and rate are right; in the days the "
         "sequence length is still 1048.",
-        0.1: "only one of the two tenfold slips is mended: this is a tenth.",
-        10: "only one of the two tenfold slips is mended: this is ten times.",
+        0.1: "tokens and rate are right; in the days only one of the two tenfold "
+        "slips is mended: this is a tenth.",
+        10: "tokens and rate are right; in the days only one of the two tenfold "
+        "slips is mended: this is ten times.",
         0.75: "this has 6TP: the rate in the code counts recomputation, so 8TP.",
-        1e12: "the rate is still in TFLOP/s: one TFLOP/s is 1e12 FLOP/s.",
+        1e12: "in the days the rate is still in TFLOP/s: one TFLOP/s is 1e12 FLOP/s.",
         16: "n is missing: 16 GPUs share the work.",
         1 / 16: "n counts twice: the rate is that of one GPU, so divide it by 16.",
         units.DAY: "these are seconds: divide by 86,400.",
@@ -241,7 +249,7 @@ class OwnRun(Exercise):
             return None, UNANSWERED
         n = int(one("gpus", units.read(answer["gpus"]), count))
         if n % NODE:
-            return False, f"{n} GPUs are no whole number of nodes of {NODE}."
+            return False, f"{n} GPUs do not make whole nodes of {NODE}."
         return _kept(answer, n)
 
 
@@ -258,20 +266,29 @@ def _kept(answer: Mapping[str, Any], n: int) -> tuple[bool, str]:
         for u in UTILIZATIONS[:2]
     )
     share = f"{UTILIZATIONS[0]:.0%} of the peak".replace("%", " %")
-    told = f"at {share} it takes {_two(low)}, and you have {limit:g}"
+    told = f"at {share} it takes {_beside(low, limit)}, and you have {limit:g}"
     if low > limit:
         hoped = " At the likely share it would do, but that is no promise."
         return False, f"too few: {told}.{hoped if likely <= limit else ''}"
     if n > NODE and low * n / (n - NODE) <= limit:
         return False, f"more than it takes: {told}. A node less would do."
-    hours = units.count(low * 24 * n)
-    return True, f"right: {told}; likely it takes {_two(likely)}. Set {hours} " + (
-        "GPU-hours aside."
-    )
+    hours, tokens = units.count(low * 24 * n), units.count(EACH * P)
+    chip = accelerator(answer["chip"]).name
+    plan = f"Write down: {n:,} {chip}, {tokens} tokens, {hours} GPU-hours."
+    return True, f"right: {told}; likely it takes {_whole(likely)}. {plan}"
 
 
-def _two(days: float) -> str:
-    return f"{units.digits(days, 2)} days"
+def _whole(days: float) -> str:
+    """Whole days; below ten in two digits."""
+    return f"{days:,.0f} days" if days >= 10 else f"{units.digits(days, 2)} days"
+
+
+def _beside(days: float, limit: float) -> str:
+    """As whole days, or in more digits where those would not tell which is more."""
+    short = _whole(days)
+    told = float(short.split()[0].replace(",", ""))
+    same = (told > limit) == (days > limit)
+    return short if same else f"{units.digits(days, 4)} days"
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -319,6 +336,6 @@ PREDICTIONS = {
             "35 %": "Two thirds of what was paid for did none of the 6TP.",
         },
         why="Between the products a GPU loads and stores, sends and waits; and a whole "
-        "run stops, restarts and begins with small batches.",
+        "run stops and restarts, and may begin with small batches.",
     ),
 }

@@ -107,7 +107,7 @@ def counted(values: common.Values) -> Batch:
     t, p, c = split.values()
     if n % (t * p * c):
         raise ValueError(
-            f"num_gpus={n} is no whole number of replicas: each takes "
+            f"{n} num_gpus do not make a whole number of replicas: each takes "
             f"{t} × {p} × {c} = {t * p * c} of them"
         )
     d = data_parallel_size(n, **split)

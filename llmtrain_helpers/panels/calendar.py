@@ -37,9 +37,9 @@ def _preset(*values: Any) -> dict[str, Any]:
 
 
 _PRESETS = {
-    "1,024 A100 for two months": _preset(1024, 5, 30, 56, 40, _BEST),
-    "64 H100 for a month": _preset(64, 5, 30, 28, 40, _BEST),
-    "16,384 H100 for eight weeks": _preset(16384, 4.2, 30, 50, 40, _BEST),
+    "1,024 A100 for two months": _preset(1024, 5, 30, 40, 40, _BEST),
+    "64 H100 for a month": _preset(64, 5, 30, 21, 40, _BEST),
+    "16,384 H100 for eight weeks": _preset(16384, 4.2, 30, 46, 40, _BEST),
     "Restarted by hand": _preset(992, 15, 300, 34, 40, "3 hours"),
     "A hundred thousand GPUs": _preset(100_000, 4.2, 10, 50, 5, _BEST),
 }
@@ -62,7 +62,7 @@ _CONTROLS = {
     ),
     "failures": common.Control(
         "Failures",
-        "Stops that a node causes in 1,000 days; published runs had 2 to 16.",
+        "Stops that a node causes in 1,000 days; single long runs had 2 to 16.",
         unit="in 1,000 node-days",
         least=0.001,
         most=10_000,
@@ -203,8 +203,8 @@ def _table(run: Run) -> str:
     )
     note = (
         "<p>The strip is one run, drawn by lot; sentence, bar and table are the mean "
-        "of all. Outages that no rate knows, and evaluation, come on top: up to a "
-        "fifth of the days in published runs.</p>"
+        "of all. Outages that no rate knows, and evaluation, come on top: in published "
+        "runs up to a fifth of all days on the calendar.</p>"
     )
     return common.table(["", "number"], [list(row) for row in rows.items()]) + note
 

@@ -60,7 +60,7 @@ class Control:
     def read(self, written: Any) -> Any:
         """The value that somebody wrote; a ValueError in the panel's words if none."""
         if self.kind != "number":
-            return written
+            return self._meant(written)
         bare = isinstance(written, str) and self.unit == "%" and "%" not in written
         if self.unit == "%" and isinstance(written, str):
             written = written.replace("%", "")
@@ -72,7 +72,7 @@ class Control:
                 raise ValueError(self._outside(written)) from None
             if "commas" not in hint:
                 hint = f"write one from {self.write(self.least)} to "
-                hint += self.write(self.most)
+                hint += f"{self.write(self.most)} {self.unit}".rstrip()
             raise ValueError(
                 f"{self.label}: {show(written)} is no number; {hint}."
             ) from None
@@ -84,8 +84,20 @@ class Control:
             raise ValueError(self._outside(written))
         return int(value) if self.whole else value
 
+    def _meant(self, written: Any) -> Any:
+        """An option, a yes or no, or a text; as a link has it too."""
+        if self.kind == "text":
+            return str(written)
+        known = {str(option): option for option in self.options or (False, True)}
+        if str(written) not in known:
+            raise ValueError(f"{self.label}: {show(written)} is none of its choices.")
+        return known[str(written)]
+
     def _outside(self, written: Any) -> str:
-        span = f"{self.write(self.least)} to {self.write(self.most)}"
+        unit = " %" if self.unit == "%" else ""
+        span = f"{self.write(self.least)}{unit} to {self.write(self.most)}{unit}"
+        if unit and self.least < 1:
+            span += "; below 1 and without a % it is a share: 0.5 is 50 %"
         return f"{self.label}: {show(written)} lies outside {span}."
 
     def write(self, value: Any) -> str:
@@ -137,7 +149,8 @@ class Panel:
     """Labelled controls, named presets (the first is the default), and a drawing.
 
     `stills` are the two presets that a saved page shows beside the default. `draw` is
-    pure: the same values, the same HTML, or an `Answer` that has offers beside it.
+    pure: the same values, the same HTML, or an `Answer` that has offers beside it;
+    `narrow` draws the same for a telephone, where there is such a drawing.
     """
 
     title: str
@@ -145,6 +158,7 @@ class Panel:
     presets: Mapping[str, Values]
     stills: tuple[str, str]
     draw: Callable[..., str | Answer]
+    narrow: Callable[..., str | Answer] | None = None
 
     @property
     def default(self) -> Values:

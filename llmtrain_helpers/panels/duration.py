@@ -64,6 +64,10 @@ _PRESETS = {
 }
 
 
+_SLOWEST = 0.22
+"""The least MFU of the fourteen published runs, Pythia 70M's."""
+
+
 _CONTROLS = {
     "model": common.models(),
     "tokens": common.TOKENS,
@@ -80,7 +84,8 @@ _CONTROLS = {
     ),
     "recompute": common.choice(
         "Recomputed",
-        "Full counts the second forward pass in work and rate (8TP); the others not.",
+        "Full: the second forward pass counts in work and rate (8TP). Selective: "
+        "attention's scores alone, which 6TP leaves out.",
         RECOMPUTE,
         more=True,
     ),
@@ -197,13 +202,16 @@ def _sentence(seconds: float, span: Interval, n: int, price: float) -> str:
 
 
 def _reached(percent: float, recompute: str) -> str:
-    """Which share the slider's is, and whether any whole run got that far."""
+    """Which share the slider's is, and whether it is outside all that runs reached."""
     mfu = percent * 6 / 8 if recompute == "full" else percent
     kind = "an HFU, recomputed work counted" if recompute == "full" else "an MFU"
     told = f" Your {percent:g} % is {kind}"
     told += f"; the MFU is {mfu:.3g} %." if recompute == "full" else "."
-    if mfu > 100 * UTILIZATIONS[2]:
-        told += " <b>Look again</b>: no published whole run in our data got so far."
+    over, below = mfu > 100 * UTILIZATIONS[2], mfu < 100 * _SLOWEST
+    if over or below:
+        said = f"over {UTILIZATIONS[2]:.0%}" if over else f"out below {_SLOWEST:.0%}"
+        told += " <b>Look again</b>: none of the fourteen published whole runs came "
+        told += said.replace("%", " %") + "."
     return told
 
 

@@ -14,9 +14,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from llmtrain_helpers.panels.common import Control, Panel, Values, warning
-
-OWN = "your own"
-"""The name of the preset while the controls agree with none."""
+from llmtrain_helpers.panels.state import OWN, State
 
 _CSS = """<style>
 .llmtrain-panel .widget-label, .llmtrain-panel select, .llmtrain-panel input,
@@ -41,11 +39,11 @@ _LABELLED = {"description_width": "initial"}
 
 
 class Field:
-    """A control of a panel as widgets: it keeps its last good value."""
+    """A control of a panel as widgets: what is done to them is written to the state."""
 
-    def __init__(self, control: Control, tell: Callable[[str], None]) -> None:
-        self.control, self._tell, self._value = control, tell, None
-        self.problem = ""
+    def __init__(self, name: str, control: Control, panel: NotebookPanel) -> None:
+        self.name, self.control, self._panel = name, control, panel
+        self._quiet = False
         self.input = self._made()
         self.input.observe(self._typed, "value")
         self.slider = self._sliding()
@@ -56,7 +54,6 @@ class Field:
             parts.append(self.echo)
         wide = {"width": "100%"} if control.lines > 1 else {}
         self.box = widgets.Box(parts, layout=_ROW | wide)
-        self._quiet = False
 
     def _made(self) -> Any:
         told = {"description": self.control.label, "style": _LABELLED}
@@ -90,39 +87,28 @@ class Field:
     @property
     def value(self) -> Any:
         """What the control says: its last value that could be read."""
-        return self._value
+        return self._panel.state.values[self.name]
 
     @value.setter
     def value(self, value: Any) -> None:
         """Take a value as if somebody had typed it."""
-        self._take(value)
-        self._tell("")
+        self._panel.state.write(self.name, value)
+        self._panel.refresh()
 
-    def put(self, value: Any) -> None:
-        """Take a value without telling the panel."""
-        self._take(value)
-
-    def _take(self, written: Any) -> None:
-        """Read, keep and say back; what cannot be read leaves the old value."""
-        self.problem = ""
-        try:
-            self._value = self.control.read(written)
-        except ValueError as error:
-            self.problem = str(error)
+    def show(self) -> None:
+        """What the state says; a field that could not be read stays as it is."""
+        if self.name in self._panel.state.problems:
             return
-        self._show()
-
-    def _show(self) -> None:
         self._quiet = True
-        value: Any = self._value
-        number = self.control.kind == "number"
-        self.input.value = self.control.write(value) if number else value
+        value, control = self.value, self.control
+        number = control.kind == "number"
+        self.input.value = control.write(value) if number else value
         if number:
-            echo = self.control.echo(value)
+            echo = control.echo(value)
             said = echo == f"= {self.input.value}"
             self.echo.value = "" if said else escape(echo)
-        if self.slider and (value or self.control.stops[0] <= 0):
-            self.slider.value = self.control.nearest_stop(value)
+        if self.slider and (value or control.stops[0] <= 0):
+            self.slider.value = control.nearest_stop(value)
         self._quiet = False
 
     def _typed(self, change: Any) -> None:
@@ -152,23 +138,21 @@ class NotebookPanel(widgets.VBox):
     """A panel's controls above its answer. `set` and `values` are for code."""
 
     def __init__(self, panel: Panel) -> None:
-        self.panel, self._setting = panel, False
+        self.panel, self.state, self._setting = panel, State(panel), False
         self.controls = {
-            name: Field(control, self._tell) for name, control in panel.controls.items()
+            name: Field(name, control, self) for name, control in panel.controls.items()
         }
         self.preset, self.reset = _starts([*panel.presets, OWN])
         self.status, self.output = widgets.HTML(), widgets.HTML()
         self.offers = widgets.Box([], layout=_ROW)
         self.advice = widgets.VBox([])
         self.advice.add_class("llmtrain-advice")
-        self._start: Values | None = None  # what later pictures are held against
-        self._seen: Values = {}
         self._marks()
         super().__init__(self._rows())
         self.add_class("llmtrain-panel")
         self.preset.observe(self._choose, "value")
         self.reset.on_click(lambda _: self.set(**panel.default))
-        self.set(**panel.default)
+        self.refresh()
 
     @property
     def presets(self) -> dict[str, Values]:
@@ -199,70 +183,36 @@ class NotebookPanel(widgets.VBox):
 
     def set(self, **values: Any) -> None:
         """Set several controls, and redraw once."""
-        for name, value in values.items():
-            self.controls[name].put(value)
-        self._start = None
+        self.state.set(**values)
         self.refresh()
 
     def take(self, **values: Any) -> None:
         """Set several controls, and hold the picture against what was there before."""
-        before = self.values()
-        for name, value in values.items():
-            self.controls[name].put(value)
-        self._start = before
+        self.state.take(**values)
         self.refresh()
 
     def values(self) -> dict[str, Any]:
         """What the controls say now."""
-        return {name: field.value for name, field in self.controls.items()}
+        return dict(self.state.values)
 
     def still(self) -> str:
         """The panel for a page without a kernel."""
         return self.panel.still()
 
-    def _tell(self, _problem: str) -> None:
-        self._set_back()
-        self.refresh()
-
-    def _set_back(self) -> None:
-        """What is about another control begins again when that one has changed."""
-        now = self.values()
-        for name, field in self.controls.items():
-            if any(now[x] != self._seen.get(x, now[x]) for x in field.control.about):
-                field.put(self.panel.default[name])
-
     def refresh(self) -> None:
-        """Show the answer to the controls' values, or why there is none."""
-        values = self._seen = self.values()
-        self._name_preset(values)
-        self._fold(values)
-        self._begin_anew(values)
-        unread = [field.problem for field in self.controls.values() if field.problem]
-        if unread:
-            self._refuse(unread[0], ())
-            return
-        answer = self.panel.answer(values, self._start)
-        if answer.problem:
-            self._refuse(answer.problem, answer.offers)
-            return
-        self.output.remove_class("llmtrain-old")
-        self.status.value, self.offers.children = "", ()
-        self.output.value = answer.html
-        self.advice.children = [self._button(self.take, *o) for o in answer.offers]
-        self._start = self._start or values
-
-    def _begin_anew(self, values: Values) -> None:
-        """Another view is held against where it began, not against the last one."""
-        leads = [n for n, field in self.controls.items() if field.control.lead]
-        if self._start and any(values[n] != self._start[n] for n in leads):
-            self._start = None
-
-    def _refuse(self, problem: str, offers: Any) -> None:
-        """The refusal above the last picture, which stays, and values that would do."""
-        self.output.add_class("llmtrain-old")
-        self.status.value = f'<div role="status">{warning(problem)}</div>'
-        self.offers.children = [self._button(self.set, *offer) for offer in offers]
-        self.advice.children = ()
+        """Show the state: its fields, its picture, and why it is an old one."""
+        state = self.state
+        for field in self.controls.values():
+            field.show()
+        self._name_preset()
+        self._fold()
+        told = f'<div role="status">{warning(state.problem)}</div>'
+        self.status.value = told if state.problem else ""
+        mark = self.output.add_class if state.problem else self.output.remove_class
+        mark("llmtrain-old")
+        self.output.value = state.html
+        self.offers.children = [self._button(self.set, *o) for o in state.offers]
+        self.advice.children = [self._button(self.take, *o) for o in state.advice]
 
     def _button(self, act: Callable[..., None], label: str, change: Values) -> Any:
         """An offer: a click sets its values."""
@@ -271,14 +221,13 @@ class NotebookPanel(widgets.VBox):
         button.on_click(lambda _: act(**change))
         return button
 
-    def _name_preset(self, values: Values) -> None:
-        names = (n for n in self.presets if self.panel.is_preset(n, values))
+    def _name_preset(self) -> None:
         self._setting = True
-        self.preset.value = next(names, OWN)
+        self.preset.value = self.state.preset
         self._setting = False
 
-    def _fold(self, values: Values) -> None:
-        shown = self.panel.shown(values)
+    def _fold(self) -> None:
+        shown = self.panel.shown(self.state.values)
         for name, field in self.controls.items():
             field.box.layout.display = None if name in shown else "none"
         if self.folded:

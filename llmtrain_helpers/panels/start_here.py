@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import share
-from llmtrain_helpers.drawings.start_here import about, budget
+from llmtrain_helpers.drawings.start_here import NARROW, WIDE, Layout, about, budget
 from llmtrain_helpers.duration import gpu_hours, training_seconds
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.published import accelerator, run
@@ -75,6 +76,7 @@ def draw(
     parameters: int,
     chip: str,
     percent: float,
+    layout: Layout = WIDE,
 ) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     rate = _rate(chip, percent)
@@ -83,7 +85,7 @@ def draw(
     tokens, work = seconds / each, seconds * num_gpus * rate
     marks = _marks(parameters)
     does = [chip, f"{percent:g} % of its peak: {units.flops_per_second(rate)}"]
-    picture = budget(num_gpus, days, rate, tokens, marks, _ago(before), does)
+    picture = budget(num_gpus, days, rate, tokens, marks, _ago(before), does, layout)
     told = (
         f"<b>{about(tokens)} tokens</b> for a model of {units.short(parameters)} "
         f"parameters: {units.digits(tokens / parameters, 2)} for each parameter."
@@ -154,4 +156,5 @@ PANEL = common.Panel(
     _PRESETS,
     ("One gaming card for a weekend", "1,024 A100 for 34 days"),
     draw,
+    narrow=partial(draw, layout=NARROW),
 )

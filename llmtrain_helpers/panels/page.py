@@ -1,0 +1,148 @@
+"""A panel in a web page: what the page's script has to know, as JSON.
+
+The script draws plain fields from `layout`, sends what people do to `act`, and shows
+what comes back. All that a panel means stays here, and nothing foreign is imported, so
+that it runs in the browser too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from html import escape
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from llmtrain_helpers.checks import choice, show
+from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels.common import Control, Panel, warning
+from llmtrain_helpers.panels.state import OWN, State
+
+LONGEST_ADDRESS = 8000
+"""Characters of a link: with more, some servers and mail programs cut it."""
+
+_STATES: dict[str, State] = {}
+"""The panels that this page has opened, by their chapter's word."""
+
+
+def opened(word: str, address: str = "", narrow: bool = False) -> str:
+    """The panel of this chapter, as its address says, beside what it shows."""
+    panel = PANELS[choice("word", word, PANELS)]
+    if narrow and panel.narrow:
+        panel = replace(panel, draw=panel.narrow)
+    _STATES[word] = state = State(panel)
+    problem = follow(state, address)
+    return json.dumps({"layout": layout(panel), **shown(state, problem)})
+
+
+def act(word: str, deed: str, *about: Any) -> str:
+    """Do what somebody did, and say what the panel shows now."""
+    state = _STATES[choice("word", word, _STATES)]
+    _DEEDS[choice("deed", deed, _DEEDS)](state, *about)
+    return json.dumps(shown(state))
+
+
+def _slide(state: State, name: str, place: int) -> None:
+    state.write(name, state.panel.controls[name].stops[place])
+
+
+def _choose(state: State, preset: str) -> None:
+    if preset != OWN:
+        state.set(**state.panel.presets[preset])
+
+
+_DEEDS: Mapping[str, Callable[..., None]] = {
+    "write": lambda state, name, written: state.write(name, written),
+    "slide": _slide,
+    "choose": _choose,
+    "reset": lambda state: state.set(**state.panel.default),
+    "mend": lambda state, at: state.set(**state.offers[at][1]),
+    "take": lambda state, at: state.take(**state.advice[at][1]),
+}
+"""What people do in a page, by its name."""
+
+
+def layout(panel: Panel) -> dict[str, Any]:
+    """The controls and presets, as plain data."""
+    told = {name: _control(control) for name, control in panel.controls.items()}
+    presets = [*panel.presets, OWN]
+    return {"title": panel.title, "controls": told, "presets": presets}
+
+
+def _control(control: Control) -> dict[str, Any]:
+    names = ("label", "help", "kind", "unit", "more", "lead", "lines")
+    told = {name: getattr(control, name) for name in names}
+    options = [str(option) for option in control.options]
+    return told | {"stops": len(control.stops), "options": options}
+
+
+def shown(state: State, problem: str = "") -> dict[str, Any]:
+    """What a page shows of a panel now; a problem of its own comes first."""
+    problem = problem or state.problem
+    applies = state.panel.shown(state.values)
+    fields = {
+        name: _field(control, state.values[name]) | {"shown": name in applies}
+        for name, control in state.panel.controls.items()
+        if name not in state.problems
+    }
+    return {
+        "fields": fields,
+        "unread": [*state.problems],
+        "preset": state.preset,
+        "html": state.html,
+        "old": bool(state.problem),
+        "status": warning(problem) if problem else "",
+        "mend": [label for label, _ in state.offers],
+        "take": [label for label, _ in state.advice],
+        "address": address(state),
+    }
+
+
+def _field(control: Control, value: Any) -> dict[str, Any]:
+    if control.kind != "number":
+        return {"text": value if isinstance(value, bool) else str(value)}
+    text, echo = control.write(value), control.echo(value)
+    told = {"text": text, "echo": "" if echo == f"= {text}" else escape(echo)}
+    if control.stops and (value or control.stops[0] <= 0):
+        told["stop"] = str(control.nearest_stop(value))
+    return told
+
+
+def address(state: State) -> str:
+    """The panel's values as a part of a link: those that are not the default's.
+
+    >>> from llmtrain_helpers.panels import PANELS
+    >>> state = State(PANELS["duration"])
+    >>> state.set(tokens="2T", num_gpus=512)
+    >>> address(state)
+    'tokens=2000000000000&num_gpus=512'
+    """
+    changed = {
+        name: int(value) if isinstance(value, float) and not value % 1 else value
+        for name, value in state.values.items()
+        if value != state.panel.default[name]
+    }
+    link = urlencode(changed)
+    return link if len(link) <= LONGEST_ADDRESS else ""
+
+
+def follow(state: State, address: str) -> str:
+    """Set what a link says; the first thing that cannot be, in words.
+
+    >>> from llmtrain_helpers.panels import PANELS
+    >>> follow(State(PANELS["duration"]), "gpus=512")
+    "The link sets 'gpus', which this panel does not have."
+    """
+    wanted = dict(parse_qsl(address[:LONGEST_ADDRESS], keep_blank_values=True))
+    known = {name: told for name, told in wanted.items() if name in state.values}
+    if known:
+        state.set(**known)
+    problem = next(iter(state.problems.values()), "")
+    if problem:  # the default's value stays in such a field
+        state.problems.clear()
+        state.refresh()
+    strange = next((name for name in wanted if name not in known), None)
+    if strange is not None and not problem:
+        problem = f"The link sets {show(strange)}, which this panel does not have."
+    return problem

@@ -1,0 +1,97 @@
+"""What somebody has set in a panel, and what it answers: the same for every face.
+
+The standard library alone. A face (`notebook`, `page`) draws a `State`, and hands on
+what people do: write into a field, move a slider, take an offer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llmtrain_helpers.panels.common import Offer, Panel, Values
+
+OWN = "your own"
+"""The name of the preset while the controls agree with none."""
+
+
+class State:
+    """The values of a panel's controls, the last picture, and what was refused.
+
+    `html` is the last picture; while there is a `problem` it is an old one. `offers`
+    mend the problem, `advice` stands behind the picture.
+    """
+
+    def __init__(self, panel: Panel) -> None:
+        self.panel = panel
+        self.values: dict[str, Any] = {}
+        self.problems: dict[str, str] = {}  # of fields that could not be read
+        self.html = self.problem = ""
+        self.offers: tuple[Offer, ...] = ()
+        self.advice: tuple[Offer, ...] = ()
+        self._start: Values | None = None  # what later pictures are held against
+        self._seen: Values = {}
+        self.set(**panel.default)
+
+    def write(self, name: str, written: Any) -> None:
+        """Take what somebody wrote; what cannot be read leaves the old value."""
+        self._read(name, written)
+        self._set_back()
+        self.refresh()
+
+    def set(self, **values: Any) -> None:
+        """Set several controls, and begin anew: no earlier picture is held beside."""
+        for name, value in values.items():
+            self._read(name, value)
+        self._start = None
+        self.refresh()
+
+    def take(self, **values: Any) -> None:
+        """Set several controls, and hold the picture against what was there before."""
+        before = dict(self.values)
+        for name, value in values.items():
+            self._read(name, value)
+        self._start = before
+        self.refresh()
+
+    @property
+    def preset(self) -> str:
+        """The preset that the controls agree with, or `OWN`."""
+        names = self.panel.presets
+        return next((n for n in names if self.panel.is_preset(n, self.values)), OWN)
+
+    def _read(self, name: str, written: Any) -> None:
+        self.problems.pop(name, None)
+        try:
+            self.values[name] = self.panel.controls[name].read(written)
+        except ValueError as error:
+            self.problems[name] = str(error)
+
+    def _set_back(self) -> None:
+        """What is about another control begins again when that one has changed."""
+        now = dict(self.values)
+        for name, control in self.panel.controls.items():
+            if any(now[x] != self._seen.get(x, now[x]) for x in control.about):
+                self._read(name, self.panel.default[name])
+
+    def refresh(self) -> None:
+        """Ask for the picture of the values, or for why there is none."""
+        values = self._seen = dict(self.values)
+        self._begin_anew(values)
+        if self.problems:
+            self._refuse(next(iter(self.problems.values())), ())
+            return
+        answer = self.panel.answer(values, self._start)
+        if answer.problem:
+            self._refuse(answer.problem, answer.offers)
+            return
+        self.html, self.problem, self.offers = answer.html, "", ()
+        self.advice, self._start = answer.offers, self._start or values
+
+    def _begin_anew(self, values: Values) -> None:
+        """Another view is held against where it began, not against the last one."""
+        leads = [n for n, control in self.panel.controls.items() if control.lead]
+        if self._start and any(values[n] != self._start[n] for n in leads):
+            self._start = None
+
+    def _refuse(self, problem: str, offers: tuple[Offer, ...]) -> None:
+        self.problem, self.offers, self.advice = problem, offers, ()

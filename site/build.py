@@ -1,0 +1,71 @@
+"""Build the site: pages by Sphinx, and beside them what their panels run on.
+
+    make site
+
+`npm ci` in this folder and the packages of `requirements.lock` come first; `make site`
+sees to both. Nothing in the pages asks another host.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from importlib import metadata
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import paper
+from sphinx.cmd.build import build_main
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+SITE = ROOT / "build" / "site"
+MODULES = HERE / "node_modules"
+
+PYODIDE = ["pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm"]
+PYODIDE += ["python_stdlib.zip", "pyodide-lock.json"]
+
+FIRST = "notebooks/00_start_here.html"
+REDIRECT = (
+    '<!doctype html><html lang="en"><meta charset="utf-8">'
+    '<title>What will it take?</title><meta http-equiv="refresh" '
+    f'content="0; url={FIRST}"><a href="{FIRST}">What will it take?</a></html>\n'
+)
+
+
+def main() -> int:
+    """Build everything anew; the exit status is Sphinx's."""
+    shutil.rmtree(SITE, ignore_errors=True)
+    doctrees = str(SITE.with_name("doctrees"))
+    how = ["-q", "-W", "--keep-going", "-a", "-E", "-d", doctrees, "-c", str(HERE)]
+    wrong = build_main([*how, "-b", "html", str(ROOT), str(SITE)])
+    if not wrong:
+        add_python(SITE)
+        (SITE / "_static" / "mathjax").mkdir()
+        shutil.copy(MODULES / "mathjax/es5/tex-svg.js", SITE / "_static" / "mathjax")
+        (SITE / "index.html").write_text(REDIRECT, "utf-8")
+        (SITE / ".nojekyll").touch()
+        for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
+            macros.unlink()
+        paper.print_all(SITE)
+        print(f"The site is in {SITE.relative_to(ROOT)}: make site-serve shows it.")
+    return wrong
+
+
+def add_python(site: Path) -> None:
+    """Pyodide's core, and the course's package with what its exercises import."""
+    (site / "pyodide").mkdir()
+    for name in PYODIDE:
+        shutil.copy(MODULES / "pyodide" / name, site / "pyodide")
+    with ZipFile(site / "course.zip", "w", ZIP_DEFLATED) as archive:
+        for path in sorted((ROOT / "llmtrain_helpers").rglob("*.py")):
+            archive.write(path, path.relative_to(ROOT))
+        for path in sorted((ROOT / "data").rglob("*")):
+            archive.write(path, Path("llmtrain_helpers", path.relative_to(ROOT)))
+        for path in metadata.files("termcolor") or []:
+            if path.suffix in {".py", ""} and "__pycache__" not in path.parts:
+                archive.write(path.locate(), path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""Settings of the site: the notebooks where they lie, as pages with live panels."""
+
+import marks
+
+project = "What will it take?"
+author = "The llmtrain_helpers authors"
+copyright = "The llmtrain_helpers authors. Text CC BY 4.0, code MIT"
+
+extensions = ["myst_nb"]
+root_doc = "notebooks/00_start_here"
+include_patterns = ["notebooks/**.ipynb", "data/README.md", "TEACHING.md"]
+exclude_patterns = [".*", "**/.*", "build"]
+
+nb_execution_mode = "off"  # outputs are committed, and tested by nbval
+myst_enable_extensions = ["amsmath", "dollarmath"]
+myst_heading_anchors = 4
+myst_heading_slug_func = "marks.slug"
+mathjax_path = "mathjax/tex-svg.js"
+
+html_theme = "sphinx_book_theme"
+html_title = project
+html_static_path = ["static"]
+html_css_files = ["live.css"]
+html_js_files = [("live.js", {"type": "module"})]
+html_context = {"default_mode": "auto"}
+html_favicon = "static/mark.svg"
+html_use_index = False
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+    "show_navbar_depth": 1,
+    "home_page_in_toc": True,
+    "navbar_start": [],
+    "navbar_center": [],
+    "navbar_end": [],
+    "navbar_persistent": [],
+    "article_header_end": ["theme-switcher", "toggle-secondary-sidebar"],
+}
+
+
+def setup(app):
+    """What the pages need beside the notebooks."""
+    marks.setup(app)

@@ -1,0 +1,152 @@
+"""The course on paper: the formula sheet on one page of A4, and all chapters as a PDF.
+
+Both are made of the site's own pages and printed by Chromium, without a network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bs4 import BeautifulSoup, Tag
+from playwright.sync_api import sync_playwright
+
+CHROMIUM = os.environ.get("CHROMIUM") or next(
+    (path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))),
+    None,
+)
+"""The browser that prints: the system's own, or the one that the variable names."""
+
+NOT_ON_PAPER = ".headerlink, .live-form, .live-panel, .live-note, script"
+NOT_ON_PAPER += ", .cell_output details"  # a panel's tables and code
+
+HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
+<link rel="stylesheet" href="_static/pygments.css">
+<link rel="stylesheet" href="_static/paper.css">
+<script>MathJax = {settings}</script>
+<script src="_static/mathjax/tex-svg.js"></script><body class="{kind}">{body}"""
+
+SETTINGS = {"svg": {"fontCache": "global"}, "options": {"enableMenu": False}}
+
+FOOT = (
+    '<div style="width:100%;font:8px sans-serif;text-align:center">'
+    "What will it take? · <span class=pageNumber></span></div>"
+)
+
+
+def print_all(site: Path) -> None:
+    """`sheet.pdf` and `course.pdf` into the site's folder."""
+    narrow = {"top": "8mm", "bottom": "7mm", "left": "9mm", "right": "9mm"}
+    wide = {"top": "15mm", "bottom": "17mm", "left": "18mm", "right": "18mm"}
+    pages = {
+        "sheet": (sheet(site), {"margin": narrow}),
+        "course": (
+            course(site),
+            {"margin": wide, "display_header_footer": True}
+            | {"header_template": "<span></span>", "footer_template": FOOT}
+            | {"tagged": True, "outline": True},
+        ),
+    }
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"]
+        )
+        for name, (html, options) in pages.items():
+            path = site / f"{name}.print.html"
+            path.write_text(html, "utf-8")
+            page = browser.new_page()
+            page.goto(path.as_uri())
+            page.evaluate("MathJax.startup.promise")
+            page.pdf(
+                path=site / f"{name}.pdf", format="A4", print_background=True, **options
+            )
+            page.close()
+            path.unlink()
+        browser.close()
+
+
+def chapters(site: Path) -> list[Path]:
+    """The chapters' pages, in order."""
+    return sorted((site / "notebooks").glob("[0-9]*.html"))
+
+
+def article(path: Path) -> Tag:
+    """What a page says, without its frame."""
+    page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+    found = page.select_one("article.bd-article")
+    for tag in found.select(NOT_ON_PAPER):
+        tag.decompose()
+    return found
+
+
+def filled(kind: str, title: str, body: str) -> str:
+    """A page for printing."""
+    settings = json.dumps(SETTINGS)
+    return HEAD.format(kind=kind, title=title, body=body, settings=settings)
+
+
+# --- the sheet
+
+
+def sheet(site: Path) -> str:
+    """What each chapter takes away, side by side."""
+    parts = "".join(_taken(article(path)) for path in chapters(site))
+    title = "What will it take? The formulas of the course"
+    return filled("sheet", title, f"<h1>{title}</h1><main>{parts}</main>")
+
+
+def _taken(page: Tag) -> str:
+    """The table at a chapter's end, below the chapter's name."""
+    title = page.h1.get_text().partition(":")[0]
+    rows = page.select_one("#to-take-away table tbody")
+    return f"<section><h2>{title}</h2><table>{rows.decode_contents()}</table></section>"
+
+
+# --- the course
+
+
+def course(site: Path) -> str:
+    """The chapters, the worked answers and the glossary, one after the other."""
+    answers = sorted((site / "notebooks" / "solutions").glob("*.html"))
+    paths = [*chapters(site), *answers, site / "notebooks" / "glossary.html"]
+    known = {path.relative_to(site).as_posix(): f"p{i}" for i, path in enumerate(paths)}
+    told = [_bound(path, site, known) for path in paths]
+    listed = "".join(
+        f'<li><a href="#{page["id"]}">{page.h1.get_text()}</a></li>' for page in told
+    )
+    title = "What will it take?"
+    front = (
+        f'<h1 class="front">{title}</h1><p>A course on the cost of training language '
+    )
+    front += f"models.</p><ul>{listed}</ul>"
+    return filled("course", title, front + "".join(map(str, told)))
+
+
+def _bound(path: Path, site: Path, known: dict[str, str]) -> Tag:
+    """A page whose anchors and links hold inside the whole."""
+    page, place = article(path), known[path.relative_to(site).as_posix()]
+    for tag in page.select("[id]"):
+        tag["id"] = f"{place}-{tag['id']}"
+    for link in page.select("a[href]"):
+        link["href"] = _link(str(link["href"]), path, site, known) or ""
+        if not link["href"]:
+            del link["href"]
+    for folded in page.select("details"):
+        folded["open"] = ""
+    page["id"] = place
+    return page
+
+
+def _link(href: str, path: Path, site: Path, known: dict[str, str]) -> str:
+    """Where a link leads inside the whole; nothing where it leads out of it."""
+    parts = urlsplit(href)
+    if parts.scheme:
+        return href
+    target = (path.parent / parts.path).resolve() if parts.path else path
+    inside = target.is_relative_to(site) and target.relative_to(site).as_posix()
+    if inside not in known:
+        return ""
+    return f"#{known[inside]}" + (f"-{parts.fragment}" if parts.fragment else "")

@@ -1,0 +1,382 @@
+/* Panels, guesses and exercises in the page. Nothing is fetched before a click. */
+
+// --- Python, in a worker beside the page
+
+const SLOW = 8000; // ms; then a cell can be stopped
+
+class Python {
+  #worker;
+  #ready;
+  #waiting = new Map();
+  #count = 0;
+
+  /** Start once; later calls wait for the same start. */
+  start() {
+    this.#ready ??= this.#begun().catch((error) => {
+      this.stop(error);
+      throw error;
+    });
+    return this.#ready;
+  }
+
+  #begun() {
+    this.#worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
+    this.#worker.onmessage = ({ data }) => this.#answered(data);
+    this.#worker.onerror = () => this.stop(new Error("Python could not be loaded."));
+    return this.#ask("start", [Progress.stored()]);
+  }
+
+  async call(name, ...about) {
+    await this.start();
+    return JSON.parse(await this.#ask(name, about));
+  }
+
+  #ask(name, about) {
+    const id = ++this.#count;
+    this.#worker.postMessage({ id, name, about });
+    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+  }
+
+  #answered({ id, value, error }) {
+    const { resolve, reject } = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (error === undefined) resolve(value);
+    else reject(new Error(error));
+  }
+
+  stop(why = new Error("Stopped.")) {
+    this.#worker?.terminate();
+    for (const { reject } of this.#waiting.values()) reject(why);
+    this.#waiting.clear();
+    this.#ready = undefined;
+  }
+}
+
+const python = new Python();
+
+// --- small helpers
+
+function made(tag, about = {}, ...inside) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(about)) {
+    if (name in element) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...inside);
+  return element;
+}
+
+const button = (text, act, plain = true) =>
+  made("button", {
+    type: "button",
+    className: plain ? "live-button live-plain" : "live-button",
+    textContent: text,
+    onclick: act,
+  });
+
+const show = (element, wanted) => element.toggleAttribute("hidden", !wanted);
+
+// --- a panel
+
+class Field {
+  constructor(name, control, panel) {
+    Object.assign(this, { name, control, panel });
+    this.input = this.#input();
+    this.input.id = `${panel.word}-${name}`;
+    this.input.title = control.help;
+    this.input.addEventListener("change", () =>
+      panel.act("write", name, this.#written()),
+    );
+    const label = made("label", { htmlFor: this.input.id, textContent: control.label });
+    this.echo = made("span", { className: "live-echo" });
+    const parts = control.kind === "flag" ? [this.input, label] : [label, this.input];
+    this.box = made("div", { className: `live-field live-${control.kind}` }, ...parts);
+    if (control.stops) this.box.append(this.#slider());
+    if (control.kind === "number") this.box.append(this.echo);
+  }
+
+  #input() {
+    const { kind, options, lines } = this.control;
+    if (kind === "choice")
+      return made("select", {}, ...options.map((one) => new Option(one, one)));
+    if (kind === "flag") return made("input", { type: "checkbox" });
+    if (lines > 1) return made("textarea", { rows: lines, spellcheck: false });
+    const about = { type: "text", autocomplete: "off", spellcheck: false };
+    return made("input", { ...about, size: kind === "text" ? 32 : 9 });
+  }
+
+  #written() {
+    return this.control.kind === "flag" ? this.input.checked : this.input.value;
+  }
+
+  #slider() {
+    const { label, stops, help } = this.control;
+    this.slider = made("input", { type: "range", min: 0, max: stops - 1, title: help });
+    this.slider.setAttribute("aria-label", `${label}, slider`);
+    this.slider.addEventListener("input", () =>
+      this.panel.act("slide", this.name, Number(this.slider.value)),
+    );
+    return this.slider;
+  }
+
+  /** What the panel says of this field; one that could not be read stays as it is. */
+  tell(told) {
+    if (!told) return;
+    show(this.box, told.shown);
+    if (this.control.kind === "flag") this.input.checked = told.text;
+    else this.input.value = told.text;
+    this.echo.innerHTML = told.echo ?? "";
+    if (!this.slider) return;
+    if (told.stop !== undefined && document.activeElement !== this.slider)
+      this.slider.value = told.stop;
+    this.slider.setAttribute("aria-valuetext", told.text);
+  }
+}
+
+class Panel {
+  #next;
+  #busy = false;
+  #hush;
+
+  constructor(section) {
+    this.section = section;
+    this.word = section.dataset.word;
+    this.source = section.previousElementSibling;
+  }
+
+  async start(address = "") {
+    const [first] = this.section.children;
+    first.textContent = "Python is being started …";
+    first.setAttribute("role", "status");
+    try {
+      const narrow = matchMedia("(max-width: 600px)").matches;
+      const told = await python.call("opened", this.word, address, narrow);
+      this.#build(told.layout);
+      this.#tell(told);
+    } catch (error) {
+      first.textContent = `It did not start: ${error.message} `;
+      first.append(button("Try again", () => this.start(address), false));
+    }
+  }
+
+  #build({ title, controls, presets }) {
+    this.fields = Object.entries(controls).map(
+      ([name, control]) => new Field(name, control, this),
+    );
+    const preset = made("select", { id: `${this.word}-preset` });
+    preset.append(...presets.map((one) => new Option(one, one)));
+    preset.addEventListener("change", () => this.act("choose", preset.value));
+    this.preset = preset;
+    const from = made("label", { htmlFor: preset.id, textContent: "Start from" });
+    const boxes = (wanted) => this.fields.filter(wanted).map((one) => one.box);
+    const first = (one) => !one.control.more;
+    this.copy = button("Copy a link", () => this.#copyLink());
+    const starts = made("div", { className: "live-row" });
+    starts.append(made("div", { className: "live-field" }, from, preset));
+    starts.append(button("Reset", () => this.act("reset")), this.copy);
+    starts.append(...boxes((one) => first(one) && one.control.lead));
+    const plain = (one) => first(one) && !one.slider && !one.control.lead;
+    this.status = made("div", { className: "live-status", role: "status" });
+    this.mend = made("div", { className: "live-row" });
+    this.take = made("div", { className: "live-advice" });
+    this.answer = made("div", { className: "live-answer", tabIndex: 0 });
+    this.answer.setAttribute("role", "region");
+    this.answer.setAttribute("aria-label", `${title} The answer`);
+    this.said = made("div", { className: "live-said", "aria-live": "polite" });
+    this.section.replaceChildren(
+      starts,
+      ...boxes((one) => first(one) && one.slider),
+      made("div", { className: "live-row" }, ...boxes(plain)),
+      this.#more(boxes((one) => one.control.more)),
+      ...[this.status, this.mend, this.answer, this.take, this.said],
+    );
+    this.section.classList.add("live-on");
+    this.source.classList.add("live-replaced");
+    preset.focus({ preventScroll: true });
+  }
+
+  #more(boxes) {
+    const row = made("div", { className: "live-row" }, ...boxes);
+    const summary = made("summary", { textContent: "More" });
+    this.folded = made("details", {}, summary, row);
+    return this.folded;
+  }
+
+  /** Do it now, or when the last answer is there; of two that wait, the later. */
+  async act(...deed) {
+    this.#next = deed;
+    if (this.#busy) return;
+    this.#busy = true;
+    this.section.classList.add("live-busy");
+    while (this.#next) {
+      const now = this.#next;
+      this.#next = undefined;
+      try {
+        this.#tell(await python.call("act", this.word, ...now));
+      } catch (error) {
+        this.status.textContent = error.message;
+      }
+    }
+    this.#busy = false;
+    this.section.classList.remove("live-busy");
+  }
+
+  #tell(told) {
+    for (const field of this.fields) field.tell(told.fields[field.name]);
+    show(this.folded, this.fields.some((f) => f.control.more && !f.box.hidden));
+    this.preset.value = told.preset;
+    this.status.innerHTML = told.status;
+    this.answer.classList.toggle("live-old", told.old);
+    this.answer.setAttribute("aria-disabled", told.old);
+    this.#picture(told.html);
+    const offers = (deed, labels) =>
+      labels.map((label, at) => button(label, () => this.act(deed, at)));
+    this.mend.replaceChildren(...offers("mend", told.mend));
+    this.take.replaceChildren(...offers("take", told.take));
+    const search = told.address ? `?${told.address}` : location.pathname;
+    history.replaceState(null, "", search + location.hash);
+  }
+
+  #picture(html) {
+    const parts = () => [...this.answer.querySelectorAll("details")];
+    const open = parts().map((one) => one.open);
+    this.answer.innerHTML = html;
+    parts().forEach((one, at) => (one.open = open[at] ?? false));
+    clearTimeout(this.#hush);
+    const told = this.answer.firstElementChild?.textContent ?? "";
+    this.#hush = setTimeout(() => (this.said.textContent = told), 700);
+  }
+
+  async #copyLink() {
+    try {
+      await navigator.clipboard.writeText(location.href);
+      this.copy.textContent = "Copied";
+    } catch {
+      this.copy.textContent = "It stands in the address above";
+    }
+    setTimeout(() => (this.copy.textContent = "Copy a link"), 2500);
+  }
+}
+
+// --- guesses and exercises
+
+class Progress {
+  static KEY = "llmtrain";
+
+  static all() {
+    try {
+      return JSON.parse(localStorage.getItem(this.KEY)) ?? {};
+    } catch {
+      return {};
+    }
+  }
+
+  static stored() {
+    return JSON.stringify(this.all());
+  }
+
+  static keep(more) {
+    try {
+      localStorage.setItem(this.KEY, JSON.stringify({ ...this.all(), ...more }));
+    } catch {
+      /* private windows may keep nothing */
+    }
+  }
+
+  /** How many of a chapter's exercises and guesses are done. */
+  static of(chapter) {
+    const known = JSON.parse(document.getElementById("live-course").textContent);
+    const ids = known.filter((id) => id.startsWith(`${chapter}-`));
+    const done = this.all().done ?? {};
+    return [ids.filter((id) => done[id]).length, ids.length];
+  }
+
+  /** Beside the title, and in the list of chapters. */
+  static show() {
+    for (const link of document.querySelectorAll(".bd-sidebar-primary a")) {
+      const chapter = link.textContent.trim().match(/^(\d\d) ·/)?.[1];
+      if (!chapter || !this.all().done || /solutions|evidence/.test(link.href)) continue;
+      const [done, all] = this.of(chapter);
+      let mark = link.querySelector(".live-mark");
+      mark ??= link.appendChild(made("span", { className: "live-mark" }));
+      mark.textContent = done ? `${done === all ? "✓ " : ""}${done} of ${all}` : "";
+    }
+  }
+}
+
+/** A form whose answer Python judges; what was written is kept. */
+class Judged {
+  constructor(form) {
+    Object.assign(this, { form, verdict: form.querySelector(".live-verdict") });
+    ({ id: this.id, kind: this.kind, lines: this.lines } = form.dataset);
+    this.cell = form.querySelector("textarea");
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.judge();
+    });
+    this.cell?.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || !(event.shiftKey || event.ctrlKey || event.metaKey))
+        return;
+      event.preventDefault();
+      this.judge();
+    });
+    this.#takeUp(Progress.all().cells?.[this.id]);
+    show(form, true);
+  }
+
+  /** What was written and told on an earlier visit. */
+  #takeUp(earlier) {
+    if (!earlier) return;
+    this.verdict.innerHTML = earlier.html;
+    if (this.cell) this.cell.value = earlier.written;
+    else for (const one of this.form.elements) {
+      if (one.type === "radio") one.checked = one.value === earlier.written;
+      else if (one.type === "text") one.value = earlier.written;
+    }
+  }
+
+  #written() {
+    return new FormData(this.form).get(`of-${this.id}`)?.replaceAll("\r\n", "\n");
+  }
+
+  async judge() {
+    const written = this.#written();
+    if (!written) return;
+    this.verdict.textContent = "…";
+    const slow = setTimeout(() => this.#offerStop(), SLOW);
+    try {
+      const { html, ...kept } = await python.call(this.kind, this.lines ?? this.id, written);
+      this.verdict.innerHTML = html || "It ran, and showed nothing.";
+      const cells = { ...Progress.all().cells };
+      cells[this.id] = { html, written };
+      Progress.keep({ ...kept, cells });
+      Progress.show();
+    } catch (error) {
+      this.verdict.textContent = error.message;
+    }
+    clearTimeout(slow);
+  }
+
+  #offerStop() {
+    this.verdict.textContent = "It is still running. ";
+    this.verdict.append(button("Stop it", () => python.stop()));
+  }
+}
+
+// --- begin
+
+document.documentElement.classList.add("live");
+for (const form of document.querySelectorAll(".live-form")) new Judged(form);
+for (const section of document.querySelectorAll(".live-panel")) {
+  const panel = new Panel(section);
+  show(section, true);
+  const address = location.search.slice(1);
+  section.querySelector(".live-start").onclick = () => panel.start(address);
+  const shared = new URLSearchParams(address);
+  shared.delete("highlight");
+  if ([...shared].length) {
+    panel.start(shared.toString()); // a link that somebody shared
+    section.scrollIntoView();
+  }
+}
+if (document.getElementById("live-course")) Progress.show();

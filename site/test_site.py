@@ -1,0 +1,331 @@
+"""The site in a browser: pages, panels, exercises, links; nothing asks another host.
+
+make site-test
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from statistics import median
+from threading import Thread
+from typing import Any, NamedTuple
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels.state import State
+
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "build" / "site"
+AXE = ROOT / "site" / "node_modules" / "axe-core" / "axe.min.js"
+CHAPTERS = sorted(path.stem for path in (SITE / "notebooks").glob("[0-9]*.html"))
+PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html"))
+
+every_chapter = pytest.mark.parametrize("name", CHAPTERS)
+
+
+class Live(NamedTuple):
+    """A chapter's page, and the state that its panel should be in."""
+
+    name: str
+    page: Page
+    state: State
+
+    @property
+    def word(self) -> str:
+        """The chapter's word."""
+        return self.name.partition("_")[2]
+
+    @property
+    def slider(self) -> str:
+        """The first slider that the panel shows."""
+        shown = self.state.panel.shown(self.state.values)
+        controls = self.state.panel.controls
+        return next(n for n in shown if controls[n].stops and not controls[n].more)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A file server that says nothing."""
+
+    def log_message(self, *told: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """The site, on the loopback."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium."""
+    import paper
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=paper.CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page that may ask the loopback only; what fails is an error at the end."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    yield watched(context.new_page(), address)
+    context.close()
+
+
+@pytest.fixture(scope="module", params=CHAPTERS)
+def live(request: Any, browser: Browser, address: str) -> Iterator[Live]:
+    """A chapter with its panel started, once for all tests of it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = watched(context.new_page(), address)
+    start(page, address, request.param)
+    yield Live(request.param, page, State(PANELS[request.param.partition("_")[2]]))
+    context.close()
+
+
+def watched(page: Page, address: str) -> Page:
+    """Refuse every other host, and note what goes wrong."""
+    wrong: list[str] = []
+
+    def only_here(route: Any) -> None:
+        here = route.request.url.startswith((address, "data:", "blob:"))
+        if not here:
+            wrong.append(f"asked {route.request.url}")
+        (route.continue_ if here else route.abort)()
+
+    page.route("**/*", only_here)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("response", lambda r: r.status >= 400 and wrong.append(r.url))
+    page.wrong = wrong  # type: ignore[attr-defined]
+    return page
+
+
+def start(page: Page, address: str, name: str, search: str = "") -> None:
+    """Open a chapter, and start its panel."""
+    page.goto(f"{address}/notebooks/{name}.html{search}")
+    if not search:
+        page.click(".live-start")
+    page.wait_for_selector(".live-on .live-answer > *", timeout=60_000)
+
+
+def same(page: Page, html: str) -> bool:
+    """Whether the panel's answer is this HTML, as a browser reads it."""
+    compare = """html => {
+        const answer = document.createElement("div");
+        answer.innerHTML = html;
+        const here = document.querySelector(".live-answer").cloneNode(true);
+        for (const one of here.querySelectorAll("[tabindex]"))
+            one.removeAttribute("tabindex");  // the theme's, where something scrolls
+        return answer.innerHTML === here.innerHTML;
+    }"""
+    return bool(page.evaluate(compare, html))
+
+
+# --- pages
+
+
+@pytest.mark.parametrize("width", [1280, 800, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_opens_and_nothing_is_wider_than_the_window(
+    browser: Browser, address: str, scheme: Any, width: int
+) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme
+    )
+    page = watched(context.new_page(), address)
+    for name in [name for name in PAGES if name != "index.html"]:
+        page.goto(f"{address}/{name}")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, name
+        if name.startswith("notebooks"):
+            assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    assert page.wrong == []  # type: ignore[attr-defined]
+    context.close()
+
+
+def test_the_first_page_is_chapter_00(page: Page, address: str) -> None:
+    page.goto(address)
+    page.wait_for_url("**/notebooks/00_start_here.html")
+    assert "what will it take?" in page.inner_text("h1")
+
+
+@every_chapter
+def test_nothing_is_fetched_for_python_before_a_click(
+    page: Page, address: str, name: str
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{address}/notebooks/{name}.html", wait_until="networkidle")
+    assert not [url for url in asked if "pyodide" in url or "course.zip" in url]
+    assert page.locator(".live-start").count() == 1
+
+
+# --- panels
+
+
+def test_a_panel_answers_as_in_the_notebook(live: Live) -> None:
+    _, page, state = live
+    assert same(page, state.html)
+    name, field = live.slider, page.locator(f"#{live.word}-{live.slider}")
+    for _ in range(2):
+        move(page, f"#{live.word}-{name} + input")
+        control = state.panel.controls[name]
+        at = control.nearest_stop(state.values[name])
+        state.write(name, control.stops[(at + 1) % len(control.stops)])
+        assert same(page, state.html)
+    field.fill("a lot")
+    field.press("Enter")
+    page.wait_for_selector(".live-status p")
+    state.write(name, "a lot")
+    assert page.inner_text(".live-status").endswith(state.problem)
+    assert field.input_value() == "a lot"
+    page.get_by_role("button", name="Reset").click()
+    page.wait_for_function("!document.querySelector('.live-status p')")
+    state.set(**state.panel.default)
+    assert same(page, state.html)
+    for preset in state.panel.presets:
+        page.locator(f"#{live.word}-preset").select_option(preset)
+        state.set(**state.panel.presets[preset])
+        page.wait_for_function("!document.querySelector('.live-busy')")
+        assert same(page, state.html), preset
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_axe_finds_nothing_of_our_own(live: Live) -> None:
+    live.page.add_script_tag(path=AXE)
+    run = """async theme => {
+        document.documentElement.dataset.theme = theme;
+        const found = await axe.run({include: [["article"]]});
+        return found.violations.flatMap(rule => rule.nodes.map(
+            node => [rule.id, node.target.join(" "), node.html.slice(0, 120)]));
+    }"""
+    assert live.page.evaluate(run, "dark") == []
+    assert live.page.evaluate(run, "light") == []
+
+
+def test_a_redraw_takes_less_than_50_ms(
+    live: Live, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Printed; held only to ten times as much, for machines are noisy."""
+    live.page.get_by_role("button", name="Reset").click()
+    live.state.set(**live.state.panel.default)
+    slider = f"#{live.word}-{live.slider} + input"
+    times = [move(live.page, slider) for _ in range(10)]
+    with capsys.disabled():
+        told = f"{median(times):.0f} ms, slowest {max(times):.0f}"
+        print(f"\n    {live.word}: a redraw takes {told}", end="")
+    assert median(times) < 500
+
+
+def move(page: Page, slider: str) -> float:
+    """Move a slider by a stop; how many ms until the picture is there."""
+    script = """async slider => {
+        const range = document.querySelector(slider);
+        const answer = document.querySelector(".live-answer");
+        const seen = new Promise(done =>
+            new MutationObserver(done).observe(answer, {childList: true}));
+        range.value = (Number(range.value) + 1) % (Number(range.max) + 1);
+        const begun = performance.now();
+        range.dispatchEvent(new Event("input"));
+        await seen;
+        return performance.now() - begun;
+    }"""
+    return float(page.evaluate(script, slider))
+
+
+def test_a_link_carries_the_panel_and_a_wrong_one_is_told(
+    page: Page, address: str
+) -> None:
+    start(page, address, "03_duration", "?tokens=2e12&num_gpus=512")
+    state = State(PANELS["duration"])
+    state.set(tokens="2e12", num_gpus="512")
+    assert same(page, state.html)
+    assert page.input_value("#duration-num_gpus") == "512"
+    page.fill("#duration-num_gpus", "1024")
+    page.press("#duration-num_gpus", "Enter")
+    page.wait_for_url("**/*tokens=2000000000000")
+    start(page, address, "03_duration", "?num_gpus=<img src=x onerror=alert(1)>&x=1")
+    assert "is no number" in page.inner_text(".live-status")
+    assert page.locator(".live-panel img[src=x]").count() == 0
+    assert same(page, State(PANELS["duration"]).html)
+
+
+def test_panels_are_handled_by_keyboard(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/03_duration.html")
+    page.focus(".live-start")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".live-on .live-answer svg", timeout=60_000)
+    before = page.inner_text(".live-answer p")
+    for _ in range(5):  # Reset, the link, tokens, their slider
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.type") == "range":
+            break
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(
+        "was => document.querySelector('.live-answer p').innerText !== was", arg=before
+    )
+    page.wait_for_function("document.querySelector('.live-said').textContent")
+
+
+# --- guesses and exercises
+
+
+def test_exercises_and_guesses_are_judged_and_kept(live: Live) -> None:
+    page = live.page
+    for form in page.locator('.live-form[data-kind="guess"]').all():
+        field = form.locator("input").first
+        field.check() if field.get_attribute("type") == "radio" else field.fill("2")
+        form.locator("button").first.click()
+        form.locator(".live-verdict p").wait_for(timeout=60_000)
+        assert "→" in form.locator(".live-verdict").inner_text()
+    for form in page.locator('.live-form:not([data-kind="guess"])').all():
+        form.scroll_into_view_if_needed()
+        if form.locator("textarea").count():
+            form.locator("button").first.click()
+            expected = "no answer yet"
+        else:
+            form.locator("input").last.check()
+            form.locator("button").first.click()
+            expected = form.get_attribute("data-id") or ""
+        form.locator(".live-verdict p").last.wait_for(timeout=60_000)
+        assert expected in form.locator(".live-verdict").inner_text()
+    told = page.locator(".live-verdict").all_inner_texts()
+    page.goto(page.url.partition("?")[0])
+    assert page.locator(".live-verdict").all_inner_texts() == told
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_a_cell_that_never_ends_can_be_stopped(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    form = page.locator(".live-form:has(textarea)").first
+    form.locator("textarea").fill("while True: pass")
+    form.locator("button").first.click()
+    form.get_by_role("button", name="Stop it").click(timeout=60_000)
+    form.locator("textarea").fill("6 * 7")
+    form.locator("button").first.click()
+    form.locator(".live-verdict pre").wait_for(timeout=60_000)
+    assert form.locator(".live-verdict").inner_text().strip() == "42"
+
+
+# --- paper
+
+
+def test_the_sheet_is_one_page_and_the_course_has_all_chapters() -> None:
+    def pages(name: str) -> int:
+        return len(re.findall(rb"/Type\s*/Page\b(?!s)", (SITE / name).read_bytes()))
+
+    assert pages("sheet.pdf") == 1
+    assert pages("course.pdf") > 100
