@@ -91,7 +91,7 @@ def chapters() -> dict[str, list[Section]]:
 
 def line(found: list[Section]) -> str:
     """A chapter's sections with their minutes, and the sum."""
-    told = " · ".join(f"{one.title} {one.minutes}" for one in found)
+    told = " · ".join(f"{one.title} ({one.minutes})" for one in found)
     return f"{told} · {together(sum(one.minutes for one in found))}"
 
 
