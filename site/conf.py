@@ -38,7 +38,6 @@ html_theme_options = {
     "navbar_center": [],
     "navbar_end": [],
     "navbar_persistent": [],
-    "article_header_end": ["theme-switcher", "toggle-secondary-sidebar"],
 }
 
 
