@@ -1,5 +1,5 @@
-# make lab · test · test-all · fuzz · regenerate · bench · site: each makes what it needs
-# first.
+# make lab · test · test-all · fuzz · regenerate · bench · site · reset: each makes what
+# it needs first.
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
@@ -11,7 +11,7 @@ TORCH  ?= torch==2.13.0
 MODELS ?= transformers==5.23.0
 FUZZ   ?= 100000
 
-.PHONY: lab test test-all fuzz regenerate bench lint lock site site-serve site-test
+.PHONY: lab test test-all fuzz regenerate bench reset lint lock site site-serve site-test
 
 lab: $(READY)
 	$(BIN)/jupyter lab $(ARGS) notebooks/00_start_here.ipynb
@@ -37,6 +37,9 @@ regenerate: $(READY)
 bench: $(READY)
 	$(BIN)/python -m pytest tests/bench.py -o addopts= --benchmark-only \
 	    --benchmark-columns=min,median,iqr,rounds $(ARGS)
+
+reset: # a notebook as it was, yours kept beside it: make reset NOTEBOOK=03_duration
+	@$(PYTHON) teaching/reset.py "$(NOTEBOOK)"
 
 lock: $(READY)
 	$(BIN)/pip install --quiet uv

@@ -51,7 +51,12 @@ def all_notebooks() -> list[Path]:
     folders = (
         NOTEBOOKS.glob(f"{place}*.ipynb") for place in ("", "evidence/", "solutions/")
     )
-    return [path for found in folders for path in sorted(found)]
+    return [path for found in folders for path in sorted(found) if not kept(path)]
+
+
+def kept(path: Path) -> bool:
+    """Whether it is a learner's copy, kept by `make reset`."""
+    return ".mine" in path.suffixes or ".mine-" in path.name
 
 
 def run(path: Path) -> str:
