@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
@@ -17,14 +19,14 @@ from bs4 import BeautifulSoup, Tag
 
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import Word
-from llmtrain_helpers.exercises.page import needed
 
 CHAPTERS = "notebooks/[0-9]*.ipynb"
 
 HERE = (
-    '<p class="live-note">Panels, guesses and exercises run in this page; other cells '
-    'show what they printed. On paper: <a href="../sheet.pdf">the formulas</a>, '
-    '<a href="../course.pdf">the course</a>.</p>'
+    '<p class="live-note">All of this page runs here: the <a href="#panel">panel</a>, '
+    "guesses, exercises, and each cell with a <b>Run</b> at its side. On paper: "
+    '<a href="../sheet.pdf">the formulas</a>, <a href="../course.pdf">the course</a>.'
+    "</p>"
 )
 """What the site says on each chapter's page."""
 
@@ -112,11 +114,13 @@ def mark(
     cells = page.select("div.cell")
     if len(cells) != len(sources):
         raise ValueError(f"{name}: {len(sources)} code cells, {len(cells)} in the page")
+    runs = runnable(sources)
     for at, (cell, source) in enumerate(zip(cells, sources, strict=True)):
-        mark_cell(cell, sources[:at], source)
+        mark_cell(cell, at, source, runs[at])
     fold(cells[0])
-    cells[0].parent.insert_before(BeautifulSoup(HERE, "html.parser"))
-    context["body"] = str(page) + _course()
+    cells[0].parent.insert_before(parsed(HERE))
+    ids = [*EXERCISES, *PREDICTIONS]
+    context["body"] = f"{page}{_data('course', ids)}{_data('cells', sources)}"
 
 
 def code_cells(path: Path) -> Iterator[str]:
@@ -126,38 +130,79 @@ def code_cells(path: Path) -> Iterator[str]:
             yield "".join(cell["source"])
 
 
-def mark_cell(cell: Tag, before: list[str], source: str) -> None:
-    """Add what makes a panel, a guess or an exercise live."""
+def runnable(sources: list[str]) -> list[bool]:
+    """Which cells run where a page runs them, without NumPy and what needs it."""
+    asked = [[json.dumps(sources[:at]), one] for at, one in enumerate(sources)]
+    found = subprocess.run(
+        [sys.executable, "-c", BARE],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [bool(ran) for ran in json.loads(found.stdout)]
+
+
+BARE = """
+import json, sys
+for name in ("numpy", "pandas", "matplotlib", "ipywidgets", "IPython", "torch"):
+    sys.modules[name] = None
+from llmtrain_helpers.exercises.page import run
+shown = [json.loads(run(*cell))["html"] for cell in json.load(sys.stdin)]
+print(json.dumps([bool(one) and "Error: " not in one for one in shown]))
+"""
+
+
+def mark_cell(cell: Tag, at: int, source: str, runs: bool) -> None:
+    """Add what makes a panel, a guess, an exercise or another cell live."""
     last = source.rstrip().rpartition("\n")[2]
     if found := re.fullmatch(r"(\w+)_panel\(\)", last):
-        added = panel(found[1])
-    elif found := re.match(r'predict\("([\w-]+)"', last):
+        mark_panel(cell, found[1])
+        return
+    if found := re.match(r'predict\("([\w-]+)"', last):
         added = guess(found[1], source)
     elif found := re.match(r'check\("([\w-]+)"', last):
-        added = exercise(found[1], needed(before, source), source)
+        added = exercise(found[1], at, source)
+    elif runs and at:
+        added = written(f"cell-{at}", at, source, "Change the lines, then run", False)
     else:
         return
     cell["class"] = [*cell.get("class", []), "live-source"]
-    cell.insert_after(BeautifulSoup(added, "html.parser"))
+    cell.insert_after(parsed(added))
+
+
+def parsed(html: str) -> BeautifulSoup:
+    """A piece of HTML."""
+    return BeautifulSoup(html, "html.parser")
 
 
 def fold(cell: Tag) -> None:
     """Put the first cell, which brings in the helpers, behind a line."""
-    page = BeautifulSoup("", "html.parser")
-    folded, line = page.new_tag("details"), page.new_tag("summary")
-    line.string = "What the code on this page imports"
+    folded = parsed("<details></details>").details
     cell.wrap(folded)
-    folded.insert(0, line)
+    line = "What the code on this page imports"
+    folded.insert(0, parsed(f"<summary>{line}</summary>"))
 
 
-def panel(word: str) -> str:
-    """A button that starts the panel where it stands."""
-    return (
-        f'<section class="live-panel" data-word="{word}" hidden>'
-        '<p><button type="button" class="live-button live-start">Start the panel'
-        '</button> <span class="live-note">It runs in this page; the first start of '
-        "a visit fetches some 6 MB.</span></p></section>"
+def mark_panel(cell: Tag, word: str) -> None:
+    """A button that starts the panel above its first saved setting; others folded."""
+    saved = cell.select_one(".cell_output")
+    saved["class"] = [*saved.get("class", []), "live-saved"]
+    saved.insert_before(
+        parsed(
+            f'<section class="live-panel" id="panel" data-word="{word}" hidden><p>'
+            '<button type="button" class="live-button live-start">Start the panel'
+            '</button> <span class="live-note">It runs in this page; the first start '
+            "of a visit fetches some 6 MB.</span></p></section>"
+        )
     )
+    told = saved.find(string=re.compile("Run the cell above"))
+    told.replace_with(str(told).replace("Run the cell above", "Press Start"))
+    second = saved.select("h3")[1]
+    folded = parsed("<details><summary>Two more settings</summary></details>").details
+    rest = [second, *second.next_siblings]
+    second.insert_before(folded)
+    folded.extend(rest)
 
 
 def guess(id: str, source: str) -> str:
@@ -187,20 +232,22 @@ def choices(
     return _form(id, kind, button, field)
 
 
-def exercise(id: str, lines: str, source: str) -> str:
-    """Choices, or the cell as a field to write in, with what runs before it."""
+def exercise(id: str, at: int, source: str) -> str:
+    """Choices, or the cell as a field to write in."""
     judged = EXERCISES[id]
     if isinstance(judged, Word) and source.startswith("answer = None"):
         return choices(id, "chosen", f"Exercise {id}", "Check", judged.options)
-    imports, own = _parted(lines)
-    text = f"{own}\n{source}" if own else source
-    told = f"Exercise {id}: put in your answer, then run"
+    return written(id, at, source, f"Exercise {id}: put in your answer, then run")
+
+
+def written(id: str, at: int, source: str, told: str, opened: bool = True) -> str:
+    """A cell as a field to write in; `at` is its place among the page's cells."""
     return _form(
         *(id, "run", "Run"),
         f'<label for="of-{id}">{told}</label><textarea id="of-{id}" name="of-{id}" '
-        f'rows="{text.count(chr(10)) + 1}" spellcheck="false" autocapitalize="off" '
-        f'autocomplete="off">\n{escape(text)}</textarea>',
-        f' data-lines="{escape(imports)}"',
+        f'rows="{source.count(chr(10)) + 1}" spellcheck="false" autocapitalize="off" '
+        f'autocomplete="off">\n{escape(source)}</textarea>',
+        f' data-at="{at}"' + ("" if opened else " data-closed"),
         ' <button type="reset" class="live-button live-plain">Begin again</button> '
         '<span class="live-note">or Shift+Enter</span>',
     )
@@ -217,14 +264,7 @@ def _form(
     )
 
 
-def _parted(lines: str) -> tuple[str, str]:
-    """What is imported, and the lines that a learner may want to change."""
-    told = lines.split("\n")
-    imports = [line for line in told if line.startswith(("from ", "import "))]
-    return "\n".join(imports), "\n".join(x for x in told if x not in imports)
-
-
-def _course() -> str:
-    """How many exercises and guesses each chapter has, for the page's score."""
-    ids = json.dumps([*EXERCISES, *PREDICTIONS])
-    return f'<script type="application/json" id="live-course">{ids}</script>'
+def _data(name: str, value: Any) -> str:
+    """Something for the page's script to read."""
+    told = json.dumps(value).replace("</", "<\\/")
+    return f'<script type="application/json" id="live-{name}">{told}</script>'

@@ -20,6 +20,11 @@ CHROMIUM = os.environ.get("CHROMIUM") or next(
 )
 """The browser that prints: the system's own, or the one that the variable names."""
 
+UNSET = """[...document.querySelectorAll(".math")]
+    .filter(formula => !formula.querySelector("mjx-container svg"))
+    .map(formula => formula.textContent)"""
+"""The formulas of a page that MathJax has not set."""
+
 NOT_ON_PAPER = ".headerlink, .live-form, .live-panel, .live-note, script"
 NOT_ON_PAPER += ", .cell_output details"  # a panel's tables and code
 
@@ -29,7 +34,10 @@ HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</t
 <script>MathJax = {settings}</script>
 <script src="_static/mathjax/tex-svg.js"></script><body class="{kind}">{body}"""
 
-SETTINGS = {"svg": {"fontCache": "global"}, "options": {"enableMenu": False}}
+SETTINGS = {
+    "svg": {"fontCache": "global"},
+    "options": {"enableMenu": False, "processHtmlClass": "math"},  # as Sphinx marks it
+}
 
 FOOT = (
     '<div style="width:100%;font:8px sans-serif;text-align:center">'
@@ -60,6 +68,8 @@ def print_all(site: Path) -> None:
             page = browser.new_page()
             page.goto(path.as_uri())
             page.evaluate("MathJax.startup.promise")
+            raw = page.evaluate(UNSET)
+            assert not raw, f"formulas not set in {name}: {raw}"
             page.pdf(
                 path=site / f"{name}.pdf", format="A4", print_background=True, **options
             )

@@ -291,7 +291,8 @@ def test_exercises_and_guesses_are_judged_and_kept(live: Live) -> None:
         form.locator("button").first.click()
         form.locator(".live-verdict p").wait_for(timeout=60_000)
         assert "→" in form.locator(".live-verdict").inner_text()
-    for form in page.locator('.live-form:not([data-kind="guess"])').all():
+    asked = '.live-form:not([data-kind="guess"]):not([data-closed])'
+    for form in page.locator(asked).all():
         form.scroll_into_view_if_needed()
         if form.locator("textarea").count():
             form.locator("button").first.click()
@@ -308,9 +309,37 @@ def test_exercises_and_guesses_are_judged_and_kept(live: Live) -> None:
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
+def test_cells_print_here_what_they_printed_when_saved(live: Live) -> None:
+    page = live.page
+    for form in page.locator(".live-form[data-closed]").all():
+        cell = form.locator("xpath=preceding-sibling::*[1]")
+        saved = cell.locator(".cell_output").all_inner_texts()
+        cell.locator(".live-open").click()
+        form.locator(".live-verdict > :not(:empty)").first.wait_for(timeout=60_000)
+        shown = form.locator(".live-verdict").inner_text()
+        assert shown.split() == " ".join(saved).split()
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_a_changed_cell_is_what_later_ones_rest_on(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/00_start_here.html")
+    first, _, third = page.locator(".live-open").all()[:3]
+    first.click()
+    form = page.locator(".live-form[data-closed]").first
+    form.locator("pre").wait_for(timeout=60_000)
+    cell = form.locator("textarea")
+    cell.fill(cell.input_value().replace("my_gpus = 8", "my_gpus = 16"))
+    cell.press("Shift+Enter")
+    form.get_by_text("94 billion tokens").wait_for(timeout=60_000)
+    third.click()
+    words = page.locator(".live-form[data-closed] .live-verdict img").last
+    words.wait_for(timeout=60_000)
+    assert "GPUs 16" in (words.get_attribute("alt") or "")
+
+
 def test_a_cell_that_never_ends_can_be_stopped(page: Page, address: str) -> None:
     page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
-    form = page.locator(".live-form:has(textarea)").first
+    form = page.locator(".live-form:has(textarea):not([data-closed])").first
     form.locator("textarea").fill("while True: pass")
     form.locator("button").first.click()
     form.get_by_role("button", name="Stop it").click(timeout=60_000)

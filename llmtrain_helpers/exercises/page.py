@@ -27,14 +27,22 @@ def needed(before: Sequence[str], source: str) -> str:
     >>> needed(["import math", "x, y = 2, 3\\nprint(x)", "z = 5"], "print(x)")
     'x, y = 2, 3'
     """
-    wanted, kept = _read_in(ast.parse(source).body), list[str]()
-    earlier = [(cell, one) for cell in before for one in ast.parse(cell).body]
+    wanted, kept = _read_in(_statements(source)), list[str]()
+    earlier = [(cell, one) for cell in before for one in _statements(cell)]
     for cell, statement in reversed(earlier):
         part = _part(statement, wanted)
         if part is not None:
             kept.append(_written(cell, part))
             wanted = wanted - _bound(part) | _read_in([part])
     return "\n".join(reversed(kept))
+
+
+def _statements(cell: str) -> list[ast.stmt]:
+    """A cell's statements; none while it cannot be read."""
+    try:
+        return ast.parse(cell).body
+    except SyntaxError:
+        return []
 
 
 def _part(statement: ast.stmt, wanted: set[str]) -> ast.stmt | None:
@@ -92,12 +100,17 @@ def _names(tree: ast.AST) -> Iterator[tuple[str, type]]:
 # --- running it
 
 
-def run(lines: str, source: str) -> str:
-    """Run the lines that a cell needs, then the cell; what it shows, as JSON."""
+def run(before: str, source: str) -> str:
+    """Run a cell after what it needs of earlier ones; what it shows, as JSON.
+
+    `before` has the earlier cells as they stand in the page, as JSON.
+    """
     names: dict[str, Any] = {"__name__": "__main__"}
     told = StringIO()
     try:
-        exec(compile(lines, "<before>", "exec"), names)
+        lines = needed(json.loads(before), source)
+        with redirect_stdout(StringIO()):
+            exec(compile(lines, "<before>", "exec"), names)
         with redirect_stdout(told):
             value = _last_value(source, names)
     except BaseException as error:  # whatever a learner's cell may raise
@@ -120,7 +133,10 @@ class _Raised:
     """What a cell raised, as a page shows it."""
 
     def __init__(self, error: BaseException) -> None:
-        self.told = "".join(traceback.format_exception_only(error)).strip()
+        told = "".join(traceback.format_exception_only(error)).strip()
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [f.lineno for f in frames if f.filename == "<cell>"]
+        self.told = f"Line {lines[-1]}: {told}" if lines else told
 
     def __repr__(self) -> str:
         return self.told

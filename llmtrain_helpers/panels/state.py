@@ -78,7 +78,7 @@ class State:
         values = self._seen = dict(self.values)
         self._begin_anew(values)
         if self.problems:
-            self._refuse(next(iter(self.problems.values())), ())
+            self._refuse(" ".join(self.problems.values()), ())
             return
         answer = self.panel.answer(values, self._start)
         if answer.problem:

@@ -37,7 +37,8 @@ class Python {
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
-  #answered({ id, value, error }) {
+  #answered({ id, value, error, step }) {
+    if (step) return document.dispatchEvent(new CustomEvent("python", { detail: step }));
     const { resolve, reject } = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (error === undefined) resolve(value);
@@ -53,6 +54,14 @@ class Python {
 }
 
 const python = new Python();
+
+// --- what the page says of itself
+
+const PAGE = location.pathname.match(/([^/]*)\.html$/)?.[1] ?? "";
+const told = (name) =>
+  JSON.parse(document.getElementById(`live-${name}`)?.textContent ?? "[]");
+const CELLS = told("cells"); // as they stand in the page; the learner's, once run
+const COURSE = told("course");
 
 // --- small helpers
 
@@ -141,13 +150,14 @@ class Panel {
   constructor(section) {
     this.section = section;
     this.word = section.dataset.word;
-    this.source = section.previousElementSibling;
+    this.saved = section.nextElementSibling;
   }
 
   async start(address = "") {
     const [first] = this.section.children;
     first.textContent = "Python is being started …";
     first.setAttribute("role", "status");
+    document.addEventListener("python", ({ detail }) => (first.textContent = detail));
     try {
       const narrow = matchMedia("(max-width: 600px)").matches;
       const told = await python.call("opened", this.word, address, narrow);
@@ -191,8 +201,10 @@ class Panel {
       ...[this.status, this.mend, this.answer, this.take, this.said],
     );
     this.section.classList.add("live-on");
-    this.source.classList.add("live-replaced");
+    show(this.saved, false);
     preset.focus({ preventScroll: true });
+    this.section.scrollIntoView({ block: "nearest" });
+    if (this.section.getBoundingClientRect().top < 0) this.section.scrollIntoView();
   }
 
   #more(boxes) {
@@ -285,8 +297,7 @@ class Progress {
 
   /** How many of a chapter's exercises and guesses are done. */
   static of(chapter) {
-    const known = JSON.parse(document.getElementById("live-course").textContent);
-    const ids = known.filter((id) => id.startsWith(`${chapter}-`));
+    const ids = COURSE.filter((id) => id.startsWith(`${chapter}-`));
     const done = this.all().done ?? {};
     return [ids.filter((id) => done[id]).length, ids.length];
   }
@@ -308,8 +319,11 @@ class Progress {
 class Judged {
   constructor(form) {
     Object.assign(this, { form, verdict: form.querySelector(".live-verdict") });
-    ({ id: this.id, kind: this.kind, lines: this.lines } = form.dataset);
+    ({ id: this.id, kind: this.kind } = form.dataset);
     this.cell = form.querySelector("textarea");
+    this.source = form.previousElementSibling;
+    this.key = this.id.startsWith("cell-") ? `${PAGE} ${this.id}` : this.id;
+    this.at = Number(form.dataset.at);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.judge();
@@ -320,19 +334,39 @@ class Judged {
       event.preventDefault();
       this.judge();
     });
-    this.#takeUp(Progress.all().cells?.[this.id]);
-    show(form, true);
+    form.addEventListener("reset", () => (this.verdict.innerHTML = ""));
+    if ("closed" in form.dataset) this.#offer();
+    else this.#open();
+    this.#takeUp(Progress.all().cells?.[this.key]);
   }
 
   /** What was written and told on an earlier visit. */
   #takeUp(earlier) {
-    if (!earlier) return;
+    if (!earlier || (this.cell && earlier.source !== this.cell.defaultValue)) return;
+    this.#open();
     this.verdict.innerHTML = earlier.html;
-    if (this.cell) this.cell.value = earlier.written;
+    if (this.cell) CELLS[this.at] = this.cell.value = earlier.written;
     else for (const one of this.form.elements) {
       if (one.type === "radio") one.checked = one.value === earlier.written;
       else if (one.type === "text") one.value = earlier.written;
     }
+  }
+
+  /** Beside the cell, a button that makes it one to write in. */
+  #offer() {
+    const open = button("Run", () => {
+      this.#open();
+      this.cell.focus({ preventScroll: true });
+      this.judge();
+    });
+    open.classList.add("live-open");
+    open.title = "Run this cell here, and change it";
+    this.source.querySelector(".cell_input").append(open);
+  }
+
+  #open() {
+    show(this.source, false);
+    show(this.form, true);
   }
 
   #written() {
@@ -345,16 +379,22 @@ class Judged {
     this.verdict.textContent = "…";
     const slow = setTimeout(() => this.#offerStop(), SLOW);
     try {
-      const { html, ...kept } = await python.call(this.kind, this.lines ?? this.id, written);
+      const { html, ...kept } = await python.call(...this.#ask(written));
       this.verdict.innerHTML = html || "It ran, and showed nothing.";
       const cells = { ...Progress.all().cells };
-      cells[this.id] = { html, written };
+      cells[this.key] = { html, written, source: this.cell?.defaultValue };
       Progress.keep({ ...kept, cells });
       Progress.show();
     } catch (error) {
       this.verdict.textContent = error.message;
     }
     clearTimeout(slow);
+  }
+
+  #ask(written) {
+    if (!this.cell) return [this.kind, this.id, written];
+    CELLS[this.at] = written;
+    return ["run", JSON.stringify(CELLS.slice(0, this.at)), written];
   }
 
   #offerStop() {
@@ -365,7 +405,6 @@ class Judged {
 
 // --- begin
 
-document.documentElement.classList.add("live");
 for (const form of document.querySelectorAll(".live-form")) new Judged(form);
 for (const section of document.querySelectorAll(".live-panel")) {
   const panel = new Panel(section);
@@ -379,4 +418,4 @@ for (const section of document.querySelectorAll(".live-panel")) {
     section.scrollIntoView();
   }
 }
-if (document.getElementById("live-course")) Progress.show();
+if (COURSE.length) Progress.show();

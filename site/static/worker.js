@@ -6,11 +6,13 @@ let python;
 
 const calls = {
   async start(kept) {
+    postMessage({ step: "Python is being fetched, some 6 MB …" });
     const [pyodide, wheel] = await Promise.all([
       loadPyodide({ indexURL: here("../pyodide/") }),
       fetch(here("../course.zip")).then((answer) => answer.arrayBuffer()),
     ]);
     pyodide.unpackArchive(wheel, "zip");
+    postMessage({ step: "The course is being read …" });
     python = {
       panels: pyodide.pyimport("llmtrain_helpers.panels.page"),
       exercises: pyodide.pyimport("llmtrain_helpers.exercises.page"),
@@ -19,7 +21,7 @@ const calls = {
   },
   opened: (...about) => python.panels.opened(...about),
   act: (word, deed, ...about) => python.panels.act(word, deed, ...about),
-  run: (lines, source) => python.exercises.run(lines, source),
+  run: (before, source) => python.exercises.run(before, source),
   chosen: (id, option) => python.exercises.chosen(id, option),
   guess: (id, written) => python.exercises.guess(id, written),
 };
