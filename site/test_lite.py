@@ -13,14 +13,17 @@ from collections.abc import Iterator
 from functools import partial
 from hashlib import sha256
 from html import unescape
-from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler
-from http.server import ThreadingHTTPServer as Server
+from http.server import (
+    BaseHTTPRequestHandler,
+    SimpleHTTPRequestHandler,
+    ThreadingHTTPServer as Server,
+)
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from llmtrain_helpers import training_seconds, units
 from llmtrain_helpers.panels import PANELS
@@ -35,7 +38,9 @@ CHROMIUMS_OWN = ["accounts.google.com", "update.googleapis.com"]
 CHROMIUMS_OWN += ["content-autofill.googleapis.com"]
 """Hosts that the browser asks for itself, with an empty page too."""
 
-pytestmark = pytest.mark.skipif(not WHEELS.exists(), reason="`make lite` builds the lab")
+pytestmark = pytest.mark.skipif(
+    not WHEELS.exists(), reason="`make lite` builds the lab"
+)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -100,23 +105,21 @@ def page(asked: list[str], tmp_path_factory: Any) -> Iterator[Page]:
         server.shutdown()
 
 
-def run(page: Page, at: str, source: str = "") -> Locator:
+def run(page: Page, at: str, source: str = "") -> str:
     """Run the cell that says this, or other code in its place; what it showed."""
-    page.locator(".jp-CodeCell", has_text=at).first.scroll_into_view_if_needed()
-    texts = page.locator(".jp-CodeCell").all_inner_texts()
-    cell = page.locator(".jp-CodeCell").nth(next(i for i, t in enumerate(texts) if at in t))
+    cell = page.locator(".jp-CodeCell", has_text=at).first.element_handle()
     cell.scroll_into_view_if_needed()
-    cell.locator(".cm-content").click()
+    cell.wait_for_selector(".cm-content").click()
     if source:
         page.keyboard.press("Control+A")
         page.keyboard.insert_text(source)
     page.keyboard.press("Control+Enter")
     page.wait_for_function(
         "cell => /^\\[\\d+\\]:/.test(cell.querySelector('.jp-InputPrompt').innerText)",
-        arg=cell.element_handle(),
+        arg=cell,
         timeout=120_000,
     )
-    return cell.locator(".jp-OutputArea")
+    return cell.wait_for_selector(".jp-OutputArea", state="attached").inner_text()
 
 
 def test_formulas_and_a_panel_run_with_no_other_host(
@@ -125,17 +128,17 @@ def test_formulas_and_a_panel_run_with_no_other_host(
     run(page, "from llmtrain_helpers import count_parameters")
     own = (2e12, 7e9, 64, 2e14, "none")
     source = f"print(units.duration(training_seconds{own}))"
-    told = run(page, "work_to_days(**run)", source).inner_text()
+    told = run(page, "work_to_days(**run)", source)
     assert units.duration(training_seconds(*own)) in told
-    panel = run(page, "duration_panel()")
-    panel.locator(".noUi-handle").first.focus()
+    run(page, "duration_panel()")
+    page.locator(".llmtrain-panel .noUi-handle").first.focus()
     page.keyboard.press("ArrowRight")
     state = State(PANELS["duration"])
     stops = state.panel.controls["tokens"].stops
     at = state.panel.controls["tokens"].nearest_stop(state.values["tokens"])
     state.write("tokens", stops[at + 1])
     answer = unescape(re.sub("<[^>]+>", "", state.html.partition("</p>")[0])).strip()
-    panel.get_by_text(answer).wait_for()
+    page.get_by_text(answer).wait_for()
     page.screenshot(path=SITE.with_name("lite.png"))
     assert asked == []
 
@@ -143,7 +146,7 @@ def test_formulas_and_a_panel_run_with_no_other_host(
 def test_a_cell_without_numpy_says_so(page: Page) -> None:
     if "numpy" in json.loads((WHEELS / "pyodide-lock.json").read_text())["packages"]:
         pytest.skip("this lab has an address for NumPy")
-    told = run(page, "megatron_training_days()[:12]").inner_text()
+    told = run(page, "megatron_training_days()[:12]")
     assert "No module named 'pandas'" in told
 
 
@@ -156,6 +159,8 @@ def test_another_host_would_have_been_noticed(page: Page, asked: list[str]) -> N
 def test_the_lock_is_whole() -> None:
     packages = json.loads((WHEELS / "pyodide-lock.json").read_text())["packages"]
     beside = [p for p in packages.values() if "://" not in p["file_name"]]
+    needed = {name.replace("_", "-") for p in beside for name in p["depends"]}
+    assert needed <= {*packages}
     for package in beside:
         wheel = (WHEELS / package["file_name"]).read_bytes()
         assert package["sha256"] == sha256(wheel).hexdigest()
