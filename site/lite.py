@@ -93,7 +93,8 @@ def build() -> None:
     _write("jupyter-lite.json", {"jupyter-config-data": page})
     _write("jupyter_lite_config.json", {"LiteBuildConfig": how})
     command = [sys.executable, "-m", "jupyterlite_core", "build"]
-    subprocess.run([*command, "--log-level=WARN"], cwd=STAGE, check=True)
+    with (STAGE / "build.log").open("w") as log:
+        subprocess.run(command, cwd=STAGE, stdout=log, check=True)
 
 
 def _write(name: str, content: object) -> None:
