@@ -82,7 +82,7 @@ def asked() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def page(asked: list[str], tmp_path_factory: Any) -> Iterator[Page]:
+def page(asked: list[str]) -> Iterator[Page]:
     """Chapter 03 in the lab, its kernel started."""
     site = served(partial(Quiet, directory=SITE.parent))  # not at the root: as on Pages
     proxy = served(type("Proxy", (Refusing,), {"asked": asked}))
