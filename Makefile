@@ -1,5 +1,5 @@
-# make lab · test · test-all · fuzz · regenerate · bench · site · lite: each makes what it
-# needs first.
+# make lab · test · test-all · fuzz · regenerate · bench · site · lite · reset: each makes
+# what it needs first.
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
@@ -12,7 +12,7 @@ TORCH  ?= torch==2.13.0
 MODELS ?= transformers==5.23.0
 FUZZ   ?= 100000
 
-.PHONY: lab test test-all fuzz regenerate bench lint lock site site-serve site-test \
+.PHONY: lab test test-all fuzz regenerate bench reset lint lock site site-serve site-test \
     lite lite-serve lite-test
 
 lab: $(READY)
@@ -40,6 +40,9 @@ bench: $(READY)
 	$(BIN)/python -m pytest tests/bench.py -o addopts= --benchmark-only \
 	    --benchmark-columns=min,median,iqr,rounds $(ARGS)
 
+reset: # a notebook as it was, yours kept beside it: make reset NOTEBOOK=03_duration
+	@$(PYTHON) teaching/reset.py "$(NOTEBOOK)"
+
 lock: $(READY)
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
@@ -57,7 +60,7 @@ site-serve: site
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
 site-test: site
-	$(BIN)/python -m pytest -o addopts=--import-mode=importlib site $(ARGS)
+	$(BIN)/python -m pytest -c site/pytest.ini site $(ARGS)
 
 lite: site $(LITE) # into build/site/lab; PYODIDE_PACKAGES may say where NumPy comes from
 	$(BIN)/python site/lite.py
@@ -66,7 +69,7 @@ lite-serve: lite
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
 lite-test: lite
-	$(BIN)/python -m pytest -o addopts=--import-mode=importlib site/test_lite.py $(ARGS)
+	$(BIN)/python -m pytest -c site/pytest.ini site/test_lite.py $(ARGS)
 
 $(LITE): $(PAGES) site/lite-requirements.lock
 	$(BIN)/python -m pip install --quiet -r site/lite-requirements.lock

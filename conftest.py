@@ -11,7 +11,10 @@ NEED_IT = [
     "notebooks/evidence/11_measure.ipynb",
 ]
 MISSING = torch_missing()
-collect_ignore_glob = NEED_IT if MISSING else []
+KEPT = ["notebooks/*.mine.ipynb", "notebooks/*.mine-*.ipynb"]
+"""Copies that `make reset` keeps for a learner."""
+
+collect_ignore_glob = [*KEPT, "teaching/homes/*", *(NEED_IT if MISSING else [])]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -30,6 +30,7 @@ from llmtrain_helpers.checks import (
     divides,
     flag,
     refuse,
+    remembered,
     single,
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE, count_flops
@@ -122,6 +123,7 @@ class ActivationCount(Breakdown):
         return self.total - self.embedding - self.head
 
 
+@remembered
 def count_activations(
     model: Transformer,
     micro_batch_size: Number,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, ClassVar, cast
 
 from llmtrain_helpers import configs
@@ -387,8 +388,7 @@ class Breakdown:
 
     def parts(self) -> dict[str, Result]:
         """Each part by its name, in order."""
-        names = [item.name for item in fields(cast(Any, self))]
-        return {name: getattr(self, name) for name in names if name not in self._beside}
+        return {name: getattr(self, name) for name in _parts_of(cast(Any, type(self)))}
 
     @property
     def total(self) -> Result:
@@ -398,6 +398,12 @@ class Breakdown:
     def shares(self) -> dict[str, Result]:
         """Each part as a share of the total."""
         return {name: part / self.total for name, part in self.parts().items()}
+
+
+@cache
+def _parts_of(kind: Any) -> tuple[str, ...]:
+    names = (item.name for item in fields(kind))
+    return tuple(name for name in names if name not in kind._beside)
 
 
 def of_length(model: Transformer, sequence_length: Number | None) -> Transformer:

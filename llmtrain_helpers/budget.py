@@ -9,8 +9,9 @@ laws are those of `laws`. Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -327,19 +328,20 @@ _Ways = dict[str, Any]
 """A split as changes of a plan."""
 
 
-def _splits(n: int) -> list[_Ways]:
+@cache
+def _splits(n: int) -> tuple[_Ways, ...]:
     """Every split that is tried, the plainest first."""
     names = ("recompute", "pipeline_parallel", "zero_stage", "tensor_parallel")
     few = (1, 2, 4, 8)
     every: Any = product(["none", "full"], (*few, 16), (1, 3), few, few)
     splits = [dict(zip((*names, "micro_batch_size"), x, strict=True)) for x in every]
     ways = ("pipeline_parallel", "tensor_parallel")
-    return [
+    return tuple(
         split
         for split in splits
         if n % math.prod(split[way] for way in ways) == 0
         if split["pipeline_parallel"] == 1 or split["zero_stage"] == 1
-    ]
+    )
 
 
 def _first(
@@ -369,7 +371,8 @@ def _search(first: Plan) -> Plan:
         if floor > price[: len(floor)]:
             break
         if holds.least(splits[i]) <= most and holds(splits[i]) <= most:
-            plan = first.but(**splits[i])
+            known = all(first.inputs[x] == y for x, y in splits[i].items())
+            plan = first if known else first.but(**splits[i])
             if _price(plan, first) < price:
                 best, price = plan, _price(plan, first)
     return first.but(**holds.leanest(splits)) if best is None else best
@@ -395,7 +398,7 @@ class _Holds:
         """All recomputed, one sequence at once: none of its kind holds less."""
         return self(_leanest(split))
 
-    def leanest(self, splits: list[_Ways]) -> _Ways:
+    def leanest(self, splits: Sequence[_Ways]) -> _Ways:
         """The one of all that holds least."""
         return min(map(_leanest, splits), key=self)
 
@@ -413,31 +416,40 @@ def _follows(plan: Plan) -> bool:
     return inputs["pace"] is not None or not given
 
 
-def _floors(first: Plan, splits: list[_Ways]) -> list[tuple[float, float]]:
+def _floors(first: Plan, splits: Sequence[_Ways]) -> list[tuple[float, float]]:
     """The least that each split can take: of seconds, and by the model of a step.
 
     As shares of the first plan's, which recomputes nothing. What is sent comes on top.
     """
     model, rate = first.inputs["model"], first.inputs["flops_per_gpu"]
     F = {again: count_flops(model, 1, again).total for again in ("none", "full")}
-    follows, floors = _follows(first), []
+    more = {again: F[again] / F["none"] for again in F}
+    follows, least, floors = _follows(first), _least_step(first), []
+    bubble = _bubbles(first)
     for split in splits:
-        bubble = _bubble(first, split)
-        exact = F[split["recompute"]] / F["none"] * (1 + (rate is None) * bubble)
-        step = _least_step(first, split, bubble)
-        floors.append((round(step if follows else exact, 6), round(step, 6)))
+        waits = bubble(split)
+        step = round(least(split, waits), 6)
+        exact = more[split["recompute"]] * (1 + (rate is None) * waits)
+        floors.append((step if follows else round(exact, 6), step))
     return floors
 
 
-def _bubble(first: Plan, split: _Ways) -> float:
+def _bubbles(first: Plan) -> Callable[[_Ways], float]:
     """(p - 1)/(vm) of a split; m is no less than one."""
-    t, b, p = (split[x] for x in _SIZES)
     s, B = first.split, first.inputs["global_batch_size"]
-    m = B * t * p * s.context_parallel / (s.num_gpus * b)
-    return float((p - 1) / (s.interleave * max(m, 1)))
+    each, v = B * s.context_parallel / s.num_gpus, s.interleave
+
+    def bubble(split: _Ways) -> float:
+        p = split["pipeline_parallel"]
+        if p == 1:
+            return 0.0
+        m = each * split["tensor_parallel"] * p / split["micro_batch_size"]
+        return float((p - 1) / (v * max(m, 1)))
+
+    return bubble
 
 
-def _least_step(first: Plan, split: _Ways, bubble: float) -> float:
+def _least_step(first: Plan) -> Callable[[_Ways, float], float]:
     """A split's step without what is sent, as a share of the first plan's.
 
     Products and trips to memory take all GPUs as long under any split; launching goes
@@ -445,15 +457,18 @@ def _least_step(first: Plan, split: _Ways, bubble: float) -> float:
     """
     s, at = first.step, first.split
     if s is None:
-        return 0
-    t, b, p = (split[x] for x in _SIZES)
-    passes = {"none": 3, "full": 4}[split["recompute"]]
-    launching = s.launching * t / at.tensor_parallel * at.micro_batch_size / b
-    layers = passes / 3 * (s.matmuls + s.memory + launching) * (1 + bubble)
-    return float((layers + s.head * p / at.pipeline_parallel) / s.total)
+        return lambda split, bubble: 0
+    whole, products = s.total, s.matmuls + s.memory
+    launching = s.launching / at.tensor_parallel * at.micro_batch_size
+    head = s.head / at.pipeline_parallel
 
+    def least(split: _Ways, bubble: float) -> float:
+        each = launching * split["tensor_parallel"] / split["micro_batch_size"]
+        passes = {"none": 3, "full": 4}[split["recompute"]]
+        layers = passes / 3 * (products + each) * (1 + bubble)
+        return float((layers + head * split["pipeline_parallel"]) / whole)
 
-_SIZES = ("tensor_parallel", "micro_batch_size", "pipeline_parallel")
+    return least
 
 
 def _price(plan: Plan, first: Plan) -> tuple[float, ...]:

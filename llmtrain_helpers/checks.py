@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, Union, cast
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Union, cast
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +25,9 @@ Result: TypeAlias = Any
 
 LARGEST, SMALLEST = 1e40, 1e-40
 """No count, rate or size of any run lies outside; beyond is a slip or an attack."""
+
+_PLAIN = frozenset([int, float])
+"""What most numbers are; what holds of them is seen at once, for plans ask often."""
 
 
 def refuse(name: str, value: object, problem: str) -> NoReturn:
@@ -53,6 +57,8 @@ def count(name: str, value: object, least: int = 1) -> Result:
     ...
     ValueError: num_layers=2.5 is not a whole number
     """
+    if type(value) is int and least <= value <= LARGEST:
+        return value
     number = finite(name, value)
     _require(name, number, _whole(number), "is not a whole number")
     wanted = "is not positive" if least == 1 else f"is less than {least}"
@@ -107,6 +113,8 @@ def broadcast(**arguments: Any) -> None:
     """
     longest: dict[int, tuple[str, int]] = {}  # by axis, counted from the last
     for name, value in arguments.items():
+        if type(value) in _PLAIN:
+            continue
         for axis, size in enumerate(reversed(getattr(value, "shape", ()))):
             other, its_size = longest.setdefault(axis, (name, size))
             if its_size == 1:
@@ -162,11 +170,11 @@ def choice(name: str, value: object, known: Iterable[str]) -> str:
     ...
     ValueError: recompute='ful' is unknown, did you mean 'full'? Known: none, selective, full
     """  # noqa: E501
-    from difflib import get_close_matches  # only errors need it
-
     known = list(known)
     if isinstance(value, str) and value in known:
         return value
+    from difflib import get_close_matches  # only errors need it
+
     near = get_close_matches(show(value), known, n=1)
     offer = f", did you mean {near[0]!r}?" if near else "."
     refuse(name, value, f"is unknown{offer} Known: {', '.join(known)}")
@@ -180,8 +188,10 @@ def divides(**arguments: Number) -> None:
     ...
     ValueError: hidden_size=770 is not divisible by num_heads=12
     """
-    broadcast(**arguments)
     (name, whole), (divisor_name, divisor) = arguments.items()
+    if type(whole) is type(divisor) is int and divisor and whole % divisor == 0:
+        return
+    broadcast(**arguments)
     problem = f"is not divisible by {_named(divisor_name, divisor)}"
     arrays = is_array(whole) or is_array(divisor)
     holds = _whole(whole / divisor) if arrays else whole % divisor == 0
@@ -196,8 +206,10 @@ def at_most(**arguments: Any) -> None:
     ...
     ValueError: experts_per_token=9 is more than num_experts=8
     """
-    broadcast(**arguments)
     (name, value), (limit_name, limit) = arguments.items()
+    if type(value) in _PLAIN and type(limit) in _PLAIN and value <= limit:
+        return
+    broadcast(**arguments)
     _require(name, value, value <= limit, f"is more than {_named(limit_name, limit)}")
 
 
@@ -226,6 +238,8 @@ def finite(name: str, value: object, most: float = LARGEST) -> Result:
     >>> finite("share", -0.128)
     -0.128
     """
+    if type(value) in _PLAIN and -most <= cast(float, value) <= most:
+        return value
     number = _number(name, value)
     wanted = f"is not a finite number below {most:.2g}".replace("+", "")
     _require(name, number, abs(number) <= most, wanted)
@@ -271,7 +285,52 @@ def instance(name: str, value: Any, kind: type) -> None:
 
 def is_array(value: object) -> bool:
     """Whether this is an array (or a column of a table) rather than one number."""
-    return getattr(value, "shape", ()) != ()
+    return type(value) not in _PLAIN and getattr(value, "shape", ()) != ()
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def remembered(function: _F) -> _F:
+    """A count of a model, kept with that very model; with an array, counted anew.
+
+    Many plans of one model ask for the same counts. Models that are equal may differ in
+    what a count sees (a window of attention), so each keeps its own.
+    """
+    kept: dict[int, tuple[object, dict[Any, Any]]] = {}
+
+    @wraps(function)
+    def answer(model: Any, *arguments: Any, **named: Any) -> Any:
+        values = (*arguments, *named.values())
+        key = (values, (*named,), (*map(type, values),))
+        try:
+            known = _kept_with(model, kept)
+            if key not in known:
+                known[key] = function(model, *arguments, **named)
+            return known[key]
+        except TypeError:  # an array has no hash
+            return function(model, *arguments, **named)
+
+    return cast(_F, answer)
+
+
+_MODELS, _ANSWERS = 256, 4096
+"""How many models keep their counts, and how many of them each."""
+
+
+def _kept_with(
+    model: object, kept: dict[int, tuple[object, dict[Any, Any]]]
+) -> dict[Any, Any]:
+    """What is kept with a model; the oldest make room."""
+    if id(model) not in kept:
+        hash(model)  # refuses one of arrays
+        if len(kept) >= _MODELS:
+            kept.pop(next(iter(kept)))
+        kept[id(model)] = model, {}
+    known = kept[id(model)][1]
+    if len(known) >= _ANSWERS:
+        known.clear()
+    return known
 
 
 def _named(name: str, value: Number) -> str:

@@ -181,6 +181,7 @@ def step_traffic(
     context_parallel: Number = 1,
     context: str = "ring",
     expert_parallel: Number = 1,
+    expert_parameters: Number = 0,
     imbalance: Number = 1,
     data_parallel: Number = 1,
     value_bytes: Number = 2,
@@ -202,12 +203,13 @@ def step_traffic(
                times the `imbalance`: the fullest GPU's tokens over the average
     pipeline   m · 2v · ybsh/c, over t with sequence parallelism; one less than 2v on
                the two ends, where a pipeline of two has no middle
-    data       `data_parallel_bytes` over the d·c ways that hold the same weights
+    data       `data_parallel_bytes` over the d·c ways that hold the same weights; an
+               e-th of these hold the same experts
 
-    `parameters` are those on the GPU before sharding; the last six arguments are those
-    of `data_parallel_bytes`. Logits and embedding, split over the vocabulary,
-    send as much as one layer and are left out. ValueError where a split does not
-    divide.
+    `parameters` are those on the GPU before sharding, `expert_parameters` those of them
+    that are its experts'; the last six arguments are those of `data_parallel_bytes`.
+    Logits and embedding, split over the vocabulary, send as much as one layer and are
+    left out. ValueError where a split does not divide.
 
     Source: arXiv 2104.04473 sections 3.2 and 4.1; 2205.05198 section 4.2.2; 2310.01889;
     2309.14509 section 3.
@@ -221,7 +223,7 @@ def step_traffic(
     given = locals()
     instance("model", model, Transformer)
     ways = _ways(**{name: given[name] for name in WAYS})
-    sizes = {x: given[x] for x in given if x == "parameters" or x.endswith("_bytes")}
+    sizes = {x: given[x] for x in given if x.endswith(("parameters", "_bytes"))}
     broadcast(**sizes, **ways, **model.numbers())
     _come_out_even(model, ways)
     times = 6 if choice("recompute", recompute, EVERY_RECOMPUTE) == "full" else 4
@@ -291,11 +293,23 @@ def _on_a_stage(model: Transformer, ways: Mapping[str, Any]) -> Result:
 def _between_replicas(
     parameters: Number, ways: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Result:
-    """What goes between the GPUs that hold the same weights; c of them a replica."""
-    same = ways["data_parallel"] * ways["context_parallel"]
-    m = ways["accumulation_steps"]
+    """What goes between the GPUs that hold the same weights; c of them a replica.
+
+    Of experts that are spread over e replicas, an e-th hold the same.
+    """
+    same, e = ways["data_parallel"] * ways["context_parallel"], ways["expert_parallel"]
+    E = amount("expert_parameters", given["expert_parameters"])
+    at_most(expert_parameters=E, parameters=parameters)
     sharding = {name: given[name] for name in _SHARDING}
-    return data_parallel_bytes(parameters, same, passes=m, **sharding)
+    sharding |= {"passes": ways["accumulation_steps"]}
+    sent = data_parallel_bytes(parameters, same, **sharding)
+    spread = (e > 1).any() if is_array(e) else e > 1
+    if not spread or not (is_array(E) or E):
+        return sent
+    all_over, there = (
+        data_parallel_bytes(greater(E, 1), d, **sharding) for d in (same, same // e)
+    )
+    return sent + (E > 0) * (there - all_over)
 
 
 def _all_reduced(values: Result, times: int, t: Result) -> Result:

@@ -111,6 +111,21 @@ def shape(config: Mapping[str, Any]) -> dict[str, Any]:
     return arguments({role: value for role, (_, value) in said.items()}, family)
 
 
+def left_out(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes that a file does not say, with the defaults that are taken for them.
+
+    >>> left_out({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 24})
+    {'vocab_size': 50257}
+    """
+    family = _family(config)
+    said = {family.aliases.get(key, key) for key, x in config.items() if x is not None}
+    return {
+        key: default
+        for key, default in family.defaults.items()
+        if family.role(key) in _COUNTED and default and key not in said
+    }
+
+
 def _family(config: Mapping[str, Any]) -> Family:
     if not isinstance(config, Mapping):
         refuse("config", config, "is no mapping of names to values")
@@ -182,6 +197,9 @@ def _check_telling(config: Mapping[str, Any], family: Family) -> None:
 
 _SIZES = {"hidden_size", "num_layers", "num_heads", "vocab_size", "intermediate_size"}
 """What a whole file says; one that says none of it has the class's defaults."""
+
+_COUNTED = {*_SIZES, "num_experts", "experts_per_token"}
+"""What is worth a word where it is left out: so much hangs on it."""
 
 _KINDS = {
     *("expert_size", "shared_size", "shared_experts", "head_dim"),

@@ -22,6 +22,7 @@ from llmtrain_helpers.checks import (
     quantities,
     rate,
     refuse,
+    remembered,
 )
 from llmtrain_helpers.layers import Layer, Mixer, pairs
 
@@ -92,6 +93,7 @@ class FlopCount(Breakdown):
         return self.total - self.recomputed
 
 
+@remembered
 def count_flops(
     model: Transformer,
     batch_size: Number,

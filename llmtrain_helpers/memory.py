@@ -13,7 +13,7 @@ from typing import Any
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
 from llmtrain_helpers.architecture import Breakdown, Transformer, shared_out
-from llmtrain_helpers.checks import Result, is_array
+from llmtrain_helpers.checks import Result, is_array, remembered
 from llmtrain_helpers.layers import Layer
 from llmtrain_helpers.parameters import (
     embedding_parameters,
@@ -98,13 +98,17 @@ def memory_per_gpu(
     flights = split.in_flight
     kept = _kept(model, split, inputs, inputs["recompute"])
     again = _again(model, split, inputs, kept.layers)
-    first, last = (
-        _states(model, split, inputs, embedding, head)
-        | _held(model, split, inputs, kept, again, embedding, head, flight)
-        for embedding, head, flight in zip(
-            (True, alone), (alone, True), flights, strict=True
+
+    def of_stage(embedding: Any, head: Any, flight: Result) -> dict[str, Result]:
+        states = _states(model, split, inputs, embedding, head)
+        return states | _held(
+            model, split, inputs, kept, again, embedding, head, flight
         )
-    )
+
+    first = of_stage(True, alone, flights[0])
+    if alone is True:
+        return Memory(**first)
+    last = of_stage(alone, True, flights[1])
     more = sum(first.values()) >= sum(last.values())
     return Memory(**{x: first[x] * more + last[x] * (1 - more) for x in first})
 
@@ -201,6 +205,17 @@ def stage_parameters(
     Of experts it has a t-th of an e-th. The stage with the head has the output matrix,
     its own copy where it is tied to an embedding on another stage.
     """
+    return _on_stage(model, _alone(split), embedding, head)
+
+
+def _alone(split: Split) -> Split:
+    """Of a split what decides which layers a GPU has, and its share of each."""
+    t, p = split.tensor_parallel, split.pipeline_parallel
+    return Split(1, 1, t, p, 1, 1, 1, split.interleave, split.expert_parallel)
+
+
+@remembered
+def _on_stage(model: Transformer, split: Split, embedding: Any, head: Any) -> Result:
     h, t = model.hidden_size, split.tensor_parallel
     last_norm = norm_parameters(model)
     norms, matrices = head * last_norm, 0

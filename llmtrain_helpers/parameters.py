@@ -9,7 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmtrain_helpers.architecture import Breakdown, Transformer, over_layers
-from llmtrain_helpers.checks import Number, Result, counts, instance, is_array
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    counts,
+    instance,
+    is_array,
+    remembered,
+)
 from llmtrain_helpers.layers import Part
 
 
@@ -61,6 +68,7 @@ class ParameterCount(Breakdown):
     prediction: Result = 0
 
 
+@remembered
 def count_parameters(model: Transformer) -> ParameterCount:
     """Every parameter of a model, part by part.
 

@@ -7,7 +7,7 @@ for the pipeline's bubble, interleaved or not. Its seconds are those of `pace`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from llmtrain_helpers import units
@@ -31,13 +31,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.communication import (
-    WAYS,
-    Traffic,
-    data_parallel_bytes,
-    divides_experts,
-    step_traffic,
-)
+from llmtrain_helpers.communication import WAYS, Traffic, divides_experts, step_traffic
 from llmtrain_helpers.duration import Interval, energy, gpu_hours, iterations
 from llmtrain_helpers.flops import FlopCount, count_flops
 from llmtrain_helpers.memory import (
@@ -381,25 +375,18 @@ def _check_pipeline(model: Transformer, inputs: Mapping[str, Any]) -> None:
 
 def _sent(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Traffic:
     """Bytes that a GPU of the stage with most parameters sends in a step."""
-    alone, sharding = split.pipeline_parallel == 1, _sharding(inputs)
+    alone = split.pipeline_parallel == 1
     P, E = (
         greater(*(held(model, split, *ends) for ends in ((True, alone), (alone, True))))
         for held in (stage_parameters, _experts)
     )
     ways = {name: getattr(split, name) for name in WAYS}
     same = ("recompute", "sequence_parallel", "context", "imbalance")
-    told = {name: inputs[name] for name in same}
+    told = {name: inputs[name] for name in same} | _sharding(inputs)
     width = known_recipe(inputs["recipe"]).weights
-    sent = step_traffic(model, P, **ways, value_bytes=width, **told, **sharding)
-    if not model.num_experts:
-        return sent
-    # the same experts stand on an e-th of the replicas only
-    replicas, k = split.data_parallel * split.context_parallel, split.accumulation_steps
-    all_over, there = (
-        data_parallel_bytes(greater(E, 1), d, passes=k, **sharding)
-        for d in (replicas, replicas // split.expert_parallel)
+    return step_traffic(
+        model, P, **ways, expert_parameters=E, value_bytes=width, **told
     )
-    return replace(sent, data=sent.data + (E > 0) * (there - all_over))
 
 
 def _experts(model: Transformer, split: Split, embedding: Any, head: Any) -> Result:

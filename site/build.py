@@ -45,6 +45,8 @@ def main() -> int:
         shutil.copy(MODULES / "mathjax/es5/tex-svg.js", SITE / "_static" / "mathjax")
         (SITE / "index.html").write_text(REDIRECT, "utf-8")
         (SITE / ".nojekyll").touch()
+        for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
+            macros.unlink()
         paper.print_all(SITE)
         print(f"The site is in {SITE.relative_to(ROOT)}: make site-serve shows it.")
     return wrong

@@ -24,6 +24,7 @@ html_css_files = ["live.css"]
 html_js_files = [("live.js", {"type": "module"})]
 html_context = {"default_mode": "auto"}
 html_favicon = "static/mark.svg"
+html_use_index = False
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
@@ -37,7 +38,6 @@ html_theme_options = {
     "navbar_center": [],
     "navbar_end": [],
     "navbar_persistent": [],
-    "article_header_end": ["theme-switcher", "toggle-secondary-sidebar"],
 }
 
 

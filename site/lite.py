@@ -70,8 +70,8 @@ def main() -> None:
 
 def stage_notebooks() -> None:
     """The notebooks and what they link to, where JupyterLite takes its files from."""
-    hidden = shutil.ignore_patterns(".*")
-    shutil.copytree(ROOT / "notebooks", STAGE / "files/notebooks", ignore=hidden)
+    own = shutil.ignore_patterns(".*", "*.mine*")  # a learner's own copies
+    shutil.copytree(ROOT / "notebooks", STAGE / "files/notebooks", ignore=own)
     (STAGE / "files/data").mkdir()
     shutil.copy(ROOT / "data/README.md", STAGE / "files/data")
 

@@ -38,7 +38,7 @@ MORE = {
 
 def setup(app: Any) -> None:
     """Contents for the first page, marks for all."""
-    app.connect("source-read", add_contents)
+    app.connect("source-read", prepare)
     app.connect("html-page-context", mark)
 
 
@@ -50,16 +50,22 @@ def slug(title: str) -> str:
 # --- contents
 
 
-def add_contents(app: Any, name: str, source: list[str]) -> None:
-    """The table of contents, as a last cell of the first page."""
-    if name != app.config.root_doc:
+def prepare(app: Any, name: str, source: list[str]) -> None:
+    """Leave out what is said of notebooks only; contents end the first page."""
+    if not Path(app.srcdir, f"{name}.ipynb").match(CHAPTERS):
         return
-    trees = "\n\n".join(_tree(title, pages) for title, pages in _contents(app.srcdir))
     notebook = json.loads(source[0])
-    notebook["cells"].append(
-        {"cell_type": "markdown", "id": "contents", "metadata": {}, "source": trees}
-    )
-    source[0] = json.dumps(notebook)
+    cells = [cell for cell in notebook["cells"] if "notebook-only" not in _tags(cell)]
+    if name == app.config.root_doc:
+        told = _contents(app.srcdir)
+        trees = "\n\n".join(_tree(title, pages) for title, pages in told)
+        last = {"cell_type": "markdown", "id": "contents", "metadata": {}}
+        cells.append(last | {"source": trees})
+    source[0] = json.dumps(notebook | {"cells": cells})
+
+
+def _tags(cell: dict[str, Any]) -> list[str]:
+    return list(cell["metadata"].get("tags", []))
 
 
 def _contents(root: Path) -> Iterator[tuple[str, list[str]]]:

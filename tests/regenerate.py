@@ -1,7 +1,7 @@
 """The only writer of the notebooks' outputs.
 
 `make regenerate` runs every notebook and writes what it printed: without times, widget
-state or widget views, with fixed kernel metadata and the cell ids that stand there.
+state or widget views, with fixed kernel metadata and the ids and tags that stand there.
 Two runs give identical bytes: a picture of this machine's times, shown by a line that
 ends in `# live`, stays as it is as long as its words do. `make regenerate CHECK=1`
 writes nothing, and tells which committed notebooks are stale (the bytes of pictures
@@ -51,7 +51,12 @@ def all_notebooks() -> list[Path]:
     folders = (
         NOTEBOOKS.glob(f"{place}*.ipynb") for place in ("", "evidence/", "solutions/")
     )
-    return [path for found in folders for path in sorted(found)]
+    return [path for found in folders for path in sorted(found) if not kept(path)]
+
+
+def kept(path: Path) -> bool:
+    """Whether it is a learner's copy, kept by `make reset`."""
+    return ".mine" in path.suffixes or ".mine-" in path.name
 
 
 def run(path: Path) -> str:
@@ -98,7 +103,7 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     notebook.metadata = METADATA
     notebook.nbformat_minor = 5
     for cell in notebook.cells:
-        cell.metadata = {}
+        cell.metadata = {k: v for k, v in cell.metadata.items() if k == "tags"}
         if "outputs" in cell:
             cell.outputs = joined(cell.outputs)
         for output in cell.get("outputs", []):

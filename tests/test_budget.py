@@ -727,8 +727,8 @@ def test_drawings_say_in_words_what_they_show() -> None:
     [
         ("4.2B", 81e9, "right: 4.2B gets 19 tokens a parameter"),
         ("1.9B", "160B", "right: 1.9B gets 82 tokens a parameter"),
-        ("4.2B", 110e9, "too many tokens: at the slow end 98 billion are done"),
-        ("4.2B", 30e9, "you leave time: even at the slow end it is 98 billion"),
+        ("4.2B", 110e9, "too many tokens: at the slow end they take 34 of your 30"),
+        ("4.2B", 30e9, "you leave time: even at the slow end they take 9.2 of"),
         ("24B", 15e9, "too large: 24B gets 0.63 tokens a parameter"),
         ("310M", 950e9, "too small: 310M gets 3,100 tokens a parameter"),
         ("31B", 1e9, "31B does not fit: at best"),
@@ -747,3 +747,21 @@ def test_half_the_size_wins_where_a_model_is_used() -> None:
     for other in ("quarter", "best", "twice"):
         assert check("10-b", other).text.startswith("no: ")
     assert predict("10-guess", 1.26).text.startswith("you said 1.26; it is 1.26 times")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (436e9, "these are the tokens"),
+        (15.4e9, "this has 20 tokens for each"),
+        (26.7e9, "this has C = 40N²"),
+        (18.9e9, "this takes dollars for hours"),
+        (32.7e9, "this multiplies by the price"),
+        (17.2e9, "this has the whole peak"),
+    ],
+)
+def test_slips_with_a_size_for_money_are_named(answer: float, said: str) -> None:
+    assert check("10-a", "10.9B")
+    verdict = check("10-a", answer)
+    assert not verdict
+    assert said in verdict.text

@@ -315,3 +315,23 @@ except ImportError as error:
 """
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert told.stdout == "this needs NumPy: pip install numpy\n", told.stderr
+
+
+def test_what_is_kept_with_a_model_is_not_given_to_its_equal() -> None:
+    """Two models that are equal may differ in a window, and a count sees it."""
+    windowed, whole = (
+        Transformer.from_config({"model_type": "mistral", "sliding_window": w})
+        for w in (4096, None)
+    )
+    assert windowed == whole
+    few, all_of_them = (
+        count_flops(model, 1, "none", "causal", 32768).scores
+        for model in (windowed, whole)
+    )
+    assert few < all_of_them
+    again = count_flops(windowed, 1, "none", "causal", 32768)
+    assert again is count_flops(windowed, 1, "none", "causal", 32768)
+    with pytest.raises(ValueError, match="dropout=1 is neither"):
+        [count_activations(whole, 1, dropout=x) for x in (True, 1)]
+    many = count_flops(whole, np.array([1, 2]), "none").total
+    assert many[1] == 2 * count_flops(whole, 1, "none").total

@@ -47,7 +47,7 @@ from llmtrain_helpers.drawings.communication import (
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.communication import best_of
 from llmtrain_helpers.figures import describe
-from llmtrain_helpers.figures.communication import collectives, layouts
+from llmtrain_helpers.figures.communication import by_tensor, collectives, layouts
 from llmtrain_helpers.panels import PANELS, communication_panel
 from llmtrain_helpers.panels.communication import planned
 from llmtrain_helpers.splits import measured_splits, ranked
@@ -473,23 +473,16 @@ def test_a_random_split_is_far_slower() -> None:
     assert slower == pytest.approx(0.77, abs=0.01)
 
 
-def by_tensor() -> list[dict]:
+def a_3_6b() -> list[dict]:
     table = measured_splits("vtrain_a100_multi_node")
-    rows = [
-        {"tensor": row["plan"].split.tensor_parallel, **row}
-        for row in table.to_dict("records")
-        if row["plan"].split.num_gpus == 64
-        and row["plan"].split.pipeline_parallel == 1
-        and row["plan"].split.micro_batch_size == 4
-    ]
-    return sorted(rows, key=lambda row: row["tensor"])
+    return by_tensor(table, num_gpus=64, pipeline_parallel=1, micro_batch_size=4)
 
 
 def test_more_tensor_parallelism_was_slower_each_time() -> None:
-    seconds = [row["seconds"] for row in by_tensor()]
+    seconds = [row["seconds"] for row in a_3_6b()]
     assert [f"{x:.1f}" for x in seconds] == ["3.6", "4.1", "4.8", "5.6", "12.0"]
     assert seconds == sorted(seconds)
-    [P] = {count_parameters(r["plan"].inputs["model"]).total for r in by_tensor()}
+    [P] = {count_parameters(r["plan"].inputs["model"]).total for r in a_3_6b()}
     assert round(P / 1e9, 1) == 3.6
 
 
@@ -502,7 +495,7 @@ def test_the_figures_show_the_measurements() -> None:
     assert "- 32 B200: " in told
     assert "written: a layer" in told
     table = measured_splits("vtrain_a100_multi_node")
-    told = describe(layouts({"mine": table}, by_tensor()))
+    told = describe(layouts({"mine": table}, a_3_6b()))
     assert "47 points" in told
     assert "- measured: 3.64 at x = 1 to 12.0 at x = 16" in told
 
@@ -597,7 +590,11 @@ def test_estimates_have_two_digits() -> None:
         ("tensor_parallel", 16, "Key-value heads 8 is not divisible"),
         ("pipeline_parallel", 2, "waiting"),
         ("num_gpus", 128, "DP 16"),
-        ("num_gpus", 100, "GPUs 100 is not divisible"),
+        (
+            "num_gpus",
+            100,
+            "GPUs 100 make no whole number of replicas: each takes Tensor",
+        ),
         ("model", "Llama-3.1-8B", "A step takes"),
         ("zero_stage", 3, "data: 1"),
         ("recompute", "none", "2.41 TB"),
@@ -781,3 +778,37 @@ def test_the_predictions_tell_why() -> None:
     assert 2 * 15 / 16 == 1.875
     assert round(2 * 511 / 512, 3) == 1.996
     assert "it is 48.0 times" in PREDICTIONS["07-passes"].reveal(1.5)
+
+
+def test_experts_that_are_spread_are_averaged_over_fewer() -> None:
+    """An e-th of 16 replicas hold the same experts: 4 of them, not 16."""
+    mixtral = published.architecture("Mixtral-8x7B", 4096)
+    sizes: dict = {"recompute": "none", "data_parallel": 16}
+    sent = step_traffic(mixtral, 9e9, **sizes, expert_parallel=4, expert_parameters=8e9)
+    alone = data_parallel_bytes(1e9, 16) + data_parallel_bytes(8e9, 4)
+    assert sent.data == pytest.approx(alone)
+    whole = step_traffic(mixtral, 9e9, **sizes, expert_parameters=8e9)
+    assert whole.data == data_parallel_bytes(9e9, 16)
+    with pytest.raises(ValueError, match="expert_parameters=2000000000"):
+        step_traffic(mixtral, 1e9, **sizes, expert_parallel=4, expert_parameters=2e9)
+
+
+def test_a_split_that_cannot_be_is_refused_by_what_is_wrong_with_it() -> None:
+    panel = PANELS["communication"]
+    three = panel.answer({**panel.default, "tensor_parallel": 3})
+    assert three.problem == (
+        "Tensor parallel 3 does not divide the model's 64 attention heads."
+    )
+    assert [label for label, _ in three.offers] == [
+        "Tensor parallel: 2",
+        "Tensor parallel: 4",
+    ]
+    stages = panel.answer({**panel.default, "pipeline_parallel": 3}).problem
+    assert stages.endswith("each takes Tensor parallel 8 × Pipeline stages 3 = 24.")
+
+
+def test_experts_and_those_that_only_share_gradients_are_both_drawn() -> None:
+    panel = PANELS["communication"]
+    html = panel.answer(panel.presets["A mixture of experts"]).html
+    for part in ("expert", "data"):
+        assert f"shares {part} with the first" in html

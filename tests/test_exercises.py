@@ -1,5 +1,6 @@
 """What the exercises of all chapters share, and the formulas that lead to the keys."""
 
+import re
 from itertools import combinations
 
 import numpy as np
@@ -124,6 +125,43 @@ def test_hints_come_in_steps() -> None:
     assert said(20e9).text == "too high. Which part is off?"
     assert said(20e9, tries=1).text == "too high. It is the tables."
     assert said(20e9, tries=7).text == "too high. (V + s)h"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "told"),
+    [
+        ("too low. <hint>", "first the work.", "too low. First the work."),
+        ("a part missing? <hint>", "an MFU does.", "a part missing? An MFU does."),
+        (
+            "too low. <hint>",
+            "s = 1024, 300e9 tokens.",
+            "too low. s = 1024, 300e9 tokens.",
+        ),
+        ("too low. <hint>", "states / GPUs ≤ room", "too low. states / GPUs ≤ room"),
+        ("<hint>", "first the work.", "first the work."),
+        ("said: <hint>", "first the work.", "said: first the work."),
+        ("too low. <hint>", "", "too low. "),
+        ("right.", "first the work.", "right."),
+    ],
+)
+def test_a_hint_after_a_full_stop_begins_with_a_capital(text, hint, told) -> None:
+    class Told(Numeric):
+        def judge(self, answer: object) -> tuple[bool, str]:
+            return False, text
+
+    assert judge("x", 1, Told(lambda: 2, str, hint), 0).text == told
+
+
+@pytest.mark.parametrize("id", EXERCISES)
+def test_no_hint_begins_with_a_small_word_behind_a_full_stop(id: str) -> None:
+    class Told(Numeric):
+        def judge(self, answer: object) -> tuple[bool, str]:
+            return False, "too low. <hint>"
+
+    for tries, hint in enumerate(EXERCISES[id].hints()):
+        told = judge(id, 1, Told(lambda: 2, str, EXERCISES[id].hints()), tries).text
+        assert told.casefold() == f"too low. {hint}".casefold()
+        assert not re.match(r"too low\. [a-z]+ [a-z]", told)
 
 
 @pytest.mark.parametrize("id", NUMERIC)

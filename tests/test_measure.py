@@ -519,13 +519,14 @@ def test_11_a_takes_every_right_way() -> None:
     [
         (1, "one product"),
         (2, "forward pass only"),
-        (3, "backward pass only"),
+        (3, "forward and backward together, are too few"),
         (4, "second matrix has two"),
         (6, "nobody asks"),
         (2.5, "a multiply-add is 2 FLOPs"),
         (10, "counted twice?"),
         (5e-9, "not billions"),
-        (7, "too high"),
+        (7, "stand in the sum already"),
+        (9, "too high"),
     ],
 )
 def test_11_a_names_the_slips(products: float, said: str) -> None:

@@ -506,6 +506,23 @@ def test_a_pasted_file_is_read_and_leaves_the_state_before() -> None:
     assert "before:" not in PANEL.answer(FILE, PANEL.default).html
 
 
+def test_sizes_that_a_pasted_file_leaves_out_are_named() -> None:
+    assert "Not in the text" not in PANEL.answer(FILE).html
+    fewer = re.sub(r'\s*"num_hidden_layers": 24,', "", FILE["config"])
+    shown = PANEL.answer({**FILE, "config": fewer}).html
+    assert "family are counted: num_hidden_layers = 36." in shown
+
+
+def test_a_side_that_no_outline_can_show_is_told() -> None:
+    def shown(hidden_size: int) -> str:
+        values = {**PANEL.default, "hidden_size": hidden_size}
+        return PANEL.answer(values, PANEL.default).html
+
+    for size in (1, 512, 1_000_000):
+        assert "longest side before: 49,152" in shown(size)
+    assert "longest side before" not in shown(14336)
+
+
 def test_layers_for_further_tokens_stand_beside_the_total() -> None:
     shown = PANEL.answer(PANEL.presets["DeepSeek-V3"]).html
     assert "Beside them: 11.6 billion to predict further tokens" in shown
@@ -585,27 +602,29 @@ def test_what_the_page_says_of_vocabularies_and_depths_is_so() -> None:
 
 # --- exercises
 
-LAPTOP = gpt_parameters(8, 512, 32000, 512)
+PLAIN = gpt_parameters(8, 512, 32000, 512)
+LAPTOP = 8 * (12 * 512**2 + 4 * 512) + (2 * 32000 + 512) * 512
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (LAPTOP, "right, 41,865,216 parameters"),
-        (12 * 8 * 512**2 + 13 * 8 * 512 + 32512 * 512, "right"),
-        (12 * 8 * 512**2 * (1 + 13 / 6144 + 32512 / 49152), "right"),
-        (count_parameters(Transformer.gpt(8, 512, 8, 32000, 512)).total, "right"),
-        ("41,865,216", "right"),
-        ("41.87M", "right, and rounded"),
-        (41.9e6, "right, and rounded"),
+        (LAPTOP, "right, 58,212,352 parameters"),
+        (PLAIN - 9 * 8 * 512 + 32000 * 512, "right"),
+        (LAPTOP + 2 * 512, "right"),
+        ("58,212,352", "right"),
+        ("58.21M", "right, and rounded"),
+        (58.2e6, "right, and rounded"),
+        (PLAIN, "output head is missing"),
         (12 * 8 * 512**2, "12lh² alone"),
         (LAPTOP - 512 * 512, "table of positions is missing"),
-        (LAPTOP - 32000 * 512, "table of tokens is missing"),
-        (LAPTOP - 13 * 8 * 512, "now add the biases and the norms"),
-        (LAPTOP + 32000 * 512, "counted twice"),
-        (12 * 512**2 + 13 * 512 + 32512 * 512, "one layer only"),
-        (8 * 8 * 512**2 + 13 * 8 * 512 + 32512 * 512, "attention has four matrices"),
-        (41.865216, "not millions"),
+        (LAPTOP - 32000 * 512, "output head is missing"),
+        (LAPTOP + 9 * 8 * 512, "nearly: is it rounded, or is a small part"),
+        (LAPTOP - 4 * 8 * 512, "are both norms there, and no bias?"),
+        (12 * 512**2 + 4 * 512 + 64512 * 512, "one layer only"),
+        (LAPTOP - 4 * 8 * 512**2, "two matrices of h × 4h"),
+        (LAPTOP - 6 * 8 * 512**2, "four times as wide"),
+        (58.212352, "not millions"),
         (10 * LAPTOP, "ten times too much"),
         (5, "too low. Count the layers and the tables apart"),
         ("many", "is no number"),
@@ -624,7 +643,7 @@ def test_hints_come_in_steps() -> None:
     hints = [judge("01-a", 5, EXERCISES["01-a"], tries).text for tries in range(4)]
     assert len(set(hints)) == 3
     assert "12lh²" not in hints[0]
-    assert "12lh² + 13lh" in hints[2] == hints[3]
+    assert "12lh² + 4lh" in hints[2] == hints[3]
 
 
 @pytest.mark.parametrize(

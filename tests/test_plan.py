@@ -825,7 +825,7 @@ def offers_of(panel) -> list[str]:
         ("num_gpus", 100, "Batch 512 is not divisible by 100 replicas, which GPUs 100"),
         ("tensor_parallel", 8, "9.10 GB"),
         ("pipeline_parallel", 4, "3/35 = 8.57 %"),
-        ("pipeline_parallel", 5, "not divisible by Pipeline stages"),
+        ("pipeline_parallel", 5, "each takes Pipeline stages 5"),
         ("context_parallel", 2, "30.4 GB"),
         (
             "zero_stage",
@@ -1348,3 +1348,19 @@ def test_the_panels_code_runs_for_chips_without_bf16(chip: str) -> None:
     scope = {"published": published, "plan_run": plan_run}
     exec("\n".join(made), scope)
     assert units.dollars(eval(call, scope).cost.likely) in text_of(panel)
+
+
+def test_the_panel_spreads_experts_where_there_are_any() -> None:
+    panel = PANELS["plan"]
+    mixture = panel.presets["A mixture of experts"]
+    assert "expert_parallel" in panel.shown(mixture)
+    assert "expert_parallel" not in panel.shown(panel.default)
+    assert "expert_parallel=8" in panel.answer(mixture).html
+    assert "<b>fits</b>" in panel.answer(mixture).html
+    whole = panel.answer({**mixture, "expert_parallel": 1}).html
+    assert "<b>does not fit</b>" in whole
+    odd = panel.answer({**mixture, "expert_parallel": 3})
+    assert odd.problem == "Experts 8 is not divisible by Expert parallel 3."
+    assert "expert_parallel" not in panel.answer(panel.default).html
+    missing = {**panel.default, "config": "no such file.json"}
+    assert "expert_parallel" not in panel.shown(missing)

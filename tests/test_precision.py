@@ -5,6 +5,7 @@ import math
 import re
 from collections import Counter
 from html import unescape
+from itertools import pairwise
 from time import perf_counter
 
 import ml_dtypes
@@ -40,7 +41,7 @@ from llmtrain_helpers.drawings.precision import (
     verdict,
     window,
 )
-from llmtrain_helpers.exercises import PREDICTIONS, check
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.precision import walked
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.precision import bit_layouts, losses, ranges, spacings
@@ -252,6 +253,25 @@ def test_an_update_of_half_a_step_is_lost(name: str, lost: float) -> None:
     assert known.round(1 + lost * 1.001) > 1
     assert known.round(1 - lost / 2) == 1
     assert known.round(1 - lost / 2 * 1.001) < 1
+
+
+def test_a_main_weight_takes_updates_65_000_times_smaller_and_no_others() -> None:
+    fp32 = FORMATS["fp32"]
+    assert fp32.round(1 + 2**-25) == fp32.round(1 + 2**-24) == 1
+    assert fp32.round(1 + 2**-24 * 1.001) > 1
+    assert 2**-8 / 2**-24 == 65_536
+    assert "65,000 times smaller than bf16 does (at 1, anything above" in page_of()
+
+
+@every_format
+def test_below_half_the_spacing_is_lost_and_at_half_the_last_bit_decides(name) -> None:
+    known = FORMATS[name]
+    weight = 1.0
+    for _ in range(2**known.mantissa_bits):
+        half, last_bit = known.spacing(weight) / 2, known.split(weight)[2] % 2
+        assert known.round(weight + half * 0.999) == weight
+        assert (known.round(weight + half) == weight) == (not last_bit)
+        weight = known.shifted(weight, 1)
 
 
 def test_fp16_flushes_at_2_to_the_minus_25() -> None:
@@ -775,6 +795,21 @@ def test_the_table_of_formats_is_that_of_the_package() -> None:
         assert f"| {row} |" in page_of(), row
 
 
+def test_what_the_page_says_of_the_edges_of_formats() -> None:
+    fp8, fp32 = FORMATS["fp8_e4m3"], FORMATS["fp32"]
+    assert fp8.round(2**-10) == 0 < fp8.round(2**-10 * 1.001)
+    assert "nothing above 448, and 0 from $2^{-10}$ down" in page_of()
+    assert 1 - bf16.max / fp32.max == pytest.approx(1 / 256, rel=1e-4)
+    assert "it lacks a 256th" in page_of()
+    for known in FORMATS.values():  # F = 1 below the smallest normal number
+        small = 2.0 ** (1 - known.bias) * 1 / 2**known.mantissa_bits
+        assert small == known.min_subnormal
+        assert known.spacing(small) == known.spacing(known.min_normal)
+    for page in (page_of(), page_of("evidence")):
+        assert "some 14 bits" in page
+        assert "H800" in page
+
+
 def test_what_the_page_says_of_runs_and_of_training() -> None:
     speedups = published.fp8_speedup().query("kind == 'run'")["speedup"]
     assert (round(speedups.min(), 1), round(speedups.max(), 1)) == (0.9, 1.7)
@@ -823,7 +858,18 @@ def told(preset: str, **values: object) -> str:
             {"format": "fp16", "number": 1e-9},
             "less than half of fp16",
         ),
-        ("An update that is lost", {}, "half the spacing, 0.003906, is rounded"),
+        (
+            "An update that is lost",
+            {},
+            "what is below half the spacing, 0.003906, is rounded away.",
+        ),
+        (
+            "An update that is lost",
+            {"update": 2**-8},
+            "exactly half the spacing is a tie; this one goes to 1.",
+        ),
+        ("An update that is lost", {}, "the tie decides: here</td>"),
+        ("An update that is lost", {"weight": 1.0078125}, "kept</td>"),
         ("A number in bf16", {"number": 1e39}, "<b>infinity</b>: 10³⁹ is more"),
         (
             "An update that is lost",
@@ -901,6 +947,40 @@ def test_a_loss_scale_is_read_as_a_power_of_two_too(written: object) -> None:
     for wrong in ("2**41", "3**2", "2^", "2**-1"):
         with pytest.raises(ValueError, match="Loss scale S"):
             control.read(wrong)
+
+
+def test_a_large_loss_scale_is_shown_as_the_power_that_the_picture_names() -> None:
+    control = PANEL.controls["loss_scale"]
+    for stop in control.stops:
+        assert control.read(control.write(stop)) == stop
+    assert control.write(2**22) == "2^22"
+    assert [control.write(x) for x in (8192, 3_000_000)] == ["8,192", "3M"]
+    panel = precision_panel()
+    panel.controls["look"].value = "a loss scale"
+    panel.controls["loss_scale"].value = "2**22"
+    assert panel.controls["loss_scale"].input.value == "2^22"
+    shown = unescape(panel.output.value)
+    assert "at S = 2²²" in shown
+    assert "scaled by 2²²" in shown
+    assert "at S = 4,194,304" not in shown
+
+
+def test_words_in_the_drawing_of_bits_keep_apart() -> None:
+    body = number_bits(bf16, 1.0, -1, before=(bf16, 1.0, 0)).body
+    places = re.findall(
+        r'<text x="([\d.]+)" y="([\d.]+)" font-size="([\d.]+)" '
+        r'text-anchor="(\w+)"[^>]*>([^<]*)<',
+        body,
+    )
+    ends: dict[str, list[tuple[float, float]]] = {}
+    for x, y, size, anchor, words in places:
+        wide = 0.62 * float(size) * len(words)  # as wide as broad fonts are
+        left = float(x) - wide * {"start": 0, "middle": 0.5, "end": 1}[anchor]
+        ends.setdefault(y, []).append((left, left + wide))
+    for row in ends.values():
+        row.sort()
+        for (_, end), (start, _) in pairwise(row):
+            assert start - end > 8
 
 
 def test_the_sum_on_the_page_stalls_where_it_says() -> None:
@@ -1025,6 +1105,8 @@ def test_05_a_takes_every_right_way() -> None:
         (8, "all ones"),
         (1.9375, "factor alone"),
         (248, "bias is missing"),
+        (15.0, "the exponent is right. The last place is 2 ** -m, and m is 4."),
+        (15.75, "m is 4, not 5"),
         (12, "too low"),
     ],
 )
@@ -1108,6 +1190,10 @@ def test_05_d_takes_any_design_that_holds(change: dict) -> None:
         ({"chip": "V100 32GB SXM2"}, "knows no bf16"),
         ({"recipe": "fp8"}, "knows no fp8"),
         ({"recipe": "bf17"}, "did you mean 'bf16'"),
+        (
+            {"recipe": "bf16_fp32_grads"},
+            "this is for recipe bf16: put in the bytes of bf16_fp32_grads.",
+        ),
         ({"zero_stage": 4}, "Known: 0, 1, 2, 3"),
         (
             {"model": "Llama-3.1-70B", "zero_stage": 3, "gigabytes": 141},
@@ -1119,6 +1205,22 @@ def test_05_d_takes_any_design_that_holds(change: dict) -> None:
 )
 def test_05_d_says_what_does_not_hold(change: dict, said: str) -> None:
     assert said in text_of("05-d", MINE | change)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_05_d_hints_at_the_sums_of_the_recipe_that_was_chosen(recipe: str) -> None:
+    exercise = EXERCISES["05-d"]
+    *first, last = exercise.hints_for(MINE | {"recipe": recipe})
+    assert first == list(exercise.hints()[:-1])
+    [sums] = re.findall(f"With recipe {recipe}: (.*) bytes a parameter", last)
+    for stage, told in enumerate(sums.split(", ")):
+        for d in (2, 8, 64):
+            weighs = model_state_bytes(64, recipe, stage, d).total / 64
+            assert eval(told, {"d": d}) == weighs, (told, d)
+    assert exercise.hints_for(None) == exercise.hints()
+    if recipe == "amp":
+        assert sums == "16, 8 + 8/d, 4 + 12/d, 16/d"
+        assert "$8 + 8/d$" in page_of()
 
 
 def test_05_d_waits_for_every_entry() -> None:

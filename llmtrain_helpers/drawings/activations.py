@@ -160,7 +160,7 @@ def step_memory(
 
     One scale for everything; what is over the line is hatched. `passes` says how many
     micro-batches a step has where the timeline holds the first two of them. `before` is
-    the last picture's timeline and memory, drawn as a dashed outline.
+    the timeline and memory that the panel began with, drawn as a dashed outline.
     """
     points = _points(shown)
     old = _points(before[0]) if before and before != (shown, memory) else []
@@ -342,11 +342,11 @@ def _line_of(memory: float, chip: str, up: _Scale) -> list[str]:
 
 
 def _outline(points: Sequence[Point], memory: float, up: _Scale) -> list[str]:
-    """What was resident before the change, and the line that there was."""
+    """What was resident at the start, and the line that there was."""
     corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in _totals(points))
     style = 'fill="none" stroke="currentColor" stroke-width="2" '
     found = [f'<polyline points="{corners}" {style}stroke-dasharray="6 4"/>']
-    found.append(text(_RIGHT + 14, _BASE + 42, "dashed: before", 14))
+    found.append(text(_RIGHT + 14, _BASE + 42, "dashed: the start", 14))
     if memory:
         y = up(memory)
         found.append(line(_LEFT, y, _RIGHT + 8, y, stroke_dasharray="6 4"))

@@ -176,7 +176,7 @@ def loss_against_size(
     body += _curve(axes, flops, law) + _optimum(axes, best, lowest)
     body += "".join(_mark(axes, dot) for dot in dots)
     body += _before(axes, before) if before and before != own else ""
-    body += (_own(axes, own, best) if own else "") + _key(dots)
+    body += (_own(axes, own) if own else "") + _key(dots)
     return Drawing(body, 744, 500, _told(dots, best, lowest, own))
 
 
@@ -236,9 +236,11 @@ def _strip(
         return ""
     x1, x2 = axes.x(near[0]), axes.x(near[-1])
     band = rect(x1, axes.top, x2 - x1, axes.bottom - axes.top, GREEN, opacity=0.13)
-    words = f"{_size(near[0])} to {_size(near[-1])}: within 0.01"
-    at = min(max((x1 + x2) / 2, axes.left + 110), axes.right - 110)
-    return band + text(at, axes.top + 18, words, 14, "middle", fill="currentColor")
+    at = min(max((x1 + x2) / 2, axes.left + 60), axes.right - 60)
+    words = f"{_size(near[0])} to {_size(near[-1])}", "within 0.01"
+    for i, told in enumerate(words):
+        band += text(at, axes.top + 20 + 19 * i, told, 14, "middle")
+    return band
 
 
 def _optimum(axes: Axes, best: Optimum, lowest: float) -> str:
@@ -249,8 +251,8 @@ def _optimum(axes: Axes, best: Optimum, lowest: float) -> str:
     points = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y:.1f} {x:.1f},{y + 9:.1f} "
     points += f"{x - 9:.1f},{y:.1f}"
     shape = f'<polygon points="{points}" fill="{GREEN}" stroke="currentColor"/>'
-    told = f"best: {_size(best.parameters)}, {_tokens(best.tokens)} tokens"
-    at = min(max(x, axes.left + 120), axes.right - 120)
+    told = f"the law's best: {_size(best.parameters)}, {_tokens(best.tokens)} tokens"
+    at = min(max(x, axes.left + 172), axes.right - 172)
     return shape + text(at, y + 28, told, 15, "middle", font_weight=600)
 
 
@@ -273,29 +275,19 @@ def _circle(x: float, y: float, r: float, fill: str, title: str, style: str) -> 
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:g}" fill="{fill}" {style}>{told}</circle>'  # noqa: E501
 
 
-def _own(axes: Axes, dot: Dot, best: Optimum) -> str:
-    """The chosen shape: a large dot, and towards the valley its tokens and loss."""
-    inside = axes.holds(dot.parameters, dot.loss)
-    x = axes.x(dot.parameters)
-    y = axes.y(dot.loss) if inside else axes.top + 34
+def _own(axes: Axes, dot: Dot) -> str:
+    """The chosen shape: a large dot, and above the picture its tokens and loss."""
     style = 'stroke="currentColor" stroke-width="3"'
-    body = _circle(x, y, 11, RED if not dot.fits else BLUE, dot.name, style)
-    told = f"yours: {dot.name}, {_tokens(dot.tokens)} tokens"
-    more = f"loss {dot.loss:.3f}"
-    if not dot.fits:
-        more = "does not fit on these GPUs"
-    wide = 0.55 * 15 * max(len(told), len(more))
-    inward = 1 if dot.parameters < best.parameters else -1
-    at = x + inward * (wide / 2 - 24)
-    at = min(max(at, axes.left + wide / 2), axes.right - wide / 2)
-    high = axes.top + 74
-    leader = line(x, high + 28, x, y - 11, opacity=0.7)
-    body = (leader if y > high + 50 else "") + body
-    return (
-        body
-        + text(at, high, told, 15, "middle", font_weight=700)
-        + text(at, high + 20, more, 15, "middle")
-    )
+    fill, inside = RED if not dot.fits else BLUE, axes.holds(dot.parameters, dot.loss)
+    body = ""
+    if inside:
+        x, y = axes.x(dot.parameters), axes.y(dot.loss)
+        body = _circle(x, y, 11, fill, dot.name, style)
+    told = f"yours: {dot.name}, {_tokens(dot.tokens)} tokens, loss {dot.loss:.3f}"
+    told += "" if inside else ", off the top"
+    told = told if dot.fits else f"yours: {dot.name}, does not fit on these GPUs"
+    body += text(axes.right - 24, 25, told, 15, "end", font_weight=700)
+    return body + _circle(axes.right - 10, 20, 8, fill, "", style)
 
 
 def _before(axes: Axes, dot: Dot) -> str:
@@ -419,8 +411,8 @@ def tokens_each(
         y = 66 + 24 * i
         x = _rx(ratio)
         body += _circle(x, y - 5, 6, GREEN, name, 'stroke="currentColor"')
-        told = f"{units.digits(ratio, 2)}  {name}"
-        left = not fits(told, 722 - x - 14, 14)
+        told = f"{name}: {units.digits(ratio, 2)}"
+        left = 1 < ratio < 20 or not fits(told, 722 - x - 14, 14)
         body += text(x + (-12 if left else 12), y, told, 14, "end" if left else "start")
     top = 96 + 24 * len(laws)
     years = sorted({row["year"] for row in models})

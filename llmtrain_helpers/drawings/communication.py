@@ -135,11 +135,15 @@ def _product(plan: Plan) -> str:
 
 
 def _nodes(plan: Plan) -> list[int]:
-    """Nodes of the first GPU, of its group's last one, of the next replica, stage."""
+    """Nodes of the first GPU, of its group's last one, of the next replica, stage.
+
+    Where experts are spread, also the first that only gradients are averaged with.
+    """
     split, node = plan.split, plan.inputs["accelerator"].gpus_per_node
     n, a_replica = split.num_gpus, split.tensor_parallel * split.context_parallel
     stage = a_replica * split.data_parallel
     near = [0, a_replica - 1, a_replica, 2 * a_replica, stage, stage + a_replica]
+    near += [k * a_replica * split.expert_parallel for k in (1, 2)]
     found = sorted({gpu // node for gpu in near if gpu < n})
     if split.pipeline_parallel > 1 and stage // node not in found[:SEEN]:
         return sorted({*found[: SEEN - 1], stage // node})

@@ -421,10 +421,9 @@ def boxes(model: Any) -> dict[str, Box]:
 
 
 def totals(model: Any, before: Any) -> str:
-    """All parameters in words; beside them, as bars, those before a change."""
+    """What areas mean; beside it, as bars, all parameters before a change and now."""
     now = int(count_parameters(model).total)
-    told = f"{units.count(now)} parameters, areas to scale"
-    shown = text(20, 30, told, 16, **BOLD)
+    shown = text(20, 30, "Where they sit: areas to scale", 16, **BOLD)
     if before is None:
         return shown
     then = int(count_parameters(before).total)
@@ -459,7 +458,7 @@ def _strip(model: Any, chosen: str) -> str:
     parts = []
     for word, (x, y, wide, high) in boxes(model).items():
         pale = 1 if chosen in (WHOLE, word) or model.num_experts else 0.3
-        if word == "norms":  # thinner than a line: drawn as one
+        if word == "norms" and high < 3:  # thinner than a line: drawn as one
             y, high = y + high - 3, 3
         mixed = word == "MLP" and model.num_experts
         shown = 0.3 * pale if mixed else pale
@@ -581,11 +580,22 @@ def _opened(model: Any, chosen: str, before: Any) -> str:
     frame = rect(x, y, wide, high, stroke="currentColor", opacity=0.5, rx=8)
     told = text(x + 14, y + 24, _title(model, chosen), 15, **BOLD)
     old = {m.name: m for m in opened(before, chosen)} if before else {}
+    told += _sides_before(matrices, old)
     grid = chosen in (WHOLE, "MLP") and model.num_experts
     drawn = [_row_of(matrices, old, wide - (176 if grid else 16))]
     if grid:
         drawn.append(_expert_grid(model))
     return "".join([frame, told, *drawn])
+
+
+def _sides_before(matrices: Sequence[Matrix], old: dict[str, Matrix]) -> str:
+    """The longest side before a change, where outlines would be a dot, or too large."""
+    now = max((max(m.rows, m.columns) for m in matrices), default=0)
+    then = max((max(m.rows, m.columns) for m in old.values()), default=0)
+    if not now or not then or 0.1 < then / now < 1.16:
+        return ""
+    told = f"longest side before: {then:,}"
+    return text(FRAME[0] + FRAME[2] - 14, FRAME[1] + 24, told, 13, "end")
 
 
 def _row_of(matrices: Sequence[Matrix], old: dict[str, Matrix], wide: float) -> str:

@@ -169,7 +169,7 @@ def _changed(
         drawn += [ghost(start + i * wide - 2, _TOP - 4, wide + 2, 52) for i in flipped]
     many = f"{len(drawn)} bit{'s' if len(drawn) > 1 else ''} flipped"
     if drawn:
-        drawn.append(text(_RIGHT, _TOP - 10, f"dashed: {many}", 14, "end"))
+        drawn.append(text(_RIGHT, _TOP + _HIGH + 24, f"dashed: {many}", 14, "end"))
     return drawn
 
 
@@ -220,7 +220,7 @@ def _line_of_neighbours(known: NumberFormat, value: float, held: float) -> list[
     low, high = near[0], near[-1]
 
     def at(x: float) -> float:
-        return 100 + (x - low) / (high - low) * 560
+        return 70 + (x - low) / (high - low) * 620
 
     drawn = [line(60, _AXIS, 700, _AXIS)]
     for x, words in zip(near, distinct(near), strict=True):
@@ -419,7 +419,7 @@ def _cured(known: NumberFormat, count: int) -> str:
     if count == 1:
         return f"With a main weight in fp32, the {known.name} copy moves at once too."
     return (
-        "A main weight in fp32 keeps each update; its "
+        "A main weight in fp32 keeps each of these updates; its "
         f"{known.name} copy moves after {count:,} of them."
     )
 
@@ -479,8 +479,17 @@ def loss_scale(
 def returned(known: NumberFormat, gradient: float, scale: float) -> str:
     """What comes back of a gradient that is scaled, stored, and divided again."""
     back = known.round(gradient * scale) / scale
-    times = number(scale) if scale < 1e6 else _near_power(scale)
-    return f"{number(gradient, 4)} comes back as {number(back, 4)}, at S = {times}"
+    told = f"{number(gradient, 4)} comes back as {number(back, 4)}"
+    return f"{told}, at S = {scale_told(scale)}"
+
+
+def scale_told(scale: float) -> str:
+    """A loss scale as people write it: with its digits, or as a power of two.
+
+    >>> scale_told(8192), scale_told(2**22)
+    ('8,192', '2²²')
+    """
+    return number(scale) if scale < 1e6 else _near_power(scale)
 
 
 def bell() -> dict[int, float]:
@@ -669,7 +678,7 @@ def recipe_bytes(names: Sequence[str] = tuple(RECIPES)) -> Drawing:
         end = _NAMES + recipe.total * (_BYTE + 1) + 12
         body.append(text(end, y + 22, f"{recipe.total}", 18, font_weight=700))
         parts = [f"{p.replace('_', ' ')} {n}" for p, n in recipe.parts().items() if n]
-        words.append(f"{name}: {', '.join(parts)}: {recipe.total} bytes.")
+        words.append(f"Recipe {name}: {', '.join(parts)}: {recipe.total} bytes.")
     height = 66 + len(names) * _ROW
     return Drawing("".join(body), _WIDE, height, " ".join(words))
 

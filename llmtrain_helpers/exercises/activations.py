@@ -150,7 +150,7 @@ def own_peak(design: Mapping[str, Any], micro: int) -> Result:
 
 @dataclass(frozen=True)
 class OwnMemory(Exercise):
-    """A design: it fits with a share left free, and twice the micro-batch would not."""
+    """A design: a power of two that fits, with a share left free; twice does not."""
 
     hint: tuple[str, ...]
 
@@ -161,6 +161,12 @@ class OwnMemory(Exercise):
         design = _design(answer)
         micro = design["micro"]
         room = (1 - FREE) * float(published.accelerator(design["chip"]).memory)
+        if micro & (micro - 1):
+            low = 1 << micro.bit_length() - 1
+            return False, (
+                f"micro={micro} is no power of two, and would seldom divide a batch: "
+                f"take {low} or {2 * low}."
+            )
         size, twice = (float(own_peak(design, b)) for b in (micro, 2 * micro))
         told = f"{units.gigabytes(size)} at the peak, of {units.gigabytes(room)}"
         if size > room:
@@ -168,7 +174,7 @@ class OwnMemory(Exercise):
         if twice <= room:
             return False, f"{told}: {2 * micro} at a time would fit too. {HINT}"
         more = float(own_peak(design, micro + 1)) <= room and micro > 1
-        also = f" ({micro + 1} at a time would fit too.)" if more else ""
+        also = f" ({micro + 1} would fit too, but is no power of two.)" if more else ""
         return True, f"right: {told} that may be used.{also}"
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -19,14 +20,17 @@ from llmtrain_helpers.exercises.common import (
 from llmtrain_helpers.laws import compute_optimal, effective_tokens, loss, over_training
 from llmtrain_helpers.published import accelerator
 
-# --- 10-a: a size by the rule of twenty
+# --- 10-a: a size for money, by a rule
 
-WORK = 256 * 0.4 * 989.5e12 * 12 * units.DAY
-"""FLOP of 256 H100 in twelve days, at 40 % of their peak."""
+WORK = 60_000 / 3 * 3600 * 0.4 * 989.5e12
+"""FLOP that 60,000 dollars pay for: hours of H100 at 3 dollars and 40 % of the peak."""
+
+EACH = 40
+"""Tokens for each parameter."""
 
 
-def _twenty() -> float:
-    return float(compute_optimal(WORK, "twenty").parameters)
+def _size() -> float:
+    return math.sqrt(WORK / (6 * EACH))
 
 
 # --- 10-b: a size for a model that will be used
@@ -108,15 +112,12 @@ def _judged(answer: Mapping[str, Any]) -> tuple[bool, str]:
     if not plan.fits:
         held = units.gigabytes(plan.memory.total)
         return False, f"{name} does not fit: at best {held} on each GPU."
-    able = most_tokens(plan, days)
-    if able.least < T:
-        told = f"too many tokens: at the slow end {_about(able.least)} are done in time"
-        return False, f"{told}, likely {_about(able.likely)}."
-    if 0.7 * able.least > T:
-        return (
-            False,
-            f"you leave time: even at the slow end it is {_about(able.least)}.",
-        )
+    taken = days * T / float(most_tokens(plan, days).least)
+    told = f"at the slow end they take {units.digits(taken, 2)} of your {days:g} days."
+    if taken > days:
+        return False, f"too many tokens: {told}"
+    if taken < 0.7 * days:
+        return False, f"you leave time: even {told}"
     return _of_size(name, float(plan.parameters.active), T)
 
 
@@ -127,40 +128,36 @@ def _of_size(name: str, N: float, T: float) -> tuple[bool, str]:
     at, least = float(loss(N, T)), float(loss(best.parameters, best.tokens))
     told = f"{name} gets {each} tokens a parameter and ends at {at:.2f}"
     size = f"{units.digits(float(best.parameters) / 1e9, 2)}B"
-    if share > 2:
-        return False, f"too large: {told}; {size} would end at {least:.2f}."
-    if share < 0.1:
-        return False, f"too small: {told}; {size} would end at {least:.2f}."
+    if share > 2 or share < 0.1:
+        off = "large" if share > 2 else "small"
+        more = f"{at - least:.2f} above what this work could reach"
+        return False, f"too {off}: {told}, {more}."
     use = (
         "cheaper to use than the best for this work" if share < 0.8 else "near the best"
     )
     return True, f"right: {told}, {at - least:.3f} above the least; {use}, {size}."
 
 
-def _about(tokens: float) -> str:
-    for scale, word in ((1e12, "trillion"), (1e9, "billion")):
-        if tokens >= scale:
-            return f"{units.digits(tokens / scale, 2)} {word}"
-    return units.digits(tokens, 2)
-
-
 EXERCISES: dict[str, Exercise] = {
     "10-a": Numeric(
-        key=_twenty,
+        key=_size,
         unit=lambda number: f"{units.count(number)} parameters",
         hint=(
-            "first the work, then how it is divided.",
-            "C = n·X·t, with X 40 % of the peak and t in seconds; and C = 6ND.",
-            "with D = 20N it is C = 120N², so N = √(C/120).",
+            "first GPU-hours, then the work, then how it is divided.",
+            "C is GPU-hours times 3600 times 40 % of the peak; and C = 6ND.",
+            "with D = 40N it is C = 240N², so N = √(C/240).",
         ),
         slips={
-            20: "these are the tokens: the parameters are a twentieth.",
-            6**0.5: "this has C = 20N²: a token costs 6 FLOPs a parameter.",
-            20**0.5: "this has C = 6N²: each parameter is to get 20 tokens.",
+            40: "these are the tokens: the parameters are a fortieth.",
+            2**0.5: "this has 20 tokens for each parameter: here it is 40.",
+            0.5**0.5: "this has 80 tokens for each parameter: here it is 40.",
+            6**0.5: "this has C = 40N²: a token costs 6 FLOPs a parameter.",
+            40**0.5: "this has C = 6N²: each parameter is to get 40 tokens.",
             0.4**-0.5: "this has the whole peak: the GPUs reach 40 % of it.",
-            256**-0.5: "this is one GPU: there are 256.",
+            3**0.5: "this takes dollars for hours: an hour costs 3.",
+            3.0: "this multiplies by the price: dollars over price are hours.",
             0.75**0.5: "this has C = 8ND: nothing is recomputed here.",
-            86400**-0.5: "this takes the days for seconds: a day has 86,400.",
+            3600**-0.5: "this takes the hours for seconds: an hour has 3600.",
         },
     ),
     "10-b": Word(key=_cheapest, options=_verdicts()),

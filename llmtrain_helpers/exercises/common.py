@@ -8,6 +8,7 @@ stand here, and each exercise takes those that make sense for its unit.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -104,6 +105,10 @@ class Exercise:
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
         return ("",)
+
+    def hints_for(self, answer: Any) -> tuple[str, ...]:
+        """The hints for an answer that was judged; an exercise may name its choices."""
+        return self.hints()
 
 
 @dataclass(frozen=True)
@@ -263,10 +268,20 @@ def judge(id: str, answer: object, exercise: Any, tries: int) -> Verdict:
         return Verdict(id, None, UNANSWERED)
     try:
         ok, text = exercise.judge(answer)
-        hints = exercise.hints()
+        hints = exercise.hints_for(answer)
     except Exception as error:  # an answer may be anything at all
         return Verdict(id, False, f"{_first_words(str(error))}.")
-    return Verdict(id, ok, text.replace(HINT, hints[min(tries, len(hints) - 1)]))
+    return Verdict(id, ok, _hinted(text, hints[min(tries, len(hints) - 1)]))
+
+
+def _hinted(text: str, hint: str) -> str:
+    """A hint in its place; words after a full stop begin with a capital, code not."""
+    before, found, after = text.partition(HINT)
+    if not found:
+        return text
+    if before.endswith((". ", "? ")) and re.match(r"[a-z]+ \w", hint):
+        hint = hint[0].upper() + hint[1:]
+    return f"{before}{hint}{after}"
 
 
 def _first_words(problem: str) -> str:

@@ -214,11 +214,11 @@ class OwnSplit(Exercise):
     def _of(self, plan: Plan, best: Plan) -> tuple[bool, str]:
         told = _told(plan)
         if not plan.fits:
-            return False, f"{told}, which leaves no reserve. {HINT}"
+            return False, f"{told}, which leaves no reserve: memory is short. {HINT}"
         longer = _seconds(plan) / _seconds(best)
         if longer > NEAR:
             slow = f"{100 * (longer - 1):.0f} % longer than another split that fits"
-            return False, f"{told}: {slow}. {HINT}"
+            return False, f"{told}: {slow}, so time is lost. {HINT}"
         return True, f"right: {told}; no usual split that fits is 10 % faster."
 
     def hints(self) -> tuple[str, ...]:
@@ -251,10 +251,9 @@ EXERCISES: dict[str, Exercise] = {
     "07-c": Word(key=lambda: "TP 8, PP 16", options=_Told(_FOR_405B)),
     "07-d": OwnSplit(
         hint=(
-            "Does it fit, and what is the longest piece that is not computing?",
-            "Too much memory: ZeRO 3, or more GPUs for each replica. Too slow: smaller "
-            "tensor groups, fewer stages.",
-            "Try the panel with your numbers: tensor 1 with ZeRO 3 first.",
+            "Put your numbers into the panel: which part of that is the largest?",
+            "Sharing saves memory, and most kinds of it cost time; which kind hides?",
+            "Start from tensor 1, one stage and ZeRO 3; share more only if you must.",
         )
     ),
 }

@@ -24,14 +24,9 @@ from llmtrain_helpers.flops import achieved_flops_per_gpu, count_flops, gpt_flop
 # --- 02-a: one layer of another make
 
 
-def layer_flops(
-    hidden_size: int, mlp_size: int, key_value_size: int, sequence_length: int
-) -> Result:
+def layer_flops(h: int, f: int, k: int, s: int) -> Result:
     """Forward and backward FLOPs of one Llama layer for one sequence: the key."""
-    heads, key_value_heads = hidden_size // 128, key_value_size // 128
-    model = Transformer.llama(
-        1, hidden_size, heads, key_value_heads, mlp_size, 1, sequence_length
-    )
+    model = Transformer.llama(1, h, h // 128, k // 128, f, 1, s)
     counted = count_flops(model, 1, "none")
     return counted.total - counted.head
 
@@ -218,12 +213,7 @@ EXERCISES: dict[str, Exercise] = {
     "02-a": Function(
         key=layer_flops,
         cases=[
-            {
-                "hidden_size": h,
-                "mlp_size": f,
-                "key_value_size": k,
-                "sequence_length": s,
-            }
+            {"h": h, "f": f, "k": k, "s": s}
             for h, f, k, s in [
                 (2048, 8192, 512, 4096),
                 (5120, 13824, 1280, 2048),

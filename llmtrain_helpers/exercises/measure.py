@@ -213,8 +213,10 @@ EXERCISES: dict[str, Exercise] = {
         | TWICE
         | {
             2 / 5: "the forward pass only: going back, weights want gradients.",
-            3 / 5: "the backward pass only: the forward one is counted too.",
+            3 / 5: "three products, forward and backward together, are too few: going "
+            "back, each matrix wants a gradient, and one more product passes it on.",
             6 / 5: "nobody asks for the gradient of the data: one product fewer.",
+            7 / 5: "the two forward products stand in the sum already.",
             4 / 5: "the second matrix has two products going back: one for itself, "
             "one to pass on.",
             1 / 5: "this is one product: count them.",
@@ -250,9 +252,7 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "What is in memory at the loss, and which entry makes it larger?",
             "Layers and micro-batch: 14 bytes a parameter, what is kept, the logits.",
-            "piece = dataclasses.replace(published.architecture(model, 8192), "
-            "num_layers=…); llmtrain_helpers.step_timeline(piece, micro, "
-            "'bf16_fp32_grads', 'none').peak.total / 1e9; halve layers or micro until "
+            "Run the question's lines with your layers and micro; halve either until "
             "a fifth stays free.",
         )
     ),

@@ -31,29 +31,35 @@ LAPTOP = {
 }
 
 
-def _laptop(**changes: int) -> Result:
-    return gpt_parameters(**(LAPTOP | changes))
+def _laptop() -> Result:
+    """Without the 9h biases of a layer, and with a head of its own."""
+    l, h, V, _ = LAPTOP.values()
+    return gpt_parameters(**LAPTOP) - 9 * l * h + V * h
 
 
 def _parameters(number: float) -> str:
     return f"{units.exact(number)} parameters"
 
 
+_HEADLESS = (
+    "the output head is missing: here it has a matrix of its own. (And no matrix has a "
+    "bias, which is 9h of the formula's 13h.)"
+)
+
+
 def _slips_of_laptop() -> dict[float, str]:
     l, h, V, s = LAPTOP.values()
     key = _laptop()
     return PREFIXES | {
-        12 * l * h**2 / key: "this is 12lh² alone: add 13lh for biases and norms, and "
-        "(V + s)h for the two tables.",
+        gpt_parameters(**LAPTOP) / key: _HEADLESS,
+        (key - V * h) / key: _HEADLESS,
+        12 * l * h**2 / key: "this is 12lh² alone: add the norms and the tables.",
         (key - s * h) / key: "the table of positions is missing: s · h.",
-        (key - V * h) / key: "the table of tokens is missing: V · h.",
-        (key - 13 * l * h) / key: "the matrices and the tables are right: now add the "
-        "biases and the norms, 13h in each layer.",
-        (key + V * h) / key: "the table of tokens is counted twice: here the output "
-        "head is the embedding again.",
-        (key - (l - 1) * (12 * h**2 + 13 * h)) / key: "this has one layer only.",
-        (key - 4 * l * h**2) / key: "attention has four matrices of h × h, and the MLP "
-        "two of h × 4h: 12h² in all.",
+        (key - (l - 1) * (12 * h**2 + 4 * h)) / key: "this has one layer only.",
+        (key - 4 * l * h**2) / key: "the MLP has two matrices of h × 4h: 8h² in a "
+        "layer, beside attention's 4h².",
+        (key - 6 * l * h**2) / key: "the MLP's matrices are four times as wide as h: "
+        "h × 4h up, 4h × h down.",
     }
 
 
@@ -188,9 +194,10 @@ EXERCISES: dict[str, Exercise] = {
         unit=_parameters,
         tolerance=0.00003,  # with the last norm, 2h, it is as right
         hint=(
-            "Count the layers and the tables apart, and look which is off.",
-            "A layer: 4h² and 8h² in matrices, 13h in biases and norms.",
-            "12lh² + 13lh + (V + s)h, with l = 8 and h = 512.",
+            "Count the layers and the tables apart: are both norms there, and no bias?",
+            "A layer: 4h² and 8h² in matrices; of the 13h, 9h were biases.",
+            "12lh² + 4lh for the layers, and h for each row of three tables: V tokens, "
+            "s positions, V again in the head.",
         ),
         slips=_slips_of_laptop(),
     ),

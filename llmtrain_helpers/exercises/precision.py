@@ -88,8 +88,10 @@ class OwnStates(Exercise):
         weighs = [float(each.total) / 1e9 for each in states]
         others = {
             "these are the weights alone.": float(RECIPES[recipe].weights) * P / 1e9,
-            "this is for bf16, whose gradients have 2 bytes: look at those of your "
-            "recipe.": float(model_state_bytes(P, "bf16", stage, n).total) / 1e9,
+            f"this is for recipe bf16: put in the bytes of {recipe}.": float(
+                model_state_bytes(P, "bf16", stage, n).total
+            )
+            / 1e9,
         }
         wrong = _misweighed(said, weighs, stage, others)
         if wrong:
@@ -99,6 +101,22 @@ class OwnStates(Exercise):
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
         return self.hint
+
+    def hints_for(self, answer: Any) -> tuple[str, ...]:
+        """The same; the last one with the sums of the recipe that was chosen."""
+        if not isinstance(answer, Mapping) or None in answer.values():
+            return self.hint
+        recipe = choice("recipe", answer["recipe"], RECIPES)
+        return (*self.hint[:-1], f"{self.hint[-1]} {_sums(recipe)}")
+
+
+def _sums(recipe: str) -> str:
+    """Bytes a parameter at each stage over d replicas, as people write the sum."""
+    kept = [model_state_bytes(1, recipe, z, data_parallel=2) for z in range(4)]
+    whole = RECIPES[recipe].total
+    alone = [int(2 * states.total - whole) for states in kept]  # x + (whole − x)/2
+    sums = [f"{x} + {whole - x}/d" if x else f"{whole}/d" for x in alone[1:]]
+    return f"With recipe {recipe}: {whole}, {', '.join(sums)} bytes a parameter."
 
 
 def _design(answer: Any) -> tuple[int, int, Accelerator, str, int, float]:
@@ -175,6 +193,9 @@ EXERCISES: dict[str, Exercise] = {
         ),
         slips={
             2: "the exponent is one too high: the highest stands for infinity.",
+            15 / 15.5: "the exponent is right. The last place is 2 ** -m, and m is 4.",
+            15.75 / 15.5: "the exponent is right. The last place is 2 ** -m, and m "
+            "is 4, not 5.",
             16 / 15.5: "this is 2⁴, one place past the largest number.",
             30 / 15.5: "that would be so without infinity, as in fp8 E4M3; this "
             "format has it.",
@@ -223,8 +244,7 @@ EXERCISES: dict[str, Exercise] = {
             "Which parts does each stage share out, and among how many?",
             "Bytes a parameter: what stays, plus what is shared over gpus; times P.",
             "Shared over d: optimizer and main weights from stage 1 on, gradients "
-            "from 2, weights at 3; for bf16 16, 4 + 12/d, 2 + 14/d, 16/d bytes. Two "
-            "thirds of the memory is the limit.",
+            "from 2, weights at 3. Two thirds of the memory is the limit.",
         )
     ),
 }

@@ -71,14 +71,28 @@ def _name_apart(axes: Axes, ends: Mapping[str, tuple[float, str]]) -> None:
         free = at + 0.065 * axes.get_ylim()[1]
 
 
+def by_tensor(
+    steps: DataFrame, num_gpus: int, pipeline_parallel: int, micro_batch_size: int
+) -> list[dict[str, Any]]:
+    """Measured steps that differ in tensor parallelism alone, with their `tensor`."""
+    wanted = (num_gpus, pipeline_parallel, micro_batch_size)
+    found: list[Any] = [
+        {**row, "tensor": split.tensor_parallel}
+        for row in steps.to_dict("records")
+        for split in [row["plan"].split]
+        if (split.num_gpus, split.pipeline_parallel, split.micro_batch_size) == wanted
+    ]
+    return sorted(found, key=lambda row: float(row["tensor"]))
+
+
 @styled
 def layouts(
-    series: Mapping[str, DataFrame], by_tensor: Sequence[Mapping[str, Any]]
+    series: Mapping[str, DataFrame], by_size: Sequence[Mapping[str, Any]]
 ) -> Figure:
     """Measured seconds of steps over the model's; beside it one model by TP.
 
-    A series has rows of `splits.measured_splits`; `by_tensor` are rows with `tensor`,
-    `seconds` and `modelled`.
+    A series has rows of `splits.measured_splits`; `by_size` are rows with `tensor`,
+    `seconds` and `modelled` (see `by_tensor`).
     """
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(9, 4.1), dpi=90, width_ratios=[1.15, 1]
@@ -95,7 +109,7 @@ def layouts(
     left.legend(fontsize=11, loc="upper left", markerscale=2.2, handletextpad=0.2)
     for axis in (left.xaxis, left.yaxis):
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    _by_tensor(right, by_tensor)
+    _by_tensor(right, by_size)
     return figure
 
 

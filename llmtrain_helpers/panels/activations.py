@@ -154,7 +154,7 @@ def _sentence(
     peak = line.peak
     told = f"<b>{units.gigabytes(peak.total)}</b> at the peak"
     if old and old[0].peak.total != peak.total:
-        told += f" (before: {units.gigabytes(old[0].peak.total)})"
+        told += f" (at the start: {units.gigabytes(old[0].peak.total)})"
     told += f", step {peak.step}, {MOMENTS[peak.mark]}: "
     chip = f"the {units.gigabytes(memory)} of {values['chip']}"
     told += (
@@ -221,4 +221,5 @@ PANEL = common.Panel(
     _PRESETS,
     ("1B, scores stored", "1B, 4 sequences, all computed again"),
     render,
+    told=True,
 )

@@ -112,12 +112,16 @@ def nearest_shape(size: float) -> str:
     return min(_SIZES, key=lambda name: max(_SIZES[name] / size, size / _SIZES[name]))
 
 
+_chip = cache(accelerator)
+"""A chip by its name, read once."""
+
+
 @cache
 def split_of(chip: str, name: str, num_gpus: int) -> Plan:
     """The best split of a shape on so many GPUs."""
     model = _shapes()[name]
     batch = usual_batch(model, num_gpus)
-    return best_split(model, accelerator(chip), num_gpus, batch)
+    return best_split(model, _chip(chip), num_gpus, batch)
 
 
 def _below(num_gpus: int) -> int:

@@ -7,6 +7,7 @@ computes nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -106,6 +107,13 @@ class Control:
             return units.short(value)
         return f"{value:.10g}".replace("e+", "e")
 
+    def said(self, value: Any) -> str:
+        """The label and a value: `Loading 20 ms a sequence`."""
+        if self.kind == "flag":
+            return f"{self.label}: {'yes' if value else 'no'}"
+        told = f"{self.write(value)} {self.unit}" if self.kind == "number" else value
+        return f"{self.label} {told}".rstrip()
+
     def echo(self, value: Any) -> str:
         """What was understood: `= 300 billion tokens`."""
         if abs(value) >= _HUGE:
@@ -150,7 +158,8 @@ class Panel:
 
     `stills` are the two presets that a saved page shows beside the default. `draw` is
     pure: the same values, the same HTML, or an `Answer` that has offers beside it;
-    `narrow` draws the same for a telephone, where there is such a drawing.
+    `narrow` draws the same for a telephone, where there is such a drawing. With `told`
+    each saved picture says its settings.
     """
 
     title: str
@@ -159,6 +168,7 @@ class Panel:
     stills: tuple[str, str]
     draw: Callable[..., str | Answer]
     narrow: Callable[..., str | Answer] | None = None
+    told: bool = False
 
     @property
     def default(self) -> Values:
@@ -239,11 +249,18 @@ class Panel:
         """The panel for a page without a kernel: its default and two alternatives."""
         names = [next(iter(self.presets)), *self.stills]
         pictures = [
-            f"<h3>{escape(name)}</h3>{self.in_a_page(self.presets[name])}"
+            f"<h3>{escape(name)}</h3>{self._settings(self.presets[name])}"
+            f"{self.in_a_page(self.presets[name])}"
             for name in names
         ]
         note = "Three settings, as saved. Run the cell above to change them."
         return f"<p><b>{escape(self.title)}</b> {note}</p>{''.join(pictures)}"
+
+    def _settings(self, values: Values) -> str:
+        """The values that a saved picture was drawn for, in a line."""
+        shown = {x: self.controls[x] for x in self.shown(values)}
+        said = [x.said(values[name]) for name, x in shown.items() if not x.view]
+        return f"<p>{escape(' · '.join(said))}</p>" if self.told else ""
 
     def in_a_page(self, values: Values) -> str:
         """The answer with its drawings as images, which a page's sanitizer keeps."""
@@ -261,8 +278,37 @@ NAMES = {
     "num_kv_heads": "key-value heads",
     "sequence_length": "sequence",
     "global_batch_size": "batch",
+    "num_experts": "experts",
 }
 """What a refusal may name that is no control of a panel, in words."""
+
+
+def check_replicas(model: Transformer, chosen: Values) -> None:
+    """Refuse a split that makes no whole replicas, or ones that cannot share a batch.
+
+    In an order and in words that name what can be changed.
+    """
+    n, b, B = (chosen[x] for x in ("num_gpus", "micro_batch_size", "global_batch_size"))
+    sizes = {x: chosen[x] for x in _REPLICA}
+    t, each = sizes["tensor_parallel"], math.prod(sizes.values())
+    if model.num_heads % t:
+        heads = f"the model's {model.num_heads} attention heads"
+        raise ValueError(f"tensor_parallel={t} does not divide {heads}")
+    if n % each:
+        ways = " × ".join(f"{x}={size}" for x, size in sizes.items() if size > 1)
+        whole = f" = {each}" if "×" in ways else ""
+        raise ValueError(
+            f"num_gpus={n} make no whole number of replicas: each takes {ways}{whole}"
+        )
+    if B % (b * (n // each)):
+        raise ValueError(
+            f"global_batch_size={B} is not divisible by {n // each:,} replicas, which "
+            f"num_gpus={n} make, times micro_batch_size={b}"
+        )
+
+
+_REPLICA = ("tensor_parallel", "pipeline_parallel", "context_parallel")
+"""What multiplies to the GPUs of a replica."""
 
 
 def _near(control: Control, value: float) -> list[Any]:

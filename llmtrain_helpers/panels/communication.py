@@ -161,9 +161,10 @@ def render(before: common.Values | None = None, **chosen: Any) -> str:
 
 def planned(chosen: common.Values) -> Plan:
     """The plan of these values; a ValueError in words where they make none."""
-    _check_batch(chosen)
+    model = published.architecture(chosen["model"], chosen["sequence_length"])
+    common.check_replicas(model, chosen)
     return plan_run(
-        published.architecture(chosen["model"], chosen["sequence_length"]),
+        model,
         published.accelerator(chosen["chip"]),
         tokens=chosen["global_batch_size"] * chosen["sequence_length"],
         keep_gradients=chosen["zero_stage"] > 1 and chosen["gradients"] == "whole",
@@ -177,18 +178,6 @@ def _where_it_applies(chosen: common.Values) -> dict[str, Any]:
     """Experts and pieces, of a model and a split that have them."""
     names = ("expert_parallel", "interleave")
     return {x: chosen[x] if _CONTROLS[x].applies(chosen) else 1 for x in names}
-
-
-def _check_batch(chosen: common.Values) -> None:
-    """Refuse a batch that replicas cannot share, naming what can be changed."""
-    n, b, B = (chosen[x] for x in ("num_gpus", "micro_batch_size", "global_batch_size"))
-    t, p, c = (chosen[f"{x}_parallel"] for x in ("tensor", "pipeline", "context"))
-    d, rest = divmod(n, t * p * c)
-    if not rest and B % (b * d):
-        raise ValueError(
-            f"global_batch_size={B} is not divisible by {d:,} replicas, which "
-            f"num_gpus={n} make, times micro_batch_size={b}"
-        )
 
 
 def _sentence(plan: Plan, old: Plan | None) -> str:

@@ -224,10 +224,10 @@ def _slips(chosen: common.Values) -> Iterator[common.Offer]:
 
 def _sentence(counted: FlopCount, rate: float, mfu: float, hfu: float) -> str:
     told = (
-        f"<b>{units.flops_per_second(rate)}</b> on each GPU. MFU {units.percent(mfu)}"
+        f"<b>{units.flops_per_second(rate)}</b> on each GPU, MFU {units.percent(mfu)}"
     )
     told += (
-        f", HFU {units.percent(hfu)}: the difference is work done twice."
+        f", and another {units.percent(hfu - mfu)} of the peak for work done twice."
         if counted.recomputed
         else ": nothing is recomputed, so HFU is the same."
     )
@@ -274,4 +274,5 @@ PANEL = common.Panel(
     _PRESETS,
     ("GPT-3 on 64 A100, selective", "Llama 3.1 8B at 32,768 tokens"),
     render,
+    told=True,
 )

@@ -190,4 +190,5 @@ PANEL = common.Panel(
     _PRESETS,
     ("A slow loader", "A slow link"),
     render,
+    told=True,
 )

@@ -25,6 +25,7 @@ _CSS = """<style>
 .llmtrain-panel .llmtrain-echo { color: var(--jp-ui-font-color2, #555); }
 .llmtrain-panel .llmtrain-old { opacity: 0.4; }
 .llmtrain-panel .llmtrain-answer { overflow-x: auto; }
+.llmtrain-panel .llmtrain-answer > .widget-html-content { min-width: 0; }
 .llmtrain-panel .llmtrain-answer svg { display: block; }
 .llmtrain-panel .llmtrain-status { min-height: 34px; }
 .llmtrain-panel .llmtrain-advice button { white-space: normal; text-align: left;

@@ -119,7 +119,7 @@ def address(state: State) -> str:
     'tokens=2000000000000&num_gpus=512'
     """
     changed = {
-        name: value
+        name: int(value) if isinstance(value, float) and not value % 1 else value
         for name, value in state.values.items()
         if value != state.panel.default[name]
     }
@@ -139,8 +139,9 @@ def follow(state: State, address: str) -> str:
     if known:
         state.set(**known)
     problem = next(iter(state.problems.values()), "")
-    state.problems.clear()  # the default's value stays in such a field
-    state.refresh()
+    if problem:  # the default's value stays in such a field
+        state.problems.clear()
+        state.refresh()
     strange = next((name for name in wanted if name not in known), None)
     if strange is not None and not problem:
         problem = f"The link sets {show(strange)}, which this panel does not have."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
 from inspect import signature
 from math import gcd
@@ -9,6 +10,7 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.configs import left_out
 from llmtrain_helpers.drawings.parameters import CHOICES, PARTS, WHOLE, areas
 from llmtrain_helpers.drawings.stack import stack
 from llmtrain_helpers.panels import common
@@ -28,7 +30,7 @@ from llmtrain_helpers.published import (
 
 GPT, LLAMA = "GPT", "Llama"
 
-BY_HAND, PASTED = "by hand, below", "a config.json, pasted"
+BY_HAND, PASTED = "none: sliders, below", "a config.json, pasted"
 """Where the shape comes from, if not from the shelf of real models."""
 
 _PRESETS = [
@@ -44,8 +46,8 @@ _PRESETS = [
     "Megatron 1T",
 ]
 
-_SHELF = ["DeepSeek-V3", "gpt-oss-20b", "Gemma-3-1B", "Jamba-v0.1"]
-"""Of the shelf of real files those whose layers are of several kinds."""
+_SHELF = ["DeepSeek-V3"]
+"""Of the shelf of real files the one that a saved page shows."""
 
 _WIDTHS = [512, 768, *(1024 * k for k in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16))]
 _WIDTHS += [20480, 24576, 25600, 32768]
@@ -82,7 +84,7 @@ def _more(
 
 _CONTROLS = {
     "model": common.choice(
-        "Any model",
+        "Or from a file",
         "Shaped by hand, or read from a config.json: pasted, or a real one.",
         [BY_HAND, PASTED, *names("configs")],
         lead=True,
@@ -193,11 +195,13 @@ def _of_a_file(before: common.Values | None, name: str, config: str) -> str:
     if before and before["model"] == name == PASTED:
         old = of_file(name, before["config"])
     counted = count_parameters(model)
+    unsaid = _unsaid(config) if name == PASTED else ""
     read = f"config_model({name!r})" if name != PASTED else 'read_config("config.json")'
     code = f"count_parameters(published.{read})"
     return "".join(
         [
             common.sentence(_sentence(counted, WHOLE) + _beside(counted)),
+            unsaid,
             stack(model, "" if name == PASTED else name, old).live(),
             common.folded(EXACTLY, _table(counted) + _source(name)),
             common.folded("The same in code", common.call(code)),
@@ -233,6 +237,18 @@ def _refused(config: str, problem: str) -> str:
     if "model_type=" in problem and '"text_config"' in config:
         told += " It is of more than text: paste what stands under text_config alone."
     return told
+
+
+def _unsaid(config: str) -> str:
+    """The sizes that a file leaves out, and what is counted for them."""
+    found = left_out(json.loads(config))
+    if not found:
+        return ""
+    told = ", ".join(f"{key} = {units.exact(size)}" for key, size in found.items())
+    return (
+        "<p><b>Not in the text</b>, so the defaults of its family are counted: "
+        f"{escape(told)}.</p>"
+    )
 
 
 def _beside(counted: ParameterCount) -> str:

@@ -36,6 +36,7 @@ def _preset(**changes: Any) -> dict[str, Any]:
         "chip": "H100 SXM",
         "tensor_parallel": 1,
         "context_parallel": 1,
+        "expert_parallel": 1,
         "gradients": "sharded",
         "global_batch_size": 512,
         "sequence_length": 8192,
@@ -73,6 +74,10 @@ _PRESETS = {
         **{"zero_stage": 1, "recompute": "full"},
     ),
     "GPT-3, a measured rate": _preset(**_GPT3),
+    "A mixture of experts": _preset(
+        **{"model": "Mixtral-8x7B", "expert_parallel": 8, "zero_stage": 1},
+        **{"recompute": "full", "tokens": 300 * 10**9},
+    ),
     "A batch that does not divide": _preset(num_gpus=100),
 }
 
@@ -116,6 +121,13 @@ _CONTROLS = {
     ),
     "context_parallel": common.Control(
         "Context parallel", "GPUs that share each sequence.", most=1_000, more=True
+    ),
+    "expert_parallel": common.Control(
+        "Expert parallel",
+        "GPUs over which the experts are spread.",
+        most=1_000,
+        more=True,
+        applies=lambda values: _has_experts(values),
     ),
     "gradients": common.choice(
         "Gradients between passes",
@@ -184,10 +196,23 @@ def render(before: common.Values | None = None, **chosen: Any) -> common.Answer:
     return common.Answer(html, offers=offers)
 
 
-def _shape(chosen: dict[str, Any]) -> Transformer:
+def _shape(chosen: common.Values) -> Transformer:
     if chosen["config"].strip():
         return read_config(chosen["config"].strip(), chosen["sequence_length"])
     return architecture(chosen["model"], chosen["sequence_length"])
+
+
+def _has_experts(chosen: common.Values) -> bool:
+    """Whether the model is a mixture; a config file that cannot be read is none."""
+    try:
+        return bool(_shape(chosen).num_experts)
+    except (ValueError, OSError):
+        return False
+
+
+def _experts(chosen: common.Values) -> int:
+    """Over how many GPUs experts are spread, of a model that has them."""
+    return int(chosen["expert_parallel"]) if _has_experts(chosen) else 1
 
 
 _SAME = [
@@ -208,15 +233,17 @@ def _plan(**chosen: Any) -> Plan:
     X, step = chosen["flops_per_gpu"], chosen["seconds_per_iteration"]
     if X and step:
         raise ValueError("give flops_per_gpu or seconds_per_iteration, not both")
-    _check_batch(chosen)
+    model = _shape(chosen)
+    common.check_replicas(model, chosen)
     plan = plan_run(
-        model=_shape(chosen),
+        model=model,
         accelerator=accelerator(chosen["chip"]),
         tokens=chosen["tokens"],
         price_per_gpu_hour=chosen["price"] or None,
         keep_gradients=chosen["gradients"] == "whole",
         flops_per_gpu=X or None,
         format=_format(chosen),
+        expert_parallel=_experts(chosen),
         **{name: chosen[name] for name in _SAME},
     )
     return plan.calibrated(step) if step else plan
@@ -229,18 +256,6 @@ def _format(chosen: common.Values) -> str | None:
     if chosen["recipe"] != "fp32":
         return None
     return "tf32" if "tf32" in accelerator(chosen["chip"]).peaks else "fp32"
-
-
-def _check_batch(chosen: common.Values) -> None:
-    """Refuse a batch that replicas cannot share, naming what can be changed."""
-    n, b, B = (chosen[x] for x in ("num_gpus", "micro_batch_size", "global_batch_size"))
-    t, p, c = (chosen[f"{x}_parallel"] for x in ("tensor", "pipeline", "context"))
-    d, rest = divmod(n, t * p * c)
-    if not rest and B % (b * d):
-        raise ValueError(
-            f"global_batch_size={B} is not divisible by {d:,} replicas, which "
-            f"num_gpus={n} make, times micro_batch_size={b}"
-        )
 
 
 def _pipeline(plan: Plan, old: Plan | None) -> str:
@@ -438,6 +453,8 @@ def _call(plan: Plan, **chosen: Any) -> str:
     s, path = chosen["sequence_length"], chosen["config"].strip()
     made = f"architecture({chosen['model']!r}" if not path else f"read_config({path!r}"
     given = {name: chosen[name] for name in _SAME[2:]}
+    if _experts(chosen) > 1:
+        given["expert_parallel"] = _experts(chosen)
     given["keep_gradients"] = chosen["gradients"] == "whole"
     given["price_per_gpu_hour"] = chosen["price"] or None
     if plan.inputs["format"]:

@@ -77,6 +77,13 @@ class _PowerOfTwo(common.Control):
         power = re.fullmatch(r"\s*2\s*(?:\*\*|\^)\s*(\d{1,3})\s*", str(written))
         return super().read(2 ** int(power[1]) if power else written)
 
+    def write(self, value: Any) -> str:
+        """From a million on a power of two is written as one, as the picture does."""
+        value = int(value)
+        if value >= 1e6 and value.bit_count() == 1:
+            return f"2^{value.bit_length() - 1}"
+        return super().write(value)
+
 
 _CONTROLS = {
     "look": common.choice("Look at", "What the panel shows.", _LOOKS, lead=True),
@@ -241,7 +248,9 @@ def _update(values: common.Values, old: common.Values | None) -> View:
     half = drawings.half_spacing(known, w)
     rows = [["in " + known.name, "number"], ["weight", number(known.round(w), 11)]]
     rows += [["spacing, to the next above", number(2 * half)]]
-    rows += [["lost up to", number(half)]]
+    rows += [["always lost below half of it", number(half)]]
+    tie = "lost" if known.round(known.round(w) + half) == known.round(w) else "kept"
+    rows += [["at exactly half the tie decides: here", tie]]
     count = drawings.updates_to_move(known, w, d)
     moves = f"{count:,}" if count else "never"
     rows += [["updates until a main weight's copy moves", moves]]
@@ -259,8 +268,11 @@ def _of_update(known: Any, w: float, d: float, half: float) -> str:
         most = f"the largest number of {known.name} is {number(known.max)}"
         return f"<b>Overflow</b>: {fate}, for {most}."
     if fate == "lost":
-        told = f"<b>Lost</b>: in {known.name} what is at most half the "
-        return f"{told}spacing, {number(half, 4)}, is rounded away."
+        told, size = f"<b>Lost</b>: in {known.name} what is", number(half, 4)
+        if d < half:
+            return f"{told} below half the spacing, {size}, is rounded away."
+        back = number(known.round(w))
+        return f"{told} exactly half the spacing is a tie; this one goes to {back}."
     told = f"<b>{fate.capitalize()}</b>: {known.name} "
     after = number(known.round(known.round(w) + d))
     if fate == "kept":
@@ -276,7 +288,7 @@ def _scale(values: common.Values, old: common.Values | None) -> View:
     then = (FORMATS[old["format"]], old["loss_scale"]) if old else None
     low, high = drawings.window(known, s)
     rows = [
-        [f"{known.name}, scaled by {s:,}", "gradient"],
+        [f"{known.name}, scaled by {drawings.scale_told(s)}", "gradient"],
         ["becomes 0 up to", number(low)],
         ["all its digits from", number(known.min_normal / s)],
         ["overflows beyond", number(high)],
@@ -292,7 +304,8 @@ def _scale(values: common.Values, old: common.Values | None) -> View:
 def _of_gradient(known: Any, gradient: float, scale: float) -> str:
     low, high = drawings.window(known, scale)
     back = known.round(gradient * scale) / scale
-    at = f"in {known.name} at S = {scale:,}"
+    scaled = f"at S = {drawings.scale_told(scale)}"
+    at = f"in {known.name} {scaled}"
     if back == 0:
         return f"<b>Lost</b>: {at} whatever is at most {number(low, 3)} becomes 0."
     if not isfinite(back):
@@ -302,9 +315,7 @@ def _of_gradient(known: Any, gradient: float, scale: float) -> str:
     if abs(gradient * scale) < known.min_normal:
         few = "it is a <b>subnormal</b> number there"
         return f"<b>Kept, with few digits</b>: {at} {few}, {off} off."
-    return (
-        f"<b>Kept, with all of {known.name}'s digits</b>, at S = {scale:,}: {off} off."
-    )
+    return f"<b>Kept, with all of {known.name}'s digits</b>, {scaled}: {off} off."
 
 
 def _of_the_drawn(known: Any, gradient: float, scale: float) -> str:

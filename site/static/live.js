@@ -227,6 +227,7 @@ class Panel {
     this.preset.value = told.preset;
     this.status.innerHTML = told.status;
     this.answer.classList.toggle("live-old", told.old);
+    this.answer.setAttribute("aria-disabled", told.old);
     this.#picture(told.html);
     const offers = (deed, labels) =>
       labels.map((label, at) => button(label, () => this.act(deed, at)));

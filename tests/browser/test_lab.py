@@ -138,7 +138,9 @@ def test_a_config_json_is_pasted_into_parameters(page: lab.Page, address: str) -
     lab.open_notebook(page, address, PAGES["parameters"])
     lab.run_panel(page)
     panel = page.locator(".llmtrain-panel")
-    panel.get_by_label("Any model", exact=True).select_option("a config.json, pasted")
+    panel.get_by_label("Or from a file", exact=True).select_option(
+        "a config.json, pasted"
+    )
     text = panel.get_by_label("The file's text", exact=True)
     text.fill('{\n  "model_type": "llama",\n  "num_hidden_layers": 3\n}')
     page.keyboard.press("Tab")

@@ -1,0 +1,194 @@
+"""How long each section of each chapter takes: `python teaching/minutes.py [--write]`.
+
+Counted from the notebook as it is: 150 words a minute, half a minute for a cell of
+code, four minutes for an exercise, one for a prediction (hands up, then the answer)
+and three for a panel and its tasks. Sections are what stands between two headings;
+each is rounded to whole minutes, and a chapter's sum is the sum of these.
+
+`TEACHING.md` repeats what this prints, and adds up its short cuts and routes from the
+same minutes. A test holds it to that; `--write` brings it up to date.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+COURSE = Path(__file__).resolve().parents[1]
+NOTEBOOKS, GUIDE = COURSE / "notebooks", COURSE / "TEACHING.md"
+
+WORDS_A_MINUTE = 150
+CODE, EXERCISE, PREDICTION, PANEL = 0.5, 4, 1, 3
+"""Minutes for a cell of code, an exercise, a prediction, a panel with its tasks."""
+
+OPENING = "Opening"
+"""What stands above the first heading: title, goals, imports."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What stands under one heading of a chapter."""
+
+    title: str
+    words: int
+    code: int
+    exercises: int
+    predictions: int
+    panels: int
+
+    @property
+    def minutes(self) -> int:
+        """Whole minutes, and never none.
+
+        >>> Section("A win", 300, 2, 1, 1, 1).minutes
+        11
+        """
+        reading = self.words / WORDS_A_MINUTE + CODE * self.code
+        doing = EXERCISE * self.exercises + PREDICTION * self.predictions
+        return max(1, int(reading + doing + PANEL * self.panels + 0.5))
+
+
+def sections(notebook: Path) -> list[Section]:
+    """The sections of a chapter, in order."""
+    titles, texts, codes = [OPENING], [""], [""]
+    counts = [0]
+    for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            codes[-1] += f"\n{source}"
+            counts[-1] += 1
+            continue
+        before, *rest = re.split(r"^## (.+)$", source, flags=re.MULTILINE)
+        texts[-1] += f" {before}"
+        for title, text in zip(rest[::2], rest[1::2], strict=True):
+            titles.append(title)
+            texts.append(text)
+            codes.append("")
+            counts.append(0)
+    rows = zip(titles, texts, codes, counts, strict=True)
+    return [_section(*row) for row in rows]
+
+
+def _section(title: str, text: str, code: str, cells: int) -> Section:
+    checks = len(re.findall(r'\bcheck\("', code))
+    guesses = len(re.findall(r'\bpredict\("', code))
+    panels = len(re.findall(r"^\w+_panel\(", code, re.MULTILINE))
+    return Section(title, len(text.split()), cells, checks, guesses, panels)
+
+
+def chapters() -> dict[str, list[Section]]:
+    """The sections of every chapter, by the number that its file begins with."""
+    return {
+        path.name[:2]: sections(path)
+        for path in sorted(NOTEBOOKS.glob("[01]?_*.ipynb"))
+        if ".mine" not in path.name
+    }
+
+
+def line(found: list[Section]) -> str:
+    """A chapter's sections with their minutes, and the sum."""
+    told = " · ".join(f"{one.title} ({one.minutes})" for one in found)
+    return f"{told} · {together(sum(one.minutes for one in found))}"
+
+
+def together(minutes: int) -> str:
+    """A sum, as it stands at the end of a list."""
+    return f"**together {minutes}**"
+
+
+def of_items(items: str, found: list[Section]) -> int:
+    """Minutes of some sections (by their titles) and exercises (by their names).
+
+    >>> of_items("A win · 03-a", [Section("A win", 300, 2, 0, 0, 0)])
+    7
+    """
+    known = {one.title: one.minutes for one in found}
+    total = 0
+    for item in items.split(" · "):
+        if re.fullmatch(r"\d\d-[a-z]", item):
+            total += EXERCISE
+        elif item in known:
+            total += known[item]
+        else:
+            raise ValueError(f"{item!r} is no section; there are {', '.join(known)}")
+    return total
+
+
+# --- the guide
+
+
+CHAPTER = re.compile(r"^### (\d\d) · .*$", re.MULTILINE)
+ROUTE = re.compile(r"^### .*?(\d+) minutes.*$", re.MULTILINE)
+ROW = re.compile(r"^\| +(-?\d+) \| (\d\d|) *\| (.+?) \|$", re.MULTILINE)
+REST = "Questions"
+"""The row of a route that takes what is left of its time."""
+
+
+def written(guide: str) -> str:
+    """The guide with all its minutes as they are now."""
+    known = chapters()
+    parts = re.split(r"^(?=### )", guide, flags=re.MULTILINE)
+    return "".join(_part(part, known) for part in parts)
+
+
+def _part(part: str, known: dict[str, list[Section]]) -> str:
+    """A chapter or a route with its minutes; anything else as it is."""
+    if chapter := CHAPTER.match(part):
+        found = known[chapter[1]]
+        part = re.sub(
+            r"^\*\*Minutes\.\*\*.*$",
+            lambda _: f"**Minutes.** {line(found)}",
+            part,
+            flags=re.MULTILINE,
+        )
+        return re.sub(
+            r"^(\*\*In half the time\.\*\*) (.+?)(?: · \*\*together \d+\*\*)?$",
+            lambda m: f"{m[1]} {m[2]} · {together(of_items(m[2], found))}",
+            part,
+            flags=re.MULTILINE,
+        )
+    if route := ROUTE.match(part):
+        return _route(part, int(route[1]), known)
+    return part
+
+
+def _route(part: str, time: int, known: dict[str, list[Section]]) -> str:
+    """A route's rows with their minutes; what is left goes to the questions."""
+
+    def minutes(row: re.Match[str]) -> int:
+        return of_items(row[3], known[row[2]]) if row[2] else int(row[1])
+
+    taken = sum(minutes(m) for m in ROW.finditer(part) if m[3] != REST)
+
+    def told(row: re.Match[str]) -> str:
+        number = time - taken if row[3] == REST else minutes(row)
+        return f"| {number:>3} | {row[2]:2} | {row[3]} |"
+
+    return ROW.sub(told, part)
+
+
+def routes(guide: str) -> dict[str, tuple[int, list[int]]]:
+    """Each route's time and the minutes of its rows, by its heading."""
+    found = {}
+    for part in re.split(r"^(?=### )", guide, flags=re.MULTILINE):
+        if (route := ROUTE.match(part)) and not CHAPTER.match(part):
+            rows = [int(row[1]) for row in ROW.finditer(part)]
+            found[route[0]] = (int(route[1]), rows)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a line a chapter, or write the guide."""
+    if "--write" in (sys.argv[1:] if arguments is None else arguments):
+        GUIDE.write_text(written(GUIDE.read_text("utf-8")), encoding="utf-8")
+        return
+    for number, found in chapters().items():
+        print(f"{number}: {line(found)}\n")
+
+
+if __name__ == "__main__":
+    main()
