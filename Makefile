@@ -1,17 +1,19 @@
-# make lab · test · test-all · fuzz · regenerate · bench · site · reset: each makes what
-# it needs first.
+# make lab · test · test-all · fuzz · regenerate · bench · site · lite · reset: each makes
+# what it needs first.
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PAGES  := $(VENV)/.site
+LITE   := $(VENV)/.lite
 
 TORCH  ?= torch==2.13.0
 MODELS ?= transformers==5.23.0
 FUZZ   ?= 100000
 
-.PHONY: lab test test-all fuzz regenerate bench reset lint lock site site-serve site-test
+.PHONY: lab test test-all fuzz regenerate bench reset lint lock site site-serve site-test \
+    lite lite-serve lite-test
 
 lab: $(READY)
 	$(BIN)/jupyter lab $(ARGS) notebooks/00_start_here.ipynb
@@ -47,6 +49,9 @@ lock: $(READY)
 	    --extra course --extra dev pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
 	    --constraint requirements.lock --extra site pyproject.toml -o site/requirements.lock
+	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
+	    --constraint requirements.lock --constraint site/requirements.lock \
+	    --extra lite pyproject.toml -o site/lite-requirements.lock
 
 site: $(PAGES) # into build/site; needs npm, and nothing else of it does
 	$(BIN)/python site/build.py
@@ -56,6 +61,19 @@ site-serve: site
 
 site-test: site
 	$(BIN)/python -m pytest -c site/pytest.ini site $(ARGS)
+
+lite: site $(LITE) # into build/site/lab; PYODIDE_PACKAGES may say where NumPy comes from
+	$(BIN)/python site/lite.py
+
+lite-serve: lite
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
+
+lite-test: lite
+	$(BIN)/python -m pytest -c site/pytest.ini site/test_lite.py $(ARGS)
+
+$(LITE): $(PAGES) site/lite-requirements.lock
+	$(BIN)/python -m pip install --quiet -r site/lite-requirements.lock
+	touch $@
 
 $(PAGES): $(READY) site/requirements.lock site/package-lock.json
 	$(BIN)/python -m pip install --quiet -r site/requirements.lock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -287,6 +288,35 @@ def test_the_workflow_runs_every_python_that_the_readme_names() -> None:
     assert set(told) <= set(pythons)
     assert {pythons[0], pythons[-1]} <= set(told)
     assert PROJECT["requires-python"] == f">={pythons[0]}"
+
+
+def test_pages_are_built_with_the_pyodide_that_the_site_has() -> None:
+    flow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text("utf-8"))
+    assert flow[True]["push"] == {"branches": ["main"]}  # YAML reads `on` as true
+    assert flow["permissions"] == {
+        "contents": "read",
+        "pages": "write",
+        "id-token": "write",
+    }
+    build, deploy = flow["jobs"]["build"], flow["jobs"]["deploy"]
+    site = json.loads((ROOT / "site/package.json").read_text("utf-8"))
+    number = site["dependencies"]["pyodide"]
+    assert f"/v{number}/" in build["env"]["PYODIDE_PACKAGES"]
+    commands = [step.get("run") for step in build["steps"]]
+    assert "make lite" in commands
+    assert re.search("^lite:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert build["steps"][-1]["with"] == {"path": "build/site"}
+    assert deploy["needs"] == "build"
+
+
+@pytest.mark.parametrize("name", ["requirements", "lite-requirements"])
+def test_the_sites_locks_name_no_registry_and_fit_the_courses(name: str) -> None:
+    text = (ROOT / f"site/{name}.lock").read_text("utf-8")
+    assert "://" not in text
+    for line in text.splitlines():
+        pin = Requirement(line)
+        known = lock().get(canonicalize_name(pin.name), [])
+        assert not known or pin.specifier in [other.specifier for other in known], line
 
 
 def test_the_citation_has_the_projects_version() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from timeit import timeit
 
@@ -304,3 +305,17 @@ def test_the_environment_is_told_without_versions() -> None:
     lines = check_environment()
     assert len(lines) == 7
     assert not re.search(r"\d\.\d+\.\d", "".join(lines))
+
+
+def test_in_a_browser_jupyterlab_is_the_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    module = "llmtrain_helpers.exercises.start_here"
+    monkeypatch.setattr(f"{module}.version", missing)
+    assert sum("is missing" in line for line in check_environment()) == 6
+    monkeypatch.setattr("sys.platform", "emscripten")
+    told = [line for line in check_environment() if "is missing" not in line]
+    assert [line.split()[-1] for line in told[1:]] == ["jupyterlab"]

@@ -40,8 +40,8 @@ def check_environment() -> list[str]:
 def _installed(package: str) -> bool:
     try:
         return bool(version(package))
-    except PackageNotFoundError:
-        return False
+    except PackageNotFoundError:  # in a browser, JupyterLab is the page itself
+        return package == "jupyterlab" and sys.platform == "emscripten"
 
 
 def _line(fine: bool, what: str, cure: str) -> str:
