@@ -60,7 +60,7 @@ site-serve: site
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
 site-test: site
-	$(BIN)/python -m pytest -c site/pytest.ini site $(ARGS)
+	$(BIN)/python -m pytest -c site/pytest.ini site/test_site.py $(ARGS)
 
 lite: site $(LITE) # into build/site/lab; PYODIDE_PACKAGES may say where NumPy comes from
 	$(BIN)/python site/lite.py

@@ -692,7 +692,7 @@ def test_right_answers_by_every_way(id: str, answer) -> None:
         ("03-a", DAYS_A * 86400, "seconds"),
         ("03-a", DAYS_A * 24, "hours"),
         ("03-a", DAYS_A * 10, "ten times too much"),
-        ("03-a", 12, "compare what the work counts"),
+        ("03-a", 12, "Compare what the work counts"),
         ("03-a", DAYS_A / 100, "as a share that is 0.41"),
         ("03-a", DAYS_A * 1e12, "X is in TFLOP/s"),
         ("03-a", DAYS_A * 1e10, "is 0.41, and is in TFLOP/s"),
