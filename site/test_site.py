@@ -15,7 +15,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from llmtrain_helpers.panels import PANELS
 from llmtrain_helpers.panels.state import State
@@ -315,10 +315,16 @@ def test_cells_print_here_what_they_printed_when_saved(live: Live) -> None:
         cell = form.locator("xpath=preceding-sibling::*[1]")
         saved = cell.locator(".cell_output").all_inner_texts()
         cell.locator(".live-open").click()
-        form.locator(".live-verdict > :not(:empty)").first.wait_for(timeout=60_000)
+        form.locator(".live-verdict > *").first.wait_for(timeout=60_000)
         shown = form.locator(".live-verdict").inner_text()
         assert shown.split() == " ".join(saved).split()
+        assert pictures(form.locator(".live-verdict")) == pictures(cell)
     assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def pictures(place: Locator) -> list[str | None]:
+    """The words of the pictures there."""
+    return [one.get_attribute("alt") for one in place.locator("img").all()]
 
 
 def test_a_changed_cell_is_what_later_ones_rest_on(page: Page, address: str) -> None:
@@ -330,7 +336,7 @@ def test_a_changed_cell_is_what_later_ones_rest_on(page: Page, address: str) -> 
     cell = form.locator("textarea")
     cell.fill(cell.input_value().replace("my_gpus = 8", "my_gpus = 16"))
     cell.press("Shift+Enter")
-    form.get_by_text("94 billion tokens").wait_for(timeout=60_000)
+    form.get_by_text("95 billion tokens").wait_for(timeout=60_000)
     third.click()
     words = page.locator(".live-form[data-closed] .live-verdict img").last
     words.wait_for(timeout=60_000)
