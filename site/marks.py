@@ -23,7 +23,7 @@ from llmtrain_helpers.exercises.common import Word
 CHAPTERS = "notebooks/[0-9]*.ipynb"
 
 HERE = (
-    '<p class="live-note">All of this page runs here: the <a href="#panel">panel</a>, '
+    '<p class="live-note">In this page run the <a href="#panel">panel</a>, '
     "guesses, exercises, and each cell with a <b>Run</b> at its side. On paper: "
     '<a href="../sheet.pdf">the formulas</a>, <a href="../course.pdf">the course</a>.'
     "</p>"

@@ -203,8 +203,7 @@ class Panel {
     this.section.classList.add("live-on");
     show(this.saved, false);
     preset.focus({ preventScroll: true });
-    this.section.scrollIntoView({ block: "nearest" });
-    if (this.section.getBoundingClientRect().top < 0) this.section.scrollIntoView();
+    this.section.scrollIntoView({ block: "start" });
   }
 
   #more(boxes) {
