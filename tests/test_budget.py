@@ -629,6 +629,8 @@ def test_what_the_page_says_of_its_panel_is_so() -> None:
     assert "<b>69B</b> on 1.12 trillion tokens ends lowest, at 1.981" in rich
     month, week = (panel_with(**EIGHT, days=days).html for days in (30, 5))
     assert "48 GPUs for 5.00 days" in week
+    assert "5.0B, 104 billion tokens" in month
+    assert "5.0B, 106 billion tokens" in week
     best = "<b>7.2B</b> on 71.5 billion tokens ends lowest, at 2.220"
     assert best in month
     assert best in week
@@ -734,6 +736,7 @@ def test_drawings_say_in_words_what_they_show() -> None:
         ("310M", 950e9, "too small: 310M gets 3,100 tokens a parameter"),
         ("600M", 550e9, "too small: 600M gets 920 tokens a parameter"),
         ("9.0B", 47e9, "right: 9.0B gets 5.2 tokens a parameter"),
+        ("7.2B", "61.5B", "right: 7.2B gets 8.5 tokens a parameter"),
         ("9.0B", 34e9, "right: 9.0B gets 3.8 tokens a parameter"),
         ("14B", 30e9, "too large: 14B gets 2.2 tokens a parameter"),
         ("14B", "30.2B", "too many tokens: at the slow end they take 30.3 of your 30"),
@@ -785,9 +788,9 @@ def test_whole_machines_leave_some_of_the_money() -> None:
 
 def test_the_key_names_crosses_only_where_one_stands() -> None:
     assert "does not" in drawings.frontier_picture(frontier(A100, 8, 30, shelf())).body
-    first = frontier(H100, 64, 21, shelf())
-    assert not all(first["fits"])
-    assert "does not" not in drawings.frontier_picture(first).body
+    high = drawings.Dot("high", 1e11, 1e9, 9.0, False)
+    low = drawings.Dot("low", 1e9, 1e11, 2.2, True)
+    assert "does not" not in drawings.loss_against_size([low, high], 6e20).body
     small = {n: shelf()[n] for n in ("1.9B", "4.2B", "7.2B")}
     assert (
         "does not" not in drawings.frontier_picture(frontier(A100, 8, 30, small)).body

@@ -144,9 +144,10 @@ def _of_size(name: str, N: float, T: float) -> tuple[bool, str]:
         more = f"{at - least:.3f} above what this work could reach"
         limit = f"{_limit(share)} the best size for it, {size}"
         return False, f"too {off}: {told}, {more}; {limit}."
-    use = (
-        "cheaper to use than the best for this work" if share < 0.8 else "near the best"
-    )
+    use = "near the best"
+    if not 0.8 <= share <= 1.6:
+        cost = "cheaper" if share < 1 else "dearer"
+        use = f"{cost} to use than the best for this work"
     return True, f"right: {told}, {at - least:.3f} above the least; {use}, {size}."
 
 
