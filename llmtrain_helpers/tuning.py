@@ -144,8 +144,8 @@ def lora_memory(
     return LoraMemory(
         weights=w * (P.total - outer) + 2 * outer,
         adapters=B * lora_parameters(model, rank, names),
-        activations=kept.layers - dropped,
-        logits=kept.head + 8 * tokens * model.vocab_size,
+        activations=kept.layers + kept.head - dropped,
+        logits=8 * tokens * model.vocab_size,
     )
 
 

@@ -37,9 +37,10 @@ from llmtrain_helpers import (
     plan_run,
     published,
     shelf,
+    units,
 )
 from llmtrain_helpers.drawings import budget as drawings
-from llmtrain_helpers.exercises import check, predict
+from llmtrain_helpers.exercises import budget as budget_exercises, check, predict
 from llmtrain_helpers.panels import PANELS, budget as budget_panel
 
 from .bad_values import BAD_QUANTITIES, assert_refused
@@ -628,6 +629,8 @@ def test_what_the_page_says_of_its_panel_is_so() -> None:
     assert "<b>69B</b> on 1.12 trillion tokens ends lowest, at 1.981" in rich
     month, week = (panel_with(**EIGHT, days=days).html for days in (30, 5))
     assert "48 GPUs for 5.00 days" in week
+    assert "5.0B, 104 billion tokens" in month
+    assert "5.0B, 106 billion tokens" in week
     best = "<b>7.2B</b> on 71.5 billion tokens ends lowest, at 2.220"
     assert best in month
     assert best in week
@@ -727,10 +730,17 @@ def test_drawings_say_in_words_what_they_show() -> None:
     [
         ("4.2B", 81e9, "right: 4.2B gets 19 tokens a parameter"),
         ("1.9B", "160B", "right: 1.9B gets 82 tokens a parameter"),
-        ("4.2B", 110e9, "too many tokens: at the slow end they take 34 of your 30"),
-        ("4.2B", 30e9, "you leave time: even at the slow end they take 9.2 of"),
+        ("4.2B", 110e9, "too many tokens: at the slow end they take 33.6 of your 30"),
+        ("4.2B", 30e9, "you leave time: even at the slow end they take 9.15 of"),
         ("24B", 15e9, "too large: 24B gets 0.63 tokens a parameter"),
         ("310M", 950e9, "too small: 310M gets 3,100 tokens a parameter"),
+        ("600M", 550e9, "too small: 600M gets 920 tokens a parameter"),
+        ("9.0B", 47e9, "right: 9.0B gets 5.2 tokens a parameter"),
+        ("7.2B", "61.5B", "right: 7.2B gets 8.5 tokens a parameter"),
+        ("9.0B", 34e9, "right: 9.0B gets 3.8 tokens a parameter"),
+        ("14B", 30e9, "too large: 14B gets 2.2 tokens a parameter"),
+        ("14B", "30.2B", "too many tokens: at the slow end they take 30.3 of your 30"),
+        ("7.2B", "71.5B", "too many tokens: at the slow end they take 34.9 of your 30"),
         ("31B", 1e9, "31B does not fit: at best"),
         ("8B", 1e9, "model='8B' is unknown"),
     ],
@@ -740,6 +750,61 @@ def test_a_run_of_ones_own_is_judged(model: str, tokens: Any, said: str) -> None
     verdict = check("10-d", run | {"model": model, "tokens": tokens})
     assert verdict.text.startswith(said)
     assert bool(verdict) == said.startswith("right")
+
+
+def test_tokens_of_the_panel_and_sizes_of_the_green_strip_are_right() -> None:
+    front = frontier(A100, 8, 30, shelf())
+    run = {"gpus": 8, "chip": "A100 80GB SXM", "days": 30}
+    strip = [p for p in front.points if 2.7e9 <= p.parameters <= 9.2e9]
+    assert [p.name for p in strip] == ["3.2B", "4.2B", "7.2B", "9.0B"]
+    for point in strip:
+        slow = units.count(point.tokens.least)
+        table = panel_with(**EIGHT | {"days": 30, "size": units.read(point.name)}).html
+        assert "The plan of your model" in table
+        assert f"{slow} to " in table
+        for tokens in (point.tokens.least, 0.71 * point.tokens.least, units.read(slow)):
+            assert check("10-d", run | {"model": point.name, "tokens": tokens})
+
+
+def test_the_exercise_refuses_what_the_picture_calls_never() -> None:
+    assert over_training(budget_exercises.SMALLEST) < 8 < over_training(0.21)
+
+
+def test_how_far_from_twenty_models_lie_since_2023() -> None:
+    rows = [r for r in published.rows("tokens_per_parameter") if r["year"] >= 2023]
+    ratios = {r["name"]: r["tokens_per_parameter"] for r in rows}
+    assert min(ratios.values()) > 20
+    assert sum(x <= 40 for x in ratios.values()) == 7
+    assert sum(x >= 100 for x in ratios.values()) > len(ratios) / 2
+    assert max(ratios, key=lambda name: ratios[name]) == "Qwen3 0.6B"
+    assert ratios["Qwen3 0.6B"] / 20 == pytest.approx(3000, rel=0.01)
+
+
+def test_whole_machines_leave_some_of_the_money() -> None:
+    told = PANELS["budget"].answer(budget_panel._PRESETS["100,000 dollars in a month"])
+    assert "Whole machines of 8; $13.6 thousand are left." in told.html
+    assert "are left" not in panel_with().html
+
+
+def test_the_key_names_crosses_only_where_one_stands() -> None:
+    assert "does not" in drawings.frontier_picture(frontier(A100, 8, 30, shelf())).body
+    high = drawings.Dot("high", 1e11, 1e9, 9.0, False)
+    low = drawings.Dot("low", 1e9, 1e11, 2.2, True)
+    assert "does not" not in drawings.loss_against_size([low, high], 6e20).body
+    small = {n: shelf()[n] for n in ("1.9B", "4.2B", "7.2B")}
+    assert (
+        "does not" not in drawings.frontier_picture(frontier(A100, 8, 30, small)).body
+    )
+
+
+def test_lora_and_full_training_count_logits_alike() -> None:
+    model = published.architecture("Llama-3.1-8B", sequence_length=4096)
+    one = {"num_gpus": 1, "tokens": 1e9, "global_batch_size": 1}
+    full = plan_run(model, H100, **one, recompute="none", recipe="bf16").memory
+    lora = lora_memory(model, micro_batch_size=1)
+    assert lora.logits == full.transient == 8 * 4096 * model.vocab_size
+    dropped = 2 * 4096 * 32 * (4096 + 14336)
+    assert full.activations - lora.activations == dropped
 
 
 def test_half_the_size_wins_where_a_model_is_used() -> None:

@@ -84,11 +84,11 @@ def _size(parameters: float) -> str:
     return units.digits(parameters, 2)
 
 
-def _tokens(tokens: float) -> str:
+def _tokens(tokens: float, significant: int = 2) -> str:
     for scale, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
-        if tokens >= 0.995 * scale:
-            return f"{units.digits(tokens / scale, 2)} {word}"
-    return units.digits(tokens, 2)
+        if tokens >= 0.9995 * scale or (significant < 3 and tokens >= 0.995 * scale):
+            return f"{units.digits(tokens / scale, significant)} {word}"
+    return units.digits(tokens, significant)
 
 
 # --- loss against size
@@ -176,7 +176,7 @@ def loss_against_size(
     body += _curve(axes, flops, law) + _optimum(axes, best, lowest)
     body += "".join(_mark(axes, dot) for dot in dots)
     body += _before(axes, before) if before and before != own else ""
-    body += (_own(axes, own) if own else "") + _key(dots)
+    body += (_own(axes, own) if own else "") + _key(axes, dots)
     return Drawing(body, 744, 500, _told(dots, best, lowest, own))
 
 
@@ -251,7 +251,7 @@ def _optimum(axes: Axes, best: Optimum, lowest: float) -> str:
     points = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y:.1f} {x:.1f},{y + 9:.1f} "
     points += f"{x - 9:.1f},{y:.1f}"
     shape = f'<polygon points="{points}" fill="{GREEN}" stroke="currentColor"/>'
-    told = f"the law's best: {_size(best.parameters)}, {_tokens(best.tokens)} tokens"
+    told = f"the law's best: {_size(best.parameters)}, {_tokens(best.tokens, 3)} tokens"
     at = min(max(x, axes.left + 172), axes.right - 172)
     return shape + text(at, y + 28, told, 15, "middle", font_weight=600)
 
@@ -298,15 +298,16 @@ def _before(axes: Axes, dot: Dot) -> str:
     return _circle(x, y, 11, "none", f"before: {dot.name}", style)
 
 
-def _key(dots: Sequence[Dot]) -> str:
-    """What the marks mean, in a row under the picture."""
+def _key(axes: Axes, dots: Sequence[Dot]) -> str:
+    """What the marks mean, in a row under the picture: those that stand in it."""
     y, ink = 478, 'stroke="currentColor" stroke-width="1.5"'
     body = line(78, y - 5, 106, y - 5, stroke=BLUE, stroke_width=3)
     body += text(114, y, "the law, all work spent", 14)
     body += _circle(300, y - 5, 6, BLUE, "", ink) + text(314, y, "fits", 14)
-    cross = {"stroke": RED, "stroke_width": 2.5}
-    body += line(367, y - 10, 377, y, **cross) + line(367, y, 377, y - 10, **cross)
-    body += text(386, y, "does not", 14)
+    if any(not dot.fits and axes.holds(dot.parameters, dot.loss) for dot in dots):
+        cross = {"stroke": RED, "stroke_width": 2.5}
+        body += line(367, y - 10, 377, y, **cross) + line(367, y, 377, y - 10, **cross)
+        body += text(386, y, "does not", 14)
     if not all(dot.answers for dot in dots):
         body += _circle(466, y - 5, 6, "none", "", ink)
         body += text(480, y, "too large to answer there", 14)
@@ -318,7 +319,7 @@ def _told(dots: Sequence[Dot], best: Optimum, lowest: float, own: Dot | None) ->
     able = [dot for dot in dots if dot.fits and dot.answers]
     words = (
         f"Loss against size at one budget. The law's best: {_size(best.parameters)} "
-        f"parameters on {_tokens(best.tokens)} tokens, loss {lowest:.3f}. "
+        f"parameters on {_tokens(best.tokens, 3)} tokens, loss {lowest:.3f}. "
         f"{len(able)} of {len(dots)} shapes will do"
     )
     if able:

@@ -88,6 +88,17 @@ def _from_repeats(repeats: float) -> float:
 
 _OWN = ("model", "gpus", "chip", "days", "tokens")
 
+SMALLEST, LARGEST = 0.25, 3
+"""Shares of the best size. Not far below the one begins the picture's *never*, where
+the same loss takes more than eight times the work, or cannot be had."""
+
+NEAR = 0.01
+"""Nats above the least loss that are near it, whatever the size: the green strip."""
+
+USED_AT_LEAST, ROUNDED = 0.7, 1.005
+"""Shares of the days: the least to be used; the most, as tokens are told in three
+digits."""
+
 
 class OwnRun(Exercise):
     """A model off the shelf for GPUs and days: it fits, ends in time, wastes little."""
@@ -113,10 +124,10 @@ def _judged(answer: Mapping[str, Any]) -> tuple[bool, str]:
         held = units.gigabytes(plan.memory.total)
         return False, f"{name} does not fit: at best {held} on each GPU."
     taken = days * T / float(most_tokens(plan, days).least)
-    told = f"at the slow end they take {units.digits(taken, 2)} of your {days:g} days."
-    if taken > days:
+    told = f"at the slow end they take {units.digits(taken)} of your {days:g} days."
+    if taken > ROUNDED * days:
         return False, f"too many tokens: {told}"
-    if taken < 0.7 * days:
+    if taken < USED_AT_LEAST * days:
         return False, f"you leave time: even {told}"
     return _of_size(name, float(plan.parameters.active), T)
 
@@ -128,14 +139,20 @@ def _of_size(name: str, N: float, T: float) -> tuple[bool, str]:
     at, least = float(loss(N, T)), float(loss(best.parameters, best.tokens))
     told = f"{name} gets {each} tokens a parameter and ends at {at:.2f}"
     size = f"{units.digits(float(best.parameters) / 1e9, 2)}B"
-    if share > 2 or share < 0.1:
-        off = "large" if share > 2 else "small"
-        more = f"{at - least:.2f} above what this work could reach"
-        return False, f"too {off}: {told}, {more}."
-    use = (
-        "cheaper to use than the best for this work" if share < 0.8 else "near the best"
-    )
+    if share < SMALLEST or (share > LARGEST and at - least > NEAR):
+        off = "large" if share > 1 else "small"
+        more = f"{at - least:.3f} above what this work could reach"
+        limit = f"{_limit(share)} the best size for it, {size}"
+        return False, f"too {off}: {told}, {more}; {limit}."
+    use = "near the best"
+    if not 0.8 <= share <= 1.6:
+        cost = "cheaper" if share < 1 else "dearer"
+        use = f"{cost} to use than the best for this work"
     return True, f"right: {told}, {at - least:.3f} above the least; {use}, {size}."
+
+
+def _limit(share: float) -> str:
+    return "more than three times" if share > 1 else "less than a quarter of"
 
 
 EXERCISES: dict[str, Exercise] = {

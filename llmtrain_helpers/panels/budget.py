@@ -180,7 +180,7 @@ def render(
     html = "".join(
         [
             common.sentence(_sentence(n, days, price, own, best, size)),
-            f"<p>{_worth(own, flops, law)}</p>",
+            f"<p>{_left(money, n, days, price)}{_worth(own, flops, law)}</p>",
             picture.live(),
             common.folded("The plan of your model", _table(chip, own, n, days, price)),
             common.folded("In code", _code(chip, n, days, price, law)),
@@ -216,6 +216,15 @@ def _sentence(
     if wanted and abs(own.parameters / wanted - 1) > 0.05:
         told += f"On the shelf {own.name} comes nearest to {units.short(wanted)}. "
     return told + f"Yours, {own.name} on {units.count(own.tokens)}, ends {more}."
+
+
+def _left(money: float, n: int, days: float, price: float) -> str:
+    """What whole machines leave of the money, where it is a hundredth or more."""
+    left = money - n * days * 24 * price
+    if left < 0.01 * money:
+        return ""
+    why = f"Whole machines of {NODE}" if n < MOST_GPUS else "No more GPUs than these"
+    return f"{why}; {units.dollars(left)} are left. "
 
 
 def _worth(own: Dot, flops: float, law: str) -> str:
