@@ -751,7 +751,7 @@ def test_07_c_says_why_a_large_one_wants_it() -> None:
         said = EXERCISES["07-c"].options[f"TP {t}, PP {p}"]
         assert f"{told} % waiting" in said
         assert waits == pytest.approx(int(told), abs=2)
-    assert "$(p-1)/(k+p-1)$ of a step (chapter 04)" in page()
+    assert r"$(\text{PP}-1)/(k+\text{PP}-1)$ of a step (chapter 04)" in page()
 
 
 MINE = {"model": "Llama-3.1-8B", "gpus": 8, "chip": "H100", "batch": 64}
