@@ -439,7 +439,7 @@ def test_what_the_page_says_of_measurements() -> None:
     assert f"other pairs of H100 nodes reach {min(tops):.0f} to {max(tops):.0f}" in told
     shares = [
         round(100 * rate(word, n, 2**27) / rate(word, n, 2**34))
-        for word, n in (("Azure.*H100", 8), ("P6-B200, NCCL", 8), ("EFA v4", 32))
+        for word, n in (("ND_H100", 8), ("P6-B200, NCCL", 8), ("EFA v4", 32))
     ]
     assert shares == [84, 67, 52]
     assert "84 % with eight H100, 67 % with eight B200, and 52 % with 32 B200" in told
