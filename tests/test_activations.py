@@ -1020,6 +1020,7 @@ def test_the_predictions_name_the_belief() -> None:
     growth, largest = PREDICTIONS["06-guess"], PREDICTIONS["06-largest"]
     assert growth.truth() == pytest.approx(2 * 194 / 114)
     assert "it is 3.40 times as much" in growth.reveal(4)
+    assert "they alone make 4" in growth.reveal(4)
     assert largest.truth() == "twice"
     assert "from 2 to 4" in largest.reveal("twenty times")
     assert "the layers alone" in largest.reveal("twenty times")

@@ -420,6 +420,7 @@ def test_a_call_waits_for_its_latency() -> None:
 
 
 def test_what_the_page_says_of_measurements() -> None:
+    told = page()
     runs = published.collectives_measured()
     runs = runs[runs["collective"] == "all-reduce"].dropna(subset=["message_bytes"])
 
@@ -431,6 +432,17 @@ def test_what_the_page_says_of_measurements() -> None:
     assert round(rate("nebius", 16, 8.6e9)) == 468
     assert round(rate("Azure.*H100", 8, 8.6e9)) == 479
     assert rate("nccl-tests issue 283", 1984, 0.5e9) == 350
+    assert any("sometimes below 300" in x for x in runs["source"])
+    pairs = runs[(runs["num_gpus"] == 16) & (runs["accelerator"] == "H100 SXM")]
+    pairs = pairs[~pairs["source"].str.contains("nebius")]
+    tops = pairs.groupby("source")["bus_bytes_per_s"].max() / 1e9
+    assert f"other pairs of H100 nodes reach {min(tops):.0f} to {max(tops):.0f}" in told
+    shares = [
+        round(100 * rate(word, n, 2**27) / rate(word, n, 2**34))
+        for word, n in (("ND_H100", 8), ("P6-B200, NCCL", 8), ("EFA v4", 32))
+    ]
+    assert shares == [84, 67, 52]
+    assert "84 % with eight H100, 67 % with eight B200, and 52 % with 32 B200" in told
     ratio = rate("P6-B200, NCCL", 8, 17e9) / rate("EFA v4", 32, 17e9)
     assert ratio == pytest.approx(2, abs=0.3)
     for word, n in (("nebius", 16), ("Azure.*H100", 8), ("P6-B200, NCCL", 8)):
@@ -463,6 +475,15 @@ def test_how_well_the_model_orders_measured_splits() -> None:
             assert mean["first"] == pytest.approx(0.05, abs=0.005)
             assert mean["first three"] == pytest.approx(0.013, abs=0.0005)
     assert "824 measured steps" in page()
+
+
+def test_how_much_slower_software_is_where_many_gpus_take_part() -> None:
+    names = ("vtrain_a100_multi_node", "bloom_sweeps")
+    tables = [measured_splits(name) for name in names]
+    slower = [row["seconds"] / row["modelled"] - 1 for row in tables]
+    low, middle, high = np.percentile(np.concatenate(slower), [25, 50, 75])
+    assert f"by {100 * middle:.0f} % in the median" in page()
+    assert f"by {100 * low:.0f} to {100 * high:.0f} % in the middle half" in page()
 
 
 def test_a_random_split_is_far_slower() -> None:
@@ -523,6 +544,9 @@ def test_who_sends_is_seen_from_the_first_gpu() -> None:
     assert piped.body.count("shares pipeline with the first") == 1
     assert piped.body.count("shares tensor with the first") == 1
     assert piped.body.count("shares data with the first") == 3
+    many = who_sends(PLAN.but(tensor_parallel=1)).body
+    assert "2 of 8 nodes; dashed: the network" in many
+    assert many.count("shares data with the first") == 15
     alone = plan_run(MODEL, H100, 1, 1e6, 1, recompute="none")
     assert "nothing is sent" in who_sends(alone).body
     assert sending(alone) == {}
@@ -721,6 +745,13 @@ def test_07_c_says_why_a_large_one_wants_it() -> None:
         for x in ("TP 8, PP 1", "TP 8, PP 16")
     ]
     assert held[0] > 80 > held[1]
+    for t, p, told in ((1, 16, "88"), (2, 32, "78"), (8, 16, "47")):
+        k = 2048 * t * p // 16384  # one sequence a pass
+        waits = 100 * (p - 1) / (k + p - 1)
+        said = EXERCISES["07-c"].options[f"TP {t}, PP {p}"]
+        assert f"{told} % waiting" in said
+        assert waits == pytest.approx(int(told), abs=2)
+    assert r"$(\text{PP}-1)/(k+\text{PP}-1)$ of a step (chapter 04)" in page()
 
 
 MINE = {"model": "Llama-3.1-8B", "gpus": 8, "chip": "H100", "batch": 64}

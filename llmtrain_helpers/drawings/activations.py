@@ -177,7 +177,7 @@ def step_memory(
     passes = passes or shown.moments[-1].micro_batch
     body += [*_marks(shown, passes), *_key(shown)]
     words = _step_words(shown, memory, chip, passes)
-    return Drawing("".join(body), _ACROSS, 506, words)
+    return Drawing("".join(body), _ACROSS, 518, words)
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,8 @@ def _nodes(plan: Plan) -> list[int]:
     near = [0, a_replica - 1, a_replica, 2 * a_replica, stage, stage + a_replica]
     near += [k * a_replica * split.expert_parallel for k in (1, 2)]
     found = sorted({gpu // node for gpu in near if gpu < n})
+    if found == [0] and n > node:  # many replicas a node: the network all the same
+        found.append(1)
     if split.pipeline_parallel > 1 and stage // node not in found[:SEEN]:
         return sorted({*found[: SEEN - 1], stage // node})
     return found[:SEEN]

@@ -307,7 +307,7 @@ PREDICTIONS: dict[str, Prediction] = {
         unit=lambda ratio: f"{units.digits(ratio)} times as much",
         why="Of 114 bytes for each hidden value 34 stay as they are, and 80, the "
         "scores, double with the sequence: 34 + 160 = 194. And there are twice as "
-        "many hidden values.",
+        "many hidden values. (Only the scores are quadratic: they alone make 4.)",
     ),
     "06-largest": Prediction(
         truth=_gain,

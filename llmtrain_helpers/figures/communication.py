@@ -97,7 +97,7 @@ def layouts(
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(9, 4.1), dpi=90, width_ratios=[1.15, 1]
     )
-    left.set_title("Measured steps under the model's")
+    left.set_title("Measured against modelled steps")
     left.set(xlabel="seconds of the model", ylabel="seconds measured")
     for color, (name, rows) in zip(_COLORS, series.items(), strict=False):
         x, y = rows["modelled"].to_numpy(float), rows["seconds"].to_numpy(float)

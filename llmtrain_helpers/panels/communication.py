@@ -244,6 +244,6 @@ PANEL = common.Panel(
     "Who sends what to whom?",
     _CONTROLS,
     _PRESETS,
-    ("GPT-3 on 512 A100", "Little work for each"),
+    ("A small model, cut fine", "Little work for each"),
     render,
 )
