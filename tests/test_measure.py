@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -488,6 +489,67 @@ def test_the_panel_speaks_first_and_gives_its_call() -> None:
     assert "(before: 34.8)" in PANELS["measure"].render(before=before)
 
 
+def named(values: dict[str, Any]) -> str:
+    """The cause behind "mostly for", or nothing where other GPUs are not it."""
+    html = PANELS["measure"].render(**values)
+    found = re.search(r"mostly for <b>(.*?)</b>", html)
+    return found[1] if found else ""
+
+
+def test_the_panel_never_takes_a_neighbour_for_the_link_or_the_link_for_one() -> None:
+    panel, seen = PANELS["measure"], set()
+    known = {
+        "the link": panel.presets["A slow link"],
+        "a slow neighbour": panel.presets["A slow neighbour"],
+    }
+    sizes = [panel.controls[n].stops for n in ("micro_batch_size", "accumulation")]
+    for cause, preset in known.items():
+        for b, k in product(*sizes):
+            step = {**preset, "micro_batch_size": b, "accumulation": k}
+            told = named(step)
+            assert told in ("", cause), (b, k)
+            seen.add((told, b, k))
+    assert ("a slow neighbour", 8, 8) in seen
+    assert ("a slow neighbour", 16, 1) in seen
+    assert ("the link", 8, 1) in seen
+
+
+@given(*map(st.sampled_from, ([1, 8, 64], [1, 8, 64], [1, 20, 200], [100, 120, 200])))
+def test_without_what_the_panel_names_a_step_is_faster(b, k, exchange, slowest):
+    step = {**PANELS["measure"].presets["A slow neighbour"], "slowest": slowest}
+    step |= {"micro_batch_size": b, "accumulation": k, "exchange": exchange}
+    told, clock = named(step), clock_of(step)
+    gone = {"the link": {"exchange": 0.0}, "a slow neighbour": {"slowest": 1.0}}
+    if told:
+        rates = {
+            cause: replace(clock, **change).throughput(b, k)
+            for cause, change in gone.items()
+        }
+        assert rates[told] > clock.throughput(b, k)
+        if slowest == 100:
+            assert told == "the link"
+
+
+def test_accumulation_tells_a_link_from_a_neighbour() -> None:
+    def gains(preset: str, micro: int) -> tuple[str, str]:
+        values = {**PANELS["measure"].presets[preset], "micro_batch_size": micro}
+        clock = clock_of(values)
+        now, twice = clock.throughput(micro), clock.throughput(micro, 2)
+        return f"{clock.throughput(2 * micro) / now:.2f}", f"{twice / now:.2f}"
+
+    assert gains("A slow neighbour", 8) == ("1.25", "1.05")
+    assert gains("A slow neighbour", 32) == ("1.08", "1.02")
+    assert float(gains("A slow link", 8)[1]) > 1.5
+
+
+def test_what_is_hidden_to_the_last_digit_is_not_waited_for() -> None:
+    values = PANELS["measure"].presets["A small micro-batch"]
+    step = values["micro_batch_size"], values["accumulation"]
+    assert clock_of(values).parts(*step).others == 0
+    for preset in PANELS["measure"].presets.values():
+        assert "0.0000" not in PANELS["measure"].render(**preset)
+
+
 def test_the_panel_redraws_at_once() -> None:
     panel, taken = PANELS["measure"], []
     for values in [*panel.presets.values()] * 4:
@@ -629,6 +691,13 @@ def test_11_d_takes_any_design_that_holds(change: dict[str, Any]) -> None:
 )
 def test_11_d_says_what_does_not_hold(change: dict[str, Any], said: str) -> None:
     assert said in text_of("11-d", own(change))
+
+
+def test_11_d_says_that_a_plan_fits_where_only_its_peak_is_off() -> None:
+    fits = "Your layers and micro fit; only the peak is off."
+    assert fits in text_of("11-d", own({"peak": 20}))
+    assert fits in text_of("11-d", own({"layers": 2, "peak": 9}))
+    assert fits not in text_of("11-d", own({"layers": 16, "peak": 20}))
 
 
 def test_11_d_waits_for_every_entry_and_says_what_it_predicts() -> None:

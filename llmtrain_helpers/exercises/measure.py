@@ -123,11 +123,11 @@ class OwnTest(Exercise):
         fewer: dict[str, Any] = {"num_layers": layers}
         cut = replace(model, **fewer)
         wrong = _mispredicted(said, cut, micro)
-        return (
-            (False, f"{wrong} {HINT}")
-            if wrong
-            else self._of_size(cut, micro, warm_up + repeats)
-        )
+        right, told = self._of_size(cut, micro, warm_up + repeats)
+        if not wrong:
+            return right, told
+        fits = "Your layers and micro fit; only the peak is off. " if right else ""
+        return False, f"{wrong} {fits}{HINT}"
 
     def _of_size(self, cut: Transformer, micro: int, steps: int) -> tuple[bool, str]:
         chip = published.accelerator(GPU)
@@ -252,8 +252,8 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "What is in memory at the loss, and which entry makes it larger?",
             "Layers and micro-batch: 14 bytes a parameter, what is kept, the logits.",
-            "Run the question's lines with your layers and micro; halve either until "
-            "a fifth stays free.",
+            "Run the question's lines with your layers and micro; where less than a "
+            "fifth stays free, halve either.",
         )
     ),
 }

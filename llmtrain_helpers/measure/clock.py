@@ -7,6 +7,7 @@ advice on warm-up, repeats and medians is that of `torch.utils.benchmark`.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +41,7 @@ class Times:
 
     @property
     def spread(self) -> float:
-        """How far apart the middle half of the runs lies, as a share of the median."""
+        """How wide the middle half of the runs is, as a share of the median."""
         low, _, high = statistics.quantiles(self.seconds, method="inclusive")
         return (high - low) / self.median
 
@@ -169,12 +170,28 @@ class StepClock:
         b = single("micro_batch_size", micro_batch_size)
         k = single("accumulation", accumulation)
         one_pass = float(self.one_pass.seconds(b))
-        beside = BACKWARD * one_pass * self.slowest if self.overlap else 0.0
-        visible = max(0.0, self.exchange - beside)
-        others = k * one_pass * (self.slowest - 1) + visible
+        others = sum(self.waits_for_others(b, k).values())
         busy = k * one_pass + others + self.update
-        data = max(0.0, self.loading * k * b - busy)
+        data = _beyond(self.loading * k * b, busy)
         return StepParts(k * one_pass, others, self.update, data)
+
+    def waits_for_others(
+        self, micro_batch_size: int, accumulation: int = 1
+    ) -> dict[str, float]:
+        """Seconds of a step in which other GPUs are waited for, by cause.
+
+        For the link once a step, for what backward does not hide; for a slow neighbour
+        in every pass.
+
+        >>> clock = StepClock(StepTime(0.02, 200), exchange=0.1, slowest=1.5)
+        >>> [round(s, 3) for s in clock.waits_for_others(4, 8).values()]
+        [0.06, 0.16]
+        """
+        one_pass = float(self.one_pass.seconds(micro_batch_size))
+        beside = BACKWARD * one_pass * self.slowest if self.overlap else 0.0
+        link = _beyond(self.exchange, beside)
+        neighbour = accumulation * one_pass * (self.slowest - 1)
+        return {"the link": link, "a slow neighbour": neighbour}
 
     def exchange_begins(self, micro_batch_size: int, accumulation: int = 1) -> float:
         """When gradients set out, in seconds from the begin of the step."""
@@ -196,6 +213,12 @@ class StepClock:
             alone=alone.throughput(b, k),
             doubled=self.throughput(2 * b, k),
         )
+
+
+def _beyond(seconds: float, hidden: float) -> float:
+    """What of a time is not hidden; nothing where only rounding is left."""
+    alike = math.isclose(seconds, hidden, rel_tol=1e-9)
+    return 0.0 if alike else max(0.0, seconds - hidden)
 
 
 ENOUGH = 1.1

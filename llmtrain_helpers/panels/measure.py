@@ -7,7 +7,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.drawings.measure import step_by_the_clock
-from llmtrain_helpers.measure.clock import ENOUGH, Experiments, StepClock
+from llmtrain_helpers.measure.clock import StepClock
 from llmtrain_helpers.panels import common
 
 _NAMES = ["micro_batch_size", "accumulation", "loading", "exchange", "overhead"]
@@ -123,7 +123,7 @@ def render(before: common.Values | None = None, **values: Any) -> str:
     picture = step_by_the_clock(clock, b, k, before=old)
     return "".join(
         [
-            common.sentence(_sentence(clock.experiments(b, k), old)),
+            common.sentence(_sentence((clock, b, k), old)),
             f"<div>{picture.live()}</div>",
             common.folded("The numbers", _table(clock, b, k)),
             common.folded("In code", common.call(_code(values))),
@@ -138,21 +138,27 @@ _WAITS = {
 }
 
 
-def _sentence(found: Experiments, old: tuple[Any, ...]) -> str:
+def _sentence(now: tuple[StepClock, int, int], old: tuple[Any, ...]) -> str:
+    clock, b, k = now
+    found = clock.experiments(b, k)
     told = f"<b>{units.digits(found.as_it_is)} sequences a second</b>"
     if old:
         before = old[0].throughput(*old[1:])
         told += f" (before: {units.digits(before)})" if before != found.as_it_is else ""
     if found.verdict == "computing":
         return f"{told}: it is <b>computing</b>; no single change gains a tenth."
-    gains = found.gains()
-    told += f": {_WAITS[found.verdict]} {gains[found.verdict]:.2f} times as many"
-    if found.verdict != "other GPUs":
-        return f"{told}."
-    doubled = gains["fixed costs"]
-    cause = "the link" if doubled >= ENOUGH else "a slow neighbour"
-    also = f"with twice the micro-batch {doubled:.2f} times"
-    return f"{told}, {also}: so for <b>{cause}</b>."
+    gain = found.gains()[found.verdict]
+    told += f": {_WAITS[found.verdict]} {gain:.2f} times as many."
+    others = found.verdict == "other GPUs"
+    return told + (_cause(clock.waits_for_others(b, k)) if others else "")
+
+
+def _cause(waits: dict[str, float]) -> str:
+    """The link or a neighbour: which of the two takes more of a step."""
+    once, passes = (f"{units.digits(1e3 * seconds)} ms" for seconds in waits.values())
+    cause = max(waits, key=lambda name: waits[name])
+    told = f" It waits {once} once a step, {passes} in its passes: mostly for"
+    return f"{told} <b>{cause}</b>."
 
 
 def _table(clock: StepClock, b: int, k: int) -> str:
