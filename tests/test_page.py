@@ -158,12 +158,12 @@ def sources(path: Path) -> list[str]:
 
 
 def judged(path: Path) -> list[tuple[str, str]]:
-    """What runs before each exercise and guess in a page, and its cell."""
+    """Each exercise and guess, behind the cells before it."""
     code = sources(path)
     asks = [
         i for i, one in enumerate(code) if re.search(r"^(check|predict)\(", one, re.M)
     ]
-    return [(cells.needed(code[:i], code[i]), code[i]) for i in asks]
+    return [(json.dumps(code[:i]), code[i]) for i in asks]
 
 
 BARE = """
@@ -171,8 +171,8 @@ import json, sys
 for name in ("numpy", "pandas", "matplotlib", "ipywidgets", "IPython", "torch"):
     sys.modules[name] = None
 from llmtrain_helpers.exercises.page import run
-for lines, source in json.load(sys.stdin):
-    print(json.loads(run(lines, source))["html"])
+for before, source in json.load(sys.stdin):
+    print(json.loads(run(before, source))["html"])
 """
 
 
@@ -197,6 +197,12 @@ def test_what_a_cell_needs_is_what_it_reads_and_no_more() -> None:
     assert cells.needed(before, "x |= 4") == "x = 3"
     assert cells.needed(before, "def f(x):\n    y = x\n    return y\n\n\nf(2)") == ""
     assert cells.needed(before, "x = 5\nprint(x)") == ""
+    assert cells.needed([*before, "x = ("], "print(x)") == "x = 3"
+
+
+def test_a_cell_rests_on_earlier_ones_as_they_stand() -> None:
+    before = json.dumps(["x = 6\nprint('not again')", "y = 7"])
+    assert json.loads(cells.run(before, "x * y"))["html"] == "<pre>42</pre>"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +210,7 @@ def test_what_a_cell_needs_is_what_it_reads_and_no_more() -> None:
     [
         ("6 * 7", "<pre>42</pre>"),
         ("print('<b>')", "<pre>&lt;b&gt;\n</pre>"),
-        ("1 / 0", "ZeroDivisionError"),
+        ("x = 0\n1 / x", "Line 2: ZeroDivisionError"),
         ("answer = ", "SyntaxError"),
         ("raise SystemExit", "SystemExit"),
         ("import numpy_that_is_not_there", "ModuleNotFoundError"),
@@ -213,7 +219,7 @@ def test_what_a_cell_needs_is_what_it_reads_and_no_more() -> None:
     ],
 )
 def test_a_cell_shows_what_it_would_in_a_notebook(source: str, shown: str) -> None:
-    told = json.loads(cells.run("", source))["html"]
+    told = json.loads(cells.run("[]", source))["html"]
     assert shown in told
     assert bool(told) == bool(shown)
 
