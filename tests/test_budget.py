@@ -768,6 +768,29 @@ def test_tokens_of_the_panel_and_sizes_of_the_green_strip_are_right() -> None:
 
 def test_the_exercise_refuses_what_the_picture_calls_never() -> None:
     assert over_training(budget_exercises.SMALLEST) < 8 < over_training(0.21)
+    assert drawings._never_below("besiroglu") < budget_exercises.SMALLEST
+
+
+@with_loss
+def test_never_begins_where_no_text_is_enough(law: str) -> None:
+    least = drawings._never_below(law)
+    assert over_training(1.0001 * least, law) > 1e6
+    with pytest.raises(ValueError, match="never gets to the same loss"):
+        over_training(0.9999 * least, law)
+
+
+def test_the_grey_ends_where_never_begins() -> None:
+    least = drawings._never_below("besiroglu")
+    assert least == pytest.approx(0.1464, abs=5e-5)
+    assert over_training(0.2) == pytest.approx(14, abs=0.1)
+    with pytest.raises(ValueError, match="never"):
+        over_training(1 / 7)
+    picture = drawings.price_of_size()
+    [grey] = re.findall(rf'<rect [^>]*fill="{drawings.GREY}"[^>]*>', picture.body)
+    x, wide = (float(re.findall(rf' {k}="([\d.]+)"', grey)[0]) for k in ("x", "width"))
+    assert x + wide == pytest.approx(drawings._px(least), abs=0.1)
+    assert ">over 8<" in picture.body
+    assert picture.words.endswith("over 8 below 0.22, and below 0.146 never.")
 
 
 def test_how_far_from_twenty_models_lie_since_2023() -> None:
