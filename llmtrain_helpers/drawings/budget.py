@@ -337,7 +337,7 @@ def _told(dots: Sequence[Dot], best: Optimum, lowest: float, own: Dot | None) ->
 
 def price_of_size(law: str = "besiroglu") -> Drawing:
     """Times the least work for the same loss, over the share of the best size."""
-    shares = [2 ** (i / 40) for i in range(-140, 121)]
+    shares = [2 ** (i / 80) for i in range(-280, 241)]
     able = [(x, times) for x in shares if (times := _times(x, law)) and times <= 8]
     points = " ".join(f"{_px(x):.1f},{_py(t):.1f}" for x, t in able)
     least = _never_below(law)
