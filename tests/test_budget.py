@@ -658,6 +658,43 @@ def test_what_the_page_says_of_its_cases_is_so() -> None:
     assert small["loss"][small["name"].index("7.2B")] == min(small["loss"])
 
 
+def test_no_dot_lies_below_the_curve_which_has_the_rate_of_the_busiest() -> None:
+    points = frontier(H100, 64, 21, shelf()).points
+    work = {x.name: 6 * x.plan.parameters.active * x.tokens.likely for x in points}
+    most = max(work.values())
+    assert max(work, key=lambda name: work[name]) == "24B"
+    assert most / (64 * 989.5e12 * 21 * units.DAY) == pytest.approx(0.42, abs=0.005)
+    for x in points:
+        N = x.plan.parameters.active
+        assert x.loss.likely >= loss(N, most / (6 * N)) * (1 - 1e-9)
+
+
+def test_the_worked_example_is_near_the_diamond() -> None:
+    flops = 64 * 0.42 * 989.5e12 * 21 * units.DAY
+    assert flops == pytest.approx(4.83e22, rel=0.001)
+    words = drawings.frontier_picture(frontier(H100, 64, 21, shelf())).words
+    assert "The law's best: 20B parameters on 398 billion tokens" in words
+    assert 20 * (flops / 120) ** 0.5 == pytest.approx(401e9, abs=0.5e9)
+    best = compute_optimal(max(_work_of_three_weeks()))
+    assert (flops / 120) ** 0.5 == pytest.approx(best.parameters, rel=0.02)
+    assert 20 * (flops / 120) ** 0.5 == pytest.approx(best.tokens, rel=0.02)
+
+
+def _work_of_three_weeks() -> list[float]:
+    dots = budget_panel.dots_of("H100 SXM", 64, 21, "besiroglu")
+    return [6 * dot.parameters * dot.tokens for dot in dots]
+
+
+def test_ten_times_the_money_moves_the_axis_too() -> None:
+    lowest = {m: panel_with(money=m).html for m in (80_640, 800_000)}
+    assert ">1.8</text>" in lowest[800_000]
+    assert ">1.8</text>" not in lowest[80_640]
+
+
+def test_embedding_and_head_of_llama_by_adam_in_place_of_muon() -> None:
+    assert 4 * 2 * LLAMA.vocab_size * LLAMA.hidden_size == pytest.approx(4.2e9, 0.001)
+
+
 def test_what_the_evidence_says_of_the_splits_is_so() -> None:
     points = {x.name: x for x in frontier(H100, 64, 21, shelf()).points}
     assert points["24B"].plan.mfu == pytest.approx(0.46, abs=0.005)
@@ -768,6 +805,29 @@ def test_tokens_of_the_panel_and_sizes_of_the_green_strip_are_right() -> None:
 
 def test_the_exercise_refuses_what_the_picture_calls_never() -> None:
     assert over_training(budget_exercises.SMALLEST) < 8 < over_training(0.21)
+    assert drawings._never_below("besiroglu") < budget_exercises.SMALLEST
+
+
+@with_loss
+def test_never_begins_where_no_text_is_enough(law: str) -> None:
+    least = drawings._never_below(law)
+    assert over_training(1.0001 * least, law) > 1e6
+    with pytest.raises(ValueError, match="never gets to the same loss"):
+        over_training(0.9999 * least, law)
+
+
+def test_the_grey_ends_where_never_begins() -> None:
+    least = drawings._never_below("besiroglu")
+    assert least == pytest.approx(0.1464, abs=5e-5)
+    assert over_training(0.2) == pytest.approx(14, abs=0.1)
+    with pytest.raises(ValueError, match="never"):
+        over_training(1 / 7)
+    picture = drawings.price_of_size()
+    [grey] = re.findall(rf'<rect [^>]*fill="{drawings.GREY}"[^>]*>', picture.body)
+    x, wide = (float(re.findall(rf' {k}="([\d.]+)"', grey)[0]) for k in ("x", "width"))
+    assert x + wide == pytest.approx(drawings._px(least), abs=0.1)
+    assert ">over 8<" in picture.body
+    assert picture.words.endswith("over 8 below 0.22, and below 0.146 never.")
 
 
 def test_how_far_from_twenty_models_lie_since_2023() -> None:

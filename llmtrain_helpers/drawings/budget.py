@@ -26,6 +26,7 @@ from llmtrain_helpers.laws import (
     compute_optimal,
     known_law,
     loss,
+    loss_law,
     over_training,
 )
 
@@ -336,10 +337,11 @@ def _told(dots: Sequence[Dot], best: Optimum, lowest: float, own: Dot | None) ->
 
 def price_of_size(law: str = "besiroglu") -> Drawing:
     """Times the least work for the same loss, over the share of the best size."""
-    shares = [2 ** (i / 40) for i in range(-140, 121)]
+    shares = [2 ** (i / 80) for i in range(-280, 241)]
     able = [(x, times) for x in shares if (times := _times(x, law)) and times <= 8]
     points = " ".join(f"{_px(x):.1f},{_py(t):.1f}" for x, t in able)
-    body = _price_grid() + _never(able[0][0])
+    least = _never_below(law)
+    body = _price_grid() + _never(least) + _over_eight(least, able[0][0])
     body += (
         f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
     )
@@ -357,9 +359,8 @@ def price_of_size(law: str = "besiroglu") -> Drawing:
         )
         told.append(f"{name} size {times:.2f}")
     words = "Times the least work to the same loss, by the share of the best size: "
-    return Drawing(
-        body, 744, 356, f"{words}{', '.join(told)}; a tenth never gets there."
-    )
+    ends = f"over 8 below {able[0][0]:.2f}, and below {least:.3f} never"
+    return Drawing(body, 744, 356, f"{words}{', '.join(told)}; {ends}.")
 
 
 def _times(share: float, law: str) -> float:
@@ -390,11 +391,22 @@ def _price_grid() -> str:
     return body + text(710, 338, "times the best size", 15, "end", font_weight=600)
 
 
-def _never(first: float) -> str:
+def _never_below(law: str) -> float:
+    """The share of the best size where *never* begins: (1 + α/β)^(-1/α)."""
+    found = loss_law(law)
+    return float((1 + found.alpha / found.beta) ** (-1 / found.alpha))
+
+
+def _never(least: float) -> str:
     """Sizes that reach the loss on no amount of text."""
-    wide = _px(first) - 60
+    wide = _px(least) - 60
     words = text(60 + wide / 2, 180, "never", 16, "middle", font_weight=700)
     return rect(60, 60, wide, 230, GREY, opacity=0.18) + words
+
+
+def _over_eight(least: float, first: float) -> str:
+    """Sizes that reach it, at a price above the picture's top."""
+    return text((_px(least) + _px(first)) / 2, 180, "over 8", 14, "middle")
 
 
 # --- tokens for each parameter: laws, and what was done

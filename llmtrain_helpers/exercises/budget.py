@@ -89,8 +89,8 @@ def _from_repeats(repeats: float) -> float:
 _OWN = ("model", "gpus", "chip", "days", "tokens")
 
 SMALLEST, LARGEST = 0.25, 3
-"""Shares of the best size. Not far below the one begins the picture's *never*, where
-the same loss takes more than eight times the work, or cannot be had."""
+"""Shares of the best size. Below the one the price soars: the same loss takes eight
+times the work at 0.22, and cannot be had at all below 0.146, the picture's *never*."""
 
 NEAR = 0.01
 """Nats above the least loss that are near it, whatever the size: the green strip."""
