@@ -24,7 +24,8 @@ CHAPTERS = "notebooks/[0-9]*.ipynb"
 
 HERE = (
     '<p class="live-note">In this page run the <a href="#panel">panel</a>, '
-    "guesses, exercises, and each cell with a <b>Run</b> at its side. On paper: "
+    "guesses, exercises, and each cell with a <b>Run</b> at its side; the others show "
+    "what they printed. On paper: "
     '<a href="../sheet.pdf">the formulas</a>, <a href="../course.pdf">the course</a>.'
     "</p>"
 )

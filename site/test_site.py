@@ -312,6 +312,8 @@ def test_exercises_and_guesses_are_judged_and_kept(live: Live) -> None:
 def test_cells_print_here_what_they_printed_when_saved(live: Live) -> None:
     page = live.page
     for form in page.locator(".live-form[data-closed]").all():
+        if form.locator("textarea").input_value() == "progress()":
+            continue  # says what was answered, in the tests before too
         cell = form.locator("xpath=preceding-sibling::*[1]")
         saved = cell.locator(".cell_output").all_inner_texts()
         cell.locator(".live-open").click()
@@ -331,16 +333,14 @@ def test_a_changed_cell_is_what_later_ones_rest_on(page: Page, address: str) -> 
     page.goto(f"{address}/notebooks/00_start_here.html")
     first, _, third = page.locator(".live-open").all()[:3]
     first.click()
+    third.click()  # follows by itself, below
     form = page.locator(".live-form[data-closed]").first
     form.locator("pre").wait_for(timeout=60_000)
     cell = form.locator("textarea")
     cell.fill(cell.input_value().replace("my_gpus = 8", "my_gpus = 16"))
     cell.press("Shift+Enter")
     form.get_by_text("95 billion tokens").wait_for(timeout=60_000)
-    third.click()
-    words = page.locator(".live-form[data-closed] .live-verdict img").last
-    words.wait_for(timeout=60_000)
-    assert "GPUs 16" in (words.get_attribute("alt") or "")
+    page.wait_for_selector('.live-verdict img[alt*="GPUs 16"]', timeout=60_000)
 
 
 def test_a_cell_that_never_ends_can_be_stopped(page: Page, address: str) -> None:

@@ -601,7 +601,7 @@ def test_11_b_tells_why_of_each_choice() -> None:
     assert "alone it makes 1.73 times" in check("11-b", "the link").text
     assert "make 1.46 times" in check("11-b", "the link").text
     assert "1.02 times" in text_of("11-b", "the loader")
-    assert "in every pass" in text_of("11-b", "a neighbour")
+    assert "with every pass" in text_of("11-b", "a neighbour")
     assert "wait longer" in text_of("11-b", "our GPU")
     assert pytest.approx(2.46) == 4 * 0.52 + (0.90 - 0.52)
 

@@ -214,6 +214,7 @@ def test_a_cell_rests_on_earlier_ones_as_they_stand() -> None:
         ("answer = ", "SyntaxError"),
         ("raise SystemExit", "SystemExit"),
         ("import numpy_that_is_not_there", "ModuleNotFoundError"),
+        ("print('\\x1b[32mgreen\\x1b[0m')", "<pre>green\n</pre>"),
         ("", ""),
         ("x = 1", ""),
     ],

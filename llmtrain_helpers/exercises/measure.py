@@ -56,7 +56,7 @@ _FIRST = {
     "the link": f"right: alone it makes {_gain('alone')} as many, so it waits for "
     f"others; and four passes before an exchange make {_gain('four passes')} as many. "
     "What is paid once a step is the exchange: hide it, or pay it less often.",
-    "a neighbour": "no: a slow neighbour is waited for in every pass, so four passes "
+    "a neighbour": "no: a slow neighbour falls behind with every pass, so four passes "
     f"would gain next to nothing; they gain {_gain('four passes')}.",
     "our GPU": "no: a faster GPU would wait longer; alone, the same GPU makes "
     f"{_gain('alone')} as many.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import json
+import re
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
@@ -163,6 +164,8 @@ def _html(value: Any) -> str:
 
 
 def _plain(text: str) -> str:
+    """Text as it is; the colours of a terminal left out."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     return f"<pre>{escape(text)}</pre>" if text else ""
 
 

@@ -155,10 +155,10 @@ def _sentence(now: tuple[StepClock, int, int], old: tuple[Any, ...]) -> str:
 
 def _cause(waits: dict[str, float]) -> str:
     """The link or a neighbour: which of the two takes more of a step."""
-    once, passes = (f"{units.digits(1e3 * seconds)} ms" for seconds in waits.values())
+    link, passes = (f"{units.digits(1e3 * seconds)} ms" for seconds in waits.values())
     cause = max(waits, key=lambda name: waits[name])
-    told = f" It waits {once} once a step, {passes} in its passes: mostly for"
-    return f"{told} <b>{cause}</b>."
+    told = f" In a step it waits {link} for the link, and {passes} because another"
+    return f"{told} GPU's passes take longer: mostly for <b>{cause}</b>."
 
 
 def _table(clock: StepClock, b: int, k: int) -> str:

@@ -253,6 +253,8 @@ class Panel {
     const open = parts().map((one) => one.open);
     this.answer.innerHTML = html;
     parts().forEach((one, at) => (one.open = open[at] ?? false));
+    const { scrollWidth, clientWidth } = this.answer;
+    this.answer.classList.toggle("live-wide", scrollWidth > clientWidth + 4);
     clearTimeout(this.#hush);
     const told = this.answer.firstElementChild?.textContent ?? "";
     this.#hush = setTimeout(() => (this.said.textContent = told), 700);
@@ -316,7 +318,10 @@ class Progress {
 
 /** A form whose answer Python judges; what was written is kept. */
 class Judged {
+  static all = [];
+
   constructor(form) {
+    Judged.all.push(this);
     Object.assign(this, { form, verdict: form.querySelector(".live-verdict") });
     ({ id: this.id, kind: this.kind } = form.dataset);
     this.cell = form.querySelector("textarea");
@@ -333,7 +338,12 @@ class Judged {
       event.preventDefault();
       this.judge();
     });
-    form.addEventListener("reset", () => (this.verdict.innerHTML = ""));
+    form.addEventListener("reset", () => {
+      this.verdict.innerHTML = "";
+      setTimeout(() => this.#fit());
+    });
+    this.cell?.addEventListener("input", () => this.#fit());
+    addEventListener("resize", () => this.#fit());
     if ("closed" in form.dataset) this.#offer();
     else this.#open();
     this.#takeUp(Progress.all().cells?.[this.key]);
@@ -344,8 +354,11 @@ class Judged {
     if (!earlier || (this.cell && earlier.source !== this.cell.defaultValue)) return;
     this.#open();
     this.verdict.innerHTML = earlier.html;
-    if (this.cell) CELLS[this.at] = this.cell.value = earlier.written;
-    else for (const one of this.form.elements) {
+    if (this.cell) {
+      CELLS[this.at] = this.cell.value = earlier.written;
+      this.#fit();
+    }
+    for (const one of this.form.elements) {
       if (one.type === "radio") one.checked = one.value === earlier.written;
       else if (one.type === "text") one.value = earlier.written;
     }
@@ -353,7 +366,7 @@ class Judged {
 
   /** Beside the cell, a button that makes it one to write in. */
   #offer() {
-    const open = button("Run", () => {
+    const open = button("Run or change", () => {
       this.#open();
       this.cell.focus({ preventScroll: true });
       this.judge();
@@ -366,15 +379,31 @@ class Judged {
   #open() {
     show(this.source, false);
     show(this.form, true);
+    this.#fit();
+  }
+
+  /** As high as the lines that it shows. */
+  #fit() {
+    if (!this.cell || this.form.hidden) return;
+    this.cell.style.height = "auto";
+    this.cell.style.height = `${this.cell.scrollHeight + 3}px`;
+  }
+
+  /** Cells further down that have run are run again, on what changed here. */
+  async #runLater() {
+    const plain = (one) => one.at > this.at && "closed" in one.form.dataset;
+    for (const one of Judged.all.filter(plain))
+      if (!one.form.hidden) await one.judge(false);
   }
 
   #written() {
     return new FormData(this.form).get(`of-${this.id}`)?.replaceAll("\r\n", "\n");
   }
 
-  async judge() {
+  async judge(first = true) {
     const written = this.#written();
     if (!written) return;
+    const changed = this.cell && written !== CELLS[this.at];
     this.verdict.textContent = "…";
     const slow = setTimeout(() => this.#offerStop(), SLOW);
     try {
@@ -388,6 +417,7 @@ class Judged {
       this.verdict.textContent = error.message;
     }
     clearTimeout(slow);
+    if (first && changed) await this.#runLater();
   }
 
   #ask(written) {
