@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from llmtrain_helpers import units
@@ -199,7 +200,11 @@ def render(before: common.Values | None = None, **chosen: Any) -> common.Answer:
 def _shape(chosen: common.Values) -> Transformer:
     if chosen["config"].strip():
         return read_config(chosen["config"].strip(), chosen["sequence_length"])
-    return architecture(chosen["model"], chosen["sequence_length"])
+    return _published(chosen["model"], chosen["sequence_length"])
+
+
+_published = lru_cache(64)(architecture)
+"""Shapes of the shelf: one redraw asks for the same one many times."""
 
 
 def _has_experts(chosen: common.Values) -> bool:

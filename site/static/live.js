@@ -405,8 +405,10 @@ class Judged {
     if (!written) return;
     const changed = this.cell && written !== CELLS[this.at];
     this.verdict.textContent = "…";
-    const slow = setTimeout(() => this.#offerStop(), SLOW);
+    let slow;
     try {
+      await python.start();
+      slow = setTimeout(() => this.#offerStop(), SLOW);
       const { html, ...kept } = await python.call(...this.#ask(written));
       this.verdict.innerHTML = html || "It ran, and showed nothing.";
       const cells = { ...Progress.all().cells };
