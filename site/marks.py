@@ -186,7 +186,7 @@ def fold(cell: Tag) -> None:
 
 
 def mark_panel(cell: Tag, word: str) -> None:
-    """A button that starts the panel above its first saved setting; others folded."""
+    """A button that starts the panel, above its saved settings."""
     saved = cell.select_one(".cell_output")
     saved["class"] = [*saved.get("class", []), "live-saved"]
     saved.insert_before(
@@ -199,11 +199,6 @@ def mark_panel(cell: Tag, word: str) -> None:
     )
     told = saved.find(string=re.compile("Run the cell above"))
     told.replace_with(str(told).replace("Run the cell above", "Press Start"))
-    second = saved.select("h3")[1]
-    folded = parsed("<details><summary>Two more settings</summary></details>").details
-    rest = [second, *second.next_siblings]
-    second.insert_before(folded)
-    folded.extend(rest)
 
 
 def guess(id: str, source: str) -> str:

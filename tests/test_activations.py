@@ -52,6 +52,7 @@ from llmtrain_helpers.panels import PANELS, activations_panel
 from llmtrain_helpers.panels.activations import largest, length
 
 from .bad_values import BAD_COUNTS, assert_refused
+from .panel_code import code_of, value_of
 
 GPT2 = Transformer.gpt(12, 768, 12, 50257, 1024)
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
@@ -487,7 +488,7 @@ def test_each_panel_still_says_something_else() -> None:
         ("sequence_length", "4,096", "29.7 GB"),
         ("sequence_length", 0, "Sequence: 0 lies outside"),
         ("micro_batch_size", 3, "does not fit"),
-        ("micro_batch_size", "2", r"66.8 GB</b> at the peak \(at the start: 42.1 GB\)"),
+        ("micro_batch_size", "2", r"66.8 GB</b> at the peak \(dashed: 42.1 GB\)"),
         ("accumulation_steps", 2, "47.0 GB"),
         ("accumulation_steps", 16, "pass 16"),
         ("recompute", "full", "<b>4</b>"),
@@ -524,12 +525,8 @@ def test_the_panels_code_gives_what_it_shows_for_as_many_passes(name, passes) ->
     """The call has the passes that the control says; the picture those it can show."""
     panel = activations_panel()
     panel.set(**{**panel.presets[name], "accumulation_steps": passes})
-    code = unescape(re.search(r"<pre[^>]*>(.*?)</pre>", panel.output.value, re.S)[1])
-    assert f"accumulation_steps={passes}," in code
-    first, call = code.split("\n", 1)
-    scope = {"published": published, "step_timeline": step_timeline}
-    exec(first, scope)
-    told = units.gigabytes(eval(call, scope).total)
+    assert f"accumulation_steps={passes}," in code_of(panel.output.value)
+    told = units.gigabytes(value_of(panel.output.value).total)
     assert f"<b>{told}</b> at the peak" in panel.output.value
     shown = {1: "update", 2: "pass 2", 16: "pass 16", 100: "pass 100"}[passes]
     assert f">{shown}</text>" in panel.output.value
@@ -850,11 +847,7 @@ def test_the_share_beside_the_states_as_a_formula() -> None:
 def test_the_panels_code_gives_what_it_shows() -> None:
     panel = activations_panel()
     panel.preset.value = "GPT-2 on a small card"
-    code = unescape(re.search(r"<pre[^>]*>(.*?)</pre>", panel.output.value, re.S)[1])
-    first, call = code.split("\n", 1)
-    scope = {"published": published, "step_timeline": step_timeline}
-    exec(first, scope)
-    told = units.gigabytes(eval(call, scope).total)
+    told = units.gigabytes(value_of(panel.output.value).total)
     assert f"<b>{told}</b>" in panel.output.value
 
 

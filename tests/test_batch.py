@@ -346,7 +346,7 @@ def test_the_figures_show_the_data() -> None:
         ("tensor_parallel", 2, "from 4 replicas"),
         ("pipeline_parallel", 1, "from 4 replicas"),
         ("context_parallel", 2, "from one replica"),
-        ("accumulation", "8", "(before: 65.5 thousand): 32 sequences"),
+        ("accumulation", "8", "(dashed: 65.5 thousand): 32 sequences"),
         ("micro_batch_size", "1", "32.8 thousand tokens"),
         ("sequence_length", "8k", "128 thousand tokens"),
         ("tokens", 0, "Tokens: 0 lies outside"),
@@ -468,7 +468,7 @@ def test_what_was_there_before_is_outlined() -> None:
     assert "stroke-dasharray" not in gpu_grid(16, 4, 2).body
     assert "stroke-dasharray" not in gpu_grid(16, 4, 2, before=(16, 4, 2, 1)).body
     changed = gpu_grid(16, 8, 2, before=(16, 4, 2, 1)).body
-    assert "before: replica A had 8 GPUs" in changed
+    assert "dashed: replica A had 8 GPUs" in changed
     assert gpu_grid(8, 4, 2, before=(16, 4, 2, 1)).body.count("5 4") == 0
     assert gpu_grid(4, 4, before=(8, 4, 1, 1)).body.count("5 4") == 4
 
@@ -509,9 +509,9 @@ def test_lengths_are_times() -> None:
     body = step_in_time(now, old).body
     wide = [float(x) for x in re.findall(r'width="([\d.]+)" height="34"', body)]
     assert 2 * max(wide[:2]) == pytest.approx(328 * 10 / 12, rel=0.04)
-    assert "dashed: of 2 sequences, before" in body
+    assert "dashed: of 2 sequences" in body
     assert (
-        ">2 passes × (1 + 4) = 10 sequences' time, before 12<".replace("'", "&#x27;")
+        ">2 passes × (1 + 4) = 10 sequences' time, dashed 12<".replace("'", "&#x27;")
         in body
     )
     halves = step_in_time(Step(2, 4, 2, stages=2, fixed=0.5)).body
@@ -520,9 +520,9 @@ def test_lengths_are_times() -> None:
 
 def test_the_length_before_is_told_beside_the_new_one() -> None:
     body = step_in_time(Step(4, 2, 2, stages=2), Step(2, 4, 2, stages=2)).body
-    assert "time on a stage, before 15<" in body
+    assert "time on a stage, dashed 15<" in body
     same = step_in_time(Step(4, 2, 2, stages=2), Step(4, 2, 3, stages=2)).body
-    assert "on a stage, before" not in same
+    assert "on a stage, dashed" not in same
     assert "on a stage" not in step_in_time(Step(4, 2, 2)).body
 
 

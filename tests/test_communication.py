@@ -610,7 +610,7 @@ def test_estimates_have_two_digits() -> None:
 @pytest.mark.parametrize(
     ("control", "value", "said"),
     [
-        ("tensor_parallel", 4, "A step takes <b>37 s</b> (before: 47 s)"),
+        ("tensor_parallel", 4, "A step takes <b>37 s</b> (dashed: 47 s)"),
         ("tensor_parallel", 16, "Key-value heads 8 is not divisible"),
         ("pipeline_parallel", 2, "waiting"),
         ("num_gpus", 128, "DP 16"),
@@ -622,11 +622,11 @@ def test_estimates_have_two_digits() -> None:
         ("model", "Llama-3.1-8B", "A step takes"),
         ("zero_stage", 3, "data: 1"),
         ("recompute", "none", "2.41 TB"),
-        ("chip", "A100 80GB SXM", "before: 47 s"),
-        ("micro_batch_size", 2, "before: 47 s"),
+        ("chip", "A100 80GB SXM", "dashed: 47 s"),
+        ("micro_batch_size", 2, "dashed: 47 s"),
         ("micro_batch_size", 3, "Batch 256 is not divisible by 8 replicas"),
-        ("global_batch_size", 512, "(before: 47 s)"),
-        ("sequence_length", "4k", "before: 47 s"),
+        ("global_batch_size", 512, "(dashed: 47 s)"),
+        ("sequence_length", "4k", "dashed: 47 s"),
         ("context_parallel", 2, "context: "),
     ],
 )
@@ -779,6 +779,9 @@ def test_07_d_takes_any_split_that_fits_and_is_fast(change: dict) -> None:
     [
         ({"tensor": 8, "zero": 1}, "longer than another split that fits"),
         ({"tensor": 2}, "longer than another"),
+        ({"tensor": 2}, "above all by the sums of tensor parallelism"),
+        ({"tensor": 8, "recompute": "none", "gpus": 64}, "above all by launching"),
+        ({"pipeline": 8, "zero": 1, "batch": 8}, "above all by stages that wait"),
         ({"recompute": "none"}, "leaves no reserve"),
         ({"gpus": 12, "tensor": 8}, "do not divide 12"),
         ({"batch": 100}, "8 replicas do not share 100"),

@@ -48,6 +48,7 @@ from llmtrain_helpers.panels import PANELS
 from llmtrain_helpers.panels.duration import published_marks
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, NO_NUMBERS, assert_refused
+from .panel_code import value_of
 from .test_flops import shape_of
 
 NOT_FINITE = [
@@ -436,13 +437,13 @@ def test_the_curve_has_the_dot_the_band_and_every_published_run() -> None:
     for run in published_marks():
         assert f"{run.name}: " in words
     assert len(published_marks()) == 11
-    assert "before" not in words
-    assert "before: your run: 32.0 days on 8 GPUs" in DRAWINGS["moved"].words
+    assert "at the start" not in words
+    assert "at the start: your run: 32.0 days on 8 GPUs" in DRAWINGS["moved"].words
 
 
 def test_where_nothing_moved_there_is_no_ring() -> None:
     you = Mark("your run", 8, 32)
-    assert "before" not in days_against_gpus(you, (23, 45), [], you).words
+    assert "at the start" not in days_against_gpus(you, (23, 45), [], you).words
 
 
 @given(st.integers(1, 10**6), st.floats(1e-3, 1e6))
@@ -625,15 +626,14 @@ def test_palm_has_two_shares_and_the_page_says_why() -> None:
 
 def test_the_panel_leaves_a_ring_where_it_was() -> None:
     before = {**PANELS["duration"].default, "num_gpus": 512}
-    assert "before: your run: 67.6 days on 512 GPUs" in shown(before=before)
-    assert "before:" not in shown(before=PANELS["duration"].default)
-    assert "before:" not in shown(before={**before, "num_gpus": 1024, "price": 9.0})
+    assert "at the start: your run: 67.6 days on 512 GPUs" in shown(before=before)
+    assert "at the start:" not in shown(before=PANELS["duration"].default)
+    same = {**before, "num_gpus": 1024, "price": 9.0}
+    assert "at the start:" not in shown(before=same)
 
 
 def test_the_panels_code_gives_what_it_shows() -> None:
-    code = shown().split("<pre")[1].split(">", 1)[1].split("</pre>")[0]
-    days = eval(code.replace("&#x27;", "'"), {"training_seconds": training_seconds})
-    assert f"{days:.1f} days" in shown()
+    assert f"{value_of(shown()):.1f} days" in shown()
 
 
 @pytest.mark.parametrize("name", PANELS["duration"].presets)

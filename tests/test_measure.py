@@ -46,6 +46,7 @@ from llmtrain_helpers.panels import PANELS
 from llmtrain_helpers.panels.measure import clock_of
 
 from .bad_values import BAD_COUNTS, assert_refused
+from .panel_code import value_of
 
 SHAPE = Transformer.llama(1, 8, 2, 1, 8, 8, 4)
 
@@ -481,12 +482,9 @@ def test_the_panel_speaks_first_and_gives_its_call() -> None:
     assert "no single change gains a tenth" in shown(
         **PANELS["measure"].presets["Busy"]
     )
-    code = re.search(r"clock = (StepClock\(.*\))\nclock", html, re.S)
-    assert code
-    clock = eval(code[1], {"StepClock": StepClock, "StepTime": StepTime})
-    assert clock == clock_of(PANELS["measure"].default)
+    assert f"{value_of(PANELS['measure'].render()):.1f} sequences a second" in html
     before = PANELS["measure"].presets["A slow link"]
-    assert "(before: 34.8)" in PANELS["measure"].render(before=before)
+    assert "(dashed: 34.8)" in PANELS["measure"].render(before=before)
 
 
 def named(values: dict[str, Any]) -> str:

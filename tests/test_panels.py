@@ -16,6 +16,8 @@ from llmtrain_helpers.panels import PANELS, common
 from llmtrain_helpers.panels.common import PALETTE, Control, Panel
 from llmtrain_helpers.panels.notebook import OWN, NotebookPanel
 
+from .panel_code import value_of
+
 every_panel = pytest.mark.parametrize("word", PANELS)
 
 # --- data
@@ -120,6 +122,13 @@ def test_a_slider_of_the_default_never_runs_into_a_dead_end(word: str) -> None:
 
 
 @every_panel
+def test_the_code_of_an_answer_runs_as_it_is_copied(word: str) -> None:
+    """Nothing but its own imports; what it gives is held by each chapter's tests."""
+    panel = PANELS[word]
+    assert value_of(panel.answer(panel.default).html) is not None
+
+
+@every_panel
 def test_a_saved_page_shows_three_settings_and_images_in_place_of_svg(
     word: str,
 ) -> None:
@@ -130,6 +139,8 @@ def test_a_saved_page_shows_three_settings_and_images_in_place_of_svg(
         *PANELS[word].stills,
     ]
     assert "<svg" not in still
+    second = still.index("<h3>", still.index("<h3>") + 1)
+    assert still.index("<details><summary>Two more settings</summary>") < second
     for image in re.findall(r"<img[^>]*>", still):
         assert re.search(r'alt="[^"]{40,}"', image)
 

@@ -3,7 +3,6 @@
 import itertools
 import re
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 
 import nbformat
@@ -30,6 +29,7 @@ from llmtrain_helpers.panels import PANELS, parameters as panel_module
 from llmtrain_helpers.panels.notebook import NotebookPanel
 
 from .bad_values import BAD_COUNTS, assert_refused
+from .panel_code import value_of
 
 PAGE = Path(__file__).parents[1] / "notebooks" / "01_parameters.ipynb"
 
@@ -304,9 +304,9 @@ def test_what_changed_leaves_a_ghost_and_its_number() -> None:
     assert "stroke-dasharray" not in plain
     assert drawings.areas(model, "attention", model).body == plain
     shown = drawings.areas(model, "attention", wider).body
-    assert "before: 8.84 billion" in shown
+    assert "dashed: 8.84 billion" in shown
     assert "was 2.15 billion" in shown
-    assert shown.count("<title>before</title>") == 2  # keys and values
+    assert shown.count("<title>at the start</title>") == 2  # keys and values
 
 
 # --- the panel
@@ -338,9 +338,7 @@ def test_each_preset_shows_the_count_and_the_code_that_gives_it(name: str) -> No
     shown = PANEL.answer(PANEL.presets[name]).html
     assert f"{count_parameters(model).total:,}" in shown
     assert drawings.areas(model).live() in shown
-    code = unescape(shown.split("<pre")[1].split(">", 1)[1].split("</pre>")[0])
-    names = {"count_parameters": count_parameters, "Transformer": Transformer}
-    assert eval(code, names) == count_parameters(model)
+    assert value_of(shown) == count_parameters(model)
 
 
 @pytest.mark.parametrize("name", BY_HAND)
@@ -393,9 +391,9 @@ def test_a_refusal_speaks_in_labels_and_offers_what_would_do() -> None:
 def test_a_change_leaves_the_state_before_as_a_ghost() -> None:
     before = PANEL.default
     after = {**before, "num_layers": 48}
-    assert "before: 175 billion" in PANEL.answer(after, before).html
+    assert "dashed: 175 billion" in PANEL.answer(after, before).html
     opened = {**before, "part": "MLP"}
-    assert "before:" not in PANEL.answer(opened, before).html
+    assert "dashed:" not in PANEL.answer(opened, before).html
 
 
 def test_cold_the_panel_leaves_pictures_that_a_sanitizer_keeps() -> None:
@@ -462,9 +460,7 @@ def test_every_model_of_the_shelf_is_drawn_kind_by_kind(row) -> None:
     inside = counted.attention + counted.mlp + counted.norm
     assert 0 <= inside - layers <= 4 * model.hidden_size
     assert not re.search(r'(width|height)="-|nan|inf"', shown)
-    code = unescape(shown.split("<pre")[1].split(">", 1)[1].split("</pre>")[0])
-    names = {"count_parameters": count_parameters, "published": published}
-    assert eval(code, names) == counted
+    assert value_of(shown) == counted
 
 
 def test_every_family_that_is_read_can_be_drawn() -> None:
@@ -502,8 +498,8 @@ def test_a_pasted_file_is_read_and_leaves_the_state_before() -> None:
     shown = PANEL.answer(FILE).html
     assert "20.9 billion parameters" in shown
     more = {**FILE, "config": FILE["config"].replace('experts": 32', 'experts": 64')}
-    assert "before: 20.9 billion" in PANEL.answer(more, FILE).html
-    assert "before:" not in PANEL.answer(FILE, PANEL.default).html
+    assert "dashed: 20.9 billion" in PANEL.answer(more, FILE).html
+    assert "dashed:" not in PANEL.answer(FILE, PANEL.default).html
 
 
 def test_sizes_that_a_pasted_file_leaves_out_are_named() -> None:
@@ -519,8 +515,8 @@ def test_a_side_that_no_outline_can_show_is_told() -> None:
         return PANEL.answer(values, PANEL.default).html
 
     for size in (1, 512, 1_000_000):
-        assert "longest side before: 49,152" in shown(size)
-    assert "longest side before" not in shown(14336)
+        assert "dashed: longest side 49,152" in shown(size)
+    assert "longest side" not in shown(14336)
 
 
 def test_layers_for_further_tokens_stand_beside_the_total() -> None:

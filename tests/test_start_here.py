@@ -22,6 +22,8 @@ from llmtrain_helpers.exercises.start_here import (
 from llmtrain_helpers.panels import PANELS, start_here_panel
 from llmtrain_helpers.published import architecture, run
 
+from .panel_code import value_of
+
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "00_start_here.ipynb"
 PANEL = PANELS["start_here"]
 
@@ -228,9 +230,7 @@ def test_the_bar_ends_on_the_scale(tokens: float) -> None:
 def test_the_panel_says_what_the_formula_says(name: str) -> None:
     values = PANEL.presets[name]
     html = unescape(PANEL.render(**values))
-    code = re.search(r"<pre[^>]*>(.*?)</pre>", html, re.DOTALL)
-    assert code
-    tokens = eval(code[1], {"training_seconds": training_seconds})
+    tokens = value_of(html)
     assert f"<b>{drawings.about(tokens)} tokens</b>" in html
     again = training_seconds(
         round(tokens), values["parameters"], values["num_gpus"], _rate(html), "none"

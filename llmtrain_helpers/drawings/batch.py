@@ -226,7 +226,7 @@ def _old(layout: Layout, old: Layout, row: float, node: int) -> list[str]:
     size = min(old.a_replica - first, len(layout.in_node(node)))
     if size > 0 and old.a_replica != layout.a_replica:
         x, y, wide, high = _frame(row, 0, size)
-        drawn.append(ghost(x - 3, y - 3, wide + 6, high + 6, "replica A before"))
+        drawn.append(ghost(x - 3, y - 3, wide + 6, high + 6, "replica A at the start"))
     return drawn
 
 
@@ -242,7 +242,7 @@ def _was(y: float, layout: Layout, old: Layout) -> list[str]:
     """What the dashed outline is, below the grid."""
     if old.a_replica == layout.a_replica:
         return []
-    told = f"before: replica A had {_gpus(old.a_replica)}"
+    told = f"dashed: replica A had {_gpus(old.a_replica)}"
     return [ghost(_LEFT, y, _CELL, 14), text(_LEFT + 50, y + 12, told, 14)]
 
 
@@ -400,7 +400,7 @@ def _length(floor: float, step: Step, old: Step, unit: float) -> str:
     told += f" = {_long(step)} sequences' time"
     told += " on a stage" if step.stages > 1 else ""
     if (old.turns, old.micro, old.fixed) != (step.turns, step.micro, step.fixed):
-        told += f", before {_long(old)}"
+        told += f", dashed {_long(old)}"
     words = text(_START, floor - 8, told, 14)
     return line(_START, y, end, y) + ends + words
 
@@ -540,7 +540,7 @@ def _memory(top: float, now: Step, old: Step, unit: float) -> str:
     drawn = _saw(base, scale, now, unit)
     if (now.kept, now.time) != (old.kept, old.time):
         drawn += _saw(base, scale, old, unit, before=True)
-        drawn += text(452, top + 58, f"dashed: {_kept(old)}, before", 14)
+        drawn += text(452, top + 58, f"dashed: {_kept(old)}", 14)
     drawn += line(_START, base, _END, base)
     for i, words in enumerate(["kept on", "a GPU"]):
         drawn += text(_START - 12, base - 20 + 18 * i, words, 14, "end")

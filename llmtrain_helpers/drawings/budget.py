@@ -296,7 +296,7 @@ def _before(axes: Axes, dot: Dot) -> str:
         return ""
     style = 'stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 3"'
     x, y = axes.x(dot.parameters), axes.y(dot.loss)
-    return _circle(x, y, 11, "none", f"before: {dot.name}", style)
+    return _circle(x, y, 11, "none", f"at the start: {dot.name}", style)
 
 
 def _key(axes: Axes, dots: Sequence[Dot]) -> str:

@@ -380,12 +380,12 @@ def parts_of_days(
     body = text(_LEFT, 26, told, 15)
     body += _stacked(_LEFT, 36, scale, parts)
     if before and abs(was - total) > 1e-9:
-        body += ghost(_LEFT, 32, was * scale, 42, "before")
+        body += ghost(_LEFT, 32, was * scale, 42, "at the start")
     body += _legend(parts, 104, 3)
     y = 104 + 26 * (len(parts) > 3) + 26
     body += text(_LEFT, y, _LEFT_OUT, 14)
     parts_told = ", ".join(f"{WORDS[k]} {_short(v, 3)}" for k, v in parts.items())
-    was_told = f" Before: {units.digits(was)} days." if before and was != total else ""
+    was_told = f" Dashed: {units.digits(was)} days." if before and was != total else ""
     words = f"{told.capitalize()}, of which {parts_told}.{was_told} {_LEFT_OUT}"
     return Drawing(body, _ACROSS, y + 16, words)
 

@@ -296,7 +296,7 @@ def step_bar(plan: Plan, before: Plan | None = None) -> Drawing:
     body += text(_RIGHT, 32, _visible(plan), 15, "end")
     body += _pieces(plan, scale)
     if was and abs(was / step.total - 1) > 1e-9:
-        body += ghost(_LEFT, 46, scale * was, 54, "before")
+        body += ghost(_LEFT, 46, scale * was, 54, "at the start")
     y = 112.0
     for name, seconds in unseen.items():
         body += _hidden(name, seconds, scale, y)

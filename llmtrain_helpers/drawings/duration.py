@@ -437,7 +437,7 @@ def _ring(plane: Plane, before: Mark, you: Mark) -> str:
     style = 'stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 3"'
     ends = (x, y, plane.x(you.num_gpus), plane.y(you.days))
     way = line(*ends, stroke_dasharray="4 3", opacity=0.7)
-    return way + _circle(x, y, 9, "none", f"before: {_words(before)}", style)
+    return way + _circle(x, y, 9, "none", f"at the start: {_words(before)}", style)
 
 
 def _words(run: Mark) -> str:
@@ -636,7 +636,9 @@ def _key(moved: bool) -> str:
     body += text(276, low, f"{_BAND}, as 13 of 14 published runs", 14)
     if moved:
         ring = 'stroke="currentColor" stroke-dasharray="4 3"'
-        body += _circle(618, y - 5, 8, "none", "", ring) + text(634, y, "before", 14)
+        body += _circle(618, y - 5, 8, "none", "", ring) + text(
+            634, y, "at the start", 14
+        )
     return body
 
 
@@ -645,5 +647,5 @@ def _told(
 ) -> str:
     low, high = (f"{units.digits(days, 2)} days" for days in band)
     parts = [f"Days against GPUs. {_words(you)}, as published runs {low} to {high}"]
-    parts += [f"before: {_words(moved)}"] if moved else []
+    parts += [f"at the start: {_words(moved)}"] if moved else []
     return f"{'; '.join([*parts, *map(_words, runs)])}."

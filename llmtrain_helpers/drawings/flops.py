@@ -442,10 +442,10 @@ def _before(shares: tuple[float, float]) -> str:
     mark = line(
         _BAR_X + mfu, y, _BAR_X + mfu, y + high, stroke_width=1, stroke_dasharray="5 4"
     )
-    told = f"dashed: before, MFU {units.percent(shares[0])}"
+    told = f"dashed: MFU {units.percent(shares[0])}"
     told += f", HFU {units.percent(shares[1])}"
     place = _BAR_X + _BAR_WIDE, _BAR_Y + _BAR_HIGH + 30
-    outline = ghost(_BAR_X, y, hfu, high, "before")
+    outline = ghost(_BAR_X, y, hfu, high, "at the start")
     return outline + mark + text(*place, told, 15, "end", opacity=0.8)
 
 

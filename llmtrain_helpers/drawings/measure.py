@@ -69,7 +69,7 @@ def instruments(
         body.append(_heading(y, f"{unit(now.total)} {name}", f"by {instrument}"))
         body.append(_stack(y + 14, 34, now, scale))
         if old != now.total:
-            body.append(ghost(_LEFT, y + 12, old * scale, 38, "before"))
+            body.append(ghost(_LEFT, y + 12, old * scale, 38, "at the start"))
         body.append(_stack(y + 52, 16, told, scale, named=False))
         body.append(text(_LEFT - 10, y + 37, "measured", 14, "end"))
         body.append(text(_LEFT - 10, y + 65, "formula", 14, "end"))
@@ -229,8 +229,8 @@ def _waiting(x: float, y: float, wide: float, *reasons: str) -> str:
 
 def _old_step(was: float, scale: float) -> str:
     floor = max(_LANES.values()) + _HIGH + 8
-    drawn = ghost(_LEFT, floor + 10, was * scale, 12, "a step before")
-    told = f"before: {_ms(was)}"
+    drawn = ghost(_LEFT, floor + 10, was * scale, 12, "a step at the start")
+    told = f"dashed: {_ms(was)}"
     return drawn + text(_LEFT + was * scale + 8, floor + 21, told, 14)
 
 
@@ -253,7 +253,7 @@ def _bars(found: Experiments, known: Experiments) -> Iterator[str]:
         yield text(244, y + 19, told, 15, "end")
         yield rect(254, y, rate * scale, 26, color, rx=3)
         if found != known:
-            yield ghost(254, y - 1, getattr(known, name) * scale, 28, "before")
+            yield ghost(254, y - 1, getattr(known, name) * scale, 28, "at the start")
         gain = "" if name == "as_it_is" else f", × {rate / found.as_it_is:.2f}"
         wide = max(rate, getattr(known, name)) * scale
         told = f"{units.digits(rate)}{gain}"

@@ -428,7 +428,7 @@ def totals(model: Any, before: Any) -> str:
         return shown
     then = int(count_parameters(before).total)
     unit = 330 / max(now, then)
-    was = text(840, 20, f"before: {units.count(then)}", 13, "end")
+    was = text(840, 20, f"dashed: {units.count(then)}", 13, "end")
     bars = rect(510, 26, now * unit, 15, COLORS["idle"])
     bars += ghost(510, 26, then * unit, 15)
     return shown + was + bars
@@ -537,7 +537,7 @@ def _outlines(model: Any, before: Any) -> str:
         and old[word][2] > 1
         and max(abs(a - b) for a, b in zip(old[word], new[word], strict=True)) > 2
     ]
-    return "".join(ghost(*old[word], f"{word} before") for word in moved)
+    return "".join(ghost(*old[word], f"{word} at the start") for word in moved)
 
 
 # --- one part opened: its matrices, to scale among themselves
@@ -594,7 +594,7 @@ def _sides_before(matrices: Sequence[Matrix], old: dict[str, Matrix]) -> str:
     then = max((max(m.rows, m.columns) for m in old.values()), default=0)
     if not now or not then or 0.1 < then / now < 1.16:
         return ""
-    told = f"longest side before: {then:,}"
+    told = f"dashed: longest side {then:,}"
     return text(FRAME[0] + FRAME[2] - 14, FRAME[1] + 24, told, 13, "end")
 
 
@@ -638,7 +638,7 @@ def _shown(
     drawn = rect(x - size[0] / 2, y - size[1] / 2, *size, matrix.color)
     across, tall = (side * unit for side in _sides(old, flat)) if old else (0, 0)
     if old and old != matrix and across < 150 and tall < 84:
-        drawn += ghost(x - across / 2, y - tall / 2, across, tall, "before")
+        drawn += ghost(x - across / 2, y - tall / 2, across, tall, "at the start")
     told = units.count(matrix.count) if matrix.columns > 1 else ""
     count = text(x, FRAME[1] + 161, told, 13, "middle")
     return _head(x, FRAME[1] + 49, matrix.name, 13) + drawn + count

@@ -137,7 +137,9 @@ def _time(
     body += rect(at - 2.5, 150, 5, 38, BLUE, "computing" if known else "likely")
     if before and before != span:
         was = _LEFT + scale * before.least
-        body += ghost(was, 150, scale * (before.greatest - before.least), 38, "before")
+        body += ghost(
+            was, 150, scale * (before.greatest - before.least), 38, "at the start"
+        )
     if days:
         body += _limit(_LEFT + scale * days, span, days)
     return body + _ticks(scale, end, step)
@@ -194,7 +196,9 @@ def _memory(plan: Plan, before: Plan | None) -> str:
     body += rect(edge - free, y + high + 3, free, 12, stroke=GREY)
     body += hatched(edge, y, x - edge, high, 12) if x > edge else ""
     if before and before.memory.total != total:
-        body += ghost(_LEFT, y - 5, scale * before.memory.total, high + 5, "before")
+        body += ghost(
+            _LEFT, y - 5, scale * before.memory.total, high + 5, "at the start"
+        )
     body += line(edge, y - 8, edge, y + high + 18, stroke_width=3)
     return body + names + _under(edge, free, y + high + 33) + _key(plan)
 
@@ -467,8 +471,8 @@ def _summed(y: float, schedule: Schedule, before: Sequence[int]) -> str:
     was = (p - 1) / (m + p - 1)
     if before and abs(was - schedule.idle) > 1e-9:
         left = _FROM + wide * (1 - was)
-        body += ghost(left, y - 4, max(wide * was, 1), 32, "idle before")
-        told = f"dashed: idle before, {units.percent(was)}"
+        body += ghost(left, y - 4, max(wide * was, 1), 32, "idle at the start")
+        told = f"dashed: idle {units.percent(was)}"
         body += text(_RIGHT, y + 46, told, 14, "end")
     return body
 

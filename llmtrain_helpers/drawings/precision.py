@@ -383,7 +383,7 @@ def _old_jump(
         return []
     x = at(w + before[2])
     dashes = {"stroke_dasharray": "5 4"}
-    told = f"dashed: before, + {number(before[2], 4)}"
+    told = f"dashed: + {number(before[2], 4)}"
     return [
         line(x, _FIRST - 36, x, _FIRST + 12, **dashes),
         text(_RIGHT, _SECOND - 58, told, 14, "end"),
@@ -470,7 +470,7 @@ def loss_scale(
     body += _mark(gradient)
     if before is not None and before != (known, scale):
         low, high = (_at(log2(x)) for x in window(*before))
-        body.append(ghost(low, 92, high - low, _BASE - 92, "the window before"))
+        body.append(ghost(low, 92, high - low, _BASE - 92, "the window at the start"))
     body += _fates(known, scale, shares)
     words = f"{told}. Of the gradients drawn, {_shared(shares)}."
     return Drawing("".join(body), _WIDE, 336, words)
@@ -730,8 +730,8 @@ def on_a_gpu(
     body += _stacked(parts, memory) + _line_of_memory(memory)
     if before is not None and before != total:
         wide = _on_bar(before, memory) - _LEFT
-        body.append(ghost(_LEFT, _BAR - 3, wide, 60, "before"))
-        note = f"dashed: before, {units.gigabytes(before)}"
+        body.append(ghost(_LEFT, _BAR - 3, wide, 60, "at the start"))
+        note = f"dashed: {units.gigabytes(before)}"
         body.append(text(_RIGHT, _BAR + 84, note, 14, "end"))
     return Drawing("".join(body), _WIDE, 236, _memory_words(parts, total, memory))
 

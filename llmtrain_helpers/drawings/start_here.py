@@ -336,5 +336,5 @@ def _bar(tokens: float, before: float | None, width: float) -> str:
     body += text(place[0], 252, told, 17, place[1], place[2], **BOLD)
     was = _place(before, width) if before else end
     if abs(was - end) > 1:
-        body += ghost(20, 226, was - 20, 40, "before")
+        body += ghost(20, 226, was - 20, 40, "at the start")
     return body

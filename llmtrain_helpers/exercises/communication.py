@@ -189,6 +189,28 @@ def _seconds(plan: Plan) -> float:
     return float(plan.step.total)
 
 
+_PARTS = {
+    "matmuls": "computing",
+    "memory": "trips to memory",
+    "launching": "launching",
+    "tensor": "the sums of tensor parallelism",
+    "head": "the last stage's logits",
+    "pipeline": "sending to the next stage",
+    "bubble": "stages that wait",
+    "data": "what replicas send",
+    "optimizer": "the optimizer",
+}
+"""Where a split may lose time, in words."""
+
+
+def _lost(plan: Plan, best: Plan) -> str:
+    """The part of a step that grew most beside the best split's."""
+    assert plan.step is not None
+    assert best.step is not None
+    now, then = plan.step.parts(), best.step.parts()
+    return _PARTS[max(now, key=lambda part: now[part] - then.get(part, 0))]
+
+
 @dataclass(frozen=True)
 class OwnSplit(Exercise):
     """A design: it fits, and its step is hardly longer than that of the best split."""
@@ -218,7 +240,7 @@ class OwnSplit(Exercise):
         longer = _seconds(plan) / _seconds(best)
         if longer > NEAR:
             slow = f"{100 * (longer - 1):.0f} % longer than another split that fits"
-            return False, f"{told}: {slow}, so time is lost. {HINT}"
+            return False, f"{told}: {slow}, above all by {_lost(plan, best)}. {HINT}"
         return True, f"right: {told}; no usual split that fits is 10 % faster."
 
     def hints(self) -> tuple[str, ...]:
@@ -233,7 +255,7 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "Two numbers: what a GPU sends, and how fast the node lets it out.",
             "A GPU sends nearly twice its gradients; a node has 8 cards.",
-            "2 · (31/32) · 13e9 · 2 bytes, over 8 · 25e9 bytes/s.",
+            "sent: 2(d − 1)/d of the gradients, d = GPUs; rate: 8 cards together.",
         ),
         slips={
             8: "eight times too long: the node's 8 cards work together on one ring.",

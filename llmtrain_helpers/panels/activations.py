@@ -154,7 +154,7 @@ def _sentence(
     peak = line.peak
     told = f"<b>{units.gigabytes(peak.total)}</b> at the peak"
     if old and old[0].peak.total != peak.total:
-        told += f" (at the start: {units.gigabytes(old[0].peak.total)})"
+        told += f" (dashed: {units.gigabytes(old[0].peak.total)})"
     told += f", step {peak.step}, {MOMENTS[peak.mark]}: "
     chip = f"the {units.gigabytes(memory)} of {values['chip']}"
     told += (

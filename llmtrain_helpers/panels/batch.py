@@ -155,7 +155,7 @@ def _step(values: common.Values) -> Step:
 def _sentence(batch: Batch, old: Batch | None, step: Step) -> str:
     told = f"<b>{units.count(batch.tokens)} tokens</b> a step"
     if old and old.tokens != batch.tokens:
-        told += f" (before: {units.count(old.tokens)})"
+        told += f" (dashed: {units.count(old.tokens)})"
     told += f": {units.exact(batch.sequences)} sequences, "
     many = f"{units.exact(batch.replicas)} replicas"
     told += f"from {'one replica' if batch.replicas == 1 else many}."

@@ -169,7 +169,7 @@ def _old(before: common.Values | None) -> Run | None:
 
 def _sentence(run: Run, old: Run | None) -> str:
     days, share = units.digits(run.total), units.percent(1 / (1 + run.cost.total))
-    was = f" (before: {units.digits(old.total)})" if old and old != run else ""
+    was = f" (dashed: {units.digits(old.total)})" if old and old != run else ""
     plain = units.digits(run.days)
     return (
         f"{plain} days of computing take <b>{days} days on the calendar</b>{was}. "

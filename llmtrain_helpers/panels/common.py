@@ -16,6 +16,7 @@ from html import escape
 from itertools import cycle
 from typing import Any
 
+import llmtrain_helpers
 from llmtrain_helpers import published, units
 from llmtrain_helpers.architecture import Breakdown, Transformer
 from llmtrain_helpers.checks import show
@@ -246,15 +247,18 @@ class Panel:
         return True
 
     def still(self) -> str:
-        """The panel for a page without a kernel: its default and two alternatives."""
+        """The panel for a page without a kernel: its default, two others folded."""
         names = [next(iter(self.presets)), *self.stills]
-        pictures = [
+        first, *others = (
             f"<h3>{escape(name)}</h3>{self._settings(self.presets[name])}"
             f"{self.in_a_page(self.presets[name])}"
             for name in names
-        ]
-        note = "Three settings, as saved. Run the cell above to change them."
-        return f"<p><b>{escape(self.title)}</b> {note}</p>{''.join(pictures)}"
+        )
+        note = "As saved. Run the cell above to change it."
+        more = f"<summary>Two more settings</summary>{''.join(others)}"
+        return (
+            f"<p><b>{escape(self.title)}</b> {note}</p>{first}<details>{more}</details>"
+        )
 
     def _settings(self, values: Values) -> str:
         """The values that a saved picture was drawn for, in a line."""
@@ -493,10 +497,25 @@ def _row(tag: str, cells: Sequence[str]) -> str:
     return f"<tr>{inside}</tr>"
 
 
-def call(code: str) -> str:
-    """The call that gives the same answer in code, ready to copy."""
+def call(code: str, *imports: str) -> str:
+    """The call that gives the same answer in code, ready to copy.
+
+    What the package offers by name is imported above it; `imports` are further lines.
+    """
     style = "white-space:pre-wrap;word-break:normal;font-size:14px;margin:6px 0px"
-    return f'<pre style="{style}">{escape(code)}</pre>'
+    whole = "\n".join([*_imported(code), *imports, code])
+    return f'<pre style="{style}">{escape(whole)}</pre>'
+
+
+_CALLED = re.compile(r"(?<![.\w])([A-Za-z_]\w*)(?=[.(\[])")
+
+
+def _imported(code: str) -> tuple[str, ...]:
+    """The line that brings in those of the package's names that the code uses."""
+    made = re.findall(r"^(\w+) =", code, re.MULTILINE)
+    offered = {"published", *llmtrain_helpers.__all__}.difference(made)
+    used = sorted(offered.intersection(_CALLED.findall(code)))
+    return (f"from llmtrain_helpers import {', '.join(used)}",) if used else ()
 
 
 def in_code(number: float) -> str:

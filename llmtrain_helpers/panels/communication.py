@@ -185,7 +185,7 @@ def _sentence(plan: Plan, old: Plan | None) -> str:
     assert step is not None  # only chips with known links can be chosen
     told = f"A step takes <b>{about(step.total)}</b>"
     if old and old.step and old.step.total != step.total:
-        told += f" (before: {about(old.step.total)})"
+        told += f" (dashed: {about(old.step.total)})"
     seen = sum(part.visible for part in sending(plan).values())
     told += f", <b>{share(seen / step.total)}</b> of it sending that nothing hides"
     if step.bubble:

@@ -126,7 +126,7 @@ def render(before: common.Values | None = None, **values: Any) -> str:
             common.sentence(_sentence((clock, b, k), old)),
             f"<div>{picture.live()}</div>",
             common.folded("The numbers", _table(clock, b, k)),
-            common.folded("In code", common.call(_code(values))),
+            common.folded("In code", common.call(_code(values), _CLOCK)),
         ]
     )
 
@@ -144,7 +144,7 @@ def _sentence(now: tuple[StepClock, int, int], old: tuple[Any, ...]) -> str:
     told = f"<b>{units.digits(found.as_it_is)} sequences a second</b>"
     if old:
         before = old[0].throughput(*old[1:])
-        told += f" (before: {units.digits(before)})" if before != found.as_it_is else ""
+        told += f" (dashed: {units.digits(before)})" if before != found.as_it_is else ""
     if found.verdict == "computing":
         return f"{told}: it is <b>computing</b>; no single change gains a tenth."
     gain = found.gains()[found.verdict]
@@ -177,6 +177,9 @@ def _table(clock: StepClock, b: int, k: int) -> str:
     whole = ["a step", f"{units.digits(parts.total * 1e3)} ms", units.percent(1)]
     note = "<p>A simulated clock: these are nobody's measured times.</p>"
     return common.table(["", "time", "share"], [*rows, whole]) + note
+
+
+_CLOCK = "from llmtrain_helpers.measure.clock import StepClock"
 
 
 def _code(values: common.Values) -> str:

@@ -280,7 +280,7 @@ def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
     span = plan.days_with_stops
     told = f"<b>{span_in_words(span)}</b>"
     if old and old.days_with_stops != span:
-        told += f" (before: {span_in_words(old.days_with_stops)})"
+        told += f" (dashed: {span_in_words(old.days_with_stops)})"
     held = units.gigabytes(plan.memory.total)
     told += f"; you have {days:g}. Each GPU holds <b>{held}</b>: "
     if plan.fits:
