@@ -233,11 +233,13 @@ class Moment(Breakdown):
 class Timeline:
     """The moments of some steps, in order.
 
-    Of the weights `main_weights` bytes are their copy in fp32, where there is one.
+    Of the weights `main_weights` bytes are their copy in fp32, where there is one; of
+    the activations `head` bytes are the head's, which come at the end of forward.
     """
 
     moments: tuple[Moment, ...]
     main_weights: Result = field(default=0, compare=False)
+    head: Result = field(default=0, compare=False)
 
     @cached_property
     def peak(self) -> Moment:
@@ -306,7 +308,8 @@ def step_timeline(
         ("layers", _gradients(of_head), kept.total - kept.head + again, 0),
         ("backward", _gradients(states), 0, 0),
     ]
-    return Timeline(tuple(_moments(states, passed, last, k)), states.main_weights)
+    moments = tuple(_moments(states, passed, last, k))
+    return Timeline(moments, states.main_weights, kept.head)
 
 
 def value_bytes(recipe: str | Recipe) -> int:

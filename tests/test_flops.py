@@ -516,7 +516,12 @@ def test_pairs_that_a_token_may_see_are_counted_on_demand() -> None:
     model = published.architecture("gpt-oss-20b", 32768)
     told = units.flops(count_flops(model, 32, "none", "causal").total)
     assert told in seen
-    assert told not in PANEL.render(**values)
+    plain = PANEL.render(**values)
+    assert told not in plain
+    share = re.search(r"on each GPU, MFU ([\d.]+ %)", re.sub("<[^>]*>", "", seen))
+    assert share
+    assert f"by the pairs that it may see, MFU is {share[1]}." in plain
+    assert "window" not in PANEL.render()
     assert "attention=&quot;causal&quot;" in seen
 
 
@@ -660,6 +665,10 @@ def weights(h: int, f: int, k: int, matrices: int = 3) -> int:
             lambda h, f, k, s: 6 * s * weights(h, f, k) + 4 * s * s * h,
             "forward and backward too",
         ),
+        (
+            lambda h, f, k, s: 6 * s * weights(h, f, k) + 12 * s * s * k,
+            "the scores keep h",
+        ),
     ],
 )
 def test_a_slip_in_the_layer_is_named(wrong, said: str) -> None:
@@ -737,7 +746,7 @@ def test_a_wrong_mfu_is_told_why(wrong, said: str) -> None:
 def test_the_hints_of_the_mfu_come_in_steps() -> None:
     told = [judge("02-b", 0.5, EXERCISES["02-b"], tries).text for tries in range(3)]
     assert "First the work" in told[0]
-    assert "Which work does MFU count" in told[1]
+    assert "MFU counts nothing twice" in told[1]
     assert "(72Bslh² + 12Bs²lh + 6BshV) / (14.6 · 128) / 989.5e12" in told[2]
 
 

@@ -161,6 +161,8 @@ SHARE = Control("Share", "Of it.", unit="%", least=0.1, most=100, whole=False)
         ("8k", 8000, "= 8,000 tokens"),
         ("1,024", 1024, "= 1,024 tokens"),
         (512, 512, "= 512 tokens"),
+        ("2T tokens", 2 * 10**12, "= 2.00 trillion tokens".replace(".00", "")),
+        ("512 Tokens", 512, "= 512 tokens"),
     ],
 )
 def test_a_field_reads_what_people_write_and_says_it_back(written, value, echo) -> None:
@@ -188,7 +190,11 @@ def test_a_field_refuses_in_its_own_words(written: str, problem: str) -> None:
 
 
 def test_a_field_that_takes_fractions() -> None:
-    assert SHARE.read("2.5") == SHARE.read("2.5 %") == 2.5
+    assert SHARE.read("2.5") == SHARE.read("2.5 %") == SHARE.read("2.5%") == 2.5
+    pace = Control("Loading", "For each.", unit="ms a sequence", whole=False)
+    assert pace.read("5 ms") == pace.read("5ms a sequence") == pace.read("5") == 5
+    with pytest.raises(ValueError, match="'ms' is no number"):
+        pace.read("ms")
     assert SHARE.echo(2.5) == "= 2.5 %"
 
 

@@ -141,9 +141,10 @@ _TWO = [
     {"forward": 0.20, "loss": 0.275, "backward": 0.42},
     {"forward": 0.64, "loss": 0.715, "backward": 0.86},
 ]
-_AGAIN, _DONE = 0.46, 0.98
-"""Where within a step the marks stand, with one pass and with two; where the second
-pass begins, and where the gradients are released."""
+_HEAD, _AGAIN, _DONE = 0.03, 0.46, 0.98
+"""Where within a step the marks stand, with one pass and with two; how long the head's
+part of forward is drawn, where the second pass begins, and where the gradients are
+released."""
 
 Point = tuple[float, dict[str, float]]
 """A place along the steps, and what is resident there, part by part."""
@@ -163,7 +164,7 @@ def step_memory(
     the timeline and memory that the panel began with, drawn as a dashed outline.
     """
     points = _points(shown)
-    old = _points(before[0]) if before and before != (shown, memory) else []
+    old = _held(before[0], shown) if before and before != (shown, memory) else []
     most = max([memory, *(sum(parts.values()) for _, parts in points + old)])
     if before:
         most = max(most, before[1])
@@ -215,6 +216,15 @@ def _points(shown: Timeline) -> list[Point]:
     return found
 
 
+def _held(old: Timeline, shown: Timeline) -> list[Point]:
+    """The points of what was; its peak alone where a step had other passes."""
+    points = _points(old)
+    if old.moments[-1].micro_batch == shown.moments[-1].micro_batch:
+        return points
+    _, most = max(points, key=lambda point: sum(point[1].values()))
+    return [(0, most), (2, most)]
+
+
 def _of_step(
     start: float, moments: Sequence[Moment], shown: Timeline
 ) -> Iterator[Point]:
@@ -227,6 +237,8 @@ def _of_step(
         named = {m.mark: _split(m, shown) for m in moments if m.micro_batch == number}
         x = {mark: start + place for mark, place in places.items()}
         yield start + (_AGAIN if number == 2 else 0), done
+        layers = named["forward"]["activations"] - shown.head
+        yield x["forward"] - _HEAD, {**named["forward"], "activations": layers}
         yield x["forward"], named["forward"]
         yield x["forward"], named["loss"]
         yield x["loss"], named["loss"]

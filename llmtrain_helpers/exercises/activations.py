@@ -10,6 +10,7 @@ from llmtrain_helpers import published, units
 from llmtrain_helpers.activations import (
     count_activations,
     gpt_activation_bytes,
+    recompute_flops,
     step_timeline,
 )
 from llmtrain_helpers.architecture import Transformer
@@ -26,7 +27,7 @@ from llmtrain_helpers.exercises.common import (
     Prediction,
     Word,
 )
-from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.flops import RECOMPUTE, count_flops
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import model_state_bytes
 
@@ -114,9 +115,17 @@ def peaks() -> dict[str, Result]:
 
 _PEAKS = {name: units.gigabytes(size) for name, size in peaks().items()}
 
+
+def _dearer() -> float:
+    """What full recomputation adds to the FLOPs: the head is not run again."""
+    model = published.architecture("Llama-3.2-1B", 8192)
+    again = recompute_flops(model, 1, "full")
+    return float(again / count_flops(model, 1, "none").total)
+
+
 _CHANGES = {
-    "full": f"no: it fits, with {_PEAKS['full']}, and costs a third more FLOPs; there "
-    "is a change that costs none.",
+    "full": f"no: it fits, with {_PEAKS['full']}, and costs "
+    f"{units.percent(_dearer())} more FLOPs; there is a change that costs none.",
     "selective": f"no: it is still {_PEAKS['selective']}. Flash attention stores no "
     "scores, so there is nothing to drop.",
     "two passes": f"right: {_PEAKS['two passes']} with the gradients that now stand "
@@ -161,6 +170,8 @@ class OwnMemory(Exercise):
         design = _design(answer)
         micro = design["micro"]
         room = (1 - FREE) * float(published.accelerator(design["chip"]).memory)
+        if self._most(design, room):
+            return False, self._most(design, room)
         if micro & (micro - 1):
             low = 1 << micro.bit_length() - 1
             return False, (
@@ -170,7 +181,7 @@ class OwnMemory(Exercise):
         size, twice = (float(own_peak(design, b)) for b in (micro, 2 * micro))
         told = f"{units.gigabytes(size)} at the peak, of {units.gigabytes(room)}"
         if size > room:
-            return False, f"too much: {told}. {self._most(design, room) or HINT}"
+            return False, f"too much: {told}. {HINT}"
         if twice <= room:
             return False, f"{told}: {2 * micro} at a time would fit too. {HINT}"
         more = float(own_peak(design, micro + 1)) <= room and micro > 1
@@ -182,9 +193,13 @@ class OwnMemory(Exercise):
         try:
             largest_batch(lambda micro: own_peak(design, micro) <= room)
         except ValueError:
+            size = units.gigabytes(float(own_peak(design, 1)))
+            ways = ["recompute"] if design["recompute"] != "full" else []
+            ways += ["raise zero"] if design["zero"] < 3 else []
+            ways += ["take more GPUs, a larger chip, or a smaller model"]
             return (
-                "Not even a micro-batch of 1 fits: recompute, raise zero up to 3, or "
-                "take more GPUs, a larger chip, or a smaller model."
+                f"not even a micro-batch of 1 fits: {size} at the peak, of "
+                f"{units.gigabytes(room)}. Mend it: {', or '.join(ways)}."
             )
         return ""
 

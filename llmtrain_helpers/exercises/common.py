@@ -230,7 +230,8 @@ class Function(Exercise):
         for (told, result), key in zip(returned, keys, strict=True):
             if not _agree(result, key):
                 known = self._slip([result for _, result in returned])
-                side = f"with {told} it returned {show(result)}, {_side(result, key)}"
+                shown = f"{result:,}" if type(result) is int else show(result)
+                side = f"with {told} it returned {shown}, {_side(result, key)}"
                 return False, known or f"{side}. {HINT}"
         return True, f"right, in all {len(self.cases)} cases."
 

@@ -61,6 +61,9 @@ _LAYER_SLIPS: dict[str, Slip] = {
     "the scores go forward and backward too: times 3, as the weights.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 8 * s**2 * h
     ),
+    "the scores keep h: narrower keys are shared, the queries still have h numbers.": (
+        lambda h, f, k, s: layer_flops(h, f, k, s) - 12 * s**2 * (h - k)
+    ),
     "2h² + 2hk are four matrices: Q and output of h × h, K and V of h × k.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 6 * s * (h**2 + h * k)
     ),
@@ -232,7 +235,7 @@ EXERCISES: dict[str, Exercise] = {
         unit=units.percent,
         hint=(
             "First the work, then the rate of one GPU, then its share of the peak.",
-            "Which work does MFU count: with the recomputed, or without?",
+            "F has three terms, weights, scores and head; MFU counts nothing twice.",
             "(72Bslh² + 12Bs²lh + 6BshV) / (14.6 · 128) / 989.5e12, as a share.",
         ),
         slips=PERCENT
@@ -340,12 +343,12 @@ PREDICTIONS = {
         f"weights, {units.percent(2048 / 6 / 12288)} before and "
         f"{units.percent(32768 / 6 / 12288)} after.",
         options={
-            "the same": "That is true of the weights, which meet each token once. "
+            "the same": "The weights' work is, for they meet each token once. "
             "Each token's scores grow with the tokens it looks at.",
             "less than twice": "The weights' work stays, and only the scores, small "
             "to begin with, grow 16-fold.",
-            "16 times": "That is true of the scores alone; the weights, most of the "
-            "work, meet as many tokens as before.",
+            "16 times": "Only the scores take 16 times as much; the weights, most of "
+            "the work, meet as many tokens as before.",
             "256 times": "The scores of one sequence grow so, but there are 16 times "
             "fewer sequences, and the weights' work stays.",
         },

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.activations import KERNELS, Timeline, step_timeline
+from llmtrain_helpers.activations import KERNELS, Moment, Timeline, step_timeline
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.drawings.activations import (
@@ -197,12 +197,19 @@ def _tables(line: Timeline) -> str:
     ]
     last = line.moments[-1].micro_batch
     moments = [
-        [MOMENTS[moment.mark], units.gigabytes(moment.total)]
+        [_when(moment, last), units.gigabytes(moment.total)]
         for moment in line.moments
         if moment.step == 2 and moment.micro_batch in (1, last)
     ]
     parts = common.table(["part", "at the peak", "share"], at_peak)
     return parts + common.table(["moment of step 2", "in all"], moments)
+
+
+def _when(moment: Moment, last: int) -> str:
+    """The moment, and of several passes which."""
+    several = last > 1 and moment.mark not in ("start", "update")
+    told = f"pass {moment.micro_batch}: " if several else ""
+    return f"{told}{MOMENTS[moment.mark]}"
 
 
 def _code(values: common.Values) -> str:

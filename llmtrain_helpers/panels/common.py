@@ -63,11 +63,10 @@ class Control:
         """The value that somebody wrote; a ValueError in the panel's words if none."""
         if self.kind != "number":
             return self._meant(written)
-        bare = isinstance(written, str) and self.unit == "%" and "%" not in written
-        if self.unit == "%" and isinstance(written, str):
-            written = written.replace("%", "")
+        number = self._without_unit(written)
+        bare = self.unit == "%" and isinstance(written, str) and number == written
         try:
-            value = units.read(written)
+            value = units.read(number)
         except ValueError as error:
             hint = str(error).partition(" is no number: ")[2]
             if re.fullmatch(r"\s*[+-]?[\d.]+e[+-]?\d{2,}\s*", str(written)):
@@ -85,6 +84,15 @@ class Control:
         if not self.least <= value <= self.most:
             raise ValueError(self._outside(written))
         return int(value) if self.whole else value
+
+    def _without_unit(self, written: Any) -> Any:
+        """What stands before the unit or the label: `20 s`, `5 ms`, `8 GPUs`."""
+        if not isinstance(written, str):
+            return written
+        words = (self.unit, self.unit.partition(" ")[0], self.label, self.label.lower())
+        told = written.strip()
+        end = next((x for x in words if x and told.endswith(x) and told != x), "")
+        return told.removesuffix(end).strip() if end else written
 
     def _meant(self, written: Any) -> Any:
         """An option, a yes or no, or a text; as a link has it too."""

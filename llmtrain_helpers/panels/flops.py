@@ -120,7 +120,7 @@ def render(before: common.Values | None = None, **chosen: Any) -> str | common.A
     ghost = _shares(before) if before and dict(before) != chosen else None
     return "".join(
         [
-            common.sentence(_sentence(counted, rate, mfu, hfu)),
+            common.sentence(_sentence(counted, rate, mfu, hfu) + _windows(chosen)),
             filled(counted, rate, peak, ghost).live(),
             _passes(chosen, counted, before),
             common.folded("The work, part by part", _table(counted)),
@@ -237,6 +237,25 @@ def _sentence(counted: FlopCount, rate: float, mfu: float, hfu: float) -> str:
         f"{told} <b>Look again</b>: of the published steps on more than one node, none "
         f"came above an HFU of {units.percent(highest_hfu())}."
     )
+
+
+def _windows(chosen: common.Values) -> str:
+    """The share by the pairs that windows leave, where all were counted."""
+    if chosen["attention"] == SEEN or not _has_windows(chosen["model"]):
+        return ""
+    mfu, _ = _shares({**chosen, "attention": SEEN})
+    return (
+        " All pairs of tokens are counted, though in some layers a token sees only a "
+        f"window: by the pairs that it may see, MFU is {units.percent(mfu)}."
+    )
+
+
+@cache
+def _has_windows(model: str) -> bool:
+    """Whether a token of some layer looks back less far than the longest sequence."""
+    shape = _shape(model)
+    every, seen = (count_flops(shape, 1, "none", pairs).scores for pairs in ATTENTION)
+    return bool(seen < 0.49 * every)
 
 
 @cache
