@@ -140,7 +140,7 @@ def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
     months = years * units.YEAR / (30 * units.DAY)
     assert f"{units.digits(months, 2)} times" in told
     assert f"{units.digits(8 * months, 2)} A100" in told
-    assert f"{units.count(run('Llama 3.1 8B')['gpu_hours'])} hours of H100" in told
+    assert f"{units.count(run('Llama 3.1 8B')['gpu_hours'])} GPU-hours, on H100" in told
 
 
 def test_the_first_guess_counts() -> None:

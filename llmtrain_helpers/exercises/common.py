@@ -153,10 +153,11 @@ class Numeric(Exercise):
 
     def _slip(self, number: float, key: float) -> str:
         """The one slip that it stands for; nothing where none or several fit."""
+        near = min(NEAR, self.tolerance or NEAR)
         meant = {
             text
             for ratio, text in self.slips.items()
-            if self._is(number, ratio * key, NEAR) or _rounded(number, ratio * key)
+            if self._is(number, ratio * key, near) or _rounded(number, ratio * key)
         }
         return meant.pop() if len(meant) == 1 else ""
 

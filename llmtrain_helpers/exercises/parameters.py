@@ -55,6 +55,7 @@ def _slips_of_laptop() -> dict[float, str]:
         (key - V * h) / key: _HEADLESS,
         12 * l * h**2 / key: "this is 12lh² alone: add the norms and the tables.",
         (key - s * h) / key: "the table of positions is missing: s · h.",
+        (key + 9 * l * h) / key: "the biases are still in: 9h of a layer's 13h.",
         (key - (l - 1) * (12 * h**2 + 4 * h)) / key: "this has one layer only.",
         (key - 4 * l * h**2) / key: "the MLP has two matrices of h × 4h: 8h² in a "
         "layer, beside attention's 4h².",

@@ -166,8 +166,8 @@ def _why() -> str:
         f"The tokens are some {units.digits(months, 2)} times what the eight GPUs "
         "manage in a month, and time grows in proportion. Only more GPUs, or faster "
         f"ones, help: in a month it takes {units.digits(8 * months, 2)} A100, if none "
-        f"of them waits for another. (Meta reports {hours} hours of H100, for all "
-        "training stages of this model.)"
+        f"of them waits for another. (Meta reports {hours} GPU-hours, on H100, which "
+        "are some three times as fast, and for all stages of the training.)"
     )
 
 
