@@ -249,8 +249,9 @@ def plan_run(
     From stage 2 on, gradients are sharded in every pass; `keep_gradients` keeps them
     whole until the last (see `data_parallel_bytes`). With a pipeline that must be said:
     some frameworks do the one, some the other, some refuse. `sharding="fsdp"` is ZeRO 3
-    as PyTorch's FSDP does it: what is gathered is counted too (see `Memory`). `reserve`
-    is what must stay free in bytes, by default `RESERVE`.
+    as PyTorch's FSDP does it: what is gathered is counted too (see `Memory`), with a
+    pipeline a whole stage (what is sent is counted as if it were let go). `reserve` is
+    what must stay free in bytes, by default `RESERVE`.
 
     Takes whole numbers; arrays broadcast. ValueError for a split that does not divide
     heads, sequence, layers (`uneven_stages` rounds up instead), batch or GPUs, for more

@@ -437,27 +437,28 @@ def fsdp_of(row: dict) -> float:
     split = {name: int(row[name]) for name in ways}
     d = row["num_gpus"] // np.prod([*split.values()])
     again = {"selective": "alternate"}.get(row["recompute"], row["recompute"])
+    passes = split["pipeline_parallel"]  # as many micro-batches as stages
+    piped = {"keep_gradients": passes > 1, "uneven_stages": True}
     return plan_of(
         model=published.architecture(name, row["sequence_length"]),
         num_gpus=row["num_gpus"],
         global_batch_size=int(d * row["local_batch_size"]),
-        micro_batch_size=row["local_batch_size"],
+        micro_batch_size=row["local_batch_size"] // passes,
         recompute=again,
-        **{**split, "recipe": "amp", "zero_stage": 3, "sharding": "fsdp"},
+        **{**split, **piped, "recipe": "amp", "zero_stage": 3, "sharding": "fsdp"},
     ).memory.total
 
 
-def test_fsdps_peaks_come_out_within_seven_percent_unless_layers_are_split() -> None:
-    """Ten rows without tensor parallelism; with it torchtitan holds more."""
+def test_fsdps_peaks_come_out_within_seven_percent_and_shared_ones_low() -> None:
+    """Ten rows without tensor parallelism; with it torchtitan holds a little more."""
     table = published.measured_memory().dropna(subset="tensor_parallel")
     alone = table.query("tensor_parallel == 1").to_dict("records")
     assert len(alone) == 10
     for row in alone:
         assert fsdp_of(row) == pytest.approx(row["peak_bytes"], rel=0.07)
-    shared = table.query("tensor_parallel > 1 and pipeline_parallel == 1")
-    short = [fsdp_of(row) / row["peak_bytes"] for row in shared.to_dict("records")]
-    assert len(short) == 2
-    assert all(0.7 < share < 0.8 for share in short)
+    shared = table.query("tensor_parallel > 1").to_dict("records")
+    short = [fsdp_of(row) / row["peak_bytes"] for row in shared]
+    assert short == pytest.approx([0.87, 0.93, 0.79, 0.90], abs=0.005)
 
 
 def test_fsdp_is_zero_3_and_what_is_gathered() -> None:
