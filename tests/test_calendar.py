@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from random import Random
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.drawings import calendar as drawings
-from llmtrain_helpers.exercises import check, predict
+from llmtrain_helpers.exercises import PREDICTIONS, check, predict
 from llmtrain_helpers.panels import PANELS
 from llmtrain_helpers.panels.calendar import _BEST, run_of
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
@@ -669,10 +670,38 @@ def test_a_run_of_ones_own(changes: dict[str, object], said: str) -> None:
     assert said in check("09-d", {**OWN, **changes}).text
 
 
+def test_per_cent_may_be_written_as_such() -> None:
+    guess = PREDICTIONS["09-guess"]
+    assert guess.reveal("2 %").replace("2 %", "2", 1) == guess.reveal(2)
+    assert "5.3 times too much" in guess.reveal("2%")
+
+
+def test_the_axis_of_intervals_is_round_and_holds_its_words() -> None:
+    for write, M in ((0.1, 60), (40, 9990), (40, 4 * DAY), (150, 900 * DAY)):
+        body = drawings.losses_by_interval(write, M, M / 20).body
+        words = re.findall(r">(\d+ (?:s|min|h|days))</text>", body)
+        assert len(words) >= 3, (write, M, words)
+
+
 def test_an_answer_that_leaves_something_out_is_told() -> None:
     assert (
         "leaves out spare_nodes" in check("09-d", {**dict(list(OWN.items())[:-1])}).text
     )
+
+
+@pytest.mark.parametrize(
+    ("promised", "said"),
+    [
+        (20, "cannot be promised"),
+        (60, "promise nothing"),
+        ("soon", "promised_days='soon' is no number"),
+    ],
+)
+def test_a_date_is_kept_and_says_something(promised: Any, said: str) -> None:
+    told = check("09-d", OWN | {"promised_days": promised}).text
+    assert said in told
+    assert check("09-d", OWN | {"promised_days": 30}).ok
+    assert "The spares add" in check("09-d", OWN).text
 
 
 def test_the_choice_is_what_the_formulas_say() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import ceil, exp, log
+from math import ceil, exp, inf, log
 
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
@@ -181,7 +181,7 @@ def calendar_at_a_glance(
         told = two(getattr(days.total, case))
         body += text(_LEFT, y + 22, f"{word}: {told}", 15)
         parts = {key: getattr(part, case) for key, part in days.parts().items()}
-        body += _stacked(_LEFT + 150, y, scale, parts)
+        body += _stacked(_LEFT + 150, y, scale, parts, deadline or inf)
     if deadline:
         x = _LEFT + 150 + scale * deadline
         told = _verdict(days, deadline)
@@ -212,11 +212,15 @@ def _headline(days: CalendarDays, name: str) -> str:
     return f"{told}likely {two(days.total.likely)}"
 
 
-def _stacked(x: float, y: float, scale: float, parts: Mapping[str, float]) -> str:
-    body = ""
+def _stacked(
+    x: float, y: float, scale: float, parts: Mapping[str, float], deadline: float = inf
+) -> str:
+    """A bar's parts, with their words where they have room beside the deadline."""
+    body, at = "", x + scale * deadline
     for part, size in parts.items():
         word = WORDS[part]
-        told = word if size * scale > 60 else ""
+        free = abs(x + size * scale / 2 - at) > 5 * len(word)
+        told = word if size * scale > 60 and free else ""
         body += _piece(x, y, size * scale, 34, word, told)
         if word == "outages":
             body += hatched(x, y, max(size * scale - 1, 0), 34)
@@ -476,20 +480,32 @@ def _marks(
     for k in range(int(top / step) + 1):
         y = base - k * step * scale
         body += text(62, y + 5, f"{100 * k * step:g} %", 14, "end")
-    for i, told in ((0, 1 / 9), (20, 1 / 3), (60, 3), (80, 9)):
-        words = units.duration(best * told)
-        body += text(_x_of(i), base + 22, words, 14, "middle" if i < 80 else "end")
+    for word, x in _ticks(best):
+        body += line(x, base, x, base + 6)
+        body += text(x, base + 22, word, 14, "middle")
     body += line(_x_of(40), base, _x_of(40), 40, stroke_dasharray="5 4")
     body += text(_LEFT, 32, "lost, in % of the useful time", 14)
-    body += text(_x_of(40), 32, "best", 16, "middle", font_weight=700)
-    body += text(_x_of(40), base + 22, units.duration(best), 14, "middle")
-    body += text(
-        70,
-        base + 46,
-        "work between two writes (each mark is 3 times the one before)",
-        14,
-    )
+    told = f"best: {units.duration(best)}"
+    body += text(_x_of(40), 32, told, 16, "middle", font_weight=700)
+    body += text(70, base + 46, "work between two writes, log scale", 14)
     return body + text(_LEFT, base + 72, _flat(best, given), 15, font_weight=700)
+
+
+_ROUND = {f"{x} s": x for x in (1, 2, 5, 10, 30)}
+_ROUND |= {f"{x} min": 60 * x for x in (1, 2, 5, 15, 30)}
+_ROUND |= {f"{x} h": 3600 * x for x in (1, 2, 4, 12, 24)}
+_ROUND |= {f"{x} days": 86400 * x for x in (2, 5, 10, 30, 100)}
+"""Intervals that an axis may name, in seconds."""
+
+
+def _ticks(best: float) -> Iterator[tuple[str, float]]:
+    """Round intervals from a ninth of the best to nine times it, and where they are."""
+    last = -inf
+    for word, seconds in _ROUND.items():
+        x = _x_of(40 + 40 * log(seconds / best) / log(9))
+        if _x_of(0) <= x <= _x_of(78) and x - last > 85:
+            last = x
+            yield word, x
 
 
 def _half_and_double(curve: list[float], base: float, scale: float) -> str:

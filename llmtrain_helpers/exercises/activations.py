@@ -26,6 +26,7 @@ from llmtrain_helpers.exercises.common import (
     Numeric,
     Prediction,
     Word,
+    read_as,
 )
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
 from llmtrain_helpers.parameters import count_parameters
@@ -208,14 +209,6 @@ class OwnMemory(Exercise):
         return self.hint
 
 
-def _whole(name: str, written: Any) -> Result:
-    """A whole number as people write it; the error names the entry."""
-    try:
-        return count(name, units.read(written))
-    except ValueError as error:
-        raise ValueError(str(error).replace("text=", f"{name}=", 1)) from None
-
-
 def _design(answer: Any) -> dict[str, Any]:
     """The seven entries of a design; a ValueError for what is missing or unknown."""
     if not isinstance(answer, Mapping):
@@ -224,7 +217,9 @@ def _design(answer: Any) -> dict[str, Any]:
     if missing:
         refuse("answer", answer, f"leaves out {', '.join(missing)}")
     known = published.architecture(str(answer["model"])).num_positions
-    numbers = {x: _whole(x, answer[x]) for x in ("gpus", "sequence", "micro")}
+    numbers = {
+        x: count(x, read_as(x, answer[x])) for x in ("gpus", "sequence", "micro")
+    }
     if known and numbers["sequence"] > known:
         raise ValueError(f"{answer['model']} has positions for {known:,} tokens only")
     choice("recompute", answer["recompute"], RECOMPUTE)

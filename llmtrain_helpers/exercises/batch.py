@@ -25,6 +25,7 @@ from llmtrain_helpers.exercises.common import (
     Prediction,
     Slips,
     Word,
+    read_as,
 )
 from llmtrain_helpers.parameters import count_parameters
 
@@ -189,7 +190,7 @@ def _design(answer: Any) -> tuple[str, list[int]]:
     missing = [name for name in _ASKED if name not in answer]
     if missing:
         refuse("answer", answer, f"leaves out {', '.join(missing)}")
-    numbers = [count(name, units.read(answer[name])) for name in _ASKED[1:]]
+    numbers = [count(name, read_as(name, answer[name])) for name in _ASKED[1:]]
     return str(answer["model"]), numbers
 
 

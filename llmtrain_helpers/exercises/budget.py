@@ -16,6 +16,7 @@ from llmtrain_helpers.exercises.common import (
     Numeric,
     Prediction,
     Word,
+    read_as,
 )
 from llmtrain_helpers.laws import compute_optimal, effective_tokens, loss, over_training
 from llmtrain_helpers.published import accelerator
@@ -115,9 +116,9 @@ class OwnRun(Exercise):
 def _judged(answer: Mapping[str, Any]) -> tuple[bool, str]:
     shapes = shelf()
     name = choice("model", answer["model"], shapes)
-    n = int(one("gpus", units.read(answer["gpus"]), count))
-    days = float(one("days", units.read(answer["days"]), quantity))
-    T = float(one("tokens", units.read(answer["tokens"]), quantity))
+    n = int(one("gpus", read_as("gpus", answer["gpus"]), count))
+    days = float(one("days", read_as("days", answer["days"]), quantity))
+    T = float(one("tokens", read_as("tokens", answer["tokens"]), quantity))
     model = shapes[name]
     plan = best_split(model, accelerator(answer["chip"]), n, usual_batch(model, n))
     if not plan.fits:

@@ -24,6 +24,7 @@ from llmtrain_helpers.exercises.common import (
     Numeric,
     Prediction,
     Word,
+    read_as,
 )
 from llmtrain_helpers.units import DAY, MINUTE
 
@@ -109,12 +110,34 @@ class OwnCalendar(Exercise):
         told = f"{units.digits(few)} days on the calendar, and there are {there:g}"
         if few > there:
             return False, f"even with few outages it takes {told}. {HINT}"
+        broken = _promised(answer, few, bad)
+        if broken:
+            return False, broken
         also = f"With outages as bad as the worst, {units.digits(bad)} days."
-        return True, f"right: at the worst rate of failures {told}. {also}"
+        rent = f"The spares add {units.percent(spares * _NODE / n)} to the rent."
+        return True, f"right: at the worst rate of failures {told}. {also} {rent}"
 
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
         return self.hint
+
+
+_KEPT, _NODE = 1.2, 8
+"""Times the days with the worst outages that still say something; GPUs of a node."""
+
+
+def _promised(answer: Mapping[str, Any], few: float, bad: float) -> str:
+    """Why a date is none to promise: too early, or so late that it says nothing."""
+    if "promised_days" not in answer:
+        return ""
+    promised = read_as("promised_days", answer["promised_days"])
+    one("promised_days", promised, quantity)
+    span = f"{units.digits(few)} days with few outages, {units.digits(bad)} with many"
+    if promised < few:
+        return f"{promised:g} days cannot be promised: it takes {span}."
+    if promised > _KEPT * bad:
+        return f"{promised:g} days promise nothing: it takes {span}."
+    return ""
 
 
 def _misdesigned(
@@ -178,7 +201,7 @@ def _design(answer: Any) -> list[float]:
         refuse("answer", answer, f"leaves out {', '.join(missing)}")
     checks = {"spare_nodes": amount}
     return [
-        one(name, units.read(answer[name]), checks.get(name, quantity))
+        one(name, read_as(name, answer[name]), checks.get(name, quantity))
         for name in _ASKED
     ]
 
@@ -269,5 +292,6 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=_longer,
         why=_why_flat(),
         unit=lambda share: f"{units.digits(share, 2)} %",
+        percent=True,
     ),
 }

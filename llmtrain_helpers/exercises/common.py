@@ -175,6 +175,14 @@ def _rounded(number: float, value: float, digits: int = 3) -> bool:
     return any(number == float(f"{value:.{k}e}") for k in range(digits - 1, 15))
 
 
+def read_as(name: str, written: Any) -> Any:
+    """A number as people write it; the error names the entry that holds it."""
+    try:
+        return units.read(written)
+    except ValueError as error:
+        raise ValueError(str(error).replace("text=", f"{name}=", 1)) from None
+
+
 def _number(answer: Any) -> Any:
     """A number as people write it, told in their words if it is none."""
     try:
@@ -298,13 +306,15 @@ class Prediction:
     """A guess before the answer: a number, or one of some `options`.
 
     `truth` computes the answer, `unit` writes it for people, and `why` explains it. For
-    a choice, `options` has a sentence for each: the belief behind it.
+    a choice, `options` has a sentence for each: the belief behind it. Where it is asked
+    in per cent, `2` and `"2 %"` are the same.
     """
 
     truth: Callable[[], Any]
     why: str
     unit: Callable[[float], str] = units.digits
     options: Mapping[str, str] = field(default_factory=dict)
+    percent: bool = False
 
     def reveal(self, guess: Any) -> str:
         """How far the guess was off, what is true, and why."""
@@ -314,6 +324,8 @@ class Prediction:
             found = "and so it is" if chosen == truth else f"it is {truth!r}"
             return f"you said {chosen!r}, {found}. {self.options[chosen]} {self.why}"
         number = quantity("guess", _number(guess))
+        if self.percent and isinstance(guess, str) and "%" in guess:
+            number *= 100
         said = guess.strip() if isinstance(guess, str) else f"{number:,}"
         told = f"you said {said}; it is {self.unit(truth)}"
         return f"{told}{_gap(number, truth)}. {self.why}"

@@ -22,6 +22,7 @@ from llmtrain_helpers.exercises.common import (
     Numeric,
     Prediction,
     Word,
+    read_as,
 )
 from llmtrain_helpers.plan import Plan, plan_run
 
@@ -145,7 +146,7 @@ NEAR = 1.1
 def _own(design: Mapping[str, Any], **change: Any) -> Plan:
     """The plan of a design, with a change; a ValueError where it makes none."""
     told = {**design, **change}
-    numbers = {name: count(name, units.read(told[name])) for name in _NUMBERS}
+    numbers = {name: count(name, read_as(name, told[name])) for name in _NUMBERS}
     model = published.architecture(str(told["model"]), numbers["sequence"])
     n, t, p = (numbers[x] for x in ("gpus", "tensor", "pipeline"))
     if n % (t * p):

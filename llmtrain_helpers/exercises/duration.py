@@ -22,6 +22,7 @@ from llmtrain_helpers.exercises.common import (
     Numeric,
     Prediction,
     Word,
+    read_as,
 )
 from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
@@ -247,7 +248,7 @@ class OwnRun(Exercise):
             return False, f"give a dictionary with {', '.join(_OWN)}."
         if answer["gpus"] is None:
             return None, UNANSWERED
-        n = int(one("gpus", units.read(answer["gpus"]), count))
+        n = int(one("gpus", read_as("gpus", answer["gpus"]), count))
         if n % NODE:
             return False, f"{n} GPUs do not make whole nodes of {NODE}."
         return _kept(answer, n)
@@ -260,7 +261,7 @@ def _kept(answer: Mapping[str, Any], n: int) -> tuple[bool, str]:
     P = count_parameters(architecture(answer["model"])).active
     peaks = accelerator(answer["chip"]).peaks
     peak = peaks.get("bf16") or peaks["fp16"]
-    limit = one("days", units.read(answer["days"]), quantity)
+    limit = one("days", read_as("days", answer["days"]), quantity)
     low, likely = (
         float(training_seconds(EACH * P, P, n, u * peak, "none")) / units.DAY
         for u in UTILIZATIONS[:2]

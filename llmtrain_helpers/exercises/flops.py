@@ -18,6 +18,7 @@ from llmtrain_helpers.exercises.common import (
     Numeric,
     Prediction,
     Word,
+    read_as,
 )
 from llmtrain_helpers.flops import achieved_flops_per_gpu, count_flops, gpt_flops
 
@@ -186,8 +187,8 @@ class OwnBatch(Exercise):
         if batch is None:
             return None, UNANSWERED
         known = choice("my_model", model, published.model_names())
-        n = int(count("my_gpus", units.read(gpus)))
-        B = int(count("my_batch", units.read(batch)))
+        n = int(count("my_gpus", read_as("my_gpus", gpus)))
+        B = int(count("my_batch", read_as("my_batch", batch)))
         return _of_own(own_seconds(known, n, B), B)
 
     def hints(self) -> tuple[str, ...]:

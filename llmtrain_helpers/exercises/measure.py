@@ -20,6 +20,7 @@ from llmtrain_helpers.exercises.common import (
     Numeric,
     Prediction,
     Word,
+    read_as,
 )
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.measure.clock import StepClock
@@ -110,7 +111,7 @@ class OwnTest(Exercise):
         if isinstance(answer, Mapping) and None in answer.values():
             return None, UNANSWERED
         model, layers, micro, warm_up, repeats = _test(answer)
-        said = float(one("peak", units.read(answer["peak"]), quantity))
+        said = float(one("peak", read_as("peak", answer["peak"]), quantity))
         if not 2 <= layers <= model.num_layers:
             return False, (
                 f"{layers} layers: take 2 at the least, so that embedding and head do "
@@ -193,7 +194,7 @@ def _test(answer: Any) -> tuple[Transformer, int, int, int, int]:
     model = published.architecture(str(answer["model"]))
     model = replace(model, sequence_length=min(8192, int(model.sequence_length)))
     layers, micro, warm_up, repeats = (
-        int(count(name, units.read(answer[name]), least=int(name != "warm_up")))
+        int(count(name, read_as(name, answer[name]), least=int(name != "warm_up")))
         for name in _ASKED[1:5]
     )
     return model, layers, micro, warm_up, repeats

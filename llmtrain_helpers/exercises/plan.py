@@ -20,6 +20,7 @@ from llmtrain_helpers.exercises.common import (
     Numeric,
     Prediction,
     Word,
+    read_as,
 )
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.pace import STOPS
@@ -154,7 +155,7 @@ class OwnPlan(Exercise):
         if any(answer[name] is None for name in _OWN):
             return None, UNANSWERED
         plan = _own(answer)
-        limit = one("days", units.read(answer["days"]), quantity)
+        limit = one("days", read_as("days", answer["days"]), quantity)
         held, days = units.gigabytes(plan.memory.total), span_in_words(plan.days)
         if not plan.fits:
             return False, f"{_misfit(plan, held)} {_of_memory(plan)}"
@@ -242,7 +243,7 @@ def _own(answer: Mapping[str, Any]) -> Plan:
 
 def _planned(answer: Mapping[str, Any]) -> Plan:
     number = {
-        name: one(name, units.read(answer[name]), count)
+        name: one(name, read_as(name, answer[name]), count)
         for name in _OWN
         if name not in ("model", "chip", "days", "zero", "recompute")
     }
@@ -257,7 +258,7 @@ def _planned(answer: Mapping[str, Any]) -> Plan:
         micro_batch_size=number["micro"],
         tensor_parallel=number["tensor"],
         pipeline_parallel=number["pipeline"],
-        zero_stage=units.read(answer["zero"]),
+        zero_stage=read_as("zero", answer["zero"]),
         keep_gradients=True if number["pipeline"] > 1 else None,
     )
 

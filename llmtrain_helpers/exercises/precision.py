@@ -17,6 +17,7 @@ from llmtrain_helpers.exercises.common import (
     Numeric,
     Prediction,
     Word,
+    read_as,
 )
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import (
@@ -127,12 +128,12 @@ def _design(answer: Any) -> tuple[int, int, Accelerator, str, int, float]:
     if missing:
         refuse("answer", answer, f"leaves out {', '.join(missing)}")
     P = count_parameters(architecture(answer["model"])).total
-    n = single("gpus", units.read(answer["gpus"]))
-    stage = single("zero_stage", units.read(answer["zero_stage"]), least=0)
+    n = single("gpus", read_as("gpus", answer["gpus"]))
+    stage = single("zero_stage", read_as("zero_stage", answer["zero_stage"]), least=0)
     if stage > 3:
         refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
     recipe = choice("recipe", answer["recipe"], RECIPES)
-    said = one("gigabytes", units.read(answer["gigabytes"]), quantity)
+    said = one("gigabytes", read_as("gigabytes", answer["gigabytes"]), quantity)
     return int(P), n, accelerator(answer["chip"]), recipe, stage, float(said)
 
 
