@@ -708,7 +708,7 @@ def test_07_a_takes_every_right_way() -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (50.375e9 / 25e9, "8 cards work together"),
+        (50.375e9 / 25e9, "8 cards carry eight rings"),
         (50.375e9 / 300e9, "has to leave the nodes"),
         (2 * 0.251875, "2 bytes"),
         (0.5 * 0.251875, "once to go round"),
@@ -738,7 +738,7 @@ def test_07_b_says_why_a_small_model_wants_no_tensor_parallelism() -> None:
 def test_07_c_says_why_a_large_one_wants_it() -> None:
     assert "must share it" in check("07-c", "TP 8, PP 16").text
     assert "too few to fill 16 stages" in text_of("07-c", "TP 1, PP 16")
-    assert "8 micro-batches" in text_of("07-c", "TP 2, PP 32")
+    assert "8 passes" in text_of("07-c", "TP 2, PP 32")
     assert "nobody has room" in text_of("07-c", "TP 8, PP 1")
     held = [
         float(re.search(r"holds (\d+) GB", EXERCISES["07-c"].options[x])[1])

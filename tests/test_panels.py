@@ -15,6 +15,7 @@ from llmtrain_helpers.drawings.common import COLORS, GREY
 from llmtrain_helpers.panels import PANELS, common
 from llmtrain_helpers.panels.common import PALETTE, Control, Panel
 from llmtrain_helpers.panels.notebook import OWN, NotebookPanel
+from llmtrain_helpers.panels.state import State
 
 from .panel_code import value_of
 
@@ -244,6 +245,17 @@ def test_what_is_typed_stays_as_it_is_and_the_slider_goes_near() -> None:
     assert field.input.value == "1,000"
     assert field.slider.value == 2
     assert "1000" in panel.output.value
+
+
+def test_mending_a_refusal_keeps_the_comparison() -> None:
+    state = State(PANELS["communication"])
+    state.write("tensor_parallel", "4")
+    state.write("tensor_parallel", "3")
+    assert state.problem
+    label, mended = state.offers[0]
+    state.mend(**mended)
+    assert not state.problem, label
+    assert "dashed: 47 s" in state.html
 
 
 def test_what_cannot_be_read_is_told_and_the_old_picture_stays() -> None:

@@ -309,9 +309,9 @@ def _visible(plan: Plan) -> str:
     step = plan.step
     assert step is not None
     seen = sum(step.parts()[name] for name in SENT)
-    told = f"sending adds {share(seen / step.total)}"
+    told = f"sending: {share(seen / step.total)} of the step"
     if step.bubble:
-        told += f", waiting {share(step.bubble / step.total)}"
+        told += f"; waiting: {share(step.bubble / step.total)}"
     return told
 
 
@@ -461,7 +461,9 @@ def _piece(x: float, y: float, side: float, parts: int, gpus: int, came: bool) -
 def _halves(gpus: int, each: float, side: float) -> str:
     """Over the turns: in which of them sums are made, and sent round."""
     wide, body = (gpus - 1) * each - 20, ""
-    for i, word in enumerate(["adding up: a scatter", "sending round: a gather"]):
+    for i, word in enumerate(
+        ["adding up: a reduce-scatter", "sending round: an all-gather"]
+    ):
         x = 76 + each + i * (gpus - 1) * each
         body += line(x, 42, x + wide, 42, stroke_width=2)
         body += text(x + wide / 2, 34, word, 15, "middle", font_weight=600)

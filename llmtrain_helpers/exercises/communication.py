@@ -102,8 +102,7 @@ _FOR_405B = {
         "sequences each, far too few to fill 16 stages."
     ),
     "TP 2, PP 32": lambda: (
-        f"no: {_told(_large(2, 32))}. It fits, but 8 micro-batches "
-        "do not fill 32 stages."
+        f"no: {_told(_large(2, 32))}. It fits, but 8 passes do not fill 32 stages."
     ),
     "TP 8, PP 1": lambda: (
         f"no: {_told(_large(8, 1))}. Every replica has a sequence to "
@@ -237,7 +236,10 @@ class OwnSplit(Exercise):
     def _of(self, plan: Plan, best: Plan) -> tuple[bool, str]:
         told = _told(plan)
         if not plan.fits:
-            return False, f"{told}, which leaves no reserve: memory is short. {HINT}"
+            short = (
+                "which does not fit" if not plan.tight else "which leaves no reserve"
+            )
+            return False, f"{told}, {short}: memory is short. {HINT}"
         longer = _seconds(plan) / _seconds(best)
         if longer > NEAR:
             slow = f"{100 * (longer - 1):.0f} % longer than another split that fits"
@@ -259,14 +261,14 @@ EXERCISES: dict[str, Exercise] = {
             "sent: 2(d − 1)/d of the gradients, d = GPUs; rate: 8 cards together.",
         ),
         slips={
-            8: "eight times too long: the node's 8 cards work together on one ring.",
+            8: "eight times too long: the node's 8 cards carry eight rings at once.",
             2 / 3: "this is NVLink's rate: the ring has to leave the nodes.",
             1 / 12: "this is the rate of a node's links together, and it leaves nodes.",
             2: "twice too long: gradients have 16 bits here, 2 bytes.",
             0.5: "half of it: 2 bytes a gradient; once to add up, once to go round.",
             32 / 31: "nearly: of d pieces each GPU sends d − 1, twice.",
             24 / 31: "this takes 4 nodes for 4 replicas: there are 32.",
-            1 / 4: "a quarter: each node's cards carry the whole ring, not a share.",
+            1 / 4: "a quarter: each node's cards carry the whole buffer, not a share.",
             _EGRESS: "these are the bytes; divide them by the node's rate.",
         },
     ),
@@ -301,7 +303,8 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=_longer,
         unit=lambda ratio: f"{units.digits(ratio)} times",
         why="Each GPU sends 2(d − 1)/d of its buffer: 1.875 times it with 16 GPUs, "
-        "1.996 with 512. The pieces get smaller as there are more turns.",
+        "1.996 with 512. The pieces get smaller as there are more turns. (These are "
+        "the bytes; real networks add some, as the measurements below show.)",
     ),
     "07-passes": Prediction(
         truth=_times,

@@ -187,6 +187,11 @@ class NotebookPanel(widgets.VBox):
         self.state.set(**values)
         self.refresh()
 
+    def mend(self, **values: Any) -> None:
+        """Set several controls in place of what was refused; the comparison stays."""
+        self.state.mend(**values)
+        self.refresh()
+
     def take(self, **values: Any) -> None:
         """Set several controls, and hold the picture against what was there before."""
         self.state.take(**values)
@@ -212,7 +217,7 @@ class NotebookPanel(widgets.VBox):
         mark = self.output.add_class if state.problem else self.output.remove_class
         mark("llmtrain-old")
         self.output.value = state.html
-        self.offers.children = [self._button(self.set, *o) for o in state.offers]
+        self.offers.children = [self._button(self.mend, *o) for o in state.offers]
         self.advice.children = [self._button(self.take, *o) for o in state.advice]
 
     def _button(self, act: Callable[..., None], label: str, change: Values) -> Any:

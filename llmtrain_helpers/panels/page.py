@@ -57,7 +57,7 @@ _DEEDS: Mapping[str, Callable[..., None]] = {
     "slide": _slide,
     "choose": _choose,
     "reset": lambda state: state.set(**state.panel.default),
-    "mend": lambda state, at: state.set(**state.offers[at][1]),
+    "mend": lambda state, at: state.mend(**state.offers[at][1]),
     "take": lambda state, at: state.take(**state.advice[at][1]),
 }
 """What people do in a page, by its name."""

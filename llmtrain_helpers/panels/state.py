@@ -40,18 +40,19 @@ class State:
 
     def set(self, **values: Any) -> None:
         """Set several controls, and begin anew: no earlier picture is held beside."""
+        self._start = None
+        self.mend(**values)
+
+    def mend(self, **values: Any) -> None:
+        """Set several controls in place of what was refused; the comparison stays."""
         for name, value in values.items():
             self._read(name, value)
-        self._start = None
         self.refresh()
 
     def take(self, **values: Any) -> None:
         """Set several controls, and hold the picture against what was there before."""
-        before = dict(self.values)
-        for name, value in values.items():
-            self._read(name, value)
-        self._start = before
-        self.refresh()
+        self._start = dict(self.values)
+        self.mend(**values)
 
     @property
     def preset(self) -> str:
