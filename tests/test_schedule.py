@@ -131,7 +131,7 @@ def test_a_cut_step_says_how_much_of_it_is_shown_and_that_it_waits_more() -> Non
     assert "idle 15/215 = 6.98 % of the step" in cut.body
     assert "more than the whole" in cut.words
     whole = pipeline_steps(4, 8)
-    assert "All stages and all turns are shown." in whole.body
+    assert "All stages and all micro-batches are shown." in whole.body
     assert whole.body.count("<title>forward ") - 1 == 4 * 8  # and one in the sum
     assert "nothing is idle" in pipeline_steps(1, 8).body
 
@@ -140,7 +140,7 @@ def test_what_was_idle_before_is_outlined() -> None:
     assert "stroke-dasharray" not in pipeline_steps(4, 8).body
     assert "stroke-dasharray" not in pipeline_steps(4, 8, before=(4, 8)).body
     changed = pipeline_steps(4, 32, before=(4, 8))
-    assert "dashed: idle before, 27.3 %" in changed.body
+    assert "dashed: idle 27.3 %" in changed.body
 
 
 # --- the plan at one glance

@@ -503,7 +503,7 @@ def _seen(stages: int, micro_batches: int, m: int, rows: Sequence[int]) -> list[
             f"{m:,} of {micro_batches:,} micro-batches are shown: so short a step "
             f"waits {drawn}, more than the whole."
         )
-    return told or ["All stages and all turns are shown."]
+    return told or ["All stages and all micro-batches are shown."]
 
 
 def _in_words(

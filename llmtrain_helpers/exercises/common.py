@@ -297,7 +297,7 @@ def _hinted(text: str, hint: str) -> str:
 def _first_words(problem: str) -> str:
     """As much of a problem as fits into a line or two, cut between words."""
     if len(problem) <= 150:
-        return problem.rstrip(".")
+        return problem.rstrip(".?")
     return problem[:150].rpartition(" ")[0].rstrip(",;:. ") + " …"
 
 
