@@ -31,6 +31,7 @@ from llmtrain_helpers.figures import (
     precision,
 )
 from llmtrain_helpers.figures.common import LIVE, new_figure, show_in_notebooks
+from llmtrain_helpers.measure.clock import times
 
 # --- seen under any backend
 
@@ -196,7 +197,9 @@ FIGURES: dict[str, Any] = {
     "operators": lambda: measured.operators(measure.StepProfile(tuple(OPERATORS))),
     "series": lambda: measured.step_times({1: [3, 2, 1], 2: [4, 3, 2]}, 1),
     "times": lambda: measured.throughputs([1, 2], {"a": [1, 2], "b": [2, 3]}),
-    "loader": lambda: measured.loader_shares({"quick": 0.1, "slow": 0.9}),
+    "loader": lambda: measured.loader_shares(
+        {"quick": 0.1, "slow": 0.9}, times([1.0, 1.1] * 3)
+    ),
     "exchange": lambda: measured.exchange(measure.DataParallel(2, 8, 0.0, 1.0, 2.0)),
 }
 

@@ -113,7 +113,7 @@ def _stack(
 
 # --- a step on the simulated clock
 
-_LANES = {"loader": 48, "this GPU": 110, "link": 160}
+_LANES = {"loader": 48, "this GPU": 110, "slowest GPU": 160, "link": 210}
 _HIGH = 36
 _TIME = 640
 
@@ -124,7 +124,7 @@ def step_by_the_clock(
     accumulation: int = 1,
     before: Sequence[Any] = (),
 ) -> Drawing:
-    """Two steps: what the loader makes, what a GPU does, what travels; three changes.
+    """Two steps: the loader, this GPU and the slowest, the link; and three changes.
 
     `before` are the three arguments of the last picture, drawn as outlines.
     """
@@ -137,7 +137,7 @@ def step_by_the_clock(
         body.append(_old_step(was, scale))
     found, known = (one.experiments(b, k) for one, b, k in (now, old))
     body += _bars(found, known)
-    return Drawing("".join(body), _WIDE, 420, _step_words(*now, found))
+    return Drawing("".join(body), _WIDE, 470, _step_words(*now, found))
 
 
 def _of_lanes() -> str:
@@ -155,6 +155,8 @@ def _two_steps(
         x = _LEFT + number * step * scale
         yield _loader(clock, b, k, x, scale, number + 2)
         yield _gpu(clock, b, k, x, scale)
+        slowest = clock.parts(b, k).passes * clock.slowest
+        yield _passes(x, _LANES["slowest GPU"], slowest * scale, k)
         yield _link(clock, b, k, x, scale)
         yield line(x, 46, x, floor + 5, stroke_dasharray="2 3")
     told = f"a step: {_ms(step)}"
@@ -178,25 +180,26 @@ def _loader(
 def _gpu(clock: StepClock, b: int, k: int, x: float, scale: float) -> str:
     """Passes, then waiting for others, the update, and waiting for data."""
     parts, y = clock.parts(b, k), _LANES["this GPU"]
-    wide = parts.passes * scale
-    drawn = rect(x, y, wide, _HIGH, COLORS["activations"], rx=3)
-    if k > 1 and wide / k > 8:
-        cuts = [x + wide * i / k for i in range(1, k)]
-        drawn += "".join(line(at, y, at, y + _HIGH, stroke="#FFFFFF") for at in cuts)
-    told = "1 pass" if k == 1 else f"{k} passes"
-    if k == 1 or wide / k <= 8:
-        drawn += _inside(x, y, wide, told)
-    elif fits("pass", wide / k, 14):
-        drawn += "".join(
-            _inside(x + wide * i / k, y, wide / k, "pass") for i in range(k)
-        )
-    x += wide
+    drawn = _passes(x, y, parts.passes * scale, k)
+    x += parts.passes * scale
     drawn += _waiting(x, y, parts.others * scale, "waits for others", "waits")
     x += parts.others * scale
     drawn += rect(x, y, parts.update * scale, _HIGH, COLORS["optimizer"], rx=3)
     drawn += _inside(x, y, parts.update * scale, "update")
     x += parts.update * scale
     return drawn + _waiting(x, y, parts.data * scale, "waits for data", "waits")
+
+
+def _passes(x: float, y: float, wide: float, k: int) -> str:
+    """A box for each pass, or one for all where they are too thin."""
+    drawn = rect(x, y, wide, _HIGH, COLORS["activations"], rx=3)
+    if k == 1 or wide / k <= 8:
+        return drawn + _inside(x, y, wide, "1 pass" if k == 1 else f"{k} passes")
+    for i in range(k):
+        at = x + wide * i / k
+        drawn += line(at, y, at, y + _HIGH, stroke="#FFFFFF") if i else ""
+        drawn += _inside(at, y, wide / k, "pass")
+    return drawn
 
 
 def _link(clock: StepClock, b: int, k: int, x: float, scale: float) -> str:
@@ -246,9 +249,9 @@ def _bars(found: Experiments, known: Experiments) -> Iterator[str]:
     """Sequences a second, as it is and after each change, and how much that gains."""
     rates = {name: getattr(found, name) for name in _CHANGES}
     scale = 360 / max(*rates.values(), *vars(known).values())
-    yield text(_LEFT, 262, "sequences a second, after one change", 15, font_weight=700)
+    yield text(_LEFT, 312, "sequences a second, after one change", 15, font_weight=700)
     for row, (name, told) in enumerate(_CHANGES.items()):
-        y, rate = 276 + 34 * row, rates[name]
+        y, rate = 326 + 34 * row, rates[name]
         color = COLORS["weights"] if name == "as_it_is" else COLORS["memory"]
         yield text(244, y + 19, told, 15, "end")
         yield rect(254, y, rate * scale, 26, color, rx=3)

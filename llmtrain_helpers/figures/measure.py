@@ -21,7 +21,7 @@ from llmtrain_helpers.figures.common import (
     styled,
 )
 from llmtrain_helpers.measure import PHASES, DataParallel, StepProfile
-from llmtrain_helpers.measure.clock import times
+from llmtrain_helpers.measure.clock import Times, times
 from llmtrain_helpers.units import digits
 
 
@@ -76,14 +76,18 @@ def step_times(series: Mapping[int, Sequence[float]], warm_up: int) -> Figure:
 
 
 @styled
-def loader_shares(waits: Mapping[str, float]) -> Figure:
+def loader_shares(waits: Mapping[str, float], alone: Times) -> Figure:
     """What share of the time a step waits for its loader, loader by loader.
 
-    The words say which half prevails; the per cent are of this machine, and not told.
+    The words say which half prevails; the per cent, and the median of the step `alone`
+    with its spread, are of this machine, and not told.
     """
     figure, axes = new_figure(
         "A step behind its loader, on this machine", "% of a step's time", ""
     )
+    told = f"the step alone: {1e3 * alone.median:.2g} ms"
+    told += f" ± {50 * alone.spread:.0f} %"
+    axes.text(101, 2.05, told, ha="right", gid=LIVE)
     for row, (name, share) in enumerate(reversed([*waits.items()])):
         wait = 100 * min(max(share, 0), 1)
         does = {VERMILION: (0, wait), BLUE: (wait, 100 - wait)}

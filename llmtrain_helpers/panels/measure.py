@@ -94,8 +94,8 @@ _CONTROLS = {
         more=True,
     ),
     "slowest": common.Control(
-        "Slowest GPU",
-        "Its time for a pass, in per cent of this GPU's; all wait for it.",
+        "Slowest GPU's pass",
+        "How long it takes, in per cent of this GPU's; all wait for it.",
         unit="%",
         least=100,
         most=1000,
