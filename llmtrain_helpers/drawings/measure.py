@@ -113,7 +113,7 @@ def _stack(
 
 # --- a step on the simulated clock
 
-_LANES = {"loader": 48, "this GPU": 110, "slowest GPU": 160, "link": 210}
+_LANES = {"loader": 48, "this GPU": 110, "slowest": 160, "link": 210}
 _HIGH = 36
 _TIME = 640
 
@@ -156,7 +156,7 @@ def _two_steps(
         yield _loader(clock, b, k, x, scale, number + 2)
         yield _gpu(clock, b, k, x, scale)
         slowest = clock.parts(b, k).passes * clock.slowest
-        yield _passes(x, _LANES["slowest GPU"], slowest * scale, k)
+        yield _passes(x, _LANES["slowest"], slowest * scale, k)
         yield _link(clock, b, k, x, scale)
         yield line(x, 46, x, floor + 5, stroke_dasharray="2 3")
     told = f"a step: {_ms(step)}"
