@@ -78,7 +78,8 @@ def _large(t: int, p: int) -> Plan:
 _FOR_8B = {
     "TP 1, ZeRO 3": lambda: (
         f"right: {_told(_small(1, 1, 3))}. Each GPU works on whole "
-        "matrices and 65,536 tokens a step: what replicas send hides behind that. "
+        "matrices and has 8,192 tokens a pass, more than 2,500, so that even what "
+        "ZeRO 3 sends in every pass hides. "
         "ZeRO 1 would be as fast, but takes "
         f"{units.gigabytes(_small(1, 1, 1).memory.total)}."
     ),
