@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from html import unescape
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -1147,6 +1148,47 @@ def test_08_d_has_a_word_for_too_little_text() -> None:
     assert "But these are 5.6 tokens for each parameter, where 20 is" in few.text
     small = {"model": "Llama-3.2-1B", "tokens": 200e9}
     assert "for each parameter" not in check("08-d", MINE | small).text
+
+
+def test_08_d_warns_of_03s_wider_interval() -> None:
+    late = check("08-d", MINE)
+    slow = training_interval(45e9, 8_030_261_248, 8, 312e12).greatest / 86400
+    assert late.ok
+    assert f"may take {slow:.0f} days: too late" in late.text
+    assert "too late" not in check("08-d", MINE | {"tokens": 20e9}).text
+
+
+def test_the_page_tells_what_a_plan_does_not_foresee() -> None:
+    """Three times the days of the measured rate, on the most GPUs."""
+    made = plan_run(
+        published.architecture("GPT-3 175B", 2048),
+        published.accelerator("A100 80GB SXM"),
+        1536,
+        300e9,
+        1536,
+        recompute="full",
+        zero_stage=3,
+    )
+    span = f"{made.days.least:.0f} to {made.days.greatest:.0f}"
+    text = Path(__file__).parents[1].joinpath("notebooks/08_plan.ipynb").read_text()
+    assert f"to {span} on 1,536 GPUs" in text
+
+
+def test_the_share_in_the_picture_is_that_of_the_whole_step() -> None:
+    """A pipeline that waits less shows a larger share and fewer days."""
+    p = PANELS["plan"]
+    few = p.presets["A pipeline of 4 stages"]
+    shares = []
+    for batch in (128, 512):
+        html = p.render(**{**few, "global_batch_size": batch})
+        shares.append(int(re.search(r"(\d+)–\d+ % of peak", html)[1]))
+    assert shares[1] > shares[0]
+
+
+def test_no_measurement_says_so() -> None:
+    control = PANELS["plan"].controls["flops_per_gpu"]
+    assert control.echo(0) == "= not measured"
+    assert control.echo(4e14) == "= 400 trillion FLOP/s"
 
 
 def test_08_d_speaks_of_the_entries_of_the_dictionary() -> None:

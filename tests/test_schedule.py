@@ -192,7 +192,7 @@ def test_the_interval_is_held_against_the_days_there_are(days: int, said: str) -
 
 
 def test_fitting_is_told_with_its_bytes() -> None:
-    assert "✓ fits, 21.2 GB left" in plan_at_a_glance(plan_of()).body
+    assert "✓ fits, 21.2 GB free" in plan_at_a_glance(plan_of()).body
     assert "○ tight: " in plan_at_a_glance(plan_of(zero_stage=2)).body
     large = plan_at_a_glance(plan_of(LARGE))
     assert "✗ 168 GB too much" in large.body

@@ -20,6 +20,7 @@ from llmtrain_helpers.drawings.common import (
 )
 from llmtrain_helpers.drawings.duration import INKS
 from llmtrain_helpers.duration import Interval
+from llmtrain_helpers.pace import peak_of
 from llmtrain_helpers.plan import Plan
 from llmtrain_helpers.schedule import Schedule, Turn, pipeline_schedule
 
@@ -102,8 +103,9 @@ def _work(plan: Plan) -> str:
 def _gpus(plan: Plan) -> tuple[str, str]:
     chip, n = plan.inputs["accelerator"].name, plan.split.num_gpus
     X = plan.inputs["flops_per_gpu"]
-    low, _, high = (f"{100 * u:.0f}" for u in plan.shares.runs)
-    rate = f"{low}–{high} % of peak"
+    at_peak = plan.total_flops / (n * peak_of(plan.inputs))
+    low, high = at_peak / plan.seconds.greatest, at_peak / plan.seconds.least
+    rate = f"{100 * low:.0f}–{100 * high:.0f} % of peak"
     if plan.inputs["pace"] is not None:
         rate = f"{units.duration(plan.seconds_per_iteration.likely)} a step"
     if X is not None:
@@ -234,9 +236,9 @@ def _named(x: float, y: float, wide: float, word: str, edge: float) -> str:
 
 def _fitting(plan: Plan) -> str:
     if plan.fits:
-        return f"✓ fits, {units.gigabytes(plan.room)} left"
+        return f"✓ fits, {units.gigabytes(plan.room)} free"
     if plan.tight:
-        return f"○ tight: {units.gigabytes(plan.room)} left"
+        return f"○ tight: {units.gigabytes(plan.room)} free"
     return f"✗ {units.gigabytes(-plan.room)} too much"
 
 

@@ -85,8 +85,7 @@ def loader_shares(waits: Mapping[str, float], alone: Times) -> Figure:
     figure, axes = new_figure(
         "A step behind its loader, on this machine", "% of a step's time", ""
     )
-    told = f"the step alone: {1e3 * alone.median:.2g} ms"
-    told += f" ± {50 * alone.spread:.0f} %"
+    told = f"the step alone: {1e3 * alone.median:.2g} ms ± {50 * alone.spread:.0f} %"
     axes.text(101, 2.05, told, ha="right", gid=LIVE)
     for row, (name, share) in enumerate(reversed([*waits.items()])):
         wait = 100 * min(max(share, 0), 1)

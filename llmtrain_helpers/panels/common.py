@@ -40,7 +40,7 @@ class Control:
     its field. `more` folds it away, `applies` says for which values it is shown, and a
     `view` only turns the picture: the preset stays the same. What is to `lead` stands
     above the sliders: it decides which there are. What is `about` others begins again
-    when one of them changes. A text may have several `lines`.
+    when one of them changes. A text may have several `lines`; `zero` says what 0 means.
     """
 
     label: str
@@ -57,6 +57,7 @@ class Control:
     lead: bool = False
     about: tuple[str, ...] = ()
     lines: int = 1
+    zero: str = ""
     applies: Callable[[Values], bool] = field(default=lambda values: True, repr=False)
 
     def read(self, written: Any) -> Any:
@@ -125,6 +126,8 @@ class Control:
 
     def echo(self, value: Any) -> str:
         """What was understood: `= 300 billion tokens`."""
+        if not value and self.zero:
+            return f"= {self.zero}"
         if abs(value) >= _HUGE:
             return f"= {self.write(value)} {self.unit}".rstrip()
         exact = units.exact(value) if self.whole else f"{value:,.10g}"
