@@ -124,7 +124,7 @@ def step_by_the_clock(
     accumulation: int = 1,
     before: Sequence[Any] = (),
 ) -> Drawing:
-    """Two steps: the loader, this GPU and the slowest, the link; and three changes.
+    """Two steps: the loader, this GPU and the slowest, the link; and four changes.
 
     `before` are the three arguments of the last picture, drawn as outlines.
     """
@@ -137,7 +137,7 @@ def step_by_the_clock(
         body.append(_old_step(was, scale))
     found, known = (one.experiments(b, k) for one, b, k in (now, old))
     body += _bars(found, known)
-    return Drawing("".join(body), _WIDE, 470, _step_words(*now, found))
+    return Drawing("".join(body), _WIDE, 504, _step_words(*now, found))
 
 
 def _of_lanes() -> str:
@@ -242,6 +242,7 @@ _CHANGES = {
     "same_data": "the same data again",
     "alone": "this GPU alone",
     "doubled": "micro-batch doubled",
+    "four_passes": "four times the passes",
 }
 
 
@@ -269,8 +270,10 @@ def _step_words(clock: StepClock, b: int, k: int, found: Experiments) -> str:
     told = {"passes": parts.passes, "waiting for other GPUs": parts.others}
     told |= {"update": parts.update, "waiting for data": parts.data}
     lanes = ", ".join(f"{name} {_ms(seconds)}" for name, seconds in told.items())
-    gains = zip(list(_CHANGES.values())[1:], found.gains().values(), strict=True)
-    changes = ", ".join(f"{name} × {gain:.2f}" for name, gain in gains)
+    changes = ", ".join(
+        f"{told} × {getattr(found, name) / found.as_it_is:.2f}"
+        for name, told in list(_CHANGES.items())[1:]
+    )
     return (
         f"A step of {_ms(parts.total)} with {k} × {b} sequences: {lanes}. "
         f"{units.digits(found.as_it_is)} sequences a second; {changes}."

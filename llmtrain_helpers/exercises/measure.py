@@ -112,17 +112,10 @@ class OwnTest(Exercise):
             return None, UNANSWERED
         model, layers, micro, warm_up, repeats = _test(answer)
         said = float(one("peak", read_as("peak", answer["peak"]), quantity))
-        if not 2 <= layers <= model.num_layers:
-            return False, (
-                f"{layers} layers: take 2 at the least, so that embedding and head do "
-                f"not rule, and at most the model's {model.num_layers}."
-            )
-        if warm_up < 2:
-            return False, "the first step makes Adam's state: leave out two."
-        if repeats < 5:
-            return False, f"{repeats} timed: too few for a spread to speak of."
-        fewer: dict[str, Any] = {"num_layers": layers}
-        cut = replace(model, **fewer)
+        broken = _misdesigned(answer["model"], model, layers, warm_up, repeats)
+        if broken:
+            return False, broken
+        cut = _cut(model, layers)
         wrong = _mispredicted(said, cut, micro)
         right, told = self._of_size(cut, micro, warm_up + repeats)
         if not wrong:
@@ -157,6 +150,37 @@ class OwnTest(Exercise):
         return self.hint
 
 
+def _misdesigned(
+    name: str, model: Transformer, layers: int, warm_up: int, repeats: int
+) -> str:
+    """What is wrong with a test whatever its peak; nothing if all holds."""
+    if not 2 <= layers <= model.num_layers:
+        return (
+            f"layers={layers}: take 2 at the least, so that embedding and head do not "
+            f"rule, and at most the model's {model.num_layers}."
+        )
+    if warm_up < 2:
+        return "the first step makes Adam's state: leave out two."
+    if repeats < 5:
+        return f"{repeats} timed: too few for a spread to speak of."
+    if len(model.layers) > 1:
+        return f"{name} has layers of several kinds: take another model."
+    least = float(step_timeline(_cut(model, 2), 1, _RECIPE, "none").peak.total)
+    room = (1 - FREE) * float(published.accelerator(GPU).memory)
+    if least <= room:
+        return ""
+    return (
+        f"two layers of {name} already take {units.gigabytes(least)}, where "
+        f"{units.gigabytes(room)} may be used: take a smaller model."
+    )
+
+
+def _cut(model: Transformer, layers: int) -> Transformer:
+    """The model with fewer layers, which are all of one kind."""
+    fewer: dict[str, Any] = {"num_layers": layers}
+    return replace(model, **fewer)
+
+
 def _mispredicted(said: float, cut: Transformer, micro: int) -> str:
     """What is wrong with a predicted peak, in GB; nothing within a twentieth.
 
@@ -168,6 +192,8 @@ def _mispredicted(said: float, cut: Transformer, micro: int) -> str:
     one_tensor = float(4 * micro * cut.sequence_length * cut.vocab_size) / 1e9
     if any(abs(said / right - 1) <= 0.05 for right in (peak, peak + 4 * P)):
         return ""
+    if any(abs(said * 1.024**3 / right - 1) < 0.005 for right in (peak, peak + 4 * P)):
+        return f"peak={said:g} looks like GiB: give it in GB, 10⁹ bytes."
     if said > 1e6:
         return "this looks like bytes: give the peak in GB, 10⁹ bytes."
     known = {
@@ -218,7 +244,7 @@ EXERCISES: dict[str, Exercise] = {
             2 / 5: "the forward pass only: going back, weights want gradients.",
             3 / 5: "three products, forward and backward together, are too few: going "
             "back, each matrix wants a gradient, and one more product passes it on.",
-            6 / 5: "nobody asks for the gradient of the data: one product fewer.",
+            6 / 5: "going back, which of the four gradients does nobody want?",
             7 / 5: "the two forward products stand in the sum already.",
             4 / 5: "the second matrix has two products going back: one for itself, "
             "one to pass on.",
@@ -238,6 +264,8 @@ EXERCISES: dict[str, Exercise] = {
         slips={
             _slip(_rate(_PASSES)): "these are the sequences a second: over those of "
             "a single pass, please.",
+            _slip(1.0): "as many as before: are update and exchange in there eight "
+            "times? They come once a step.",
             _slip(_PASSES): "a step has eight times the sequences, but it takes "
             "longer too.",
             _slip(_PASSES / _gained()): "this is how much longer a step takes: it "

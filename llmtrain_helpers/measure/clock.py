@@ -212,6 +212,7 @@ class StepClock:
             same_data=replace(self, loading=0.0).throughput(b, k),
             alone=alone.throughput(b, k),
             doubled=self.throughput(2 * b, k),
+            four_passes=self.throughput(b, 4 * k),
         )
 
 
@@ -228,13 +229,15 @@ ENOUGH = 1.1
 @dataclass(frozen=True)
 class Experiments:
     """Sequences a second: as it is; with the same data again and again, so that nothing
-    is loaded; alone, without other GPUs; and with twice the micro-batch.
+    is loaded; alone, without other GPUs; with twice the micro-batch; and, where it was
+    tried, with four times the passes, which tells the link from a slow neighbour.
     """
 
     as_it_is: float
     same_data: float
     alone: float
     doubled: float
+    four_passes: float = 0.0
 
     def gains(self) -> dict[str, float]:
         """How many times the throughput each change makes."""

@@ -7,7 +7,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.drawings.measure import step_by_the_clock
-from llmtrain_helpers.measure.clock import StepClock
+from llmtrain_helpers.measure.clock import ENOUGH, Experiments, StepClock
 from llmtrain_helpers.panels import common
 
 _NAMES = ["micro_batch_size", "accumulation", "loading", "exchange", "overhead"]
@@ -149,8 +149,16 @@ def _sentence(now: tuple[StepClock, int, int], old: tuple[Any, ...]) -> str:
         return f"{told}: it is <b>computing</b>; no single change gains a tenth."
     gain = found.gains()[found.verdict]
     told += f": {_WAITS[found.verdict]} {gain:.2f} times as many."
-    others = found.verdict == "other GPUs"
-    return told + (_cause(clock.waits_for_others(b, k)) if others else "")
+    if found.verdict == "other GPUs":
+        return told + _cause(clock.waits_for_others(b, k))
+    return told + _next(found)
+
+
+def _next(found: Experiments) -> str:
+    """The change that gains most after the first, where it gains a tenth."""
+    gains = {x: gain for x, gain in found.gains().items() if x != found.verdict}
+    cause = max(gains, key=lambda name: gains[name])
+    return f" Next: {cause}, × {gains[cause]:.2f}." if gains[cause] >= ENOUGH else ""
 
 
 def _cause(waits: dict[str, float]) -> str:
