@@ -129,6 +129,7 @@ if TYPE_CHECKING:
         LAWS as LAWS,
         Law as Law,
         Optimum as Optimum,
+        best_for_loss as best_for_loss,
         compute_for_loss as compute_for_loss,
         compute_optimal as compute_optimal,
         effective_tokens as effective_tokens,
@@ -210,8 +211,8 @@ _MODULES = {
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization",
     "laws": (
-        "LAWS Law Optimum compute_for_loss compute_optimal effective_tokens fit_law "
-        "loss over_training"
+        "LAWS Law Optimum best_for_loss compute_for_loss compute_optimal "
+        "effective_tokens fit_law loss over_training"
     ),
     "layers": "Attention Experts LatentAttention Layer Mlp",
     "parameters": ("ParameterCount count_parameters expert_parameters gpt_parameters"),

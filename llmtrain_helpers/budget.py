@@ -38,6 +38,7 @@ from llmtrain_helpers.laws import (
     LAWS as LAWS,
     Law as Law,
     Optimum as Optimum,
+    best_for_loss as best_for_loss,
     compute_for_loss as compute_for_loss,
     compute_optimal as compute_optimal,
     effective_tokens as effective_tokens,

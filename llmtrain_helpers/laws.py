@@ -233,6 +233,32 @@ def compute_optimal(flops: Number, law: str | Law = "besiroglu") -> Optimum:
     return Optimum(N, D, outside(N, D, found))
 
 
+def best_for_loss(loss: Number, law: str | Law = "besiroglu") -> Optimum:
+    """The parameters and tokens that reach a loss with the least work.
+
+    There both terms fall as fast, αA/N^α = βB/D^β, and share out what is above E:
+    A/N^α = (L - E)·β/(α+β), B/D^β = (L - E)·α/(α+β). Its work is 6ND. ValueError for
+    a loss at E or below; numbers or arrays.
+
+    >>> best = best_for_loss(loss(7.24e9, 1.03e12))
+    >>> work = best.parameters * best.tokens
+    >>> f"{best.parameters:.3g}", round(7.24e9 * 1.03e12 / work, 2)
+    ('1.64e+10', 1.41)
+    """
+    found, L = loss_law(law), quantity("loss", loss)
+    gap = L - found.E
+    if not ((gap > 0).all() if is_array(gap) else gap > 0):
+        refuse("loss", loss, f"is out of reach: no model gets to {found.E:.4g}")
+    together = found.alpha + found.beta
+    try:
+        N = (found.A * together / (gap * found.beta)) ** (1 / found.alpha)
+        D = (found.B * together / (gap * found.alpha)) ** (1 / found.beta)
+    except OverflowError:
+        refuse("loss", loss, "takes a larger model than a number holds")
+    quantity("FLOP for this loss", finite("loss, in FLOP", 6 * N * D, 1e300))
+    return Optimum(N, D, outside(N, D, found))
+
+
 def outside(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> str:
     """In words, how far this lies beyond the runs of a law; empty if it does not.
 

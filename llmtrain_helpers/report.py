@@ -15,11 +15,11 @@ from llmtrain_helpers.checks import instance, refuse
 from llmtrain_helpers.duration import Interval
 from llmtrain_helpers.laws import (
     Law,
+    best_for_loss,
     compute_optimal,
     known_law,
     loss,
     outside,
-    over_training,
 )
 from llmtrain_helpers.plan import Plan, is_many
 
@@ -251,18 +251,17 @@ def _quality(plan: Plan, law: str | Law) -> list[Line]:
             "tokens a parameter",
             units.digits(T / N, 2),
             f"{ratio} is best for this work",
-            _price_of_size(N / best.parameters, found),
+            f"{_times_the_least(N, T, found)} times the least work for its loss",
             found.source,
         ),
     ]
 
 
-def _price_of_size(share: float, law: Law) -> str:
-    """What it costs to have another size than the best."""
-    try:
-        return f"{over_training(share, law):.2f} times the least work for its loss"
-    except ValueError:
-        return "so small that no amount of text brings it to the best loss"
+def _times_the_least(parameters: float, tokens: float, law: Law) -> str:
+    """Its work over that of the size which reaches its loss with the least."""
+    least = best_for_loss(loss(parameters, tokens, law), law)
+    times = parameters * tokens / (least.parameters * least.tokens)
+    return units.digits(times, 3 if times < 10 else 2)
 
 
 SAME_RUNS = ("besiroglu", "hoffmann")

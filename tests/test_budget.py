@@ -18,6 +18,7 @@ from llmtrain_helpers import (
     Optimum,
     Transformer,
     affordable_days,
+    best_for_loss,
     best_split,
     budget,
     compute_for_loss,
@@ -555,6 +556,40 @@ def test_the_report_stands_alone() -> None:
     assert not re.search(r"https?://|<script|<link|src=", page.html)
 
 
+@pytest.mark.parametrize("law", [key for key, law in LAWS.items() if law.tells_loss])
+@pytest.mark.parametrize("flops", [1e18, 1e22, 1e26])
+def test_the_best_for_a_loss_is_the_optimum_that_has_it(law: str, flops: float) -> None:
+    best = compute_optimal(flops, law)
+    target = loss(best.parameters, best.tokens, law)
+    again = best_for_loss(target, law)
+    assert again.parameters == pytest.approx(best.parameters)
+    assert again.tokens == pytest.approx(best.tokens)
+    other = compute_for_loss(0.5 * best.parameters, target, law)
+    times = other / (6 * again.parameters * again.tokens)
+    assert times == pytest.approx(over_training(0.5, law))
+
+
+def test_a_loss_that_none_has_is_refused() -> None:
+    for bad in (1.8, 1.8172, *BAD_QUANTITIES):
+        assert_refused(best_for_loss, "loss", loss=bad)
+    many = best_for_loss(np.array([2.0, 2.1]))
+    assert many.parameters[0] > many.parameters[1]
+
+
+def test_the_curve_is_dotted_beyond_the_runs_of_its_law() -> None:
+    """All solid inside, all dotted for a budget no run had, both in between."""
+    dots = [
+        drawings.Dot(x, size, 1e9, 3.0, True) for x, size in (("a", 5e7), ("b", 5e11))
+    ]
+
+    def curve(flops: float, law: str = "besiroglu") -> list[str]:
+        body = drawings.loss_against_size(dots, flops, law).body
+        return re.findall(r'<polyline [^>]*stroke-width="3"([^>]*)/>', body)
+
+    assert {"", ' stroke-dasharray="2 5"'} == {*curve(1e21)}
+    assert {' stroke-dasharray="2 5"'} == {*curve(1e26)}
+
+
 def test_the_numbers_of_the_report_are_the_plans() -> None:
     told = {line.what: line for line in PLAN.report().lines}
     assert told["parameters"].number == "8,030,261,248"
@@ -562,7 +597,7 @@ def test_the_numbers_of_the_report_are_the_plans() -> None:
     assert told["days"].interval == "20 to 27"
     assert told["cost"].number == "90.6 thousand dollars"
     assert told["loss expected"].number == f"{loss(8.03e9, 1e12):.2f} nats a token"
-    assert told["tokens a parameter"].assumption.startswith("1.60 times the least work")
+    assert told["tokens a parameter"].assumption.startswith("1.35 times the least work")
 
 
 def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:

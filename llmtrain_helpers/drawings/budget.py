@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import ceil, floor, log2, log10
+from itertools import groupby, pairwise
+from math import ceil, floor, inf, log2, log10
 from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
@@ -215,15 +216,36 @@ def _sizes(axes: Axes, steps: int = 160) -> list[float]:
 
 
 def _curve(axes: Axes, flops: float, law: str | Law) -> str:
-    """The loss that the law expects of each size, all work spent."""
+    """The loss that the law expects of each size; dotted beyond the law's runs."""
     found = known_law(law)
-    points = []
-    for N in _sizes(axes):
-        value = float(loss(N, flops / (6 * N), found))
-        if axes.holds(N, value):
-            points.append(f"{axes.x(N):.1f},{axes.y(value):.1f}")
-    style = f'fill="none" stroke="{BLUE}" stroke-width="3"'
-    return f'<polyline points="{" ".join(points)}" {style}/>'
+    low, high = _known(found, flops)
+    body, shown = "", [x for x in _sizes(axes) if axes.holds(x, _at(x, flops, found))]
+    for known, sizes in groupby(pairwise(shown), lambda pair: low <= pair[1] <= high):
+        pairs = [*sizes]
+        points = " ".join(
+            f"{axes.x(N):.1f},{axes.y(_at(N, flops, found)):.1f}"
+            for N in [pairs[0][0], *(right for _, right in pairs)]
+        )
+        dots = "" if known else ' stroke-dasharray="2 5"'
+        style = f'fill="none" stroke="{BLUE}" stroke-width="3"{dots}'
+        body += f'<polyline points="{points}" {style}/>'
+    return body
+
+
+def _at(N: float, flops: float, law: Law) -> float:
+    return float(loss(N, flops / (6 * N), law))
+
+
+def _known(law: Law, flops: float) -> tuple[float, float]:
+    """The sizes for which neither they, nor their text, nor the work is stretched."""
+    parameters, tokens, works = (
+        law.fitted.get(name, (0.0, inf)) for name in ("parameters", "tokens", "flops")
+    )
+    if not works[0] / 1.1 <= flops <= 1.1 * works[1]:
+        return inf, inf
+    fewest = flops / (6 * 1.1 * tokens[1])
+    most = 1.1 * flops / (6 * tokens[0]) if tokens[0] else inf
+    return max(parameters[0] / 1.1, fewest), min(1.1 * parameters[1], most)
 
 
 def _strip(
@@ -303,15 +325,15 @@ def _key(axes: Axes, dots: Sequence[Dot]) -> str:
     """What the marks mean, in a row under the picture: those that stand in it."""
     y, ink = 478, 'stroke="currentColor" stroke-width="1.5"'
     body = line(78, y - 5, 106, y - 5, stroke=BLUE, stroke_width=3)
-    body += text(114, y, "the law, all work spent", 14)
-    body += _circle(300, y - 5, 6, BLUE, "", ink) + text(314, y, "fits", 14)
+    body += text(114, y, "the law (dotted: beyond its runs)", 14)
+    body += _circle(360, y - 5, 6, BLUE, "", ink) + text(374, y, "fits", 14)
     if any(not dot.fits and axes.holds(dot.parameters, dot.loss) for dot in dots):
         cross = {"stroke": RED, "stroke_width": 2.5}
-        body += line(367, y - 10, 377, y, **cross) + line(367, y, 377, y - 10, **cross)
-        body += text(386, y, "does not", 14)
+        body += line(417, y - 10, 427, y, **cross) + line(417, y, 427, y - 10, **cross)
+        body += text(436, y, "does not", 14)
     if not all(dot.answers for dot in dots):
-        body += _circle(466, y - 5, 6, "none", "", ink)
-        body += text(480, y, "too large to answer there", 14)
+        body += _circle(516, y - 5, 6, "none", "", ink)
+        body += text(530, y, "too large to answer there", 14)
     return body
 
 

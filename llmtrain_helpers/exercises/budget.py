@@ -191,6 +191,7 @@ EXERCISES: dict[str, Exercise] = {
             30e9 * 20 / _worth(): "this takes every epoch for fresh text.",
             _from_repeats(20) / _worth(): "twenty epochs are 19 repeats: R = 19.",
             (_worth() - 30e9) / _worth(): "the first epoch is missing: 1 + R*(…).",
+            1e-9: "too little by a billion: give tokens, not billions of them.",
             1 / 30e9: "this is for each different token: there are 30 billion.",
         },
     ),

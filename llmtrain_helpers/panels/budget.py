@@ -11,7 +11,8 @@ from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.budget import best_split, most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.drawings.budget import Dot, loss_against_size
-from llmtrain_helpers.laws import LAWS, compute_optimal, loss, outside, over_training
+from llmtrain_helpers.laws import LAWS, best_for_loss, compute_optimal, loss, outside
+from llmtrain_helpers.pace import peak_of
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan import Plan
@@ -103,7 +104,11 @@ def gpus_for(money: float, days: float, price: float) -> int:
     n = int(money / (24 * days * price * NODE) + 1e-9) * NODE
     if not n:
         paid = units.digits(money / (24 * days * price), 2)
-        refuse("money", money, f"keeps {paid} GPUs for these days: not even a node")
+        refuse(
+            "money",
+            money,
+            f"keeps {paid} GPUs for these days: the least is a node, {NODE}",
+        )
     return min(n, MOST_GPUS)
 
 
@@ -229,12 +234,12 @@ def _left(money: float, n: int, days: float, price: float) -> str:
 
 def _worth(own: Dot, flops: float, law: str) -> str:
     """What the size costs, and where the law is asked for more than it knows."""
-    share = own.parameters / compute_optimal(flops, law).parameters
-    try:
-        price = f"{over_training(share, law):.2f} times the least work for its loss"
-    except ValueError:
-        price = "a loss that a larger model would reach with far less work"
-    told = f"{own.name} is {units.digits(share, 2)} times the law's best size: {price}"
+    share = units.digits(own.parameters / compute_optimal(flops, law).parameters, 2)
+    least = best_for_loss(own.loss, law)
+    times = own.parameters * own.tokens / (least.parameters * least.tokens)
+    price = units.digits(times, 3 if times < 10 else 2)
+    told = f"{own.name} is {share} times the law's best size for this work, and takes "
+    told += f"{price} times the least work for its loss"
     far = outside(own.parameters, own.tokens, law)
     return f"{told}. The law is stretched: {far}." if far else f"{told}."
 
@@ -260,7 +265,9 @@ def _table(chip: str, own: Dot, n: int, days: float, price: float) -> str:
     ways = f"TP {s.tensor_parallel}, PP {s.pipeline_parallel}, "
     ways += f"{units.exact(s.data_parallel)} replicas, ZeRO {plan.inputs['zero_stage']}"
     fit = "fits" if plan.fits else "does not fit"
+    at_peak = peak_of(plan.inputs) * n * days * units.DAY
     rows = [
+        ["rate, in 6ND", units.percent(6 * own.parameters * own.tokens / at_peak)],
         ["tokens, likely", units.count(span.likely)],
         ["tokens, slow end to fast end", ends],
         ["tokens for each parameter", units.digits(own.tokens / own.parameters, 2)],
