@@ -29,8 +29,12 @@ def _preset(**changes: Any) -> dict[str, Any]:
         "size": _STOPS["7.2B"],
         "chip": "H100 SXM",
         "price": 2.5,
-        "law": "besiroglu",
+        "law": LAWS["besiroglu"].name,
     } | changes
+
+
+_LAWS = {law.name: key for key, law in LAWS.items() if law.tells_loss}
+"""The laws that tell a loss, as people call them."""
 
 
 @cache
@@ -93,7 +97,7 @@ _CONTROLS = {
     "law": common.choice(
         "Law",
         "Whose fit tells the loss.",
-        [name for name, law in LAWS.items() if law.tells_loss],
+        [*_LAWS],
         more=True,
     ),
 }
@@ -174,7 +178,7 @@ def render(
     law: str,
 ) -> common.Answer:
     """The panel's answer: sentence, picture, the plan of the point, and the call."""
-    n = gpus_for(money, days, price)
+    n, law = gpus_for(money, days, price), _LAWS[law]
     chosen = nearest_shape(size)
     dots = dots_of(chip, n, days, law, chosen)
     own = next(dot for dot in dots if dot.name == chosen)
@@ -200,7 +204,7 @@ def _dot_of(values: common.Values | None) -> Dot | None:
         return None
     n = gpus_for(values["money"], values["days"], values["price"])
     own = nearest_shape(values["size"])
-    dots = dots_of(values["chip"], n, values["days"], values["law"], own)
+    dots = dots_of(values["chip"], n, values["days"], _LAWS[values["law"]], own)
     return next(dot for dot in dots if dot.name == own)
 
 
