@@ -145,7 +145,9 @@ def _work(plan: Plan) -> list[Line]:
     again = recompute.get(plan.inputs["recompute"], "scores recomputed")
     batch = plan.inputs["global_batch_size"] * plan.inputs["model"].sequence_length
     return [
-        Line("parameters", units.exact(P.total), "exact", shape + active, "chapter 01"),
+        Line(
+            "parameters", units.exact(P.total), "exact", shape + active, "notebook 01"
+        ),
         Line(
             "tokens",
             units.count(T),
@@ -158,7 +160,7 @@ def _work(plan: Plan) -> list[Line]:
             units.flops(plan.total_flops),
             "exact",
             f"attention counted whole, {again}",
-            "chapter 02",
+            "notebook 02",
         ),
     ]
 
@@ -193,11 +195,11 @@ def _time(plan: Plan) -> list[Line]:
     if plan.measured:
         own = "step" if plan.inputs["flops_per_gpu"] is None else "rate"
         rests = f"your measured {own}; stops add 8 to 50 %"
-        source = "your step; stops of four published runs (chapter 08)"
+        source = "your step; stops of four published runs (notebook 08)"
     hours = plan.gpu_hours.times(more)
     return [
         _spanned("days", days, lambda x: units.digits(x, 2), rests, source),
-        _spanned("GPU-hours", hours, units.count, "GPUs times days", "chapter 03"),
+        _spanned("GPU-hours", hours, _plain, "GPUs times days", "notebook 03"),
         *_paid(plan, more),
     ]
 
@@ -207,7 +209,7 @@ def _paid(plan: Plan, more: float) -> list[Line]:
     price, made = plan.inputs["price_per_gpu_hour"], []
     if plan.cost is not None:
         told, cost = f"{price:g} dollars a GPU-hour", plan.cost.times(more)
-        made.append(_spanned("cost", cost, _dollars, told, "your price"))
+        made.append(_spanned("cost", cost, _dollars, told, "assumed, or your offer"))
     if plan.energy is not None:
         told = f"design power of {plan.inputs['accelerator'].power:g} W, GPUs alone"
         hours = plan.energy.times(more / 3600)
@@ -221,7 +223,13 @@ def _hours(number: float) -> str:
 
 def _dollars(amount: float) -> str:
     """In words: two dollar signs on a page are read as a formula."""
-    return units.dollars(amount).removeprefix("$") + " dollars"
+    return f"{_plain(amount)} dollars"
+
+
+def _plain(number: float) -> str:
+    """Three digits, and below a million without words: `5,760`, `8.88 million`."""
+    three = float(f"{number:.3g}")
+    return units.count(number) if three >= 1e6 else f"{three:,.10g}"
 
 
 def _spanned(

@@ -410,7 +410,9 @@ def _price_grid() -> str:
     for share, name in (names | {2: "2", 4: "4", 8: "8"}).items():
         body += line(_px(share), 60, _px(share), 290, **faint)
         body += text(_px(share), 312, name, 14, "middle")
-    return body + text(710, 338, "times the best size", 15, "end", font_weight=600)
+    return body + text(
+        710, 338, "times the best size for that loss", 15, "end", font_weight=600
+    )
 
 
 def _never_below(law: str) -> float:

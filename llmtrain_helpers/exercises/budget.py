@@ -123,7 +123,9 @@ def _judged(answer: Mapping[str, Any]) -> tuple[bool, str]:
     plan = best_split(model, accelerator(answer["chip"]), n, usual_batch(model, n))
     if not plan.fits:
         held = units.gigabytes(plan.memory.total)
-        return False, f"{name} does not fit: at best {held} on each GPU."
+        room = units.gigabytes(plan.room + plan.memory.total - plan.reserve)
+        told = f"at best {held} on each GPU, of {room} that the reserve leaves"
+        return False, f"{name} does not fit: {told}."
     taken = days * T / float(most_tokens(plan, days).least)
     told = f"at the slow end they take {units.digits(taken)} of your {days:g} days."
     if taken > ROUNDED * days:

@@ -240,10 +240,11 @@ def _worth(own: Dot, flops: float, law: str) -> str:
     """What the size costs, and where the law is asked for more than it knows."""
     share = units.digits(own.parameters / compute_optimal(flops, law).parameters, 2)
     least = best_for_loss(own.loss, law)
-    times = own.parameters * own.tokens / (least.parameters * least.tokens)
-    price = units.digits(times, 3 if times < 10 else 2)
-    told = f"{own.name} is {share} times the law's best size for this work, and takes "
-    told += f"{price} times the least work for its loss"
+    work = least.parameters * least.tokens / (own.parameters * own.tokens)
+    told = f"{own.name} is {share} times the law's best size for this work"
+    if work < 0.99:
+        told += f"; a model of {units.count(least.parameters)} would reach its loss "
+        told += f"with {units.digits(100 * work, 2)} % of it"
     far = outside(own.parameters, own.tokens, law)
     return f"{told}. The law is stretched: {far}." if far else f"{told}."
 
@@ -268,7 +269,8 @@ def _table(chip: str, own: Dot, n: int, days: float, price: float) -> str:
     ends = f"{units.count(span.least)} to {units.count(span.greatest)}"
     ways = f"TP {s.tensor_parallel}, PP {s.pipeline_parallel}, "
     ways += f"{units.exact(s.data_parallel)} replicas, ZeRO {plan.inputs['zero_stage']}"
-    fit = "fits" if plan.fits else "does not fit"
+    fit = f"{'fits' if plan.fits else 'does not fit'} with a reserve of "
+    fit += units.gigabytes(plan.reserve)
     at_peak = peak_of(plan.inputs) * n * days * units.DAY
     rows = [
         ["rate, in 6ND", units.percent(6 * own.parameters * own.tokens / at_peak)],
