@@ -45,7 +45,7 @@ def _preset(**changes: Any) -> dict[str, Any]:
         "context_parallel": 1,
         "expert_parallel": 1,
         "interleave": 1,
-        "gradients": "whole",
+        "gradients": "sharded",
     } | changes
 
 
@@ -64,6 +64,12 @@ _PRESETS = {
         **{"model": "Llama-3.2-1B", "num_gpus": 8, "chip": "A100 80GB SXM"},
         **{"micro_batch_size": 4, "global_batch_size": 512, "sequence_length": 2048},
         recompute="none",
+    ),
+    "8B on 64 H100, of 07-b": _preset(
+        model="Llama-3.1-8B", global_batch_size=512, recompute="none"
+    ),
+    "405B on 16,384 H100, of 07-c": _preset(
+        model="Llama-3.1-405B", num_gpus=16384, global_batch_size=2048
     ),
     "A mixture of experts": _preset(
         **{"model": "Mixtral-8x7B", "tensor_parallel": 2, "expert_parallel": 4},
