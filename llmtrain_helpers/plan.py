@@ -32,7 +32,13 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.communication import WAYS, Traffic, divides_experts, step_traffic
-from llmtrain_helpers.duration import Interval, energy, gpu_hours, iterations
+from llmtrain_helpers.duration import (
+    Interval,
+    energy,
+    gpu_hours,
+    iterations,
+    training_interval,
+)
 from llmtrain_helpers.flops import FlopCount, count_flops
 from llmtrain_helpers.memory import (
     SHARDING,
@@ -164,6 +170,16 @@ class Plan:
         work = self.flops.model * self.iterations / self.seconds.likely
         peak = peak_of(self.inputs)
         return work / (self.split.num_gpus * peak)
+
+    @property
+    def rough(self) -> Interval:
+        """Seconds by 6TP/(nX) and the shares of all published runs, small ones too.
+
+        Wider than `seconds`, which rests on runs that publish enough for an exact
+        count (chapter 03).
+        """
+        size = self.inputs["tokens"], self.parameters.active
+        return training_interval(*size, self.split.num_gpus, peak_of(self.inputs))
 
     @property
     def throughput(self) -> Result:

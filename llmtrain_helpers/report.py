@@ -135,22 +135,23 @@ def _fit(plan: Plan) -> str:
     )
 
 
+_AGAIN = {"none": "nothing recomputed", "full": "everything recomputed"}
+
+
 def _work(plan: Plan) -> list[Line]:
     """What is to be done: parameters, tokens, FLOPs."""
-    P, T = plan.parameters, plan.inputs["tokens"]
-    shape = f"{plan.inputs['model'].num_layers} layers, hidden size "
-    shape += f"{plan.inputs['model'].hidden_size:,}"
+    P, model = plan.parameters, plan.inputs["model"]
+    shape = f"{model.num_layers} layers, hidden size {model.hidden_size:,}"
     active = f"; {units.count(P.active)} active" if P.active != P.total else ""
-    recompute = {"none": "nothing recomputed", "full": "everything recomputed"}
-    again = recompute.get(plan.inputs["recompute"], "scores recomputed")
-    batch = plan.inputs["global_batch_size"] * plan.inputs["model"].sequence_length
+    again = _AGAIN.get(plan.inputs["recompute"], "scores recomputed")
+    batch = plan.inputs["global_batch_size"] * model.sequence_length
     return [
         Line(
             "parameters", units.exact(P.total), "exact", shape + active, "notebook 01"
         ),
         Line(
             "tokens",
-            units.count(T),
+            units.count(plan.inputs["tokens"]),
             "chosen",
             f"each seen once, {units.count(batch)} a step",
             "yours",

@@ -833,7 +833,7 @@ def offers_of(panel) -> list[str]:
         (
             "zero_stage",
             2,
-            "tight</b>: it fits on paper only, with 5.42 GB left, where 17.5",
+            "tight</b>: it fits on paper only, with 5.42 GB free, where 17.5",
         ),
         ("gradients", "whole", "74.6 GB"),
         ("tokens", "2T", "47.2 days"),
@@ -1183,6 +1183,16 @@ def test_the_share_in_the_picture_is_that_of_the_whole_step() -> None:
         html = p.render(**{**few, "global_batch_size": batch})
         shares.append(int(re.search(r"(\d+)–\d+ % of peak", html)[1]))
     assert shares[1] > shares[0]
+
+
+def test_the_panel_tells_a_first_run_of_03s_interval() -> None:
+    panel, plan = PANELS["plan"], plan_of(accelerator=H100)
+    span = training_interval(1e12, 8_030_261_248, 64, 989.5e12)
+    assert plan.rough.greatest == pytest.approx(span.greatest)
+    assert "for a first such run: up to 35 days" in panel.render()
+    assert "first such run" not in panel.render(days=40)
+    assert "first such run" not in panel.render(days=10)
+    assert "first such run" not in panel.render(flops_per_gpu=420e12)
 
 
 def test_no_measurement_says_so() -> None:

@@ -11,7 +11,7 @@ from llmtrain_helpers import units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
 from llmtrain_helpers.checks import Result, choice, count, one, quantity, refuse
 from llmtrain_helpers.drawings.plan import about, span_in_words
-from llmtrain_helpers.duration import seconds_from_iterations, training_interval
+from llmtrain_helpers.duration import seconds_from_iterations
 from llmtrain_helpers.exercises.common import (
     HINT,
     TENFOLD,
@@ -23,7 +23,7 @@ from llmtrain_helpers.exercises.common import (
     read_as,
 )
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.pace import STOPS, peak_of
+from llmtrain_helpers.pace import STOPS
 from llmtrain_helpers.plan import Plan, plan_run
 from llmtrain_helpers.published import accelerator, architecture
 from llmtrain_helpers.schedule import pipeline_schedule
@@ -175,16 +175,14 @@ class OwnPlan(Exercise):
         """What to say at the first wrong answer, the second, and from then on."""
         return (
             "Which factor of the time can give?",
-            "Tokens, GPUs and recomputation count in proportion.",
+            "Days fall with fewer tokens, with more GPUs, and without recomputation.",
             "Tokens · days you have / days at the slow end would just do.",
         )
 
 
 def _at_first(plan: Plan, limit: float) -> str:
     """A word where the wider interval of chapter 03 ends late; else nothing."""
-    n, peak = plan.split.num_gpus, peak_of(plan.inputs)
-    size = plan.inputs["tokens"], plan.parameters.active
-    slow = training_interval(*size, n, peak).greatest / units.DAY
+    slow = float(plan.rough.greatest) / units.DAY
     if slow <= limit:
         return ""
     return (

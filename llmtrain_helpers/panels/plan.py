@@ -286,12 +286,22 @@ def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
     held = units.gigabytes(plan.memory.total)
     told += f"; you have {days:g}. Each GPU holds <b>{held}</b>: "
     if plan.fits:
-        return f"{told}<b>fits</b>, {units.gigabytes(plan.room)} left."
+        free = f"{told}<b>fits</b>, {units.gigabytes(plan.room)} free."
+        return free + _at_first(plan, days)
     if plan.tight:
         asked = units.gigabytes(plan.reserve)
-        left = f"{units.gigabytes(plan.room)} left, where {asked} should stay free"
+        left = f"{units.gigabytes(plan.room)} free, where {asked} should stay so"
         return f"{told}<b>tight</b>: it fits on paper only, with {left}."
     return f"{told}<b>does not fit</b>, {units.gigabytes(-plan.room)} too much."
+
+
+def _at_first(plan: Plan, days: float) -> str:
+    """A word where only the wider interval of chapter 03 ends late; else nothing."""
+    slow = float(plan.rough.greatest) / units.DAY
+    in_time = plan.days_with_stops.greatest <= days
+    if plan.measured or slow <= days or not in_time:
+        return ""
+    return f" (By 03's wider interval, for a first such run: up to {two(slow)}.)"
 
 
 def _tables(plan: Plan) -> str:
@@ -433,7 +443,8 @@ def _price(plan: Plan, other: Plan) -> str:
     dearer = float(other.gpu_hours.likely / plan.gpu_hours.likely) - 1
     told = f"{'+' if dearer > 0 else ''}{units.percent(dearer)} GPU-hours"
     told = "the same GPU-hours" if abs(dearer) < 0.01 else told
-    return told if _knows_splits(plan) else f"{told} if each stays as fast"
+    keeps = "the network keeps up" if _knows_splits(plan) else "each stays as fast"
+    return f"{told} if {keeps}"
 
 
 def _knows_splits(plan: Plan) -> bool:
