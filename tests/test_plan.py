@@ -470,6 +470,29 @@ def test_fsdp_is_zero_3_and_what_is_gathered() -> None:
     assert more == 6 * matrices + 4 * h * V + 2 * s * V
     assert fsdp.memory.weights == zero.memory.weights
     assert_refused(plan_of, "zero_stage=1", zero_stage=1, sharding="fsdp")
+
+
+def test_fsdp_beside_tensor_parallelism_has_a_third_tensor_and_a_whole_input() -> None:
+    t, h, V, s = 4, LLAMA.hidden_size, LLAMA.vocab_size, LLAMA.sequence_length
+    one, four = (
+        plan_of(zero_stage=3, tensor_parallel=t, sharding=x).memory
+        for x in ("zero", "fsdp")
+    )
+    matrices = LLAMA.layers[0][1].parameters(h)
+    more = 6 * matrices + 4 * h * V + 2 * s * V  # as without, each GPU a t-th
+    more += 4 * s * V + 2 * s * h * (t - 1)
+    assert four.transient - one.transient == more / t
+
+
+def test_fsdp_beside_a_pipeline_keeps_the_weights_of_its_stage() -> None:
+    run = {"zero_stage": 3, "pipeline_parallel": 4, "keep_gradients": True}
+    zero, fsdp = (plan_of(sharding=x, **run) for x in ("zero", "fsdp"))
+    h = LLAMA.hidden_size
+    layer = LLAMA.layers[0][1]
+    first = LLAMA.vocab_size * h + 8 * layer.parameters(h)
+    more = fsdp.memory.transient - zero.memory.transient
+    gradients = 2 * layer.parameters(h)
+    assert more == pytest.approx(2 * first + gradients, rel=1e-5)  # norms
     assert_refused(plan_of, "sharding=", sharding="FSDP2")
 
 
