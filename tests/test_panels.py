@@ -12,7 +12,7 @@ import pytest
 
 from llmtrain_helpers import panels, units
 from llmtrain_helpers.drawings.common import COLORS, GREY
-from llmtrain_helpers.panels import PANELS, common
+from llmtrain_helpers.panels import PANELS, common, in_notebook
 from llmtrain_helpers.panels.common import PALETTE, Control, Panel
 from llmtrain_helpers.panels.notebook import OWN, NotebookPanel
 from llmtrain_helpers.panels.state import State
@@ -245,6 +245,18 @@ def test_what_is_typed_stays_as_it_is_and_the_slider_goes_near() -> None:
     assert field.input.value == "1,000"
     assert field.slider.value == 2
     assert "1000" in panel.output.value
+
+
+def test_reset_goes_back_to_the_preset_that_was_chosen() -> None:
+    panel = in_notebook("measure")
+    panel.reset.click()
+    assert panel.preset.value == "A small micro-batch"
+    panel.preset.value = "A slow link"
+    panel.controls["accumulation"].value = 8
+    assert panel.preset.value == OWN
+    panel.reset.click()
+    assert panel.preset.value == "A slow link"
+    assert "dashed" not in panel.output.value
 
 
 def test_mending_a_refusal_keeps_the_comparison() -> None:

@@ -122,7 +122,7 @@ class Field:
 
 
 def _starts(names: list[str]) -> tuple[Any, Any]:
-    """The list of presets, and the button back to the first."""
+    """The list of presets, and the button back to the last one chosen."""
     chooser = widgets.Dropdown(
         description="Start from",
         options=names,
@@ -152,7 +152,7 @@ class NotebookPanel(widgets.VBox):
         super().__init__(self._rows())
         self.add_class("llmtrain-panel")
         self.preset.observe(self._choose, "value")
-        self.reset.on_click(lambda _: self.set(**panel.default))
+        self.reset.on_click(lambda _: self.begin_again())
         self.refresh()
 
     @property
@@ -185,6 +185,11 @@ class NotebookPanel(widgets.VBox):
     def set(self, **values: Any) -> None:
         """Set several controls, and redraw once."""
         self.state.set(**values)
+        self.refresh()
+
+    def begin_again(self) -> None:
+        """Back to the preset that was there last."""
+        self.state.reset()
         self.refresh()
 
     def mend(self, **values: Any) -> None:

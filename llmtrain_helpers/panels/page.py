@@ -56,7 +56,7 @@ _DEEDS: Mapping[str, Callable[..., None]] = {
     "write": lambda state, name, written: state.write(name, written),
     "slide": _slide,
     "choose": _choose,
-    "reset": lambda state: state.set(**state.panel.default),
+    "reset": lambda state: state.reset(),
     "mend": lambda state, at: state.mend(**state.offers[at][1]),
     "take": lambda state, at: state.take(**state.advice[at][1]),
 }

@@ -30,6 +30,7 @@ class State:
         self.advice: tuple[Offer, ...] = ()
         self._start: Values | None = None  # what later pictures are held against
         self._seen: Values = {}
+        self._began = next(iter(panel.presets))
         self.set(**panel.default)
 
     def write(self, name: str, written: Any) -> None:
@@ -54,6 +55,10 @@ class State:
         self._start = dict(self.values)
         self.mend(**values)
 
+    def reset(self) -> None:
+        """Back to the preset that was there last."""
+        self.set(**self.panel.presets[self._began])
+
     @property
     def preset(self) -> str:
         """The preset that the controls agree with, or `OWN`."""
@@ -77,6 +82,7 @@ class State:
     def refresh(self) -> None:
         """Ask for the picture of the values, or for why there is none."""
         values = self._seen = dict(self.values)
+        self._began = self._began if self.preset == OWN else self.preset
         self._begin_anew(values)
         if self.problems:
             self._refuse(" ".join(self.problems.values()), ())
