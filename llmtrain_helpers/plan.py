@@ -66,8 +66,9 @@ from llmtrain_helpers.step import StepSeconds
 
 RESERVE, CARD = 21e9, 96e9
 """Bytes that a plan keeps free on a card of so many bytes, and the same share of a
-smaller one: what four of five measured peaks (`published.measured_memory`) had beyond
-the plan. It is for what a plan leaves out: gathered layers, buffers, the allocator."""
+smaller one: what five of six measured peaks (`published.measured_memory`, everything
+recomputed) had beyond the plan. It is for what a plan leaves out: gathered layers,
+buffers, the allocator."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -117,17 +117,22 @@ class OwnTest(Exercise):
             return False, broken
         cut = _cut(model, layers)
         wrong = _mispredicted(said, cut, micro)
-        right, told = self._of_size(cut, micro, warm_up + repeats)
+        right, told = self._of_size(cut, micro, warm_up + repeats, said)
         if not wrong:
             return right, told
         fits = "Your layers and micro fit; only the peak is off. " if right else ""
         return False, f"{wrong} {fits}{HINT}"
 
-    def _of_size(self, cut: Transformer, micro: int, steps: int) -> tuple[bool, str]:
+    def _of_size(
+        self, cut: Transformer, micro: int, steps: int, said: float
+    ) -> tuple[bool, str]:
         chip = published.accelerator(GPU)
         memory = float(chip.memory)
         peak = float(step_timeline(cut, micro, _RECIPE, "none").peak.total)
         told = f"its peak is {units.gigabytes(peak)} of {units.gigabytes(memory)}"
+        if said > 1.05 * peak / 1e9:
+            more = peak + 4 * float(count_parameters(cut).total)
+            told += f" ({units.gigabytes(more)} with gradients, as yours)"
         if peak > (1 - FREE) * memory:
             return False, f"{told}: a fifth should stay free. {HINT}"
         if peak < 0.2 * memory:
@@ -160,7 +165,7 @@ def _misdesigned(
             f"rule, and at most the model's {model.num_layers}."
         )
     if warm_up < 2:
-        return "the first step makes Adam's state: leave out two."
+        return "the first step makes Adam's state: leave out two or more."
     if repeats < 5:
         return f"{repeats} timed: too few for a spread to speak of."
     if len(model.layers) > 1:
@@ -259,7 +264,7 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "Sequences a second before, and after: of a whole step each time.",
             "Eight passes, but how many updates and exchanges?",
-            "k·b / (k·t_pass + t_update + t_exchange), for k = 8 over that for k = 1.",
+            "What is paid in each pass, and what once a step? The cell shows k = 1.",
         ),
         slips={
             _slip(_rate(_PASSES)): "these are the sequences a second: over those of "
@@ -276,6 +281,11 @@ EXERCISES: dict[str, Exercise] = {
             _slip(_gained() - 1): "this is what is added: asked is how many times.",
             _slip(_gained() / _PASSES): "a step has the sequences of all its passes.",
             _without(update=1e-12): "the update is missing.",
+            _slip(48 / (8 * 0.15 + 0.35) / _rate(1)): "the update is missing.",
+            _slip(48 / (8 * 0.15 + 8 * 0.10 + 0.35) / _rate(1)): "the update comes "
+            "once a step.",
+            _slip(48 / (8 * 0.15 + 0.10 + 8 * 0.35) / _rate(1)): "this sends gradients "
+            "after each pass, as without `no_sync()`: here they travel once a step.",
             _without(exchange=0): "the exchange is missing.",
         },
     ),

@@ -56,7 +56,8 @@ def _why() -> str:
         f"ZeRO 3 leaves {units.gigabytes(states)} of the model's states on each GPU. "
         f"But one sequence keeps {units.gigabytes(parts.activations)} of activations, "
         f"{share} times those of the 8B, and these are not shared out: the layers are "
-        "2.5 times as many and twice as wide. It does not fit."
+        "2.5 times as many and twice as wide (keys, values and head grow less). It "
+        "does not fit."
     )
 
 
@@ -213,10 +214,10 @@ def _of_memory(plan: Plan) -> str:
     states = sum(parts.values()) - parts["activations"] - parts["transient"]
     if states > parts["activations"]:
         told = "raise zero, gpus or tensor, or take a smaller model"
-        return f"Most of it are the model's states: {told}."
+        return f"Most of it is the model's states: {told}."
     if plan.split.micro_batch_size > 1:
-        return "Most of it are activations: lower micro or sequence, or recompute."
-    return "Most of it are activations: shorten the sequence, or recompute in full."
+        return "Most of it is activations: lower micro or sequence, or recompute."
+    return "Most of it is activations: shorten the sequence, or recompute in full."
 
 
 def _misfit(plan: Plan, held: str) -> str:
