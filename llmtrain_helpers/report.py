@@ -182,7 +182,7 @@ def _machine(plan: Plan) -> list[Line]:
             f"to {units.gigabytes(held + reserve)} with the reserve",
             f"of {units.gigabytes(chip.memory)}; recipe {told}, "
             f"sequences at once: {s.micro_batch_size}",
-            "chapters 05, 06, 08; reserve from measured peaks",
+            "notebooks 05, 06, 08; reserve from measured peaks",
         ),
     ]
 
