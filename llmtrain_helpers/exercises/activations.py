@@ -171,8 +171,9 @@ class OwnMemory(Exercise):
         design = _design(answer)
         micro = design["micro"]
         room = (1 - FREE) * float(published.accelerator(design["chip"]).memory)
-        if self._most(design, room):
-            return False, self._most(design, room)
+        short = self._most(design, room)
+        if short:
+            return False, short
         if micro & (micro - 1):
             low = 1 << micro.bit_length() - 1
             return False, (
