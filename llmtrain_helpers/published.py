@@ -174,6 +174,22 @@ def collectives_measured() -> DataFrame:
     return _table("collectives_measured")
 
 
+def all_reduces(sources: Mapping[str, str]) -> dict[str, DataFrame]:
+    """All-reduces of more than 100 kB, by names that stand for a word of the source.
+
+    The first source that has the word is taken; `ValueError` where none has it.
+    """
+    table = collectives_measured().query("message_bytes > 1e5")
+    runs = table[table["collective"] == "all-reduce"].groupby("source", sort=True)
+    found: dict[str, DataFrame] = {}
+    for name, word in sources.items():
+        having = [rows for source, rows in runs if word in str(source)]
+        if not having:
+            raise ValueError(f"no measured all-reduce has {word!r} in its source")
+        found[name] = having[0]
+    return found
+
+
 def matmul_measured() -> DataFrame:
     """Rates of matrix products, by shape and for the best shape of a chip."""
     return _table("matmul_measured")

@@ -110,10 +110,11 @@ _FOR_405B = {
         "itself, and nobody has room for an eighth of 405 billion parameters."
     ),
     "TP 8, PP 16": lambda: (
-        f"right: {_told(_large(8, 16))}. The batch has one sequence for 8 GPUs, so 8 "
-        "must share it; these are neighbours on fast links, and the layers are large "
-        "enough. 16 stages make it fit; it is the one of the four that fits and does "
-        "not wait most of its time (interleaved, it would wait less)."
+        f"right: {_told(_large(8, 16))}. The batch has one sequence for 8 GPUs, so at "
+        "least 8 must share each. Stages alone cannot: they need many passes to fill, "
+        "and there are too few. So 8 share it by tensor, on fast links, with layers "
+        "large enough for it; and 16 stages make it fit. Waiting stays the worst of "
+        "it; interleaved, it would be less."
     ),
 }
 
@@ -266,7 +267,8 @@ EXERCISES: dict[str, Exercise] = {
             2 / 3: "this is NVLink's rate: the ring has to leave the nodes.",
             1 / 12: "this is the rate of a node's links together, and it leaves nodes.",
             2: "twice too long: gradients have 16 bits here, 2 bytes.",
-            0.5: "half of it: 2 bytes a gradient; once to add up, once to go round.",
+            0.5: "half of it: an A100's node has cards of 25 GB/s, not H100's 50. Or: "
+            "2 bytes a gradient; once to add up, once to go round.",
             32 / 31: "nearly: of d pieces each GPU sends d − 1, twice.",
             24 / 31: "this takes 4 nodes for 4 replicas: there are 32.",
             1 / 4: "a quarter: each node's cards carry the whole buffer, not a share.",

@@ -196,10 +196,16 @@ def _sentence(plan: Plan, old: Plan | None) -> str:
     told += f", <b>{share(seen / step.total)}</b> of it sending that nothing hides"
     if step.bubble:
         told += f", {share(step.bubble / step.total)} waiting"
-    held, chip = plan.memory.total, plan.inputs["accelerator"].memory
-    fits = "fits" if plan.fits else "tight" if plan.tight else "does not fit"
-    told += f". A GPU holds {units.gigabytes(held)} of {units.gigabytes(chip)}"
-    return f"{told}: <b>{fits}</b>."
+    return f"{told}. {_room(plan)}"
+
+
+def _room(plan: Plan) -> str:
+    held = units.gigabytes(plan.memory.total)
+    chip = units.gigabytes(plan.inputs["accelerator"].memory)
+    if plan.fits or plan.tight:
+        fits = "fits" if plan.fits else "tight"
+        return f"A GPU holds {held} of {chip}: <b>{fits}</b>."
+    return f"A GPU would need {held} and has {chip}: <b>does not fit</b>."
 
 
 def _table(plan: Plan) -> str:
