@@ -9,12 +9,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers import plan_run, published
+from llmtrain_helpers import plan_run, published, units
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.drawings.duration import INKS
 from llmtrain_helpers.drawings.plan import (
     STAGES,
     about,
+    first_run,
     pipeline_steps,
     plan_at_a_glance,
     shares,
@@ -205,6 +206,22 @@ def test_a_known_rate_has_its_stops_on_top() -> None:
     assert "420 TFLOP/s each" in drawing.body
     assert "GPU-hours" in drawing.body
     assert "of computing; with stops" in drawing.body
+
+
+def test_a_thin_line_goes_on_to_where_a_first_run_may_end() -> None:
+    plan = plan_of()
+    drawn = plan_at_a_glance(plan, 30)
+    [end] = re.findall(r'<line x1="([\d.]+)" y1="162"', drawn.body)
+    [month] = re.findall(r'<line x1="([\d.]+)" y1="148"', drawn.body)
+    days = plan.rough.greatest / units.DAY
+    assert (float(end) - 24) / (float(month) - 24) == pytest.approx(days / 30, 0.01)
+    assert first_run(plan) == days
+    assert "A first run: up to 35 days." in drawn.words
+    known = plan_of(flops_per_gpu=420e12)
+    assert "a first run" not in plan_at_a_glance(known, 30).body
+    assert first_run(known) == known.days_with_stops.greatest
+    shared = plan_of(tensor_parallel=8)  # slower than any run of chapter 03
+    assert "a first run" not in plan_at_a_glance(shared, 30).body
 
 
 def test_the_plan_before_is_outlined() -> None:

@@ -124,8 +124,8 @@ def _time(
     span: Interval, plan: Plan, days: float | None, before: Interval | None
 ) -> str:
     """The interval as a bar on an axis of days, under the days that there are."""
-    known = plan.measured
-    longest = 1.15 * max(span.greatest, days or 0, before.greatest if before else 0)
+    known, slow = plan.measured, first_run(plan)
+    longest = 1.15 * max(slow, days or 0, before.greatest if before else 0)
     end, step = _axis(longest)
     scale = (_RIGHT - _LEFT) / end
     head = f"{span_in_words(span)}, likely {two(span.likely)}"
@@ -137,6 +137,7 @@ def _time(
     body += rect(x, 154, max(wide, 2), 30, BLUE, f"{head}", opacity=0.45)
     at = _LEFT + scale * plan.days.likely
     body += rect(at - 2.5, 150, 5, 38, BLUE, "computing" if known else "likely")
+    body += _slower(x + wide, _LEFT + scale * slow) if slow > span.greatest else ""
     if before and before != span:
         was = _LEFT + scale * before.least
         body += ghost(
@@ -145,6 +146,32 @@ def _time(
     if days:
         body += _limit(_LEFT + scale * days, span, days)
     return body + _ticks(scale, end, step)
+
+
+def first_run(plan: Plan) -> float:
+    """Days that a first such run may take: the slow end of chapter 03's interval.
+
+    Those of the plan where it is slower itself, or rests on a measurement.
+    """
+    planned = float(plan.days_with_stops.greatest)
+    if plan.measured:
+        return planned
+    return max(planned, float(plan.rough.greatest) / units.DAY)
+
+
+def at_first(plan: Plan, days: float) -> str:
+    """A word where only a first run would end too late; else nothing."""
+    slow = first_run(plan)
+    if slow <= days or plan.days_with_stops.greatest > days:
+        return ""
+    return f" (A first run may take up to {two(slow)}: too late.)"
+
+
+def _slower(x: float, end: float) -> str:
+    """A thin line from the bar to where a first run may end."""
+    body = line(x, 169, end, 169, stroke=BLUE, stroke_width=2.5)
+    body += line(end, 162, end, 176, stroke=BLUE, stroke_width=2.5)
+    return body + text(end + 6, 174, "a first run", 14)
 
 
 def _limit(x: float, span: Interval, days: float) -> str:
@@ -290,9 +317,11 @@ def _told(plan: Plan, span: Interval, days: float | None) -> str:
     """The plan in words."""
     n, chip = plan.split.num_gpus, plan.inputs["accelerator"]
     parts = (f"{word} {units.gigabytes(x)}" for word, x in parts_of(plan).items())
-    limit = ""
+    limit, slow = "", first_run(plan)
     if days:
         limit = f" {_sentence(_in_time(span, days)[0])}: there are {days:g} days."
+    if slow > span.greatest:
+        limit += f" A first run: up to {two(slow)}."
     return (
         f"The plan. {units.count(plan.parameters.total)} parameters and "
         f"{units.count(plan.inputs['tokens'])} tokens make "

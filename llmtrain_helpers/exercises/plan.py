@@ -10,7 +10,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
 from llmtrain_helpers.checks import Result, choice, count, one, quantity, refuse
-from llmtrain_helpers.drawings.plan import about, span_in_words
+from llmtrain_helpers.drawings.plan import about, at_first, span_in_words
 from llmtrain_helpers.duration import seconds_from_iterations
 from llmtrain_helpers.exercises.common import (
     HINT,
@@ -170,7 +170,7 @@ class OwnPlan(Exercise):
         told = f"right: {days} of your {limit:g}, {held} on each GPU, "
         told += f"{units.gigabytes(plan.room)} left; set "
         told += f"{about(plan.gpu_hours.greatest, units.count)} GPU-hours aside."
-        return True, told + _of_the_text(plan) + _at_first(plan, limit)
+        return True, told + _of_the_text(plan) + at_first(plan, limit)
 
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
@@ -179,17 +179,6 @@ class OwnPlan(Exercise):
             "Days fall with fewer tokens, with more GPUs, and without recomputation.",
             "Tokens · days you have / days at the slow end would just do.",
         )
-
-
-def _at_first(plan: Plan, limit: float) -> str:
-    """A word where the wider interval of chapter 03 ends late; else nothing."""
-    slow = float(plan.rough.greatest) / units.DAY
-    if slow <= limit:
-        return ""
-    return (
-        f" (By 03's wider interval it may take {units.digits(slow, 2)} days: too late, "
-        "if it is your first such run.)"
-    )
 
 
 _COMMON_LEAST = 20

@@ -10,6 +10,7 @@ from llmtrain_helpers import units
 from llmtrain_helpers.advice import Advice, advise
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.drawings.plan import (
+    at_first,
     idle_fraction,
     pipeline_steps,
     plan_at_a_glance,
@@ -287,21 +288,12 @@ def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
     told += f"; you have {days:g}. Each GPU holds <b>{held}</b>: "
     if plan.fits:
         free = f"{told}<b>fits</b>, {units.gigabytes(plan.room)} free."
-        return free + _at_first(plan, days)
+        return free + at_first(plan, days)
     if plan.tight:
         asked = units.gigabytes(plan.reserve)
         left = f"{units.gigabytes(plan.room)} free, where {asked} should stay so"
         return f"{told}<b>tight</b>: it fits on paper only, with {left}."
     return f"{told}<b>does not fit</b>, {units.gigabytes(-plan.room)} too much."
-
-
-def _at_first(plan: Plan, days: float) -> str:
-    """A word where only the wider interval of chapter 03 ends late; else nothing."""
-    slow = float(plan.rough.greatest) / units.DAY
-    in_time = plan.days_with_stops.greatest <= days
-    if plan.measured or slow <= days or not in_time:
-        return ""
-    return f" (By 03's wider interval, for a first such run: up to {two(slow)}.)"
 
 
 def _tables(plan: Plan) -> str:
