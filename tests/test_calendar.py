@@ -683,6 +683,13 @@ def test_the_axis_of_intervals_is_round_and_holds_its_words() -> None:
         assert len(words) >= 3, (write, M, words)
 
 
+def test_the_axis_of_losses_reaches_stops_that_come_faster_than_restarts() -> None:
+    body = drawings.losses_by_interval(40, 100, 1800).body
+    shares = re.findall(r">([\d.e+]+) %</text>", body)
+    assert 4 <= len(shares) <= 7
+    assert float(shares[-1]) > 1e9
+
+
 def test_an_answer_that_leaves_something_out_is_told() -> None:
     assert (
         "leaves out spare_nodes" in check("09-d", {**dict(list(OWN.items())[:-1])}).text

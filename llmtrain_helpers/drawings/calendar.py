@@ -26,6 +26,7 @@ from llmtrain_helpers.drawings.common import (
     hatched,
     line,
     rect,
+    round_step,
     text,
 )
 from llmtrain_helpers.drawings.plan import span_in_words, two
@@ -476,7 +477,7 @@ def _marks(
 ) -> str:
     """The axis of intervals, the percentages, and the best, half and double of it."""
     body = line(70, base, _x_of(80), base)
-    step = next(s for s in (0.001, 0.002, 0.005, *_STEPS) if top / s <= 6)
+    step = round_step(top, 6)
     for k in range(int(top / step) + 1):
         y = base - k * step * scale
         body += text(62, y + 5, f"{100 * k * step:g} %", 14, "end")
@@ -516,9 +517,6 @@ def _half_and_double(curve: list[float], base: float, scale: float) -> str:
         body += line(x, y - 8, x, base, stroke_width=1, opacity=0.8)
         body += text(x, y - 14, told, 14, "middle")
     return body
-
-
-_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 
 
 def _flat(best: float, given: tuple[float, float, float]) -> str:

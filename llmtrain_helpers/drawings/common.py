@@ -10,6 +10,7 @@ import re
 from base64 import b64encode
 from dataclasses import dataclass
 from html import escape, unescape
+from math import ceil, log10
 from typing import Any
 
 COLORS = {
@@ -196,6 +197,16 @@ def ghost(x: float, y: float, width: float, height: float, title: str = "") -> s
 def fits(words: str, width: float, size: float = 15) -> bool:
     """Whether words of this size find room, at some 0.56 of it a letter."""
     return 0.56 * size * len(words) <= width
+
+
+def round_step(longest: float, most: float) -> float:
+    """The step of an axis: 1, 2 or 5 times a power of ten, `most` times in all.
+
+    >>> round_step(40, 6.5), round_step(0.35, 6)
+    (10.0, 0.1)
+    """
+    size = 10.0 ** (ceil(log10(longest)) - 1)
+    return next(m * size for m in (0.2, 0.5, 1, 2, 5) if longest / (m * size) <= most)
 
 
 def _style(style: dict[str, Any]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from math import ceil, log10
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import (
@@ -16,6 +15,7 @@ from llmtrain_helpers.drawings.common import (
     hatched,
     line,
     rect,
+    round_step,
     text,
 )
 from llmtrain_helpers.drawings.duration import INKS
@@ -113,21 +113,13 @@ def _gpus(plan: Plan) -> tuple[str, str]:
     return f"{units.exact(n)} × {chip.split(' ')[0]}", rate
 
 
-def _axis(longest: float) -> tuple[float, float]:
-    """Where an axis ends that has room for so much, and the step of its ticks."""
-    size = 10 ** (ceil(log10(longest)) - 1)
-    step = next(m * size for m in (0.2, 0.5, 1, 2, 5) if longest / (m * size) <= 6.5)
-    return longest, step
-
-
 def _time(
     span: Interval, plan: Plan, days: float | None, before: Interval | None
 ) -> str:
     """The interval as a bar on an axis of days, under the days that there are."""
     known, slow = plan.measured, first_run(plan)
     longest = 1.15 * max(slow, days or 0, before.greatest if before else 0)
-    end, step = _axis(longest)
-    scale = (_RIGHT - _LEFT) / end
+    step, scale = round_step(longest, 6.5), (_RIGHT - _LEFT) / longest
     head = f"{span_in_words(span)}, likely {two(span.likely)}"
     if known:
         exact = units.duration(plan.seconds.likely)
@@ -145,7 +137,7 @@ def _time(
         )
     if days:
         body += _limit(_LEFT + scale * days, span, days)
-    return body + _ticks(scale, end, step)
+    return body + _ticks(scale, longest, step)
 
 
 def first_run(plan: Plan) -> float:
