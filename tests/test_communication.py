@@ -717,6 +717,7 @@ def test_07_a_takes_every_right_way() -> None:
         (0.5 * 0.251875, "once to go round"),
         (50.375e9 / 400e9, "not H100's 50"),
         (2 * 26e9 / 200e9, "d − 1"),
+        (26e9 / 200e9, "goes round twice"),
         (2 * 0.75 * 26e9 / 200e9, "there are 32"),
         (50.375e9, "divide them"),
         (0.3, "too high"),
@@ -745,10 +746,13 @@ def test_07_c_says_why_a_large_one_wants_it() -> None:
     assert "8 passes" in text_of("07-c", "TP 2, PP 32")
     assert "nobody has room" in text_of("07-c", "TP 8, PP 1")
     held = [
-        float(re.search(r"holds (\d+) GB", EXERCISES["07-c"].options[x])[1])
+        float(re.search(r"(?:holds|need) ([\d.]+) GB", EXERCISES["07-c"].options[x])[1])
         for x in ("TP 8, PP 1", "TP 8, PP 16")
     ]
     assert held[0] > 80 > held[1]
+    assert (
+        "would need 209 GB and has 80.0 GB" in EXERCISES["07-c"].options["TP 8, PP 1"]
+    )
     for t, p, told in ((1, 16, "88"), (2, 32, "78"), (8, 16, "47")):
         k = 2048 * t * p // 16384  # one sequence a pass
         waits = 100 * (p - 1) / (k + p - 1)

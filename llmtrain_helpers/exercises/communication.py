@@ -64,7 +64,16 @@ def _told(plan: Plan) -> str:
     told += "that is seen"
     if step.bubble:
         told += f" and {share(step.bubble / step.total)} waiting"
-    return f"{told}; a GPU holds {units.digits(plan.memory.total / 1e9, 2)} GB"
+    return f"{told}; {_held(plan)}"
+
+
+def _held(plan: Plan) -> str:
+    """What a GPU holds, or would need, in the words of the panel."""
+    held = units.gigabytes(plan.memory.total)
+    if plan.fits or plan.tight:
+        return f"a GPU holds {held}"
+    chip = units.gigabytes(plan.inputs["accelerator"].memory)
+    return f"a GPU would need {held} and has {chip}"
 
 
 def _small(t: int, p: int, z: int) -> Plan:
@@ -238,10 +247,8 @@ class OwnSplit(Exercise):
     def _of(self, plan: Plan, best: Plan) -> tuple[bool, str]:
         told = _told(plan)
         if not plan.fits:
-            short = (
-                "which does not fit" if not plan.tight else "which leaves no reserve"
-            )
-            return False, f"{told}, {short}: memory is short. {HINT}"
+            short = ", which leaves no reserve" if plan.tight else ""
+            return False, f"{told}{short}: memory is short. {HINT}"
         longer = _seconds(plan) / _seconds(best)
         if longer > NEAR:
             slow = f"{100 * (longer - 1):.0f} % longer than another split that fits"
@@ -269,6 +276,7 @@ EXERCISES: dict[str, Exercise] = {
             2: "twice too long: gradients have 16 bits here, 2 bytes.",
             0.5: "half of it: an A100's node has cards of 25 GB/s, not H100's 50. Or: "
             "2 bytes a gradient; once to add up, once to go round.",
+            16 / 31: "half: the ring goes round twice, to add up and to hand out.",
             32 / 31: "nearly: of d pieces each GPU sends d − 1, twice.",
             24 / 31: "this takes 4 nodes for 4 replicas: there are 32.",
             1 / 4: "a quarter: each node's cards carry the whole buffer, not a share.",
@@ -281,7 +289,7 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "Put your numbers into the panel: which part of that is the largest?",
             "Sharing saves memory, and most kinds of it cost time; which kind hides?",
-            "Start from tensor 1, one stage and ZeRO 3; share more only if you must.",
+            "Start from tensor 1, one stage, ZeRO 3; if too much, let two share it.",
         )
     ),
 }
