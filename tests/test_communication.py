@@ -720,6 +720,7 @@ def test_07_a_takes_every_right_way() -> None:
         (26e9 / 200e9, "goes round twice"),
         (2 * 0.75 * 26e9 / 200e9, "there are 32"),
         (50.375e9, "divide them"),
+        (251.9, "milliseconds"),
         (0.3, "too high"),
     ],
 )
@@ -792,7 +793,8 @@ def test_07_d_takes_any_split_that_fits_and_is_fast(change: dict) -> None:
         ({"tensor": 2}, "above all by the sums of tensor parallelism"),
         ({"tensor": 8, "recompute": "none", "gpus": 64}, "above all by launching"),
         ({"pipeline": 8, "zero": 1, "batch": 8}, "above all by stages that wait"),
-        ({"recompute": "none"}, "leaves no reserve"),
+        ({"recompute": "none"}, "leaves no reserve: most of it activations"),
+        ({"zero": 0}, "GB and has 80.0 GB: most of it optimizer"),
         ({"gpus": 12, "tensor": 8}, "do not divide 12"),
         ({"batch": 100}, "8 replicas do not share 100"),
         ({"chip": "RTX 4090"}, "links of RTX 4090 are not known"),

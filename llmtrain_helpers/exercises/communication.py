@@ -15,6 +15,7 @@ from llmtrain_helpers.communication import (
     data_parallel_bytes,
 )
 from llmtrain_helpers.drawings.communication import about, share
+from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.exercises.common import (
     HINT,
     UNANSWERED,
@@ -241,19 +242,24 @@ class OwnSplit(Exercise):
         if plan.step is None:
             return False, f"the links of {answer['chip']} are not known: take another."
         if best is None:
-            return False, "no usual split of these GPUs holds it: recompute, or more."
+            return (
+                False,
+                "no usual split of these GPUs holds it: recompute, or take more.",
+            )
         return self._of(plan, best)
 
     def _of(self, plan: Plan, best: Plan) -> tuple[bool, str]:
         told = _told(plan)
         if not plan.fits:
+            parts = parts_of(plan)
             short = ", which leaves no reserve" if plan.tight else ""
-            return False, f"{told}{short}: memory is short. {HINT}"
+            most = max(parts, key=lambda name: parts[name])
+            return False, f"{told}{short}: most of it {most}. {HINT}"
         longer = _seconds(plan) / _seconds(best)
         if longer > NEAR:
             slow = f"{100 * (longer - 1):.0f} % longer than another split that fits"
             return False, f"{told}: {slow}, above all by {_lost(plan, best)}. {HINT}"
-        return True, f"right: {told}; no usual split that fits is 10 % faster."
+        return True, f"right: {told}; none that recomputes alike is 10 % faster."
 
     def hints(self) -> tuple[str, ...]:
         """What to say at the first wrong answer, the second, and from then on."""
@@ -280,6 +286,7 @@ EXERCISES: dict[str, Exercise] = {
             32 / 31: "nearly: of d pieces each GPU sends d − 1, twice.",
             24 / 31: "this takes 4 nodes for 4 replicas: there are 32.",
             1 / 4: "a quarter: each node's cards carry the whole buffer, not a share.",
+            1000: "these are milliseconds: give seconds.",
             _EGRESS: "these are the bytes; divide them by the node's rate.",
         },
     ),

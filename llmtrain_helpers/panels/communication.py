@@ -14,6 +14,7 @@ from llmtrain_helpers.drawings.communication import (
     step_bar,
     who_sends,
 )
+from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.plan import Plan, plan_run
@@ -209,7 +210,25 @@ def _room(plan: Plan) -> str:
 
 
 def _table(plan: Plan) -> str:
-    """What is sent, part by part; and the step, piece by piece."""
+    """What is sent, part by part; the step, piece by piece; what a GPU holds."""
+    step, held = plan.step, parts_of(plan)
+    assert step is not None
+    pieces = [
+        [WORDS.get(name, name), about(seconds), share(seconds / step.total)]
+        for name, seconds in step.parts().items()
+        if seconds
+    ]
+    note = (
+        "<p>Seconds of a model that leaves out what software loses; steps of others "
+        "took 1.04 to 1.6 times as long in 16 bits. It compares splits.</p>"
+    )
+    memory = [[name, units.gigabytes(size)] for name, size in held.items()]
+    tables = _traffic(plan) + common.table(["the step", "", ""], pieces) + note
+    return tables + common.table(["one GPU holds", ""], memory)
+
+
+def _traffic(plan: Plan) -> str:
+    head = ["one GPU sends in a step", "bytes", "with others", "takes", "seen"]
     rows = [
         [
             name,
@@ -220,19 +239,7 @@ def _table(plan: Plan) -> str:
         ]
         for name, part in sending(plan).items()
     ]
-    head = ["one GPU sends in a step", "bytes", "with others", "takes", "seen"]
-    assert plan.step is not None
-    pieces = [
-        [WORDS.get(name, name), about(seconds), share(seconds / plan.step.total)]
-        for name, seconds in plan.step.parts().items()
-        if seconds
-    ]
-    note = (
-        "<p>Seconds of a model that leaves out what software loses; steps of others "
-        "took 1.04 to 1.6 times as long in 16 bits. It compares splits.</p>"
-    )
-    tables = common.table(head, rows) if rows else "<p>Nothing is sent.</p>"
-    return tables + common.table(["the step", "", ""], pieces) + note
+    return common.table(head, rows) if rows else "<p>Nothing is sent.</p>"
 
 
 def _code(chosen: common.Values) -> str:
