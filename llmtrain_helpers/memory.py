@@ -37,6 +37,18 @@ class Split:
     interleave: Result = 1
     expert_parallel: Result = 1
 
+    def __str__(self) -> str:
+        """The ways of sharing that are used, and the micro-batch.
+
+        >>> print(Split(64, 1, 8, 1, 1, 8, 4))
+        TP 8, DP 8, 1 at once
+        """
+        ways = {"TP": self.tensor_parallel, "PP": self.pipeline_parallel}
+        ways |= {"CP": self.context_parallel, "EP": self.expert_parallel}
+        ways |= {"DP": self.data_parallel}
+        used = [f"{name} {n}" for name, n in ways.items() if is_array(n) or n != 1]
+        return ", ".join([*used, f"{self.micro_batch_size} at once"])
+
     @property
     def bubble(self) -> Result:
         """The time that a pipeline adds: (p − 1)/(v·m).

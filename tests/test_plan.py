@@ -1112,6 +1112,13 @@ def test_the_page_tells_where_03_was_wider() -> None:
     assert round((57.9e21 / (6 * 20)) ** 0.5 / 1e9) == 22
 
 
+def test_the_rate_that_the_decision_asks_for() -> None:
+    made = plan_of(accelerator=H100, tokens=850e9, flops_per_gpu=445e12)
+    assert made.days_with_stops.greatest == pytest.approx(30, rel=0.003)
+    page = Path(__file__).parents[1] / "notebooks/08_plan.ipynb"
+    assert "at 445 TFLOP/s on each GPU" in page.read_text("utf-8")
+
+
 MINE = {"model": "Llama-3.1-8B", "gpus": 8, "days": 30, "chip": "A100 80GB SXM"}
 MINE |= {"tokens": 45e9, "sequence": 4096, "batch": 1024, "tensor": 1, "pipeline": 1}
 MINE |= {"micro": 1, "zero": 3, "recompute": "none"}

@@ -362,7 +362,7 @@ def pipeline_steps(
         body += text(_FROM - 12, y + 21, f"stage {stage + 1}", 14, "end")
         body += _of_stage(schedule.of_stage(stage), schedule.end, y, scale, many)
     floor = _TOP + len(rows) * _ROW
-    body += _legend(floor + 8, many)
+    body += _legend(floor + 8, _note(m, scale, many))
     body += _summed(floor + 44, schedule, before)
     words = _in_words(stages, micro_batches, schedule, rows)
     for i, told in enumerate(_seen(stages, micro_batches, m, rows)):
@@ -465,15 +465,21 @@ def _turn(x: float, y: float, wide: float, word: str, run: Sequence[Turn]) -> st
     return body
 
 
-def _legend(y: float, many: bool) -> str:
+def _note(m: int, scale: float, many: bool) -> str:
+    """What the turns bear; a forward turn may be too narrow for its number."""
+    if many:
+        return "bands: one forward, one backward by turns"
+    room = "" if fits(f"{m}", scale - 4, 14) else ", where there is room"
+    return f"numbers: the micro-batch{room}"
+
+
+def _legend(y: float, note: str) -> str:
     body, x = "", float(_FROM)
     for word in ("forward", "backward"):
         body += rect(x, y, 14, 14, INKS[word]) + text(x + 20, y + 12, word, 14)
         x += 110
     body += rect(x, y, 14, 14, GREY, opacity=0.18) + hatched(x, y, 14, 14, 6)
     body += text(x + 20, y + 12, "idle", 14)
-    note = "bands: one forward, one backward by turns" if many else ""
-    note = note or "numbers: the micro-batch"
     return body + text(_RIGHT, y + 12, note, 14, "end")
 
 
