@@ -438,8 +438,10 @@ def fsdp_of(row: dict) -> float:
     split = {name: int(row[name]) for name in ways}
     d = row["num_gpus"] // np.prod([*split.values()])
     again = {"selective": "alternate"}.get(row["recompute"], row["recompute"])
-    passes = split["pipeline_parallel"]  # as many micro-batches as stages
+    pieces = 2 if "Interleaved" in row["setup"] else 1
+    passes = pieces * split["pipeline_parallel"]  # torchtitan's default
     piped = {"keep_gradients": passes > 1, "uneven_stages": True}
+    piped |= {"interleave": pieces}
     return plan_of(
         model=published.architecture(name, row["sequence_length"]),
         num_gpus=row["num_gpus"],
@@ -459,7 +461,7 @@ def test_fsdps_peaks_come_out_within_seven_percent_and_shared_ones_low() -> None
         assert fsdp_of(row) == pytest.approx(row["peak_bytes"], rel=0.07)
     shared = table.query("tensor_parallel > 1").to_dict("records")
     short = [fsdp_of(row) / row["peak_bytes"] for row in shared]
-    assert short == pytest.approx([0.87, 0.93, 0.79, 0.90], abs=0.005)
+    assert short == pytest.approx([0.87, 0.93, 0.79, 0.82], abs=0.005)
 
 
 def test_fsdp_is_zero_3_and_what_is_gathered() -> None:
