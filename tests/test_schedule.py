@@ -217,6 +217,9 @@ def test_a_thin_line_goes_on_to_where_a_first_run_may_end() -> None:
     assert (float(end) - 24) / (float(month) - 24) == pytest.approx(days / 30, 0.01)
     assert first_run(plan) == days
     assert "A first run: up to 35 days." in drawn.words
+    assert ">○ a first run<" in drawn.body
+    assert ">✓ a first run<" in plan_at_a_glance(plan, 40).body
+    assert ">a first run<" in plan_at_a_glance(plan).body
     known = plan_of(flops_per_gpu=420e12)
     assert "a first run" not in plan_at_a_glance(known, 30).body
     assert first_run(known) == known.days_with_stops.greatest

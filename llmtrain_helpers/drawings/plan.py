@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import (
@@ -105,7 +106,8 @@ def _gpus(plan: Plan) -> tuple[str, str]:
     X = plan.inputs["flops_per_gpu"]
     at_peak = plan.total_flops / (n * peak_of(plan.inputs))
     low, high = at_peak / plan.seconds.greatest, at_peak / plan.seconds.least
-    rate = f"{100 * low:.0f}–{100 * high:.0f} % of peak"
+    of = "of peak" if plan.split.pipeline_parallel == 1 else "with bubble"
+    rate = f"{100 * low:.0f}–{100 * high:.0f} % {of}"
     if plan.inputs["pace"] is not None:
         rate = f"{units.duration(plan.seconds_per_iteration.likely)} a step"
     if X is not None:
@@ -118,7 +120,7 @@ def _time(
 ) -> str:
     """The interval as a bar on an axis of days, under the days that there are."""
     known, slow = plan.measured, first_run(plan)
-    longest = 1.15 * max(slow, days or 0, before.greatest if before else 0)
+    longest = 1.18 * max(slow, days or 0, before.greatest if before else 0)
     step, scale = round_step(longest, 6.5), (_RIGHT - _LEFT) / longest
     head = f"{span_in_words(span)}, likely {two(span.likely)}"
     if known:
@@ -129,7 +131,10 @@ def _time(
     body += rect(x, 154, max(wide, 2), 30, BLUE, f"{head}", opacity=0.45)
     at = _LEFT + scale * plan.days.likely
     body += rect(at - 2.5, 150, 5, 38, BLUE, "computing" if known else "likely")
-    body += _slower(x + wide, _LEFT + scale * slow) if slow > span.greatest else ""
+    if slow > span.greatest:
+        verdict, _ = _in_time(replace(span, greatest=slow), days or slow)
+        told = f"{verdict[0]} a first run" if days else "a first run"
+        body += _slower(x + wide, _LEFT + scale * slow, told)
     if before and before != span:
         was = _LEFT + scale * before.least
         body += ghost(
@@ -156,14 +161,26 @@ def at_first(plan: Plan, days: float) -> str:
     slow = first_run(plan)
     if slow <= days or plan.days_with_stops.greatest > days:
         return ""
-    return f" (A first run may take up to {two(slow)}: too late.)"
+    most = about(rounded_down(plan.inputs["tokens"] * days / slow), units.count)
+    told = f"take at most {most} tokens then"
+    return f" (A first run may take up to {two(slow)}, too late: {told}.)"
 
 
-def _slower(x: float, end: float) -> str:
+def rounded_down(number: float) -> int:
+    """Its first two digits.
+
+    >>> rounded_down(851_713_000_000)
+    850000000000
+    """
+    size = 10 ** max(len(f"{int(number)}") - 2, 0)
+    return int(number // size * size)
+
+
+def _slower(x: float, end: float, told: str) -> str:
     """A thin line from the bar to where a first run may end."""
     body = line(x, 169, end, 169, stroke=BLUE, stroke_width=2.5)
     body += line(end, 162, end, 176, stroke=BLUE, stroke_width=2.5)
-    return body + text(end + 6, 174, "a first run", 14)
+    return body + text(end + 6, 174, told, 14)
 
 
 def _limit(x: float, span: Interval, days: float) -> str:
@@ -428,7 +445,7 @@ def _idle(start: int, end: int, y: float, scale: float) -> str:
         return ""
     x, wide = _FROM + scale * start, scale * (end - start)
     body = rect(x, y, wide, _HIGH, GREY, "idle", opacity=0.18)
-    return body + (_slanted(x, y, wide, _HIGH) if wide > 6 else "")
+    return body + (_slanted(x, y, wide, _HIGH) if wide > 4 else "")
 
 
 def _slanted(x: float, y: float, wide: float, high: float) -> str:

@@ -124,7 +124,7 @@ _FOR_405B = {
         "least 8 must share each. Stages alone cannot: they need many passes to fill, "
         "and there are too few. So 8 share it by tensor, on fast links, with layers "
         "large enough for it; and 16 stages make it fit. Waiting stays the worst of "
-        "it; interleaved, it would be less."
+        "it: Llama 3 took this very split, with interleaved stages, which wait less."
     ),
 }
 
@@ -294,7 +294,7 @@ EXERCISES: dict[str, Exercise] = {
     "07-c": Word(key=lambda: "TP 8, PP 16", options=_Told(_FOR_405B)),
     "07-d": OwnSplit(
         hint=(
-            "Put your numbers into the panel: which part of that is the largest?",
+            "Put your numbers into the panel, and move one thing at a time.",
             "Sharing saves memory, and most kinds of it cost time; which kind hides?",
             "Start from tensor 1, one stage, ZeRO 3; if too much, let two share it.",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,9 +11,11 @@ from llmtrain_helpers.advice import Advice, advise
 from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.drawings.plan import (
     at_first,
+    first_run,
     idle_fraction,
     pipeline_steps,
     plan_at_a_glance,
+    rounded_down,
     span_in_words,
     two,
 )
@@ -194,7 +196,7 @@ def render(before: common.Values | None = None, **chosen: Any) -> common.Answer:
             f"<div>{_pipeline(plan, old) if _turns(plan)[0] > 1 else ''}</div>",
             common.folded("The numbers", _tables(plan)),
             common.folded("In code", common.call(_call(plan, **chosen))),
-            f"<p>{_advice(plan, steps, offers)}</p>",
+            f"<p>{_advice(plan, days, steps, offers)}</p>",
         ]
     )
     return common.Answer(html, offers=offers)
@@ -367,12 +369,15 @@ def _spans(plan: Plan) -> list[list[str]]:
 
 
 def _advice(
-    plan: Plan, steps: tuple[Advice, ...], offers: tuple[common.Offer, ...]
+    plan: Plan, days: float, steps: tuple[Advice, ...], offers: Sequence[common.Offer]
 ) -> str:
     """What the offers are for; a word where there is nothing to advise."""
     if plan.fits:
-        late = "It fits. To be in time at the slow end, too, one of these:"
-        return late if offers else "It fits, and there is time: no advice."
+        if not offers:
+            return "It fits, and there is time: no advice."
+        if plan.days_with_stops.greatest <= days:
+            return "It fits, and there is time, but perhaps not for a first run:"
+        return "It fits. To be in time at the slow end, too, one of these:"
     if not steps:
         return "Nothing that could be changed here would make it fit."
     told = "What helps, cheapest first; each takes those before it, too."
@@ -414,9 +419,13 @@ def _effect(step: Advice) -> str:
 def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
     """Of what fits: fewer tokens, or more GPUs, that end in time at the slow end."""
     late = plan.days_with_stops.greatest / days
+    if plan.fits and late <= 1 < first_run(plan) / days:
+        tokens = rounded_down(plan.inputs["tokens"] * days / first_run(plan))
+        told = f"Tokens {units.short(tokens)}: in time even as a first run"
+        yield told, {"tokens": tokens}
     if not plan.fits or late <= 1:
         return
-    tokens = _rounded_down(plan.inputs["tokens"] / late)
+    tokens = rounded_down(plan.inputs["tokens"] / late)
     if _in_time(plan, days, tokens=tokens):
         each = units.digits(tokens / plan.parameters.active, 2)
         told = f"Tokens {units.short(tokens)}: in time, {each} for each parameter"
@@ -433,7 +442,7 @@ def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
 def _price(plan: Plan, other: Plan) -> str:
     """GPU-hours of another plan beside this one's, as far as that is known."""
     dearer = float(other.gpu_hours.likely / plan.gpu_hours.likely) - 1
-    told = f"{'+' if dearer > 0 else ''}{units.percent(dearer)} GPU-hours"
+    told = f"{'+' if dearer > 0 else ''}{units.digits(100 * dearer, 2)} % GPU-hours"
     told = "the same GPU-hours" if abs(dearer) < 0.01 else told
     keeps = "the network keeps up" if _knows_splits(plan) else "each stays as fast"
     return f"{told} if {keeps}"
@@ -451,12 +460,6 @@ def _in_time(plan: Plan, days: float, **change: int) -> Plan | None:
     except ValueError:  # the batch does not divide, or no batch is left
         return None
     return other if other.fits and other.days_with_stops.greatest <= days else None
-
-
-def _rounded_down(number: float) -> int:
-    """Its first two digits."""
-    size = 10 ** max(len(f"{int(number)}") - 2, 0)
-    return int(number // size * size)
 
 
 def _call(plan: Plan, **chosen: Any) -> str:
