@@ -242,10 +242,7 @@ class OwnSplit(Exercise):
         if plan.step is None:
             return False, f"the links of {answer['chip']} are not known: take another."
         if best is None:
-            return (
-                False,
-                "no usual split of these GPUs holds it: recompute, or take more.",
-            )
+            return False, "no usual split of these holds it: recompute, or add GPUs."
         return self._of(plan, best)
 
     def _of(self, plan: Plan, best: Plan) -> tuple[bool, str]:
