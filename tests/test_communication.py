@@ -513,6 +513,7 @@ def test_more_tensor_parallelism_was_slower_each_time() -> None:
 def test_the_figures_show_the_measurements() -> None:
     rows = published.all_reduces({"32 B200": "EFA v4"})
     assert set(rows["32 B200"]["num_gpus"]) == {32}
+    assert rows["32 B200"]["message_bytes"].min() == 2**17
     with pytest.raises(ValueError, match="'EFA v9' in its source"):
         published.all_reduces({"32 B200": "EFA v9"})
     told = describe(collectives(rows, {"a layer": 1e8}))
