@@ -546,7 +546,7 @@ def test_the_panel_has_the_pages_days_of_computing_and_says_what_it_leaves_out()
         assert days == round(calendar_days(plan).computing.likely), preset
     html = PANELS["calendar"].render()
     most = calendar.OUTAGES.greatest + calendar.EVALUATION.greatest
-    assert f"add up to {100 * (1 / (1 - most) - 1):.0f} % in published runs" in html
+    assert f"on top, up to {100 * most:.0f} % of all days in published runs" in html
     assert round(1 / most) == 5  # a fifth of all days
 
 
@@ -700,7 +700,7 @@ def test_an_answer_that_leaves_something_out_is_told() -> None:
     ("promised", "said"),
     [
         (20, "cannot be promised"),
-        (60, "promise nothing"),
+        (31, "31 days are after your last one, which is 30."),
         ("soon", "promised_days='soon' is no number"),
     ],
 )
@@ -708,7 +708,9 @@ def test_a_date_is_kept_and_says_something(promised: Any, said: str) -> None:
     told = check("09-d", OWN | {"promised_days": promised}).text
     assert said in told
     assert check("09-d", OWN | {"promised_days": 30}).ok
-    assert "The spares add" in check("09-d", OWN).text
+    assert "to the rent: would you rather wait" in check("09-d", OWN).text
+    long = OWN | {"calendar_days": 100, "promised_days": 60}
+    assert "60 days promise nothing" in check("09-d", long).text
 
 
 def test_the_choice_is_what_the_formulas_say() -> None:

@@ -395,10 +395,10 @@ def parts_of_days(
     return Drawing(body, _ACROSS, y + 16, words)
 
 
-_MOST = 1 / (1 - OUTAGES.greatest - EVALUATION.greatest) - 1
+_MOST = OUTAGES.greatest + EVALUATION.greatest
 _LEFT_OUT = (
-    "Stops only: outages and evaluation come on top, and add up to "
-    f"{units.digits(100 * _MOST, 2)} % in published runs."
+    "Stops only: outages and evaluation come on top, up to "
+    f"{units.digits(100 * _MOST, 2)} % of all days in published runs."
 )
 
 

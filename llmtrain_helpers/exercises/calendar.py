@@ -110,11 +110,13 @@ class OwnCalendar(Exercise):
         told = f"{units.digits(few)} days on the calendar, and there are {there:g}"
         if few > there:
             return False, f"even with few outages it takes {told}. {HINT}"
-        broken = _promised(answer, few, bad)
+        broken = _promised(answer, there, few, bad)
         if broken:
             return False, broken
         also = f"With outages as bad as the worst, {units.digits(bad)} days."
-        rent = f"The spares add {units.percent(spares * _NODE / n)} to the rent."
+        more = spares * _NODE / n
+        rent = f"The spares add {units.percent(more)} to the rent"
+        rent += "." if more < 0.25 else ": would you rather wait for a repair?"
         return True, f"right: at the worst rate of failures {told}. {also} {rent}"
 
     def hints(self) -> tuple[str, ...]:
@@ -126,8 +128,8 @@ _KEPT, _NODE = 1.2, 8
 """Times the days with the worst outages that still say something; GPUs of a node."""
 
 
-def _promised(answer: Mapping[str, Any], few: float, bad: float) -> str:
-    """Why a date is none to promise: too early, or so late that it says nothing."""
+def _promised(answer: Mapping[str, Any], there: float, few: float, bad: float) -> str:
+    """Why a date is none to promise: too early, too late, or it says nothing."""
     if "promised_days" not in answer:
         return ""
     promised = read_as("promised_days", answer["promised_days"])
@@ -135,6 +137,8 @@ def _promised(answer: Mapping[str, Any], few: float, bad: float) -> str:
     span = f"{units.digits(few)} days with few outages, {units.digits(bad)} with many"
     if promised < few:
         return f"{promised:g} days cannot be promised: it takes {span}."
+    if promised > there:
+        return f"{promised:g} days are after your last one, which is {there:g}."
     if promised > _KEPT * bad:
         return f"{promised:g} days promise nothing: it takes {span}."
     return ""
