@@ -570,7 +570,11 @@ def test_what_the_page_says_of_deepseek_is_so() -> None:
     assert f"meets {units.count(met)} of them" in page
     assert f"{units.count(layer.mixer.parameters(h))} parameters a layer" in page
     assert f"would have {units.count(4 * h * 128 * 128)}." in page
-    assert f"{units.count(counted.prediction)} that the 671 billion leave out" in page
+    copies = counted.prediction + counted.embedding + counted.head
+    told = (
+        f"{units.count(counted.prediction)}, or {units.count(copies)} with its copies"
+    )
+    assert f"{told} of embedding and head, which the 671 billion leave out" in page
 
 
 def source(name: str) -> str:
