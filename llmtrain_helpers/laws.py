@@ -240,10 +240,8 @@ def best_for_loss(loss: Number, law: str | Law = "besiroglu") -> Optimum:
     A/N^α = (L - E)·β/(α+β), B/D^β = (L - E)·α/(α+β). Its work is 6ND. ValueError for
     a loss at E or below; numbers or arrays.
 
-    >>> best = best_for_loss(loss(7.24e9, 1.03e12))
-    >>> work = best.parameters * best.tokens
-    >>> f"{best.parameters:.3g}", round(7.24e9 * 1.03e12 / work, 2)
-    ('1.64e+10', 1.41)
+    >>> f"{best_for_loss(loss(7.24e9, 1.03e12)).parameters:.3g}"
+    '1.64e+10'
     """
     found, L = loss_law(law), quantity("loss", loss)
     gap = L - found.E
@@ -257,6 +255,18 @@ def best_for_loss(loss: Number, law: str | Law = "besiroglu") -> Optimum:
         refuse("loss", loss, "takes a larger model than a number holds")
     quantity("FLOP for this loss", finite("loss, in FLOP", 6 * N * D, 1e300))
     return Optimum(N, D, outside(N, D, found))
+
+
+def times_the_least(
+    parameters: Number, tokens: Number, law: str | Law = "besiroglu"
+) -> Result:
+    """The work of a training over the least that reaches its loss: 1 at the best size.
+
+    >>> round(times_the_least(7.24e9, 1.03e12), 2)
+    1.41
+    """
+    least = best_for_loss(loss(parameters, tokens, law), law)
+    return parameters * tokens / (least.parameters * least.tokens)
 
 
 def outside(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> str:

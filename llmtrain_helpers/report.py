@@ -15,11 +15,11 @@ from llmtrain_helpers.checks import instance, refuse
 from llmtrain_helpers.duration import Interval
 from llmtrain_helpers.laws import (
     Law,
-    best_for_loss,
     compute_optimal,
     known_law,
     loss,
     outside,
+    times_the_least,
 )
 from llmtrain_helpers.plan import Plan, is_many
 
@@ -267,9 +267,7 @@ def _quality(plan: Plan, law: str | Law) -> list[Line]:
 
 
 def _times_the_least(parameters: float, tokens: float, law: Law) -> str:
-    """Its work over that of the size which reaches its loss with the least."""
-    least = best_for_loss(loss(parameters, tokens, law), law)
-    times = parameters * tokens / (least.parameters * least.tokens)
+    times = float(times_the_least(parameters, tokens, law))
     return units.digits(times, 3 if times < 10 else 2)
 
 

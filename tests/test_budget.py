@@ -824,6 +824,20 @@ def test_a_run_of_ones_own_is_judged(model: str, tokens: Any, said: str) -> None
     assert bool(verdict) == said.startswith("right")
 
 
+def test_a_model_far_from_the_best_is_told_its_price() -> None:
+    run = {"gpus": 8, "chip": "A100 80GB SXM", "days": 30}
+    far = check("10-d", run | {"model": "1.9B", "tokens": 160e9}).text
+    [N] = [
+        p.parameters for p in frontier(A100, 8, 30, shelf()).points if p.name == "1.9B"
+    ]
+    best = best_for_loss(loss(N, 160e9))
+    times = N * 160e9 / (best.parameters * best.tokens)
+    assert laws.times_the_least(N, 160e9) == pytest.approx(times)
+    assert f"and {times:.2g} times the least work for its loss." in far
+    near = check("10-d", run | {"model": "4.2B", "tokens": 81e9}).text
+    assert "times the least" not in near
+
+
 def test_tokens_of_the_panel_and_sizes_of_the_green_strip_are_right() -> None:
     front = frontier(A100, 8, 30, shelf())
     run = {"gpus": 8, "chip": "A100 80GB SXM", "days": 30}

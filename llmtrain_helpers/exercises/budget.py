@@ -18,7 +18,13 @@ from llmtrain_helpers.exercises.common import (
     Word,
     read_as,
 )
-from llmtrain_helpers.laws import compute_optimal, effective_tokens, loss, over_training
+from llmtrain_helpers.laws import (
+    compute_optimal,
+    effective_tokens,
+    loss,
+    over_training,
+    times_the_least,
+)
 from llmtrain_helpers.published import accelerator
 
 # --- 10-a: a size for money, by a rule
@@ -151,7 +157,10 @@ def _of_size(name: str, N: float, T: float) -> tuple[bool, str]:
     if not 0.8 <= share <= 1.6:
         cost = "cheaper" if share < 1 else "dearer"
         use = f"{cost} to use than the best for this work"
-    return True, f"right: {told}, {at - least:.3f} above the least; {use}, {size}."
+    told += f", {at - least:.3f} above the least"
+    work = float(times_the_least(N, T))
+    paid = f", and {units.digits(work, 2)} times the least work for its loss"
+    return True, f"right: {told}; {use}, {size}{paid if work > 1.05 else ''}."
 
 
 def _limit(share: float) -> str:
@@ -177,6 +186,7 @@ EXERCISES: dict[str, Exercise] = {
             3**0.5: "this takes dollars for hours: an hour costs 3.",
             3.0: "this multiplies by the price: dollars over price are hours.",
             0.75**0.5: "this has C = 8ND: nothing is recomputed here.",
+            1e-9: "too little by a billion: give parameters.",
             3600**-0.5: "this takes the hours for seconds: an hour has 3600.",
         },
     ),

@@ -248,7 +248,7 @@ def _update(values: common.Values, old: common.Values | None) -> View:
     half = drawings.half_spacing(known, w)
     rows = [["in " + known.name, "number"], ["weight", number(known.round(w), 11)]]
     rows += [["spacing, to the next above", number(2 * half)]]
-    rows += [["always lost below half of it", number(half)]]
+    rows += [["lost below half of it, upwards", number(half)]]
     tie = "lost" if known.round(known.round(w) + half) == known.round(w) else "kept"
     rows += [["at exactly half the tie decides: here", tie]]
     count = drawings.updates_to_move(known, w, d)
