@@ -834,3 +834,18 @@ def test_the_prediction_is_the_middle_of_the_published_runs() -> None:
     shares = utilizations.model_utilizations()["utilization"]
     assert f"{shares.median():.0%}".replace("%", " %") == "35 %"
     assert PREDICTIONS["03-guess"].truth() == "35 %"
+
+
+def test_runs_with_a_known_rate_took_longer_than_the_page_says_by_formula() -> None:
+    rates = {"BLOOM-176B": 150e12, "Llama 3.1 405B": 400e12, "DeepSeek-V3": 432e12}
+    rates |= {"TinyLlama 1.1B": 0.56 * 312e12, "PaLM 540B": 0.462 * 275e12}
+    runs = published.training_runs().set_index("name")
+    hours, longer = published.reported_gpu_hours(), []
+    for name, X in rates.items():
+        T, P = runs.loc[name, ["tokens", "active_parameters"]]
+        again = "full" if name == "BLOOM-176B" else "none"
+        longer.append(hours[name] * 3600 / training_seconds(T, P, 1, X, again) - 1)
+    span = f"{100 * min(longer):.0f} to {100 * max(longer):.0f} %"
+    assert (
+        f"Five runs published theirs, and still took {span} longer" in PAGE.read_text()
+    )
