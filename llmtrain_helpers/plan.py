@@ -271,8 +271,9 @@ def plan_run(
     what must stay free in bytes, by default `RESERVE`.
 
     Takes whole numbers; arrays broadcast. ValueError for a split that does not divide
-    heads, sequence, layers (`uneven_stages` rounds up instead), batch or GPUs, for more
-    pieces than layers, a micro-batch above the batch, and bad input of any kind.
+    heads, sequence, layers (`uneven_stages` rounds up instead: the last stage then has
+    one less, beside the head), batch or GPUs, for more pieces than layers, a
+    micro-batch above the batch, and bad input of any kind.
 
     Where the chip's bandwidths are known, a model of the step (`step_seconds`) tells
     what the split costs, and u are what it gives of the peak, times others' `PACES`;

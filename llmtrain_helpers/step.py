@@ -24,7 +24,7 @@ from llmtrain_helpers.communication import (
     communication_seconds,
 )
 from llmtrain_helpers.flops import count_flops
-from llmtrain_helpers.memory import Split, stage_parameters
+from llmtrain_helpers.memory import Split, greater, stage_parameters
 
 LAUNCHING = 0.64e-3
 """Seconds to launch a layer's kernels, in one pass over it: the fitted constant."""
@@ -73,16 +73,26 @@ def step_parts(
     travel = _travel(model, chip, split, sent, inputs, behind).visible
     within = {"tensor": travel["tensor"] + travel["sequence"]}
     within |= {name: travel[name] for name in ("context", "expert")}
-    a_pass = sum(layers.values()) + (sum(within.values()) + travel["pipeline"]) / m
+    of_layers = sum(layers.values()) + sum(within.values()) / m
+    head = _head(model, chip, split, inputs)
     return StepSeconds(
         **{name: m * seconds for name, seconds in layers.items()},
         **within,
-        head=m * _head(model, chip, split, inputs),
+        head=m * greater(head - _spare(model, split) * of_layers, 0.0),
         pipeline=travel["pipeline"],
-        bubble=(p - 1) / v * a_pass,
+        bubble=(p - 1) / v * (of_layers + travel["pipeline"] / m),
         data=travel["data"],
         optimizer=_update(model, chip, split, inputs),
     )
+
+
+def _spare(model: Transformer, split: Split) -> Any:
+    """What the last stage is spared of the fullest one's layers: of uneven ones, one.
+
+    So BLOOM, Llama 3 405B and torchtitan deal their layers: the head counts as one.
+    """
+    here = split.layers(model.num_layers)
+    return (here * split.pipeline_parallel > model.num_layers) / here
 
 
 def _passes(inputs: Mapping[str, Any]) -> int:

@@ -1,11 +1,13 @@
 """Measured splits: who orders them right, and the constants that come from them."""
 
+from dataclasses import replace
 from statistics import median
 
 import pytest
 
-from llmtrain_helpers import published, splits
-from llmtrain_helpers.plan import OWN_PACE, PACES
+from llmtrain_helpers import published, splits, step
+from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.plan import OWN_PACE, PACES, Plan, plan_run
 from llmtrain_helpers.step import LAUNCHING
 
 JUDGED = splits.judged_steps()
@@ -28,7 +30,7 @@ def test_ones_own_pace_is_the_measured_one() -> None:
     [
         ("vtrain_a100_single_node", 720, 48, 0.93, 0.06, 0.02),
         ("vtrain_a100_multi_node", 47, 2, 0.92, 0.01, 0.01),
-        ("bloom_sweeps", 57, 5, 0.40, 0.05, 0.03),
+        ("bloom_sweeps", 57, 5, 0.50, 0.10, 0.01),
     ],
 )
 def test_measured_splits_are_ordered(
@@ -42,6 +44,61 @@ def test_measured_splits_are_ordered(
     assert mean["correlation"] >= correlation
     assert mean["first"] <= first
     assert mean["first three"] <= of_three
+
+
+def test_blooms_order_needs_the_layer_less_on_the_last_stage(monkeypatch) -> None:
+    monkeypatch.setattr(step, "_spare", lambda model, split: 0)
+    splits._rows.cache_clear()
+    full = splits.ranked(splits.measured_splits("bloom_sweeps")).mean()
+    splits._rows.cache_clear()
+    assert full["first three"] == pytest.approx(0.028, abs=0.0005)
+
+
+def test_blooms_choice_hangs_on_one_split() -> None:
+    groups = dict(list(splits.measured_splits("bloom_sweeps").groupby("group")))
+    late = splits.ranked(splits.measured_splits("bloom_sweeps"))["first"]
+    assert late.max() == pytest.approx(0.43, abs=0.005)
+    rows = groups[late.idxmax()].sort_values("modelled")
+    assert rows["plan"].iloc[0].split.micro_batch_size == 1
+    apart = rows["modelled"].iloc[1] / rows["modelled"].iloc[0] - 1
+    assert apart == pytest.approx(0.01, abs=0.002)
+
+
+BLOOM = Transformer.gpt(70, 14336, 112, 250_880, 2048)
+
+
+def _bloom(stages: int) -> Plan:
+    return plan_run(
+        BLOOM,
+        published.accelerator("A100-80"),
+        384,
+        1536 * 2048,
+        1536,
+        recompute="full",
+        micro_batch_size=2,
+        tensor_parallel=4,
+        pipeline_parallel=stages,
+        uneven_stages=True,
+        reserve=0,
+    )
+
+
+def test_an_uneven_last_stage_has_a_layer_less_beside_the_head() -> None:
+    even, uneven = _bloom(2), _bloom(12)  # 70 layers
+    m = [plan.split.accumulation_steps for plan in (even, uneven)]
+    parts = uneven.step.parts()
+    names = ("matmuls", "memory", "launching", "tensor", "context", "expert")
+    a_layer = sum(parts[name] for name in names) / 6
+    head = even.step.head / m[0] * m[1]
+    assert uneven.step.head == pytest.approx(head - a_layer)
+    assert 0 < uneven.step.head < head / 10
+
+
+def test_a_head_that_a_layer_outweighs_is_not_seen() -> None:
+    model = replace(BLOOM, vocab_size=1024)
+    step_of = _bloom(12).but(model=model).step
+    assert step_of.head == 0
+    assert step_of.total == pytest.approx(sum(step_of.parts().values()))
 
 
 @pytest.mark.parametrize(
