@@ -114,6 +114,11 @@ def cpu_throughput() -> DataFrame:
     return _table("cpu_throughput")
 
 
+def measured_passes() -> DataFrame:
+    """Seconds of a pass of three tiny GPTs, by micro-batch, without an update."""
+    return _table("measured_passes")
+
+
 def step_times() -> DataFrame:
     """Seconds of each of thirty training steps of a small GPT, in three series."""
     return _table("step_times")

@@ -154,17 +154,21 @@ class OwnBatch(Exercise):
         layers = published.architecture(model).num_layers
         if n % (t * p):
             return False, f"{t * p} GPUs a replica do not divide {n}."
+        if p > layers:
+            return False, f"{layers} layers make no {p} stages."
         if t > 8 or (n > 8 and 8 % t):
             return False, f"TP {t} does not stay inside a node of 8."
-        if layers % p:
-            return False, f"{layers} layers make no {p} stages of the same size."
         d = data_parallel_size(n, t, p)
         kept = _kept(model, micro, s) / t
         if kept > LARGEST:
             told = f"{micro} at once keep {units.gigabytes(kept)} of activations on a "
             return False, f"{told}GPU, more than any has: smaller passes, and more."
         size = batch_tokens(global_batch_size(micro, k, d), s)
-        return self._of_size(size, d, model)
+        good, told = self._of_size(size, d, model)
+        if layers % p:
+            told += f" {layers} layers do not come out even over {p} stages: some have "
+            told += "one more, and the others wait for them."
+        return good, told
 
     def _of_size(self, size: float, replicas: float, model: str) -> tuple[bool, str]:
         known = batches_of_size(count_parameters(published.architecture(model)).total)
@@ -253,14 +257,15 @@ def _change() -> str:
 
 def _seconds_of(micro: int) -> float:
     """The measured time of a pass of the tiny model."""
-    rows = published.rows("cpu_throughput")
-    tiny = {r["batch_size"]: r["seconds_min"] for r in rows if r["hidden_size"] == 32}
+    rows = published.rows("measured_passes")
+    of = "micro_batch_size"
+    tiny = {r[of]: r["seconds_min"] for r in rows if r["hidden_size"] == 32}
     return float(tiny[micro])
 
 
 def _of_eight() -> str:
     ratio = _seconds_of(8) / _seconds_of(1)
-    return "hardly longer" if ratio < 1.2 else f"{ratio:.1f} times"
+    return "a quarter longer" if 1.2 < ratio < 1.3 else f"{ratio:.1f} times"
 
 
 PREDICTIONS: dict[str, Prediction] = {
@@ -270,20 +275,20 @@ PREDICTIONS: dict[str, Prediction] = {
         f"and not 8; the batch goes from {_after(8)} to {_after(4)} sequences.",
         options={
             "twice": "You counted replicas.",
-            "the same": "That holds where the global batch is what you set, and the "
-            "accumulation follows; here the accumulation stays.",
-            "half": "That would be so if the GPUs of a tensor-parallel group had "
-            "sequences of their own; they share the same ones.",
+            "the same": "So it would be if every GPU had sequences of its own, or "
+            "if you had set the global batch; here the accumulation stays.",
+            "half": "You halved the batch with TP. But TP says how many GPUs hold a "
+            "copy, and smaller copies make more of them.",
         },
     ),
     "04-time": Prediction(
         truth=_of_eight,
         why=f"One sequence took {1e3 * _seconds_of(1):.2f} ms, eight took "
-        f"{1e3 * _seconds_of(8):.2f} ms: starting the work is nearly all of it.",
+        f"{1e3 * _seconds_of(8):.2f} ms: starting the work is most of it.",
         options={
             "eight times": "That is the work. But a pass is more than its work.",
-            "four times": "A part is shared, you thought: here it is nearly all.",
-            "hardly longer": "Seven sequences came nearly for nothing.",
+            "four times": "A part is shared, you thought: here it is most of it.",
+            "a quarter longer": "Seven more sequences for a quarter of the time.",
         },
     ),
 }
