@@ -187,7 +187,7 @@ _BELOW = (
     "The usual slips, and what HFU would be without each, stand below; look up which "
     "it was."
 )
-_NONE = "No single usual slip explains this: look at the seconds and the GPUs first."
+_NONE = "None of the usual slips is enough to explain this: look at the seconds first."
 
 
 def _moved(chosen: common.Values) -> Iterator[common.Offer]:
@@ -209,6 +209,7 @@ def _slips(chosen: common.Values) -> Iterator[common.Offer]:
         "batch_size": chosen["batch_size"] // 2,
         "num_gpus": 2 * chosen["num_gpus"],
         "recompute": "none",
+        "chip": "H100 SXM",
     }
     for name, value in usual.items():
         if not value or value == chosen[name]:
@@ -235,7 +236,8 @@ def _sentence(counted: FlopCount, rate: float, mfu: float, hfu: float) -> str:
         return told
     return (
         f"{told} <b>Look again</b>: of the published steps on more than one node, none "
-        f"came above an HFU of {units.percent(highest_hfu())}."
+        f"came above an HFU of {units.percent(highest_hfu())} (llm-foundry's 70B on 64 "
+        "A100)."
     )
 
 
