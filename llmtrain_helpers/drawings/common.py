@@ -55,6 +55,10 @@ INK, CARD, EDGE, GREY = "#1A1D21", "#F6F7F9", "#C9CED6", "#5B6672"
 FONT = "font-family:system-ui,sans-serif"
 
 
+TALLEST = 600
+"""Pixels down to which an image grows: what a window shows at once."""
+
+
 @dataclass(frozen=True)
 class Drawing:
     """SVG elements on a canvas, and the same in words.
@@ -92,10 +96,15 @@ class Drawing:
         image = self._svg(style, card + self.body)
         coded = b64encode(image.encode()).decode()
         return (
-            f'<img alt="{escape(self.words)}" width="{self.width}" '
+            f'<img alt="{escape(self.words)}" width="{self._shown}" '
             f'style="max-width:100%;height:auto" '
             f'src="data:image/svg+xml;base64,{coded}">'
         )
+
+    @property
+    def _shown(self) -> int:
+        """Pixels across: a fifth more than drawn, as long as a window holds it."""
+        return int(self.width * max(1.0, min(1.2, TALLEST / self.height)))
 
     def _svg(self, attributes: str, body: str) -> str:
         box = f'viewBox="0 0 {self.width} {self.height}"'
