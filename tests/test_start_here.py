@@ -140,7 +140,8 @@ def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
     months = years * units.YEAR / (30 * units.DAY)
     assert f"{units.digits(months, 2)} times" in told
     assert f"{units.digits(8 * months, 2)} A100" in told
-    assert f"{units.count(run('Llama 3.1 8B')['gpu_hours'])} GPU-hours, on H100" in told
+    assert f"Meta reports {units.count(run('Llama 3.1 8B')['gpu_hours'])}, on H100" in told
+    assert "1.8 million GPU-hours, or 0.57 million on H100" in told
 
 
 def test_the_first_guess_counts() -> None:
@@ -274,7 +275,7 @@ def test_the_tasks_come_out_as_the_page_says() -> None:
     [
         ("num_gpus", "0", "GPUs: '0' lies outside 1 to 1M."),
         ("days", "soon", "Days: 'soon' is no number"),
-        ("parameters", "8", "Model size: '8' lies outside 1M to 10T."),
+        ("parameters", "8", "'8' lies outside 1M to 10T; for billions write 8B."),
     ],
 )
 def test_what_cannot_be_is_refused_in_the_panels_words(

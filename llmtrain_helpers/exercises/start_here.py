@@ -161,13 +161,16 @@ def _years() -> float:
 
 def _why() -> str:
     months = _years() * units.YEAR / (30 * units.DAY)
-    hours = units.count(run("Llama 3.1 8B")["gpu_hours"])
+    hours = 8 * _years() * units.YEAR / 3600
+    told, on_h100 = (units.digits(x / 1e6, 2) for x in (hours, hours * RATE / 350e12))
+    meta = units.count(run("Llama 3.1 8B")["gpu_hours"])
     return (
         f"The tokens are some {units.digits(months, 2)} times what the eight GPUs "
         "manage in a month, and time grows in proportion. Only more GPUs, or faster "
         f"ones, help: in a month it takes {units.digits(8 * months, 2)} A100, if none "
-        f"of them waits for another. (Meta reports {hours} GPU-hours, on H100, which "
-        "are some three times as fast, and for all stages of the training.)"
+        f"of them waits for another. (It is {told} million GPU-hours, or {on_h100} "
+        f"million on H100 at 350 TFLOP/s. Meta reports {meta}, on H100, for all stages "
+        "of the training.)"
     )
 
 

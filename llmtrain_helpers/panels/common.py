@@ -109,6 +109,8 @@ class Control:
         span = f"{self.write(self.least)}{unit} to {self.write(self.most)}{unit}"
         if unit and self.least < 1:
             span += "; below 1 and without a % it is a share: 0.5 is 50 %"
+        if self.least >= 10**6 and str(written).isdecimal() and int(written) < 10**4:
+            span += f"; for billions write {written}B"
         return f"{self.label}: {show(written)} lies outside {span}."
 
     def write(self, value: Any) -> str:
