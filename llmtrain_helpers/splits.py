@@ -319,7 +319,7 @@ def main() -> None:
             print(f"{name:26}{len(table):6}{len(result):8}", end="")
             print(f"{mean['correlation']:+7.2f}{mean['first']:8.1%}", end="")
             print(f"{mean['first three']:10.1%}")
-    print(f"launching {fitted_launching() * 1e3:.2f} ms a layer and pass")
+    print(f"launching {fitted_launching() * 1e3:.2f} ms a layer and forward pass")
     for kind, (span, told) in paces().items():
         print(f"{kind:16} {span}  {told}")
 

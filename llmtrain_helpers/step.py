@@ -27,7 +27,7 @@ from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.memory import Split, greater, stage_parameters
 
 LAUNCHING = 0.64e-3
-"""Seconds to launch a layer's kernels, in one pass over it: the fitted constant."""
+"""Seconds to launch a layer's kernels in a forward pass (backward is two): fitted."""
 
 TRIPS, OPTIMIZER_BYTES, LOSS_BYTES = 2, 60, 60
 """Trips of a layer's activations to memory in a pass; bytes through memory for each

@@ -140,7 +140,8 @@ def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
     months = years * units.YEAR / (30 * units.DAY)
     assert f"{units.digits(months, 2)} times" in told
     assert f"{units.digits(8 * months, 2)} A100" in told
-    assert f"Meta reports {units.count(run('Llama 3.1 8B')['gpu_hours'])}, on H100" in told
+    hours = units.count(run("Llama 3.1 8B")["gpu_hours"])
+    assert f"Meta reports {hours}, on H100" in told
     assert "1.8 million GPU-hours, or 0.57 million on H100" in told
 
 
