@@ -323,7 +323,7 @@ PREDICTIONS: dict[str, Prediction] = {
     "06-largest": Prediction(
         truth=_gain,
         why=f"The largest micro-batch goes from {_largest('none')} to "
-        f"{_largest('full')}. The layers keep 22 times less, but now the logits fill "
+        f"{_largest('full')}. The layers keep 22.5 times less, but now the logits fill "
         "the memory, 128,256 for each token, in three tensors at the loss.",
         options={
             "the same": "The layers do let go of nearly everything.",
