@@ -683,6 +683,22 @@ def test_a_sweep_is_the_plans_one_by_one() -> None:
         assert table["mfu"][i] == pytest.approx(plan.mfu, rel=1e-12)
 
 
+def test_arrays_of_uneven_stages_are_the_plans_one_by_one() -> None:
+    model = published.architecture("Llama-3.1-405B", sequence_length=8192)
+    shape = {"model": model, "accelerator": H100, "num_gpus": 1024, "reserve": 0}
+    shape |= {"tensor_parallel": 8, "zero_stage": 1, "uneven_stages": True}
+    shape |= {"global_batch_size": 2048}
+    stages, pieces = np.array([2, 4, 8, 16]), np.array([1, 2])[:, None]
+    swept = plan_of(pipeline_parallel=stages, interleave=pieces, **shape).step
+    for (i, j), seconds in np.ndenumerate(swept.total):
+        split = {"pipeline_parallel": int(stages[j]), "interleave": i + 1}
+        one = plan_of(**split, **shape).step
+        assert seconds == pytest.approx(one.total, rel=1e-12)
+        assert swept.head[i, j] == pytest.approx(one.head, rel=1e-12)
+    assert (swept.head == 0).any()
+    assert (swept.head > 0).any()
+
+
 def test_a_sweep_leaves_out_exactly_what_a_plan_refuses() -> None:
     axes = {
         "micro_batch_size": [1, 3, 1024],
