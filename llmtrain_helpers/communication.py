@@ -298,11 +298,12 @@ def _between_replicas(
     Of experts that are spread over e replicas, an e-th hold the same.
     """
     same, e = ways["data_parallel"] * ways["context_parallel"], ways["expert_parallel"]
+    P = count("parameters", parameters)
     E = amount("expert_parameters", given["expert_parameters"])
-    at_most(expert_parameters=E, parameters=parameters)
+    at_most(expert_parameters=E, parameters=P)
     sharding = {name: given[name] for name in _SHARDING}
     sharding |= {"passes": ways["accumulation_steps"]}
-    sent = data_parallel_bytes(parameters, same, **sharding)
+    sent = data_parallel_bytes(P, same, **sharding)
     spread = (e > 1).any() if is_array(e) else e > 1
     if not spread or not (is_array(E) or E):
         return sent

@@ -836,6 +836,13 @@ def test_the_predictions_tell_why() -> None:
     assert "it is 48.0 times" in PREDICTIONS["07-passes"].reveal(1.5)
 
 
+@pytest.mark.parametrize("bad", [*BAD_COUNTS, range(3)], ids=show)
+@pytest.mark.parametrize("of_experts", [0, 8])
+def test_bad_parameters_are_refused_beside_those_of_experts(bad, of_experts) -> None:
+    given = {"model": MODEL, "parameters": bad, "expert_parameters": of_experts}
+    assert_refused(step_traffic, "parameters", recompute="none", **given)
+
+
 def test_experts_that_are_spread_are_averaged_over_fewer() -> None:
     """An e-th of 16 replicas hold the same experts: 4 of them, not 16."""
     mixtral = published.architecture("Mixtral-8x7B", 4096)
