@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -939,3 +940,28 @@ def test_slips_with_a_size_for_money_are_named(answer: float, said: str) -> None
     verdict = check("10-a", answer)
     assert not verdict
     assert said in verdict.text
+
+
+def _strip(C: float) -> tuple[float, float]:
+    """The sizes, in billions, within 0.01 of the law's best for this work."""
+    sizes = np.geomspace(1e9, 1e11, 4001)
+    losses = loss(sizes, C / (6 * sizes))
+    within = sizes[losses <= losses.min() + 0.01] / 1e9
+    return float(within[0]), float(within[-1])
+
+
+def test_the_last_answer_of_the_page() -> None:
+    C = 64 * 0.42 * 989.5e12 * 21 * 86400
+    low, high = _strip(2 / 3 * C)
+    assert (round(low, 1), round(high)) == (7.6, 36)
+    assert low < 24 < high
+    page = Path(__file__).parents[1] / "notebooks/10_budget.ipynb"
+    assert "(now 7.6 to 36 billion)" in page.read_text("utf-8")
+
+
+def test_how_well_the_size_is_known() -> None:
+    """At a fixed C the size goes with one over the root of tokens a parameter."""
+    middle = compute_optimal(5.76e23).tokens_per_parameter
+    assert max((middle / 7) ** 0.5, (35 / middle) ** 0.5) == pytest.approx(
+        1.6, abs=0.03
+    )

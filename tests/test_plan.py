@@ -1134,10 +1134,10 @@ def test_the_page_tells_where_03_was_wider() -> None:
 
 
 def test_the_rate_that_the_decision_asks_for() -> None:
-    made = plan_of(accelerator=H100, tokens=850e9, flops_per_gpu=445e12)
-    assert made.days_with_stops.greatest == pytest.approx(30, rel=0.003)
+    made = plan_of(accelerator=H100, tokens=850e9, flops_per_gpu=450e12)
+    assert 29.5 < made.days_with_stops.greatest < 30
     page = Path(__file__).parents[1] / "notebooks/08_plan.ipynb"
-    assert "at 445 TFLOP/s on each GPU" in page.read_text("utf-8")
+    assert "at 450 TFLOP/s on each GPU" in page.read_text("utf-8")
 
 
 MINE = {"model": "Llama-3.1-8B", "gpus": 8, "days": 30, "chip": "A100 80GB SXM"}
@@ -1235,7 +1235,7 @@ def test_the_share_in_the_picture_is_that_of_the_whole_step() -> None:
     shares = []
     for batch in (128, 512):
         html = p.render(**{**few, "global_batch_size": batch})
-        shares.append(int(re.search(r"(\d+)–\d+ % with bubble", html)[1]))
+        shares.append(int(re.search(r"(\d+)–\d+ % with idle", html)[1]))
     assert shares[1] > shares[0]
 
 

@@ -67,6 +67,17 @@ def test_blooms_choice_hangs_on_one_split() -> None:
 BLOOM = Transformer.gpt(70, 14336, 112, 250_880, 2048)
 
 
+def test_what_the_plans_page_says_of_groups_to_which_nothing_was_fitted() -> None:
+    names = [name for name in splits.SOURCES if name != splits.FITTED]
+    found = [splits.ranked(splits.measured_splits(name)) for name in names]
+    first = sorted(late for rows in found if len(rows) for late in rows["first"])
+    three = [late for rows in found if len(rows) for late in rows["first three"]]
+    assert (len(first), len(three)) == (13, 13)
+    assert max(first[:10]) < 0.04
+    assert [round(late, 2) for late in first[10:]] == [0.40, 0.43, 0.56]
+    assert max(three) == pytest.approx(0.012, abs=0.0005)
+
+
 def _bloom(stages: int) -> Plan:
     return plan_run(
         BLOOM,

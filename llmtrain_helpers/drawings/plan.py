@@ -86,13 +86,13 @@ def _chain(plan: Plan) -> str:
     body = ""
     for i, (head, *told) in enumerate(boxes):
         x = _LEFT + 182 * i
-        body += rect(x, 16, 150, 84, rx=8, stroke=GREY, stroke_width=1.5)
-        body += text(x + 12, 36, head, 15, font_weight=700)
+        body += rect(x, 16, 152, 84, rx=8, stroke=GREY, stroke_width=1.5)
+        body += text(x + 9, 36, head, 15, font_weight=700)
         number, rest = " ".join(told[:-1]), told[-1]
-        body += text(x + 12, 62, number, 17)
-        body += text(x + 12, 86, rest, 14)
+        body += text(x + 9, 62, number, 17)
+        body += text(x + 9, 86, rest, 14)
         sign = "×" if i == 0 else "→"
-        body += text(x + 166, 64, sign, 20, "middle") if i < 3 else ""
+        body += text(x + 167, 64, sign, 20, "middle") if i < 3 else ""
     return body
 
 
@@ -106,7 +106,7 @@ def _gpus(plan: Plan) -> tuple[str, str]:
     X = plan.inputs["flops_per_gpu"]
     at_peak = plan.total_flops / (n * peak_of(plan.inputs))
     low, high = at_peak / plan.seconds.greatest, at_peak / plan.seconds.least
-    of = "of peak" if plan.split.pipeline_parallel == 1 else "with bubble"
+    of = "of peak" if plan.split.pipeline_parallel == 1 else "with idle"
     rate = f"{100 * low:.0f}–{100 * high:.0f} % {of}"
     if plan.inputs["pace"] is not None:
         rate = f"{units.duration(plan.seconds_per_iteration.likely)} a step"

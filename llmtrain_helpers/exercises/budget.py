@@ -153,14 +153,13 @@ def _of_size(name: str, N: float, T: float) -> tuple[bool, str]:
         more = f"{at - least:.3f} above what this work could reach"
         limit = f"{_limit(share)} the best size for it, {size}"
         return False, f"too {off}: {told}, {more}; {limit}."
-    use = "near the best"
+    use = "near it"
     if not 0.8 <= share <= 1.6:
-        cost = "cheaper" if share < 1 else "dearer"
-        use = f"{cost} to use than the best for this work"
-    told += f", {at - least:.3f} above the least"
+        use = f"{'cheaper' if share < 1 else 'dearer'} to use than that"
+    told += f", {at - least:.3f} above the law's best for this work, {size}"
     work = float(times_the_least(N, T))
     paid = f", and {units.digits(work, 2)} times the least work for its loss"
-    return True, f"right: {told}; {use}, {size}{paid if work > 1.05 else ''}."
+    return True, f"right: {told}; {use}{paid if work > 1.05 else ''}."
 
 
 def _limit(share: float) -> str:
