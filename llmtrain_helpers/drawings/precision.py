@@ -168,6 +168,7 @@ def _changed(
         flipped = [i for i in range(len(now)) if now[i] != then[i]]
         drawn += [ghost(start + i * wide - 2, _TOP - 4, wide + 2, 52) for i in flipped]
     many = f"{len(drawn)} bit{'s' if len(drawn) > 1 else ''} flipped"
+    many += f" from {number(before[1])}"
     if drawn:
         drawn.append(text(_RIGHT, _TOP + _HIGH + 24, f"dashed: {many}", 14, "end"))
     return drawn
