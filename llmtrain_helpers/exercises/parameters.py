@@ -117,7 +117,8 @@ class Design(Exercise):
         """Which way to turn: depth, then the tables, then the arithmetic."""
         return (
             "Layers change the total in even steps; the tables grow with h alone.",
-            "Tables too large: tie the head. Total too small: add layers.",
+            "Tables too large: tie the head, or take a smaller h. Total too small: add "
+            "layers.",
             "A layer has 2h·ad + 2h·kd + 3hf, each table V·h: choose h for the "
             "tables first, then as many layers as the budget allows.",
         )

@@ -49,7 +49,7 @@ def shares_by_size(models: Mapping[str, Transformer]) -> Figure:
 def formula_errors(errors: Mapping[str, float]) -> Figure:
     """How far the GPT formula is off, as a share of the exact count, model by model."""
     figure, axes = new_figure(
-        "On other shapes the GPT formula is off by two fifths and more",
+        "On other shapes the GPT formula is off by up to two fifths and more",
         "formula against exact count (%)",
         "model",
     )

@@ -58,7 +58,9 @@ def bit_layouts() -> Figure:
 def ranges() -> Figure:
     """From the smallest subnormal to the largest number, in powers of two."""
     figure, axes = new_figure(
-        "bf16 reaches as far as fp32; fp16 and fp8 do not", "power of two", "format"
+        "bf16 reaches nearly as far as fp32; fp16 and fp8 do not",
+        "power of two",
+        "format",
     )
     names = [*FORMATS][::-1]
     known = [FORMATS[name] for name in names]
