@@ -20,7 +20,10 @@ from llmtrain_helpers.step import LAUNCHING
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-GROUP = ("section", "num_layers", "hidden_size", "num_gpus", "global_batch_size")
+GROUP = (
+    *("release", "section", "num_layers", "hidden_size", "sequence_length"),
+    *("accelerator", "num_gpus", "precision", "global_batch_size"),
+)
 """What splits must have in common to be compared."""
 
 
@@ -68,13 +71,18 @@ def judged_steps() -> DataFrame:
     A pace is what the model says over what was measured.
     """
     table = measured_splits(*(name for name in SOURCES if name != FITTED))
+    table = table[table["plan"].map(_bits) != "fp4"]  # one model alone
     plans = table["plan"]
     experts = plans.map(lambda plan: plan.inputs["model"].num_experts > 0)
-    bits = plans.map(lambda plan: "fp8" if plan.inputs["format"] == "fp8" else "16-bit")
-    kind = (bits + " dense").where(~experts, "experts")
+    kind = (plans.map(_bits) + " dense").where(~experts, "experts")
     witness = table["source"].map(TEAMS).where(~experts, table["family"])
     pace = table["modelled"] / table["seconds"]
     return table.assign(kind=kind, witness=witness, utilization=pace.astype(float))
+
+
+def _bits(plan: Plan) -> str:
+    format = plan.inputs["format"]
+    return format if format in {"fp4", "fp8"} else "16-bit"
 
 
 TEAMS = {

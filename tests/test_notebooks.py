@@ -191,6 +191,11 @@ def test_objectives_are_met_by_checks_that_exist(path: Path) -> None:
     assert [name for names in met for name in names] == checks_of(path)
 
 
+def _texts(output: Any) -> list[str]:
+    shown = output.get("data", {}).get("text/plain", output.get("text", ""))
+    return [shown]
+
+
 @every_chapter
 def test_solutions_are_in_step(path: Path) -> None:
     solution = path.parent / "solutions" / path.name
@@ -199,6 +204,9 @@ def test_solutions_are_in_step(path: Path) -> None:
     assert [name for name in EXERCISES if name[:2] == chapter] == checks_of(path)
     shown = [o.data["text/plain"] for o in outputs(solution) if "data" in o]
     assert sum("✓" in text for text in shown) == len(checks_of(path))
+    told = "\n".join(text for o in outputs(solution) for text in _texts(o))
+    assert "is none of the choices" not in told
+    assert "no guess yet" not in told
     untouched = [o.data["text/plain"] for o in outputs(path) if "data" in o]
     assert sum("no answer yet" in text for text in untouched) == len(checks_of(path))
 

@@ -55,10 +55,11 @@ def test_blooms_order_needs_the_layer_less_on_the_last_stage(monkeypatch) -> Non
 
 
 def test_blooms_choice_hangs_on_one_split() -> None:
-    groups = dict(list(splits.measured_splits("bloom_sweeps").groupby("group")))
+    groups = [g for _, g in splits.measured_splits("bloom_sweeps").groupby("group")]
+    groups = [rows for rows in groups if len(rows) >= 5]
     late = splits.ranked(splits.measured_splits("bloom_sweeps"))["first"]
     assert late.max() == pytest.approx(0.43, abs=0.005)
-    rows = groups[late.idxmax()].sort_values("modelled")
+    rows = groups[late.to_numpy(float).argmax()].sort_values("modelled")
     assert rows["plan"].iloc[0].split.micro_batch_size == 1
     apart = rows["modelled"].iloc[1] / rows["modelled"].iloc[0] - 1
     assert apart == pytest.approx(0.01, abs=0.002)
@@ -72,10 +73,32 @@ def test_what_the_plans_page_says_of_groups_to_which_nothing_was_fitted() -> Non
     found = [splits.ranked(splits.measured_splits(name)) for name in names]
     first = sorted(late for rows in found if len(rows) for late in rows["first"])
     three = [late for rows in found if len(rows) for late in rows["first three"]]
-    assert (len(first), len(three)) == (13, 13)
-    assert max(first[:10]) < 0.04
-    assert [round(late, 2) for late in first[10:]] == [0.40, 0.43, 0.56]
-    assert max(three) == pytest.approx(0.012, abs=0.0005)
+    assert (len(first), len(three)) == (7, 7)
+    assert max(first[:6]) < 0.04
+    assert first[6] == pytest.approx(0.43, abs=0.005)
+    assert max(three) < 0.007
+
+
+def test_what_is_compared_ran_on_one_chip_in_one_format_at_one_length() -> None:
+    for name in splits.SOURCES:
+        table = splits.measured_splits(name)
+        for _, rows in table.groupby("group"):
+            inputs = [plan.inputs for plan in rows["plan"]]
+            assert len({given["accelerator"].name for given in inputs}) == 1
+            assert len({given["format"] for given in inputs}) == 1
+            assert len({given["model"].sequence_length for given in inputs}) == 1
+
+
+def test_no_step_in_fp4_judges_those_in_16_bits() -> None:
+    kinds = {
+        plan.inputs["format"]: kind
+        for plan, kind in zip(JUDGED["plan"], JUDGED["kind"], strict=True)
+    }
+    assert "fp4" not in kinds
+    assert {kind for format, kind in kinds.items() if format == "fp8"} <= {
+        "fp8 dense",
+        "experts",
+    }
 
 
 def _bloom(stages: int) -> Plan:

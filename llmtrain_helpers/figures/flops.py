@@ -36,7 +36,7 @@ def per_parameter_and_token(hidden_size: int, recompute: str) -> Result:
 def flops_per_parameter(hidden_sizes: Sequence[int] = (1024, 4096, 12288)) -> Figure:
     """FLOPs for each parameter and token over the sequence length, by hidden size."""
     figure, axes = new_figure(
-        "At s = h, 6 and 8 are a seventh too low; beyond, far too low",
+        "At s = h, 6 and 8 are up to a seventh too low; beyond, far too low",
         "sequence length (tokens)",
         "FLOPs / (parameter · token)",
     )
