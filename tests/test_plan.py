@@ -1140,6 +1140,17 @@ def test_the_rate_that_the_decision_asks_for() -> None:
     assert "at 450 TFLOP/s on each GPU" in page.read_text("utf-8")
 
 
+def test_08_d_names_both_parts_of_the_memory() -> None:
+    sized = {"sequence": 8192, "batch": 512}
+    told = check("08-d", MINE | sized | {"zero": 1}).text
+    assert "largest part is activations, 48.4 GB; the model's states take 44.2" in told
+    assert "Raise zero, shorten the sequence, or recompute." in told
+    told = check("08-d", MINE | sized | {"micro": 2}).text
+    assert "Lower micro or sequence, or recompute." in told
+    told = check("08-d", MINE | sized | {"zero": 0}).text
+    assert "largest part is the model's states, 128 GB" in told
+
+
 MINE = {"model": "Llama-3.1-8B", "gpus": 8, "days": 30, "chip": "A100 80GB SXM"}
 MINE |= {"tokens": 45e9, "sequence": 4096, "batch": 1024, "tensor": 1, "pipeline": 1}
 MINE |= {"micro": 1, "zero": 3, "recompute": "none"}
@@ -1177,9 +1188,9 @@ def test_08_d_takes_any_plan_that_holds(change: dict) -> None:
         ({"zero": 7}, "zero=7 is unknown"),
         ({"micro": 3}, "batch=1024 is not divisible by micro·replicas=24"),
         ({"gpus": 12, "tensor": 8}, "gpus=12 is not divisible by tensor"),
-        ({"sequence": 8192, "batch": 512}, "shorten the sequence, or recompute"),
-        ({"sequence": 8192, "batch": 512, "micro": 2}, "lower micro or sequence"),
-        ({"zero": 0}, "raise zero, gpus or tensor, or take a smaller model"),
+        ({"sequence": 8192, "batch": 512}, "Shorten the sequence, or recompute"),
+        ({"sequence": 8192, "batch": 512, "micro": 2}, "Lower micro or sequence"),
+        ({"zero": 0}, "Raise zero, gpus or tensor, or take a smaller model"),
         ({"recompute": "all"}, "Known: none, selective, full"),
         ({"tokens": "lots"}, "is no number"),
         ({"model": "Llama-9"}, "Llama-9"),

@@ -201,12 +201,16 @@ def _of_memory(plan: Plan) -> str:
     """Which part of the memory is the largest, and what makes it smaller."""
     parts = plan.memory.parts()
     states = sum(parts.values()) - parts["activations"] - parts["transient"]
+    sizes = {"the model's states": states, "activations": parts["activations"]}
+    first, second = sorted(sizes, key=lambda name: -sizes[name])
+    told = f"The largest part is {first}, {units.gigabytes(sizes[first])}; {second} "
+    told += f"take {units.gigabytes(sizes[second])}. "
     if states > parts["activations"]:
-        told = "raise zero, gpus or tensor, or take a smaller model"
-        return f"Most of it is the model's states: {told}."
-    if plan.split.micro_batch_size > 1:
-        return "Most of it is activations: lower micro or sequence, or recompute."
-    return "Most of it is activations: shorten the sequence, or recompute in full."
+        return f"{told}Raise zero, gpus or tensor, or take a smaller model."
+    ways = ["raise zero"] if plan.inputs["zero_stage"] < 3 else []
+    large = plan.split.micro_batch_size > 1
+    ways += ["lower micro or sequence" if large else "shorten the sequence"]
+    return f"{told}{', '.join(ways).capitalize()}, or recompute."
 
 
 def _misfit(plan: Plan, held: str) -> str:

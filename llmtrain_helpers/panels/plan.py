@@ -306,7 +306,9 @@ def _tables(plan: Plan) -> str:
         "FLOPs of the run": units.flops(plan.total_flops),
         "iterations": units.count(round(plan.iterations)),
         "micro-batches in a step": units.exact(m),
-        "idle in the pipeline, of the step": idle_fraction(_turns(plan)[0], m),
+        "idle in a pipeline of equal stages, of the step": idle_fraction(
+            _turns(plan)[0], m
+        ),
         "sent to other replicas in a step": units.gigabytes(plan.traffic),
         "memory of a GPU": units.gigabytes(plan.memory.total),
         "to be kept free": units.gigabytes(plan.reserve),
