@@ -1,5 +1,7 @@
 """What others reached: the intervals of 03 and 08 are those of data/."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -114,3 +116,15 @@ def test_the_table_of_coverage_is_printed(capsys) -> None:
     assert "314 = 82%" in told
     assert "untested" in told
     assert isinstance(BY_KIND["fp8 dense"], Shares)
+
+
+def test_by_chip_the_interval_would_hold_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(utilizations, "COLUMNS", [*utilizations.COLUMNS, "accelerator"])
+    steps = utilizations.measured_steps()
+    dense = steps[steps["kind"] == "16-bit dense"].reset_index(drop=True)
+    of_h100 = dense["accelerator"].astype(str).str.startswith("H100")
+    alone = utilizations.judged(dense[of_h100])["inside"].sum()
+    pooled = utilizations.judged(dense)["inside"][of_h100].sum()
+    told = f"H100 alone: {alone} of {of_h100.sum()} steps, pooled {pooled}"
+    page = Path(__file__).parents[1] / "notebooks/evidence/08_plan.ipynb"
+    assert told in page.read_text("utf-8")
