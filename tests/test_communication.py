@@ -875,3 +875,14 @@ def test_experts_and_those_that_only_share_gradients_are_both_drawn() -> None:
     html = panel.answer(panel.presets["A mixture of experts"]).html
     for part in ("expert", "data"):
         assert f"shares {part} with the first" in html
+
+
+@pytest.mark.parametrize(("stages", "told"), [(2, "to the next"), (16, "of a middle")])
+def test_what_stands_beside_the_grid_has_room(stages: int, told: str) -> None:
+    model = published.architecture("Llama-3.1-405B", 8192)
+    split = {"tensor_parallel": 8, "pipeline_parallel": stages, "zero_stage": 1}
+    split |= {"recompute": "full", "uneven_stages": True}
+    plan = plan_run(model, H100, 16384, 1e12, 2048, **split)
+    beside = re.findall(r">([^<]*; (?:links|network))<", who_sends(plan).body)
+    assert f"{told} stage; network" in beside
+    assert max(map(len, beside)) <= 34

@@ -231,8 +231,8 @@ def _of_part(row: int, name: str, part: Sending) -> str:
 def _with_whom(name: str, part: Sending) -> str:
     where = "links" if part.inside else "network"
     if name == "pipeline":
-        to = "to the next stage" if part.others == 1 else "of a middle stage, both ways"
-        return f"{to}; {where}"
+        whose = "to the next stage" if part.others == 1 else "of a middle stage"
+        return f"{whose}; {where}"
     others = "other" if part.others == 1 else "others"
     return f"with {part.others:,} {others}; {where}"
 

@@ -205,7 +205,7 @@ def _of_memory(plan: Plan) -> str:
     first, second = sorted(sizes, key=lambda name: -sizes[name])
     told = f"The largest part is {first}, {units.gigabytes(sizes[first])}; {second} "
     told += f"take {units.gigabytes(sizes[second])}. "
-    if states > parts["activations"]:
+    if first != "activations":
         return f"{told}Raise zero, gpus or tensor, or take a smaller model."
     ways = ["raise zero"] if plan.inputs["zero_stage"] < 3 else []
     large = plan.split.micro_batch_size > 1
