@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         precision as precision,
         recurrences as recurrences,
         report as report,
+        results as results,
         rules as rules,
         schedule as schedule,
         stacking as stacking,
@@ -108,7 +109,6 @@ if TYPE_CHECKING:
         step_traffic as step_traffic,
     )
     from llmtrain_helpers.duration import (
-        Interval as Interval,
         cost as cost,
         energy as energy,
         gpu_hours as gpu_hours,
@@ -167,6 +167,7 @@ if TYPE_CHECKING:
         smallest_data_parallel as smallest_data_parallel,
         train_small_network as train_small_network,
     )
+    from llmtrain_helpers.results import Interval as Interval
     from llmtrain_helpers.schedule import (
         Schedule as Schedule,
         Turn as Turn,
@@ -206,8 +207,8 @@ _MODULES = {
         "communication_seconds data_parallel_bytes step_traffic"
     ),
     "duration": (
-        "Interval cost energy gpu_hours iterations over_utilizations "
-        "seconds_from_iterations training_interval training_seconds"
+        "cost energy gpu_hours iterations over_utilizations seconds_from_iterations "
+        "training_interval training_seconds"
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization",
     "laws": (
@@ -230,6 +231,7 @@ _MODULES = {
         "OPTIMIZERS LoraMemory lora_memory lora_parameters muon_overhead "
         "offload_seconds"
     ),
+    "results": "Interval",
     "report": "",
     "checks": "",
     "configs": "",

@@ -12,13 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from llmtrain_helpers.architecture import (
-    Breakdown,
-    Transformer,
-    of_length,
-    over_layers,
-    shared_out,
-)
+from llmtrain_helpers.architecture import Transformer, of_length, over_layers
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -46,6 +40,7 @@ from llmtrain_helpers.precision import (
     known_recipe,
     model_state_bytes,
 )
+from llmtrain_helpers.results import Breakdown, shared_out
 
 KERNELS = ["unfused", "flash"]
 """How attention is computed: with its s² scores stored, or without."""

@@ -28,14 +28,10 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
+from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan import SIZES, Plan, is_many, memory_with, plan_run
-
-NODE_BANDWIDTH = 400e9
-"""Bytes/s that a node of eight GPUs sends, all its network cards together: eight of 400
-Gbit/s, as in a DGX H100 (NVIDIA's datasheet). An assumption where the network is
-another; only the prices of `advise` rest on it."""
 
 
 def fewest_gpus(plan: Plan) -> Plan:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
-from typing import Any, ClassVar, cast
+from typing import Any
 
 from llmtrain_helpers import configs
 from llmtrain_helpers.checks import (
@@ -377,35 +376,6 @@ class Accelerator:
         return "bf16" if "bf16" in self.peaks else "fp16"
 
 
-class Breakdown:
-    """A whole that is the sum of its named parts: base of what the counts return.
-
-    A subclass is a frozen dataclass; each of its fields is a part, but for those that
-    `_beside` names.
-    """
-
-    _beside: ClassVar[tuple[str, ...]] = ()
-
-    def parts(self) -> dict[str, Result]:
-        """Each part by its name, in order."""
-        return {name: getattr(self, name) for name in _parts_of(cast(Any, type(self)))}
-
-    @property
-    def total(self) -> Result:
-        """The sum of the parts."""
-        return sum(self.parts().values())
-
-    def shares(self) -> dict[str, Result]:
-        """Each part as a share of the total."""
-        return {name: part / self.total for name, part in self.parts().items()}
-
-
-@cache
-def _parts_of(kind: Any) -> tuple[str, ...]:
-    names = (item.name for item in fields(kind))
-    return tuple(name for name in names if name not in kind._beside)
-
-
 def of_length(model: Transformer, sequence_length: Number | None) -> Transformer:
     """The model, trained with this sequence length if one is given."""
     instance("model", model, Transformer)
@@ -422,16 +392,6 @@ def over_layers(model: Transformer, counted: Callable[[Layer], Result]) -> Resul
     """
     first, *others = (how_many * counted(layer) for how_many, layer in model.layers)
     return sum(others, first)
-
-
-def shared_out(size: Result, ways: Result) -> Result:
-    """A share of so many ways: an exact int where it is one.
-
-    >>> shared_out(96, 8), shared_out(97, 8)
-    (12, 12.125)
-    """
-    exact = isinstance(size, int) and isinstance(ways, int) and size % ways == 0
-    return size // ways if exact else size / ways
 
 
 def _from_zero(name: str, value: object) -> Result:

@@ -16,7 +16,6 @@ from itertools import product
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.advice import NODE_BANDWIDTH
 from llmtrain_helpers.architecture import Accelerator, Transformer
 from llmtrain_helpers.checks import (
     Number,
@@ -32,7 +31,8 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.duration import Interval, gpu_hours
+from llmtrain_helpers.communication import NODE_BANDWIDTH
+from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.laws import (
     LAWS as LAWS,
@@ -51,6 +51,7 @@ from llmtrain_helpers.laws import (
 )
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan import UTILIZATIONS, Plan, memory_with, plan_run
+from llmtrain_helpers.results import Interval
 
 
 def most_tokens(plan: Plan, days: Number) -> Interval:

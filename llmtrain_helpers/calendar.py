@@ -32,10 +32,9 @@ from llmtrain_helpers.checks import (
     share,
     single,
 )
-from llmtrain_helpers.duration import Interval
-from llmtrain_helpers.memory import greater
 from llmtrain_helpers.plan import Plan
 from llmtrain_helpers.precision import Recipe, known_recipe
+from llmtrain_helpers.results import Interval, greater
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 
 FAILURES_PER_NODE_DAY = Interval(0.002, 0.005, 0.016)

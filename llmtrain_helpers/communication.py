@@ -13,12 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from llmtrain_helpers.architecture import (
-    Accelerator,
-    Breakdown,
-    Transformer,
-    shared_out,
-)
+from llmtrain_helpers.architecture import Accelerator, Transformer
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -38,7 +33,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
-from llmtrain_helpers.memory import greater, lesser
+from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out
 
 CONTEXT = ["ring", "all-to-all"]
 """How context-parallel GPUs exchange: keys and values in a ring, or all to all."""
@@ -50,6 +45,12 @@ nodes of A100, H100 and B200 (`published.collectives_measured`)."""
 LINK_SHARE, NETWORK_SHARE = 0.7, 0.92
 """What a collective reaches of the links' bandwidth inside a node (0.69 measured on
 A100; more where the switch adds up, 0.98 on H100), and of a node's network cards."""
+
+
+NODE_BANDWIDTH = 400e9
+"""Bytes/s that a node of eight GPUs sends, all its network cards together: eight of 400
+Gbit/s, as in a DGX H100 (NVIDIA's datasheet). An assumption where the network is
+another; only the prices of `advise` rest on it."""
 
 
 @dataclass(frozen=True)

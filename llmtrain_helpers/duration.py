@@ -6,14 +6,11 @@ Sources: Narayanan et al. (arXiv 2104.04473), section 5.1, equations 3 and 4, fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from sys import float_info
 from typing import Any
 
 from llmtrain_helpers.checks import (
     Number,
     Result,
-    amount,
     at_most,
     broadcast,
     choice,
@@ -27,6 +24,7 @@ from llmtrain_helpers.checks import (
     share,
 )
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.results import Interval
 from llmtrain_helpers.units import HOUR
 
 UTILIZATIONS = (0.25, 0.35, 0.48)
@@ -111,29 +109,6 @@ def seconds_from_iterations(
         seconds_per_iteration=t,
     )
     return steps * t
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its bounds: `least`, `likely` and `greatest`, in one unit."""
-
-    least: Result
-    likely: Result
-    greatest: Result
-
-    def __post_init__(self) -> None:
-        for name in ("least", "likely", "greatest"):
-            bound = amount(name, getattr(self, name), most=float_info.max)
-            object.__setattr__(self, name, bound)
-        broadcast(**vars(self))
-        at_most(least=self.least, likely=self.likely)
-        at_most(likely=self.likely, greatest=self.greatest)
-
-    def times(self, factor: Number) -> Interval:
-        """The same in another unit, or for something proportional to it."""
-        by = amount("factor", factor)
-        broadcast(factor=by, **vars(self))
-        return Interval(self.least * by, self.likely * by, self.greatest * by)
 
 
 def training_interval(

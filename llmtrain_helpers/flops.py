@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from llmtrain_helpers.architecture import Breakdown, Transformer, of_length, over_layers
+from llmtrain_helpers.architecture import Transformer, of_length, over_layers
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -25,6 +25,7 @@ from llmtrain_helpers.checks import (
     remembered,
 )
 from llmtrain_helpers.layers import Layer, Mixer, pairs
+from llmtrain_helpers.results import Breakdown
 
 RECOMPUTE = ["none", "selective", "full"]
 """What is computed a second time: nothing, the attention core, every layer."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
-from llmtrain_helpers.architecture import Breakdown, Transformer, shared_out
+from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.checks import Result, is_array, remembered
 from llmtrain_helpers.layers import Layer
 from llmtrain_helpers.parameters import (
@@ -21,6 +21,7 @@ from llmtrain_helpers.parameters import (
     norm_parameters,
 )
 from llmtrain_helpers.precision import model_state_bytes
+from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out
 
 
 @dataclass(frozen=True)
@@ -329,13 +330,3 @@ def _again(
     for one in found[1:]:
         most = greater(most, one)
     return most
-
-
-def lesser(x: Result, y: Result) -> Result:
-    """The lesser of two numbers, or of each pair of two arrays."""
-    return (x <= y) * x + (x > y) * y
-
-
-def greater(x: Result, y: Result) -> Result:
-    """The greater of two numbers, or of each pair of two arrays."""
-    return (x >= y) * x + (x < y) * y

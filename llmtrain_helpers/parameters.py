@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmtrain_helpers.architecture import Breakdown, Transformer, over_layers
+from llmtrain_helpers.architecture import Transformer, over_layers
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -18,6 +18,7 @@ from llmtrain_helpers.checks import (
     remembered,
 )
 from llmtrain_helpers.layers import Part
+from llmtrain_helpers.results import Breakdown
 
 
 def gpt_parameters(

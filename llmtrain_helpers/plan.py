@@ -32,20 +32,12 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.communication import WAYS, Traffic, divides_experts, step_traffic
-from llmtrain_helpers.duration import (
-    Interval,
-    energy,
-    gpu_hours,
-    iterations,
-    training_interval,
-)
+from llmtrain_helpers.duration import energy, gpu_hours, iterations, training_interval
 from llmtrain_helpers.flops import FlopCount, count_flops
 from llmtrain_helpers.memory import (
     SHARDING,
     Memory,
     Split,
-    greater,
-    lesser,
     memory_per_gpu,
     stage_experts,
     stage_parameters,
@@ -62,6 +54,7 @@ from llmtrain_helpers.pace import (
 )
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe
+from llmtrain_helpers.results import Interval, greater, lesser
 from llmtrain_helpers.step import StepSeconds
 
 RESERVE, CARD = 21e9, 96e9

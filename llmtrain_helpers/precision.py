@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import copysign, frexp, isinf, isnan, ldexp
 from typing import Any
 
-from llmtrain_helpers.architecture import Breakdown, shared_out
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -30,6 +29,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
+from llmtrain_helpers.results import Breakdown, shared_out
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from html import escape
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import instance, refuse
-from llmtrain_helpers.duration import Interval
 from llmtrain_helpers.laws import (
     Law,
     compute_optimal,
@@ -22,6 +21,7 @@ from llmtrain_helpers.laws import (
     times_the_least,
 )
 from llmtrain_helpers.plan import Plan, is_many
+from llmtrain_helpers.results import Interval
 
 HEAD = ("what", "number", "interval", "assumption", "source")
 """The columns of a report's table."""

@@ -30,6 +30,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 FORMULAS = [
     "checks",
+    "results",
     "units",
     "parts",
     "layers",

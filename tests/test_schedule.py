@@ -22,8 +22,8 @@ from llmtrain_helpers.drawings.plan import (
     span_in_words,
     two,
 )
-from llmtrain_helpers.duration import Interval
 from llmtrain_helpers.memory import Split
+from llmtrain_helpers.results import Interval
 from llmtrain_helpers.schedule import Turn, pipeline_schedule
 
 # --- the schedule

@@ -10,7 +10,6 @@ from math import ceil, floor, inf, log2, log10
 from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
-from llmtrain_helpers.architecture import Breakdown
 from llmtrain_helpers.budget import Frontier
 from llmtrain_helpers.drawings.common import (
     COLORS,
@@ -30,6 +29,7 @@ from llmtrain_helpers.laws import (
     loss_law,
     over_training,
 )
+from llmtrain_helpers.results import Breakdown
 
 BLUE, RED, GREEN = COLORS["weights"], COLORS["gradients"], COLORS["optimizer"]
 """Parameters are blue as weights are, tokens vermilion, what is best green."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.architecture import Breakdown
 from llmtrain_helpers.drawings.common import (
     COLORS,
     Drawing,
@@ -23,6 +22,7 @@ from llmtrain_helpers.drawings.common import (
 )
 from llmtrain_helpers.measure.clock import Experiments, StepClock
 from llmtrain_helpers.measure.trace import Spans, Trace
+from llmtrain_helpers.results import Breakdown
 
 _WIDE = 760
 _LEFT = 100

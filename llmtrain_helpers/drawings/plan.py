@@ -20,9 +20,9 @@ from llmtrain_helpers.drawings.common import (
     text,
 )
 from llmtrain_helpers.drawings.duration import INKS
-from llmtrain_helpers.duration import Interval
 from llmtrain_helpers.pace import peak_of
 from llmtrain_helpers.plan import Plan
+from llmtrain_helpers.results import Interval
 from llmtrain_helpers.schedule import Schedule, Turn, pipeline_schedule
 
 BLUE = COLORS["weights"]

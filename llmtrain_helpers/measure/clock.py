@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from llmtrain_helpers.architecture import Breakdown
 from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.checks import (
     amount,
@@ -25,6 +24,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
+from llmtrain_helpers.results import Breakdown
 
 
 @dataclass(frozen=True)

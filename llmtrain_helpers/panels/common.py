@@ -18,10 +18,11 @@ from typing import Any
 
 import llmtrain_helpers
 from llmtrain_helpers import published, units
-from llmtrain_helpers.architecture import Breakdown, Transformer
+from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.drawings.common import COLORS, GREY, as_images
 from llmtrain_helpers.layers import Attention, LatentAttention
+from llmtrain_helpers.results import Breakdown
 
 Values = Mapping[str, Any]
 """What the controls of a panel say, by their names."""

@@ -12,7 +12,6 @@ from llmtrain_helpers.checks import share
 from llmtrain_helpers.drawings.duration import Mark, days_against_gpus
 from llmtrain_helpers.duration import (
     UTILIZATIONS,
-    Interval,
     cost,
     energy,
     gpu_hours,
@@ -29,6 +28,7 @@ from llmtrain_helpers.published import (
     nearest_run,
     rows,
 )
+from llmtrain_helpers.results import Interval
 
 
 def _preset(**changes: Any) -> dict[str, Any]:

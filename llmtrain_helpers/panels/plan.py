@@ -19,12 +19,12 @@ from llmtrain_helpers.drawings.plan import (
     span_in_words,
     two,
 )
-from llmtrain_helpers.duration import Interval
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.plan import Plan, plan_run
 from llmtrain_helpers.precision import RECIPES
 from llmtrain_helpers.published import accelerator, architecture, read_config
+from llmtrain_helpers.results import Interval
 
 
 def _preset(**changes: Any) -> dict[str, Any]:

@@ -1,0 +1,85 @@
+"""What formulas give back: sums of named parts, intervals, and arithmetic on both.
+
+Shared by all chapters; for single numbers and for NumPy arrays alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cache
+from sys import float_info
+from typing import Any, ClassVar, cast
+
+from llmtrain_helpers.checks import Number, Result, amount, at_most, broadcast
+
+
+def lesser(x: Result, y: Result) -> Result:
+    """The lesser of two numbers, or of each pair of two arrays."""
+    return (x <= y) * x + (x > y) * y
+
+
+def greater(x: Result, y: Result) -> Result:
+    """The greater of two numbers, or of each pair of two arrays."""
+    return (x >= y) * x + (x < y) * y
+
+
+def shared_out(size: Result, ways: Result) -> Result:
+    """A share of so many ways: an exact int where it is one.
+
+    >>> shared_out(96, 8), shared_out(97, 8)
+    (12, 12.125)
+    """
+    exact = isinstance(size, int) and isinstance(ways, int) and size % ways == 0
+    return size // ways if exact else size / ways
+
+
+class Breakdown:
+    """A whole that is the sum of its named parts: base of what the counts return.
+
+    A subclass is a frozen dataclass; each of its fields is a part, but for those that
+    `_beside` names.
+    """
+
+    _beside: ClassVar[tuple[str, ...]] = ()
+
+    def parts(self) -> dict[str, Result]:
+        """Each part by its name, in order."""
+        return {name: getattr(self, name) for name in _parts_of(cast(Any, type(self)))}
+
+    @property
+    def total(self) -> Result:
+        """The sum of the parts."""
+        return sum(self.parts().values())
+
+    def shares(self) -> dict[str, Result]:
+        """Each part as a share of the total."""
+        return {name: part / self.total for name, part in self.parts().items()}
+
+
+@cache
+def _parts_of(kind: Any) -> tuple[str, ...]:
+    names = (item.name for item in fields(kind))
+    return tuple(name for name in names if name not in kind._beside)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its bounds: `least`, `likely` and `greatest`, in one unit."""
+
+    least: Result
+    likely: Result
+    greatest: Result
+
+    def __post_init__(self) -> None:
+        for name in ("least", "likely", "greatest"):
+            bound = amount(name, getattr(self, name), most=float_info.max)
+            object.__setattr__(self, name, bound)
+        broadcast(**vars(self))
+        at_most(least=self.least, likely=self.likely)
+        at_most(likely=self.likely, greatest=self.greatest)
+
+    def times(self, factor: Number) -> Interval:
+        """The same in another unit, or for something proportional to it."""
+        by = amount("factor", factor)
+        broadcast(factor=by, **vars(self))
+        return Interval(self.least * by, self.likely * by, self.greatest * by)
