@@ -34,10 +34,10 @@ lint: $(READY)
 	$(BIN)/mypy
 
 regenerate: $(READY)
-	$(BIN)/python tests/regenerate.py $(if $(CHECK),--check) $(ARGS)
+	$(BIN)/python tools/regenerate.py $(if $(CHECK),--check) $(ARGS)
 
 bench: $(READY)
-	$(BIN)/python -m pytest tests/bench.py -o addopts= --benchmark-only \
+	$(BIN)/python -m pytest tools/bench.py -o addopts= --benchmark-only \
 	    --benchmark-columns=min,median,iqr,rounds $(ARGS)
 
 reset: # a notebook as it was, yours kept beside it: make reset NOTEBOOK=03_duration

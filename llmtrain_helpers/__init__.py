@@ -1,8 +1,9 @@
 """What will it take to train a language model? The formulas, one module a chapter.
 
 `import llmtrain_helpers` brings the formulas and nothing foreign, each module when one
-of its names is first used. What reads `data/` (`published`), draws (`figures`), shows a
-panel (`panels`) or checks an answer (`exercises`) is imported by its own name.
+of its names is first used. The evidence answers here too: `published`, which reads
+`data/`, `utilizations` and `splits`. What draws (`figures`), shows a panel (`panels`)
+or checks an answer (`exercises`) is imported as `llmtrain_helpers.panels` and the like.
 """
 
 from importlib import import_module
@@ -11,36 +12,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from llmtrain_helpers import (
         activations as activations,
-        advice as advice,
-        architecture as architecture,
         batch as batch,
         budget as budget,
         calendar as calendar,
         checks as checks,
         communication as communication,
-        configs as configs,
         duration as duration,
-        families as families,
-        family_rows as family_rows,
+        finetune as finetune,
         flops as flops,
         laws as laws,
-        layers as layers,
-        makers as makers,
-        memory as memory,
-        one_kind as one_kind,
-        pace as pace,
+        model as architecture,  # noqa: F401
+        model as model,
         parameters as parameters,
-        parts as parts,
         plan as plan,
         precision as precision,
-        recurrences as recurrences,
-        report as report,
         results as results,
-        rules as rules,
-        schedule as schedule,
-        stacking as stacking,
-        step as step,
-        tuning as tuning,
         units as units,
     )
     from llmtrain_helpers.activations import (
@@ -52,17 +38,6 @@ if TYPE_CHECKING:
         recompute_flops as recompute_flops,
         step_timeline as step_timeline,
         value_bytes as value_bytes,
-    )
-    from llmtrain_helpers.advice import (
-        Advice as Advice,
-        Sweep as Sweep,
-        advise as advise,
-        fewest_gpus as fewest_gpus,
-        sweep as sweep,
-    )
-    from llmtrain_helpers.architecture import (
-        Accelerator as Accelerator,
-        Transformer as Transformer,
     )
     from llmtrain_helpers.batch import (
         StepTime as StepTime,
@@ -118,6 +93,19 @@ if TYPE_CHECKING:
         training_interval as training_interval,
         training_seconds as training_seconds,
     )
+    from llmtrain_helpers.evidence import (
+        published as published,
+        splits as splits,
+        utilizations as utilizations,
+    )
+    from llmtrain_helpers.finetune import (
+        OPTIMIZERS as OPTIMIZERS,
+        LoraMemory as LoraMemory,
+        lora_memory as lora_memory,
+        lora_parameters as lora_parameters,
+        muon_overhead as muon_overhead,
+        offload_seconds as offload_seconds,
+    )
     from llmtrain_helpers.flops import (
         FlopCount as FlopCount,
         achieved_flops_per_gpu as achieved_flops_per_gpu,
@@ -137,26 +125,43 @@ if TYPE_CHECKING:
         loss as loss,
         over_training as over_training,
     )
-    from llmtrain_helpers.layers import (
+    from llmtrain_helpers.model.layers import (
         Attention as Attention,
         Experts as Experts,
         LatentAttention as LatentAttention,
         Layer as Layer,
         Mlp as Mlp,
     )
-    from llmtrain_helpers.memory import Memory as Memory, Split as Split
-    from llmtrain_helpers.pace import Pace as Pace, Shares as Shares
+    from llmtrain_helpers.model.transformer import (
+        Accelerator as Accelerator,
+        Transformer as Transformer,
+    )
     from llmtrain_helpers.parameters import (
         ParameterCount as ParameterCount,
         count_parameters as count_parameters,
         expert_parameters as expert_parameters,
         gpt_parameters as gpt_parameters,
     )
-    from llmtrain_helpers.plan import (
+    from llmtrain_helpers.plan.advice import (
+        Advice as Advice,
+        Sweep as Sweep,
+        advise as advise,
+        fewest_gpus as fewest_gpus,
+        sweep as sweep,
+    )
+    from llmtrain_helpers.plan.memory import Memory as Memory, Split as Split
+    from llmtrain_helpers.plan.pace import Pace as Pace, Shares as Shares
+    from llmtrain_helpers.plan.plan import (
         Plan as Plan,
         plan_run as plan_run,
         step_seconds as step_seconds,
     )
+    from llmtrain_helpers.plan.schedule import (
+        Schedule as Schedule,
+        Turn as Turn,
+        pipeline_schedule as pipeline_schedule,
+    )
+    from llmtrain_helpers.plan.step import StepSeconds as StepSeconds
     from llmtrain_helpers.precision import (
         FORMATS as FORMATS,
         RECIPES as RECIPES,
@@ -168,27 +173,36 @@ if TYPE_CHECKING:
         train_small_network as train_small_network,
     )
     from llmtrain_helpers.results import Interval as Interval
-    from llmtrain_helpers.schedule import (
-        Schedule as Schedule,
-        Turn as Turn,
-        pipeline_schedule as pipeline_schedule,
-    )
-    from llmtrain_helpers.step import StepSeconds as StepSeconds
-    from llmtrain_helpers.tuning import (
-        OPTIMIZERS as OPTIMIZERS,
-        LoraMemory as LoraMemory,
-        lora_memory as lora_memory,
-        lora_parameters as lora_parameters,
-        muon_overhead as muon_overhead,
-        offload_seconds as offload_seconds,
-    )
 
-_MODULES = {
+_ROOMS = {
+    "activations": "activations",
+    "batch": "batch",
+    "budget": "budget",
+    "calendar": "calendar",
+    "checks": "checks",
+    "communication": "communication",
+    "duration": "duration",
+    "finetune": "finetune",
+    "flops": "flops",
+    "laws": "laws",
+    "model": "model",
+    "parameters": "parameters",
+    "plan": "plan",
+    "precision": "precision",
+    "results": "results",
+    "units": "units",
+    "architecture": "model",
+    "published": "evidence.published",
+    "splits": "evidence.splits",
+    "utilizations": "evidence.utilizations",
+}
+"""Modules that answer as attributes, and where they live."""
+
+_NAMES = {
     "activations": (
         "ActivationCount Moment Timeline count_activations gpt_activation_bytes "
         "recompute_flops step_timeline value_bytes"
     ),
-    "architecture": "Accelerator Transformer",
     "batch": (
         "StepTime accumulation_steps batch_tokens data_parallel_size epoch_seconds "
         "fit_step_time global_batch_size largest_batch steps_per_epoch"
@@ -210,54 +224,48 @@ _MODULES = {
         "cost energy gpu_hours iterations over_utilizations seconds_from_iterations "
         "training_interval training_seconds"
     ),
+    "finetune": (
+        "LoraMemory OPTIMIZERS lora_memory lora_parameters muon_overhead "
+        "offload_seconds"
+    ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization",
     "laws": (
         "LAWS Law Optimum best_for_loss compute_for_loss compute_optimal "
         "effective_tokens fit_law loss over_training"
     ),
-    "layers": "Attention Experts LatentAttention Layer Mlp",
-    "parameters": ("ParameterCount count_parameters expert_parameters gpt_parameters"),
-    "memory": "Memory Split",
-    "pace": "Pace Shares",
-    "plan": "Plan plan_run step_seconds",
-    "step": "StepSeconds",
-    "advice": "Advice Sweep advise fewest_gpus sweep",
+    "model.layers": "Attention Experts LatentAttention Layer Mlp",
+    "model.transformer": "Accelerator Transformer",
+    "parameters": "ParameterCount count_parameters expert_parameters gpt_parameters",
+    "plan.advice": "Advice Sweep advise fewest_gpus sweep",
+    "plan.memory": "Memory Split",
+    "plan.pace": "Pace Shares",
+    "plan.plan": "Plan plan_run step_seconds",
+    "plan.schedule": "Schedule Turn pipeline_schedule",
+    "plan.step": "StepSeconds",
     "precision": (
-        "FORMATS RECIPES ModelStateBytes NumberFormat Recipe model_state_bytes "
+        "FORMATS ModelStateBytes NumberFormat RECIPES Recipe model_state_bytes "
         "smallest_data_parallel train_small_network"
     ),
-    "schedule": "Schedule Turn pipeline_schedule",
-    "tuning": (
-        "OPTIMIZERS LoraMemory lora_memory lora_parameters muon_overhead "
-        "offload_seconds"
-    ),
     "results": "Interval",
-    "report": "",
-    "checks": "",
-    "configs": "",
-    "families": "",
-    "family_rows": "",
-    "makers": "",
-    "one_kind": "",
-    "parts": "",
-    "rules": "",
-    "stacking": "",
-    "recurrences": "",
-    "units": "",
 }
-_HOMES = {name: home for home, names in _MODULES.items() for name in names.split()}
+"""The public names, and the module of each."""
 
-__all__ = [*_MODULES, *_HOMES]
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:
-    """A module of the formulas, or a name out of one, on its first use."""
-    if name not in __all__:
+    """A public name, or a module of the package, on its first use."""
+    if name in _HOMES:
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    elif name in _ROOMS:
+        found = import_module(f"{__name__}.{_ROOMS[name]}")
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{_HOMES.get(name, name)}")
-    globals()[name] = getattr(module, name) if name in _HOMES else module
-    return globals()[name]
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:
-    return [*__all__]
+    return [*_ROOMS, *_HOMES]

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from llmtrain_helpers.architecture import Transformer, of_length, over_layers
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -28,7 +27,8 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE, count_flops
-from llmtrain_helpers.layers import Attention, Layer, Mlp, Part
+from llmtrain_helpers.model.layers import Attention, Layer, Mlp, Part
+from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import (
     count_parameters,
     head_parameters,

@@ -16,7 +16,6 @@ from itertools import product
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.architecture import Accelerator, Transformer
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -49,8 +48,9 @@ from llmtrain_helpers.laws import (
     outside as outside,
     over_training as over_training,
 )
+from llmtrain_helpers.model.transformer import Accelerator, Transformer
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan import UTILIZATIONS, Plan, memory_with, plan_run
+from llmtrain_helpers.plan.plan import UTILIZATIONS, Plan, memory_with, plan_run
 from llmtrain_helpers.results import Interval
 
 

@@ -32,7 +32,7 @@ from llmtrain_helpers.checks import (
     share,
     single,
 )
-from llmtrain_helpers.plan import Plan
+from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.precision import Recipe, known_recipe
 from llmtrain_helpers.results import Interval, greater
 from llmtrain_helpers.units import DAY, HOUR, MINUTE

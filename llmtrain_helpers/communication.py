@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from llmtrain_helpers.architecture import Accelerator, Transformer
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -33,6 +32,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
+from llmtrain_helpers.model.transformer import Accelerator, Transformer
 from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out
 
 CONTEXT = ["ring", "all-to-all"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from llmtrain_helpers.architecture import Transformer, of_length, over_layers
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -24,7 +23,8 @@ from llmtrain_helpers.checks import (
     refuse,
     remembered,
 )
-from llmtrain_helpers.layers import Layer, Mixer, pairs
+from llmtrain_helpers.model.layers import Layer, Mixer, pairs
+from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.results import Breakdown
 
 RECOMPUTE = ["none", "selective", "full"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmtrain_helpers.architecture import Transformer, over_layers
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -17,7 +16,8 @@ from llmtrain_helpers.checks import (
     is_array,
     remembered,
 )
-from llmtrain_helpers.layers import Part
+from llmtrain_helpers.model.layers import Part
+from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.results import Breakdown
 
 

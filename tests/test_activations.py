@@ -23,7 +23,6 @@ from llmtrain_helpers import (
     gpt_activation_bytes,
     model_state_bytes,
     plan_run,
-    published,
     recompute_flops,
     step_timeline,
     units,
@@ -42,12 +41,13 @@ from llmtrain_helpers.drawings.activations import (
     there,
 )
 from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import PREDICTIONS, check
 from llmtrain_helpers.exercises.activations import own_peak
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.activations import memory_bars, timeline
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.layers import Attention
+from llmtrain_helpers.model.layers import Attention
 from llmtrain_helpers.panels import PANELS, activations_panel
 from llmtrain_helpers.panels.activations import largest, length
 

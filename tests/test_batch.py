@@ -21,7 +21,6 @@ from llmtrain_helpers import (
     fit_step_time,
     global_batch_size,
     largest_batch,
-    published,
     steps_per_epoch,
     units,
 )
@@ -36,6 +35,7 @@ from llmtrain_helpers.drawings.batch import (
     step_in_time,
 )
 from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import PREDICTIONS, check
 from llmtrain_helpers.exercises.batch import batches_of_size, idle
 from llmtrain_helpers.figures import describe

@@ -37,11 +37,11 @@ from llmtrain_helpers import (
     offload_seconds,
     over_training,
     plan_run,
-    published,
     shelf,
     units,
 )
 from llmtrain_helpers.drawings import budget as drawings
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import budget as budget_exercises, check, predict
 from llmtrain_helpers.panels import PANELS, budget as budget_panel
 

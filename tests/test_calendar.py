@@ -27,12 +27,12 @@ from llmtrain_helpers import (
     losses,
     mean_time_between_failures,
     plan_run,
-    published,
     simulate_run,
     spare_nodes,
     units,
 )
 from llmtrain_helpers.drawings import calendar as drawings
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import PREDICTIONS, check, predict
 from llmtrain_helpers.panels import PANELS
 from llmtrain_helpers.panels.calendar import _BEST, run_of

@@ -22,7 +22,6 @@ from llmtrain_helpers import (
     count_parameters,
     data_parallel_bytes,
     plan_run,
-    published,
     step_traffic,
     units,
 )
@@ -44,13 +43,14 @@ from llmtrain_helpers.drawings.communication import (
     step_bar,
     who_sends,
 )
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.evidence.splits import measured_splits, ranked
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.communication import best_of
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.communication import by_tensor, collectives, layouts
 from llmtrain_helpers.panels import PANELS, communication_panel
 from llmtrain_helpers.panels.communication import planned
-from llmtrain_helpers.splits import measured_splits, ranked
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 

@@ -20,12 +20,10 @@ from llmtrain_helpers import (
     gpu_hours,
     iterations,
     over_utilizations,
-    published,
     seconds_from_iterations,
     training_interval,
     training_seconds,
     units,
-    utilizations,
 )
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.drawings.common import COLORS, GREY
@@ -39,6 +37,7 @@ from llmtrain_helpers.drawings.duration import (
     work_to_days,
 )
 from llmtrain_helpers.duration import UTILIZATIONS
+from llmtrain_helpers.evidence import published, utilizations
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.common import judge
 from llmtrain_helpers.exercises.duration import BUDGET, MOST_DAYS, OFFERS, of_offer

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmtrain_helpers import Transformer, count_parameters, published
-from llmtrain_helpers.families import FAMILIES, OLD
+from llmtrain_helpers import Transformer, count_parameters
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.model.huggingface.families import FAMILIES, OLD
 
 from .config_files import FILES, PARAMETERS
 

@@ -17,7 +17,8 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 from pandas import DataFrame
 
-from llmtrain_helpers import StepTime, measure, published, step_timeline
+from llmtrain_helpers import StepTime, measure, step_timeline
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.figures import (
     activations,
     batch,

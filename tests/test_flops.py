@@ -16,7 +16,6 @@ from llmtrain_helpers import (
     count_flops,
     count_parameters,
     gpt_flops,
-    published,
     units,
     utilization,
 )
@@ -29,6 +28,7 @@ from llmtrain_helpers.drawings.flops import (
     passes,
     past_peak,
 )
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.common import judge
 from llmtrain_helpers.exercises.flops import STATED, layer_flops, longer, readings

@@ -38,11 +38,11 @@ from llmtrain_helpers import (
     StepTime,
     Transformer,
     plan_run,
-    published,
     shelf,
     units,
 )
 from llmtrain_helpers.checks import show
+from llmtrain_helpers.evidence import published
 
 CALLS = int(os.environ.get("FUZZ", 5000))
 

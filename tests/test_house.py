@@ -11,6 +11,8 @@ import sys
 import tomllib
 import zipfile
 from dataclasses import FrozenInstanceError, fields, is_dataclass
+from functools import cache
+from graphlib import TopologicalSorter
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +23,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import llmtrain_helpers as package
+from llmtrain_helpers.__main__ import COMMANDS, main
 from llmtrain_helpers.drawings.common import CARD, COLORS, EDGE, GREY, INK
 from llmtrain_helpers.panels.common import WORDS
 
@@ -28,43 +31,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "llmtrain_helpers"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-FORMULAS = [
-    "checks",
-    "results",
-    "units",
-    "parts",
-    "layers",
-    "recurrences",
-    "rules",
-    "makers",
-    "family_rows",
-    "families",
-    "stacking",
-    "configs",
-    "one_kind",
-    "architecture",
-    "parameters",
-    "flops",
-    "duration",
-    "precision",
-    "activations",
-    "memory",
-    "communication",
-    "batch",
-    "step",
-    "pace",
-    "plan",
-    "advice",
-    "schedule",
-    "calendar",
-    "laws",
-    "budget",
-    "tuning",
-    "report",
-]
-"""The first floor, from the ground up: each imports only those before it."""
-
-EVIDENCE = ["published", "utilizations", "splits", "measure"]
+EVIDENCE = ["evidence", "measure"]
+FACES = ["drawings", "figures", "panels", "exercises"]
 PYTORCH = [
     "model",
     "ledger",
@@ -79,8 +47,6 @@ PYTORCH = [
 
 WITHOUT = ["trace", "clock"]
 """Parts of it that need no PyTorch: what they read or simulate is there already."""
-
-FACES = ["drawings", "figures", "panels", "exercises"]
 
 
 def modules() -> list[Path]:
@@ -100,16 +66,22 @@ def imports(path: Path, anywhere: bool = False) -> set[str]:
     return found
 
 
+def room(path: Path) -> str:
+    """The module or folder directly under the package that a file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+MOVED = {"utilizations", "splits"}
+"""Old names of commands: they say the new one, and import nothing."""
+
+ROOMS = sorted({room(path) for path in modules()} - {"__init__", "__main__", *MOVED})
+FORMULAS = [name for name in ROOMS if name not in (*EVIDENCE, *FACES)]
+
+
 def own(names: set[str]) -> set[str]:
-    """The parts of the package among them: `llmtrain_helpers.units.si` is units."""
+    """The rooms among them: `llmtrain_helpers.plan.step.greater` is plan."""
     parts = [n.split(".") for n in names if n.startswith("llmtrain_helpers.")]
-    return {
-        part[1] for part in parts if (PACKAGE / part[1]).exists() or module(part[1])
-    }
-
-
-def module(name: str) -> bool:
-    return (PACKAGE / f"{name}.py").exists()
+    return {part[1] for part in parts} & set(ROOMS)
 
 
 def foreign(names: set[str]) -> set[str]:
@@ -117,29 +89,47 @@ def foreign(names: set[str]) -> set[str]:
     return tops - set(sys.stdlib_module_names) - {"llmtrain_helpers", "__future__"}
 
 
-def test_every_module_stands_on_a_floor() -> None:
-    named = {
-        path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in modules()
-    }
-    assert named == {"__init__", *FORMULAS, *EVIDENCE, *FACES}
+def of_room(name: str) -> list[Path]:
+    return [path for path in modules() if room(path) == name]
+
+
+@cache
+def arrows() -> dict[str, set[str]]:
+    """Which rooms each room imports, inside functions too."""
+    found: dict[str, set[str]] = {}
+    for path in modules():
+        taken = own(imports(path, anywhere=True)) - {room(path)}
+        found.setdefault(room(path), set()).update(taken)
+    return found
+
+
+def test_no_circle_leads_from_a_room_back_to_it() -> None:
+    TopologicalSorter({name: arrows()[name] for name in ROOMS}).prepare()
+
+
+def test_there_are_few_rooms_on_few_floors() -> None:
+    below = arrows()
+
+    def floor(name: str) -> int:
+        return 1 + max(map(floor, below[name]), default=0)
+
+    assert len(ROOMS) <= 27
+    assert max(map(floor, ROOMS)) <= 12
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_formulas_import_only_downwards_and_nothing_foreign(name: str) -> None:
-    taken = imports(PACKAGE / f"{name}.py")
-    assert not foreign(taken)
-    assert own(taken) <= set(FORMULAS[: FORMULAS.index(name)])
+def test_formulas_import_formulas_and_nothing_foreign(name: str) -> None:
+    for path in of_room(name):
+        assert not foreign(imports(path)), path.name
+        assert own(imports(path, anywhere=True)) <= set(FORMULAS), path.name
 
 
-@pytest.mark.parametrize("name", EVIDENCE)
+@pytest.mark.parametrize("path", of_room("evidence"), ids=lambda p: p.stem)
 def test_evidence_stands_on_the_formulas_and_imports_pandas_only_when_used(
-    name: str,
+    path: Path,
 ) -> None:
-    folder = PACKAGE / name
-    path = folder / "__init__.py" if folder.is_dir() else PACKAGE / f"{name}.py"
-    taken = imports(path)
-    assert not foreign(taken)
-    assert own(taken) <= {*FORMULAS, *EVIDENCE}
+    assert not foreign(imports(path))
+    assert own(imports(path, anywhere=True)) <= {*FORMULAS, *EVIDENCE}
 
 
 @pytest.mark.parametrize("name", PYTORCH)
@@ -173,6 +163,32 @@ def test_only_faces_import_faces(path: Path) -> None:
         assert not own(imports(path, anywhere=True)) & set(FACES)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("utilizations", "utilizations"),
+        ("splits", "splits"),
+        ("exercises", "class FOLDER"),
+        ("measure", "measure --record FILE.csv"),
+    ],
+)
+def test_the_old_spelling_of_a_command_names_the_new_one(old: str, new: str) -> None:
+    command = [sys.executable, "-m", f"llmtrain_helpers.{old}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == f"Write: python -m llmtrain_helpers {new}\n"
+
+
+def test_commands_are_listed_and_others_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([]) == 0
+    usage = capsys.readouterr().out
+    assert all(f"\n  {name} " in usage for name in COMMANDS)
+    assert main(["utilisations"]) == 2
+    assert "utilisations is no command" in capsys.readouterr().err
+
+
 def test_importing_the_package_brings_nothing_foreign() -> None:
     code = (
         "import sys, llmtrain_helpers; "
@@ -186,35 +202,35 @@ def test_importing_the_package_brings_nothing_foreign() -> None:
 def test_the_package_offers_the_same_names_to_python_and_to_type_checkers() -> None:
     tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
     [typed] = [node for node in tree.body if isinstance(node, ast.If)]
-    assert {a.name for node in typed.body for a in node.names} == set(package.__all__)
-    for name in package.__all__:
+    told = {a.asname or a.name for node in typed.body for a in node.names}
+    assert told == set(dir(package))
+    assert set(package.__all__) <= told
+    for name in told:
         assert getattr(package, name) is not None
-    assert set(dir(package)) == set(package.__all__)
     with pytest.raises(AttributeError, match="no attribute 'gpt_parameter'"):
         package.gpt_parameter  # noqa: B018
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: p.stem)
-def test_functions_are_short_and_documented(path: Path) -> None:
+def test_public_names_are_documented(path: Path) -> None:
     tree = ast.parse(path.read_text("utf-8"))
     assert ast.get_docstring(tree)
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     for node in [*tree.body, *(item for found in classes for item in found.body)]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             assert ast.get_docstring(node) or node.name.startswith("_"), node.name
-        if isinstance(node, ast.FunctionDef):
-            body = node.body[1:] if ast.get_docstring(node) else node.body
-            lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
-            assert lines <= 24, (node.name, lines)
 
 
-def dataclasses_of(name: str) -> list[type]:
-    found = vars(import_module(f"llmtrain_helpers.{name}")).values()
-    home = f"llmtrain_helpers.{name}"
+def dataclasses_of(path: Path) -> list[type]:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    home = ".".join(parts).removesuffix(".__init__")
+    found = vars(import_module(home)).values()
     return [kind for kind in found if is_dataclass(kind) and kind.__module__ == home]
 
 
-KINDS = [kind for name in FORMULAS for kind in dataclasses_of(name)]
+KINDS = [
+    kind for name in FORMULAS for path in of_room(name) for kind in dataclasses_of(path)
+]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

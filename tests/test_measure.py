@@ -24,15 +24,15 @@ from llmtrain_helpers import (
     count_flops,
     count_parameters,
     measure,
-    published,
     step_timeline,
 )
+from llmtrain_helpers.__main__ import measure as main
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.drawings.measure import instruments, lanes, step_by_the_clock
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import PREDICTIONS, check
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.measure import loader_shares, operators, throughputs
-from llmtrain_helpers.measure.__main__ import main
 from llmtrain_helpers.measure.clock import StepClock, Times, compared, timed, times
 from llmtrain_helpers.measure.trace import (
     both,

@@ -16,11 +16,11 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from llmtrain_helpers import count_parameters, model_state_bytes, published
+from llmtrain_helpers import count_parameters, model_state_bytes
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import Function, Numeric, Word
-
-from . import regenerate
+from tools import regenerate
 
 ROOT = Path(__file__).parents[1]
 PATHS = regenerate.all_notebooks()

@@ -15,12 +15,12 @@ from llmtrain_helpers import (
     Transformer,
     count_parameters,
     gpt_parameters,
-    published,
     units,
 )
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.drawings import parameters as drawings, stack
 from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.common import judge
 from llmtrain_helpers.figures import describe

@@ -20,19 +20,19 @@ from llmtrain_helpers import (
     fewest_gpus,
     model_state_bytes,
     plan_run,
-    published,
     sweep,
     training_interval,
     units,
 )
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import PREDICTIONS, check
 from llmtrain_helpers.exercises.plan import PROPOSALS, long_sequences
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.plan import shares_of_peak, sweep_maps
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import PANELS, plan_panel
-from llmtrain_helpers.plan import OWN_PACE, PACES, RESERVE, STOPS, UTILIZATIONS
-from llmtrain_helpers.schedule import pipeline_schedule
+from llmtrain_helpers.plan.plan import OWN_PACE, PACES, RESERVE, STOPS, UTILIZATIONS
+from llmtrain_helpers.plan.schedule import pipeline_schedule
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from .panel_code import value_of

@@ -19,7 +19,6 @@ from llmtrain_helpers import (
     NumberFormat,
     Recipe,
     model_state_bytes,
-    published,
     smallest_data_parallel,
     train_small_network,
 )
@@ -41,6 +40,7 @@ from llmtrain_helpers.drawings.precision import (
     verdict,
     window,
 )
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.precision import walked
 from llmtrain_helpers.figures import describe

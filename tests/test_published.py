@@ -9,7 +9,8 @@ import numpy as np
 import pandas
 import pytest
 
-from llmtrain_helpers import Transformer, published, step_timeline, units
+from llmtrain_helpers import Transformer, step_timeline, units
+from llmtrain_helpers.evidence import published
 
 from .bad_values import assert_refused
 

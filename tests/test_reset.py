@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from . import regenerate
+from tools import regenerate
 
 ROOT = Path(__file__).parents[1]
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers import plan_run, published, units
+from llmtrain_helpers import plan_run, units
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.drawings.duration import INKS
 from llmtrain_helpers.drawings.plan import (
@@ -22,9 +22,10 @@ from llmtrain_helpers.drawings.plan import (
     span_in_words,
     two,
 )
-from llmtrain_helpers.memory import Split
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.memory import Split
+from llmtrain_helpers.plan.schedule import Turn, pipeline_schedule
 from llmtrain_helpers.results import Interval
-from llmtrain_helpers.schedule import Turn, pipeline_schedule
 
 # --- the schedule
 

@@ -5,10 +5,11 @@ from statistics import median
 
 import pytest
 
-from llmtrain_helpers import published, splits, step
-from llmtrain_helpers.architecture import Transformer
-from llmtrain_helpers.plan import OWN_PACE, PACES, Plan, plan_run
-from llmtrain_helpers.step import LAUNCHING
+from llmtrain_helpers.evidence import published, splits
+from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.plan import step
+from llmtrain_helpers.plan.plan import OWN_PACE, PACES, Plan, plan_run
+from llmtrain_helpers.plan.step import LAUNCHING
 
 JUDGED = splits.judged_steps()
 

@@ -13,6 +13,7 @@ import pytest
 from llmtrain_helpers import count_parameters, exercises, training_seconds, units
 from llmtrain_helpers.drawings import start_here as drawings
 from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers.evidence.published import architecture, run
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, predict
 from llmtrain_helpers.exercises.start_here import (
     SIZES,
@@ -20,7 +21,6 @@ from llmtrain_helpers.exercises.start_here import (
     tokens_for_each_parameter,
 )
 from llmtrain_helpers.panels import PANELS, start_here_panel
-from llmtrain_helpers.published import architecture, run
 
 from .panel_code import value_of
 

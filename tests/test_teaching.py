@@ -19,8 +19,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from llmtrain_helpers.exercises import EXERCISES
+from tools.regenerate import all_notebooks
 
-from .regenerate import all_notebooks
 from .test_reset import load
 
 ROOT = Path(__file__).parents[1]

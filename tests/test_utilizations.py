@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from llmtrain_helpers import published, utilizations
 from llmtrain_helpers.duration import UTILIZATIONS
-from llmtrain_helpers.plan import UTILIZATIONS as BY_KIND, Shares
+from llmtrain_helpers.evidence import published, utilizations
+from llmtrain_helpers.plan.plan import UTILIZATIONS as BY_KIND, Shares
 
 STEPS = utilizations.measured_steps()
 COVERAGE = utilizations.coverage()

@@ -21,7 +21,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.plan import Plan
+from llmtrain_helpers.plan.plan import Plan
 
 _ACROSS, _LEFT, _RIGHT = 744, 24, 720
 

@@ -12,7 +12,6 @@ from math import ceil, sqrt
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.checks import choice
 from llmtrain_helpers.drawings.common import (
     COLORS,
@@ -24,6 +23,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters, norm_parameters
 
 WHOLE = "whole model"

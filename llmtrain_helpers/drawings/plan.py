@@ -20,10 +20,10 @@ from llmtrain_helpers.drawings.common import (
     text,
 )
 from llmtrain_helpers.drawings.duration import INKS
-from llmtrain_helpers.pace import peak_of
-from llmtrain_helpers.plan import Plan
+from llmtrain_helpers.plan.pace import peak_of
+from llmtrain_helpers.plan.plan import Plan
+from llmtrain_helpers.plan.schedule import Schedule, Turn, pipeline_schedule
 from llmtrain_helpers.results import Interval
-from llmtrain_helpers.schedule import Schedule, Turn, pipeline_schedule
 
 BLUE = COLORS["weights"]
 """What is the learner's own."""

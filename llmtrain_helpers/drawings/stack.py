@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from llmtrain_helpers import recurrences, units
-from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import (
     COLORS,
     Drawing,
@@ -22,7 +21,8 @@ from llmtrain_helpers.drawings.common import (
     text,
 )
 from llmtrain_helpers.drawings.parameters import BOLD, PARTS, WHOLE, key, totals
-from llmtrain_helpers.layers import (
+from llmtrain_helpers.model import recurrences
+from llmtrain_helpers.model.layers import (
     Attention,
     Experts,
     LatentAttention,
@@ -30,6 +30,7 @@ from llmtrain_helpers.layers import (
     Mixer,
     Mlp,
 )
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 
 LEFT, ACROSS, TOP, TALL = 20, 820, 130, 104

@@ -18,8 +18,8 @@ from llmtrain_helpers.drawings.common import (
     text,
 )
 from llmtrain_helpers.duration import cost, training_seconds
+from llmtrain_helpers.evidence.published import accelerator, architecture, run
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.published import accelerator, architecture, run
 
 WIDTH = 860
 

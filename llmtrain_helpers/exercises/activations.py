@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from llmtrain_helpers import published, units
+from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
     count_activations,
     gpt_activation_bytes,
     recompute_flops,
     step_timeline,
 )
-from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.checks import Result, choice, count, refuse, show
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
     GIBI,
     HINT,
@@ -29,6 +29,7 @@ from llmtrain_helpers.exercises.common import (
     read_as,
 )
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import model_state_bytes
 

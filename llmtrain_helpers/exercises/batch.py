@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from llmtrain_helpers import published, units
+from llmtrain_helpers import units
 from llmtrain_helpers.activations import count_activations
 from llmtrain_helpers.batch import (
     StepTime,
@@ -16,6 +16,7 @@ from llmtrain_helpers.batch import (
     global_batch_size,
 )
 from llmtrain_helpers.checks import Result, count, refuse
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
     HINT,
     PREFIXES,

@@ -10,6 +10,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import best_split, most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import choice, count, one, quantity
+from llmtrain_helpers.evidence.published import accelerator
 from llmtrain_helpers.exercises.common import (
     UNANSWERED,
     Exercise,
@@ -25,7 +26,6 @@ from llmtrain_helpers.laws import (
     over_training,
     times_the_least,
 )
-from llmtrain_helpers.published import accelerator
 
 # --- 10-a: a size for money, by a rule
 

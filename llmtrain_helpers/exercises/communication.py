@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from llmtrain_helpers import published, units
+from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, count, refuse
 from llmtrain_helpers.communication import (
     all_reduce_bytes,
@@ -16,6 +16,7 @@ from llmtrain_helpers.communication import (
 )
 from llmtrain_helpers.drawings.communication import about, share
 from llmtrain_helpers.drawings.plan import parts_of
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
     HINT,
     UNANSWERED,
@@ -25,7 +26,7 @@ from llmtrain_helpers.exercises.common import (
     Word,
     read_as,
 )
-from llmtrain_helpers.plan import Plan, plan_run
+from llmtrain_helpers.plan.plan import Plan, plan_run
 
 # --- 07-a: a 13B on four nodes of A100
 

@@ -15,6 +15,7 @@ from llmtrain_helpers.duration import (
     seconds_from_iterations,
     training_seconds,
 )
+from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.exercises.common import (
     TENFOLD,
     UNANSWERED,
@@ -26,7 +27,6 @@ from llmtrain_helpers.exercises.common import (
 )
 from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
-from llmtrain_helpers.published import accelerator, architecture
 
 
 def _days(number: float) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from llmtrain_helpers import published, units
-from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, choice, count
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
     HINT,
     PERCENT,
@@ -21,6 +21,7 @@ from llmtrain_helpers.exercises.common import (
     read_as,
 )
 from llmtrain_helpers.flops import achieved_flops_per_gpu, count_flops, gpt_flops
+from llmtrain_helpers.model.transformer import Transformer
 
 # --- 02-a: one layer of another make
 

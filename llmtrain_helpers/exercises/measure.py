@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llmtrain_helpers import published, units
+from llmtrain_helpers import units
 from llmtrain_helpers.activations import count_activations, step_timeline
-from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.checks import count, one, quantity, refuse
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
     HINT,
     PREFIXES,
@@ -24,6 +24,7 @@ from llmtrain_helpers.exercises.common import (
 )
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.measure.clock import StepClock
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 
 # --- 11-a: the first MLP of a model, whose input needs no gradient

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.checks import Result, quantity
+from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.exercises.common import (
     HINT,
     PREFIXES,
@@ -18,8 +18,8 @@ from llmtrain_helpers.exercises.common import (
     Numeric,
     Prediction,
 )
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import ParameterCount, count_parameters, gpt_parameters
-from llmtrain_helpers.published import architecture
 
 # --- 01-a: a GPT that trains on a laptop
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.architecture import Accelerator
 from llmtrain_helpers.checks import choice, one, quantity, refuse, single
+from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.exercises.common import (
     HINT,
     NEAR,
@@ -19,6 +19,7 @@ from llmtrain_helpers.exercises.common import (
     Word,
     read_as,
 )
+from llmtrain_helpers.model.transformer import Accelerator
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import (
     FORMATS,
@@ -27,7 +28,6 @@ from llmtrain_helpers.precision import (
     model_state_bytes,
     products_in,
 )
-from llmtrain_helpers.published import accelerator, architecture
 
 # --- 05-a: a format that the course does not list
 

@@ -12,6 +12,7 @@ from termcolor import colored
 
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import training_seconds
+from llmtrain_helpers.evidence.published import architecture, run
 from llmtrain_helpers.exercises.common import (
     PREFIXES,
     TENFOLD,
@@ -21,7 +22,6 @@ from llmtrain_helpers.exercises.common import (
     Word,
 )
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.published import architecture, run
 
 PACKAGES = ["jupyterlab", "numpy", "pandas", "matplotlib", "ipywidgets", "termcolor"]
 

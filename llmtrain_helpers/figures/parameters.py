@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.figures.common import (
     BLUE,
     GREEN,
@@ -17,6 +16,7 @@ from llmtrain_helpers.figures.common import (
     new_figure,
     styled,
 )
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 
 

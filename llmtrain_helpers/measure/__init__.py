@@ -17,7 +17,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers.activations import KERNELS, ActivationCount, Timeline
-from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import StepTime, fit_step_time
 from llmtrain_helpers.checks import (
     amount,
@@ -31,7 +30,14 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import RECOMPUTE, FlopCount
-from llmtrain_helpers.layers import Attention, Experts, LatentAttention, Layer, Mlp
+from llmtrain_helpers.model.layers import (
+    Attention,
+    Experts,
+    LatentAttention,
+    Layer,
+    Mlp,
+)
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import ParameterCount
 
 if TYPE_CHECKING:

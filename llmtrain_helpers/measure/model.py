@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (everyone's name for it)
 from torch.utils.checkpoint import checkpoint
 
-from llmtrain_helpers import layers
-from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers.model import layers
+from llmtrain_helpers.model.transformer import Transformer
 
 EPS = 1e-5
 DROPPED = 0.1

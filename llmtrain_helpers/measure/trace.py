@@ -15,8 +15,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from llmtrain_helpers import published
 from llmtrain_helpers.checks import choice, refuse
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.measure import PHASES
 
 Spans = list[tuple[float, float]]

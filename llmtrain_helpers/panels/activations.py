@@ -7,7 +7,6 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import KERNELS, Moment, Timeline, step_timeline
-from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.drawings.activations import (
     LEGEND,
@@ -15,10 +14,11 @@ from llmtrain_helpers.drawings.activations import (
     parts_at_peak,
     step_memory,
 )
+from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.precision import RECIPES
-from llmtrain_helpers.published import accelerator, architecture
 
 
 def _preset(**changes: Any) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from llmtrain_helpers.batch import (
     steps_per_epoch,
 )
 from llmtrain_helpers.drawings.batch import Step, gpu_grid, step_in_time
+from llmtrain_helpers.evidence.published import batches_near
 from llmtrain_helpers.panels import common
-from llmtrain_helpers.published import batches_near
 
 _NAMES = ["num_gpus", "tensor_parallel", "pipeline_parallel", "context_parallel"]
 _NAMES += ["micro_batch_size", "accumulation", "sequence_length", "tokens", "fixed"]

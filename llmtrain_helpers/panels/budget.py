@@ -7,16 +7,16 @@ from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.budget import best_split, most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.drawings.budget import Dot, loss_against_size
+from llmtrain_helpers.evidence.published import accelerator
 from llmtrain_helpers.laws import LAWS, best_for_loss, compute_optimal, loss, outside
-from llmtrain_helpers.pace import peak_of
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan import Plan
-from llmtrain_helpers.published import accelerator
+from llmtrain_helpers.plan.pace import peak_of
+from llmtrain_helpers.plan.plan import Plan
 
 MOST_GPUS = 65536
 NODE = 8

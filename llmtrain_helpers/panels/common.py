@@ -17,11 +17,12 @@ from itertools import cycle
 from typing import Any
 
 import llmtrain_helpers
-from llmtrain_helpers import published, units
-from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers import units
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.drawings.common import COLORS, GREY, as_images
-from llmtrain_helpers.layers import Attention, LatentAttention
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.model.layers import Attention, LatentAttention
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.results import Breakdown
 
 Values = Mapping[str, Any]

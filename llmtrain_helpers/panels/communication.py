@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmtrain_helpers import published, units
+from llmtrain_helpers import units
 from llmtrain_helpers.communication import bandwidth_of
 from llmtrain_helpers.drawings.communication import (
     WORDS,
@@ -15,9 +15,10 @@ from llmtrain_helpers.drawings.communication import (
     who_sends,
 )
 from llmtrain_helpers.drawings.plan import parts_of
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import common
-from llmtrain_helpers.plan import Plan, plan_run
+from llmtrain_helpers.plan.plan import Plan, plan_run
 
 CHIPS = tuple(
     name

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.architecture import Accelerator
 from llmtrain_helpers.checks import share
 from llmtrain_helpers.drawings.duration import Mark, days_against_gpus
 from llmtrain_helpers.duration import (
@@ -18,16 +17,17 @@ from llmtrain_helpers.duration import (
     training_interval,
     training_seconds,
 )
-from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.panels import common
-from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.published import (
+from llmtrain_helpers.evidence.published import (
     FORMATS,
     accelerator,
     architecture,
     nearest_run,
     rows,
 )
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.model.transformer import Accelerator
+from llmtrain_helpers.panels import common
+from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.results import Interval
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from llmtrain_helpers import published, units
-from llmtrain_helpers.architecture import Transformer
+from llmtrain_helpers import units
 from llmtrain_helpers.drawings.flops import filled, passes, past_peak
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.evidence.published import FORMATS, accelerator, names, rows
 from llmtrain_helpers.flops import (
     ATTENTION,
     RECOMPUTE,
@@ -16,8 +17,8 @@ from llmtrain_helpers.flops import (
     achieved_flops_per_gpu,
     count_flops,
 )
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common
-from llmtrain_helpers.published import FORMATS, accelerator, names, rows
 
 ALL, SEEN = "all", "those that a token may see"
 """Which pairs of tokens are counted; the first is how papers count."""

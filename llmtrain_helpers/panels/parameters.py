@@ -9,23 +9,23 @@ from math import gcd
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.architecture import Transformer
-from llmtrain_helpers.configs import left_out
 from llmtrain_helpers.drawings.parameters import CHOICES, PARTS, WHOLE, areas
 from llmtrain_helpers.drawings.stack import stack
+from llmtrain_helpers.evidence.published import (
+    architecture,
+    config_model,
+    names,
+    parse_config,
+    rows,
+)
+from llmtrain_helpers.model.huggingface.configs import left_out
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.parameters import (
     ParameterCount,
     count_parameters,
     gpt_parameters,
     norm_parameters,
-)
-from llmtrain_helpers.published import (
-    architecture,
-    config_model,
-    names,
-    parse_config,
-    rows,
 )
 
 GPT, LLAMA = "GPT", "Llama"

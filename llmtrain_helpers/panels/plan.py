@@ -7,8 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.advice import Advice, advise
-from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.drawings.plan import (
     at_first,
     first_run,
@@ -19,11 +17,13 @@ from llmtrain_helpers.drawings.plan import (
     span_in_words,
     two,
 )
+from llmtrain_helpers.evidence.published import accelerator, architecture, read_config
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common
-from llmtrain_helpers.plan import Plan, plan_run
+from llmtrain_helpers.plan.advice import Advice, advise
+from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.precision import RECIPES
-from llmtrain_helpers.published import accelerator, architecture, read_config
 from llmtrain_helpers.results import Interval
 
 

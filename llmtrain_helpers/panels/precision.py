@@ -10,6 +10,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings import precision as drawings
 from llmtrain_helpers.drawings.precision import number
+from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import (
@@ -20,7 +21,6 @@ from llmtrain_helpers.precision import (
     products_in,
     smallest_data_parallel,
 )
-from llmtrain_helpers.published import accelerator, architecture
 
 NUMBER, UPDATE, SCALE = "a number", "an update", "a loss scale"
 BYTES = "bytes of a model"

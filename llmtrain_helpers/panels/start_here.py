@@ -9,8 +9,8 @@ from llmtrain_helpers import units
 from llmtrain_helpers.checks import share
 from llmtrain_helpers.drawings.start_here import NARROW, WIDE, Layout, about, budget
 from llmtrain_helpers.duration import gpu_hours, training_seconds
+from llmtrain_helpers.evidence.published import accelerator, run
 from llmtrain_helpers.panels import common
-from llmtrain_helpers.published import accelerator, run
 
 
 def _preset(**changes: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from llmtrain_helpers import Transformer, count_parameters
-from llmtrain_helpers.families import FAMILIES, OLD
+from llmtrain_helpers.model.huggingface.families import FAMILIES, OLD
 
 from ..config_files import FILES
 

@@ -12,13 +12,8 @@ from torch.utils.flop_counter import (
     sdpa_flop_count,
 )
 
-from llmtrain_helpers import (
-    Transformer,
-    count_flops,
-    count_parameters,
-    gpt_flops,
-    published,
-)
+from llmtrain_helpers import Transformer, count_flops, count_parameters, gpt_flops
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import check
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.measure import (

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from llmtrain_helpers import Transformer, count_flops, count_parameters
-from llmtrain_helpers.families import FAMILIES
+from llmtrain_helpers.model.huggingface.families import FAMILIES
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.23")

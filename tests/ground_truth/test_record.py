@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from llmtrain_helpers import StepTime, Transformer, published
+from llmtrain_helpers import StepTime, Transformer
+from llmtrain_helpers.__main__ import measure as main
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.measure import (
     PHASES,
     TRAINABLE,
@@ -19,7 +21,6 @@ from llmtrain_helpers.measure import (
     record,
     step_seconds,
 )
-from llmtrain_helpers.measure.__main__ import main
 
 SHAPE = Transformer.gpt(2, 32, 2, 64, 32)
 

@@ -23,8 +23,12 @@ from llmtrain_helpers.checks import (
     show,
     single,
 )
-from llmtrain_helpers.families import FAMILIES, OLD, Family, old
-from llmtrain_helpers.stacking import ATTENTION, MOST_LAYERS as MOST_LAYERS, arguments
+from llmtrain_helpers.model.huggingface.families import FAMILIES, OLD, Family, old
+from llmtrain_helpers.model.huggingface.stacking import (
+    ATTENTION,
+    MOST_LAYERS as MOST_LAYERS,
+    arguments,
+)
 
 _ONLY: dict[str, Any] = {
     "attention_bias": False,  # would put a bias on the output projection as well

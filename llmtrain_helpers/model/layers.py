@@ -26,7 +26,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.parts import Matrix as Matrix, Mixer as Mixer, Part as Part
+from llmtrain_helpers.model.parts import Matrix as Matrix, Mixer as Mixer, Part as Part
 
 
 @dataclass(frozen=True)

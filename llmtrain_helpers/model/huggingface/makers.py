@@ -11,7 +11,8 @@ from math import ceil
 from typing import Any
 
 from llmtrain_helpers.checks import divides, refuse
-from llmtrain_helpers.layers import (
+from llmtrain_helpers.model.huggingface.rules import FULL, LINEAR, Values
+from llmtrain_helpers.model.layers import (
     Attention,
     Experts,
     LatentAttention,
@@ -19,7 +20,7 @@ from llmtrain_helpers.layers import (
     Mixer,
     Mlp,
 )
-from llmtrain_helpers.recurrences import (
+from llmtrain_helpers.model.recurrences import (
     DeltaNet,
     GatedRecurrence,
     KimiDelta,
@@ -28,7 +29,6 @@ from llmtrain_helpers.recurrences import (
     Mamba2,
     ShortConvolution,
 )
-from llmtrain_helpers.rules import FULL, LINEAR, Values
 
 
 def falcon_attention(x: Values) -> Mixer:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
-from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.checks import Result, is_array, remembered
-from llmtrain_helpers.layers import Layer
+from llmtrain_helpers.model.layers import Layer
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import (
     embedding_parameters,
     head_parameters,

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llmtrain_helpers.activations import step_timeline
-from llmtrain_helpers.architecture import Accelerator, Transformer
 from llmtrain_helpers.checks import Number, Result, one, quantity, refuse, show, single
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.plan import Plan, plan_run
+from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.units import gigabytes, percent, ratio
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ RECORD_COLUMNS = [
     *("recompute", "recipe", "attention", "seconds", "peak_bytes", "model_flops"),
     *("flops_per_gpu", "peak_flops", "mfu", "out_of_memory", "source"),
 ]
-"""What `python -m llmtrain_helpers.measure --record FILE.csv` writes for each row."""
+"""What `python -m llmtrain_helpers measure --record FILE.csv` writes for each row."""
 
 
 def machine_records() -> DataFrame:
@@ -513,7 +513,7 @@ def confront(
 
 def data_folder() -> Path:
     """Where the tables lie: in the installed package, or beside it in a checkout."""
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     installed = here / "data"
     return installed if installed.is_dir() else here.parent / "data"
 

@@ -15,8 +15,11 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, __main__, classroom
-from llmtrain_helpers.exercises.classroom import (
+from llmtrain_helpers.__main__ import main
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.exercises.common import Verdict, judge
+from teaching import class_report
+from teaching.class_report import (
     NAMES,
     Room,
     as_csv,
@@ -28,7 +31,6 @@ from llmtrain_helpers.exercises.classroom import (
     table,
     wide,
 )
-from llmtrain_helpers.exercises.common import Verdict, judge
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 CHAPTERS = sorted(NOTEBOOKS.glob("[01]*.ipynb"))
@@ -292,7 +294,7 @@ def test_nothing_hostile_is_run_or_printed_raw(tmp_path: Path, capsys: Any) -> N
         done(tmp_path / f"b{ESCAPES}o" / "x.ipynb", "03_duration", {"03-a": RIGHT})
         (tmp_path / f"half{ESCAPES}.ipynb").write_text("{")
     for options in ([], ["--csv"]):
-        assert __main__.main([str(tmp_path), *options]) == 0
+        assert main(["class", str(tmp_path), *options]) == 0
         told = capsys.readouterr().out.replace("\n", "").lstrip("\ufeff")
         assert plain(told.replace(" ", "")) == told.replace(" ", "")
     assert not trap.exists()
@@ -315,7 +317,7 @@ def test_a_verdict_of_megabytes_is_cut(tmp_path: Path) -> None:
 def test_a_name_that_is_no_text_is_printed(tmp_path: Path, capsys: Any) -> None:
     place = done(tmp_path / "anna" / "x.ipynb", "03_duration", {"03-a": RIGHT})
     os.rename(os.fsencode(place.parent), os.fsencode(tmp_path) + b"/an\xffna")
-    assert __main__.main([str(tmp_path)]) == 0
+    assert main(["class", str(tmp_path)]) == 0
     assert "anna" in capsys.readouterr().out
 
 
@@ -343,7 +345,7 @@ def test_a_wrong_folder_is_told_and_ends_in_2(
         place.mkdir()
     if made == "others":
         (place / "own.ipynb").write_text('{"cells": []}')
-    assert __main__.main([str(place)]) == 2
+    assert main(["class", str(place)]) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert "anna/03_duration.ipynb" in told.err
@@ -351,7 +353,7 @@ def test_a_wrong_folder_is_told_and_ends_in_2(
 
 def test_a_class_that_has_done_nothing_is_told_so(tmp_path: Path, capsys: Any) -> None:
     done(tmp_path / "anna.ipynb", "03_duration")
-    assert __main__.main([str(tmp_path)]) == 0
+    assert main(["class", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert "1 learner," in told
     assert "Nobody has answered anything in 00, 01," in told
@@ -359,7 +361,7 @@ def test_a_class_that_has_done_nothing_is_told_so(tmp_path: Path, capsys: Any) -
 
 def test_the_command_works_where_the_terminal_has_few_letters(tmp_path: Path) -> None:
     done(tmp_path / "李明.ipynb", "03_duration", {"03-a": RIGHT})
-    command = [sys.executable, "-m", "llmtrain_helpers.exercises", str(tmp_path)]
+    command = [sys.executable, "-m", "llmtrain_helpers", "class", str(tmp_path)]
     shown = subprocess.run(
         command,
         check=True,
@@ -383,6 +385,6 @@ def test_thirty_learners_with_all_chapters_take_seconds(tmp_path: Path) -> None:
 
 
 def test_the_modules_docstring_names_what_a_teacher_has() -> None:
-    told = classroom.__doc__ or ""
+    told = class_report.__doc__ or ""
     for name in ("anna/03_duration.ipynb", "anna_03_duration.ipynb"):
         assert name in told

@@ -18,7 +18,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.layers import Attention, Experts, Layer, Mlp, numbers
+from llmtrain_helpers.model.layers import Attention, Experts, Layer, Mlp, numbers
 
 
 def share_of_heads(hidden_size: Number, num_heads: Number) -> Result:

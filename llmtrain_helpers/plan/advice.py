@@ -14,7 +14,6 @@ from math import isqrt, prod
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.architecture import Accelerator, Transformer
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -30,8 +29,9 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE
+from llmtrain_helpers.model.transformer import Accelerator, Transformer
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan import SIZES, Plan, is_many, memory_with, plan_run
+from llmtrain_helpers.plan.plan import SIZES, Plan, is_many, memory_with, plan_run
 
 
 def fewest_gpus(plan: Plan) -> Plan:

@@ -1,6 +1,6 @@
 """How long from a key press to the picture: our panel beside `interactive_output`.
 
-    .venv/bin/python tests/browser/compare.py
+    .venv/bin/python tools/compare.py
 
 Both stand in one notebook in one JupyterLab and show the same answer: the panel of
 chapter 01, and the usual technique, `interactive_output` with a new matplotlib figure.
@@ -16,10 +16,10 @@ from pathlib import Path
 
 import nbformat
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.browser import lab
-from tests.regenerate import METADATA
+from tools.regenerate import METADATA
 
 STEPS = 15
 

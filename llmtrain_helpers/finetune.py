@@ -12,7 +12,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from llmtrain_helpers.activations import count_activations
-from llmtrain_helpers.architecture import Transformer, of_length, over_layers
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -25,7 +24,8 @@ from llmtrain_helpers.checks import (
     quantity,
     refuse,
 )
-from llmtrain_helpers.layers import Attention, Layer, Mlp
+from llmtrain_helpers.model.layers import Attention, Layer, Mlp
+from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe
 from llmtrain_helpers.results import Breakdown

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from llmtrain_helpers import configs
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -26,8 +25,9 @@ from llmtrain_helpers.checks import (
     share,
     single,
 )
-from llmtrain_helpers.layers import Experts, Layer, numbers
-from llmtrain_helpers.one_kind import (
+from llmtrain_helpers.model.huggingface import configs
+from llmtrain_helpers.model.layers import Experts, Layer, numbers
+from llmtrain_helpers.model.one_kind import (
     KIND,
     checked,
     keywords as keywords,

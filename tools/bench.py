@@ -15,10 +15,10 @@ from llmtrain_helpers import (
     gpt_flops,
     gpt_parameters,
     plan_run,
-    published,
     sweep,
     training_seconds,
 )
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import (
     activations_panel,
     batch_panel,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmtrain_helpers.checks import Number, Result, count
-from llmtrain_helpers.parts import Matrix, Mixer
+from llmtrain_helpers.model.parts import Matrix, Mixer
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmtrain_helpers.activations import count_activations, value_bytes
-from llmtrain_helpers.architecture import Accelerator, Transformer
 from llmtrain_helpers.checks import Result
 from llmtrain_helpers.communication import (
     CommunicationSeconds,
@@ -24,7 +23,8 @@ from llmtrain_helpers.communication import (
     communication_seconds,
 )
 from llmtrain_helpers.flops import count_flops
-from llmtrain_helpers.memory import Split, stage_parameters
+from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.plan.memory import Split, stage_parameters
 from llmtrain_helpers.results import Breakdown, greater
 
 LAUNCHING = 0.64e-3

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from llmtrain_helpers.architecture import Transformer
 from llmtrain_helpers.checks import Result, is_array, quantity
 from llmtrain_helpers.communication import Traffic
 from llmtrain_helpers.duration import checked_utilizations
 from llmtrain_helpers.flops import utilization
-from llmtrain_helpers.memory import Split
+from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.plan.memory import Split
+from llmtrain_helpers.plan.step import StepSeconds, step_parts
 from llmtrain_helpers.results import Interval
-from llmtrain_helpers.step import StepSeconds, step_parts
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from llmtrain_helpers.laws import (
     outside,
     times_the_least,
 )
-from llmtrain_helpers.plan import Plan, is_many
+from llmtrain_helpers.plan.plan import Plan, is_many
 from llmtrain_helpers.results import Interval
 
 HEAD = ("what", "number", "interval", "assumption", "source")

@@ -1,7 +1,7 @@
 """What axe-core finds in each page with a panel, live and as saved.
 
     npm install --prefix /tmp/axe --no-save axe-core
-    .venv/bin/python tests/browser/axe.py /tmp/axe/node_modules/axe-core/axe.min.js
+    .venv/bin/python tools/axe.py /tmp/axe/node_modules/axe-core/axe.min.js
 
 Prints a line for each rule that is broken inside the notebook's outputs and panels.
 JupyterLab's own chrome is left aside, and so are the handles of ipywidgets' sliders,
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.browser import lab
 

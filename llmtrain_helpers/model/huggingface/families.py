@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmtrain_helpers import makers, rules
-from llmtrain_helpers.family_rows import ROWS
-from llmtrain_helpers.layers import Layer, Mixer
-from llmtrain_helpers.rules import Values
+from llmtrain_helpers.model.huggingface import makers, rules
+from llmtrain_helpers.model.huggingface.family_rows import ROWS
+from llmtrain_helpers.model.huggingface.rules import Values
+from llmtrain_helpers.model.layers import Layer, Mixer
 
 ROLES = {
     **dict.fromkeys(["n_layer", "num_hidden_layers", "n_layers"], "num_layers"),

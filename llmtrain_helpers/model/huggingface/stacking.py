@@ -9,8 +9,9 @@ from itertools import groupby
 from typing import Any
 
 from llmtrain_helpers.checks import at_most, is_array, refuse, single
-from llmtrain_helpers.families import Family, old
-from llmtrain_helpers.layers import (
+from llmtrain_helpers.model.huggingface.families import Family, old
+from llmtrain_helpers.model.huggingface.rules import Values
+from llmtrain_helpers.model.layers import (
     Attention,
     Experts,
     LatentAttention,
@@ -18,7 +19,6 @@ from llmtrain_helpers.layers import (
     Mixer,
     Mlp,
 )
-from llmtrain_helpers.rules import Values
 
 ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
 """Kinds of layers that differ in where they look, and not in their matrices."""

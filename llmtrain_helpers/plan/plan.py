@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.architecture import Accelerator, Transformer
 from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.checks import (
     Number,
@@ -34,7 +33,9 @@ from llmtrain_helpers.checks import (
 from llmtrain_helpers.communication import WAYS, Traffic, divides_experts, step_traffic
 from llmtrain_helpers.duration import energy, gpu_hours, iterations, training_interval
 from llmtrain_helpers.flops import FlopCount, count_flops
-from llmtrain_helpers.memory import (
+from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.parameters import ParameterCount, count_parameters
+from llmtrain_helpers.plan.memory import (
     SHARDING,
     Memory,
     Split,
@@ -42,7 +43,7 @@ from llmtrain_helpers.memory import (
     stage_experts,
     stage_parameters,
 )
-from llmtrain_helpers.pace import (
+from llmtrain_helpers.plan.pace import (
     OWN_PACE as OWN_PACE,
     PACES as PACES,
     STOPS,
@@ -52,10 +53,9 @@ from llmtrain_helpers.pace import (
     peak_of,
     timed,
 )
-from llmtrain_helpers.parameters import ParameterCount, count_parameters
+from llmtrain_helpers.plan.step import StepSeconds
 from llmtrain_helpers.precision import Recipe, known_recipe
 from llmtrain_helpers.results import Interval, greater, lesser
-from llmtrain_helpers.step import StepSeconds
 
 RESERVE, CARD = 21e9, 96e9
 """Bytes that a plan keeps free on a card of so many bytes, and the same share of a
@@ -199,7 +199,7 @@ class Plan:
 
     def report(self, name: str = "the model", law: Any = "besiroglu") -> Any:
         """One page to take to whoever pays: `markdown` and `html` (see `report`)."""
-        from llmtrain_helpers.report import report  # it stands on laws and plans
+        from llmtrain_helpers.plan.report import report  # it stands on laws and plans
 
         return report(self, name, law)
 

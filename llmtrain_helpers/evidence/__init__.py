@@ -1,0 +1,1 @@
+"""What was published and measured, and what it says of the formulas."""

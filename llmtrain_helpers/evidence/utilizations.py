@@ -1,0 +1,352 @@
+"""What share of the peak others reached, and how far an interval of it can be trusted.
+
+Beside notebooks/03_duration.ipynb and 08_plan.ipynb. `measured_steps` and `whole_runs`
+bring the tables of data/ to one form; `spread` makes an interval of them; `coverage`
+judges each team by an interval that its own figures had no part in. The constants of
+`duration` and `plan` are held to these by a test. `python -m llmtrain_helpers.
+utilizations` prints the table of coverage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.flops import RECOMPUTE, gpt_flops
+from llmtrain_helpers.plan.pace import Shares
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+HELD = 0.85
+"""The share of the known figures that an interval is made to hold."""
+
+Span = tuple[float, float, float]
+"""Low, likely and high."""
+
+COLUMNS = ["source", "team", "witness", "kind", "share", "bubble", "utilization"]
+
+
+def measured_steps() -> DataFrame:
+    """Single training steps that others measured: share of the peak, bubble, kind.
+
+    `share` is exact FLOPs, recomputed ones included, over time and dense peak (HFU);
+    `bubble` the (p − 1)/(vm) of the split, and `utilization` = share · (1 + bubble).
+    A micro-batch that was not published is taken as 1, an interleaving as none.
+    `witness` is who is left out when the rows are judged: the team; of experts, which
+    all come from one team, the model.
+    """
+    from pandas import concat
+
+    tables = [_one_form(*entry) for entry in _STEPS]
+    return concat(tables, ignore_index=True)
+
+
+def _one_form(
+    name: str, team: str, narrowed: Callable[[DataFrame], DataFrame], fixed: Any
+) -> DataFrame:
+    """A table of steps with the columns of `measured_steps`."""
+    table = narrowed(getattr(published, name)()).assign(**fixed)
+    d = table["num_gpus"] / (table["tensor_parallel"] * table["pipeline_parallel"])
+    m = table["global_batch_size"] / (d / table["context_parallel"])
+    m = (m / table["micro_batch_size"]).astype(float)
+    v = table["interleave"].fillna(1).astype(float)
+    table["bubble"] = (table["pipeline_parallel"] - 1).astype(float) / (m * v)
+    table["share"] = _achieved(table).astype(float) / table["peak_flops"].astype(float)
+    table["utilization"] = table["share"] * (1 + table["bubble"])
+    table = table.assign(source=name, team=team)
+    table["witness"] = table["model"].where(_experts(table), team)
+    return table[COLUMNS]
+
+
+def _achieved(table: Any) -> Any:
+    """The rate of each GPU: as printed, or exact FLOPs over the seconds."""
+    if "seconds" not in table:
+        return table["flops_per_gpu"]
+    shape = ("num_layers", "hidden_size", "vocab_size", "sequence_length")
+    l, h, V, s = (table[name] for name in shape)
+    B = table["global_batch_size"]
+    kinds = {again: gpt_flops(l, h, V, s, B, again) for again in RECOMPUTE}
+    flops = kinds["none"].copy()
+    for again, counted in kinds.items():
+        here = (table["recompute"] == again).to_numpy(dtype=bool)
+        flops[here] = counted[here]
+    return flops / (table["seconds"] * table["num_gpus"]).astype(float)
+
+
+def _experts(table: DataFrame) -> Any:
+    return table["kind"].str.endswith("experts")
+
+
+def _both_settings(table: DataFrame) -> DataFrame:
+    """The runs of the recomputation paper, once for each setting."""
+    from pandas import concat
+
+    return concat(
+        [
+            table.assign(seconds=table[f"seconds_{again}"], recompute=again)
+            for again in ("full", "selective")
+        ]
+    )
+
+
+def _of_bloom(table: DataFrame) -> DataFrame:
+    """Rows with shape and time; those of 8 GPUs print a batch that was another."""
+    known = table.dropna(subset=["num_layers", "seconds_per_iteration"])
+    return _seconds(known.query("num_gpus > 8"))
+
+
+def _seconds(table: DataFrame) -> DataFrame:
+    return table.assign(seconds=table["seconds_per_iteration"])
+
+
+def _of_foundry(table: DataFrame) -> DataFrame:
+    """Steps of llm-foundry, with the peak of fp8 for its fp8 rows."""
+    fp8 = table["precision"].str.endswith("fp8")
+    peaks = table["accelerator"].map(lambda chip: published.accelerator(chip).peaks)
+    tokens = table["global_batch_size"] * table["sequence_length"]
+    return table.assign(
+        seconds=tokens / table["tokens_per_s"],
+        peak_flops=[p["fp8" if x else "bf16"] for p, x in zip(peaks, fp8, strict=True)],
+        kind=fp8.map({True: "fp8 dense", False: "16-bit dense"}),
+    )
+
+
+def _of_bridge(table: DataFrame) -> DataFrame:
+    """Pre-training rows of Megatron-Bridge; fine-tuning has other FLOPs."""
+    table = table.query("task == 'pre-training'")
+    bits = table["format"].replace("bf16", "16-bit")
+    chips = zip(table["accelerator"], table["format"], strict=True)
+    return table.assign(
+        kind=bits + " " + table["kind"],
+        peak_flops=[published.accelerator(chip).peak(f) for chip, f in chips],
+    )
+
+
+_PLAIN: dict[str, Any] = {"kind": "16-bit dense", "model": "", "context_parallel": 1}
+_ALONE = {"tensor_parallel": 1, "pipeline_parallel": 1, "interleave": 1}
+_MEGATRON = _PLAIN | {"micro_batch_size": 1, "interleave": 1}
+_A100_FULL = _PLAIN | {"interleave": 1, "recompute": "full"}
+
+_STEPS: list[tuple[str, str, Callable[[DataFrame], DataFrame], dict[str, Any]]] = [
+    ("megatron_table1", "NVIDIA", lambda table: table, _MEGATRON),
+    ("megatron_h100", "NVIDIA", lambda table: table, _MEGATRON),
+    ("recomputation_runs", "NVIDIA", _both_settings, _PLAIN),
+    ("bloom_sweeps", "BigScience", _of_bloom, _A100_FULL | {"vocab_size": 250880}),
+    ("vtrain_a100_multi_node", "vTrain", _seconds, _A100_FULL | {"vocab_size": 51200}),
+    (
+        "llmfoundry_benchmarks",
+        "MosaicML",
+        _of_foundry,
+        {"model": "", "context_parallel": 1, "vocab_size": 50368} | _ALONE,
+    ),
+    ("megatron_bridge", "NVIDIA", _of_bridge, {}),
+]
+"""Each table, its team, its rows that count, and what its columns do not say."""
+
+
+def whole_runs() -> DataFrame:
+    """Whole runs of dense models in 16 bits, stops included, by name.
+
+    Those whose hours, or days and GPUs, are of the run alone, from its start to its end
+    (`whole` in training_runs): not counted up from iterations, as Pythia's are, nor
+    those of several stages, as Llama 3.1 8B's. Columns as of `measured_steps`.
+    """
+    runs = published.training_runs().set_index("name")
+    runs = runs[runs["kind"].notna() & runs["whole"]]
+    names = ("pipeline_parallel", "micro_batches", "interleave")
+    p, m, v = (runs[name].fillna(1).astype(float) for name in names)
+    table = runs[["team"]].assign(witness=runs["team"], bubble=(p - 1) / (m * v))
+    table["share"] = [run_share(name) for name in runs.index]
+    table["utilization"] = table["share"] * (1 + table["bubble"])
+    return table
+
+
+def run_share(name: str) -> float:
+    """The share of the peak over a published run's GPU-hours, recomputed work counted.
+
+    What it recomputed is known by its setting, or by the ratio of the HFU and MFU that
+    it printed (PaLM recomputed a part of each layer: 1.25).
+
+    >>> round(run_share("Llama 2 70B"), 2)
+    0.46
+    """
+    run = published.run(name)
+    plan = published.run_plan(name, utilizations=(1, 1, 1))
+    ratio = run["hfu"] / run["mfu"] if {"hfu", "mfu"} <= run.keys() else 1
+    hours = published.reported_gpu_hours()[run["name"]]
+    return float(plan.gpu_hours.likely * ratio / hours)
+
+
+def model_utilizations() -> DataFrame:
+    """The MFU over published runs, 6PT over GPU time and peak, by name; and `team`.
+
+    Of runs in tier A that publish GPU-hours, or days and GPUs: stops are included, but
+    for Pythia, whose hours are counted up from iterations. P are the active parameters;
+    the peak is that of bf16 or fp16, for FP8 too.
+    """
+    runs = published.training_runs().query("tier == 'A'").set_index("name")
+    work = 6 * runs["tokens"].astype(float) * runs["active_parameters"]
+    hours = published.reported_gpu_hours().reindex(runs.index)
+    mfu = work / (hours * 3600 * runs["peak_flops"])
+    table = runs[["team"]].assign(witness=runs["team"], utilization=mfu.astype(float))
+    return table.dropna(subset="utilization")
+
+
+def spread(table: DataFrame) -> Span:
+    """Low, likely and high `utilization` of a table's rows.
+
+    Likely is the median of the witnesses' own medians: whoever published two hundred
+    rows has one voice, as who published two. Low and high are a factor f below and
+    above, which holds `HELD` of the rows: of n, the ⌈HELD·(n + 1)⌉-th from within, or
+    all of them where they are few.
+    """
+    shares = table["utilization"]
+    likely = shares.groupby(table["witness"]).median().median()
+    away = sorted(max(x / likely, likely / x) for x in shares)
+    f = away[min(math.ceil(HELD * (len(away) + 1)), len(away)) - 1]
+    return likely / f, likely, likely * f
+
+
+def without(table: DataFrame, witness: str) -> Span:
+    """The spread of everyone else's rows: to judge this one fairly."""
+    return spread(table[table["witness"] != witness])
+
+
+def judged(table: DataFrame) -> DataFrame:
+    """Each row with the interval that all others make, and whether it lies inside."""
+    table = table.copy()
+    spans = {name: without(table, name) for name in table["witness"].unique()}
+    low, likely, high = zip(*table["witness"].map(spans), strict=True)
+    table = table.assign(low=low, likely=likely, high=high)
+    table["inside"] = table["utilization"].between(table["low"], table["high"])
+    return table
+
+
+def coverage() -> DataFrame:
+    """How many figures lie in the interval that the others make, kind by kind."""
+    from pandas import DataFrame
+
+    rows = {name: _covered(table) for name, table in groups().items()}
+    return DataFrame.from_dict(rows, orient="index")
+
+
+def groups() -> dict[str, DataFrame]:
+    """The rows that make an interval together, by what they are called."""
+    steps: Any = measured_steps()
+    named = steps["kind"].where(~_experts(steps), "experts")
+    return {
+        **{f"steps, {kind}": steps[named == kind] for kind in sorted(set(named))},
+        "whole runs, 16-bit dense": whole_runs(),
+        "whole runs, by 6PT": model_utilizations(),
+    }
+
+
+def _covered(table: DataFrame) -> dict[str, Any]:
+    low, likely, high = spread(table)
+    known: dict[str, Any] = {
+        "rows": len(table),
+        "witnesses": table["witness"].nunique(),
+    }
+    known |= {"low": low, "likely": likely, "high": high, "width": high / low}
+    if known["witnesses"] < 2:
+        return known | {"inside": None, "width without": None}
+    tested = judged(table)
+    widths = (
+        tested.groupby("witness")["high"].first()
+        / tested.groupby("witness")["low"].first()
+    )
+    return known | {"inside": tested["inside"].sum(), "width without": widths.median()}
+
+
+def shares() -> dict[str, Shares]:
+    """What `plan.UTILIZATIONS` holds, computed from data/.
+
+    Experts are pooled over 16 bits and fp8, where their shares are alike. A kind that
+    one team alone has measured, or nobody, is untested: it takes the widest factor of
+    the tested ones on top of its own. Whole runs are known of one kind; elsewhere they
+    reach as much less than steps as there, and at best as much.
+    """
+    steps, of_runs = _of_steps(), spread(whole_runs())
+    lost = of_runs[1] / steps["16-bit dense"][1]
+    runs = {kind: (u[0] * lost, u[1] * lost, u[2]) for kind, u in steps.items()}
+    runs["16-bit dense"] = of_runs
+    told = _told(coverage())
+    return {
+        kind: Shares(_rounded(steps[kind]), _rounded(runs[kind]), told.get(kind, NONE))
+        for kind in steps
+    }
+
+
+NONE = "untested: nobody has published such steps"
+"""The evidence of a kind without rows."""
+
+
+def _of_steps() -> dict[str, Span]:
+    """The spread of steps for every kind, wider where it is untested."""
+    made = {name: spread(table) for name, table in groups().items()}
+    names = [f"steps, {kind} dense" for kind in ("16-bit", "fp8", "fp4")]
+    dense, fp8, fp4 = (made[name] for name in names)
+    experts = made["steps, experts"]
+    factor = max(span[2] / span[1] for span in (dense, fp8, experts))
+    fewer = fp4[1] / fp8[1]  # of a peak twice as high
+    in_fp4 = (experts[0] * fewer, experts[1] * fewer, experts[2] * fewer)
+    return {
+        "16-bit dense": dense,
+        "fp8 dense": fp8,
+        "fp4 dense": _wider(fp4, factor),
+        "32-bit dense": _wider(dense, factor),
+        "16-bit experts": experts,
+        "fp8 experts": experts,
+        "fp4 experts": _wider(in_fp4, factor),
+        "32-bit experts": _wider(experts, factor),
+    }
+
+
+def _wider(span: Span, factor: float) -> Span:
+    low, likely, high = span
+    return low / factor, likely, min(high * factor, 1.0)
+
+
+def _rounded(span: Span) -> Span:
+    low, likely, high = (round(float(u), 2) for u in span)
+    return low, likely, high
+
+
+def _told(table: Any) -> dict[str, str]:
+    """The evidence for each kind that has any, in words."""
+    experts, runs = table.loc["steps, experts"], table.loc["whole runs, 16-bit dense"]
+    told = {
+        f"{bits} experts": _sentence(experts, "models") for bits in ("16-bit", "fp8")
+    }
+    for kind in ("16-bit dense", "fp8 dense"):
+        told[kind] = _sentence(table.loc[f"steps, {kind}"], "teams")
+    told["16-bit dense"] += f"; {runs['inside']:.0f} of {runs['rows']:.0f} whole runs"
+    rows = table.loc["steps, fp4 dense", "rows"]
+    return told | {"fp4 dense": f"untested: {rows:.0f} steps, all of one team"}
+
+
+def _sentence(row: Any, witnesses: str) -> str:
+    held = f"{row['inside']:.0f} of {row['rows']:.0f} steps"
+    others = "the other" if row["witnesses"] == 2 else "the others"
+    return f"{held} of {row['witnesses']:.0f} {witnesses}, each judged by {others}"
+
+
+def main() -> None:
+    """Print how many published figures lie in the interval that the others make."""
+    table: Any = coverage()
+    print(f"{'':26}{'rows':>6}{'by':>4}{'low':>7}{'likely':>8}{'high':>7}", end="")
+    print(f"{'width':>7}{'inside, left out':>18}{'width':>7}")
+    for name, row in table.iterrows():
+        print(f"{name:26}{row['rows']:6.0f}{row['witnesses']:4.0f}", end="")
+        print(f"{row['low']:7.3f}{row['likely']:8.3f}{row['high']:7.3f}", end="")
+        print(f"{row['width']:7.2f}{_result(row):>25}")
+
+
+def _result(row: Any) -> str:
+    if row["witnesses"] < 2:
+        return "untested"
+    share = row["inside"] / row["rows"]
+    return f"{row['inside']:.0f} = {share:.0%}   {row['width without']:6.2f}"

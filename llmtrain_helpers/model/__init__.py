@@ -1,0 +1,15 @@
+"""What a model is: a stack of layers, each of a mixer and an MLP. And its chip."""
+
+from llmtrain_helpers.model.layers import (
+    Attention as Attention,
+    Experts as Experts,
+    LatentAttention as LatentAttention,
+    Layer as Layer,
+    Mlp as Mlp,
+)
+from llmtrain_helpers.model.parts import Matrix as Matrix, Mixer as Mixer, Part as Part
+from llmtrain_helpers.model.recurrences import Recurrence as Recurrence
+from llmtrain_helpers.model.transformer import (
+    Accelerator as Accelerator,
+    Transformer as Transformer,
+)

@@ -1,0 +1,1 @@
+"""From a Hugging Face `config.json` to a `Transformer`: `configs.shape` reads it."""
