@@ -208,8 +208,7 @@ _NAMES = {
         "fit_step_time global_batch_size largest_batch steps_per_epoch"
     ),
     "budget": (
-        "Frontier Point affordable_days best_split frontier largest_model most_tokens "
-        "shelf"
+        "Frontier Point affordable_days best_split frontier largest_model most_tokens shelf"
     ),
     "calendar": (
         "CalendarDays Losses SimulatedRun Stretch best_checkpoint_interval "
@@ -224,10 +223,7 @@ _NAMES = {
         "cost energy gpu_hours iterations over_utilizations seconds_from_iterations "
         "training_interval training_seconds"
     ),
-    "finetune": (
-        "LoraMemory OPTIMIZERS lora_memory lora_parameters muon_overhead "
-        "offload_seconds"
-    ),
+    "finetune": ("LoraMemory OPTIMIZERS lora_memory lora_parameters muon_overhead offload_seconds"),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization",
     "laws": (
         "LAWS Law Optimum best_for_loss compute_for_loss compute_optimal "

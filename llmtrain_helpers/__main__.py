@@ -21,9 +21,7 @@ Each takes --help."""
 
 def utilizations(arguments: Sequence[str]) -> int:
     """Print the table of `llmtrain_helpers.utilizations.coverage`."""
-    argparse.ArgumentParser(prog="python -m llmtrain_helpers utilizations").parse_args(
-        arguments
-    )
+    argparse.ArgumentParser(prog="python -m llmtrain_helpers utilizations").parse_args(arguments)
     from llmtrain_helpers.evidence.utilizations import main
 
     main()
@@ -32,9 +30,7 @@ def utilizations(arguments: Sequence[str]) -> int:
 
 def splits(arguments: Sequence[str]) -> int:
     """Print the table of `llmtrain_helpers.splits.ranked`."""
-    argparse.ArgumentParser(prog="python -m llmtrain_helpers splits").parse_args(
-        arguments
-    )
+    argparse.ArgumentParser(prog="python -m llmtrain_helpers splits").parse_args(arguments)
     from llmtrain_helpers.evidence.splits import main
 
     main()

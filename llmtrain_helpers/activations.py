@@ -29,17 +29,8 @@ from llmtrain_helpers.checks import (
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE, count_flops
 from llmtrain_helpers.model.layers import Attention, Layer, Mlp, Part
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
-from llmtrain_helpers.parameters import (
-    count_parameters,
-    head_parameters,
-    norm_parameters,
-)
-from llmtrain_helpers.precision import (
-    ModelStateBytes,
-    Recipe,
-    known_recipe,
-    model_state_bytes,
-)
+from llmtrain_helpers.parameters import count_parameters, head_parameters, norm_parameters
+from llmtrain_helpers.precision import ModelStateBytes, Recipe, known_recipe, model_state_bytes
 from llmtrain_helpers.results import Breakdown, shared_out
 
 KERNELS = ["unfused", "flash"]
@@ -88,9 +79,7 @@ def gpt_activation_bytes(
     if choice("recompute", recompute, RECOMPUTE) == "full":
         return 2 * s * b * h * l
     scores = 5 * a * b * s**2 * l if recompute == "none" else 0
-    return shared_out(10 * s * b * h * l, along) + shared_out(
-        24 * s * b * h * l + scores, t
-    )
+    return shared_out(10 * s * b * h * l, along) + shared_out(24 * s * b * h * l + scores, t)
 
 
 @dataclass(frozen=True)

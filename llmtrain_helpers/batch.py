@@ -141,10 +141,7 @@ def epoch_seconds(
     steps = steps_per_epoch(num_samples, global_batch_size, drop_last)
     k, t = count("epochs", epochs), quantity("seconds_per_step", seconds_per_step)
     broadcast(
-        num_samples=num_samples,
-        global_batch_size=global_batch_size,
-        seconds_per_step=t,
-        epochs=k,
+        num_samples=num_samples, global_batch_size=global_batch_size, seconds_per_step=t, epochs=k
     )
     return k * steps * t
 

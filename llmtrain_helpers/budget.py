@@ -73,9 +73,7 @@ def most_tokens(plan: Plan, days: Number) -> Interval:
     return Interval(*(T * t / x for x in (span.greatest, span.likely, span.least)))
 
 
-def affordable_days(
-    money: Number, num_gpus: Number, price_per_gpu_hour: Number
-) -> Result:
+def affordable_days(money: Number, num_gpus: Number, price_per_gpu_hour: Number) -> Result:
     """The days for which so much money pays: M / (24·n·price).
 
     >>> round(affordable_days(100_000, 64, price_per_gpu_hour=2.5), 1)
@@ -265,9 +263,7 @@ def usual_batch(model: Transformer, num_gpus: int) -> int:
     return int(n * 2**power)
 
 
-def _point(
-    name: str, plan: Plan, days: float, law: Law, serving: float | None
-) -> Point:
+def _point(name: str, plan: Plan, days: float, law: Law, serving: float | None) -> Point:
     T = most_tokens(plan, days)
     least = plan.inputs["global_batch_size"] * plan.inputs["model"].sequence_length
     plan = plan.but(tokens=max(int(T.likely), least))
@@ -311,9 +307,7 @@ def best_split(
     return _search(_first(model, accelerator, n, run))
 
 
-def _check_single(
-    model: Transformer, accelerator: Accelerator, run: Mapping[str, Any]
-) -> None:
+def _check_single(model: Transformer, accelerator: Accelerator, run: Mapping[str, Any]) -> None:
     """Refuse arrays: a best split is that of one plan."""
     instance("model", model, Transformer)
     instance("accelerator", accelerator, Accelerator)
@@ -346,9 +340,7 @@ def _splits(n: int) -> tuple[_Ways, ...]:
     )
 
 
-def _first(
-    model: Transformer, accelerator: Accelerator, n: int, run: Mapping[str, Any]
-) -> Plan:
+def _first(model: Transformer, accelerator: Accelerator, n: int, run: Mapping[str, Any]) -> Plan:
     """The plan of the first split that comes out even, whether it fits or not."""
     problem = None
     for split in _splits(n):
@@ -516,10 +508,29 @@ def largest_model(
 
 
 SHELF = (
-    *((8, 512), (8, 1024), (16, 1024), (16, 1536), (16, 2048), (24, 2048)),
-    *((32, 2048), (24, 3072), (32, 3072), (32, 4096), (40, 4096), (40, 5120)),
-    *((48, 5120), (48, 6144), (64, 6144), (64, 7168), (64, 8192), (80, 8192)),
-    *((96, 9216), (96, 10240), (112, 12288), (128, 14336), (128, 16384)),
+    (8, 512),
+    (8, 1024),
+    (16, 1024),
+    (16, 1536),
+    (16, 2048),
+    (24, 2048),
+    (32, 2048),
+    (24, 3072),
+    (32, 3072),
+    (32, 4096),
+    (40, 4096),
+    (40, 5120),
+    (48, 5120),
+    (48, 6144),
+    (64, 6144),
+    (64, 7168),
+    (64, 8192),
+    (80, 8192),
+    (96, 9216),
+    (96, 10240),
+    (112, 12288),
+    (128, 14336),
+    (128, 16384),
 )
 """Layers and hidden sizes of the shapes of `shelf`."""
 

@@ -98,9 +98,7 @@ def mean_time_between_failures(
 
 
 def best_checkpoint_interval(
-    checkpoint_seconds: Number,
-    mean_time_between_failures: Number,
-    form: str = "daly",
+    checkpoint_seconds: Number, mean_time_between_failures: Number, form: str = "daly"
 ) -> Result:
     """Seconds of work between two checkpoints at which least time is lost.
 
@@ -131,10 +129,7 @@ def _daly(d: Result, M: Result) -> Result:
     return (x < 1) * higher + (x >= 1) * M
 
 
-_FORMS: dict[str, Callable[[Result, Result], Result]] = {
-    "young": _young,
-    "daly": _daly,
-}
+_FORMS: dict[str, Callable[[Result, Result], Result]] = {"young": _young, "daly": _daly}
 
 
 def goodput(
@@ -164,10 +159,7 @@ def goodput(
     M = quantity("mean_time_between_failures", mean_time_between_failures)
     R = amount("restart_seconds", restart_seconds)
     broadcast(
-        checkpoint_interval=t,
-        checkpoint_seconds=d,
-        mean_time_between_failures=M,
-        restart_seconds=R,
+        checkpoint_interval=t, checkpoint_seconds=d, mean_time_between_failures=M, restart_seconds=R
     )
     if choice("form", form, ("exact", "first order")) == "exact":
         y = (t + d) / M
@@ -219,10 +211,7 @@ def losses(
     M = quantity("mean_time_between_failures", mean_time_between_failures)
     R = amount("restart_seconds", restart_seconds)
     broadcast(
-        checkpoint_interval=t,
-        checkpoint_seconds=d,
-        mean_time_between_failures=M,
-        restart_seconds=R,
+        checkpoint_interval=t, checkpoint_seconds=d, mean_time_between_failures=M, restart_seconds=R
     )
     return _losses(t, d, M, R)
 
@@ -251,10 +240,7 @@ def spare_nodes(
     """
     n, g = single("num_gpus", num_gpus), single("gpus_per_node", gpus_per_node)
     r = one("failures_per_node_day", failures_per_node_day, quantity)
-    days, wanted = (
-        one("repair_days", repair_days, quantity),
-        one("certainty", certainty, share),
-    )
+    days, wanted = (one("repair_days", repair_days, quantity), one("certainty", certainty, share))
     at_most(certainty=wanted, **{"what a number of spares can promise": 1 - 1e-9})
     mean = n / g * r * days
     told = {"num_gpus/gpus_per_node·failures_per_node_day·repair_days": mean}
@@ -382,21 +368,14 @@ def _check_shapes(work: Any, every: Any, g: Any, *given: Any) -> None:
     """Refuse arrays that do not go together."""
     names = ("failures_per_node_day", "checkpoint_seconds", "restart_seconds")
     rates, writes, restarts, shares = given
-    for W, *values, (lost, spent) in zip(
-        work, rates, writes, restarts, shares, strict=True
-    ):
+    for W, *values, (lost, spent) in zip(work, rates, writes, restarts, shares, strict=True):
         told = dict(zip(names, values, strict=True))
         told |= {"checkpoint_interval": every, "gpus_per_node": g}
         broadcast(plan=W, **told, outages=lost, evaluation=spent)
 
 
 def _case(
-    W: Result,
-    M: Result,
-    d: Result,
-    R: Result,
-    shares: tuple[Result, Result],
-    every: Any,
+    W: Result, M: Result, d: Result, R: Result, shares: tuple[Result, Result], every: Any
 ) -> list[Result]:
     """Seconds of each part, the number of stops, and the interval, in one case."""
     t = _daly(d, M) if every is None else every

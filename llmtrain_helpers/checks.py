@@ -121,9 +121,7 @@ def broadcast(**arguments: Any) -> None:
                 longest[axis] = name, size
             elif size not in (1, its_size):
                 shapes = f"{arguments[other].shape} and {value.shape}"
-                raise ValueError(
-                    f"{other} and {name} do not broadcast: shapes {shapes}"
-                )
+                raise ValueError(f"{other} and {name} do not broadcast: shapes {shapes}")
 
 
 def rate(name: str, value: object) -> Result:
@@ -169,7 +167,7 @@ def choice(name: str, value: object, known: Iterable[str]) -> str:
     Traceback (most recent call last):
     ...
     ValueError: recompute='ful' is unknown, did you mean 'full'? Known: none, selective, full
-    """  # noqa: E501
+    """
     known = list(known)
     if isinstance(value, str) and value in known:
         return value
@@ -213,9 +211,7 @@ def at_most(**arguments: Any) -> None:
     _require(name, value, value <= limit, f"is more than {_named(limit_name, limit)}")
 
 
-def one(
-    name: str, value: object, check: Callable[[str, object], Result] | None = None
-) -> Any:
+def one(name: str, value: object, check: Callable[[str, object], Result] | None = None) -> Any:
     """One number, not an array, that passes this check; without one, a finite number.
 
     >>> one("memory", 80e9, quantity)
@@ -318,9 +314,7 @@ _MODELS, _ANSWERS = 256, 4096
 """How many models keep their counts, and how many of them each."""
 
 
-def _kept_with(
-    model: object, kept: dict[int, tuple[object, dict[Any, Any]]]
-) -> dict[Any, Any]:
+def _kept_with(model: object, kept: dict[int, tuple[object, dict[Any, Any]]]) -> dict[Any, Any]:
     """What is kept with a model; the oldest make room."""
     if id(model) not in kept:
         hash(model)  # refuses one of arrays

@@ -87,9 +87,7 @@ def all_reduce_bytes(num_bytes: Number, data_parallel: Number) -> Result:
     return 2 * (d - 1) * size / d
 
 
-def all_reduce_seconds(
-    num_bytes: Number, data_parallel: Number, bandwidth: Number
-) -> Result:
+def all_reduce_seconds(num_bytes: Number, data_parallel: Number, bandwidth: Number) -> Result:
     """Seconds of that all-reduce at so many bytes/s, latency left out.
 
     The bandwidth is that of the narrowest place the ring passes, in one direction:
@@ -149,10 +147,7 @@ def data_parallel_bytes(
     """
     P, d, k = counts(parameters=parameters, data_parallel=data_parallel, passes=passes)
     q = d if shard_size is None else count("shard_size", shard_size)
-    w, g = (
-        amount("weight_bytes", weight_bytes),
-        amount("gradient_bytes", gradient_bytes),
-    )
+    w, g = (amount("weight_bytes", weight_bytes), amount("gradient_bytes", gradient_bytes))
     broadcast(parameters=P, data_parallel=d, passes=k, weight_bytes=w, gradient_bytes=g)
     divides(data_parallel=d, shard_size=q)
     kg = g if flag("keep_gradients", keep_gradients) else k * g
@@ -246,15 +241,24 @@ def step_traffic(
 
 
 _SHARDING = [
-    *("zero_stage", "weight_bytes", "gradient_bytes"),
-    *("keep_gradients", "keep_weights", "shard_size"),
+    "zero_stage",
+    "weight_bytes",
+    "gradient_bytes",
+    "keep_gradients",
+    "keep_weights",
+    "shard_size",
 ]
 """What `data_parallel_bytes` wants to know beside the split."""
 
 WAYS = [
-    *("micro_batch_size", "accumulation_steps", "tensor_parallel"),
-    *("pipeline_parallel", "interleave", "context_parallel"),
-    *("expert_parallel", "data_parallel"),
+    "micro_batch_size",
+    "accumulation_steps",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "interleave",
+    "context_parallel",
+    "expert_parallel",
+    "data_parallel",
 ]
 """The sizes of a split that decide what is sent."""
 
@@ -308,9 +312,7 @@ def _between_replicas(
     spread = (e > 1).any() if is_array(e) else e > 1
     if not spread or not (is_array(E) or E):
         return sent
-    all_over, there = (
-        data_parallel_bytes(greater(E, 1), d, **sharding) for d in (same, same // e)
-    )
+    all_over, there = (data_parallel_bytes(greater(E, 1), d, **sharding) for d in (same, same // e))
     return sent + (E > 0) * (there - all_over)
 
 
@@ -321,9 +323,7 @@ def _all_reduced(values: Result, times: int, t: Result) -> Result:
 
 def _for_context(model: Transformer, ways: Mapping[str, Any], context: str) -> Result:
     """Values that a layer sends to share a sequence: in a ring, or by all-to-all."""
-    c, t, b = (
-        ways[x] for x in ("context_parallel", "tensor_parallel", "micro_batch_size")
-    )
+    c, t, b = (ways[x] for x in ("context_parallel", "tensor_parallel", "micro_batch_size"))
     a, k = model.num_heads, model.num_kv_heads
     everything = (c - 1) * b * model.sequence_length * model.head_dim
     if choice("context", context, CONTEXT) == "ring":
@@ -332,11 +332,7 @@ def _for_context(model: Transformer, ways: Mapping[str, Any], context: str) -> R
 
 
 def _to_experts(
-    model: Transformer,
-    ways: Mapping[str, Any],
-    values: Result,
-    shared: bool,
-    uneven: Result,
+    model: Transformer, ways: Mapping[str, Any], values: Result, shared: bool, uneven: Result
 ) -> Result:
     """Values that a layer sends to the chosen experts and back."""
     e, t = ways["expert_parallel"], ways["tensor_parallel"]

@@ -34,11 +34,7 @@ runs (`utilizations.model_utilizations`); twelve lie in what the other teams' ru
 
 
 def training_seconds(
-    tokens: Number,
-    parameters: Number,
-    num_gpus: Number,
-    flops_per_gpu: Number,
-    recompute: str,
+    tokens: Number, parameters: Number, num_gpus: Number, flops_per_gpu: Number, recompute: str
 ) -> Result:
     """Seconds of a run, from the rate that each GPU achieves.
 
@@ -60,15 +56,11 @@ def training_seconds(
     T, P, n = counts(tokens=tokens, parameters=parameters, num_gpus=num_gpus)
     X = rate("flops_per_gpu", flops_per_gpu)
     broadcast(tokens=T, parameters=P, num_gpus=n, flops_per_gpu=X)
-    k = {"none": 6, "selective": 6, "full": 8}[
-        choice("recompute", recompute, RECOMPUTE)
-    ]
+    k = {"none": 6, "selective": 6, "full": 8}[choice("recompute", recompute, RECOMPUTE)]
     return k * T * P / (n * X)
 
 
-def iterations(
-    tokens: Number, global_batch_size: Number, sequence_length: Number
-) -> Result:
+def iterations(tokens: Number, global_batch_size: Number, sequence_length: Number) -> Result:
     """How many iterations it takes to see the tokens: T / (B·s), not rounded.
 
     Takes T tokens, B sequences a batch over all GPUs, s tokens a sequence; numbers or
@@ -78,9 +70,7 @@ def iterations(
     572204.58984375
     """
     T, B, s = counts(
-        tokens=tokens,
-        global_batch_size=global_batch_size,
-        sequence_length=sequence_length,
+        tokens=tokens, global_batch_size=global_batch_size, sequence_length=sequence_length
     )
     at_most(**{"one batch, global_batch_size·sequence_length": B * s, "tokens": T})
     return T / (B * s)

@@ -71,9 +71,7 @@ def lora_parameters(
 
 def _targets(targets: object) -> list[str]:
     if not isinstance(targets, (list, tuple, set, frozenset)):
-        refuse(
-            "targets", targets, f"is no list of matrices out of {', '.join(MATRICES)}"
-        )
+        refuse("targets", targets, f"is no list of matrices out of {', '.join(MATRICES)}")
     names = [choice("targets", name, MATRICES) for name in targets]
     return names or refuse("targets", targets, "is empty")
 
@@ -131,10 +129,7 @@ def lora_memory(
     """
     model = of_length(model, sequence_length)
     names, B = _targets(targets), known_recipe(recipe).total
-    b, w = (
-        count("micro_batch_size", micro_batch_size),
-        quantity("weight_bytes", weight_bytes),
-    )
+    b, w = (count("micro_batch_size", micro_batch_size), quantity("weight_bytes", weight_bytes))
     P, tokens = count_parameters(model), b * model.sequence_length
     sizes = {"micro_batch_size": b, "weight_bytes": w, "rank": count("rank", rank)}
     broadcast(**sizes, **model.numbers())
@@ -157,9 +152,7 @@ def _dropped(layer: Layer, h: Result, targets: list[str]) -> Result:
     return read * h + ("mlp" not in targets) * (h + mlp.intermediate_size)
 
 
-def muon_overhead(
-    hidden_size: Number, batch_tokens: Number, iterations: Number = 5
-) -> Result:
+def muon_overhead(hidden_size: Number, batch_tokens: Number, iterations: Number = 5) -> Result:
     """The FLOPs that Muon adds, as a share of a step's: at most T·m/B.
 
     Each of T steps of Newton and Schulz multiplies the momentum of a matrix with
@@ -170,15 +163,11 @@ def muon_overhead(
     >>> round(muon_overhead(16384, 16e6), 4)
     0.0051
     """
-    m, B, T = counts(
-        hidden_size=hidden_size, batch_tokens=batch_tokens, iterations=iterations
-    )
+    m, B, T = counts(hidden_size=hidden_size, batch_tokens=batch_tokens, iterations=iterations)
     return T * m / B
 
 
-def offload_seconds(
-    parameters: Number, host_bandwidth: Number, num_gpus: Number = 1
-) -> Result:
+def offload_seconds(parameters: Number, host_bandwidth: Number, num_gpus: Number = 1) -> Result:
     """Seconds a step to send gradients to the host and weights back: 4P/(n·b).
 
     The host keeps main weights and Adam's states and does the update; each of n GPUs

@@ -83,14 +83,22 @@ LAWS = {
     "besiroglu": Law(
         "Besiroglu 2024",
         "arXiv 2404.10102",
-        *(1.8172, 482.01, 2085.43, 0.3478, 0.3658),
+        1.8172,
+        482.01,
+        2085.43,
+        0.3478,
+        0.3658,
         fitted=_CHINCHILLA,
         note="the runs of Hoffmann 2022, read off its figure and fitted again",
     ),
     "hoffmann": Law(
         "Hoffmann 2022, unrounded",
         "arXiv 2203.15556, TeX source",
-        *(1.6934, 406.4, 410.7, 0.33917084, 0.2849083),
+        1.6934,
+        406.4,
+        410.7,
+        0.33917084,
+        0.2849083,
         fitted=_CHINCHILLA,
         note="59 tokens a parameter at its own budget, where its other two methods "
         "and its model have 20",
@@ -98,14 +106,22 @@ LAWS = {
     "hoffmann_printed": Law(
         "Hoffmann 2022, as printed",
         "arXiv 2203.15556 Eq. 10",
-        *(1.69, 406.4, 410.7, 0.34, 0.28),
+        1.69,
+        406.4,
+        410.7,
+        0.34,
+        0.28,
         fitted=_CHINCHILLA,
         note="rounded to two figures: 93 tokens a parameter at its own budget",
     ),
     "muennighoff": Law(
         "Muennighoff 2023",
         "arXiv 2305.16264",
-        *(1.869, 520.8, 1487.7, 0.3526596, 0.3526596),
+        1.869,
+        520.8,
+        1487.7,
+        0.3526596,
+        0.3526596,
         fitted={"parameters": (10e6, 9e9), "tokens": (0.0, 900e9)},
     ),
     "twenty": Law(
@@ -257,9 +273,7 @@ def best_for_loss(loss: Number, law: str | Law = "besiroglu") -> Optimum:
     return Optimum(N, D, outside(N, D, found))
 
 
-def times_the_least(
-    parameters: Number, tokens: Number, law: str | Law = "besiroglu"
-) -> Result:
+def times_the_least(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> Result:
     """The work of a training over the least that reaches its loss: 1 at the best size.
 
     >>> round(times_the_least(7.24e9, 1.03e12), 2)
@@ -296,9 +310,7 @@ def outside(parameters: Number, tokens: Number, law: str | Law = "besiroglu") ->
 _KEYS = {"FLOP": "flops"}
 
 
-def compute_for_loss(
-    parameters: Number, loss: Number, law: str | Law = "besiroglu"
-) -> Result:
+def compute_for_loss(parameters: Number, loss: Number, law: str | Law = "besiroglu") -> Result:
     """The FLOP that it takes to bring so many parameters to this loss.
 
     D = (B / (L - E - A/N^α))^(1/β), C = 6ND. Half the best size takes 1.26 times the
@@ -391,11 +403,7 @@ def fit_law(
     np = numpy()
     x, y, L = (
         np.log(np.ravel(quantity(key, floats(key, value))))
-        for key, value in {
-            "parameters": parameters,
-            "tokens": tokens,
-            "loss": loss,
-        }.items()
+        for key, value in {"parameters": parameters, "tokens": tokens, "loss": loss}.items()
     )
     if not len(x) == len(y) == len(L) >= 6:
         refuse("loss", loss, "is not of at least six runs, one loss for each")
@@ -416,9 +424,7 @@ def _descended(
     """The least objective from a start, and its ln A, α, ln B, β, ln E."""
     e = math.log(share) + L.min()
     rest = np.log(np.exp(L) - math.exp(e)) - math.log(2)
-    theta = np.array(
-        [(rest + alpha * x).mean(), alpha, (rest + beta * y).mean(), beta, e]
-    )
+    theta = np.array([(rest + alpha * x).mean(), alpha, (rest + beta * y).mean(), beta, e])
     damping, best = 1e-2, _huber(np, theta, x, y, L, d)
     for _ in range(300):
         step, off = _step(np, theta, x, y, L, d, damping), best
@@ -462,8 +468,6 @@ def _step(np: Any, theta: Any, x: Any, y: Any, L: Any, d: float, damping: float)
     weight = d / np.maximum(abs(r), d)
     H = (J * weight) @ J.T
     try:
-        return -np.linalg.solve(
-            H + damping * np.diag(H.diagonal() + 1e-12), (J * weight) @ r
-        )
+        return -np.linalg.solve(H + damping * np.diag(H.diagonal() + 1e-12), (J * weight) @ r)
     except np.linalg.LinAlgError:
         return None

@@ -8,24 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmtrain_helpers.checks import (
-    Number,
-    Result,
-    counts,
-    instance,
-    is_array,
-    remembered,
-)
+from llmtrain_helpers.checks import Number, Result, counts, instance, is_array, remembered
 from llmtrain_helpers.model.layers import Part
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.results import Breakdown
 
 
 def gpt_parameters(
-    num_layers: Number,
-    hidden_size: Number,
-    vocab_size: Number,
-    sequence_length: Number,
+    num_layers: Number, hidden_size: Number, vocab_size: Number, sequence_length: Number
 ) -> Result:
     """Parameters of a GPT by the published formula.
 

@@ -60,11 +60,7 @@ class NumberFormat:
         at_most(mantissa_bits=m, **{"what this can round": 23})
         flag("infinities", self.infinities)
         if single("bits", self.bits, least=0) not in (0, 1 + e + m):
-            refuse(
-                "bits",
-                self.bits,
-                f"do not add up: sign 1 + exponent {e} + mantissa {m}",
-            )
+            refuse("bits", self.bits, f"do not add up: sign 1 + exponent {e} + mantissa {m}")
         for name, value in zip(_BITS, (e, m, 1 + e + m), strict=True):
             object.__setattr__(self, name, value)
 
@@ -278,10 +274,7 @@ class ModelStateBytes(Breakdown):
 
 
 def model_state_bytes(
-    parameters: Number,
-    recipe: str | Recipe,
-    zero_stage: int = 0,
-    data_parallel: Number = 1,
+    parameters: Number, recipe: str | Recipe, zero_stage: int = 0, data_parallel: Number = 1
 ) -> ModelStateBytes:
     """Bytes of weights, gradients and optimizer on each GPU, with ZeRO's sharding.
 

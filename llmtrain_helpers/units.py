@@ -23,13 +23,7 @@ GB, GiB = 10**9, 2**30
 
 _SI = ["", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"]
 _IEC = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi"]
-_SPANS = [
-    (1, "s"),
-    (MINUTE, "minutes"),
-    (HOUR, "hours"),
-    (DAY, "days"),
-    (YEAR, "years"),
-]
+_SPANS = [(1, "s"), (MINUTE, "minutes"), (HOUR, "hours"), (DAY, "days"), (YEAR, "years")]
 _WORDS = ["", " thousand", " million", " billion", " trillion", " quadrillion"]
 
 
@@ -152,9 +146,7 @@ def digits(number: float, significant: int = 3) -> str:
     >>> digits(33.9084), digits(0.0123456), digits(1048.3), digits(0)
     ('33.9', '0.0123', '1,050', '0')
     """
-    at_most(
-        significant=single("significant", significant), **{"what a float holds": 17}
-    )
+    at_most(significant=single("significant", significant), **{"what a float holds": 17})
     return _digits(one("number", number), significant)
 
 
@@ -163,11 +155,7 @@ def _digits(number: float, significant: int = 3) -> str:
         return "0"
     mantissa, exponent = f"{number:.{significant - 1}e}".split("e")
     whole, places = int(mantissa.replace(".", "")), significant - 1 - int(exponent)
-    return (
-        f"{whole * 10**-places:,}"
-        if places <= 0
-        else f"{whole / 10**places:,.{places}f}"
-    )
+    return f"{whole * 10**-places:,}" if places <= 0 else f"{whole / 10**places:,.{places}f}"
 
 
 def read(text: object) -> Any:

@@ -81,10 +81,7 @@ def build() -> None:
     kernel = {
         "pyodideUrl": "./../pyodide/pyodide.mjs",
         "disablePyPIFallback": not BASE,
-        "loadPyodideOptions": {
-            "lockFileURL": "wheels/pyodide-lock.json",
-            "packages": STARTED,
-        },
+        "loadPyodideOptions": {"lockFileURL": "wheels/pyodide-lock.json", "packages": STARTED},
     }
     plugins = {"@jupyterlite/pyodide-kernel-extension:kernel": kernel}
     page = {"appName": "What will it take?", "litePluginSettings": plugins}

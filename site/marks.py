@@ -31,11 +31,7 @@ HERE = (
 )
 """What the site says on each chapter's page."""
 
-MORE = {
-    "notebooks/glossary": "Glossary",
-    "TEACHING": "For teachers",
-    "data/README": "The data",
-}
+MORE = {"notebooks/glossary": "Glossary", "TEACHING": "For teachers", "data/README": "The data"}
 """Pages beside the chapters, and what the contents call them."""
 
 
@@ -73,20 +69,11 @@ def _tags(cell: dict[str, Any]) -> list[str]:
 
 def _contents(root: Path) -> Iterator[tuple[str, list[str]]]:
     chapters = {path.stem: _title(path) for path in sorted(root.glob(CHAPTERS))}
-    yield (
-        "Chapters",
-        [f"{chapters[name]} </notebooks/{name}>" for name in [*chapters][1:]],
-    )
+    yield ("Chapters", [f"{chapters[name]} </notebooks/{name}>" for name in [*chapters][1:]])
     known = {page: title for page, title in MORE.items() if [*root.glob(f"{page}.*")]}
     yield "Look up", [f"{title} </{page}>" for page, title in known.items()]
-    for title, folder in {
-        "Worked answers": "solutions",
-        "Evidence": "evidence",
-    }.items():
-        yield (
-            title,
-            [f"{chapters[name]} </notebooks/{folder}/{name}>" for name in chapters],
-        )
+    for title, folder in {"Worked answers": "solutions", "Evidence": "evidence"}.items():
+        yield (title, [f"{chapters[name]} </notebooks/{folder}/{name}>" for name in chapters])
 
 
 def _title(path: Path) -> str:
@@ -103,9 +90,7 @@ def _tree(title: str, pages: list[str]) -> str:
 # --- cells
 
 
-def mark(
-    app: Any, name: str, template: str, context: dict[str, Any], tree: Any
-) -> None:
+def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any) -> None:
     """Put the marks into a chapter's page."""
     path = Path(app.srcdir, f"{name}.ipynb")
     if not path.match(CHAPTERS):
@@ -209,19 +194,18 @@ def guess(id: str, source: str) -> str:
         return choices(id, "guess", "Your guess", "That is my guess", options)
     label = f"Your guess ({told[1]})" if told else "Your guess"
     return _form(
-        *(id, "guess", "That is my guess"),
+        id,
+        "guess",
+        "That is my guess",
         f'<label for="of-{id}">{escape(label)}</label>'
         f'<input type="text" id="of-{id}" name="of-{id}" autocomplete="off">',
     )
 
 
-def choices(
-    id: str, kind: str, legend: str, button: str, options: Iterable[str]
-) -> str:
+def choices(id: str, kind: str, legend: str, button: str, options: Iterable[str]) -> str:
     """One of several, and a button that asks for the verdict."""
     radios = "".join(
-        f'<label><input type="radio" name="of-{id}" value="{escape(one)}"> '
-        f"{escape(one)}</label>"
+        f'<label><input type="radio" name="of-{id}" value="{escape(one)}"> {escape(one)}</label>'
         for one in options
     )
     field = f"<fieldset><legend>{legend}</legend>{radios}</fieldset>"
@@ -239,7 +223,9 @@ def exercise(id: str, at: int, source: str) -> str:
 def written(id: str, at: int, source: str, told: str, opened: bool = True) -> str:
     """A cell as a field to write in; `at` is its place among the page's cells."""
     return _form(
-        *(id, "run", "Run"),
+        id,
+        "run",
+        "Run",
         f'<label for="of-{id}">{told}</label><textarea id="of-{id}" name="of-{id}" '
         f'rows="{source.count(chr(10)) + 1}" spellcheck="false" autocapitalize="off" '
         f'autocomplete="off">\n{escape(source)}</textarea>',
@@ -249,9 +235,7 @@ def written(id: str, at: int, source: str, told: str, opened: bool = True) -> st
     )
 
 
-def _form(
-    id: str, kind: str, button: str, field: str, data: str = "", more: str = ""
-) -> str:
+def _form(id: str, kind: str, button: str, field: str, data: str = "", more: str = "") -> str:
     """A form that Python judges: `kind` names the call in `exercises.page`."""
     return (
         f'<form class="live-form" data-kind="{kind}" data-id="{id}"{data} hidden>'

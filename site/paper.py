@@ -15,8 +15,7 @@ from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import sync_playwright
 
 CHROMIUM = os.environ.get("CHROMIUM") or next(
-    (path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))),
-    None,
+    (path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None
 )
 """The browser that prints: the system's own, or the one that the variable names."""
 
@@ -59,9 +58,7 @@ def print_all(site: Path) -> None:
         ),
     }
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"]
-        )
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         for name, (html, options) in pages.items():
             path = site / f"{name}.print.html"
             path.write_text(html, "utf-8")
@@ -70,9 +67,7 @@ def print_all(site: Path) -> None:
             page.evaluate("MathJax.startup.promise")
             raw = page.evaluate(UNSET)
             assert not raw, f"formulas not set in {name}: {raw}"
-            page.pdf(
-                path=site / f"{name}.pdf", format="A4", print_background=True, **options
-            )
+            page.pdf(path=site / f"{name}.pdf", format="A4", print_background=True, **options)
             page.close()
             path.unlink()
         browser.close()
@@ -124,13 +119,9 @@ def course(site: Path) -> str:
     paths = [*chapters(site), *answers, site / "notebooks" / "glossary.html"]
     known = {path.relative_to(site).as_posix(): f"p{i}" for i, path in enumerate(paths)}
     told = [_bound(path, site, known) for path in paths]
-    listed = "".join(
-        f'<li><a href="#{page["id"]}">{page.h1.get_text()}</a></li>' for page in told
-    )
+    listed = "".join(f'<li><a href="#{page["id"]}">{page.h1.get_text()}</a></li>' for page in told)
     title = "What will it take?"
-    front = (
-        f'<h1 class="front">{title}</h1><p>A course on the cost of training language '
-    )
+    front = f'<h1 class="front">{title}</h1><p>A course on the cost of training language '
     front += f"models.</p><ul>{listed}</ul>"
     return filled("course", title, front + "".join(map(str, told)))
 

@@ -38,9 +38,7 @@ CHROMIUMS_OWN = ["accounts.google.com", "update.googleapis.com"]
 CHROMIUMS_OWN += ["content-autofill.googleapis.com"]
 """Hosts that the browser asks for itself, with an empty page too."""
 
-pytestmark = pytest.mark.skipif(
-    not WHEELS.exists(), reason="`make lite` builds the lab"
-)
+pytestmark = pytest.mark.skipif(not WHEELS.exists(), reason="`make lite` builds the lab")
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -90,16 +88,13 @@ def page(asked: list[str]) -> Iterator[Page]:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM,
             args=FLAGS,
-            proxy={"server": f"http://127.0.0.1:{proxy.server_port}"}
-            | {"bypass": "127.0.0.1"},
+            proxy={"server": f"http://127.0.0.1:{proxy.server_port}"} | {"bypass": "127.0.0.1"},
         )
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(f"http://127.0.0.1:{site.server_port}/{SITE.name}/lab/")
         page.wait_for_url("**/lab/lab/index.html")
         page.goto(f"{page.url}?path=notebooks/03_duration.ipynb")
-        page.wait_for_selector(
-            ".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=120_000
-        )
+        page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=120_000)
         yield page
         browser.close()
     for server in (site, proxy):
@@ -123,9 +118,7 @@ def run(page: Page, at: str, source: str = "") -> str:
     return cell.wait_for_selector(".jp-OutputArea", state="attached").inner_text()
 
 
-def test_formulas_and_a_panel_run_with_no_other_host(
-    page: Page, asked: list[str]
-) -> None:
+def test_formulas_and_a_panel_run_with_no_other_host(page: Page, asked: list[str]) -> None:
     run(page, "from llmtrain_helpers import count_parameters")
     own = (2e12, 7e9, 64, 2e14, "none")
     source = f"print(units.duration(training_seconds{own}))"

@@ -142,9 +142,7 @@ def same(page: Page, html: str) -> bool:
 def test_every_page_opens_and_nothing_is_wider_than_the_window(
     browser: Browser, address: str, scheme: Any, width: int
 ) -> None:
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme
-    )
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = watched(context.new_page(), address)
     for name in [name for name in PAGES if name != "index.html"]:
         page.goto(f"{address}/{name}")
@@ -163,9 +161,7 @@ def test_the_first_page_is_chapter_00(page: Page, address: str) -> None:
 
 
 @every_chapter
-def test_nothing_is_fetched_for_python_before_a_click(
-    page: Page, address: str, name: str
-) -> None:
+def test_nothing_is_fetched_for_python_before_a_click(page: Page, address: str, name: str) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{address}/notebooks/{name}.html", wait_until="networkidle")
@@ -216,9 +212,7 @@ def test_axe_finds_nothing_of_our_own(live: Live) -> None:
     assert live.page.evaluate(run, "light") == []
 
 
-def test_a_redraw_takes_less_than_50_ms(
-    live: Live, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_redraw_takes_less_than_50_ms(live: Live, capsys: pytest.CaptureFixture[str]) -> None:
     """Printed; held only to ten times as much, for machines are noisy."""
     live.page.get_by_role("button", name="Reset").click()
     live.state.set(**live.state.panel.default)
@@ -246,9 +240,7 @@ def move(page: Page, slider: str) -> float:
     return float(page.evaluate(script, slider))
 
 
-def test_a_link_carries_the_panel_and_a_wrong_one_is_told(
-    page: Page, address: str
-) -> None:
+def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: str) -> None:
     start(page, address, "03_duration", "?tokens=2e12&num_gpus=512")
     state = State(PANELS["duration"])
     state.set(tokens="2e12", num_gpus="512")

@@ -202,9 +202,7 @@ def load(path: Path) -> Any:
 
 # --- whose it is
 
-_CHAPTER = re.compile(
-    "|".join(f"{n}_{name.replace(' ', '_')}" for n, name in NAMES.items())
-)
+_CHAPTER = re.compile("|".join(f"{n}_{name.replace(' ', '_')}" for n, name in NAMES.items()))
 _COPY = re.compile(r"\.mine(-\d+)?|-Copy\d+|\s*\(\d+\)")
 _PLATFORM = re.compile(r"_\d+_assignsubmission_(file|onlinetext)_?$")
 
@@ -322,10 +320,7 @@ def _block(room: Room, part: Sequence[list[str]]) -> str:
         cells = [" ".join(_cell(id, found.get(id)) for id in ids) for ids in part]
         passed = sum(bool(found.get(id)) for id in exercises)
         lines.append(_line(name, side, [*cells, f"{passed:2} of {len(exercises)}"]))
-    totals = [
-        " ".join(_middle(str(sum(map(bool, room.of(id)))), id) for id in ids)
-        for ids in part
-    ]
+    totals = [" ".join(_middle(str(sum(map(bool, room.of(id)))), id) for id in ids) for ids in part]
     passed = sum(bool(one) for id in exercises for one in room.of(id))
     return "\n".join([*lines, _line("passed", side, [*totals, f"{passed:2}"])])
 
@@ -458,9 +453,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if not room.learners:
         found = f"no notebook of the course with saved outputs below {options.folder}"
-        print(
-            "\n".join([f"{plain(found)}. {WHERE}", *_left_out(room)]), file=sys.stderr
-        )
+        print("\n".join([f"{plain(found)}. {WHERE}", *_left_out(room)]), file=sys.stderr)
         return 2
     if options.csv:
         print("\ufeff" + as_csv(room), end="")  # the mark tells Excel that it is UTF-8

@@ -29,9 +29,7 @@ class ResetError(Exception):
 def git(*words: str, course: Path = COURSE) -> bytes:
     """What a git command prints; ResetError where there is no git or no checkout."""
     try:
-        done = subprocess.run(
-            ["git", *words], cwd=course, capture_output=True, check=False
-        )
+        done = subprocess.run(["git", *words], cwd=course, capture_output=True, check=False)
     except OSError:
         raise ResetError(f"git is not installed. {NO_GIT}") from None
     if done.returncode:

@@ -83,13 +83,10 @@ def test_the_papers_forms_for_its_four_models(l, h, a, t, split) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "percent"),
-    list(zip(PAPER, ["75.8", "70.2", "65.3", "65.3"], strict=True)),
+    ("shape", "percent"), list(zip(PAPER, ["75.8", "70.2", "65.3", "65.3"], strict=True))
 )
 def test_selective_recomputation_saves_what_the_paper_prints(shape, percent) -> None:
-    none, selective = (
-        gpt_activation_bytes(*shape, 2048, 1, r) for r in ("none", "selective")
-    )
+    none, selective = (gpt_activation_bytes(*shape, 2048, 1, r) for r in ("none", "selective"))
     assert f"{100 * (1 - selective / none):.1f}" == percent
 
 
@@ -158,9 +155,7 @@ def test_the_formula_refuses_splits_that_do_not_come_out_even(changes, problem) 
     recompute=st.sampled_from(RECOMPUTE),
     setting=st.sampled_from(SETTINGS),
 )
-def test_the_count_equals_the_formula_on_gpts(
-    l, a, d, s, b, recompute, setting
-) -> None:
+def test_the_count_equals_the_formula_on_gpts(l, a, d, s, b, recompute, setting) -> None:
     """But for full with the sequence split, where frameworks split the checkpoints."""
     t, split = setting
     model = Transformer.gpt(l, a * d, a, 50257, s)
@@ -198,12 +193,7 @@ LLAMAS = [
 @pytest.mark.parametrize("name", LLAMAS)
 def test_llama_shapes_follow_the_closed_form(name: str) -> None:
     model, b = published.architecture(name, sequence_length=1024), 2
-    h, a, k, d = (
-        model.hidden_size,
-        model.num_heads,
-        model.num_kv_heads,
-        model.head_dim,
-    )
+    h, a, k, d = (model.hidden_size, model.num_heads, model.num_kv_heads, model.head_dim)
     experts = model.experts_per_token or 1
     values = 8 * h + 4 * a * d + 4 * k * d + 8 * model.intermediate_size * experts
     values += model.qk_norm * 2 * (a + k) * d
@@ -215,9 +205,7 @@ def test_llama_shapes_follow_the_closed_form(name: str) -> None:
 
 
 def test_what_recomputation_drops() -> None:
-    none, selective, full = (
-        count_activations(LLAMA, 1, r, "unfused") for r in RECOMPUTE
-    )
+    none, selective, full = (count_activations(LLAMA, 1, r, "unfused") for r in RECOMPUTE)
     assert none.layers - selective.layers == none.scores > 0
     assert selective.scores == 0 == none.checkpoints
     assert full.layers == full.checkpoints == 32 * 2 * 8192 * 4096
@@ -251,9 +239,7 @@ def test_the_count_takes_arrays_of_batches_and_of_shapes() -> None:
         count_activations(LLAMA, b).total for b in (1, 2, 4)
     ]
     deep = Transformer.llama(batches * 8, 4096, 32, 8, 14336, 128256, 8192)
-    assert count_activations(deep, 1).layers.tolist()[2] == (
-        count_activations(LLAMA, 1).layers
-    )
+    assert count_activations(deep, 1).layers.tolist()[2] == (count_activations(LLAMA, 1).layers)
 
 
 @pytest.mark.parametrize("bad", BAD_COUNTS, ids=repr)
@@ -279,9 +265,7 @@ def test_the_count_refuses_bad_counts(name: str, bad: object) -> None:
     ],
 )
 def test_the_count_refuses(changes, problem) -> None:
-    assert_refused(
-        count_activations, problem, **{"model": LLAMA, "micro_batch_size": 1, **changes}
-    )
+    assert_refused(count_activations, problem, **{"model": LLAMA, "micro_batch_size": 1, **changes})
 
 
 def test_a_sequence_longer_than_the_position_table_is_refused() -> None:
@@ -302,9 +286,7 @@ def test_recompute_flops_are_the_recomputed_part() -> None:
     gpt3 = Transformer.gpt(l, h, 96, 51200, s)
     assert recompute_flops(gpt3, B, "none") == 0
     assert recompute_flops(gpt3, B, "selective") == 4 * B * s**2 * l * h
-    assert (
-        recompute_flops(gpt3, B, "full") == 24 * B * s * l * h**2 + 4 * B * s**2 * l * h
-    )
+    assert recompute_flops(gpt3, B, "full") == 24 * B * s * l * h**2 + 4 * B * s**2 * l * h
 
 
 @pytest.mark.parametrize(
@@ -367,9 +349,7 @@ def test_the_peak_stands_where_the_loss_is_differentiated() -> None:
 
 
 def test_with_accumulation_the_gradient_buffer_stays() -> None:
-    k1, k4 = (
-        step_timeline(GPT2, 8, "bf16", "none", accumulation_steps=k) for k in (1, 4)
-    )
+    k1, k4 = (step_timeline(GPT2, 8, "bf16", "none", accumulation_steps=k) for k in (1, 4))
     states = model_state_bytes(count_parameters(GPT2).total, "bf16")
     assert k4.peak.total - k1.peak.total == states.gradients
     assert k4.peak.micro_batch == 2
@@ -395,13 +375,9 @@ def test_what_is_computed_again_is_there_for_one_layer_at_a_time() -> None:
 
 def test_a_shorter_sequence_takes_the_models_place() -> None:
     long, short = (
-        step_timeline(LLAMA, 1, "bf16", "none", sequence_length=s).peak
-        for s in (None, 4096)
+        step_timeline(LLAMA, 1, "bf16", "none", sequence_length=s).peak for s in (None, 4096)
     )
-    assert (long.activations, long.logits) == (
-        2 * short.activations,
-        2 * short.logits,
-    )
+    assert (long.activations, long.logits) == (2 * short.activations, 2 * short.logits)
 
 
 @pytest.mark.parametrize("bad", BAD_COUNTS, ids=repr)
@@ -427,9 +403,7 @@ def test_the_timeline_refuses_bad_counts(name: str, bad: object) -> None:
 )
 def test_the_timeline_refuses(changes, problem) -> None:
     arguments = {"model": GPT2, "micro_batch_size": 1, "recipe": "bf16"}
-    assert_refused(
-        step_timeline, problem, **{**arguments, "recompute": "none", **changes}
-    )
+    assert_refused(step_timeline, problem, **{**arguments, "recompute": "none", **changes})
 
 
 # --- figures, panel, exercises
@@ -455,10 +429,7 @@ def source(name: str) -> str:
 def test_recomputation_leaves_inputs_and_brings_back_one_layer(layers: int) -> None:
     moments = range(1, 2 * layers + 1)
     kept = [there(layers, time, again=False) for time in moments]
-    assert [len(kinds) for kinds in kept] == [
-        *range(1, layers + 1),
-        *range(layers, 0, -1),
-    ]
+    assert [len(kinds) for kinds in kept] == [*range(1, layers + 1), *range(layers, 0, -1)]
     left = [there(layers, time, again=True) for time in moments]
     assert [kinds.count("again") for kinds in left] == [0] * layers + [1] * layers
     drawn = recomputation(layers)
@@ -594,16 +565,18 @@ def test_bands_are_to_one_scale_and_as_high_as_the_peak(passes, memory) -> None:
     body = step_memory(line, memory).body
     found = bands(body)
     assert [*found] == [
-        *("weights", "main weights", "optimizer", "gradients", "activations"),
+        "weights",
+        "main weights",
+        "optimizer",
+        "gradients",
+        "activations",
         "loss gradients",
     ]
     scale = gigabytes_a_pixel(body)
     tops = [min(y for _, y in corners) for corners in found["loss gradients"]]
     base = max(y for _, y in found["weights"][0])
     assert (base - min(tops)) * scale == pytest.approx(line.peak.total / 1e9, rel=0.01)
-    assert (max(tops) - min(tops)) * scale == pytest.approx(
-        line.peak.logits / 2e9, rel=0.02
-    )
+    assert (max(tops) - min(tops)) * scale == pytest.approx(line.peak.logits / 2e9, rel=0.02)
     thick = re.search(r'y1="([\d.]+)"[^>]*stroke-width="3"', body)
     assert (base - float(thick[1])) * scale == pytest.approx(memory / 1e9, rel=0.01)
 
@@ -654,12 +627,8 @@ def test_the_callout_stands_where_the_peak_is(size, recompute, passes, mark) -> 
     shown = step_memory(line, 80e9).body
     assert ("two more tensors" in shown) == (mark == "loss")
     assert ("The peak is at the update" in shown) == (mark == "update")
-    found = re.search(
-        r'<line x1="([\d.]+)" y1="60" x2="[\d.]+" y2="([\d.]+)"[^>]*"2 4"', shown
-    )
-    tops = [
-        min(y for _, y in c) for polygons in bands(shown).values() for c in polygons
-    ]
+    found = re.search(r'<line x1="([\d.]+)" y1="60" x2="[\d.]+" y2="([\d.]+)"[^>]*"2 4"', shown)
+    tops = [min(y for _, y in c) for polygons in bands(shown).values() for c in polygons]
     assert float(found[2]) == pytest.approx(min(tops) - 3, abs=0.2)
     first = 66 + 272 * (line.peak.step - 1)
     assert first < float(found[1]) < first + 272
@@ -712,9 +681,7 @@ def test_the_head_comes_at_the_end_of_forward() -> None:
     line = step_timeline(model, 1, "bf16_fp32_grads", "full")
     assert line.head == count_activations(model, 1, "full").head
     shown = step_memory(line, 80e9).body
-    band = next(
-        x for x in re.findall(r"<polygon.*?</polygon>", shown) if "#96407A" in x
-    )
+    band = next(x for x in re.findall(r"<polygon.*?</polygon>", shown) if "#96407A" in x)
     corners = re.search('points="([^"]+)"', band)[1].split()
     points = [tuple(map(float, corner.split(","))) for corner in corners]
     thick = [points[-1 - i][1] - points[i][1] for i in (1, 2, 3)]
@@ -789,10 +756,7 @@ def test_key_and_table_have_the_parts_that_are_drawn() -> None:
 def test_figures_and_drawings_have_one_colour_for_each_part() -> None:
     figure = timeline(step_timeline(GPT2, 8, "bf16", "none"))
     for bars in figure.axes[0].containers:
-        assert (
-            to_hex(bars.patches[0].get_facecolor()).upper()
-            == COLORS[bars.get_label()].upper()
-        )
+        assert to_hex(bars.patches[0].get_facecolor()).upper() == COLORS[bars.get_label()].upper()
 
 
 def test_the_drawing_of_a_layer_adds_up_to_the_formula() -> None:
@@ -812,9 +776,7 @@ def test_the_drawing_of_a_layer_adds_up_to_the_formula() -> None:
 
 def test_bars_of_a_layer_are_to_scale() -> None:
     body = kept_by_layer(12288, 96, 2048).body
-    bars = re.findall(
-        rf'width="([\d.]+)" height="18" fill="{COLORS["activations"]}"', body
-    )
+    bars = re.findall(rf'width="([\d.]+)" height="18" fill="{COLORS["activations"]}"', body)
     wide = [float(width) for width in bars]
     sizes = [kept.size * (16 if kept.scores else 1) for kept in KEPT]
     assert [w / wide[0] for w in wide] == pytest.approx(
@@ -837,14 +799,9 @@ def test_an_allocators_gaps_are_told() -> None:
 def test_the_numbers_of_the_page() -> None:
     """Each stands in a sentence of the page, or of its folded answers."""
     states = 16 * count_parameters(LLAMA).total
-    gpt = [
-        gpt_activation_bytes(32, 4096, 32, s, 1) / states for s in (1024, 2048, 4096)
-    ]
+    gpt = [gpt_activation_bytes(32, 4096, 32, s, 1) / states for s in (1024, 2048, 4096)]
     assert [f"{100 * share:.0f}" for share in gpt] == ["8", "24", "81"]
-    own = [
-        count_activations(LLAMA, 1, sequence_length=s).layers / states
-        for s in (2048, 4096)
-    ]
+    own = [count_activations(LLAMA, 1, sequence_length=s).layers / states for s in (2048, 4096)]
     assert [f"{100 * share:.0f}" for share in own] == ["9", "17"]
     full = gpt_activation_bytes(96, 12288, 96, 2048, 1, "full")
     layer = gpt_activation_bytes(1, 12288, 96, 2048, 1) - 2 * 2048 * 12288
@@ -993,8 +950,7 @@ MINE |= {"sequence": 8192, "zero": 3, "recompute": "full", "micro": 2}
         {"sequence": "4,096", "recompute": "none", "micro": 1},
         {"gpus": 64, "micro": "4"},
         {"chip": "H200 SXM", "recompute": "none", "micro": 1},
-        {"model": "Llama-3.2-1B", "gpus": 1, "zero": 0, "recompute": "none"}
-        | {"micro": 1},
+        {"model": "Llama-3.2-1B", "gpus": 1, "zero": 0, "recompute": "none"} | {"micro": 1},
     ],
 )
 def test_06_d_takes_any_design_that_holds(change: dict) -> None:
@@ -1079,9 +1035,7 @@ def test_the_8b_step_of_06_and_the_plan_of_07_differ_by_the_gradients() -> None:
     gradients = 4 * count_parameters(model).total
     assert two.total == one.total + gradients
     b200 = published.accelerator("B200")
-    plan = plan_run(
-        *(model, b200, 1, 1e12, 2), recompute="none", recipe="bf16_fp32_grads"
-    )
+    plan = plan_run(*(model, b200, 1, 1e12, 2), recompute="none", recipe="bf16_fp32_grads")
     assert plan.memory.total == two.total
     assert [units.gigabytes(peak.total) for peak in (one, two)] == ["169 GB", "201 GB"]
     assert one.total < b200.memory < two.total
@@ -1090,13 +1044,8 @@ def test_the_8b_step_of_06_and_the_plan_of_07_differ_by_the_gradients() -> None:
 def test_why_full_recomputation_takes_more_time_than_a_third() -> None:
     """One forward more, in a layer whose backward takes 1.5 times as long, not 2."""
     table = published.recomputation_overheads().set_index("name")
-    plain, full = (
-        table.loc["22B layer, nothing recomputed"],
-        table.loc["22B layer, full"],
-    )
-    assert plain["backward_seconds"] / plain["forward_seconds"] == pytest.approx(
-        1.55, 0.01
-    )
+    plain, full = (table.loc["22B layer, nothing recomputed"], table.loc["22B layer, full"])
+    assert plain["backward_seconds"] / plain["forward_seconds"] == pytest.approx(1.55, 0.01)
     again = full["seconds"] - plain["seconds"]
     assert again == pytest.approx(plain["forward_seconds"], rel=0.02)
     assert round(plain["forward_seconds"] / plain["seconds"], 2) == full["overhead"]
@@ -1110,12 +1059,7 @@ def test_a_value_weighs_four_bytes_in_fp32_alone() -> None:
 
 
 def test_a_timeline_has_at_most_ten_thousand_micro_batches() -> None:
-    shape = {
-        "model": GPT2,
-        "micro_batch_size": 1,
-        "recipe": "bf16",
-        "recompute": "none",
-    }
+    shape = {"model": GPT2, "micro_batch_size": 1, "recipe": "bf16", "recompute": "none"}
     long = step_timeline(**shape, steps=100, accumulation_steps=100)
     assert len(long.moments) == 100 * (2 + 4 * 100)
     problem = "steps·accumulation_steps=10100 is more than"
@@ -1124,9 +1068,7 @@ def test_a_timeline_has_at_most_ten_thousand_micro_batches() -> None:
 
 def test_sequences_are_split_only_where_that_is_said() -> None:
     whole = count_activations(LLAMA, 1, tensor_parallel=8)
-    assert whole == count_activations(
-        LLAMA, 1, tensor_parallel=8, sequence_parallel=False
-    )
+    assert whole == count_activations(LLAMA, 1, tensor_parallel=8, sequence_parallel=False)
     assert whole.norms == count_activations(LLAMA, 1).norms
 
 
@@ -1136,19 +1078,11 @@ def test_every_other_product_is_kept_and_the_rest_computed_again() -> None:
     kept = count_activations(LLAMA, 2, "alternate")
     assert kept.layers == 32 * 2 * (2 * s) * (h + h + (h + kv + f + h))
     assert kept.head == count_activations(LLAMA, 2, "none").head
-    shared = count_activations(
-        LLAMA, 2, "alternate", tensor_parallel=8, sequence_parallel=True
-    )
+    shared = count_activations(LLAMA, 2, "alternate", tensor_parallel=8, sequence_parallel=True)
     assert shared.layers == kept.layers / 8
     again = count_flops(LLAMA, 2, "alternate")
     assert again.recomputed == 32 * 2 * (2 * s) * (h * kv + h * h + h * f)
-    mixture = Transformer.llama(
-        2, 64, 4, 4, 32, 99, 8, num_experts=4, experts_per_token=2
-    )
+    mixture = Transformer.llama(2, 64, 4, 4, 32, 99, 8, num_experts=4, experts_per_token=2)
     assert_refused(
-        count_activations,
-        "recompute=",
-        model=mixture,
-        micro_batch_size=1,
-        recompute="alternate",
+        count_activations, "recompute=", model=mixture, micro_batch_size=1, recompute="alternate"
     )

@@ -13,13 +13,7 @@ from llmtrain_helpers.checks import show
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
-GPT = {
-    "num_layers": 2,
-    "hidden_size": 64,
-    "num_heads": 4,
-    "vocab_size": 100,
-    "sequence_length": 32,
-}
+GPT = {"num_layers": 2, "hidden_size": 64, "num_heads": 4, "vocab_size": 100, "sequence_length": 32}
 LLAMA = GPT | {"num_kv_heads": 2, "intermediate_size": 96}
 
 CONFIGS = {
@@ -239,9 +233,7 @@ def test_accelerator_refuses(name: str, bad) -> None:
     assert_refused(Accelerator, name, **chip)
 
 
-@pytest.mark.parametrize(
-    "bad", [None, ["bf16"], "bf16", {"bf16": 0}, {"bf16": "2"}], ids=show
-)
+@pytest.mark.parametrize("bad", [None, ["bf16"], "bf16", {"bf16": 0}, {"bf16": "2"}], ids=show)
 def test_accelerator_refuses_peaks(bad) -> None:
     with pytest.raises(ValueError, match="peak"):
         Accelerator("H100", 80e9, peaks=bad)

@@ -91,9 +91,7 @@ def test_what_does_not_divide_is_refused() -> None:
 
 def test_the_batches_of_published_runs_in_tokens() -> None:
     assert batch_tokens(15360, 4096) == 62_914_560
-    rows = published.batch_sizes().dropna(
-        subset=["global_batch_size", "sequence_length"]
-    )
+    rows = published.batch_sizes().dropna(subset=["global_batch_size", "sequence_length"])
     for row in rows.to_dict("records"):
         tokens = batch_tokens(row["global_batch_size"], row["sequence_length"])
         assert tokens == pytest.approx(row["batch_tokens_end"], rel=0.001)
@@ -141,16 +139,9 @@ def test_steps_of_arrays_are_those_of_each() -> None:
         (data_parallel_size, {"num_gpus": 8, "context_parallel": 2}),
         (
             global_batch_size,
-            {
-                "micro_batch_size": 1,
-                "gradient_accumulation_steps": 2,
-                "data_parallel": 3,
-            },
+            {"micro_batch_size": 1, "gradient_accumulation_steps": 2, "data_parallel": 3},
         ),
-        (
-            accumulation_steps,
-            {"global_batch_size": 8, "micro_batch_size": 2, "data_parallel": 2},
-        ),
+        (accumulation_steps, {"global_batch_size": 8, "micro_batch_size": 2, "data_parallel": 2}),
         (batch_tokens, {"batch_size": 2, "sequence_length": 3}),
         (steps_per_epoch, {"num_samples": 10, "global_batch_size": 3}),
     ],
@@ -235,8 +226,7 @@ def test_data_that_support_no_fit_are_refused(sizes, seconds, said: str) -> None
 def test_the_fit_takes_lists_arrays_and_columns_alike() -> None:
     sizes, seconds = [1, 2, 4, 8, 16], [0.11, 0.12, 0.14, 0.18, 0.26]
     fits = [
-        fit_step_time(kind(sizes), kind(seconds))
-        for kind in (list, tuple, np.array, pd.Series)
+        fit_step_time(kind(sizes), kind(seconds)) for kind in (list, tuple, np.array, pd.Series)
     ]
     assert len(set(fits)) == 1
     assert fits[0].overhead == pytest.approx(0.1)
@@ -331,9 +321,7 @@ def test_the_figures_show_the_data() -> None:
     assert f"greatest 67,000,000; {len(rows)} points" in told
     rows = published.measured_passes().query("hidden_size == 32")
     step = fit_step_time(rows["micro_batch_size"], rows["seconds_min"])
-    assert "measured: " in describe(
-        throughput(rows["micro_batch_size"], rows["seconds_min"], step)
-    )
+    assert "measured: " in describe(throughput(rows["micro_batch_size"], rows["seconds_min"], step))
 
 
 @pytest.mark.parametrize(
@@ -510,10 +498,7 @@ def test_lengths_are_times() -> None:
     wide = [float(x) for x in re.findall(r'width="([\d.]+)" height="34"', body)]
     assert 2 * max(wide[:2]) == pytest.approx(328 * 10 / 12, rel=0.04)
     assert "dashed: of 2 sequences" in body
-    assert (
-        ">2 passes × (1 + 4) = 10 sequences' time, dashed 12<".replace("'", "&#x27;")
-        in body
-    )
+    assert ">2 passes × (1 + 4) = 10 sequences' time, dashed 12<".replace("'", "&#x27;") in body
     halves = step_in_time(Step(2, 4, 2, stages=2, fixed=0.5)).body
     assert ">5 turns × (0.5 + 2) = 12.5 sequences" in halves
 
@@ -650,13 +635,7 @@ def test_04_b_tells_why_of_each_split() -> None:
 
 
 def test_04_c_takes_the_measured_way_and_the_formula() -> None:
-    for answer in (
-        3.96,
-        "3.96",
-        11 * 0.36,
-        (32 / 4 + 3) * (0.12 + 4 * 0.06),
-        3.9600001,
-    ):
+    for answer in (3.96, "3.96", 11 * 0.36, (32 / 4 + 3) * (0.12 + 4 * 0.06), 3.9600001):
         assert check("04-c", answer).ok, answer
     steps = {b: (32 // b + 3) * (0.12 + 0.06 * b) for b in (1, 2, 4, 8)}
     assert min(steps, key=lambda b: steps[b]) == 4
@@ -766,9 +745,7 @@ def test_a_batch_is_held_against_models_of_like_size() -> None:
     assert known[0] == (3e6, "Chinchilla 70B")
     assert known[-1] == (18_874_368, "DeepSeek LLM 67B")
     told = check("04-d", MINE | {"model": "Llama-3.1-70B", "gpus": 64, "tensor": 8})
-    said = (
-        "3.00 million (Chinchilla 70B) to 18.9 million (DeepSeek LLM 67B), the middle"
-    )
+    said = "3.00 million (Chinchilla 70B) to 18.9 million (DeepSeek LLM 67B), the middle"
     assert f"{said} one 4.00 million" in told.text
     assert [name for _, name in batches_of_size(355e6)] == ["GPT-3 350M", "Pythia 410M"]
     assert len(batches_of_size(1.01e12)) == 4  # half to twice as large

@@ -51,8 +51,7 @@ H100 = published.accelerator("H100 SXM")
 A100 = published.accelerator("A100 80GB SXM")
 LLAMA = published.architecture("Llama-3.1-8B", sequence_length=8192)
 PLAN = plan_run(
-    *(LLAMA, H100, 64, 1e12, 512),
-    **{"recompute": "none", "zero_stage": 3, "price_per_gpu_hour": 2.5},
+    LLAMA, H100, 64, 1e12, 512, **{"recompute": "none", "zero_stage": 3, "price_per_gpu_hour": 2.5}
 )
 CHINCHILLA = 5.76e23
 """FLOP of Gopher's and Chinchilla's budget."""
@@ -88,9 +87,7 @@ def test_a_law_is_that_of_its_row(law: str) -> None:
 
 def test_no_row_of_the_data_is_from_memory() -> None:
     for table in ("scaling_laws", "tokens_per_parameter", "loss_runs"):
-        assert not any(
-            "memory" in str(x) for r in published.rows(table) for x in r.values()
-        )
+        assert not any("memory" in str(x) for r in published.rows(table) for x in r.values())
     kinds = {r["confidence"].split()[0] for r in published.rows("scaling_laws")}
     assert kinds == {"read", "derived"}
 
@@ -99,8 +96,7 @@ def test_no_row_of_the_data_is_from_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "ratio"),
-    [("besiroglu", 18.4), ("hoffmann_printed", 92.6), ("hoffmann", 58.9)],
+    ("law", "ratio"), [("besiroglu", 18.4), ("hoffmann_printed", 92.6), ("hoffmann", 58.9)]
 )
 def test_tokens_a_parameter_at_chinchillas_budget(law: str, ratio: float) -> None:
     best = compute_optimal(CHINCHILLA, law)
@@ -117,9 +113,7 @@ def test_chinchillas_table_3_is_twenty_and_its_printed_law_is_not() -> None:
 
 
 def test_llama_3_by_its_figure_and_by_its_text() -> None:
-    figure, text = (
-        compute_optimal(3.8e25, law) for law in ("llama3", "llama3_printed")
-    )
+    figure, text = (compute_optimal(3.8e25, law) for law in ("llama3", "llama3_printed"))
     assert figure.tokens == pytest.approx(16.55e12, rel=0.02)
     assert figure.parameters == pytest.approx(402e9, rel=0.04)
     assert text.tokens == pytest.approx(10.5e12, rel=0.01)
@@ -132,9 +126,7 @@ def test_deepseek_and_porian_spend_their_budget() -> None:
     best = compute_optimal(1e20, "deepseek")
     assert best.tokens == pytest.approx(D, rel=0.001)
     assert 6 * best.parameters == pytest.approx(M)
-    assert compute_optimal(1e19, "porian").tokens == pytest.approx(
-        1.40 * 1e19**0.503, rel=0.01
-    )
+    assert compute_optimal(1e19, "porian").tokens == pytest.approx(1.40 * 1e19**0.503, rel=0.01)
 
 
 def test_kaplans_own_split_does_not_multiply_out_and_the_law_says_so() -> None:
@@ -201,9 +193,7 @@ def test_a_custom_law_is_as_good_as_a_named_one() -> None:
 # --- repeated text
 
 
-@pytest.mark.parametrize(
-    ("epochs", "worth"), [(1, 1), (4, 3.73), (8, 6.6), (16, 10.6), (40, 15.2)]
-)
+@pytest.mark.parametrize(("epochs", "worth"), [(1, 1), (4, 3.73), (8, 6.6), (16, 10.6), (40, 15.2)])
 def test_repeated_tokens_lose_their_worth(epochs: float, worth: float) -> None:
     assert effective_tokens(1e9, epochs) / 1e9 == pytest.approx(worth, rel=0.005)
 
@@ -579,9 +569,7 @@ def test_a_loss_that_none_has_is_refused() -> None:
 
 def test_the_curve_is_dotted_beyond_the_runs_of_its_law() -> None:
     """All solid inside, all dotted for a budget no run had, both in between."""
-    dots = [
-        drawings.Dot(x, size, 1e9, 3.0, True) for x, size in (("a", 5e7), ("b", 5e11))
-    ]
+    dots = [drawings.Dot(x, size, 1e9, 3.0, True) for x, size in (("a", 5e7), ("b", 5e11))]
 
     def curve(flops: float, law: str = "besiroglu") -> list[str]:
         body = drawings.loss_against_size(dots, flops, law).body
@@ -672,10 +660,7 @@ def test_what_the_page_says_of_its_panel_is_so() -> None:
     assert best in week
     assert week.count('stroke-width="2.5"') < month.count('stroke-width="2.5"')
     eight, more = (
-        {
-            x.name: x
-            for x in budget_panel.dots_of("A100 80GB SXM", n, 240 / n, "besiroglu")
-        }
+        {x.name: x for x in budget_panel.dots_of("A100 80GB SXM", n, 240 / n, "besiroglu")}
         for n in (8, 48)
     )
     assert budget_panel.split_of("A100 80GB SXM", "14B", 8).split.tensor_parallel > 1
@@ -762,9 +747,7 @@ def test_any_number_of_nodes_is_planned(n: int) -> None:
         plan = budget_panel._plan("H100 SXM", name, n)
         assert plan.split.num_gpus == n
         [dot] = [
-            x
-            for x in budget_panel.dots_of("H100 SXM", n, 9, "besiroglu", name)
-            if x.name == name
+            x for x in budget_panel.dots_of("H100 SXM", n, 9, "besiroglu", name) if x.name == name
         ]
         assert dot.tokens == pytest.approx(most_tokens(plan, 9).likely)
 
@@ -828,9 +811,7 @@ def test_a_run_of_ones_own_is_judged(model: str, tokens: Any, said: str) -> None
 def test_a_model_far_from_the_best_is_told_its_price() -> None:
     run = {"gpus": 8, "chip": "A100 80GB SXM", "days": 30}
     far = check("10-d", run | {"model": "1.9B", "tokens": 160e9}).text
-    [N] = [
-        p.parameters for p in frontier(A100, 8, 30, shelf()).points if p.name == "1.9B"
-    ]
+    [N] = [p.parameters for p in frontier(A100, 8, 30, shelf()).points if p.name == "1.9B"]
     best = best_for_loss(loss(N, 160e9))
     times = N * 160e9 / (best.parameters * best.tokens)
     assert laws.times_the_least(N, 160e9) == pytest.approx(times)
@@ -902,9 +883,7 @@ def test_the_key_names_crosses_only_where_one_stands() -> None:
     low = drawings.Dot("low", 1e9, 1e11, 2.2, True)
     assert "does not" not in drawings.loss_against_size([low, high], 6e20).body
     small = {n: shelf()[n] for n in ("1.9B", "4.2B", "7.2B")}
-    assert (
-        "does not" not in drawings.frontier_picture(frontier(A100, 8, 30, small)).body
-    )
+    assert "does not" not in drawings.frontier_picture(frontier(A100, 8, 30, small)).body
 
 
 def test_lora_and_full_training_count_logits_alike() -> None:
@@ -962,6 +941,4 @@ def test_the_last_answer_of_the_page() -> None:
 def test_how_well_the_size_is_known() -> None:
     """At a fixed C the size goes with one over the root of tokens a parameter."""
     middle = compute_optimal(5.76e23).tokens_per_parameter
-    assert max((middle / 7) ** 0.5, (35 / middle) ** 0.5) == pytest.approx(
-        1.6, abs=0.03
-    )
+    assert max((middle / 7) ** 0.5, (35 / middle) ** 0.5) == pytest.approx(1.6, abs=0.03)

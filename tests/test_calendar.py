@@ -102,15 +102,11 @@ def test_dalys_interval_is_the_best_of_the_exact_form(d: float, hours: float) ->
 
 
 @pytest.mark.parametrize("hours", [2.78, 12.8, 112, 600])
-def test_half_or_double_the_interval_adds_a_quarter_to_saving_and_lost(
-    hours: float,
-) -> None:
+def test_half_or_double_the_interval_adds_a_quarter_to_saving_and_lost(hours: float) -> None:
     """What the page and its recap tell, whatever a restart takes."""
     best = best_checkpoint_interval(40, hours * HOUR)
     for R in (0, 1800):
-        half, once, double = (
-            losses(k * best, 40, hours * HOUR, R) for k in (0.5, 1, 2)
-        )
+        half, once, double = (losses(k * best, 40, hours * HOUR, R) for k in (0.5, 1, 2))
         for other in (half, double):
             more = (other.saving + other.lost) / (once.saving + once.lost) - 1
             assert more == pytest.approx(0.25, abs=0.01)
@@ -216,9 +212,7 @@ def test_goodput_broadcasts() -> None:
 CASES = [
     (M * HOUR, d, R)
     for M, d, R in product(
-        np.geomspace(0.5, 1000, 25).tolist(),
-        (1, 10, 60, 300, 900),
-        (30, 120, 600, 1800, 7200),
+        np.geomspace(0.5, 1000, 25).tolist(), (1, 10, 60, 300, 900), (30, 120, 600, 1800, 7200)
     )
 ]
 
@@ -319,14 +313,7 @@ def test_parts_make_the_total_and_the_likely_case_is_by_hand() -> None:
     assert days.evaluation.likely == pytest.approx(0.006 * total)
     assert days.stops.likely == pytest.approx(running / M)
     assert days.useful_share == pytest.approx(W / DAY / total)
-    assert [*days.parts()] == [
-        "computing",
-        "saving",
-        "lost",
-        "restarting",
-        "outages",
-        "evaluation",
-    ]
+    assert [*days.parts()] == ["computing", "saving", "lost", "restarting", "outages", "evaluation"]
 
 
 NOTHING_ELSE = {"outages": 0, "evaluation": 0}
@@ -382,9 +369,7 @@ def test_digits_are_not_lost_where_failures_are_rare() -> None:
 
 CASES_OF_PAGE = {
     "64 H100 for a month": PLAN,
-    "1,024 A100 for two": published.run_plan(
-        "BLOOM-176B", num_gpus=1024, global_batch_size=2048
-    ),
+    "1,024 A100 for two": published.run_plan("BLOOM-176B", num_gpus=1024, global_batch_size=2048),
     "16,384 H100 for eight weeks": published.run_plan("Llama 3.1 405B"),
 }
 
@@ -482,9 +467,7 @@ def test_other_refusals_name_what_is_wrong() -> None:
     assert_refused(lambda: calendar_days(30), "plan=30 is no Plan")
     assert_refused(lambda: calendar_days(PLAN, outages=1), "outages")
     assert_refused(lambda: calendar_days(PLAN, evaluation=-0.1), "evaluation")
-    assert_refused(
-        lambda: calendar_days(PLAN, failures_per_node_day=1e6), "where no run ends"
-    )
+    assert_refused(lambda: calendar_days(PLAN, failures_per_node_day=1e6), "where no run ends")
     assert_refused(lambda: simulate_run(1e6, 1e6, 1, 100, 1), "where no run ends")
     assert_refused(lambda: simulate_run(1e12, 60, 1, 100, 1), "compute_seconds")
     assert_refused(lambda: simulate_run(1e6, 60, 1, 1e5, 1, seed=-1), "seed")
@@ -530,9 +513,7 @@ def test_what_should_have_been_seen() -> None:
     assert best.stops * best.restart > 1.15 * best.parts()["restarting"] * DAY
 
 
-def test_the_panel_has_the_pages_days_of_computing_and_says_what_it_leaves_out() -> (
-    None
-):
+def test_the_panel_has_the_pages_days_of_computing_and_says_what_it_leaves_out() -> None:
     large = published.run_plan("Llama 3.1 405B", tokens=10e12, flops_per_gpu=400e12)
     llama = published.architecture("Llama-3.1-8B", sequence_length=8192)
     chip, run = published.accelerator("H100"), (64, 1e12, 512)
@@ -573,8 +554,7 @@ def test_what_runs_lost_at_a_stop_differs_more_than_their_rates() -> None:
     four = ("Llama 3.1 405B", "OPT-175B", "BLOOM-176B", "GLM-130B")
     rates = [rows[name]["failures_per_node_day"] for name in four]
     M = [
-        mean_time_between_failures(rows[x]["num_gpus"], r)
-        for x, r in zip(four, rates, strict=True)
+        mean_time_between_failures(rows[x]["num_gpus"], r) for x, r in zip(four, rates, strict=True)
     ]
     lost = [(1 - rows[x]["useful_share"]) * m for x, m in zip(four, M, strict=True)]
     assert round(max(rates) / min(rates)) == 7
@@ -604,18 +584,14 @@ def test_drawings_say_what_they_show() -> None:
 
 
 @pytest.mark.parametrize(("mean", "days"), [(0.01, 5), (0.1, 60), (2, 60), (30, 500)])
-def test_a_strip_has_at_most_ten_rows_and_every_second_of_them(
-    mean: float, days: float
-) -> None:
+def test_a_strip_has_at_most_ten_rows_and_every_second_of_them(mean: float, days: float) -> None:
     run = simulate_run(days * DAY, HOUR / 4, 20, mean * DAY, 300, seed=2)
     span = drawings.row_of_days(run.total / DAY / run.stops, run.total / DAY)
     drawn = drawings.strip_of_days(run, None, 0.02)
     rows = len(re.findall(r">(?:from )?day \d+<", drawn.body))
     assert rows == min(10, math.ceil(run.total / DAY / span))
     wide = sum(map(float, re.findall(r"h(\d[\d.]*)v24", drawn.body)))
-    assert wide == pytest.approx(
-        min(rows * span, run.total / DAY) / span * 596, rel=0.01
-    )
+    assert wide == pytest.approx(min(rows * span, run.total / DAY) / span * 596, rel=0.01)
 
 
 @pytest.mark.parametrize("preset", PANELS["calendar"].presets)
@@ -691,9 +667,7 @@ def test_the_axis_of_losses_reaches_stops_that_come_faster_than_restarts() -> No
 
 
 def test_an_answer_that_leaves_something_out_is_told() -> None:
-    assert (
-        "leaves out spare_nodes" in check("09-d", {**dict(list(OWN.items())[:-1])}).text
-    )
+    assert "leaves out spare_nodes" in check("09-d", {**dict(list(OWN.items())[:-1])}).text
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,7 @@ def test_quantity_refuses(bad) -> None:
 
 
 @pytest.mark.parametrize(
-    "whole",
-    [300_000_000_000, 300e9, np.int64(300e9), np.float64(300e9), np.array(300e9)],
+    "whole", [300_000_000_000, 300e9, np.int64(300e9), np.float64(300e9), np.array(300e9)]
 )
 def test_a_whole_number_is_an_exact_int_however_it_is_written(whole) -> None:
     taken = checks.count("tokens", whole)
@@ -63,9 +62,7 @@ def test_a_gap_in_a_column_is_refused() -> None:
 
 
 def test_the_message_shows_the_first_bad_value_of_an_array() -> None:
-    with pytest.raises(
-        ValueError, match=r"num_heads=7\.0 .* by num_kv_heads=2 \(in an"
-    ):
+    with pytest.raises(ValueError, match=r"num_heads=7\.0 .* by num_kv_heads=2 \(in an"):
         checks.divides(num_heads=np.array([4.0, 7.0]), num_kv_heads=2)
     with pytest.raises(ValueError, match=r"h=8\.0 is not divisible by a"):
         checks.divides(h=np.array([[6.0], [8.0]]), a=np.array([1.0, 3.0]))
@@ -138,9 +135,7 @@ def test_amounts_begin_at_zero_shares_end_at_one_and_rates_begin_at_a_giga() -> 
 def test_at_most_takes_equals() -> None:
     checks.at_most(chosen=8, experts=8)
     checks.at_most(chosen=np.array([8.0, 1.0]), experts=8)
-    assert_refused(
-        checks.at_most, "chosen=9 is more than experts=8", chosen=9, experts=8
-    )
+    assert_refused(checks.at_most, "chosen=9 is more than experts=8", chosen=9, experts=8)
 
 
 def test_a_text_of_60_letters_is_shown_whole_and_a_longer_one_cut() -> None:
@@ -153,9 +148,7 @@ def test_one_number_is_no_array() -> None:
     assert checks.one("memory", np.float64(80e9), checks.quantity) == 80e9
     assert checks.one("share", -0.5) == -0.5
     for several in (np.array([1.0]), pd.Series([1, 2]), pd.DataFrame([[1]])):
-        assert_refused(
-            checks.one, "memory=.* is an array", name="memory", value=several
-        )
+        assert_refused(checks.one, "memory=.* is an array", name="memory", value=several)
 
 
 # --- arrays that go together
@@ -174,14 +167,11 @@ def test_what_broadcasts_is_taken_whatever_the_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
-    [((2,), (3,)), ((2, 3), (2, 1, 2)), ((0,), (2,)), ((2, 1), (3, 1))],
+    ("first", "second"), [((2,), (3,)), ((2, 3), (2, 1, 2)), ((0,), (2,)), ((2, 1), (3, 1))]
 )
 def test_what_does_not_broadcast_is_named_with_its_shapes(first, second) -> None:
     arrays = {"tokens": np.ones(first), "one": np.ones(1), "num_gpus": np.ones(second)}
-    with pytest.raises(
-        ValueError, match="tokens and num_gpus do not broadcast"
-    ) as said:
+    with pytest.raises(ValueError, match="tokens and num_gpus do not broadcast") as said:
         checks.broadcast(**arrays)
     assert f"shapes {first} and {second}" in str(said.value)
     with pytest.raises(ValueError, match="operands could not be broadcast"):
@@ -210,10 +200,7 @@ def test_what_does_not_broadcast_is_named_with_its_shapes(first, second) -> None
             partial(duration.seconds_from_iterations, 100 * TWO, 1, 1, THREE),
             "tokens and seconds_per_iteration",
         ),
-        (
-            partial(duration.iterations, 100 * TWO, 1, THREE),
-            "tokens and sequence_length",
-        ),
+        (partial(duration.iterations, 100 * TWO, 1, THREE), "tokens and sequence_length"),
         (partial(duration.Interval(1, TWO, 99).times, THREE), "factor and likely"),
         (partial(duration.Interval, TWO, 99, 100 + THREE), "least and greatest"),
         (partial(epoch_seconds, TWO, 1, THREE), "num_samples and seconds_per_step"),
@@ -223,10 +210,7 @@ def test_what_does_not_broadcast_is_named_with_its_shapes(first, second) -> None
         (partial(StepTime(TWO, 1).throughput, THREE), "batch_size and overhead"),
         (partial(all_reduce_seconds, TWO, THREE, 1), "num_bytes and data_parallel"),
         (partial(all_reduce_seconds, TWO, 1, THREE), "num_bytes and bandwidth"),
-        (
-            partial(model_state_bytes, TWO, "bf16", 1, THREE),
-            "parameters and data_parallel",
-        ),
+        (partial(model_state_bytes, TWO, "bf16", 1, THREE), "parameters and data_parallel"),
     ],
     ids=str,
 )
@@ -254,15 +238,7 @@ def test_a_whole_table_is_refused_in_a_short_sentence() -> None:
 
 
 def test_floats_takes_numbers_lists_and_arrays_of_any_size() -> None:
-    for values in (
-        1,
-        1.0,
-        [1, 2.5],
-        (1,),
-        np.int8(3),
-        np.array([1, 2]),
-        pd.Series([1]),
-    ):
+    for values in (1, 1.0, [1, 2.5], (1,), np.int8(3), np.array([1, 2]), pd.Series([1])):
         taken = checks.floats("values", values)
         assert taken.dtype == np.float64
         assert taken.tolist() == np.asarray(values).tolist()
@@ -272,19 +248,7 @@ def test_floats_takes_numbers_lists_and_arrays_of_any_size() -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    [
-        None,
-        True,
-        "96",
-        ["96"],
-        [None],
-        [True],
-        [[1], [1, 2]],
-        {},
-        1j,
-        10**400,
-        [10**400],
-    ],
+    [None, True, "96", ["96"], [None], [True], [[1], [1, 2]], {}, 1j, 10**400, [10**400]],
     ids=show,
 )
 def test_floats_refuses_what_is_no_number(bad) -> None:
@@ -325,8 +289,7 @@ def test_what_is_kept_with_a_model_is_not_given_to_its_equal() -> None:
     )
     assert windowed == whole
     few, all_of_them = (
-        count_flops(model, 1, "none", "causal", 32768).scores
-        for model in (windowed, whole)
+        count_flops(model, 1, "none", "causal", 32768).scores for model in (windowed, whole)
     )
     assert few < all_of_them
     again = count_flops(windowed, 1, "none", "causal", 32768)

@@ -72,9 +72,7 @@ def test_every_solution_is_read_as_passed_and_every_page_as_open(
     path: Path, tmp_path: Path
 ) -> None:
     ids = [id for id in EXERCISES if id[:2] == path.stem[:2]]
-    (tmp_path / "anna.ipynb").write_bytes(
-        (path.parent / "solutions" / path.name).read_bytes()
-    )
+    (tmp_path / "anna.ipynb").write_bytes((path.parent / "solutions" / path.name).read_bytes())
     (tmp_path / "bo.ipynb").write_bytes(path.read_bytes())
     found = read_folder(tmp_path).learners
     assert [id for id in ids if found["anna"][id].state == "passed"] == ids
@@ -137,16 +135,7 @@ NAMED = ["Åsa", "A\u030asa", "李明", "محمد", "Łukasz", "प्रिय�
 
 
 def test_names_in_any_script_keep_the_columns(tmp_path: Path) -> None:
-    for name in (
-        "Åsa",
-        "A\u030asa",
-        "李明",
-        "محمد",
-        "Łukasz",
-        "प्रिया",
-        "o'x; rm",
-        "🙂",
-    ):
+    for name in ("Åsa", "A\u030asa", "李明", "محمد", "Łukasz", "प्रिया", "o'x; rm", "🙂"):
         done(tmp_path / name / "03_duration.ipynb", "03_duration", {"03-a": RIGHT})
     room = read_folder(tmp_path)
     assert len(room.learners) == 7  # Åsa is one, however it is written
@@ -195,9 +184,7 @@ def test_solutions_evidence_and_hidden_folders_are_nobodys_work(tmp_path: Path) 
     assert states(tmp_path) == {"anna": {}}
 
 
-def test_a_printed_verdict_counts_and_one_without_its_code_does_not(
-    tmp_path: Path,
-) -> None:
+def test_a_printed_verdict_counts_and_one_without_its_code_does_not(tmp_path: Path) -> None:
     told = {"output_type": "stream", "text": ["\x1b[32m✓ 03-a\x1b[0m: right.\n"]}
     for name, code in {"anna": 'print(check("03-a", x))', "bo": "print(text)"}.items():
         done(tmp_path / name / "03_duration.ipynb", "03_duration", {"03-c": "A"})
@@ -220,11 +207,7 @@ BROKEN = {
 }
 ODD = [
     {"cells": [None, 3, [], "x", {}, {"source": None, "outputs": None}]},
-    {
-        "cells": [
-            {"source": ['check("03-a")', 4], "outputs": [None, 3, {}, {"data": []}]}
-        ]
-    },
+    {"cells": [{"source": ['check("03-a")', 4], "outputs": [None, 3, {}, {"data": []}]}]},
     {"cells": [{"source": "03-a", "outputs": [{"data": {"text/plain": {"a": 1}}}]}]},
     {"cells": [{"source": "99-z", "outputs": [{"text": "✓ 99-z: no such exercise."}]}]},
 ]
@@ -326,18 +309,12 @@ def test_a_spreadsheet_gets_words_and_no_formula(tmp_path: Path) -> None:
     done(tmp_path / "=1+2.ipynb", "03_duration", {"03-a": RIGHT})
     rows = list(csv.DictReader(io.StringIO(as_csv(read_folder(tmp_path)))))
     assert [row["learner"] for row in rows] == ["'=1+2", "anna"]
-    assert (rows[1]["03-a"], rows[1]["03-c"], rows[1]["03-b"]) == (
-        "passed",
-        "wrong",
-        "open",
-    )
+    assert (rows[1]["03-a"], rows[1]["03-c"], rows[1]["03-b"]) == ("passed", "wrong", "open")
     assert rows[1]["passed"] == "1"
 
 
 @pytest.mark.parametrize("made", ["nothing", "file", "empty", "others"])
-def test_a_wrong_folder_is_told_and_ends_in_2(
-    made: str, tmp_path: Path, capsys: Any
-) -> None:
+def test_a_wrong_folder_is_told_and_ends_in_2(made: str, tmp_path: Path, capsys: Any) -> None:
     place = tmp_path / "class"
     if made == "file":
         place.write_text("x")

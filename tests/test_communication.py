@@ -98,8 +98,7 @@ class Ranks:
         n = self.many
         pieces = [np.split(one, n) for one in whole]
         return [
-            np.concatenate([self._passed(i, j, pieces[i][j]) for i in range(n)])
-            for j in range(n)
+            np.concatenate([self._passed(i, j, pieces[i][j]) for i in range(n)]) for j in range(n)
         ]
 
     def _passed(self, rank: int, to: int, values: np.ndarray) -> np.ndarray:
@@ -142,9 +141,7 @@ def test_halves_of_a_ring_and_an_all_to_all_send_less_than_once(n, times) -> Non
     assert group.each == pytest.approx((n - 1) / n * size)
 
 
-def sent_by_replicas(
-    d: int, P: int, stage: int, k: int, keep: bool, weights: bool = False
-) -> int:
+def sent_by_replicas(d: int, P: int, stage: int, k: int, keep: bool, weights: bool = False) -> int:
     """Bytes that each of d replicas sends in a step of k passes, simulated."""
     group, gradients = Ranks(d), numbers(d, P)
     shards = np.split(np.zeros(P), d)
@@ -282,10 +279,7 @@ def test_tokens_on_their_way_to_experts_are_counted(e, t, m, recompute) -> None:
 def test_arrays_of_splits_are_those_of_each() -> None:
     t = np.array([1, 2, 4])
     told = step_traffic(MODEL, 48, 1, 2, recompute="none", tensor_parallel=t)
-    each = [
-        step_traffic(MODEL, 48, 1, 2, recompute="none", tensor_parallel=int(x))
-        for x in t
-    ]
+    each = [step_traffic(MODEL, 48, 1, 2, recompute="none", tensor_parallel=int(x)) for x in t]
     assert told.sequence.tolist() == [one.sequence for one in each]
 
 
@@ -375,9 +369,7 @@ PLAN = plan_run(LLAMA, H100, 64, 1e12, 256, **SPLIT)
 def page() -> str:
     path = published.data_folder().parent / "notebooks" / "07_communication.ipynb"
     cells = json.loads(path.read_text("utf-8"))["cells"]
-    return "\n".join(
-        "".join(c["source"]) for c in cells if c["cell_type"] == "markdown"
-    )
+    return "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
 
 
 def test_the_win_is_what_the_traffic_says() -> None:
@@ -596,9 +588,7 @@ def test_nothing_leaves_the_canvas(t: int, p: int, n: int) -> None:
     split = {"tensor_parallel": t, "pipeline_parallel": p, "recompute": "full"}
     plan = plan_run(model, H100, n, 1e9, n, **split)
     for drawn in (who_sends(plan), step_bar(plan), ring_turns(4), shared_layer(t + 1)):
-        for place in re.findall(
-            r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"', drawn.body
-        ):
+        for place in re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"', drawn.body):
             x, y, wide = map(float, place)
             assert 0 <= x <= x + wide <= drawn.width
             assert 0 <= y <= drawn.height
@@ -612,9 +602,7 @@ def test_estimates_have_two_digits() -> None:
     assert [about(x) for x in (47.8, 1, 0.0962, 0.0002, 99.7)] == [
         *("48 s", "1.0 s", "96 ms", "0.20 ms", "100 s")
     ]
-    assert [share(x) for x in (0, 0.004, 0.006, 0.266)] == [
-        *("0 %", "under 1 %", "1 %", "27 %")
-    ]
+    assert [share(x) for x in (0, 0.004, 0.006, 0.266)] == [*("0 %", "under 1 %", "1 %", "27 %")]
 
 
 # --- the panel
@@ -627,11 +615,7 @@ def test_estimates_have_two_digits() -> None:
         ("tensor_parallel", 16, "Key-value heads 8 is not divisible"),
         ("pipeline_parallel", 2, "waiting"),
         ("num_gpus", 128, "DP 16"),
-        (
-            "num_gpus",
-            100,
-            "GPUs 100 make no whole number of replicas: each takes Tensor",
-        ),
+        ("num_gpus", 100, "GPUs 100 make no whole number of replicas: each takes Tensor"),
         ("model", "Llama-3.1-8B", "A step takes"),
         ("zero_stage", 3, "data: 1"),
         ("recompute", "none", "2.41 TB"),
@@ -761,9 +745,7 @@ def test_07_c_says_why_a_large_one_wants_it() -> None:
         for x in ("TP 8, PP 1", "TP 8, PP 16")
     ]
     assert held[0] > 80 > held[1]
-    assert (
-        "would need 209 GB and has 80.0 GB" in EXERCISES["07-c"].options["TP 8, PP 1"]
-    )
+    assert "would need 209 GB and has 80.0 GB" in EXERCISES["07-c"].options["TP 8, PP 1"]
     for t, p, told in ((1, 16, "88"), (2, 32, "79"), (8, 16, "48")):
         k = 2048 * t * p // 16384  # one sequence a pass
         waits = 100 * (p - 1) / (k + p - 1)
@@ -859,13 +841,8 @@ def test_experts_that_are_spread_are_averaged_over_fewer() -> None:
 def test_a_split_that_cannot_be_is_refused_by_what_is_wrong_with_it() -> None:
     panel = PANELS["communication"]
     three = panel.answer({**panel.default, "tensor_parallel": 3})
-    assert three.problem == (
-        "Tensor parallel 3 does not divide the model's 64 attention heads."
-    )
-    assert [label for label, _ in three.offers] == [
-        "Tensor parallel: 2",
-        "Tensor parallel: 4",
-    ]
+    assert three.problem == ("Tensor parallel 3 does not divide the model's 64 attention heads.")
+    assert [label for label, _ in three.offers] == ["Tensor parallel: 2", "Tensor parallel: 4"]
     stages = panel.answer({**panel.default, "pipeline_parallel": 3}).problem
     assert stages.endswith("each takes Tensor parallel 8 × Pipeline stages 3 = 24.")
 

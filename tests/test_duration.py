@@ -50,20 +50,9 @@ from .bad_values import BAD_COUNTS, BAD_QUANTITIES, NO_NUMBERS, assert_refused
 from .panel_code import value_of
 from .test_flops import shape_of
 
-NOT_FINITE = [
-    float("nan"),
-    float("inf"),
-    10**400,
-    np.array([1, -1]),
-    np.array([np.nan]),
-]
+NOT_FINITE = [float("nan"), float("inf"), 10**400, np.array([1, -1]), np.array([np.nan])]
 
-RUN = {
-    "tokens": 300e9,
-    "parameters": 175e9,
-    "num_gpus": 1024,
-    "flops_per_gpu": 140e12,
-}
+RUN = {"tokens": 300e9, "parameters": 175e9, "num_gpus": 1024, "flops_per_gpu": 140e12}
 rates = st.floats(1e9, 1e18)
 sizes = st.integers(1, 10**15)
 
@@ -73,9 +62,7 @@ sizes = st.integers(1, 10**15)
 
 @given(sizes, sizes, st.integers(1, 10**6), rates)
 def test_eight_with_recomputation_six_without(T, P, n, X) -> None:
-    full, none, selective = (
-        training_seconds(T, P, n, X, r) for r in ("full", "none", "selective")
-    )
+    full, none, selective = (training_seconds(T, P, n, X, r) for r in ("full", "none", "selective"))
     assert full == pytest.approx(8 * T * P / (n * X))
     assert none == selective == pytest.approx(6 * T * P / (n * X))
 
@@ -85,8 +72,7 @@ def test_broadcasting_equals_a_loop(name: str) -> None:
     values = RUN[name] * np.array([1, 2, 8])
     swept = training_seconds(**(RUN | {name: values}), recompute="full")
     looped = [
-        training_seconds(**(RUN | {name: float(value)}), recompute="full")
-        for value in values
+        training_seconds(**(RUN | {name: float(value)}), recompute="full") for value in values
     ]
     assert swept.tolist() == pytest.approx(looped, rel=1e-14)
 
@@ -111,9 +97,7 @@ def test_hours_cost_and_energy(t, n, price) -> None:
 
 def test_the_interval_is_the_formula_at_three_utilisations() -> None:
     span = training_interval(300e9, 175e9, 1024, 312e12, utilizations=(0.2, 0.3, 0.6))
-    for t, u in zip(
-        (span.least, span.likely, span.greatest), (0.6, 0.3, 0.2), strict=True
-    ):
+    for t, u in zip((span.least, span.likely, span.greatest), (0.6, 0.3, 0.2), strict=True):
         exact = training_seconds(300e9, 175e9, 1024, u * 312e12, "none")
         assert t == pytest.approx(exact, rel=1e-12)
 
@@ -155,9 +139,7 @@ def test_iterations_refuse(name: str, bad) -> None:
 
 
 def test_tokens_below_one_batch_are_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"one batch, .*=524288 is more than tokens=500000"
-    ):
+    with pytest.raises(ValueError, match=r"one batch, .*=524288 is more than tokens=500000"):
         iterations(500_000, 512, 1024)
     with pytest.raises(ValueError, match="one batch"):
         iterations(np.array([1e9, 1e3]), 512, 1024)
@@ -166,18 +148,14 @@ def test_tokens_below_one_batch_are_refused() -> None:
 @pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=show)
 def test_other_quantities_are_refused(bad) -> None:
     per_step = {"seconds_per_iteration": bad}
-    assert_refused(
-        seconds_from_iterations, "seconds_per_iteration", **ITERATIONS, **per_step
-    )
+    assert_refused(seconds_from_iterations, "seconds_per_iteration", **ITERATIONS, **per_step)
     assert_refused(gpu_hours, "seconds", seconds=bad, num_gpus=8)
     priced = {"seconds": 1, "num_gpus": 8, "price_per_gpu_hour": bad}
     assert_refused(cost, "price_per_gpu_hour", **priced)
     assert_refused(energy, "watts_per_gpu", seconds=1, num_gpus=8, watts_per_gpu=bad)
 
 
-@pytest.mark.parametrize(
-    "bad", [(0.5, 0.3, 0.6), (0, 0.3, 0.5), (0.2, 0.3, 35), (1, 2), 0.5]
-)
+@pytest.mark.parametrize("bad", [(0.5, 0.3, 0.6), (0, 0.3, 0.5), (0.2, 0.3, 35), (1, 2), 0.5])
 def test_bad_utilisations_are_refused(bad) -> None:
     with pytest.raises(ValueError, match="utilizations"):
         training_interval(300e9, 175e9, 1024, 312e12, utilizations=bad)
@@ -291,9 +269,7 @@ def test_the_default_utilisations_are_those_of_the_published_runs() -> None:
     shares = utilizations.model_utilizations()["utilization"]
     assert len(shares) == 14
     assert (
-        tuple(
-            round(u, 2) for u in utilizations.spread(utilizations.model_utilizations())
-        )
+        tuple(round(u, 2) for u in utilizations.spread(utilizations.model_utilizations()))
         == UTILIZATIONS
     )
     assert shares.between(UTILIZATIONS[0], UTILIZATIONS[2]).sum() == 13
@@ -327,9 +303,7 @@ DRAWINGS = {
     "ratios": before_and_after([0.970, 0.986], [0.993, 1.012]),
     "shares": shares_of_runs({"one": 0.3, "other": 0.45}, UTILIZATIONS),
     "curve": days_against_gpus(Mark("your run", 8, 32), (23, 45), published_marks()),
-    "moved": days_against_gpus(
-        Mark("your run", 16, 16), (12, 23), [], Mark("your run", 8, 32)
-    ),
+    "moved": days_against_gpus(Mark("your run", 16, 16), (12, 23), [], Mark("your run", 8, 32)),
 }
 
 
@@ -355,8 +329,7 @@ def test_the_machine_tells_work_rate_and_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_gpus", "square"),
-    [(1, "1 GPU"), (32, "1 GPU"), (33, "2 GPUs"), (1024, "32 GPUs")],
+    ("num_gpus", "square"), [(1, "1 GPU"), (32, "1 GPU"), (33, "2 GPUs"), (1024, "32 GPUs")]
 )
 def test_a_square_stands_for_so_many_gpus(num_gpus: int, square: str) -> None:
     run = RUN | {"num_gpus": num_gpus}
@@ -388,9 +361,7 @@ def test_ratios_by_8tp_and_with_attention_are_told_apart() -> None:
 
 
 def test_shares_of_runs_tells_each_run_and_the_interval() -> None:
-    assert "from 25 % to 48 %, likely 35 %: one 30 %, other 45 %" in (
-        DRAWINGS["shares"].words
-    )
+    assert "from 25 % to 48 %, likely 35 %: one 30 %, other 45 %" in (DRAWINGS["shares"].words)
 
 
 def names_in(drawing) -> dict[str, tuple[float, float, float, float]]:
@@ -416,9 +387,7 @@ def test_every_published_run_is_named_and_no_name_stands_on_another(name) -> Non
     days = float(days) / units.DAY
     you = Mark("your run", n, days)
     plane = around([you, *published_marks()])
-    boxes = names_in(
-        days_against_gpus(you, (days / 1.4, days * 1.4), published_marks())
-    )
+    boxes = names_in(days_against_gpus(you, (days / 1.4, days * 1.4), published_marks()))
     assert set(boxes) == {run.name for run in published_marks()}
     for one, (left, top, right, bottom) in boxes.items():
         for other, (l, t, r, b) in boxes.items():
@@ -556,9 +525,7 @@ def test_the_slowest_and_the_fastest_run_are_those_that_the_panel_tells() -> Non
     shares = utilizations.model_utilizations()["utilization"]
     assert len(shares) == 14
     assert (round(min(shares), 2), round(max(shares), 2)) == (0.22, 0.48)
-    assert "none of the fourteen published whole runs came over 48 %" in source(
-        "panel-answers"
-    )
+    assert "none of the fourteen published whole runs came over 48 %" in source("panel-answers")
 
 
 def test_published_dots_are_seen_on_the_own_one() -> None:
@@ -709,16 +676,8 @@ def test_right_answers_by_every_way(id: str, answer) -> None:
         ("03-b", (30e9, X_B, 207.8), "too few"),
         ("03-b", (300e9, 10 * X_B, 207.8), "1.54 PFLOP/s: it is ten times too much"),
         ("03-b", (300e9, X_B / 10, 207.8), "ten times too little"),
-        (
-            "03-b",
-            (300e9, 154.02, 207.8),
-            "is 154, so in TFLOP/s; give FLOP/s, times 1e12",
-        ),
-        (
-            "03-b",
-            (300e9, 0.154, 207.8),
-            "is 0.154, so in PFLOP/s; give FLOP/s, times 1e15",
-        ),
+        ("03-b", (300e9, 154.02, 207.8), "is 154, so in TFLOP/s; give FLOP/s, times 1e12"),
+        ("03-b", (300e9, 0.154, 207.8), "is 0.154, so in PFLOP/s; give FLOP/s, times 1e15"),
         ("03-b", (300e9, 16 * X_B, 207.8), "that of all 16 GPUs"),
         ("03-b", (300e9, X_B / 16, 207.8), "divided by 16 twice"),
         ("03-b", (300e9, 32.09 * X_B, 207.8), "by its 32.09 seconds"),
@@ -778,9 +737,7 @@ def own(gpus: object, chip: str = "A100 80GB SXM", **changes: object) -> object:
 
 
 @pytest.mark.parametrize(
-    "run",
-    [own(40), own(40.0), own("40"), own(16, "H100 SXM"), own(96, "V100 32GB SXM2")],
-    ids=str,
+    "run", [own(40), own(40.0), own("40"), own(16, "H100 SXM"), own(96, "V100 32GB SXM2")], ids=str
 )
 def test_a_run_of_ones_own_by_the_formula(run) -> None:
     P, peaks = 8030261248, published.accelerator(run["chip"]).peaks
@@ -845,6 +802,4 @@ def test_runs_with_a_known_rate_took_longer_than_the_page_says_by_formula() -> N
         again = "full" if name == "BLOOM-176B" else "none"
         longer.append(hours[name] * 3600 / training_seconds(T, P, 1, X, again) - 1)
     span = f"{100 * min(longer):.0f} to {100 * max(longer):.0f} %"
-    assert (
-        f"Five runs published theirs, and still took {span} longer" in PAGE.read_text()
-    )
+    assert f"Five runs published theirs, and still took {span} longer" in PAGE.read_text()

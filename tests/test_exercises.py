@@ -9,14 +9,7 @@ import pytest
 from llmtrain_helpers import exercises
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, predict, progress
-from llmtrain_helpers.exercises.common import (
-    NEAR,
-    Function,
-    Numeric,
-    Prediction,
-    Word,
-    judge,
-)
+from llmtrain_helpers.exercises.common import NEAR, Function, Numeric, Prediction, Word, judge
 
 
 def test_an_unknown_exercise_is_refused_with_the_nearest() -> None:
@@ -32,9 +25,7 @@ def test_nothing_answered_yet(id: str) -> None:
     assert repr(verdict).startswith(f"○ {id}: no answer yet")
 
 
-NUMERIC = [
-    name for name, exercise in EXERCISES.items() if isinstance(exercise, Numeric)
-]
+NUMERIC = [name for name, exercise in EXERCISES.items() if isinstance(exercise, Numeric)]
 
 
 @pytest.mark.parametrize("id", NUMERIC)
@@ -133,11 +124,7 @@ def test_hints_come_in_steps() -> None:
     [
         ("too low. <hint>", "first the work.", "too low. First the work."),
         ("a part missing? <hint>", "an MFU does.", "a part missing? An MFU does."),
-        (
-            "too low. <hint>",
-            "s = 1024, 300e9 tokens.",
-            "too low. s = 1024, 300e9 tokens.",
-        ),
+        ("too low. <hint>", "s = 1024, 300e9 tokens.", "too low. s = 1024, 300e9 tokens."),
         ("too low. <hint>", "states / GPUs ≤ room", "too low. states / GPUs ≤ room"),
         ("<hint>", "first the work.", "first the work."),
         ("said: <hint>", "first the work.", "said: first the work."),
@@ -166,9 +153,7 @@ def test_no_hint_begins_with_a_small_word_behind_a_full_stop(id: str) -> None:
 
 
 @pytest.mark.parametrize("id", NUMERIC)
-@pytest.mark.parametrize(
-    "bad", [0, -1, float("nan"), "34", [34], True, 10**400], ids=show
-)
+@pytest.mark.parametrize("bad", [0, -1, float("nan"), "34", [34], True, 10**400], ids=show)
 def test_what_is_no_number_gets_a_sentence_and_no_traceback(id: str, bad) -> None:
     verdict = check(id, bad)
     assert verdict.ok is False
@@ -190,9 +175,7 @@ def raising(**_: object) -> None:
 
 @pytest.mark.parametrize("id", EXERCISES)
 @pytest.mark.parametrize(
-    "answer",
-    [Hostile(), [], {}, np.zeros(3), lambda **_: Hostile(), raising, exit],
-    ids=type,
+    "answer", [Hostile(), [], {}, np.zeros(3), lambda **_: Hostile(), raising, exit], ids=type
 )
 def test_an_answer_may_be_anything_at_all(id: str, answer) -> None:
     verdict = check(id, answer)

@@ -63,9 +63,7 @@ def test_a_published_file_gives_the_parameters_of_its_weights(name, tmp_path) ->
     path.write_text(FILES[name])
     model = published.read_config(path)
     assert count_parameters(model).total == PARAMETERS[name]
-    assert model.sequence_length == json.loads(FILES[name]).get(
-        "max_position_embeddings", 1024
-    )
+    assert model.sequence_length == json.loads(FILES[name]).get("max_position_embeddings", 1024)
 
 
 @every_family
@@ -86,9 +84,7 @@ def test_the_size_of_a_head_is_the_classes_or_a_share_of_the_hidden_size() -> No
 def test_without_experts_the_plain_mlps_default_holds() -> None:
     model = read("qwen3_moe", num_experts=0, num_experts_per_tok=0)
     assert (model.intermediate_size, model.num_experts) == (6144, 0)
-    assert "num_local_experts=0" in refusal(
-        "mixtral", num_local_experts=0, num_experts_per_tok=0
-    )
+    assert "num_local_experts=0" in refusal("mixtral", num_local_experts=0, num_experts_per_tok=0)
 
 
 # --- heads of keys and values
@@ -96,10 +92,7 @@ def test_without_experts_the_plain_mlps_default_holds() -> None:
 
 @pytest.mark.parametrize(
     ("family", "heads"),
-    [
-        *(("llama", 64), ("mistral", 8), ("mixtral", 8), ("qwen2", 32), ("qwen3", 32)),
-        ("qwen3_moe", 4),
-    ],
+    [("llama", 64), ("mistral", 8), ("mixtral", 8), ("qwen2", 32), ("qwen3", 32), ("qwen3_moe", 4)],
 )
 def test_heads_of_keys_left_out_are_the_classes_and_null_as_many(family, heads) -> None:
     assert read(family, num_attention_heads=64).num_kv_heads == heads
@@ -122,9 +115,18 @@ def test_the_familys_own_language_model_is_read_with_code_or_without(family) -> 
 @pytest.mark.parametrize(
     "given",
     [
-        *(["Qwen3ForSequenceClassification"], ["Qwen3Model"], ["Qwen3ForRewardModel"]),
-        *(["LlamaForCausalLM"], ["Qwen3ForCausalLM", "Qwen3Model"], "Qwen3ForCausalLM"),
-        *([["Qwen3ForCausalLM"]], [3], 3, {"a": 1}, True, ["x" * 10**5]),
+        ["Qwen3ForSequenceClassification"],
+        ["Qwen3Model"],
+        ["Qwen3ForRewardModel"],
+        ["LlamaForCausalLM"],
+        ["Qwen3ForCausalLM", "Qwen3Model"],
+        "Qwen3ForCausalLM",
+        [["Qwen3ForCausalLM"]],
+        [3],
+        3,
+        {"a": 1},
+        True,
+        ["x" * 10**5],
     ],
     ids=lambda given: str(given)[:40],
 )
@@ -257,9 +259,7 @@ def test_structure_that_is_not_known_is_refused(family: str, key: str) -> None:
     ],
 )
 def test_what_a_shape_cannot_hold_is_said_with_what_it_can(key, value, only) -> None:
-    assert re.search(
-        f"no place in this shape: {only}", refusal("llama", **{key: value})
-    )
+    assert re.search(f"no place in this shape: {only}", refusal("llama", **{key: value}))
 
 
 ABSENT = STRUCTURE.keys() - {"layer_types", "decoder_sparse_step", "mlp_only_layers"}
@@ -337,11 +337,7 @@ def test_what_changes_no_matrix_is_read_over(family: str) -> None:
         ("gpt2", {"n_layer": True}, "n_layer=True is not a number"),
         ("gpt2", {"n_inner": -1}, "n_inner=-1 is not positive"),
         ("gpt2", {"n_embd": 770}, "n_embd=770 is not divisible by n_head=12"),
-        (
-            "gpt2",
-            {"n_embd": 96, "hidden_size": 64},
-            "hidden_size=64 contradicts n_embd",
-        ),
+        ("gpt2", {"n_embd": 96, "hidden_size": 64}, "hidden_size=64 contradicts n_embd"),
         ("mixtral", {"num_experts": np.array([4, 8])}, "num_experts=.* is an array"),
         ("mixtral", {"num_experts_per_tok": 9}, "num_experts_per_tok=9 is more than"),
         ("mixtral", {"num_experts_per_tok": 0}, "num_experts_per_tok=0 is not posit"),
@@ -399,9 +395,28 @@ def test_a_real_file_gives_the_parameters_of_its_weights(row) -> None:
 
 
 HOSTILE: list[Any] = [
-    *(None, True, -1, 0, 0.5, "x", "auto", [], [[1]], {}, {"a": 1}, 10**50, 1e300),
-    *(float("nan"), ["x"], [True], [-1], [10**9], [1, 2], ["full_attention"] * 3),
-    *(10**6, np.array([2, 4])),
+    None,
+    True,
+    -1,
+    0,
+    0.5,
+    "x",
+    "auto",
+    [],
+    [[1]],
+    {},
+    {"a": 1},
+    10**50,
+    1e300,
+    float("nan"),
+    ["x"],
+    [True],
+    [-1],
+    [10**9],
+    [1, 2],
+    ["full_attention"] * 3,
+    10**6,
+    np.array([2, 4]),
 ]
 
 
@@ -422,9 +437,7 @@ NUMBER = r"(\d[\d,.]*\d|\d+)([BM])"
 
 
 @pytest.mark.parametrize(
-    "row",
-    [row for row in published.rows("configs") if "note" in row],
-    ids=lambda row: row["name"],
+    "row", [row for row in published.rows("configs") if "note" in row], ids=lambda row: row["name"]
 )
 def test_a_total_rounds_to_what_was_published_or_to_its_name(row) -> None:
     """Kimi's name says 2.4 % less than its files hold: the note says so."""
@@ -438,9 +451,7 @@ def test_a_total_rounds_to_what_was_published_or_to_its_name(row) -> None:
     for digits, unit in told:
         said = digits.replace(",", "")
         step = 10 ** -len(said.partition(".")[2]) * (1e9 if unit == "B" else 1e6)
-        near = min(
-            abs(size - float(said) * (1e9 if unit == "B" else 1e6)) for size in known
-        )
+        near = min(abs(size - float(said) * (1e9 if unit == "B" else 1e6)) for size in known)
         assert near <= step or "not checked" in row["note"], (digits, unit)
 
 

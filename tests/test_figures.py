@@ -142,9 +142,7 @@ def test_bars_and_the_colour_bar_are_told() -> None:
 
 SMALL = published.architecture("Llama-3.2-1B", sequence_length=8192)
 PARTS = {"weights": 5e9, "gradients": 1e9, "optimizer": 9e9, "activations": 7e9}
-JUDGED = DataFrame(
-    {"low": [0.3], "likely": [0.4], "high": [0.5], "utilization": [0.45]}, ["mine"]
-)
+JUDGED = DataFrame({"low": [0.3], "likely": [0.4], "high": [0.5], "utilization": [0.45]}, ["mine"])
 POINTS = [
     {"micro_batch_size": 1, "gpus_a_copy": 8, "throughput": 5.0, "mfu": 0.4},
     {"micro_batch_size": 2, "gpus_a_copy": 4, "throughput": 9.0, "mfu": 0.5},
@@ -157,12 +155,7 @@ RUN = {
     "peak_flops": 312e12,
     "days": 20.0,
 }
-RAMP = {
-    "year": 2020,
-    "parameters": 1e9,
-    "batch_tokens_start": 1e5,
-    "batch_tokens_end": 1e6,
-}
+RAMP = {"year": 2020, "parameters": 1e9, "batch_tokens_start": 1e5, "batch_tokens_end": 1e6}
 OPERATORS = [
     measure.Operator("mm", phase, start, 1e-3, product)
     for start, phase in enumerate(measure.PHASES)
@@ -198,9 +191,7 @@ FIGURES: dict[str, Any] = {
     "operators": lambda: measured.operators(measure.StepProfile(tuple(OPERATORS))),
     "series": lambda: measured.step_times({1: [3, 2, 1], 2: [4, 3, 2]}, 1),
     "times": lambda: measured.throughputs([1, 2], {"a": [1, 2], "b": [2, 3]}),
-    "loader": lambda: measured.loader_shares(
-        {"quick": 0.1, "slow": 0.9}, times([1.0, 1.1] * 3)
-    ),
+    "loader": lambda: measured.loader_shares({"quick": 0.1, "slow": 0.9}, times([1.0, 1.1] * 3)),
     "exchange": lambda: measured.exchange(measure.DataParallel(2, 8, 0.0, 1.0, 2.0)),
 }
 
@@ -251,9 +242,7 @@ def test_stacked_bars_stand_on_one_another_and_have_a_key(figure: Figure) -> Non
 def test_names_stand_where_their_ticks_are() -> None:
     axes = FIGURES["flops"]().axes[0]
     ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
-    assert [f"{x:,.0f}" for x, _ in ticks] == [
-        label.get_text() for label in axes.get_xticklabels()
-    ]
+    assert [f"{x:,.0f}" for x, _ in ticks] == [label.get_text() for label in axes.get_xticklabels()]
     axes = FIGURES["intervals"]().axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["mine"]
 

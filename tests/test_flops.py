@@ -21,13 +21,7 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.drawings.common import COLORS, Drawing
-from llmtrain_helpers.drawings.flops import (
-    WORDS,
-    filled,
-    one_product,
-    passes,
-    past_peak,
-)
+from llmtrain_helpers.drawings.flops import WORDS, filled, one_product, passes, past_peak
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.common import judge
@@ -35,12 +29,7 @@ from llmtrain_helpers.exercises.flops import STATED, layer_flops, longer, readin
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.flops import flops_per_parameter
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.panels.flops import (
-    PANEL,
-    SEEN,
-    _shape as shape_on_panel,
-    highest_hfu,
-)
+from llmtrain_helpers.panels.flops import PANEL, SEEN, _shape as shape_on_panel, highest_hfu
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from .panel_code import value_of
@@ -136,9 +125,7 @@ def test_short_sequences_cost_six_for_each_parameter_but_the_embedding() -> None
 def test_another_sequence_length_takes_the_place_of_the_models() -> None:
     gpt2 = published.architecture("gpt2")
     short = published.architecture("gpt2", 512)
-    assert count_flops(gpt2, 8, "none", sequence_length=512) == count_flops(
-        short, 8, "none"
-    )
+    assert count_flops(gpt2, 8, "none", sequence_length=512) == count_flops(short, 8, "none")
     with pytest.raises(ValueError, match="sequence_length=2048 is more than num_pos"):
         count_flops(gpt2, 8, "none", sequence_length=2048)
 
@@ -149,8 +136,7 @@ def test_broadcasting_equals_a_loop(name: str, recompute: str) -> None:
     values = np.array([1, 7, 64, 4096, 50257])
     swept = gpt_flops(**(SHAPE | {name: values}), recompute=recompute)
     looped = [
-        float(gpt_flops(**(SHAPE | {name: int(value)}), recompute=recompute))
-        for value in values
+        float(gpt_flops(**(SHAPE | {name: int(value)}), recompute=recompute)) for value in values
     ]
     assert swept.tolist() == pytest.approx(looped, rel=1e-15)
 
@@ -206,9 +192,7 @@ def test_achieved_refuses(name: str, bad) -> None:
 
 @pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
 def test_achieved_refuses_gpus(bad) -> None:
-    assert_refused(
-        achieved_flops_per_gpu, "num_gpus", flops=1e15, seconds=1, num_gpus=bad
-    )
+    assert_refused(achieved_flops_per_gpu, "num_gpus", flops=1e15, seconds=1, num_gpus=bad)
 
 
 @pytest.mark.parametrize("name", ["flops_per_gpu", "peak_flops"])
@@ -230,9 +214,7 @@ def test_a_rate_in_tera_is_recognised() -> None:
 def test_more_than_the_peak_names_the_usual_causes() -> None:
     F = gpt_flops(40, 6144, 50257, 2048, 512, "full")
     X = achieved_flops_per_gpu(F, 32.09, 16)
-    with pytest.raises(
-        ValueError, match=r"utilization=1\.01367.* sequence length too lo"
-    ):
+    with pytest.raises(ValueError, match=r"utilization=1\.01367.* sequence length too lo"):
         utilization(X, 312e12)
     with pytest.raises(ValueError, match="another chip or format"):
         utilization(np.array([100e12, 400e12]), 312e12)
@@ -283,9 +265,7 @@ def test_mfu_and_hfu_of_the_recomputation_paper(row) -> None:
 
     points = 0.003 if row["name"] == "22B" else 0.001
     equation_8 = 72 * B * s * l * h**2 + 24 * B * s**2 * l * h + 6 * B * s * h * V
-    assert share(gpt_flops(l, h, V, s, B, "none")) == pytest.approx(
-        row["mfu"], abs=points
-    )
+    assert share(gpt_flops(l, h, V, s, B, "none")) == pytest.approx(row["mfu"], abs=points)
     assert share(equation_8) == pytest.approx(row["hfu"], abs=points)
     counted = share(gpt_flops(l, h, V, s, B, "selective"))
     assert row["mfu"] < counted < row["hfu"]
@@ -320,9 +300,7 @@ LLAMA = published.architecture("Llama-3.1-8B", 8192)
 def rectangles(drawing: Drawing) -> list[dict[str, str]]:
     """Each rectangle's attributes and title."""
     found = []
-    for attributes, title in re.findall(
-        r"<rect ([^>]*)>(?:<title>(.*?)</title>)?", drawing.body
-    ):
+    for attributes, title in re.findall(r"<rect ([^>]*)>(?:<title>(.*?)</title>)?", drawing.body):
         pairs = dict(re.findall(r'([\w-]+)="([^"]*)"', attributes))
         found.append(pairs | {"title": title})
     return found
@@ -338,9 +316,7 @@ def area(drawing: Drawing, title: str) -> float:
 
 
 @every_recompute
-@pytest.mark.parametrize(
-    ("model", "layers"), [(GPT3, 96), (LLAMA, 32)], ids=["gpt", "llama"]
-)
+@pytest.mark.parametrize(("model", "layers"), [(GPT3, 96), (LLAMA, 32)], ids=["gpt", "llama"])
 def test_the_areas_of_the_passes_are_to_scale(recompute, model, layers) -> None:
     counted = count_flops(model, 64, recompute)
     drawing = passes(counted, layers, height=1000)  # rounding to a tenth hardly shows
@@ -469,9 +445,7 @@ def test_the_panel_warns_above_what_was_ever_published() -> None:
     values = dict(PANEL.default)
     assert highest_hfu() == 0.711  # llm-foundry: 70B on 64 A100
     assert "Look again" not in PANEL.render(**values)
-    assert "none came above an HFU of 71.1 %" in PANEL.render(
-        **values | {"seconds": 20}
-    )
+    assert "none came above an HFU of 71.1 %" in PANEL.render(**values | {"seconds": 20})
 
 
 WRONG = PANEL.presets["18.4B with the wrong sequence length"]
@@ -540,8 +514,7 @@ WINDOWS = {
 def too_high(model: Transformer, s: int) -> float:
     """Those that a token could see without windows, over those that it may see."""
     layers = tuple(
-        (n, replace(layer, mixer=replace(layer.mixer, window=0)))
-        for n, layer in model.layers
+        (n, replace(layer, mixer=replace(layer.mixer, window=0))) for n, layer in model.layers
     )
     forgotten = replace(model, layers=layers)
     with_them, without = (
@@ -633,47 +606,20 @@ def weights(h: int, f: int, k: int, matrices: int = 3) -> int:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (
-            lambda h, f, k, s: 2 * s * weights(h, f, k) + 4 * s * s * h,
-            "the forward pass alone",
-        ),
-        (
-            lambda h, f, k, s: 4 * s * weights(h, f, k) + 8 * s * s * h,
-            "the backward pass alone",
-        ),
-        (
-            lambda h, f, k, s: 3 * s * weights(h, f, k) + 6 * s * s * h,
-            "a multiply-add is 2",
-        ),
+        (lambda h, f, k, s: 2 * s * weights(h, f, k) + 4 * s * s * h, "the forward pass alone"),
+        (lambda h, f, k, s: 4 * s * weights(h, f, k) + 8 * s * s * h, "the backward pass alone"),
+        (lambda h, f, k, s: 3 * s * weights(h, f, k) + 6 * s * s * h, "a multiply-add is 2"),
         (
             lambda h, f, k, s: 8 * s * weights(h, f, k) + 16 * s * s * h,
             "nothing is recomputed here",
         ),
-        (
-            lambda h, f, k, s: 6 * s * weights(h, f, k, matrices=2) + 12 * s * s * h,
-            "third matrix",
-        ),
-        (
-            lambda h, f, k, s: 6 * s * weights(h, f, h) + 12 * s * s * h,
-            "narrower than queries",
-        ),
-        (
-            lambda h, f, k, s: 6 * s * (h * h + h * k + 3 * h * f) + 12 * s * s * h,
-            "four matrices",
-        ),
+        (lambda h, f, k, s: 6 * s * weights(h, f, k, matrices=2) + 12 * s * s * h, "third matrix"),
+        (lambda h, f, k, s: 6 * s * weights(h, f, h) + 12 * s * s * h, "narrower than queries"),
+        (lambda h, f, k, s: 6 * s * (h * h + h * k + 3 * h * f) + 12 * s * s * h, "four matrices"),
         (lambda h, f, k, s: 6 * s * weights(h, f, k), "scores are missing"),
-        (
-            lambda h, f, k, s: 6 * s * weights(h, f, k) + 6 * s * s * h,
-            "scores are two products",
-        ),
-        (
-            lambda h, f, k, s: 6 * s * weights(h, f, k) + 4 * s * s * h,
-            "forward and backward too",
-        ),
-        (
-            lambda h, f, k, s: 6 * s * weights(h, f, k) + 12 * s * s * k,
-            "the scores keep h",
-        ),
+        (lambda h, f, k, s: 6 * s * weights(h, f, k) + 6 * s * s * h, "scores are two products"),
+        (lambda h, f, k, s: 6 * s * weights(h, f, k) + 4 * s * s * h, "forward and backward too"),
+        (lambda h, f, k, s: 6 * s * weights(h, f, k) + 12 * s * s * k, "the scores keep h"),
     ],
 )
 def test_a_slip_in_the_layer_is_named(wrong, said: str) -> None:
@@ -781,9 +727,7 @@ def test_the_colleagues_figure_is_that_of_the_sparse_peak_and_of_nothing_else() 
 
 def test_the_colleagues_share_is_what_runs_that_recompute_everything_reach() -> None:
     runs = published.rows("recomputation_runs")
-    again = [
-        row["mfu"] * row["seconds_selective"] / row["seconds_full"] for row in runs
-    ]
+    again = [row["mfu"] * row["seconds_selective"] / row["seconds_full"] for row in runs]
     assert min(again) < readings()["none"] < max(again)
     hfus = [row["mfu"] for row in runs]  # selective: little is done twice
     assert min(hfus) < readings()["recomputation"] < max(hfus)
@@ -836,14 +780,9 @@ def test_the_hints_of_ones_own_batch_come_in_steps_and_none_is_unanswered() -> N
 
 def test_what_the_page_tells_of_the_worked_example_is_so() -> None:
     F = gpt_flops(12, 768, 50257, 1024, 8, "none")
-    assert (units.flops(F), units.flops_per_second(F / 0.06)) == (
-        "7.00 TFLOP",
-        "117 TFLOP/s",
-    )
+    assert (units.flops(F), units.flops_per_second(F / 0.06)) == ("7.00 TFLOP", "117 TFLOP/s")
     assert round(F / 0.06 / 312e12, 2) == 0.37
-    assert count_flops(LLAMA, 1, "none").shares()["scores"] == pytest.approx(
-        0.22, abs=0.005
-    )
+    assert count_flops(LLAMA, 1, "none").shares()["scores"] == pytest.approx(0.22, abs=0.005)
 
 
 def test_three_of_the_ten_published_runs_do_better_than_the_worked_case() -> None:
@@ -857,8 +796,6 @@ def test_without_recomputed_work_the_ten_stand_at_33_to_39_per_cent() -> None:
     table = published.megatron_table1()
     shape = table[["num_layers", "hidden_size", "vocab_size", "sequence_length"]]
     B = table["global_batch_size"]
-    none, full = (
-        gpt_flops(**shape, batch_size=B, recompute=again) for again in ("none", "full")
-    )
+    none, full = (gpt_flops(**shape, batch_size=B, recompute=again) for again in ("none", "full"))
     mfu = table["flops_per_gpu"] / table["peak_flops"] * none / full
     assert (round(mfu.min(), 2), round(mfu.max(), 2)) == (0.33, 0.39)

@@ -157,21 +157,15 @@ def test_an_entry_is_a_sentence_and_links_to_where_it_is_taught(term: str) -> No
 
 @pytest.mark.parametrize("term", ENTRIES)
 def test_names_in_code_exist(term: str) -> None:
-    code = "".join(
-        path.read_text("utf-8") for path in (ROOT / "llmtrain_helpers").rglob("*.py")
-    )
+    code = "".join(path.read_text("utf-8") for path in (ROOT / "llmtrain_helpers").rglob("*.py"))
     for name in re.findall(r"`([^`]+)`", ENTRIES[term]):
         for word in re.findall(r"[A-Za-z_]\w{2,}", name):
             assert re.search(rf"\b{word}\b", code), name
 
 
-@pytest.mark.parametrize(
-    "path", PAGES, ids=lambda path: f"{path.parent.name}-{path.stem}"
-)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_links_into_the_glossary_find_their_heading(path: Path) -> None:
-    for where, anchor in re.findall(
-        r"\]\(([./]*)glossary\.ipynb#([^)]+)\)", prose(path)
-    ):
+    for where, anchor in re.findall(r"\]\(([./]*)glossary\.ipynb#([^)]+)\)", prose(path)):
         assert (path.parent / f"{where}glossary.ipynb").exists()
         assert anchor in {term.replace(" ", "-") for term in ENTRIES}
 
@@ -185,8 +179,6 @@ def test_what_a_page_defines_leads_into_the_glossary(path: Path) -> None:
     bare = {
         term.replace(" ", "-")
         for term in ENTRIES
-        if re.search(
-            rf"^(?![#|]).*(?<![\[*])\*\*{re.escape(term)}\*\* (is|are)\b", text, re.M
-        )
+        if re.search(rf"^(?![#|]).*(?<![\[*])\*\*{re.escape(term)}\*\* (is|are)\b", text, re.M)
     }
     assert bare - linked == set()

@@ -33,16 +33,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 EVIDENCE = ["evidence", "measure"]
 FACES = ["drawings", "figures", "panels", "exercises"]
-PYTORCH = [
-    "model",
-    "ledger",
-    "counting",
-    "training",
-    "memory",
-    "timing",
-    "parallel",
-    "record",
-]
+PYTORCH = ["model", "ledger", "counting", "training", "memory", "timing", "parallel", "record"]
 """Parts of `measure` that import PyTorch, from the ground up: only when it is used."""
 
 WITHOUT = ["trace", "clock"]
@@ -125,9 +116,7 @@ def test_formulas_import_formulas_and_nothing_foreign(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", of_room("evidence"), ids=lambda p: p.stem)
-def test_evidence_stands_on_the_formulas_and_imports_pandas_only_when_used(
-    path: Path,
-) -> None:
+def test_evidence_stands_on_the_formulas_and_imports_pandas_only_when_used(path: Path) -> None:
     assert not foreign(imports(path))
     assert own(imports(path, anywhere=True)) <= {*FORMULAS, *EVIDENCE}
 
@@ -137,9 +126,7 @@ def test_measure_has_pytorch_beside_it_and_imports_only_downwards(name: str) -> 
     taken = imports(PACKAGE / "measure" / f"{name}.py")
     assert foreign(taken) <= {"torch"}
     assert own(taken) <= {*FORMULAS, *EVIDENCE}
-    parts = {
-        n.split(".")[2] for n in taken if n.startswith("llmtrain_helpers.measure.")
-    }
+    parts = {n.split(".")[2] for n in taken if n.startswith("llmtrain_helpers.measure.")}
     above = set(PYTORCH[PYTORCH.index(name) :])
     assert not parts & above
 
@@ -179,9 +166,7 @@ def test_the_old_spelling_of_a_command_names_the_new_one(old: str, new: str) -> 
     assert done.stderr == f"Write: python -m llmtrain_helpers {new}\n"
 
 
-def test_commands_are_listed_and_others_refused(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_commands_are_listed_and_others_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     usage = capsys.readouterr().out
     assert all(f"\n  {name} " in usage for name in COMMANDS)
@@ -190,10 +175,7 @@ def test_commands_are_listed_and_others_refused(
 
 
 def test_importing_the_package_brings_nothing_foreign() -> None:
-    code = (
-        "import sys, llmtrain_helpers; "
-        "print(*{name.split('.')[0] for name in sys.modules})"
-    )
+    code = "import sys, llmtrain_helpers; print(*{name.split('.')[0] for name in sys.modules})"
     loaded = set(run([sys.executable, "-c", code]).split())
     heavy = {"numpy", "pandas", "matplotlib", "ipywidgets", "termcolor", "torch"}
     assert not loaded & heavy
@@ -228,9 +210,7 @@ def dataclasses_of(path: Path) -> list[type]:
     return [kind for kind in found if is_dataclass(kind) and kind.__module__ == home]
 
 
-KINDS = [
-    kind for name in FORMULAS for path in of_room(name) for kind in dataclasses_of(path)
-]
+KINDS = [kind for name in FORMULAS for path in of_room(name) for kind in dataclasses_of(path)]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -310,11 +290,7 @@ def test_the_workflow_runs_every_python_that_the_readme_names() -> None:
 def test_pages_are_built_with_the_pyodide_that_the_site_has() -> None:
     flow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text("utf-8"))
     assert flow[True]["push"] == {"branches": ["main"]}  # YAML reads `on` as true
-    assert flow["permissions"] == {
-        "contents": "read",
-        "pages": "write",
-        "id-token": "write",
-    }
+    assert flow["permissions"] == {"contents": "read", "pages": "write", "id-token": "write"}
     build, deploy = flow["jobs"]["build"], flow["jobs"]["deploy"]
     site = json.loads((ROOT / "site/package.json").read_text("utf-8"))
     number = site["dependencies"]["pyodide"]
@@ -368,9 +344,7 @@ def test_the_wheel_works_outside_the_checkout_with_its_data(tmp_path: Path) -> N
     assert told[2] == "124439808"
 
 
-def run(
-    command: list[str], cwd: Path | None = None, env: dict[str, str] | None = None
-) -> str:
+def run(command: list[str], cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
     """Run a command; what it printed."""
     done = subprocess.run(
         command,
@@ -442,6 +416,4 @@ def test_each_part_has_one_word_with_a_colour_and_an_entry() -> None:
     assert set(WORDS.values()) <= set(COLORS)
     glossary = (ROOT / "notebooks" / "glossary.ipynb").read_text("utf-8").casefold()
     for word in set(COLORS) - {"idle", "recomputed", "memory"}:
-        assert re.search(
-            rf"### {word.casefold().removesuffix('s')}|\*\*{word}", glossary
-        ), word
+        assert re.search(rf"### {word.casefold().removesuffix('s')}|\*\*{word}", glossary), word

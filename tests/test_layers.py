@@ -42,11 +42,7 @@ MIXTURE = stack((2, Layer(LATENT, DENSE)), (6, Layer(PLAIN, MIXED)))
 # --- windows
 
 
-@given(
-    s=st.integers(1, 60),
-    w=st.integers(0, 60),
-    chunked=st.booleans(),
-)
+@given(s=st.integers(1, 60), w=st.integers(0, 60), chunked=st.booleans())
 def test_pairs_are_those_that_a_token_may_see(s: int, w: int, chunked: bool) -> None:
     mixer = Attention(1, 1, 1, window=w, chunked=chunked)
     seen = 0
@@ -61,9 +57,7 @@ def test_a_window_counted_as_full_is_40_percent_over() -> None:
     read = Transformer.from_config({"model_type": "mistral", "sliding_window": 4096})
     full = Transformer.from_config({"model_type": "mistral", "sliding_window": None})
     assert read == full  # the same matrices
-    counted = [
-        count_flops(model, 1, "none", "causal", 32768).total for model in (full, read)
-    ]
+    counted = [count_flops(model, 1, "none", "causal", 32768).total for model in (full, read)]
     assert counted[0] / counted[1] == pytest.approx(1.40, abs=0.01)
     dense = [count_flops(model, 1, "none", "dense", 32768) for model in (full, read)]
     assert dense[0] == dense[1]
@@ -90,9 +84,7 @@ def test_a_stack_is_the_sum_of_its_layers() -> None:
     assert flops.mlp == sum(part.mlp for part in parts)
     assert flops.scores == sum(part.scores for part in parts)
     kept = count_activations(MIXTURE, 3)
-    assert kept.layers == sum(
-        count_activations(stack(pair), 3).layers for pair in MIXTURE.layers
-    )
+    assert kept.layers == sum(count_activations(stack(pair), 3).layers for pair in MIXTURE.layers)
 
 
 def test_keywords_and_layers_say_the_same() -> None:
@@ -173,9 +165,7 @@ def test_a_new_kind_is_one_class() -> None:
 
 def test_stages_hold_the_layers_that_stand_there() -> None:
     split = Split(8, 1, 1, 4, 1, 2, 4)
-    first, last = (
-        [n for n, _ in stage_layers(MIXTURE, split, last=end)] for end in (False, True)
-    )
+    first, last = ([n for n, _ in stage_layers(MIXTURE, split, last=end)] for end in (False, True))
     assert (first, last) == ([2, 0], [0, 2])
     both = Split(8, 1, 1, 2, 1, 4, 4, interleave=2)
     assert [n for n, _ in stage_layers(MIXTURE, both, last=False)] == [2, 2]

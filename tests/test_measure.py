@@ -34,14 +34,7 @@ from llmtrain_helpers.exercises import PREDICTIONS, check
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.measure import loader_shares, operators, throughputs
 from llmtrain_helpers.measure.clock import StepClock, Times, compared, timed, times
-from llmtrain_helpers.measure.trace import (
-    both,
-    but,
-    joined,
-    length,
-    read_trace,
-    recorded_trace,
-)
+from llmtrain_helpers.measure.trace import both, but, joined, length, read_trace, recorded_trace
 from llmtrain_helpers.panels import PANELS
 from llmtrain_helpers.panels.measure import clock_of
 
@@ -109,9 +102,7 @@ BAD_SHAPES = {
 
 @pytest.mark.parametrize("argument", BAD_SHAPES)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_shapes_that_cannot_be_built_are_refused(
-    call: Callable[[Any], Any], argument: str
-) -> None:
+def test_shapes_that_cannot_be_built_are_refused(call: Callable[[Any], Any], argument: str) -> None:
     assert_refused(lambda: call(BAD_SHAPES[argument]), argument)
 
 
@@ -215,10 +206,7 @@ def test_what_is_compared_takes_turns() -> None:
     runs = {name: lambda name=name: order.append(name) for name in "ab"}
     found = compared(runs, warm_up=1, repeats=2)
     assert order == ["a", "b"] * 3
-    assert {name: len(known.seconds) for name, known in found.items()} == {
-        "a": 2,
-        "b": 2,
-    }
+    assert {name: len(known.seconds) for name, known in found.items()} == {"a": 2, "b": 2}
 
 
 @pytest.mark.parametrize("value", BAD_COUNTS, ids=repr)
@@ -397,9 +385,7 @@ def test_three_counts_are_drawn_to_scale() -> None:
     assert "stroke-dasharray" not in drawn.body
     counted = three(256)[0]
     measured, formula = widths(drawn.body, COLORS["MLP"])[:2]
-    assert (
-        measured == formula == pytest.approx(630 * counted.mlp / counted.total, abs=0.1)
-    )
+    assert measured == formula == pytest.approx(630 * counted.mlp / counted.total, abs=0.1)
     wider = instruments(three(512), three(512), before=three(256))
     assert wider.body.count("5 4") == 3
     wrong = instruments(three(512), three(256))
@@ -426,9 +412,7 @@ def test_nothing_leaves_the_canvas(drawing: Any) -> None:
         assert 0 <= float(y) <= float(y) + float(high) <= drawing.height
     sizes = re.findall(r'font-size="([\d.]+)"', drawing.body)
     assert min(map(float, sizes)) >= 14
-    for x, words in re.findall(
-        r'<text x="([\d.]+)"[^>]*start"[^>]*>([^<]*)<', drawing.body
-    ):
+    for x, words in re.findall(r'<text x="([\d.]+)"[^>]*start"[^>]*>([^<]*)<', drawing.body):
         assert float(x) + 7.5 * len(words) <= drawing.width + 20, words
     assert drawing.words in unescape(drawing.saved())
 
@@ -479,9 +463,7 @@ def test_the_panel_says_what_the_page_says_of_its_tasks() -> None:
 def test_the_panel_speaks_first_and_gives_its_call() -> None:
     html = shown()
     assert html.startswith("50.0 sequences a second: it pays fixed costs")
-    assert "no single change gains a tenth" in shown(
-        **PANELS["measure"].presets["Busy"]
-    )
+    assert "no single change gains a tenth" in shown(**PANELS["measure"].presets["Busy"])
     assert f"{value_of(PANELS['measure'].render()):.1f} sequences a second" in html
     before = PANELS["measure"].presets["A slow link"]
     assert "(dashed: 34.8)" in PANELS["measure"].render(before=before)
@@ -519,10 +501,7 @@ def test_without_what_the_panel_names_a_step_is_faster(b, k, exchange, slowest):
     told, clock = named(step), clock_of(step)
     gone = {"the link": {"exchange": 0.0}, "a slow neighbour": {"slowest": 1.0}}
     if told:
-        rates = {
-            cause: replace(clock, **change).throughput(b, k)
-            for cause, change in gone.items()
-        }
+        rates = {cause: replace(clock, **change).throughput(b, k) for cause, change in gone.items()}
         assert rates[told] > clock.throughput(b, k)
         if slowest == 100:
             assert told == "the link"
@@ -679,10 +658,7 @@ def test_11_d_takes_any_design_that_holds(change: dict[str, Any]) -> None:
         ({"repeats": 100_000}, "steps take"),
         ({"micro": "two"}, "is no number"),
         ({"model": "Llama-9"}, "Llama-9"),
-        (
-            {"model": "Llama-3.1-405B", "layers": 2},
-            "two layers of Llama-3.1-405B already",
-        ),
+        ({"model": "Llama-3.1-405B", "layers": 2}, "two layers of Llama-3.1-405B already"),
         ({"layers": 2, "model": "gpt2"}, "more fits, of layers or of sequences"),
         ({"peak": 18 * 1.923}, "the states alone"),
         ({"peak": 14 * 1.923}, "the states alone"),

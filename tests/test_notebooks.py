@@ -174,9 +174,7 @@ def test_regenerating_gives_the_same_bytes_under_any_backend(monkeypatch: Any) -
 def test_prose_keeps_to_plain_words(path: Path) -> None:
     text = prose(path)
     assert "!" not in re.sub(r"!\[|!=", "", text)
-    assert not re.search(
-        r"\b(simply|obviously|of course|amazing|powerful)\b", text, re.I
-    )
+    assert not re.search(r"\b(simply|obviously|of course|amazing|powerful)\b", text, re.I)
     words_a_cell = len(text.split()) / len(code_cells(path))
     assert 40 <= words_a_cell <= 200
 
@@ -214,9 +212,7 @@ def test_solutions_are_in_step(path: Path) -> None:
 @every_chapter
 def test_solutions_repeat_the_question_before_the_answer(path: Path) -> None:
     asked, told = prose(path), prose(path.parent / "solutions" / path.name)
-    answered = re.findall(
-        r"^(\*\*\d\d-[a-z]\.\*\* .+?)\n\n\*\*Answer", told, re.M | re.S
-    )
+    answered = re.findall(r"^(\*\*\d\d-[a-z]\.\*\* .+?)\n\n\*\*Answer", told, re.M | re.S)
     assert len(answered) == len(checks_of(path))
     assert all(question in asked for question in answered)
 
@@ -381,9 +377,7 @@ def numbers_of(cell: NotebookNode) -> list[tuple[float, int]]:
         shown += [output.get("text", ""), data.get("text/plain", ""), seen]
     found = []
     for text in shown:
-        pattern = (
-            r"(?<![\w.])(\d[\d,]*\.?\d*)(?: ?(thousand|million|billion|trillion))?"
-        )
+        pattern = r"(?<![\w.])(\d[\d,]*\.?\d*)(?: ?(thousand|million|billion|trillion))?"
         for digits, word in re.findall(pattern, text.replace("{,}", ",")):
             number = float(digits.replace(",", "")) * SCALES.get(word, 1)
             found.append((number, len(re.sub(r"^[0.]+|[,.]", "", digits))))

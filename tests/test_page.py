@@ -110,9 +110,7 @@ def test_a_link_brings_back_what_was_set(word: str) -> None:
         "a" * 100_000,
     ],
 )
-def test_a_hostile_link_is_told_in_words_and_sets_nothing(
-    word: str, address: str
-) -> None:
+def test_a_hostile_link_is_told_in_words_and_sets_nothing(word: str, address: str) -> None:
     told = opened(word, address)
     assert told["html"] == PANELS[word].render() or told["status"]
     assert "<img src=x" not in json.dumps(told)
@@ -135,9 +133,7 @@ def test_what_is_no_panel_no_deed_and_no_choice_is_refused() -> None:
     with pytest.raises(ValueError, match="deed"):
         page.act("duration", "delete")
     told = act("duration", "write", "model", "GPT-5")
-    assert "Model: 'GPT-5' is none of its choices." in told["status"].replace(
-        "&#x27;", "'"
-    )
+    assert "Model: 'GPT-5' is none of its choices." in told["status"].replace("&#x27;", "'")
 
 
 def test_a_telephone_has_a_drawing_of_its_own_where_there_is_one() -> None:
@@ -160,9 +156,7 @@ def sources(path: Path) -> list[str]:
 def judged(path: Path) -> list[tuple[str, str]]:
     """Each exercise and guess, behind the cells before it."""
     code = sources(path)
-    asks = [
-        i for i, one in enumerate(code) if re.search(r"^(check|predict)\(", one, re.M)
-    ]
+    asks = [i for i, one in enumerate(code) if re.search(r"^(check|predict)\(", one, re.M)]
     return [(json.dumps(code[:i]), code[i]) for i in asks]
 
 
@@ -180,10 +174,7 @@ for before, source in json.load(sys.stdin):
 def test_every_exercise_runs_where_only_the_standard_library_is(path: Path) -> None:
     asked = judged(path)
     found = subprocess.run(
-        [sys.executable, "-c", BARE],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", BARE], input=json.dumps(asked), capture_output=True, text=True
     )
     assert found.stdout.count("○") == len(asked), found.stdout + found.stderr
     assert found.stdout.count("<p style") == len(asked)
@@ -191,9 +182,7 @@ def test_every_exercise_runs_where_only_the_standard_library_is(path: Path) -> N
 
 def test_what_a_cell_needs_is_what_it_reads_and_no_more() -> None:
     before = ["from math import pi, e\nimport json", "x = 1\ny = x + 1", "x = 3"]
-    assert (
-        cells.needed(before, "print(pi, y)") == "from math import pi\nx = 1\ny = x + 1"
-    )
+    assert cells.needed(before, "print(pi, y)") == "from math import pi\nx = 1\ny = x + 1"
     assert cells.needed(before, "x |= 4") == "x = 3"
     assert cells.needed(before, "def f(x):\n    y = x\n    return y\n\n\nf(2)") == ""
     assert cells.needed(before, "x = 5\nprint(x)") == ""
@@ -248,7 +237,12 @@ def test_what_is_done_is_kept_and_taken_up_again() -> None:
 @pytest.mark.parametrize(
     "stored",
     [
-        *("", "no json", "[]", "{}", "null", '{"tries": 1, "guesses": 2}'),
+        "",
+        "no json",
+        "[]",
+        "{}",
+        "null",
+        '{"tries": 1, "guesses": 2}',
         '{"tries": {"00-a": "x", "zz": [1]}, "guesses": {"zz": "1", "00-guess": []}}',
     ],
 )

@@ -34,9 +34,7 @@ print(*(f"{word}:{len(panel.render())}" for word, panel in PANELS.items()))
 
 
 def test_every_panel_is_made_and_drawn_by_the_standard_library_alone() -> None:
-    told = subprocess.run(
-        [sys.executable, "-c", BLOCKED], capture_output=True, text=True
-    )
+    told = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True)
     found = dict(pair.split(":") for pair in told.stdout.split())
     assert set(found) == set(PANELS), told.stderr
     assert all(int(size) > 1000 for size in found.values())
@@ -130,9 +128,7 @@ def test_the_code_of_an_answer_runs_as_it_is_copied(word: str) -> None:
 
 
 @every_panel
-def test_a_saved_page_shows_three_settings_and_images_in_place_of_svg(
-    word: str,
-) -> None:
+def test_a_saved_page_shows_three_settings_and_images_in_place_of_svg(word: str) -> None:
     still = PANELS[word].still()
     told = re.findall(r"<h3>(.*?)</h3>", still)
     assert [unescape(name) for name in told] == [
@@ -324,9 +320,7 @@ def test_advice_stands_behind_the_picture_and_keeps_what_was_before() -> None:
 
 
 def test_controls_that_do_not_apply_are_gone() -> None:
-    other = Control(
-        "Other", "For many.", stops=(1, 2), applies=lambda v: v["num_gpus"] > 8
-    )
+    other = Control("Other", "For many.", stops=(1, 2), applies=lambda v: v["num_gpus"] > 8)
     panel = made(num_gpus=GPUS, other=other)
     assert panel.controls["other"].box.layout.display == "none"
     panel.controls["num_gpus"].value = 16
@@ -424,7 +418,5 @@ def contrast(one: str, other: str) -> float:
 
 def luminance(color: str) -> float:
     parts = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    linear = [
-        x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts
-    ]
+    linear = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

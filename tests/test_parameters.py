@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers import (
-    ParameterCount,
-    Transformer,
-    count_parameters,
-    gpt_parameters,
-    units,
-)
+from llmtrain_helpers import ParameterCount, Transformer, count_parameters, gpt_parameters, units
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.drawings import parameters as drawings, stack
 from llmtrain_helpers.drawings.common import COLORS
@@ -33,12 +27,7 @@ from .panel_code import value_of
 
 PAGE = Path(__file__).parents[1] / "notebooks" / "01_parameters.ipynb"
 
-SHAPE = {
-    "num_layers": 40,
-    "hidden_size": 6144,
-    "vocab_size": 50257,
-    "sequence_length": 1024,
-}
+SHAPE = {"num_layers": 40, "hidden_size": 6144, "vocab_size": 50257, "sequence_length": 1024}
 sizes = st.integers(1, 10**6)
 
 
@@ -66,9 +55,7 @@ def test_ints_stay_exact(l: int, h: int, V: int, s: int) -> None:
 
 
 def test_a_count_past_what_a_float_holds_is_exact() -> None:
-    assert gpt_parameters(1, 10**9 + 1, 1, 1) == 12 * (10**9 + 1) ** 2 + 15 * (
-        10**9 + 1
-    )
+    assert gpt_parameters(1, 10**9 + 1, 1, 1) == 12 * (10**9 + 1) ** 2 + 15 * (10**9 + 1)
 
 
 @pytest.mark.parametrize("name", SHAPE)
@@ -125,12 +112,17 @@ def transformers(draw) -> Transformer:
         return Transformer.gpt(l, kv * group * d, kv * group, V, s, tied)
     chosen = draw(st.integers(0, 8))
     experts = draw(st.integers(chosen, 64)) if chosen else 0
-    traits = {
-        name: draw(st.booleans()) for name in ("tied_embeddings", "qkv_bias", "qk_norm")
-    }
+    traits = {name: draw(st.booleans()) for name in ("tied_embeddings", "qkv_bias", "qk_norm")}
     head = draw(st.sampled_from([None, 128]))
     return Transformer.llama(
-        *(l, kv * group * d, kv * group, kv, f, V, s, head),
+        l,
+        kv * group * d,
+        kv * group,
+        kv,
+        f,
+        V,
+        s,
+        head,
         num_experts=experts,
         experts_per_token=chosen,
         **traits,
@@ -143,9 +135,7 @@ def test_parts_sum_to_the_total(model: Transformer) -> None:
     assert sum(counted.parts().values()) == counted.total
     assert sum(counted.shares().values()) == pytest.approx(1)
     assert counted.active <= counted.total
-    assert (counted.active < counted.total) == (
-        model.num_experts > model.experts_per_token
-    )
+    assert (counted.active < counted.total) == (model.num_experts > model.experts_per_token)
     assert all(type(part) is int and part >= 0 for part in counted.parts().values())
 
 
@@ -159,10 +149,7 @@ def test_on_gpts_the_count_is_the_formula_and_the_last_norm(l, a, d, V, s) -> No
 def test_counting_a_shape_of_arrays_equals_a_loop() -> None:
     layers = np.array([2, 30, 400])
     swept = count_parameters(Transformer.llama(layers, 64, 8, 2, 96, 100, 32))
-    looped = [
-        count_parameters(Transformer.llama(int(l), 64, 8, 2, 96, 100, 32))
-        for l in layers
-    ]
+    looped = [count_parameters(Transformer.llama(int(l), 64, 8, 2, 96, 100, 32)) for l in layers]
     assert swept.total.tolist() == [count.total for count in looped]
     assert swept.mlp.tolist() == [count.mlp for count in looped]
 
@@ -326,9 +313,7 @@ def test_the_panel_shows_sentence_picture_table_and_call() -> None:
 
 
 BY_HAND = [
-    name
-    for name, values in PANEL.presets.items()
-    if values["model"] == panel_module.BY_HAND
+    name for name, values in PANEL.presets.items() if values["model"] == panel_module.BY_HAND
 ]
 
 
@@ -430,9 +415,7 @@ def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
         for name in ("gpt-oss-20b", "Gemma-3-1B")
     }
     assert looks == {"gpt-oss-20b": [128, 0], "Gemma-3-1B": [512, 0]}
-    assert stack.in_order(config_model("gpt-oss-20b"))[:3] == [
-        *(("A", 1), ("B", 1), ("A", 1))
-    ]
+    assert stack.in_order(config_model("gpt-oss-20b"))[:3] == [*(("A", 1), ("B", 1), ("A", 1))]
     assert stack.in_order(config_model("Gemma-3-1B"))[:2] == [("A", 5), ("B", 1)]
 
 
@@ -471,9 +454,7 @@ def test_every_family_that_is_read_can_be_drawn() -> None:
         assert "of another kind" not in shown.words, family
         assert not re.search(r'(width|height)="-|nan|inf"', shown.body), family
         assert shown.height > 380
-    long = Transformer.from_config(
-        {"model_type": "gemma3_text", "num_hidden_layers": 900}
-    )
+    long = Transformer.from_config({"model_type": "gemma3_text", "num_hidden_layers": 900})
     assert "900 layers, from first to last, one in 6 drawn" in stack.stack(long).body
 
 
@@ -571,9 +552,7 @@ def test_what_the_page_says_of_deepseek_is_so() -> None:
     assert f"{units.count(layer.mixer.parameters(h))} parameters a layer" in page
     assert f"would have {units.count(4 * h * 128 * 128)}." in page
     copies = counted.prediction + counted.embedding + counted.head
-    told = (
-        f"{units.count(counted.prediction)}, or {units.count(copies)} with its copies"
-    )
+    told = f"{units.count(counted.prediction)}, or {units.count(copies)} with its copies"
     assert f"{told} of embedding and head, which the 671 billion leave out" in page
 
 
@@ -632,9 +611,7 @@ LAPTOP = 8 * (12 * 512**2 + 4 * 512) + (2 * 32000 + 512) * 512
         (-1, "is not positive"),
     ],
 )
-def test_the_laptops_gpt_is_right_each_right_way_and_slips_are_named(
-    answer, said: str
-) -> None:
+def test_the_laptops_gpt_is_right_each_right_way_and_slips_are_named(answer, said: str) -> None:
     verdict = judge("01-a", answer, EXERCISES["01-a"], 0)
     assert said in verdict.text
     assert bool(verdict) is said.startswith("right")
@@ -692,9 +669,7 @@ def test_attention_is_tried_on_every_case() -> None:
         return hidden_size / 0
 
     assert check("01-b", right).text == "right, in all 4 cases."
-    assert "queries and output are taken as h × h" in (
-        check("01-b", as_in_the_notebook).text
-    )
+    assert "queries and output are taken as h × h" in (check("01-b", as_in_the_notebook).text)
     assert "this is 4h², a GPT's" in check("01-b", never_grouped).text
     assert "ZeroDivisionError" in check("01-b", broken).text
     assert "is no function" in check("01-b", 42).text

@@ -122,9 +122,7 @@ def test_the_split_shifts_what_others_reached() -> None:
         assert run.likely > plan.iterations * step.likely
 
 
-def test_a_node_wide_split_of_a_small_model_costs_time_and_a_large_one_needs_it() -> (
-    None
-):
+def test_a_node_wide_split_of_a_small_model_costs_time_and_a_large_one_needs_it() -> None:
     small = [plan_of(tensor_parallel=t, zero_stage=1) for t in (1, 2, 4, 8)]
     times = [plan.seconds.likely for plan in small]
     assert times == sorted(times)
@@ -139,10 +137,7 @@ def test_a_step_has_no_stops_and_a_run_has() -> None:
     shares, work = UTILIZATIONS["16-bit dense"], plan.flops.total / (64 * 312e12)
     assert plan.shares is shares
     step, run = plan.seconds_per_iteration, plan.seconds
-    for span, known, times in (
-        (step, shares.steps, 1),
-        (run, shares.runs, plan.iterations),
-    ):
+    for span, known, times in ((step, shares.steps, 1), (run, shares.runs, plan.iterations)):
         low, likely, high = known
         assert span.least == pytest.approx(times * work / high)
         assert span.likely == pytest.approx(times * work / likely)
@@ -189,9 +184,7 @@ def test_a_kind_that_is_untested_says_so_and_is_wider() -> None:
 def test_cost_and_energy() -> None:
     plan = plan_of(price_per_gpu_hour=2.5)
     assert plan.cost.greatest == pytest.approx(2.5 * plan.gpu_hours.greatest)
-    assert plan.energy.likely == pytest.approx(
-        plan.gpu_hours.likely * 3600 * A100.power
-    )
+    assert plan.energy.likely == pytest.approx(plan.gpu_hours.likely * 3600 * A100.power)
     bare = plan_of(accelerator=Accelerator("chip", 80e9, peaks={"bf16": 312e12}))
     assert bare.cost is None
     assert bare.energy is None
@@ -205,9 +198,7 @@ def test_cost_and_energy() -> None:
 def test_on_one_stage_memory_is_states_and_activations(recompute, stage) -> None:
     plan = plan_of(recompute=recompute, zero_stage=stage, attention="unfused")
     states = model_state_bytes(count_parameters(LLAMA).total, "bf16", stage, 64)
-    none, held = (
-        count_activations(LLAMA, 1, r, "unfused") for r in ("none", recompute)
-    )
+    none, held = (count_activations(LLAMA, 1, r, "unfused") for r in ("none", recompute))
     again = (none.layers - held.layers) // 32
     logits = 8 * 8192 * 128256
     assert plan.memory.activations == held.total
@@ -233,9 +224,7 @@ def test_tensor_parallelism_splits_the_matrices_and_not_the_norms() -> None:
 def test_without_sequence_parallelism_part_stays_whole() -> None:
     plan = plan_of(tensor_parallel=8, sequence_parallel=False)
     held = count_activations(LLAMA, 1, tensor_parallel=8).total
-    assert (
-        plan.memory.activations == held > plan_of(tensor_parallel=8).memory.activations
-    )
+    assert plan.memory.activations == held > plan_of(tensor_parallel=8).memory.activations
 
 
 def test_the_first_stage_holds_the_micro_batches_in_flight() -> None:
@@ -281,9 +270,7 @@ def test_uneven_stages_round_up() -> None:
     plan = plan_of(**shape, uneven_stages=True)
     counted = count_parameters(model)
     layers = 8 * (counted.total - counted.embedding - counted.head) // 126
-    assert plan.memory.weights == pytest.approx(
-        2 * (layers + counted.head) / 8, rel=1e-3
-    )
+    assert plan.memory.weights == pytest.approx(2 * (layers + counted.head) / 8, rel=1e-3)
 
 
 INTERLEAVED = {"pipeline_parallel": 8, "interleave": 2}
@@ -309,17 +296,9 @@ def test_interleaved_stages_hold_more_micro_batches_at_most_all() -> None:
 )
 def test_activations_are_those_of_the_papers_first_stage(row, recompute) -> None:
     """arXiv 2205.05198 section 4.2.3: L·(1 + (p − 1)/(pv)) times a layer's bytes."""
-    l, h, a, s = (
-        row[x] for x in ("num_layers", "hidden_size", "num_heads", "sequence_length")
-    )
+    l, h, a, s = (row[x] for x in ("num_layers", "hidden_size", "num_heads", "sequence_length"))
     b, t, p, v = (
-        row[x]
-        for x in (
-            "micro_batch_size",
-            "tensor_parallel",
-            "pipeline_parallel",
-            "interleave",
-        )
+        row[x] for x in ("micro_batch_size", "tensor_parallel", "pipeline_parallel", "interleave")
     )
     plan = plan_run(
         Transformer.gpt(l, h, a, row["vocab_size"], s),
@@ -477,8 +456,7 @@ def test_fsdp_is_zero_3_and_what_is_gathered() -> None:
 def test_fsdp_beside_tensor_parallelism_has_a_third_tensor_and_a_whole_input() -> None:
     t, h, V, s = 4, LLAMA.hidden_size, LLAMA.vocab_size, LLAMA.sequence_length
     one, four = (
-        plan_of(zero_stage=3, tensor_parallel=t, sharding=x).memory
-        for x in ("zero", "fsdp")
+        plan_of(zero_stage=3, tensor_parallel=t, sharding=x).memory for x in ("zero", "fsdp")
     )
     matrices = LLAMA.layers[0][1].parameters(h)
     more = 6 * matrices + 4 * h * V + 2 * s * V  # as without, each GPU a t-th
@@ -530,23 +508,17 @@ def test_zero_2_with_a_pipeline_asks_what_becomes_of_the_gradients() -> None:
     assert set(table["pipeline_parallel"][table["zero_stage"] == 3]) == {1}
     assert len(set(table["pipeline_parallel"][table["zero_stage"] == 1])) == 5
     alone = {"recompute": "none", "zero_stage": 3, "pipeline_parallel": 4}
-    assert_refused(
-        lambda **o: sweep(LLAMA, A100, 64, 1e12, 512, **o), "keep_grad", **alone
-    )
+    assert_refused(lambda **o: sweep(LLAMA, A100, 64, 1e12, 512, **o), "keep_grad", **alone)
 
 
 # --- published runs
 
 
 @pytest.mark.parametrize(
-    "row",
-    published.megatron_training_days().to_dict("records"),
-    ids=lambda r: r["name"],
+    "row", published.megatron_training_days().to_dict("records"), ids=lambda r: r["name"]
 )
 def test_plans_at_published_rates_come_within_3_percent(row) -> None:
-    model = Transformer.gpt(
-        row["num_layers"], row["hidden_size"], 1, row["vocab_size"], 2048
-    )
+    model = Transformer.gpt(row["num_layers"], row["hidden_size"], 1, row["vocab_size"], 2048)
     n, B = row["num_gpus"], row["global_batch_size"]
     given = {"recompute": "full", "flops_per_gpu": row["flops_per_gpu"]}
     batch = B - B % n or n  # days do not depend on it
@@ -554,9 +526,7 @@ def test_plans_at_published_rates_come_within_3_percent(row) -> None:
     assert plan.days.likely == pytest.approx(row["days"], rel=0.03)
 
 
-@pytest.mark.parametrize(
-    "name", published.training_runs().dropna(subset="kind")["name"].tolist()
-)
+@pytest.mark.parametrize("name", published.training_runs().dropna(subset="kind")["name"].tolist())
 def test_a_runs_shape_has_its_published_number_of_parameters(name: str) -> None:
     row = published.training_runs().set_index("name").loc[name]
     total = count_parameters(published.run_model(name)).total
@@ -577,10 +547,7 @@ def test_advice_is_the_cheapest_that_fits_told_free_things_first() -> None:
     """ZeRO 3 fits with a micro-batch of 1: recomputing (+32 %) is not asked for."""
     plan = plan_of(micro_batch_size=4, accelerator=H100)
     steps = advise(plan)
-    assert [step.change for step in steps] == [
-        {"zero_stage": 3},
-        {"micro_batch_size": 1},
-    ]
+    assert [step.change for step in steps] == [{"zero_stage": 3}, {"micro_batch_size": 1}]
     assert [step.plan.fits for step in steps] == [False, True]
     sharded, smaller = (step.dearer for step in steps)
     assert -0.05 < sharded < 0  # each GPU updates its share of the weights
@@ -626,9 +593,7 @@ def test_a_plan_that_fits_needs_no_advice() -> None:
 
 
 def test_more_gpus_are_the_last_advice() -> None:
-    plan = plan_of(
-        model=LARGE, num_gpus=8, recompute="full", zero_stage=3, sequence_parallel=False
-    )
+    plan = plan_of(model=LARGE, num_gpus=8, recompute="full", zero_stage=3, sequence_parallel=False)
     [step] = advise(plan)
     assert step.change == {"num_gpus": 32}
     assert step.plan.fits
@@ -729,9 +694,7 @@ def test_the_fastest_plan_fits_and_none_that_fits_is_faster() -> None:
 
 def test_a_sweep_in_which_nothing_fits_or_nothing_comes_out_even_says_so() -> None:
     with pytest.raises(ValueError, match=r"none of \d+ plans fits: at best .* short"):
-        sweep(
-            LARGE, A100, 8, 1e12, 512, recompute="none", pipeline_parallel=1
-        ).fastest()
+        sweep(LARGE, A100, 8, 1e12, 512, recompute="none", pipeline_parallel=1).fastest()
     with pytest.raises(ValueError, match="comes out even"):
         sweep(LLAMA, A100, 64, 1e12, 512, recompute="none", tensor_parallel=7)
     with pytest.raises(ValueError, match="what one call takes"):
@@ -871,11 +834,7 @@ def offers_of(panel) -> list[str]:
         ("pipeline_parallel", 4, "3/35 = 8.57 %"),
         ("pipeline_parallel", 5, "each takes Pipeline stages 5"),
         ("context_parallel", 2, "30.4 GB"),
-        (
-            "zero_stage",
-            2,
-            "tight</b>: it fits on paper only, with 5.42 GB free, where 17.5",
-        ),
+        ("zero_stage", 2, "tight</b>: it fits on paper only, with 5.42 GB free, where 17.5"),
         ("gradients", "whole", "74.6 GB"),
         ("tokens", "2T", "47.2 days"),
         ("global_batch_size", 500, "not divisible"),
@@ -1001,9 +960,7 @@ def test_counted_and_estimated_stand_apart() -> None:
 def test_only_one_measurement_is_taken() -> None:
     panel = PANELS["plan"]
     both = {**panel.default, "flops_per_gpu": 4e14, "seconds_per_iteration": 8.0}
-    assert panel.answer(both).problem == (
-        "Give Measured rate or Measured step, not both."
-    )
+    assert panel.answer(both).problem == ("Give Measured rate or Measured step, not both.")
     assert "flops_per_gpu" in panel.shown(panel.default)
     assert "flops_per_gpu" not in panel.shown(both)
     assert "gradients" not in panel.shown({**panel.default, "zero_stage": 1})
@@ -1216,10 +1173,7 @@ def test_08_d_warns_of_03s_wider_interval() -> None:
     late = check("08-d", MINE)
     slow = training_interval(45e9, 8_030_261_248, 8, 312e12).greatest / 86400
     assert late.ok
-    assert (
-        f"may take up to {slow:.0f} days, too late: take at most 33 billion"
-        in late.text
-    )
+    assert f"may take up to {slow:.0f} days, too late: take at most 33 billion" in late.text
     assert "too late" not in check("08-d", MINE | {"tokens": 20e9}).text
 
 
@@ -1314,9 +1268,7 @@ def test_a_measured_step_takes_the_place_of_other_peoples_runs() -> None:
     assert unlinked.inputs["pace"] is None
     assert unlinked.seconds.likely == pytest.approx(plan.iterations * 30)
     for bad in BAD_QUANTITIES:
-        assert_refused(
-            plan.calibrated, "seconds_per_iteration", seconds_per_iteration=bad
-        )
+        assert_refused(plan.calibrated, "seconds_per_iteration", seconds_per_iteration=bad)
 
 
 def test_a_measured_step_foretells_other_splits_with_its_own_interval() -> None:
@@ -1343,9 +1295,7 @@ def test_a_measured_step_foretells_other_splits_with_its_own_interval() -> None:
 
 
 def test_advice_brings_zero_and_replicas_together() -> None:
-    plan = plan_of(
-        model=LARGE, accelerator=H100, num_gpus=8, tensor_parallel=8, recompute="full"
-    )
+    plan = plan_of(model=LARGE, accelerator=H100, num_gpus=8, tensor_parallel=8, recompute="full")
     [step] = advise(plan)
     assert step.plan.fits
     assert step.change == {"zero_stage": 2, "num_gpus": 32}
@@ -1428,9 +1378,7 @@ def test_a_sweep_makes_each_plan_once() -> None:
 def test_of_equal_plans_the_one_that_splits_least_is_first() -> None:
     small = Accelerator("small", 24e9, peaks={"bf16": 312e12})
     shape = {"recompute": "full", "flops_per_gpu": 1e14, "zero_stage": 1}
-    best = sweep(
-        LLAMA, small, 64, 1e12, 512, pipeline_parallel=[1, 2, 4, 8], **shape
-    ).fastest()
+    best = sweep(LLAMA, small, 64, 1e12, 512, pipeline_parallel=[1, 2, 4, 8], **shape).fastest()
     assert best.split.tensor_parallel * best.split.pipeline_parallel == 4
 
 

@@ -7,14 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from llmtrain_helpers import (
-    Accelerator,
-    Transformer,
-    advise,
-    count_activations,
-    plan_run,
-    sweep,
-)
+from llmtrain_helpers import Accelerator, Transformer, advise, count_activations, plan_run, sweep
 
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
 PEAKS = {"bf16": 312e12}
@@ -73,9 +66,7 @@ def test_tensor_and_context_together_divide_a_split_sequence(
 # --- what is in flight, and what is there for a moment
 
 
-@pytest.mark.parametrize(
-    ("accumulation", "in_flight"), [(2, 2), (3, 3), (4, 4), (5, 4), (64, 4)]
-)
+@pytest.mark.parametrize(("accumulation", "in_flight"), [(2, 2), (3, 3), (4, 4), (5, 4), (64, 4)])
 def test_the_first_stage_holds_min_of_stages_and_micro_batches(
     accumulation: int, in_flight: int
 ) -> None:

@@ -89,9 +89,7 @@ def assert_rounds_alike(name: str, values: np.ndarray) -> None:
         ("fp8_e5m2", 8, 57344, 2**-14, 2**-16, 2**-2),
     ],
 )
-def test_the_six_formats_exactly(
-    name, bits, largest, min_normal, min_subnormal, eps
-) -> None:
+def test_the_six_formats_exactly(name, bits, largest, min_normal, min_subnormal, eps) -> None:
     known = FORMATS[name]
     assert (known.bits, known.max) == (bits, largest)
     assert (known.min_normal, known.min_subnormal) == (min_normal, min_subnormal)
@@ -201,18 +199,7 @@ def test_bits_written_as_floats_are_the_ints_that_they_are() -> None:
     assert same.spacing(2048.0) == 2
 
 
-NO_VALUES = [
-    None,
-    True,
-    "96",
-    ["96"],
-    [None],
-    [[1], [1, 2]],
-    {},
-    1j,
-    10**400,
-    np.bool_(1),
-]
+NO_VALUES = [None, True, "96", ["96"], [None], [[1], [1, 2]], {}, 1j, 10**400, np.bool_(1)]
 
 
 @pytest.mark.parametrize("bad", NO_VALUES, ids=show)
@@ -224,10 +211,7 @@ def test_only_numbers_are_rounded_and_have_a_spacing(bad) -> None:
 def test_what_is_not_finite_is_rounded_but_has_no_spacing() -> None:
     for bad in (math.inf, math.nan, [1, -math.inf]):
         assert_refused(FORMATS["fp16"].spacing, "values=.* finite", values=bad)
-    assert FORMATS["fp16"].round([math.inf, -math.inf]).tolist() == [
-        math.inf,
-        -math.inf,
-    ]
+    assert FORMATS["fp16"].round([math.inf, -math.inf]).tolist() == [math.inf, -math.inf]
     assert FORMATS["fp16"].round(10**30) == math.inf
     assert_refused(FORMATS["fp16"].round, "saturate", values=1.0, saturate=1)
 
@@ -236,8 +220,7 @@ def test_what_is_not_finite_is_rounded_but_has_no_spacing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "stall"),
-    [("fp16", 2048), ("bf16", 256), ("fp8_e4m3", 16), ("fp8_e5m2", 8)],
+    ("name", "stall"), [("fp16", 2048), ("bf16", 256), ("fp8_e4m3", 16), ("fp8_e5m2", 8)]
 )
 def test_a_sum_of_ones_stalls(name: str, stall: int) -> None:
     total, known = 0.0, FORMATS[name]
@@ -482,9 +465,7 @@ def test_bad_counts_are_refused(name: str, bad) -> None:
     assert_refused(model_state_bytes, name, **(GOOD | {name: bad}))
 
 
-@pytest.mark.parametrize(
-    "bad", [4, -1, 1.5, True, "1", None, np.array([1, 2])], ids=show
-)
+@pytest.mark.parametrize("bad", [4, -1, 1.5, True, "1", None, np.array([1, 2])], ids=show)
 def test_a_stage_is_0_to_3(bad) -> None:
     assert_refused(model_state_bytes, "zero_stage", **(GOOD | {"zero_stage": bad}))
 
@@ -496,9 +477,7 @@ def test_a_misspelt_recipe_gets_the_nearest() -> None:
         assert_refused(model_state_bytes, "recipe", **(GOOD | {"recipe": bad}))
 
 
-@pytest.mark.parametrize(
-    "bad", [b for b in BAD_QUANTITIES if show(b) not in ("0", "0.0")]
-)
+@pytest.mark.parametrize("bad", [b for b in BAD_QUANTITIES if show(b) not in ("0", "0.0")])
 def test_a_recipe_of_ones_own(bad) -> None:
     own = Recipe("mine", 2, 0, 0, 0, 2)
     assert own.weights == 2
@@ -546,9 +525,7 @@ def test_going_up_and_down_ends_at_the_largest() -> None:
     assert fp16.shifted(0.0, -1) == -fp16.min_subnormal
     assert fp16.shifted(-fp16.min_subnormal, 2) == fp16.min_subnormal
     assert fp16.shifted(65504.0, 5) == 65504
-    assert_refused(
-        fp16.shifted, "value=70000.* more than fp16 holds", value=7e4, steps=1
-    )
+    assert_refused(fp16.shifted, "value=70000.* more than fp16 holds", value=7e4, steps=1)
 
 
 @given(st.floats(allow_nan=False), st.sampled_from(list(FORMATS)))
@@ -565,9 +542,7 @@ def test_one_number_without_numpy_is_rounded_as_in_an_array(value, name: str) ->
 
 def test_around_zero_the_spacing_is_the_smallest_number() -> None:
     for known in FORMATS.values():
-        assert (
-            known.spacing(0.0) == known.spacing(np.zeros(1))[0] == (known.min_subnormal)
-        )
+        assert known.spacing(0.0) == known.spacing(np.zeros(1))[0] == (known.min_subnormal)
 
 
 # --- figures and drawings
@@ -730,9 +705,7 @@ def test_the_memory_line_stands_still() -> None:
         parts = {"weights": size / 4, "optimizer": size * 3 / 4}
         return on_a_gpu({"weights": 2, "optimizer": 6}, parts, 80e9, before).body
 
-    lines = {
-        re.findall(r'<line x1="380"[^>]*width="3"/>', drawn(x))[0] for x in (4e9, 90e9)
-    }
+    lines = {re.findall(r'<line x1="380"[^>]*width="3"/>', drawn(x))[0] for x in (4e9, 90e9)}
     assert len(lines) == 1
     assert "far beyond" in drawn(200e9)
     assert "far beyond" not in drawn(150e9)
@@ -751,12 +724,8 @@ EVERYWHERE += [1e40, -3.3e38, 2.5e30]
 def test_nothing_leaves_the_canvas(name: str) -> None:
     known = FORMATS[name]
     drawings = [number_bits(known, x, k) for x in EVERYWHERE for k in (-8, 0, 8)]
-    drawings += [
-        update_line(known, w, d) for w in (-400, 0, 1, 0.3) for d in (1e-9, 0.01, 100)
-    ]
-    drawings += [
-        loss_scale(known, g, 2.0**k) for g in (1e-12, 1e4) for k in (0, 12, 40)
-    ]
+    drawings += [update_line(known, w, d) for w in (-400, 0, 1, 0.3) for d in (1e-9, 0.01, 100)]
+    drawings += [loss_scale(known, g, 2.0**k) for g in (1e-12, 1e4) for k in (0, 12, 40)]
     drawings += [recipe_bytes(), block_scales()]
     for drawing in drawings:
         for place in re.findall(
@@ -836,28 +805,12 @@ def told(preset: str, **values: object) -> str:
 @pytest.mark.parametrize(
     ("preset", "values", "said"),
     [
-        (
-            "A number in bf16",
-            {},
-            "<b>0.0977 % off</b>: bf16 has no 0.1",
-        ),
-        (
-            "A number in bf16",
-            {"steps": -2},
-            "<b>2 places below</b> the number stored for 0.1, and",
-        ),
+        ("A number in bf16", {}, "<b>0.0977 % off</b>: bf16 has no 0.1"),
+        ("A number in bf16", {"steps": -2}, "<b>2 places below</b> the number stored for 0.1, and"),
         ("A number in bf16", {"number": 0.5}, "<b>Exact</b>: 0.5 is one"),
-        (
-            "A number in bf16",
-            {"format": "fp16", "number": 70000},
-            "more than fp16 holds",
-        ),
+        ("A number in bf16", {"format": "fp16", "number": 70000}, "more than fp16 holds"),
         ("A number in bf16", {"format": "fp16", "number": 1e-6}, "subnormal"),
-        (
-            "A number in bf16",
-            {"format": "fp16", "number": 1e-9},
-            "less than half of fp16",
-        ),
+        ("A number in bf16", {"format": "fp16", "number": 1e-9}, "less than half of fp16"),
         (
             "An update that is lost",
             {},
@@ -1141,11 +1094,7 @@ def test_05_c_tells_why_of_each_change() -> None:
     assert "becomes 0" in text_of("05-c", "S = 2**10")
     assert "overflows" in text_of("05-c", "S = 2**24")
     assert "they save updates" in text_of("05-c", "main weights")
-    for name, scale in (
-        ("S = 2**10", 2**10),
-        ("S = 2**16", 2**16),
-        ("S = 2**24", 2**24),
-    ):
+    for name, scale in (("S = 2**10", 2**10), ("S = 2**16", 2**16), ("S = 2**24", 2**24)):
         low, high = window(fp16, scale)
         assert check("05-c", name).ok == (low < 2**-38 and high > 2**-3)
 
@@ -1195,10 +1144,7 @@ def test_05_d_takes_any_design_that_holds(change: dict) -> None:
             "this is for recipe bf16: put in the bytes of bf16_fp32_grads.",
         ),
         ({"zero_stage": 4}, "Known: 0, 1, 2, 3"),
-        (
-            {"model": "Llama-3.1-70B", "zero_stage": 3, "gigabytes": 141},
-            "No stage does",
-        ),
+        ({"model": "Llama-3.1-70B", "zero_stage": 3, "gigabytes": 141}, "No stage does"),
         ({"model": "Llama-9"}, "Llama-9"),
         ({"gigabytes": "heavy"}, "is no number"),
     ],

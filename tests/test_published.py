@@ -114,8 +114,7 @@ DERIVED = {
     ("batch_sizes", "global_batch_size"): holds_batch,
     ("critical_batch", "example"): holds_example,
     ("fp8_speedup", "speedup"): lambda row: (
-        float(row["fp8"]) / float(row["bf16"])
-        == pytest.approx(float(row["speedup"]), abs=0.0006)
+        float(row["fp8"]) / float(row["bf16"]) == pytest.approx(float(row["speedup"]), abs=0.0006)
     ),
     ("small_runs", "tokens"): lambda row: (
         int(row["batch_tokens"]) * int(row["iterations"]) == int(row["tokens"])
@@ -144,9 +143,7 @@ def test_what_we_derived_is_marked_as_such() -> None:
 
 
 @pytest.mark.parametrize("column", DERIVED, ids=lambda pair: ".".join(pair))
-def test_what_we_derived_follows_from_the_other_columns(
-    column: tuple[str, str],
-) -> None:
+def test_what_we_derived_follows_from_the_other_columns(column: tuple[str, str]) -> None:
     table, _ = column
     for row in rows(published.data_folder() / f"{table}.csv"):
         assert DERIVED[column](row), row["name"]
@@ -228,9 +225,7 @@ def test_an_accelerator_without_a_format_says_so() -> None:
 
 
 @pytest.mark.parametrize("read", [published.accelerator, published.architecture])
-@pytest.mark.parametrize(
-    "bad", ["", "no such", None, 3, ["A100"], "x" * 10**5], ids=type
-)
+@pytest.mark.parametrize("bad", ["", "no such", None, 3, ["A100"], "x" * 10**5], ids=type)
 def test_an_unknown_name_is_refused(read, bad) -> None:
     with pytest.raises(ValueError, match="is unknown"):
         read(bad)
@@ -266,9 +261,7 @@ def test_the_training_length_can_be_said() -> None:
 def test_a_config_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"model_type": "llama"}))
-    assert published.read_config(path) == Transformer.from_config(
-        {"model_type": "llama"}
-    )
+    assert published.read_config(path) == Transformer.from_config({"model_type": "llama"})
     assert published.read_config(str(path), 512).sequence_length == 512
 
 
@@ -401,9 +394,7 @@ def test_recorded_steps_stand_beside_what_was_predicted(monkeypatch) -> None:
         **{"attention": "flash", "peak_bytes": 1.1 * predicted, "mfu": 0.4},
     }
     failed = {**row, "name": "too large", "peak_bytes": None}
-    monkeypatch.setattr(
-        published, "machine_records", lambda: pandas.DataFrame([row, failed])
-    )
+    monkeypatch.setattr(published, "machine_records", lambda: pandas.DataFrame([row, failed]))
     table = published.recorded_steps()
     assert table.index.tolist() == ["mine"]
     assert table.loc["mine", ["ratio", "mfu"]].tolist() == ["0.909", "40.0 %"]

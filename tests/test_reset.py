@@ -48,9 +48,7 @@ def course(tmp_path: Path) -> Path:
 def git(folder: Path, *words: str) -> str:
     who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     command = ["git", *who, "-c", "commit.gpgsign=false", *words]
-    done = subprocess.run(
-        command, cwd=folder, check=True, capture_output=True, text=True
-    )
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout
 
 
@@ -82,12 +80,8 @@ def test_a_notebook_may_be_named_in_several_ways(said: str, course: Path) -> Non
     assert reset.which(said, reset.names(course)) == "03_duration"
 
 
-@pytest.mark.parametrize(
-    "said", ["", "3", "04_batch", "../../x", "; rm", "03_duratoin"]
-)
-def test_what_is_no_notebook_gets_the_list_and_changes_nothing(
-    said: str, course: Path
-) -> None:
+@pytest.mark.parametrize("said", ["", "3", "04_batch", "../../x", "; rm", "03_duratoin"])
+def test_what_is_no_notebook_gets_the_list_and_changes_nothing(said: str, course: Path) -> None:
     with pytest.raises(reset.ResetError, match=r"\n  02_flops\n  03_duration$") as why:
         reset.reset(said, course)
     assert ("Is 03_duration meant?" in str(why.value)) == (said == "03_duratoin")

@@ -68,12 +68,7 @@ def test_in_flight_are_as_many_as_the_memory_of_a_plan_counts(p: int, m: int) ->
 def test_a_small_step_by_hand() -> None:
     step = pipeline_schedule(2, 2)
     told = [(t.micro_batch, t.backward, t.start, t.end) for t in step.of_stage(0)]
-    assert told == [
-        (0, False, 0, 1),
-        (1, False, 1, 2),
-        (0, True, 4, 6),
-        (1, True, 7, 9),
-    ]
+    assert told == [(0, False, 0, 1), (1, False, 1, 2), (0, True, 4, 6), (1, True, 7, 9)]
     assert step.of_stage(1)[0] == Turn(1, 0, False, 1, 2)
 
 
@@ -256,10 +251,7 @@ PLANS = [
 @pytest.mark.parametrize("plan", PLANS, ids=repr)
 @pytest.mark.parametrize("days", [None, 1, 30, 5000])
 def test_nothing_leaves_the_canvas(plan, days) -> None:
-    for drawing in (
-        plan_at_a_glance(plan, days),
-        plan_at_a_glance(plan, days, before=PLANS[1]),
-    ):
+    for drawing in (plan_at_a_glance(plan, days), plan_at_a_glance(plan, days, before=PLANS[1])):
         inside(drawing)
 
 

@@ -34,9 +34,7 @@ def test_ones_own_pace_is_the_measured_one() -> None:
         ("bloom_sweeps", 57, 5, 0.50, 0.10, 0.01),
     ],
 )
-def test_measured_splits_are_ordered(
-    name, rows, groups, correlation, first, of_three
-) -> None:
+def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_three) -> None:
     table = splits.measured_splits(name)
     assert len(table) == rows
     found = splits.ranked(table)
@@ -96,10 +94,7 @@ def test_no_step_in_fp4_judges_those_in_16_bits() -> None:
         for plan, kind in zip(JUDGED["plan"], JUDGED["kind"], strict=True)
     }
     assert "fp4" not in kinds
-    assert {kind for format, kind in kinds.items() if format == "fp8"} <= {
-        "fp8 dense",
-        "experts",
-    }
+    assert {kind for format, kind in kinds.items() if format == "fp8"} <= {"fp8 dense", "experts"}
 
 
 def _bloom(stages: int) -> Plan:
@@ -140,9 +135,7 @@ def test_a_head_that_a_layer_outweighs_is_not_seen() -> None:
     ("kind", "inside", "widest", "error"),
     [("16-bit dense", 0.80, 2.0, 0.15), ("experts", 0.75, 3.0, 0.5)],
 )
-def test_seconds_lie_in_the_interval_that_the_others_make(
-    kind, inside, widest, error
-) -> None:
+def test_seconds_lie_in_the_interval_that_the_others_make(kind, inside, widest, error) -> None:
     rows = splits.utilizations.judged(JUDGED[JUDGED["kind"] == kind])
     assert rows["inside"].mean() >= inside
     assert (rows["high"] / rows["low"]).median() <= widest

@@ -101,9 +101,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("id", WRONG)
-def test_each_wrong_answer_has_its_own_words(
-    id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_wrong_answer_has_its_own_words(id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for answer, told in WRONG[id].items():
         monkeypatch.setattr(exercises, "_TRIES", {})
         verdict = check(id, answer)
@@ -147,9 +145,7 @@ def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
 
 def test_the_first_guess_counts() -> None:
     predict("00-guess", 2)
-    assert predict("00-guess", 26).text.startswith(
-        "Your first guess counts: you said 2"
-    )
+    assert predict("00-guess", 26).text.startswith("Your first guess counts: you said 2")
 
 
 # --- drawings
@@ -182,13 +178,7 @@ def test_each_prefix_is_what_units_prints() -> None:
 def test_the_question_shows_its_sums() -> None:
     tokens = 8 * 110e12 * 30 * 86400 / (6 * 8e9)
     drawing = drawings.question(8e9, tokens, 8, 110e12, price=2)
-    for value in (
-        "2.28 ZFLOP",
-        "30.0 days",
-        "8.00 billion",
-        "48 billion",
-        "110 TFLOP/s",
-    ):
+    for value in ("2.28 ZFLOP", "30.0 days", "8.00 billion", "48 billion", "110 TFLOP/s"):
         assert f">{value}<" in drawing.body
         assert value in drawing.words
     assert "$11.5 thousand" in drawing.words
@@ -197,19 +187,13 @@ def test_the_question_shows_its_sums() -> None:
 
 
 def test_fills_are_colours_that_have_a_meaning() -> None:
-    bodies = [
-        drawings.ladder().body,
-        PANEL.render(),
-        drawings.question(1, 1, 1, 1e9, 1).body,
-    ]
+    bodies = [drawings.ladder().body, PANEL.render(), drawings.question(1, 1, 1, 1e9, 1).body]
     fills = set(re.findall(r'(?:fill|stroke)="(#\w+)"', "".join(bodies)))
     assert fills <= set(COLORS.values())
 
 
 @pytest.mark.parametrize(("n", "shown"), [(1, 1), (64, 64), (65, 33), (16384, 64)])
-def test_a_square_stands_for_one_gpu_or_for_as_many_as_it_says(
-    n: int, shown: int
-) -> None:
+def test_a_square_stands_for_one_gpu_or_for_as_many_as_it_says(n: int, shown: int) -> None:
     body = drawings.budget(n, 30, 1e14, 1e9, []).body
     squares = re.findall(rf'width="15" height="15" fill="{COLORS["weights"]}"', body)
     assert len(squares) == shown
@@ -279,9 +263,7 @@ def test_the_tasks_come_out_as_the_page_says() -> None:
         ("parameters", "8", "'8' lies outside 1M to 10T; for billions write 8B."),
     ],
 )
-def test_what_cannot_be_is_refused_in_the_panels_words(
-    name: str, written: str, told: str
-) -> None:
+def test_what_cannot_be_is_refused_in_the_panels_words(name: str, written: str, told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
         PANEL.controls[name].read(written)
 
@@ -309,9 +291,7 @@ def test_the_environment_is_told_without_versions() -> None:
     assert not re.search(r"\d\.\d+\.\d", "".join(lines))
 
 
-def test_in_a_browser_jupyterlab_is_the_page(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_in_a_browser_jupyterlab_is_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(package: str) -> str:
         raise PackageNotFoundError(package)
 

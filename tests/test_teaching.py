@@ -28,9 +28,7 @@ TEACHING = ROOT / "teaching"
 GUIDE = (ROOT / "TEACHING.md").read_text("utf-8")
 minutes = load("minutes")
 KNOWN = minutes.chapters()
-PARTS = dict(
-    re.findall(r"^### (\d\d) · .*\n((?:(?!^### ).*\n?)*)", GUIDE, re.MULTILINE)
-)
+PARTS = dict(re.findall(r"^### (\d\d) · .*\n((?:(?!^### ).*\n?)*)", GUIDE, re.MULTILINE))
 
 every_chapter = pytest.mark.parametrize("chapter", sorted(KNOWN))
 
@@ -97,9 +95,7 @@ def test_a_wrong_title_is_told() -> None:
 def kept_lists() -> Iterator[tuple[str, str, str]]:
     """(where, chapter, sections and exercises) of each short cut and route row."""
     for chapter, part in PARTS.items():
-        found = re.search(
-            r"^\*\*In half the time\.\*\* (.+) · \*\*", part, re.MULTILINE
-        )
+        found = re.search(r"^\*\*In half the time\.\*\* (.+) · \*\*", part, re.MULTILINE)
         assert found
         yield "short", chapter, found[1]
     for block in re.split(r"^(?=### )", GUIDE, flags=re.MULTILINE):
@@ -112,9 +108,7 @@ def kept_lists() -> Iterator[tuple[str, str, str]]:
                     yield block.split(":")[0][4:], chapter, " · ".join(items)
 
 
-@pytest.mark.parametrize(
-    ("where", "chapter", "items"), list(kept_lists()), ids=lambda x: x[:12]
-)
+@pytest.mark.parametrize(("where", "chapter", "items"), list(kept_lists()), ids=lambda x: x[:12])
 def test_what_is_kept_needs_nothing_of_what_is_left_out(
     where: str, chapter: str, items: str
 ) -> None:
@@ -133,9 +127,7 @@ def cells_of(chapter: str, items: list[str]) -> list[str]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             title = [title, *re.findall(r"^## (.+)$", source, re.MULTILINE)][-1]
-        elif title in (minutes.OPENING, *items) or any(
-            f'check("{id}"' in source for id in items
-        ):
+        elif title in (minutes.OPENING, *items) or any(f'check("{id}"' in source for id in items):
             found.append(source)
     return found
 
@@ -158,9 +150,7 @@ def global_names(table: symtable.SymbolTable) -> Iterator[str]:
 
 
 def test_names_that_a_cell_takes_are_found() -> None:
-    used, made = names_of(
-        "import a\nb = [a.c(x, y) for x in z]\ndef f(u): return v + u"
-    )
+    used, made = names_of("import a\nb = [a.c(x, y) for x in z]\ndef f(u): return v + u")
     assert (used, made) == ({"y", "z", "v"}, {"a", "b", "f"})
 
 

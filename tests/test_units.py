@@ -66,11 +66,7 @@ def test_the_units_are_what_they_are_elsewhere() -> None:
 
 
 def test_every_unit_of_time_begins_at_its_own_length() -> None:
-    for length, text in (
-        (units.MINUTE, "minutes"),
-        (units.HOUR, "hours"),
-        (units.DAY, "days"),
-    ):
+    for length, text in ((units.MINUTE, "minutes"), (units.HOUR, "hours"), (units.DAY, "days")):
         assert units.duration(length) == f"1.00 {text}"
         assert text not in units.duration(0.99 * length)
     assert units.duration(10 * units.YEAR) == "10.0 years"

@@ -50,9 +50,7 @@ def test_by_chip_the_intervals_would_hold_less() -> None:
     """Why all chips are pooled: judged within its own chip, a team does worse."""
     dense = STEPS[STEPS["kind"] == "16-bit dense"]
     pooled = utilizations.judged(dense)
-    for chip, sources in {
-        "H100": ["megatron_h100", "llmfoundry_benchmarks"],
-    }.items():
+    for chip, sources in {"H100": ["megatron_h100", "llmfoundry_benchmarks"]}.items():
         table = published.llmfoundry_benchmarks()
         assert chip in set(table["accelerator"])
         own = dense[dense["source"].isin(sources)]

@@ -63,9 +63,7 @@ def test_a_million_gpts(benchmark) -> None:
 @pytest.mark.benchmark(group="a million shapes in one call")
 def test_a_million_llamas(benchmark) -> None:
     def count_all() -> object:
-        return count_parameters(
-            Transformer.llama(MILLION, 4096, 32, 8, 14336, 128256, 8192)
-        )
+        return count_parameters(Transformer.llama(MILLION, 4096, 32, 8, 14336, 128256, 8192))
 
     benchmark(count_all)
 

@@ -30,16 +30,8 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]+")
 
 METADATA = {
-    "kernelspec": {
-        "display_name": "Python 3 (ipykernel)",
-        "language": "python",
-        "name": "python3",
-    },
-    "language_info": {
-        "file_extension": ".py",
-        "mimetype": "text/x-python",
-        "name": "python",
-    },
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"},
 }
 
 
@@ -48,9 +40,7 @@ NEED_TORCH = [NOTEBOOKS / f"{place}11_measure.ipynb" for place in ("", "evidence
 
 def all_notebooks() -> list[Path]:
     """Every notebook: the course in order, its evidence, its solutions."""
-    folders = (
-        NOTEBOOKS.glob(f"{place}*.ipynb") for place in ("", "evidence/", "solutions/")
-    )
+    folders = (NOTEBOOKS.glob(f"{place}*.ipynb") for place in ("", "evidence/", "solutions/"))
     return [path for found in folders for path in sorted(found) if not kept(path)]
 
 
@@ -92,9 +82,7 @@ def keep_live_pictures(after: NotebookNode, before: NotebookNode) -> NotebookNod
 def words(cell: NotebookNode) -> list[str]:
     """What a cell printed, and the words of what it showed."""
     printed = [output.text for output in cell.outputs if "text" in output]
-    shown = [
-        o.data["text/plain"] for o in cell.outputs if "text/plain" in o.get("data", {})
-    ]
+    shown = [o.data["text/plain"] for o in cell.outputs if "text/plain" in o.get("data", {})]
     return printed + shown
 
 

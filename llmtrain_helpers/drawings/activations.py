@@ -10,15 +10,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import Moment, Timeline
 from llmtrain_helpers.checks import Result, counts
-from llmtrain_helpers.drawings.common import (
-    COLORS,
-    Drawing,
-    ghost,
-    hatched,
-    line,
-    rect,
-    text,
-)
+from llmtrain_helpers.drawings.common import COLORS, Drawing, ghost, hatched, line, rect, text
 
 _ACROSS = 744
 _WHITE = "#FFFFFF"
@@ -67,9 +59,7 @@ def kept_by_layer(hidden_size: int, num_heads: int, sequence_length: int) -> Dra
 
     Times sbh they make sbh(34 + 5as/h).
     """
-    h, a, s = counts(
-        hidden_size=hidden_size, num_heads=num_heads, sequence_length=sequence_length
-    )
+    h, a, s = counts(hidden_size=hidden_size, num_heads=num_heads, sequence_length=sequence_length)
     ratio = float(a * s / h)
     scale = _BAR_ROOM / max(8, 2 * ratio)
     body = [
@@ -94,9 +84,7 @@ def _kept(y: float, kept: Kept, ratio: float, scale: float) -> str:
         high = 2 * _TIGHT if kept.operation == "average of V" else _TIGHT
         drawn += rect(20, y, 152, high - 3, COLORS[kept.half], rx=3)
         bold: Any = {"font_weight": 700} if kept.learns else {}
-        drawn += text(
-            28, y + 16 + (high - _TIGHT) / 2, kept.operation, 14, fill=_WHITE, **bold
-        )
+        drawn += text(28, y + 16 + (high - _TIGHT) / 2, kept.operation, 14, fill=_WHITE, **bold)
     drawn += text(190, y + 16, kept.tensor, 14)
     wide = size * scale
     drawn += rect(_BAR_LEFT, y + 2, wide, _TIGHT - 7, COLORS["activations"])
@@ -225,9 +213,7 @@ def _held(old: Timeline, shown: Timeline) -> list[Point]:
     return [(0, most), (2, most)]
 
 
-def _of_step(
-    start: float, moments: Sequence[Moment], shown: Timeline
-) -> Iterator[Point]:
+def _of_step(start: float, moments: Sequence[Moment], shown: Timeline) -> Iterator[Point]:
     """One step: from its start through its passes to the release of the gradients."""
     last = moments[-1].micro_batch
     yield start, _split(moments[0], shown)
@@ -286,11 +272,7 @@ def _bands(points: Sequence[Point], up: _Scale) -> list[str]:
 
 
 def _band(
-    name: str,
-    points: Sequence[Point],
-    floor: Sequence[float],
-    top: Sequence[float],
-    up: _Scale,
+    name: str, points: Sequence[Point], floor: Sequence[float], top: Sequence[float], up: _Scale
 ) -> str:
     """The polygon of one part; the second tensor of logits has a light edge below."""
     xs = [_across(x) for x, _ in points]
@@ -302,8 +284,7 @@ def _band(
     thick = max(up(low) - up(high) for low, high in zip(floor, top, strict=True))
     edge = f' stroke="{_WHITE}" stroke-width="1"' if thick > 5 else ""
     return (
-        f'<polygon points="{corners}" fill="{COLORS[word]}"{edge}>'
-        f"<title>{told}</title></polygon>"
+        f'<polygon points="{corners}" fill="{COLORS[word]}"{edge}><title>{told}</title></polygon>'
     )
 
 
@@ -413,9 +394,7 @@ def _marks(shown: Timeline, passes: int) -> Iterator[str]:
     for step in (0, 1):
         yield line(_across(step), _BASE, _across(step), _BASE + 46, stroke_width=1)
         middle = _across(step + 0.5)
-        yield text(
-            middle, _BASE + 42, f"step {step + 1}", 15, "middle", font_weight=600
-        )
+        yield text(middle, _BASE + 42, f"step {step + 1}", 15, "middle", font_weight=600)
         named = _of_one if shown.moments[-1].micro_batch == 1 else _of_two
         for x, word in named(passes):
             yield text(_across(step + x), _BASE + 20, word, 14, "middle")
@@ -482,9 +461,7 @@ def _step_words(shown: Timeline, memory: float, chip: str, passes: int) -> str:
     told = (
         f"Memory through two steps of {many} each, to one scale. Step 2, last pass: "
         f"{totals}. The peak, step {peak.step}, {MOMENTS[peak.mark]}, holds "
-        + ", ".join(
-            f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in peak.parts().items()
-        )
+        + ", ".join(f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in peak.parts().items())
     )
     told += "; the loss gradients are two tensors in fp32, the gradient of the log-"
     told += "probabilities and the gradient of the logits."

@@ -96,11 +96,7 @@ def letters(number: int) -> str:
 
 
 def gpu_grid(
-    num_gpus: int,
-    tensor: int = 1,
-    pipeline: int = 1,
-    context: int = 1,
-    before: Sequence[int] = (),
+    num_gpus: int, tensor: int = 1, pipeline: int = 1, context: int = 1, before: Sequence[int] = ()
 ) -> Drawing:
     """The GPUs in their nodes: replica by letter, stage by number and shade.
 
@@ -189,9 +185,7 @@ def _cell(layout: Layout, gpu: int, x: float, y: float) -> str:
     return drawn
 
 
-def _shaded(
-    x: float, y: float, stage: int, stages: int, title: str = "", replica: int = 0
-) -> str:
+def _shaded(x: float, y: float, stage: int, stages: int, title: str = "", replica: int = 0) -> str:
     """A cell in its stage's shade: every other replica's is round."""
     round_by = 16 if replica % 2 else 3
     return rect(x, y, _CELL, _HIGH, _shade(stage, stages), title, rx=round_by)
@@ -219,10 +213,7 @@ def _old(layout: Layout, old: Layout, row: float, node: int) -> list[str]:
     """What was replica A, or was there, before the change."""
     first = node * NODE
     gone = range(max(first, layout.num_gpus), min(first + NODE, old.num_gpus))
-    drawn = [
-        ghost(_LEFT + gpu % NODE * _WIDE, _TOP + row * _DEEP, _CELL, _HIGH)
-        for gpu in gone
-    ]
+    drawn = [ghost(_LEFT + gpu % NODE * _WIDE, _TOP + row * _DEEP, _CELL, _HIGH) for gpu in gone]
     size = min(old.a_replica - first, len(layout.in_node(node)))
     if size > 0 and old.a_replica != layout.a_replica:
         x, y, wide, high = _frame(row, 0, size)
@@ -247,9 +238,7 @@ def _was(y: float, layout: Layout, old: Layout) -> list[str]:
 
 
 def _beside(x: float, y: float, first: str, second: str) -> str:
-    return text(x + 52, y + 15, first, 15, font_weight=600) + text(
-        x + 52, y + 33, second, 15
-    )
+    return text(x + 52, y + 15, first, 15, font_weight=600) + text(x + 52, y + 33, second, 15)
 
 
 def _of_cell(x: float, y: float, layout: Layout) -> str:
@@ -278,9 +267,7 @@ def _of_stage(x: float, y: float, layout: Layout) -> str:
 
 def _of_tensor(x: float, y: float, layout: Layout) -> str:
     dashes = {"stroke_dasharray": "2 3"} if layout.crosses else {}
-    frame = rect(
-        x, y, _CELL, _HIGH, stroke="currentColor", stroke_width=2, rx=6, **dashes
-    )
+    frame = rect(x, y, _CELL, _HIGH, stroke="currentColor", stroke_width=2, rx=6, **dashes)
     if layout.tensor == 1:
         return frame + _beside(x, y, "TP 1: no frames", "no matrix is shared")
     told = "leave the node: slow" if layout.crosses else "share each matrix"
@@ -560,9 +547,7 @@ def _why_kept(step: Step) -> str:
     return f"on stage 1, 1/{step.stages} of the layers each"
 
 
-def _saw(
-    base: float, scale: float, step: Step, unit: float, before: bool = False
-) -> str:
+def _saw(base: float, scale: float, step: Step, unit: float, before: bool = False) -> str:
     """One tooth a pass, up in a third of it; with a pipeline a hill over the step.
 
     The hill ends with the step: the first stage's last backward passes come a turn
@@ -582,9 +567,7 @@ def _saw(
         corners = [(_START, base), (_START, high), (end, high), (end, base)]
     else:
         corners = [
-            corner
-            for x, w in teeth
-            for corner in ((x, base), (x + w / 3, high), (x + w - 2, base))
+            corner for x, w in teeth for corner in ((x, base), (x + w / 3, high), (x + w - 2, base))
         ]
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
     return f'<polygon points="{points}" {style}/>'
@@ -623,9 +606,7 @@ _BARS, _BETWEEN, _FLOOR, _HIGHEST = 196, 60, 266, 196
 """Bars: the first one's middle, from one to the next, where they stand, the highest."""
 
 
-def pass_times(
-    micro_batches: Sequence[int], seconds: Sequence[float], fitted: StepTime
-) -> Drawing:
+def pass_times(micro_batches: Sequence[int], seconds: Sequence[float], fitted: StepTime) -> Drawing:
     """A bar for each pass, of a fixed part and one that grows, and what was measured.
 
     Micro-batches double from bar to bar. Below stand milliseconds and sequences a
@@ -647,16 +628,12 @@ def pass_times(
             body += text(_BARS + k * _BETWEEN, y, cell, 14, "middle")
     body += line(166, _FLOOR, 708, _FLOOR)
     told = zip(sizes, rows["ms of a pass"], rates, strict=True)
-    words = "; ".join(
-        f"{b}: {ms} ms, {rate} sequences a second" for b, ms, rate in told
-    )
+    words = "; ".join(f"{b}: {ms} ms, {rate} sequences a second" for b, ms, rate in told)
     half = f"Half-rate batch {fitted.half_rate_batch:.0f}."
     return Drawing(body, _ACROSS, 356, f"A pass by its micro-batch. {words}. {half}")
 
 
-def _bar_of_pass(
-    x: float, micro: int, measured: float, fitted: StepTime, unit: float
-) -> str:
+def _bar_of_pass(x: float, micro: int, measured: float, fitted: StepTime, unit: float) -> str:
     """The fixed part, the growing part on it, and a dot for the measured time."""
     fixed = unit * float(fitted.overhead)
     grows = unit * float(fitted.seconds(micro)) - fixed
@@ -692,7 +669,5 @@ def _half_rate(sizes: Sequence[int], fitted: StepTime) -> str:
         return ""
     x = _BARS + _BETWEEN * log2(half / sizes[0])
     drawn = line(x, 64, x, _FLOOR, stroke_dasharray="5 4")
-    drawn += text(
-        x - 10, 76, f"half-rate batch {half:.0f}:", 15, "end", font_weight=600
-    )
+    drawn += text(x - 10, 76, f"half-rate batch {half:.0f}:", 15, "end", font_weight=600)
     return drawn + text(x - 10, 96, "both parts are equal", 15, "end")

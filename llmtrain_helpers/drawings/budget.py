@@ -11,15 +11,7 @@ from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import Frontier
-from llmtrain_helpers.drawings.common import (
-    COLORS,
-    GREY,
-    Drawing,
-    fits,
-    line,
-    rect,
-    text,
-)
+from llmtrain_helpers.drawings.common import COLORS, GREY, Drawing, fits, line, rect, text
 from llmtrain_helpers.laws import (
     Law,
     Optimum,
@@ -60,9 +52,7 @@ def same_work(
     return Drawing(body, 744, 362, words)
 
 
-def _rectangle(
-    x: float, y: float, wide: float, high: float, name: str, best: bool
-) -> str:
+def _rectangle(x: float, y: float, wide: float, high: float, name: str, best: bool) -> str:
     ink = GREEN if best else BLUE
     return rect(x, y, wide, high, ink, name, opacity=0.85)
 
@@ -248,13 +238,9 @@ def _known(law: Law, flops: float) -> tuple[float, float]:
     return max(parameters[0] / 1.1, fewest), min(1.1 * parameters[1], most)
 
 
-def _strip(
-    axes: Axes, flops: float, best: Optimum, lowest: float, law: str | Law
-) -> str:
+def _strip(axes: Axes, flops: float, best: Optimum, lowest: float, law: str | Law) -> str:
     """Sizes whose loss is within 0.01 of the best: the bottom is flat."""
-    near = [
-        N for N in _sizes(axes, 400) if loss(N, flops / (6 * N), law) <= lowest + 0.01
-    ]
+    near = [N for N in _sizes(axes, 400) if loss(N, flops / (6 * N), law) <= lowest + 0.01]
     if not near:
         return ""
     x1, x2 = axes.x(near[0]), axes.x(near[-1])
@@ -295,7 +281,7 @@ def _mark(axes: Axes, dot: Dot) -> str:
 
 def _circle(x: float, y: float, r: float, fill: str, title: str, style: str) -> str:
     told = f"<title>{escape(title)}</title>" if title else ""
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:g}" fill="{fill}" {style}>{told}</circle>'  # noqa: E501
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:g}" fill="{fill}" {style}>{told}</circle>'
 
 
 def _own(axes: Axes, dot: Dot) -> str:
@@ -364,9 +350,7 @@ def price_of_size(law: str = "besiroglu") -> Drawing:
     points = " ".join(f"{_px(x):.1f},{_py(t):.1f}" for x, t in able)
     least = _never_below(law)
     body = _price_grid() + _never(least) + _over_eight(least, able[0][0])
-    body += (
-        f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
-    )
+    body += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
     told = []
     for x, name in ((0.25, "a quarter"), (0.5, "half"), (1, "the best"), (2, "twice")):
         times = over_training(x, law)
@@ -410,9 +394,7 @@ def _price_grid() -> str:
     for share, name in (names | {2: "2", 4: "4", 8: "8"}).items():
         body += line(_px(share), 60, _px(share), 290, **faint)
         body += text(_px(share), 312, name, 14, "middle")
-    return body + text(
-        710, 338, "times the best size for that loss", 15, "end", font_weight=600
-    )
+    return body + text(710, 338, "times the best size for that loss", 15, "end", font_weight=600)
 
 
 def _never_below(law: str) -> float:
@@ -436,9 +418,7 @@ def _over_eight(least: float, first: float) -> str:
 # --- tokens for each parameter: laws, and what was done
 
 
-def tokens_each(
-    laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]
-) -> Drawing:
+def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) -> Drawing:
     """Laws' best tokens a parameter above released models, over the years.
 
     A model is a row of `published.rows("tokens_per_parameter")`.
@@ -471,17 +451,12 @@ def _rx(ratio: float) -> float:
 
 
 def _ratio_grid(top: float) -> str:
-    body = text(
-        24, 30, "what laws call best, at Chinchilla's work", 15, font_weight=600
-    )
+    body = text(24, 30, "what laws call best, at Chinchilla's work", 15, font_weight=600)
     return body + line(24, top, 720, top, opacity=0.3)
 
 
 def _ratios_done(
-    body: str,
-    laws: Mapping[str, float],
-    models: Sequence[Mapping[str, Any]],
-    bottom: float,
+    body: str, laws: Mapping[str, float], models: Sequence[Mapping[str, Any]], bottom: float
 ) -> Drawing:
     """The axis, the twenty, the key, and the words."""
     top = 96 + 24 * len(laws) - 4
@@ -507,9 +482,7 @@ def _ratios_done(
 # --- memory of ways to train
 
 
-def memory_of_ways(
-    ways: Mapping[str, Breakdown], limits: Mapping[str, float]
-) -> Drawing:
+def memory_of_ways(ways: Mapping[str, Breakdown], limits: Mapping[str, float]) -> Drawing:
     """Bars of bytes, stacked from named parts, against the memory of some cards."""
     ways = {WAYS.get(name, name.replace("muon", "Muon")): x for name, x in ways.items()}
     rows = {name: _worded(way) for name, way in ways.items()}

@@ -139,12 +139,7 @@ def _failures(mean: float, days: float, seed: int) -> list[float]:
 
 
 def _timeline(
-    y: float,
-    name: str,
-    when: Iterable[float],
-    days: float,
-    high: float,
-    through: bool = False,
+    y: float, name: str, when: Iterable[float], days: float, high: float, through: bool = False
 ) -> str:
     """A bar of time with a cross at each failure, or a bar that is cut there."""
     x, wide = _LEFT + 96, _RIGHT - _LEFT - 96
@@ -266,9 +261,7 @@ def _glance_words(days: CalendarDays, deadline: float | None, name: str) -> str:
 _ROWS, _HIGH, _STRIP = 10, 24, _RIGHT - _LEFT - 100
 
 
-def strip_of_days(
-    run: SimulatedRun, all_days: float | None = None, saving: float = 0.0
-) -> Drawing:
+def strip_of_days(run: SimulatedRun, all_days: float | None = None, saving: float = 0.0) -> Drawing:
     """The days of a simulated run in rows: useful, lost, restarting.
 
     A row is a day where stops are many, else a week or more; at most ten rows are
@@ -358,8 +351,7 @@ def _ticks_of(span: float, y: float) -> str:
     wide = _STRIP / many
     at = [_LEFT + 100 + wide * i for i in range(1, many)]
     return "".join(
-        line(x, y, x, y + _HIGH, stroke="#FFFFFF", stroke_width=1, opacity=0.5)
-        for x in at
+        line(x, y, x, y + _HIGH, stroke="#FFFFFF", stroke_width=1, opacity=0.5) for x in at
     )
 
 
@@ -371,9 +363,7 @@ def _strip_words(run: SimulatedRun, told: str) -> str:
     )
 
 
-def parts_of_days(
-    parts: Mapping[str, float], before: Mapping[str, float] | None = None
-) -> Drawing:
+def parts_of_days(parts: Mapping[str, float], before: Mapping[str, float] | None = None) -> Drawing:
     """One bar for the whole run: its days, part by part; dashed what it was before.
 
     With three digits, as the sentence above it has them, and with what it leaves out.
@@ -443,9 +433,7 @@ def _x_of(i: float) -> float:
     return 70 + (_RIGHT - 90) * i / 80
 
 
-def _layer(
-    low: list[float], up: list[float], base: float, scale: float, fill: str
-) -> str:
+def _layer(low: list[float], up: list[float], base: float, scale: float, fill: str) -> str:
     """The area between two curves."""
     there = [f"{_x_of(i):.1f},{base - y * scale:.1f}" for i, y in enumerate(up)]
     back = [f"{_x_of(i):.1f},{base - y * scale:.1f}" for i, y in enumerate(low)]
@@ -469,11 +457,7 @@ def _names_of(layers: list[list[float]], base: float, scale: float) -> str:
 
 
 def _marks(
-    best: float,
-    given: tuple[float, float, float],
-    base: float,
-    scale: float,
-    top: float,
+    best: float, given: tuple[float, float, float], base: float, scale: float, top: float
 ) -> str:
     """The axis of intervals, the percentages, and the best, half and double of it."""
     body = line(70, base, _x_of(80), base)
@@ -523,7 +507,6 @@ def _flat(best: float, given: tuple[float, float, float]) -> str:
     """What half and double the best interval cost."""
     least = losses(best, *given).total
     half, double = (
-        units.digits(100 * (losses(k * best, *given).total - least), 2)
-        for k in (0.5, 2)
+        units.digits(100 * (losses(k * best, *given).total - least), 2) for k in (0.5, 2)
     )
     return f"Half the best interval costs {half} points more, double {double}."

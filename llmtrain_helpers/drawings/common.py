@@ -90,9 +90,7 @@ class Drawing:
             f'<rect x="1" y="1" width="{self.width - 2}" height="{self.height - 2}" '
             f'rx="12" fill="{CARD}" stroke="{EDGE}"/>'
         )
-        style = (
-            f'style="color:{INK};{FONT}" width="{self.width}" height="{self.height}"'
-        )
+        style = f'style="color:{INK};{FONT}" width="{self.width}" height="{self.height}"'
         image = self._svg(style, card + self.body)
         coded = b64encode(image.encode()).decode()
         return (
@@ -108,17 +106,14 @@ class Drawing:
 
     def _svg(self, attributes: str, body: str) -> str:
         box = f'viewBox="0 0 {self.width} {self.height}"'
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" {box} {attributes}>{body}</svg>'
-        )
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {box} {attributes}>{body}</svg>'
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         return {"text/html": self.saved(), "text/plain": self.words}
 
 
 _LIVE = re.compile(
-    r'<svg [^>]*viewBox="0 0 (\d+) (\d+)" [^>]*aria-label="([^"]*)"[^>]*>(.*?)</svg>',
-    re.DOTALL,
+    r'<svg [^>]*viewBox="0 0 (\d+) (\d+)" [^>]*aria-label="([^"]*)"[^>]*>(.*?)</svg>', re.DOTALL
 )
 
 
@@ -178,9 +173,7 @@ def arrow(x1: float, y1: float, x2: float, y2: float, **style: Any) -> str:
     )
     points = " ".join(f"{_n(x)},{_n(y)}" for x, y in [wings[0], (x2, y2), wings[1]])
     ink = style.get("stroke", "currentColor")
-    head = (
-        f'<polyline points="{points}" fill="none" stroke="{ink}" stroke-width="1.5"/>'
-    )
+    head = f'<polyline points="{points}" fill="none" stroke="{ink}" stroke-width="1.5"/>'
     return line(x1, y1, x2, y2, **style) + head
 
 
@@ -198,9 +191,7 @@ def hatched(x: float, y: float, width: float, height: float, step: float = 8) ->
 
 def ghost(x: float, y: float, width: float, height: float, title: str = "") -> str:
     """The outline of what stood here before a change."""
-    return rect(
-        x, y, width, height, title=title, stroke="currentColor", stroke_dasharray="5 4"
-    )
+    return rect(x, y, width, height, title=title, stroke="currentColor", stroke_dasharray="5 4")
 
 
 def fits(words: str, width: float, size: float = 15) -> bool:

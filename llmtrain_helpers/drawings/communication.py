@@ -78,9 +78,7 @@ def sending(plan: Plan) -> dict[str, Sending]:
     }
 
 
-def _spans(
-    tensor: int, context: int, expert: int, pipeline: int, data: int
-) -> dict[str, int]:
+def _spans(tensor: int, context: int, expert: int, pipeline: int, data: int) -> dict[str, int]:
     """Over how many neighbours a group of each kind reaches."""
     a_replica, stage = tensor * context, tensor * context * data
     return {
@@ -183,9 +181,7 @@ def _node(plan: Plan, row: int, node: int) -> str:
     body = text(_FROM - 16, y + 22, f"node {node + 1:,}", 14, "end")
     style: dict[str, Any] = {"rx": 8, "stroke": GREY, "stroke_width": 1.5}
     body += rect(_FROM - 6, y - 6, CELLS * _WIDE + 6, _HIGH + 12, **style)
-    return body + "".join(
-        _gpu(plan, gpu, _FROM + i * _WIDE, y) for i, gpu in enumerate(gpus)
-    )
+    return body + "".join(_gpu(plan, gpu, _FROM + i * _WIDE, y) for i, gpu in enumerate(gpus))
 
 
 def _gpu(plan: Plan, gpu: int, x: float, y: float) -> str:
@@ -258,8 +254,7 @@ def _shown(plan: Plan, nodes: list[int]) -> str:
 def _who_words(plan: Plan, found: Mapping[str, Sending]) -> str:
     """Who sends what to whom, in words."""
     parts = [
-        f"{name} {units.gigabytes(part.sent)} {_with_whom(name, part)}, "
-        f"{_how_long(part)}"
+        f"{name} {units.gigabytes(part.sent)} {_with_whom(name, part)}, {_how_long(part)}"
         for name, part in found.items()
     ]
     told = "; ".join(parts) if parts else "nothing"
@@ -462,9 +457,7 @@ def _piece(x: float, y: float, side: float, parts: int, gpus: int, came: bool) -
 def _halves(gpus: int, each: float, side: float) -> str:
     """Over the turns: in which of them sums are made, and sent round."""
     wide, body = (gpus - 1) * each - 20, ""
-    for i, word in enumerate(
-        ["adding up: a reduce-scatter", "sending round: an all-gather"]
-    ):
+    for i, word in enumerate(["adding up: a reduce-scatter", "sending round: an all-gather"]):
         x = 76 + each + i * (gpus - 1) * each
         body += line(x, 42, x + wide, 42, stroke_width=2)
         body += text(x + wide / 2, 34, word, 15, "middle", font_weight=600)
@@ -474,8 +467,7 @@ def _halves(gpus: int, each: float, side: float) -> str:
 def _ring_words(gpus: int) -> tuple[str, str]:
     turns = 2 * (gpus - 1)
     return (
-        "Columns: pieces of the buffer. Numbers: how many GPUs' parts are in. "
-        "Framed: just came.",
+        "Columns: pieces of the buffer. Numbers: how many GPUs' parts are in. Framed: just came.",
         f"{turns} turns of 1/{gpus}: each GPU sends {turns}/{gpus} of its buffer.",
     )
 

@@ -40,11 +40,7 @@ BLUE = COLORS["weights"]
 
 
 def work_to_days(
-    tokens: float,
-    parameters: float,
-    num_gpus: int,
-    flops_per_gpu: float,
-    recompute: str,
+    tokens: float, parameters: float, num_gpus: int, flops_per_gpu: float, recompute: str
 ) -> Drawing:
     """8TP or 6TP of work flows into n GPUs of X FLOP/s each, and comes out as days."""
     passes = {k: x for k, x in PASSES.items() if k != "again" or recompute == "full"}
@@ -157,9 +153,7 @@ def _bar(x: float, y: float, counted: str, name: str) -> str:
             body += ghost(at, y, 22 * flops - 2, 40, "not counted")
         else:
             body += rect(at, y, 22 * flops - 2, 40, INKS[part], part)
-            body += text(
-                at + 11 * flops - 1, y + 26, _short(part), 14, "middle", "white"
-            )
+            body += text(at + 11 * flops - 1, y + 26, _short(part), 14, "middle", "white")
         at += 22 * flops
     return body
 
@@ -226,9 +220,7 @@ def _off(ratios: Sequence[float]) -> str:
 # --- the shares of the peak that whole runs reached
 
 
-def shares_of_runs(
-    shares: Mapping[str, float], span: tuple[float, float, float]
-) -> Drawing:
+def shares_of_runs(shares: Mapping[str, float], span: tuple[float, float, float]) -> Drawing:
     """A dot for each run at its share of the peak; the interval as a band behind.
 
     `shares` are the runs' shares by name, `span` the interval's low, likely and high.
@@ -258,9 +250,7 @@ def _at(share: float) -> float:
 
 def _span(span: tuple[float, float, float], bottom: float) -> str:
     low, likely, high = (_at(share) for share in span)
-    names = zip(
-        (low, likely, high), ("slowest", "likely", "fastest"), span, strict=True
-    )
+    names = zip((low, likely, high), ("slowest", "likely", "fastest"), span, strict=True)
     told = "".join(
         text(x, 30, name, 15, "middle", font_weight=600)
         + text(x, 49, _of_peak(share), 14, "middle")
@@ -329,10 +319,7 @@ def around(marks: Iterable[Mark]) -> Plane:
 
 
 def days_against_gpus(
-    you: Mark,
-    band: tuple[float, float],
-    runs: Sequence[Mark],
-    before: Mark | None = None,
+    you: Mark, band: tuple[float, float], runs: Sequence[Mark], before: Mark | None = None
 ) -> Drawing:
     """The learner's dot on its curve, the published interval, and the published runs.
 
@@ -462,11 +449,7 @@ _SIDES = [(1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1)]
 
 
 def _labels(
-    plane: Plane,
-    you: Mark,
-    runs: Sequence[Mark],
-    band: tuple[float, float],
-    before: Mark | None,
+    plane: Plane, you: Mark, runs: Sequence[Mark], band: tuple[float, float], before: Mark | None
 ) -> str:
     """The own run's time and every other's name; far ones with a line to their dot.
 
@@ -577,9 +560,7 @@ def _name(plane: Plane, run: Mark, words: str, size: float, box: Box) -> str:
     return body + text(*middle, words, size, "middle", font_weight=weight)
 
 
-def _beside(
-    x: float, y: float, away: float, dx: int, dy: int, wide: float, high: float
-) -> Box:
+def _beside(x: float, y: float, away: float, dx: int, dy: int, wide: float, high: float) -> Box:
     """The box of words on one side of a dot, so far away."""
     reach = away if not (dx and dy) else 0.7 * away
     middle = x + dx * (reach + wide / 2)
@@ -587,16 +568,12 @@ def _beside(
     return _box(middle, base, wide / 2, high / 2)
 
 
-def _price(
-    box: Box, plane: Plane, taken: Sequence[Box], strokes: Sequence[Stroke]
-) -> float:
+def _price(box: Box, plane: Plane, taken: Sequence[Box], strokes: Sequence[Stroke]) -> float:
     """What stands in the way: the edge and other words most, the grid least."""
     left, top, right, bottom = box
     out = left < plane.left or right > plane.right + 36
     out |= top < plane.top - 8 or bottom > plane.bottom
-    over = sum(
-        left < r and l < right and top < b and t < bottom for l, t, r, b in taken
-    )
+    over = sum(left < r and l < right and top < b and t < bottom for l, t, r, b in taken)
     if out or over:  # no place, unless there is no other
         return 1000.0 * out + 100 * over
     return sum(price for stroke, price in strokes if _crosses(box, stroke))
@@ -636,15 +613,11 @@ def _key(moved: bool) -> str:
     body += text(276, low, f"{_BAND}, as 13 of 14 published runs", 14)
     if moved:
         ring = 'stroke="currentColor" stroke-dasharray="4 3"'
-        body += _circle(618, y - 5, 8, "none", "", ring) + text(
-            634, y, "at the start", 14
-        )
+        body += _circle(618, y - 5, 8, "none", "", ring) + text(634, y, "at the start", 14)
     return body
 
 
-def _told(
-    you: Mark, band: tuple[float, float], runs: Sequence[Mark], moved: Mark | None
-) -> str:
+def _told(you: Mark, band: tuple[float, float], runs: Sequence[Mark], moved: Mark | None) -> str:
     low, high = (f"{units.digits(days, 2)} days" for days in band)
     parts = [f"Days against GPUs. {_words(you)}, as published runs {low} to {high}"]
     parts += [f"at the start: {_words(moved)}"] if moved else []

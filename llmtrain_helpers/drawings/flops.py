@@ -24,12 +24,7 @@ from llmtrain_helpers.drawings.common import (
 )
 from llmtrain_helpers.flops import FlopCount, utilization
 
-WORDS = {
-    "projections": "projections",
-    "scores": "scores",
-    "mlp": "MLP",
-    "head": "output head",
-}
+WORDS = {"projections": "projections", "scores": "scores", "mlp": "MLP", "head": "output head"}
 """The words of the parts, from the tokens up."""
 
 _COLORS = {
@@ -71,9 +66,7 @@ def one_product() -> Drawing:
     return Drawing("".join(panels), 860, 300, words)
 
 
-def _panel(
-    place: int, title: str, left: str, below: str, kind: str, marked: Sequence[int]
-) -> str:
+def _panel(place: int, title: str, left: str, below: str, kind: str, marked: Sequence[int]) -> str:
     """One crossbar: values at the left and below, a cell for each weight."""
     x, y = 92 + 284 * place, 62
     across, down = _CELL * _COLUMNS, _CELL * _ROWS
@@ -161,9 +154,7 @@ def passes(
     if old.model != counted.model:
         tall = room * old.model / most
         body += [ghost(_x(i), _TOP, wide * _UNIT, tall) for i, wide in ((0, 1), (2, 2))]
-    return Drawing(
-        "".join(body), 860, _TOP + room + 68, _passes_in_words(counted, again)
-    )
+    return Drawing("".join(body), 860, _TOP + room + 68, _passes_in_words(counted, again))
 
 
 def _done_again(counted: FlopCount) -> list[str]:
@@ -203,9 +194,7 @@ def _x(place: int) -> float:
     return _LEFT + place * (_UNIT + _SPACE)
 
 
-def _column(
-    place: int, name: str, times: int, stack: Sequence[Strip], work: Result
-) -> str:
+def _column(place: int, name: str, times: int, stack: Sequence[Strip], work: Result) -> str:
     x, wide = _x(place), times * _UNIT
     parts = "".join(_strip(x, wide, strip) for strip in stack)
     top, bottom = stack[0][1], stack[-1][1] + stack[-1][2]
@@ -232,9 +221,7 @@ def _strip(x: float, wide: float, strip: Strip) -> str:
         return drawn + (hatched(x, y, wide, high) if high > 3 else "")
     if high < 20 or not fits(WORDS[name], wide - 8):
         return drawn
-    return drawn + text(
-        x + wide / 2, y + high / 2 + 5, WORDS[name], 15, "middle", "white"
-    )
+    return drawn + text(x + wide / 2, y + high / 2 + 5, WORDS[name], 15, "middle", "white")
 
 
 def _again(stack: Sequence[Strip], again: Sequence[str], work: Result) -> str:
@@ -300,8 +287,7 @@ def _passes_in_words(counted: FlopCount, again: Sequence[str]) -> str:
     forward = {name: counted.shares()[name] for name in WORDS}
     largest = max(forward, key=lambda name: forward[name])
     repeated = (
-        f"recomputed {units.flops(counted.recomputed)} "
-        f"({', '.join(WORDS[name] for name in again)})"
+        f"recomputed {units.flops(counted.recomputed)} ({', '.join(WORDS[name] for name in again)})"
         if again
         else "recomputed nothing"
     )
@@ -405,11 +391,7 @@ def _recomputed(x: float, wide: float) -> str:
     if not fits("recomputed", wide - 12):
         return drawn
     label = rect(x + wide / 2 - 42, _BAR_Y + 14, 84, 22, COLORS["recomputed"], rx=4)
-    return (
-        drawn
-        + label
-        + text(x + wide / 2, _BAR_Y + 30, "recomputed", 15, "middle", "white")
-    )
+    return drawn + label + text(x + wide / 2, _BAR_Y + 30, "recomputed", 15, "middle", "white")
 
 
 def _bracket(share: float, side: int, told: str, unit: float = _BAR_WIDE) -> str:
@@ -439,9 +421,7 @@ def _before(shares: tuple[float, float]) -> str:
     """The outline of the state before: as far as HFU, with a mark at MFU."""
     mfu, hfu = (_BAR_WIDE * share for share in shares)
     y, high = _BAR_Y - 5, _BAR_HIGH + 10
-    mark = line(
-        _BAR_X + mfu, y, _BAR_X + mfu, y + high, stroke_width=1, stroke_dasharray="5 4"
-    )
+    mark = line(_BAR_X + mfu, y, _BAR_X + mfu, y + high, stroke_width=1, stroke_dasharray="5 4")
     told = f"dashed: MFU {units.percent(shares[0])}"
     told += f", HFU {units.percent(shares[1])}"
     place = _BAR_X + _BAR_WIDE, _BAR_Y + _BAR_HIGH + 30
@@ -449,9 +429,7 @@ def _before(shares: tuple[float, float]) -> str:
     return outline + mark + text(*place, told, 15, "end", opacity=0.8)
 
 
-def _bar_in_words(
-    mfu: float, hfu: float, peak: float, before: tuple[float, float] | None
-) -> str:
+def _bar_in_words(mfu: float, hfu: float, peak: float, before: tuple[float, float] | None) -> str:
     told = (
         f"A bar as long as the peak, {units.flops_per_second(peak)}, filled by the "
         f"model's own work to {units.percent(mfu)} (MFU) and with the recomputed "

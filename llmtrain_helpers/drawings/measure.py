@@ -10,16 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import (
-    COLORS,
-    Drawing,
-    fits,
-    ghost,
-    hatched,
-    line,
-    rect,
-    text,
-)
+from llmtrain_helpers.drawings.common import COLORS, Drawing, fits, ghost, hatched, line, rect, text
 from llmtrain_helpers.measure.clock import Experiments, StepClock
 from llmtrain_helpers.measure.trace import Spans, Trace
 from llmtrain_helpers.results import Breakdown
@@ -50,9 +41,7 @@ _BAR = 630
 
 
 def instruments(
-    measured: Sequence[Breakdown],
-    formula: Sequence[Breakdown],
-    before: Sequence[Breakdown] = (),
+    measured: Sequence[Breakdown], formula: Sequence[Breakdown], before: Sequence[Breakdown] = ()
 ) -> Drawing:
     """Parameters, FLOPs and kept bytes: as an instrument shows them, and as computed.
 
@@ -95,9 +84,7 @@ def _heading(y: float, first: str, then: str) -> str:
     return words + text(_LEFT + _BAR, y, then, 15, "end")
 
 
-def _stack(
-    y: float, high: float, whole: Breakdown, scale: float, named: bool = True
-) -> str:
+def _stack(y: float, high: float, whole: Breakdown, scale: float, named: bool = True) -> str:
     """A bar from parts, each in its colour; the scores are slanted."""
     drawn, x = "", float(_LEFT)
     for name, size in whole.parts().items():
@@ -119,10 +106,7 @@ _TIME = 640
 
 
 def step_by_the_clock(
-    clock: StepClock,
-    micro_batch_size: int,
-    accumulation: int = 1,
-    before: Sequence[Any] = (),
+    clock: StepClock, micro_batch_size: int, accumulation: int = 1, before: Sequence[Any] = ()
 ) -> Drawing:
     """Two steps: the loader, this GPU and the slowest, the link; and four changes.
 
@@ -146,9 +130,7 @@ def _of_lanes() -> str:
     return "".join(names) + line(_LEFT, floor, _LEFT + _TIME, floor)
 
 
-def _two_steps(
-    clock: StepClock, b: int, k: int, step: float, scale: float
-) -> Iterator[str]:
+def _two_steps(clock: StepClock, b: int, k: int, step: float, scale: float) -> Iterator[str]:
     """The same step twice, with the marks between them."""
     floor = max(_LANES.values()) + _HIGH + 8
     for number in (0, 1):
@@ -168,9 +150,7 @@ def _ms(seconds: float) -> str:
     return f"{units.digits(seconds * 1e3)} ms"
 
 
-def _loader(
-    clock: StepClock, b: int, k: int, x: float, scale: float, number: int
-) -> str:
+def _loader(clock: StepClock, b: int, k: int, x: float, scale: float, number: int) -> str:
     wide = clock.loading * b * k * scale
     drawn = rect(x, _LANES["loader"], wide, _HIGH, COLORS["memory"], rx=3)
     told = f"data of step {number}"
@@ -223,11 +203,7 @@ def _waiting(x: float, y: float, wide: float, *reasons: str) -> str:
         return ""
     outline = rect(x, y, wide, _HIGH, stroke="currentColor", title=reasons[0])
     told = next((words for words in reasons if fits(words, wide, 14)), "")
-    return (
-        hatched(x, y, wide, _HIGH)
-        + outline
-        + text(x + wide / 2, y - 6, told, 14, "middle")
-    )
+    return hatched(x, y, wide, _HIGH) + outline + text(x + wide / 2, y - 6, told, 14, "middle")
 
 
 def _old_step(was: float, scale: float) -> str:
@@ -292,10 +268,7 @@ _PHASES = {
     "backward": COLORS["activations"],
     "optimizer": COLORS["optimizer"],
 }
-_TITLES = {
-    "beside": "gradients travel beside backward",
-    "after": "gradients travel after backward",
-}
+_TITLES = {"beside": "gradients travel beside backward", "after": "gradients travel after backward"}
 
 
 def lanes(traces: Mapping[str, Trace]) -> Drawing:
@@ -328,9 +301,7 @@ def _of_trace(y: float, name: str, trace: Trace, scale: float) -> Iterator[str]:
     yield text(_LEFT, y + 141, _share(trace), 15)
 
 
-def _strip(
-    y: float, high: float, spans: Spans, scale: float, name: str, color: str
-) -> str:
+def _strip(y: float, high: float, spans: Spans, scale: float, name: str, color: str) -> str:
     """Stretches of one kind, as one path with a title."""
     pieces = "".join(
         f"M{_LEFT + start * scale:.1f} {y}h{max((end - start) * scale, 0.4):.1f}"
@@ -364,6 +335,5 @@ def _trace_words(name: str, trace: Trace) -> str:
     )
     title = _TITLES.get(name, name)
     return (
-        f"{title[:1].upper()}{title[1:]}: a step of {_ms(trace.seconds)}, {spent}; "
-        f"{_share(trace)}."
+        f"{title[:1].upper()}{title[1:]}: a step of {_ms(trace.seconds)}, {spent}; {_share(trace)}."
     )

@@ -13,16 +13,7 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice
-from llmtrain_helpers.drawings.common import (
-    COLORS,
-    Drawing,
-    arrow,
-    fits,
-    ghost,
-    line,
-    rect,
-    text,
-)
+from llmtrain_helpers.drawings.common import COLORS, Drawing, arrow, fits, ghost, line, rect, text
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters, norm_parameters
 
@@ -245,9 +236,7 @@ def _attention_row(model: Any, unit: float) -> str:
     parts.append(text(x + 432, middle + 19, "by q · k", 13, "middle"))
     right, low, far = x + 492 + out.columns * unit / 2, 216, EDGES[1] - 10
     parts += [line(right, middle, far, middle), line(far, middle, far, low)]
-    return "".join(
-        [*parts, line(far, low, x + 40, low), arrow(x + 40, low, x + 40, 242)]
-    )
+    return "".join([*parts, line(far, low, x + 40, low), arrow(x + 40, low, x + 40, 242)])
 
 
 def _half(matrix: Matrix, unit: float) -> float:
@@ -300,10 +289,7 @@ def _way_out(model: Any, unit: float) -> str:
     parts = [arrow(EDGES[1] + 16, OUT, RIGHT - 30, OUT), drawn]
     parts += [rect(RIGHT - 22, OUT - 3, 44, 6, COLORS["norms"])]
     parts += [_head(RIGHT, OUT + 22, "norm"), arrow(RIGHT, OUT - 8, RIGHT, 194 + high)]
-    parts += [
-        _head(RIGHT, 124, "output head"),
-        _head_size(head, model.tied_embeddings, unit),
-    ]
+    parts += [_head(RIGHT, 124, "output head"), _head_size(head, model.tied_embeddings, unit)]
     parts += [arrow(RIGHT, 106, RIGHT, 74), _head(RIGHT, 46, "logits", 16)]
     return "".join([*parts, text(RIGHT, 65, f"{V:,} scores", 13, "middle")])
 
@@ -605,9 +591,7 @@ def _row_of(matrices: Sequence[Matrix], old: dict[str, Matrix], wide: float) -> 
     flat = matrices[0].part in ("embedding", "output head")  # drawn on its side
     sides = [_sides(m, flat) for m in matrices]
     shares = [max(long, 0.25 * max(x for x, _ in sides)) for long, _ in sides]
-    rooms = [
-        wide * share / sum(shares) if flat else wide / len(sides) for share in shares
-    ]
+    rooms = [wide * share / sum(shares) if flat else wide / len(sides) for share in shares]
     unit = min(
         72 / max(y for _, y in sides),
         *((room - 24) / x for room, (x, _) in zip(rooms, sides, strict=True)),
@@ -629,9 +613,7 @@ def _sides(matrix: Matrix, flat: bool) -> tuple[int, int]:
     return max(matrix.rows, matrix.columns), min(matrix.rows, matrix.columns)
 
 
-def _shown(
-    matrix: Matrix, old: Matrix | None, x: float, unit: float, flat: bool
-) -> str:
+def _shown(matrix: Matrix, old: Matrix | None, x: float, unit: float, flat: bool) -> str:
     """A matrix of the opened part, and the outline of what it was before."""
     y, (wide, high) = FRAME[1] + 94, _sides(matrix, flat)
     size = max(wide * unit, 4), max(high * unit, 2)
@@ -668,9 +650,7 @@ def _layer_norms(model: Any) -> int:
 
 
 def _mixed(model: Any) -> str:
-    return (
-        f"; one of its {model.num_experts} experts drawn" if model.num_experts else ""
-    )
+    return f"; one of its {model.num_experts} experts drawn" if model.num_experts else ""
 
 
 def _expert_grid(model: Any) -> str:

@@ -34,9 +34,7 @@ _LEFT, _RIGHT, _ACROSS = 24, 720, 744
 # --- the plan at one glance
 
 
-def plan_at_a_glance(
-    plan: Plan, days: float | None = None, before: Plan | None = None
-) -> Drawing:
+def plan_at_a_glance(plan: Plan, days: float | None = None, before: Plan | None = None) -> Drawing:
     """Model and text make work, GPUs make it days; beside it memory and money.
 
     `days` are those that there are; dashed outlines show the plan `before`.
@@ -115,9 +113,7 @@ def _gpus(plan: Plan) -> tuple[str, str]:
     return f"{units.exact(n)} × {chip.split(' ')[0]}", rate
 
 
-def _time(
-    span: Interval, plan: Plan, days: float | None, before: Interval | None
-) -> str:
+def _time(span: Interval, plan: Plan, days: float | None, before: Interval | None) -> str:
     """The interval as a bar on an axis of days, under the days that there are."""
     known, slow = plan.measured, first_run(plan)
     longest = 1.18 * max(slow, days or 0, before.greatest if before else 0)
@@ -137,9 +133,7 @@ def _time(
         body += _slower(x + wide, _LEFT + scale * slow, told)
     if before and before != span:
         was = _LEFT + scale * before.least
-        body += ghost(
-            was, 150, scale * (before.greatest - before.least), 38, "at the start"
-        )
+        body += ghost(was, 150, scale * (before.greatest - before.least), 38, "at the start")
     if days:
         body += _limit(_LEFT + scale * days, span, days)
     return body + _ticks(scale, longest, step)
@@ -234,9 +228,7 @@ def _memory(plan: Plan, before: Plan | None) -> str:
     body += rect(edge - free, y + high + 3, free, 12, stroke=GREY)
     body += hatched(edge, y, x - edge, high, 12) if x > edge else ""
     if before and before.memory.total != total:
-        body += ghost(
-            _LEFT, y - 5, scale * before.memory.total, high + 5, "at the start"
-        )
+        body += ghost(_LEFT, y - 5, scale * before.memory.total, high + 5, "at the start")
     body += line(edge, y - 8, edge, y + high + 18, stroke_width=3)
     return body + names + _under(edge, free, y + high + 33) + _key(plan)
 
@@ -358,10 +350,7 @@ _ROW, _HIGH, _TOP, _FROM = 38, 32, 70, 92
 
 
 def pipeline_steps(
-    stages: int,
-    micro_batches: int,
-    backward: int = 2,
-    before: Sequence[int] = (),
+    stages: int, micro_batches: int, backward: int = 2, before: Sequence[int] = ()
 ) -> Drawing:
     """A step of a pipeline: the turns of each stage on one clock, idle time hatched.
 
@@ -417,9 +406,7 @@ def _many(number: int, word: str) -> str:
     return f"{number:,} {word}{plural if number > 1 else ''}"
 
 
-def _of_stage(
-    turns: Sequence[Turn], end: int, y: float, scale: float, many: bool
-) -> str:
+def _of_stage(turns: Sequence[Turn], end: int, y: float, scale: float, many: bool) -> str:
     """The turns of a stage, and what is idle before, between and after them."""
     body, clock = "", 0
     for run in _runs(turns) if many else ([turn] for turn in turns):
@@ -552,9 +539,7 @@ def _seen(stages: int, micro_batches: int, m: int, rows: Sequence[int]) -> list[
     return told or ["All stages and all micro-batches are shown."]
 
 
-def _in_words(
-    stages: int, micro_batches: int, schedule: Schedule, rows: Sequence[int]
-) -> str:
+def _in_words(stages: int, micro_batches: int, schedule: Schedule, rows: Sequence[int]) -> str:
     """The step in words."""
     first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
     idle = units.percent((stages - 1) / (micro_batches + stages - 1))

@@ -122,9 +122,7 @@ def _headline(known: NumberFormat, value: float, steps: int, held: float) -> str
     asked = number(value)
     if steps and isfinite(held):
         way = "above" if steps > 0 else "below"
-        return f"{number(held, 11)}: {abs(steps)} {way} what {known.name} makes of " + (
-            asked
-        )
+        return f"{number(held, 11)}: {abs(steps)} {way} what {known.name} makes of " + (asked)
     if held == value:
         return f"{known.name} holds {asked} exactly"
     return f"{known.name} makes {number(held, 11)} of {asked}"
@@ -156,9 +154,7 @@ def _groups(known: NumberFormat, bits: Sequence[str]) -> list[str]:
 
 
 def _changed(
-    known: NumberFormat,
-    bits: Sequence[str],
-    before: tuple[NumberFormat, float, int] | None,
+    known: NumberFormat, bits: Sequence[str], before: tuple[NumberFormat, float, int] | None
 ) -> list[str]:
     """Outlines around the bits that flipped since the last picture."""
     if before is None or before[0] != known:
@@ -251,9 +247,7 @@ def _asked(value: float, held: float, low: float, high: float, x: float) -> list
     return [arrow(x, _AXIS - 30, x, _AXIS - 2), text(x, _AXIS - 36, told, 14, place)]
 
 
-def _in_words(
-    known: NumberFormat, value: float, held: float, bits: Sequence[str]
-) -> str:
+def _in_words(known: NumberFormat, value: float, held: float, bits: Sequence[str]) -> str:
     """The bits in words."""
     names = ("sign", "exponent", "fraction")
     told = ", ".join(f"{n} {b}" for n, b in zip(names, bits, strict=True))
@@ -292,10 +286,7 @@ def update_line(
     def at(x: float) -> float:
         return 90 + (min(max(x, low), high) - low) / (high - low) * 580
 
-    told, note = (
-        verdict(known, w, update),
-        f"hatched: what is rounded back to {number(w)}",
-    )
+    told, note = (verdict(known, w, update), f"hatched: what is rounded back to {number(w)}")
     body = [text(_LEFT, 34, told, 20, font_weight=700)]
     body += _ruled(known, marks, w, at, _FIRST, f"the weight in {known.name} alone")
     body += _jump(w, update, high, at)
@@ -401,9 +392,7 @@ def _piled(
     dots = [at(w + k * update) for k in range(first, count + 1)]
     style = {"stroke": color, "stroke_width": 4}
     drawn = [line(at(w), _SECOND - 22, last, _SECOND - 22, **style)]
-    drawn += [
-        f'<circle cx="{x:.1f}" cy="{_SECOND - 22}" r="5" fill="{color}"/>' for x in dots
-    ]
+    drawn += [f'<circle cx="{x:.1f}" cy="{_SECOND - 22}" r="5" fill="{color}"/>' for x in dots]
     over = not isfinite(known.round(w + count * update))
     told = "its copy overflows all the same" if over else "its copy moves at once"
     told = f"its copy moves after {count:,} of them" if count > 1 else told
@@ -496,8 +485,7 @@ def scale_told(scale: float) -> str:
 def bell() -> dict[int, float]:
     """The schematic gradients: the share at each power of two."""
     heights = {
-        k: exp(-(((k - _CENTRE) / _SPREAD) ** 2) / 2)
-        for k in range(_CENTRE - 18, _CENTRE + 19)
+        k: exp(-(((k - _CENTRE) / _SPREAD) ** 2) / 2) for k in range(_CENTRE - 18, _CENTRE + 19)
     }
     return {k: height / sum(heights.values()) for k, height in heights.items()}
 
@@ -652,10 +640,7 @@ def _column(x: float, low: float, exponent: int, kept: bool) -> list[str]:
     if kept:
         return [rect(x, low - high, wide, high, COLORS["activations"], "kept")]
     edge: Any = {"stroke": "currentColor", "title": "becomes 0"}
-    return [
-        rect(x, low - high, wide, high, **edge),
-        hatched(x, low - high, wide, high, 5),
-    ]
+    return [rect(x, low - high, wide, high, **edge), hatched(x, low - high, wide, high, 5)]
 
 
 # --- bytes
@@ -768,9 +753,7 @@ def _line_of_memory(memory: float) -> list[str]:
 
 def _memory_words(parts: Mapping[str, float], total: float, memory: float) -> str:
     listed = ", ".join(
-        f"{part.replace('_', ' ')} {units.gigabytes(size)}"
-        for part, size in parts.items()
-        if size
+        f"{part.replace('_', ' ')} {units.gigabytes(size)}" for part, size in parts.items() if size
     )
     fits = "fits into" if total <= memory else "is more than"
     return f"On each GPU {listed}: {units.gigabytes(total)} {fits} its " + (

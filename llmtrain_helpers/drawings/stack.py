@@ -11,25 +11,10 @@ from itertools import groupby
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import (
-    COLORS,
-    Drawing,
-    fits,
-    ghost,
-    hatched,
-    rect,
-    text,
-)
+from llmtrain_helpers.drawings.common import COLORS, Drawing, fits, ghost, hatched, rect, text
 from llmtrain_helpers.drawings.parameters import BOLD, PARTS, WHOLE, key, totals
 from llmtrain_helpers.model import recurrences
-from llmtrain_helpers.model.layers import (
-    Attention,
-    Experts,
-    LatentAttention,
-    Layer,
-    Mixer,
-    Mlp,
-)
+from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 
@@ -72,9 +57,7 @@ class Kind:
         ]
 
 
-def stack(
-    model: Transformer, name: str = "", before: Transformer | None = None
-) -> Drawing:
+def stack(model: Transformer, name: str = "", before: Transformer | None = None) -> Drawing:
     """A model's parameters as areas, its layers in order, and a card for each kind.
 
     Of a mixture the experts that a token does not meet are pale. `before` is the model
@@ -295,11 +278,7 @@ def _cards(model: Any, found: Sequence[Kind]) -> tuple[str, float]:
 
 
 def _card(
-    kind: Kind,
-    parts: Sequence[tuple[str, Sequence[str]]],
-    x: float,
-    wide: float,
-    high: float,
+    kind: Kind, parts: Sequence[tuple[str, Sequence[str]]], x: float, wide: float, high: float
 ) -> Iterator[str]:
     """A kind of layers: what one looks like above, how many, how large, its parts."""
     yield rect(x, CARDS, wide, high, stroke="currentColor", opacity=0.5, rx=8)

@@ -7,16 +7,7 @@ from math import ceil, log10
 from typing import NamedTuple
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import (
-    COLORS,
-    Drawing,
-    arrow,
-    fits,
-    ghost,
-    line,
-    rect,
-    text,
-)
+from llmtrain_helpers.drawings.common import COLORS, Drawing, arrow, fits, ghost, line, rect, text
 from llmtrain_helpers.duration import cost, training_seconds
 from llmtrain_helpers.evidence.published import accelerator, architecture, run
 from llmtrain_helpers.parameters import count_parameters
@@ -67,8 +58,7 @@ def examples() -> list[str]:
         f"{units.count(llama)} parameters: Llama 3.1 8B (in such names B is billion)",
         f"{units.flops_per_second(accelerator('A100').peak('bf16'))}: operations a "
         "second that an A100 promises",
-        f"{units.gigabytes(cluster * chip.memory)}: bytes of memory in "
-        f"{units.exact(cluster)} H100",
+        f"{units.gigabytes(cluster * chip.memory)}: bytes of memory in {units.exact(cluster)} H100",
         f"{units.flops_per_second(cluster * chip.peak('bf16'))}: operations a second "
         f"that {units.exact(cluster)} H100 promise",
         f"{units.flops(work)}: operations that the training of GPT-3 takes",
@@ -82,10 +72,7 @@ def ladder() -> Drawing:
     body = text(20, 32, "Each stair is a thousand times the one below", 17, **BOLD)
     for i, (step, example) in enumerate(shown):
         body += _stair(i, height - 58 - 44 * i, step, example)
-    told = [
-        f"{letter} ({name}, {power}): {example}"
-        for (letter, name, _, power), example in shown
-    ]
+    told = [f"{letter} ({name}, {power}): {example}" for (letter, name, _, power), example in shown]
     words = "Stairs of prefixes, each a thousand times the one below. "
     return Drawing(body, WIDTH, height, f"{words}{'; '.join(told)}.")
 
@@ -102,11 +89,7 @@ def _stair(i: int, y: float, step: tuple[str, str, str, str], example: str) -> s
 
 
 def question(
-    parameters: float,
-    tokens: float,
-    num_gpus: int,
-    flops_per_gpu: float,
-    price: float,
+    parameters: float, tokens: float, num_gpus: int, flops_per_gpu: float, price: float
 ) -> Drawing:
     """The question of the course in one picture: from a token's passes to money.
 
@@ -150,9 +133,7 @@ def _passes() -> str:
         for y in (58, 92, 126, 160)
     )
     up = arrow(312, 188, 312, 58, stroke_width=4)
-    again = arrow(
-        296, 188, 296, 58, stroke=grey, stroke_width=3, stroke_dasharray="6 4"
-    )
+    again = arrow(296, 188, 296, 58, stroke=grey, stroke_width=3, stroke_dasharray="6 4")
     down = arrow(548, 58, 548, 188, stroke=orange, stroke_width=4)
     ends = text(430, 214, "in: the tokens so far", 15.5, "middle")
     ends += text(430, 46, "out: a guess of the next token", 15.5, "middle")
@@ -221,9 +202,7 @@ class Layout(NamedTuple):
 
 
 WIDE = Layout(WIDTH, (20, 0, 16), (372, 0, 14), (684, 44), ((334, 84), (660, 84)), 0)
-NARROW = Layout(
-    400, (20, 0, 16), (20, 156, 12), (224, 306), ((340, 84), (200, 350)), 256
-)
+NARROW = Layout(400, (20, 0, 16), (20, 156, 12), (224, 306), ((340, 84), (200, 350)), 256)
 """As on a page, and as on a telephone."""
 
 FIRST, LAST = 6, 14
@@ -330,9 +309,7 @@ def _bar(tokens: float, before: float | None, width: float) -> str:
     end = _place(tokens, width)
     body = rect(20, 228, end - 20, 36, COLORS["weights"], "tokens", rx=3)
     told, inside = f"{about(tokens)} tokens", end > min(240, 0.45 * width)
-    place = (
-        (end - 10, "end", "white") if inside else (end + 10, "start", "currentColor")
-    )
+    place = (end - 10, "end", "white") if inside else (end + 10, "start", "currentColor")
     body += text(place[0], 252, told, 17, place[1], place[2], **BOLD)
     was = _place(before, width) if before else end
     if abs(was - end) > 1:

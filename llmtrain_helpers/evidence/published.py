@@ -246,9 +246,23 @@ def tokens_per_parameter() -> DataFrame:
 
 
 RECORD_COLUMNS = [
-    *("name", "kind", "model", "size", "sequence_length", "micro_batch_size"),
-    *("recompute", "recipe", "attention", "seconds", "peak_bytes", "model_flops"),
-    *("flops_per_gpu", "peak_flops", "mfu", "out_of_memory", "source"),
+    "name",
+    "kind",
+    "model",
+    "size",
+    "sequence_length",
+    "micro_batch_size",
+    "recompute",
+    "recipe",
+    "attention",
+    "seconds",
+    "peak_bytes",
+    "model_flops",
+    "flops_per_gpu",
+    "peak_flops",
+    "mfu",
+    "out_of_memory",
+    "source",
 ]
 """What `python -m llmtrain_helpers measure --record FILE.csv` writes for each row."""
 
@@ -456,9 +470,7 @@ def _matmul_share(name: str) -> float | None:
     return best.get("bf16", best.get("fp8"))
 
 
-def read_config(
-    path: str | PathLike[str], sequence_length: Number | None = None
-) -> Transformer:
+def read_config(path: str | PathLike[str], sequence_length: Number | None = None) -> Transformer:
     """The shape in a Hugging Face `config.json`; see `Transformer.from_config`.
 
     A file that is not there, too large, no JSON, or of a family that is not known is a
@@ -488,10 +500,7 @@ class _Text(Protocol):
 
 
 def confront(
-    names: Iterable[str],
-    estimates: Iterable[Any],
-    reported: Iterable[Any],
-    unit: _Text,
+    names: Iterable[str], estimates: Iterable[Any], reported: Iterable[Any], unit: _Text
 ) -> DataFrame:
     """Estimates beside what was reported, with their ratio, as text for people.
 
@@ -612,9 +621,7 @@ def _read_json(path: Path) -> Any:
     except (OSError, RuntimeError) as error:  # unreadable, or a ~ of nobody
         refuse("path", str(path), f"cannot be read: {str(error)[:80]}")
     if len(content) > CONFIG_LIMIT:
-        refuse(
-            "path", str(path), f"is larger than {CONFIG_LIMIT:,} bytes: no config.json"
-        )
+        refuse("path", str(path), f"is larger than {CONFIG_LIMIT:,} bytes: no config.json")
     return _parsed("path", str(path), content)
 
 

@@ -21,8 +21,15 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 GROUP = (
-    *("release", "section", "num_layers", "hidden_size", "sequence_length"),
-    *("accelerator", "num_gpus", "precision", "global_batch_size"),
+    "release",
+    "section",
+    "num_layers",
+    "hidden_size",
+    "sequence_length",
+    "accelerator",
+    "num_gpus",
+    "precision",
+    "global_batch_size",
 )
 """What splits must have in common to be compared."""
 
@@ -138,10 +145,7 @@ def fitted_launching() -> float:
     table = measured_splits(FITTED)
     steps = [plan.step for plan in table["plan"]]
     waits = [1 + plan.split.bubble for plan in table["plan"]]
-    k = (
-        np.array([s.launching * w for s, w in zip(steps, waits, strict=True)])
-        / LAUNCHING
-    )
+    k = np.array([s.launching * w for s, w in zip(steps, waits, strict=True)]) / LAUNCHING
     a = table["modelled"].to_numpy(float) - LAUNCHING * k
     t = table["seconds"].to_numpy(float)
     tried = (t - a) / k
@@ -177,10 +181,7 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
     chosen, fixed = SOURCES[source]
     known = (fixed | row for row in published.rows(source))
     return tuple(
-        found
-        for row in known
-        for each in chosen(row)
-        if (found := _planned(source, each))
+        found for row in known for each in chosen(row) if (found := _planned(source, each))
     )
 
 
@@ -230,8 +231,11 @@ def _plan(row: Mapping[str, Any]) -> Plan:
 
 
 _SPLIT = (
-    *("tensor_parallel", "pipeline_parallel", "context_parallel"),
-    *("interleave", "expert_parallel"),
+    "tensor_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+    "interleave",
+    "expert_parallel",
 )
 
 
@@ -254,10 +258,7 @@ def _both(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _at_rate(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Rows that print a rate in place of seconds: FLOPs of the step over it."""
     counted = _plan(row).flops.total
-    yield {
-        **row,
-        "seconds_per_iteration": counted / row["num_gpus"] / row["flops_per_gpu"],
-    }
+    yield {**row, "seconds_per_iteration": counted / row["num_gpus"] / row["flops_per_gpu"]}
 
 
 def _bloom(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

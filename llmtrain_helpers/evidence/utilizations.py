@@ -246,18 +246,12 @@ def groups() -> dict[str, DataFrame]:
 
 def _covered(table: DataFrame) -> dict[str, Any]:
     low, likely, high = spread(table)
-    known: dict[str, Any] = {
-        "rows": len(table),
-        "witnesses": table["witness"].nunique(),
-    }
+    known: dict[str, Any] = {"rows": len(table), "witnesses": table["witness"].nunique()}
     known |= {"low": low, "likely": likely, "high": high, "width": high / low}
     if known["witnesses"] < 2:
         return known | {"inside": None, "width without": None}
     tested = judged(table)
-    widths = (
-        tested.groupby("witness")["high"].first()
-        / tested.groupby("witness")["low"].first()
-    )
+    widths = tested.groupby("witness")["high"].first() / tested.groupby("witness")["low"].first()
     return known | {"inside": tested["inside"].sum(), "width without": widths.median()}
 
 
@@ -318,9 +312,7 @@ def _rounded(span: Span) -> Span:
 def _told(table: Any) -> dict[str, str]:
     """The evidence for each kind that has any, in words."""
     experts, runs = table.loc["steps, experts"], table.loc["whole runs, 16-bit dense"]
-    told = {
-        f"{bits} experts": _sentence(experts, "models") for bits in ("16-bit", "fp8")
-    }
+    told = {f"{bits} experts": _sentence(experts, "models") for bits in ("16-bit", "fp8")}
     for kind in ("16-bit dense", "fp8 dense"):
         told[kind] = _sentence(table.loc[f"steps, {kind}"], "teams")
     told["16-bit dense"] += f"; {runs['inside']:.0f} of {runs['rows']:.0f} whole runs"

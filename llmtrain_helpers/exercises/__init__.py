@@ -20,13 +20,7 @@ from llmtrain_helpers.exercises import (
     precision,
     start_here,
 )
-from llmtrain_helpers.exercises.common import (
-    UNGUESSED,
-    Exercise,
-    Prediction,
-    Verdict,
-    judge,
-)
+from llmtrain_helpers.exercises.common import UNGUESSED, Exercise, Prediction, Verdict, judge
 
 _CHAPTERS = [start_here, parameters, flops, duration, batch]
 _CHAPTERS += [precision, activations, communication]

@@ -219,9 +219,7 @@ def _design(answer: Any) -> dict[str, Any]:
     if missing:
         refuse("answer", answer, f"leaves out {', '.join(missing)}")
     known = published.architecture(str(answer["model"])).num_positions
-    numbers = {
-        x: count(x, read_as(x, answer[x])) for x in ("gpus", "sequence", "micro")
-    }
+    numbers = {x: count(x, read_as(x, answer[x])) for x in ("gpus", "sequence", "micro")}
     if known and numbers["sequence"] > known:
         raise ValueError(f"{answer['model']} has positions for {known:,} tokens only")
     choice("recompute", answer["recompute"], RECOMPUTE)
@@ -247,10 +245,8 @@ EXERCISES: dict[str, Exercise] = {
             1 / 4: "this is one sequence: there are 4 at a time.",
             _instead(34): "the scores are missing: softmax still keeps its result.",
             _instead(2 * _PAIRS): "these are the scores alone: 34 beside them.",
-            _instead(34 + _PAIRS): "as/h counts the scores once: softmax's result has "
-            "2 bytes.",
-            _instead(34 + 2): "as/h is missing: there are as/h scores for each hidden "
-            "value.",
+            _instead(34 + _PAIRS): "as/h counts the scores once: softmax's result has 2 bytes.",
+            _instead(34 + 2): "as/h is missing: there are as/h scores for each hidden value.",
             _instead(34 + 5 * _PAIRS): "this is with dropout on the scores: its mask "
             "goes, and so does what it leaves.",
             _instead(34 + 4 * _PAIRS): "only the mask is gone: without dropout the "
@@ -308,9 +304,7 @@ def _largest(recompute: str) -> int:
 
 def _gain() -> str:
     ratio = _largest("full") / _largest("none")
-    return {1: "the same", 2: "twice", 10: "ten times", 20: "twenty times"}[
-        round(ratio)
-    ]
+    return {1: "the same", 2: "twice", 10: "ten times", 20: "twenty times"}[round(ratio)]
 
 
 PREDICTIONS: dict[str, Prediction] = {

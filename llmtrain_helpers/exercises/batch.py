@@ -228,8 +228,7 @@ EXERCISES: dict[str, Exercise] = {
         tolerance=0.005,
         hint=(
             "How many passes does a replica make, and how long does a stage wait?",
-            "A step is k + PP − 1 turns of a stage, each as long as a pass; try each "
-            "column.",
+            "A step is k + PP − 1 turns of a stage, each as long as a pass; try each column.",
             "(32 / b + 3) · t(b); 16 sequences do not fit.",
         ),
         slips=_slips_of_passes(),

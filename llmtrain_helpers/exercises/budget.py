@@ -215,5 +215,5 @@ PREDICTIONS = {
         unit=lambda times: f"{times:.2f} times the work",
         why="Near the bottom of the curve the loss hardly changes, so half the size is "
         "bought back with two and a half times the tokens, which costs a quarter more.",
-    ),
+    )
 }

@@ -42,9 +42,7 @@ _GPUS, _RATE, _WRITE, _RESTART = 4096, 0.005, 240.0, 15 * MINUTE
 """The run: its GPUs, stops of a node in a day, seconds of a write and of a restart."""
 
 
-def _lost(
-    failures: float = _RATE, write: float = _WRITE, restart: float = _RESTART
-) -> float:
+def _lost(failures: float = _RATE, write: float = _WRITE, restart: float = _RESTART) -> float:
     """What stops cost, in seconds for each of work, at the best interval."""
     M = mean_time_between_failures(_GPUS, failures)
     best = best_checkpoint_interval(write, M)
@@ -144,9 +142,7 @@ def _promised(answer: Mapping[str, Any], there: float, few: float, bad: float) -
     return ""
 
 
-def _misdesigned(
-    n: float, write: float, restart: float, save: float, spares: float
-) -> str:
+def _misdesigned(n: float, write: float, restart: float, save: float, spares: float) -> str:
     """What is wrong with a design whatever the date; nothing if all holds."""
     M = mean_time_between_failures(n, _WORST)
     if restart < 3:
@@ -187,8 +183,7 @@ def _misordered(n: float, spares: float) -> str:
     enough = spare_nodes(n, _WORST, _REPAIR_DAYS)
     if spares < enough:
         return (
-            "at the worst rate, with repairs of a week, it takes at least "
-            f"{enough} of spare_nodes."
+            f"at the worst rate, with repairs of a week, it takes at least {enough} of spare_nodes."
         )
     most = _MOST_SPARES * enough
     if spares > most:
@@ -204,10 +199,7 @@ def _design(answer: Any) -> list[float]:
     if missing:
         refuse("answer", answer, f"leaves out {', '.join(missing)}")
     checks = {"spare_nodes": amount}
-    return [
-        one(name, read_as(name, answer[name]), checks.get(name, quantity))
-        for name in _ASKED
-    ]
+    return [one(name, read_as(name, answer[name]), checks.get(name, quantity)) for name in _ASKED]
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -242,10 +234,8 @@ EXERCISES: dict[str, Exercise] = {
             "Let spare_nodes count it: GPUs, failures of a node in a day, days.",
         ),
         slips={
-            3 / 7: "that is the average, rounded up: in every fourth moment it is too "
-            "few.",
-            2.56 / 7: "that is the average; asked are whole nodes, enough in 99 of 100 "
-            "moments.",
+            3 / 7: "that is the average, rounded up: in every fourth moment it is too few.",
+            2.56 / 7: "that is the average; asked are whole nodes, enough in 99 of 100 moments.",
             spare_nodes(512, 0.008, 5, gpus_per_node=1) / 7: "every GPU counts as a "
             "node here: 8 of them make one.",
             8 / 7: "one more than it takes for 99 of 100.",
@@ -255,8 +245,7 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "Which part is largest?",
             "Shorter restarts and writes that block less; or fewer days of computing.",
-            "computing_days · (1 + what stops cost) / 0.944 must be below "
-            "calendar_days.",
+            "computing_days · (1 + what stops cost) / 0.944 must be below calendar_days.",
         )
     ),
 }
@@ -297,5 +286,5 @@ PREDICTIONS: dict[str, Prediction] = {
         why=_why_flat(),
         unit=lambda share: f"{units.digits(share, 2)} %",
         percent=True,
-    ),
+    )
 }

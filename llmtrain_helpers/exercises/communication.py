@@ -9,11 +9,7 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, count, refuse
-from llmtrain_helpers.communication import (
-    all_reduce_bytes,
-    all_reduce_seconds,
-    data_parallel_bytes,
-)
+from llmtrain_helpers.communication import all_reduce_bytes, all_reduce_seconds, data_parallel_bytes
 from llmtrain_helpers.drawings.communication import about, share
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
@@ -164,9 +160,7 @@ def _own(design: Mapping[str, Any], **change: Any) -> Plan:
     if n % (t * p):
         raise ValueError(f"{t} × {p} GPUs a replica do not divide {n}")
     if numbers["batch"] % (n // (t * p)):
-        raise ValueError(
-            f"{n // (t * p)} replicas do not share {numbers['batch']} sequences"
-        )
+        raise ValueError(f"{n // (t * p)} replicas do not share {numbers['batch']} sequences")
     return plan_run(
         model,
         published.accelerator(str(told["chip"])),

@@ -9,12 +9,7 @@ from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, count, one, quantity
-from llmtrain_helpers.duration import (
-    UTILIZATIONS,
-    cost,
-    seconds_from_iterations,
-    training_seconds,
-)
+from llmtrain_helpers.duration import UTILIZATIONS, cost, seconds_from_iterations, training_seconds
 from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.exercises.common import (
     TENFOLD,
@@ -90,9 +85,7 @@ class Copied(Exercise):
             return False, f"the days are right, but {wrong}" if ok else wrong
         if ok:
             exact = units.digits(_exactly())
-            told += (
-                f" By iterations it is {exact} days: the formula leaves attention out."
-            )
+            told += f" By iterations it is {exact} days: the formula leaves attention out."
         return ok, told
 
     def hints(self) -> tuple[str, ...]:
@@ -165,8 +158,7 @@ _DAYS_OF_COPY = Numeric(
         16: "n is missing: 16 GPUs share the work.",
         1 / 16: "n counts twice: the rate is that of one GPU, so divide it by 16.",
         units.DAY: "these are seconds: divide by 86,400.",
-        _exactly() / _mended(): "this is the exact way, by iterations: here 8TP/(nX) "
-        "is asked for.",
+        _exactly() / _mended(): "this is the exact way, by iterations: here 8TP/(nX) is asked for.",
     },
 )
 
@@ -211,8 +203,7 @@ def _does(name: str) -> bool:
 
 _BELIEFS = {
     "A": "In time, but within the money at the likely share only.",
-    "B": "The least money, and in time at the likely share only: at the low end it is "
-    "too late.",
+    "B": "The least money, and in time at the likely share only: at the low end it is too late.",
     "C": "Neither the cheapest hour nor the fastest: the one that does at the low end.",
     "D": "The cheapest hour is the dearest run: an old chip needs many more of them.",
 }
@@ -317,10 +308,7 @@ EXERCISES: dict[str, Exercise] = {
         },
     ),
     "03-b": Copied(_DAYS_OF_COPY),
-    "03-c": Word(
-        key=lambda: next(name for name in OFFERS if _does(name)),
-        options=_verdicts(),
-    ),
+    "03-c": Word(key=lambda: next(name for name in OFFERS if _does(name)), options=_verdicts()),
     "03-d": OwnRun(),
 }
 
@@ -338,5 +326,5 @@ PREDICTIONS = {
         },
         why="Between the products a GPU loads and stores, sends and waits; and a whole "
         "run stops and restarts, and may begin with small batches.",
-    ),
+    )
 }

@@ -42,9 +42,7 @@ _LAYER_SLIPS: dict[str, Slip] = {
     "this is the backward pass alone: the forward one comes before it.": (
         lambda h, f, k, s: 2 * layer_flops(h, f, k, s) // 3
     ),
-    "half of it: a multiply-add is 2 FLOPs.": (
-        lambda h, f, k, s: layer_flops(h, f, k, s) // 2
-    ),
+    "half of it: a multiply-add is 2 FLOPs.": (lambda h, f, k, s: layer_flops(h, f, k, s) // 2),
     "this counts forward four times: nothing is recomputed here.": (
         lambda h, f, k, s: 4 * layer_flops(h, f, k, s) // 3
     ),
@@ -262,8 +260,7 @@ EXERCISES: dict[str, Exercise] = {
             "pass: MFU counts nothing twice.",
             _ratio(_weights_only()): "the scores are missing: 12Bs²lh.",
             _ratio(_without_head()): "the output head is missing: 6BshV.",
-            _ratio(_share(sequence_length=2048)): "this has s = 2,048: here it is "
-            "4,096.",
+            _ratio(_share(sequence_length=2048)): "this has s = 2,048: here it is 4,096.",
         },
     ),
     "02-c": Decided(
@@ -280,8 +277,7 @@ EXERCISES: dict[str, Exercise] = {
                 0.5: "this is their figure, the share of 624: that peak is for "
                 "matrices in which half of the numbers are zeros.",
                 32: "this is all 32 GPUs together over the peak of one.",
-                _against("recomputation"): "this counts the recomputed work: it is "
-                "HFU.",
+                _against("recomputation"): "this counts the recomputed work: it is HFU.",
                 _against("sequence length"): "this has s = 1,024: here it is 2,048.",
             },
         ),
@@ -311,8 +307,7 @@ EXERCISES: dict[str, Exercise] = {
 def longer() -> float:
     """GPT-3's work at 32,768 tokens a sequence over that at 2,048, tokens alike."""
     short, long = (
-        gpt_flops(96, 12288, 51200, s, B, "none")
-        for s, B in ((2048, 1536), (32768, 96))
+        gpt_flops(96, 12288, 51200, s, B, "none") for s, B in ((2048, 1536), (32768, 96))
     )
     return float(long / short)
 

@@ -124,9 +124,7 @@ class OwnTest(Exercise):
         fits = "Your layers and micro fit; only the peak is off. " if right else ""
         return False, f"{wrong} {fits}{HINT}"
 
-    def _of_size(
-        self, cut: Transformer, micro: int, steps: int, said: float
-    ) -> tuple[bool, str]:
+    def _of_size(self, cut: Transformer, micro: int, steps: int, said: float) -> tuple[bool, str]:
         chip = published.accelerator(GPU)
         memory = float(chip.memory)
         peak = float(step_timeline(cut, micro, _RECIPE, "none").peak.total)
@@ -141,10 +139,7 @@ class OwnTest(Exercise):
         work = count_flops(cut, micro, "none").total
         seconds = work / (SHARE * chip.peak("bf16"))
         if steps * seconds > 600:
-            return (
-                False,
-                f"{steps} steps take {units.duration(steps * seconds)}: time fewer.",
-            )
+            return (False, f"{steps} steps take {units.duration(steps * seconds)}: time fewer.")
         return True, (
             f"right: {cut.num_layers} layers; {told}, and a step takes "
             f"{units.duration(seconds)} at 40 % of the peak rate. Write both down, and "
@@ -156,9 +151,7 @@ class OwnTest(Exercise):
         return self.hint
 
 
-def _misdesigned(
-    name: str, model: Transformer, layers: int, warm_up: int, repeats: int
-) -> str:
+def _misdesigned(name: str, model: Transformer, layers: int, warm_up: int, repeats: int) -> str:
     """What is wrong with a test whatever its peak; nothing if all holds."""
     if not 2 <= layers <= model.num_layers:
         return (
@@ -203,9 +196,7 @@ def _mispredicted(said: float, cut: Transformer, micro: int) -> str:
     if said > 1e6:
         return "this looks like bytes: give the peak in GB, 10⁹ bytes."
     known = {
-        "these are the states alone: what is kept, and the logits, come on top.": (
-            *(14 * P, 18 * P),
-        ),
+        "these are the states alone: what is kept, and the logits, come on top.": (14 * P, 18 * P),
         "two tensors of logits are missing, 4 bytes each for every token and word of "
         "the vocabulary.": (14 * P + kept, 18 * P + kept),
         "one of the two tensors of logits is missing.": (peak - one_tensor,),
@@ -252,8 +243,7 @@ EXERCISES: dict[str, Exercise] = {
             "back, each matrix wants a gradient, and one more product passes it on.",
             6 / 5: "going back, which of the four gradients does nobody want?",
             7 / 5: "the two forward products stand in the sum already.",
-            4 / 5: "the second matrix has two products going back: one for itself, "
-            "one to pass on.",
+            4 / 5: "the second matrix has two products going back: one for itself, one to pass on.",
             1 / 5: "this is one product: count them.",
         },
     ),
@@ -272,19 +262,16 @@ EXERCISES: dict[str, Exercise] = {
             "a single pass, please.",
             _slip(1.0): "as many as before: are update and exchange in there eight "
             "times? They come once a step.",
-            _slip(_PASSES): "a step has eight times the sequences, but it takes "
-            "longer too.",
+            _slip(_PASSES): "a step has eight times the sequences, but it takes longer too.",
             _slip(_PASSES / _gained()): "this is how much longer a step takes: it "
             "has eight times the sequences.",
-            _slip(_MICRO / _PASS / _rate(1)): "update and exchange are still "
-            "there, once a step.",
+            _slip(_MICRO / _PASS / _rate(1)): "update and exchange are still there, once a step.",
             _slip(1 / _gained()): "this is before over after: turn it over.",
             _slip(_gained() - 1): "this is what is added: asked is how many times.",
             _slip(_gained() / _PASSES): "a step has the sequences of all its passes.",
             _without(update=1e-12): "the update is missing.",
             _slip(48 / (8 * 0.15 + 0.35) / _rate(1)): "the update is missing.",
-            _slip(48 / (8 * 0.15 + 8 * 0.10 + 0.35) / _rate(1)): "the update comes "
-            "once a step.",
+            _slip(48 / (8 * 0.15 + 8 * 0.10 + 0.35) / _rate(1)): "the update comes once a step.",
             _slip(48 / (8 * 0.15 + 0.10 + 8 * 0.35) / _rate(1)): "this sends gradients "
             "after each pass, as without `no_sync()`: here they travel once a step.",
             _without(exchange=0): "the exchange is missing.",
@@ -326,8 +313,7 @@ PREDICTIONS: dict[str, Prediction] = {
             "the same": "That would be so if nothing of a token's vectors were kept.",
             "not quite twice": "You thought of the head.",
             "twice": "The layers' share does double.",
-            "four times": "Weights do that: a matrix is wide and high. What is kept "
-            "are vectors.",
+            "four times": "Weights do that: a matrix is wide and high. What is kept are vectors.",
         },
-    ),
+    )
 }

@@ -23,12 +23,7 @@ from llmtrain_helpers.parameters import ParameterCount, count_parameters, gpt_pa
 
 # --- 01-a: a GPT that trains on a laptop
 
-LAPTOP = {
-    "num_layers": 8,
-    "hidden_size": 512,
-    "vocab_size": 32000,
-    "sequence_length": 512,
-}
+LAPTOP = {"num_layers": 8, "hidden_size": 512, "vocab_size": 32000, "sequence_length": 512}
 
 
 def _laptop() -> Result:
@@ -67,9 +62,7 @@ def _slips_of_laptop() -> dict[float, str]:
 # --- 01-b: attention whose heads have a size of their own
 
 
-def attention_weights(
-    hidden_size: int, num_heads: int, num_kv_heads: int, head_dim: int
-) -> Result:
+def attention_weights(hidden_size: int, num_heads: int, num_kv_heads: int, head_dim: int) -> Result:
     """Attention weights of one Llama layer."""
     heads = num_heads, num_kv_heads
     model = Transformer.llama(1, hidden_size, *heads, 1, 1, 1, head_dim=head_dim)
@@ -117,8 +110,7 @@ class Design(Exercise):
         """Which way to turn: depth, then the tables, then the arithmetic."""
         return (
             "Layers change the total in even steps; the tables grow with h alone.",
-            "Tables too large: tie the head, or take a smaller h. Total too small: add "
-            "layers.",
+            "Tables too large: tie the head, or take a smaller h. Total too small: add layers.",
             "A layer has 2h·ad + 2h·kd + 3hf, each table V·h: choose h for the "
             "tables first, then as many layers as the budget allows.",
         )
@@ -228,9 +220,7 @@ EXERCISES: dict[str, Exercise] = {
             "here every head has keys and values of its own: some are shared.": (
                 lambda h, a, k, d: 4 * h * a * d
             ),
-            "keys and values are two matrices.": (
-                lambda h, a, k, d: h * d * (2 * a + k)
-            ),
+            "keys and values are two matrices.": (lambda h, a, k, d: h * d * (2 * a + k)),
             "the head size is missing: a head has so many columns.": (
                 lambda h, a, k, d: 2 * h * (a + k)
             ),
@@ -265,12 +255,7 @@ EXERCISES: dict[str, Exercise] = {
 
 # --- the guesses
 
-GPT3 = {
-    "num_layers": 96,
-    "hidden_size": 12288,
-    "vocab_size": 50257,
-    "sequence_length": 2048,
-}
+GPT3 = {"num_layers": 96, "hidden_size": 12288, "vocab_size": 50257, "sequence_length": 2048}
 
 
 def _gpt3_tokens() -> int:
@@ -303,9 +288,7 @@ def _verdict_on_llama() -> str:
 
 PREDICTIONS = {
     "01-guess": Prediction(
-        truth=_gpt3_tokens,
-        unit=lambda number: units.count(number),
-        why=_why_so_few(),
+        truth=_gpt3_tokens, unit=lambda number: units.count(number), why=_why_so_few()
     ),
     "01-llama": Prediction(
         truth=_verdict_on_llama,

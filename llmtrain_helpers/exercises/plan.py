@@ -306,10 +306,8 @@ EXERCISES: dict[str, Exercise] = {
             70 / 63: "this is a tenth of the useful time, (p − 1)/m: of the step it "
             "is (p − 1)/(m + p − 1).",
             8: "this counts every GPU as a replica: eight of them share one.",
-            72 / 63: "this takes p for p − 1: the first stage need not wait for "
-            "itself.",
-            70 / 63 / 12: "these are the micro-batches of one replica, and by the "
-            "useful time.",
+            72 / 63: "this takes p for p − 1: the first stage need not wait for itself.",
+            70 / 63 / 12: "these are the micro-batches of one replica, and by the useful time.",
             62 / 63: "with one micro-batch less it is a little more than a tenth.",
         },
     ),
@@ -322,5 +320,5 @@ PREDICTIONS = {
         truth=lambda: _large().memory.total / 1e9,
         unit=lambda number: f"{units.digits(number)} GB",
         why=_why(),
-    ),
+    )
 }

@@ -147,15 +147,12 @@ def _trouble(recipe: str, chip: Accelerator) -> str:
     needed = products_in(recipe)
     if needed and needed not in chip.peaks:
         return (
-            f"the datasheet of {chip.name} knows no {needed}: choose a recipe that "
-            "it can compute."
+            f"the datasheet of {chip.name} knows no {needed}: choose a recipe that it can compute."
         )
     return ""
 
 
-def _misweighed(
-    said: float, weighs: list[float], stage: int, others: Mapping[str, float]
-) -> str:
+def _misweighed(said: float, weighs: list[float], stage: int, others: Mapping[str, float]) -> str:
     """The slip behind a wrong number of GB; nothing where it is right."""
     if abs(said - weighs[stage]) <= 0.01 * weighs[stage]:
         return ""
@@ -195,11 +192,9 @@ EXERCISES: dict[str, Exercise] = {
         slips={
             2: "the exponent is one too high: the highest stands for infinity.",
             15 / 15.5: "the exponent is right. The last place is 2 ** -m, and m is 4.",
-            15.75 / 15.5: "the exponent is right. The last place is 2 ** -m, and m "
-            "is 4, not 5.",
+            15.75 / 15.5: "the exponent is right. The last place is 2 ** -m, and m is 4, not 5.",
             16 / 15.5: "this is 2⁴, one place past the largest number.",
-            30 / 15.5: "that would be so without infinity, as in fp8 E4M3; this "
-            "format has it.",
+            30 / 15.5: "that would be so without infinity, as in fp8 E4M3; this format has it.",
             FORMATS["fp8_e5m2"].max / 15.5: "this is fp8 E5M2.",
             240 / 15.5: "exponent and fraction are swapped: this is for 4 and 3 bits.",
             0.5: "the exponent is one too low.",
@@ -232,8 +227,7 @@ EXERCISES: dict[str, Exercise] = {
         options={
             "main weights": "no: they save updates. Here the gradients are 0 before "
             "any update is made, and main weights are kept already.",
-            "S = 2**10": "no: the smallest, 2⁻³⁸ · 2¹⁰ = 2⁻²⁸, is still under "
-            "2⁻²⁵, and becomes 0.",
+            "S = 2**10": "no: the smallest, 2⁻³⁸ · 2¹⁰ = 2⁻²⁸, is still under 2⁻²⁵, and becomes 0.",
             "S = 2**16": "right: 2⁻³⁸ · 2¹⁶ = 2⁻²² is kept, and 2⁻³ · 2¹⁶ = 8,192 "
             "stays far below 65,520.",
             "S = 2**24": "no: the largest, 2⁻³ · 2²⁴ = 2²¹, is past 65,520 and "
@@ -281,5 +275,5 @@ PREDICTIONS = {
             "but all are alike, and start from the same weight.",
             "one": "You saw that nothing distinguishes one update from the next.",
         },
-    ),
+    )
 }

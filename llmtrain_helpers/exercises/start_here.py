@@ -13,14 +13,7 @@ from termcolor import colored
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import training_seconds
 from llmtrain_helpers.evidence.published import architecture, run
-from llmtrain_helpers.exercises.common import (
-    PREFIXES,
-    TENFOLD,
-    Exercise,
-    Numeric,
-    Prediction,
-    Word,
-)
+from llmtrain_helpers.exercises.common import PREFIXES, TENFOLD, Exercise, Numeric, Prediction, Word
 from llmtrain_helpers.parameters import count_parameters
 
 PACKAGES = ["jupyterlab", "numpy", "pandas", "matplotlib", "ipywidgets", "termcolor"]
@@ -103,8 +96,7 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda days: f"{units.digits(days)} days",
         hint=(
             "Is the rate that of all GPUs together, and are the seconds made days?",
-            "The operations are 6 × parameters × tokens; the rate is GPUs × the rate "
-            "of each.",
+            "The operations are 6 × parameters × tokens; the rate is GPUs × the rate of each.",
             "Days = 6TP / (nX) / 86,400.",
         ),
         slips=TENFOLD
@@ -177,5 +169,5 @@ def _why() -> str:
 PREDICTIONS = {
     "00-guess": Prediction(
         truth=_years, unit=lambda years: f"{units.digits(years, 2)} years", why=_why()
-    ),
+    )
 }

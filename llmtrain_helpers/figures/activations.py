@@ -13,13 +13,7 @@ from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.figures.common import new_figure, styled
 from llmtrain_helpers.units import GB
 
-HATCHES = {
-    "weights": "",
-    "gradients": "/",
-    "optimizer": ".",
-    "activations": "x",
-    "logits": "-",
-}
+HATCHES = {"weights": "", "gradients": "/", "optimizer": ".", "activations": "x", "logits": "-"}
 """The parts of a step's memory, and a hatch for each beside its colour."""
 
 
@@ -31,9 +25,7 @@ def memory_bars(models: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Figu
     parts with their bytes.
     """
     figure, places = plt.subplots(1, len(models))
-    for axes, (name, settings) in zip(
-        np.atleast_1d(places), models.items(), strict=True
-    ):
+    for axes, (name, settings) in zip(np.atleast_1d(places), models.items(), strict=True):
         bottom = np.zeros(len(settings))
         for part in next(iter(settings.values())):
             sizes = np.array([parts[part] for parts in settings.values()]) / GB
@@ -59,15 +51,7 @@ def timeline(line: Timeline) -> Figure:
     bottom = np.zeros(len(labels))
     for part, hatch in HATCHES.items():
         sizes = np.array([getattr(moment, part) for moment in line.moments]) / GB
-        axes.bar(
-            xs,
-            sizes,
-            bottom=bottom,
-            width=0.85,
-            color=COLORS[part],
-            hatch=hatch,
-            label=part,
-        )
+        axes.bar(xs, sizes, bottom=bottom, width=0.85, color=COLORS[part], hatch=hatch, label=part)
         bottom = bottom + sizes
     axes.set_xticks(xs, labels, rotation=90, fontsize=11)
     axes.grid(visible=False, axis="x")

@@ -11,23 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
 from llmtrain_helpers.batch import StepTime
-from llmtrain_helpers.figures.common import (
-    BLUE,
-    VERMILION,
-    label_line,
-    new_figure,
-    styled,
-)
+from llmtrain_helpers.figures.common import BLUE, VERMILION, label_line, new_figure, styled
 
 _OVER = {
-    "year": (
-        "The largest batches grew from 3 to over 60 million tokens",
-        "year",
-    ),
-    "parameters": (
-        "Larger models tend to larger batches, without a rule",
-        "parameters",
-    ),
+    "year": ("The largest batches grew from 3 to over 60 million tokens", "year"),
+    "parameters": ("Larger models tend to larger batches, without a rule", "parameters"),
 }
 
 
@@ -66,9 +54,7 @@ def throughput(sizes: Any, seconds: Any, step: StepTime) -> Figure:
     fine = np.unique(np.geomspace(sizes.min(), sizes.max(), 60).round())
     axes.plot(fine, step.throughput(fine), color=BLUE, label="fitted: B / (t₀ + B/r)")
     measured = sizes / np.asarray(seconds, dtype=float)
-    axes.scatter(
-        sizes, measured, color=VERMILION, marker="s", label="measured", zorder=3
-    )
+    axes.scatter(sizes, measured, color=VERMILION, marker="s", label="measured", zorder=3)
     half = step.half_rate_batch
     axes.axvline(half, color="black", linewidth=1, linestyle="--")
     axes.text(half * 1.1, measured.min(), f"half-rate batch {half:.0f}", fontsize=12)

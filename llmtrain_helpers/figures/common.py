@@ -25,13 +25,7 @@ from matplotlib.ticker import FixedLocator
 
 from llmtrain_helpers.units import digits
 
-BLUE, VERMILION, GREEN, PURPLE, BLACK = (
-    "#0072B2",
-    "#D55E00",
-    "#00875F",
-    "#B8578F",
-    "#000000",
-)
+BLUE, VERMILION, GREEN, PURPLE, BLACK = ("#0072B2", "#D55E00", "#00875F", "#B8578F", "#000000")
 """Okabe and Ito's colours; green and purple darkened until they reach 3:1 on white."""
 
 GRID, GREY = "#E0E0E0", "#808080"
@@ -98,11 +92,7 @@ def new_figure(title: str, xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
 
 def label_line(axes: Axes, text: str, x: float, y: float, color: str) -> None:
     """Write a line's name beside its last point, in its colour."""
-    place: dict[str, Any] = {
-        "xytext": (9, 0),
-        "textcoords": "offset points",
-        "va": "center",
-    }
+    place: dict[str, Any] = {"xytext": (9, 0), "textcoords": "offset points", "va": "center"}
     axes.annotate(text, (x, y), color=color, annotation_clip=False, **place)
 
 
@@ -194,8 +184,7 @@ def _band(band: Any) -> str:
     xs = [x for x, _ in points]
     edges = {end: [y for x, y in points if x == end] for end in (min(xs), max(xs))}
     return ", ".join(
-        f"{_told(min(ys))} to {_told(max(ys))} at x = {_told(x)}"
-        for x, ys in edges.items()
+        f"{_told(min(ys))} to {_told(max(ys))} at x = {_told(x)}" for x, ys in edges.items()
     )
 
 

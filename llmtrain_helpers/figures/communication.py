@@ -86,17 +86,13 @@ def by_tensor(
 
 
 @styled
-def layouts(
-    series: Mapping[str, DataFrame], by_size: Sequence[Mapping[str, Any]]
-) -> Figure:
+def layouts(series: Mapping[str, DataFrame], by_size: Sequence[Mapping[str, Any]]) -> Figure:
     """Measured seconds of steps over the model's; beside it one model by TP.
 
     A series has rows of `splits.measured_splits`; `by_size` are rows with `tensor`,
     `seconds` and `modelled` (see `by_tensor`).
     """
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(9, 4.1), dpi=90, width_ratios=[1.15, 1]
-    )
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.1), dpi=90, width_ratios=[1.15, 1])
     left.set_title("Measured against modelled steps")
     left.set(xlabel="seconds of the model", ylabel="seconds measured")
     for color, (name, rows) in zip(_COLORS, series.items(), strict=False):
@@ -118,10 +114,7 @@ def _by_tensor(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     axes.set_title("A 3.6B on 64 A100")
     axes.set(xlabel="tensor parallel", ylabel="seconds of a step")
     sizes = [float(row["tensor"]) for row in rows]
-    for name, key, color in (
-        ("measured", "seconds", VERMILION),
-        ("model", "modelled", BLUE),
-    ):
+    for name, key, color in (("measured", "seconds", VERMILION), ("model", "modelled", BLUE)):
         ys = [float(row[key]) for row in rows]
         axes.plot(sizes, ys, color=color, marker=MARKERS[color], label=name)
         label_line(axes, name, sizes[-1], ys[-1], color)

@@ -33,9 +33,7 @@ def days_by_gpus(runs: Sequence[Mapping[str, Any]]) -> Figure:
     A run is a row of `published.training_runs()` with `days` and `num_gpus`.
     """
     figure, axes = new_figure(
-        "Twice the GPUs, half the days: the real runs lie near their lines",
-        "GPUs",
-        "days",
+        "Twice the GPUs, half the days: the real runs lie near their lines", "GPUs", "days"
     )
     for run, color in zip(runs, cycle(COLORS), strict=False):
         n = int(run["num_gpus"])

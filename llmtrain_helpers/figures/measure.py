@@ -28,9 +28,7 @@ from llmtrain_helpers.units import digits
 @styled
 def operators(profile: StepProfile) -> Figure:
     """The operators of a step in the order of time, matrix products apart."""
-    figure, axes = new_figure(
-        "A training step on this machine, operator by operator", "ms", ""
-    )
+    figure, axes = new_figure("A training step on this machine, operator by operator", "ms", "")
     for row, phase in enumerate(reversed(PHASES)):
         for product, color in ((True, BLUE), (False, VERMILION)):
             spans = [
@@ -54,14 +52,10 @@ def operators(profile: StepProfile) -> Figure:
 @styled
 def step_times(series: Mapping[int, Sequence[float]], warm_up: int) -> Figure:
     """Seconds of steps one after another, by series, with the median of each."""
-    figure, axes = new_figure(
-        "The same step on the same machine, three times over", "step", "ms"
-    )
+    figure, axes = new_figure("The same step on the same machine, three times over", "step", "ms")
     known = {name: times(seconds, warm_up) for name, seconds in series.items()}
     places = _apart({name: 1e3 * one.median for name, one in known.items()}, 7)
-    for (name, one), color in zip(
-        known.items(), (BLUE, VERMILION, GREEN), strict=False
-    ):
+    for (name, one), color in zip(known.items(), (BLUE, VERMILION, GREEN), strict=False):
         taken = [1e3 * seconds for seconds in series[name]]
         style: Any = {"color": color, "marker": MARKERS[color], "s": 36}
         axes.scatter(range(1, len(taken) + 1), taken, label=f"series {name}", **style)
@@ -82,9 +76,7 @@ def loader_shares(waits: Mapping[str, float], alone: Times) -> Figure:
     The words say which half prevails; the per cent, and the median of the step `alone`
     with its spread, are of this machine, and not told.
     """
-    figure, axes = new_figure(
-        "A step behind its loader, on this machine", "% of a step's time", ""
-    )
+    figure, axes = new_figure("A step behind its loader, on this machine", "% of a step's time", "")
     told = f"the step alone: {1e3 * alone.median:.2g} ms ± {50 * alone.spread:.0f} %"
     axes.text(101, 2.05, told, ha="right", gid=LIVE)
     for row, (name, share) in enumerate(reversed([*waits.items()])):
@@ -95,9 +87,7 @@ def loader_shares(waits: Mapping[str, float], alone: Times) -> Figure:
             axes.broken_barh([span], (row, 0.4), **style)
         most = "waits for data" if wait > 50 else "computes"
         axes.text(0, row + 0.48, f"{name} loader: most of the time the step {most}")
-        axes.text(
-            101, row + 0.2, f"{wait:.0f} %", color=VERMILION, va="center", gid=LIVE
-        )
+        axes.text(101, row + 0.2, f"{wait:.0f} %", color=VERMILION, va="center", gid=LIVE)
     axes.text(0, 2.05, "▨ waits for data", color=VERMILION)
     axes.text(30, 2.05, "■ computes", color=BLUE)
     axes.set_xlim(0, 100)

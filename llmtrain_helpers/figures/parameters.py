@@ -23,20 +23,14 @@ from llmtrain_helpers.parameters import count_parameters
 @styled
 def shares_by_size(models: Mapping[str, Transformer]) -> Figure:
     """The share of embedding, attention and MLP over the size of the model."""
-    counts = sorted(
-        (count_parameters(m) for m in models.values()), key=lambda c: c.total
-    )
+    counts = sorted((count_parameters(m) for m in models.values()), key=lambda c: c.total)
     figure, axes = new_figure(
         "A GPT that grows is more and more MLP and attention, two to one",
         "parameters",
         "share of the parameters (%)",
     )
     sizes = [float(count.total) for count in counts]
-    for part, color in {
-        "mlp": BLUE,
-        "attention": VERMILION,
-        "embedding": GREEN,
-    }.items():
+    for part, color in {"mlp": BLUE, "attention": VERMILION, "embedding": GREEN}.items():
         shares = [100 * count.shares()[part] for count in counts]
         name = part.upper() if part == "mlp" else part
         axes.plot(sizes, shares, color=color, marker=MARKERS[color], label=name)

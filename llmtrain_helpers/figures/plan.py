@@ -19,13 +19,10 @@ def shares_of_peak(table: Any) -> Figure:
     A table as `utilizations.judged` returns: `low`, `likely`, `high`, `utilization`.
     """
     figure, axes = new_figure(
-        "Most runs lie in the interval that other teams' runs make",
-        "",
-        "share of the peak (%)",
+        "Most runs lie in the interval that other teams' runs make", "", "share of the peak (%)"
     )
     low, likely, high, real = (
-        [100 * float(u) for u in table[name]]
-        for name in ("low", "likely", "high", "utilization")
+        [100 * float(u) for u in table[name]] for name in ("low", "likely", "high", "utilization")
     )
     xs = range(len(table))
     style: Any = {"color": BLUE, "linewidth": 8, "alpha": 0.5}

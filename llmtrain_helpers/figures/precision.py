@@ -42,9 +42,7 @@ def bit_layouts() -> Figure:
         "exponent": [f.exponent_bits for f in known],
         "mantissa": [f.mantissa_bits for f in known],
     }
-    for (part, sizes), color in zip(
-        parts.items(), (BLACK, VERMILION, BLUE), strict=True
-    ):
+    for (part, sizes), color in zip(parts.items(), (BLACK, VERMILION, BLUE), strict=True):
         bars = axes.barh(names, sizes, left=left, color=color, label=part)
         told = [f"{part} {n}" if n > 6 else f"{n}" for n in sizes]
         axes.bar_label(bars, told, label_type="center", color="white", fontsize=12)
@@ -58,9 +56,7 @@ def bit_layouts() -> Figure:
 def ranges() -> Figure:
     """From the smallest subnormal to the largest number, in powers of two."""
     figure, axes = new_figure(
-        "bf16 reaches nearly as far as fp32; fp16 and fp8 do not",
-        "power of two",
-        "format",
+        "bf16 reaches nearly as far as fp32; fp16 and fp8 do not", "power of two", "format"
     )
     names = [*FORMATS][::-1]
     known = [FORMATS[name] for name in names]
@@ -83,9 +79,7 @@ def ranges() -> Figure:
 def spacings(names: Sequence[str] = ("bf16", "fp16", "fp8_e4m3", "fp8_e5m2")) -> Figure:
     """The spacing, as a share of the number."""
     figure, axes = new_figure(
-        "Between its limits a format is about equally precise",
-        "number",
-        "spacing / number",
+        "Between its limits a format is about equally precise", "number", "spacing / number"
     )
     numbers = 2.0 ** np.arange(-24, 17)
     for name, color in zip(names, COLORS, strict=False):
@@ -101,9 +95,7 @@ def spacings(names: Sequence[str] = ("bf16", "fp16", "fp8_e4m3", "fp8_e5m2")) ->
 
 
 @styled
-def losses(
-    exact: Sequence[float], troubles: Mapping[str, Mapping[str, Sequence[float]]]
-) -> Figure:
+def losses(exact: Sequence[float], troubles: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     """Loss over the steps of `precision.train_small_network`: a trouble, and its cure.
 
     A picture for each trouble, by its title; in each the run without rounding as a

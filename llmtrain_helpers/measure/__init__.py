@@ -30,13 +30,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import RECOMPUTE, FlopCount
-from llmtrain_helpers.model.layers import (
-    Attention,
-    Experts,
-    LatentAttention,
-    Layer,
-    Mlp,
-)
+from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mlp
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import ParameterCount
 
@@ -266,8 +260,7 @@ class StepProfile:
     def phase_seconds(self) -> dict[str, float]:
         """Seconds of the operators of each phase."""
         return {
-            phase: sum(o.seconds for o in self.operators if o.phase == phase)
-            for phase in PHASES
+            phase: sum(o.seconds for o in self.operators if o.phase == phase) for phase in PHASES
         }
 
 
@@ -305,9 +298,7 @@ class DataParallel:
     all_reduce_seconds: float
 
 
-def measure_data_parallel(
-    model: Transformer, batch_size: int, processes: int = 2
-) -> DataParallel:
+def measure_data_parallel(model: Transformer, batch_size: int, processes: int = 2) -> DataParallel:
     """Gradients of processes that share a batch, averaged, beside the whole batch's.
 
     Starts so many processes on this machine under torchrun, which talk by gloo;
@@ -323,9 +314,7 @@ def measure_data_parallel(
     return _needing_torch("parallel").launched(shape, B, d)
 
 
-def trace_data_parallel(
-    model: Transformer, batch_size: int, overlap: bool = True
-) -> Trace:
+def trace_data_parallel(model: Transformer, batch_size: int, overlap: bool = True) -> Trace:
     """A step of one of two processes, as PyTorch's profiler saw it.
 
     Gradients travel beside backward, in parcels (*buckets*) that leave when they are
@@ -351,10 +340,7 @@ def measure_slow_link(model: Transformer, batch_size: int, delay: float) -> Expe
 
 
 def _run(recompute: object, attention: object) -> tuple[str, str]:
-    return (
-        choice("recompute", recompute, RECOMPUTE),
-        choice("attention", attention, KERNELS),
-    )
+    return (choice("recompute", recompute, RECOMPUTE), choice("attention", attention, KERNELS))
 
 
 def _options(recompute: object, attention: object, dropout: object) -> dict[str, Any]:

@@ -15,15 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from llmtrain_helpers.batch import StepTime
-from llmtrain_helpers.checks import (
-    amount,
-    flag,
-    instance,
-    one,
-    quantity,
-    refuse,
-    single,
-)
+from llmtrain_helpers.checks import amount, flag, instance, one, quantity, refuse, single
 from llmtrain_helpers.results import Breakdown
 
 
@@ -175,9 +167,7 @@ class StepClock:
         data = _beyond(self.loading * k * b, busy)
         return StepParts(k * one_pass, others, self.update, data)
 
-    def waits_for_others(
-        self, micro_batch_size: int, accumulation: int = 1
-    ) -> dict[str, float]:
+    def waits_for_others(self, micro_batch_size: int, accumulation: int = 1) -> dict[str, float]:
         """Seconds of a step in which other GPUs are waited for, by cause.
 
         For the link once a step, for what backward does not hide; for a slow neighbour

@@ -111,11 +111,7 @@ class Meter:
 
 
 def saved(
-    shape: Transformer,
-    micro_batch_size: int,
-    recompute: str,
-    attention: str,
-    dropout: bool,
+    shape: Transformer, micro_batch_size: int, recompute: str, attention: str, dropout: bool
 ) -> tuple[Saved, ...]:
     """What autograd saves in a forward pass, each storage once, parameters left out."""
     net = build(shape, "meta", torch.bfloat16, attention, dropout, recompute)

@@ -94,9 +94,7 @@ class Ledger(TorchDispatchMode):
         """Within backward, but not where it runs a part of the model once more."""
         return self.backward and not self.modules
 
-    def __torch_dispatch__(
-        self, op: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator and enter what it made."""
         result = op(*args, **(kwargs or {}))
         several = isinstance(result, (tuple, list))
@@ -111,9 +109,7 @@ class Ledger(TorchDispatchMode):
         if key in self.live:  # a view, or a result in place
             return
         module = self.modules[-1] if self.modules else ""
-        self.live[key] = Entry.of(
-            tensor, operator, output, module, self.differentiating
-        )
+        self.live[key] = Entry.of(tensor, operator, output, module, self.differentiating)
         weakref.finalize(storage, self.live.pop, key, None).atexit = False
 
     @contextmanager

@@ -81,9 +81,7 @@ class Watch(Ledger):
         """Count a step, and its micro-batches from the start."""
         self.step, self.micro_batch = self.step + 1, 0
 
-    def __torch_dispatch__(
-        self, op: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run and enter an operator, and set the two marks that lie within backward."""
         if self._enters_last_layer(op, args):
             self.awaits_last_layer = False

@@ -24,9 +24,7 @@ DROPPED = 0.1
 class Decoder(nn.Module):
     """The whole model: from tokens to logits, and to the loss."""
 
-    def __init__(
-        self, shape: Transformer, attention: str, dropout: bool, recompute: str
-    ) -> None:
+    def __init__(self, shape: Transformer, attention: str, dropout: bool, recompute: str) -> None:
         super().__init__()
         h, V = shape.hidden_size, shape.vocab_size
         self.embedding = nn.Embedding(V, h)
@@ -65,12 +63,7 @@ class Layer(nn.Module):
     """Attention and MLP, each behind a norm and beside a residual connection."""
 
     def __init__(
-        self,
-        shape: Transformer,
-        kind: layers.Layer,
-        attention: str,
-        dropout: bool,
-        recompute: str,
+        self, shape: Transformer, kind: layers.Layer, attention: str, dropout: bool, recompute: str
     ) -> None:
         super().__init__()
         h, each = shape.hidden_size, kind.norm_size
@@ -92,12 +85,7 @@ class Attention(nn.Module):
     """Projections to queries, keys and values, the core between them, and back."""
 
     def __init__(
-        self,
-        shape: Transformer,
-        kind: Any,
-        attention: str,
-        dropout: bool,
-        recompute: str,
+        self, shape: Transformer, kind: Any, attention: str, dropout: bool, recompute: str
     ) -> None:
         super().__init__()
         h, d = shape.hidden_size, kind.head_dim
@@ -130,12 +118,7 @@ class LatentAttention(nn.Module):
     """Multi-head latent attention: keys and values out of a few numbers a token."""
 
     def __init__(
-        self,
-        shape: Transformer,
-        kind: Any,
-        attention: str,
-        dropout: bool,
-        recompute: str,
+        self, shape: Transformer, kind: Any, attention: str, dropout: bool, recompute: str
     ) -> None:
         super().__init__()
         h, a, r, c = shape.hidden_size, kind.num_heads, kind.q_rank, kind.kv_rank

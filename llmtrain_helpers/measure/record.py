@@ -329,9 +329,7 @@ def accelerator_of(device_name: str) -> str | None:
 def source(device: str) -> str:
     """What measured, and with what: a record is made by one machine."""
     cuda = device == "cuda"
-    name = (
-        torch.cuda.get_device_name() if cuda else f"{torch.get_num_threads()} threads"
-    )
+    name = torch.cuda.get_device_name() if cuda else f"{torch.get_num_threads()} threads"
     where = name if cuda else f"CPU, {name}"
     return f"measured on {where}, PyTorch {torch.__version__}"
 

@@ -23,9 +23,26 @@ from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.precision import RECIPES
 
 VIEWS = {
-    *("view", "as_strided", "reshape", "unflatten", "_unsafe_view", "alias", "detach"),
-    *("t", "transpose", "permute", "expand", "select", "slice", "split", "unsqueeze"),
-    *("empty", "empty_like", "empty_strided", "resize_", "to"),
+    "view",
+    "as_strided",
+    "reshape",
+    "unflatten",
+    "_unsafe_view",
+    "alias",
+    "detach",
+    "t",
+    "transpose",
+    "permute",
+    "expand",
+    "select",
+    "slice",
+    "split",
+    "unsqueeze",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "resize_",
+    "to",
 }
 """Those that move and compute nothing: another look at a tensor, or room for one."""
 

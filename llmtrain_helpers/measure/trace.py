@@ -131,9 +131,7 @@ def recorded_trace(name: str) -> Trace:
     [(_, seconds)] = found.pop("step")
     phases = {phase: found.pop(phase) for phase in PHASES}
     exchange = joined(found.pop("exchange"))
-    return Trace(
-        seconds, phases, {kind: joined(it) for kind, it in found.items()}, exchange
-    )
+    return Trace(seconds, phases, {kind: joined(it) for kind, it in found.items()}, exchange)
 
 
 def read_trace(path: str | PathLike[str], step: int = -1) -> Trace:

@@ -87,9 +87,7 @@ class Trainer:
         }
 
 
-def adam(
-    weight: Any, gradient: Any, moments: tuple[Any, Any], number_of_update: int
-) -> None:
+def adam(weight: Any, gradient: Any, moments: tuple[Any, Any], number_of_update: int) -> None:
     """One update in place (arXiv 1412.6980, algorithm 1).
 
     torch.optim.Adam also keeps a counter of 4 bytes for each tensor; here it is one for

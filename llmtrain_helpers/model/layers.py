@@ -44,7 +44,7 @@ class Attention(Mixer):
 
     >>> Attention(32, 8, 128).parameters(4096)
     41943040
-    """  # noqa: E501
+    """
 
     num_heads: Number
     num_kv_heads: Number
@@ -116,7 +116,7 @@ class Attention(Mixer):
         return self.num_heads
 
     def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
-        """Q, K, V and what comes out; inputs of norms; the gate, and what it lets through."""  # noqa: E501
+        """Q, K, V and what comes out; inputs of norms; the gate, and what it lets through."""
         if self.twice:
             return super().kept(hidden_size, fused)
         q, k, v, out = self._widths
@@ -137,7 +137,7 @@ class LatentAttention(Mixer):
 
     >>> LatentAttention(128, 1536, 512, 128, 64, 128).parameters(7168)  # DeepSeek-V3
     187105280
-    """  # noqa: E501
+    """
 
     num_heads: Number
     q_rank: Number
@@ -203,7 +203,7 @@ class LatentAttention(Mixer):
         return self.num_heads
 
     def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
-        """What is squeezed, before and after its norm; then Q, K, V and what comes out."""  # noqa: E501
+        """What is squeezed, before and after its norm; then Q, K, V and what comes out."""
         squeezed = 2 * self.q_rank + 2 * self.kv_rank + self.rotary_dim
         a, out = self.num_heads, self.num_heads * self.value_dim
         gated = {"": 0, "values": 2 * out, "heads": a + out}[self.gate]

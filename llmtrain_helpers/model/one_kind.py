@@ -33,9 +33,18 @@ def share_of_heads(hidden_size: Number, num_heads: Number) -> Result:
 
 
 KIND = [
-    *("num_layers", "num_heads", "num_kv_heads", "head_dim", "intermediate_size"),
-    *("layer_norm", "gated_mlp", "bias", "qkv_bias", "qk_norm"),
-    *("num_experts", "experts_per_token"),
+    "num_layers",
+    "num_heads",
+    "num_kv_heads",
+    "head_dim",
+    "intermediate_size",
+    "layer_norm",
+    "gated_mlp",
+    "bias",
+    "qkv_bias",
+    "qk_norm",
+    "num_experts",
+    "experts_per_token",
 ]
 """The keywords that describe layers of one kind."""
 
@@ -43,8 +52,7 @@ KIND = [
 def one_kind(given: Mapping[str, Any]) -> tuple[tuple[Number, Layer], ...]:
     """The stack that keywords describe."""
     shifted, bias, qkv, normed = (
-        flag(name, given.get(name, False))
-        for name in ("layer_norm", "bias", "qkv_bias", "qk_norm")
+        flag(name, given.get(name, False)) for name in ("layer_norm", "bias", "qkv_bias", "qk_norm")
     )
     sizes = {name: cast(Any, given.get(name)) for name in KIND[1:4]}
     biases = "qkv" * qkv + "o" * bias
@@ -52,8 +60,7 @@ def one_kind(given: Mapping[str, Any]) -> tuple[tuple[Number, Layer], ...]:
     f, gated = given.get("intermediate_size"), given.get("gated_mlp", True)
     mlp = Mlp(cast(Any, f), flag("gated_mlp", gated), bias)
     experts, chosen = (
-        single(name, given.get(name, 0), least=0)
-        for name in ("num_experts", "experts_per_token")
+        single(name, given.get(name, 0), least=0) for name in ("num_experts", "experts_per_token")
     )
     at_most(experts_per_token=chosen, num_experts=experts)
     if experts and not chosen:

@@ -70,9 +70,7 @@ class Part:
 
     def parameters(self, hidden_size: Result) -> Result:
         """Of its matrices with their biases, and others; without its norms."""
-        counted = sum(
-            m.exist * (m.weights + m.biases) for m in self.matrices(hidden_size)
-        )
+        counted = sum(m.exist * (m.weights + m.biases) for m in self.matrices(hidden_size))
         return counted + self.others()
 
     def met(self, hidden_size: Result) -> Result:

@@ -98,10 +98,7 @@ class Mamba2(Recurrence):
         """In, with gate, state's two and step; and out."""
         h, e = hidden_size, self.inner_size
         wide = e + self.convolved() + self.num_heads
-        return (
-            Matrix(h, wide, self.bias * wide),
-            Matrix(e, h, self.out_bias * h),
-        )
+        return (Matrix(h, wide, self.bias * wide), Matrix(e, h, self.out_bias * h))
 
     def norms(self) -> Result:
         """On what comes out."""

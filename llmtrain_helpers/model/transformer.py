@@ -275,9 +275,7 @@ class Transformer:
             hidden_size=hidden_size,
             num_heads=num_heads,
             num_kv_heads=num_kv_heads,
-            head_dim=share_of_heads(hidden_size, num_heads)
-            if head_dim is None
-            else head_dim,
+            head_dim=share_of_heads(hidden_size, num_heads) if head_dim is None else head_dim,
             intermediate_size=intermediate_size,
             vocab_size=vocab_size,
             sequence_length=sequence_length,
@@ -335,7 +333,7 @@ class Accelerator:
     Traceback (most recent call last):
     ...
     ValueError: format='fp8' has no peak on A100. Known: bf16
-    """  # noqa: E501
+    """
 
     name: str
     memory: Number

@@ -8,12 +8,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import KERNELS, Moment, Timeline, step_timeline
 from llmtrain_helpers.batch import largest_batch
-from llmtrain_helpers.drawings.activations import (
-    LEGEND,
-    MOMENTS,
-    parts_at_peak,
-    step_memory,
-)
+from llmtrain_helpers.drawings.activations import LEGEND, MOMENTS, parts_at_peak, step_memory
 from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.model.transformer import Transformer
@@ -37,9 +32,7 @@ def _preset(**changes: Any) -> dict[str, Any]:
 _PRESETS = {
     "1B on an A100": _preset(),
     "1B, scores stored": _preset(attention="unfused"),
-    "1B, 4 sequences, all computed again": _preset(
-        recompute="full", micro_batch_size=4
-    ),
+    "1B, 4 sequences, all computed again": _preset(recompute="full", micro_batch_size=4),
     "1B, 16 passes a step": _preset(accumulation_steps=16),
     "8B": _preset(model="Llama-3.1-8B"),
     "GPT-2 on a small card": _preset(
@@ -81,10 +74,7 @@ _CONTROLS = {
     ),
     "chip": common.accelerators(),
     "attention": common.choice(
-        "Attention",
-        "Whether the scores are stored (unfused) or not (flash).",
-        KERNELS,
-        more=True,
+        "Attention", "Whether the scores are stored (unfused) or not (flash).", KERNELS, more=True
     ),
     "recipe": common.choice(
         "Recipe", "Which number formats the copies have.", [*RECIPES], more=True
@@ -143,14 +133,10 @@ def largest(values: common.Values, memory: Any) -> int:
     """
     one, two = (_line(values, batch).moments for batch in (1, 2))
     totals = [(a.total, b.total - a.total) for a, b in zip(one, two, strict=True)]
-    return largest_batch(
-        lambda batch: all(x + (batch - 1) * more <= memory for x, more in totals)
-    )
+    return largest_batch(lambda batch: all(x + (batch - 1) * more <= memory for x, more in totals))
 
 
-def _sentence(
-    line: Timeline, memory: Any, values: common.Values, old: Any | None
-) -> str:
+def _sentence(line: Timeline, memory: Any, values: common.Values, old: Any | None) -> str:
     peak = line.peak
     told = f"<b>{units.gigabytes(peak.total)}</b> at the peak"
     if old and old[0].peak.total != peak.total:
@@ -188,11 +174,7 @@ def _notes(values: common.Values) -> list[str]:
 def _tables(line: Timeline) -> str:
     """The peak part by part, and the total of each moment of the second step."""
     at_peak = [
-        [
-            LEGEND.get(name, name),
-            units.gigabytes(size),
-            units.percent(size / line.peak.total),
-        ]
+        [LEGEND.get(name, name), units.gigabytes(size), units.percent(size / line.peak.total)]
         for name, size in parts_at_peak(line).items()
     ]
     last = line.moments[-1].micro_batch

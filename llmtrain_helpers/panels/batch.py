@@ -59,20 +59,13 @@ _CONTROLS = {
         (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 35, 64),
     ),
     "context_parallel": common.choice(
-        "Context parallel",
-        "GPUs that share each sequence.",
-        (1, 2, 4, 8, 16),
-        more=True,
+        "Context parallel", "GPUs that share each sequence.", (1, 2, 4, 8, 16), more=True
     ),
     "sequence_length": common.Control(
         "Sequence", "Tokens in each sequence.", unit="tokens", most=1e7, more=True
     ),
     "tokens": common.Control(
-        "Tokens",
-        "Tokens that the run sees in all.",
-        unit="tokens",
-        most=10**16,
-        more=True,
+        "Tokens", "Tokens that the run sees in all.", unit="tokens", most=10**16, more=True
     ),
     "fixed": common.Control(
         "Fixed part of a pass",

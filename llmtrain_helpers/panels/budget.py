@@ -94,12 +94,7 @@ _CONTROLS = {
         whole=False,
         more=True,
     ),
-    "law": common.choice(
-        "Law",
-        "Whose fit tells the loss.",
-        [*_LAWS],
-        more=True,
-    ),
+    "law": common.choice("Law", "Whose fit tells the loss.", [*_LAWS], more=True),
 }
 
 
@@ -108,11 +103,7 @@ def gpus_for(money: float, days: float, price: float) -> int:
     n = int(money / (24 * days * price * NODE) + 1e-9) * NODE
     if not n:
         paid = units.digits(money / (24 * days * price), 2)
-        refuse(
-            "money",
-            money,
-            f"keeps {paid} GPUs for these days: the least is a node, {NODE}",
-        )
+        refuse("money", money, f"keeps {paid} GPUs for these days: the least is a node, {NODE}")
     return min(n, MOST_GPUS)
 
 

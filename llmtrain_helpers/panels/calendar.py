@@ -69,9 +69,7 @@ _CONTROLS = {
         whole=False,
         stops=common.steps(0.5, 50, 1, 2, 3, 5),
     ),
-    "save_every": common.choice(
-        "Save", "How much work lies between two writes.", tuple(_EVERY)
-    ),
+    "save_every": common.choice("Save", "How much work lies between two writes.", tuple(_EVERY)),
     "work_days": common.Control(
         "Computing",
         "Days that the machines would need without any stop.",
@@ -224,10 +222,7 @@ def _offers(values: common.Values, run: Run) -> tuple[common.Offer, ...]:
         if all(_CONTROLS[k].kind == "choice" or v >= _CONTROLS[k].least
                for k, v in change.items())
     }  # fmt: skip
-    saved = {
-        told: run.total - run_of({**values, **change}).total
-        for told, change in legal.items()
-    }
+    saved = {told: run.total - run_of({**values, **change}).total for told, change in legal.items()}
     best = sorted((x for x in saved if saved[x] > 0), key=lambda x: -saved[x])
     return tuple((f"{told}: {_saves(saved[told])}", legal[told]) for told in best)
 

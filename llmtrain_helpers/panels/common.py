@@ -77,9 +77,7 @@ class Control:
             if "commas" not in hint:
                 hint = f"write one from {self.write(self.least)} to "
                 hint += f"{self.write(self.most)} {self.unit}".rstrip()
-            raise ValueError(
-                f"{self.label}: {show(written)} is no number; {hint}."
-            ) from None
+            raise ValueError(f"{self.label}: {show(written)} is no number; {hint}.") from None
         if bare and 0 < value < 1:  # a share: 0.337 is 33.7 %, and is said back
             value = round(100 * value, 10)
         if self.whole and value % 1:
@@ -239,10 +237,7 @@ class Panel:
                     yield from self._choices(values, name)
                 continue
             now, known = values[name], _near(control, values[name])
-            for side in (
-                [x for x in known if x < now],
-                [x for x in known if x > now],
-            ):
+            for side in ([x for x in known if x < now], [x for x in known if x > now]):
                 near = (x for x in side[:20] if self._does(values, name, x))
                 value = next(near, None)
                 if value is not None:
@@ -271,9 +266,7 @@ class Panel:
         )
         note = "As saved. Run the cell above to change it."
         more = f"<summary>Two more settings</summary>{''.join(others)}"
-        return (
-            f"<p><b>{escape(self.title)}</b> {note}</p>{first}<details>{more}</details>"
-        )
+        return f"<p><b>{escape(self.title)}</b> {note}</p>{first}<details>{more}</details>"
 
     def _settings(self, values: Values) -> str:
         """The values that a saved picture was drawn for, in a line."""
@@ -316,9 +309,7 @@ def check_replicas(model: Transformer, chosen: Values) -> None:
     if n % each:
         ways = " × ".join(f"{x}={size}" for x, size in sizes.items() if size > 1)
         whole = f" = {each}" if "×" in ways else ""
-        raise ValueError(
-            f"num_gpus={n} make no whole number of replicas: each takes {ways}{whole}"
-        )
+        raise ValueError(f"num_gpus={n} make no whole number of replicas: each takes {ways}{whole}")
     if B % (b * (n // each)):
         raise ValueError(
             f"global_batch_size={B} is not divisible by {n // each:,} replicas, which "
@@ -380,9 +371,7 @@ def steps(first: float, last: float, *mantissas: float) -> tuple[float, ...]:
     (10, 20, 50, 100, 200)
     """
     powers = range(-9, 20)
-    found = sorted(
-        m * 10**k if k >= 0 else m / 10**-k for k in powers for m in mantissas
-    )
+    found = sorted(m * 10**k if k >= 0 else m / 10**-k for k in powers for m in mantissas)
     return tuple(x for x in found if first <= x <= last)
 
 
@@ -402,9 +391,7 @@ def sentence(text: str) -> str:
 
 def warning(text: str) -> str:
     """A refusal, in words."""
-    style = (
-        "border-left:5px solid #B34700;padding:6px 12px;margin:10px 0px;font-size:17px"
-    )
+    style = "border-left:5px solid #B34700;padding:6px 12px;margin:10px 0px;font-size:17px"
     return f'<p style="{style}"><b>⚠ Not possible.</b> {escape(text)}</p>'
 
 
@@ -439,9 +426,7 @@ WORDS = {
 """The words of parts whose names are identifiers."""
 
 
-def stacked_bars(
-    rows: Mapping[str, Mapping[str, float]], unit: Callable[..., str]
-) -> str:
+def stacked_bars(rows: Mapping[str, Mapping[str, float]], unit: Callable[..., str]) -> str:
     """Bars to one scale, each stacked from named parts that keep their colours.
 
     A bar of a single part needs no key: the first is blue, others are grey.
@@ -466,11 +451,7 @@ def stacked_bars(
     return f"<div>{bars}<div>{told}</div></div>"
 
 
-def _segments(
-    parts: Mapping[str, float],
-    longest: float,
-    colors: Mapping[str, str],
-) -> str:
+def _segments(parts: Mapping[str, float], longest: float, colors: Mapping[str, str]) -> str:
     return "".join(
         f'<div title="{escape(WORDS.get(name, name))}" '
         f'style="width:{100 * size / longest:.2f}%;'
@@ -503,9 +484,7 @@ def shares(whole: Breakdown, unit: Callable[..., str]) -> list[list[str]]:
 
 def _row(tag: str, cells: Sequence[str]) -> str:
     place = "padding:3px 14px 3px 0px;text-align:"
-    aligned = [
-        f"{place}{'right' if column else 'left'}" for column in range(len(cells))
-    ]
+    aligned = [f"{place}{'right' if column else 'left'}" for column in range(len(cells))]
     told = zip(aligned, cells, strict=True)
     tags = [(tag if cell else "td", style, cell) for style, cell in told]
     inside = "".join(f'<{t} style="{s}">{escape(c)}</{t}>' for t, s, c in tags)
@@ -545,12 +524,7 @@ def in_code(number: float) -> str:
     return f"{number:.10g}" if isinstance(number, float) else f"{number}"
 
 
-GPUS = Control(
-    "GPUs",
-    "All GPUs of the run.",
-    most=10_000_000,
-    stops=doublings(1, 65536),
-)
+GPUS = Control("GPUs", "All GPUs of the run.", most=10_000_000, stops=doublings(1, 65536))
 
 TOKENS = Control(
     "Tokens",
@@ -561,11 +535,7 @@ TOKENS = Control(
 )
 
 SEQUENCE = Control(
-    "Sequence",
-    "Tokens in each training sequence.",
-    unit="tokens",
-    most=10_000_000,
-    more=True,
+    "Sequence", "Tokens in each training sequence.", unit="tokens", most=10_000_000, more=True
 )
 
 BATCH = Control(

@@ -24,10 +24,7 @@ CHIPS = tuple(
     name
     for name in published.names("accelerators")
     if None
-    not in (
-        bandwidth_of(published.accelerator(name), 1),
-        published.accelerator(name).matmul_share,
-    )
+    not in (bandwidth_of(published.accelerator(name), 1), published.accelerator(name).matmul_share)
 )
 """Chips whose links, and whose best rate of a matrix product, are known."""
 
@@ -85,10 +82,7 @@ GRADIENTS = ["sharded", "whole"]
 
 _CONTROLS = {
     "tensor_parallel": common.Control(
-        "Tensor parallel",
-        "GPUs that share each matrix.",
-        most=1_000,
-        stops=common.doublings(1, 16),
+        "Tensor parallel", "GPUs that share each matrix.", most=1_000, stops=common.doublings(1, 16)
     ),
     "pipeline_parallel": common.Control(
         "Pipeline stages",
@@ -104,20 +98,14 @@ _CONTROLS = {
     ),
     "model": common.models(),
     "zero_stage": common.choice(
-        "ZeRO stage",
-        "What replicas share out instead of each keeping it.",
-        [0, 1, 2, 3],
+        "ZeRO stage", "What replicas share out instead of each keeping it.", [0, 1, 2, 3]
     ),
     "recompute": common.choice(
         "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
     ),
     "chip": common.choice("Accelerator", "The chip, and its links.", CHIPS, more=True),
     "micro_batch_size": common.Control(
-        "Micro-batch",
-        "Sequences at once in a replica.",
-        unit="at a time",
-        most=100_000,
-        more=True,
+        "Micro-batch", "Sequences at once in a replica.", unit="at a time", most=100_000, more=True
     ),
     "global_batch_size": common.BATCH,
     "sequence_length": common.SEQUENCE,
@@ -245,9 +233,7 @@ def _traffic(plan: Plan) -> str:
 
 def _code(chosen: common.Values) -> str:
     given = {name: chosen[name] for name in _SAME[2:]} | _where_it_applies(chosen)
-    given["keep_gradients"] = (
-        chosen["zero_stage"] > 1 and chosen["gradients"] == "whole"
-    )
+    given["keep_gradients"] = chosen["zero_stage"] > 1 and chosen["gradients"] == "whole"
     options = ", ".join(f"{name}={value!r}" for name, value in given.items())
     tokens = chosen["global_batch_size"] * chosen["sequence_length"]
     return (

@@ -47,11 +47,7 @@ def _preset(**changes: Any) -> dict[str, Any]:
 _PRESETS = {
     "GPT-3 on 1,024 A100": _preset(),
     "Llama 2 70B": _preset(
-        model="Llama-2-70b",
-        tokens=2 * 10**12,
-        num_gpus=2048,
-        percent=43.0,
-        recompute="none",
+        model="Llama-2-70b", tokens=2 * 10**12, num_gpus=2048, percent=43.0, recompute="none"
     ),
     "Llama 3.1 405B": _preset(
         **{"model": "Llama-3.1-405B", "tokens": 15_600 * 10**9, "num_gpus": 16384},
@@ -223,13 +219,7 @@ def _about(seconds: float) -> str:
 
 
 def _rows(
-    seconds: float,
-    n: int,
-    price: float,
-    device: Accelerator,
-    model: str,
-    T: float,
-    P: float,
+    seconds: float, n: int, price: float, device: Accelerator, model: str, T: float, P: float
 ) -> list[list[str]]:
     """Your run beside the published one with the nearest tokens times parameters."""
     run = nearest_run(T, P)

@@ -38,19 +38,12 @@ def _preset(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-_GPT3 = {
-    "model": "GPT-3 175B",
-    "sequence_length": 2048,
-    "batch_size": 64,
-    "num_gpus": 64,
-}
+_GPT3 = {"model": "GPT-3 175B", "sequence_length": 2048, "batch_size": 64, "num_gpus": 64}
 
 _PRESETS = {
     "18.4B on 16 A100": _preset(),
     "GPT-3 on 64 A100, full recomputation": _preset(**_GPT3, seconds=18.13),
-    "GPT-3 on 64 A100, selective": _preset(
-        **_GPT3, seconds=13.75, recompute="selective"
-    ),
+    "GPT-3 on 64 A100, selective": _preset(**_GPT3, seconds=13.75, recompute="selective"),
     "Llama 3.1 8B at 32,768 tokens": _preset(
         model="Llama-3.1-8B",
         sequence_length=32768,
@@ -88,10 +81,7 @@ _CONTROLS = {
         stops=tuple(x if x % 1 else int(x) for x in _SECONDS),
     ),
     "num_gpus": common.Control(
-        "GPUs",
-        "All GPUs of the run.",
-        most=10_000_000,
-        stops=common.doublings(1, 16384),
+        "GPUs", "All GPUs of the run.", most=10_000_000, stops=common.doublings(1, 16384)
     ),
     "recompute": common.choice(
         "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
@@ -130,9 +120,7 @@ def render(before: common.Values | None = None, **chosen: Any) -> str | common.A
     )
 
 
-def _passes(
-    chosen: common.Values, counted: FlopCount, before: common.Values | None
-) -> str:
+def _passes(chosen: common.Values, counted: FlopCount, before: common.Values | None) -> str:
     """The work over the stack of layers, which time does not change."""
     layers = int(_shape(chosen["model"]).num_layers)
     old = _measured(before)[0] if before else None
@@ -184,10 +172,7 @@ def _impossible(
     return common.Answer(common.warning(told) + picture, offers=offers)
 
 
-_BELOW = (
-    "The usual slips, and what HFU would be without each, stand below; look up which "
-    "it was."
-)
+_BELOW = "The usual slips, and what HFU would be without each, stand below; look up which it was."
 _NONE = "None of the usual slips is enough to explain this: look at the seconds first."
 
 
@@ -225,9 +210,7 @@ def _slips(chosen: common.Values) -> Iterator[common.Offer]:
 
 
 def _sentence(counted: FlopCount, rate: float, mfu: float, hfu: float) -> str:
-    told = (
-        f"<b>{units.flops_per_second(rate)}</b> on each GPU, MFU {units.percent(mfu)}"
-    )
+    told = f"<b>{units.flops_per_second(rate)}</b> on each GPU, MFU {units.percent(mfu)}"
     told += (
         f", and another {units.percent(hfu - mfu)} of the peak for work done twice."
         if counted.recomputed

@@ -174,11 +174,7 @@ def _table(clock: StepClock, b: int, k: int) -> str:
     names = {"passes": "passes, forward and backward", "update": "update"}
     names |= {"others": "waiting for other GPUs", "data": "waiting for data"}
     rows = [
-        [
-            told,
-            f"{units.digits(seconds * 1e3)} ms",
-            units.percent(seconds / parts.total),
-        ]
+        [told, f"{units.digits(seconds * 1e3)} ms", units.percent(seconds / parts.total)]
         for name, told in names.items()
         for seconds in [parts.parts()[name]]
     ]

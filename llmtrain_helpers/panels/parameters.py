@@ -98,26 +98,16 @@ _CONTROLS = {
         applies=lambda values: values["model"] == PASTED,
     ),
     "part": common.choice(
-        "Open",
-        "The part whose matrices are shown.",
-        CHOICES,
-        view=True,
-        applies=_by_hand,
+        "Open", "The part whose matrices are shown.", CHOICES, view=True, applies=_by_hand
     ),
     "num_layers": _size("Layers", "How many are stacked.", 1000, stops=tuple(_DEPTHS)),
     "hidden_size": _size(
         "Hidden size", "How many numbers stand for one token.", stops=tuple(_WIDTHS)
     ),
     "vocab_size": _size(
-        "Vocabulary",
-        "How many different tokens.",
-        1e7,
-        unit="tokens",
-        stops=tuple(_WORDS),
+        "Vocabulary", "How many different tokens.", 1e7, unit="tokens", stops=tuple(_WORDS)
     ),
-    "kind": common.choice(
-        "Kind", "GPT's, or Llama's.", [GPT, LLAMA], more=True, applies=_by_hand
-    ),
+    "kind": common.choice("Kind", "GPT's, or Llama's.", [GPT, LLAMA], more=True, applies=_by_hand),
     "num_heads": _more("Attention heads", "Pieces of attention.", 1000),
     "num_kv_heads": _more("Key-value heads", "Heads of keys and values.", 1000),
     "head_dim": _more("Head size", "How many numbers a head has.", 10_000),
@@ -126,18 +116,10 @@ _CONTROLS = {
     "experts_per_token": _more("Experts a token meets", "Of them all.", 1000, _mixed),
     "sequence_length": _more("Positions", "Rows of their table.", 1e7, _gpt),
     "tied_embeddings": common.Control(
-        "Head tied to embedding",
-        "One matrix for both.",
-        "flag",
-        more=True,
-        applies=_by_hand,
+        "Head tied to embedding", "One matrix for both.", "flag", more=True, applies=_by_hand
     ),
     "qkv_bias": common.Control(
-        "Biases on queries, keys, values",
-        "As in Qwen2.",
-        "flag",
-        more=True,
-        applies=_llama,
+        "Biases on queries, keys, values", "As in Qwen2.", "flag", more=True, applies=_llama
     ),
     "qk_norm": common.Control(
         "Norms on queries and keys", "As in Qwen3.", "flag", more=True, applies=_llama
@@ -154,11 +136,7 @@ def shape_values(model: Transformer) -> dict[str, Any]:
 
 
 def render(
-    before: common.Values | None = None,
-    *,
-    model: str = BY_HAND,
-    config: str = "",
-    **shape: Any,
+    before: common.Values | None = None, *, model: str = BY_HAND, config: str = "", **shape: Any
 ) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     if model != BY_HAND:
@@ -246,8 +224,7 @@ def _unsaid(config: str) -> str:
         return ""
     told = ", ".join(f"{key} = {units.exact(size)}" for key, size in found.items())
     return (
-        "<p><b>Not in the text</b>, so the defaults of its family are counted: "
-        f"{escape(told)}.</p>"
+        f"<p><b>Not in the text</b>, so the defaults of its family are counted: {escape(told)}.</p>"
     )
 
 
@@ -267,9 +244,7 @@ def _table(counted: ParameterCount) -> str:
         share = units.percent(counted.active / counted.total)
         rows.append(["of these, met by a token", units.exact(counted.active), share])
     if counted.prediction:
-        rows.append(
-            ["beside them, for further tokens", units.exact(counted.prediction), ""]
-        )
+        rows.append(["beside them, for further tokens", units.exact(counted.prediction), ""])
     return common.table(["part", "parameters", "share"], rows)
 
 
@@ -366,9 +341,5 @@ _SHAPES |= {name: {**_FIRST, "model": name} for name in _SHELF}
 _SHAPES["a config.json, pasted"] = {**_FIRST, "model": PASTED}
 
 PANEL = common.Panel(
-    "How many parameters, and where?",
-    _CONTROLS,
-    _SHAPES,
-    ("Llama-3.1-8B", "DeepSeek-V3"),
-    render,
+    "How many parameters, and where?", _CONTROLS, _SHAPES, ("Llama-3.1-8B", "DeepSeek-V3"), render
 )

@@ -69,9 +69,7 @@ _GPT3 = {
 
 _PRESETS = {
     "8B on 64 H100": _preset(),
-    "A pipeline of 4 stages": _preset(
-        pipeline_parallel=4, global_batch_size=128, zero_stage=1
-    ),
+    "A pipeline of 4 stages": _preset(pipeline_parallel=4, global_batch_size=128, zero_stage=1),
     "8B, not all sharded": _preset(zero_stage=2),
     "70B on 8 H100": _preset(
         **{"model": "Llama-3.1-70B", "num_gpus": 8, "tensor_parallel": 8},
@@ -104,9 +102,7 @@ _CONTROLS = {
         "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
     ),
     "zero_stage": common.choice(
-        "ZeRO stage",
-        "What replicas share out instead of each keeping it.",
-        [0, 1, 2, 3],
+        "ZeRO stage", "What replicas share out instead of each keeping it.", [0, 1, 2, 3]
     ),
     "pipeline_parallel": common.Control(
         "Pipeline stages", "GPUs that share the stack of layers.", most=1_000
@@ -156,8 +152,7 @@ _CONTROLS = {
     ),
     "flops_per_gpu": common.Control(
         "Measured rate",
-        "What each GPU does in a second, recomputed work counted, as 400T; 0 if it is "
-        "not known.",
+        "What each GPU does in a second, recomputed work counted, as 400T; 0 if it is not known.",
         unit="FLOP/s",
         least=0,
         zero="not measured",
@@ -306,9 +301,7 @@ def _tables(plan: Plan) -> str:
         "FLOPs of the run": units.flops(plan.total_flops),
         "iterations": units.count(round(plan.iterations)),
         "micro-batches in a step": units.exact(m),
-        "idle in a pipeline of equal stages, of the step": idle_fraction(
-            _turns(plan)[0], m
-        ),
+        "idle in a pipeline of equal stages, of the step": idle_fraction(_turns(plan)[0], m),
         "sent to other replicas in a step": units.gigabytes(plan.traffic),
         "memory of a GPU": units.gigabytes(plan.memory.total),
         "to be kept free": units.gigabytes(plan.reserve),

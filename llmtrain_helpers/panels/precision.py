@@ -144,10 +144,7 @@ _CONTROLS = {
     ),
     "model": common.models(applies=_AT_BYTES),
     "recipe": common.choice(
-        "Recipe",
-        "Which number formats the copies have.",
-        [*RECIPES],
-        applies=_AT_BYTES,
+        "Recipe", "Which number formats the copies have.", [*RECIPES], applies=_AT_BYTES
     ),
     "zero_stage": common.choice(
         "ZeRO stage",
@@ -374,9 +371,7 @@ def _weighed(values: common.Values) -> tuple[int, ModelStateBytes, Any]:
     return P, states, accelerator(chip).memory
 
 
-def _of_bytes(
-    states: ModelStateBytes, memory: Any, P: Any, recipe: str, stage: int
-) -> str:
+def _of_bytes(states: ModelStateBytes, memory: Any, P: Any, recipe: str, stage: int) -> str:
     told = f"<b>{units.gigabytes(states.total)}</b> of model states on each GPU of "
     told += f"{units.gigabytes(memory)}: "
     if states.total <= memory:

@@ -28,9 +28,7 @@ _PRESETS = {
     "One gaming card for a weekend": _preset(
         num_gpus=1, days=2, parameters=124 * 10**6, chip="RTX 4090"
     ),
-    "64 H100 for two weeks": _preset(
-        num_gpus=64, days=14, parameters=3 * 10**9, chip="H100 SXM"
-    ),
+    "64 H100 for two weeks": _preset(num_gpus=64, days=14, parameters=3 * 10**9, chip="H100 SXM"),
     "1,024 A100 for 34 days": _preset(num_gpus=1024, days=34, parameters=175 * 10**9),
 }
 

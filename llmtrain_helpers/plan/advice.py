@@ -276,14 +276,7 @@ class Sweep:
         return tuple(self.plans[0].but(**chosen) for chosen in best)
 
 
-_CHOSEN = [
-    "num_gpus",
-    "tokens",
-    "global_batch_size",
-    *SIZES,
-    "recompute",
-    "zero_stage",
-]
+_CHOSEN = ["num_gpus", "tokens", "global_batch_size", *SIZES, "recompute", "zero_stage"]
 
 
 def _columns(plan: Plan) -> dict[str, Any]:
@@ -341,10 +334,7 @@ def sweep(
 
     sizes = {name: value for name, value in locals().items() if name in _GRID}
     axes = [_axis(name, sizes[name]) for name in _GRID]
-    again = [
-        choice("recompute", r, EVERY_RECOMPUTE)
-        for r in _several("recompute", recompute)
-    ]
+    again = [choice("recompute", r, EVERY_RECOMPUTE) for r in _several("recompute", recompute)]
     stages = [single("zero_stage", z, 0) for z in _several("zero_stage", zero_stage)]
     pairs = dict.fromkeys(product(again, stages))  # each once
     size = prod(map(len, axes)) * len(pairs)
@@ -391,9 +381,7 @@ def _axis(name: str, values: Any) -> Any:
 _GRID = ["num_gpus", "tokens", "global_batch_size", *SIZES]
 
 
-def _even(
-    model: Transformer, mesh: Mapping[str, Any], options: Mapping[str, Any]
-) -> Any:
+def _even(model: Transformer, mesh: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
     """Which of the splits come out even: what `plan_run` would refuse is false."""
     np = numpy()
 
@@ -411,7 +399,5 @@ def _even(
         pairs.append((l, p * v))
     holds = [whole % part == 0 for whole, part in pairs]
     pieces = (v == 1) | ((p > 1) & (v <= l) & (p * v <= l + 2))
-    spread = (e == 1) | (
-        (model.num_experts % e == 0) & (d % e == 0) & (e <= model.num_experts)
-    )
+    spread = (e == 1) | ((model.num_experts % e == 0) & (d % e == 0) & (e <= model.num_experts))
     return np.logical_and.reduce([*holds, pieces, spread, p <= l, b <= B, B * s <= T])

@@ -15,11 +15,7 @@ from llmtrain_helpers.activations import ActivationCount, count_activations, val
 from llmtrain_helpers.checks import Result, is_array, remembered
 from llmtrain_helpers.model.layers import Layer
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.parameters import (
-    embedding_parameters,
-    head_parameters,
-    norm_parameters,
-)
+from llmtrain_helpers.parameters import embedding_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.precision import model_state_bytes
 from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out
 
@@ -57,9 +53,7 @@ class Split:
         Of p stages and m micro-batches; with v pieces of the model on each GPU
         (interleaving) the turns in which it waits are v times as short.
         """
-        return (self.pipeline_parallel - 1) / (
-            self.interleave * self.accumulation_steps
-        )
+        return (self.pipeline_parallel - 1) / (self.interleave * self.accumulation_steps)
 
     def layers(self, num_layers: Result) -> Result:
         """Layers on a GPU: v pieces of the model, each rounded up to whole layers."""
@@ -99,9 +93,7 @@ SHARDING = ["zero", "fsdp"]
 """How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it."""
 
 
-def memory_per_gpu(
-    model: Transformer, split: Split, inputs: Mapping[str, Any]
-) -> Memory:
+def memory_per_gpu(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Memory:
     """Bytes on a GPU of the first stage or of the last, whichever holds more.
 
     `inputs` are the arguments of `plan_run`: recipe, recomputation, ZeRO's stage and
@@ -114,9 +106,7 @@ def memory_per_gpu(
 
     def of_stage(embedding: Any, head: Any, flight: Result) -> dict[str, Result]:
         states = _states(model, split, inputs, embedding, head)
-        return states | _held(
-            model, split, inputs, kept, again, embedding, head, flight
-        )
+        return states | _held(model, split, inputs, kept, again, embedding, head, flight)
 
     first = of_stage(True, alone, flights[0])
     if alone is True:
@@ -127,11 +117,7 @@ def memory_per_gpu(
 
 
 def _states(
-    model: Transformer,
-    split: Split,
-    inputs: Mapping[str, Any],
-    embedding: Any,
-    head: Any,
+    model: Transformer, split: Split, inputs: Mapping[str, Any], embedding: Any, head: Any
 ) -> dict[str, Result]:
     """The model's states on a GPU of a stage with the embedding, with the head."""
     P = stage_parameters(model, split, embedding, head)
@@ -174,10 +160,7 @@ def _held(
     transient = shared_out(greater(again - head * kept.head, logits), c)
     if inputs["sharding"] == "fsdp":
         transient = transient + _gathered(model, split, embedding, head)
-    return {
-        "activations": shared_out(activations + head * kept.head, c),
-        "transient": transient,
-    }
+    return {"activations": shared_out(activations + head * kept.head, c), "transient": transient}
 
 
 def _gathered(model: Transformer, split: Split, embedding: Any, head: Any) -> Result:
@@ -226,9 +209,7 @@ def _kept(
     )
 
 
-def stage_parameters(
-    model: Transformer, split: Split, embedding: Any, head: Any
-) -> Result:
+def stage_parameters(model: Transformer, split: Split, embedding: Any, head: Any) -> Result:
     """Parameters on a GPU of a stage: a t-th of the matrices, and norms whole.
 
     Of experts it has a t-th of an e-th. The stage with the head has the output matrix,
@@ -269,9 +250,7 @@ def stage_experts(model: Transformer, split: Split, last: bool) -> Result:
     return -(-sum(how_many * layer.split(h) for how_many, layer in stage) // ways)
 
 
-def stage_layers(
-    model: Transformer, split: Split, last: bool
-) -> tuple[tuple[Result, Layer], ...]:
+def stage_layers(model: Transformer, split: Split, last: bool) -> tuple[tuple[Result, Layer], ...]:
     """How many layers of each kind a GPU of the first or of the last stage has.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
@@ -295,11 +274,7 @@ def stage_layers(
 
 
 def _in_layers(
-    model: Transformer,
-    split: Split,
-    inputs: Mapping[str, Any],
-    kept: Result,
-    last: bool,
+    model: Transformer, split: Split, inputs: Mapping[str, Any], kept: Result, last: bool
 ) -> Result:
     """What the layers of such a stage keep of a micro-batch."""
     stage = stage_layers(model, split, last)
@@ -311,9 +286,7 @@ def _in_layers(
     return sum(how_many * held[layer] for how_many, layer in stage)
 
 
-def _again(
-    model: Transformer, split: Split, inputs: Mapping[str, Any], kept: Result
-) -> Result:
+def _again(model: Transformer, split: Split, inputs: Mapping[str, Any], kept: Result) -> Result:
     """What one layer computes again: of several kinds, the most that one does."""
     recompute = inputs["recompute"]
     if len(model.layers) == 1:
@@ -322,9 +295,7 @@ def _again(
     found = [0]
     for layer in {layer for _, layer in model.layers}:
         alone = replace(model, layers=((1, layer),))
-        every, some = (
-            _kept(alone, split, inputs, which).layers for which in ("none", recompute)
-        )
+        every, some = (_kept(alone, split, inputs, which).layers for which in ("none", recompute))
         found.append(every - some)
     most = found[0]
     for one in found[1:]:

@@ -60,19 +60,13 @@ UTILIZATIONS = {
         ("314 of 384 steps of 4 teams, each judged by the others; 9 of 10 whole runs"),
     ),
     "fp8 dense": Shares(
-        (0.2, 0.3, 0.47),
-        (0.18, 0.27, 0.47),
-        "0 of 27 steps of 2 teams, each judged by the other",
+        (0.2, 0.3, 0.47), (0.18, 0.27, 0.47), "0 of 27 steps of 2 teams, each judged by the other"
     ),
     "fp4 dense": Shares(
-        (0.13, 0.22, 0.36),
-        (0.12, 0.19, 0.36),
-        "untested: 8 steps, all of one team",
+        (0.13, 0.22, 0.36), (0.12, 0.19, 0.36), "untested: 8 steps, all of one team"
     ),
     "32-bit dense": Shares(
-        (0.23, 0.48, 1.0),
-        (0.21, 0.43, 1.0),
-        "untested: nobody has published such steps",
+        (0.23, 0.48, 1.0), (0.21, 0.43, 1.0), "untested: nobody has published such steps"
     ),
     "16-bit experts": Shares(
         (0.11, 0.17, 0.26),
@@ -85,36 +79,20 @@ UTILIZATIONS = {
         "80 of 99 steps of 4 models, each judged by the others",
     ),
     "fp4 experts": Shares(
-        (0.05, 0.12, 0.29),
-        (0.05, 0.11, 0.29),
-        "untested: nobody has published such steps",
+        (0.05, 0.12, 0.29), (0.05, 0.11, 0.29), "untested: nobody has published such steps"
     ),
     "32-bit experts": Shares(
-        (0.07, 0.17, 0.4),
-        (0.06, 0.15, 0.4),
-        "untested: nobody has published such steps",
+        (0.07, 0.17, 0.4), (0.06, 0.15, 0.4), "untested: nobody has published such steps"
     ),
 }
 """What others reached, by kind: the number format, dense or experts. A share of the
 16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
 
 PACES = {
-    "16-bit dense": (
-        (0.65, 0.79, 0.97),
-        "299 of 340 steps of 4 teams, each judged by the others",
-    ),
-    "fp8 dense": (
-        (0.42, 0.66, 1.02),
-        "6 of 19 steps of 2 teams, each judged by the other",
-    ),
-    "16-bit experts": (
-        (0.43, 0.68, 1.08),
-        "47 of 57 steps of 3 models, each judged by the others",
-    ),
-    "fp8 experts": (
-        (0.43, 0.68, 1.08),
-        "47 of 57 steps of 3 models, each judged by the others",
-    ),
+    "16-bit dense": ((0.65, 0.79, 0.97), "299 of 340 steps of 4 teams, each judged by the others"),
+    "fp8 dense": ((0.42, 0.66, 1.02), "6 of 19 steps of 2 teams, each judged by the other"),
+    "16-bit experts": ((0.43, 0.68, 1.08), "47 of 57 steps of 3 models, each judged by the others"),
+    "fp8 experts": ((0.43, 0.68, 1.08), "47 of 57 steps of 3 models, each judged by the others"),
 }
 """How fast others' steps were as a share of what the model of a step says of their own
 split (`step_seconds`), low, likely and high, by kind; and what they rest on."""
@@ -138,9 +116,7 @@ def _format(inputs: Mapping[str, Any]) -> Any:
     return inputs["accelerator"].training_format if format is None else format
 
 
-def _shares(
-    model: Transformer, inputs: Mapping[str, Any], at_peak: Result, step: Any
-) -> Shares:
+def _shares(model: Transformer, inputs: Mapping[str, Any], at_peak: Result, step: Any) -> Shares:
     """What others reached with such a format, dense or with experts; or the given.
 
     With a model of the step, shifted by the split: what the model gives of the peak,

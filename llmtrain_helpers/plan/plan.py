@@ -371,10 +371,7 @@ def _check_pipeline(model: Transformer, inputs: Mapping[str, Any]) -> None:
     at_most(interleave=v, **{"what a pipeline of one stage takes": 1 + (p > 1) * l})
     pieces = {"pipeline_parallel·interleave": p * v}
     if not flag("uneven_stages", inputs["uneven_stages"]):
-        divides(
-            num_layers=l,
-            **(pieces if is_array(v) or v > 1 else {"pipeline_parallel": p}),
-        )
+        divides(num_layers=l, **(pieces if is_array(v) or v > 1 else {"pipeline_parallel": p}))
     at_most(**pieces, **{"layers, embedding and head, num_layers + 2": l + 2})
     piped = (p > 1).any() if is_array(p) else p > 1
     if inputs["zero_stage"] > 1 and piped and inputs["keep_gradients"] is None:
@@ -396,9 +393,7 @@ def _sent(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Traffi
     same = ("recompute", "sequence_parallel", "context", "imbalance")
     told = {name: inputs[name] for name in same} | _sharding(inputs)
     width = known_recipe(inputs["recipe"]).weights
-    return step_traffic(
-        model, P, **ways, expert_parameters=E, value_bytes=width, **told
-    )
+    return step_traffic(model, P, **ways, expert_parameters=E, value_bytes=width, **told)
 
 
 def _experts(model: Transformer, split: Split, embedding: Any, head: Any) -> Result:

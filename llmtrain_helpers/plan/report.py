@@ -12,14 +12,7 @@ from html import escape
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import instance, refuse
-from llmtrain_helpers.laws import (
-    Law,
-    compute_optimal,
-    known_law,
-    loss,
-    outside,
-    times_the_least,
-)
+from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.plan.plan import Plan, is_many
 from llmtrain_helpers.results import Interval
 
@@ -55,10 +48,7 @@ class Report:
     def parts(self) -> dict[str, tuple[Line, ...]]:
         """Its lines under two headings: what runs, and what comes of it."""
         first = [line.what for line in self.lines].index("days")
-        return {
-            "The run": self.lines[:first],
-            "Its price and worth": self.lines[first:],
-        }
+        return {"The run": self.lines[:first], "Its price and worth": self.lines[first:]}
 
     @property
     def markdown(self) -> str:
@@ -128,11 +118,7 @@ def report(plan: Plan, name: str = "the model", law: str | Law = "besiroglu") ->
 def _fit(plan: Plan) -> str:
     if plan.fits:
         return "fits, with a reserve"
-    return (
-        "fits without a reserve: measure a step first"
-        if plan.tight
-        else ("does not fit")
-    )
+    return "fits without a reserve: measure a step first" if plan.tight else ("does not fit")
 
 
 _AGAIN = {"none": "nothing recomputed", "full": "everything recomputed"}
@@ -146,9 +132,7 @@ def _work(plan: Plan) -> list[Line]:
     again = _AGAIN.get(plan.inputs["recompute"], "scores recomputed")
     batch = plan.inputs["global_batch_size"] * model.sequence_length
     return [
-        Line(
-            "parameters", units.exact(P.total), "exact", shape + active, "notebook 01"
-        ),
+        Line("parameters", units.exact(P.total), "exact", shape + active, "notebook 01"),
         Line(
             "tokens",
             units.count(plan.inputs["tokens"]),
@@ -234,11 +218,7 @@ def _plain(number: float) -> str:
 
 
 def _spanned(
-    what: str,
-    span: Interval,
-    unit: Callable[[float], str],
-    assumption: str,
-    source: str,
+    what: str, span: Interval, unit: Callable[[float], str], assumption: str, source: str
 ) -> Line:
     ends = f"{unit(span.least)} to {unit(span.greatest)}"
     return Line(what, unit(span.likely), ends, assumption, source)

@@ -17,11 +17,7 @@ from typing import Any
 
 from llmtrain_helpers.activations import count_activations, value_bytes
 from llmtrain_helpers.checks import Result
-from llmtrain_helpers.communication import (
-    CommunicationSeconds,
-    Traffic,
-    communication_seconds,
-)
+from llmtrain_helpers.communication import CommunicationSeconds, Traffic, communication_seconds
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.model.transformer import Accelerator, Transformer
 from llmtrain_helpers.plan.memory import Split, stage_parameters
@@ -170,9 +166,7 @@ def _travel(
     return taken
 
 
-def _head(
-    model: Transformer, chip: Any, split: Split, inputs: Mapping[str, Any]
-) -> Any:
+def _head(model: Transformer, chip: Any, split: Split, inputs: Mapping[str, Any]) -> Any:
     """Logits of a micro-batch, and the loss's trips to memory."""
     counted = count_flops(model, 1, "none").head
     logits = model.sequence_length * model.vocab_size
@@ -181,9 +175,7 @@ def _head(
     return split.micro_batch_size * one
 
 
-def _update(
-    model: Transformer, chip: Any, split: Split, inputs: Mapping[str, Any]
-) -> Any:
+def _update(model: Transformer, chip: Any, split: Split, inputs: Mapping[str, Any]) -> Any:
     """Every parameter and its states through memory, a share of them with ZeRO."""
     alone = split.pipeline_parallel == 1
     P = stage_parameters(model, split, True, alone)

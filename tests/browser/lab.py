@@ -41,9 +41,7 @@ def jupyterlab(folder: Path, theme: str = "JupyterLab Light") -> Iterator[str]:
     command += ["--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
     command += ["--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
     with (folder / "server.log").open("w") as log:
-        server = subprocess.Popen(
-            command, env=environment(folder, theme), stdout=log, stderr=log
-        )
+        server = subprocess.Popen(command, env=environment(folder, theme), stdout=log, stderr=log)
         try:
             wait_for(f"http://127.0.0.1:{port}/api")
             yield f"http://127.0.0.1:{port}"
@@ -66,10 +64,7 @@ def chromium() -> Iterator[Browser]:
 def environment(folder: Path, theme: str) -> dict[str, str]:
     """Jupyter's folders inside `folder`; no news, and the theme that was asked for."""
     wishes = {
-        "apputils-extension/notification": {
-            "fetchNews": "false",
-            "checkForUpdates": False,
-        },
+        "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
         "apputils-extension/themes": {"theme": theme},
         "notebook-extension/tracker": {"windowingMode": "none"},  # render every cell
     }
@@ -133,9 +128,7 @@ def tall(page: Page) -> None:
     """Make the window as tall as the notebook in it, so that a picture shows it all."""
     size = page.viewport_size
     assert size
-    high = page.evaluate(
-        "() => document.querySelector('.jp-WindowedPanel-outer').scrollHeight"
-    )
+    high = page.evaluate("() => document.querySelector('.jp-WindowedPanel-outer').scrollHeight")
     page.set_viewport_size({"width": size["width"], "height": high + 120})
     page.wait_for_timeout(1000)
 

@@ -31,8 +31,7 @@ pytestmark = pytest.mark.skipif(
 PAGES = {
     path.stem.partition("_")[2]: path.name
     for path in sorted(lab.NOTEBOOKS.glob("[0-9]*.ipynb"))
-    if path.stem.partition("_")[2] in PANELS
-    and not (torch_missing() and path.stem == "11_measure")
+    if path.stem.partition("_")[2] in PANELS and not (torch_missing() and path.stem == "11_measure")
 }
 THEMES = ["JupyterLab Light", "JupyterLab Dark"] if FULL else ["JupyterLab Light"]
 WIDTHS = [1280, 800] if FULL else [1280]
@@ -81,9 +80,7 @@ def nothing_is_given_away(page: lab.Page) -> None:
     assert not [text for text in shown if "you said" in text or text.startswith("✓ 0")]
 
 
-def a_slider_redraws_while_it_moves(
-    page: lab.Page, panel: lab.Locator, word: str
-) -> None:
+def a_slider_redraws_while_it_moves(page: lab.Page, panel: lab.Locator, word: str) -> None:
     """Arrow keys on the first slider: the answer changes, field and echo with it."""
     label = next(c.label for c in PANELS[word].controls.values() if c.stops)
     field, before = panel.get_by_label(label, exact=True), answer(page)
@@ -105,8 +102,7 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     field.fill("a lot")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        "() => document.querySelector('.llmtrain-status').innerText"
-        ".includes('is no number')"
+        "() => document.querySelector('.llmtrain-status').innerText.includes('is no number')"
     )
     assert control.label in panel.locator(".llmtrain-status").inner_text()
     assert panel.locator(".llmtrain-old").count() == 1
@@ -114,8 +110,7 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     field.fill(f"{stop:g}")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        "() => !document.querySelector('.llmtrain-status').innerText"
-        ".includes('is no number')"
+        "() => !document.querySelector('.llmtrain-status').innerText.includes('is no number')"
     )
 
 
@@ -128,9 +123,7 @@ def test_an_offer_is_taken_by_a_click(page: lab.Page, address: str) -> None:
     offer = panel.get_by_role("button", name="GPUs:").first
     wanted = offer.inner_text().partition(": ")[2]
     offer.click()
-    page.wait_for_function(
-        "() => !document.querySelector('.llmtrain-status').innerText.trim()"
-    )
+    page.wait_for_function("() => !document.querySelector('.llmtrain-status').innerText.trim()")
     assert panel.get_by_label("GPUs", exact=True).input_value() == wanted
 
 
@@ -139,9 +132,7 @@ def test_a_config_json_is_pasted_into_parameters(page: lab.Page, address: str) -
     lab.open_notebook(page, address, PAGES["parameters"])
     lab.run_panel(page)
     panel = page.locator(".llmtrain-panel")
-    panel.get_by_label("Or from a file", exact=True).select_option(
-        "a config.json, pasted"
-    )
+    panel.get_by_label("Or from a file", exact=True).select_option("a config.json, pasted")
     text = panel.get_by_label("The file's text", exact=True)
     text.fill('{\n  "model_type": "llama",\n  "num_hidden_layers": 3\n}')
     page.keyboard.press("Tab")
@@ -167,9 +158,7 @@ def answer(page: lab.Page) -> str:
     return page.locator(".llmtrain-answer").inner_html()
 
 
-def picture(
-    place: lab.Locator | lab.Page, request: pytest.FixtureRequest, kind: str
-) -> None:
+def picture(place: lab.Locator | lab.Page, request: pytest.FixtureRequest, kind: str) -> None:
     """A picture in artifacts/, named by theme, width and page."""
     if FULL or kind == "panel":
         ARTIFACTS.mkdir(exist_ok=True)

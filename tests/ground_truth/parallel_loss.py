@@ -13,11 +13,7 @@ from torch import nn
 from torch.autograd.profiler import record_function
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    loss_parallel,
-    parallelize_module,
-)
+from torch.distributed.tensor.parallel import ColwiseParallel, loss_parallel, parallelize_module
 from torch.profiler import ProfilerActivity, profile
 
 TOKENS, HIDDEN, WORDS = 512, 64, 8192
@@ -25,9 +21,7 @@ TOKENS, HIDDEN, WORDS = 512, 64, 8192
 
 def main(rank: int, many: int, meeting: str) -> None:
     """Join the group, take a step twice, and tell what the second one held."""
-    dist.init_process_group(
-        "gloo", init_method=f"file://{meeting}", rank=rank, world_size=many
-    )
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=many)
     head = nn.Linear(HIDDEN, WORDS, bias=False, dtype=torch.bfloat16)
     places = {"input_layouts": Shard(0), "output_layouts": Shard(-1)}
     plan = ColwiseParallel(**places, use_local_output=False)

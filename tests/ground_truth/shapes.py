@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from llmtrain_helpers import (
-    Attention,
-    Experts,
-    LatentAttention,
-    Layer,
-    Mlp,
-    Transformer,
-)
+from llmtrain_helpers import Attention, Experts, LatentAttention, Layer, Mlp, Transformer
 
 gpt, llama = Transformer.gpt, Transformer.llama
 

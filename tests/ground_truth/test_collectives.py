@@ -12,9 +12,7 @@ from .processes import first_of
 
 
 @pytest.mark.parametrize("many", [2, 4])
-def test_a_ring_does_what_gloo_does_and_sends_the_formulas_bytes(
-    many: int, tmp_path: Path
-) -> None:
+def test_a_ring_does_what_gloo_does_and_sends_the_formulas_bytes(many: int, tmp_path: Path) -> None:
     found = first_of("ring.py", many, tmp_path / "meeting")
     size = found["bytes"]
     once = (many - 1) / many * size

@@ -25,8 +25,7 @@ CASES: dict[str, dict[str, Any]] = {
     "switches": {"model_type": "qwen2", "qkv_bias": False, "qk_norm": True} | SMALL,
     "narrow": {"model_type": "gpt2", "n_inner": 100} | SMALL,
     "other name": {"model_type": "mixtral", "num_experts": 4} | SMALL,
-    "dense": {"model_type": "qwen3_moe", "num_experts": 0, "num_experts_per_tok": 0}
-    | SMALL,
+    "dense": {"model_type": "qwen3_moe", "num_experts": 0, "num_experts_per_tok": 0} | SMALL,
 }
 
 

@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.flop_counter import (
-    FlopCounterMode,
-    sdpa_backward_flop_count,
-    sdpa_flop_count,
-)
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from llmtrain_helpers import Transformer, count_flops, count_parameters, gpt_flops
 from llmtrain_helpers.evidence import published
@@ -37,8 +33,7 @@ def test_parameters_part_by_part(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "Llama-3.1-8B", "Mixtral-8x7B"],
+    "name", ["gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "Llama-3.1-8B", "Mixtral-8x7B"]
 )
 def test_published_totals(name: str) -> None:
     table = published.architectures().set_index("name")
@@ -65,9 +60,7 @@ def test_flops_of_the_worked_case(recompute: str) -> None:
 
 
 def test_by_default_pytorch_stops_recomputing_early(monkeypatch: Any) -> None:
-    monkeypatch.setattr(
-        counting, "set_checkpoint_early_stop", lambda _: counting_as_is()
-    )
+    monkeypatch.setattr(counting, "set_checkpoint_early_stop", lambda _: counting_as_is())
     l, h, V, s, B = 2, 48, 50, 16, 3
     early = measure_flops(Transformer.gpt(l, h, 4, V, s), B, "full").total
     assert early == 88 * B * s * l * h**2 + 16 * B * s**2 * l * h + 6 * B * s * h * V
@@ -157,9 +150,7 @@ def test_the_answers_of_08_are_what_pytorch_shows() -> None:
     assert check("11-a", counter.get_total_flops()).ok
     found = saved_tensors(Transformer.gpt(12, 768, 12, 50257, 1024), 8)
     statistics = [
-        t.bytes
-        for t in found
-        if t.module.startswith("layers") and t.left_out == "norm statistics"
+        t.bytes for t in found if t.module.startswith("layers") and t.left_out == "norm statistics"
     ]
     assert sum(statistics) == 2 * 4 * (8 * 1024) * (2 * 12)  # the evidence says so
 

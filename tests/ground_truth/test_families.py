@@ -23,27 +23,66 @@ transformers = pytest.importorskip("transformers", minversion="5.23")
 
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: E402
-from transformers.models.auto.modeling_auto import (  # noqa: E402
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL,
-)
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL  # noqa: E402
 
 logging.getLogger("transformers").setLevel(logging.CRITICAL)
 
 NOT_DECODERS = {
     # encoders with a head for language
-    *("bert", "bert-generation", "big_bird", "camembert", "data2vec-text", "electra"),
-    *("ernie", "megatron-bert", "rembert", "roberta", "roberta-prelayernorm", "xmod"),
-    *("roc_bert", "roformer", "xlm", "xlm-roberta", "xlm-roberta-xl", "xlnet"),
+    "bert",
+    "bert-generation",
+    "big_bird",
+    "camembert",
+    "data2vec-text",
+    "electra",
+    "ernie",
+    "megatron-bert",
+    "rembert",
+    "roberta",
+    "roberta-prelayernorm",
+    "xmod",
+    "roc_bert",
+    "roformer",
+    "xlm",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "xlnet",
     "reformer",
     # halves of models with an encoder
-    *("bart", "bigbird_pegasus", "blenderbot", "blenderbot-small", "marian", "mbart"),
-    *("mvp", "pegasus", "plbart", "prophetnet", "trocr", "whisper", "musicgen"),
+    "bart",
+    "bigbird_pegasus",
+    "blenderbot",
+    "blenderbot-small",
+    "marian",
+    "mbart",
+    "mvp",
+    "pegasus",
+    "plbart",
+    "prophetnet",
+    "trocr",
+    "whisper",
+    "musicgen",
     "musicgen_melody",
     # pictures and sound as well, or a helper of another model
-    *("git", "fuyu", "gemma3", "gemma3n", "gemma4", "gemma4_unified", "emu3"),
-    *("got_ocr2", "mllama", "moshi", "moss_transcribe_diarize", "phi4_multimodal"),
-    *("gemma4_assistant", "gemma4_unified_assistant", "llama4", "qwen3_5"),
-    *("qwen3_5_moe", "qwen4_exp", "dots3_note"),
+    "git",
+    "fuyu",
+    "gemma3",
+    "gemma3n",
+    "gemma4",
+    "gemma4_unified",
+    "emu3",
+    "got_ocr2",
+    "mllama",
+    "moshi",
+    "moss_transcribe_diarize",
+    "phi4_multimodal",
+    "gemma4_assistant",
+    "gemma4_unified_assistant",
+    "llama4",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen4_exp",
+    "dots3_note",
 }
 DECODERS = [family for family in CAUSAL if family not in NOT_DECODERS]
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -205,9 +244,7 @@ def test_relabelled_files_give_no_silent_error_where_a_key_tells() -> None:
     assert unnoticed <= UNTOLD
 
 
-UNTOLD = {
-    *(("bitnet", "arcee"), ("bitnet", "nanochat"), ("qwen3_5_text", "olmo_hybrid")),
-}
+UNTOLD = {("bitnet", "arcee"), ("bitnet", "nanochat"), ("qwen3_5_text", "olmo_hybrid")}
 """Files that say nothing which the other family's would not."""
 
 
@@ -297,8 +334,7 @@ def active(net: Any, chosen: int, experts: int) -> int:
 MIXTURES = [
     family
     for family, row in FAMILIES.items()
-    if any(row.role(key) == "num_experts" for key in row.defaults)
-    and family not in INCOMPLETE
+    if any(row.role(key) == "num_experts" for key in row.defaults) and family not in INCOMPLETE
 ]
 
 

@@ -29,9 +29,7 @@ def test_step_time_is_fitted_to_steps(monkeypatch: Any) -> None:
     from llmtrain_helpers.measure import timing
 
     times = {1: 0.2, 2: 0.3, 4: 0.5}  # 0.1 s and 10 samples/s
-    monkeypatch.setattr(
-        timing, "seconds_of", lambda model, batch, *options, **more: times[batch]
-    )
+    monkeypatch.setattr(timing, "seconds_of", lambda model, batch, *options, **more: times[batch])
     fitted = measure_step_time(SHAPE, [1, 2, 4])
     assert isinstance(fitted, StepTime)
     assert fitted.overhead == pytest.approx(0.1)
@@ -106,9 +104,7 @@ def test_a_real_record_of_this_machine(tmp_path: Path, monkeypatch: Any) -> None
         assert f"PyTorch {torch.__version__}" in row["source"]
 
 
-def test_what_is_there_is_not_measured_again(
-    tmp_path: Path, quick: list[str], capsys: Any
-) -> None:
+def test_what_is_there_is_not_measured_again(tmp_path: Path, quick: list[str], capsys: Any) -> None:
     path = tmp_path / "cpu.csv"
     assert tiny(path) == tiny(path) == 0
     assert len(quick) == len(set(quick)) == 4
@@ -160,9 +156,7 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path, capsys: Any) -> None
 
 
 @pytest.mark.parametrize("lost", range(0, 500, 7))
-def test_a_record_goes_on_wherever_it_was_cut(
-    tmp_path: Path, quick: list[str], lost: int
-) -> None:
+def test_a_record_goes_on_wherever_it_was_cut(tmp_path: Path, quick: list[str], lost: int) -> None:
     path = tmp_path / "cpu.csv"
     tiny(path)
     whole = path.read_bytes()

@@ -91,9 +91,7 @@ def test_a_tied_heads_gradient_waits_for_the_embeddings(recipe: str) -> None:
     options = (recipe, "none", 1, 2)
     formula = step_timeline(shape, 3, *options)
     measured = measure_step_memory(shape, 3, *options)
-    differences = [
-        layers(measured, i).gradients - layers(formula, i).gradients for i in (1, 2)
-    ]
+    differences = [layers(measured, i).gradients - layers(formula, i).gradients for i in (1, 2)]
     assert differences == [waiting - gathered, waiting]
 
 
@@ -102,9 +100,7 @@ def test_all_that_is_left_out_has_a_name_and_a_size(recompute: str) -> None:
     l, h, a, s, V, b = 2, 48, 4, 16, 50, 3
     shape = Transformer.gpt(l, h, a, V, s, tied_embeddings=False)
     counted = measure_step_memory(shape, b, "fp32", recompute, steps=1)
-    everything = measure_step_memory(
-        shape, b, "fp32", recompute, steps=1, count_left_out=True
-    )
+    everything = measure_step_memory(shape, b, "fp32", recompute, steps=1, count_left_out=True)
     more = {
         moment.mark: moment.total - less.total
         for moment, less in zip(everything.moments, counted.moments, strict=True)

@@ -12,12 +12,7 @@ from pathlib import Path
 import pytest
 
 from llmtrain_helpers import Transformer, all_reduce_bytes, count_parameters
-from llmtrain_helpers.measure import (
-    PHASES,
-    measure_data_parallel,
-    profile_step,
-    step_seconds,
-)
+from llmtrain_helpers.measure import PHASES, measure_data_parallel, profile_step, step_seconds
 
 SMALL = Transformer.gpt(2, 32, 4, 101, 16)
 

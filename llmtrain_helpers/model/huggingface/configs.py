@@ -57,10 +57,20 @@ _STRUCTURE = re.compile(
 """Names by which the files of other decoders say how many matrices, and how large."""
 
 _HARMLESS = {
-    *("decoder_start_token_id", "encoder_no_repeat_ngram_size", "no_repeat_ngram_size"),
-    *("max_window_layers", "sliding_window", "use_sliding_window", "layer_types"),
-    *("sliding_window_pattern", "no_rope_layers", "no_rope_layer_interval"),
-    *("num_logits_to_keep", "expert_selection_fn", "moe_norm_min", "moe_renormalize"),
+    "decoder_start_token_id",
+    "encoder_no_repeat_ngram_size",
+    "no_repeat_ngram_size",
+    "max_window_layers",
+    "sliding_window",
+    "use_sliding_window",
+    "layer_types",
+    "sliding_window_pattern",
+    "no_rope_layers",
+    "no_rope_layer_interval",
+    "num_logits_to_keep",
+    "expert_selection_fn",
+    "moe_norm_min",
+    "moe_renormalize",
 }
 """Names that look like these, and change no matrix."""
 
@@ -75,23 +85,40 @@ _ACT_KEYS = ("hidden_act", "hidden_activation", "activation_function")
 """Activations that say whether the MLP has a gate."""
 
 _LISTS = {
-    *("layer_types", "mlp_layer_types", "mlp_only_layers", "layers_block_type"),
-    *("attn_layer_indices", "full_attn_idxs", "moe_layers", "block_types"),
+    "layer_types",
+    "mlp_layer_types",
+    "mlp_only_layers",
+    "layers_block_type",
+    "attn_layer_indices",
+    "full_attn_idxs",
+    "moe_layers",
+    "block_types",
     "attention_layers",
 }
 """Keys whose value is a list with something to say of each layer."""
 
 _MAY_BE_ZERO = {
-    *("first_k_dense_replace", "num_dense_layers", "max_window_layers"),
-    *("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"),
-    *("shared_expert_intermediate_size", "shared_intermediate_size"),
-    *("moe_layer_start_index", "attn_layer_offset", "expert_layer_offset"),
-    *("sliding_window", "num_nextn_predict_layers"),
+    "first_k_dense_replace",
+    "num_dense_layers",
+    "max_window_layers",
+    "n_shared_experts",
+    "num_shared_experts",
+    "moe_num_shared_experts",
+    "shared_expert_intermediate_size",
+    "shared_intermediate_size",
+    "moe_layer_start_index",
+    "attn_layer_offset",
+    "expert_layer_offset",
+    "sliding_window",
+    "num_nextn_predict_layers",
 }
 """Numbers that may be none."""
 
 _MAY_BE_NULL = {
-    *("sliding_window", "q_lora_rank", "attention_chunk_size", "mamba_d_ssm"),
+    "sliding_window",
+    "q_lora_rank",
+    "attention_chunk_size",
+    "mamba_d_ssm",
     "num_nextn_predict_layers",
 }
 """Keys of which null says that there is no such thing."""
@@ -206,11 +233,26 @@ _COUNTED = {*_SIZES, "num_experts", "experts_per_token"}
 """What is worth a word where it is left out: so much hangs on it."""
 
 _KINDS = {
-    *("expert_size", "shared_size", "shared_experts", "head_dim"),
-    *("dense_intermediate_size", "intermediate_size_mlp", "intermediate_size"),
-    *("num_positions", "n_positions", "mamba_d_ssm", "layer_group_size", "block_size"),
-    *("num_experts", "kv_rank", "mamba_d_state", "state_size", "ssm_state_size"),
-    *("linear_conv_kernel_dim", "conv_L_cache", "conv1d_width"),
+    "expert_size",
+    "shared_size",
+    "shared_experts",
+    "head_dim",
+    "dense_intermediate_size",
+    "intermediate_size_mlp",
+    "intermediate_size",
+    "num_positions",
+    "n_positions",
+    "mamba_d_ssm",
+    "layer_group_size",
+    "block_size",
+    "num_experts",
+    "kv_rank",
+    "mamba_d_state",
+    "state_size",
+    "ssm_state_size",
+    "linear_conv_kernel_dim",
+    "conv_L_cache",
+    "conv1d_width",
 }
 """What only files with such layers say."""
 

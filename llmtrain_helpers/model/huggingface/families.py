@@ -179,7 +179,7 @@ _SIGNS = {
 }
 """What the sign inside a word says: key=default, spelling>key, key+biases, key!only value,
 key:what it stands for, kind of layer@its mixer. Before a word: -no key of it, ~key read
-over, .trait (=value, or =@rule)."""  # noqa: E501
+over, .trait (=value, or =@rule)."""
 
 _LLAMA: dict[str, Any] = {
     "num_hidden_layers": 32,

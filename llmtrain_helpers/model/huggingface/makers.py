@@ -12,14 +12,7 @@ from typing import Any
 
 from llmtrain_helpers.checks import divides, refuse
 from llmtrain_helpers.model.huggingface.rules import FULL, LINEAR, Values
-from llmtrain_helpers.model.layers import (
-    Attention,
-    Experts,
-    LatentAttention,
-    Layer,
-    Mixer,
-    Mlp,
-)
+from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
 from llmtrain_helpers.model.recurrences import (
     DeltaNet,
     GatedRecurrence,
@@ -95,7 +88,10 @@ def mamba2(x: Values) -> Mixer:
     """Mamba 2, by the keys of mixed models."""
     e = x.get("mamba_d_ssm") or int(x["mamba_expand"] * x["hidden_size"])
     return Mamba2(
-        *(x["mamba_d_conv"], e, x["mamba_n_heads"], x["mamba_d_state"]),
+        x["mamba_d_conv"],
+        e,
+        x["mamba_n_heads"],
+        x["mamba_d_state"],
         x["mamba_n_groups"],
         x["mamba_proj_bias"],
         x.get("projectors_bias", x["mamba_proj_bias"]),

@@ -169,10 +169,7 @@ def every_by_if(x: Values) -> Any:
 def prefixed(x: Values) -> list[str]:
     """A pattern of its own for the layers without experts."""
     k, l = min(x["first_dense"], x["num_layers"]), few(x)
-    first, rest = (
-        x["prefix_dense_sliding_window_pattern"],
-        x["sliding_window_pattern"],
-    )
+    first, rest = (x["prefix_dense_sliding_window_pattern"], x["sliding_window_pattern"])
     steps = [(i, first) for i in range(k)] + [(i, rest) for i in range(l - k)]
     return [SLIDING if (i + 1) % step else FULL for i, step in steps]
 
@@ -199,9 +196,7 @@ def neo_kinds(x: Values) -> list[str]:
     """Windows in every second layer, or where the file says."""
     named = x["attention_layers"] or ["global", "local"] * (few(x) // 2)
     if len(named) != x["num_layers"] or not {*named} <= {"global", "local"}:
-        refuse(
-            "attention_layers", named, "do not say 'global' or 'local' of each layer"
-        )
+        refuse("attention_layers", named, "do not say 'global' or 'local' of each layer")
     return [SLIDING if kind == "local" else FULL for kind in named]
 
 

@@ -11,14 +11,7 @@ from typing import Any
 from llmtrain_helpers.checks import at_most, is_array, refuse, single
 from llmtrain_helpers.model.huggingface.families import Family, old
 from llmtrain_helpers.model.huggingface.rules import Values
-from llmtrain_helpers.model.layers import (
-    Attention,
-    Experts,
-    LatentAttention,
-    Layer,
-    Mixer,
-    Mlp,
-)
+from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
 
 ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
 """Kinds of layers that differ in where they look, and not in their matrices."""
@@ -74,9 +67,7 @@ def _layers(x: Values, family: Family) -> tuple[tuple[Any, Layer], ...]:
     l = _listed(x)
     kinds = [kinds] * l if isinstance(kinds, str) else kinds
     sparse = [sparse] * l if isinstance(sparse, bool) else sparse
-    made = {
-        pair: _layer(*pair, x, family) for pair in {*zip(kinds, sparse, strict=True)}
-    }
+    made = {pair: _layer(*pair, x, family) for pair in {*zip(kinds, sparse, strict=True)}}
     runs = groupby(zip(kinds, sparse, strict=True))
     return tuple((len([*run]), made[pair]) for pair, run in runs)
 
@@ -98,9 +89,7 @@ def _kinds(x: Values, family: Family) -> Any:
     l = _listed(x)
     known = {*family.mixers, *family.looks}
     if not all(kind in known for kind in given):
-        refuse(
-            "layer_types", given, f"has no place in this shape: only {ATTENTION} have"
-        )
+        refuse("layer_types", given, f"has no place in this shape: only {ATTENTION} have")
     if len(given) != l:
         if old(family):
             return "full_attention"
@@ -166,7 +155,10 @@ def _attention(kind: str, x: Values, family: Family, letters: str) -> Mixer:
 def _latent(kind: str, x: Values, family: Family, letters: str) -> Mixer:
     sizes = (x["plain_dim"], x["rotary_dim"], x["value_dim"])
     return LatentAttention(
-        *(x["num_heads"], x.get("q_rank") or 0, x["kv_rank"], *sizes),
+        x["num_heads"],
+        x.get("q_rank") or 0,
+        x["kv_rank"],
+        *sizes,
         bias="a" in letters,
         gate=family.gate,
         window=_window(kind, x),
