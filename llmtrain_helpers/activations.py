@@ -73,8 +73,8 @@ def gpt_activation_bytes(
         micro_batch_size=micro_batch_size,
         tensor_parallel=tensor_parallel,
     )
-    divides(hidden_size=h, num_heads=a)
-    divides(num_heads=a, tensor_parallel=t)
+    divides("hidden_size", h, "num_heads", a)
+    divides("num_heads", a, "tensor_parallel", t)
     along = _along(sequence_parallel, s, t)
     if choice("recompute", recompute, RECOMPUTE) == "full":
         return 2 * s * b * h * l
@@ -151,7 +151,7 @@ def count_activations(
     choice("recompute", recompute, EVERY_RECOMPUTE)
     b, t = counts(micro_batch_size=micro_batch_size, tensor_parallel=tensor_parallel)
     for name, heads in _shared_heads(model):
-        divides(**{name: heads}, tensor_parallel=t)
+        divides(name, heads, "tensor_parallel", t)
     v, mask = count("value_bytes", value_bytes), int(flag("dropout", dropout))
     broadcast(micro_batch_size=b, tensor_parallel=t, value_bytes=v, **model.numbers())
     h, s = model.hidden_size, model.sequence_length
@@ -275,7 +275,7 @@ def step_timeline(
     P = single("parameters of the model", count_parameters(model).total)
     b = single("micro_batch_size", micro_batch_size)
     last, k = single("steps", steps), single("accumulation_steps", accumulation_steps)
-    at_most(**{"steps·accumulation_steps": last * k, "what a timeline shows": 10_000})
+    at_most("steps·accumulation_steps", last * k, "what a timeline shows", 10_000)
     v = value_bytes(recipe)
 
     def held(model: Transformer, which: str = recompute) -> ActivationCount:
@@ -332,7 +332,7 @@ def _along(sequence_parallel: bool, s: Result, t: Result) -> Result:
     """How many GPUs share what lies outside a layer's pairs of matrix products."""
     if not flag("sequence_parallel", sequence_parallel):
         return 1
-    divides(sequence_length=s, tensor_parallel=t)
+    divides("sequence_length", s, "tensor_parallel", t)
     return t
 
 

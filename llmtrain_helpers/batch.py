@@ -57,7 +57,7 @@ def data_parallel_size(
         context_parallel=context_parallel,
     )
     split = "tensor_parallel·pipeline_parallel·context_parallel"
-    divides(**{"num_gpus": n, split: t * p * c})
+    divides("num_gpus", n, split, t * p * c)
     return n // (t * p * c)
 
 
@@ -92,7 +92,7 @@ def accumulation_steps(
         micro_batch_size=micro_batch_size,
         data_parallel=data_parallel,
     )
-    divides(**{"global_batch_size": B, "micro_batch_size·data_parallel": b * d})
+    divides("global_batch_size", B, "micro_batch_size·data_parallel", b * d)
     return B // (b * d)
 
 

@@ -241,10 +241,10 @@ def spare_nodes(
     n, g = single("num_gpus", num_gpus), single("gpus_per_node", gpus_per_node)
     r = one("failures_per_node_day", failures_per_node_day, quantity)
     days, wanted = (one("repair_days", repair_days, quantity), one("certainty", certainty, share))
-    at_most(certainty=wanted, **{"what a number of spares can promise": 1 - 1e-9})
+    at_most("certainty", wanted, "what a number of spares can promise", 1 - 1e-9)
     mean = n / g * r * days
-    told = {"num_gpus/gpus_per_node·failures_per_node_day·repair_days": mean}
-    at_most(**told, **{"nodes in repair that this counts": 700})
+    product = "num_gpus/gpus_per_node·failures_per_node_day·repair_days"
+    at_most(product, mean, "nodes in repair that this counts", 700)
     spares, term = 0, math.exp(-mean)
     covered = term
     while covered < wanted:
@@ -359,8 +359,8 @@ def _shares(outages: Any, evaluation: Any) -> list[tuple[Result, Result]]:
     spent = _three("evaluation", evaluation, amount)
     for one_case, other in zip(lost, spent, strict=True):
         broadcast(outages=one_case, evaluation=other)
-        both = {"outages + evaluation": one_case + other}
-        at_most(**both, **{"the share of the days that they may take": 0.95})
+        limit = "the share of the days that they may take"
+        at_most("outages + evaluation", one_case + other, limit, 0.95)
     return list(zip(lost, spent, strict=True))
 
 
@@ -390,9 +390,9 @@ def _case(
 
 def _check_ends(t: Result, d: Result, R: Result, M: Result) -> None:
     """Refuse a run that nearly always fails before it has saved: it would not end."""
-    told = {"checkpoint_interval + checkpoint_seconds + restart_seconds": t + d + R}
+    name = "checkpoint_interval + checkpoint_seconds + restart_seconds"
     limit = f"{HOPELESS} times mean_time_between_failures, where no run ends"
-    at_most(**told, **{limit: HOPELESS * M})
+    at_most(name, t + d + R, limit, HOPELESS * M)
 
 
 def _beyond(y: Result) -> Result:
@@ -475,8 +475,8 @@ def simulate_run(
     M = one("mean_time_between_failures", mean_time_between_failures, quantity)
     R = one("restart_seconds", restart_seconds, amount)
     dice = Random(single("seed", seed, least=0))
-    expected = {"stops of compute_seconds": W * (1 + _losses(t, d, M, R).total) / M}
-    at_most(**expected, **{"what one simulation takes": 10**5})
+    stops = W * (1 + _losses(t, d, M, R).total) / M
+    at_most("stops of compute_seconds", stops, "what one simulation takes", 10**5)
     seconds = {"useful": 0.0, "saving": 0.0, "lost": 0.0, "restarting": 0.0}
     now, stops, stretches = 0.0, 0, []
     for kind, useful, spent, stopped in _events(W, t, d, M, R, dice):

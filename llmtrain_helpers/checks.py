@@ -178,36 +178,34 @@ def choice(name: str, value: object, known: Iterable[str]) -> str:
     refuse(name, value, f"is unknown{offer} Known: {', '.join(known)}")
 
 
-def divides(**arguments: Number) -> None:
-    """Refuse two named numbers of which the second does not divide the first.
+def divides(name: str, whole: Number, divisor_name: str, divisor: Number) -> None:
+    """Refuse a number that another one does not divide; both are named.
 
-    >>> divides(hidden_size=770, num_heads=12)
+    >>> divides("hidden_size", 770, "num_heads", 12)
     Traceback (most recent call last):
     ...
     ValueError: hidden_size=770 is not divisible by num_heads=12
     """
-    (name, whole), (divisor_name, divisor) = arguments.items()
     if type(whole) is type(divisor) is int and divisor and whole % divisor == 0:
         return
-    broadcast(**arguments)
+    broadcast(**{name: whole, divisor_name: divisor})
     problem = f"is not divisible by {_named(divisor_name, divisor)}"
     arrays = is_array(whole) or is_array(divisor)
     holds = _whole(whole / divisor) if arrays else whole % divisor == 0
     _require(name, whole, holds, problem)
 
 
-def at_most(**arguments: Any) -> None:
-    """Refuse two named numbers of which the first is more than the second.
+def at_most(name: str, value: Number, limit_name: str, limit: Number) -> None:
+    """Refuse a number that is more than another one; both are named.
 
-    >>> at_most(experts_per_token=9, num_experts=8)
+    >>> at_most("experts_per_token", 9, "num_experts", 8)
     Traceback (most recent call last):
     ...
     ValueError: experts_per_token=9 is more than num_experts=8
     """
-    (name, value), (limit_name, limit) = arguments.items()
     if type(value) in _PLAIN and type(limit) in _PLAIN and value <= limit:
         return
-    broadcast(**arguments)
+    broadcast(**{name: value, limit_name: limit})
     _require(name, value, value <= limit, f"is more than {_named(limit_name, limit)}")
 
 

@@ -149,7 +149,7 @@ def data_parallel_bytes(
     q = d if shard_size is None else count("shard_size", shard_size)
     w, g = (amount("weight_bytes", weight_bytes), amount("gradient_bytes", gradient_bytes))
     broadcast(parameters=P, data_parallel=d, passes=k, weight_bytes=w, gradient_bytes=g)
-    divides(data_parallel=d, shard_size=q)
+    divides("data_parallel", d, "shard_size", q)
     kg = g if flag("keep_gradients", keep_gradients) else k * g
     gathered = 1 if flag("keep_weights", keep_weights) else 2
     sent = {0: 2 * g, 1: g + w, 2: kg + w, 3: kg + gathered * k * w}
@@ -273,10 +273,10 @@ def _ways(**sizes: Number) -> dict[str, Any]:
 def _come_out_even(model: Transformer, ways: Mapping[str, Any]) -> None:
     """Heads, sequence and experts that the split divides."""
     t, c, e = (ways[f"{x}_parallel"] for x in ("tensor", "context", "expert"))
-    divides(num_heads=model.num_heads, tensor_parallel=t)
-    divides(sequence_length=model.sequence_length, context_parallel=c)
+    divides("num_heads", model.num_heads, "tensor_parallel", t)
+    divides("sequence_length", model.sequence_length, "context_parallel", c)
     divides_experts(model, e, ways["data_parallel"])
-    at_most(pipeline_parallel=ways["pipeline_parallel"], num_layers=model.num_layers)
+    at_most("pipeline_parallel", ways["pipeline_parallel"], "num_layers", model.num_layers)
 
 
 def divides_experts(model: Transformer, expert_parallel: Any, replicas: Any) -> None:
@@ -285,8 +285,8 @@ def divides_experts(model: Transformer, expert_parallel: Any, replicas: Any) -> 
     if (e > 1).any() if is_array(e) else e > 1:
         if not model.num_experts:
             refuse("expert_parallel", e, "has no experts to spread: the model is dense")
-        divides(num_experts=model.num_experts, expert_parallel=e)
-        divides(data_parallel=replicas, expert_parallel=e)
+        divides("num_experts", model.num_experts, "expert_parallel", e)
+        divides("data_parallel", replicas, "expert_parallel", e)
 
 
 def _on_a_stage(model: Transformer, ways: Mapping[str, Any]) -> Result:
@@ -305,7 +305,7 @@ def _between_replicas(
     same, e = ways["data_parallel"] * ways["context_parallel"], ways["expert_parallel"]
     P = count("parameters", parameters)
     E = amount("expert_parameters", given["expert_parameters"])
-    at_most(expert_parameters=E, parameters=P)
+    at_most("expert_parameters", E, "parameters", P)
     sharding = {name: given[name] for name in _SHARDING}
     sharding |= {"passes": ways["accumulation_steps"]}
     sent = data_parallel_bytes(P, same, **sharding)

@@ -72,7 +72,7 @@ def iterations(tokens: Number, global_batch_size: Number, sequence_length: Numbe
     T, B, s = counts(
         tokens=tokens, global_batch_size=global_batch_size, sequence_length=sequence_length
     )
-    at_most(**{"one batch, global_batch_size·sequence_length": B * s, "tokens": T})
+    at_most("one batch, global_batch_size·sequence_length", B * s, "tokens", T)
     return T / (B * s)
 
 

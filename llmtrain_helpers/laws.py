@@ -373,7 +373,7 @@ def effective_tokens(tokens: Number, epochs: Number) -> Result:
     [1.0, 3.7, 6.6, 15.2]
     """
     U, k = quantities(tokens=tokens, epochs=epochs)
-    at_most(**{"one epoch": 1, "epochs": k})
+    at_most("one epoch", 1, "epochs", k)
     return U * (1 + REPEATS * (1 - math.e ** (-(k - 1) / REPEATS)))
 
 

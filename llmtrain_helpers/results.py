@@ -75,8 +75,8 @@ class Interval:
             bound = amount(name, getattr(self, name), most=float_info.max)
             object.__setattr__(self, name, bound)
         broadcast(**vars(self))
-        at_most(least=self.least, likely=self.likely)
-        at_most(likely=self.likely, greatest=self.greatest)
+        at_most("least", self.least, "likely", self.likely)
+        at_most("likely", self.likely, "greatest", self.greatest)
 
     def times(self, factor: Number) -> Interval:
         """The same in another unit, or for something proportional to it."""

@@ -146,7 +146,7 @@ def digits(number: float, significant: int = 3) -> str:
     >>> digits(33.9084), digits(0.0123456), digits(1048.3), digits(0)
     ('33.9', '0.0123', '1,050', '0')
     """
-    at_most(significant=single("significant", significant), **{"what a float holds": 17})
+    at_most("significant", single("significant", significant), "what a float holds", 17)
     return _digits(one("number", number), significant)
 
 

@@ -309,8 +309,8 @@ def measure_data_parallel(model: Transformer, batch_size: int, processes: int = 
     """
     shape, B = _buildable(model), single("batch_size", batch_size)
     d = single("processes", processes)
-    at_most(processes=d, most=16)
-    divides(batch_size=B, processes=d)
+    at_most("processes", d, "most", 16)
+    divides("batch_size", B, "processes", d)
     return _needing_torch("parallel").launched(shape, B, d)
 
 

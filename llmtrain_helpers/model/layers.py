@@ -67,7 +67,7 @@ class Attention(Mixer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        divides(num_heads=self.num_heads, num_kv_heads=self.num_kv_heads)
+        divides("num_heads", self.num_heads, "num_kv_heads", self.num_kv_heads)
         choice("qk_norm", self.qk_norm, ["", "head", "each"])
         choice("gate", self.gate, ["", "values", "heads"])
         if not isinstance(self.biases, str) or {*self.biases} - {*"qkvo"}:
@@ -285,7 +285,7 @@ class Experts(Part):
         for name in ("num_experts", "experts_per_token"):
             object.__setattr__(self, name, single(name, getattr(self, name)))
         chosen, experts = self.experts_per_token, self.num_experts
-        at_most(experts_per_token=chosen, num_experts=experts)
+        at_most("experts_per_token", chosen, "num_experts", experts)
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
         """The router's, the experts', and those that every token meets."""

@@ -28,7 +28,7 @@ def share_of_heads(hidden_size: Number, num_heads: Number) -> Result:
     128
     """
     h, a = counts(hidden_size=hidden_size, num_heads=num_heads)
-    divides(hidden_size=h, num_heads=a)
+    divides("hidden_size", h, "num_heads", a)
     return h // a
 
 
@@ -62,7 +62,7 @@ def one_kind(given: Mapping[str, Any]) -> tuple[tuple[Number, Layer], ...]:
     experts, chosen = (
         single(name, given.get(name, 0), least=0) for name in ("num_experts", "experts_per_token")
     )
-    at_most(experts_per_token=chosen, num_experts=experts)
+    at_most("experts_per_token", chosen, "num_experts", experts)
     if experts and not chosen:
         refuse("experts_per_token", chosen, f"leaves num_experts={experts} unused")
     either = Experts(mlp, experts, chosen) if experts else mlp

@@ -119,8 +119,7 @@ class Transformer:
             object.__setattr__(self, item.name, value)
         broadcast(**self.numbers())
         if is_array(self.num_positions) or self.num_positions:
-            rows = {"num_positions": self.num_positions}
-            at_most(sequence_length=self.sequence_length, **rows)
+            at_most("sequence_length", self.sequence_length, "num_positions", self.num_positions)
 
     def numbers(self) -> dict[str, Any]:
         """Its sizes by their names; of a stack of one kind, those of its parts too."""

@@ -338,7 +338,7 @@ def sweep(
     stages = [single("zero_stage", z, 0) for z in _several("zero_stage", zero_stage)]
     pairs = dict.fromkeys(product(again, stages))  # each once
     size = prod(map(len, axes)) * len(pairs)
-    at_most(**{"plans in the sweep": size, "what one call takes": 10_000_000})
+    at_most("plans in the sweep", size, "what one call takes", 10_000_000)
     mesh = dict(zip(_GRID, map(np.ravel, np.meshgrid(*axes)), strict=True))
     even = _even(model, mesh, options)
     if not even.any():

@@ -334,7 +334,8 @@ def _checked(inputs: Mapping[str, Any]) -> dict[str, Any]:
     whole = ["num_gpus", "tokens", "global_batch_size", *SIZES]
     checked = {name: count(name, inputs[name]) for name in whole}
     checked["imbalance"] = one("imbalance", inputs["imbalance"], quantity)
-    at_most(**{"1": 1, "imbalance": checked["imbalance"]})
+    if checked["imbalance"] < 1:
+        refuse("imbalance", inputs["imbalance"], "is less than 1")
     checked["zero_stage"] = single("zero_stage", inputs["zero_stage"], least=0)
     if choice("sharding", inputs["sharding"], SHARDING) == "fsdp":
         stage = checked["zero_stage"]
@@ -352,13 +353,13 @@ def _split(model: Transformer, inputs: Mapping[str, Any]) -> Split:
     """The split, refused where it does not come out even."""
     n, B = inputs["num_gpus"], inputs["global_batch_size"]
     b, t, p, c, v, e = (inputs[name] for name in SIZES)
-    at_most(**{"global_batch_size": B, "what a plan takes": 10**12})
+    at_most("global_batch_size", B, "what a plan takes", 10**12)
     _check_pipeline(model, inputs)
-    divides(sequence_length=model.sequence_length, context_parallel=c)
+    divides("sequence_length", model.sequence_length, "context_parallel", c)
     if flag("sequence_parallel", inputs["sequence_parallel"]):
-        ways = {"tensor_parallel·context_parallel": t * c}
-        divides(**{"sequence_length": model.sequence_length, **ways})
-    at_most(micro_batch_size=b, global_batch_size=B)
+        ways = "tensor_parallel·context_parallel"
+        divides("sequence_length", model.sequence_length, ways, t * c)
+    at_most("micro_batch_size", b, "global_batch_size", B)
     d = data_parallel_size(n, t, p, c)
     divides_experts(model, e, d)
     return Split(n, b, t, p, c, d, accumulation_steps(B, b, d), v, e)
@@ -367,12 +368,13 @@ def _split(model: Transformer, inputs: Mapping[str, Any]) -> Split:
 def _check_pipeline(model: Transformer, inputs: Mapping[str, Any]) -> None:
     """Pieces that come out even; and with ZeRO, what becomes of the gradients."""
     p, v, l = inputs["pipeline_parallel"], inputs["interleave"], model.num_layers
-    at_most(pipeline_parallel=p, num_layers=l)
-    at_most(interleave=v, **{"what a pipeline of one stage takes": 1 + (p > 1) * l})
-    pieces = {"pipeline_parallel·interleave": p * v}
+    at_most("pipeline_parallel", p, "num_layers", l)
+    at_most("interleave", v, "what a pipeline of one stage takes", 1 + (p > 1) * l)
+    pieces = "pipeline_parallel·interleave"
     if not flag("uneven_stages", inputs["uneven_stages"]):
-        divides(num_layers=l, **(pieces if is_array(v) or v > 1 else {"pipeline_parallel": p}))
-    at_most(**pieces, **{"layers, embedding and head, num_layers + 2": l + 2})
+        interleaved = is_array(v) or v > 1
+        divides("num_layers", l, pieces if interleaved else "pipeline_parallel", p * v)
+    at_most(pieces, p * v, "layers, embedding and head, num_layers + 2", l + 2)
     piped = (p > 1).any() if is_array(p) else p > 1
     if inputs["zero_stage"] > 1 and piped and inputs["keep_gradients"] is None:
         problem = (

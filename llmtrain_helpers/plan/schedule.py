@@ -81,7 +81,7 @@ def pipeline_schedule(
     """
     p, m = int(single("stages", stages)), int(single("micro_batches", micro_batches))
     f, b = int(single("forward", forward)), int(single("backward", backward))
-    at_most(**{"stages·micro_batches·2": 2 * p * m, "what one schedule takes": MOST})
+    at_most("stages·micro_batches·2", 2 * p * m, "what one schedule takes", MOST)
     return _scheduled(p, m, f, b)
 
 

@@ -331,9 +331,9 @@ def _check_fit(said: Mapping[str, tuple[str, Any]], family: Family) -> None:
     if "num_heads" in said and "kv_rank" not in said:
         heads, of_keys = said["num_heads"], said.get("num_kv_heads")
         if said.get("head_dim", ("", None))[1] is None and not family.floor:
-            divides(**dict([said["hidden_size"], heads]))
+            divides(*said["hidden_size"], *heads)
         if of_keys and of_keys[1] is not None:
-            divides(**dict([heads, of_keys]))
+            divides(*heads, *of_keys)
     if "num_experts" in said:
         _check_experts(said["experts_per_token"], said["num_experts"])
 
@@ -342,6 +342,6 @@ def _check_experts(chosen: tuple[str, Any], experts: tuple[str, Any]) -> None:
     for name, value in (experts, chosen):
         if value is None:
             refuse(name, value, "leaves open how many experts there are, or are met")
-    at_most(**dict([chosen, experts]))
+    at_most(*chosen, *experts)
     if experts[1] and not chosen[1]:
         refuse(*chosen, f"leaves {experts[0]}={experts[1]} unused")

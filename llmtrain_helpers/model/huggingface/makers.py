@@ -151,7 +151,7 @@ def convolution(x: Values) -> Mixer:
 def griffin(x: Values) -> Mixer:
     """A gated linear recurrence."""
     wide = x["lru_width"] or x["hidden_size"]
-    divides(lru_width=wide, num_attention_heads=x["num_heads"])
+    divides("lru_width", wide, "num_attention_heads", x["num_heads"])
     return GatedRecurrence(x["conv1d_width"], wide, x["num_heads"])
 
 

@@ -75,7 +75,7 @@ def _layers(x: Values, family: Family) -> tuple[tuple[Any, Layer], ...]:
 def _listed(x: Values) -> int:
     """How many layers there are, where each is looked at."""
     l = single("num_hidden_layers", x["num_layers"])
-    at_most(num_hidden_layers=l, **{"what a stack of several kinds has": MOST_LAYERS})
+    at_most("num_hidden_layers", l, "what a stack of several kinds has", MOST_LAYERS)
     return l
 
 
