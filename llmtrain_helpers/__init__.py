@@ -125,6 +125,7 @@ if TYPE_CHECKING:
         loss as loss,
         over_training as over_training,
     )
+    from llmtrain_helpers.model.accelerator import Accelerator as Accelerator
     from llmtrain_helpers.model.layers import (
         Attention as Attention,
         Experts as Experts,
@@ -132,10 +133,7 @@ if TYPE_CHECKING:
         Layer as Layer,
         Mlp as Mlp,
     )
-    from llmtrain_helpers.model.transformer import (
-        Accelerator as Accelerator,
-        Transformer as Transformer,
-    )
+    from llmtrain_helpers.model.transformer import Transformer as Transformer
     from llmtrain_helpers.parameters import (
         ParameterCount as ParameterCount,
         count_parameters as count_parameters,
@@ -229,8 +227,9 @@ _NAMES = {
         "LAWS Law Optimum best_for_loss compute_for_loss compute_optimal "
         "effective_tokens fit_law loss over_training"
     ),
+    "model.accelerator": "Accelerator",
     "model.layers": "Attention Experts LatentAttention Layer Mlp",
-    "model.transformer": "Accelerator Transformer",
+    "model.transformer": "Transformer",
     "parameters": "ParameterCount count_parameters expert_parameters gpt_parameters",
     "plan.advice": "Advice Sweep advise fewest_gpus sweep",
     "plan.memory": "Memory Split",

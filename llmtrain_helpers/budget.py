@@ -48,7 +48,7 @@ from llmtrain_helpers.laws import (
     outside as outside,
     over_training as over_training,
 )
-from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.plan import UTILIZATIONS, Plan, memory_with, plan_run
 from llmtrain_helpers.results import Interval

@@ -32,7 +32,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
-from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out
 
 CONTEXT = ["ring", "all-to-all"]

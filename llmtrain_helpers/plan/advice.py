@@ -29,7 +29,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE
-from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.plan import SIZES, Plan, is_many, memory_with, plan_run
 

@@ -33,7 +33,7 @@ from llmtrain_helpers.checks import (
 from llmtrain_helpers.communication import WAYS, Traffic, divides_experts, step_traffic
 from llmtrain_helpers.duration import energy, gpu_hours, iterations, training_interval
 from llmtrain_helpers.flops import FlopCount, count_flops
-from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.plan.memory import (
     SHARDING,

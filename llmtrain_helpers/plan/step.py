@@ -19,7 +19,7 @@ from llmtrain_helpers.activations import count_activations, value_bytes
 from llmtrain_helpers.checks import Result
 from llmtrain_helpers.communication import CommunicationSeconds, Traffic, communication_seconds
 from llmtrain_helpers.flops import count_flops
-from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.plan.memory import Split, stage_parameters
 from llmtrain_helpers.results import Breakdown, greater
 
