@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     )
     from llmtrain_helpers.communication import (
         CommunicationSeconds as CommunicationSeconds,
+        Split as Split,
         Traffic as Traffic,
         all_reduce_bytes as all_reduce_bytes,
         all_reduce_seconds as all_reduce_seconds,
@@ -147,7 +148,7 @@ if TYPE_CHECKING:
         fewest_gpus as fewest_gpus,
         sweep as sweep,
     )
-    from llmtrain_helpers.plan.memory import Memory as Memory, Split as Split
+    from llmtrain_helpers.plan.memory import Memory as Memory
     from llmtrain_helpers.plan.pace import Pace as Pace, Shares as Shares
     from llmtrain_helpers.plan.plan import (
         Plan as Plan,
@@ -214,7 +215,7 @@ _NAMES = {
         "simulate_run spare_nodes"
     ),
     "communication": (
-        "CommunicationSeconds Traffic all_reduce_bytes all_reduce_seconds "
+        "CommunicationSeconds Split Traffic all_reduce_bytes all_reduce_seconds "
         "communication_seconds data_parallel_bytes step_traffic"
     ),
     "duration": (
@@ -232,7 +233,7 @@ _NAMES = {
     "model.transformer": "Transformer",
     "parameters": "ParameterCount count_parameters expert_parameters gpt_parameters",
     "plan.advice": "Advice Sweep advise fewest_gpus sweep",
-    "plan.memory": "Memory Split",
+    "plan.memory": "Memory",
     "plan.pace": "Pace Shares",
     "plan.plan": "Plan plan_run step_seconds",
     "plan.schedule": "Schedule Turn pipeline_schedule",

@@ -1,5 +1,6 @@
 """The plan of a whole run: what it takes, whether it fits, and what to change."""
 
+from llmtrain_helpers.communication import Split as Split
 from llmtrain_helpers.plan.advice import (
     Advice as Advice,
     Sweep as Sweep,
@@ -7,7 +8,7 @@ from llmtrain_helpers.plan.advice import (
     fewest_gpus as fewest_gpus,
     sweep as sweep,
 )
-from llmtrain_helpers.plan.memory import Memory as Memory, Split as Split
+from llmtrain_helpers.plan.memory import Memory as Memory
 from llmtrain_helpers.plan.pace import Pace as Pace, Shares as Shares
 from llmtrain_helpers.plan.plan import (
     Plan as Plan,

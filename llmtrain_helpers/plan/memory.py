@@ -13,62 +13,12 @@ from typing import Any
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
 from llmtrain_helpers.checks import Result, is_array, remembered
+from llmtrain_helpers.communication import Split as Split
 from llmtrain_helpers.model.layers import Layer
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import embedding_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.precision import model_state_bytes
 from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out
-
-
-@dataclass(frozen=True)
-class Split:
-    """How GPUs and batch are split; each replica does `accumulation_steps` passes."""
-
-    num_gpus: Result
-    micro_batch_size: Result
-    tensor_parallel: Result
-    pipeline_parallel: Result
-    context_parallel: Result
-    data_parallel: Result
-    accumulation_steps: Result
-    interleave: Result = 1
-    expert_parallel: Result = 1
-
-    def __str__(self) -> str:
-        """The ways of sharing that are used, and the micro-batch.
-
-        >>> print(Split(64, 1, 8, 1, 1, 8, 4))
-        TP 8, DP 8, 1 at once
-        """
-        ways = {"TP": self.tensor_parallel, "PP": self.pipeline_parallel}
-        ways |= {"CP": self.context_parallel, "EP": self.expert_parallel}
-        ways |= {"DP": self.data_parallel}
-        used = [f"{name} {n}" for name, n in ways.items() if is_array(n) or n != 1]
-        return ", ".join([*used, f"{self.micro_batch_size} at once"])
-
-    @property
-    def bubble(self) -> Result:
-        """The time that a pipeline adds: (p − 1)/(v·m).
-
-        Of p stages and m micro-batches; with v pieces of the model on each GPU
-        (interleaving) the turns in which it waits are v times as short.
-        """
-        return (self.pipeline_parallel - 1) / (self.interleave * self.accumulation_steps)
-
-    def layers(self, num_layers: Result) -> Result:
-        """Layers on a GPU: v pieces of the model, each rounded up to whole layers."""
-        v = self.interleave
-        return v * -(-num_layers // (v * self.pipeline_parallel))
-
-    @property
-    def in_flight(self) -> tuple[Result, Result]:
-        """Micro-batches that the first and the last stage hold at once, at most m.
-
-        p and 1; interleaved p + (p − 1)/v and p − (p − 1)/v.
-        """
-        p, v, m = self.pipeline_parallel, self.interleave, self.accumulation_steps
-        more = shared_out(p - 1, v)
-        return lesser(p + (v > 1) * more, m), lesser(p - more, m)
 
 
 @dataclass(frozen=True)
