@@ -44,6 +44,7 @@ from llmtrain_helpers.drawings import budget as drawings
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import budget as budget_exercises, check, predict
 from llmtrain_helpers.panels import PANELS, budget as budget_panel
+from llmtrain_helpers.plan import search
 
 from .bad_values import BAD_QUANTITIES, assert_refused
 
@@ -337,7 +338,7 @@ def test_small_shapes_take_the_plainest_split() -> None:
     for i, point in enumerate(frontier(H100, 64, 21, shelf()).points[:10]):
         split = point.plan.split
         assert split.tensor_parallel == split.pipeline_parallel == 1
-        assert point.plan.inputs["recompute"] == "none"
+        assert point.plan.run.recompute == "none"
         assert split.micro_batch_size == (8 if i < 5 else split.micro_batch_size)
 
 
@@ -398,9 +399,9 @@ def test_the_best_split_is_never_slower_than_another_that_fits(name: str) -> Non
     found = best_split(model, chip, n, budget.usual_batch(model, n), **options)
     assert found.fits
     fitting = 0
-    for split in budget._splits(n):
+    for layout in search.layouts(n):
         try:
-            other = found.but(**split)
+            other = found.but(**layout._asdict())
         except ValueError:
             continue
         if other.fits:
@@ -414,12 +415,12 @@ def test_what_a_split_takes_at_least_is_never_too_much() -> None:
         for options in ({}, {"flops_per_gpu": 400e12}, {"utilizations": (0.3, 0.4, 1)}):
             first = best_split(shelf()[name], H100, 64, 1024, **options)
             first = first.but(recompute="none")
-            for split in budget._splits(64):
+            bounds = search.least_steps(first)
+            for layout, floor in zip(search.layouts(64), bounds, strict=True):
                 try:
-                    price = budget._price(first.but(**split), first)
+                    price = search.step_price(first.but(**layout._asdict()), first)
                 except ValueError:
                     continue
-                [floor] = budget._floors(first, [split])
                 assert floor[0] <= price[0] + 2e-6
                 assert floor[1] <= price[1] + 2e-6
 
@@ -722,7 +723,7 @@ def test_what_the_evidence_says_of_the_splits_is_so() -> None:
     assert points["31B"].plan.mfu == pytest.approx(0.39, abs=0.005)
     for name in ("31B", "43B", "55B"):
         assert points[name].plan.split.tensor_parallel == 2
-    assert points["69B"].plan.inputs["recompute"] == "full"
+    assert points["69B"].plan.run.recompute == "full"
     names = [*points]
     for name in names[names.index("4.2B") : names.index("55B") + 1]:
         span = points[name].loss

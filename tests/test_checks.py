@@ -135,7 +135,7 @@ def test_amounts_begin_at_zero_shares_end_at_one_and_rates_begin_at_a_giga() -> 
 def test_at_most_takes_equals() -> None:
     checks.at_most("chosen", 8, "experts", 8)
     checks.at_most("chosen", np.array([8.0, 1.0]), "experts", 8)
-    with pytest.raises(ValueError, match="^chosen=9 is more than experts=8$"):
+    with pytest.raises(ValueError, match=r"^chosen=9 is more than experts=8$"):
         checks.at_most("chosen", 9, "experts", 8)
 
 

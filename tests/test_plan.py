@@ -31,8 +31,10 @@ from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.plan import shares_of_peak, sweep_maps
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import PANELS, plan_panel
-from llmtrain_helpers.plan.plan import OWN_PACE, PACES, RESERVE, STOPS, UTILIZATIONS
+from llmtrain_helpers.plan.pace import PACES, STOPS, UTILIZATIONS
+from llmtrain_helpers.plan.plan import RESERVE
 from llmtrain_helpers.plan.schedule import pipeline_schedule
+from llmtrain_helpers.plan.seconds import OWN_PACE
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from .panel_code import value_of
@@ -585,7 +587,7 @@ def test_recomputation_is_advised_where_nothing_else_helps_and_says_its_price() 
 
 def test_a_pipeline_is_offered_zero_2_only_if_the_plan_says_how() -> None:
     deep = {"pipeline_parallel": 4, "num_gpus": 64, "micro_batch_size": 2}
-    assert all(step.plan.inputs["zero_stage"] < 2 for step in advise(plan_of(**deep)))
+    assert all(step.plan.run.zero_stage < 2 for step in advise(plan_of(**deep)))
 
 
 def test_a_plan_that_fits_needs_no_advice() -> None:
@@ -1265,7 +1267,7 @@ def test_a_measured_step_takes_the_place_of_other_peoples_runs() -> None:
     assert span.greatest == pytest.approx(1.5 * measured.days.likely)
     assert plan.days_with_stops == plan.days
     unlinked = plan_of(accelerator=UNLINKED, pipeline_parallel=4).calibrated(30.0)
-    assert unlinked.inputs["pace"] is None
+    assert unlinked.run.pace is None
     assert unlinked.seconds.likely == pytest.approx(plan.iterations * 30)
     for bad in BAD_QUANTITIES:
         assert_refused(plan.calibrated, "seconds_per_iteration", seconds_per_iteration=bad)
@@ -1318,8 +1320,8 @@ def test_advice_finds_the_largest_micro_batch_that_the_batch_allows() -> None:
 @pytest.mark.parametrize("zero_stage", [np.float64(0), np.int64(0), 0.0])
 def test_inputs_are_kept_as_plain_numbers(zero_stage) -> None:
     plan = plan_of(zero_stage=zero_stage, tokens=np.int64(10**12), micro_batch_size=4.0)
-    assert type(plan.inputs["zero_stage"]) is int
-    assert type(plan.inputs["tokens"]) is int
+    assert type(plan.run.zero_stage) is int
+    assert type(plan.run.tokens) is int
     assert advise(plan)
 
 

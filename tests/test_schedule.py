@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from llmtrain_helpers import plan_run, units
+from llmtrain_helpers.communication import Split
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.drawings.duration import INKS
 from llmtrain_helpers.drawings.plan import (
@@ -23,7 +24,6 @@ from llmtrain_helpers.drawings.plan import (
     two,
 )
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.plan.memory import Split
 from llmtrain_helpers.plan.schedule import Turn, pipeline_schedule
 from llmtrain_helpers.results import Interval
 

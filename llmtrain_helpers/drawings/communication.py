@@ -54,7 +54,7 @@ class Sending:
 
 def sending(plan: Plan) -> dict[str, Sending]:
     """What one GPU sends in a step, part by part; parts without bytes are left out."""
-    split, sent, chip = plan.split, plan.sent, plan.inputs["accelerator"]
+    split, sent, chip = plan.split, plan.sent, plan.run.accelerator
     sizes = {x: getattr(split, f"{x}_parallel") for x in SENT}
     ways = {f"{x}_parallel": size for x, size in sizes.items()}
     taken = communication_seconds(sent, chip, **ways)
@@ -137,7 +137,7 @@ def _nodes(plan: Plan) -> list[int]:
 
     Where experts are spread, also the first that only gradients are averaged with.
     """
-    split, node = plan.split, plan.inputs["accelerator"].gpus_per_node
+    split, node = plan.split, plan.run.accelerator.gpus_per_node
     n, a_replica = split.num_gpus, split.tensor_parallel * split.context_parallel
     stage = a_replica * split.data_parallel
     near = [0, a_replica - 1, a_replica, 2 * a_replica, stage, stage + a_replica]
@@ -175,7 +175,7 @@ def _kind(plan: Plan, gpu: int) -> str:
 
 def _node(plan: Plan, row: int, node: int) -> str:
     """A node: its name, its frame, its GPUs."""
-    size, n = plan.inputs["accelerator"].gpus_per_node, plan.split.num_gpus
+    size, n = plan.run.accelerator.gpus_per_node, plan.split.num_gpus
     y = _TOP + row * _DEEP
     gpus = range(node * size, min((node + 1) * size, n))[:CELLS]
     body = text(_FROM - 16, y + 22, f"node {node + 1:,}", 14, "end")
@@ -243,7 +243,7 @@ def _how_long(part: Sending) -> str:
 
 
 def _shown(plan: Plan, nodes: list[int]) -> str:
-    size, n = plan.inputs["accelerator"].gpus_per_node, plan.split.num_gpus
+    size, n = plan.run.accelerator.gpus_per_node, plan.split.num_gpus
     total = -(-n // size)
     told = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
     cells = f", {CELLS} of {size} GPUs of each" if size > CELLS else ""

@@ -191,7 +191,7 @@ def _sentence(plan: Plan, old: Plan | None) -> str:
 
 def _room(plan: Plan) -> str:
     held = units.gigabytes(plan.memory.total)
-    chip = units.gigabytes(plan.inputs["accelerator"].memory)
+    chip = units.gigabytes(plan.run.accelerator.memory)
     if plan.fits or plan.tight:
         fits = "fits" if plan.fits else "tight"
         return f"A GPU holds {held} of {chip}: <b>{fits}</b>."
