@@ -602,7 +602,6 @@ def test_estimates_have_two_digits() -> None:
     ]
     shares = [units.share(x) for x in (0, 0.004, 0.006, 0.266)]
     assert shares == ["0 %", "under 1 %", "1 %", "27 %"]
-    ]
 
 
 # --- the panel

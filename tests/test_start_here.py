@@ -153,7 +153,7 @@ def test_the_first_guess_counts() -> None:
 
 def test_an_estimate_is_told_in_two_digits() -> None:
     numbers = (47.34e9, 1.249e12, 999e6, 999.9e6, 860, 12_400)
-    told = ["47 billion", "1.2 trillion", "1.0 billion", "1.0 billion", "860", "12,000"]
+    told = ["47 billion", "1.2 trillion", "1.0 billion", "1.0 billion", "860", "12 thousand"]
     assert [units.count(number, 2) for number in numbers] == told
 
 
