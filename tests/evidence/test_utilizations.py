@@ -7,7 +7,7 @@ import pytest
 from llmtrain_helpers.duration import UTILIZATIONS
 from llmtrain_helpers.evidence import published, utilizations
 from llmtrain_helpers.plan.plan import UTILIZATIONS as BY_KIND, Shares
-from tests.paths import NOTEBOOKS
+from tests.pages import words
 
 STEPS = utilizations.measured_steps()
 COVERAGE = utilizations.coverage()
@@ -123,5 +123,4 @@ def test_by_chip_the_interval_would_hold_less(monkeypatch: pytest.MonkeyPatch) -
     alone = utilizations.judged(dense[of_h100])["inside"].sum()
     pooled = utilizations.judged(dense)["inside"][of_h100].sum()
     told = f"H100 alone: {alone} of {of_h100.sum()} steps, pooled {pooled}"
-    page = NOTEBOOKS / "evidence/08_plan.ipynb"
-    assert told in page.read_text("utf-8")
+    assert told in words("evidence/08_plan")

@@ -21,9 +21,7 @@ from llmtrain_helpers.exercises.start_here import (
 )
 from llmtrain_helpers.panels import PANELS, start_here_panel
 from tests.panel_code import value_of
-from tests.paths import NOTEBOOKS
 
-NOTEBOOK = NOTEBOOKS / "00_start_here.ipynb"
 PANEL = PANELS["start_here"]
 
 

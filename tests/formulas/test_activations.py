@@ -7,7 +7,6 @@ from html import unescape
 from itertools import pairwise
 from time import perf_counter
 
-import nbformat
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -50,8 +49,8 @@ from llmtrain_helpers.model.layers import Attention
 from llmtrain_helpers.panels import PANELS, activations_panel
 from llmtrain_helpers.panels.activations import largest, length
 from tests.bad_values import BAD_COUNTS, assert_refused
+from tests.pages import cell
 from tests.panel_code import code_of, value_of
-from tests.paths import NOTEBOOKS
 
 GPT2 = Transformer.gpt(12, 768, 12, 50257, 1024)
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
@@ -415,15 +414,6 @@ def test_the_figures_tell_what_is_kept() -> None:
     assert f"2 loss {line.peak.logits / 1e9:.2f}" in describe(timeline(line))
 
 
-PAGE = NOTEBOOKS / "06_activations.ipynb"
-
-
-def source(name: str) -> str:
-    """A cell of the learner's page."""
-    [cell] = [c for c in nbformat.read(PAGE, as_version=4).cells if c.id == name]
-    return str(cell.source)
-
-
 @pytest.mark.parametrize("layers", [1, 4, 6])
 def test_recomputation_leaves_inputs_and_brings_back_one_layer(layers: int) -> None:
     moments = range(1, 2 * layers + 1)
@@ -599,7 +589,7 @@ def test_the_two_tensors_are_named_with_their_size() -> None:
 
 
 def test_what_the_page_says_of_experts_and_latent_attention_is_so() -> None:
-    page, model = source("kinds"), published.config_model("DeepSeek-V3")
+    page, model = cell("06_activations", "kinds"), published.config_model("DeepSeek-V3")
     [(_, dense), (_, sparse)] = model.layers
     h = model.hidden_size
     assert dense.mlp.kept(h, False)[1] == sparse.mlp.kept(h, False)[1]

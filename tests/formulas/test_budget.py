@@ -44,7 +44,7 @@ from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import budget as budget_exercises, check, predict
 from llmtrain_helpers.panels import PANELS, budget as budget_panel
 from tests.bad_values import BAD_QUANTITIES, assert_refused
-from tests.paths import NOTEBOOKS
+from tests.pages import words
 
 H100 = published.accelerator("H100 SXM")
 A100 = published.accelerator("A100 80GB SXM")
@@ -933,8 +933,7 @@ def test_the_last_answer_of_the_page() -> None:
     low, high = _strip(2 / 3 * C)
     assert (round(low, 1), round(high)) == (7.6, 36)
     assert low < 24 < high
-    page = NOTEBOOKS / "10_budget.ipynb"
-    assert "(now 7.6 to 36 billion)" in page.read_text("utf-8")
+    assert "(now 7.6 to 36 billion)" in words("10_budget")
 
 
 def test_how_well_the_size_is_known() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from html import unescape
@@ -52,6 +51,7 @@ from llmtrain_helpers.figures.communication import by_tensor, collectives, layou
 from llmtrain_helpers.panels import PANELS, communication_panel
 from llmtrain_helpers.panels.communication import planned
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+from tests.pages import words
 
 # --- ranks that note what they send
 
@@ -365,19 +365,13 @@ SPLIT = {"tensor_parallel": 8, "zero_stage": 1, "recompute": "full"}
 PLAN = plan_run(LLAMA, H100, 64, 1e12, 256, **SPLIT)
 
 
-def page() -> str:
-    path = published.data_folder().parent / "notebooks" / "07_communication.ipynb"
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    return "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
-
-
 def test_the_win_is_what_the_traffic_says() -> None:
     P = count_parameters(LLAMA).total
     assert PLAN.sent.sequence == 32 * 80 * 6 * 2 * 7 / 8 * 2 * 8192 * 8192
     assert PLAN.sent.data == pytest.approx(2 * 7 / 8 * 2 * P / 8, rel=0.001)
     assert PLAN.sent.sequence / PLAN.sent.total > 0.99
     assert PLAN.step.total == pytest.approx(47, abs=0.5)
-    assert "$2 \\cdot \\tfrac{7}{8} \\cdot 17.64 = 30.9$ GB" in page()
+    assert "$2 \\cdot \\tfrac{7}{8} \\cdot 17.64 = 30.9$ GB" in words("07_communication")
     assert all_reduce_seconds(17.64e9, 8, 50e9) == pytest.approx(0.62, abs=0.005)
 
 
@@ -411,7 +405,7 @@ def test_a_call_waits_for_its_latency() -> None:
 
 
 def test_what_the_page_says_of_measurements() -> None:
-    told = page()
+    told = words("07_communication")
     runs = published.collectives_measured()
     runs = runs[runs["collective"] == "all-reduce"].dropna(subset=["message_bytes"])
 
@@ -474,7 +468,7 @@ def test_how_well_the_model_orders_measured_splits() -> None:
             assert mean["correlation"] == pytest.approx(0.94, abs=0.005)
             assert mean["first"] == pytest.approx(0.05, abs=0.005)
             assert mean["first three"] == pytest.approx(0.013, abs=0.0005)
-    assert "824 measured steps" in page()
+    assert "824 measured steps" in words("07_communication")
 
 
 def test_how_much_slower_software_is_where_many_gpus_take_part() -> None:
@@ -482,8 +476,10 @@ def test_how_much_slower_software_is_where_many_gpus_take_part() -> None:
     tables = [measured_splits(name) for name in names]
     slower = [row["seconds"] / row["modelled"] - 1 for row in tables]
     low, middle, high = np.percentile(np.concatenate(slower), [25, 50, 75])
-    assert f"by {100 * middle:.0f} % in the median" in page()
-    assert f"by {100 * low:.0f} to {100 * high:.0f} % in the middle half" in page()
+    assert f"by {100 * middle:.0f} % in the median" in words("07_communication")
+    assert f"by {100 * low:.0f} to {100 * high:.0f} % in the middle half" in words(
+        "07_communication"
+    )
 
 
 def test_a_random_split_is_far_slower() -> None:
@@ -751,7 +747,7 @@ def test_07_c_says_why_a_large_one_wants_it() -> None:
         said = EXERCISES["07-c"].options[f"TP {t}, PP {p}"]
         assert f"{told} % waiting" in said
         assert waits == pytest.approx(int(told), abs=1)
-    assert r"$(\text{PP}-1)/(k+\text{PP}-1)$ of a step (chapter 04)" in page()
+    assert r"$(\text{PP}-1)/(k+\text{PP}-1)$ of a step (chapter 04)" in words("07_communication")
 
 
 MINE = {"model": "Llama-3.1-8B", "gpus": 8, "chip": "H100", "batch": 64}

@@ -3,7 +3,6 @@
 import re
 from xml.etree import ElementTree
 
-import nbformat
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -46,8 +45,8 @@ from llmtrain_helpers.panels import PANELS
 from llmtrain_helpers.panels.duration import published_marks
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, NO_NUMBERS, assert_refused
 from tests.formulas.test_flops import shape_of
+from tests.pages import cell, words
 from tests.panel_code import value_of
-from tests.paths import NOTEBOOKS
 
 NOT_FINITE = [float("nan"), float("inf"), 10**400, np.array([1, -1]), np.array([np.nan])]
 
@@ -524,7 +523,9 @@ def test_the_slowest_and_the_fastest_run_are_those_that_the_panel_tells() -> Non
     shares = utilizations.model_utilizations()["utilization"]
     assert len(shares) == 14
     assert (round(min(shares), 2), round(max(shares), 2)) == (0.22, 0.48)
-    assert "none of the fourteen published whole runs came over 48 %" in source("panel-answers")
+    assert "none of the fourteen published whole runs came over 48 %" in cell(
+        "03_duration", "panel-answers"
+    )
 
 
 def test_published_dots_are_seen_on_the_own_one() -> None:
@@ -534,15 +535,6 @@ def test_published_dots_are_seen_on_the_own_one() -> None:
 
 def test_the_panel_says_whose_shares_the_interval_is_of() -> None:
     assert "as 13 of 14 published runs had" in shown()
-
-
-PAGE = NOTEBOOKS / "03_duration.ipynb"
-
-
-def source(name: str) -> str:
-    """A cell of the learner's page."""
-    [cell] = [c for c in nbformat.read(PAGE, as_version=4).cells if c.id == name]
-    return str(cell.source)
 
 
 def test_the_own_days_stand_on_the_dotted_line_to_the_days() -> None:
@@ -557,7 +549,7 @@ def test_the_nearest_published_run_is_nearest_in_work_and_has_no_blank() -> None
     rows = shown().split("published, nearest in work")[1].split("<pre")[0]
     assert rows.count("<td") == 21
     assert "></td>" not in rows
-    assert "400 for an A100" in source("heard")
+    assert "400 for an A100" in cell("03_duration", "heard")
     assert published.accelerator("A100 80GB SXM").power == 400
 
 
@@ -567,7 +559,7 @@ def test_of_three_runs_the_number_of_gpus_is_not_published() -> None:
     missing = set(shares.index) - known
     assert len(known) == 11
     assert missing == {"LLaMA-1 7B", "Llama 2 7B", "Llama 2 70B"}
-    told = source("heard-reading")
+    told = cell("03_duration", "heard-reading")
     assert "Eleven of the fourteen" in told
     assert all(name in told for name in missing)
 
@@ -713,7 +705,7 @@ def test_hints_come_in_steps_and_the_formula_last(id: str) -> None:
 
 
 def test_the_offers_are_the_pages_and_one_alone_will_do() -> None:
-    page = (published.data_folder().parent / "notebooks/03_duration.ipynb").read_text()
+    page = words("03_duration")
     for name, offer in OFFERS.items():
         chip = offer.chip.split()[0]
         peak = published.accelerator(offer.chip).peak(offer.format) / 1e12
@@ -801,4 +793,4 @@ def test_runs_with_a_known_rate_took_longer_than_the_page_says_by_formula() -> N
         again = "full" if name == "BLOOM-176B" else "none"
         longer.append(hours[name] * 3600 / training_seconds(T, P, 1, X, again) - 1)
     span = f"{100 * min(longer):.0f} to {100 * max(longer):.0f} %"
-    assert f"Five runs published theirs, and still took {span} longer" in PAGE.read_text()
+    assert f"Five runs published theirs, and still took {span} longer" in words("03_duration")

@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from time import perf_counter
 
-import nbformat
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -31,8 +30,8 @@ from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels.flops import PANEL, SEEN, _shape as shape_on_panel, highest_hfu
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from tests.formulas.test_parameters import transformers
+from tests.pages import cell
 from tests.panel_code import value_of
-from tests.paths import NOTEBOOKS
 
 SHAPE = {
     "num_layers": 40,
@@ -42,14 +41,6 @@ SHAPE = {
     "batch_size": 512,
 }
 sizes = st.integers(1, 10**6)
-
-PAGE = NOTEBOOKS / "02_flops.ipynb"
-
-
-def source(name: str) -> str:
-    """A cell of the learner's page."""
-    [cell] = [c for c in nbformat.read(PAGE, as_version=4).cells if c.id == name]
-    return str(cell.source)
 
 
 every_recompute = pytest.mark.parametrize("recompute", RECOMPUTE)
@@ -524,7 +515,7 @@ def too_high(model: Transformer, s: int) -> float:
 
 @pytest.mark.parametrize("name", WINDOWS)
 def test_what_the_page_says_of_windows_is_so(name: str) -> None:
-    page, model = source("heard"), published.config_model(name)
+    page, model = cell("02_flops", "heard"), published.config_model(name)
     shown, window, which = WINDOWS[name]
     assert max(layer.mixer.window for _, layer in model.layers) == window
     share = f"{100 * too_high(model, 32768):.0f} %"

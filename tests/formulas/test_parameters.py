@@ -4,7 +4,6 @@ import itertools
 import re
 from dataclasses import replace
 
-import nbformat
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -21,10 +20,8 @@ from llmtrain_helpers.figures.parameters import formula_errors, shares_by_size
 from llmtrain_helpers.panels import PANELS, parameters as panel_module
 from llmtrain_helpers.panels.notebook import NotebookPanel
 from tests.bad_values import BAD_COUNTS, assert_refused
+from tests.pages import cell
 from tests.panel_code import value_of
-from tests.paths import NOTEBOOKS
-
-PAGE = NOTEBOOKS / "01_parameters.ipynb"
 
 SHAPE = {"num_layers": 40, "hidden_size": 6144, "vocab_size": 50257, "sequence_length": 1024}
 sizes = st.integers(1, 10**6)
@@ -392,7 +389,7 @@ def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
     count = lambda preset, **changes: count_parameters(  # noqa: E731
         panel_module._model({**PANEL.presets[preset], **changes})
     )
-    page = source("panel-answers")
+    page = cell("01_parameters", "panel-answers")
     assert f"{units.count(count('GPT-3 175B', hidden_size=24576).total)}," in page
     assert f"{units.count(count('GPT-3 175B', num_layers=192).total)}," in page
     sizes = {k: count("Llama-3.1-8B", num_kv_heads=k).total for k in (32, 8, 1)}
@@ -539,7 +536,7 @@ def test_hostile_text_is_refused_and_the_last_picture_stays(text: str) -> None:
 
 
 def test_what_the_page_says_of_deepseek_is_so() -> None:
-    page, model = source("experts-reading"), config_model("DeepSeek-V3")
+    page, model = cell("01_parameters", "experts-reading"), config_model("DeepSeek-V3")
     counted, [(dense, _), (sparse, layer)] = count_parameters(model), model.layers
     h = model.hidden_size
     assert (dense, sparse) == (3, 58)
@@ -555,15 +552,8 @@ def test_what_the_page_says_of_deepseek_is_so() -> None:
     assert f"{told} of embedding and head, which the 671 billion leave out" in page
 
 
-def source(name: str) -> str:
-    """A cell of the learner's page."""
-    notebook = nbformat.read(PAGE, as_version=4)
-    [cell] = [cell for cell in notebook.cells if cell.id == name]
-    return str(cell.source)
-
-
 def test_what_the_page_says_of_vocabularies_and_depths_is_so() -> None:
-    page = source("questions")
+    page = cell("01_parameters", "questions")
     for name, told in {"70B": "3 %", "8B": "13 %"}.items():
         counted = count_parameters(published.architecture(f"Llama-3.1-{name}"))
         share = (counted.embedding + counted.head) / counted.total
@@ -723,7 +713,7 @@ def test_any_design_that_keeps_to_the_budget_is_right(answer, said: str) -> None
 def test_the_pages_first_try_of_a_design_fails_by_its_tables() -> None:
     tried = Transformer.llama(16, 2048, 32, 8, 8192, 128256, 8192)
     assert "more than a fifth" in check("01-d", tried).text
-    assert "num_layers=16" in source("exercise-d")
+    assert "num_layers=16" in cell("01_parameters", "exercise-d")
 
 
 EIGHT = count_parameters(published.architecture("Llama-3.1-8B"))

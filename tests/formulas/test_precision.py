@@ -1,6 +1,5 @@
 """Chapter 05: formats against ml_dtypes and NumPy, recipes, ZeRO, training, panel."""
 
-import json
 import math
 import re
 from collections import Counter
@@ -48,6 +47,7 @@ from llmtrain_helpers.figures.precision import bit_layouts, losses, ranges, spac
 from llmtrain_helpers.panels import PANELS, precision_panel
 from llmtrain_helpers.precision import products_in
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+from tests.pages import words
 
 INDEPENDENT = {
     "bf16": ml_dtypes.bfloat16,
@@ -242,7 +242,7 @@ def test_a_main_weight_takes_updates_65_000_times_smaller_and_no_others() -> Non
     assert fp32.round(1 + 2**-25) == fp32.round(1 + 2**-24) == 1
     assert fp32.round(1 + 2**-24 * 1.001) > 1
     assert 2**-8 / 2**-24 == 65_536
-    assert "65,000 times smaller than bf16 does (at 1, anything above" in page_of()
+    assert "65,000 times smaller than bf16 does (at 1, anything above" in words("05_precision")
 
 
 @every_format
@@ -733,25 +733,19 @@ def test_nothing_leaves_the_canvas(name: str) -> None:
             x, y, wide = map(float, place)
             assert 0 <= x <= x + wide <= drawing.width
             assert 0 <= y <= drawing.height
-        for x, size, place, words in re.findall(
+        for x, size, place, text in re.findall(
             r'<text x="([-\d.]+)" y="[-\d.]+" font-size="([\d.]+)" '
             r'text-anchor="(\w+)"[^>]*>([^<]*)<',
             drawing.body,
         ):
             assert float(size) >= 14
-            room = 0.56 * float(size) * len(words)
+            room = 0.56 * float(size) * len(text)
             left = float(x) - room * {"start": 0, "middle": 0.5, "end": 1}[place]
-            assert -6 <= left <= left + room <= drawing.width + 6, words
+            assert -6 <= left <= left + room <= drawing.width + 6, text
         assert drawing.words in unescape(drawing.saved())
 
 
 # --- the page
-
-
-def page_of(folder: str = "") -> str:
-    root = published.data_folder().parent / "notebooks" / folder
-    cells = json.loads((root / "05_precision.ipynb").read_text("utf-8"))["cells"]
-    return "\n".join("".join(cell["source"]) for cell in cells)
 
 
 def test_the_table_of_formats_is_that_of_the_package() -> None:
@@ -760,20 +754,20 @@ def test_the_table_of_formats_is_that_of_the_package() -> None:
         cells += [number(known.max), power(int(math.log2(known.min_subnormal)))]
         cells += [power(int(math.log2(known.eps)))]
         row = " | ".join(map(str, [name, *cells]))
-        assert f"| {row} |" in page_of(), row
+        assert f"| {row} |" in words("05_precision"), row
 
 
 def test_what_the_page_says_of_the_edges_of_formats() -> None:
     fp8, fp32 = FORMATS["fp8_e4m3"], FORMATS["fp32"]
     assert fp8.round(2**-10) == 0 < fp8.round(2**-10 * 1.001)
-    assert "nothing above 448, and 0 from $2^{-10}$ down" in page_of()
+    assert "nothing above 448, and 0 from $2^{-10}$ down" in words("05_precision")
     assert 1 - bf16.max / fp32.max == pytest.approx(1 / 256, rel=1e-4)
-    assert "it lacks a 256th" in page_of()
+    assert "it lacks a 256th" in words("05_precision")
     for known in FORMATS.values():  # F = 1 below the smallest normal number
         small = 2.0 ** (1 - known.bias) * 1 / 2**known.mantissa_bits
         assert small == known.min_subnormal
         assert known.spacing(small) == known.spacing(known.min_normal)
-    for page in (page_of(), page_of("evidence")):
+    for page in (words("05_precision"), words("evidence/05_precision")):
         assert "some 14 bits" in page
         assert "H800" in page
 
@@ -787,9 +781,13 @@ def test_what_the_page_says_of_runs_and_of_training() -> None:
     ratio = train_small_network(bf16, fp32, master_copy=False)[-1]
     ratio /= train_small_network(fp32, fp32)[-1]
     assert round(ratio) == 11  # "eleven times"
-    outliers = page_of("evidence")  # a hundredfold one does no harm
+    outliers = words("evidence/05_precision")  # a hundredfold one does no harm
     assert "A hundredfold outlier does no harm" in outliers
-    assert page_of().count("0.9 to 1.7 times") == page_of().count("eleven times") == 1
+    assert (
+        words("05_precision").count("0.9 to 1.7 times")
+        == words("05_precision").count("eleven times")
+        == 1
+    )
 
 
 # --- panel
@@ -925,8 +923,8 @@ def test_words_in_the_drawing_of_bits_keep_apart() -> None:
         body,
     )
     ends: dict[str, list[tuple[float, float]]] = {}
-    for x, y, size, anchor, words in places:
-        wide = 0.62 * float(size) * len(words)  # as wide as broad fonts are
+    for x, y, size, anchor, text in places:
+        wide = 0.62 * float(size) * len(text)  # as wide as broad fonts are
         left = float(x) - wide * {"start": 0, "middle": 0.5, "end": 1}[anchor]
         ends.setdefault(y, []).append((left, left + wide))
     for row in ends.values():
@@ -936,7 +934,7 @@ def test_words_in_the_drawing_of_bits_keep_apart() -> None:
 
 
 def test_the_sum_on_the_page_stalls_where_it_says() -> None:
-    [code] = re.findall(r"```python\n(.*?)```", page_of(), re.DOTALL)
+    [code] = re.findall(r"```python\n(.*?)```", words("05_precision"), re.DOTALL)
     names: dict = {"FORMATS": FORMATS}
     exec(code, names)
     assert names["total"] == 256
@@ -985,8 +983,8 @@ def test_the_stops_at_which_updates_are_kept_are_those_of_the_page() -> None:
         return next(d for d, html in shown if "<b>Lost" not in html)
 
     assert (first(), first(format="fp16")) == (0.005, 0.0005)
-    assert "bf16 keeps 0.005" in page_of()
-    assert "fp16 0.0005" in page_of()
+    assert "bf16 keeps 0.005" in words("05_precision")
+    assert "fp16 0.0005" in words("05_precision")
 
 
 def test_the_scales_at_which_a_gradient_comes_back_are_those_of_the_page() -> None:
@@ -1001,8 +999,8 @@ def test_the_bits_that_flip_from_1_are_those_of_the_page() -> None:
     for steps, flipped in ((1, "1 bit flipped"), (-1, "8 bits flipped")):
         values = {**PANEL.default, "number": 1, "steps": steps}
         assert flipped in PANEL.render(before=PANEL.default, **values)
-    assert "one bit flips" in page_of()
-    assert "eight do" in page_of()
+    assert "one bit flips" in words("05_precision")
+    assert "eight do" in words("05_precision")
 
 
 def test_few_controls_are_shown_at_once() -> None:
@@ -1165,7 +1163,7 @@ def test_05_d_hints_at_the_sums_of_the_recipe_that_was_chosen(recipe: str) -> No
     assert exercise.hints_for(None) == exercise.hints()
     if recipe == "amp":
         assert sums == "16, 8 + 8/d, 4 + 12/d, 16/d"
-        assert "$8 + 8/d$" in page_of()
+        assert "$8 + 8/d$" in words("05_precision")
 
 
 def test_05_d_waits_for_every_entry() -> None:

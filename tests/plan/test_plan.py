@@ -33,8 +33,8 @@ from llmtrain_helpers.panels import PANELS, plan_panel
 from llmtrain_helpers.plan.plan import OWN_PACE, PACES, RESERVE, STOPS, UTILIZATIONS
 from llmtrain_helpers.plan.schedule import pipeline_schedule
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+from tests.pages import words
 from tests.panel_code import value_of
-from tests.paths import NOTEBOOKS
 
 A100 = published.accelerator("A100")
 H100 = published.accelerator("H100")
@@ -1092,8 +1092,7 @@ def test_the_page_tells_where_03_was_wider() -> None:
 def test_the_rate_that_the_decision_asks_for() -> None:
     made = plan_of(accelerator=H100, tokens=850e9, flops_per_gpu=450e12)
     assert 29.5 < made.days_with_stops.greatest < 30
-    page = NOTEBOOKS / "08_plan.ipynb"
-    assert "at 450 TFLOP/s on each GPU" in page.read_text("utf-8")
+    assert "at 450 TFLOP/s on each GPU" in words("08_plan")
 
 
 def test_08_d_names_both_parts_of_the_memory() -> None:
@@ -1188,8 +1187,7 @@ def test_the_page_tells_what_a_plan_does_not_foresee() -> None:
         zero_stage=3,
     )
     span = f"{made.days.least:.0f} to {made.days.greatest:.0f}"
-    text = NOTEBOOKS.joinpath("08_plan.ipynb").read_text()
-    assert f"to {span} on 1,536 GPUs" in text
+    assert f"to {span} on 1,536 GPUs" in words("08_plan")
 
 
 def test_the_share_in_the_picture_is_that_of_the_whole_step() -> None:
