@@ -3,17 +3,97 @@
 import csv
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
 
-from llmtrain_helpers import Transformer, step_timeline, units
+from llmtrain_helpers import Transformer, count_parameters, step_timeline, units
 from llmtrain_helpers.evidence import published
 from tests.bad_values import assert_refused
 
+LAYOUTS = published.parallel_layouts().to_dict("records")
+
+
+def test_of_35_layouts_21_print_what_the_product_is_held_against() -> None:
+    printed = [row["name"] for row in LAYOUTS if row["data_parallel_printed"]]
+    assert (len(printed), len(LAYOUTS)) == (21, 35)
+    assert not [name for name in printed if "Table1" in name]  # Table 1 has no DP
+    assert "BLOOM-176B" in printed
+
+
+def test_no_row_of_the_data_is_from_memory() -> None:
+    for table in ("scaling_laws", "tokens_per_parameter", "loss_runs"):
+        assert not any("memory" in str(x) for r in published.rows(table) for x in r.values())
+    kinds = {r["confidence"].split()[0] for r in published.rows("scaling_laws")}
+    assert kinds == {"read", "derived"}
+
+
+def test_the_causes_add_up_and_one_share_is_misprinted() -> None:
+    causes = published.llama3_causes()
+    assert causes["stops"].sum() == 419
+    off = (causes["share"] - causes["printed_share"]).abs() > 0.002
+    assert causes.loc[off, "name"].tolist() == ["Faulty GPU"]
+    assert causes["printed_share"].sum() == pytest.approx(0.949, abs=0.001)
+    gpus = causes.query("kind == 'GPU'")["stops"].sum()
+    assert gpus == 268
+    assert gpus / 419 == pytest.approx(0.640, abs=0.0005)
+    assert (gpus - 22) / 419 == pytest.approx(0.587, abs=0.0005)
+
+
+def test_the_nearest_run_is_the_run_itself() -> None:
+    assert published.nearest_run(15.6e12, 405853388800)["name"] == "Llama 3.1 405B"
+    assert_refused(published.nearest_run, "tokens", tokens=0, parameters=1)
+
+
+STATES = published.model_state_memory().to_dict("records")
+
+
+def test_what_was_weighed_is_told_from_what_was_multiplied() -> None:
+    kinds = Counter(row["kind"] for row in STATES)
+    assert kinds == {"computed": 18, "stated": 6, "measured": 3}
+    for row in STATES:
+        weighed = re.search(r"\b(du \S+|wc -c)$", row["name"])
+        assert bool(weighed) == (row["kind"] == "measured"), row["name"]
+
+
+def test_more_published_runs_say_bf16_than_anything_else() -> None:
+    assert published.training_runs()["precision"].mode().tolist() == ["bf16"]
+
+
+@pytest.mark.parametrize("name", published.training_runs().dropna(subset="kind")["name"].tolist())
+def test_a_runs_shape_has_its_published_number_of_parameters(name: str) -> None:
+    row = published.training_runs().set_index("name").loc[name]
+    total = count_parameters(published.run_model(name)).total
+    assert total == pytest.approx(row["parameters"], rel=1e-3)
+
+
+def test_a_run_without_a_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match="has no shape here"):
+        published.run_model("DeepSeek-V3")
+    with pytest.raises(ValueError, match="did you mean 'BLOOM-176B'"):
+        published.run_plan("BLOM")
+
+
+def test_published_runs_take_all_options_and_know_what_is_missing() -> None:
+    with pytest.raises(ValueError, match="tokens were not published"):
+        published.run_plan("MT-NLG 530B")
+    plan = published.run_plan(
+        "Llama 2 70B", num_gpus=1024, global_batch_size=1024, tensor_parallel=8
+    )
+    assert plan.split.data_parallel == 128
+    assert plan.gpu_hours == published.run_plan("Llama 2 70B").gpu_hours
+    assert published.run("llama-2-70b") == published.run("Llama 2 70B")
+    for bad in ("Lama 2 70B", "", 1, 10**5000, None):
+        with pytest.raises(ValueError, match="run="):
+            published.run(bad)
+
+
 TABLES = sorted(published.data_folder().glob("*.csv"))
+
+
 SOURCE = re.compile(
     r"\d{4}\.\d{4,5}"  # arXiv
     r"|\b[\w-]+/[\w.-]+ \S"  # a repository, and where in it
@@ -21,6 +101,7 @@ SOURCE = re.compile(
     r"|^measured: |^(bigscience|metaseq|DeepSpeed|DeepSeek-LLM) \S"
 )
 """What names a source; `same` or `secondary table` alone does not."""
+
 
 every_table = pytest.mark.parametrize("path", TABLES, ids=lambda p: p.stem)
 

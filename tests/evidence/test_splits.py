@@ -1,15 +1,57 @@
 """Measured splits: who orders them right, and the constants that come from them."""
 
-from dataclasses import replace
 from statistics import median
 
+import numpy as np
 import pytest
 
 from llmtrain_helpers.evidence import published, splits
-from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.evidence.splits import measured_splits, ranked
 from llmtrain_helpers.plan import step
-from llmtrain_helpers.plan.plan import OWN_PACE, PACES, Plan, plan_run
+from llmtrain_helpers.plan.plan import OWN_PACE, PACES
 from llmtrain_helpers.plan.step import LAUNCHING
+from tests.pages import words
+
+
+def test_how_well_the_model_orders_measured_splits() -> None:
+    """The bars of the page's sentence: rank, the split it names, its first three."""
+    least = {
+        "vtrain_a100_single_node": (720, 0.88, 0.1, 0.02),
+        "vtrain_a100_multi_node": (47, 0.9, 0.01, 0.02),
+        "bloom_sweeps": (57, 0.3, 0.12, 0.12),
+    }
+    for name, (rows, rank, first, three) in least.items():
+        table = measured_splits(name)
+        mean = ranked(table).mean(numeric_only=True)
+        assert len(table) == rows
+        assert mean["correlation"] >= rank
+        assert mean["first"] <= first
+        assert mean["first three"] <= three
+        if rows == 720:
+            assert mean["correlation"] == pytest.approx(0.94, abs=0.005)
+            assert mean["first"] == pytest.approx(0.05, abs=0.005)
+            assert mean["first three"] == pytest.approx(0.013, abs=0.0005)
+    assert "824 measured steps" in words("07_communication")
+
+
+def test_how_much_slower_software_is_where_many_gpus_take_part() -> None:
+    names = ("vtrain_a100_multi_node", "bloom_sweeps")
+    tables = [measured_splits(name) for name in names]
+    slower = [row["seconds"] / row["modelled"] - 1 for row in tables]
+    low, middle, high = np.percentile(np.concatenate(slower), [25, 50, 75])
+    assert f"by {100 * middle:.0f} % in the median" in words("07_communication")
+    assert f"by {100 * low:.0f} to {100 * high:.0f} % in the middle half" in words(
+        "07_communication"
+    )
+
+
+def test_a_random_split_is_far_slower() -> None:
+    table = measured_splits("vtrain_a100_single_node")
+    groups = [rows["seconds"] for _, rows in table.groupby("group") if len(rows) >= 5]
+    assert len(groups) == 48
+    slower = np.mean([rows.mean() / rows.min() - 1 for rows in groups])
+    assert slower == pytest.approx(0.77, abs=0.01)
+
 
 JUDGED = splits.judged_steps()
 
@@ -64,9 +106,6 @@ def test_blooms_choice_hangs_on_one_split() -> None:
     assert apart == pytest.approx(0.01, abs=0.002)
 
 
-BLOOM = Transformer.gpt(70, 14336, 112, 250_880, 2048)
-
-
 def test_what_the_plans_page_says_of_groups_to_which_nothing_was_fitted() -> None:
     names = [name for name in splits.SOURCES if name != splits.FITTED]
     found = [splits.ranked(splits.measured_splits(name)) for name in names]
@@ -95,40 +134,6 @@ def test_no_step_in_fp4_judges_those_in_16_bits() -> None:
     }
     assert "fp4" not in kinds
     assert {kind for format, kind in kinds.items() if format == "fp8"} <= {"fp8 dense", "experts"}
-
-
-def _bloom(stages: int) -> Plan:
-    return plan_run(
-        BLOOM,
-        published.accelerator("A100-80"),
-        384,
-        1536 * 2048,
-        1536,
-        recompute="full",
-        micro_batch_size=2,
-        tensor_parallel=4,
-        pipeline_parallel=stages,
-        uneven_stages=True,
-        reserve=0,
-    )
-
-
-def test_an_uneven_last_stage_has_a_layer_less_beside_the_head() -> None:
-    even, uneven = _bloom(2), _bloom(12)  # 70 layers
-    m = [plan.split.accumulation_steps for plan in (even, uneven)]
-    parts = uneven.step.parts()
-    names = ("matmuls", "memory", "launching", "tensor", "context", "expert")
-    a_layer = sum(parts[name] for name in names) / 6
-    head = even.step.head / m[0] * m[1]
-    assert uneven.step.head == pytest.approx(head - a_layer)
-    assert 0 < uneven.step.head < head / 10
-
-
-def test_a_head_that_a_layer_outweighs_is_not_seen() -> None:
-    model = replace(BLOOM, vocab_size=1024)
-    step_of = _bloom(12).but(model=model).step
-    assert step_of.head == 0
-    assert step_of.total == pytest.approx(sum(step_of.parts().values()))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,20 @@ from llmtrain_helpers.evidence import published, utilizations
 from llmtrain_helpers.plan.plan import UTILIZATIONS as BY_KIND, Shares
 from tests.pages import words
 
+
+def test_the_default_utilisations_are_those_of_the_published_runs() -> None:
+    shares = utilizations.model_utilizations()["utilization"]
+    assert len(shares) == 14
+    assert (
+        tuple(round(u, 2) for u in utilizations.spread(utilizations.model_utilizations()))
+        == UTILIZATIONS
+    )
+    assert shares.between(UTILIZATIONS[0], UTILIZATIONS[2]).sum() == 13
+
+
 STEPS = utilizations.measured_steps()
+
+
 COVERAGE = utilizations.coverage()
 
 

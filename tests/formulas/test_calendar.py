@@ -1,15 +1,11 @@
-"""Chapter 09: failures, checkpoints, restarts, and what they make of a plan's days."""
-
-from __future__ import annotations
+"""Failures, checkpoints, restarts, and what they make of a plan's days."""
 
 import calendar as stdlib
 import math
-import re
 from itertools import product
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,19 +25,20 @@ from llmtrain_helpers import (
     plan_run,
     simulate_run,
     spare_nodes,
-    units,
 )
-from llmtrain_helpers.drawings import calendar as drawings
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import PREDICTIONS, check, predict
-from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.calendar import _BEST, run_of
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 from tests.bad_values import BAD_QUANTITIES, assert_refused
 
 H100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+
+
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
+
+
 PLAN = plan_run(LLAMA, H100, 64, 1e12, 512, recompute="none", zero_stage=3)
+
+
 MEASURED = PLAN.but(flops_per_gpu=420e12)
 
 
@@ -121,18 +118,6 @@ def test_on_llamas_machine_that_is_under_a_tenth_of_all_losses() -> None:
         assert 0.085 < other / once - 1 < 0.1
 
 
-def test_the_guess_is_told_in_its_parts() -> None:
-    """Points of the run's length: writes less, lost work more, and both together."""
-    best = best_checkpoint_interval(40, 4 * DAY)
-    once, twice = (losses(k * best, 40, 4 * DAY, 1800) for k in (1, 2))
-    whole = 1 + once.total
-    saving = 100 * (once.saving - twice.saving) / whole
-    lost = 100 * (twice.lost - once.lost) / whole
-    told = f"Writes cost {saving:.2f} points less, lost work {lost:.2f} more: together"
-    assert (round(saving, 2), round(lost, 2)) == (0.37, 0.75)
-    assert f"{told} {lost - saving:.2f}." in str(predict("09-guess", 3))
-
-
 # --- failures
 
 
@@ -151,18 +136,6 @@ def test_llamas_stops_and_the_minutes_that_each_may_have_cost() -> None:
     assert (1 - row["useful_share"]) * M / MINUTE == pytest.approx(16.7, abs=0.05)
     r = row["failures_per_node_day"]
     assert mean_time_between_failures(16384, r) == pytest.approx(M, rel=1e-3)
-
-
-def test_the_causes_add_up_and_one_share_is_misprinted() -> None:
-    causes = published.llama3_causes()
-    assert causes["stops"].sum() == 419
-    off = (causes["share"] - causes["printed_share"]).abs() > 0.002
-    assert causes.loc[off, "name"].tolist() == ["Faulty GPU"]
-    assert causes["printed_share"].sum() == pytest.approx(0.949, abs=0.001)
-    gpus = causes.query("kind == 'GPU'")["stops"].sum()
-    assert gpus == 268
-    assert gpus / 419 == pytest.approx(0.640, abs=0.0005)
-    assert (gpus - 22) / 419 == pytest.approx(0.587, abs=0.0005)
 
 
 # --- useful share
@@ -445,20 +418,6 @@ def test_outages_are_what_the_rates_leave_unexplained() -> None:
 # --- bad input
 
 
-@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=repr)
-def test_bad_numbers_are_refused(bad: object) -> None:
-    for name, call in {
-        "num_gpus": lambda x: mean_time_between_failures(x, 0.005),
-        "failures_per_node_day": lambda x: mean_time_between_failures(8, x),
-        "parameters": checkpoint_bytes,
-        "checkpoint_seconds": lambda x: best_checkpoint_interval(x, 1e5),
-        "checkpoint_interval": lambda x: goodput(x, 40, 1e5, 600),
-        "compute_seconds": lambda x: simulate_run(x, 3600, 40, 1e5, 600),
-        "repair_days": lambda x: spare_nodes(8, 0.005, x),
-    }.items():
-        assert_refused(lambda call=call: call(bad), name)
-
-
 def test_other_refusals_name_what_is_wrong() -> None:
     assert_refused(lambda: checkpoint_bytes(1, "bf17"), "recipe='bf17' is unknown")
     assert_refused(lambda: goodput(1, 1, 1, 1, "third"), "form='third' is unknown")
@@ -476,217 +435,18 @@ def test_other_refusals_name_what_is_wrong() -> None:
     assert_refused(lambda: calendar_days(PLAN, **arrays), "do not broadcast")
 
 
-# --- numbers that the page's sentences tell
+# --- bad values
 
 
-def shown(preset: str, **changes: object) -> tuple[str, str, str]:
-    """What the panel says: from stop to stop, the useful share, the days."""
-    run = run_of({**PANELS["calendar"].presets[preset], **changes})
-    share = units.percent(1 / (1 + run.cost.total))
-    return units.duration(run.mean), share, units.digits(run.total)
-
-
-def offers(preset: str, **changes: object) -> list[str]:
-    values = {**PANELS["calendar"].presets[preset], **changes}
-    return [told for told, _ in PANELS["calendar"].answer(values).offers]
-
-
-def test_what_should_have_been_seen() -> None:
-    first = "1,024 A100 for two months"
-    assert [shown(first, num_gpus=n)[:2] for n in (1024, 2048, 4096)] == [
-        ("1.56 days", "96.3 %"),
-        ("18.8 hours", "94.1 %"),
-        ("9.38 hours", "90.3 %"),
-    ]
-    large = "16,384 H100 for eight weeks"
-    assert offers(large)[0] == "Restart in a third of the time: saves 6.78 days"
-    assert offers(large)[1].startswith("Half the failures")
-    assert offers(large, restart=5)[0].startswith("Writes that block a tenth")
-    by_hand = "Restarted by hand"
-    assert shown(by_hand) == ("12.9 hours", "60.0 %", "56.6")
-    assert "Save at the best interval: saves 4.40 days" in offers(by_hand)
-    assert shown(by_hand, save_every="1 day")[2] == "146"
-    best = run_of({**PANELS["calendar"].presets[by_hand], "save_every": _BEST})
-    assert 16.5 < best.parts()["restarting"] < 17
-    assert round(best.stops) == 97
-    assert best.stops * best.restart > 1.15 * best.parts()["restarting"] * DAY
-
-
-def test_the_panel_has_the_pages_days_of_computing_and_says_what_it_leaves_out() -> None:
-    large = published.run_plan("Llama 3.1 405B", tokens=10e12, flops_per_gpu=400e12)
-    llama = published.architecture("Llama-3.1-8B", sequence_length=8192)
-    chip, run = published.accelerator("H100"), (64, 1e12, 512)
-    win = plan_run(llama, chip, *run, recompute="none", zero_stage=3)
-    for preset, plan in (
-        ("64 H100 for a month", win),
-        ("1,024 A100 for two months", CASES_OF_PAGE["1,024 A100 for two"]),
-        ("16,384 H100 for eight weeks", large),
-    ):
-        days = PANELS["calendar"].presets[preset]["work_days"]
-        assert days == round(calendar_days(plan).computing.likely), preset
-    html = PANELS["calendar"].render()
-    most = calendar.OUTAGES.greatest + calendar.EVALUATION.greatest
-    assert f"on top, up to {100 * most:.0f} % of all days in published runs" in html
-    assert round(1 / most) == 5  # a fifth of all days
-
-
-@pytest.mark.parametrize("preset", PANELS["calendar"].presets)
-def test_sentence_strip_and_bar_tell_the_same_days(preset: str) -> None:
-    for every in ("at its best interval", "3 hours"):
-        values = {**PANELS["calendar"].presets[preset], "save_every": every}
-        if answer := PANELS["calendar"].answer(values).html:
-            days = re.findall(r"<b>([\d,.]+) days on the calendar", answer)
-            assert days == re.findall(r">the whole run: ([\d,.]+) days on", answer)
-            assert {*re.findall(r" of ([\d,.]+) days are shown", answer)} <= {*days}
-
-
-def test_the_page_of_sixteen_thousand_with_the_defaults() -> None:
-    """More than three years in the worst case, with a stop every 44 minutes."""
-    plan = published.run_plan("Llama 3.1 405B", tokens=10e12, flops_per_gpu=400e12)
-    assert 3 * 365 < calendar_days(plan).total.greatest < 4 * 365
-    M = mean_time_between_failures(16384, calendar.FAILURES_PER_NODE_DAY.greatest)
-    assert round(M / MINUTE) == 44
-
-
-def test_what_runs_lost_at_a_stop_differs_more_than_their_rates() -> None:
-    rows = {row["name"]: row for row in published.rows("interruptions")}
-    four = ("Llama 3.1 405B", "OPT-175B", "BLOOM-176B", "GLM-130B")
-    rates = [rows[name]["failures_per_node_day"] for name in four]
-    M = [
-        mean_time_between_failures(rows[x]["num_gpus"], r) for x, r in zip(four, rates, strict=True)
-    ]
-    lost = [(1 - rows[x]["useful_share"]) * m for x, m in zip(four, M, strict=True)]
-    assert round(max(rates) / min(rates)) == 7
-    assert 40 < max(lost) / min(lost) < 45
-    assert max(lost) / HOUR == pytest.approx(11.7, abs=0.1)
-    assert round(lost[1] / lost[0]) == 18
-    assert lost[1] / HOUR == pytest.approx(5, abs=0.05)
-    assert [rows[x]["useful_kind"] for x in four[:2]] == ["more than", "derived"]
-    assert [round(1000 * r, 1) for r in rates] == [4.2, 15.1, 4.5, 2.1]
-
-
-# --- drawings
-
-
-def test_drawings_say_what_they_show() -> None:
-    drawn = drawings.stops_of_nodes()
-    found = [int(x) for x in re.findall(r"stops (\d+) times", drawn.words)]
-    assert found == [8, 16]
-    assert drawn.body.count("✕") == 16
-    words = drawings.calendar_at_a_glance(calendar_days(PLAN), 30).words
-    assert "16 to 38 days on the calendar, likely 24 days" in words
-    assert "Likely in time: you have 30 days." in words
-    late = drawings.calendar_at_a_glance(calendar_days(PLAN), 10).words
-    assert "Too late" in late
-    valley = drawings.losses_by_interval(40, 112 * HOUR, 1800).words
-    assert "least at 1.57 hours" in valley
-
-
-@pytest.mark.parametrize(("mean", "days"), [(0.01, 5), (0.1, 60), (2, 60), (30, 500)])
-def test_a_strip_has_at_most_ten_rows_and_every_second_of_them(mean: float, days: float) -> None:
-    run = simulate_run(days * DAY, HOUR / 4, 20, mean * DAY, 300, seed=2)
-    span = drawings.row_of_days(run.total / DAY / run.stops, run.total / DAY)
-    drawn = drawings.strip_of_days(run, None, 0.02)
-    rows = len(re.findall(r">(?:from )?day \d+<", drawn.body))
-    assert rows == min(10, math.ceil(run.total / DAY / span))
-    wide = sum(map(float, re.findall(r"h(\d[\d.]*)v24", drawn.body)))
-    assert wide == pytest.approx(min(rows * span, run.total / DAY) / span * 596, rel=0.01)
-
-
-@pytest.mark.parametrize("preset", PANELS["calendar"].presets)
-def test_text_of_drawings_is_large_enough(preset: str) -> None:
-    html = PANELS["calendar"].render(**PANELS["calendar"].presets[preset])
-    sizes = [float(x) for x in re.findall(r'font-size="([\d.]+)"', html)]
-    assert min(sizes) >= 14
-    assert len(html) < 100_000
-
-
-def test_a_panel_refuses_a_run_that_never_ends_in_its_own_words() -> None:
-    panel = PANELS["calendar"]
-    answer = panel.answer({**panel.default, "num_gpus": 131072, "failures": 50})
-    assert "hardly anything gets done" in answer.problem
-    assert len(answer.offers) >= 2
-
-
-# --- the learner's own run
-
-OWN = {"gpus": 8, "computing_days": 24, "calendar_days": 30, "write_seconds": 60}
-OWN |= {"restart_minutes": 600, "save_minutes": 240, "spare_nodes": 1}
-
-
-OFTEN = {"restart_minutes": 30, "save_minutes": 60}
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({}, "right: at the worst rate of failures 25.7 days"),
-        (OFTEN, "right: at the worst rate of failures 25.9 days"),
-        ({**OFTEN, "save_minutes": 40}, "2.04 % longer than every 7.06 hours"),
-        ({"spare_nodes": 2}, "right"),
-        ({"spare_nodes": 2.5}, "only whole nodes"),
-        ({"spare_nodes": 1000}, "too many: keep at most 2"),
-        ({**OFTEN, "gpus": 1000, "spare_nodes": 10}, "at least 23 of spare_nodes"),
-        ({**OFTEN, "gpus": 1000, "spare_nodes": 23}, "right"),
-        ({**OFTEN, "gpus": 1000, "spare_nodes": 47}, "keep at most 46"),
-        ({"write_seconds": 1e9}, "leaves hardly any time"),
-        ({"save_minutes": 3000}, "more than a day to restart"),
-        ({"spare_nodes": 0}, "it takes at least 1 of spare_nodes"),
-        ({"restart_minutes": 1}, "within three minutes"),
-        ({"save_minutes": 1}, "saving every 1 minutes makes the run 99.1 % longer"),
-        ({"computing_days": 29}, "even with few outages"),
-        ({"gpus": "16k"}, "a stop comes every 45.0 minutes"),
-        ({"gpus": 256}, "saving every 240 minutes makes the run"),
-        ({"save_minutes": None}, "no answer yet"),
-        ({"gpus": "many"}, "is no number"),
-    ],
-)
-def test_a_run_of_ones_own(changes: dict[str, object], said: str) -> None:
-    assert said in check("09-d", {**OWN, **changes}).text
-
-
-def test_per_cent_may_be_written_as_such() -> None:
-    guess = PREDICTIONS["09-guess"]
-    assert guess.reveal("2 %").replace("2 %", "2", 1) == guess.reveal(2)
-    assert "5.3 times too much" in guess.reveal("2%")
-
-
-def test_the_axis_of_intervals_is_round_and_holds_its_words() -> None:
-    for write, M in ((0.1, 60), (40, 9990), (40, 4 * DAY), (150, 900 * DAY)):
-        body = drawings.losses_by_interval(write, M, M / 20).body
-        words = re.findall(r">(\d+ (?:s|min|h|days))</text>", body)
-        assert len(words) >= 3, (write, M, words)
-
-
-def test_the_axis_of_losses_reaches_stops_that_come_faster_than_restarts() -> None:
-    body = drawings.losses_by_interval(40, 100, 1800).body
-    shares = re.findall(r">([\d.e+]+) %</text>", body)
-    assert 4 <= len(shares) <= 7
-    assert float(shares[-1]) > 1e9
-
-
-def test_an_answer_that_leaves_something_out_is_told() -> None:
-    assert "leaves out spare_nodes" in check("09-d", {**dict(list(OWN.items())[:-1])}).text
-
-
-@pytest.mark.parametrize(
-    ("promised", "said"),
-    [
-        (20, "cannot be promised"),
-        (31, "31 days are after your last one, which is 30."),
-        ("soon", "promised_days='soon' is no number"),
-    ],
-)
-def test_a_date_is_kept_and_says_something(promised: Any, said: str) -> None:
-    told = check("09-d", OWN | {"promised_days": promised}).text
-    assert said in told
-    assert check("09-d", OWN | {"promised_days": 30}).ok
-    assert "to the rent: would you rather wait" in check("09-d", OWN).text
-    long = OWN | {"calendar_days": 100, "promised_days": 60}
-    assert "60 days promise nothing" in check("09-d", long).text
-
-
-def test_the_choice_is_what_the_formulas_say() -> None:
-    assert check("09-b", "faster writes").ok
-    for other in ("faster restarts", "better nodes", "twice the spares"):
-        assert check("09-b", other).ok is False
+@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=repr)
+def test_bad_numbers_are_refused(bad: object) -> None:
+    for name, call in {
+        "num_gpus": lambda x: mean_time_between_failures(x, 0.005),
+        "failures_per_node_day": lambda x: mean_time_between_failures(8, x),
+        "parameters": checkpoint_bytes,
+        "checkpoint_seconds": lambda x: best_checkpoint_interval(x, 1e5),
+        "checkpoint_interval": lambda x: goodput(x, 40, 1e5, 600),
+        "compute_seconds": lambda x: simulate_run(x, 3600, 40, 1e5, 600),
+        "repair_days": lambda x: spare_nodes(8, 0.005, x),
+    }.items():
+        assert_refused(lambda call=call: call(bad), name)

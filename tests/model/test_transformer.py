@@ -12,8 +12,19 @@ from llmtrain_helpers import Accelerator, Transformer, count_parameters
 from llmtrain_helpers.checks import show
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
+
+def test_a_slip_in_giga_or_tera_is_refused() -> None:
+    with pytest.raises(ValueError, match="Write 80e9"):
+        Accelerator("x", 80, peaks={"bf16": 312e12})
+    with pytest.raises(ValueError, match="Write 312e12"):
+        Accelerator("x", 80e9, peaks={"bf16": 312})
+
+
 GPT = {"num_layers": 2, "hidden_size": 64, "num_heads": 4, "vocab_size": 100, "sequence_length": 32}
+
+
 LLAMA = GPT | {"num_kv_heads": 2, "intermediate_size": 96}
+
 
 CONFIGS = {
     "gpt2": {"model_type": "gpt2"},
@@ -43,6 +54,8 @@ CONFIGS = {
         "num_experts": 128,
     },
 }
+
+
 PUBLISHED = {
     "gpt2": 124439808,
     "llama": 6738415616,
@@ -150,18 +163,6 @@ def test_an_unknown_family_gets_the_list_of_known_ones() -> None:
         Transformer.from_config({"model_type": "rwkv"})
 
 
-@pytest.mark.parametrize("name", GPT)
-@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
-def test_gpt_refuses(name: str, bad) -> None:
-    assert_refused(Transformer.gpt, name, **(GPT | {name: bad}))
-
-
-@pytest.mark.parametrize("name", LLAMA)
-@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
-def test_llama_refuses(name: str, bad) -> None:
-    assert_refused(Transformer.llama, name, **(LLAMA | {name: bad}))
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -223,15 +224,6 @@ def test_an_accelerator_knows_its_peaks() -> None:
         chip.peak(["bf16"])
 
 
-@pytest.mark.parametrize("name", ["memory", "bandwidth", "power"])
-@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=show)
-def test_accelerator_refuses(name: str, bad) -> None:
-    if name != "memory" and bad is None:
-        pytest.skip("may be unknown")
-    chip = {"name": "H100", "memory": 80e9} | {name: bad}
-    assert_refused(Accelerator, name, **chip)
-
-
 @pytest.mark.parametrize("bad", [None, ["bf16"], "bf16", {"bf16": 0}, {"bf16": "2"}], ids=show)
 def test_accelerator_refuses_peaks(bad) -> None:
     with pytest.raises(ValueError, match="peak"):
@@ -242,3 +234,27 @@ def test_a_mixture_without_experts_has_the_plain_mlps_size() -> None:
     config = {"model_type": "qwen3_moe", "num_experts": 0, "num_experts_per_tok": 0}
     model = Transformer.from_config({**config, "intermediate_size": 6144})
     assert model.intermediate_size == 6144
+
+
+# --- bad values
+
+
+@pytest.mark.parametrize("name", GPT)
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
+def test_gpt_refuses(name: str, bad) -> None:
+    assert_refused(Transformer.gpt, name, **(GPT | {name: bad}))
+
+
+@pytest.mark.parametrize("name", LLAMA)
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
+def test_llama_refuses(name: str, bad) -> None:
+    assert_refused(Transformer.llama, name, **(LLAMA | {name: bad}))
+
+
+@pytest.mark.parametrize("name", ["memory", "bandwidth", "power"])
+@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=show)
+def test_accelerator_refuses(name: str, bad) -> None:
+    if name != "memory" and bad is None:
+        pytest.skip("may be unknown")
+    chip = {"name": "H100", "memory": 80e9} | {name: bad}
+    assert_refused(Accelerator, name, **chip)
