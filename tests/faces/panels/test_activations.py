@@ -1,7 +1,6 @@
 """Chapter 06's panel: what each control changes, and what it refuses."""
 
 import re
-from time import perf_counter
 
 import pytest
 
@@ -98,15 +97,6 @@ def test_the_largest_micro_batch_fits_and_the_next_does_not(
 
     most = largest(values, memory)
     assert peak(most) <= memory < peak(most + 1)
-
-
-def test_the_panel_is_quick() -> None:
-    panel = PANELS["activations"]
-    slow = panel.presets["GPT-2 on a small card"]
-    start = perf_counter()
-    for number in range(20):
-        panel.render(before=panel.default, **{**slow, "sequence_length": 900 + number})
-    assert (perf_counter() - start) / 20 < 0.05
 
 
 def test_key_and_table_have_the_parts_that_are_drawn() -> None:
