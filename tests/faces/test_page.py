@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers import exercises
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, page as cells
 from llmtrain_helpers.panels import PANELS, in_notebook, page
 from llmtrain_helpers.panels.state import State
+from tests.faces.kernel import restart
 from tests.paths import NOTEBOOKS
 
 CHAPTERS = sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))
@@ -216,9 +216,8 @@ def test_a_cell_shows_what_it_would_in_a_notebook(source: str, shown: str) -> No
 
 
 @pytest.fixture
-def nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exercises, "_TRIES", {})
-    monkeypatch.setattr(exercises, "_GUESSES", {})
+def nothing_done() -> None:
+    restart()
 
 
 @pytest.mark.usefixtures("nothing_done")
@@ -228,7 +227,7 @@ def test_what_is_done_is_kept_and_taken_up_again() -> None:
     told = json.loads(cells.chosen("00-b", "A"))
     assert told["done"] == {"00-b": False, id: True}
     kept = json.dumps(told)
-    exercises._TRIES.clear(), exercises._GUESSES.clear()
+    restart()
     cells.restore(kept)
     assert cells.kept()["tries"] == {"00-b": [False]}
     assert "Your first guess counts" in json.loads(cells.guess(id, "31"))["html"]

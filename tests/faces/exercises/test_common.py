@@ -10,6 +10,7 @@ from llmtrain_helpers import exercises
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, predict, progress
 from llmtrain_helpers.exercises.common import NEAR, Function, Numeric, Prediction, Word, judge
+from tests.faces.kernel import restart
 
 
 def test_an_unknown_exercise_is_refused_with_the_nearest() -> None:
@@ -228,7 +229,6 @@ def test_a_chosen_belief_is_named() -> None:
 
 def test_nothing_is_told_before_a_guess_and_the_first_one_counts(monkeypatch) -> None:
     monkeypatch.setattr(exercises, "PREDICTIONS", {"00-x": GUESS})
-    monkeypatch.setattr(exercises, "_GUESSES", {})
     assert "2.5" not in repr(predict("00-x", None))
     assert predict("00-x", "nonsense").ok is None
     assert "you said 25" in repr(predict("00-x", 25))
@@ -239,15 +239,13 @@ def test_nothing_is_told_before_a_guess_and_the_first_one_counts(monkeypatch) ->
 
 
 @pytest.mark.parametrize("id", PREDICTIONS)
-def test_a_guess_may_be_anything_at_all(id: str, monkeypatch) -> None:
+def test_a_guess_may_be_anything_at_all(id: str) -> None:
     for guess in (Hostile(), [], True, 10**400, float("nan"), -1, "7 bananas"):
-        monkeypatch.setattr(exercises, "_GUESSES", {})
+        restart()
         assert len(repr(predict(id, guess))) < 700
 
 
-def test_progress_is_a_line_a_chapter(monkeypatch) -> None:
-    for name in ("_TRIES", "_GUESSES"):
-        monkeypatch.setattr(exercises, name, {})
+def test_progress_is_a_line_a_chapter() -> None:
     assert "nothing answered yet" in repr(progress())
     check("05-a", EXERCISES["05-a"].key())
     check("05-b", "nonsense")

@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from llmtrain_helpers import count_parameters, exercises, training_seconds, units
+from llmtrain_helpers import count_parameters, training_seconds, units
 from llmtrain_helpers.evidence.published import architecture, run
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, predict
 from llmtrain_helpers.exercises.start_here import (
@@ -13,6 +13,7 @@ from llmtrain_helpers.exercises.start_here import (
     check_environment,
     tokens_for_each_parameter,
 )
+from tests.faces.kernel import restart
 
 DAYS = 6 * 1.4e12 * 13e9 / (512 * 110e12) / 86400
 
@@ -81,9 +82,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("id", WRONG)
-def test_each_wrong_answer_has_its_own_words(id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_wrong_answer_has_its_own_words(id: str) -> None:
     for answer, told in WRONG[id].items():
-        monkeypatch.setattr(exercises, "_TRIES", {})
+        restart()
         verdict = check(id, answer)
         assert verdict.ok is False
         assert told in verdict.text, (answer, verdict.text)
