@@ -262,3 +262,12 @@ def test_a_loss_that_none_has_is_refused() -> None:
         assert_refused(best_for_loss, "loss", loss=bad)
     many = best_for_loss(np.array([2.0, 2.1]))
     assert many.parameters[0] > many.parameters[1]
+
+
+@with_loss
+def test_below_a_share_of_the_best_size_no_text_is_enough(law: str) -> None:
+    """Where the size alone leaves the loss of the best: (1 + α/β)^(-1/α)."""
+    least = (1 + LAWS[law].alpha / LAWS[law].beta) ** (-1 / LAWS[law].alpha)
+    assert over_training(1.0001 * least, law) > 1e6
+    with pytest.raises(ValueError, match="never gets to the same loss"):
+        over_training(0.9999 * least, law)

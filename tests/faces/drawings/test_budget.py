@@ -1,6 +1,7 @@
 """Chapter 10's drawings: to scale, inside their canvas, the same in words."""
 
 import re
+from math import log2
 
 import pytest
 
@@ -41,16 +42,9 @@ def test_drawings_say_in_words_what_they_show() -> None:
     assert drawings.same_work(1e22).words.count("loss 2.166") == 2
 
 
-@with_loss
-def test_never_begins_where_no_text_is_enough(law: str) -> None:
-    least = drawings._never_below(law)
-    assert over_training(1.0001 * least, law) > 1e6
-    with pytest.raises(ValueError, match="never gets to the same loss"):
-        over_training(0.9999 * least, law)
-
-
 def test_the_grey_ends_where_never_begins() -> None:
-    least = drawings._never_below("besiroglu")
+    law = LAWS["besiroglu"]
+    least = (1 + law.alpha / law.beta) ** (-1 / law.alpha)
     assert least == pytest.approx(0.1464, abs=5e-5)
     assert over_training(0.2) == pytest.approx(14, abs=0.1)
     with pytest.raises(ValueError, match="never"):
@@ -58,7 +52,8 @@ def test_the_grey_ends_where_never_begins() -> None:
     picture = drawings.price_of_size()
     [grey] = re.findall(rf'<rect [^>]*fill="{drawings.GREY}"[^>]*>', picture.body)
     x, wide = (float(re.findall(rf' {k}="([\d.]+)"', grey)[0]) for k in ("x", "width"))
-    assert x + wide == pytest.approx(drawings._px(least), abs=0.1)
+    half, best = (float(x) for x in re.findall(r'<circle cx="([\d.]+)"', picture.body)[1:3])
+    assert x + wide == pytest.approx(best + log2(least) * (best - half), abs=0.3)
     assert ">over 8<" in picture.body
     assert picture.words.endswith("over 8 below 0.22, and below 0.146 never.")
 

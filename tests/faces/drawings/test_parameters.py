@@ -1,6 +1,7 @@
 """Chapter 01's drawings: to scale, inside their canvas, the same in words."""
 
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -105,12 +106,14 @@ def test_the_areas_tell_counts_shares_and_what_is_idle() -> None:
 @pytest.mark.parametrize("name", ["Mixtral-8x7B", "Qwen3-30B-A3B"])
 def test_as_many_experts_are_full_as_a_token_meets(name: str) -> None:
     model = published.architecture(name)
-    for layer in range(model.num_layers):
-        chosen = drawings._chosen(model, layer)
-        assert len(set(chosen)) == model.experts_per_token
-        assert all(0 <= expert < model.num_experts for expert in chosen)
     drawn = drawings.areas(model, "MLP").body
     assert f"{model.experts_per_token} of {model.num_experts} for each token" in drawn
+    [full] = re.findall(rf'<path d="([^"]+z)" fill="{COLORS["MLP"]}"', drawn)
+    places = set(re.findall(r"M([\d.]+) ([\d.]+)h", full))
+    in_layers = Counter(x for x, _ in places)
+    assert [*in_layers.values()] == [model.experts_per_token] * model.num_layers
+    _, top, _, high = drawings.boxes(model)["MLP"]
+    assert all(top - 0.05 <= float(y) < top + high for _, y in places)
 
 
 def test_what_changed_leaves_a_ghost_and_its_number() -> None:
@@ -144,10 +147,11 @@ def test_every_family_that_is_read_can_be_drawn() -> None:
 @pytest.mark.parametrize("name", ["DeepSeek-V3", "Jamba-v0.1", "Gemma-3-1B", "gpt2"])
 def test_the_areas_of_a_stack_are_to_scale(name: str) -> None:
     model = config_model(name)
-    drawn = re.findall(
-        r'width="([\d.]+)" height="([\d.]+)" fill="(#\w+)"[^>]*><title>(\w+)',
-        "".join(stack._strip(model)),
+    rects = re.findall(
+        r'y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="(#\w+)"[^>]*><title>(\w+)',
+        stack.stack(model).body,
     )
+    drawn = [rest for y, *rest in rects if stack.TOP <= float(y) < stack.TOP + stack.TALL]
     found: dict[str, float] = {}
     for wide, high, color, word in drawn:
         full = "output head" if word == "output" else word

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from llmtrain_helpers import best_for_loss, frontier, laws, loss, over_training, shelf, units
-from llmtrain_helpers.drawings import budget as drawings
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import budget as budget_exercises, check, predict
 from llmtrain_helpers.panels import PANELS
@@ -75,7 +74,8 @@ def test_tokens_of_the_panel_and_sizes_of_the_green_strip_are_right() -> None:
 
 def test_the_exercise_refuses_what_the_picture_calls_never() -> None:
     assert over_training(budget_exercises.SMALLEST) < 8 < over_training(0.21)
-    assert drawings._never_below("besiroglu") < budget_exercises.SMALLEST
+    with pytest.raises(ValueError, match="never"):
+        over_training(0.146)
 
 
 def test_half_the_size_wins_where_a_model_is_used() -> None:

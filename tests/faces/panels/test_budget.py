@@ -95,6 +95,6 @@ def test_too_little_money_is_refused_in_words() -> None:
 
 
 def test_whole_machines_leave_some_of_the_money() -> None:
-    told = PANELS["budget"].answer(budget_panel._PRESETS["100,000 dollars in a month"])
+    told = PANELS["budget"].answer(PANELS["budget"].presets["100,000 dollars in a month"])
     assert "Whole machines of 8; $13.6 thousand are left." in told.html
     assert "are left" not in panel_with().html

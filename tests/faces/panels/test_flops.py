@@ -8,7 +8,7 @@ import pytest
 from llmtrain_helpers import Transformer, achieved_flops_per_gpu, count_flops, units
 from llmtrain_helpers.drawings.flops import past_peak
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels.flops import PANEL, SEEN, _shape as shape_on_panel, highest_hfu
+from llmtrain_helpers.panels.flops import PANEL, SEEN, highest_hfu
 from tests.pages import cell
 from tests.panel_code import value_of
 
@@ -117,12 +117,14 @@ def too_high(model: Transformer, s: int) -> float:
 @pytest.mark.parametrize("name", WINDOWS)
 def test_what_the_page_says_of_windows_is_so(name: str) -> None:
     page, model = cell("02_flops", "heard"), published.config_model(name)
-    shown, window, which = WINDOWS[name]
+    title, window, which = WINDOWS[name]
     assert max(layer.mixer.window for _, layer in model.layers) == window
     share = f"{100 * too_high(model, 32768):.0f} %"
-    assert f"| {shown} | {window:,} tokens, {which} | {share} |" in page
-    shelf = count_flops(shape_on_panel(name, 32768), 1, "none", "causal").total
-    assert shelf == count_flops(model, 1, "none", "causal", 32768).total
+    assert f"| {title} | {window:,} tokens, {which} | {share} |" in page
+    run = {"model": name, "sequence_length": 32768, "recompute": "none", "attention": SEEN}
+    work = count_flops(model, 8, "none", "causal", 32768).total
+    shown = PANEL.render(**run, batch_size=8, seconds=60.0, num_gpus=8)
+    assert units.flops_per_second(work / 60 / 8) in shown
     [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     *steps, last = code.replace("Mistral-7B-v0.1", name).strip().splitlines()
     names = {"published": published, "count_flops": count_flops}
