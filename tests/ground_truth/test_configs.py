@@ -10,8 +10,7 @@ import torch
 
 from llmtrain_helpers import Transformer, count_parameters
 from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES
-
-from ..config_files import FILES
+from tests.config_files import FILES
 
 transformers = pytest.importorskip("transformers", minversion="5.0")
 
