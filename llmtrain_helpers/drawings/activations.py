@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import KEPT, Kept, Moment, Timeline, bytes_kept, there
 from llmtrain_helpers.checks import Result, counts
-from llmtrain_helpers.drawings.common import COLORS, Drawing, ghost, hatched, line, rect, text
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    Style,
+    ghost,
+    hatched,
+    line,
+    rect,
+    text,
+)
 
 _ACROSS = 744
 _WHITE = "#FFFFFF"
@@ -49,7 +57,7 @@ def _kept(y: float, kept: Kept, ratio: float, scale: float) -> str:
     if kept.operation:
         high = 2 * _TIGHT if kept.operation == "average of V" else _TIGHT
         drawn += rect(20, y, 152, high - 3, COLORS[kept.half], rx=3)
-        bold: Any = {"font_weight": 700} if kept.learns else {}
+        bold: Style = {"font_weight": 700} if kept.learns else {}
         drawn += text(28, y + 16 + (high - _TIGHT) / 2, kept.operation, 14, fill=_WHITE, **bold)
     drawn += text(190, y + 16, kept.tensor, 14)
     wide = size * scale
@@ -550,8 +558,8 @@ def _segment(y: float, number: int, sizes: Sequence[int]) -> str:
     for size in sizes:
         wide = abs(size) * _MIB
         fill, ink = (COLORS["memory"], _WHITE) if size > 0 else ("none", "currentColor")
-        edge = {} if size > 0 else {"stroke": "currentColor"}
-        drawn += rect(x + 1, y, wide - 3, _SEGMENT, fill, rx=3, **edge)
+        edge: Style = {"rx": 3} if size > 0 else {"rx": 3, "stroke": "currentColor"}
+        drawn += rect(x + 1, y, wide - 3, _SEGMENT, fill, **edge)
         label = f"{abs(size)} {'in use' if size > 0 else 'free'}"
         label = label if wide > 70 else f"{abs(size)}"
         drawn += text(x + wide / 2, y + 23, label, 14, "middle", ink)

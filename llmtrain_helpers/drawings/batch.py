@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from math import log2
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import Step, StepTime
@@ -16,6 +15,7 @@ from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
     Drawing,
+    Style,
     arrow,
     fits,
     ghost,
@@ -155,7 +155,7 @@ def _node(layout: Layout, row: float, node: int) -> list[str]:
     drawn += [_cell(layout, gpu, _LEFT + gpu % NODE * _WIDE, y) for gpu in here]
     if layout.tensor == 1:
         return drawn
-    style: dict[str, Any] = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
+    style: Style = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
     style |= {"stroke_dasharray": "2 3"} if layout.crosses else {}
     groups = Counter(gpu // layout.tensor for gpu in here)
     first = 0
@@ -266,8 +266,10 @@ def _of_stage(x: float, y: float, layout: Layout) -> str:
 
 
 def _of_tensor(x: float, y: float, layout: Layout) -> str:
-    dashes = {"stroke_dasharray": "2 3"} if layout.crosses else {}
-    frame = rect(x, y, _CELL, _HIGH, stroke="currentColor", stroke_width=2, rx=6, **dashes)
+    edge: Style = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
+    if layout.crosses:
+        edge["stroke_dasharray"] = "2 3"
+    frame = rect(x, y, _CELL, _HIGH, **edge)
     if layout.tensor == 1:
         return frame + _beside(x, y, "TP 1: no frames", "no matrix is shared")
     told = "leave the node: slow" if layout.crosses else "share each matrix"
@@ -436,7 +438,7 @@ def _waiting(x: float, y: float, wide: float) -> str:
     box = (x, y, wide - 2, _PASS)
     told = text(x + wide / 2, y + 22, "waits", 14, "middle") if wide > 60 else ""
     lines = "" if told else hatched(*box)
-    edge: dict[str, Any] = {"stroke": "currentColor", "opacity": 0.6, "rx": 4}
+    edge: Style = {"stroke": "currentColor", "opacity": 0.6, "rx": 4}
     return rect(*box, title="waits", **edge) + lines + told
 
 

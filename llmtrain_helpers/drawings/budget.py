@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby, pairwise
 from math import ceil, floor, log2, log10
 from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import Frontier
-from llmtrain_helpers.drawings.common import COLORS, GREY, Drawing, fits, line, rect, text
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    GREY,
+    Drawing,
+    Style,
+    circle,
+    fits,
+    line,
+    rect,
+    text,
+)
 from llmtrain_helpers.laws import (
     Law,
     Optimum,
@@ -167,7 +176,7 @@ def _axes_around(dots: Sequence[Dot], lowest: float) -> Axes:
 
 def _grid(axes: Axes, flops: float) -> str:
     """Faint lines, sizes, the tokens that each gets, and losses."""
-    faint = {"stroke_width": 1, "opacity": 0.18}
+    faint: Style = {"stroke_width": 1, "opacity": 0.18}
     body = text(axes.left, 24, "loss, nats a token", 14, font_weight=600)
     for power in range(ceil(axes.x0), floor(axes.x1) + 1):
         x, N = axes.x(10**power), 10.0**power
@@ -247,53 +256,51 @@ def _mark(axes: Axes, dot: Dot) -> str:
     x, y = axes.x(dot.parameters), axes.y(dot.loss)
     title = f"{dot.name}, {units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
     if not dot.fits:
-        ink = {"stroke": RED, "stroke_width": 2.5}
+        ink: Style = {"stroke": RED, "stroke_width": 2.5}
         cross = line(x - 5, y - 5, x + 5, y + 5, **ink)
         return cross + line(x - 5, y + 5, x + 5, y - 5, **ink)
     fill = BLUE if dot.answers else "none"
-    return _circle(x, y, 6, fill, title, 'stroke="currentColor" stroke-width="1.5"')
-
-
-def _circle(x: float, y: float, r: float, fill: str, title: str, style: str) -> str:
-    told = f"<title>{escape(title)}</title>" if title else ""
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:g}" fill="{fill}" {style}>{told}</circle>'
+    return circle(x, y, 6, fill, title, stroke="currentColor", stroke_width=1.5)
 
 
 def _own(axes: Axes, dot: Dot) -> str:
     """The chosen shape: a large dot, and above the picture its tokens and loss."""
-    style = 'stroke="currentColor" stroke-width="3"'
+    style: Style = {"stroke": "currentColor", "stroke_width": 3}
     fill, inside = RED if not dot.fits else BLUE, axes.holds(dot.parameters, dot.loss)
     body = ""
     if inside:
         x, y = axes.x(dot.parameters), axes.y(dot.loss)
-        body = _circle(x, y, 11, fill, dot.name, style)
+        body = circle(x, y, 11, fill, dot.name, **style)
     told = f"yours: {dot.name}, {units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
     told += "" if inside else ", off the top"
     told = told if dot.fits else f"yours: {dot.name}, does not fit on these GPUs"
     body += text(axes.right - 24, 25, told, 15, "end", font_weight=700)
-    return body + _circle(axes.right - 10, 20, 8, fill, "", style)
+    return body + circle(axes.right - 10, 20, 8, fill, **style)
 
 
 def _before(axes: Axes, dot: Dot) -> str:
     if not axes.holds(dot.parameters, dot.loss):
         return ""
-    style = 'stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 3"'
     x, y = axes.x(dot.parameters), axes.y(dot.loss)
-    return _circle(x, y, 11, "none", f"at the start: {dot.name}", style)
+    title, dashes = f"at the start: {dot.name}", "4 3"
+    return circle(
+        x, y, 11, "none", title, stroke="currentColor", stroke_width=1.5, stroke_dasharray=dashes
+    )
 
 
 def _key(axes: Axes, dots: Sequence[Dot]) -> str:
     """What the marks mean, in a row under the picture: those that stand in it."""
-    y, ink = 478, 'stroke="currentColor" stroke-width="1.5"'
+    y = 478
+    ink: Style = {"stroke": "currentColor", "stroke_width": 1.5}
     body = line(78, y - 5, 106, y - 5, stroke=BLUE, stroke_width=3)
     body += text(114, y, "the law (dotted: beyond its runs)", 14)
-    body += _circle(360, y - 5, 6, BLUE, "", ink) + text(374, y, "fits", 14)
+    body += circle(360, y - 5, 6, BLUE, **ink) + text(374, y, "fits", 14)
     if any(not dot.fits and axes.holds(dot.parameters, dot.loss) for dot in dots):
-        cross = {"stroke": RED, "stroke_width": 2.5}
+        cross: Style = {"stroke": RED, "stroke_width": 2.5}
         body += line(417, y - 10, 427, y, **cross) + line(417, y, 427, y - 10, **cross)
         body += text(436, y, "does not", 14)
     if not all(dot.answers for dot in dots):
-        body += _circle(516, y - 5, 6, "none", "", ink)
+        body += circle(516, y - 5, 6, "none", **ink)
         body += text(530, y, "too large to answer there", 14)
     return body
 
@@ -329,7 +336,7 @@ def price_of_size(law: str = "besiroglu") -> Drawing:
     told = []
     for x, name in ((0.25, "a quarter"), (0.5, "half"), (1, "the best"), (2, "twice")):
         times = over_training(x, law)
-        body += _circle(_px(x), _py(times), 7, BLUE, name, 'stroke="currentColor"')
+        body += circle(_px(x), _py(times), 7, BLUE, name, stroke="currentColor")
         body += text(
             _px(x) + (12 if x < 1 else 0),
             _py(times) - (2 if x < 1 else 14),
@@ -360,7 +367,7 @@ def _py(times: float) -> float:
 
 
 def _price_grid() -> str:
-    faint = {"stroke_width": 1, "opacity": 0.18}
+    faint: Style = {"stroke_width": 1, "opacity": 0.18}
     body = text(60, 26, "times the least work for the same loss", 15, font_weight=600)
     for times in (1, 2, 4, 8):
         body += line(60, _py(times), 710, _py(times), **faint)
@@ -396,7 +403,7 @@ def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) 
     for i, (name, ratio) in enumerate(laws.items()):
         y = 66 + 24 * i
         x = _rx(ratio)
-        body += _circle(x, y - 5, 6, GREEN, name, 'stroke="currentColor"')
+        body += circle(x, y - 5, 6, GREEN, name, stroke="currentColor")
         told = f"{name}: {units.digits(ratio, 2)}"
         left = 1 < ratio < 20 or not fits(told, 722 - x - 14, 14)
         body += text(x + (-12 if left else 12), y, told, 14, "end" if left else "start")
@@ -408,9 +415,9 @@ def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) 
         for row in models:
             if row["year"] == year:
                 x = _rx(row["tokens_per_parameter"])
-                style = 'stroke="currentColor" stroke-width="1" opacity="0.85"'
+                style: Style = {"stroke": "currentColor", "stroke_width": 1, "opacity": 0.85}
                 ink = BLUE if row["kind"] == "dense" else COLORS["activations"]
-                body += _circle(x, y, 6, ink, row["name"], style)
+                body += circle(x, y, 6, ink, row["name"], **style)
     return _ratios_done(body, laws, models, top + 26 + 30 * len(years))
 
 
@@ -430,8 +437,8 @@ def _ratios_done(
     """The axis, the twenty, the key, and the words."""
     top = 96 + 24 * len(laws) - 4
     body += text(24, top, "what was trained", 15, font_weight=600)
-    body += _circle(450, top - 5, 6, BLUE, "", "") + text(462, top, "dense", 14)
-    body += _circle(536, top - 5, 6, COLORS["activations"], "", "")
+    body += circle(450, top - 5, 6, BLUE) + text(462, top, "dense", 14)
+    body += circle(536, top - 5, 6, COLORS["activations"])
     body += text(548, top, "experts, by active ones", 14)
     for power in range(-1, 6):
         x = _rx(10.0**power)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.communication import Exchange, exchanges, ring
@@ -12,6 +11,7 @@ from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
     Drawing,
+    Style,
     arrow,
     fits,
     ghost,
@@ -122,7 +122,7 @@ def _node(plan: Plan, row: int, node: int) -> str:
     y = _TOP + row * _DEEP
     gpus = range(node * size, min((node + 1) * size, n))[:CELLS]
     body = text(_FROM - 16, y + 22, f"node {node + 1:,}", 14, "end")
-    style: dict[str, Any] = {"rx": 8, "stroke": GREY, "stroke_width": 1.5}
+    style: Style = {"rx": 8, "stroke": GREY, "stroke_width": 1.5}
     body += rect(_FROM - 6, y - 6, CELLS * _WIDE + 6, _HIGH + 12, **style)
     return body + "".join(_gpu(plan, gpu, _FROM + i * _WIDE, y) for i, gpu in enumerate(gpus))
 
@@ -131,7 +131,7 @@ def _gpu(plan: Plan, gpu: int, x: float, y: float) -> str:
     """A GPU in the colour of what the first one sends it."""
     _, _, replica, stage = _place(plan, gpu)
     name, kind = f"{letters(replica)}{stage + 1}", _kind(plan, gpu)
-    style: dict[str, Any] = {"rx": 5, "stroke": GREY}
+    style: Style = {"rx": 5, "stroke": GREY}
     fill, ink = COLORS.get(kind, "none"), "#FFFFFF" if kind else "currentColor"
     told = f"shares {kind} with the first" if kind else ""
     if gpu == 0:
@@ -278,7 +278,7 @@ def _pieces(plan: Plan, scale: float) -> str:
 def _hidden(name: str, seconds: float, scale: float, y: float) -> str:
     """Exchange beside the computing: pale, with an edge, and its name."""
     wide, told = scale * seconds, f"{name}, {units.seconds(seconds)} hidden"
-    style = {"stroke": COLORS[name], "stroke_width": 2, "fill_opacity": 0.18}
+    style: Style = {"stroke": COLORS[name], "stroke_width": 2, "fill_opacity": 0.18}
     body = rect(_LEFT, y, max(wide, 2), 22, COLORS[name], told, **style)
     if fits(told, wide - 12, 14):
         return body + text(_LEFT + 8, y + 16, told, 14)
@@ -361,7 +361,7 @@ def _piece(x: float, y: float, side: float, parts: int, gpus: int, came: bool) -
     """A piece: whole sums are full, parts of one are not; framed if it just came."""
     whole = parts == gpus
     fill = COLORS["data"] if whole else "none"
-    style: dict[str, Any] = {"stroke": GREY}
+    style: Style = {"stroke": GREY}
     if came:
         style = {"stroke": "currentColor", "stroke_width": 2.5}
     ink = "#FFFFFF" if whole else "currentColor"

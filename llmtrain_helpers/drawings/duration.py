@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import ceil, floor, log10
 from typing import NamedTuple
 
@@ -13,7 +12,9 @@ from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
     Drawing,
+    Style,
     arrow,
+    circle,
     ghost,
     hatched,
     line,
@@ -190,8 +191,7 @@ def before_and_after(before: Sequence[float], after: Sequence[float]) -> Drawing
         body += text(24, height - 3, name, 15, font_weight=700)
         body += text(24, height + 18, off, 15)
         for x in ratios:
-            dot = 'stroke="currentColor"'
-            body += _circle(_near(x), height, 6, COLORS[ink], f"{x:.3f}", dot)
+            body += circle(_near(x), height, 6, COLORS[ink], f"{x:.3f}", stroke="currentColor")
     body += line(250, 214, 716, 214)
     for x in (0.97, 0.98, 0.99, 1, 1.01):
         off = f"{100 * abs(x - 1):.0f} % " + ("short" if x < 1 else "over")
@@ -229,7 +229,7 @@ def shares_of_runs(shares: Mapping[str, float], span: tuple[float, float, float]
         x, y = _at(shares[name]), 72 + 22 * i
         body += text(146, y + 5, name, 14, "end") + line(206, y, x, y, opacity=0.25)
         body += text(196, y + 5, _of_peak(shares[name]), 14, "end", font_weight=600)
-        body += _circle(x, y, 6, BLUE, name, 'stroke="currentColor"')
+        body += circle(x, y, 6, BLUE, name, stroke="currentColor")
     told = ", ".join(f"{name} {_of_peak(shares[name])}" for name in order)
     low, likely, high = (_of_peak(share) for share in span)
     words = f"Shares of the peak, the interval from {low} to {high}, likely {likely}: "
@@ -349,7 +349,7 @@ DAYS = {
 
 def _axes(plane: Plane) -> str:
     """Faint lines at powers of ten of GPUs and at spans of time, with their names."""
-    faint = {"stroke_width": 1, "opacity": 0.18}
+    faint: Style = {"stroke_width": 1, "opacity": 0.18}
     body = text(plane.right, plane.bottom + 42, "GPUs", 15, "end", font_weight=700)
     for power in range(ceil(plane.x0), floor(plane.x1) + 1):
         x = plane.x(10**power)
@@ -394,34 +394,27 @@ def _inside(plane: Plane, days: float) -> bool:
 def _to_axes(plane: Plane, you: Mark) -> str:
     """Dotted lines from the dot to both axes."""
     x, y = plane.x(you.num_gpus), plane.y(you.days)
-    dots = {"stroke_dasharray": "2 5", "opacity": 0.7}
+    dots: Style = {"stroke_dasharray": "2 5", "opacity": 0.7}
     return line(x, y, x, plane.bottom, **dots) + line(plane.left, y, x, y, **dots)
-
-
-def _circle(x: float, y: float, r: float, fill: str, title: str, style: str) -> str:
-    told = f"<title>{escape(title)}</title>" if title else ""
-    place = f'cx="{x:.1f}" cy="{y:.1f}" r="{r:g}"'
-    return f'<circle {place} fill="{fill}" {style}>{told}</circle>'
 
 
 def _dot(plane: Plane, run: Mark) -> str:
     x, y = plane.x(run.num_gpus), plane.y(run.days)
-    return _circle(x, y, 5, GREY, _words(run), 'stroke="currentColor"')
+    return circle(x, y, 5, GREY, _words(run), stroke="currentColor")
 
 
 def _own(plane: Plane, you: Mark) -> str:
     x, y = plane.x(you.num_gpus), plane.y(you.days)
-    style = 'stroke="currentColor" stroke-width="2.5"'
-    return _circle(x, y, 9, BLUE, _words(you), style)
+    return circle(x, y, 9, BLUE, _words(you), stroke="currentColor", stroke_width=2.5)
 
 
 def _ring(plane: Plane, before: Mark, you: Mark) -> str:
     """Where the dot stood, and a dashed line from there."""
     x, y = plane.x(before.num_gpus), plane.y(before.days)
-    style = 'stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 3"'
+    style: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": "4 3"}
     ends = (x, y, plane.x(you.num_gpus), plane.y(you.days))
     way = line(*ends, stroke_dasharray="4 3", opacity=0.7)
-    return way + _circle(x, y, 9, "none", f"at the start: {_words(before)}", style)
+    return way + circle(x, y, 9, "none", f"at the start: {_words(before)}", **style)
 
 
 def _words(run: Mark) -> str:
@@ -600,17 +593,20 @@ _BAND = "at an MFU of {:.0f} to {:.0f} %".format(*(100 * u for u in UTILIZATIONS
 
 def _key(moved: bool) -> str:
     """What the marks mean, in a row under the picture."""
-    y, low, ink = 444, 469, 'stroke="currentColor" stroke-width="2"'
-    body = _circle(110, y - 5, 7, BLUE, "", ink) + text(126, y, "your run", 14)
+    y, low = 444, 469
+    body = circle(110, y - 5, 7, BLUE, stroke="currentColor", stroke_width=2) + text(
+        126, y, "your run", 14
+    )
     body += line(240, y - 5, 268, y - 5, stroke=BLUE, stroke_width=3)
     body += text(276, y, "your run on other numbers of GPUs", 14)
-    body += _circle(110, low - 5, 5, GREY, "", 'stroke="currentColor"')
+    body += circle(110, low - 5, 5, GREY, stroke="currentColor")
     body += text(126, low, "published", 14)
     body += rect(240, low - 14, 28, 18, BLUE, opacity=0.28)
     body += text(276, low, f"{_BAND}, as 13 of 14 published runs", 14)
     if moved:
-        ring = 'stroke="currentColor" stroke-dasharray="4 3"'
-        body += _circle(618, y - 5, 8, "none", "", ring) + text(634, y, "at the start", 14)
+        body += circle(618, y - 5, 8, "none", stroke="currentColor", stroke_dasharray="4 3") + text(
+            634, y, "at the start", 14
+        )
     return body
 
 

@@ -7,13 +7,13 @@ number of FLOPs; of the bar, its whole length is the peak.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result
 from llmtrain_helpers.drawings.common import (
     COLORS,
     Drawing,
+    Style,
     arrow,
     fits,
     ghost,
@@ -213,7 +213,7 @@ def _heading(centre: float, name: str, work: Result, ratio: str = "") -> str:
 def _strip(x: float, wide: float, strip: Strip) -> str:
     """A part of a pass, named where there is room."""
     name, y, high = strip
-    shade = {"opacity": _PALE} if name == "scores" else {}
+    shade: Style = {"opacity": _PALE} if name == "scores" else {}
     drawn = rect(x, y, wide, high, _COLORS[name], WORDS[name], **shade)
     if name == "scores":
         edges = [(x, y, x + wide, y), (x, y + high, x + wide, y + high)]
@@ -372,7 +372,7 @@ def _segments(counted: FlopCount, hfu: float, unit: float = _BAR_WIDE) -> str:
 
 
 def _segment(name: str, x: float, wide: float) -> str:
-    shade: dict[str, Any] = {"opacity": _PALE} if name == "scores" else {}
+    shade: Style = {"opacity": _PALE} if name == "scores" else {}
     box = (x, _BAR_Y + 1, wide, _BAR_HIGH - 2)
     drawn = rect(*box, _COLORS[name], WORDS[name], **shade)
     if name == "scores":

@@ -9,11 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice
-from llmtrain_helpers.drawings.common import COLORS, Drawing, arrow, fits, ghost, line, rect, text
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    Style,
+    arrow,
+    fits,
+    ghost,
+    line,
+    rect,
+    text,
+)
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters, norm_parameters
 
@@ -30,7 +39,7 @@ PARTS = {
 CHOICES = (WHOLE, "attention", "MLP", "embedding", "output head", "norms")
 """What `areas` can open."""
 
-BOLD: dict[str, Any] = {"font_weight": 600}
+BOLD: Style = {"font_weight": 600}
 
 
 @dataclass(frozen=True)
@@ -62,41 +71,41 @@ class Matrix:
         return COLORS[self.part]
 
 
-def attention(model: Any) -> list[Matrix]:
+def attention(model: Transformer) -> list[Matrix]:
     """The four matrices of attention in one layer."""
-    h, d = model.hidden_size, model.head_dim
-    q, kv = model.num_heads * d, model.num_kv_heads * d
+    h, d = int(model.hidden_size), int(model.head_dim)
+    q, kv = int(model.num_heads) * d, int(model.num_kv_heads) * d
     wide, narrow = "h" if q == h else "ad", "h" if kv == h else "kd"
     ins = [("queries", q, wide), ("keys", kv, narrow), ("values", kv, narrow)]
     found = [Matrix(name, h, n, f"h × {word}", "attention") for name, n, word in ins]
     return [*found, Matrix("output", q, h, f"{wide} × h", "attention")]
 
 
-def mlp(model: Any) -> list[Matrix]:
+def mlp(model: Transformer) -> list[Matrix]:
     """The matrices of the MLP in one layer, or of one of its experts."""
-    h, f = model.hidden_size, model.intermediate_size
+    h, f = int(model.hidden_size), int(model.intermediate_size)
     wide = "4h" if f == 4 * h else "f"
     ups = ["gate", "up"] if model.gated_mlp else ["up"]
     found = [Matrix(name, h, f, f"h × {wide}", "MLP") for name in ups]
     return [*found, Matrix("down", f, h, f"{wide} × h", "MLP")]
 
 
-def tables(model: Any) -> list[Matrix]:
+def tables(model: Transformer) -> list[Matrix]:
     """The tables at the way in: tokens, and positions where they are learned."""
-    h, V, s = model.hidden_size, model.vocab_size, model.num_positions
+    h, V, s = int(model.hidden_size), int(model.vocab_size), int(model.num_positions)
     tokens = Matrix("embedding", V, h, "V × h", "embedding")
     places = [Matrix("positions", s, h, "s × h", "embedding")] if s else []
     return [tokens, *places]
 
 
-def heads(model: Any) -> list[Matrix]:
+def heads(model: Transformer) -> list[Matrix]:
     """The output head, where the model has one of its own."""
-    h, V = model.hidden_size, model.vocab_size
+    h, V = int(model.hidden_size), int(model.vocab_size)
     own = Matrix("output head", h, V, "h × V", "output head")
     return [] if model.tied_embeddings else [own]
 
 
-def norms(model: Any) -> list[Matrix]:
+def norms(model: Transformer) -> list[Matrix]:
     """The norms of one layer, and the last one."""
     size = int(norm_parameters(model))
     symbol = "2h" if model.layer_norm else "h"
@@ -132,7 +141,7 @@ def transformer(model: Transformer, name: str = "A transformer") -> Drawing:
     return Drawing(body, 860, 470, _flow_words(model, name))
 
 
-def _unit(model: Any) -> float:
+def _unit(model: Transformer) -> float:
     """Pixels for each row or column of the layer's matrices."""
     widest = max(max(m.rows, m.columns) for m in mlp(model))
     across = max(max(m.rows, m.columns) for m in attention(model))
@@ -143,7 +152,7 @@ def _head(x: float, y: float, words: str, size: float = 14) -> str:
     return text(x, y, words, size, "middle", **BOLD)
 
 
-def _way_in(model: Any, unit: float) -> str:
+def _way_in(model: Transformer, unit: float) -> str:
     tokens, *places = tables(model)
     high, drawn = _table(tokens, LEFT, 96, unit)
     parts = [_head(LEFT, 34, "tokens", 16), arrow(LEFT, 42, LEFT, 64)]
@@ -194,12 +203,12 @@ def _sized(matrix: Matrix, x: float, y: float, anchor: str = "middle") -> str:
     return letters + text(x, y + 16, matrix.size, 13, anchor)
 
 
-def _layer_box(model: Any) -> str:
+def _layer_box(model: Transformer) -> str:
     x, wide = EDGES[0], EDGES[1] - EDGES[0]
-    look: dict[str, Any] = {"stroke": "currentColor", "rx": 10}
+    look: Style = {"stroke_width": 2, "stroke": "currentColor", "rx": 10}
     behind = "".join(f"M{x + d + 4} {40 - d}h{wide - 4}v414" for d in (4, 8, 12, 16))
     sheets = f'<path d="{behind}" fill="none" stroke="currentColor" opacity="0.4"/>'
-    front = rect(x, 40, wide, 418, stroke_width=2, **look)
+    front = rect(x, 40, wide, 418, **look)
     told = text(x + 14, 66, f"one of {model.num_layers:,} layers, open", 16, **BOLD)
     count = text(EDGES[1] - 14, 67, f"× {model.num_layers:,}", 21, "end", **BOLD)
     return sheets + front + told + count
@@ -212,7 +221,7 @@ def _block(matrix: Matrix, x: float, y: float, unit: float) -> str:
     return _head(x, y - 7, matrix.name) + drawn + _sized(matrix, x, y + high + 17)
 
 
-def _norm(model: Any, x: float, y: float) -> str:
+def _norm(model: Transformer, x: float, y: float) -> str:
     vector = norms(model)[0]
     bar = rect(x - 3, y, 6, 40, vector.color, f"{vector.count:,}")
     return _head(x, y - 7, "norm") + bar + _sized(vector, x, y + 57)
@@ -224,7 +233,7 @@ def label(part: str, x: float, y: float) -> str:
     return swatch + text(x + 18, y, part, 15, **BOLD)
 
 
-def _attention_row(model: Any, unit: float) -> str:
+def _attention_row(model: Transformer, unit: float) -> str:
     *ins, out = attention(model)
     y, middle, x = 122.0, 140.0, EDGES[0]
     parts = [label("attention", x + 14, 91), _norm(model, x + 40, y)]
@@ -255,7 +264,7 @@ def _fork(x: float, y: float, edges: Sequence[float]) -> str:
     return "".join(parts)
 
 
-def _mlp_row(model: Any, unit: float) -> str:
+def _mlp_row(model: Transformer, unit: float) -> str:
     *ups, down = mlp(model)
     x, wide, high = EDGES[0], down.columns * unit, down.rows * unit
     parts = [label("MLP", x + 72, 235), _norm(model, x + 40, 268), _experts(model)]
@@ -272,7 +281,7 @@ def _mlp_row(model: Any, unit: float) -> str:
     return "".join(parts)
 
 
-def _experts(model: Any) -> str:
+def _experts(model: Transformer) -> str:
     """Beside the MLP: that it is one of several, of which a token meets a few."""
     if not model.num_experts:
         return ""
@@ -280,8 +289,8 @@ def _experts(model: Any) -> str:
     return text(EDGES[0] + 130, 235, f"{told}{model.experts_per_token}", 14)
 
 
-def _way_out(model: Any, unit: float) -> str:
-    h, V = model.hidden_size, model.vocab_size
+def _way_out(model: Transformer, unit: float) -> str:
+    h, V = int(model.hidden_size), int(model.vocab_size)
     head = Matrix("output head", h, V, "h × V", "output head")
     high, drawn = _table(head, RIGHT, 188, unit)
     if model.tied_embeddings:
@@ -301,7 +310,7 @@ def _head_size(head: Matrix, tied: bool, unit: float) -> str:
     return "".join(text(RIGHT, y, told, 13, "middle") for y, told in lines)
 
 
-def _flow_words(model: Any, name: str) -> str:
+def _flow_words(model: Transformer, name: str) -> str:
     inside = ", ".join(f"{m.name} {m.size}" for m in [*attention(model), *mlp(model)])
     ways = ", ".join(f"{m.name} {m.size}" for m in tables(model))
     own = heads(model)
@@ -390,7 +399,7 @@ def areas(
     return Drawing("".join(body), 860, 502, _areas_words(model, part))
 
 
-def boxes(model: Any) -> dict[str, Box]:
+def boxes(model: Transformer) -> dict[str, Box]:
     """The place of each part in the strip: its area is its share of the whole."""
     shares = count_parameters(model).shares()
     wide, x = LINE[1] - LINE[0], float(LINE[0])
@@ -406,7 +415,7 @@ def boxes(model: Any) -> dict[str, Box]:
     return found
 
 
-def totals(model: Any, before: Any) -> str:
+def totals(model: Transformer, before: Transformer | None) -> str:
     """What areas mean; beside it, as bars, all parameters before a change and now."""
     now = int(count_parameters(model).total)
     shown = text(20, 30, "Where they sit: areas to scale", 16, **BOLD)
@@ -420,7 +429,7 @@ def totals(model: Any, before: Any) -> str:
     return shown + was + bars
 
 
-def key(model: Any, before: Any, chosen: str) -> str:
+def key(model: Transformer, before: Transformer | None, chosen: str) -> str:
     """A column for each part: its colour and word, its count, its share."""
     now, shares = count_parameters(model).parts(), count_parameters(model).shares()
     then = count_parameters(before).parts() if before else now
@@ -440,7 +449,7 @@ def key(model: Any, before: Any, chosen: str) -> str:
     return "".join(parts)
 
 
-def _strip(model: Any, chosen: str) -> str:
+def _strip(model: Transformer, chosen: str) -> str:
     parts = []
     for word, (x, y, wide, high) in boxes(model).items():
         pale = 1 if chosen in (WHOLE, word) or model.num_experts else 0.3
@@ -455,7 +464,7 @@ def _strip(model: Any, chosen: str) -> str:
     return "".join([*parts, _seams(model), _names(model, chosen)])
 
 
-def _names(model: Any, chosen: str) -> str:
+def _names(model: Transformer, chosen: str) -> str:
     """The parts' words in their blocks, where there is room."""
     one = boxes(model)["attention"][2] / model.num_layers
     parts = []
@@ -468,7 +477,7 @@ def _names(model: Any, chosen: str) -> str:
     return "".join(parts)
 
 
-def _seams(model: Any) -> str:
+def _seams(model: Transformer) -> str:
     """A line between each layer and the next, where there is room for it."""
     x, _, wide, _ = boxes(model)["attention"]
     one = wide / model.num_layers
@@ -479,7 +488,7 @@ def _seams(model: Any) -> str:
     return f'<path {whole} fill="none"/>'
 
 
-def _met(model: Any, pale: float) -> str:
+def _met(model: Transformer, pale: float) -> str:
     """The experts that a token meets, layer by layer, over the pale ones."""
     x, y, wide, high = boxes(model)["MLP"]
     one, each = wide / model.num_layers, high / model.num_experts
@@ -493,7 +502,7 @@ def _met(model: Any, pale: float) -> str:
     return full + (_expert_seams(model) if each > 4 else "")
 
 
-def _chosen(model: Any, layer: int) -> list[int]:
+def _chosen(model: Transformer, layer: int) -> list[int]:
     """Experts that a token meets in a layer: here in a fixed pattern.
 
     In a model the router chooses, for each token and each layer anew.
@@ -503,7 +512,7 @@ def _chosen(model: Any, layer: int) -> list[int]:
     return sorted(int(place) for place in spread)
 
 
-def _expert_seams(model: Any) -> str:
+def _expert_seams(model: Transformer) -> str:
     x, y, wide, high = boxes(model)["MLP"]
     each = high / model.num_experts
     places = range(1, model.num_experts)
@@ -511,7 +520,7 @@ def _expert_seams(model: Any) -> str:
     return f'<path d="{path}" stroke="{COLORS["MLP"]}" opacity="0.4" fill="none"/>'
 
 
-def _outlines(model: Any, before: Any) -> str:
+def _outlines(model: Transformer, before: Transformer | None) -> str:
     """Where the parts stood before a change, if they moved."""
     if before is None:
         return ""
@@ -532,7 +541,7 @@ FRAME = (20, 312, 820, 174)
 """The place of what is opened."""
 
 
-def _zoom(model: Any, chosen: str) -> str:
+def _zoom(model: Transformer, chosen: str) -> str:
     """Lines from the opened place in the strip to what is opened."""
     place = boxes(model)["attention" if chosen in (WHOLE, "MLP", "norms") else chosen]
     x, _, wide, _ = place
@@ -547,7 +556,7 @@ def _zoom(model: Any, chosen: str) -> str:
     return "".join([edge, *rays])
 
 
-def opened(model: Any, chosen: str) -> list[Matrix]:
+def opened(model: Transformer, chosen: str) -> list[Matrix]:
     """The matrices that are drawn when a part is chosen."""
     found = {
         WHOLE: [*attention(model), *mlp(model)],
@@ -560,7 +569,7 @@ def opened(model: Any, chosen: str) -> list[Matrix]:
     return found[chosen]
 
 
-def _opened(model: Any, chosen: str, before: Any) -> str:
+def _opened(model: Transformer, chosen: str, before: Transformer | None) -> str:
     matrices = opened(model, chosen)
     x, y, wide, high = FRAME
     frame = rect(x, y, wide, high, stroke="currentColor", opacity=0.5, rx=8)
@@ -626,7 +635,7 @@ def _shown(matrix: Matrix, old: Matrix | None, x: float, unit: float, flat: bool
     return _head(x, FRAME[1] + 49, matrix.name, 13) + drawn + count
 
 
-def _title(model: Any, chosen: str) -> str:
+def _title(model: Transformer, chosen: str) -> str:
     counted, l = count_parameters(model), model.num_layers
     parts = {word: counted.parts()[name] for name, word in PARTS.items()}
     if chosen == WHOLE:
@@ -645,15 +654,15 @@ def _title(model: Any, chosen: str) -> str:
     return f"{chosen}: {units.count(parts[chosen])}, drawn on its side"
 
 
-def _layer_norms(model: Any) -> int:
+def _layer_norms(model: Transformer) -> int:
     return sum(matrix.count for matrix in norms(model)[:-1])
 
 
-def _mixed(model: Any) -> str:
+def _mixed(model: Transformer) -> str:
     return f"; one of its {model.num_experts} experts drawn" if model.num_experts else ""
 
 
-def _expert_grid(model: Any) -> str:
+def _expert_grid(model: Transformer) -> str:
     """All experts of a layer as squares: those that a token meets are full."""
     count, met = model.num_experts, model.experts_per_token
     left, top, wide, high = FRAME[0] + FRAME[2] - 160, FRAME[1] + 54, 148, 76
@@ -670,7 +679,7 @@ def _expert_grid(model: Any) -> str:
     return "".join([*parts, text(left + wide / 2, FRAME[1] + 155, told, 13, "middle")])
 
 
-def _areas_words(model: Any, chosen: str) -> str:
+def _areas_words(model: Transformer, chosen: str) -> str:
     counted = count_parameters(model)
     told = ", ".join(
         f"{word} {units.count(size)} ({units.percent(size / counted.total)})"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import copysign, exp, isfinite, log2
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import (
     COLORS,
     Drawing,
+    Style,
     arrow,
     ghost,
     hatched,
@@ -203,7 +203,7 @@ def _factors(known: NumberFormat, held: float) -> list[str]:
         wide = max(34, 10.5 * len(told) + 18, 8 * len(came))
         gap = _GAP if name != "fraction" else 0
         middle = (start + min(end, _RIGHT) - gap) / 2
-        style = {"stroke": COLORS[name], "stroke_width": 2}
+        style: Style = {"stroke": COLORS[name], "stroke_width": 2}
         drawn.append(line(middle, _TOP + _HIGH, x + wide / 2, _PILLS, **style))
         drawn.append(rect(x, _PILLS, wide, 34, COLORS[name], rx=6))
         drawn.append(text(x + wide / 2, _PILLS + 23, told, 18, "middle", _WHITE))
@@ -313,7 +313,12 @@ def verdict(known: NumberFormat, weight: float, update: float) -> str:
 
 
 def _ruled(
-    known: NumberFormat, marks: Sequence[float], w: float, at: Any, y: float, told: str
+    known: NumberFormat,
+    marks: Sequence[float],
+    w: float,
+    at: Callable[[float], float],
+    y: float,
+    told: str,
 ) -> list[str]:
     """A line with the representable numbers, and what is rounded to the weight."""
     below, above = known.neighbours(w)
@@ -328,10 +333,10 @@ def _ruled(
     return drawn
 
 
-def _jump(w: float, update: float, high: float, at: Any) -> list[str]:
+def _jump(w: float, update: float, high: float, at: Callable[[float], float]) -> list[str]:
     """The arrow from the weight to where the update would take it."""
     start, end, y = at(w), at(w + update), _FIRST - 24
-    style = {"stroke": COLORS["gradients"], "stroke_width": 3}
+    style: Style = {"stroke": COLORS["gradients"], "stroke_width": 3}
     drawn = [line(start, y, max(end, start + 2), y, **style)]
     drawn.append(line(end, y - 7, end, _FIRST, **style))
     far = " (farther right)" if w + update > high else ""
@@ -347,13 +352,13 @@ def _old_jump(
     update: float,
     before: tuple[NumberFormat, float, float] | None,
     high: float,
-    at: Any,
+    at: Callable[[float], float],
 ) -> list[str]:
     """Where the update of the last picture led, if weight and format are the same."""
     if before is None or (before[0], before[1]) != (known, w) or before[2] == update:
         return []
     x = at(w + before[2])
-    dashes = {"stroke_dasharray": "5 4"}
+    dashes: Style = {"stroke_dasharray": "5 4"}
     told = f"dashed: + {number(before[2], 4)}"
     return [
         line(x, _FIRST - 36, x, _FIRST + 12, **dashes),
@@ -362,14 +367,19 @@ def _old_jump(
 
 
 def _piled(
-    known: NumberFormat, w: float, update: float, count: int, high: float, at: Any
+    known: NumberFormat,
+    w: float,
+    update: float,
+    count: int,
+    high: float,
+    at: Callable[[float], float],
 ) -> list[str]:
     """The main weight after each update, until the copy moves."""
     color = COLORS["main weights"]
     last = at(w + count * update)
     first = 1 if count <= 60 else count  # more would be one thick line
     dots = [at(w + k * update) for k in range(first, count + 1)]
-    style = {"stroke": color, "stroke_width": 4}
+    style: Style = {"stroke": color, "stroke_width": 4}
     drawn = [line(at(w), _SECOND - 22, last, _SECOND - 22, **style)]
     drawn += [f'<circle cx="{x:.1f}" cy="{_SECOND - 22}" r="5" fill="{color}"/>' for x in dots]
     over = not isfinite(known.round(w + count * update))
@@ -473,7 +483,7 @@ def _window(known: NumberFormat, scale: float) -> list[str]:
     """The frame of what is kept, with the numbers at its ends."""
     low, high = gradient_window(known, scale)
     left, right = _at(log2(low)), _at(log2(high))
-    style: Any = {"stroke": "currentColor", "stroke_width": 2}
+    style: Style = {"stroke": "currentColor", "stroke_width": 2}
     drawn = [rect(left, 92, right - left, _BASE - 92, title="kept", **style)]
     told = f"kept: above {_near_power(low)}"
     anchor, x = ("start", left) if left < 470 else ("end", _RIGHT)
@@ -498,7 +508,7 @@ def _bell(known: NumberFormat, scale: float) -> list[str]:
         high = 118 * share / tallest
         x, y, fate = _at(k) + 1, _BASE - high, _fate(known, scale, k)
         fill = COLORS["gradients"] if fate == "are kept" else "none"
-        edge = {} if fate == "are kept" else {"stroke": "currentColor"}
+        edge: Style = {} if fate == "are kept" else {"stroke": "currentColor"}
         drawn.append(rect(x - _ONE / 2, y, _ONE - 2, high, fill, fate, **edge))
         if fate != "are kept":
             drawn.append(hatched(x - _ONE / 2, y, _ONE - 2, high, 5))
@@ -595,7 +605,7 @@ def _columns(parts: Sequence[Sequence[int]], low: float) -> list[str]:
         least = max(top + log2(fp8.min_subnormal / 2 / fp8.max), _FLOOR)
         high, wide = (top - least) * _POWER + 4, x - start
         y = low - (top - _FLOOR) * _POWER - 4
-        style: Any = {"stroke": "currentColor", "stroke_width": 2}
+        style: Style = {"stroke": "currentColor", "stroke_width": 2}
         drawn.append(rect(start - 3, y, wide, high, title="kept", **style))
         x += 14
     return [*drawn, line(_LEFT + 36, low, _RIGHT, low)]
@@ -605,8 +615,8 @@ def _column(x: float, low: float, exponent: int, kept: bool) -> list[str]:
     high, wide = (exponent - _FLOOR) * _POWER, _COLUMN - 6
     if kept:
         return [rect(x, low - high, wide, high, COLORS["activations"], "kept")]
-    edge: Any = {"stroke": "currentColor", "title": "becomes 0"}
-    return [rect(x, low - high, wide, high, **edge), hatched(x, low - high, wide, high, 5)]
+    frame = rect(x, low - high, wide, high, title="becomes 0", stroke="currentColor")
+    return [frame, hatched(x, low - high, wide, high, 5)]
 
 
 # --- bytes
@@ -635,7 +645,7 @@ def recipe_bytes(names: Sequence[str] = tuple(RECIPES)) -> Drawing:
     return Drawing("".join(body), _WIDE, height, " ".join(words))
 
 
-def _cells(parts: Mapping[str, Any], x: float, y: float) -> str:
+def _cells(parts: Mapping[str, float], x: float, y: float) -> str:
     """Each byte a cell."""
     drawn = []
     for part, size in parts.items():
@@ -663,7 +673,7 @@ _BAR, _MIDDLE = 136, (_LEFT + _RIGHT) / 2
 
 
 def on_a_gpu(
-    recipe: Mapping[str, Any],
+    recipe: Mapping[str, float],
     parts: Mapping[str, float],
     memory: float,
     before: float | None = None,

@@ -11,7 +11,16 @@ from itertools import groupby
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import COLORS, Drawing, fits, ghost, hatched, rect, text
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    Style,
+    fits,
+    ghost,
+    hatched,
+    rect,
+    text,
+)
 from llmtrain_helpers.drawings.parameters import BOLD, PARTS, WHOLE, key, totals
 from llmtrain_helpers.model import recurrences
 from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
@@ -135,7 +144,7 @@ def of_mlp(part: Mlp | Experts) -> str:
     return told
 
 
-def _words(model: Any, found: Sequence[Kind], name: str) -> str:
+def _words(model: Transformer, found: Sequence[Kind], name: str) -> str:
     counted = count_parameters(model)
     sizes = ", ".join(
         f"{word} {units.count(counted.parts()[part])}"
@@ -156,7 +165,7 @@ def _words(model: Any, found: Sequence[Kind], name: str) -> str:
     )
 
 
-def _further(model: Any) -> str:
+def _further(model: Transformer) -> str:
     size = units.count(count_parameters(model).prediction)
     many = "a layer" if model.prediction_layers == 1 else "layers"
     return f"Dashed, and in no sum: {many} to predict further tokens, {size}."
@@ -165,7 +174,7 @@ def _further(model: Any) -> str:
 # --- areas
 
 
-def _strip(model: Any) -> Iterator[str]:
+def _strip(model: Transformer) -> Iterator[str]:
     """Embedding, layers and head: widths are shares, heights those inside a layer."""
     shares, h, x = count_parameters(model).shares(), model.hidden_size, float(LEFT)
     unit = ACROSS / float(count_parameters(model).total)
@@ -173,8 +182,8 @@ def _strip(model: Any) -> Iterator[str]:
     yield rect(x, TOP, wide, TALL, COLORS["embedding"], "embedding")
     x += wide
     for how_many, layer in model.layers:
-        wide = unit * how_many * float(layer.parameters(h))
-        yield from _run(layer, how_many, h, x, wide)
+        wide = unit * int(how_many) * float(layer.parameters(h))
+        yield from _run(layer, int(how_many), h, x, wide)
         x += wide
     wide = ACROSS * float(shares["head"])
     yield rect(x, TOP, wide, TALL, COLORS["output head"], "output head")
@@ -189,7 +198,7 @@ def _run(layer: Layer, how_many: int, h: Any, x: float, wide: float) -> Iterator
     y, unit = float(TOP), TALL / float(layer.parameters(h))
     for word, size, shade in parts:
         if size:
-            look: dict[str, Any] = {"opacity": shade} if shade < 1 else {}
+            look: Style = {"opacity": shade} if shade < 1 else {}
             yield rect(x, y, wide, unit * float(size), COLORS[word], word, **look)
             y += unit * float(size)
     one = wide / how_many
@@ -201,7 +210,7 @@ def _run(layer: Layer, how_many: int, h: Any, x: float, wide: float) -> Iterator
 # --- the layers in order
 
 
-def _row(model: Any, found: Sequence[Kind]) -> Iterator[str]:
+def _row(model: Transformer, found: Sequence[Kind]) -> Iterator[str]:
     """A cell for each layer, the first at the left; a long stack is thinned out."""
     by_letter = {kind.letter: kind.layer for kind in found}
     cells = [letter for letter, n in in_order(model) for _ in range(min(n, 400))]
@@ -221,7 +230,7 @@ def _row(model: Any, found: Sequence[Kind]) -> Iterator[str]:
     yield text(LEFT, ROW + CELL + 22, _how_to_read(model), 15, opacity=0.9)
 
 
-def _how_to_read(model: Any) -> str:
+def _how_to_read(model: Transformer) -> str:
     """What a cell's looks say, of those that there are."""
     mixers = [mixer for _, layer in model.layers for mixer in layer.mixers]
     told = ["orange: MLP"]
@@ -243,7 +252,7 @@ def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
     half, parts = CELL / 2, []
     if layer.mlp is not None:
         experts = isinstance(layer.mlp, Experts)
-        look: dict[str, Any] = {"opacity": 0.3} if experts else {}
+        look: Style = {"opacity": 0.3} if experts else {}
         parts.append(rect(x, y, wide, half - 1, COLORS["MLP"], **look))
         if experts:
             parts.append(rect(x, y + half - 7, wide, 6, COLORS["MLP"]))
@@ -251,8 +260,8 @@ def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
         low = y + half
         window = isinstance(layer.mixer, Mixer) and bool(layer.mixer.window)
         high = 0.35 * half if window else half
-        look = {"opacity": 0.3} if window else {}
-        parts.append(rect(x, low, wide, half, COLORS["attention"], **look))
+        pale: Style = {"opacity": 0.3} if window else {}
+        parts.append(rect(x, low, wide, half, COLORS["attention"], **pale))
         parts.append(rect(x, low + half - high, wide, high, COLORS["attention"]))
         if type(layer.mixer) in _MIXERS and wide > 6:
             slants = hatched(x, low, wide, half, 5)
@@ -263,7 +272,7 @@ def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
 # --- a card for each kind
 
 
-def _cards(model: Any, found: Sequence[Kind]) -> tuple[str, float]:
+def _cards(model: Transformer, found: Sequence[Kind]) -> tuple[str, float]:
     """The cards, and how tall they are: as the one that says most."""
     room, h = ACROSS / max(len(found), 2), model.hidden_size
     said = [[(w, wrapped(t, room - 48)) for w, t in kind.told(h)] for kind in found]

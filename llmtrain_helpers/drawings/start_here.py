@@ -7,14 +7,24 @@ from math import ceil, log10
 from typing import NamedTuple
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import COLORS, Drawing, arrow, fits, ghost, line, rect, text
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    Style,
+    arrow,
+    fits,
+    ghost,
+    line,
+    rect,
+    text,
+)
 from llmtrain_helpers.duration import cost, flops_per_parameter, training_seconds
 from llmtrain_helpers.evidence.published import accelerator, architecture, run
 from llmtrain_helpers.parameters import count_parameters
 
 WIDTH = 860
 
-BOLD = {"font_weight": "bold"}
+BOLD: Style = {"font_weight": "bold"}
 QUIET = COLORS["memory"]
 
 STEPS = [
@@ -166,10 +176,12 @@ def _box(x: float, y: float, word: str, value: str, last: bool) -> str:
     known = {"parameters": COLORS["weights"]}
     fill = known.get(word, QUIET if last else "none")
     ink = "currentColor" if fill == "none" else "white"
-    edge = {"stroke": "currentColor", "stroke_width": 1.5} if fill == "none" else {}
+    edge: Style = {"rx": 8}
+    if fill == "none":
+        edge = {"rx": 8, "stroke": "currentColor", "stroke_width": 1.5}
     size = 18 if fits(value, 140, 18) else 15
     return (
-        rect(x - 8, y, 172, 64, fill, word, rx=8, **edge)
+        rect(x - 8, y, 172, 64, fill, word, **edge)
         + text(x + 78, y + 28, value, size, "middle", ink, **BOLD)
         + text(x + 78, y + 50, word, 15.5, "middle", ink)
     )
