@@ -46,54 +46,54 @@ def work_to_days(
     work = each * tokens * parameters
     run = (tokens, parameters, num_gpus, flops_per_gpu)
     days = float(training_seconds(*run, recompute)) / units.DAY
-    told = [
+    label = [
         f"{each} × {units.count(tokens)} × {units.count(parameters)}",
         f"= {units.flops(work)}",
         f"{units.exact(num_gpus)} × {units.flops_per_second(flops_per_gpu)}",
         f"= {units.flops_per_second(rate)}",
     ]
-    body = _work(passes, told[:2]) + _gpus(num_gpus, told[2:]) + _calendar(days)
-    body += arrow(270, 102, 300, 102) + arrow(498, 102, 538, 102)
-    words = f"The work, {' '.join(told[:2])}, flows into {_gpus_of(num_gpus)}, "
-    words += f"{' '.join(told[2:])}, and comes out as {units.digits(days)} days."
-    return Drawing(body, 740, 250, words)
+    svg = _work(passes, label[:2]) + _gpus(num_gpus, label[2:]) + _calendar(days)
+    svg += arrow(270, 102, 300, 102) + arrow(498, 102, 538, 102)
+    words = f"The work, {' '.join(label[:2])}, flows into {_gpus_of(num_gpus)}, "
+    words += f"{' '.join(label[2:])}, and comes out as {units.digits(days)} days."
+    return Drawing(svg, 740, 250, words)
 
 
-def _work(passes: Mapping[str, int], told: Sequence[str]) -> str:
+def _work(passes: Mapping[str, int], label: Sequence[str]) -> str:
     """A bar of a pass's colours, as long as its FLOPs, over the work in symbols."""
-    body, x = text(24, 36, "work", 18, font_weight=700), 24.0
+    svg, x = text(24, 36, "work", 18, font_weight=700), 24.0
     for name, flops in passes.items():
-        body += rect(x, 78, 30 * flops - 2, 48, INKS[name], f"{name}: {flops}TP")
-        body += text(x + 15 * flops - 1, 107, name, 14, "middle", "white")
-        body += text(x + 15 * flops - 1, 70, f"{flops}", 15, "middle")
+        svg += rect(x, 78, 30 * flops - 2, 48, INKS[name], f"{name}: {flops}TP")
+        svg += text(x + 15 * flops - 1, 107, name, 14, "middle", "white")
+        svg += text(x + 15 * flops - 1, 70, f"{flops}", 15, "middle")
         x += 30 * flops
-    body += text(24, 152, f"{sum(passes.values())} · T · P", 17, font_weight=700)
-    return body + _lines(24, told)
+    svg += text(24, 152, f"{sum(passes.values())} · T · P", 17, font_weight=700)
+    return svg + _lines(24, label)
 
 
-def _gpus(num_gpus: int, told: Sequence[str]) -> str:
+def _gpus(num_gpus: int, label: Sequence[str]) -> str:
     """A block of GPUs, some thirty at most, over their rate in symbols."""
-    body, each = text(310, 36, "GPUs", 18, font_weight=700), ceil(num_gpus / 32)
+    svg, each = text(310, 36, "GPUs", 18, font_weight=700), ceil(num_gpus / 32)
     for i in range(ceil(num_gpus / each)):
         x, y = 310 + 22 * (i % 8), 52 + 20 * (i // 8)
-        body += rect(x, y, 18, 16, GREY, rx=3)
-    body += text(484, 36, f"■ = {_gpus_of(each)}", 14, "end")
-    return body + text(310, 152, "n · X", 17, font_weight=700) + _lines(310, told)
+        svg += rect(x, y, 18, 16, GREY, rx=3)
+    svg += text(484, 36, f"■ = {_gpus_of(each)}", 14, "end")
+    return svg + text(310, 152, "n · X", 17, font_weight=700) + _lines(310, label)
 
 
 def _calendar(days: float) -> str:
     """A square for each day (or hour, week, year), seven in a row."""
     size, name = _square(days)
-    full, body = days / size, text(550, 36, "time", 18, font_weight=700)
+    full, svg = days / size, text(550, 36, "time", 18, font_weight=700)
     high = 12 if full > 49 else 15
     for i in range(min(ceil(full), 63)):
         x, y = 550 + 24 * (i % 7), 52 + high * (i // 7)
-        body += rect(x, y, 20 * min(1, full - i), high - 3, COLORS["optimizer"])
-    body += text(718, 36, f"■ = {name}", 14, "end")
+        svg += rect(x, y, 20 * min(1, full - i), high - 3, COLORS["optimizer"])
+    svg += text(718, 36, f"■ = {name}", 14, "end")
     if full > 63:
-        body += hatched(550, 52, 164, 105)
-    body += text(550, 182, "t = work / (n · X)", 17, font_weight=700)
-    return body + text(550, 218, f"= {units.duration(days * units.DAY)}", 20)
+        svg += hatched(550, 52, 164, 105)
+    svg += text(550, 182, "t = work / (n · X)", 17, font_weight=700)
+    return svg + text(550, 218, f"= {units.duration(days * units.DAY)}", 20)
 
 
 def _square(days: float) -> tuple[float, str]:
@@ -103,8 +103,8 @@ def _square(days: float) -> tuple[float, str]:
     return fit[0] if fit else (365.25, "a year")
 
 
-def _lines(x: float, told: Sequence[str]) -> str:
-    return "".join(text(x, 182 + 26 * i, words, 15) for i, words in enumerate(told))
+def _lines(x: float, label: Sequence[str]) -> str:
+    return "".join(text(x, 182 + 26 * i, words, 15) for i, words in enumerate(label))
 
 
 # --- 8 or 6
@@ -115,19 +115,19 @@ def eight_or_six(days: Mapping[tuple[str, str], float]) -> Drawing:
 
     Keys are two settings of recomputation, that of the work first: ("full", "none").
     """
-    body = text(24, 44, "the rate X counts", 15) + text(262, 30, "the work counts", 15)
+    svg = text(24, 44, "the rate X counts", 15) + text(262, 30, "the work counts", 15)
     found = []
     for column, work in enumerate(("full", "none")):
         x = 262 + 240 * column
-        body += _bar(x, 44, work, f"{8 - 2 * column}TP")
+        svg += _bar(x, 44, work, f"{8 - 2 * column}TP")
         for row, rate in enumerate(("full", "none")):
             right = days[rate, rate]
-            told = _verdict(days[work, rate], right)
-            body += _cell(x, 102 + 90 * row, days[work, rate], told, work == rate)
-            found.append(f"{8 - 2 * column}TP over {_CALLED[rate]}: {told}")
+            label = _verdict(days[work, rate], right)
+            svg += _cell(x, 102 + 90 * row, days[work, rate], label, work == rate)
+            found.append(f"{8 - 2 * column}TP over {_CALLED[rate]}: {label}")
     for row, rate in enumerate(("full", "none")):
-        body += _bar(24, 112 + 90 * row, rate, _CALLED[rate])
-    return Drawing(body, 740, 286, f"Days by two counts. {'; '.join(found)}.")
+        svg += _bar(24, 112 + 90 * row, rate, _CALLED[rate])
+    return Drawing(svg, 740, 286, f"Days by two counts. {'; '.join(found)}.")
 
 
 _CALLED = {"full": "HFU", "none": "MFU"}
@@ -135,32 +135,32 @@ _CALLED = {"full": "HFU", "none": "MFU"}
 
 
 def _verdict(days: float, right: float) -> str:
-    told = f"{units.digits(days)} days"
+    label = f"{units.digits(days)} days"
     if abs(days / right - 1) < 1e-6:
-        return told
+        return label
     off = f"{abs(days / right - 1):.0%}".replace("%", " %")
-    return f"{told}, {off} too {'long' if days > right else 'short'}"
+    return f"{label}, {off} too {'long' if days > right else 'short'}"
 
 
 def _bar(x: float, y: float, counted: str, name: str) -> str:
     """The passes that are counted, as a bar, and what this is called."""
-    body = text(x + 182, y + 26, name, 17, font_weight=700)
+    svg = text(x + 182, y + 26, name, 17, font_weight=700)
     at = x
     for part, flops in PASSES.items():
         if part == "again" and counted != "full":
-            body += ghost(at, y, 22 * flops - 2, 40, "not counted")
+            svg += ghost(at, y, 22 * flops - 2, 40, "not counted")
         else:
-            body += rect(at, y, 22 * flops - 2, 40, INKS[part], part)
-            body += text(at + 11 * flops - 1, y + 26, _short(part), 14, "middle", "white")
+            svg += rect(at, y, 22 * flops - 2, 40, INKS[part], part)
+            svg += text(at + 11 * flops - 1, y + 26, _short(part), 14, "middle", "white")
         at += 22 * flops
-    return body
+    return svg
 
 
 def _short(part: str) -> str:
     return {"forward": "fwd", "backward": "backward", "again": "again"}[part]
 
 
-def _cell(x: float, y: float, days: float, told: str, right: bool) -> str:
+def _cell(x: float, y: float, days: float, label: str, right: bool) -> str:
     """Days with a mark: a solid frame where the counts fit, a dashed one elsewhere."""
     frame = (
         rect(x, y, 222, 66, rx=8, stroke=COLORS["optimizer"], stroke_width=3)
@@ -168,9 +168,9 @@ def _cell(x: float, y: float, days: float, told: str, right: bool) -> str:
         else ghost(x, y, 222, 66)
     )
     mark, number = "✓" if right else "✗", f"{units.digits(days)} days"
-    note = told.partition(", ")[2] or "the counts agree"
-    body = text(x + 16, y + 29, f"{mark} {number}", 19, font_weight=700)
-    return frame + body + text(x + 16, y + 53, note, 15)
+    note = label.partition(", ")[2] or "the counts agree"
+    svg = text(x + 16, y + 29, f"{mark} {number}", 19, font_weight=700)
+    return frame + svg + text(x + 16, y + 53, note, 15)
 
 
 # --- the formula beside the exact count, over what a paper prints
@@ -178,26 +178,26 @@ def _cell(x: float, y: float, days: float, told: str, right: bool) -> str:
 
 def before_and_after(before: Sequence[float], after: Sequence[float]) -> Drawing:
     """Each estimate over the paper's days: by 8TP/(nX), and with attention counted."""
-    body = text(_near(1), 30, "the paper's days", 15, "middle", font_weight=700)
-    body += line(_near(1), 42, _near(1), 214, stroke=GREY, stroke_width=2)
+    svg = text(_near(1), 30, "the paper's days", 15, "middle", font_weight=700)
+    svg += line(_near(1), 42, _near(1), 214, stroke=GREY, stroke_width=2)
     for x, y in zip(before, after, strict=True):
-        body += line(_near(x), 82, _near(y), 168, opacity=0.3)
+        svg += line(_near(x), 82, _near(y), 168, opacity=0.3)
     rows = [("by 8TP / (nX)", before, 82, "recomputed")]
     rows += [("attention counted too", after, 168, "weights")]
-    told = []
+    label = []
     for name, ratios, height, ink in rows:
         off = _off(ratios)
-        told.append(f"{name}, {off}")
-        body += text(24, height - 3, name, 15, font_weight=700)
-        body += text(24, height + 18, off, 15)
+        label.append(f"{name}, {off}")
+        svg += text(24, height - 3, name, 15, font_weight=700)
+        svg += text(24, height + 18, off, 15)
         for x in ratios:
-            body += circle(_near(x), height, 6, COLORS[ink], f"{x:.3f}", stroke="currentColor")
-    body += line(250, 214, 716, 214)
+            svg += circle(_near(x), height, 6, COLORS[ink], f"{x:.3f}", stroke="currentColor")
+    svg += line(250, 214, 716, 214)
     for x in (0.97, 0.98, 0.99, 1, 1.01):
         off = f"{100 * abs(x - 1):.0f} % " + ("short" if x < 1 else "over")
-        body += text(_near(x), 236, "the same" if x == 1 else off, 14, "middle")
-    words = f"{len(before)} estimates over the paper's days. {'; '.join(told)}."
-    return Drawing(body, 744, 254, words)
+        svg += text(_near(x), 236, "the same" if x == 1 else off, 14, "middle")
+    words = f"{len(before)} estimates over the paper's days. {'; '.join(label)}."
+    return Drawing(svg, 744, 254, words)
 
 
 def _near(ratio: float) -> float:
@@ -224,16 +224,16 @@ def shares_of_runs(shares: Mapping[str, float], span: tuple[float, float, float]
     """
     order = sorted(shares, key=lambda name: shares[name])
     bottom = 66 + 22 * len(order)
-    body = _span(span, bottom) + _percents(bottom)
+    svg = _span(span, bottom) + _percents(bottom)
     for i, name in enumerate(order):
         x, y = _at(shares[name]), 72 + 22 * i
-        body += text(146, y + 5, name, 14, "end") + line(206, y, x, y, opacity=0.25)
-        body += text(196, y + 5, _of_peak(shares[name]), 14, "end", font_weight=600)
-        body += circle(x, y, 6, BLUE, name, stroke="currentColor")
-    told = ", ".join(f"{name} {_of_peak(shares[name])}" for name in order)
+        svg += text(146, y + 5, name, 14, "end") + line(206, y, x, y, opacity=0.25)
+        svg += text(196, y + 5, _of_peak(shares[name]), 14, "end", font_weight=600)
+        svg += circle(x, y, 6, BLUE, name, stroke="currentColor")
+    label = ", ".join(f"{name} {_of_peak(shares[name])}" for name in order)
     low, likely, high = (_of_peak(share) for share in span)
     words = f"Shares of the peak, the interval from {low} to {high}, likely {likely}: "
-    return Drawing(body, 744, bottom + 50, f"{words}{told}.")
+    return Drawing(svg, 744, bottom + 50, f"{words}{label}.")
 
 
 def _of_peak(share: float) -> str:
@@ -248,22 +248,22 @@ def _at(share: float) -> float:
 def _span(span: tuple[float, float, float], bottom: float) -> str:
     low, likely, high = (_at(share) for share in span)
     names = zip((low, likely, high), ("slowest", "likely", "fastest"), span, strict=True)
-    told = "".join(
+    label = "".join(
         text(x, 30, name, 15, "middle", font_weight=600)
         + text(x, 49, _of_peak(share), 14, "middle")
         for x, name, share in names
     )
     band = rect(low, 56, high - low, bottom - 56, BLUE, opacity=0.16)
-    return told + band + line(likely, 56, likely, bottom, stroke=BLUE, stroke_width=3)
+    return label + band + line(likely, 56, likely, bottom, stroke=BLUE, stroke_width=3)
 
 
 def _percents(bottom: float) -> str:
-    body = line(206, bottom, 706, bottom)
+    svg = line(206, bottom, 706, bottom)
     for part in range(0, 7):
         x = _at(part / 10)
-        body += line(x, bottom, x, bottom + 5)
-        body += text(x, bottom + 22, f"{10 * part} %", 14, "middle")
-    return body + text(706, bottom + 42, "of the peak (MFU)", 14, "end")
+        svg += line(x, bottom, x, bottom + 5)
+        svg += text(x, bottom + 22, f"{10 * part} %", 14, "middle")
+    return svg + text(706, bottom + 42, "of the peak (MFU)", 14, "end")
 
 
 class Mark(NamedTuple):
@@ -326,12 +326,12 @@ def days_against_gpus(
     moved = before if before and before[1:] != you[1:] else None
     plane = around([you, *runs, *([moved] if moved else [])])
     n = you.num_gpus
-    body = _axes(plane) + _band(plane, n * band[0], n * band[1])
-    body += _curve(plane, n * you.days) + _to_axes(plane, you)
-    body += (_ring(plane, moved, you) if moved else "") + _own(plane, you)
-    body += "".join(_dot(plane, run) for run in runs)  # smaller: seen on the own dot
-    body += _labels(plane, you, runs, band, moved) + _key(bool(moved))
-    return Drawing(body, 744, 482, _told(you, band, runs, moved))
+    svg = _axes(plane) + _band(plane, n * band[0], n * band[1])
+    svg += _curve(plane, n * you.days) + _to_axes(plane, you)
+    svg += (_ring(plane, moved, you) if moved else "") + _own(plane, you)
+    svg += "".join(_dot(plane, run) for run in runs)  # smaller: seen on the own dot
+    svg += _labels(plane, you, runs, band, moved) + _key(bool(moved))
+    return Drawing(svg, 744, 482, _told(you, band, runs, moved))
 
 
 DAYS = {
@@ -350,17 +350,17 @@ DAYS = {
 def _axes(plane: Plane) -> str:
     """Faint lines at powers of ten of GPUs and at spans of time, with their names."""
     faint: Style = {"stroke_width": 1, "opacity": 0.18}
-    body = text(plane.right, plane.bottom + 42, "GPUs", 15, "end", font_weight=700)
+    svg = text(plane.right, plane.bottom + 42, "GPUs", 15, "end", font_weight=700)
     for power in range(ceil(plane.x0), floor(plane.x1) + 1):
         x = plane.x(10**power)
-        body += line(x, plane.top, x, plane.bottom, **faint)
-        body += text(x, plane.bottom + 20, f"{10**power:,}", 14, "middle")
+        svg += line(x, plane.top, x, plane.bottom, **faint)
+        svg += text(x, plane.bottom + 20, f"{10**power:,}", 14, "middle")
     for days, name in DAYS.items():
         if plane.y0 <= log10(days) <= plane.y1:
             y = plane.y(days)
-            body += line(plane.left, y, plane.right, y, **faint)
-            body += text(plane.left - 10, y + 5, name, 14, "end")
-    return body
+            svg += line(plane.left, y, plane.right, y, **faint)
+            svg += text(plane.left - 10, y + 5, name, 14, "end")
+    return svg
 
 
 def _band(plane: Plane, least: float, greatest: float) -> str:
@@ -544,10 +544,10 @@ def _name(plane: Plane, run: Mark, words: str, size: float, box: Box) -> str:
     end = _nearest(x, y, box)
     far = max(abs(end[0] - x), abs(end[1] - y)) > _gap(size) + 4
     far &= not (size > 15 and bottom < y)  # the dotted line leads there
-    body = line(x, y, *end, stroke_width=1, opacity=0.7) if far else ""
+    svg = line(x, y, *end, stroke_width=1, opacity=0.7) if far else ""
     weight = "700" if size > 15 else "400"
     middle = ((left + right) / 2, bottom - 0.2 * size)
-    return body + text(*middle, words, size, "middle", font_weight=weight)
+    return svg + text(*middle, words, size, "middle", font_weight=weight)
 
 
 def _beside(x: float, y: float, away: float, dx: int, dy: int, wide: float, high: float) -> Box:
@@ -594,20 +594,20 @@ _BAND = "at an MFU of {:.0f} to {:.0f} %".format(*(100 * u for u in UTILIZATIONS
 def _key(moved: bool) -> str:
     """What the marks mean, in a row under the picture."""
     y, low = 444, 469
-    body = circle(110, y - 5, 7, BLUE, stroke="currentColor", stroke_width=2) + text(
+    svg = circle(110, y - 5, 7, BLUE, stroke="currentColor", stroke_width=2) + text(
         126, y, "your run", 14
     )
-    body += line(240, y - 5, 268, y - 5, stroke=BLUE, stroke_width=3)
-    body += text(276, y, "your run on other numbers of GPUs", 14)
-    body += circle(110, low - 5, 5, GREY, stroke="currentColor")
-    body += text(126, low, "published", 14)
-    body += rect(240, low - 14, 28, 18, BLUE, opacity=0.28)
-    body += text(276, low, f"{_BAND}, as 13 of 14 published runs", 14)
+    svg += line(240, y - 5, 268, y - 5, stroke=BLUE, stroke_width=3)
+    svg += text(276, y, "your run on other numbers of GPUs", 14)
+    svg += circle(110, low - 5, 5, GREY, stroke="currentColor")
+    svg += text(126, low, "published", 14)
+    svg += rect(240, low - 14, 28, 18, BLUE, opacity=0.28)
+    svg += text(276, low, f"{_BAND}, as 13 of 14 published runs", 14)
     if moved:
-        body += circle(618, y - 5, 8, "none", stroke="currentColor", stroke_dasharray="4 3") + text(
+        svg += circle(618, y - 5, 8, "none", stroke="currentColor", stroke_dasharray="4 3") + text(
             634, y, "at the start", 14
         )
-    return body
+    return svg
 
 
 def _told(you: Mark, band: tuple[float, float], runs: Sequence[Mark], moved: Mark | None) -> str:

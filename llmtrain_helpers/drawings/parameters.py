@@ -112,8 +112,8 @@ def norms(model: Transformer) -> list[Matrix]:
     names = ["before attention", "before MLP", "after the last layer"]
     found = [Matrix(name, size, 1, symbol, "norms") for name in names]
     if model.qk_norm:
-        told = ["of queries", "of keys"]
-        found[2:2] = [Matrix(x, model.head_dim, 1, "d", "norms") for x in told]
+        words = ["of queries", "of keys"]
+        found[2:2] = [Matrix(x, model.head_dim, 1, "d", "norms") for x in words]
     return found
 
 
@@ -137,8 +137,8 @@ def transformer(model: Transformer, name: str = "A transformer") -> Drawing:
     """
     unit = _unit(model)
     rows = [_way_in, _attention_row, _mlp_row, _way_out]
-    body = _layer_box(model) + "".join(draw(model, unit) for draw in rows)
-    return Drawing(body, 860, 470, _flow_words(model, name))
+    svg = _layer_box(model) + "".join(draw(model, unit) for draw in rows)
+    return Drawing(svg, 860, 470, _flow_words(model, name))
 
 
 def _unit(model: Transformer) -> float:
@@ -154,15 +154,15 @@ def _head(x: float, y: float, words: str, size: float = 14) -> str:
 
 def _way_in(model: Transformer, unit: float) -> str:
     tokens, *places = tables(model)
-    high, drawn = _table(tokens, LEFT, 96, unit)
+    high, shapes = _table(tokens, LEFT, 96, unit)
     parts = [_head(LEFT, 34, "tokens", 16), arrow(LEFT, 42, LEFT, 64)]
-    parts += [_head(LEFT, 83, "embedding"), drawn]
+    parts += [_head(LEFT, 83, "embedding"), shapes]
     parts.append(_sized(tokens, LEFT, 96 + high + 18))
     parts.append(_longer(tokens, LEFT, 96 + high + 52, unit))
     for table in places:
         y = 96 + high + (82 if _times(tokens, unit) else 64)
-        low, drawn = _table(table, LEFT, y + 9, unit)
-        parts += [_head(LEFT, y, "+ positions"), drawn]
+        low, shapes = _table(table, LEFT, y + 9, unit)
+        parts += [_head(LEFT, y, "+ positions"), shapes]
         parts.append(_sized(table, LEFT, y + low + 27))
     edge = LEFT + max(tokens.columns * unit, 4) / 2
     return "".join([*parts, arrow(edge + 4, 140, EDGES[0] - 3, 140)])
@@ -209,16 +209,16 @@ def _layer_box(model: Transformer) -> str:
     behind = "".join(f"M{x + d + 4} {40 - d}h{wide - 4}v414" for d in (4, 8, 12, 16))
     sheets = f'<path d="{behind}" fill="none" stroke="currentColor" opacity="0.4"/>'
     front = rect(x, 40, wide, 418, **look)
-    told = text(x + 14, 66, f"one of {model.num_layers:,} layers, open", 16, **BOLD)
+    words = text(x + 14, 66, f"one of {model.num_layers:,} layers, open", 16, **BOLD)
     count = text(EDGES[1] - 14, 67, f"× {model.num_layers:,}", 21, "end", **BOLD)
-    return sheets + front + told + count
+    return sheets + front + words + count
 
 
 def _block(matrix: Matrix, x: float, y: float, unit: float) -> str:
     """A matrix to scale, with its name over it and its size under it."""
     wide, high = max(matrix.columns * unit, 3), max(matrix.rows * unit, 3)
-    drawn = rect(x - wide / 2, y, wide, high, matrix.color, f"{matrix.count:,}")
-    return _head(x, y - 7, matrix.name) + drawn + _sized(matrix, x, y + high + 17)
+    shapes = rect(x - wide / 2, y, wide, high, matrix.color, f"{matrix.count:,}")
+    return _head(x, y - 7, matrix.name) + shapes + _sized(matrix, x, y + high + 17)
 
 
 def _norm(model: Transformer, x: float, y: float) -> str:
@@ -285,17 +285,17 @@ def _experts(model: Transformer) -> str:
     """Beside the MLP: that it is one of several, of which a token meets a few."""
     if not model.num_experts:
         return ""
-    told = f"one of {model.num_experts} experts; a token meets "
-    return text(EDGES[0] + 130, 235, f"{told}{model.experts_per_token}", 14)
+    words = f"one of {model.num_experts} experts; a token meets "
+    return text(EDGES[0] + 130, 235, f"{words}{model.experts_per_token}", 14)
 
 
 def _way_out(model: Transformer, unit: float) -> str:
     h, V = int(model.hidden_size), int(model.vocab_size)
     head = Matrix("output head", h, V, "h × V", "output head")
-    high, drawn = _table(head, RIGHT, 188, unit)
+    high, shapes = _table(head, RIGHT, 188, unit)
     if model.tied_embeddings:
-        drawn = ghost(RIGHT - 22, 188, 44, high, "the embedding again")
-    parts = [arrow(EDGES[1] + 16, OUT, RIGHT - 30, OUT), drawn]
+        shapes = ghost(RIGHT - 22, 188, 44, high, "the embedding again")
+    parts = [arrow(EDGES[1] + 16, OUT, RIGHT - 30, OUT), shapes]
     parts += [rect(RIGHT - 22, OUT - 3, 44, 6, COLORS["norms"])]
     parts += [_head(RIGHT, OUT + 22, "norm"), arrow(RIGHT, OUT - 8, RIGHT, 194 + high)]
     parts += [_head(RIGHT, 124, "output head"), _head_size(head, model.tied_embeddings, unit)]
@@ -307,7 +307,7 @@ def _head_size(head: Matrix, tied: bool, unit: float) -> str:
     if not tied:
         return _sized(head, RIGHT, 144) + _longer(head, RIGHT, 178, unit)
     lines = zip((144, 160), ("the embedding", "again (tied)"), strict=True)
-    return "".join(text(RIGHT, y, told, 13, "middle") for y, told in lines)
+    return "".join(text(RIGHT, y, words, 13, "middle") for y, words in lines)
 
 
 def _flow_words(model: Transformer, name: str) -> str:
@@ -339,10 +339,10 @@ def waterfall(start: tuple[str, int], changes: dict[str, int], end: str) -> Draw
         level += change
     rows.append((end, 0, level))
     unit = 440 / max(low + max(change, 0) for _, low, change in rows)
-    body = "".join(_fall(row, i, unit, len(rows)) for i, row in enumerate(rows))
-    told = ", ".join(f"{name} {_signed(change)}" for name, change in changes.items())
-    words = f"{start[0]} {units.count(start[1])}; {told}; {end} {units.count(level)}."
-    return Drawing(body, 860, 24 + 40 * len(rows), words)
+    svg = "".join(_fall(row, i, unit, len(rows)) for i, row in enumerate(rows))
+    caption = ", ".join(f"{name} {_signed(change)}" for name, change in changes.items())
+    words = f"{start[0]} {units.count(start[1])}; {caption}; {end} {units.count(level)}."
+    return Drawing(svg, 860, 24 + 40 * len(rows), words)
 
 
 def _fall(row: tuple[str, int, int], i: int, unit: float, rows: int) -> str:
@@ -350,12 +350,12 @@ def _fall(row: tuple[str, int, int], i: int, unit: float, rows: int) -> str:
     ends, y = i in (0, rows - 1), 16 + 40 * i
     x, wide = 260 + unit * min(low, low + change), max(unit * abs(change), 2)
     fill = COLORS.get(name.partition(":")[0], COLORS["memory"])
-    told = units.count(change) if ends else _signed(change)
+    words = units.count(change) if ends else _signed(change)
     place = x + wide + 10
     return (
         text(248, y + 19, name, 15, "end", **(BOLD if ends else {}))
         + rect(x, y, wide, 28, fill, name)
-        + text(place, y + 19, told, 15)
+        + text(place, y + 19, words, 15)
         + (line(260, y - 4, 260, y + 36, opacity=0.4) if i < rows else "")
     )
 
@@ -388,7 +388,7 @@ def areas(
     """
     part = choice("chosen", chosen or WHOLE, CHOICES)
     changed = before if before != model else None
-    body = [
+    svg = [
         totals(model, changed),
         key(model, changed, part),
         _strip(model, part),
@@ -396,7 +396,7 @@ def areas(
         _zoom(model, part),
         _opened(model, part, changed),
     ]
-    return Drawing("".join(body), 860, 502, _areas_words(model, part))
+    return Drawing("".join(svg), 860, 502, _areas_words(model, part))
 
 
 def boxes(model: Transformer) -> dict[str, Box]:
@@ -573,14 +573,14 @@ def _opened(model: Transformer, chosen: str, before: Transformer | None) -> str:
     matrices = opened(model, chosen)
     x, y, wide, high = FRAME
     frame = rect(x, y, wide, high, stroke="currentColor", opacity=0.5, rx=8)
-    told = text(x + 14, y + 24, _title(model, chosen), 15, **BOLD)
+    words = text(x + 14, y + 24, _title(model, chosen), 15, **BOLD)
     old = {m.name: m for m in opened(before, chosen)} if before else {}
-    told += _sides_before(matrices, old)
+    words += _sides_before(matrices, old)
     grid = chosen in (WHOLE, "MLP") and model.num_experts
-    drawn = [_row_of(matrices, old, wide - (176 if grid else 16))]
+    shapes = [_row_of(matrices, old, wide - (176 if grid else 16))]
     if grid:
-        drawn.append(_expert_grid(model))
-    return "".join([frame, told, *drawn])
+        shapes.append(_expert_grid(model))
+    return "".join([frame, words, *shapes])
 
 
 def _sides_before(matrices: Sequence[Matrix], old: dict[str, Matrix]) -> str:
@@ -589,8 +589,8 @@ def _sides_before(matrices: Sequence[Matrix], old: dict[str, Matrix]) -> str:
     then = max((max(m.rows, m.columns) for m in old.values()), default=0)
     if not now or not then or 0.1 < then / now < 1.16:
         return ""
-    told = f"dashed: longest side {then:,}"
-    return text(FRAME[0] + FRAME[2] - 14, FRAME[1] + 24, told, 13, "end")
+    words = f"dashed: longest side {then:,}"
+    return text(FRAME[0] + FRAME[2] - 14, FRAME[1] + 24, words, 13, "end")
 
 
 def _row_of(matrices: Sequence[Matrix], old: dict[str, Matrix], wide: float) -> str:
@@ -626,13 +626,13 @@ def _shown(matrix: Matrix, old: Matrix | None, x: float, unit: float, flat: bool
     """A matrix of the opened part, and the outline of what it was before."""
     y, (wide, high) = FRAME[1] + 94, _sides(matrix, flat)
     size = max(wide * unit, 4), max(high * unit, 2)
-    drawn = rect(x - size[0] / 2, y - size[1] / 2, *size, matrix.color)
+    shapes = rect(x - size[0] / 2, y - size[1] / 2, *size, matrix.color)
     across, tall = (side * unit for side in _sides(old, flat)) if old else (0, 0)
     if old and old != matrix and across < 150 and tall < 84:
-        drawn += ghost(x - across / 2, y - tall / 2, across, tall, "at the start")
-    told = units.count(matrix.count) if matrix.columns > 1 else ""
-    count = text(x, FRAME[1] + 161, told, 13, "middle")
-    return _head(x, FRAME[1] + 49, matrix.name, 13) + drawn + count
+        shapes += ghost(x - across / 2, y - tall / 2, across, tall, "at the start")
+    words = units.count(matrix.count) if matrix.columns > 1 else ""
+    count = text(x, FRAME[1] + 161, words, 13, "middle")
+    return _head(x, FRAME[1] + 49, matrix.name, 13) + shapes + count
 
 
 def _title(model: Transformer, chosen: str) -> str:
@@ -675,13 +675,13 @@ def _expert_grid(model: Transformer) -> str:
         x, y = start + expert % columns * cell, top + expert // columns * cell
         full = 1 if expert in met_here else 0.25
         parts.append(rect(x, y, cell - 1.5, cell - 1.5, COLORS["MLP"], opacity=full))
-    told = f"{met} of {count} for each token"
-    return "".join([*parts, text(left + wide / 2, FRAME[1] + 155, told, 13, "middle")])
+    words = f"{met} of {count} for each token"
+    return "".join([*parts, text(left + wide / 2, FRAME[1] + 155, words, 13, "middle")])
 
 
 def _areas_words(model: Transformer, chosen: str) -> str:
     counted = count_parameters(model)
-    told = ", ".join(
+    words = ", ".join(
         f"{word} {units.count(size)} ({units.percent(size / counted.total)})"
         for word, size in zip(PARTS.values(), counted.parts().values(), strict=True)
         if size
@@ -691,7 +691,7 @@ def _areas_words(model: Transformer, chosen: str) -> str:
     pale = " Pale: experts that a token does not meet, "
     pale += f"{idle} of {model.num_experts} in a layer."
     return (
-        f"Drawing: {units.count(counted.total)} parameters as areas: {told}."
+        f"Drawing: {units.count(counted.total)} parameters as areas: {words}."
         f"{pale if model.num_experts else ''} "
         f"Opened, {_title(model, chosen)}: {inside}."
     )

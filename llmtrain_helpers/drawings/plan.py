@@ -41,9 +41,9 @@ def plan_at_a_glance(plan: Plan, days: float | None = None, before: Plan | None 
     """
     span = plan.days_with_stops
     was = before.days_with_stops if before else None
-    body = _chain(plan) + _time(span, plan, days, was)
-    body += _memory(plan, before) + _money(plan)
-    return Drawing(body, _ACROSS, 468, _told(plan, span, days))
+    svg = _chain(plan) + _time(span, plan, days, was)
+    svg += _memory(plan, before) + _money(plan)
+    return Drawing(svg, _ACROSS, 468, _told(plan, span, days))
 
 
 def span_in_words(span: Interval) -> str:
@@ -69,17 +69,17 @@ def _chain(plan: Plan) -> str:
         ("work", *units.flops(plan.total_flops).split(" "), _work(plan)),
         ("GPUs", *_gpus(plan)),
     ]
-    body = ""
-    for i, (head, *told) in enumerate(boxes):
+    svg = ""
+    for i, (head, *label) in enumerate(boxes):
         x = _LEFT + 182 * i
-        body += rect(x, 16, 152, 84, rx=8, stroke=GREY, stroke_width=1.5)
-        body += text(x + 9, 36, head, 15, font_weight=700)
-        number, rest = " ".join(told[:-1]), told[-1]
-        body += text(x + 9, 62, number, 17)
-        body += text(x + 9, 86, rest, 14)
+        svg += rect(x, 16, 152, 84, rx=8, stroke=GREY, stroke_width=1.5)
+        svg += text(x + 9, 36, head, 15, font_weight=700)
+        number, rest = " ".join(label[:-1]), label[-1]
+        svg += text(x + 9, 62, number, 17)
+        svg += text(x + 9, 86, rest, 14)
         sign = "×" if i == 0 else "→"
-        body += text(x + 167, 64, sign, 20, "middle") if i < 3 else ""
-    return body
+        svg += text(x + 167, 64, sign, 20, "middle") if i < 3 else ""
+    return svg
 
 
 def _work(plan: Plan) -> str:
@@ -110,21 +110,21 @@ def _time(span: Interval, plan: Plan, days: float | None, before: Interval | Non
     if known:
         exact = units.duration(plan.seconds.likely)
         head = f"{exact} of computing; with stops {span_in_words(span)}"
-    body = text(_LEFT, 138, "time", 15, font_weight=700) + text(_LEFT + 62, 138, head)
+    svg = text(_LEFT, 138, "time", 15, font_weight=700) + text(_LEFT + 62, 138, head)
     x, wide = _LEFT + scale * span.least, scale * (span.greatest - span.least)
-    body += rect(x, 154, max(wide, 2), 30, BLUE, f"{head}", opacity=0.45)
+    svg += rect(x, 154, max(wide, 2), 30, BLUE, f"{head}", opacity=0.45)
     at = _LEFT + scale * plan.days.likely
-    body += rect(at - 2.5, 150, 5, 38, BLUE, "computing" if known else "likely")
+    svg += rect(at - 2.5, 150, 5, 38, BLUE, "computing" if known else "likely")
     if slow > span.greatest:
         verdict, _ = _in_time(replace(span, greatest=slow), days or slow)
-        told = f"{verdict[0]} a first run" if days else "a first run"
-        body += _slower(x + wide, _LEFT + scale * slow, told)
+        label = f"{verdict[0]} a first run" if days else "a first run"
+        svg += _slower(x + wide, _LEFT + scale * slow, label)
     if before and before != span:
         was = _LEFT + scale * before.least
-        body += ghost(was, 150, scale * (before.greatest - before.least), 38, "at the start")
+        svg += ghost(was, 150, scale * (before.greatest - before.least), 38, "at the start")
     if days:
-        body += _limit(_LEFT + scale * days, span, days)
-    return body + _ticks(scale, longest, step)
+        svg += _limit(_LEFT + scale * days, span, days)
+    return svg + _ticks(scale, longest, step)
 
 
 def first_run(plan: Plan) -> float:
@@ -143,19 +143,19 @@ def at_first(plan: Plan, days: float) -> str:
     return f" ({late}: take at most {units.about(most)} tokens then.)"
 
 
-def _slower(x: float, end: float, told: str) -> str:
+def _slower(x: float, end: float, label: str) -> str:
     """A thin line from the bar to where a first run may end."""
-    body = line(x, 169, end, 169, stroke=BLUE, stroke_width=2.5)
-    body += line(end, 162, end, 176, stroke=BLUE, stroke_width=2.5)
-    return body + text(end + 6, 174, told, 14)
+    svg = line(x, 169, end, 169, stroke=BLUE, stroke_width=2.5)
+    svg += line(end, 162, end, 176, stroke=BLUE, stroke_width=2.5)
+    return svg + text(end + 6, 174, label, 14)
 
 
 def _limit(x: float, span: Interval, days: float) -> str:
     """The line of the days that there are, and whether the interval keeps it."""
     sign, ink = _in_time(span, days)
-    body = line(x, 148, x, 196, stroke=ink, stroke_width=3)
-    told = f"{sign}: you have {days:g} days"
-    return body + text(_RIGHT, 138, told, 15, "end", font_weight=700)
+    svg = line(x, 148, x, 196, stroke=ink, stroke_width=3)
+    label = f"{sign}: you have {days:g} days"
+    return svg + text(_RIGHT, 138, label, 15, "end", font_weight=700)
 
 
 def _in_time(span: Interval, days: float) -> tuple[str, str]:
@@ -167,13 +167,13 @@ def _in_time(span: Interval, days: float) -> tuple[str, str]:
 
 
 def _ticks(scale: float, end: float, step: float) -> str:
-    y, body = 196, line(_LEFT, 196, _RIGHT, 196)
+    y, svg = 196, line(_LEFT, 196, _RIGHT, 196)
     for i in range(int(end / step) + 1):
         x = _LEFT + scale * i * step
-        body += line(x, y, x, y + 6)
-        told = units.digits(i * step) if step < 1 else f"{i * step:,.0f}"
-        body += text(x, y + 21, f"{told} days" if i == 0 else told, 14, _anchor(i))
-    return body
+        svg += line(x, y, x, y + 6)
+        label = units.digits(i * step) if step < 1 else f"{i * step:,.0f}"
+        svg += text(x, y + 21, f"{label} days" if i == 0 else label, 14, _anchor(i))
+    return svg
 
 
 def _anchor(place: int) -> str:
@@ -187,29 +187,29 @@ def _memory(plan: Plan, before: Plan | None) -> str:
     scale = (_RIGHT - _LEFT) / max(seen)
     y, high, edge = 274, 38, _LEFT + scale * chip
     head = f"{units.gigabytes(total)} of {units.gigabytes(chip)}"
-    body = text(_LEFT, 258, "memory of a GPU", 15, font_weight=700)
-    body += text(_LEFT + 160, 258, head)
-    body += text(_RIGHT, 258, _fitting(plan), 15, "end", font_weight=700)
+    svg = text(_LEFT, 258, "memory of a GPU", 15, font_weight=700)
+    svg += text(_LEFT + 160, 258, head)
+    svg += text(_RIGHT, 258, _fitting(plan), 15, "end", font_weight=700)
     x, names = float(_LEFT), ""
     for word, size in parts_of(plan).items():
-        wide, told = scale * size, f"{word}: {units.gigabytes(size)}"
-        body += rect(x, y, max(wide - 1, 0.5), high, COLORS[word], told)
+        wide, label = scale * size, f"{word}: {units.gigabytes(size)}"
+        svg += rect(x, y, max(wide - 1, 0.5), high, COLORS[word], label)
         names += _named(x, y + high / 2 + 5, wide, word, edge)
         x += wide
     free = scale * plan.reserve
-    body += hatched(edge - free, y + high + 3, free, 12, 6)
-    body += rect(edge - free, y + high + 3, free, 12, stroke=GREY)
-    body += hatched(edge, y, x - edge, high, 12) if x > edge else ""
+    svg += hatched(edge - free, y + high + 3, free, 12, 6)
+    svg += rect(edge - free, y + high + 3, free, 12, stroke=GREY)
+    svg += hatched(edge, y, x - edge, high, 12) if x > edge else ""
     if before and before.memory.total != total:
-        body += ghost(_LEFT, y - 5, scale * before.memory.total, high + 5, "at the start")
-    body += line(edge, y - 8, edge, y + high + 18, stroke_width=3)
-    return body + names + _under(edge, free, y + high + 33) + _key(plan)
+        svg += ghost(_LEFT, y - 5, scale * before.memory.total, high + 5, "at the start")
+    svg += line(edge, y - 8, edge, y + high + 18, stroke_width=3)
+    return svg + names + _under(edge, free, y + high + 33) + _key(plan)
 
 
 def _under(edge: float, free: float, y: float) -> str:
     """Names of the reserve and of the chip's line, on their side of it."""
-    body = text(edge - free - 8, y - 19, "reserve", 14, "end")
-    return body + text(min(edge, _RIGHT), y, "the chip's memory", 14, "end")
+    svg = text(edge - free - 8, y - 19, "reserve", 14, "end")
+    return svg + text(min(edge, _RIGHT), y, "the chip's memory", 14, "end")
 
 
 def parts_of(plan: Plan) -> dict[str, float]:
@@ -245,16 +245,16 @@ def _fitting(plan: Plan) -> str:
 
 def _key(plan: Plan) -> str:
     """Every part with its colour and its bytes."""
-    body, x, y = "", float(_LEFT), 372.0
+    svg, x, y = "", float(_LEFT), 372.0
     for word, size in parts_of(plan).items():
-        told = f"{word} {units.gigabytes(size)}"
-        wide = 22 + 7.8 * len(told) + 14
+        label = f"{word} {units.gigabytes(size)}"
+        wide = 22 + 7.8 * len(label) + 14
         if x + wide > _RIGHT + 14:
             x, y = float(_LEFT), y + 24
-        body += rect(x, y - 12, 14, 14, COLORS[word])
-        body += text(x + 20, y, told, 14)
+        svg += rect(x, y - 12, 14, 14, COLORS[word])
+        svg += text(x + 20, y, label, 14)
         x += wide
-    return body
+    return svg
 
 
 def _met(plan: Plan) -> str:
@@ -267,14 +267,14 @@ def _money(plan: Plan) -> str:
     """GPU-hours and dollars, stops included: a GPU that waits costs as much."""
     hours = plan.days_with_stops.times(24 * plan.split.num_gpus)
     ends = [units.about(x, units.count) for x in (hours.least, hours.greatest)]
-    told = f"{_from_to(ends)} GPU-hours"
+    label = f"{_from_to(ends)} GPU-hours"
     price = plan.inputs["price_per_gpu_hour"]
     if price is not None:
         paid, price = hours.times(price), units.dollars(price)
         ends = [units.about(x, units.dollars) for x in (paid.least, paid.greatest)]
-        told += f" at {price}: {_from_to(ends)}"
-    body = text(_LEFT, 440, "cost", 15, font_weight=700)
-    return body + text(_LEFT + 62, 440, told, 15)
+        label += f" at {price}: {_from_to(ends)}"
+    svg = text(_LEFT, 440, "cost", 15, font_weight=700)
+    return svg + text(_LEFT + 62, 440, label, 15)
 
 
 def _told(plan: Plan, span: Interval, days: float | None) -> str:
@@ -298,9 +298,9 @@ def _told(plan: Plan, span: Interval, days: float | None) -> str:
     )
 
 
-def _sentence(told: str) -> str:
+def _sentence(label: str) -> str:
     """A verdict without its sign, to begin a sentence with."""
-    return told[2:3].upper() + told[3:]
+    return label[2:3].upper() + label[3:]
 
 
 # --- a pipeline, turn by turn
@@ -326,18 +326,18 @@ def pipeline_steps(
     schedule = pipeline_schedule(stages, m, backward=backward)
     rows, scale = _rows(stages), (_RIGHT - _FROM) / schedule.end
     many = 2 * m * len(rows) > RECTS or scale < NARROW
-    body = _headline(stages, micro_batches, schedule)
+    svg = _headline(stages, micro_batches, schedule)
     for place, stage in enumerate(rows):
         y = _TOP + place * _ROW
-        body += text(_FROM - 12, y + 21, f"stage {stage + 1}", 14, "end")
-        body += _of_stage(schedule.of_stage(stage), schedule.end, y, scale, many)
+        svg += text(_FROM - 12, y + 21, f"stage {stage + 1}", 14, "end")
+        svg += _of_stage(schedule.of_stage(stage), schedule.end, y, scale, many)
     floor = _TOP + len(rows) * _ROW
-    body += _legend(floor + 8, _note(m, scale, many))
-    body += _summed(floor + 44, schedule, before)
+    svg += _legend(floor + 8, _note(m, scale, many))
+    svg += _summed(floor + 44, schedule, before)
     words = _in_words(stages, micro_batches, schedule, rows)
-    for i, told in enumerate(_seen(stages, micro_batches, m, rows)):
-        body += text(_LEFT, floor + 112 + 20 * i, told, 14)
-    return Drawing(body, _ACROSS, floor + 128 + 20 * i, words)
+    for i, label in enumerate(_seen(stages, micro_batches, m, rows)):
+        svg += text(_LEFT, floor + 112 + 20 * i, label, 14)
+    return Drawing(svg, _ACROSS, floor + 128 + 20 * i, words)
 
 
 def _rows(stages: int) -> list[int]:
@@ -355,14 +355,14 @@ def idle_fraction(stages: int, micro_batches: int) -> str:
 
 
 def _headline(stages: int, micro_batches: int, schedule: Schedule) -> str:
-    told = f"{_many(stages, 'stage')}, {_many(micro_batches, 'micro-batch')}"
+    label = f"{_many(stages, 'stage')}, {_many(micro_batches, 'micro-batch')}"
     if stages == 1:
         says = "one stage: nothing is idle"
     else:
         says = f"idle {idle_fraction(stages, micro_batches)} of the step"
-    body = text(_LEFT, 34, told, 18, font_weight=700)
-    body += text(_RIGHT, 34, says, 18, "end", font_weight=700)
-    return body + text(_FROM, 58, "time →", 14)
+    svg = text(_LEFT, 34, label, 18, font_weight=700)
+    svg += text(_RIGHT, 34, says, 18, "end", font_weight=700)
+    return svg + text(_FROM, 58, "time →", 14)
 
 
 def _many(number: int, word: str) -> str:
@@ -372,12 +372,12 @@ def _many(number: int, word: str) -> str:
 
 def _of_stage(turns: Sequence[Turn], end: int, y: float, scale: float, many: bool) -> str:
     """The turns of a stage, and what is idle before, between and after them."""
-    body, clock = "", 0
+    svg, clock = "", 0
     for run in _runs(turns) if many else ([turn] for turn in turns):
-        body += _idle(clock, run[0].start, y, scale)
-        body += _busy(run, y, scale)
+        svg += _idle(clock, run[0].start, y, scale)
+        svg += _busy(run, y, scale)
         clock = run[-1].end
-    return body + _idle(clock, end, y, scale)
+    return svg + _idle(clock, end, y, scale)
 
 
 def _runs(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
@@ -395,8 +395,8 @@ def _idle(start: int, end: int, y: float, scale: float) -> str:
     if end == start:
         return ""
     x, wide = _FROM + scale * start, scale * (end - start)
-    body = rect(x, y, wide, _HIGH, GREY, "idle", opacity=0.18)
-    return body + (_slanted(x, y, wide, _HIGH) if wide > 4 else "")
+    svg = rect(x, y, wide, _HIGH, GREY, "idle", opacity=0.18)
+    return svg + (_slanted(x, y, wide, _HIGH) if wide > 4 else "")
 
 
 def _slanted(x: float, y: float, wide: float, high: float) -> str:
@@ -419,18 +419,18 @@ def _busy(run: Sequence[Turn], y: float, scale: float) -> str:
         return _turn(x, y, wide, word, run)
     share = sum(t.end - t.start for t in run if not t.backward)
     high = _HIGH * share / (run[-1].end - run[0].start)
-    told = f"forward and backward by turns, {len(run)} in all"
-    body = rect(x, y, wide, high, INKS["forward"], told)
-    return body + rect(x, y + high, wide, _HIGH - high, INKS["backward"], told)
+    label = f"forward and backward by turns, {len(run)} in all"
+    svg = rect(x, y, wide, high, INKS["forward"], label)
+    return svg + rect(x, y + high, wide, _HIGH - high, INKS["backward"], label)
 
 
 def _turn(x: float, y: float, wide: float, word: str, run: Sequence[Turn]) -> str:
     number = f"{run[0].micro_batch + 1}"
-    told = f"{word} {number}" if len(run) == 1 else f"{word}, {len(run)} in a row"
-    body = rect(x, y, max(wide - 1, wide / 2), _HIGH, INKS[word], told)
+    label = f"{word} {number}" if len(run) == 1 else f"{word}, {len(run)} in a row"
+    svg = rect(x, y, max(wide - 1, wide / 2), _HIGH, INKS[word], label)
     if len(run) == 1 and fits(number, wide - 4, 14):
-        body += text(x + wide / 2 - 0.5, y + 21, number, 14, "middle", "#FFFFFF")
-    return body
+        svg += text(x + wide / 2 - 0.5, y + 21, number, 14, "middle", "#FFFFFF")
+    return svg
 
 
 def _note(m: int, scale: float, many: bool) -> str:
@@ -442,55 +442,55 @@ def _note(m: int, scale: float, many: bool) -> str:
 
 
 def _legend(y: float, note: str) -> str:
-    body, x = "", float(_FROM)
+    svg, x = "", float(_FROM)
     for word in ("forward", "backward"):
-        body += rect(x, y, 14, 14, INKS[word]) + text(x + 20, y + 12, word, 14)
+        svg += rect(x, y, 14, 14, INKS[word]) + text(x + 20, y + 12, word, 14)
         x += 110
-    body += rect(x, y, 14, 14, GREY, opacity=0.18) + hatched(x, y, 14, 14, 6)
-    body += text(x + 20, y + 12, "idle", 14)
-    return body + text(_RIGHT, y + 12, note, 14, "end")
+    svg += rect(x, y, 14, 14, GREY, opacity=0.18) + hatched(x, y, 14, 14, 6)
+    svg += text(x + 20, y + 12, "idle", 14)
+    return svg + text(_RIGHT, y + 12, note, 14, "end")
 
 
 def _summed(y: float, schedule: Schedule, before: Sequence[int]) -> str:
     """All stages' time as one bar, what is idle at its end; dashed: before."""
     wide, x = _RIGHT - _FROM, float(_FROM)
-    body = text(_FROM - 12, y + 17, "in sum", 14, "end")
+    svg = text(_FROM - 12, y + 17, "in sum", 14, "end")
     for word, share in schedule.shares().items():
-        told = f"{word} {units.percent(share)}"
+        label = f"{word} {units.percent(share)}"
         if word == "idle":
-            body += rect(x, y, wide * share, 24, GREY, told, opacity=0.18)
-            body += _slanted(x, y, wide * share, 24) if share else ""
+            svg += rect(x, y, wide * share, 24, GREY, label, opacity=0.18)
+            svg += _slanted(x, y, wide * share, 24) if share else ""
         else:
-            body += rect(x, y, wide * share, 24, INKS[word], told)
-            body += _inside(x, y, wide * share, told)
+            svg += rect(x, y, wide * share, 24, INKS[word], label)
+            svg += _inside(x, y, wide * share, label)
         x += wide * share
     was = idle_share(*before) if before else 0
     if before and abs(was - schedule.idle) > 1e-9:
         left = _FROM + wide * (1 - was)
-        body += ghost(left, y - 4, max(wide * was, 1), 32, "idle at the start")
-        told = f"dashed: idle {units.percent(was)}"
-        body += text(_RIGHT, y + 46, told, 14, "end")
-    return body
+        svg += ghost(left, y - 4, max(wide * was, 1), 32, "idle at the start")
+        label = f"dashed: idle {units.percent(was)}"
+        svg += text(_RIGHT, y + 46, label, 14, "end")
+    return svg
 
 
-def _inside(x: float, y: float, wide: float, told: str) -> str:
-    if not fits(told, wide - 12, 14):
+def _inside(x: float, y: float, wide: float, label: str) -> str:
+    if not fits(label, wide - 12, 14):
         return ""
-    return text(x + 8, y + 17, told, 14, fill="#FFFFFF")
+    return text(x + 8, y + 17, label, 14, fill="#FFFFFF")
 
 
 def _seen(stages: int, micro_batches: int, m: int, rows: Sequence[int]) -> list[str]:
     """How much of the step is drawn, and what that changes."""
-    told = []
+    label = []
     if len(rows) < stages:
-        told.append(f"{len(rows)} of {stages:,} stages are shown; all wait alike.")
+        label.append(f"{len(rows)} of {stages:,} stages are shown; all wait alike.")
     if m < micro_batches:
-        drawn = units.percent(idle_share(stages, m))
-        told.append(
+        shapes = units.percent(idle_share(stages, m))
+        label.append(
             f"{m:,} of {micro_batches:,} micro-batches are shown: so short a step "
-            f"waits {drawn}, more than the whole."
+            f"waits {shapes}, more than the whole."
         )
-    return told or ["All stages and all micro-batches are shown."]
+    return label or ["All stages and all micro-batches are shown."]
 
 
 def _in_words(stages: int, micro_batches: int, schedule: Schedule, rows: Sequence[int]) -> str:

@@ -50,8 +50,8 @@ def number(x: float, digits: int = 8) -> str:
     """
     if not isfinite(x):
         return "NaN" if x != x else ("−" if x < 0 else "") + "infinity"
-    sign, told = "−" if x < 0 else "", f"{abs(x):.{digits}g}"
-    mantissa, _, exponent = told.partition("e")
+    sign, label = "−" if x < 0 else "", f"{abs(x):.{digits}g}"
+    mantissa, _, exponent = label.partition("e")
     if exponent:
         times = "" if mantissa == "1" else f"{mantissa} × "
         return f"{sign}{times}{power(int(exponent), 10)}"
@@ -66,16 +66,16 @@ def distinct(values: Sequence[float]) -> list[str]:
     ['1', '1.0078125', '1.015625']
     """
     for digits in range(5, 12):
-        told = [number(x, digits) for x in values]
+        label = [number(x, digits) for x in values]
         exact = all(float(f"{x:.{digits}g}") == x for x in values)
-        if exact or (len(set(told)) == len(told) and digits >= 8):
+        if exact or (len(set(label)) == len(label) and digits >= 8):
             break
-    if any("×" in one for one in told):
+    if any("×" in one for one in label):
         for digits in range(4, 9):
-            told = [number(x, digits) for x in values]
-            if len(set(told)) == len(told):
+            label = [number(x, digits) for x in values]
+            if len(set(label)) == len(label):
                 break
-    return told
+    return label
 
 
 # --- a number's bits
@@ -100,17 +100,17 @@ def number_bits(
     """
     held = stored(known, value, steps)
     bits = _bits(known, held)
-    body = [text(_LEFT, 34, _headline(known, value, steps, held), 20, font_weight=700)]
-    body += _groups(known, bits)
-    body += _changed(known, bits, before)
-    body += _factors(known, held) if isfinite(held) else [_too_large(known, held)]
-    body += _line_of_neighbours(known, value, held)
-    return Drawing("".join(body), _WIDE, 376, _in_words(known, value, held, bits))
+    svg = [text(_LEFT, 34, _headline(known, value, steps, held), 20, font_weight=700)]
+    svg += _groups(known, bits)
+    svg += _changed(known, bits, before)
+    svg += _factors(known, held) if isfinite(held) else [_too_large(known, held)]
+    svg += _line_of_neighbours(known, value, held)
+    return Drawing("".join(svg), _WIDE, 376, _in_words(known, value, held, bits))
 
 
 def _too_large(known: NumberFormat, held: float) -> str:
-    told = f"Exponent all ones: {number(held)}, for it is past {number(known.max)}."
-    return text(_LEFT, _PILLS + 23, told, 18)
+    label = f"Exponent all ones: {number(held)}, for it is past {number(known.max)}."
+    return text(_LEFT, _PILLS + 23, label, 18)
 
 
 def _bits(known: NumberFormat, held: float) -> tuple[str, str, str]:
@@ -142,17 +142,17 @@ def _starts(known: NumberFormat) -> list[float]:
 
 def _groups(known: NumberFormat, bits: Sequence[str]) -> list[str]:
     """The bits in their three colours, each group with its name."""
-    drawn, wide = [], _cell(known)
+    shapes, wide = [], _cell(known)
     names = ("sign", "exponent", "fraction")
     for name, start, digits in zip(names, _starts(known), bits, strict=True):
         many = f", {len(digits)} bits" if len(digits) > 1 else ""
-        drawn.append(text(start, _TOP - 10, f"{name}{many}", 15, font_weight=600))
+        shapes.append(text(start, _TOP - 10, f"{name}{many}", 15, font_weight=600))
         for i, digit in enumerate(digits):
             x = start + i * wide
-            drawn.append(rect(x, _TOP, wide - 2, _HIGH, COLORS[name], rx=3))
+            shapes.append(rect(x, _TOP, wide - 2, _HIGH, COLORS[name], rx=3))
             place = x + wide / 2 - 1
-            drawn.append(text(place, _TOP + 28, digit, 18, "middle", _WHITE))
-    return drawn
+            shapes.append(text(place, _TOP + 28, digit, 18, "middle", _WHITE))
+    return shapes
 
 
 def _changed(
@@ -161,15 +161,15 @@ def _changed(
     """Outlines around the bits that flipped since the last picture."""
     if before is None or before[0] != known:
         return []
-    old, wide, drawn = _bits(known, stored(*before)), _cell(known), []
+    old, wide, shapes = _bits(known, stored(*before)), _cell(known), []
     for start, now, then in zip(_starts(known), bits, old, strict=True):
         flipped = [i for i in range(len(now)) if now[i] != then[i]]
-        drawn += [ghost(start + i * wide - 2, _TOP - 4, wide + 2, 52) for i in flipped]
-    many = f"{len(drawn)} bit{'s' if len(drawn) > 1 else ''} flipped"
+        shapes += [ghost(start + i * wide - 2, _TOP - 4, wide + 2, 52) for i in flipped]
+    many = f"{len(shapes)} bit{'s' if len(shapes) > 1 else ''} flipped"
     many += f" from {number(before[1])}"
-    if drawn:
-        drawn.append(text(_RIGHT, _TOP + _HIGH + 24, f"dashed: {many}", 14, "end"))
-    return drawn
+    if shapes:
+        shapes.append(text(_RIGHT, _TOP + _HIGH + 24, f"dashed: {many}", 14, "end"))
+    return shapes
 
 
 def factors(known: NumberFormat, held: float) -> list[tuple[str, str, str]]:
@@ -192,24 +192,24 @@ def factors(known: NumberFormat, held: float) -> list[tuple[str, str, str]]:
 
 def _factors(known: NumberFormat, held: float) -> list[str]:
     """What the bits mean: a pill for each group, tied to it, and their product."""
-    x, drawn = float(_LEFT), []
+    x, shapes = float(_LEFT), []
     signs = ["", "", "×"]
     ends = [*_starts(known)[1:], _starts(known)[2] + known.mantissa_bits * _cell(known)]
     parts = zip(factors(known, held), signs, _starts(known), ends, strict=True)
-    for (name, told, came), sign, start, end in parts:
+    for (name, label, came), sign, start, end in parts:
         if sign:
-            drawn.append(text(x + 12, _PILLS + 23, sign, 20, "middle"))
+            shapes.append(text(x + 12, _PILLS + 23, sign, 20, "middle"))
             x += 24
-        wide = max(34, 10.5 * len(told) + 18, 8 * len(came))
+        wide = max(34, 10.5 * len(label) + 18, 8 * len(came))
         gap = _GAP if name != "fraction" else 0
         middle = (start + min(end, _RIGHT) - gap) / 2
         style: Style = {"stroke": COLORS[name], "stroke_width": 2}
-        drawn.append(line(middle, _TOP + _HIGH, x + wide / 2, _PILLS, **style))
-        drawn.append(rect(x, _PILLS, wide, 34, COLORS[name], rx=6))
-        drawn.append(text(x + wide / 2, _PILLS + 23, told, 18, "middle", _WHITE))
-        drawn.append(text(x + wide / 2, _PILLS + 54, came, 14, "middle"))
+        shapes.append(line(middle, _TOP + _HIGH, x + wide / 2, _PILLS, **style))
+        shapes.append(rect(x, _PILLS, wide, 34, COLORS[name], rx=6))
+        shapes.append(text(x + wide / 2, _PILLS + 23, label, 18, "middle", _WHITE))
+        shapes.append(text(x + wide / 2, _PILLS + 54, came, 14, "middle"))
         x += wide + 6
-    return [*drawn, text(x + 4, _PILLS + 24, f"= {number(held, 11)}", 20)]
+    return [*shapes, text(x + 4, _PILLS + 24, f"= {number(held, 11)}", 20)]
 
 
 def _line_of_neighbours(known: NumberFormat, value: float, held: float) -> list[str]:
@@ -221,18 +221,18 @@ def _line_of_neighbours(known: NumberFormat, value: float, held: float) -> list[
     def at(x: float) -> float:
         return 70 + (x - low) / (high - low) * 620
 
-    drawn = [line(60, _AXIS, 700, _AXIS)]
+    shapes = [line(60, _AXIS, 700, _AXIS)]
     for x, words in zip(near, distinct(near), strict=True):
         bold = 700 if x == held else 400
-        drawn.append(line(at(x), _AXIS - 9, at(x), _AXIS + 9, stroke_width=2))
-        drawn.append(text(at(x), _AXIS + 28, words, 14, "middle", font_weight=bold))
+        shapes.append(line(at(x), _AXIS - 9, at(x), _AXIS + 9, stroke_width=2))
+        shapes.append(text(at(x), _AXIS + 28, words, 14, "middle", font_weight=bold))
     if isfinite(held):
         dot = f'<circle cx="{at(held):.1f}" cy="{_AXIS}" r="7"'
-        drawn.append(f'{dot} fill="{COLORS["fraction"]}"/>')
+        shapes.append(f'{dot} fill="{COLORS["fraction"]}"/>')
     step = known.spacing(middle)
-    told = f"the spacing here: {power(int(log2(step)))} = {number(step, 4)}"
-    drawn.append(text(_RIGHT, _AXIS + 52, told, 14, "end"))
-    return drawn + _asked(value, held, low, high, at(min(max(value, low), high)))
+    label = f"the spacing here: {power(int(log2(step)))} = {number(step, 4)}"
+    shapes.append(text(_RIGHT, _AXIS + 52, label, 14, "end"))
+    return shapes + _asked(value, held, low, high, at(min(max(value, low), high)))
 
 
 def _asked(value: float, held: float, low: float, high: float, x: float) -> list[str]:
@@ -241,19 +241,19 @@ def _asked(value: float, held: float, low: float, high: float, x: float) -> list
         return []
     if not low <= value <= high:
         side = "left" if value < low else "right"
-        told = f"{number(value, 6)} lies farther {side}"
+        label = f"{number(value, 6)} lies farther {side}"
         anchor = "start" if side == "left" else "end"
-        return [text(60 if side == "left" else 700, _AXIS - 20, told, 14, anchor)]
+        return [text(60 if side == "left" else 700, _AXIS - 20, label, 14, anchor)]
     place = "start" if x < 200 else "end" if x > 600 else "middle"
-    told = f"{number(value, 6)} was asked for"
-    return [arrow(x, _AXIS - 30, x, _AXIS - 2), text(x, _AXIS - 36, told, 14, place)]
+    label = f"{number(value, 6)} was asked for"
+    return [arrow(x, _AXIS - 30, x, _AXIS - 2), text(x, _AXIS - 36, label, 14, place)]
 
 
 def _in_words(known: NumberFormat, value: float, held: float, bits: Sequence[str]) -> str:
     """The bits in words."""
     names = ("sign", "exponent", "fraction")
-    told = ", ".join(f"{n} {b}" for n, b in zip(names, bits, strict=True))
-    start = f"{known.name}, asked for {number(value)}, has the bits {told}"
+    label = ", ".join(f"{n} {b}" for n, b in zip(names, bits, strict=True))
+    start = f"{known.name}, asked for {number(value)}, has the bits {label}"
     if not isfinite(held):
         return f"{start}: {number(held)}, for its largest is {number(known.max)}."
     sign, scale, digits = (factor for _, factor, _ in factors(known, held))
@@ -288,28 +288,28 @@ def update_line(
     def at(x: float) -> float:
         return 90 + (min(max(x, low), high) - low) / (high - low) * 580
 
-    told, note = (verdict(known, w, update), f"hatched: what is rounded back to {number(w)}")
-    body = [text(_LEFT, 34, told, 20, font_weight=700)]
-    body += _ruled(known, marks, w, at, _FIRST, f"the weight in {known.name} alone")
-    body += _jump(w, update, high, at)
-    body += _old_jump(known, w, update, before, high, at)
-    body.append(text(_RIGHT, _FIRST - 58, note, 14, "end"))
-    body += _ruled(known, marks, w, at, _SECOND, "beside it, a main weight in fp32")
-    body += _piled(known, w, update, count, high, at)
-    return Drawing("".join(body), _WIDE, 334, f"{told}. {_cured(known, count)}")
+    label, note = (verdict(known, w, update), f"hatched: what is rounded back to {number(w)}")
+    svg = [text(_LEFT, 34, label, 20, font_weight=700)]
+    svg += _ruled(known, marks, w, at, _FIRST, f"the weight in {known.name} alone")
+    svg += _jump(w, update, high, at)
+    svg += _old_jump(known, w, update, before, high, at)
+    svg.append(text(_RIGHT, _FIRST - 58, note, 14, "end"))
+    svg += _ruled(known, marks, w, at, _SECOND, "beside it, a main weight in fp32")
+    svg += _piled(known, w, update, count, high, at)
+    return Drawing("".join(svg), _WIDE, 334, f"{label}. {_cured(known, count)}")
 
 
 def verdict(known: NumberFormat, weight: float, update: float) -> str:
     """Whether an update is lost, kept, or rounded, in a few words."""
     w = known.shifted(weight, 0)
     after = known.round(w + update)
-    told = f"{number(w)} + {number(update)} in {known.name}"
+    label = f"{number(w)} + {number(update)} in {known.name}"
     if after == w:
-        return f"{told} stays {number(w)}: lost"
+        return f"{label} stays {number(w)}: lost"
     if not isfinite(after):
-        return f"{told} overflows"
+        return f"{label} overflows"
     exact = after == w + update
-    return f"{told} becomes {number(after)}: {'kept' if exact else 'kept, rounded'}"
+    return f"{label} becomes {number(after)}: {'kept' if exact else 'kept, rounded'}"
 
 
 def _ruled(
@@ -318,32 +318,32 @@ def _ruled(
     w: float,
     at: Callable[[float], float],
     y: float,
-    told: str,
+    label: str,
 ) -> list[str]:
     """A line with the representable numbers, and what is rounded to the weight."""
     below, above = known.neighbours(w)
     left, right = at((below + w) / 2), at((w + above) / 2)
-    drawn = [text(_LEFT, y - 58, told, 15, font_weight=600)]
-    drawn.append(hatched(left, y - 14, right - left, 28, 6))
-    drawn.append(line(_LEFT, y, _RIGHT, y))
+    shapes = [text(_LEFT, y - 58, label, 15, font_weight=600)]
+    shapes.append(hatched(left, y - 14, right - left, 28, 6))
+    shapes.append(line(_LEFT, y, _RIGHT, y))
     for x, words in zip(marks, distinct(marks), strict=True):
         bold = 700 if x == w else 400
-        drawn.append(line(at(x), y - 11, at(x), y + 11, stroke_width=2))
-        drawn.append(text(at(x), y + 32, words, 14, "middle", font_weight=bold))
-    return drawn
+        shapes.append(line(at(x), y - 11, at(x), y + 11, stroke_width=2))
+        shapes.append(text(at(x), y + 32, words, 14, "middle", font_weight=bold))
+    return shapes
 
 
 def _jump(w: float, update: float, high: float, at: Callable[[float], float]) -> list[str]:
     """The arrow from the weight to where the update would take it."""
     start, end, y = at(w), at(w + update), _FIRST - 24
     style: Style = {"stroke": COLORS["gradients"], "stroke_width": 3}
-    drawn = [line(start, y, max(end, start + 2), y, **style)]
-    drawn.append(line(end, y - 7, end, _FIRST, **style))
+    shapes = [line(start, y, max(end, start + 2), y, **style)]
+    shapes.append(line(end, y - 7, end, _FIRST, **style))
     far = " (farther right)" if w + update > high else ""
     place = "start" if end < 520 else "end"
     shift = 8 if place == "start" else -8
-    told = f"+ {number(update, 4)}{far}"
-    return [*drawn, text(end + shift, y - 4, told, 15, place)]
+    label = f"+ {number(update, 4)}{far}"
+    return [*shapes, text(end + shift, y - 4, label, 15, place)]
 
 
 def _old_jump(
@@ -359,10 +359,10 @@ def _old_jump(
         return []
     x = at(w + before[2])
     dashes: Style = {"stroke_dasharray": "5 4"}
-    told = f"dashed: + {number(before[2], 4)}"
+    label = f"dashed: + {number(before[2], 4)}"
     return [
         line(x, _FIRST - 36, x, _FIRST + 12, **dashes),
-        text(_RIGHT, _SECOND - 58, told, 14, "end"),
+        text(_RIGHT, _SECOND - 58, label, 14, "end"),
     ]
 
 
@@ -380,16 +380,16 @@ def _piled(
     first = 1 if count <= 60 else count  # more would be one thick line
     dots = [at(w + k * update) for k in range(first, count + 1)]
     style: Style = {"stroke": color, "stroke_width": 4}
-    drawn = [line(at(w), _SECOND - 22, last, _SECOND - 22, **style)]
-    drawn += [f'<circle cx="{x:.1f}" cy="{_SECOND - 22}" r="5" fill="{color}"/>' for x in dots]
+    shapes = [line(at(w), _SECOND - 22, last, _SECOND - 22, **style)]
+    shapes += [f'<circle cx="{x:.1f}" cy="{_SECOND - 22}" r="5" fill="{color}"/>' for x in dots]
     over = not isfinite(known.round(w + count * update))
-    told = "its copy overflows all the same" if over else "its copy moves at once"
-    told = f"its copy moves after {count:,} of them" if count > 1 else told
-    told = told if count else "lost here as well: even fp32 keeps none of it"
+    label = "its copy overflows all the same" if over else "its copy moves at once"
+    label = f"its copy moves after {count:,} of them" if count > 1 else label
+    label = label if count else "lost here as well: even fp32 keeps none of it"
     shift = 12 if last < 430 else -12
     anchor = "start" if last < 430 else "end"
     high_up = _SECOND - 17 if anchor == "start" else _SECOND - 34
-    return [*drawn, text(last + shift, high_up, told, 15, anchor)]
+    return [*shapes, text(last + shift, high_up, label, 15, anchor)]
 
 
 def _cured(known: NumberFormat, count: int) -> str:
@@ -428,25 +428,25 @@ def loss_scale(
     picture: its window is outlined.
     """
     shares = fates(known, scale)
-    told = returned(known, gradient, scale)
-    body = [text(_LEFT, 34, told, 20, font_weight=700)]
-    body += _window(known, scale)
-    body += _bell(known, scale)
-    body += _axis()
-    body += _mark(gradient)
+    label = returned(known, gradient, scale)
+    svg = [text(_LEFT, 34, label, 20, font_weight=700)]
+    svg += _window(known, scale)
+    svg += _bell(known, scale)
+    svg += _axis()
+    svg += _mark(gradient)
     if before is not None and before != (known, scale):
         low, high = (_at(log2(x)) for x in gradient_window(*before))
-        body.append(ghost(low, 92, high - low, _BASE - 92, "the window at the start"))
-    body += _fates(known, scale, shares)
-    words = f"{told}. Of the gradients drawn, {_shared(shares)}."
-    return Drawing("".join(body), _WIDE, 336, words)
+        svg.append(ghost(low, 92, high - low, _BASE - 92, "the window at the start"))
+    svg += _fates(known, scale, shares)
+    words = f"{label}. Of the gradients drawn, {_shared(shares)}."
+    return Drawing("".join(svg), _WIDE, 336, words)
 
 
 def returned(known: NumberFormat, gradient: float, scale: float) -> str:
     """What comes back of a gradient that is scaled, stored, and divided again."""
     back = scaled_back(known, gradient, scale)
-    told = f"{number(gradient, 4)} comes back as {number(back, 4)}"
-    return f"{told}, at S = {scale_told(scale)}"
+    label = f"{number(gradient, 4)} comes back as {number(back, 4)}"
+    return f"{label}, at S = {scale_told(scale)}"
 
 
 def scale_told(scale: float) -> str:
@@ -484,12 +484,12 @@ def _window(known: NumberFormat, scale: float) -> list[str]:
     low, high = gradient_window(known, scale)
     left, right = _at(log2(low)), _at(log2(high))
     style: Style = {"stroke": "currentColor", "stroke_width": 2}
-    drawn = [rect(left, 92, right - left, _BASE - 92, title="kept", **style)]
-    told = f"kept: above {_near_power(low)}"
+    shapes = [rect(left, 92, right - left, _BASE - 92, title="kept", **style)]
+    label = f"kept: above {_near_power(low)}"
     anchor, x = ("start", left) if left < 470 else ("end", _RIGHT)
-    drawn.append(text(x, 64, f"{told} and below {_short(high)}", 15, anchor))
+    shapes.append(text(x, 64, f"{label} and below {_short(high)}", 15, anchor))
     name = f"the window of {known.name}"
-    return [*drawn, text(x, 84, name, 14, anchor)]
+    return [*shapes, text(x, 84, name, 14, anchor)]
 
 
 def _near_power(x: float) -> str:
@@ -503,38 +503,38 @@ def _short(x: float) -> str:
 
 def _bell(known: NumberFormat, scale: float) -> list[str]:
     """A bar for each power of two, in the gradients' colour where it is kept."""
-    drawn, tallest = [], max(bell().values())
+    shapes, tallest = [], max(bell().values())
     for k, share in bell().items():
         high = 118 * share / tallest
         x, y, fate = _at(k) + 1, _BASE - high, _fate(known, scale, k)
         fill = COLORS["gradients"] if fate == "are kept" else "none"
         edge: Style = {} if fate == "are kept" else {"stroke": "currentColor"}
-        drawn.append(rect(x - _ONE / 2, y, _ONE - 2, high, fill, fate, **edge))
+        shapes.append(rect(x - _ONE / 2, y, _ONE - 2, high, fill, fate, **edge))
         if fate != "are kept":
-            drawn.append(hatched(x - _ONE / 2, y, _ONE - 2, high, 5))
-    return drawn
+            shapes.append(hatched(x - _ONE / 2, y, _ONE - 2, high, 5))
+    return shapes
 
 
 def _axis() -> list[str]:
     """The axis of powers of two."""
-    drawn = [line(_LEFT, _BASE, _at(_HIGHEST), _BASE)]
+    shapes = [line(_LEFT, _BASE, _at(_HIGHEST), _BASE)]
     for k in range(-40, 17, 10):
-        drawn.append(line(_at(k), _BASE, _at(k), _BASE + 7))
-        drawn.append(text(_at(k), _BASE + 24, power(k), 14, "middle"))
-    return drawn
+        shapes.append(line(_at(k), _BASE, _at(k), _BASE + 7))
+        shapes.append(text(_at(k), _BASE + 24, power(k), 14, "middle"))
+    return shapes
 
 
 def _mark(gradient: float) -> list[str]:
     """Where the chosen gradient lies."""
     x = _at(log2(gradient))
     y = _BASE + 30
-    drawn = [arrow(x, y + 20, x, y - 26, stroke=COLORS["gradients"])]
-    return [*drawn, text(x, y + 36, number(gradient, 4), 15, "middle")]
+    shapes = [arrow(x, y + 20, x, y - 26, stroke=COLORS["gradients"])]
+    return [*shapes, text(x, y + 36, number(gradient, 4), 15, "middle")]
 
 
 def _fates(known: NumberFormat, scale: float, shares: Mapping[str, float]) -> list[str]:
-    told = f"Of these gradients (a drawn example), {_shared(shares)}."
-    return [text(_LEFT, _BASE + 88, told, 14)]
+    label = f"Of these gradients (a drawn example), {_shared(shares)}."
+    return [text(_LEFT, _BASE + 88, label, 14)]
 
 
 def _shared(shares: Mapping[str, float]) -> str:
@@ -567,19 +567,19 @@ def block_scales() -> Drawing:
     is then kept. The numbers are schematic.
     """
     whole = sum(_BLOCKS, ())
-    body, words = [], []
+    svg, words = [], []
     for row, (name, parts) in enumerate(
         {"One scale for all": (whole,), "A scale for each block": _BLOCKS}.items()
     ):
         low = 64 + 228 * row + (_CEILING - _FLOOR) * _POWER
         lost = [k for part in parts for k in part if not _through_fp8(k, max(part))]
-        told = f"{name}: {len(lost)} of {len(whole)} numbers become 0"
-        body.append(text(_LEFT, 34 + 228 * row, told, 17, font_weight=700))
+        label = f"{name}: {len(lost)} of {len(whole)} numbers become 0"
+        svg.append(text(_LEFT, 34 + 228 * row, label, 17, font_weight=700))
         if not row:
-            body.append(text(_RIGHT, 34, "hatched: becomes 0", 14, "end"))
-        body += _columns(parts, low)
-        words.append(f"{told}.")
-    return Drawing("".join(body), _WIDE, 446, " ".join(words))
+            svg.append(text(_RIGHT, 34, "hatched: becomes 0", 14, "end"))
+        svg += _columns(parts, low)
+        words.append(f"{label}.")
+    return Drawing("".join(svg), _WIDE, 446, " ".join(words))
 
 
 def _through_fp8(exponent: int, largest: int) -> float:
@@ -590,25 +590,25 @@ def _through_fp8(exponent: int, largest: int) -> float:
 
 def _columns(parts: Sequence[Sequence[int]], low: float) -> list[str]:
     """A bar for each number up to its power of two, and a frame for each scale."""
-    drawn, x = [], _LEFT + 44.0
+    shapes, x = [], _LEFT + 44.0
     fp8 = FORMATS["fp8_e4m3"]
     for k in (-10, 0, 10):
         y = low - (k - _FLOOR) * _POWER
-        drawn += [text(x - 14, y + 5, power(k), 14, "end")]
-        drawn += [line(x - 9, y, x - 4, y)]
+        shapes += [text(x - 14, y + 5, power(k), 14, "end")]
+        shapes += [line(x - 9, y, x - 4, y)]
     for part in parts:
         start, top = x, max(part)
         for i, k in enumerate(part):
             x += 14 * (i > 0 and i % 8 == 0)
-            drawn += _column(x, low, k, bool(_through_fp8(k, top)))
+            shapes += _column(x, low, k, bool(_through_fp8(k, top)))
             x += _COLUMN
         least = max(top + log2(fp8.min_subnormal / 2 / fp8.max), _FLOOR)
         high, wide = (top - least) * _POWER + 4, x - start
         y = low - (top - _FLOOR) * _POWER - 4
         style: Style = {"stroke": "currentColor", "stroke_width": 2}
-        drawn.append(rect(start - 3, y, wide, high, title="kept", **style))
+        shapes.append(rect(start - 3, y, wide, high, title="kept", **style))
         x += 14
-    return [*drawn, line(_LEFT + 36, low, _RIGHT, low)]
+    return [*shapes, line(_LEFT + 36, low, _RIGHT, low)]
 
 
 def _column(x: float, low: float, exponent: int, kept: bool) -> list[str]:
@@ -632,40 +632,40 @@ def part_color(part: str) -> str:
 
 def recipe_bytes(names: Sequence[str] = tuple(RECIPES)) -> Drawing:
     """A row for each recipe: every byte of a parameter, in its part's colour."""
-    body, words = [_key(30)], []
+    svg, words = [_key(30)], []
     for row, name in enumerate(names):
         recipe, y = RECIPES[name], 56 + row * _ROW
-        body.append(text(_NAMES - 12, y + 21, name, 15, "end"))
-        body.append(_cells(recipe.parts(), _NAMES, y))
+        svg.append(text(_NAMES - 12, y + 21, name, 15, "end"))
+        svg.append(_cells(recipe.parts(), _NAMES, y))
         end = _NAMES + recipe.total * (_BYTE + 1) + 12
-        body.append(text(end, y + 22, f"{recipe.total}", 18, font_weight=700))
+        svg.append(text(end, y + 22, f"{recipe.total}", 18, font_weight=700))
         parts = [f"{p.replace('_', ' ')} {n}" for p, n in recipe.parts().items() if n]
         words.append(f"Recipe {name}: {', '.join(parts)}: {recipe.total} bytes.")
     height = 66 + len(names) * _ROW
-    return Drawing("".join(body), _WIDE, height, " ".join(words))
+    return Drawing("".join(svg), _WIDE, height, " ".join(words))
 
 
 def _cells(parts: Mapping[str, float], x: float, y: float) -> str:
     """Each byte a cell."""
-    drawn = []
+    shapes = []
     for part, size in parts.items():
         for _ in range(int(size)):
-            told = part.replace("_", " ")
-            drawn.append(rect(x, y, _BYTE, 30, part_color(part), told, rx=3))
+            label = part.replace("_", " ")
+            shapes.append(rect(x, y, _BYTE, 30, part_color(part), label, rx=3))
             x += _BYTE + 1
-    return "".join(drawn)
+    return "".join(shapes)
 
 
 def _key(y: float) -> str:
     """A square and a word for each part."""
-    drawn, x = [], float(_LEFT)
+    shapes, x = [], float(_LEFT)
     for part in RECIPES["bf16"].parts():
-        told = part.replace("_", " ")
-        told = "optimizer (Adam)" if part == "optimizer" else told
-        drawn.append(rect(x, y - 13, 16, 16, part_color(part), rx=3))
-        drawn.append(text(x + 22, y, told, 15))
-        x += 44 + 7.9 * len(told)
-    return "".join(drawn)
+        label = part.replace("_", " ")
+        label = "optimizer (Adam)" if part == "optimizer" else label
+        shapes.append(rect(x, y - 13, 16, 16, part_color(part), rx=3))
+        shapes.append(text(x + 22, y, label, 15))
+        x += 44 + 7.9 * len(label)
+    return "".join(shapes)
 
 
 _BAR, _MIDDLE = 136, (_LEFT + _RIGHT) / 2
@@ -684,18 +684,18 @@ def on_a_gpu(
     `before` is the total of the last picture.
     """
     total = sum(parts.values())
-    told = f"on each GPU: {units.gigabytes(total)}"
-    told += ", far beyond this scale" if total > 2 * memory else ""
-    body = [_key(30), _cells(recipe, 240, 56)]
-    body.append(text(_LEFT, 76, f"A parameter: {sum(recipe.values())} bytes", 16))
-    body.append(text(_LEFT, _BAR - 10, told, 16, font_weight=600))
-    body += _stacked(parts, memory) + _line_of_memory(memory)
+    label = f"on each GPU: {units.gigabytes(total)}"
+    label += ", far beyond this scale" if total > 2 * memory else ""
+    svg = [_key(30), _cells(recipe, 240, 56)]
+    svg.append(text(_LEFT, 76, f"A parameter: {sum(recipe.values())} bytes", 16))
+    svg.append(text(_LEFT, _BAR - 10, label, 16, font_weight=600))
+    svg += _stacked(parts, memory) + _line_of_memory(memory)
     if before is not None and before != total:
         wide = _on_bar(before, memory) - _LEFT
-        body.append(ghost(_LEFT, _BAR - 3, wide, 60, "at the start"))
+        svg.append(ghost(_LEFT, _BAR - 3, wide, 60, "at the start"))
         note = f"dashed: {units.gigabytes(before)}"
-        body.append(text(_RIGHT, _BAR + 84, note, 14, "end"))
-    return Drawing("".join(body), _WIDE, 236, _memory_words(parts, total, memory))
+        svg.append(text(_RIGHT, _BAR + 84, note, 14, "end"))
+    return Drawing("".join(svg), _WIDE, 236, _memory_words(parts, total, memory))
 
 
 def _on_bar(size: float, memory: float) -> float:
@@ -705,24 +705,24 @@ def _on_bar(size: float, memory: float) -> float:
 
 def _stacked(parts: Mapping[str, float], memory: float) -> list[str]:
     """The parts, one behind the other, hatched beyond the memory."""
-    drawn, total = [], 0.0
+    shapes, total = [], 0.0
     for part, size in parts.items():
         x, end = _on_bar(total, memory), _on_bar(total + size, memory)
-        drawn.append(rect(x, _BAR, end - x, 54, part_color(part), part))
+        shapes.append(rect(x, _BAR, end - x, 54, part_color(part), part))
         total += size
     if total > memory:
         over = hatched(_MIDDLE, _BAR, _on_bar(total, memory) - _MIDDLE, 54, 9)
-        drawn.append(f'<g color="white">{over}</g>')
-    return drawn
+        shapes.append(f'<g color="white">{over}</g>')
+    return shapes
 
 
 def _line_of_memory(memory: float) -> list[str]:
     """The chip's memory, which the states must not cross."""
-    told, x, y = f"memory: {units.gigabytes(memory)}", _MIDDLE, _BAR
+    label, x, y = f"memory: {units.gigabytes(memory)}", _MIDDLE, _BAR
     return [
         line(_LEFT, y + 60, _RIGHT, y + 60),
         line(x, y - 16, x, y + 66, stroke_width=3),
-        text(x, y + 84, told, 15, "middle", font_weight=600),
+        text(x, y + 84, label, 15, "middle", font_weight=600),
         text(_LEFT, y + 84, "0", 15, "middle"),
     ]
 

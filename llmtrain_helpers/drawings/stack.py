@@ -53,7 +53,7 @@ class Kind:
     layer: Layer
     parameters: int
 
-    def told(self, hidden_size: Any) -> list[tuple[str, str]]:
+    def in_words(self, hidden_size: Any) -> list[tuple[str, str]]:
         """Its parts in words, with their parameters; each with its colour's word."""
         found: list[tuple[str, str, Any]] = [
             ("attention", of_mixer(mixer), mixer) for mixer in self.layer.mixers
@@ -74,10 +74,10 @@ def stack(model: Transformer, name: str = "", before: Transformer | None = None)
     """
     changed, found = (before if before != model else None), kinds(model)
     cards, high = _cards(model, found[:MOST])
-    body = [totals(model, changed), key(model, changed, WHOLE)]
-    body += [*_strip(model), *_row(model, found), cards]
+    svg = [totals(model, changed), key(model, changed, WHOLE)]
+    svg += [*_strip(model), *_row(model, found), cards]
     tall = round(CARDS + high + 14)
-    return Drawing("".join(body), 860, tall, _words(model, found, name))
+    return Drawing("".join(svg), 860, tall, _words(model, found, name))
 
 
 def kinds(model: Transformer) -> list[Kind]:
@@ -115,9 +115,9 @@ def in_order(model: Transformer) -> list[tuple[str, int]]:
 def of_mixer(mixer: Mixer) -> str:
     """A mixer in words: its kind, its heads, and how far it looks."""
     if isinstance(mixer, LatentAttention):
-        told = f"latent attention (MLA), {mixer.num_heads} heads; a token's keys and "
+        label = f"latent attention (MLA), {mixer.num_heads} heads; a token's keys and "
         numbers = f"{mixer.kv_rank:,} + {mixer.rotary_dim:,} numbers"
-        return f"{told}values out of {numbers}{_window(mixer)}"
+        return f"{label}values out of {numbers}{_window(mixer)}"
     if isinstance(mixer, Attention):
         heads = f"attention, {mixer.num_heads} heads"
         if mixer.num_kv_heads != mixer.num_heads:
@@ -137,11 +137,11 @@ def of_mlp(part: Mlp | Experts) -> str:
     """An MLP in words, or experts: how many, and how many a token meets."""
     if isinstance(part, Mlp):
         return f"MLP, {part.intermediate_size:,} wide"
-    told = f"{part.num_experts:,} experts, {part.expert.intermediate_size:,} wide: "
-    told += f"a token meets {part.experts_per_token}"
+    label = f"{part.num_experts:,} experts, {part.expert.intermediate_size:,} wide: "
+    label += f"a token meets {part.experts_per_token}"
     if part.shared:
-        told += f", and a shared one of {part.shared.intermediate_size:,}"
-    return told
+        label += f", and a shared one of {part.shared.intermediate_size:,}"
+    return label
 
 
 def _words(model: Transformer, found: Sequence[Kind], name: str) -> str:
@@ -153,7 +153,7 @@ def _words(model: Transformer, found: Sequence[Kind], name: str) -> str:
     )
     each = "; ".join(
         f"{kind.letter}, {kind.how_many} layers of {units.count(kind.parameters)}: "
-        + ", ".join(told for _, told in kind.told(model.hidden_size))
+        + ", ".join(label for _, label in kind.in_words(model.hidden_size))
         for kind in found
     )
     runs = in_order(model)
@@ -218,8 +218,8 @@ def _row(model: Transformer, found: Sequence[Kind]) -> Iterator[str]:
     shown, extra = cells[::step], min(int(model.prediction_layers), 9)
     wide = min(ACROSS / (len(shown) + extra * 1.5), 30)
     every = "" if step == 1 else f", one in {step} drawn"
-    told = f"{int(model.num_layers):,} layers, from first to last{every}"
-    yield text(LEFT, ROW - 12, told, 15, **BOLD)
+    label = f"{int(model.num_layers):,} layers, from first to last{every}"
+    yield text(LEFT, ROW - 12, label, 15, **BOLD)
     if extra:
         yield text(LEFT + ACROSS, ROW - 12, _further(model), 15, "end")
     for place, letter in enumerate(shown):
@@ -233,17 +233,17 @@ def _row(model: Transformer, found: Sequence[Kind]) -> Iterator[str]:
 def _how_to_read(model: Transformer) -> str:
     """What a cell's looks say, of those that there are."""
     mixers = [mixer for _, layer in model.layers for mixer in layer.mixers]
-    told = ["orange: MLP"]
+    label = ["orange: MLP"]
     if model.num_experts:
-        told = ["faint orange: experts that a token does not meet"]
-    told.append("blue: attention")
+        label = ["faint orange: experts that a token does not meet"]
+    label.append("blue: attention")
     if any(mixer.window for mixer in mixers):
-        told.append("low blue: over a window only")
+        label.append("low blue: over a window only")
     if any(type(mixer) in _MIXERS for mixer in mixers):
-        told.append("slanted: a recurrence")
+        label.append("slanted: a recurrence")
     if len(kinds(model)) > MOST:
-        told.append(f"of {len(kinds(model))} kinds {MOST} have a card")
-    return "; ".join(told)
+        label.append(f"of {len(kinds(model))} kinds {MOST} have a card")
+    return "; ".join(label)
 
 
 def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
@@ -275,15 +275,15 @@ def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
 def _cards(model: Transformer, found: Sequence[Kind]) -> tuple[str, float]:
     """The cards, and how tall they are: as the one that says most."""
     room, h = ACROSS / max(len(found), 2), model.hidden_size
-    said = [[(w, wrapped(t, room - 48)) for w, t in kind.told(h)] for kind in found]
-    rows = [sum(len(told) for _, told in parts) for parts in said]
+    said = [[(w, wrapped(t, room - 48)) for w, t in kind.in_words(h)] for kind in found]
+    rows = [sum(len(label) for _, label in parts) for parts in said]
     high = 72.0 + 18 * max(rows) + 3 * max(len(parts) for parts in said)
-    drawn = [
+    shapes = [
         piece
         for place, (kind, parts) in enumerate(zip(found, said, strict=True))
         for piece in _card(kind, parts, LEFT + place * room, room - 8, high)
     ]
-    return "".join(drawn), high
+    return "".join(shapes), high
 
 
 def _card(
@@ -296,9 +296,9 @@ def _card(
     yield text(x + 50, CARDS + 27, f"{kind.how_many:,} {plural}", 17, **BOLD)
     yield text(x + 50, CARDS + 47, f"{units.count(kind.parameters)} each", 15)
     y = CARDS + 75
-    for word, told in parts:
+    for word, label in parts:
         yield rect(x + 12, y - 11, 12, 12, COLORS[word])
-        for row in told:
+        for row in label:
             yield text(x + 30, y, row, 15)
             y += 18
         y += 3
