@@ -87,12 +87,12 @@ def letters(number: int) -> str:
     >>> letters(0), letters(25), letters(26), letters(127)
     ('A', 'Z', 'AA', 'DX')
     """
-    found = ""
+    name = ""
     number += 1
     while number:
         number, last = divmod(number - 1, 26)
-        found = chr(65 + last) + found
-    return found
+        name = chr(65 + last) + name
+    return name
 
 
 def gpu_grid(
@@ -106,46 +106,43 @@ def gpu_grid(
     """
     layout = Layout(num_gpus, tensor, pipeline, context)
     old = Layout(*before) if before else layout
-    rows = _placed(layout.seen())
-    svg = [_product(layout), *_gaps(rows)]
-    for row, node in rows:
-        svg += _node(layout, row, node) + _old(layout, old, row, node)
-    svg += _key(layout)
-    floor = _TOP + (rows[-1][0] + 1) * _DEEP
-    seen = sum(len(layout.in_node(node)) for _, node in rows)
-    svg.append(text(_LEFT, floor + 16, _shown(layout, seen, len(rows)), 14))
-    svg += _was(floor + 24, layout, old)
-    height = max(round(floor) + 46, _TOP + 182)
-    return Drawing("".join(svg), _ACROSS, height, _words(layout, seen))
+    degrees = {"TP": layout.tensor, "PP": layout.pipeline}
+    if layout.context > 1:
+        degrees["CP"] = layout.context
+    product = " × ".join(f"{name} {n:,}" for name, n in degrees.items())
+    title = f"{layout.num_gpus:,} GPUs = {product} × DP {layout.replicas:,}"
+    svg = [text(_LEFT, 30, title, 22, font_weight=700)]
 
-
-def _placed(nodes: Sequence[int]) -> list[tuple[float, int]]:
-    """Each node with its row; where nodes are left out, half a row is left free."""
-    found: list[tuple[float, int]] = [(0, nodes[0])]
-    for last, node in pairwise(nodes):
-        found.append((found[-1][0] + 1 + _GAP * (node > last + 1), node))
-    return found
-
-
-def _gaps(rows: Sequence[tuple[float, int]]) -> list[str]:
-    """What is left out between two rows."""
-    shapes = []
+    rows = _rows_of_nodes(layout.seen())
     for (row, node), (_, following) in pairwise(rows):
         if following > node + 1:
             first, last = node + 2, following
             label = f"nodes {first:,} to {last:,}" if last > first else f"node {first:,}"
-            y = _TOP + (row + 1) * _DEEP + 11
-            shapes.append(text(_LEFT, y, f"⋮  {label}, not drawn", 14))
-    return shapes
+            svg.append(text(_LEFT, _TOP + (row + 1) * _DEEP + 11, f"⋮  {label}, not drawn", 14))
+    for row, node in rows:
+        svg += _node(layout, row, node) + _old(layout, old, row, node)
+    svg += _key(layout)
+
+    # below the grid: how much of it is seen, and what the dashed outline is
+    floor, nodes = _TOP + (rows[-1][0] + 1) * _DEEP, -(-layout.num_gpus // NODE)
+    seen = sum(len(layout.in_node(node)) for _, node in rows)
+    shown = f"{len(rows)} of {nodes:,} nodes are shown, {seen} of {layout.num_gpus:,} GPUs."
+    if seen == layout.num_gpus:
+        shown = f"All {units.plural(seen, 'GPU')} are shown; a row is a node."
+    svg.append(text(_LEFT, floor + 16, shown, 14))
+    if old.a_replica != layout.a_replica:
+        label = f"dashed: replica A had {units.plural(old.a_replica, 'GPU')}"
+        svg += [ghost(_LEFT, floor + 24, _CELL, 14), text(_LEFT + 50, floor + 36, label, 14)]
+    height = max(round(floor) + 46, _TOP + 182)
+    return Drawing("".join(svg), _ACROSS, height, _grid_in_words(layout, seen))
 
 
-def _product(layout: Layout) -> str:
-    """The line that says how the number of GPUs comes about."""
-    parts = {"TP": layout.tensor, "PP": layout.pipeline}
-    parts |= {"CP": layout.context} if layout.context > 1 else {}
-    label = " × ".join(f"{name} {n:,}" for name, n in parts.items())
-    words = f"{layout.num_gpus:,} GPUs = {label} × DP {layout.replicas:,}"
-    return text(_LEFT, 30, words, 22, font_weight=700)
+def _rows_of_nodes(nodes: Sequence[int]) -> list[tuple[float, int]]:
+    """Each node with its row; where nodes are left out, half a row is left free."""
+    rows: list[tuple[float, int]] = [(0, nodes[0])]
+    for last, node in pairwise(nodes):
+        rows.append((rows[-1][0] + 1 + _GAP * (node > last + 1), node))
+    return rows
 
 
 def _node(layout: Layout, row: float, node: int) -> list[str]:
@@ -223,92 +220,59 @@ def _old(layout: Layout, old: Layout, row: float, node: int) -> list[str]:
 
 def _key(layout: Layout) -> list[str]:
     """What letter, number, shade and frame say, to the right of the grid."""
-    x, y, down = 462, _TOP, 46
-    lines = [_of_cell(x, y, layout), _of_stage(x, y + down, layout)]
-    lines.append(_of_tensor(x, y + 2 * down, layout))
-    return [*lines, _of_replicas(x, y + 3 * down, layout)]
+    x, y, half = 462, _TOP, _CELL / 2
+    svg = [_shaded(x, y, 0, layout.pipeline)]
+    svg.append(text(x + 20, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600))
+    rank = f", c1 of {layout.context}" if layout.context > 1 else ""
+    svg.append(_beside(x, y, "one GPU", f"replica A, stage 1{rank}"))
 
-
-def _was(y: float, layout: Layout, old: Layout) -> list[str]:
-    """What the dashed outline is, below the grid."""
-    if old.a_replica == layout.a_replica:
-        return []
-    label = f"dashed: replica A had {_gpus(old.a_replica)}"
-    return [ghost(_LEFT, y, _CELL, 14), text(_LEFT + 50, y + 12, label, 14)]
-
-
-def _beside(x: float, y: float, first: str, second: str) -> str:
-    return text(x + 52, y + 15, first, 15, font_weight=600) + text(x + 52, y + 33, second, 15)
-
-
-def _of_cell(x: float, y: float, layout: Layout) -> str:
-    shapes = _shaded(x, y, 0, layout.pipeline)
-    shapes += text(x + 20, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600)
-    also = f", c1 of {layout.context}" if layout.context > 1 else ""
-    return shapes + _beside(x, y, "one GPU", f"replica A, stage 1{also}")
-
-
-def _of_stage(x: float, y: float, layout: Layout) -> str:
+    y += 46
     if layout.pipeline == 1:
-        whole = "each GPU has all layers"
-        label = whole if layout.tensor == 1 else "a piece of every layer"
-        return _shaded(x, y, 0, 1) + _beside(x, y, "one stage", label)
-    last = layout.pipeline - 1
-    half = _CELL / 2
-    ends = [(0, "1", 0.0), (last, f"{layout.pipeline}", half)]
-    shapes = "".join(
-        rect(x + dx, y, half, _HIGH, _shade(stage, last + 1))
-        + text(x + dx + 10, y + 24, n, 15, "middle", _ink(_shade(stage, last + 1)))
-        for stage, n, dx in ends
-    )
-    label = f"PP: {layout.pipeline} pipeline stages"
-    return shapes + _beside(x, y, label, "numbers: groups of layers")
+        share = "each GPU has all layers" if layout.tensor == 1 else "a piece of every layer"
+        svg += [_shaded(x, y, 0, 1), _beside(x, y, "one stage", share)]
+    else:
+        for stage, left in ((0, x), (layout.pipeline - 1, x + half)):
+            shade = _shade(stage, layout.pipeline)
+            svg.append(rect(left, y, half, _HIGH, shade))
+            svg.append(text(left + 10, y + 24, f"{stage + 1}", 15, "middle", _ink(shade)))
+        label = f"PP: {layout.pipeline} pipeline stages"
+        svg.append(_beside(x, y, label, "numbers: groups of layers"))
 
-
-def _of_tensor(x: float, y: float, layout: Layout) -> str:
+    y += 46
     edge: Style = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
     if layout.crosses:
         edge["stroke_dasharray"] = "2 3"
-    frame = rect(x, y, _CELL, _HIGH, **edge)
+    svg.append(rect(x, y, _CELL, _HIGH, **edge))
     if layout.tensor == 1:
-        return frame + _beside(x, y, "TP 1: no frames", "no matrix is shared")
-    label = "leave the node: slow" if layout.crosses else "share each matrix"
-    return frame + _beside(x, y, f"TP: frames of {layout.tensor} GPUs", label)
+        svg.append(_beside(x, y, "TP 1: no frames", "no matrix is shared"))
+    else:
+        note = "leave the node: slow" if layout.crosses else "share each matrix"
+        svg.append(_beside(x, y, f"TP: frames of {layout.tensor} GPUs", note))
+
+    y += 46
+    several, each = layout.replicas > 1, units.plural(layout.a_replica, "GPU")
+    svg.append(_shaded(x, y, 0, layout.pipeline, replica=int(several)))
+    name = "B1" if several else "A"
+    svg.append(text(x + 20, y + 24, name, 16, "middle", "#FFFFFF", font_weight=600))
+    note = f"of {each}; B is round" if several else f"all {each}"
+    return [*svg, _beside(x, y, f"DP: {units.plural(layout.replicas, 'replica')}", note)]
 
 
-def _of_replicas(x: float, y: float, layout: Layout) -> str:
-    name = "A" if layout.replicas == 1 else "B1"
-    mark = _shaded(x, y, 0, layout.pipeline, replica=int(layout.replicas > 1))
-    mark += text(x + 20, y + 24, name, 16, "middle", "#FFFFFF", font_weight=600)
-    each = _gpus(layout.a_replica)
-    if layout.replicas == 1:
-        return mark + _beside(x, y, "DP: 1 replica", f"all {each}")
-    label = f"of {each}; B is round"
-    return mark + _beside(x, y, f"DP: {layout.replicas:,} replicas", label)
+def _beside(x: float, y: float, first: str, second: str) -> str:
+    """Two lines of words beside a mark of the key."""
+    return text(x + 52, y + 15, first, 15, font_weight=600) + text(x + 52, y + 33, second, 15)
 
 
-def _gpus(number: int) -> str:
-    return f"{number:,} GPU{'s' if number > 1 else ''}"
-
-
-def _shown(layout: Layout, seen: int, rows: int) -> str:
-    if seen == layout.num_gpus:
-        return f"All {_gpus(seen)} are shown; a row is a node."
-    nodes = -(-layout.num_gpus // NODE)
-    return f"{rows} of {nodes:,} nodes are shown, {seen} of {layout.num_gpus:,} GPUs."
-
-
-def _words(layout: Layout, seen: int) -> str:
-    """The grid in words."""
-    label = (
+def _grid_in_words(layout: Layout, seen: int) -> str:
+    words = (
         f"{layout.num_gpus:,} GPUs in rows of 8: tensor parallel {layout.tensor}, "
         f"pipeline {layout.pipeline}, context {layout.context}, "
         f"data parallel {layout.replicas:,}. "
-        f"Replica A is the first {_gpus(layout.a_replica)}."
+        f"Replica A is the first {units.plural(layout.a_replica, 'GPU')}."
     )
     if layout.crosses:
-        label += " Tensor-parallel groups leave their nodes."
-    return label + f" {seen} of {layout.num_gpus:,} GPUs are shown."
+        words += " Tensor-parallel groups leave their nodes."
+    return words + f" {seen} of {layout.num_gpus:,} GPUs are shown."
 
 
 # --- a step in time
@@ -327,69 +291,58 @@ def step_in_time(now: Step, before: Step | None = None) -> Drawing:
     that a GPU of the first stage keeps. What changed since `before` is dashed.
     """
     old = before or now
-    rows = _rows(now)
+    rows = list(range(min(now.replicas, 2)))
+    if now.stages > 1:
+        rows = sorted({0, 1, now.stages - 1})
     top, floor = 74, 74 + len(rows) * _ROW + 26
     unit = (_END - _START) / max(now.time, old.time)
-    svg = [_headings(now)]
+
+    passes = "1 pass" if now.passes == 1 else f"{now.passes:,} passes, one after another"
+    waits = ""
+    if now.stages > 1:
+        passes = f"{units.plural(now.passes, 'pass')}, stage by stage"
+        waits = f"; a stage waits {units.percent(now.waits)}"
+    average = "one average" if now.replicas > 1 else "no average"
+    size = units.plural(now.micro, "sequence")
+    svg = [text(_START, 44, f"{size} in each{waits}", 15)]
+    for x, heading in ((_START, passes), (452, average), (606, "the update")):
+        svg.append(text(x, 22, heading, 15, font_weight=600))
     svg += [_row(top + i * _ROW, row, now, unit) for i, row in enumerate(rows)]
     svg += [_length(floor, now, old, unit), _averages(top, rows, now)]
+
+    hidden, note = now.replicas - len(rows), ""
+    if now.stages > len(rows):
+        note = f"{len(rows)} of {now.stages} stages drawn"
+    elif now.stages == 1 and hidden:
+        note = f"… and {hidden:,} more replica{'s' if hidden > 1 else ''}"
     high = 44 if now.stages > 1 else floor - 8  # beside the heading, or the rows
-    svg.append(text(702, high, _unseen(now, len(rows)), 14, "end"))
-    svg += [*_before(top, now, old, unit), _memory(floor + 6, now, old, unit)]
-    svg.append(_sum(floor + 6 + _TALLEST + 36, now))
-    return Drawing("".join(svg), _ACROSS, floor + _TALLEST + 60, _step_words(now))
+    svg.append(text(702, high, note, 14, "end"))
+    if (old.passes, old.micro, old.stages) != (now.passes, now.micro, now.stages):
+        svg.append(ghost(_START, top - 16, unit * old.time, 9))  # as long as the step was
+    svg.append(_memory(floor + 6, now, old, unit))
+    total = units.exact(now.micro * now.passes * now.replicas)
+    product = f"micro-batch {now.micro:,} × accumulation {now.passes:,} × "
+    product += f"replicas {now.replicas:,} = {total} sequences"
+    svg.append(text(24, floor + _TALLEST + 42, product, 17, font_weight=700))
+    return Drawing("".join(svg), _ACROSS, floor + _TALLEST + 60, _step_in_words(now))
 
 
 def _length(floor: float, step: Step, old: Step, unit: float) -> str:
     """How long the passes take: a line as long as they, and the product behind it."""
     end, y = _START + step.turns * _turn(step, unit) - 3, floor - 29
     ends = "".join(line(x, y - 4, x, y + 4) for x in (_START, end))
-    what = "turn" if step.stages > 1 else "pass"
-    what += "" if step.turns == 1 else "s" if step.stages > 1 else "es"
-    label = f"{step.turns:,} {what} × ({step.fixed:g} + {step.micro:,})"
-    label += f" = {_long(step)} sequences' time"
-    label += " on a stage" if step.stages > 1 else ""
+    turns = units.plural(step.turns, "turn" if step.stages > 1 else "pass")
+    words = f"{turns} × ({step.fixed:g} + {step.micro:,}) = {_long(step)} sequences' time"
+    words += " on a stage" if step.stages > 1 else ""
     if (old.turns, old.micro, old.fixed) != (step.turns, step.micro, step.fixed):
-        label += f", dashed {_long(old)}"
-    words = text(_START, floor - 8, label, 14)
-    return line(_START, y, end, y) + ends + words
+        words += f", dashed {_long(old)}"
+    return line(_START, y, end, y) + ends + text(_START, floor - 8, words, 14)
 
 
 def _long(step: Step) -> str:
     """A step's length on a stage, in times of a sequence."""
     length = step.turns * (step.fixed + step.micro)
     return f"{length:,.0f}" if length % 1 == 0 else f"{length:,.1f}"
-
-
-def _rows(step: Step) -> list[int]:
-    """The replicas that are drawn, or with a pipeline the stages: the last one too."""
-    if step.stages == 1:
-        return list(range(min(step.replicas, 2)))
-    return sorted({0, 1, step.stages - 1})
-
-
-def _unseen(step: Step, rows: int) -> str:
-    """What else there is."""
-    if step.stages > 1:
-        return f"{rows} of {step.stages} stages drawn" if step.stages > rows else ""
-    hidden = step.replicas - rows
-    return f"… and {hidden:,} more replica{'s' if hidden > 1 else ''}" if hidden else ""
-
-
-def _headings(step: Step) -> str:
-    one = "1 pass" if step.passes == 1 else f"{step.passes:,} passes, one after another"
-    if step.stages > 1:
-        one = f"{step.passes:,} pass{'es' if step.passes > 1 else ''}, stage by stage"
-    average = "one average" if step.replicas > 1 else "no average"
-    label = [(_START, one), (452, average), (606, "the update")]
-    waits = f"; a stage waits {units.percent(step.waits)}" if step.stages > 1 else ""
-    return text(_START, 44, f"{_sequences(step.micro)} in each{waits}", 15) + "".join(
-        text(x, 22, words, 15, font_weight=600) for x, words in label
-    )
-
-
-def _sequences(number: int) -> str:
-    return f"{number:,} sequence{'s' if number > 1 else ''}"
 
 
 def _row(y: float, row: int, step: Step, unit: float) -> str:
@@ -416,7 +369,7 @@ def _turn(step: Step, unit: float) -> float:
 def _passes(x: float, y: float, passes: int, wide: float) -> str:
     """Boxes with their numbers; one long box where they would be too narrow."""
     if wide < 22:
-        label = f"{passes:,} pass{'es' if passes > 1 else ''}"
+        label = units.plural(passes, "pass")
         shapes = rect(x, y, passes * wide - 2, _PASS, COLORS["activations"], rx=4)
         if fits(label, passes * wide - 6, 14):
             middle = x + passes * wide / 2
@@ -443,40 +396,24 @@ def _waiting(x: float, y: float, wide: float) -> str:
 
 
 def _averages(top: float, rows: Sequence[int], step: Step) -> str:
-    """One box for all replicas; with a pipeline one for each stage, across them."""
+    """Where gradients meet: one box for all replicas, with a pipeline one for each stage."""
+    svg, ink = "", COLORS["gradients"]
     if step.stages == 1:
-        return _average(top, len(rows), step.replicas)
-    shapes = ""
-    for i, stage in enumerate(rows):
-        y = top + i * _ROW
-        shapes += rect(452, y, 130, _PASS, COLORS["gradients"], rx=4)
-        label = f"all stages {stage + 1}" if step.replicas > 1 else "gradients"
-        shapes += text(517, y + 22, label, 15, "middle", "#FFFFFF")
+        high = len(rows) * _ROW - (_ROW - _PASS)
+        svg += rect(452, top, 130, high, ink, rx=4)
+        words = ["gradients,", "not weights"] if len(rows) > 1 else ["gradients"]
+        first = top + high / 2 + (5 if len(rows) == 1 else -4)
+        for i, label in enumerate(words):
+            svg += text(517, first + 19 * i, label, 15, "middle", "#FFFFFF")
+    else:
+        for i, stage in enumerate(rows):
+            y = top + i * _ROW
+            label = f"all stages {stage + 1}" if step.replicas > 1 else "gradients"
+            svg += rect(452, y, 130, _PASS, ink, rx=4)
+            svg += text(517, y + 22, label, 15, "middle", "#FFFFFF")
     if step.replicas > 1:
-        label = f"of {step.replicas:,} replicas"
-        shapes += text(517, top - 10, label, 14, "middle")
-    return shapes
-
-
-def _average(top: float, rows: int, replicas: int) -> str:
-    """Where the gradients of all replicas meet."""
-    high = rows * _ROW - (_ROW - _PASS)
-    shapes = rect(452, top, 130, high, COLORS["gradients"], rx=4)
-    words = ["gradients,", "not weights"] if rows > 1 else ["gradients"]
-    first = top + high / 2 + (5 if rows == 1 else -4)
-    for i, label in enumerate(words):
-        shapes += text(517, first + 19 * i, label, 15, "middle", "#FFFFFF")
-    if replicas > 1:
-        label = f"of {replicas:,} replicas"
-        shapes += text(517, top - 10, label, 14, "middle")
-    return shapes
-
-
-def _before(top: float, now: Step, old: Step, unit: float) -> list[str]:
-    """A strip above the passes, as long as the step was."""
-    if (old.passes, old.micro, old.stages) == (now.passes, now.micro, now.stages):
-        return []
-    return [ghost(_START, top - 16, unit * old.time, 9)]
+        svg += text(517, top - 10, f"of {step.replicas:,} replicas", 14, "middle")
+    return svg
 
 
 _TALLEST = 56
@@ -500,8 +437,8 @@ def _memory(top: float, now: Step, old: Step, unit: float) -> str:
 
 def _kept(step: Step) -> str:
     if step.stages == 1:
-        return f"of {_sequences(step.micro)}"
-    return f"of {step.in_flight} × {_sequences(step.micro)}"
+        return f"of {units.plural(step.micro, 'sequence')}"
+    return f"of {step.in_flight} × {units.plural(step.micro, 'sequence')}"
 
 
 def _why_kept(step: Step) -> str:
@@ -536,15 +473,7 @@ def _saw(base: float, scale: float, step: Step, unit: float, before: bool = Fals
     return f'<polygon points="{points}" {style}/>'
 
 
-def _sum(y: float, step: Step) -> str:
-    total = units.exact(step.micro * step.passes * step.replicas)
-    words = f"micro-batch {step.micro:,} × accumulation {step.passes:,} × "
-    words += f"replicas {step.replicas:,} = {total} sequences"
-    return text(24, y, words, 17, font_weight=700)
-
-
-def _step_words(step: Step) -> str:
-    """The step in words."""
+def _step_in_words(step: Step) -> str:
     n = step.passes
     each = "one pass" if n == 1 else f"{n:,} passes one after another"
     makes = f"each of {step.replicas:,} replicas makes"
@@ -556,7 +485,7 @@ def _step_words(step: Step) -> str:
     )
     total = units.exact(step.micro * n * step.replicas)
     return (
-        f"A step: {who} {each}, of {_sequences(step.micro)}; "
+        f"A step: {who} {each}, of {units.plural(step.micro, 'sequence')}; "
         "then the gradients, not the weights, meet in one average; then the update, "
         f"the same on every replica.{piped} {total} sequences in all; a GPU keeps "
         f"activations {_kept(step)} {_why_kept(step)}."
