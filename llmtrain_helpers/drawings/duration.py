@@ -43,42 +43,41 @@ def work_to_days(
     """8TP or 6TP of work flows into n GPUs of X FLOP/s each, and comes out as days."""
     passes = {k: x for k, x in PASSES.items() if k != "again" or recompute == "full"}
     each, rate = flops_per_parameter(recompute), num_gpus * flops_per_gpu
-    work = each * tokens * parameters
     run = (tokens, parameters, num_gpus, flops_per_gpu)
     days = float(training_seconds(*run, recompute)) / units.DAY
-    label = [
+    work = [
         f"{each} × {units.count(tokens)} × {units.count(parameters)}",
-        f"= {units.flops(work)}",
+        f"= {units.flops(each * tokens * parameters)}",
+    ]
+    rates = [
         f"{units.exact(num_gpus)} × {units.flops_per_second(flops_per_gpu)}",
         f"= {units.flops_per_second(rate)}",
     ]
-    svg = _work(passes, label[:2]) + _gpus(num_gpus, label[2:]) + _calendar(days)
-    svg += arrow(270, 102, 300, 102) + arrow(498, 102, 538, 102)
-    words = f"The work, {' '.join(label[:2])}, flows into {_gpus_of(num_gpus)}, "
-    words += f"{' '.join(label[2:])}, and comes out as {units.digits(days)} days."
-    return Drawing(svg, 740, 250, words)
 
-
-def _work(passes: Mapping[str, int], label: Sequence[str]) -> str:
-    """A bar of a pass's colours, as long as its FLOPs, over the work in symbols."""
+    # the work: a bar of a pass's colours, as long as its FLOPs, and the sum below
     svg, x = text(24, 36, "work", 18, font_weight=700), 24.0
     for name, flops in passes.items():
         svg += rect(x, 78, 30 * flops - 2, 48, INKS[name], f"{name}: {flops}TP")
         svg += text(x + 15 * flops - 1, 107, name, 14, "middle", "white")
         svg += text(x + 15 * flops - 1, 70, f"{flops}", 15, "middle")
         x += 30 * flops
-    svg += text(24, 152, f"{sum(passes.values())} · T · P", 17, font_weight=700)
-    return svg + _lines(24, label)
+    svg += text(24, 152, f"{each} · T · P", 17, font_weight=700)
+    svg += text(24, 182, work[0], 15) + text(24, 208, work[1], 15)
 
+    # a block of GPUs, some thirty at most, over their rate
+    svg += text(310, 36, "GPUs", 18, font_weight=700)
+    a_square = ceil(num_gpus / 32)
+    for i in range(ceil(num_gpus / a_square)):
+        svg += rect(310 + 22 * (i % 8), 52 + 20 * (i // 8), 18, 16, GREY, rx=3)
+    svg += text(484, 36, f"■ = {units.plural(a_square, 'GPU')}", 14, "end")
+    svg += text(310, 152, "n · X", 17, font_weight=700)
+    svg += text(310, 182, rates[0], 15) + text(310, 208, rates[1], 15)
 
-def _gpus(num_gpus: int, label: Sequence[str]) -> str:
-    """A block of GPUs, some thirty at most, over their rate in symbols."""
-    svg, each = text(310, 36, "GPUs", 18, font_weight=700), ceil(num_gpus / 32)
-    for i in range(ceil(num_gpus / each)):
-        x, y = 310 + 22 * (i % 8), 52 + 20 * (i // 8)
-        svg += rect(x, y, 18, 16, GREY, rx=3)
-    svg += text(484, 36, f"■ = {_gpus_of(each)}", 14, "end")
-    return svg + text(310, 152, "n · X", 17, font_weight=700) + _lines(310, label)
+    svg += _calendar(days)
+    svg += arrow(270, 102, 300, 102) + arrow(498, 102, 538, 102)
+    words = f"The work, {' '.join(work)}, flows into {units.plural(num_gpus, 'GPU')}, "
+    words += f"{' '.join(rates)}, and comes out as {units.digits(days)} days."
+    return Drawing(svg, 740, 250, words)
 
 
 def _calendar(days: float) -> str:
@@ -103,10 +102,6 @@ def _square(days: float) -> tuple[float, str]:
     return fit[0] if fit else (365.25, "a year")
 
 
-def _lines(x: float, label: Sequence[str]) -> str:
-    return "".join(text(x, 182 + 26 * i, words, 15) for i, words in enumerate(label))
-
-
 # --- 8 or 6
 
 
@@ -116,61 +111,49 @@ def eight_or_six(days: Mapping[tuple[str, str], float]) -> Drawing:
     Keys are two settings of recomputation, that of the work first: ("full", "none").
     """
     svg = text(24, 44, "the rate X counts", 15) + text(262, 30, "the work counts", 15)
-    found = []
+    words = []
     for column, work in enumerate(("full", "none")):
-        x = 262 + 240 * column
-        svg += _bar(x, 44, work, f"{8 - 2 * column}TP")
+        x, formula = 262 + 240 * column, f"{flops_per_parameter(work)}TP"
+        svg += _bar(x, 44, work, formula)
         for row, rate in enumerate(("full", "none")):
-            right = days[rate, rate]
-            label = _verdict(days[work, rate], right)
-            svg += _cell(x, 102 + 90 * row, days[work, rate], label, work == rate)
-            found.append(f"{8 - 2 * column}TP over {_CALLED[rate]}: {label}")
+            shown, right = days[work, rate], days[rate, rate]
+            label, note = f"{units.digits(shown)} days", ""
+            if abs(shown / right - 1) >= 1e-6:
+                off = f"{abs(shown / right - 1):.0%}".replace("%", " %")
+                note = f"{off} too {'long' if shown > right else 'short'}"
+            svg += _cell(x, 102 + 90 * row, label, note, work == rate)
+            words.append(f"{formula} over {_CALLED[rate]}: {label}{note and ', ' + note}")
     for row, rate in enumerate(("full", "none")):
         svg += _bar(24, 112 + 90 * row, rate, _CALLED[rate])
-    return Drawing(svg, 740, 286, f"Days by two counts. {'; '.join(found)}.")
+    return Drawing(svg, 740, 286, f"Days by two counts. {'; '.join(words)}.")
 
 
 _CALLED = {"full": "HFU", "none": "MFU"}
 """What a share of the peak is called that counts recomputation, and that does not."""
 
 
-def _verdict(days: float, right: float) -> str:
-    label = f"{units.digits(days)} days"
-    if abs(days / right - 1) < 1e-6:
-        return label
-    off = f"{abs(days / right - 1):.0%}".replace("%", " %")
-    return f"{label}, {off} too {'long' if days > right else 'short'}"
-
-
 def _bar(x: float, y: float, counted: str, name: str) -> str:
     """The passes that are counted, as a bar, and what this is called."""
     svg = text(x + 182, y + 26, name, 17, font_weight=700)
-    at = x
     for part, flops in PASSES.items():
         if part == "again" and counted != "full":
-            svg += ghost(at, y, 22 * flops - 2, 40, "not counted")
+            svg += ghost(x, y, 22 * flops - 2, 40, "not counted")
         else:
-            svg += rect(at, y, 22 * flops - 2, 40, INKS[part], part)
-            svg += text(at + 11 * flops - 1, y + 26, _short(part), 14, "middle", "white")
-        at += 22 * flops
+            word = "fwd" if part == "forward" else part
+            svg += rect(x, y, 22 * flops - 2, 40, INKS[part], part)
+            svg += text(x + 11 * flops - 1, y + 26, word, 14, "middle", "white")
+        x += 22 * flops
     return svg
 
 
-def _short(part: str) -> str:
-    return {"forward": "fwd", "backward": "backward", "again": "again"}[part]
-
-
-def _cell(x: float, y: float, days: float, label: str, right: bool) -> str:
+def _cell(x: float, y: float, days: str, note: str, right: bool) -> str:
     """Days with a mark: a solid frame where the counts fit, a dashed one elsewhere."""
-    frame = (
-        rect(x, y, 222, 66, rx=8, stroke=COLORS["optimizer"], stroke_width=3)
-        if right
-        else ghost(x, y, 222, 66)
-    )
-    mark, number = "✓" if right else "✗", f"{units.digits(days)} days"
-    note = label.partition(", ")[2] or "the counts agree"
-    svg = text(x + 16, y + 29, f"{mark} {number}", 19, font_weight=700)
-    return frame + svg + text(x + 16, y + 53, note, 15)
+    if right:
+        svg = rect(x, y, 222, 66, rx=8, stroke=COLORS["optimizer"], stroke_width=3)
+    else:
+        svg = ghost(x, y, 222, 66)
+    svg += text(x + 16, y + 29, f"{'✓' if right else '✗'} {days}", 19, font_weight=700)
+    return svg + text(x + 16, y + 53, note or "the counts agree", 15)
 
 
 # --- the formula beside the exact count, over what a paper prints
@@ -224,16 +207,28 @@ def shares_of_runs(shares: Mapping[str, float], span: tuple[float, float, float]
     """
     order = sorted(shares, key=lambda name: shares[name])
     bottom = 66 + 22 * len(order)
-    svg = _span(span, bottom) + _percents(bottom)
+    low, likely, high = (_at(share) for share in span)
+    svg = ""
+    for name, share in zip(("slowest", "likely", "fastest"), span, strict=True):
+        svg += text(_at(share), 30, name, 15, "middle", font_weight=600)
+        svg += text(_at(share), 49, _of_peak(share), 14, "middle")
+    svg += rect(low, 56, high - low, bottom - 56, BLUE, opacity=0.16)
+    svg += line(likely, 56, likely, bottom, stroke=BLUE, stroke_width=3)
+    svg += line(206, bottom, 706, bottom)
+    for part in range(0, 7):
+        x = _at(part / 10)
+        svg += line(x, bottom, x, bottom + 5)
+        svg += text(x, bottom + 22, f"{10 * part} %", 14, "middle")
+    svg += text(706, bottom + 42, "of the peak (MFU)", 14, "end")
     for i, name in enumerate(order):
         x, y = _at(shares[name]), 72 + 22 * i
         svg += text(146, y + 5, name, 14, "end") + line(206, y, x, y, opacity=0.25)
         svg += text(196, y + 5, _of_peak(shares[name]), 14, "end", font_weight=600)
         svg += circle(x, y, 6, BLUE, name, stroke="currentColor")
-    label = ", ".join(f"{name} {_of_peak(shares[name])}" for name in order)
-    low, likely, high = (_of_peak(share) for share in span)
-    words = f"Shares of the peak, the interval from {low} to {high}, likely {likely}: "
-    return Drawing(svg, 744, bottom + 50, f"{words}{label}.")
+    ends = f"from {_of_peak(span[0])} to {_of_peak(span[2])}, likely {_of_peak(span[1])}"
+    runs = ", ".join(f"{name} {_of_peak(shares[name])}" for name in order)
+    words = f"Shares of the peak, the interval {ends}: {runs}."
+    return Drawing(svg, 744, bottom + 50, words)
 
 
 def _of_peak(share: float) -> str:
@@ -245,25 +240,7 @@ def _at(share: float) -> float:
     return 206 + 500 * share / 0.6
 
 
-def _span(span: tuple[float, float, float], bottom: float) -> str:
-    low, likely, high = (_at(share) for share in span)
-    names = zip((low, likely, high), ("slowest", "likely", "fastest"), span, strict=True)
-    label = "".join(
-        text(x, 30, name, 15, "middle", font_weight=600)
-        + text(x, 49, _of_peak(share), 14, "middle")
-        for x, name, share in names
-    )
-    band = rect(low, 56, high - low, bottom - 56, BLUE, opacity=0.16)
-    return label + band + line(likely, 56, likely, bottom, stroke=BLUE, stroke_width=3)
-
-
-def _percents(bottom: float) -> str:
-    svg = line(206, bottom, 706, bottom)
-    for part in range(0, 7):
-        x = _at(part / 10)
-        svg += line(x, bottom, x, bottom + 5)
-        svg += text(x, bottom + 22, f"{10 * part} %", 14, "middle")
-    return svg + text(706, bottom + 42, "of the peak (MFU)", 14, "end")
+# --- days against GPUs
 
 
 class Mark(NamedTuple):
@@ -293,6 +270,14 @@ class Plane:
         """Where so many days stand."""
         share = (log10(days) - self.y0) / (self.y1 - self.y0)
         return self.bottom - share * (self.bottom - self.top)
+
+    def place(self, run: Mark) -> tuple[float, float]:
+        """Where a run stands."""
+        return self.x(run.num_gpus), self.y(run.days)
+
+    def holds(self, days: float) -> bool:
+        """Whether so many days lie between the least and the most."""
+        return self.y0 - 1e-9 <= log10(days) <= self.y1 + 1e-9
 
     def along(self, gpu_days: float) -> list[float]:
         """Where a line of so many GPU-days enters and leaves the picture, in GPUs."""
@@ -325,13 +310,36 @@ def days_against_gpus(
     """
     moved = before if before and before[1:] != you[1:] else None
     plane = around([you, *runs, *([moved] if moved else [])])
-    n = you.num_gpus
-    svg = _axes(plane) + _band(plane, n * band[0], n * band[1])
-    svg += _curve(plane, n * you.days) + _to_axes(plane, you)
-    svg += (_ring(plane, moved, you) if moved else "") + _own(plane, you)
-    svg += "".join(_dot(plane, run) for run in runs)  # smaller: seen on the own dot
+    n, (x, y) = you.num_gpus, plane.place(you)
+    svg = _axes(plane)
+
+    # all between the interval's two lines of GPU-days, and the line of this run
+    least, greatest = n * band[0], n * band[1]
+    gpus = sorted({*plane.along(least), *plane.along(greatest)})
+    edge = [plane.clamped(n, greatest) for n in gpus]
+    edge += [plane.clamped(n, least) for n in reversed(gpus)]
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in edge)
+    svg += f'<polygon points="{points}" fill="{BLUE}" opacity="0.28"/>'
+    ends = _across(plane, n * you.days)
+    svg += line(*ends, stroke=BLUE, stroke_width=3) if ends else ""
+
+    dots: Style = {"stroke_dasharray": "2 5", "opacity": 0.7}
+    svg += line(x, y, x, plane.bottom, **dots) + line(plane.left, y, x, y, **dots)
+    if moved:
+        start, dashes = plane.place(moved), "4 3"
+        ring: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": dashes}
+        svg += line(*start, x, y, stroke_dasharray=dashes, opacity=0.7)
+        svg += circle(*start, 9, "none", f"at the start: {_words(moved)}", **ring)
+    svg += circle(x, y, 9, BLUE, _words(you), stroke="currentColor", stroke_width=2.5)
+    for run in runs:  # smaller: seen on the own dot
+        svg += circle(*plane.place(run), 5, GREY, _words(run), stroke="currentColor")
     svg += _labels(plane, you, runs, band, moved) + _key(bool(moved))
-    return Drawing(svg, 744, 482, _told(you, band, runs, moved))
+
+    low, high = (f"{units.digits(days, 2)} days" for days in band)
+    words = [f"Days against GPUs. {_words(you)}, as published runs {low} to {high}"]
+    words += [f"at the start: {_words(moved)}"] if moved else []
+    words += [_words(run) for run in runs]
+    return Drawing(svg, 744, 482, f"{'; '.join(words)}.")
 
 
 DAYS = {
@@ -363,67 +371,18 @@ def _axes(plane: Plane) -> str:
     return svg
 
 
-def _band(plane: Plane, least: float, greatest: float) -> str:
-    """All between two lines of GPU-days."""
-    ns = sorted({*plane.along(least), *plane.along(greatest)})
-    upper = [plane.clamped(n, greatest) for n in ns]
-    lower = [plane.clamped(n, least) for n in reversed(ns)]
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*upper, *lower])
-    return f'<polygon points="{points}" fill="{BLUE}" opacity="0.28"/>'
-
-
-def _curve(plane: Plane, gpu_days: float) -> str:
-    """The days of this run on any number of GPUs."""
-    ends = _across(plane, gpu_days)
-    return line(*ends, stroke=BLUE, stroke_width=3) if ends else ""
-
-
 def _across(plane: Plane, gpu_days: float) -> Box | None:
     """Both ends of a line of so many GPU-days, if it comes into the picture."""
-    ends = [n for n in plane.along(gpu_days) if _inside(plane, gpu_days / n)]
+    ends = [n for n in plane.along(gpu_days) if plane.holds(gpu_days / n)]
     if len(ends) < 2:
         return None
     (x1, y1), (x2, y2) = (plane.clamped(n, gpu_days) for n in (ends[0], ends[-1]))
     return x1, y1, x2, y2
 
 
-def _inside(plane: Plane, days: float) -> bool:
-    return plane.y0 - 1e-9 <= log10(days) <= plane.y1 + 1e-9
-
-
-def _to_axes(plane: Plane, you: Mark) -> str:
-    """Dotted lines from the dot to both axes."""
-    x, y = plane.x(you.num_gpus), plane.y(you.days)
-    dots: Style = {"stroke_dasharray": "2 5", "opacity": 0.7}
-    return line(x, y, x, plane.bottom, **dots) + line(plane.left, y, x, y, **dots)
-
-
-def _dot(plane: Plane, run: Mark) -> str:
-    x, y = plane.x(run.num_gpus), plane.y(run.days)
-    return circle(x, y, 5, GREY, _words(run), stroke="currentColor")
-
-
-def _own(plane: Plane, you: Mark) -> str:
-    x, y = plane.x(you.num_gpus), plane.y(you.days)
-    return circle(x, y, 9, BLUE, _words(you), stroke="currentColor", stroke_width=2.5)
-
-
-def _ring(plane: Plane, before: Mark, you: Mark) -> str:
-    """Where the dot stood, and a dashed line from there."""
-    x, y = plane.x(before.num_gpus), plane.y(before.days)
-    style: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": "4 3"}
-    ends = (x, y, plane.x(you.num_gpus), plane.y(you.days))
-    way = line(*ends, stroke_dasharray="4 3", opacity=0.7)
-    return way + circle(x, y, 9, "none", f"at the start: {_words(before)}", **style)
-
-
 def _words(run: Mark) -> str:
     span = units.duration(run.days * units.DAY)
-    return f"{run.name}: {span} on {_gpus_of(run.num_gpus)}"
-
-
-def _gpus_of(number: float) -> str:
-    return units.plural(number, "GPU")
+    return f"{run.name}: {span} on {units.plural(run.num_gpus, 'GPU')}"
 
 
 # --- names beside the dots, where least is in the way
@@ -446,9 +405,9 @@ def _labels(
     None over another and none over a dot, where that can be; each is placed up to
     three times, so that the first make room for the last.
     """
-    dots = [_box(plane.x(r.num_gpus), plane.y(r.days), 7, 7) for r in [*runs, you]]
+    dots = [_box(*plane.place(r), 7, 7) for r in [*runs, you]]
     if before:
-        dots.append(_box(plane.x(before.num_gpus), plane.y(before.days), 11, 11))
+        dots.append(_box(*plane.place(before), 11, 11))
     strokes = _strokes(plane, you, band, before)
     named = [(you, units.duration(you.days * units.DAY), 18)]
     named += [(run, run.name, 14) for run in sorted(runs, key=lambda run: run.days)]
@@ -468,21 +427,21 @@ def _strokes(
     plane: Plane, you: Mark, band: tuple[float, float], before: Mark | None
 ) -> list[Stroke]:
     """What a name should not cross: the run's line, its way to the axes, the grid."""
-    x, y = plane.x(you.num_gpus), plane.y(you.days)
-    found: list[Stroke] = [((x, y, x, plane.bottom), 20), ((plane.left, y, x, y), 20)]
+    x, y = plane.place(you)
+    strokes: list[Stroke] = [((x, y, x, plane.bottom), 20), ((plane.left, y, x, y), 20)]
     if before:
-        found.append(((x, y, plane.x(before.num_gpus), plane.y(before.days)), 20))
+        strokes.append(((x, y, *plane.place(before)), 20))
     for days, price in ((you.days, 40.0), (band[0], 10.0), (band[1], 10.0)):
         ends = _across(plane, you.num_gpus * days)
-        found += [(ends, price)] if ends else []
+        strokes += [(ends, price)] if ends else []
     for power in range(ceil(plane.x0), floor(plane.x1) + 1):
         at = plane.x(10**power)
-        found.append(((at, plane.top, at, plane.bottom), 3))
+        strokes.append(((at, plane.top, at, plane.bottom), 3))
     for days in DAYS:
         if plane.y0 <= log10(days) <= plane.y1:
             at = plane.y(days)
-            found.append(((plane.left, at, plane.right, at), 3))
-    return found
+            strokes.append(((plane.left, at, plane.right, at), 3))
+    return strokes
 
 
 def _place(
@@ -494,10 +453,10 @@ def _place(
     strokes: Sequence[Stroke],
 ) -> Box:
     """The box beside a dot in which the words cost least."""
-    x, y = plane.x(run.num_gpus), plane.y(run.days)
+    x, y = plane.place(run)
     wide = (0.64 if size > 15 else 0.62) * size * len(words)
     others = [box for box in taken if not _crosses(box, (x, y, x, y))]
-    best, found = float("inf"), (x, y, x, y)
+    best, cheapest = float("inf"), (x, y, x, y)
     for away in (0, 11, 25, 43, 63, 87):
         if away / 4 >= best:
             break
@@ -508,15 +467,15 @@ def _place(
                 way = (x, y, *_nearest(x, y, box))
                 price += 30 * sum(_crosses(other, way) for other in others)
             if price < best:
-                best, found = price, box
-    return found
+                best, cheapest = price, box
+    return cheapest
 
 
 def _above_its_way(
     plane: Plane, you: Mark, words: str, taken: Sequence[Box], strokes: Sequence[Stroke]
 ) -> Box | None:
     """The own time on the dotted line to the days, if there is room free of lines."""
-    x, y, half = plane.x(you.num_gpus), plane.y(you.days), 0.32 * 18 * len(words)
+    (x, y), half = plane.place(you), 0.32 * 18 * len(words)
     crossed = [(box, price) for box, price in strokes if price > 3]
     least = max(plane.left + half, x - 176 - half)  # no farther: else beside the dot
     for middle in range(round(x - 16 - half), round(least), -4):
@@ -539,7 +498,7 @@ def _gap(size: float) -> float:
 
 def _name(plane: Plane, run: Mark, words: str, size: float, box: Box) -> str:
     """Words in their box, with a thin line to their dot where they stand apart."""
-    x, y = plane.x(run.num_gpus), plane.y(run.days)
+    x, y = plane.place(run)
     left, _, right, bottom = box
     end = _nearest(x, y, box)
     far = max(abs(end[0] - x), abs(end[1] - y)) > _gap(size) + 4
@@ -608,10 +567,3 @@ def _key(moved: bool) -> str:
             634, y, "at the start", 14
         )
     return svg
-
-
-def _told(you: Mark, band: tuple[float, float], runs: Sequence[Mark], moved: Mark | None) -> str:
-    low, high = (f"{units.digits(days, 2)} days" for days in band)
-    parts = [f"Days against GPUs. {_words(you)}, as published runs {low} to {high}"]
-    parts += [f"at the start: {_words(moved)}"] if moved else []
-    return f"{'; '.join([*parts, *map(_words, runs)])}."
