@@ -161,14 +161,15 @@ def share(part: float) -> str:
     return "under 1 %" if 0 < part < 0.005 else f"{100 * part:.0f} %"
 
 
-def dollars(amount: float) -> str:
-    """An amount of US dollars.
+def dollars(amount: float, significant: int = 3) -> str:
+    """An amount of US dollars; in two digits where it is an estimate.
 
-    >>> dollars(3_552_000 * 2.5), dollars(950)
-    ('$8.88 million', '$950')
+    >>> dollars(3_552_000 * 2.5), dollars(950), dollars(94521, 2)
+    ('$8.88 million', '$950', '$95 thousand')
     """
     amount = one("amount", amount)
-    return f"{'-' if amount < 0 else ''}${_scaled(abs(amount), 1000, _WORDS)}"
+    sign = "-" if amount < 0 else ""
+    return f"{sign}${_scaled(abs(amount), 1000, _WORDS, significant)}"
 
 
 def about(number: float, unit: Callable[[float], str] = count) -> str:
