@@ -5,10 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from llmtrain_helpers.activations import count_activations
 from llmtrain_helpers.batch import pipeline_idle, pipeline_seconds
-from llmtrain_helpers.evidence.published import batches_of_size, rows
+from llmtrain_helpers.evidence.published import architecture, batches_of_size, rows
+from llmtrain_helpers.exercises.activations import own_peak
 from llmtrain_helpers.laws import parameters_for
+from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.schedule import pipeline_schedule
+from llmtrain_helpers.precision import model_state_bytes
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4, 8])
@@ -55,3 +59,22 @@ def test_batches_of_like_size_are_published_ones_and_sorted() -> None:
         assert {name for _, name in known} <= set(published)
     with pytest.raises(ValueError, match="parameters="):
         batches_of_size(-1)
+
+
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+@pytest.mark.parametrize("zero_stage", [0, 1, 2, 3])
+def test_the_peak_of_06_d_adds_up_by_hand(recompute: str, zero_stage: int) -> None:
+    """States that are shared out, activations, and the logits or a layer once more."""
+    model = architecture("Llama-3.2-1B", 4096)
+    design = {"model": "Llama-3.2-1B", "gpus": 8, "chip": "H100", "sequence": 4096}
+    design |= {"zero": zero_stage, "recompute": recompute}
+    P = count_parameters(model).total
+    states = model_state_bytes(P, "bf16_fp32_grads", zero_stage, 8).total
+    activations = count_activations(model, 2, recompute)
+    one_layer = 0
+    if recompute == "full":
+        every = count_activations(model, 2, "none")
+        one_layer = (every.layers - activations.layers) // model.num_layers
+    logits = 8 * 2 * 4096 * model.vocab_size
+    moment = max(logits, one_layer - activations.head)
+    assert own_peak(design, 2) == states + activations.total + moment
