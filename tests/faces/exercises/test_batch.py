@@ -3,9 +3,9 @@
 import pytest
 
 from llmtrain_helpers import batch_tokens, data_parallel_size, global_batch_size, units
+from llmtrain_helpers.batch import pipeline_idle
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import PREDICTIONS, check
-from llmtrain_helpers.exercises.batch import batches_of_size, idle
 
 
 def text_of(id: str, answer: object) -> str:
@@ -50,7 +50,7 @@ def test_04_b_tells_why_of_each_split() -> None:
     assert "two nodes" in text_of("04-b", "TP 16, PP 1")
     assert "no multiple of 12" in text_of("04-b", "TP 4, PP 3")
     assert "64 passes, 19 % of the step idle" in text_of("04-b", "TP 1, PP 16")
-    assert idle(4, 8) == pytest.approx(3 / 11)
+    assert pipeline_idle(4, 8) == pytest.approx(3 / 11)
     with pytest.raises(ValueError, match="not divisible"):
         data_parallel_size(128, 4, 3)
 
@@ -158,19 +158,19 @@ def test_the_batches_that_04_d_names_are_those_of_the_table() -> None:
     for name, millions in told.items():
         size = float(known[name]["batch_tokens_end"])
         assert float(units.digits(size / 1e6, 2)) == millions
-    assert batches_of_size(8_030_261_248)[0] == (2e6, "GPT-3 6.7B")
+    assert published.batches_of_size(8_030_261_248)[0] == (2e6, "GPT-3 6.7B")
 
 
 def test_a_batch_is_held_against_models_of_like_size() -> None:
-    known = batches_of_size(69e9)
+    known = published.batches_of_size(69e9)
     assert known[0] == (3e6, "Chinchilla 70B")
     assert known[-1] == (18_874_368, "DeepSeek LLM 67B")
     told = check("04-d", MINE | {"model": "Llama-3.1-70B", "gpus": 64, "tensor": 8})
     said = "3.00 million (Chinchilla 70B) to 18.9 million (DeepSeek LLM 67B), the middle"
     assert f"{said} one 4.00 million" in told.text
-    assert [name for _, name in batches_of_size(355e6)] == ["GPT-3 350M", "Pythia 410M"]
-    assert len(batches_of_size(1.01e12)) == 4  # half to twice as large
-    assert len(batches_of_size(1e15)) > 40  # any
+    assert [name for _, name in published.batches_of_size(355e6)] == ["GPT-3 350M", "Pythia 410M"]
+    assert len(published.batches_of_size(1.01e12)) == 4  # half to twice as large
+    assert len(published.batches_of_size(1e15)) > 40  # any
 
 
 def test_the_prediction_names_the_belief() -> None:
