@@ -9,7 +9,8 @@ import pytest
 from llmtrain_helpers.evidence import published, splits
 from llmtrain_helpers.evidence.splits import measured_splits, ranked
 from llmtrain_helpers.plan import step
-from llmtrain_helpers.plan.plan import OWN_PACE, PACES
+from llmtrain_helpers.plan.pace import PACES
+from llmtrain_helpers.plan.seconds import OWN_PACE
 from llmtrain_helpers.plan.step import LAUNCHING
 from tests.pages import words
 
@@ -89,7 +90,7 @@ def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_
 
 
 def test_blooms_order_needs_the_layer_less_on_the_last_stage(monkeypatch) -> None:
-    monkeypatch.setattr(step, "_spare", lambda model, split: 0)
+    monkeypatch.setattr(step, "spared_share", lambda split, num_layers: 0)
     reload(splits)
     full = splits.ranked(splits.measured_splits("bloom_sweeps")).mean()
     reload(splits)
@@ -130,8 +131,7 @@ def test_what_is_compared_ran_on_one_chip_in_one_format_at_one_length() -> None:
 
 def test_no_step_in_fp4_judges_those_in_16_bits() -> None:
     kinds = {
-        plan.inputs["format"]: kind
-        for plan, kind in zip(JUDGED["plan"], JUDGED["kind"], strict=True)
+        plan.run.format: kind for plan, kind in zip(JUDGED["plan"], JUDGED["kind"], strict=True)
     }
     assert "fp4" not in kinds
     assert {kind for format, kind in kinds.items() if format == "fp8"} <= {"fp8 dense", "experts"}

@@ -6,7 +6,7 @@ import pytest
 
 from llmtrain_helpers.duration import UTILIZATIONS
 from llmtrain_helpers.evidence import published, utilizations
-from llmtrain_helpers.plan.plan import UTILIZATIONS as BY_KIND, Shares
+from llmtrain_helpers.plan.pace import UTILIZATIONS as BY_KIND, Shares
 from tests.pages import words
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from llmtrain_helpers import Transformer, count_parameters
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.model.huggingface.families import FAMILIES, OLD
+from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES
 from tests.config_files import FILES, PARAMETERS
 
-every_family = pytest.mark.parametrize("family", OLD)
+every_family = pytest.mark.parametrize("family", COMMON)
 every_file = pytest.mark.parametrize("name", FILES)
 
 LLAMA = {
@@ -147,8 +147,8 @@ def test_code_of_its_own_is_refused_where_no_class_is_named(family: str) -> None
 def test_no_family_is_offered_for_one_that_is_not_known(name: str) -> None:
     said = refusal(name)
     assert "did you mean" not in said
-    more = f"and {len(FAMILIES) - len(OLD)} more in families.FAMILIES"
-    assert said.endswith(f"is unknown. Known: {', '.join(OLD)}, {more}")
+    more = f"and {len(FAMILIES) - len(COMMON)} more in families.FAMILIES"
+    assert said.endswith(f"is unknown. Known: {', '.join(COMMON)}, {more}")
 
 
 # --- keys

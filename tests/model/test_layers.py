@@ -21,9 +21,10 @@ from llmtrain_helpers import (
     count_parameters,
     plan_run,
 )
+from llmtrain_helpers.communication import Split
 from llmtrain_helpers.model.layers import Matrix, Mixer, pairs
 from llmtrain_helpers.model.recurrences import Mamba, ShortConvolution
-from llmtrain_helpers.plan.memory import Split, stage_layers, stage_parameters
+from llmtrain_helpers.plan.memory import stage_layers, stage_parameters
 
 PLAIN = Attention(8, 2, 16)
 LATENT = LatentAttention(8, 24, 16, 8, 8, 16)

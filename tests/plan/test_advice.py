@@ -52,7 +52,7 @@ def test_recomputation_is_advised_where_nothing_else_helps_and_says_its_price() 
 
 def test_a_pipeline_is_offered_zero_2_only_if_the_plan_says_how() -> None:
     deep = {"pipeline_parallel": 4, "num_gpus": 64, "micro_batch_size": 2}
-    assert all(step.plan.inputs["zero_stage"] < 2 for step in advise(plan_of(**deep)))
+    assert all(step.plan.run.zero_stage < 2 for step in advise(plan_of(**deep)))
 
 
 def test_a_plan_that_fits_needs_no_advice() -> None:

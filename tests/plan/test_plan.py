@@ -153,8 +153,8 @@ def test_a_plan_shows_itself_in_a_line() -> None:
 @pytest.mark.parametrize("zero_stage", [np.float64(0), np.int64(0), 0.0])
 def test_inputs_are_kept_as_plain_numbers(zero_stage) -> None:
     plan = plan_of(zero_stage=zero_stage, tokens=np.int64(10**12), micro_batch_size=4.0)
-    assert type(plan.inputs["zero_stage"]) is int
-    assert type(plan.inputs["tokens"]) is int
+    assert type(plan.run.zero_stage) is int
+    assert type(plan.run.tokens) is int
     assert advise(plan)
 
 

@@ -6,13 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from llmtrain_helpers import Transformer, plan_run
+from llmtrain_helpers import Transformer, plan_run, units
 from llmtrain_helpers.drawings.communication import (
-    about,
     ring,
     ring_turns,
     sending,
-    share,
     shared_layer,
     step_bar,
     who_sends,
@@ -107,10 +105,11 @@ def test_nothing_leaves_the_canvas(t: int, p: int, n: int) -> None:
 
 
 def test_estimates_have_two_digits() -> None:
-    assert [about(x) for x in (47.8, 1, 0.0962, 0.0002, 99.7)] == [
+    assert [units.seconds(x) for x in (47.8, 1, 0.0962, 0.0002, 99.7)] == [
         *("48 s", "1.0 s", "96 ms", "0.20 ms", "100 s")
     ]
-    assert [share(x) for x in (0, 0.004, 0.006, 0.266)] == [*("0 %", "under 1 %", "1 %", "27 %")]
+    shares = [units.share(x) for x in (0, 0.004, 0.006, 0.266)]
+    assert shares == ["0 %", "under 1 %", "1 %", "27 %"]
 
 
 @pytest.mark.parametrize(("stages", "told"), [(2, "to the next"), (16, "of a middle")])

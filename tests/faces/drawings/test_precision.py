@@ -22,10 +22,9 @@ from llmtrain_helpers.drawings.precision import (
     power,
     recipe_bytes,
     update_line,
-    updates_to_move,
     verdict,
-    window,
 )
+from llmtrain_helpers.precision import gradient_window, updates_to_move
 from tests.pages import words
 
 bf16, fp16 = FORMATS["bf16"], FORMATS["fp16"]
@@ -110,7 +109,7 @@ def test_the_update_before_is_dashed() -> None:
 @pytest.mark.parametrize("scale", [1, 1024, 2.0**20])
 def test_the_window_is_what_the_format_keeps(name: str, scale: float) -> None:
     known = FORMATS[name]
-    low, high = window(known, scale)
+    low, high = gradient_window(known, scale)
     assert known.round(low * scale) == 0 < known.round(low * 1.001 * scale)
     assert math.isfinite(known.round(high * 0.999 * scale))
     assert not math.isfinite(known.round(high * 1.001 * scale))
@@ -118,8 +117,8 @@ def test_the_window_is_what_the_format_keeps(name: str, scale: float) -> None:
 
 
 def test_fp16_keeps_from_2_to_the_minus_25_to_65520() -> None:
-    assert window(fp16) == (2**-25, 65520)
-    assert window(fp16, 2**10) == (2**-35, 65520 / 1024)
+    assert gradient_window(fp16) == (2**-25, 65520)
+    assert gradient_window(fp16, 2**10) == (2**-35, 65520 / 1024)
 
 
 def test_a_scale_moves_the_window_and_the_one_before_is_dashed() -> None:

@@ -51,7 +51,7 @@ def test_more_tensor_parallelism_was_slower_each_time() -> None:
     seconds = [row["seconds"] for row in a_3_6b()]
     assert [f"{x:.1f}" for x in seconds] == ["3.6", "4.1", "4.8", "5.6", "12.0"]
     assert seconds == sorted(seconds)
-    [P] = {count_parameters(r["plan"].inputs["model"]).total for r in a_3_6b()}
+    [P] = {count_parameters(r["plan"].run.model).total for r in a_3_6b()}
     assert round(P / 1e9, 1) == 3.6
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.communication import about
 from llmtrain_helpers.panels import PANELS, communication_panel
 from llmtrain_helpers.panels.communication import planned
 
@@ -54,7 +53,7 @@ def test_what_one_should_have_seen_is_what_is_seen() -> None:
 
     def seconds(preset: str, **change: object) -> tuple[str, dict[str, float]]:
         plan = planned({**panel.presets[preset], **change})
-        return about(plan.step.total), plan.step.parts() | {"held": plan.memory.total}
+        return units.seconds(plan.step.total), plan.step.parts() | {"held": plan.memory.total}
 
     assert seconds("70B on 64 H100")[0] == "47 s"
     two = {"tensor_parallel": 4, "pipeline_parallel": 2}
@@ -68,8 +67,8 @@ def test_what_one_should_have_seen_is_what_is_seen() -> None:
     _, parts = seconds("Little work for each", num_gpus=128, sequence_length=8192)
     assert parts["data"] == 0
     told, parts = seconds("A small model, cut fine")
-    assert (told, about(parts["launching"])) == ("12 s", "3.9 s")
-    assert about(parts["tensor"]) == "2.7 s"
+    assert (told, units.seconds(parts["launching"])) == ("12 s", "3.9 s")
+    assert units.seconds(parts["tensor"]) == "2.7 s"
     assert seconds("A small model, cut fine", tensor_parallel=1)[0] == "5.5 s"
 
 

@@ -26,7 +26,7 @@ def test_the_panel_says_what_the_formula_says(name: str) -> None:
     values = PANEL.presets[name]
     html = unescape(PANEL.render(**values))
     tokens = value_of(html)
-    assert f"<b>{drawings.about(tokens)} tokens</b>" in html
+    assert f"<b>{units.count(tokens, 2)} tokens</b>" in html
     again = training_seconds(
         round(tokens), values["parameters"], values["num_gpus"], _rate(html), "none"
     )

@@ -53,7 +53,7 @@ def test_what_the_evidence_says_of_the_splits_is_so() -> None:
     assert points["31B"].plan.mfu == pytest.approx(0.39, abs=0.005)
     for name in ("31B", "43B", "55B"):
         assert points[name].plan.split.tensor_parallel == 2
-    assert points["69B"].plan.inputs["recompute"] == "full"
+    assert points["69B"].plan.run.recompute == "full"
     names = [*points]
     for name in names[names.index("4.2B") : names.index("55B") + 1]:
         span = points[name].loss
