@@ -210,7 +210,7 @@ def count_activations(
 
     def inside(part: Part) -> Result:
         """Bytes that a mixer or an MLP keeps between its matrices."""
-        whole, split = part.kept(h, fused)
+        whole, split = part.activations(h, fused)
         return shared_out(v * split * tokens, t) + v * whole * outside
 
     def norms(layer: Layer) -> Result:
@@ -224,7 +224,7 @@ def count_activations(
 
     def scores(layer: Layer) -> Result:
         """The softmax of each pair of tokens, and with dropout its mask and its result."""
-        a = sum(mixer.stored() for mixer in layer.mixers)
+        a = sum(mixer.score_heads() for mixer in layer.mixers)
         return shared_out(unfused * a * (v + mask * (1 + v)) * (s * tokens), t)
 
     def mlp(layer: Layer) -> Result:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from llmtrain_helpers.checks import (
     Number,
@@ -33,6 +33,9 @@ from llmtrain_helpers.communication import (
     all_reduce_seconds as all_reduce_seconds,
     data_parallel_bytes as data_parallel_bytes,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def data_parallel_size(
@@ -162,9 +165,9 @@ class StepTime:
     rate: Result
 
     def __post_init__(self) -> None:
-        given = quantities(overhead=self.overhead, rate=self.rate)
-        for name, value in zip(("overhead", "rate"), given, strict=True):
-            object.__setattr__(self, name, value)
+        overhead, rate = quantities(overhead=self.overhead, rate=self.rate)
+        object.__setattr__(self, "overhead", overhead)
+        object.__setattr__(self, "rate", rate)
 
     def seconds(self, batch_size: Number) -> Result:
         """Seconds of a step on so many samples: t₀ + B / r."""
@@ -206,12 +209,12 @@ class Step:
 
     @property
     def time(self) -> float:
-        """How long it takes, in sequences' worth of time."""
+        """How long the step takes, in sequences' worth of time."""
         return self.turns * (self.fixed + self.micro) / self.stages
 
     @property
     def waits(self) -> float:
-        """The share of it in which a stage waits."""
+        """The share of the step in which a stage waits."""
         return (self.stages - 1) / self.turns
 
     @property
@@ -221,11 +224,11 @@ class Step:
 
     @property
     def kept(self) -> float:
-        """Sequences whose whole activations would take as much as it keeps."""
+        """Sequences whose whole activations would take as much as the first stage keeps."""
         return self.micro * self.in_flight / self.stages
 
 
-def fit_step_time(batch_sizes: Any, seconds: Any) -> StepTime:
+def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:
     """The `StepTime` that fits measured steps best, in relative errors.
 
     Least squares of (t₀ + B/r)/t − 1, so that short steps count as much as long ones.
@@ -247,6 +250,7 @@ def fit_step_time(batch_sizes: Any, seconds: Any) -> StepTime:
         refuse("seconds", t.shape, f"is not of the shape of batch_sizes, {B.shape}")
     if len(np.unique(B)) < 3:
         refuse("batch_sizes", B.tolist(), "are fewer than three different sizes")
+    # t₀·(1/t) + (1/r)·(B/t) = 1, as nearly as can be: linear in t₀ and in 1/r.
     columns = np.stack([1 / t, B / t], axis=1)
     (overhead, slope), *_ = np.linalg.lstsq(columns, np.ones_like(t), rcond=None)
     for name, value in {"overhead": overhead, "seconds for each sample": slope}.items():

@@ -27,7 +27,7 @@ LARGEST, SMALLEST = 1e40, 1e-40
 """No count, rate or size of any run lies outside; beyond is a slip or an attack."""
 
 _PLAIN = frozenset([int, float])
-"""What most numbers are; what holds of them is seen at once, for plans ask often."""
+"""The types of most numbers. They are checked first, for a plan checks thousands."""
 
 
 def refuse(name: str, value: object, problem: str) -> NoReturn:
@@ -248,11 +248,11 @@ def floats(name: str, values: object) -> NDArray[Any]:
     """
     np = numpy()
     try:
-        found = np.asarray(values) if isinstance(values, (list, tuple)) else values
+        array = np.asarray(values) if isinstance(values, (list, tuple)) else values
     except ValueError:  # lists of several lengths
         refuse(name, values, "is no array of numbers")
-    whole = isinstance(found, int)  # a float may be infinite, an int beyond a float not
-    number = finite(name, found) if whole else _number(name, found)
+    whole = isinstance(array, int)  # a float may be infinite, an int beyond a float not
+    number = finite(name, array) if whole else _number(name, array)
     return cast("NDArray[Any]", np.asarray(number, dtype="float64"))
 
 
@@ -286,19 +286,19 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def remembered(function: _F) -> _F:
-    """A count of a model, kept with that very model; with an array, counted anew.
+    """A count that is remembered for the very model it was made of; with an array it is not.
 
     Many plans of one model ask for the same counts. Models that are equal may differ in
-    what a count sees (a window of attention), so each keeps its own.
+    what a count sees (a window of attention), so each has its own.
     """
-    kept: dict[int, tuple[object, dict[Any, Any]]] = {}
+    memory: dict[int, tuple[object, dict[Any, Any]]] = {}
 
     @wraps(function)
     def answer(model: Any, *arguments: Any, **named: Any) -> Any:
         values = (*arguments, *named.values())
         key = (values, (*named,), (*map(type, values),))
         try:
-            known = _kept_with(model, kept)
+            known = _answers_of(model, memory)
             if key not in known:
                 known[key] = function(model, *arguments, **named)
             return known[key]
@@ -309,17 +309,17 @@ def remembered(function: _F) -> _F:
 
 
 _MODELS, _ANSWERS = 256, 4096
-"""How many models keep their counts, and how many of them each."""
+"""How many models are remembered, and how many answers with each."""
 
 
-def _kept_with(model: object, kept: dict[int, tuple[object, dict[Any, Any]]]) -> dict[Any, Any]:
-    """What is kept with a model; the oldest make room."""
-    if id(model) not in kept:
+def _answers_of(model: object, memory: dict[int, tuple[object, dict[Any, Any]]]) -> dict[Any, Any]:
+    """The answers that are remembered of a model; the oldest model makes room for a new one."""
+    if id(model) not in memory:
         hash(model)  # refuses one of arrays
-        if len(kept) >= _MODELS:
-            kept.pop(next(iter(kept)))
-        kept[id(model)] = model, {}
-    known = kept[id(model)][1]
+        if len(memory) >= _MODELS:
+            memory.pop(next(iter(memory)))
+        memory[id(model)] = model, {}
+    known = memory[id(model)][1]
     if len(known) >= _ANSWERS:
         known.clear()
     return known

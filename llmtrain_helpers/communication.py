@@ -35,7 +35,7 @@ from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out
 
 CONTEXT = ["ring", "all-to-all"]
-"""How context-parallel GPUs exchange: keys and values in a ring, or all to all."""
+"""How context-parallel GPUs exchange: keys and values in a ring, or heads all to all."""
 
 LATENCY = 45e-6
 """Seconds before the first byte of a collective moves: 31 to 56 µs were measured inside
@@ -174,7 +174,7 @@ def all_reduce_bytes(num_bytes: Number, data_parallel: Number) -> Result:
 
 
 def all_reduce_seconds(num_bytes: Number, data_parallel: Number, bandwidth: Number) -> Result:
-    """Seconds of that all-reduce at so many bytes/s, latency left out.
+    """Seconds of a ring all-reduce at so many bytes/s, latency left out.
 
     The bandwidth is that of the narrowest place the ring passes, in one direction:
     inside a node a GPU's own link; over whole nodes the node's egress, all its network
@@ -436,19 +436,6 @@ def traffic(
     )
 
 
-WAYS = [
-    "micro_batch_size",
-    "accumulation_steps",
-    "tensor_parallel",
-    "pipeline_parallel",
-    "interleave",
-    "context_parallel",
-    "expert_parallel",
-    "data_parallel",
-]
-"""The sizes of a split that decide what is sent."""
-
-
 def divides_experts(model: Transformer, expert_parallel: Result, replicas: Result) -> None:
     """ValueError where experts, or replicas, do not come out even over the GPUs."""
     e = expert_parallel
@@ -520,7 +507,7 @@ def communication_seconds(
     calls: Mapping[str, Number] | None = None,
     behind: Mapping[str, Number] | None = None,
 ) -> CommunicationSeconds | None:
-    """How long that takes: bytes over bandwidth, and a latency for each call.
+    """Seconds of a step's traffic: bytes over bandwidth, and a latency for each call.
 
     GPUs are numbered through the nodes: tensor-parallel ones are neighbours, then
     context, then data; a pipeline's stages lie farthest apart. A group inside one node

@@ -6,8 +6,6 @@ Sources: Narayanan et al. (arXiv 2104.04473), section 5.1, equations 3 and 4, fo
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -151,7 +149,7 @@ def over_utilizations(
     return Interval(t / high, t / likely, t / low)
 
 
-def checked_utilizations(utilizations: Any) -> tuple[float, float, float]:
+def checked_utilizations(utilizations: tuple[float, float, float]) -> tuple[float, float, float]:
     """Three shares of the peak, refused unless they ascend: low, likely, high.
 
     >>> checked_utilizations((0.5, 0.4, 0.3))

@@ -20,7 +20,6 @@ from llmtrain_helpers.checks import (
     count,
     counts,
     instance,
-    quantities,
     quantity,
     refuse,
 )
@@ -31,8 +30,8 @@ from llmtrain_helpers.precision import Recipe, known_recipe
 from llmtrain_helpers.results import Breakdown
 
 OPTIMIZERS = {
-    known.name: known
-    for known in (
+    recipe.name: recipe
+    for recipe in (
         Recipe("adam", 2, 2, 0, 4, 8),
         Recipe("adam_8bit", 2, 2, 0, 4, 2 + 2 * 4 / 2048),
         Recipe("adafactor", 2, 2, 0, 4, 0),  # a sum a row and a column: some h of h²
@@ -45,7 +44,7 @@ bytes for every 2,048; Adafactor without momentum only sums over rows and column
 one momentum (embedding and head, which stay with Adam, have two)."""
 
 MATRICES = ("query", "key", "value", "output", "mlp")
-"""What LoRA can adapt."""
+"""The matrices that LoRA can adapt."""
 
 
 def lora_parameters(
@@ -63,10 +62,24 @@ def lora_parameters(
     4194304
     """
     instance("model", model, Transformer)
-    r, names = count("rank", rank), _targets(targets)
-    h = model.hidden_size
+    r, h = count("rank", rank), model.hidden_size
+    adapted = _targets(targets)
     broadcast(rank=r, **model.numbers())
-    return r * over_layers(model, lambda layer: _edges(layer, h, names))
+
+    def rows_and_columns(layer: Layer) -> Result:
+        """The sum of both sides of each adapted matrix of a layer."""
+        mixer, mlp = _attention_and_mlp(layer)
+        q, k = mixer.num_heads * mixer.head_dim, mixer.num_kv_heads * mixer.head_dim
+        sides = {
+            "query": h + q,
+            "key": h + k,
+            "value": h + k,
+            "output": h + q,
+            "mlp": (3 if mlp.gated else 2) * (h + mlp.intermediate_size),
+        }
+        return sum(sides[name] for name in adapted)
+
+    return r * over_layers(model, rows_and_columns)
 
 
 def _targets(targets: object) -> list[str]:
@@ -76,17 +89,8 @@ def _targets(targets: object) -> list[str]:
     return names or refuse("targets", targets, "is empty")
 
 
-def _edges(layer: Layer, h: Result, targets: list[str]) -> Result:
-    """The sum of both sides of each adapted matrix of a layer."""
-    mixer, mlp = _plain(layer)
-    q, k = mixer.num_heads * mixer.head_dim, mixer.num_kv_heads * mixer.head_dim
-    sides = {"query": h + q, "key": h + k, "value": h + k, "output": h + q}
-    sides["mlp"] = (3 if mlp.gated else 2) * (h + mlp.intermediate_size)
-    return sum(sides[name] for name in targets)
-
-
-def _plain(layer: Layer) -> tuple[Attention, Mlp]:
-    """Attention and MLP of a layer; others are refused."""
+def _attention_and_mlp(layer: Layer) -> tuple[Attention, Mlp]:
+    """Both parts of a plain layer; a layer of other parts is refused."""
     if not isinstance(layer.mixer, Attention) or not isinstance(layer.mlp, Mlp):
         refuse("model", layer, "has layers other than attention with a plain MLP")
     return layer.mixer, layer.mlp
@@ -94,8 +98,11 @@ def _plain(layer: Layer) -> tuple[Attention, Mlp]:
 
 @dataclass(frozen=True)
 class LoraMemory(Breakdown):
-    """Bytes at the peak of a step: frozen weights, adapters with all their states,
-    what backward needs, and the tensors of logits at the loss."""
+    """Bytes at the peak of a step of fine-tuning with LoRA, part by part.
+
+    Frozen weights; adapters with all their states; `activations`, what backward needs;
+    `logits`, the two tensors of them at the loss.
+    """
 
     weights: Result
     adapters: Result
@@ -128,28 +135,26 @@ def lora_memory(
     '19.2 GB, measured 21.3'
     """
     model = of_length(model, sequence_length)
-    names, B = _targets(targets), known_recipe(recipe).total
-    b, w = (count("micro_batch_size", micro_batch_size), quantity("weight_bytes", weight_bytes))
-    P, tokens = count_parameters(model), b * model.sequence_length
-    sizes = {"micro_batch_size": b, "weight_bytes": w, "rank": count("rank", rank)}
-    broadcast(**sizes, **model.numbers())
+    adapted, bytes_each = _targets(targets), known_recipe(recipe).total
+    b, w = count("micro_batch_size", micro_batch_size), quantity("weight_bytes", weight_bytes)
+    broadcast(micro_batch_size=b, weight_bytes=w, rank=count("rank", rank), **model.numbers())
+    h, tokens = model.hidden_size, b * model.sequence_length
+    reads_frozen = not {"query", "key", "value"} & {*adapted}
+
+    def dropped(layer: Layer) -> Result:
+        """Values a token that only frozen matrices would have needed for backward."""
+        _, mlp = _attention_and_mlp(layer)
+        return reads_frozen * h + ("mlp" not in adapted) * (h + mlp.intermediate_size)
+
+    P = count_parameters(model)
     outer = P.embedding + P.head
-    kept = count_activations(model, b)
-    h = model.hidden_size
-    dropped = 2 * tokens * over_layers(model, lambda layer: _dropped(layer, h, names))
+    full = count_activations(model, b)
     return LoraMemory(
         weights=w * (P.total - outer) + 2 * outer,
-        adapters=B * lora_parameters(model, rank, names),
-        activations=kept.layers + kept.head - dropped,
+        adapters=bytes_each * lora_parameters(model, rank, adapted),
+        activations=full.layers + full.head - 2 * tokens * over_layers(model, dropped),
         logits=8 * tokens * model.vocab_size,
     )
-
-
-def _dropped(layer: Layer, h: Result, targets: list[str]) -> Result:
-    """Values a token that frozen matrices of a layer do not need for backward."""
-    _, mlp = _plain(layer)
-    read = not {"query", "key", "value"} & {*targets}
-    return read * h + ("mlp" not in targets) * (h + mlp.intermediate_size)
 
 
 def muon_overhead(hidden_size: Number, batch_tokens: Number, iterations: Number = 5) -> Result:
@@ -180,6 +185,6 @@ def offload_seconds(parameters: Number, host_bandwidth: Number, num_gpus: Number
     1.28
     """
     P, n = counts(parameters=parameters, num_gpus=num_gpus)
-    (b,) = quantities(host_bandwidth=host_bandwidth)
+    b = quantity("host_bandwidth", host_bandwidth)
     broadcast(parameters=P, host_bandwidth=b, num_gpus=n)
     return 4 * P / (n * b)

@@ -130,12 +130,14 @@ def count_flops(
 
     def every_other(layer: Layer) -> Result:
         matrices = [matrix for part in layer.parts for matrix in part.matrices(h)]
-        return sum(matrix.met * matrix.weights for matrix in matrices[1::2])
+        return sum(matrix.active * matrix.weights for matrix in matrices[1::2])
 
     forward = {
-        "projections": 2 * tokens * over_layers(model, lambda x: sum(m.met(h) for m in x.mixers)),
+        "projections": 2
+        * tokens
+        * over_layers(model, lambda x: sum(m.active_weights(h) for m in x.mixers)),
         "scores": 2 * B * over_layers(model, scores),
-        "mlp": 2 * tokens * over_layers(model, lambda x: x.mlp.met(h) if x.mlp else 0),
+        "mlp": 2 * tokens * over_layers(model, lambda x: x.mlp.active_weights(h) if x.mlp else 0),
     }
     recomputed = {
         "none": 0,

@@ -8,7 +8,7 @@ al. (arXiv 1910.02054) for ZeRO; DeepSeek-AI (arXiv 2412.19437), section 3.3, fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import copysign, frexp, isfinite, isinf, isnan, ldexp
+from math import copysign, frexp, inf, isfinite, isinf, isnan, ldexp, nan
 from typing import Any
 
 from llmtrain_helpers.checks import (
@@ -61,7 +61,7 @@ class NumberFormat:
         flag("infinities", self.infinities)
         if single("bits", self.bits, least=0) not in (0, 1 + e + m):
             refuse("bits", self.bits, f"do not add up: sign 1 + exponent {e} + mantissa {m}")
-        for name, value in zip(_BITS, (e, m, 1 + e + m), strict=True):
+        for name, value in {"exponent_bits": e, "mantissa_bits": m, "bits": 1 + e + m}.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -98,19 +98,19 @@ class NumberFormat:
         (2.0, 0.0078125)
         """
         if _plain(values):
-            return ldexp(1.0, self._step_of(float(finite("values", values))))
+            return ldexp(1.0, self._step_at(float(finite("values", values))))
         np, x = numpy(), finite("values", floats("values", values))
         step = np.ldexp(1.0, self._step(x))
         return step if step.shape else float(step)
 
     def _step(self, x: Any) -> Any:
-        """The power of two that is the step at x."""
+        """The exponent of the step at each x, as a power of two."""
         np = numpy()
         _, exponent = np.frexp(np.where(x == 0, self.min_normal, x))
         return np.maximum(exponent - 1, 1 - self.bias) - self.mantissa_bits
 
-    def _step_of(self, x: float) -> int:
-        """The same for one number, without NumPy."""
+    def _step_at(self, x: float) -> int:
+        """The exponent of the step at one number, without NumPy."""
         _, exponent = frexp(x or self.min_normal)  # f · 2^exponent, f from 1/2 to 1
         return max(exponent - 1, 1 - self.bias) - self.mantissa_bits
 
@@ -124,9 +124,13 @@ class NumberFormat:
         >>> FORMATS["bf16"].round(1 + 2**-8), FORMATS["fp8_e4m3"].round(1000.0)
         (1.0, nan)
         """
-        beyond = self.max if flag("saturate", saturate) else self._beyond()
+        beyond = inf if self.infinities else nan
+        if flag("saturate", saturate):
+            beyond = self.max
         if _plain(values):
-            return self._round_one(_as_float(values), beyond)
+            # A whole number may be too large for a float; a float may be infinite, or NaN.
+            whole = isinstance(values, int)
+            return self._round_one(float(finite("values", values) if whole else values), beyond)
         np, x = numpy(), floats("values", values)
         step = self._step(x)
         with np.errstate(over="ignore"):  # what is beyond is dealt with below
@@ -138,12 +142,9 @@ class NumberFormat:
         """`round` of one number, with Python's own rounding: ties to even as well."""
         if isnan(x) or abs(x) >= 2 * self.max:
             return x if isnan(x) else copysign(beyond, x)
-        step = self._step_of(x)
+        step = self._step_at(x)
         rounded = ldexp(round(ldexp(x, -step)), step)
         return copysign(beyond if abs(rounded) > self.max else rounded, x)
-
-    def _beyond(self) -> float:
-        return float("inf") if self.infinities else float("nan")
 
     def split(self, value: float) -> tuple[int, int, int]:
         """Sign, exponent and mantissa as this format stores a number: whole numbers.
@@ -158,10 +159,11 @@ class NumberFormat:
         x = self.round(value if type(value) is float else one("value", value))
         e, m = self.exponent_bits, self.mantissa_bits
         sign = int(copysign(1, x) < 0)
-        if isnan(x) or isinf(x):
-            quiet = 2**m - 1 if not self.infinities else 2 ** (m - 1)
-            return sign, 2**e - 1, quiet if isnan(x) else 0
-        return sign, *divmod(self._code(abs(x)), 2**m)
+        if isinf(x):
+            return sign, 2**e - 1, 0
+        if isnan(x):  # the usual, quiet one; without infinities there is only the last
+            return sign, 2**e - 1, 2 ** (m - 1) if self.infinities else 2**m - 1
+        return sign, *divmod(self._place(abs(x)), 2**m)
 
     def neighbours(self, value: float) -> tuple[float, float]:
         """The nearest numbers of this format below and above what it makes of a value.
@@ -182,16 +184,17 @@ class NumberFormat:
         x = self.round(one("value", value, finite))
         if abs(x) > self.max or isnan(x):
             refuse("value", value, f"is more than {self.name} holds: {self.max:g}")
-        place = int(copysign(self._code(abs(x)), x)) + int(one("steps", steps))
-        return copysign(self._value(min(abs(place), self._code(self.max))), place)
+        # Counted from 0, down as well as up, the numbers of a format have whole places.
+        place = int(copysign(self._place(abs(x)), x)) + int(one("steps", steps))
+        return copysign(self._number(min(abs(place), self._place(self.max))), place)
 
-    def _code(self, x: float) -> int:
+    def _place(self, x: float) -> int:
         """The place of a stored number above 0, counted from 0 upwards."""
-        step = self._step_of(x)
+        step = self._step_at(x)
         passed = step + self.mantissa_bits - (1 - self.bias)  # powers of two below
         return int(ldexp(x, -step)) + int(passed * 2**self.mantissa_bits)
 
-    def _value(self, place: int) -> float:
+    def _number(self, place: int) -> float:
         """The number at this place, counted from 0 upwards."""
         e, mantissa = divmod(place, 2**self.mantissa_bits)
         whole = mantissa + (2**self.mantissa_bits if e else 0)
@@ -199,15 +202,9 @@ class NumberFormat:
 
 
 def _plain(values: object) -> bool:
-    """Whether this is one number of Python's own."""
+    """Whether this is a single number of Python's own."""
     return isinstance(values, float) or type(values) is int
 
-
-def _as_float(value: Any) -> float:
-    return float(finite("values", value)) if isinstance(value, int) else float(value)
-
-
-_BITS = ("exponent_bits", "mantissa_bits", "bits")
 
 FORMATS = {
     known.name: known
@@ -372,14 +369,14 @@ def smallest_data_parallel(
     14
     """
     P, M = single("parameters", parameters), one("memory", memory, quantity)
-    alone, pair = (model_state_bytes(P, recipe, zero_stage, d).total for d in (1, 2))
-    if alone <= M:
+    on_one, on_two = (model_state_bytes(P, recipe, zero_stage, d).total for d in (1, 2))
+    if on_one <= M:
         return 1
-    sharded = 2 * (alone - pair)
-    room = M - (alone - sharded)
-    if room <= 0:
-        refuse("memory", M, f"is too small for {alone - sharded:.4g} bytes not sharded")
-    return -int(-sharded // room)
+    sharded = 2 * (on_one - on_two)  # a second GPU takes half of it off the first
+    whole = on_one - sharded
+    if whole >= M:
+        refuse("memory", M, f"is too small for {whole:.4g} bytes not sharded")
+    return -int(-sharded // (M - whole))
 
 
 def known_recipe(recipe: object) -> Recipe:
@@ -431,18 +428,18 @@ def train_small_network(
     dice = np.random.default_rng(0)
     x = dice.normal(size=(256, 8))
     target = np.tanh(x @ dice.normal(size=(8, 16)) / 3) @ dice.normal(size=(16, 1))
-    kept = [dice.normal(size=(8, 16)) / 3, dice.normal(size=(16, 1)) / 4]
+    master = [dice.normal(size=(8, 16)) / 3, dice.normal(size=(16, 1)) / 4]
     tokens, rate = 64 * len(x), 64 * 0.05  # gradients as small as large models have
     losses = []
     for _ in range(last):
-        first, second = (weights.round(w) for w in kept)
+        first, second = (weights.round(w) for w in master)
         hidden = np.tanh(x @ first)
         error = hidden @ second - target
         losses.append(float((error**2).mean()))
         back = error @ second.T * (1 - hidden**2)
         exact = [x.T @ back / tokens, hidden.T @ error / tokens]
         stored = [gradients.round(g * scale) / scale for g in exact]
-        kept = [w - rate * g for w, g in zip(kept, stored, strict=True)]
-        if not copy:
-            kept = [weights.round(w) for w in kept]
+        master = [w - rate * g for w, g in zip(master, stored, strict=True)]
+        if not copy:  # then the rounded weights are all there is
+            master = [weights.round(w) for w in master]
     return losses

@@ -79,7 +79,7 @@ class Interval:
         at_most("likely", self.likely, "greatest", self.greatest)
 
     def times(self, factor: Number) -> Interval:
-        """The same in another unit, or for something proportional to it."""
+        """The interval in another unit, or of something proportional to it."""
         by = amount("factor", factor)
         broadcast(factor=by, **vars(self))
         return Interval(self.least * by, self.likely * by, self.greatest * by)

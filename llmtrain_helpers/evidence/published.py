@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llmtrain_helpers.activations import step_timeline
-from llmtrain_helpers.checks import Number, Result, one, quantity, refuse, show, single
+from llmtrain_helpers.checks import Number, one, quantity, refuse, show, single
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.plan.plan import Plan, plan_run
@@ -186,13 +186,13 @@ def all_reduces(sources: Mapping[str, str]) -> dict[str, DataFrame]:
     """
     table = collectives_measured().query("message_bytes > 1e5")
     runs = table[table["collective"] == "all-reduce"].groupby("source", sort=True)
-    found: dict[str, DataFrame] = {}
+    tables: dict[str, DataFrame] = {}
     for name, word in sources.items():
-        having = [rows for source, rows in runs if word in str(source)]
-        if not having:
+        matches = [rows for source, rows in runs if word in str(source)]
+        if not matches:
             raise ValueError(f"no measured all-reduce has {word!r} in its source")
-        found[name] = having[0]
-    return found
+        tables[name] = matches[0]
+    return tables
 
 
 def matmul_measured() -> DataFrame:
@@ -287,16 +287,15 @@ def recorded_steps() -> DataFrame:
     """
     steps = machine_records().query("kind == 'step'").dropna(subset="peak_bytes")
     steps = steps[steps["model"].isin(architectures()["name"])]
-    predicted = [_peak(row) for row in steps.to_dict("records")]
+    predicted = []
+    for row in steps.to_dict("records"):
+        model = architecture(row["model"], row["sequence_length"])
+        step = (row["micro_batch_size"], row["recipe"], row["recompute"])
+        peak = step_timeline(model, *step, attention=row["attention"]).peak
+        predicted.append(peak.total)
     table = confront(steps["name"], predicted, steps["peak_bytes"], gigabytes)
     shares = steps["mfu"].astype(float).tolist()
     return table.assign(mfu=[percent(x) if x == x else "" for x in shares])
-
-
-def _peak(row: Mapping[Any, Any]) -> Result:
-    model = architecture(row["model"], row["sequence_length"])
-    run = (row["micro_batch_size"], row["recipe"], row["recompute"])
-    return step_timeline(model, *run, attention=row["attention"]).peak.total
 
 
 def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
@@ -416,12 +415,16 @@ def run_plan(name: str, **options: Any) -> Plan:
     if "tokens" not in row:
         refuse("run", name, "has no plan: its tokens were not published")
     chip, n = accelerator(row["accelerator"]), row.get("num_gpus", 1)
-    known = {"model": model, "accelerator": chip, "tokens": row["tokens"]}
-    known |= {"num_gpus": n, "global_batch_size": n}
-    known["recompute"] = row["recompute"] if row["recompute"] in RECOMPUTE else "none"
-    chip = known["accelerator"]  # its split is not known, so no split counts
-    known["accelerator"] = replace(chip, link_bandwidth=None, network_bandwidth=None)
-    return plan_run(**{**known, **options})
+    inputs = {
+        "model": model,
+        # How it was split is not known, so that nothing is said of what it sent.
+        "accelerator": replace(chip, link_bandwidth=None, network_bandwidth=None),
+        "num_gpus": n,
+        "tokens": row["tokens"],
+        "global_batch_size": n,
+        "recompute": row["recompute"] if row["recompute"] in RECOMPUTE else "none",
+    }
+    return plan_run(**(inputs | options))
 
 
 def accelerator(name: str) -> Accelerator:
@@ -441,17 +444,17 @@ def accelerator(name: str) -> Accelerator:
         bandwidth=row.get("bandwidth_bytes_per_s"),
         power=row.get("power_watts"),
         peaks={key: row[key] for key in FORMATS if key in row},
-        **_links_of(row["name"]),
+        **_links(row["name"]),
         matmul_share=_matmul_share(row["name"]),
     )
 
 
 @cache
-def _links_of(name: str) -> dict[str, Any]:
-    """What a chip sends, where it is known."""
-    wanted = ("link_bandwidth", "network_bandwidth", "gpus_per_node")
+def _links(name: str) -> dict[str, Any]:
+    """The bandwidths of a chip's links and its GPUs in a node, where they are known."""
+    columns = ("link_bandwidth", "network_bandwidth", "gpus_per_node")
     row = next((row for row in rows("links") if row["name"] == name), {})
-    return {key: row[key] for key in wanted if key in row}
+    return {column: row[column] for column in columns if column in row}
 
 
 _SAME_SILICON = {"A100 40GB SXM": "A100 80GB SXM", "H800 SXM": "H100 SXM"}
@@ -585,22 +588,23 @@ _TEXTS = ("name", "release", "model")
 
 
 def _row(kind: str, name: str, *tables: str) -> dict[str, Any]:
-    """What a table says of the one that goes by this name; the first that knows it."""
+    """The row of this name or alias, out of the first of these tables that has it."""
     known = [row for table in reversed(tables) for row in rows(table)]
     spelt = [";".join([row["name"], row.get("aliases", "")]) for row in known]
     places = {_plain(x): i for i, text in enumerate(spelt) for x in text.split(";")}
     places.pop("", None)
     place = places.get(_plain(name)) if isinstance(name, str) else None
     if place is None:
-        said = _plain(show(name))
-        near = get_close_matches(said, places, n=6, cutoff=0.5)
-        near = near or [x for x in places if said and said in x][:3]
+        letters = _plain(show(name))
+        near = get_close_matches(letters, places, n=6, cutoff=0.5)
+        near = near or [x for x in places if letters and letters in x][:3]
         offers = dict.fromkeys(known[places[spelling]]["name"] for spelling in near)
         refuse(kind, name, _offer([*offers][:3], names(tables[0])))
     return dict(known[place])
 
 
 def _plain(name: str) -> str:
+    """A name as it is compared: its letters and digits alone."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
@@ -625,27 +629,27 @@ def _read_json(path: Path) -> Any:
     return _parsed("path", str(path), content)
 
 
-def _parsed(name: str, said: str, content: str | bytes) -> Any:
-    """What JSON says; a ValueError that names what holds it."""
+def _parsed(name: str, source: str, content: str | bytes) -> Any:
+    """The value that a JSON text holds; a ValueError names the text by its source."""
     try:
         return json.loads(content, object_pairs_hook=_read_object)
     except (ValueError, RecursionError) as error:
-        refuse(name, said, f"holds no JSON that can be read: {str(error)[:120]}")
+        refuse(name, source, f"holds no JSON that can be read: {str(error)[:120]}")
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of a JSON file, in which each key has one value, and no NaN."""
-    read: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in pairs:
         if isinstance(value, float) and not isfinite(value):
             refuse(key, value, "is not a finite number")
-        if read.setdefault(key, value) != value:
-            refuse(key, value, f"contradicts {key}={show(read[key])} in the same file")
-    return read
+        if values.setdefault(key, value) != value:
+            refuse(key, value, f"contradicts {key}={show(values[key])} in the same file")
+    return values
 
 
 def _shape(row: Mapping[str, Any]) -> Transformer:
-    """A shape from a table's row of the kind gpt or llama."""
+    """The shape in a row of a table, whose kind is gpt or llama."""
     columns = signature(Transformer).parameters.keys() & row.keys()
     gpt = row["kind"] == "gpt"
     traits = {"layer_norm": gpt, "gated_mlp": not gpt, "bias": gpt}

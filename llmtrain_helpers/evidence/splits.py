@@ -42,8 +42,7 @@ def measured_splits(*names: str) -> DataFrame:
     """
     from pandas import DataFrame
 
-    found = [row for name in names or SOURCES for row in _rows(name)]
-    return DataFrame(found)
+    return DataFrame([row for name in names or SOURCES for row in _rows(name)])
 
 
 FITTED = "vtrain_a100_single_node"
@@ -56,20 +55,18 @@ def paces() -> dict[str, tuple[utilizations.Span, str]]:
     By kind low, likely and high, as `utilizations.spread` makes them, and how many
     steps lie in the interval that the others make.
     """
-    groups = judged_steps().groupby("kind")
-    found = {str(kind): _pace(rows) for kind, rows in groups}
-    experts = found.pop("experts")
-    return found | {f"{bits} experts": experts for bits in ("16-bit", "fp8")}
-
-
-def _pace(rows: DataFrame) -> tuple[utilizations.Span, str]:
-    low, likely, high = (round(float(pace), 2) for pace in utilizations.spread(rows))
-    inside = utilizations.judged(rows)["inside"].sum()
-    by = rows["witness"].nunique()
-    who = "models" if rows["kind"].iloc[0] == "experts" else "teams"
-    others = "the other" if by == 2 else "the others"
-    told = f"{inside} of {len(rows)} steps of {by} {who}, each judged by {others}"
-    return (low, likely, high), told
+    by_kind: dict[str, tuple[utilizations.Span, str]] = {}
+    for kind, rows in judged_steps().groupby("kind"):
+        low, likely, high = (round(float(pace), 2) for pace in utilizations.spread(rows))
+        inside = utilizations.judged(rows)["inside"].sum()
+        witnesses = rows["witness"].nunique()
+        who = "models" if kind == "experts" else "teams"
+        others = "the other" if witnesses == 2 else "the others"
+        evidence = f"{inside} of {len(rows)} steps of {witnesses} {who}, each judged by {others}"
+        by_kind[str(kind)] = (low, likely, high), evidence
+    # Models with experts are too few to tell 16 bits from fp8.
+    experts = by_kind.pop("experts")
+    return by_kind | {"16-bit experts": experts, "fp8 experts": experts}
 
 
 def judged_steps() -> DataFrame:
@@ -112,25 +109,23 @@ MANY_SPLITS = ("vtrain_a100_single_node", "vtrain_a100_multi_node", "bloom_sweep
 def own_pace(held: float = 0.85) -> float:
     """How far a split lies from what a measured step of the same model foretells.
 
-    A factor that so many of the pairs in a group of at least five splits keep to, in
-    the middle over a source's groups, in the mean of sources. `plan.OWN_PACE` holds it.
+    A factor that a share `held` of the pairs in a group of at least five splits keep
+    to: the median over a source's groups, the mean of sources. `plan.OWN_PACE` holds it.
     """
     import numpy as np
 
-    found = []
+    of_sources = []
     for source in MANY_SPLITS:
-        groups = [rows for _, rows in measured_splits(source).groupby("group")]
-        kept = [_apart(rows, held) for rows in groups if len(rows) >= 5]
-        found.append(np.median(kept))
-    return float(np.mean(found))
-
-
-def _apart(rows: DataFrame, held: float) -> float:
-    import numpy as np
-
-    pace = (rows["modelled"] / rows["seconds"]).to_numpy(float)
-    ratio = np.maximum.outer(pace, pace) / np.minimum.outer(pace, pace)
-    return float(np.quantile(ratio[~np.eye(len(pace), dtype=bool)], held))
+        factors = []
+        for _, rows in measured_splits(source).groupby("group"):
+            if len(rows) < 5:
+                continue
+            pace = (rows["modelled"] / rows["seconds"]).to_numpy(float)
+            ratio = np.maximum.outer(pace, pace) / np.minimum.outer(pace, pace)
+            pairs = ratio[~np.eye(len(pace), dtype=bool)]  # of two different splits
+            factors.append(float(np.quantile(pairs, held)))
+        of_sources.append(np.median(factors))
+    return float(np.mean(of_sources))
 
 
 def fitted_launching() -> float:
@@ -148,9 +143,9 @@ def fitted_launching() -> float:
     k = np.array([s.launching * w for s, w in zip(steps, waits, strict=True)]) / LAUNCHING
     a = table["modelled"].to_numpy(float) - LAUNCHING * k
     t = table["seconds"].to_numpy(float)
-    tried = (t - a) / k
-    errors = [np.median(np.abs((a + L * k) / t - 1)) for L in tried]
-    return float(tried[np.argmin(errors)])
+    candidates = (t - a) / k
+    errors = [np.median(np.abs((a + L * k) / t - 1)) for L in candidates]
+    return float(candidates[np.argmin(errors)])
 
 
 def ranked(table: DataFrame) -> DataFrame:
@@ -161,48 +156,47 @@ def ranked(table: DataFrame) -> DataFrame:
     """
     from pandas import DataFrame
 
-    groups = {key: rows for key, rows in table.groupby("group") if len(rows) >= 5}
-    return DataFrame({key: _rank(rows) for key, rows in groups.items()}).T
-
-
-def _rank(rows: DataFrame) -> dict[str, float]:
-    seconds, modelled = rows["seconds"], rows["modelled"]
-    taken = seconds[modelled.sort_values(kind="stable").index] / seconds.min() - 1
-    return {
-        "splits": len(rows),
-        "correlation": seconds.rank().corr(modelled.rank()),
-        "first": taken.iloc[0],
-        "first three": taken.iloc[:3].min(),
-    }
+    groups: dict[Any, dict[str, float]] = {}
+    for group, rows in table.groupby("group"):
+        if len(rows) < 5:
+            continue
+        seconds, modelled = rows["seconds"], rows["modelled"]
+        # The splits in the model's order, each by how much slower than the best it is.
+        slower = seconds[modelled.sort_values(kind="stable").index] / seconds.min() - 1
+        groups[group] = {
+            "splits": len(rows),
+            "correlation": seconds.rank().corr(modelled.rank()),
+            "first": slower.iloc[0],
+            "first three": slower.iloc[:3].min(),
+        }
+    return DataFrame(groups).T
 
 
 @cache
 def _rows(source: str) -> tuple[dict[str, Any], ...]:
-    chosen, fixed = SOURCES[source]
-    known = (fixed | row for row in published.rows(source))
-    return tuple(
-        found for row in known for each in chosen(row) if (found := _planned(source, each))
-    )
-
-
-def _planned(source: str, row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A row with its plan; None where that is refused, or has no model of its step."""
-    try:
-        plan = _plan(row)
-    except ValueError:
-        return None
-    if plan.step is None:
-        return None
-    batch = row["global_batch_size"] / plan.run.global_batch_size
-    return {
-        "source": source,
-        "name": row["name"],
-        "family": row.get("model", ""),
-        "group": tuple(row.get(x) for x in GROUP),
-        "seconds": row["seconds_per_iteration"] / batch,
-        "modelled": plan.step.total,
-        "plan": plan,
-    }
+    """The steps of a table beside their plans."""
+    select, constants = SOURCES[source]
+    steps = []
+    for row in (step for line in published.rows(source) for step in select(constants | line)):
+        try:
+            plan = _plan(row)
+        except ValueError:  # the split does not come out even
+            continue
+        if plan.step is None:  # the chip's links are unknown
+            continue
+        batch = row["global_batch_size"] / plan.run.global_batch_size
+        steps.append(
+            {
+                "source": source,
+                "name": row["name"],
+                "family": row.get("model", ""),
+                "group": tuple(row.get(column) for column in GROUP),
+                "seconds": row["seconds_per_iteration"] / batch,
+                "modelled": plan.step.total,
+                "plan": plan,
+            }
+        )
+    return tuple(steps)
 
 
 def _plan(row: Mapping[str, Any]) -> Plan:
@@ -250,9 +244,9 @@ def _as_it_is(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _both(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The runs of the recomputation paper, once for each setting."""
-    for again in ("full", "selective"):
-        told = {"recompute": again, "seconds_per_iteration": row[f"seconds_{again}"]}
-        yield {**row, **told}
+    for setting in ("full", "selective"):
+        seconds = row[f"seconds_{setting}"]
+        yield {**row, "recompute": setting, "seconds_per_iteration": seconds}
 
 
 def _at_rate(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -285,11 +279,14 @@ def _bridge(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Pre-training rows of models whose shape is known; nothing is recomputed."""
     name = _BRIDGE.get(row["model"])
     if name and row["task"] == "pre-training":
-        model = published.config_model(name, row["sequence_length"])
-        told = {"shape": model, "zero_stage": 1, "num_layers": row["model"]}
         tokens = row["tokens_per_s_per_gpu"] * row["num_gpus"]
-        seconds = row["global_batch_size"] * row["sequence_length"] / tokens
-        yield {**row, **told, "seconds_per_iteration": seconds}
+        yield {
+            **row,
+            "shape": published.config_model(name, row["sequence_length"]),
+            "zero_stage": 1,
+            "num_layers": row["model"],  # keeps one model's splits in a group of their own
+            "seconds_per_iteration": row["global_batch_size"] * row["sequence_length"] / tokens,
+        }
 
 
 _BRIDGE = {
@@ -314,7 +311,7 @@ SOURCES: dict[str, tuple[_Rows, dict[str, Any]]] = {
     "llmfoundry_benchmarks": (_foundry, _FLASH | {"vocab_size": 50368}),
     "megatron_bridge": (_bridge, _FLASH),
 }
-"""Each table: which of its rows, and what its columns do not say."""
+"""Each table: a function that makes steps of a row, and what its columns do not say."""
 
 
 def main() -> None:
@@ -329,5 +326,5 @@ def main() -> None:
             print(f"{mean['correlation']:+7.2f}{mean['first']:8.1%}", end="")
             print(f"{mean['first three']:10.1%}")
     print(f"launching {fitted_launching() * 1e3:.2f} ms a layer and forward pass")
-    for kind, (span, told) in paces().items():
-        print(f"{kind:16} {span}  {told}")
+    for kind, (span, evidence) in paces().items():
+        print(f"{kind:16} {span}  {evidence}")

@@ -3,7 +3,7 @@
 Beside notebooks/03_duration.ipynb and 08_plan.ipynb. `measured_steps` and `whole_runs`
 bring the tables of data/ to one form; `spread` makes an interval of them; `coverage`
 judges each team by an interval that its own figures had no part in. The constants of
-`duration` and `plan` are held to these by a test. `python -m llmtrain_helpers.
+`duration` and `plan` are held to these by a test. `python -m llmtrain_helpers
 utilizations` prints the table of coverage.
 """
 
@@ -40,54 +40,49 @@ def measured_steps() -> DataFrame:
     """
     from pandas import concat
 
-    tables = [_one_form(*entry) for entry in _STEPS]
+    tables = []
+    for name, team, select, constants in _STEPS:
+        table = select(getattr(published, name)()).assign(**constants, source=name, team=team)
+        d = table["num_gpus"] / (table["tensor_parallel"] * table["pipeline_parallel"])
+        m = table["global_batch_size"] / (d / table["context_parallel"])
+        m = (m / table["micro_batch_size"]).astype(float)
+        v = table["interleave"].fillna(1).astype(float)
+        table["bubble"] = (table["pipeline_parallel"] - 1).astype(float) / (m * v)
+        rate = _flops_per_gpu(table).astype(float)
+        table["share"] = rate / table["peak_flops"].astype(float)
+        table["utilization"] = table["share"] * (1 + table["bubble"])
+        table["witness"] = table["model"].where(_has_experts(table), team)
+        tables.append(table[COLUMNS])
     return concat(tables, ignore_index=True)
 
 
-def _one_form(
-    name: str, team: str, narrowed: Callable[[DataFrame], DataFrame], fixed: Any
-) -> DataFrame:
-    """A table of steps with the columns of `measured_steps`."""
-    table = narrowed(getattr(published, name)()).assign(**fixed)
-    d = table["num_gpus"] / (table["tensor_parallel"] * table["pipeline_parallel"])
-    m = table["global_batch_size"] / (d / table["context_parallel"])
-    m = (m / table["micro_batch_size"]).astype(float)
-    v = table["interleave"].fillna(1).astype(float)
-    table["bubble"] = (table["pipeline_parallel"] - 1).astype(float) / (m * v)
-    table["share"] = _achieved(table).astype(float) / table["peak_flops"].astype(float)
-    table["utilization"] = table["share"] * (1 + table["bubble"])
-    table = table.assign(source=name, team=team)
-    table["witness"] = table["model"].where(_experts(table), team)
-    return table[COLUMNS]
-
-
-def _achieved(table: Any) -> Any:
+def _flops_per_gpu(table: Any) -> Any:
     """The rate of each GPU: as printed, or exact FLOPs over the seconds."""
     if "seconds" not in table:
         return table["flops_per_gpu"]
     shape = ("num_layers", "hidden_size", "vocab_size", "sequence_length")
     l, h, V, s = (table[name] for name in shape)
     B = table["global_batch_size"]
-    kinds = {again: gpt_flops(l, h, V, s, B, again) for again in RECOMPUTE}
-    flops = kinds["none"].copy()
-    for again, counted in kinds.items():
-        here = (table["recompute"] == again).to_numpy(dtype=bool)
+    by_setting = {setting: gpt_flops(l, h, V, s, B, setting) for setting in RECOMPUTE}
+    flops = by_setting["none"].copy()
+    for setting, counted in by_setting.items():
+        here = (table["recompute"] == setting).to_numpy(dtype=bool)
         flops[here] = counted[here]
     return flops / (table["seconds"] * table["num_gpus"]).astype(float)
 
 
-def _experts(table: DataFrame) -> Any:
+def _has_experts(table: DataFrame) -> Any:
     return table["kind"].str.endswith("experts")
 
 
-def _both_settings(table: DataFrame) -> DataFrame:
+def _of_both_settings(table: DataFrame) -> DataFrame:
     """The runs of the recomputation paper, once for each setting."""
     from pandas import concat
 
     return concat(
         [
-            table.assign(seconds=table[f"seconds_{again}"], recompute=again)
-            for again in ("full", "selective")
+            table.assign(seconds=table[f"seconds_{setting}"], recompute=setting)
+            for setting in ("full", "selective")
         ]
     )
 
@@ -95,10 +90,10 @@ def _both_settings(table: DataFrame) -> DataFrame:
 def _of_bloom(table: DataFrame) -> DataFrame:
     """Rows with shape and time; those of 8 GPUs print a batch that was another."""
     known = table.dropna(subset=["num_layers", "seconds_per_iteration"])
-    return _seconds(known.query("num_gpus > 8"))
+    return _with_seconds(known.query("num_gpus > 8"))
 
 
-def _seconds(table: DataFrame) -> DataFrame:
+def _with_seconds(table: DataFrame) -> DataFrame:
     return table.assign(seconds=table["seconds_per_iteration"])
 
 
@@ -133,9 +128,9 @@ _A100_FULL = _PLAIN | {"interleave": 1, "recompute": "full"}
 _STEPS: list[tuple[str, str, Callable[[DataFrame], DataFrame], dict[str, Any]]] = [
     ("megatron_table1", "NVIDIA", lambda table: table, _MEGATRON),
     ("megatron_h100", "NVIDIA", lambda table: table, _MEGATRON),
-    ("recomputation_runs", "NVIDIA", _both_settings, _PLAIN),
+    ("recomputation_runs", "NVIDIA", _of_both_settings, _PLAIN),
     ("bloom_sweeps", "BigScience", _of_bloom, _A100_FULL | {"vocab_size": 250880}),
-    ("vtrain_a100_multi_node", "vTrain", _seconds, _A100_FULL | {"vocab_size": 51200}),
+    ("vtrain_a100_multi_node", "vTrain", _with_seconds, _A100_FULL | {"vocab_size": 51200}),
     (
         "llmfoundry_benchmarks",
         "MosaicML",
@@ -144,7 +139,7 @@ _STEPS: list[tuple[str, str, Callable[[DataFrame], DataFrame], dict[str, Any]]] 
     ),
     ("megatron_bridge", "NVIDIA", _of_bridge, {}),
 ]
-"""Each table, its team, its rows that count, and what its columns do not say."""
+"""Each table, its team, a function that selects its rows, and what its columns do not say."""
 
 
 def whole_runs() -> DataFrame:
@@ -211,12 +206,12 @@ def spread(table: DataFrame) -> Span:
 
 
 def without(table: DataFrame, witness: str) -> Span:
-    """The spread of everyone else's rows: to judge this one fairly."""
+    """The spread of everyone else's rows, to judge a witness by."""
     return spread(table[table["witness"] != witness])
 
 
 def judged(table: DataFrame) -> DataFrame:
-    """Each row with the interval that all others make, and whether it lies inside."""
+    """Each row with the interval that all other witnesses make, and whether it lies inside."""
     table = table.copy()
     spans = {name: without(table, name) for name in table["witness"].unique()}
     low, likely, high = zip(*table["witness"].map(spans), strict=True)
@@ -229,30 +224,37 @@ def coverage() -> DataFrame:
     """How many figures lie in the interval that the others make, kind by kind."""
     from pandas import DataFrame
 
-    rows = {name: _covered(table) for name, table in groups().items()}
+    rows = {}
+    for name, table in groups().items():
+        low, likely, high = spread(table)
+        row: dict[str, Any] = {
+            "rows": len(table),
+            "witnesses": table["witness"].nunique(),
+            "low": low,
+            "likely": likely,
+            "high": high,
+            "width": high / low,
+            "inside": None,  # one witness alone has nobody to be judged by
+            "width without": None,
+        }
+        if row["witnesses"] > 1:
+            verdicts = judged(table)
+            row["inside"] = verdicts["inside"].sum()
+            bounds = verdicts.groupby("witness")[["low", "high"]].first()
+            row["width without"] = (bounds["high"] / bounds["low"]).median()
+        rows[name] = row
     return DataFrame.from_dict(rows, orient="index")
 
 
 def groups() -> dict[str, DataFrame]:
-    """The rows that make an interval together, by what they are called."""
+    """The groups of rows that make an interval together, by name."""
     steps: Any = measured_steps()
-    named = steps["kind"].where(~_experts(steps), "experts")
+    kinds = steps["kind"].where(~_has_experts(steps), "experts")
     return {
-        **{f"steps, {kind}": steps[named == kind] for kind in sorted(set(named))},
+        **{f"steps, {kind}": steps[kinds == kind] for kind in sorted(set(kinds))},
         "whole runs, 16-bit dense": whole_runs(),
         "whole runs, by 6PT": model_utilizations(),
     }
-
-
-def _covered(table: DataFrame) -> dict[str, Any]:
-    low, likely, high = spread(table)
-    known: dict[str, Any] = {"rows": len(table), "witnesses": table["witness"].nunique()}
-    known |= {"low": low, "likely": likely, "high": high, "width": high / low}
-    if known["witnesses"] < 2:
-        return known | {"inside": None, "width without": None}
-    tested = judged(table)
-    widths = tested.groupby("witness")["high"].first() / tested.groupby("witness")["low"].first()
-    return known | {"inside": tested["inside"].sum(), "width without": widths.median()}
 
 
 def shares() -> dict[str, Shares]:
@@ -263,13 +265,25 @@ def shares() -> dict[str, Shares]:
     the tested ones on top of its own. Whole runs are known of one kind; elsewhere they
     reach as much less than steps as there, and at best as much.
     """
-    steps, of_runs = _of_steps(), spread(whole_runs())
+    steps, of_runs = _spans_of_steps(), spread(whole_runs())
     lost = of_runs[1] / steps["16-bit dense"][1]
     runs = {kind: (u[0] * lost, u[1] * lost, u[2]) for kind, u in steps.items()}
     runs["16-bit dense"] = of_runs
-    told = _told(coverage())
+
+    table: Any = coverage()
+    whole = table.loc["whole runs, 16-bit dense"]
+    experts = _in_words(table.loc["steps, experts"], "models")
+    few = table.loc["steps, fp4 dense", "rows"]
+    evidence = {
+        "16-bit dense": f"{_in_words(table.loc['steps, 16-bit dense'], 'teams')}; "
+        f"{whole['inside']:.0f} of {whole['rows']:.0f} whole runs",
+        "fp8 dense": _in_words(table.loc["steps, fp8 dense"], "teams"),
+        "fp4 dense": f"untested: {few:.0f} steps, all of one team",
+        "16-bit experts": experts,
+        "fp8 experts": experts,
+    }
     return {
-        kind: Shares(_rounded(steps[kind]), _rounded(runs[kind]), told.get(kind, NONE))
+        kind: Shares(_rounded(steps[kind]), _rounded(runs[kind]), evidence.get(kind, NONE))
         for kind in steps
     }
 
@@ -278,12 +292,11 @@ NONE = "untested: nobody has published such steps"
 """The evidence of a kind without rows."""
 
 
-def _of_steps() -> dict[str, Span]:
+def _spans_of_steps() -> dict[str, Span]:
     """The spread of steps for every kind, wider where it is untested."""
-    made = {name: spread(table) for name, table in groups().items()}
-    names = [f"steps, {kind} dense" for kind in ("16-bit", "fp8", "fp4")]
-    dense, fp8, fp4 = (made[name] for name in names)
-    experts = made["steps, experts"]
+    kinds = ("16-bit dense", "fp8 dense", "fp4 dense", "experts")
+    rows = groups()
+    dense, fp8, fp4, experts = (spread(rows[f"steps, {kind}"]) for kind in kinds)
     factor = max(span[2] / span[1] for span in (dense, fp8, experts))
     fewer = fp4[1] / fp8[1]  # of a peak twice as high
     in_fp4 = (experts[0] * fewer, experts[1] * fewer, experts[2] * fewer)
@@ -309,21 +322,11 @@ def _rounded(span: Span) -> Span:
     return low, likely, high
 
 
-def _told(table: Any) -> dict[str, str]:
-    """The evidence for each kind that has any, in words."""
-    experts, runs = table.loc["steps, experts"], table.loc["whole runs, 16-bit dense"]
-    told = {f"{bits} experts": _sentence(experts, "models") for bits in ("16-bit", "fp8")}
-    for kind in ("16-bit dense", "fp8 dense"):
-        told[kind] = _sentence(table.loc[f"steps, {kind}"], "teams")
-    told["16-bit dense"] += f"; {runs['inside']:.0f} of {runs['rows']:.0f} whole runs"
-    rows = table.loc["steps, fp4 dense", "rows"]
-    return told | {"fp4 dense": f"untested: {rows:.0f} steps, all of one team"}
-
-
-def _sentence(row: Any, witnesses: str) -> str:
-    held = f"{row['inside']:.0f} of {row['rows']:.0f} steps"
+def _in_words(row: Any, witnesses: str) -> str:
+    """How many steps of a row of `coverage` lie inside, as the evidence says it."""
+    inside = f"{row['inside']:.0f} of {row['rows']:.0f} steps"
     others = "the other" if row["witnesses"] == 2 else "the others"
-    return f"{held} of {row['witnesses']:.0f} {witnesses}, each judged by {others}"
+    return f"{inside} of {row['witnesses']:.0f} {witnesses}, each judged by {others}"
 
 
 def main() -> None:
@@ -334,11 +337,8 @@ def main() -> None:
     for name, row in table.iterrows():
         print(f"{name:26}{row['rows']:6.0f}{row['witnesses']:4.0f}", end="")
         print(f"{row['low']:7.3f}{row['likely']:8.3f}{row['high']:7.3f}", end="")
-        print(f"{row['width']:7.2f}{_result(row):>25}")
-
-
-def _result(row: Any) -> str:
-    if row["witnesses"] < 2:
-        return "untested"
-    share = row["inside"] / row["rows"]
-    return f"{row['inside']:.0f} = {share:.0%}   {row['width without']:6.2f}"
+        result = "untested"
+        if row["witnesses"] > 1:
+            share = row["inside"] / row["rows"]
+            result = f"{row['inside']:.0f} = {share:.0%}   {row['width without']:6.2f}"
+        print(f"{row['width']:7.2f}{result:>25}")

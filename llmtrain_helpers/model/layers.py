@@ -1,8 +1,8 @@
-"""What layers are made of: each kind states its matrices once. Shared by all chapters.
+"""The kinds of layers: each states its matrices once. Shared by all chapters.
 
 A `Layer` has a mixer (`Attention`, `LatentAttention`, or one of `recurrences`), an MLP
-(`Mlp`, or `Experts`) and norms. What a kind says of itself stands in `parts`; all else
-is a sum of that over the layers. So a new kind is one class here, and nothing more.
+(`Mlp`, or `Experts`) and norms. What a kind has to say of itself is in `parts`; all counts
+are sums of that over the layers, so a new kind is one class here, and nothing more.
 
 Sources: Vaswani et al. (arXiv 1706.03762); DeepSeek-V2 (arXiv 2405.04434), section 2.1,
 for latent attention; the modelling classes of Hugging Face transformers 5.23.
@@ -37,7 +37,7 @@ class Attention(Mixer):
     queries and keys: "head" (one for all heads), "each" (one for each) or "" (none);
     `qk_norm_size` 2 where it shifts as well. `gate` multiplies what comes out, with a
     matrix to all its values ("values") or to one a head ("heads"); `sinks` are a score a
-    head that no token has; `out_norm` is a norm on what comes out; scores are made `twice`
+    head that no token has; `out_norm` is a norm on what comes out; scores are computed `twice`
     where their difference counts; `more` are further parameters. `window` is how far back a token
     looks, itself included (0: to the start), in steps of it if `chunked`. It changes
     no matrix, and shapes that differ only there are equal.
@@ -75,7 +75,7 @@ class Attention(Mixer):
 
     @property
     def _widths(self) -> tuple[Result, Result, Result, Result]:
-        """Values a token of queries, keys, values, and what comes out."""
+        """How many numbers a token has as queries, as keys, as values, and coming out."""
         a, k, d = self.num_heads, self.num_kv_heads, self.head_dim
         if is_array(self.value_dim) or self.value_dim:
             return a * d, k * d, k * self.value_dim, a * self.value_dim
@@ -83,42 +83,45 @@ class Attention(Mixer):
         return queries, keys, keys, queries
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """To queries, keys and values, back, and to the gate."""
-        h, widths = hidden_size, self._widths
-        q, k, v, out = widths
-        bias = [("qkv"[i] in self.biases) * widths[i] for i in range(3)]
-        found = (Matrix(h, q, bias[0]), Matrix(h, k, bias[1]), Matrix(h, v, bias[2]))
-        back = Matrix(out, h, ("o" in self.biases) * h)
-        gates = {"": 0, "values": out, "heads": self.num_heads}[self.gate]
-        return (*found, back, Matrix(h, gates)) if self.gate else (*found, back)
+        """The matrices to queries, keys and values, back, and to the gate."""
+        h, (q, k, v, out) = hidden_size, self._widths
+        plain = (
+            Matrix(h, q, ("q" in self.biases) * q),
+            Matrix(h, k, ("k" in self.biases) * k),
+            Matrix(h, v, ("v" in self.biases) * v),
+            Matrix(out, h, ("o" in self.biases) * h),
+        )
+        if not self.gate:
+            return plain
+        return (*plain, Matrix(h, {"values": out, "heads": self.num_heads}[self.gate]))
 
     def norms(self) -> Result:
-        """Of those on queries and keys, and on what comes out."""
+        """Parameters of the norms on queries and keys, and on what comes out."""
         q, k, _, out = self._widths
         one = {"": 0, "head": 2 * self.head_dim, "each": q + k}[self.qk_norm]
         return self.qk_norm_size * one + self.out_norm * out
 
     def others(self) -> Result:
-        """Sinks, and what else there is."""
+        """Sinks, one for each head, and further parameters."""
         return self.sinks * self.num_heads + self.more
 
     def products(self) -> Result:
-        """For the score, and for the sum of values: 2ad, as a rule."""
+        """Numbers multiplied for a score and for the sum of values: 2ad, as a rule."""
         q, _, _, out = self._widths
         return (1 + self.twice) * (q + out)
 
     def heads(self) -> dict[str, Result]:
-        """Query heads, and key-value heads."""
+        """Query heads and key-value heads: tensor parallelism shares out both."""
         return {"num_heads": self.num_heads, "num_kv_heads": self.num_kv_heads}
 
-    def stored(self) -> Result:
-        """One a head."""
+    def score_heads(self) -> Result:
+        """Scores of a pair of tokens: one for each head."""
         return self.num_heads
 
-    def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
-        """Q, K, V and what comes out; inputs of norms; the gate, and what it lets through."""
+    def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+        """Queries, keys, values, what comes out; inputs of norms; gates, and what passes them."""
         if self.twice:
-            return super().kept(hidden_size, fused)
+            return super().activations(hidden_size, fused)
         q, k, v, out = self._widths
         gated = {"": 0, "values": 2 * out, "heads": self.num_heads + out}[self.gate]
         normed = bool(self.qk_norm) * (q + k) + self.out_norm * out
@@ -160,50 +163,50 @@ class LatentAttention(Mixer):
 
     @property
     def num_kv_heads(self) -> Result:
-        """As many as of queries."""
+        """Heads of keys and values: as many as of queries."""
         return self.num_heads
 
     @property
     def head_dim(self) -> Result:
-        """Of queries and keys: the plain part and the rotary one."""
+        """The size of a head of queries and keys: the plain part and the rotary one."""
         return self.plain_dim + self.rotary_dim
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """To queries, to keys and values, back, and to the gate."""
+        """The matrices to queries, to keys and values, back, and to the gate."""
         h, a, r, c = hidden_size, self.num_heads, self.q_rank, self.kv_rank
         queries, out = a * self.head_dim, a * self.value_dim
         squeezed = c + self.rotary_dim
-        found = [
+        matrices = [
             Matrix(h, squeezed, self.bias * squeezed),
             Matrix(c, a * self.plain_dim + out),
             Matrix(out, h, self.bias * h),
         ]
         if r:
-            found += [Matrix(h, r, self.bias * r), Matrix(r, queries)]
+            matrices += [Matrix(h, r, self.bias * r), Matrix(r, queries)]
         else:
-            found += [Matrix(h, queries)]
+            matrices += [Matrix(h, queries)]
         if self.gate:
-            found += [Matrix(h, {"values": out, "heads": a}[self.gate])]
-        return tuple(found)
+            matrices += [Matrix(h, {"values": out, "heads": a}[self.gate])]
+        return tuple(matrices)
 
     def norms(self) -> Result:
-        """On what is squeezed."""
+        """Parameters of the norms on the squeezed queries, and on keys and values."""
         return self.q_rank + self.kv_rank
 
     def products(self) -> Result:
-        """For the score, with both parts of the key, and for the sum of values."""
+        """Numbers multiplied for a score, both parts of the key, and for the sum of values."""
         return self.num_heads * (self.head_dim + self.value_dim)
 
     def heads(self) -> dict[str, Result]:
-        """Its heads; each has keys and values of its own once they are made."""
+        """Its heads; each has keys and values of its own once they are unsqueezed."""
         return {"num_heads": self.num_heads}
 
-    def stored(self) -> Result:
-        """One a head."""
+    def score_heads(self) -> Result:
+        """Scores of a pair of tokens: one for each head."""
         return self.num_heads
 
-    def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
-        """What is squeezed, before and after its norm; then Q, K, V and what comes out."""
+    def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+        """The squeezed numbers, before and after their norm; queries, keys, values, the result."""
         squeezed = 2 * self.q_rank + 2 * self.kv_rank + self.rotary_dim
         a, out = self.num_heads, self.num_heads * self.value_dim
         gated = {"": 0, "values": 2 * out, "heads": a + out}[self.gate]
@@ -231,24 +234,24 @@ class Mlp(Part):
     _flags = ("gated", "bias", "norm")
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """Up (twice with a gate) and down."""
+        """The matrices up (two with a gate) and down."""
         h, f = hidden_size, self.intermediate_size
         up = Matrix(h, f, self.bias * f)
         down = Matrix(f, h, self.bias * h)
         return (up, up, down) if self.gated else (up, down)
 
     def norms(self) -> Result:
-        """Of the one inside."""
+        """Parameters of the norm inside, if there is one."""
         return self.norm * self.intermediate_size
 
     def others(self) -> Result:
-        """What else there is."""
+        """Further parameters, as `more` says."""
         return self.more
 
-    def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
-        """Before and after the activation; a gated one both inputs of the product too.
+    def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+        """Values before and after the activation; a gated MLP keeps the product's inputs too.
 
-        A `fused` kernel makes the activated gate again, and does not keep it.
+        A `fused` kernel computes the activated gate again, and does not keep it.
         """
         gated = 3 if fused else 4
         return 0, ((gated if self.gated else 2) + self.norm) * self.intermediate_size
@@ -258,7 +261,7 @@ class Mlp(Part):
 class Experts(Part):
     """Many MLPs of which a router chooses a few for each token, and maybe one for all.
 
-    `shared` is the MLP that every token meets, several of them as one that is as wide;
+    `shared` is the MLP that every token uses, several of them as one that is as wide;
     `shared_gate` a number that says how much of it. `router_bias` is on the router's
     scores, `more` are further parameters.
 
@@ -288,30 +291,29 @@ class Experts(Part):
         at_most("experts_per_token", chosen, "num_experts", experts)
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """The router's, the experts', and those that every token meets."""
+        """The matrices of the router, of the experts, and of what all tokens share."""
         h, n, chosen = hidden_size, self.num_experts, self.experts_per_token
-        inside = self.expert.matrices(h)
-        found = [Matrix(h, n, self.router_bias * n)]
-        found += [m._replace(exist=n, met=chosen) for m in inside]
-        found += self.shared.matrices(h) if self.shared else ()
-        found += [Matrix(h, 1)] * self.shared_gate
-        return tuple(found)
+        router = Matrix(h, n, self.router_bias * n)
+        experts = [m._replace(copies=n, active=chosen) for m in self.expert.matrices(h)]
+        shared = self.shared.matrices(h) if self.shared else ()
+        gate = [Matrix(h, 1)] if self.shared_gate else []
+        return (router, *experts, *shared, *gate)
 
     def norms(self) -> Result:
-        """Of the one on the shared MLP's values."""
+        """Parameters of the norm inside the shared MLP, if there is one."""
         return self.shared.norms() if self.shared else 0
 
     def others(self) -> Result:
-        """What else there is."""
+        """Further parameters, as `more` says."""
         return self.more
 
-    def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
-        """Those of the chosen experts and the shared one; its result where gated."""
-        _, of_one = self.expert.kept(hidden_size, fused)
-        kept = self.experts_per_token * of_one
+    def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+        """Values inside the chosen experts and the shared one; its result, where it has a gate."""
+        _, of_one = self.expert.activations(hidden_size, fused)
+        inside = self.experts_per_token * of_one
         if self.shared:
-            kept = kept + self.shared.kept(hidden_size, fused)[1]
-        return self.shared_gate * hidden_size, kept
+            inside = inside + self.shared.activations(hidden_size, fused)[1]
+        return self.shared_gate * hidden_size, inside
 
 
 @dataclass(frozen=True)
@@ -348,27 +350,27 @@ class Layer:
 
     @property
     def mixers(self) -> tuple[Mixer, ...]:
-        """Those that there are."""
+        """The mixer, and the one beside it: as many as there are, from none to two."""
         return tuple(x for x in (self.mixer, self.beside) if x is not None)
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Mixers, then the MLP."""
+        """The mixers, then the MLP."""
         return self.mixers + ((self.mlp,) if self.mlp is not None else ())
 
     def split(self, hidden_size: Result) -> Result:
-        """Parameters of matrices that there are several of: a token meets some."""
-        found = [m for part in self.parts for m in part.matrices(hidden_size)]
-        several = [m for m in found if m.exist != m.met]
-        return sum(m.exist * (m.weights + m.biases) for m in several)
+        """Parameters of its experts, of which a token uses some: what expert parallelism splits."""
+        matrices = [m for part in self.parts for m in part.matrices(hidden_size)]
+        experts = [m for m in matrices if m.copies != m.active]
+        return sum(m.copies * (m.weights + m.biases) for m in experts)
 
     def norm_parameters(self, hidden_size: Result) -> Result:
-        """Of all its norms, those inside its parts too."""
+        """Parameters of all its norms, those inside its parts too."""
         own = self.norms * (self.norm_size * hidden_size)
         return own + sum(part.norms() for part in self.parts)
 
     def parameters(self, hidden_size: Result) -> Result:
-        """Of all its parts and norms."""
+        """Parameters of all its parts and norms."""
         parts = sum(part.parameters(hidden_size) for part in self.parts)
         return parts + self.norm_parameters(hidden_size)
 

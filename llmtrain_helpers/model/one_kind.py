@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from llmtrain_helpers.checks import (
     Number,
@@ -32,74 +31,87 @@ def share_of_heads(hidden_size: Number, num_heads: Number) -> Result:
     return h // a
 
 
-KIND = [
-    "num_layers",
-    "num_heads",
-    "num_kv_heads",
-    "head_dim",
-    "intermediate_size",
-    "layer_norm",
-    "gated_mlp",
-    "bias",
-    "qkv_bias",
-    "qk_norm",
-    "num_experts",
-    "experts_per_token",
-]
-"""The keywords that describe layers of one kind."""
-
-
-def one_kind(given: Mapping[str, Any]) -> tuple[tuple[Number, Layer], ...]:
-    """The stack that keywords describe."""
-    shifted, bias, qkv, normed = (
-        flag(name, given.get(name, False)) for name in ("layer_norm", "bias", "qkv_bias", "qk_norm")
-    )
-    sizes = {name: cast(Any, given.get(name)) for name in KIND[1:4]}
-    biases = "qkv" * qkv + "o" * bias
-    mixer = Attention(**sizes, biases=biases, qk_norm="head" * normed)
-    f, gated = given.get("intermediate_size"), given.get("gated_mlp", True)
-    mlp = Mlp(cast(Any, f), flag("gated_mlp", gated), bias)
-    experts, chosen = (
-        single(name, given.get(name, 0), least=0) for name in ("num_experts", "experts_per_token")
-    )
+def one_kind(
+    *,
+    num_layers: Result = None,
+    num_heads: Result = None,
+    num_kv_heads: Result = None,
+    head_dim: Result = None,
+    intermediate_size: Result = None,
+    layer_norm: bool = False,
+    gated_mlp: bool = True,
+    bias: bool = False,
+    qkv_bias: bool = False,
+    qk_norm: bool = False,
+    num_experts: int = 0,
+    experts_per_token: int = 0,
+) -> tuple[tuple[Number, Layer], ...]:
+    """The stack that keywords describe; sizes that are left out are refused by their names."""
+    shifts, qkv = flag("layer_norm", layer_norm), "qkv" * flag("qkv_bias", qkv_bias)
+    has_bias, normed = flag("bias", bias), "head" * flag("qk_norm", qk_norm)
+    biases = qkv + "o" * has_bias
+    mixer = Attention(num_heads, num_kv_heads, head_dim, biases=biases, qk_norm=normed)
+    mlp = Mlp(intermediate_size, flag("gated_mlp", gated_mlp), has_bias)
+    experts = single("num_experts", num_experts, least=0)
+    chosen = single("experts_per_token", experts_per_token, least=0)
     at_most("experts_per_token", chosen, "num_experts", experts)
     if experts and not chosen:
         refuse("experts_per_token", chosen, f"leaves num_experts={experts} unused")
     either = Experts(mlp, experts, chosen) if experts else mlp
-    layer = Layer(mixer, either, norm_size=1 + shifted)
-    return ((cast(Any, given.get("num_layers")), layer),)  # `checked` counts them
+    return ((num_layers, Layer(mixer, either, norm_size=1 + shifts)),)  # `checked` counts them
 
 
 def keywords(layers: tuple[tuple[Number, Layer], ...]) -> dict[str, Any]:
-    """The keywords that describe a stack, if there are such."""
+    """The keywords that describe a stack; one that needs more than keywords is refused."""
     (l, layer), *others = layers
     mixer, mlp = layer.mixer, layer.mlp
     expert = mlp.expert if isinstance(mlp, Experts) else mlp
     if others or not isinstance(mixer, Attention) or not isinstance(expert, Mlp):
         refuse("layers", layers, "are not of one plain kind: change them as `layers`")
-    said: dict[str, Any] = {"num_layers": l, "layer_norm": layer.norm_size == 2}
-    said |= {name: getattr(mixer, name) for name in KIND[1:4]}
-    said |= {"intermediate_size": expert.intermediate_size, "gated_mlp": expert.gated}
-    said |= {"bias": expert.bias, "qk_norm": bool(mixer.qk_norm)}
-    said["qkv_bias"] = "q" in mixer.biases
+    said: dict[str, Any] = {
+        "num_layers": l,
+        "num_heads": mixer.num_heads,
+        "num_kv_heads": mixer.num_kv_heads,
+        "head_dim": mixer.head_dim,
+        "intermediate_size": expert.intermediate_size,
+        "layer_norm": layer.norm_size == 2,
+        "gated_mlp": expert.gated,
+        "bias": expert.bias,
+        "qkv_bias": "q" in mixer.biases,
+        "qk_norm": bool(mixer.qk_norm),
+    }
     if isinstance(mlp, Experts):
         said["num_experts"] = mlp.num_experts
         said["experts_per_token"] = mlp.experts_per_token
-    [(_, again)] = one_kind(said)
-    ours, theirs = dict(_traits(layer)), dict(_traits(again))
-    if ours != theirs:
+    # Made again from the keywords, it must have all the traits that it has now.
+    [(_, copy)] = one_kind(**said)
+    if _traits(layer) != _traits(copy):
         refuse("layers", layers, "are of no plain kind: change them as `layers`")
     return said
 
 
-def _traits(layer: Layer) -> list[tuple[str, Any]]:
-    """What a layer is, but for the sizes, which may be arrays."""
-    sizes = {*KIND, "window", "chunked"}
-    return [(name, value) for name, value in numbers(layer) if name not in sizes]
+def _traits(layer: Layer) -> dict[str, Any]:
+    """All that describes a layer and its parts, but for what keywords say as it is.
+
+    Sizes among that may be arrays, which cannot be compared with one word.
+    """
+    as_it_is = {
+        "num_heads",
+        "num_kv_heads",
+        "head_dim",
+        "intermediate_size",
+        "bias",
+        "qk_norm",
+        "num_experts",
+        "experts_per_token",
+        "window",
+        "chunked",
+    }
+    return {name: value for name, value in numbers(layer) if name not in as_it_is}
 
 
 def checked(name: str, value: Any) -> tuple[tuple[Number, Layer], ...]:
-    """Pairs of how many, and of what kind; several kinds without arrays."""
+    """Layers as pairs of how many and of what kind; several kinds take no arrays."""
     if not isinstance(value, tuple | list) or not value:
         refuse(name, value, "are no pairs of (how many, Layer)")
     for pair in value:

@@ -1,7 +1,7 @@
 """What every kind of layer says of itself: `Part` and `Mixer`. Shared by all chapters.
 
-A kind says which matrices there are, which of them a token meets, what it keeps for
-backward between them, and how many numbers are multiplied for each pair of tokens.
+A kind says which matrices there are, which of them a token passes through, what it keeps
+for backward between them, and how many numbers are multiplied for each pair of tokens.
 Parameters, FLOPs, activations and splits are sums of that over the layers.
 """
 
@@ -13,9 +13,9 @@ from llmtrain_helpers.checks import Number, Result, count, flag, refuse
 
 
 class Matrix(NamedTuple):
-    """A matrix of `rows` × `columns`: so many `exist` in a layer, a token meets `met`.
+    """A matrix of `rows` × `columns`, of which a layer has `copies`; a token uses `active` ones.
 
-    `biases` are the numbers added to each one's result.
+    `biases` are the numbers added to the result of each.
 
     >>> Matrix(4096, 14336).weights
     58720256
@@ -24,8 +24,8 @@ class Matrix(NamedTuple):
     rows: Result
     columns: Result
     biases: Result = 0
-    exist: Result = 1
-    met: Result = 1
+    copies: Result = 1
+    active: Result = 1
 
     @property
     def weights(self) -> Result:
@@ -48,7 +48,7 @@ class Part:
             object.__setattr__(self, name, flag(name, getattr(self, name)))
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """Those that there are, in a layer of this hidden size."""
+        """Its matrices, in a layer of this hidden size."""
         raise NotImplementedError
 
     def norms(self) -> Result:
@@ -59,28 +59,28 @@ class Part:
         """Parameters that are neither in a matrix nor in a norm."""
         return 0
 
-    def kept(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
-        """Values a token that stay for backward between the matrices, input left out.
+    def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+        """Values a token that stay for backward between the matrices, the input left out.
 
         First those that each GPU of a tensor-parallel group has, then those of which it
         has its share. ValueError for a kind of which that has not been counted.
         """
         problem = "keeps for backward what has not been counted: no activations of it"
-        return refuse("layers", type(self).__name__, problem)
+        refuse("layers", type(self).__name__, problem)
 
     def parameters(self, hidden_size: Result) -> Result:
-        """Of its matrices with their biases, and others; without its norms."""
-        counted = sum(m.exist * (m.weights + m.biases) for m in self.matrices(hidden_size))
+        """Parameters of its matrices with their biases, and others; without its norms."""
+        counted = sum(m.copies * (m.weights + m.biases) for m in self.matrices(hidden_size))
         return counted + self.others()
 
-    def met(self, hidden_size: Result) -> Result:
-        """Weights that a token is multiplied with."""
-        return sum(m.met * m.weights for m in self.matrices(hidden_size))
+    def active_weights(self, hidden_size: Result) -> Result:
+        """Weights that a token is multiplied with: of experts, those of the chosen ones."""
+        return sum(m.active * m.weights for m in self.matrices(hidden_size))
 
     def idle(self, hidden_size: Result) -> Result:
-        """Parameters that a token does not meet: those of other experts."""
-        found = self.matrices(hidden_size)
-        return sum((m.exist - m.met) * (m.weights + m.biases) for m in found)
+        """Parameters that a token does not use: those of the experts that were not chosen."""
+        matrices = self.matrices(hidden_size)
+        return sum((m.copies - m.active) * (m.weights + m.biases) for m in matrices)
 
 
 class Mixer(Part):
@@ -97,6 +97,6 @@ class Mixer(Part):
         """What tensor parallelism shares out, by its name."""
         return {}
 
-    def stored(self) -> Result:
-        """Scores for each pair of tokens, where they are stored."""
+    def score_heads(self) -> Result:
+        """Scores that there are for each pair of tokens: one for each head."""
         return 0

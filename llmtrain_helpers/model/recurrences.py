@@ -18,7 +18,7 @@ from llmtrain_helpers.model.parts import Matrix, Mixer
 
 @dataclass(frozen=True)
 class Recurrence(Mixer):
-    """What all of them have: a convolution over the last `kernel_size` tokens."""
+    """A mixer with a state, and with a convolution over the last `kernel_size` tokens."""
 
     kernel_size: Number
 
@@ -28,11 +28,11 @@ class Recurrence(Mixer):
                 object.__setattr__(self, name, count(name, value, least=0))
 
     def convolved(self) -> Result:
-        """Values a token that it runs over."""
+        """Values a token that the convolution runs over."""
         return 0
 
     def others(self) -> Result:
-        """The convolution's, one kernel for each value."""
+        """Parameters of the convolution, a kernel for each value."""
         return self.convolved() * self.kernel_size
 
 
@@ -54,7 +54,7 @@ class Mamba(Recurrence):
     normed: bool = False
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """In, with its gate; to the step and the state's two; the step; out."""
+        """The matrices in (with the gate), to the step and the state's two, of the step, out."""
         h, e, r = hidden_size, self.inner_size, self.step_rank
         return (
             Matrix(h, 2 * e, self.bias * 2 * e),
@@ -64,15 +64,15 @@ class Mamba(Recurrence):
         )
 
     def norms(self) -> Result:
-        """On the step, and twice on the state's."""
+        """Parameters of the norms on the step and on the state's two."""
         return self.normed * (self.step_rank + 2 * self.state_size)
 
     def convolved(self) -> Result:
-        """All channels."""
+        """All channels pass the convolution."""
         return self.inner_size
 
     def others(self) -> Result:
-        """The convolution; how each number of the state decays; what goes past it."""
+        """The convolution, the decay of each number of the state, and what goes past it."""
         e = self.inner_size
         return super().others() + self.conv_bias * e + e * self.state_size + e
 
@@ -95,21 +95,21 @@ class Mamba2(Recurrence):
     normed: bool = True
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """In, with gate, state's two and step; and out."""
+        """The matrices in (with the gate, the state's two and the step) and out."""
         h, e = hidden_size, self.inner_size
         wide = e + self.convolved() + self.num_heads
         return (Matrix(h, wide, self.bias * wide), Matrix(e, h, self.out_bias * h))
 
     def norms(self) -> Result:
-        """On what comes out."""
+        """Parameters of the norm on what comes out."""
         return self.normed * self.inner_size
 
     def convolved(self) -> Result:
-        """The channels, and what goes in and out of the state."""
+        """The channels and what goes in and out of the state pass the convolution."""
         return self.inner_size + 2 * self.groups * self.state_size
 
     def others(self) -> Result:
-        """The convolution; step, decay and what goes past the state, for each head."""
+        """The convolution, and for each head a step, a decay and what goes past the state."""
         more = self.conv_bias * self.convolved() + 3 * self.num_heads
         return super().others() + more
 
@@ -129,26 +129,26 @@ class DeltaNet(Recurrence):
 
     @property
     def _widths(self) -> tuple[Result, Result]:
-        """Values a token of keys, and of values."""
+        """How many numbers a token has as keys, and as values."""
         keys = self.num_key_heads * self.key_dim
         return keys, self.num_value_heads * self.value_dim
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """To queries, keys, values and gate; two numbers a head; back."""
+        """The matrices to queries, keys, values and gate, to two numbers a head, and back."""
         h, (k, v), n = hidden_size, self._widths, self.num_value_heads
         return (Matrix(h, 2 * k + 2 * v), Matrix(h, 2 * n), Matrix(v, h))
 
     def norms(self) -> Result:
-        """One for the values of all heads."""
+        """Parameters of the norm that the values of all heads share."""
         return self.value_dim
 
     def convolved(self) -> Result:
-        """Queries, keys and values."""
+        """Queries, keys and values pass the convolution."""
         keys, values = self._widths
         return 2 * keys + values
 
     def others(self) -> Result:
-        """The convolution; decay and step for each head."""
+        """The convolution, and a decay and a step for each head."""
         return super().others() + 2 * self.num_value_heads
 
 
@@ -167,22 +167,22 @@ class KimiDelta(Recurrence):
     low_rank: Number
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """To queries, keys, values, decay and gate; a number a head; back."""
+        """The matrices to queries, keys, values, decay and gate, to a number a head, and back."""
         h, r, wide = hidden_size, self.low_rank, self.num_heads * self.key_dim
         way = (Matrix(h, r), Matrix(r, wide)) if r else (Matrix(h, wide),)
         back = (Matrix(h, self.num_heads), Matrix(wide, h))
         return (Matrix(h, 3 * wide), *way, *way, *back)
 
     def norms(self) -> Result:
-        """One for the values of all heads."""
+        """Parameters of the norm that the values of all heads share."""
         return self.key_dim
 
     def convolved(self) -> Result:
-        """Queries, keys and values."""
+        """Queries, keys and values pass the convolution."""
         return 3 * self.num_heads * self.key_dim
 
     def others(self) -> Result:
-        """The convolution; a step for each channel, a decay for each head."""
+        """The convolution, a step for each channel and a decay for each head."""
         wide = self.num_heads * self.key_dim
         return super().others() + wide + self.num_heads
 
@@ -199,12 +199,12 @@ class LightningAttention(Recurrence):
     head_dim: Number
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """To queries, keys, values and gate, and back."""
+        """The matrices to queries, keys, values and gate, and back."""
         wide = self.num_heads * self.head_dim
         return (Matrix(hidden_size, 4 * wide), Matrix(wide, hidden_size))
 
     def norms(self) -> Result:
-        """Over all heads."""
+        """Parameters of the norm over all heads."""
         return self.num_heads * self.head_dim
 
 
@@ -220,16 +220,16 @@ class ShortConvolution(Recurrence):
     bias: bool = False
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """To the values and two gates, and back."""
+        """The matrices to the values and two gates, and back."""
         h, e = hidden_size, self.inner_size
         return (Matrix(h, 3 * e, self.bias * 3 * e), Matrix(e, h, self.bias * h))
 
     def convolved(self) -> Result:
-        """The values."""
+        """The values pass the convolution."""
         return self.inner_size
 
     def others(self) -> Result:
-        """The convolution."""
+        """The convolution, with its biases if it has any."""
         return super().others() + self.bias * self.inner_size
 
 
@@ -245,14 +245,14 @@ class GatedRecurrence(Recurrence):
     num_blocks: Number
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """In, its gate, out; the two gates of the recurrence, in blocks."""
+        """The matrices in, to the gate and out, and the recurrence's two gates, in blocks."""
         h, e, n = hidden_size, self.inner_size, self.num_blocks
         each = e // n
         gate = Matrix(each, each, each, n, n)
         return (Matrix(h, e, e), Matrix(h, e, e), gate, gate, Matrix(e, h, h))
 
     def convolved(self) -> Result:
-        """All channels."""
+        """All channels pass the convolution."""
         return self.inner_size
 
     def others(self) -> Result:

@@ -7,7 +7,7 @@ or of several; the names of its numbers are those of Hugging Face configs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llmtrain_helpers.checks import (
@@ -23,13 +23,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.model.huggingface import configs
 from llmtrain_helpers.model.layers import Experts, Layer, numbers
-from llmtrain_helpers.model.one_kind import (
-    KIND,
-    checked,
-    keywords as keywords,
-    one_kind,
-    share_of_heads,
-)
+from llmtrain_helpers.model.one_kind import checked, keywords as keywords, one_kind, share_of_heads
 
 
 @dataclass(frozen=True, init=False)
@@ -96,34 +90,55 @@ class Transformer:
         more: Number = 0,
         prediction_layers: Number = 0,
     ) -> None:
-        given = locals()
-        kind = {name: given[name] for name in KIND if given[name] is not None}
+        described: dict[str, Result] = {
+            "num_layers": num_layers,
+            "num_heads": num_heads,
+            "num_kv_heads": num_kv_heads,
+            "head_dim": head_dim,
+            "intermediate_size": intermediate_size,
+            "layer_norm": layer_norm,
+            "gated_mlp": gated_mlp,
+            "bias": bias,
+            "qkv_bias": qkv_bias,
+            "qk_norm": qk_norm,
+            "num_experts": num_experts,
+            "experts_per_token": experts_per_token,
+        }
+        kind = {name: value for name, value in described.items() if value is not None}
         if layers is None:
-            given["layers"] = one_kind(kind)
-        elif kind:
-            given["layers"] = one_kind(keywords(checked("layers", layers)) | kind)
+            layers = one_kind(**kind)
+        elif kind:  # as `dataclasses.replace` gives both: what the keywords say is changed
+            layers = one_kind(**(keywords(checked("layers", layers)) | kind))
+        stack = checked("layers", layers)
         if final_norm is None or "layer_norm" in kind:
-            stack = checked("layers", given["layers"])
-            given["final_norm"] = stack[0][1].norm_size
-        for item in fields(self):
-            object.__setattr__(self, item.name, given[item.name])
-        self.__post_init__()
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            value = _CHECKS.get(item.name, count)(item.name, getattr(self, item.name))
-            object.__setattr__(self, item.name, value)
+            final_norm = stack[0][1].norm_size
+        values = {
+            "layers": stack,
+            "hidden_size": count("hidden_size", hidden_size),
+            "vocab_size": count("vocab_size", vocab_size),
+            "sequence_length": count("sequence_length", sequence_length),
+            "num_positions": count("num_positions", num_positions, least=0),
+            "tied_embeddings": flag("tied_embeddings", tied_embeddings),
+            "final_norm": single("final_norm", final_norm, least=0),
+            "embedding_norm": single("embedding_norm", embedding_norm, least=0),
+            "embedding_size": count("embedding_size", embedding_size, least=0),
+            "head_bias": flag("head_bias", head_bias),
+            "more": count("more", more, least=0),
+            "prediction_layers": count("prediction_layers", prediction_layers, least=0),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
         broadcast(**self.numbers())
         if is_array(self.num_positions) or self.num_positions:
             at_most("sequence_length", self.sequence_length, "num_positions", self.num_positions)
 
     def numbers(self) -> dict[str, Any]:
         """Its sizes by their names; of a stack of one kind, those of its parts too."""
-        found = {name: value for name, value in vars(self).items() if name != "layers"}
+        own = {name: value for name, value in vars(self).items() if name != "layers"}
         if len(self.layers) > 1:
-            return found
+            return own
         [(how_many, layer)] = self.layers
-        return {"num_layers": how_many, **found, **dict(numbers(layer))}
+        return {"num_layers": how_many, **own, **dict(numbers(layer))}
 
     @property
     def num_layers(self) -> Result:
@@ -186,13 +201,13 @@ class Transformer:
         return bool(self._of_most("mixer", "qk_norm"))
 
     def _of_most(self, part: str, name: str) -> Any:
-        """What most layers that have such a thing say of it; 0 where none has."""
+        """The value of a trait in most of the layers that have it; 0 where none has."""
         votes: dict[Any, int] = {}
         for how_many, layer in self.layers:
-            found = getattr(layer, part)
-            if isinstance(found, Experts) and not hasattr(found, name):
-                found = found.expert
-            value = getattr(found, name, None)
+            owner = getattr(layer, part)
+            if isinstance(owner, Experts) and not hasattr(owner, name):
+                owner = owner.expert
+            value = getattr(owner, name, None)
             if len(self.layers) == 1:
                 return 0 if value is None else value
             if value is not None:
@@ -321,21 +336,3 @@ def over_layers(model: Transformer, counted: Callable[[Layer], Result]) -> Resul
     96
     """
     return sum(how_many * counted(layer) for how_many, layer in model.layers)
-
-
-def _from_zero(name: str, value: object) -> Result:
-    return count(name, value, least=0)
-
-
-_CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "layers": checked,
-    "num_positions": _from_zero,
-    "tied_embeddings": flag,
-    "final_norm": lambda name, value: single(name, value, least=0),
-    "embedding_norm": lambda name, value: single(name, value, least=0),
-    "embedding_size": _from_zero,
-    "head_bias": flag,
-    "more": _from_zero,
-    "prediction_layers": _from_zero,
-}
-"""How a field is checked that is no plain count."""

@@ -148,7 +148,7 @@ class Cross(Mixer):
         """The one."""
         return (Matrix(hidden_size, 2 * hidden_size),)
 
-    def kept(self, hidden_size, fused):
+    def activations(self, hidden_size, fused):
         """As many values as it has columns."""
         return 0, 2 * hidden_size
 

@@ -113,7 +113,7 @@ _MAY_BE_ZERO = {
     "sliding_window",
     "num_nextn_predict_layers",
 }
-"""Numbers that may be none."""
+"""Numbers that may be zero: there is no such layer, or no such size."""
 
 _MAY_BE_NULL = {
     "sliding_window",
@@ -137,10 +137,10 @@ def shape(config: Mapping[str, Any]) -> dict[str, Any]:
     _check_model(config, family)
     for key, value in config.items():
         _check_structure(str(key)[:60], value, family)
-    _check_telling(config, family)
-    said = {family.role(key): _said(key, config, family) for key in family.defaults}
-    _check_fit(said, family)
-    return arguments({role: value for role, (_, value) in said.items()}, family)
+    _check_other_families(config, family)
+    entries = {family.role(key): _entry(key, config, family) for key in family.defaults}
+    _check_fit(entries, family)
+    return arguments({role: value for role, (_, value) in entries.items()}, family)
 
 
 def left_out(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,11 +150,11 @@ def left_out(config: Mapping[str, Any]) -> dict[str, Any]:
     {'vocab_size': 50257}
     """
     family = _family(config)
-    said = {family.aliases.get(key, key) for key, x in config.items() if x is not None}
+    present = {family.aliases.get(key, key) for key, x in config.items() if x is not None}
     return {
         key: default
         for key, default in family.defaults.items()
-        if family.role(key) in _COUNTED and default and key not in said
+        if family.role(key) in _COUNTED and default and key not in present
     }
 
 
@@ -171,10 +171,10 @@ def _family(config: Mapping[str, Any]) -> Family:
 
 def _check_model(config: Mapping[str, Any], family: Family) -> None:
     """Refuse another head, another class, and code that comes beside the file."""
-    given, own = config.get("architectures"), [family.model]
-    if given and given != own:
-        refuse("architectures", given, f"is not what is counted here: only {own} is")
-    if config.get("auto_map") and not given:
+    classes, own = config.get("architectures"), [family.model]
+    if classes and classes != own:
+        refuse("architectures", classes, f"is not what is counted here: only {own} is")
+    if config.get("auto_map") and not classes:
         problem = f"is code of its own: read only beside architectures={own}"
         refuse("auto_map", config["auto_map"], problem)
 
@@ -183,7 +183,7 @@ def _check_structure(key: str, value: Any, family: Family) -> None:
     """Refuse what would change the matrices, and is not known of the family."""
     if value is None:
         return
-    only = {**({} if family.has(key) else _ONLY), **family.only}
+    only = family.only if family.has(key) else {**_ONLY, **family.only}
     if key in only and is_array(value):
         refuse(key, value, "is an array: here it must be one value")
     if key in only and not (value == only[key] or (not value and not only[key])):
@@ -200,6 +200,7 @@ def _all_attention(kinds: Any) -> bool:
 
 
 def _is_foreign(key: str, family: Family) -> bool:
+    """Whether a key says something of the structure that is not known of the family."""
     if family.has(key) or key in _HARMLESS or key in family.read_over:
         return False
     if key in _NORMS:
@@ -209,17 +210,22 @@ def _is_foreign(key: str, family: Family) -> bool:
     return elsewhere or _STRUCTURE.search(key) is not None
 
 
-def _check_telling(config: Mapping[str, Any], family: Family) -> None:
-    """Refuse a file that another family has written: it says so without saying it."""
-    for key in () if family.any_act or not family.mlp else _ACT_KEYS:
-        gated = _ACTS.get(str(config.get(key)), family.gated)
-        if gated != family.gated:
-            problem = f"is not what {family.model} has between its matrices"
-            refuse(key, config[key], problem)
-    given = (str(key) for key, value in config.items() if is_array(value) or value)
-    roles = {family.role(family.aliases.get(key, key)) for key in given}
+def _check_other_families(config: Mapping[str, Any], family: Family) -> None:
+    """Refuse a file that looks written for another family, whatever `model_type` says.
+
+    By an activation of MLPs with a gate, or without, where the family has the other; and
+    by a size that the family's own files say and this one leaves out.
+    """
+    if family.mlp and not family.any_act:
+        for key in _ACT_KEYS:
+            gated = _ACTS.get(str(config.get(key)), family.gated)
+            if gated != family.gated:
+                problem = f"is not what {family.model} has between its matrices"
+                refuse(key, config[key], problem)
+    present = (str(key) for key, value in config.items() if is_array(value) or value)
+    roles = {family.role(family.aliases.get(key, key)) for key in present}
     if "vocab_size" not in roles or len(roles & _SIZES) < 4:
-        return
+        return  # a short file, which means the class's defaults
     for key in family.defaults:
         role, default = family.role(key), family.defaults[key]
         if {role, key} & _KINDS and role not in roles and default:
@@ -228,10 +234,10 @@ def _check_telling(config: Mapping[str, Any], family: Family) -> None:
 
 
 _SIZES = {"hidden_size", "num_layers", "num_heads", "vocab_size", "intermediate_size"}
-"""What a whole file says; one that says none of it has the class's defaults."""
+"""Sizes that a whole file says; a file without them has the class's defaults."""
 
 _COUNTED = {*_SIZES, "num_experts", "experts_per_token"}
-"""What is worth a word where it is left out: so much hangs on it."""
+"""Sizes that are worth a word where a file leaves them out, so much hangs on them."""
 
 _KINDS = {
     "expert_size",
@@ -255,24 +261,25 @@ _KINDS = {
     "conv_L_cache",
     "conv1d_width",
 }
-"""What only files with such layers say."""
+"""Keys that only families with such layers have, and that all of their files say."""
 
 
-def _said(key: str, config: Mapping[str, Any], family: Family) -> tuple[str, Any]:
-    """What a file says of a key, after the spelling that it uses; or the default."""
+def _entry(key: str, config: Mapping[str, Any], family: Family) -> tuple[str, Any]:
+    """The spelling of a key that a file uses, with the value there; or with the default."""
     spellings = [key, *(name for name, own in family.aliases.items() if own == key)]
-    given = [name for name in spellings if config.get(name) is not None]
-    if not given:
+    used = [name for name in spellings if config.get(name) is not None]
+    if not used:
         return key, _default(key, config, family)
-    name, value = given[0], _checked(given[0], key, config[given[0]], family)
-    for other in given[1:]:
+    first, *others = used
+    value = _checked(first, key, config[first], family)
+    for other in others:
         if _checked(other, key, config[other], family) != value:
-            refuse(other, config[other], f"contradicts {name}={show(value)}")
-    return name, value
+            refuse(other, config[other], f"contradicts {first}={show(value)}")
+    return first, value
 
 
 def _default(key: str, config: Mapping[str, Any], family: Family) -> Any:
-    """What holds for a key that is left out, or null."""
+    """The value of a key that a file leaves out, or sets to null."""
     if key in _MAY_BE_NULL and key in config:
         return None
     if family.role(key) != "num_kv_heads":
@@ -284,11 +291,12 @@ def _default(key: str, config: Mapping[str, Any], family: Family) -> Any:
     value = None if key in config else family.defaults[key]
     if value is None:  # in all classes this means: as many as there are heads
         heads = next(k for k in family.defaults if family.role(k) == "num_heads")
-        value = _said(heads, config, family)[1]
+        _, value = _entry(heads, config, family)
     return value
 
 
 def _checked(name: str, key: str, value: Any, family: Family) -> Any:
+    """The value of a key, refused by the `name` that the file gives it."""
     default, role = family.defaults[key], family.role(key)
     if is_array(value) and not _sweeps(role, family):
         refuse(name, value, "is an array: here it must be one number")
@@ -309,10 +317,10 @@ def _checked(name: str, key: str, value: Any, family: Family) -> Any:
 
 
 def _sweeps(role: str, family: Family) -> bool:
-    """Whether many values of this can be read at once: where no rule takes one."""
+    """Whether a size may be an array: where no rule of the family takes one number."""
     ruled = family.mixers or family.stack or family.dense_size not in (None, rules.four_h)
     plain = _SIZES | {"num_kv_heads", "head_dim", "sequence_length", "num_positions"}
-    plain |= {"num_experts", "experts_per_token"}  # refused in their own words
+    plain |= {"num_experts", "experts_per_token"}  # these are refused further on, by name
     return role in plain and not ruled
 
 
@@ -327,22 +335,19 @@ def _list(name: str, value: Any) -> list[Any]:
     return list(value)
 
 
-def _check_fit(said: Mapping[str, tuple[str, Any]], family: Family) -> None:
+def _check_fit(entries: Mapping[str, tuple[str, Any]], family: Family) -> None:
     """Refuse numbers that do not go together, by the names that the file gives them."""
-    if "num_heads" in said and "kv_rank" not in said:
-        heads, of_keys = said["num_heads"], said.get("num_kv_heads")
-        if said.get("head_dim", ("", None))[1] is None and not family.floor:
-            divides(*said["hidden_size"], *heads)
-        if of_keys and of_keys[1] is not None:
-            divides(*heads, *of_keys)
-    if "num_experts" in said:
-        _check_experts(said["experts_per_token"], said["num_experts"])
-
-
-def _check_experts(chosen: tuple[str, Any], experts: tuple[str, Any]) -> None:
-    for name, value in (experts, chosen):
-        if value is None:
-            refuse(name, value, "leaves open how many experts there are, or are met")
-    at_most(*chosen, *experts)
-    if experts[1] and not chosen[1]:
-        refuse(*chosen, f"leaves {experts[0]}={experts[1]} unused")
+    if "num_heads" in entries and "kv_rank" not in entries:
+        heads, kv_heads = entries["num_heads"], entries.get("num_kv_heads")
+        if entries.get("head_dim", ("", None))[1] is None and not family.floor:
+            divides(*entries["hidden_size"], *heads)
+        if kv_heads and kv_heads[1] is not None:
+            divides(*heads, *kv_heads)
+    if "num_experts" in entries:
+        experts, chosen = entries["num_experts"], entries["experts_per_token"]
+        for name, value in (experts, chosen):
+            if value is None:
+                refuse(name, value, "leaves open how many experts there are, or are met")
+        at_most(*chosen, *experts)
+        if experts[1] and not chosen[1]:
+            refuse(*chosen, f"leaves {experts[0]}={experts[1]} unused")

@@ -51,7 +51,7 @@ ROLES = {
     "layers_block_type": "layer_types",
     "num_nextn_predict_layers": "prediction_layers",
 }
-"""What a key stands for, where it is called otherwise."""
+"""What a key stands for, where its name does not say so."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Family:
         return key in self.defaults or key in self.aliases
 
     def role(self, key: str) -> str:
-        """What a key stands for."""
+        """What a key of the family's files stands for."""
         return self.roles.get(key, ROLES.get(key, key))
 
 
@@ -138,39 +138,34 @@ _WORDS = {"None": None, "True": True, "False": False, "no": False, "''": ""}
 
 def _rule(name: str) -> Any:
     """A function of `rules` or `makers`, made with what follows its name, if any."""
-    name, *given = name.split(":")
-    found = getattr(rules if hasattr(rules, name) else makers, name)
-    return found(*map(_literal, given)) if given else found
+    name, *values = name.split(":")
+    rule = getattr(rules if hasattr(rules, name) else makers, name)
+    return rule(*map(_literal, values)) if values else rule
 
 
 def _row(words: list[str]) -> Family:
-    """A family from the words of its row."""
+    """A family from the words of its row: the signs in them are those of `family_rows`."""
     model = words[0] if "Model" in words[0] else f"{words[0]}ForCausalLM"
-    found: dict[str, Any] = {"defaults": dict(_LLAMA)}
+    traits: dict[str, Any] = {"defaults": dict(_LLAMA)}
     for word in words[1:]:
-        _read(word, found)
-    return Family(model, **found)
-
-
-def _read(word: str, found: dict[str, Any]) -> None:
-    """What one word of a row says."""
-    if word[0] == ".":
-        trait, _, value = word[1:].partition("=")
-        said = value[:1] == "@"
-        found[trait] = _rule(value[1:]) if said else _literal(value or "True")
-        if trait == "looks":
-            found[trait] = tuple(value.split(","))
-        return
-    if word[0] == "~":
-        found["read_over"] = (*found.get("read_over", ()), word[1:])
-        return
-    if word[0] == "-":
-        del found["defaults"][word[1:]]
-        return
-    sign = next(letter for letter in word if letter in _SIGNS)
-    key, _, value = word.partition(sign)
-    said = _rule(value) if sign == "@" else _literal(value)
-    found.setdefault(_SIGNS[sign], {})[key] = said
+        if word[0] == ".":
+            trait, _, value = word[1:].partition("=")
+            if trait == "looks":
+                traits[trait] = tuple(value.split(","))
+            elif value[:1] == "@":
+                traits[trait] = _rule(value[1:])
+            else:
+                traits[trait] = _literal(value or "True")
+        elif word[0] == "~":
+            traits["read_over"] = (*traits.get("read_over", ()), word[1:])
+        elif word[0] == "-":
+            del traits["defaults"][word[1:]]
+        else:
+            sign = next(letter for letter in word if letter in _SIGNS)
+            key, _, value = word.partition(sign)
+            trait = _rule(value) if sign == "@" else _literal(value)
+            traits.setdefault(_SIGNS[sign], {})[key] = trait
+    return Family(model, **traits)
 
 
 _SIGNS = {
@@ -196,7 +191,7 @@ _LLAMA: dict[str, Any] = {
     "max_position_embeddings": 2048,
     "tie_word_embeddings": False,
 }
-"""What holds where a row says nothing else."""
+"""The keys of a Llama, which a family has where its row says nothing else."""
 
 FAMILIES: dict[str, Family] = {
     words[0]: _row(words[1:])

@@ -25,7 +25,7 @@ from llmtrain_helpers.model.recurrences import (
 
 
 def falcon_attention(x: Values) -> Mixer:
-    """One key-value head for all, some, or as many as heads."""
+    """Attention of a Falcon: one key-value head for all, some, or as many as heads."""
     a, k = x["num_heads"], x["num_kv_heads"]
     one = x["multi_query"] and not x["new_decoder_architecture"]
     k = 1 if one else a if k is None or not x["new_decoder_architecture"] else k
@@ -33,14 +33,14 @@ def falcon_attention(x: Values) -> Mixer:
 
 
 def bigcode_attention(x: Values) -> Mixer:
-    """One key-value head for all, or as many as heads."""
+    """Attention of BigCode: one key-value head for all, or as many as heads."""
     a = x["num_heads"]
     k = 1 if x["multi_query"] else a
     return Attention(a, k, x["hidden_size"] // a, biases="qkvo")
 
 
 def square(x: Values) -> Mixer:
-    """The way back is as wide as the hidden size."""
+    """Attention whose heads must make up the hidden size."""
     a, d = x["num_heads"], x["head_dim"]
     if a * d != x["hidden_size"]:
         refuse("head_dim", d, f"times {a} heads is not hidden_size={x['hidden_size']}")
@@ -55,7 +55,7 @@ def gated_latent(x: Values) -> Mixer:
 
 
 def rank(x: Values, key: str) -> Any:
-    """The step's rank, a sixteenth of the hidden size as a rule."""
+    """The rank of a Mamba's step, a sixteenth of the hidden size as a rule."""
     return ceil(x["hidden_size"] / 16) if x[key] == "auto" else x[key]
 
 
@@ -72,7 +72,7 @@ def mamba(x: Values) -> Mixer:
 
 
 def normed_mamba(x: Values) -> Mixer:
-    """Jamba's, with norms inside."""
+    """Mamba with norms inside, as Jamba has it."""
     return Mamba(
         x["mamba_d_conv"],
         x["mamba_expand"] * x["hidden_size"],
@@ -116,7 +116,7 @@ def delta(x: Values) -> Mixer:
 
 
 def olmo_delta(x: Values) -> Mixer:
-    """The same with sizes that follow from the hidden size."""
+    """Gated delta nets of OLMo, with sizes that follow from the hidden size."""
     keys = x["linear_num_key_heads"] or x["num_heads"]
     values = x["linear_num_value_heads"] or x["num_heads"]
     size = x["linear_key_head_dim"] or int(0.75 * x["hidden_size"] / keys)
@@ -125,13 +125,13 @@ def olmo_delta(x: Values) -> Mixer:
 
 
 def kimi(x: Values) -> Mixer:
-    """Kimi's delta attention, over few numbers."""
+    """Kimi's delta attention, whose decay and gate come over few numbers."""
     d = x["linear_head_dim"]
     return KimiDelta(x["linear_conv_kernel_dim"], x["linear_num_heads"], d, d)
 
 
 def wide_kimi(x: Values) -> Mixer:
-    """The same, straight."""
+    """Kimi's delta attention whose decay and gate come straight from the hidden size."""
     kernel = x["linear_conv_kernel_dim"] or x["short_conv_kernel_size"]
     heads, size = x["linear_num_heads"], x["linear_head_dim"]
     return KimiDelta(kernel, heads or x["num_heads"], size or x["head_dim"], 0)
@@ -156,7 +156,7 @@ def griffin(x: Values) -> Mixer:
 
 
 def side_by_side(x: Values, letters: str) -> tuple[tuple[Any, Layer], ...]:
-    """Attention and a recurrence that read the same."""
+    """A stack whose layers have attention and a recurrence side by side."""
     d = x["head_dim"]
     d = x["hidden_size"] // x["num_heads"] if d is None else d
     biases = "qkvo" if "q" in letters else ""
@@ -166,7 +166,7 @@ def side_by_side(x: Values, letters: str) -> tuple[tuple[Any, Layer], ...]:
 
 
 def one_thing_a_layer(x: Values, letters: str) -> tuple[tuple[Any, Layer], ...]:
-    """A recurrence, attention, an MLP or experts, each behind a norm."""
+    """A stack whose layers are a recurrence, attention, an MLP or experts, one thing each."""
     e, bias = x["mamba_num_heads"] * x["mamba_head_dim"], x["mlp_bias"]
     own = (x["mamba_num_heads"], x["ssm_state_size"], x["n_groups"])
     ends = (x["use_bias"], x["use_bias"], x["use_conv_bias"])

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from llmtrain_helpers.checks import refuse
 
 Values: TypeAlias = Mapping[str, Any]
-"""What a file says, by the names of `families.ROLES`, else by its own."""
+"""The values of a file, by the names of `families.ROLES`, else by the file's own."""
 
 FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 
@@ -42,7 +42,7 @@ def every(n: int, other: str = SLIDING) -> Any:
 
 
 def every_by(key: str, other: str = SLIDING) -> Any:
-    """Full attention in every so manieth layer, as a key says."""
+    """Full attention in every nth layer, n as this key says."""
     return pattern(lambda i, x: (i + 1) % x[key] == 0, other)
 
 
@@ -52,7 +52,7 @@ def windowed(x: Values) -> str:
 
 
 def switched(x: Values) -> str:
-    """The same, where a second key says that the window is in use."""
+    """All layers look back over a window, where a second key says that it is in use."""
     return windowed(x) if x["use_sliding_window"] else FULL
 
 
@@ -64,13 +64,13 @@ def upper(x: Values) -> Any:
 
 
 def after_dense(x: Values) -> Any:
-    """Experts from a layer on."""
+    """Experts from a layer on that the file says."""
     k = x["first_dense"]
     return [i >= k for i in range(few(x))] if k else True
 
 
 def stepped(x: Values) -> Any:
-    """Experts in every so manieth layer, but for those that are named."""
+    """Experts in every nth layer, but for those that the file lists."""
     named, step = x.get("mlp_only_layers") or [], x.get("decoder_sparse_step") or 1
     if not named and step == 1:
         return True
@@ -99,20 +99,20 @@ def stable_norms(x: Values, sparse: bool) -> int:
 
 
 def falcon_norms(x: Values, sparse: bool) -> int:
-    """One for both where they are parallel, or one each."""
-    told, new = x["num_ln_in_parallel_attn"], x["new_decoder_architecture"]
+    """Norms of a Falcon: one for mixer and MLP where they are parallel, or one for each."""
+    norms, new = x["num_ln_in_parallel_attn"], x["new_decoder_architecture"]
     if not x["parallel_attn"]:
         return 2
-    return 2 if told == 2 or (told is None and new) else 1
+    return 2 if norms == 2 or (norms is None and new) else 1
 
 
 def opt_final(x: Values) -> int:
-    """Norms come before the parts in most, and then one after the layers."""
+    """The norm after the layers, of models whose other norms come before the parts."""
     return 2 * (x["do_layer_norm_before"] and not x["_remove_final_layer_norm"])
 
 
 def after_dense_stepped(x: Values) -> Any:
-    """Experts in every so manieth layer from one on."""
+    """Experts in every nth layer from a first one on, n as the file says."""
     k, step = x["first_dense"], x["moe_layer_freq"]
     return [i >= k and i % step == 0 for i in range(few(x))]
 
@@ -123,7 +123,7 @@ def after(k: int) -> Any:
 
 
 def between(x: Values) -> list[bool]:
-    """Experts in every so manieth layer from one to another."""
+    """Experts in every nth layer from a first to a last one, as the file says."""
     first, last = x["moe_layer_start_index"], x["moe_layer_end_index"]
     last = x["num_layers"] - 1 if last == -1 else last
     step = x["moe_layer_interval"]
@@ -131,7 +131,7 @@ def between(x: Values) -> list[bool]:
 
 
 def llama4_sparse(x: Values) -> list[bool]:
-    """Experts in every so manieth layer, or in those that are named."""
+    """Experts in every nth layer, or in those that the file lists."""
     step, named = x["interleave_moe_layer_step"], x["moe_layers"]
     if named is None:
         return [(i + 1) % step == 0 for i in range(few(x))]
@@ -151,7 +151,7 @@ def jamba_kinds(x: Values) -> Any:
 
 
 def indexed(x: Values) -> Any:
-    """Attention in the layers that are named."""
+    """Attention in the layers that the file lists."""
     named = x["attn_layer_indices"] or []
     return pattern(lambda i, x: i in named, LINEAR)(x)
 
@@ -162,12 +162,12 @@ def every_sixth_and_last(x: Values) -> Any:
 
 
 def every_by_if(x: Values) -> Any:
-    """Full attention in every so manieth layer, if there is a window."""
+    """Full attention in every nth layer, if there is a window for the others."""
     return every_by("sliding_window_pattern")(x) if x["window"] else FULL
 
 
 def prefixed(x: Values) -> list[str]:
-    """A pattern of its own for the layers without experts."""
+    """Windows in a pattern, and in another one in the layers without experts."""
     k, l = min(x["first_dense"], x["num_layers"]), few(x)
     first, rest = (x["prefix_dense_sliding_window_pattern"], x["sliding_window_pattern"])
     steps = [(i, first) for i in range(k)] + [(i, rest) for i in range(l - k)]
@@ -201,13 +201,13 @@ def neo_kinds(x: Values) -> list[str]:
 
 
 def lfm2_kinds(x: Values) -> Any:
-    """Attention in the layers that are named, convolutions in the others."""
+    """Attention in the layers that the file lists, convolutions in the others."""
     named = x["full_attn_idxs"]
     return FULL if named is None else pattern(lambda i, x: i in named, "conv")(x)
 
 
 def lfm2_size(x: Values) -> int:
-    """Two thirds of what the file says, rounded up."""
+    """The MLP's size: two thirds of what the file says, rounded up."""
     f, unit = x["intermediate_size"], x["block_multiple_of"]
     if not x["block_auto_adjust_ff_dim"]:
         return int(f)
@@ -250,12 +250,12 @@ def griffin_kinds(x: Values) -> list[str]:
 
 
 def multiple(x: Values) -> Any:
-    """The MLP as a multiple of the hidden size."""
+    """The MLP's size as a multiple of the hidden size."""
     return x["intermediate_multiple_size"] * x["hidden_size"]
 
 
 def one_bias(x: Values) -> Any:
-    """One for the way back, in the last layer only."""
+    """A bias on the way back, which only the last layer has."""
     return x["hidden_size"]
 
 
@@ -266,7 +266,7 @@ def narrow(x: Values) -> Any:
 
 
 def a_number_a_head(x: Values) -> Any:
-    """One more for each head."""
+    """One more parameter for each head."""
     return x["num_heads"]
 
 
@@ -299,7 +299,7 @@ def after_four(x: Values) -> Any:
 
 
 def shared_size(x: Values) -> Any:
-    """Without experts, the shared MLP alone is there."""
+    """The size of the shared MLP, which stands alone where there are no experts."""
     return x["shared_size"]
 
 
@@ -314,5 +314,5 @@ def dense_inside(x: Values) -> Any:
 
 
 def half(x: Values) -> Any:
-    """Half of what the file says, for gate and up together have that."""
+    """The MLP's size: half of what the file says, which is gate and up together."""
     return x["intermediate_size"] // 2

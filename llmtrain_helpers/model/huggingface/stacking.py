@@ -26,7 +26,9 @@ def arguments(x: Values, family: Family) -> dict[str, Any]:
     rows, longest = x.get("num_positions", 0), x.get("sequence_length", 2048)
     if family.positions is not None:
         rows = longest + family.positions
-    letters = _letters(x, family)
+    final_norm = family.final_norm
+    if callable(final_norm):
+        final_norm = final_norm(x)
     return {
         "layers": _layers(x, family),
         "hidden_size": x["hidden_size"],
@@ -34,25 +36,17 @@ def arguments(x: Values, family: Family) -> dict[str, Any]:
         "sequence_length": x.get("num_positions", longest),
         "num_positions": rows,
         "tied_embeddings": x["tied_embeddings"],
-        "final_norm": _final_norm(x, family),
+        "final_norm": family.norm_size if final_norm is None else final_norm,
         "embedding_norm": family.embedding_norm,
         "embedding_size": family.narrow(x) if family.narrow else 0,
-        "head_bias": "h" in letters,
+        "head_bias": "h" in _biases(x, family),
         "more": family.more(x) if family.more else 0,
         "prediction_layers": x.get("prediction_layers") or 0,
     }
 
 
-def _final_norm(x: Values, family: Family) -> int:
-    said = family.final_norm
-    if callable(said):
-        return said(x)
-    return family.norm_size if said is None else said
-
-
-def _letters(x: Values, family: Family) -> str:
-    """Which biases there are: q, k, v, o; m of the MLP, e of experts, s of the shared
-    one, r of the router, h of the head."""
+def _biases(x: Values, family: Family) -> str:
+    """The biases that there are, by the letters of `Family`."""
     switched = (letters for key, letters in family.switches.items() if x[key])
     return family.bias + "".join(switched)
 
@@ -60,20 +54,20 @@ def _letters(x: Values, family: Family) -> str:
 def _layers(x: Values, family: Family) -> tuple[tuple[Any, Layer], ...]:
     """The stack: one kind, or a run of each kind after the other."""
     if family.stack:
-        return family.stack(x, _letters(x, family))
+        return family.stack(x, _biases(x, family))
     kinds, sparse = _kinds(x, family), _sparse(x, family)
     if isinstance(kinds, str) and isinstance(sparse, bool):
         return ((x["num_layers"], _layer(kinds, sparse, x, family)),)
     l = _listed(x)
     kinds = [kinds] * l if isinstance(kinds, str) else kinds
     sparse = [sparse] * l if isinstance(sparse, bool) else sparse
-    made = {pair: _layer(*pair, x, family) for pair in {*zip(kinds, sparse, strict=True)}}
-    runs = groupby(zip(kinds, sparse, strict=True))
-    return tuple((len([*run]), made[pair]) for pair, run in runs)
+    pairs = [*zip(kinds, sparse, strict=True)]
+    layers = {pair: _layer(*pair, x, family) for pair in {*pairs}}
+    return tuple((len([*run]), layers[pair]) for pair, run in groupby(pairs))
 
 
 def _listed(x: Values) -> int:
-    """How many layers there are, where each is looked at."""
+    """How many layers there are, where each is looked at by itself."""
     l = single("num_hidden_layers", x["num_layers"])
     at_most("num_hidden_layers", l, "what a stack of several kinds has", MOST_LAYERS)
     return l
@@ -81,24 +75,19 @@ def _listed(x: Values) -> int:
 
 def _kinds(x: Values, family: Family) -> Any:
     """The kind of mixer of all layers, or of each."""
-    given = x.get("layer_types")
-    if not given:
-        found = family.kinds(x) if callable(family.kinds) else family.kinds
-        return found
-    given = [_MEANT.get(kind, kind) for kind in given]
+    if not x.get("layer_types"):
+        return family.kinds(x) if callable(family.kinds) else family.kinds
+    older = {"attention": "full_attention", "mamba": "linear_attention"}
+    kinds = [older.get(kind, kind) for kind in x["layer_types"]]
     l = _listed(x)
     known = {*family.mixers, *family.looks}
-    if not all(kind in known for kind in given):
-        refuse("layer_types", given, f"has no place in this shape: only {ATTENTION} have")
-    if len(given) != l and family.any_kinds:
+    if not all(kind in known for kind in kinds):
+        refuse("layer_types", kinds, f"has no place in this shape: only {ATTENTION} have")
+    if len(kinds) != l and family.any_kinds:
         return "full_attention"
-    if len(given) != l:
-        refuse("layer_types", given, f"are {len(given)}, and layers {l}")
-    return given
-
-
-_MEANT = {"attention": "full_attention", "mamba": "linear_attention"}
-"""Kinds of layers by the names that older files have."""
+    if len(kinds) != l:
+        refuse("layer_types", kinds, f"are {len(kinds)}, and layers {l}")
+    return kinds
 
 
 def _sparse(x: Values, family: Family) -> Any:
@@ -106,40 +95,46 @@ def _sparse(x: Values, family: Family) -> Any:
     if not x.get("num_experts"):
         return False
     if x.get("mlp_layer_types"):
-        given, l = x["mlp_layer_types"], _listed(x)
-        if len(given) != l or not {*given} <= {"dense", "sparse"}:
-            refuse("mlp_layer_types", given, f"are no {l} of 'dense' or 'sparse'")
-        return [kind == "sparse" for kind in given]
-    if family.sparse:
-        found = family.sparse(x)
-        return found if isinstance(found, bool) else [bool(is_) for is_ in found]
-    return True
+        kinds, l = x["mlp_layer_types"], _listed(x)
+        if len(kinds) != l or not {*kinds} <= {"dense", "sparse"}:
+            refuse("mlp_layer_types", kinds, f"are no {l} of 'dense' or 'sparse'")
+        return [kind == "sparse" for kind in kinds]
+    sparse = family.sparse(x) if family.sparse else True
+    return sparse if isinstance(sparse, bool) else [bool(layer) for layer in sparse]
 
 
 def _layer(kind: str, sparse: bool, x: Values, family: Family) -> Layer:
-    """One layer of a kind."""
-    letters = _letters(x, family)
+    """One layer: a mixer of this kind, and experts or an MLP."""
+    biases = _biases(x, family)
     make = family.mixers.get(kind)
-    mixer = make(x) if make else _attention(kind, x, family, letters)
-    mlp = _experts(x, family, letters) if sparse else _mlp(x, family, letters)
+    mixer = make(x) if make else _attention(kind, x, family, biases)
+    mlp = _experts(x, family, biases) if sparse else _mlp(x, family, biases)
     norms = family.norms(x, sparse) if callable(family.norms) else family.norms
-    parallel = family.parallel
-    if isinstance(parallel, str):
-        parallel = x[parallel]
+    parallel = x[family.parallel] if isinstance(family.parallel, str) else family.parallel
     return Layer(mixer, mlp, norms, family.norm_size, parallel)
 
 
-def _attention(kind: str, x: Values, family: Family, letters: str) -> Mixer:
-    """Attention, plain or latent, that looks as far as this kind does."""
+def _attention(kind: str, x: Values, family: Family, biases: str) -> Mixer:
+    """Attention, plain or latent, that looks as far as this kind of layer does."""
     if "kv_rank" in x:
-        return _latent(kind, x, family, letters)
+        return LatentAttention(
+            x["num_heads"],
+            x.get("q_rank") or 0,
+            x["kv_rank"],
+            x["plain_dim"],
+            x["rotary_dim"],
+            x["value_dim"],
+            bias="a" in biases,
+            gate=family.gate,
+            window=_window(kind, x),
+        )
     d, normed = x.get("head_dim"), not family.qk_norm_if or x[family.qk_norm_if]
     return Attention(
         x["num_heads"],
         x.get("num_kv_heads", x["num_heads"]),
         x["hidden_size"] // x["num_heads"] if d is None else d,
         x.get("value_dim") or 0,
-        biases="".join(letter for letter in "qkvo" if letter in letters),
+        biases="".join(letter for letter in "qkvo" if letter in biases),
         qk_norm=family.qk_norm if normed else "",
         qk_norm_size=family.qk_norm_size,
         gate=family.gate,
@@ -152,43 +147,31 @@ def _attention(kind: str, x: Values, family: Family, letters: str) -> Mixer:
     )
 
 
-def _latent(kind: str, x: Values, family: Family, letters: str) -> Mixer:
-    sizes = (x["plain_dim"], x["rotary_dim"], x["value_dim"])
-    return LatentAttention(
-        x["num_heads"],
-        x.get("q_rank") or 0,
-        x["kv_rank"],
-        *sizes,
-        bias="a" in letters,
-        gate=family.gate,
-        window=_window(kind, x),
-    )
-
-
 def _window(kind: str, x: Values) -> Any:
     """How far layers of this kind look; 0: to the start."""
     key = {"sliding_attention": "window", "chunked_attention": "chunk"}.get(kind, "")
     return x.get(key) or 0
 
 
-def _mlp(x: Values, family: Family, letters: str) -> Mlp | None:
+def _mlp(x: Values, family: Family, biases: str) -> Mlp | None:
     if not family.mlp:
         return None
     f = family.dense_size(x) if family.dense_size else x["intermediate_size"]
-    return Mlp(f, family.gated, "m" in letters, family.inner_norms, family.mlp_more)
+    return Mlp(f, family.gated, "m" in biases, family.inner_norms, family.mlp_more)
 
 
-def _experts(x: Values, family: Family, letters: str) -> Experts:
+def _experts(x: Values, family: Family, biases: str) -> Experts:
     f = x.get("expert_size") or x["intermediate_size"]
+    # Some files say how many experts are shared, some how large all of these are together.
     times = 1 if family.always_shared else x.get("shared_experts") or 0
     shared = x.get("shared_size", times * f if times else 0)
     shares = is_array(shared) or bool(shared)
     return Experts(
-        Mlp(f, family.gated, "e" in letters),
+        Mlp(f, family.gated, "e" in biases),
         x["num_experts"],
         x["experts_per_token"],
-        Mlp(shared, family.gated, "s" in letters) if shares else None,
+        Mlp(shared, family.gated, "s" in biases) if shares else None,
         family.shared_gate and shares,
-        "r" in letters,
+        "r" in biases,
         family.corrected * x["num_experts"],
     )
