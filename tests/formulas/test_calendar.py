@@ -415,9 +415,6 @@ def test_outages_are_what_the_rates_leave_unexplained() -> None:
         assert rest == pytest.approx(share, abs=0.03), name
 
 
-# --- bad input
-
-
 def test_other_refusals_name_what_is_wrong() -> None:
     assert_refused(lambda: checkpoint_bytes(1, "bf17"), "recipe='bf17' is unknown")
     assert_refused(lambda: goodput(1, 1, 1, 1, "third"), "form='third' is unknown")
