@@ -321,6 +321,9 @@ ELSEWHERE = {
 
 CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one", "single"]
 
+SLOW = {"fit_law", "frontier", "largest_model", "shelf", "best_split", "pipeline_schedule"}
+"""Called a tenth as often."""
+
 DEFECTS = {
     "communication_seconds": "refuses tensor_parallel as t; calls=8 is a TypeError",
     "Accelerator.gpus_per_node": "None is taken, and spoils every division by it",
@@ -586,7 +589,7 @@ def good(formula: str, name: str, default: Any) -> list[Any]:
 @pytest.mark.parametrize("name", [name for name in FORMULAS if name not in DEFECTS])
 def test_every_call_is_right_or_refused_in_words(name: str) -> None:
     call, failures = FORMULAS[name], {}
-    share = len(FORMULAS) * (10 if name.startswith("published") else 1)  # slow ones
+    share = len(FORMULAS) * (10 if name.startswith("published") or name in SLOW else 1)
     for i in range(CALLS // share + 1):
         arguments = drawn(name, Random(f"{name} {i}"))
         found = problem(name, call, arguments)
