@@ -19,7 +19,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -52,6 +52,7 @@ from llmtrain_helpers import (
     plan_run,
     shelf,
     step_traffic,
+    sweep,
 )
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.evidence import published
@@ -65,6 +66,7 @@ GPTS = Transformer.gpt(np.array([12, 24, 48]), 768, 12, 50257, 1024)
 MIXED = Layer(None, Experts(Mlp(64), 8, 2, Mlp(32)))
 A100 = Accelerator("A100", 80e9, 2e12, 400, {"bf16": 312e12, "fp16": 312e12})
 PLAN = plan_run(LLAMA, A100, 64, 10**12, 512, recompute="none")
+SWEEP = sweep(LLAMA, A100, [64], 10**12, 512, recompute="full")
 
 EXTREME: list[Any] = [1e40, int(1e40), 1e-40, 1, 2, np.array([1e40, 1.0]), 10**39 + 1]
 """What is barely taken; many at once, for what comes out of their products."""
@@ -376,7 +378,17 @@ ARRAYS: list[Any] = [np.array([8, 16]), pd.Series([8, 16])]
 BAD_FLAGS: list[Any] = [None, 0, 1, "yes", np.array([True, False])]
 BAD_WORDS: list[Any] = [None, True, 8, "", "ful", ["full"], object()]
 TEXTS = {"name", "unit", "note", "source", "counts", "text"}
-"""Words that may be any."""
+"""Words that may be any, but words."""
+
+BAD_THINGS: dict[str, list[Any]] = {
+    "peaks": [None, 8, "bf16", ["bf16"], {"bf16": 0}, {"bf16": "2"}, {"bf16": 312}],
+    "batch_sizes": [None, "8", [1, 0, 2, 4], [1.5, 2, 4, 8], [1, 2, 4, "8"]],
+    "shapes": [None, 8, {"8B": 8}, [LLAMA, 8]],
+    "targets": [8, None, ["querry"], [8]],
+    "utilizations": [0.3, (0.3, 0.4), [0.3, 0.4, 0.5], (0.5, 0.4, 0.3), (30, 40, 50)],
+    "layers": [8, "8", [8], [(0, MIXED)], [(1, 8)]],
+}
+"""Of what is neither a number nor a word."""
 
 NAMES: dict[str, str] = {
     "quantity": """
@@ -408,7 +420,7 @@ NAMES: dict[str, str] = {
         NumberFormat.shifted.steps
         """,
     "number": "NumberFormat.split.value",
-    "free": "units.short.number published.read_config.sequence_length",
+    "free": "units.short.number units.read.text published.read_config.sequence_length",
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 """The kind of a number by its name, or by its formula's and its own: a count if not here."""
@@ -449,7 +461,7 @@ def formulas() -> dict[str, Callable[..., Any]]:
                 known[full] = each
     known |= {f"published.{k}": f for k, f in vars(published).items() if looks_up(f)}
     known |= {f"checks.{k}": check_of(getattr(checks, k)) for k in CHECKS}
-    for thing in (LLAMA, Interval(1, 2, 3), StepTime(0.1, 160), FORMATS["fp16"], A100, PLAN):
+    for thing in (LLAMA, Interval(1, 2, 3), StepTime(0.1, 160), FORMATS["fp16"], A100, PLAN, SWEEP):
         known |= methods(thing)
     return known
 
@@ -531,9 +543,9 @@ def properties(result: Any) -> list[str]:
     return [k for k, v in inspect.getmembers(type(result)) if isinstance(v, property)]
 
 
-def names_an_argument(name: str, call: Callable[..., Any], said: str) -> bool:
+def names_an_argument(name: str, arguments: Collection[str], said: str) -> bool:
     """Whether a refusal names an argument, or what is inside one, or the outcome."""
-    known = {name.rpartition(".")[2], *parameters(call)}
+    known = {name.rpartition(".")[2], *arguments}
     for argument in known & {*ABOUT}:
         known |= {*inspect.signature(ABOUT[argument]).parameters}
     named = any(re.search(rf"\b{word}\b", said) for word in known)
@@ -550,7 +562,7 @@ def problem(name: str, call: Callable[..., Any], arguments: dict[str, Any]) -> s
     except ValueError as error:
         said = str(error)
         plain = type(error) is ValueError and "\n" not in said and len(said) < 400
-        in_words = plain and names_an_argument(name, call, said)
+        in_words = plain and names_an_argument(name, parameters(call), said)
         return "" if in_words else f"{type(error).__name__}: {said[:300]}"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:300]}"
@@ -611,6 +623,10 @@ def bad_values(formula: str, argument: inspect.Parameter) -> list[Any]:
     own, typed, default = f"{formula}.{argument.name}", str(argument.annotation), argument.default
     kind = KINDS.get(own, KINDS.get(argument.name, "count"))
     first = good(formula, argument.name, default)[0]
+    several = formula == "sweep" and typed == "Any"  # one, or a list of them
+    typed = "Number" if several and not isinstance(first, str) else typed
+    if argument.name in BAD_THINGS:
+        return BAD_THINGS[argument.name]
     if kind == "free" or "Mapping" in typed or "Callable" in typed:
         return []
     if re.search(r"\b(Number|Result|Spread|int|float)\b", typed) and "tuple" not in typed:
@@ -620,15 +636,17 @@ def bad_values(formula: str, argument: inspect.Parameter) -> list[Any]:
             bad += ARRAYS
     elif typed.startswith("bool"):
         bad = BAD_FLAGS
-    elif isinstance(first, str) and argument.name not in TEXTS:
+    elif argument.name in TEXTS:
+        bad = [value for value in BAD_WORDS if not isinstance(value, str)]
+    elif isinstance(first, str):
         words = good(formula, argument.name, default)
         bad = [value for value in BAD_WORDS if not isinstance(value, str) or value not in words]
-        bad = [value for value in bad if typed != "Any" or not isinstance(value, list)]
     elif isinstance(first, Transformer | Accelerator | Plan | Layer | Mlp | NumberFormat):
         others = (LLAMA, A100, PLAN, MIXED)
         bad = [*BAD_WORDS, *(thing for thing in others if not isinstance(thing, type(first)))]
     else:
         return []
+    bad = [value for value in bad if not (several and isinstance(value, list | tuple))]
     may_be_none = default is None or "None" in typed or own in PASSED_ON
     return [value for value in bad if not (value is None and may_be_none)]
 
@@ -648,7 +666,7 @@ def test_a_bad_argument_is_refused_by_its_name(name: str) -> None:
             continue
         for value in bad_values(name, argument):
             told = refusal(call, {**fitting, argument.name: value})
-            if not re.search(rf"\b{argument.name}\b", told):
+            if not names_an_argument("", {argument.name}, told):
                 accepted.append(f"{argument.name}={show(value)}: {told or 'accepted'}")
     assert not accepted, "\n".join(accepted)
 
