@@ -1,5 +1,5 @@
-# make lab · test · test-all · fuzz · regenerate · bench · site · lite · reset: each makes
-# what it needs first.
+# `make help` lists the targets; each makes what it needs first.
+.DEFAULT_GOAL := help
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
@@ -12,38 +12,45 @@ TORCH  ?= torch==2.13.0
 MODELS ?= transformers==5.23.0
 FUZZ   ?= 100000
 
-.PHONY: lab test test-all fuzz regenerate bench reset lint lock site site-serve site-test \
+.PHONY: help lab test unit test-all fuzz regenerate bench reset lint lock site site-serve site-test \
     lite lite-serve lite-test
 
-lab: $(READY)
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo 'Options go in ARGS: make test ARGS="-k 01", make lab ARGS="--port 8899"'
+
+lab: $(READY) ## JupyterLab at the first notebook
 	$(BIN)/jupyter lab $(ARGS) notebooks/00_start_here.ipynb
 
-test: $(READY) lint
+test: $(READY) ## everything: ruff, mypy, unit tests, notebooks under strict nbval, browser
+	$(BIN)/python tools/test.py $(ARGS)
+
+unit: $(READY) ## unit tests and doctests alone
 	$(BIN)/python -m pytest $(ARGS)
 
-test-all: $(READY) # with PyTorch and transformers, beside the lock; TORCH may name another build
+test-all: $(READY) ## the same as test, with PyTorch and transformers; TORCH may name another build
 	$(BIN)/python -m pip install --quiet --constraint requirements.lock $(TORCH) $(MODELS)
 	$(MAKE) test
 
-fuzz: $(READY) # so many calls with good and hostile values
-	FUZZ=$(FUZZ) $(BIN)/python -m pytest tests/test_fuzz.py $(ARGS)
+fuzz: $(READY) ## 100,000 calls of the formulas with good and hostile values; FUZZ=7 makes 7
+	FUZZ=$(FUZZ) $(BIN)/python -m pytest -k "fuzz or a_simulation_gives" $(ARGS)
 
-lint: $(READY)
+lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-regenerate: $(READY)
+regenerate: $(READY) ## run all notebooks and write their outputs; CHECK=1 tells which are stale
 	$(BIN)/python tools/regenerate.py $(if $(CHECK),--check) $(ARGS)
 
-bench: $(READY)
+bench: $(READY) ## speed, side by side
 	$(BIN)/python -m pytest tools/bench.py -o addopts= --benchmark-only \
 	    --benchmark-columns=min,median,iqr,rounds $(ARGS)
 
-reset: # a notebook as it was, yours kept beside it: make reset NOTEBOOK=03_duration
+reset: ## a notebook as it was, yours kept beside it: NOTEBOOK=03_duration
 	@$(PYTHON) teaching/reset.py "$(NOTEBOOK)"
 
-lock: $(READY)
+lock: $(READY) ## pin the dependencies again, after a change of pyproject.toml
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
 	    --extra course --extra dev pyproject.toml -o requirements.lock
@@ -53,22 +60,22 @@ lock: $(READY)
 	    --constraint requirements.lock --constraint site/requirements.lock \
 	    --extra lite pyproject.toml -o site/lite-requirements.lock
 
-site: $(PAGES) # into build/site; needs npm, and nothing else of it does
+site: $(PAGES) ## the pages, into build/site; needs npm
 	$(BIN)/python site/build.py
 
-site-serve: site
+site-serve: site ## the pages at http://127.0.0.1:8000
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
-site-test: site
+site-test: site ## drive every page in a browser
 	$(BIN)/python -m pytest -c site/pytest.ini site/test_site.py $(ARGS)
 
-lite: site $(LITE) # into build/site/lab; PYODIDE_PACKAGES may say where NumPy comes from
+lite: site $(LITE) ## JupyterLite, into build/site/lab; PYODIDE_PACKAGES says where NumPy is
 	$(BIN)/python site/lite.py
 
-lite-serve: lite
+lite-serve: lite ## the pages and JupyterLite at http://127.0.0.1:8000
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
-lite-test: lite
+lite-test: lite ## drive JupyterLite in a browser
 	$(BIN)/python -m pytest -c site/pytest.ini site/test_lite.py $(ARGS)
 
 $(LITE): $(PAGES) site/lite-requirements.lock

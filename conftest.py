@@ -1,5 +1,6 @@
 """What is left out where PyTorch is missing, and the one line that says so."""
 
+from pathlib import Path
 from typing import Any
 
 from llmtrain_helpers.measure import torch_missing
@@ -18,6 +19,18 @@ MOVED = ["llmtrain_helpers/utilizations.py", "llmtrain_helpers/splits.py"]
 """Old names of commands; imported, they would stand before the evidence."""
 
 collect_ignore_glob = [*KEPT, *MOVED, "teaching/homes/*", *(NEED_IT if MISSING else [])]
+
+
+ROOT = Path(__file__).parent
+APART = [ROOT / "tests" / "browser", ROOT / "tests" / "test_regenerate.py"]
+"""What starts kernels: not beside others, so it runs where it is named, as in tools/test.py."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: Any) -> bool | None:
+    """Leave out what stands apart, unless it is named."""
+    named = (Path(each.partition("::")[0]).resolve() for each in config.args)
+    left_out = collection_path in APART
+    return True if left_out and not any(n.is_relative_to(collection_path) for n in named) else None
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

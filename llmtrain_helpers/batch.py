@@ -109,6 +109,40 @@ def batch_tokens(batch_size: Number, sequence_length: Number) -> Result:
     return B * s
 
 
+def pipeline_seconds(
+    seconds_per_pass: Number, micro_batches: Number, pipeline_parallel: Number
+) -> Result:
+    """Seconds of a step whose micro-batches go through a pipeline: (k + p - 1)·t.
+
+    The first stage is done after k passes, the last one p - 1 turns later. A pass is
+    one micro-batch on one stage, forward and backward, in seconds. Numbers or arrays.
+
+    Source: arXiv 2104.04473 section 2.2.1.
+
+    >>> round(pipeline_seconds(0.36, micro_batches=8, pipeline_parallel=4), 2)
+    3.96
+    """
+    t = quantity("seconds_per_pass", seconds_per_pass)
+    k, p = counts(micro_batches=micro_batches, pipeline_parallel=pipeline_parallel)
+    broadcast(seconds_per_pass=t, micro_batches=k, pipeline_parallel=p)
+    return (k + p - 1) * t
+
+
+def pipeline_idle(pipeline_parallel: Number, micro_batches: Number) -> Result:
+    """The share of a step in which a stage waits: (p - 1)/(k + p - 1).
+
+    Of the k + p - 1 turns of a step a stage works in k, one for each micro-batch.
+    Whole numbers or arrays. (The bubble of the paper is over the k useful turns.)
+
+    Source: arXiv 2104.04473 section 2.2.1.
+
+    >>> round(pipeline_idle(pipeline_parallel=4, micro_batches=8), 3)
+    0.273
+    """
+    p, k = counts(pipeline_parallel=pipeline_parallel, micro_batches=micro_batches)
+    return (p - 1) / (k + p - 1)
+
+
 def steps_per_epoch(
     num_samples: Number, global_batch_size: Number, drop_last: bool = False
 ) -> Result:

@@ -106,12 +106,17 @@ class Point:
     @property
     def split(self) -> str:
         """How the GPUs share it, in the words of a table."""
-        s, inputs = self.plan.split, self.plan.inputs
-        ways = {"TP": s.tensor_parallel, "PP": s.pipeline_parallel}
-        told = [f"{name} {n}" for name, n in ways.items() if n > 1]
-        told += [f"ZeRO {inputs['zero_stage']}"] if inputs["zero_stage"] else []
-        told += ["recomputed"] if inputs["recompute"] == "full" else []
-        return ", ".join([*told, f"{s.micro_batch_size} at once"])
+        split, run = self.plan.split, self.plan.run
+        words = []
+        if split.tensor_parallel > 1:
+            words.append(f"TP {split.tensor_parallel}")
+        if split.pipeline_parallel > 1:
+            words.append(f"PP {split.pipeline_parallel}")
+        if run.zero_stage:
+            words.append(f"ZeRO {run.zero_stage}")
+        if run.recompute == "full":
+            words.append("recomputed")
+        return ", ".join([*words, f"{split.micro_batch_size} at once"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +137,29 @@ class Frontier:
 
     def columns(self) -> dict[str, list[Any]]:
         """The points as columns of a table, one entry a shape."""
-        rows = [_row(point, self.days) for point in self.points]
+        rows = []
+        for point in self.points:
+            plan = point.plan
+            hours = gpu_hours(units.DAY * self.days, plan.split.num_gpus)
+            price = plan.run.price_per_gpu_hour
+            rows.append(
+                {
+                    "name": point.name,
+                    "parameters": point.parameters,
+                    "tokens": point.tokens.likely,
+                    "tokens_least": point.tokens.least,
+                    "tokens_greatest": point.tokens.greatest,
+                    "tokens_per_parameter": point.tokens_per_parameter,
+                    "loss": point.loss.likely,
+                    "fits": point.fits,
+                    "answers": point.answers,
+                    "split": point.split,
+                    "memory": plan.memory.total,
+                    "gpu_hours": hours,
+                    "cost": None if price is None else hours * price,
+                    "outside": point.outside,
+                }
+            )
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def __getitem__(self, column: str) -> list[Any]:
@@ -142,28 +169,6 @@ class Frontier:
     def keys(self) -> list[str]:
         """The names of the columns."""
         return [*self.columns()]
-
-
-def _row(point: Point, days: Result) -> dict[str, Any]:
-    plan = point.plan
-    hours = gpu_hours(units.DAY * days, plan.split.num_gpus)
-    price = plan.run.price_per_gpu_hour
-    return {
-        "name": point.name,
-        "parameters": point.parameters,
-        "tokens": point.tokens.likely,
-        "tokens_least": point.tokens.least,
-        "tokens_greatest": point.tokens.greatest,
-        "tokens_per_parameter": point.tokens_per_parameter,
-        "loss": point.loss.likely,
-        "fits": point.fits,
-        "answers": point.answers,
-        "split": point.split,
-        "memory": plan.memory.total,
-        "gpu_hours": hours,
-        "cost": None if price is None else hours * price,
-        "outside": point.outside,
-    }
 
 
 SERVED = 0.8
@@ -200,7 +205,7 @@ def frontier(
     >>> front.best.name, round(front.best.tokens_per_parameter)
     ('24B', 13)
     """
-    found, n = loss_law(law), single("num_gpus", num_gpus)
+    known_law, n = loss_law(law), single("num_gpus", num_gpus)
     time = one("days", days, quantity)
     if serving_memory is not None:
         serving_memory = one("serving_memory", serving_memory, quantity)
@@ -211,10 +216,22 @@ def frontier(
         B = usual_batch(model, n) if global_batch_size is None else global_batch_size
         run = {**options, "price_per_gpu_hour": price_per_gpu_hour}
         plan = best_split(model, accelerator, n, B, **run)
-        points.append(_point(name, plan, time, found, serving_memory))
+        tokens = most_tokens(plan, time)
+        one_step = plan.run.global_batch_size * model.sequence_length
+        plan = plan.but(tokens=max(int(tokens.likely), one_step))
+        N = plan.parameters.active
+        ends = (tokens.greatest, tokens.likely, tokens.least)
+        losses = Interval(*(loss(N, T, known_law) for T in ends))
+        warnings = [outside(N, tokens.likely, known_law)]
+        if model.num_experts:
+            warnings.insert(0, "experts, by a law of dense models")
+        weights = 2 * plan.parameters.total
+        answers = serving_memory is None or weights <= SERVED * serving_memory
+        words = "; ".join(filter(None, warnings))
+        points.append(Point(name, plan, tokens, losses, words, answers))
     if not points:
         refuse("shapes", shapes, "holds no shape")
-    return Frontier(tuple(points), found, time)
+    return Frontier(tuple(points), known_law, time)
 
 
 def _named(shapes: Any) -> dict[str, Transformer]:
@@ -224,7 +241,7 @@ def _named(shapes: Any) -> dict[str, Transformer]:
             refuse("shapes", shapes, "is neither a mapping of names nor a list")
         for model in shapes:
             instance("shapes", model, Transformer)
-        sizes = [_size(count_parameters(model).total) for model in shapes]
+        sizes = [units.size(count_parameters(model).total) for model in shapes]
         names = [f"{x} ({i})" if x in sizes[:i] else x for i, x in enumerate(sizes)]
         shapes = dict(zip(names, shapes, strict=True))
     for model in shapes.values():
@@ -245,20 +262,6 @@ def usual_batch(model: Transformer, num_gpus: int) -> int:
     each = BATCH / (single("sequence_length", model.sequence_length) * n)
     power = round(math.log2(each)) if each > 1 else 0
     return int(n * 2**power)
-
-
-def _point(name: str, plan: Plan, days: float, law: Law, serving: float | None) -> Point:
-    T = most_tokens(plan, days)
-    least = plan.run.global_batch_size * plan.run.model.sequence_length
-    plan = plan.but(tokens=max(int(T.likely), least))
-    N = plan.parameters.active
-    far, likely, near = (loss(N, t, law) for t in (T.least, T.likely, T.greatest))
-    weights = 2 * plan.parameters.total
-    answers = serving is None or weights <= SERVED * serving
-    told = outside(N, T.likely, law)
-    if plan.run.model.num_experts:
-        told = "; ".join(["experts, by a law of dense models", *filter(None, [told])])
-    return Point(name, plan, T, Interval(near, likely, far), told, answers)
 
 
 def largest_model(
@@ -284,8 +287,8 @@ def largest_model(
     enough = [x for x in able if x.tokens_per_parameter >= least]
     if not enough:
         most = max((x.tokens_per_parameter for x in able), default=0)
-        told = f"is more than any shape gets that fits: at most {most:.3g}"
-        refuse("tokens_per_parameter", least, told)
+        problem = f"is more than any shape gets that fits: at most {most:.3g}"
+        refuse("tokens_per_parameter", least, problem)
     return max(enough, key=lambda point: point.parameters)
 
 
@@ -332,11 +335,5 @@ def shelf(sequence_length: int = 4096) -> dict[str, Transformer]:
         a = h // 128 if h >= 1024 else 8
         model = Transformer.llama(l, h, a, 8 if a % 8 == 0 else 4, 7 * h // 2, 32000, s)
         P = count_parameters(model).total
-        found[_size(P)] = model
+        found[units.size(P)] = model
     return found
-
-
-def _size(parameters: float) -> str:
-    """A size as people say it: `480M`, `7.1B`."""
-    scale, letter = (1e9, "B") if parameters >= 0.995e9 else (1e6, "M")
-    return f"{units.digits(parameters / scale, 2)}{letter}"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from llmtrain_helpers.checks import at_most, instance, one, refuse, single
+from llmtrain_helpers.checks import amount, at_most, instance, one, refuse, single
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 """Seconds in each."""
@@ -43,7 +43,7 @@ def count(number: float, significant: int = 3) -> str:
     >>> count(18437658624), count(300e9), count(96), count(47.3e9, 2)
     ('18.4 billion', '300 billion', '96', '47 billion')
     """
-    number = one("number", number)
+    number, significant = one("number", number), _checked(significant)
     if float(number).is_integer() and abs(number) < 10**significant:
         return f"{int(number)}"
     return _scaled(number, 1000, _WORDS, significant)
@@ -55,6 +55,7 @@ def plural(number: float, noun: str) -> str:
     >>> plural(1, "GPU"), plural(4096, "GPU"), plural(2, "pass")
     ('1 GPU', '4,096 GPUs', '2 passes')
     """
+    instance("noun", noun, str)
     ending = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
     return f"{exact(number)} {noun}{'' if number == 1 else ending}"
 
@@ -65,7 +66,7 @@ def size(parameters: float) -> str:
     >>> size(480e6), size(7.06e9), size(1e12)
     ('480M', '7.1B', '1.0T')
     """
-    return _scaled(parameters, 1000, ["", "k", "M", "B", "T"], 2)
+    return _scaled(one("parameters", parameters), 1000, ["", "k", "M", "B", "T"], 2)
 
 
 def flops(number: float) -> str:
@@ -120,7 +121,7 @@ def duration(seconds: float, significant: int = 3) -> str:
     >>> duration(2.93e6), duration(32.09), duration(5400), duration(2.93e6, 2)
     ('33.9 days', '32.1 s', '1.50 hours', '34 days')
     """
-    seconds = one("seconds", seconds)
+    seconds, significant = one("seconds", seconds), _checked(significant)
     if seconds < 0:
         return f"-{duration(-seconds, significant)}"
     length, name = _SPANS[0]
@@ -167,7 +168,7 @@ def dollars(amount: float, significant: int = 3) -> str:
     >>> dollars(3_552_000 * 2.5), dollars(950), dollars(94521, 2)
     ('$8.88 million', '$950', '$95 thousand')
     """
-    amount = one("amount", amount)
+    amount, significant = one("amount", amount), _checked(significant)
     sign = "-" if amount < 0 else ""
     return f"{sign}${_scaled(abs(amount), 1000, _WORDS, significant)}"
 
@@ -178,6 +179,8 @@ def about(number: float, unit: Callable[[float], str] = count) -> str:
     >>> about(37808), about(94521, dollars), about(1.02e9)
     ('38 thousand', '$95 thousand', '1 billion')
     """
+    if not callable(unit):
+        refuse("unit", unit, "is no function that makes words of a number")
     rounded = unit(float(f"{one('number', number):.1e}"))
     return re.sub(r"(\d)\.0+(?=\s|$)|(\.\d)0(?=\s|$)", r"\1\2", rounded)
 
@@ -188,8 +191,9 @@ def rounded_down(number: float) -> int:
     >>> rounded_down(851_713_000_000)
     850000000000
     """
-    size = 10 ** max(len(f"{int(number)}") - 2, 0)
-    return int(number // size * size)
+    whole = int(amount("number", one("number", number)))
+    size: int = 10 ** max(len(f"{whole}") - 2, 0)
+    return whole // size * size
 
 
 def ratio(number: float) -> str:
@@ -207,8 +211,14 @@ def digits(number: float, significant: int = 3) -> str:
     >>> digits(33.9084), digits(0.0123456), digits(1048.3), digits(0)
     ('33.9', '0.0123', '1,050', '0')
     """
-    at_most("significant", single("significant", significant), "what a float holds", 17)
-    return _digits(one("number", number), significant)
+    return _digits(one("number", number), _checked(significant))
+
+
+def _checked(significant: int) -> int:
+    """So many digits as a float can hold, or fewer."""
+    digits = single("significant", significant)
+    at_most("significant", digits, "what a float holds", 17)
+    return digits
 
 
 def _digits(number: float, significant: int = 3) -> str:

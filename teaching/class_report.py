@@ -35,11 +35,12 @@ import stat
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
+from llmtrain_helpers import units
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 
 KEY = "✓ passed   ✗ tried   → guessed   ○ not yet   (blank: no such notebook)"
@@ -80,8 +81,8 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a notebook says about one exercise: its state and its sentence."""
+class Mark:
+    """How one exercise stands in a notebook: its state, and the verdict's sentence."""
 
     state: str
     text: str = ""
@@ -90,32 +91,40 @@ class Found:
         return self.state in ("passed", "guessed")
 
 
+Marks = dict[str, Mark]
+"""The marks of a learner, by the exercise."""
+
+
 @dataclass
 class Room:
-    """The best of each learner for each exercise, and what could not be read."""
+    """The best mark of each learner for each exercise, and what could not be read."""
 
-    learners: dict[str, dict[str, Found]] = field(default_factory=dict)
+    learners: dict[str, Marks] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
-    def add(self, learner: str, found: dict[str, Found]) -> None:
+    def add(self, learner: str, marks: Marks) -> None:
         """Take in one notebook of a learner."""
-        known = self.learners.setdefault(learner, {})
-        for id, one in found.items():
-            known[id] = better(known.get(id), one)
+        best = self.learners.setdefault(learner, {})
+        for id, mark in marks.items():
+            best[id] = better(best.get(id), mark)
 
     def ids(self) -> list[str]:
         """Guesses and exercises of the chapters in which anybody has done anything."""
-        done = {
+        chapters = {
             id[:2]
-            for found in self.learners.values()
-            for id, one in found.items()
-            if one.state != "open"
+            for marks in self.learners.values()
+            for id, mark in marks.items()
+            if mark.state != "open"
         }
-        return [id for id in columns() if id[:2] in done]
+        return [id for id in columns() if id[:2] in chapters]
 
-    def of(self, id: str) -> list[Found]:
-        """What all learners have for one exercise, those without it left aside."""
-        return [found[id] for found in self.learners.values() if id in found]
+    def of(self, id: str) -> list[Mark]:
+        """The marks of all learners for one exercise, those without it left aside."""
+        return [marks[id] for marks in self.learners.values() if id in marks]
+
+    def names(self) -> list[str]:
+        """The learners by their alphabet."""
+        return sorted(self.learners, key=str.casefold)
 
 
 def columns() -> list[str]:
@@ -123,10 +132,10 @@ def columns() -> list[str]:
     return sorted([*PREDICTIONS, *EXERCISES], key=lambda id: (id[:2], id in EXERCISES))
 
 
-def better(one: Found | None, other: Found) -> Found:
-    """The better of two, the later one where they are level.
+def better(one: Mark | None, other: Mark) -> Mark:
+    """The better of two marks, the later one where they are level.
 
-    >>> better(Found("passed"), Found("wrong")).state
+    >>> better(Mark("passed"), Mark("wrong")).state
     'passed'
     """
     ranks = list(SIGNS)
@@ -141,7 +150,7 @@ _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _VERDICT = re.compile(r"^([✓✗○→]) (\d\d-[a-z]+): (.*)$", re.MULTILINE)
 
 
-def verdicts(notebook: Any) -> dict[str, Found]:
+def verdicts(notebook: Any) -> Marks:
     """The exercises that a notebook's saved outputs speak of, from its parsed JSON.
 
     A verdict counts only in a cell whose code names the exercise. Whatever does not
@@ -150,23 +159,27 @@ def verdicts(notebook: Any) -> dict[str, Found]:
     >>> shown = {"data": {"text/plain": "✓ 03-a: right, 10.4 days."}}
     >>> cell = {"source": 'check("03-a", answer)', "outputs": [shown]}
     >>> verdicts({"cells": [cell]})
-    {'03-a': Found(state='passed', text='right, 10.4 days.')}
+    {'03-a': Mark(state='passed', text='right, 10.4 days.')}
     """
-    found: dict[str, Found] = {}
+    marks: Marks = {}
     for cell in _list(_dict(notebook).get("cells")):
         code = _text(_dict(cell).get("source"))
-        for shown in _list(_dict(cell).get("outputs")):
-            for sign, id, text in _VERDICT.findall(_COLOR.sub("", _shown(shown))):
+        for output in _list(_dict(cell).get("outputs")):
+            for sign, id, text in _VERDICT.findall(_COLOR.sub("", _shown(output))):
                 if id in code and (id in EXERCISES or id in PREDICTIONS):
-                    one = Found(STATES[sign], plain(text[:LONGEST]))
-                    found[id] = better(found.get(id), one)
-    return found
+                    mark = Mark(STATES[sign], plain(text[:LONGEST]))
+                    marks[id] = better(marks.get(id), mark)
+    return marks
 
 
 def _shown(output: Any) -> str:
     """The text of an output: of a value that was shown, or of what was printed."""
     data = _dict(_dict(output).get("data"))
     return _text(data.get("text/plain")) or _text(_dict(output).get("text"))
+
+
+# A file may hold anything. These three read it as the part of a notebook that it should
+# be, and as an empty one where it is something else.
 
 
 def _dict(thing: Any) -> dict[Any, Any]:
@@ -233,15 +246,15 @@ def plain(text: str) -> str:
     >>> plain("An\x1b[31mna\u202e\\n E ")
     'An[31mna E'
     """
-    told = unicodedata.normalize("NFC", " ".join(text.split()))
-    return "".join(x for x in told if x in _JOINERS or not _unseen(x)).strip()
+    line = unicodedata.normalize("NFC", " ".join(text.split()))
+    return "".join(x for x in line if x in _JOINERS or not _invisible(x)).strip()
 
 
 _JOINERS = "\u200c\u200d"
 """Invisible, and part of names in Persian and in India's scripts."""
 
 
-def _unseen(character: str) -> bool:
+def _invisible(character: str) -> bool:
     return unicodedata.category(character)[0] == "C"
 
 
@@ -256,28 +269,27 @@ def read_folder(folder: Path) -> Room:
     for path in notebooks(folder, room.left_out):
         below = path.relative_to(folder)
         try:
-            found = verdicts(load(path))
+            marks = verdicts(load(path))
         except (OSError, ValueError) as problem:
-            told = problem.strerror if isinstance(problem, OSError) else problem
-            room.left_out.append(plain(f"{below}: {told}"))
+            cause = problem.strerror if isinstance(problem, OSError) else problem
+            room.left_out.append(plain(f"{below}: {cause}"))
             continue
-        if found:
-            room.add(learner_of(below, name), found)
+        if marks:
+            room.add(learner_of(below, name), marks)
     return room
 
 
 def notebooks(folder: Path, left_out: list[str]) -> Iterator[Path]:
-    """All notebooks of learners below a folder; what is passed over is told."""
+    """All notebooks of learners below a folder; what cannot be read goes to `left_out`."""
 
     def unreadable(problem: OSError) -> None:
         where = os.path.relpath(problem.filename, folder)
         left_out.append(plain(f"{where}: {problem.strerror}"))
 
     for here, folders, files in os.walk(folder, onerror=unreadable):
-        known = [name for name in folders if name not in SKIPPED and name[0] != "."]
-        folders[:] = sorted(known)
+        folders[:] = sorted(name for name in folders if name not in SKIPPED and name[0] != ".")
         notes = sorted(name for name in files if name.endswith(".ipynb"))
-        for path in (Path(here, name) for name in [*known, *notes]):
+        for path in (Path(here, name) for name in [*folders, *notes]):
             if path.is_symlink():
                 below = path.relative_to(folder)
                 left_out.append(plain(f"{below}: a link, not followed"))
@@ -285,7 +297,7 @@ def notebooks(folder: Path, left_out: list[str]) -> Iterator[Path]:
                 yield path
 
 
-# --- what is told
+# --- the table
 
 
 def table(room: Room, width: int = 100) -> str:
@@ -293,57 +305,51 @@ def table(room: Room, width: int = 100) -> str:
     chapters: dict[str, list[str]] = {}
     for id in room.ids():
         chapters.setdefault(id[:2], []).append(id)
-    told, part = [], list[list[str]]()
+    blocks, beside = [], list[list[str]]()
     for ids in chapters.values():
-        if part and _breadth(room, [*part, ids]) > width:
-            told.append(_block(room, part))
-            part = []
-        part.append(ids)
-    return "\n\n".join([*told, _block(room, part)])
+        lines = _block(room, [*beside, ids]).splitlines()
+        if beside and max(wide(line) for line in lines) > width:
+            blocks.append(_block(room, beside))
+            beside = []
+        beside.append(ids)
+    return "\n\n".join([*blocks, _block(room, beside)])
 
 
-def _breadth(room: Room, part: Sequence[list[str]]) -> int:
-    return max(wide(line) for line in _block(room, part).splitlines())
-
-
-def _block(room: Room, part: Sequence[list[str]]) -> str:
+def _block(room: Room, chapters: Sequence[list[str]]) -> str:
     """A table of some chapters: names, signs, and totals at the right and below."""
-    exercises = [id for ids in part for id in ids if id in EXERCISES]
-    names = sorted(room.learners, key=str.casefold)
-    side = max([wide(name) for name in names] + [len("passed")])
-    side = min(side, 24)
-    lines = [_line("", side, [_title(ids) for ids in part])]
-    heads = [" ".join(_head(id) for id in ids) for ids in part]
-    lines.append(_line("", side, [*heads, "passed"]))
+    names = room.names()
+    side = min(24, max(wide(name) for name in [*names, "passed"]))
+    exercises = [id for ids in chapters for id in ids if id in EXERCISES]
+
+    def cells(texts: Mapping[str, str]) -> list[str]:
+        """For each chapter its exercises' texts, each below its exercise's name."""
+        return [
+            " ".join(texts.get(id, "").center(len(_head(id))) for id in ids) for ids in chapters
+        ]
+
+    def line(name: str, *texts: str) -> str:
+        return "   ".join([fitted(name, side), *texts]).rstrip()
+
+    heads = cells({id: _head(id) for ids in chapters for id in ids})
+    titles = [
+        f"{ids[0][:2]} {NAMES[ids[0][:2]]}"[: len(head)].ljust(len(head))
+        for ids, head in zip(chapters, heads, strict=True)
+    ]
+    lines = [line("", *titles), line("", *heads, "passed")]
     for name in names:
-        found = room.learners[name]
-        cells = [" ".join(_cell(id, found.get(id)) for id in ids) for ids in part]
-        passed = sum(bool(found.get(id)) for id in exercises)
-        lines.append(_line(name, side, [*cells, f"{passed:2} of {len(exercises)}"]))
-    totals = [" ".join(_middle(str(sum(map(bool, room.of(id)))), id) for id in ids) for ids in part]
-    passed = sum(bool(one) for id in exercises for one in room.of(id))
-    return "\n".join([*lines, _line("passed", side, [*totals, f"{passed:2}"])])
-
-
-def _title(ids: Sequence[str]) -> str:
-    room = len(" ".join(_head(id) for id in ids))
-    return f"{ids[0][:2]} {NAMES[ids[0][:2]]}"[:room].ljust(room)
+        marks = room.learners[name]
+        signs = cells({id: SIGNS[mark.state] for id, mark in marks.items()})
+        passed = sum(bool(marks.get(id)) for id in exercises)
+        lines.append(line(name, *signs, f"{passed:2} of {len(exercises)}"))
+    sums = {id: sum(map(bool, room.of(id))) for ids in chapters for id in ids}
+    totals = cells({id: str(number) for id, number in sums.items()})
+    passed = sum(sums[id] for id in exercises)
+    return "\n".join([*lines, line("passed", *totals, f"{passed:2}")])
 
 
 def _head(id: str) -> str:
+    """The name of an exercise without its chapter, as wide as its column."""
     return id[3:].center(3)
-
-
-def _cell(id: str, found: Found | None) -> str:
-    return _middle("" if found is None else SIGNS[found.state], id)
-
-
-def _middle(text: str, id: str) -> str:
-    return text.center(len(_head(id)))
-
-
-def _line(name: str, side: int, cells: Sequence[str]) -> str:
-    return "   ".join([fitted(name, side), *cells]).rstrip()
 
 
 def wide(text: str) -> int:
@@ -355,7 +361,7 @@ def wide(text: str) -> int:
     return sum(
         2 if unicodedata.east_asian_width(x) in "WF" else 1
         for x in text
-        if not unicodedata.combining(x) and not _unseen(x)
+        if not unicodedata.combining(x) and not _invisible(x)
     )
 
 
@@ -372,18 +378,47 @@ def fitted(text: str, width: int) -> str:
     return text + " " * (width - wide(text))
 
 
+# --- the report
+
+
+def report(room: Room, width: int) -> str:
+    """The table, what went wrong most, and what was left out."""
+    touched = {id[:2] for id in room.ids()}
+    untouched = [number for number in NAMES if number not in touched]
+    paragraphs = [f"{units.plural(len(room.learners), 'learner')}, as their notebooks were saved"]
+    if touched:
+        paragraphs += [table(room, width), KEY]
+    if untouched:
+        paragraphs.append(f"Nobody has answered anything in {', '.join(untouched)}.")
+    wrong = hardest(room)
+    if wrong:
+        head = "Wrong most often (what was mended since leaves no trace):"
+        paragraphs.append("\n".join([head, *(f"  {line}" for line in wrong)]))
+    if room.left_out:
+        paragraphs.append(left_out(room))
+    return "\n\n".join(paragraphs)
+
+
 def hardest(room: Room, most: int = 5) -> list[str]:
     """What stands wrong most often, with the commonest sentence said about it."""
-    counted = []
+    ranked = []
     for id in room.ids():
-        wrong = [one for one in room.of(id) if one.state == "wrong"]
-        tried = [one for one in room.of(id) if one.state != "open"]
+        wrong = [mark for mark in room.of(id) if mark.state == "wrong"]
+        tried = [mark for mark in room.of(id) if mark.state != "open"]
         if wrong:
-            [(text, times)] = Counter(one.text for one in wrong).most_common(1)
-            said = f"{times} × “{fitted(text, 90).rstrip()}”"
-            told = f"{id}: {len(wrong)} of {len(tried)} who tried it. {said}"
-            counted.append((-len(wrong), id, told))
-    return [told for *_, told in sorted(counted)[:most]]
+            [(text, times)] = Counter(mark.text for mark in wrong).most_common(1)
+            commonest = f"{times} × “{fitted(text, 90).rstrip()}”"
+            line = f"{id}: {len(wrong)} of {len(tried)} who tried it. {commonest}"
+            ranked.append((-len(wrong), id, line))
+    return [line for *_, line in sorted(ranked)[:most]]
+
+
+def left_out(room: Room, most: int = 10) -> str:
+    """What could not be read, and why: the first so many of it."""
+    lines = [f"  {line}" for line in room.left_out[:most]]
+    if len(room.left_out) > most:
+        lines.append(f"  and {len(room.left_out) - most} more")
+    return "\n".join(["Left out:", *lines])
 
 
 def as_csv(room: Room) -> str:
@@ -395,44 +430,16 @@ def as_csv(room: Room) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["learner", *ids, "passed"])
-    for name in sorted(room.learners, key=str.casefold):
-        found = room.learners[name]
-        states = [found[id].state if id in found else "" for id in ids]
-        passed = sum(bool(found.get(id)) for id in ids if id in EXERCISES)
+    for name in room.names():
+        marks = room.learners[name]
+        states = [marks[id].state if id in marks else "" for id in ids]
+        passed = sum(bool(marks.get(id)) for id in ids if id in EXERCISES)
         safe = f"'{name}" if name[0] in "=+-@" else name
         writer.writerow([safe, *states, passed])
     return file.getvalue()
 
 
 # --- in a terminal
-
-
-def report(room: Room, width: int) -> str:
-    """The table, what went wrong most, and what was left out."""
-    done = {id[:2] for id in room.ids()}
-    untouched = [number for number in NAMES if number not in done]
-    told = [f"{_so_many(len(room.learners), 'learner')}, as their notebooks were saved"]
-    told += [table(room, width), KEY] if done else []
-    if untouched:
-        told.append(f"Nobody has answered anything in {', '.join(untouched)}.")
-    wrong = hardest(room)
-    if wrong:
-        head = "Wrong most often (what was mended since leaves no trace):"
-        told.append("\n".join([head, *(f"  {line}" for line in wrong)]))
-    return "\n\n".join(told + _left_out(room))
-
-
-def _left_out(room: Room, most: int = 10) -> list[str]:
-    if not room.left_out:
-        return []
-    shown = [f"  {line}" for line in room.left_out[:most]]
-    if len(room.left_out) > most:
-        shown.append(f"  and {len(room.left_out) - most} more")
-    return ["\n".join(["Left out:", *shown])]
-
-
-def _so_many(number: int, thing: str) -> str:
-    return f"{number} {thing}{'s' if number != 1 else ''}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -448,12 +455,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(encoding="utf-8")  # where a pipe has another one
     try:
         room = read_folder(options.folder)
-    except ValueError as problem:
-        print(f"{problem}. {WHERE}", file=sys.stderr)
+    except ValueError as error:
+        print(f"{error}. {WHERE}", file=sys.stderr)
         return 2
     if not room.learners:
-        found = f"no notebook of the course with saved outputs below {options.folder}"
-        print("\n".join([f"{plain(found)}. {WHERE}", *_left_out(room)]), file=sys.stderr)
+        problem = f"no notebook of the course with saved outputs below {options.folder}"
+        print(f"{plain(problem)}. {WHERE}", file=sys.stderr)
+        if room.left_out:
+            print(left_out(room), file=sys.stderr)
         return 2
     if options.csv:
         print("\ufeff" + as_csv(room), end="")  # the mark tells Excel that it is UTF-8

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Collection
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -44,17 +45,23 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
-def imports(path: Path, anywhere: bool = False) -> set[str]:
+@cache
+def syntax(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
+def imports(path: Path, anywhere: bool = False) -> frozenset[str]:
     """Modules that a file imports when it is imported itself, or anywhere in it."""
     found = set()
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = syntax(path)
     for node in ast.walk(tree) if anywhere else tree.body:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             found.add(node.module)
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
 
 
 def room(path: Path) -> str:
@@ -69,13 +76,13 @@ ROOMS = sorted({room(path) for path in modules()} - {"__init__", "__main__", *MO
 FORMULAS = [name for name in ROOMS if name not in (*EVIDENCE, *FACES)]
 
 
-def own(names: set[str]) -> set[str]:
+def own(names: Collection[str]) -> set[str]:
     """The rooms among them: `llmtrain_helpers.plan.step.greater` is plan."""
     parts = [n.split(".") for n in names if n.startswith("llmtrain_helpers.")]
     return {part[1] for part in parts} & set(ROOMS)
 
 
-def foreign(names: set[str]) -> set[str]:
+def foreign(names: Collection[str]) -> set[str]:
     tops = {name.split(".")[0] for name in names}
     return tops - set(sys.stdlib_module_names) - {"llmtrain_helpers", "__future__"}
 
@@ -195,7 +202,7 @@ def test_the_package_offers_the_same_names_to_python_and_to_type_checkers() -> N
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: p.stem)
 def test_public_names_are_documented(path: Path) -> None:
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = syntax(path)
     assert ast.get_docstring(tree)
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     for node in [*tree.body, *(item for found in classes for item in found.body)]:
@@ -228,6 +235,7 @@ def test_there_are_dataclasses_on_the_first_floor() -> None:
 # --- one list of dependencies
 
 
+@cache
 def lock() -> dict[str, list[Requirement]]:
     pinned: dict[str, list[Requirement]] = {}
     for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines():
@@ -238,8 +246,20 @@ def lock() -> dict[str, list[Requirement]]:
 
 def wanted() -> list[Requirement]:
     extras = PROJECT["optional-dependencies"]
-    lines = PROJECT["dependencies"] + extras["course"] + extras["dev"]
-    return [Requirement(line) for line in lines]
+    return [Requirement(line) for line in extras["course"] + extras["dev"]]
+
+
+def test_the_formulas_alone_depend_on_nothing() -> None:
+    assert PROJECT["dependencies"] == []
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert "--extra course --extra dev pyproject.toml -o requirements.lock" in makefile
+
+
+def test_help_lists_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    [phony] = re.findall(r"^\.PHONY: ((?:.*\\\n)*.*)", makefile, re.MULTILINE)
+    told = re.findall(r"^([a-z-]+):.*## \S", makefile, re.MULTILINE)
+    assert sorted(told) == sorted(phony.replace("\\", "").split())
 
 
 @pytest.mark.parametrize("requirement", wanted(), ids=lambda r: r.name)
@@ -287,16 +307,37 @@ def test_the_workflow_runs_every_python_that_the_readme_names() -> None:
     assert PROJECT["requires-python"] == f">={pythons[0]}"
 
 
+@pytest.mark.parametrize("name", ["ci", "pages"])
+def test_a_workflow_may_do_nothing_but_what_a_job_says(name: str) -> None:
+    """And its actions are named by commit, with the version beside it."""
+    text = (ROOT / f".github/workflows/{name}.yml").read_text("utf-8")
+    flow = yaml.safe_load(text)
+    assert flow["permissions"] == {}
+    assert all(job["permissions"] for job in flow["jobs"].values())
+    used = re.findall(r"uses: (.*)", text)
+    assert used
+    for action in used:
+        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
+
+
+def test_everything_is_run_by_one_command_everywhere() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text("utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert all("python tools/test.py" in text for text in (makefile, workflow, readme))
+
+
 def test_pages_are_built_with_the_pyodide_that_the_site_has() -> None:
     flow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text("utf-8"))
     assert flow[True]["push"] == {"branches": ["main"]}  # YAML reads `on` as true
-    assert flow["permissions"] == {"contents": "read", "pages": "write", "id-token": "write"}
     build, deploy = flow["jobs"]["build"], flow["jobs"]["deploy"]
+    assert build["permissions"] == {"contents": "read"}
+    assert deploy["permissions"] == {"pages": "write", "id-token": "write"}
     site = json.loads((ROOT / "site/package.json").read_text("utf-8"))
     number = site["dependencies"]["pyodide"]
     assert f"/v{number}/" in build["env"]["PYODIDE_PACKAGES"]
     commands = [step.get("run") for step in build["steps"]]
-    assert "make lite" in commands
+    assert commands.index("make site-test") < commands.index("make lite")
     assert re.search("^lite:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     assert build["steps"][-1]["with"] == {"path": "build/site"}
     assert deploy["needs"] == "build"

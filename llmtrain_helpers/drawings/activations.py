@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import KEPT, Kept, Moment, Timeline, bytes_kept, there
 from llmtrain_helpers.checks import Result, counts
-from llmtrain_helpers.drawings.common import COLORS, Drawing, ghost, hatched, line, rect, text
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    Style,
+    ghost,
+    hatched,
+    line,
+    rect,
+    text,
+)
 
 _ACROSS = 744
 _WHITE = "#FFFFFF"
@@ -28,35 +36,35 @@ def kept_by_layer(hidden_size: int, num_heads: int, sequence_length: int) -> Dra
     h, a, s = counts(hidden_size=hidden_size, num_heads=num_heads, sequence_length=sequence_length)
     ratio = float(a * s / h)
     scale = _BAR_ROOM / max(8, 2 * ratio)
-    body = [
+    svg = [
         text(20, 30, "operation", 15, font_weight=600),
         text(190, 30, "keeps", 15, font_weight=600),
         text(_BAR_LEFT, 30, "bytes for each hidden value", 15, font_weight=600),
     ]
     for row, kept in enumerate(KEPT):
-        body.append(_kept(44 + row * _TIGHT, kept, ratio, scale))
+        svg.append(_kept(44 + row * _TIGHT, kept, ratio, scale))
     foot = 44 + len(KEPT) * _TIGHT
-    body += _sum_of_kept(foot + 22, ratio)
-    return Drawing("".join(body), _ACROSS, foot + 62, _kept_words(ratio))
+    svg += _sum_of_kept(foot + 22, ratio)
+    return Drawing("".join(svg), _ACROSS, foot + 62, _kept_words(ratio))
 
 
 def _kept(y: float, kept: Kept, ratio: float, scale: float) -> str:
     """A row: the operation in its half's colour, the tensor, its bar."""
     size = kept.size * (ratio if kept.scores else 1)
-    told = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
-    told = told.replace("1 as/h", "as/h")
-    drawn = ""
+    label = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
+    label = label.replace("1 as/h", "as/h")
+    shapes = ""
     if kept.operation:
         high = 2 * _TIGHT if kept.operation == "average of V" else _TIGHT
-        drawn += rect(20, y, 152, high - 3, COLORS[kept.half], rx=3)
-        bold: Any = {"font_weight": 700} if kept.learns else {}
-        drawn += text(28, y + 16 + (high - _TIGHT) / 2, kept.operation, 14, fill=_WHITE, **bold)
-    drawn += text(190, y + 16, kept.tensor, 14)
+        shapes += rect(20, y, 152, high - 3, COLORS[kept.half], rx=3)
+        bold: Style = {"font_weight": 700} if kept.learns else {}
+        shapes += text(28, y + 16 + (high - _TIGHT) / 2, kept.operation, 14, fill=_WHITE, **bold)
+    shapes += text(190, y + 16, kept.tensor, 14)
     wide = size * scale
-    drawn += rect(_BAR_LEFT, y + 2, wide, _TIGHT - 7, COLORS["activations"])
+    shapes += rect(_BAR_LEFT, y + 2, wide, _TIGHT - 7, COLORS["activations"])
     if kept.scores:
-        drawn += hatched(_BAR_LEFT, y + 2, wide, _TIGHT - 7)
-    return drawn + text(_BAR_LEFT + wide + 7, y + 16, told, 14)
+        shapes += hatched(_BAR_LEFT, y + 2, wide, _TIGHT - 7)
+    return shapes + text(_BAR_LEFT + wide + 7, y + 16, label, 14)
 
 
 def _short(number: float) -> str:
@@ -65,10 +73,10 @@ def _short(number: float) -> str:
 
 def _sum_of_kept(y: float, ratio: float) -> list[str]:
     learned = sum(kept.size for kept in KEPT if kept.learns)
-    told = f"34 + 5as/h = {_short(bytes_kept(ratio))} bytes for each hidden value"
+    label = f"34 + 5as/h = {_short(bytes_kept(ratio))} bytes for each hidden value"
     note = f"Bold: with weights, {learned} of the 34. "
     note += "Hatched: the scores, which flash attention does not keep."
-    return [text(20, y, told, 18, font_weight=700), text(20, y + 24, note, 14)]
+    return [text(20, y, label, 18, font_weight=700), text(20, y + 24, note, 14)]
 
 
 def _kept_words(ratio: float) -> str:
@@ -123,16 +131,16 @@ def step_memory(
     if before:
         most = max(most, before[1])
     up = _Scale(1.03 * most)
-    body = [*_axis(up), *_bands(points, up)]
+    svg = [*_axis(up), *_bands(points, up)]
     if memory:
-        body += [_over(points, memory, up), *_line_of(memory, chip, up)]
+        svg += [_over(points, memory, up), *_line_of(memory, chip, up)]
     if old and before:
-        body += _outline(old, before[1] if before[1] != memory else 0, up)
-    body += _callout(shown, points, up)
+        svg += _outline(old, before[1] if before[1] != memory else 0, up)
+    svg += _callout(shown, points, up)
     passes = passes or shown.moments[-1].micro_batch
-    body += [*_marks(shown, passes), *_key(shown)]
+    svg += [*_marks(shown, passes), *_key(shown)]
     words = _step_words(shown, memory, chip, passes)
-    return Drawing("".join(body), _ACROSS, 518, words)
+    return Drawing("".join(svg), _ACROSS, 518, words)
 
 
 @dataclass(frozen=True)
@@ -246,11 +254,11 @@ def _band(
     back = [*zip(xs, floor, strict=True)][::-1]
     corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in [*there, *back])
     word = name.removeprefix("second ")
-    told = LEGEND.get(word, word)
+    label = LEGEND.get(word, word)
     thick = max(up(low) - up(high) for low, high in zip(floor, top, strict=True))
     edge = f' stroke="{_WHITE}" stroke-width="1"' if thick > 5 else ""
     return (
-        f'<polygon points="{corners}" fill="{COLORS[word]}"{edge}><title>{told}</title></polygon>'
+        f'<polygon points="{corners}" fill="{COLORS[word]}"{edge}><title>{label}</title></polygon>'
     )
 
 
@@ -267,8 +275,8 @@ def _over(points: Sequence[Point], memory: float, up: _Scale) -> str:
         if right > left and max(low, high) > memory
         for x0, y0, x1, y1 in _slanted(left, up(low), right, up(high), floor)
     ]
-    drawn = f'<path d="{"".join(ends)}" stroke="{_WHITE}" stroke-width="2"/>'
-    return drawn if ends else ""
+    shapes = f'<path d="{"".join(ends)}" stroke="{_WHITE}" stroke-width="2"/>'
+    return shapes if ends else ""
 
 
 def _slanted(
@@ -396,8 +404,8 @@ def _key(shown: Timeline) -> Iterator[str]:
     for i, (name, size) in enumerate(parts_at_peak(shown).items()):
         x, row = _LEFT + i % 3 * 226, y + 26 + i // 3 * 24
         yield rect(x, row - 12, 15, 15, COLORS[name], rx=2)
-        told = f"{LEGEND.get(name, name)} {units.gigabytes(size) if size else 0}"
-        yield text(x + 22, row, told, 15)
+        label = f"{LEGEND.get(name, name)} {units.gigabytes(size) if size else 0}"
+        yield text(x + 22, row, label, 15)
 
 
 LEGEND = {"logits": "loss gradients"}
@@ -424,18 +432,18 @@ def _step_words(shown: Timeline, memory: float, chip: str, passes: int) -> str:
         if m.step == 2 and m.micro_batch == shown.moments[-1].micro_batch
     )
     many = "one pass" if passes == 1 else f"{passes:,} passes"
-    told = (
+    label = (
         f"Memory through two steps of {many} each, to one scale. Step 2, last pass: "
         f"{totals}. The peak, step {peak.step}, {MOMENTS[peak.mark]}, holds "
         + ", ".join(f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in peak.parts().items())
     )
-    told += "; the loss gradients are two tensors in fp32, the gradient of the log-"
-    told += "probabilities and the gradient of the logits."
+    label += "; the loss gradients are two tensors in fp32, the gradient of the log-"
+    label += "probabilities and the gradient of the logits."
     if not memory:
-        return told
+        return label
     over = peak.total - memory
     where = f"{units.gigabytes(over)} over" if over > 0 else "under"
-    return f"{told} That is {where} the line of {chip}, {units.gigabytes(memory)}."
+    return f"{label} That is {where} the line of {chip}, {units.gigabytes(memory)}."
 
 
 # --- what recomputation leaves
@@ -450,20 +458,20 @@ def recomputation(num_layers: int = 6) -> Drawing:
     Time goes to the right: forward through the layers, then backward.
     """
     l = int(counts(num_layers=num_layers)[0])
-    told = {"All is kept": False, "Only inputs are kept": True}
-    body = [
-        drawn
-        for place, (title, again) in enumerate(told.items())
-        for drawn in _moments_of(l, 70 + place * 350, title, again)
+    label = {"All is kept": False, "Only inputs are kept": True}
+    svg = [
+        shapes
+        for place, (title, again) in enumerate(label.items())
+        for shapes in _moments_of(l, 70 + place * 350, title, again)
     ]
-    body += [*_layers_named(l), *_key_of_kept()]
+    svg += [*_layers_named(l), *_key_of_kept()]
     words = (
         f"What {l} layers keep through forward and backward, moment by moment. If all "
         f"is kept, a column grows to {l} whole layers and shrinks again. If inputs are "
         f"kept, it grows to {l} inputs; going back, one layer at a time is computed "
         "again."
     )
-    return Drawing("".join(body), _ACROSS, _FLOOR + 92, words)
+    return Drawing("".join(svg), _ACROSS, _FLOOR + 92, words)
 
 
 def _moments_of(l: int, x: float, title: str, again: bool) -> Iterator[str]:
@@ -499,8 +507,8 @@ def _layers_named(l: int) -> Iterator[str]:
 
 
 def _key_of_kept() -> Iterator[str]:
-    told = {"kept": "all of a layer", "input": "its input", "again": "computed again"}
-    for place, (kind, words) in enumerate(told.items()):
+    label = {"kept": "all of a layer", "input": "its input", "again": "computed again"}
+    for place, (kind, words) in enumerate(label.items()):
         x = 70 + place * 190
         yield _tensor(x, _FLOOR + 48, kind)
         yield text(x + 32, _FLOOR + 66, words, 15)
@@ -520,21 +528,21 @@ def segments(held: Sequence[Sequence[int]], request: int) -> Drawing:
     """
     used = sum(x for one in held for x in one if x > 0)
     free = -sum(x for one in held for x in one if x < 0)
-    told = f"{used + free} MiB reserved: {used} MiB in use, {free} MiB free in gaps"
-    body = [text(20, 36, told, 18, font_weight=700)]
+    label = f"{used + free} MiB reserved: {used} MiB in use, {free} MiB free in gaps"
+    svg = [text(20, 36, label, 18, font_weight=700)]
     for row, one in enumerate(held):
-        body.append(_segment(56 + row * 46, row + 1, one))
+        svg.append(_segment(56 + row * 46, row + 1, one))
     y = 56 + len(held) * 46 + 12
     verdict = _verdict(held, request)
-    body += [
+    svg += [
         text(20, y + 23, "a request", 15),
         ghost(_FROM, y, request * _MIB, _SEGMENT, "what is asked for"),
         text(_FROM + request * _MIB / 2, y + 23, f"{request} MiB", 15, "middle"),
         text(_FROM + request * _MIB + 14, y + 15, verdict, 15, font_weight=600),
         text(_FROM + request * _MIB + 14, y + 34, "A block lies in one piece.", 14),
     ]
-    words = f"{len(held)} segments. {told}. A request of {request} MiB: {verdict}"
-    return Drawing("".join(body), _ACROSS, y + 54, words)
+    words = f"{len(held)} segments. {label}. A request of {request} MiB: {verdict}"
+    return Drawing("".join(svg), _ACROSS, y + 54, words)
 
 
 def _verdict(held: Sequence[Sequence[int]], request: int) -> str:
@@ -546,14 +554,14 @@ def _verdict(held: Sequence[Sequence[int]], request: int) -> str:
 
 def _segment(y: float, number: int, sizes: Sequence[int]) -> str:
     """A segment: its blocks in a row, gaps as empty frames."""
-    drawn, x = text(20, y + 23, f"segment {number}", 15), float(_FROM)
+    shapes, x = text(20, y + 23, f"segment {number}", 15), float(_FROM)
     for size in sizes:
         wide = abs(size) * _MIB
         fill, ink = (COLORS["memory"], _WHITE) if size > 0 else ("none", "currentColor")
-        edge = {} if size > 0 else {"stroke": "currentColor"}
-        drawn += rect(x + 1, y, wide - 3, _SEGMENT, fill, rx=3, **edge)
+        edge: Style = {"rx": 3} if size > 0 else {"rx": 3, "stroke": "currentColor"}
+        shapes += rect(x + 1, y, wide - 3, _SEGMENT, fill, **edge)
         label = f"{abs(size)} {'in use' if size > 0 else 'free'}"
         label = label if wide > 70 else f"{abs(size)}"
-        drawn += text(x + wide / 2, y + 23, label, 14, "middle", ink)
+        shapes += text(x + wide / 2, y + 23, label, 14, "middle", ink)
         x += wide
-    return drawn
+    return shapes

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from math import log2
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import Step, StepTime
@@ -16,6 +15,7 @@ from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
     Drawing,
+    Style,
     arrow,
     fits,
     ghost,
@@ -87,12 +87,12 @@ def letters(number: int) -> str:
     >>> letters(0), letters(25), letters(26), letters(127)
     ('A', 'Z', 'AA', 'DX')
     """
-    found = ""
+    name = ""
     number += 1
     while number:
         number, last = divmod(number - 1, 26)
-        found = chr(65 + last) + found
-    return found
+        name = chr(65 + last) + name
+    return name
 
 
 def gpu_grid(
@@ -106,63 +106,60 @@ def gpu_grid(
     """
     layout = Layout(num_gpus, tensor, pipeline, context)
     old = Layout(*before) if before else layout
-    rows = _placed(layout.seen())
-    body = [_product(layout), *_gaps(rows)]
-    for row, node in rows:
-        body += _node(layout, row, node) + _old(layout, old, row, node)
-    body += _key(layout)
-    floor = _TOP + (rows[-1][0] + 1) * _DEEP
-    seen = sum(len(layout.in_node(node)) for _, node in rows)
-    body.append(text(_LEFT, floor + 16, _shown(layout, seen, len(rows)), 14))
-    body += _was(floor + 24, layout, old)
-    height = max(round(floor) + 46, _TOP + 182)
-    return Drawing("".join(body), _ACROSS, height, _words(layout, seen))
+    degrees = {"TP": layout.tensor, "PP": layout.pipeline}
+    if layout.context > 1:
+        degrees["CP"] = layout.context
+    product = " × ".join(f"{name} {n:,}" for name, n in degrees.items())
+    title = f"{layout.num_gpus:,} GPUs = {product} × DP {layout.replicas:,}"
+    svg = [text(_LEFT, 30, title, 22, font_weight=700)]
 
-
-def _placed(nodes: Sequence[int]) -> list[tuple[float, int]]:
-    """Each node with its row; where nodes are left out, half a row is left free."""
-    found: list[tuple[float, int]] = [(0, nodes[0])]
-    for last, node in pairwise(nodes):
-        found.append((found[-1][0] + 1 + _GAP * (node > last + 1), node))
-    return found
-
-
-def _gaps(rows: Sequence[tuple[float, int]]) -> list[str]:
-    """What is left out between two rows."""
-    drawn = []
+    rows = _rows_of_nodes(layout.seen())
     for (row, node), (_, following) in pairwise(rows):
         if following > node + 1:
             first, last = node + 2, following
-            told = f"nodes {first:,} to {last:,}" if last > first else f"node {first:,}"
-            y = _TOP + (row + 1) * _DEEP + 11
-            drawn.append(text(_LEFT, y, f"⋮  {told}, not drawn", 14))
-    return drawn
+            label = f"nodes {first:,} to {last:,}" if last > first else f"node {first:,}"
+            svg.append(text(_LEFT, _TOP + (row + 1) * _DEEP + 11, f"⋮  {label}, not drawn", 14))
+    for row, node in rows:
+        svg += _node(layout, row, node) + _old(layout, old, row, node)
+    svg += _key(layout)
+
+    # below the grid: how much of it is seen, and what the dashed outline is
+    floor, nodes = _TOP + (rows[-1][0] + 1) * _DEEP, -(-layout.num_gpus // NODE)
+    seen = sum(len(layout.in_node(node)) for _, node in rows)
+    shown = f"{len(rows)} of {nodes:,} nodes are shown, {seen} of {layout.num_gpus:,} GPUs."
+    if seen == layout.num_gpus:
+        shown = f"All {units.plural(seen, 'GPU')} are shown; a row is a node."
+    svg.append(text(_LEFT, floor + 16, shown, 14))
+    if old.a_replica != layout.a_replica:
+        label = f"dashed: replica A had {units.plural(old.a_replica, 'GPU')}"
+        svg += [ghost(_LEFT, floor + 24, _CELL, 14), text(_LEFT + 50, floor + 36, label, 14)]
+    height = max(round(floor) + 46, _TOP + 182)
+    return Drawing("".join(svg), _ACROSS, height, _grid_in_words(layout, seen))
 
 
-def _product(layout: Layout) -> str:
-    """The line that says how the number of GPUs comes about."""
-    parts = {"TP": layout.tensor, "PP": layout.pipeline}
-    parts |= {"CP": layout.context} if layout.context > 1 else {}
-    told = " × ".join(f"{name} {n:,}" for name, n in parts.items())
-    words = f"{layout.num_gpus:,} GPUs = {told} × DP {layout.replicas:,}"
-    return text(_LEFT, 30, words, 22, font_weight=700)
+def _rows_of_nodes(nodes: Sequence[int]) -> list[tuple[float, int]]:
+    """Each node with its row; where nodes are left out, half a row is left free."""
+    rows: list[tuple[float, int]] = [(0, nodes[0])]
+    for last, node in pairwise(nodes):
+        rows.append((rows[-1][0] + 1 + _GAP * (node > last + 1), node))
+    return rows
 
 
 def _node(layout: Layout, row: float, node: int) -> list[str]:
     """A node's name, its GPUs, and the frames of its tensor-parallel groups."""
     here, y = layout.in_node(node), _TOP + row * _DEEP
-    drawn = [text(_LEFT - 10, y + _HIGH / 2 + 5, f"node {node + 1:,}", 14, "end")]
-    drawn += [_cell(layout, gpu, _LEFT + gpu % NODE * _WIDE, y) for gpu in here]
+    shapes = [text(_LEFT - 10, y + _HIGH / 2 + 5, f"node {node + 1:,}", 14, "end")]
+    shapes += [_cell(layout, gpu, _LEFT + gpu % NODE * _WIDE, y) for gpu in here]
     if layout.tensor == 1:
-        return drawn
-    style: dict[str, Any] = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
+        return shapes
+    style: Style = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
     style |= {"stroke_dasharray": "2 3"} if layout.crosses else {}
     groups = Counter(gpu // layout.tensor for gpu in here)
     first = 0
     for size in groups.values():
-        drawn.append(rect(*_frame(row, first, size), **style))
+        shapes.append(rect(*_frame(row, first, size), **style))
         first += size
-    return drawn
+    return shapes
 
 
 def _frame(row: float, first: int, size: int) -> tuple[float, float, float, float]:
@@ -177,12 +174,12 @@ def _cell(layout: Layout, gpu: int, x: float, y: float) -> str:
     name = f"{letters(replica)}{stage + 1}"
     title = f"GPU {gpu + 1}: replica {letters(replica)}, stage {stage + 1}"
     high = y + _HIGH / 2 + (6 if layout.context == 1 else -1)
-    drawn = _shaded(x, y, stage, layout.pipeline, title, replica)
+    shapes = _shaded(x, y, stage, layout.pipeline, title, replica)
     ink = _ink(_shade(stage, layout.pipeline))
-    drawn += text(x + _CELL / 2, high, name, 16, "middle", ink, font_weight=600)
+    shapes += text(x + _CELL / 2, high, name, 16, "middle", ink, font_weight=600)
     if layout.context > 1:
-        drawn += text(x + _CELL / 2, y + _HIGH - 4, f"c{rank + 1}", 14, "middle", ink)
-    return drawn
+        shapes += text(x + _CELL / 2, y + _HIGH - 4, f"c{rank + 1}", 14, "middle", ink)
+    return shapes
 
 
 def _shaded(x: float, y: float, stage: int, stages: int, title: str = "", replica: int = 0) -> str:
@@ -213,100 +210,69 @@ def _old(layout: Layout, old: Layout, row: float, node: int) -> list[str]:
     """What was replica A, or was there, before the change."""
     first = node * NODE
     gone = range(max(first, layout.num_gpus), min(first + NODE, old.num_gpus))
-    drawn = [ghost(_LEFT + gpu % NODE * _WIDE, _TOP + row * _DEEP, _CELL, _HIGH) for gpu in gone]
+    shapes = [ghost(_LEFT + gpu % NODE * _WIDE, _TOP + row * _DEEP, _CELL, _HIGH) for gpu in gone]
     size = min(old.a_replica - first, len(layout.in_node(node)))
     if size > 0 and old.a_replica != layout.a_replica:
         x, y, wide, high = _frame(row, 0, size)
-        drawn.append(ghost(x - 3, y - 3, wide + 6, high + 6, "replica A at the start"))
-    return drawn
+        shapes.append(ghost(x - 3, y - 3, wide + 6, high + 6, "replica A at the start"))
+    return shapes
 
 
 def _key(layout: Layout) -> list[str]:
     """What letter, number, shade and frame say, to the right of the grid."""
-    x, y, down = 462, _TOP, 46
-    lines = [_of_cell(x, y, layout), _of_stage(x, y + down, layout)]
-    lines.append(_of_tensor(x, y + 2 * down, layout))
-    return [*lines, _of_replicas(x, y + 3 * down, layout)]
+    x, y, half = 462, _TOP, _CELL / 2
+    svg = [_shaded(x, y, 0, layout.pipeline)]
+    svg.append(text(x + 20, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600))
+    rank = f", c1 of {layout.context}" if layout.context > 1 else ""
+    svg.append(_beside(x, y, "one GPU", f"replica A, stage 1{rank}"))
 
+    y += 46
+    if layout.pipeline == 1:
+        share = "each GPU has all layers" if layout.tensor == 1 else "a piece of every layer"
+        svg += [_shaded(x, y, 0, 1), _beside(x, y, "one stage", share)]
+    else:
+        for stage, left in ((0, x), (layout.pipeline - 1, x + half)):
+            shade = _shade(stage, layout.pipeline)
+            svg.append(rect(left, y, half, _HIGH, shade))
+            svg.append(text(left + 10, y + 24, f"{stage + 1}", 15, "middle", _ink(shade)))
+        label = f"PP: {layout.pipeline} pipeline stages"
+        svg.append(_beside(x, y, label, "numbers: groups of layers"))
 
-def _was(y: float, layout: Layout, old: Layout) -> list[str]:
-    """What the dashed outline is, below the grid."""
-    if old.a_replica == layout.a_replica:
-        return []
-    told = f"dashed: replica A had {_gpus(old.a_replica)}"
-    return [ghost(_LEFT, y, _CELL, 14), text(_LEFT + 50, y + 12, told, 14)]
+    y += 46
+    edge: Style = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
+    if layout.crosses:
+        edge["stroke_dasharray"] = "2 3"
+    svg.append(rect(x, y, _CELL, _HIGH, **edge))
+    if layout.tensor == 1:
+        svg.append(_beside(x, y, "TP 1: no frames", "no matrix is shared"))
+    else:
+        note = "leave the node: slow" if layout.crosses else "share each matrix"
+        svg.append(_beside(x, y, f"TP: frames of {layout.tensor} GPUs", note))
+
+    y += 46
+    several, each = layout.replicas > 1, units.plural(layout.a_replica, "GPU")
+    svg.append(_shaded(x, y, 0, layout.pipeline, replica=int(several)))
+    name = "B1" if several else "A"
+    svg.append(text(x + 20, y + 24, name, 16, "middle", "#FFFFFF", font_weight=600))
+    note = f"of {each}; B is round" if several else f"all {each}"
+    return [*svg, _beside(x, y, f"DP: {units.plural(layout.replicas, 'replica')}", note)]
 
 
 def _beside(x: float, y: float, first: str, second: str) -> str:
+    """Two lines of words beside a mark of the key."""
     return text(x + 52, y + 15, first, 15, font_weight=600) + text(x + 52, y + 33, second, 15)
 
 
-def _of_cell(x: float, y: float, layout: Layout) -> str:
-    drawn = _shaded(x, y, 0, layout.pipeline)
-    drawn += text(x + 20, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600)
-    also = f", c1 of {layout.context}" if layout.context > 1 else ""
-    return drawn + _beside(x, y, "one GPU", f"replica A, stage 1{also}")
-
-
-def _of_stage(x: float, y: float, layout: Layout) -> str:
-    if layout.pipeline == 1:
-        whole = "each GPU has all layers"
-        told = whole if layout.tensor == 1 else "a piece of every layer"
-        return _shaded(x, y, 0, 1) + _beside(x, y, "one stage", told)
-    last = layout.pipeline - 1
-    half = _CELL / 2
-    ends = [(0, "1", 0.0), (last, f"{layout.pipeline}", half)]
-    drawn = "".join(
-        rect(x + dx, y, half, _HIGH, _shade(stage, last + 1))
-        + text(x + dx + 10, y + 24, n, 15, "middle", _ink(_shade(stage, last + 1)))
-        for stage, n, dx in ends
-    )
-    told = f"PP: {layout.pipeline} pipeline stages"
-    return drawn + _beside(x, y, told, "numbers: groups of layers")
-
-
-def _of_tensor(x: float, y: float, layout: Layout) -> str:
-    dashes = {"stroke_dasharray": "2 3"} if layout.crosses else {}
-    frame = rect(x, y, _CELL, _HIGH, stroke="currentColor", stroke_width=2, rx=6, **dashes)
-    if layout.tensor == 1:
-        return frame + _beside(x, y, "TP 1: no frames", "no matrix is shared")
-    told = "leave the node: slow" if layout.crosses else "share each matrix"
-    return frame + _beside(x, y, f"TP: frames of {layout.tensor} GPUs", told)
-
-
-def _of_replicas(x: float, y: float, layout: Layout) -> str:
-    name = "A" if layout.replicas == 1 else "B1"
-    mark = _shaded(x, y, 0, layout.pipeline, replica=int(layout.replicas > 1))
-    mark += text(x + 20, y + 24, name, 16, "middle", "#FFFFFF", font_weight=600)
-    each = _gpus(layout.a_replica)
-    if layout.replicas == 1:
-        return mark + _beside(x, y, "DP: 1 replica", f"all {each}")
-    told = f"of {each}; B is round"
-    return mark + _beside(x, y, f"DP: {layout.replicas:,} replicas", told)
-
-
-def _gpus(number: int) -> str:
-    return f"{number:,} GPU{'s' if number > 1 else ''}"
-
-
-def _shown(layout: Layout, seen: int, rows: int) -> str:
-    if seen == layout.num_gpus:
-        return f"All {_gpus(seen)} are shown; a row is a node."
-    nodes = -(-layout.num_gpus // NODE)
-    return f"{rows} of {nodes:,} nodes are shown, {seen} of {layout.num_gpus:,} GPUs."
-
-
-def _words(layout: Layout, seen: int) -> str:
-    """The grid in words."""
-    told = (
+def _grid_in_words(layout: Layout, seen: int) -> str:
+    words = (
         f"{layout.num_gpus:,} GPUs in rows of 8: tensor parallel {layout.tensor}, "
         f"pipeline {layout.pipeline}, context {layout.context}, "
         f"data parallel {layout.replicas:,}. "
-        f"Replica A is the first {_gpus(layout.a_replica)}."
+        f"Replica A is the first {units.plural(layout.a_replica, 'GPU')}."
     )
     if layout.crosses:
-        told += " Tensor-parallel groups leave their nodes."
-    return told + f" {seen} of {layout.num_gpus:,} GPUs are shown."
+        words += " Tensor-parallel groups leave their nodes."
+    return words + f" {seen} of {layout.num_gpus:,} GPUs are shown."
 
 
 # --- a step in time
@@ -325,32 +291,52 @@ def step_in_time(now: Step, before: Step | None = None) -> Drawing:
     that a GPU of the first stage keeps. What changed since `before` is dashed.
     """
     old = before or now
-    rows = _rows(now)
+    rows = list(range(min(now.replicas, 2)))
+    if now.stages > 1:
+        rows = sorted({0, 1, now.stages - 1})
     top, floor = 74, 74 + len(rows) * _ROW + 26
     unit = (_END - _START) / max(now.time, old.time)
-    body = [_headings(now)]
-    body += [_row(top + i * _ROW, row, now, unit) for i, row in enumerate(rows)]
-    body += [_length(floor, now, old, unit), _averages(top, rows, now)]
+
+    passes = "1 pass" if now.passes == 1 else f"{now.passes:,} passes, one after another"
+    waits = ""
+    if now.stages > 1:
+        passes = f"{units.plural(now.passes, 'pass')}, stage by stage"
+        waits = f"; a stage waits {units.percent(now.waits)}"
+    average = "one average" if now.replicas > 1 else "no average"
+    size = units.plural(now.micro, "sequence")
+    svg = [text(_START, 44, f"{size} in each{waits}", 15)]
+    for x, heading in ((_START, passes), (452, average), (606, "the update")):
+        svg.append(text(x, 22, heading, 15, font_weight=600))
+    svg += [_row(top + i * _ROW, row, now, unit) for i, row in enumerate(rows)]
+    svg += [_length(floor, now, old, unit), _averages(top, rows, now)]
+
+    hidden, note = now.replicas - len(rows), ""
+    if now.stages > len(rows):
+        note = f"{len(rows)} of {now.stages} stages drawn"
+    elif now.stages == 1 and hidden:
+        note = f"… and {hidden:,} more replica{'s' if hidden > 1 else ''}"
     high = 44 if now.stages > 1 else floor - 8  # beside the heading, or the rows
-    body.append(text(702, high, _unseen(now, len(rows)), 14, "end"))
-    body += [*_before(top, now, old, unit), _memory(floor + 6, now, old, unit)]
-    body.append(_sum(floor + 6 + _TALLEST + 36, now))
-    return Drawing("".join(body), _ACROSS, floor + _TALLEST + 60, _step_words(now))
+    svg.append(text(702, high, note, 14, "end"))
+    if (old.passes, old.micro, old.stages) != (now.passes, now.micro, now.stages):
+        svg.append(ghost(_START, top - 16, unit * old.time, 9))  # as long as the step was
+    svg.append(_memory(floor + 6, now, old, unit))
+    total = units.exact(now.micro * now.passes * now.replicas)
+    product = f"micro-batch {now.micro:,} × accumulation {now.passes:,} × "
+    product += f"replicas {now.replicas:,} = {total} sequences"
+    svg.append(text(24, floor + _TALLEST + 42, product, 17, font_weight=700))
+    return Drawing("".join(svg), _ACROSS, floor + _TALLEST + 60, _step_in_words(now))
 
 
 def _length(floor: float, step: Step, old: Step, unit: float) -> str:
     """How long the passes take: a line as long as they, and the product behind it."""
     end, y = _START + step.turns * _turn(step, unit) - 3, floor - 29
     ends = "".join(line(x, y - 4, x, y + 4) for x in (_START, end))
-    what = "turn" if step.stages > 1 else "pass"
-    what += "" if step.turns == 1 else "s" if step.stages > 1 else "es"
-    told = f"{step.turns:,} {what} × ({step.fixed:g} + {step.micro:,})"
-    told += f" = {_long(step)} sequences' time"
-    told += " on a stage" if step.stages > 1 else ""
+    turns = units.plural(step.turns, "turn" if step.stages > 1 else "pass")
+    words = f"{turns} × ({step.fixed:g} + {step.micro:,}) = {_long(step)} sequences' time"
+    words += " on a stage" if step.stages > 1 else ""
     if (old.turns, old.micro, old.fixed) != (step.turns, step.micro, step.fixed):
-        told += f", dashed {_long(old)}"
-    words = text(_START, floor - 8, told, 14)
-    return line(_START, y, end, y) + ends + words
+        words += f", dashed {_long(old)}"
+    return line(_START, y, end, y) + ends + text(_START, floor - 8, words, 14)
 
 
 def _long(step: Step) -> str:
@@ -359,51 +345,20 @@ def _long(step: Step) -> str:
     return f"{length:,.0f}" if length % 1 == 0 else f"{length:,.1f}"
 
 
-def _rows(step: Step) -> list[int]:
-    """The replicas that are drawn, or with a pipeline the stages: the last one too."""
-    if step.stages == 1:
-        return list(range(min(step.replicas, 2)))
-    return sorted({0, 1, step.stages - 1})
-
-
-def _unseen(step: Step, rows: int) -> str:
-    """What else there is."""
-    if step.stages > 1:
-        return f"{rows} of {step.stages} stages drawn" if step.stages > rows else ""
-    hidden = step.replicas - rows
-    return f"… and {hidden:,} more replica{'s' if hidden > 1 else ''}" if hidden else ""
-
-
-def _headings(step: Step) -> str:
-    one = "1 pass" if step.passes == 1 else f"{step.passes:,} passes, one after another"
-    if step.stages > 1:
-        one = f"{step.passes:,} pass{'es' if step.passes > 1 else ''}, stage by stage"
-    average = "one average" if step.replicas > 1 else "no average"
-    told = [(_START, one), (452, average), (606, "the update")]
-    waits = f"; a stage waits {units.percent(step.waits)}" if step.stages > 1 else ""
-    return text(_START, 44, f"{_sequences(step.micro)} in each{waits}", 15) + "".join(
-        text(x, 22, words, 15, font_weight=600) for x, words in told
-    )
-
-
-def _sequences(number: int) -> str:
-    return f"{number:,} sequence{'s' if number > 1 else ''}"
-
-
 def _row(y: float, row: int, step: Step, unit: float) -> str:
     """The passes of a replica, or of a stage, in their time; and what comes after."""
     wide, late = _turn(step, unit), row if step.stages > 1 else 0
     name = f"replica {letters(row)}" if step.stages == 1 else f"stage {row + 1}"
-    drawn = text(_START - 12, y + 22, name, 14, "end")
-    drawn += _waiting(_START, y, late * wide)
-    drawn += _passes(_START + late * wide, y, step.passes, wide)
+    shapes = text(_START - 12, y + 22, name, 14, "end")
+    shapes += _waiting(_START, y, late * wide)
+    shapes += _passes(_START + late * wide, y, step.passes, wide)
     after = step.stages - 1 - late
-    drawn += _waiting(_START + (late + step.passes) * wide, y, after * wide)
-    drawn += arrow(_START + step.turns * wide + 4, y + 17, 448, y + 17)
-    drawn += arrow(584, y + 17, 602, y + 17)
-    drawn += rect(606, y, 96, _PASS, COLORS["optimizer"], rx=4)
-    told = "same step" if step.stages == 1 else "update"
-    return drawn + text(654, y + 22, told, 15, "middle", "#FFFFFF")
+    shapes += _waiting(_START + (late + step.passes) * wide, y, after * wide)
+    shapes += arrow(_START + step.turns * wide + 4, y + 17, 448, y + 17)
+    shapes += arrow(584, y + 17, 602, y + 17)
+    shapes += rect(606, y, 96, _PASS, COLORS["optimizer"], rx=4)
+    label = "same step" if step.stages == 1 else "update"
+    return shapes + text(654, y + 22, label, 15, "middle", "#FFFFFF")
 
 
 def _turn(step: Step, unit: float) -> float:
@@ -414,19 +369,19 @@ def _turn(step: Step, unit: float) -> float:
 def _passes(x: float, y: float, passes: int, wide: float) -> str:
     """Boxes with their numbers; one long box where they would be too narrow."""
     if wide < 22:
-        told = f"{passes:,} pass{'es' if passes > 1 else ''}"
-        drawn = rect(x, y, passes * wide - 2, _PASS, COLORS["activations"], rx=4)
-        if fits(told, passes * wide - 6, 14):
+        label = units.plural(passes, "pass")
+        shapes = rect(x, y, passes * wide - 2, _PASS, COLORS["activations"], rx=4)
+        if fits(label, passes * wide - 6, 14):
             middle = x + passes * wide / 2
-            drawn += text(middle, y + 22, told, 14, "middle", "#FFFFFF")
-        return drawn
-    drawn = ""
+            shapes += text(middle, y + 22, label, 14, "middle", "#FFFFFF")
+        return shapes
+    shapes = ""
     for i in range(passes):
         left = x + i * wide
         name = f"pass {i + 1}" if wide > 60 else f"{i + 1}"
-        drawn += rect(left, y, wide - 3, _PASS, COLORS["activations"], rx=4)
-        drawn += text(left + wide / 2 - 1, y + 22, name, 14, "middle", "#FFFFFF")
-    return drawn
+        shapes += rect(left, y, wide - 3, _PASS, COLORS["activations"], rx=4)
+        shapes += text(left + wide / 2 - 1, y + 22, name, 14, "middle", "#FFFFFF")
+    return shapes
 
 
 def _waiting(x: float, y: float, wide: float) -> str:
@@ -434,47 +389,31 @@ def _waiting(x: float, y: float, wide: float) -> str:
     if wide < 3:
         return ""
     box = (x, y, wide - 2, _PASS)
-    told = text(x + wide / 2, y + 22, "waits", 14, "middle") if wide > 60 else ""
-    lines = "" if told else hatched(*box)
-    edge: dict[str, Any] = {"stroke": "currentColor", "opacity": 0.6, "rx": 4}
-    return rect(*box, title="waits", **edge) + lines + told
+    label = text(x + wide / 2, y + 22, "waits", 14, "middle") if wide > 60 else ""
+    lines = "" if label else hatched(*box)
+    edge: Style = {"stroke": "currentColor", "opacity": 0.6, "rx": 4}
+    return rect(*box, title="waits", **edge) + lines + label
 
 
 def _averages(top: float, rows: Sequence[int], step: Step) -> str:
-    """One box for all replicas; with a pipeline one for each stage, across them."""
+    """Where gradients meet: one box for all replicas, with a pipeline one for each stage."""
+    svg, ink = "", COLORS["gradients"]
     if step.stages == 1:
-        return _average(top, len(rows), step.replicas)
-    drawn = ""
-    for i, stage in enumerate(rows):
-        y = top + i * _ROW
-        drawn += rect(452, y, 130, _PASS, COLORS["gradients"], rx=4)
-        told = f"all stages {stage + 1}" if step.replicas > 1 else "gradients"
-        drawn += text(517, y + 22, told, 15, "middle", "#FFFFFF")
+        high = len(rows) * _ROW - (_ROW - _PASS)
+        svg += rect(452, top, 130, high, ink, rx=4)
+        words = ["gradients,", "not weights"] if len(rows) > 1 else ["gradients"]
+        first = top + high / 2 + (5 if len(rows) == 1 else -4)
+        for i, label in enumerate(words):
+            svg += text(517, first + 19 * i, label, 15, "middle", "#FFFFFF")
+    else:
+        for i, stage in enumerate(rows):
+            y = top + i * _ROW
+            label = f"all stages {stage + 1}" if step.replicas > 1 else "gradients"
+            svg += rect(452, y, 130, _PASS, ink, rx=4)
+            svg += text(517, y + 22, label, 15, "middle", "#FFFFFF")
     if step.replicas > 1:
-        told = f"of {step.replicas:,} replicas"
-        drawn += text(517, top - 10, told, 14, "middle")
-    return drawn
-
-
-def _average(top: float, rows: int, replicas: int) -> str:
-    """Where the gradients of all replicas meet."""
-    high = rows * _ROW - (_ROW - _PASS)
-    drawn = rect(452, top, 130, high, COLORS["gradients"], rx=4)
-    words = ["gradients,", "not weights"] if rows > 1 else ["gradients"]
-    first = top + high / 2 + (5 if rows == 1 else -4)
-    for i, told in enumerate(words):
-        drawn += text(517, first + 19 * i, told, 15, "middle", "#FFFFFF")
-    if replicas > 1:
-        told = f"of {replicas:,} replicas"
-        drawn += text(517, top - 10, told, 14, "middle")
-    return drawn
-
-
-def _before(top: float, now: Step, old: Step, unit: float) -> list[str]:
-    """A strip above the passes, as long as the step was."""
-    if (old.passes, old.micro, old.stages) == (now.passes, now.micro, now.stages):
-        return []
-    return [ghost(_START, top - 16, unit * old.time, 9)]
+        svg += text(517, top - 10, f"of {step.replicas:,} replicas", 14, "middle")
+    return svg
 
 
 _TALLEST = 56
@@ -485,21 +424,21 @@ def _memory(top: float, now: Step, old: Step, unit: float) -> str:
     """Activations on a GPU of the first stage: up in forward, down in backward."""
     base = top + _TALLEST + 4
     scale = _TALLEST / max(now.kept, old.kept, 8)
-    drawn = _saw(base, scale, now, unit)
+    shapes = _saw(base, scale, now, unit)
     if (now.kept, now.time) != (old.kept, old.time):
-        drawn += _saw(base, scale, old, unit, before=True)
-        drawn += text(452, top + 58, f"dashed: {_kept(old)}", 14)
-    drawn += line(_START, base, _END, base)
+        shapes += _saw(base, scale, old, unit, before=True)
+        shapes += text(452, top + 58, f"dashed: {_kept(old)}", 14)
+    shapes += line(_START, base, _END, base)
     for i, words in enumerate(["kept on", "a GPU"]):
-        drawn += text(_START - 12, base - 20 + 18 * i, words, 14, "end")
-    drawn += text(452, top + 18, f"activations: {_kept(now)}", 15, font_weight=600)
-    return drawn + text(452, top + 38, _why_kept(now), 15)
+        shapes += text(_START - 12, base - 20 + 18 * i, words, 14, "end")
+    shapes += text(452, top + 18, f"activations: {_kept(now)}", 15, font_weight=600)
+    return shapes + text(452, top + 38, _why_kept(now), 15)
 
 
 def _kept(step: Step) -> str:
     if step.stages == 1:
-        return f"of {_sequences(step.micro)}"
-    return f"of {step.in_flight} × {_sequences(step.micro)}"
+        return f"of {units.plural(step.micro, 'sequence')}"
+    return f"of {step.in_flight} × {units.plural(step.micro, 'sequence')}"
 
 
 def _why_kept(step: Step) -> str:
@@ -534,15 +473,7 @@ def _saw(base: float, scale: float, step: Step, unit: float, before: bool = Fals
     return f'<polygon points="{points}" {style}/>'
 
 
-def _sum(y: float, step: Step) -> str:
-    total = units.exact(step.micro * step.passes * step.replicas)
-    words = f"micro-batch {step.micro:,} × accumulation {step.passes:,} × "
-    words += f"replicas {step.replicas:,} = {total} sequences"
-    return text(24, y, words, 17, font_weight=700)
-
-
-def _step_words(step: Step) -> str:
-    """The step in words."""
+def _step_in_words(step: Step) -> str:
     n = step.passes
     each = "one pass" if n == 1 else f"{n:,} passes one after another"
     makes = f"each of {step.replicas:,} replicas makes"
@@ -554,7 +485,7 @@ def _step_words(step: Step) -> str:
     )
     total = units.exact(step.micro * n * step.replicas)
     return (
-        f"A step: {who} {each}, of {_sequences(step.micro)}; "
+        f"A step: {who} {each}, of {units.plural(step.micro, 'sequence')}; "
         "then the gradients, not the weights, meet in one average; then the update, "
         f"the same on every replica.{piped} {total} sequences in all; a GPU keeps "
         f"activations {_kept(step)} {_why_kept(step)}."
@@ -576,51 +507,51 @@ def pass_times(micro_batches: Sequence[int], seconds: Sequence[float], fitted: S
     sizes, times = [int(b) for b in micro_batches], [float(t) for t in seconds]
     unit = _HIGHEST / max(*times, *(float(fitted.seconds(b)) for b in sizes))
     rates = [f"{b / t:,.0f}" for b, t in zip(sizes, times, strict=True)]
-    body = _key_of_passes(fitted) + _half_rate(sizes, fitted)
+    svg = _key_of_passes(fitted) + _half_rate(sizes, fitted)
     for i, (b, t) in enumerate(zip(sizes, times, strict=True)):
-        body += _bar_of_pass(_BARS + i * _BETWEEN, b, t, fitted, unit)
+        svg += _bar_of_pass(_BARS + i * _BETWEEN, b, t, fitted, unit)
     rows = {"micro-batch": [f"{b}" for b in sizes]}
     rows["ms of a pass"] = [f"{1e3 * t:.2f}" for t in times]
     rows["sequences / s"] = rates
     for i, (name, cells) in enumerate(rows.items()):
         y = _FLOOR + 24 + 24 * i
-        body += text(156, y, name, 14, "end")
+        svg += text(156, y, name, 14, "end")
         for k, cell in enumerate(cells):
-            body += text(_BARS + k * _BETWEEN, y, cell, 14, "middle")
-    body += line(166, _FLOOR, 708, _FLOOR)
-    told = zip(sizes, rows["ms of a pass"], rates, strict=True)
-    words = "; ".join(f"{b}: {ms} ms, {rate} sequences a second" for b, ms, rate in told)
+            svg += text(_BARS + k * _BETWEEN, y, cell, 14, "middle")
+    svg += line(166, _FLOOR, 708, _FLOOR)
+    label = zip(sizes, rows["ms of a pass"], rates, strict=True)
+    words = "; ".join(f"{b}: {ms} ms, {rate} sequences a second" for b, ms, rate in label)
     half = f"Half-rate batch {fitted.half_rate_batch:.0f}."
-    return Drawing(body, _ACROSS, 356, f"A pass by its micro-batch. {words}. {half}")
+    return Drawing(svg, _ACROSS, 356, f"A pass by its micro-batch. {words}. {half}")
 
 
 def _bar_of_pass(x: float, micro: int, measured: float, fitted: StepTime, unit: float) -> str:
     """The fixed part, the growing part on it, and a dot for the measured time."""
     fixed = unit * float(fitted.overhead)
     grows = unit * float(fitted.seconds(micro)) - fixed
-    drawn = rect(x - 20, _FLOOR - fixed, 40, fixed, GREY, "the fixed part")
+    shapes = rect(x - 20, _FLOOR - fixed, 40, fixed, GREY, "the fixed part")
     top, ink = _FLOOR - fixed - grows, COLORS["activations"]
-    drawn += rect(x - 20, top, 40, grows, ink, "what grows with the micro-batch")
+    shapes += rect(x - 20, top, 40, grows, ink, "what grows with the micro-batch")
     place = f'cx="{x:g}" cy="{_FLOOR - unit * measured:.1f}" r="5"'
-    return drawn + f'<circle {place} fill="#FFFFFF" stroke="#000000" stroke-width="2"/>'
+    return shapes + f'<circle {place} fill="#FFFFFF" stroke="#000000" stroke-width="2"/>'
 
 
 def _key_of_passes(fitted: StepTime) -> str:
     """What the parts of a bar are, in numbers."""
-    told = [
+    label = [
         (GREY, f"fixed: t₀ = {1e3 * float(fitted.overhead):.1f} ms"),
         (
             COLORS["activations"],
             f"grows: b / r, r = {units.digits(fitted.rate)} sequences a second",
         ),
     ]
-    drawn, x = "", 24.0
-    for ink, words in told:
-        drawn += rect(x, 15, 18, 18, ink) + text(x + 26, 29, words, 15)
+    shapes, x = "", 24.0
+    for ink, words in label:
+        shapes += rect(x, 15, 18, 18, ink) + text(x + 26, 29, words, 15)
         x += 40 + 8.6 * len(words)
     dot = '<circle cx="{:g}" cy="24" r="5" fill="#FFFFFF" stroke="#000000"'
-    drawn += dot.format(x + 8) + ' stroke-width="2"/>'
-    return drawn + text(x + 22, 29, "measured", 15)
+    shapes += dot.format(x + 8) + ' stroke-width="2"/>'
+    return shapes + text(x + 22, 29, "measured", 15)
 
 
 def _half_rate(sizes: Sequence[int], fitted: StepTime) -> str:
@@ -629,6 +560,6 @@ def _half_rate(sizes: Sequence[int], fitted: StepTime) -> str:
     if not sizes[0] <= half <= sizes[-1]:
         return ""
     x = _BARS + _BETWEEN * log2(half / sizes[0])
-    drawn = line(x, 64, x, _FLOOR, stroke_dasharray="5 4")
-    drawn += text(x - 10, 76, f"half-rate batch {half:.0f}:", 15, "end", font_weight=600)
-    return drawn + text(x - 10, 96, "both parts are equal", 15, "end")
+    shapes = line(x, 64, x, _FLOOR, stroke_dasharray="5 4")
+    shapes += text(x - 10, 76, f"half-rate batch {half:.0f}:", 15, "end", font_weight=600)
+    return shapes + text(x - 10, 96, "both parts are equal", 15, "end")

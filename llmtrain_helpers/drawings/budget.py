@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby, pairwise
 from math import ceil, floor, log2, log10
 from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import Frontier
-from llmtrain_helpers.drawings.common import COLORS, GREY, Drawing, fits, line, rect, text
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    GREY,
+    Drawing,
+    Style,
+    circle,
+    fits,
+    line,
+    rect,
+    text,
+)
 from llmtrain_helpers.laws import (
     Law,
     Optimum,
@@ -37,21 +46,21 @@ def same_work(
 ) -> Drawing:
     """Rectangles of parameters by tokens: one area, C/6, and each one's loss."""
     best = compute_optimal(flops, law)
-    body, told, x = "", [], 30.0
+    svg, label, x = "", [], 30.0
     for share in shares:
         N = share * best.parameters
         D = float(tokens_for_size(N, flops))
         wide, high = 112 * share**0.5, 112 / share**0.5
         name = f"{units.count(N)} parameters, {units.count(D)} tokens"
         ends = f"loss {loss(N, D, law):.3f}"
-        body += _rectangle(x, 272 - high, wide, high, name, share == 1)
-        body += _under(x + wide / 2, N, D, ends, share == 1)
-        told.append(f"{name}: {ends}")
+        svg += _rectangle(x, 272 - high, wide, high, name, share == 1)
+        svg += _under(x + wide / 2, N, D, ends, share == 1)
+        label.append(f"{name}: {ends}")
         x += max(wide, 150) + 82
-    body += text(30, 26, f"{units.flops(flops)}, three times", 16, font_weight=700)
-    body += text(30, 48, "width: parameters · height: tokens · area: the same work", 14)
-    words = f"{units.flops(flops)} spent in three ways, of one area. {'; '.join(told)}."
-    return Drawing(body, 744, 362, words)
+    svg += text(30, 26, f"{units.flops(flops)}, three times", 16, font_weight=700)
+    svg += text(30, 48, "width: parameters · height: tokens · area: the same work", 14)
+    words = f"{units.flops(flops)} spent in three ways, of one area. {'; '.join(label)}."
+    return Drawing(svg, 744, 362, words)
 
 
 def _rectangle(x: float, y: float, wide: float, high: float, name: str, best: bool) -> str:
@@ -151,12 +160,12 @@ def loss_against_size(
     lowest = float(loss(best.parameters, best.tokens, law))
     axes = _axes_around(dots, lowest)
     own = next((dot for dot in dots if dot.name == chosen), None)
-    body = _grid(axes, flops) + _strip(axes, flops, best, lowest, law)
-    body += _curve(axes, flops, law) + _optimum(axes, best, lowest)
-    body += "".join(_mark(axes, dot) for dot in dots)
-    body += _before(axes, before) if before and before != own else ""
-    body += (_own(axes, own) if own else "") + _key(axes, dots)
-    return Drawing(body, 744, 500, _told(dots, best, lowest, own))
+    svg = _grid(axes, flops) + _strip(axes, flops, best, lowest, law)
+    svg += _curve(axes, flops, law) + _optimum(axes, best, lowest)
+    svg += "".join(_mark(axes, dot) for dot in dots)
+    svg += _before(axes, before) if before and before != own else ""
+    svg += (_own(axes, own) if own else "") + _key(axes, dots)
+    return Drawing(svg, 744, 500, _told(dots, best, lowest, own))
 
 
 def _axes_around(dots: Sequence[Dot], lowest: float) -> Axes:
@@ -167,24 +176,24 @@ def _axes_around(dots: Sequence[Dot], lowest: float) -> Axes:
 
 def _grid(axes: Axes, flops: float) -> str:
     """Faint lines, sizes, the tokens that each gets, and losses."""
-    faint = {"stroke_width": 1, "opacity": 0.18}
-    body = text(axes.left, 24, "loss, nats a token", 14, font_weight=600)
+    faint: Style = {"stroke_width": 1, "opacity": 0.18}
+    svg = text(axes.left, 24, "loss, nats a token", 14, font_weight=600)
     for power in range(ceil(axes.x0), floor(axes.x1) + 1):
         x, N = axes.x(10**power), 10.0**power
-        body += line(x, axes.top, x, axes.bottom, **faint)
-        body += text(x, axes.bottom + 20, units.size(N), 15, "middle")
+        svg += line(x, axes.top, x, axes.bottom, **faint)
+        svg += text(x, axes.bottom + 20, units.size(N), 15, "middle")
         each = units.digits(flops / (6 * N * N), 1)
-        body += text(x, axes.bottom + 41, each, 14, "middle", opacity=0.8)
-    told = "size, and under it the tokens that each parameter gets"
-    body += text(axes.left, axes.bottom + 64, told, 14, opacity=0.8)
+        svg += text(x, axes.bottom + 41, each, 14, "middle", opacity=0.8)
+    label = "size, and under it the tokens that each parameter gets"
+    svg += text(axes.left, axes.bottom + 64, label, 14, opacity=0.8)
     step = 0.1
     value = ceil(axes.y0 / step) * step
     while value < axes.y1:
         y = axes.y(value)
-        body += line(axes.left, y, axes.right, y, **faint)
-        body += text(axes.left - 10, y + 5, f"{value:.1f}", 14, "end")
+        svg += line(axes.left, y, axes.right, y, **faint)
+        svg += text(axes.left - 10, y + 5, f"{value:.1f}", 14, "end")
         value += step
-    return body
+    return svg
 
 
 def _sizes(axes: Axes, steps: int = 160) -> list[float]:
@@ -196,7 +205,7 @@ def _curve(axes: Axes, flops: float, law: str | Law) -> str:
     """The loss that the law expects of each size; dotted beyond the law's runs."""
     found = known_law(law)
     low, high = sizes_known(flops, found)
-    body, shown = "", [x for x in _sizes(axes) if axes.holds(x, _at(x, flops, found))]
+    svg, shown = "", [x for x in _sizes(axes) if axes.holds(x, _at(x, flops, found))]
     for known, sizes in groupby(pairwise(shown), lambda pair: low <= pair[1] <= high):
         pairs = [*sizes]
         points = " ".join(
@@ -205,8 +214,8 @@ def _curve(axes: Axes, flops: float, law: str | Law) -> str:
         )
         dots = "" if known else ' stroke-dasharray="2 5"'
         style = f'fill="none" stroke="{BLUE}" stroke-width="3"{dots}'
-        body += f'<polyline points="{points}" {style}/>'
-    return body
+        svg += f'<polyline points="{points}" {style}/>'
+    return svg
 
 
 def _at(N: float, flops: float, law: Law) -> float:
@@ -222,8 +231,8 @@ def _strip(axes: Axes, flops: float, best: Optimum, lowest: float, law: str | La
     band = rect(x1, axes.top, x2 - x1, axes.bottom - axes.top, GREEN, opacity=0.13)
     at = min(max((x1 + x2) / 2, axes.left + 60), axes.right - 60)
     words = f"{units.size(near[0])} to {units.size(near[-1])}", "within 0.01"
-    for i, told in enumerate(words):
-        band += text(at, axes.top + 20 + 19 * i, told, 14, "middle")
+    for i, label in enumerate(words):
+        band += text(at, axes.top + 20 + 19 * i, label, 14, "middle")
     return band
 
 
@@ -235,9 +244,9 @@ def _optimum(axes: Axes, best: Optimum, lowest: float) -> str:
     points = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y:.1f} {x:.1f},{y + 9:.1f} "
     points += f"{x - 9:.1f},{y:.1f}"
     shape = f'<polygon points="{points}" fill="{GREEN}" stroke="currentColor"/>'
-    told = f"the law's best: {units.size(best.parameters)}, {units.count(best.tokens)} tokens"
+    label = f"the law's best: {units.size(best.parameters)}, {units.count(best.tokens)} tokens"
     at = min(max(x, axes.left + 172), axes.right - 172)
-    return shape + text(at, y + 28, told, 15, "middle", font_weight=600)
+    return shape + text(at, y + 28, label, 15, "middle", font_weight=600)
 
 
 def _mark(axes: Axes, dot: Dot) -> str:
@@ -247,55 +256,53 @@ def _mark(axes: Axes, dot: Dot) -> str:
     x, y = axes.x(dot.parameters), axes.y(dot.loss)
     title = f"{dot.name}, {units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
     if not dot.fits:
-        ink = {"stroke": RED, "stroke_width": 2.5}
+        ink: Style = {"stroke": RED, "stroke_width": 2.5}
         cross = line(x - 5, y - 5, x + 5, y + 5, **ink)
         return cross + line(x - 5, y + 5, x + 5, y - 5, **ink)
     fill = BLUE if dot.answers else "none"
-    return _circle(x, y, 6, fill, title, 'stroke="currentColor" stroke-width="1.5"')
-
-
-def _circle(x: float, y: float, r: float, fill: str, title: str, style: str) -> str:
-    told = f"<title>{escape(title)}</title>" if title else ""
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:g}" fill="{fill}" {style}>{told}</circle>'
+    return circle(x, y, 6, fill, title, stroke="currentColor", stroke_width=1.5)
 
 
 def _own(axes: Axes, dot: Dot) -> str:
     """The chosen shape: a large dot, and above the picture its tokens and loss."""
-    style = 'stroke="currentColor" stroke-width="3"'
+    style: Style = {"stroke": "currentColor", "stroke_width": 3}
     fill, inside = RED if not dot.fits else BLUE, axes.holds(dot.parameters, dot.loss)
-    body = ""
+    svg = ""
     if inside:
         x, y = axes.x(dot.parameters), axes.y(dot.loss)
-        body = _circle(x, y, 11, fill, dot.name, style)
-    told = f"yours: {dot.name}, {units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
-    told += "" if inside else ", off the top"
-    told = told if dot.fits else f"yours: {dot.name}, does not fit on these GPUs"
-    body += text(axes.right - 24, 25, told, 15, "end", font_weight=700)
-    return body + _circle(axes.right - 10, 20, 8, fill, "", style)
+        svg = circle(x, y, 11, fill, dot.name, **style)
+    label = f"yours: {dot.name}, {units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
+    label += "" if inside else ", off the top"
+    label = label if dot.fits else f"yours: {dot.name}, does not fit on these GPUs"
+    svg += text(axes.right - 24, 25, label, 15, "end", font_weight=700)
+    return svg + circle(axes.right - 10, 20, 8, fill, **style)
 
 
 def _before(axes: Axes, dot: Dot) -> str:
     if not axes.holds(dot.parameters, dot.loss):
         return ""
-    style = 'stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 3"'
     x, y = axes.x(dot.parameters), axes.y(dot.loss)
-    return _circle(x, y, 11, "none", f"at the start: {dot.name}", style)
+    title, dashes = f"at the start: {dot.name}", "4 3"
+    return circle(
+        x, y, 11, "none", title, stroke="currentColor", stroke_width=1.5, stroke_dasharray=dashes
+    )
 
 
 def _key(axes: Axes, dots: Sequence[Dot]) -> str:
     """What the marks mean, in a row under the picture: those that stand in it."""
-    y, ink = 478, 'stroke="currentColor" stroke-width="1.5"'
-    body = line(78, y - 5, 106, y - 5, stroke=BLUE, stroke_width=3)
-    body += text(114, y, "the law (dotted: beyond its runs)", 14)
-    body += _circle(360, y - 5, 6, BLUE, "", ink) + text(374, y, "fits", 14)
+    y = 478
+    ink: Style = {"stroke": "currentColor", "stroke_width": 1.5}
+    svg = line(78, y - 5, 106, y - 5, stroke=BLUE, stroke_width=3)
+    svg += text(114, y, "the law (dotted: beyond its runs)", 14)
+    svg += circle(360, y - 5, 6, BLUE, **ink) + text(374, y, "fits", 14)
     if any(not dot.fits and axes.holds(dot.parameters, dot.loss) for dot in dots):
-        cross = {"stroke": RED, "stroke_width": 2.5}
-        body += line(417, y - 10, 427, y, **cross) + line(417, y, 427, y - 10, **cross)
-        body += text(436, y, "does not", 14)
+        cross: Style = {"stroke": RED, "stroke_width": 2.5}
+        svg += line(417, y - 10, 427, y, **cross) + line(417, y, 427, y - 10, **cross)
+        svg += text(436, y, "does not", 14)
     if not all(dot.answers for dot in dots):
-        body += _circle(516, y - 5, 6, "none", "", ink)
-        body += text(530, y, "too large to answer there", 14)
-    return body
+        svg += circle(516, y - 5, 6, "none", **ink)
+        svg += text(530, y, "too large to answer there", 14)
+    return svg
 
 
 def _told(dots: Sequence[Dot], best: Optimum, lowest: float, own: Dot | None) -> str:
@@ -324,13 +331,13 @@ def price_of_size(law: str = "besiroglu") -> Drawing:
     able = [(x, times) for x in shares if (times := _times(x, law)) and times <= 8]
     points = " ".join(f"{_px(x):.1f},{_py(t):.1f}" for x, t in able)
     least = smallest_share(law)
-    body = _price_grid() + _never(least) + _over_eight(least, able[0][0])
-    body += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
-    told = []
+    svg = _price_grid() + _never(least) + _over_eight(least, able[0][0])
+    svg += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
+    label = []
     for x, name in ((0.25, "a quarter"), (0.5, "half"), (1, "the best"), (2, "twice")):
         times = over_training(x, law)
-        body += _circle(_px(x), _py(times), 7, BLUE, name, 'stroke="currentColor"')
-        body += text(
+        svg += circle(_px(x), _py(times), 7, BLUE, name, stroke="currentColor")
+        svg += text(
             _px(x) + (12 if x < 1 else 0),
             _py(times) - (2 if x < 1 else 14),
             f"{times:.2f}" if x != 1 else "1",
@@ -338,10 +345,10 @@ def price_of_size(law: str = "besiroglu") -> Drawing:
             "start" if x < 1 else "middle",
             font_weight=700,
         )
-        told.append(f"{name} size {times:.2f}")
+        label.append(f"{name} size {times:.2f}")
     words = "Times the least work to the same loss, by the share of the best size: "
     ends = f"over 8 below {able[0][0]:.2f}, and below {least:.3f} never"
-    return Drawing(body, 744, 356, f"{words}{', '.join(told)}; {ends}.")
+    return Drawing(svg, 744, 356, f"{words}{', '.join(label)}; {ends}.")
 
 
 def _times(share: float, law: str) -> float:
@@ -360,16 +367,16 @@ def _py(times: float) -> float:
 
 
 def _price_grid() -> str:
-    faint = {"stroke_width": 1, "opacity": 0.18}
-    body = text(60, 26, "times the least work for the same loss", 15, font_weight=600)
+    faint: Style = {"stroke_width": 1, "opacity": 0.18}
+    svg = text(60, 26, "times the least work for the same loss", 15, font_weight=600)
     for times in (1, 2, 4, 8):
-        body += line(60, _py(times), 710, _py(times), **faint)
-        body += text(48, _py(times) + 5, f"{times}", 14, "end")
+        svg += line(60, _py(times), 710, _py(times), **faint)
+        svg += text(48, _py(times) + 5, f"{times}", 14, "end")
     names = {1 / 16: "1/16", 1 / 8: "1/8", 1 / 4: "1/4", 1 / 2: "1/2", 1: "1"}
     for share, name in (names | {2: "2", 4: "4", 8: "8"}).items():
-        body += line(_px(share), 60, _px(share), 290, **faint)
-        body += text(_px(share), 312, name, 14, "middle")
-    return body + text(710, 338, "times the best size for that loss", 15, "end", font_weight=600)
+        svg += line(_px(share), 60, _px(share), 290, **faint)
+        svg += text(_px(share), 312, name, 14, "middle")
+    return svg + text(710, 338, "times the best size for that loss", 15, "end", font_weight=600)
 
 
 def _never(least: float) -> str:
@@ -392,26 +399,26 @@ def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) 
 
     A model is a row of `published.rows("tokens_per_parameter")`.
     """
-    body = _ratio_grid(66 + 24 * len(laws))
+    svg = _ratio_grid(66 + 24 * len(laws))
     for i, (name, ratio) in enumerate(laws.items()):
         y = 66 + 24 * i
         x = _rx(ratio)
-        body += _circle(x, y - 5, 6, GREEN, name, 'stroke="currentColor"')
-        told = f"{name}: {units.digits(ratio, 2)}"
-        left = 1 < ratio < 20 or not fits(told, 722 - x - 14, 14)
-        body += text(x + (-12 if left else 12), y, told, 14, "end" if left else "start")
+        svg += circle(x, y - 5, 6, GREEN, name, stroke="currentColor")
+        label = f"{name}: {units.digits(ratio, 2)}"
+        left = 1 < ratio < 20 or not fits(label, 722 - x - 14, 14)
+        svg += text(x + (-12 if left else 12), y, label, 14, "end" if left else "start")
     top = 96 + 24 * len(laws)
     years = sorted({row["year"] for row in models})
     for i, year in enumerate(years):
         y = top + 26 + 30 * i
-        body += text(24, y + 5, f"{year}", 15, font_weight=600)
+        svg += text(24, y + 5, f"{year}", 15, font_weight=600)
         for row in models:
             if row["year"] == year:
                 x = _rx(row["tokens_per_parameter"])
-                style = 'stroke="currentColor" stroke-width="1" opacity="0.85"'
+                style: Style = {"stroke": "currentColor", "stroke_width": 1, "opacity": 0.85}
                 ink = BLUE if row["kind"] == "dense" else COLORS["activations"]
-                body += _circle(x, y, 6, ink, row["name"], style)
-    return _ratios_done(body, laws, models, top + 26 + 30 * len(years))
+                svg += circle(x, y, 6, ink, row["name"], **style)
+    return _ratios_done(svg, laws, models, top + 26 + 30 * len(years))
 
 
 def _rx(ratio: float) -> float:
@@ -420,32 +427,32 @@ def _rx(ratio: float) -> float:
 
 
 def _ratio_grid(top: float) -> str:
-    body = text(24, 30, "what laws call best, at Chinchilla's work", 15, font_weight=600)
-    return body + line(24, top, 720, top, opacity=0.3)
+    svg = text(24, 30, "what laws call best, at Chinchilla's work", 15, font_weight=600)
+    return svg + line(24, top, 720, top, opacity=0.3)
 
 
 def _ratios_done(
-    body: str, laws: Mapping[str, float], models: Sequence[Mapping[str, Any]], bottom: float
+    svg: str, laws: Mapping[str, float], models: Sequence[Mapping[str, Any]], bottom: float
 ) -> Drawing:
     """The axis, the twenty, the key, and the words."""
     top = 96 + 24 * len(laws) - 4
-    body += text(24, top, "what was trained", 15, font_weight=600)
-    body += _circle(450, top - 5, 6, BLUE, "", "") + text(462, top, "dense", 14)
-    body += _circle(536, top - 5, 6, COLORS["activations"], "", "")
-    body += text(548, top, "experts, by active ones", 14)
+    svg += text(24, top, "what was trained", 15, font_weight=600)
+    svg += circle(450, top - 5, 6, BLUE) + text(462, top, "dense", 14)
+    svg += circle(536, top - 5, 6, COLORS["activations"])
+    svg += text(548, top, "experts, by active ones", 14)
     for power in range(-1, 6):
         x = _rx(10.0**power)
-        body += line(x, 44, x, bottom, stroke_width=1, opacity=0.15)
-        body += text(x, bottom + 22, f"{10.0**power:,.10g}", 14, "middle")
-    body += line(_rx(20), 44, _rx(20), bottom, stroke_dasharray="4 4", opacity=0.7)
-    body += text(_rx(20), bottom + 22, "20", 14, "middle", font_weight=700)
-    body += text(720, bottom + 46, "tokens for each parameter", 15, "end")
-    told = ", ".join(f"{name} {units.digits(x, 2)}" for name, x in laws.items())
+        svg += line(x, 44, x, bottom, stroke_width=1, opacity=0.15)
+        svg += text(x, bottom + 22, f"{10.0**power:,.10g}", 14, "middle")
+    svg += line(_rx(20), 44, _rx(20), bottom, stroke_dasharray="4 4", opacity=0.7)
+    svg += text(_rx(20), bottom + 22, "20", 14, "middle", font_weight=700)
+    svg += text(720, bottom + 46, "tokens for each parameter", 15, "end")
+    label = ", ".join(f"{name} {units.digits(x, 2)}" for name, x in laws.items())
     ratios = sorted(row["tokens_per_parameter"] for row in models)
     low, high = (units.digits(x, 2) for x in (ratios[0], ratios[-1]))
-    words = f"Tokens for each parameter. Laws: {told}. {len(models)} released models: "
+    words = f"Tokens for each parameter. Laws: {label}. {len(models)} released models: "
     words += f"{low} to {high}."
-    return Drawing(body, 744, round(bottom + 62), words)
+    return Drawing(svg, 744, round(bottom + 62), words)
 
 
 # --- memory of ways to train
@@ -456,18 +463,18 @@ def memory_of_ways(ways: Mapping[str, Breakdown], limits: Mapping[str, float]) -
     ways = {WAYS.get(name, name.replace("muon", "Muon")): x for name, x in ways.items()}
     rows = {name: _worded(way) for name, way in ways.items()}
     longest = max(way.total for way in ways.values())
-    bottom, body = 62 + 46 * len(rows), ""
+    bottom, svg = 62 + 46 * len(rows), ""
     for card, memory in limits.items():
         if memory <= longest:
             x = 196 + memory * 462 / longest
-            body += line(x, 34, x, bottom - 6, stroke_dasharray="5 4")
-            body += text(x, 24, card, 14, "middle")
+            svg += line(x, 34, x, bottom - 6, stroke_dasharray="5 4")
+            svg += text(x, 24, card, 14, "middle")
     for i, (name, parts) in enumerate(rows.items()):
-        body += text(186, 65 + 46 * i, name, 15, "end")
-        body += _bar(parts, 44 + 46 * i, 462 / longest)
-    body += _parts_key(rows, bottom + 16)
-    told = ", ".join(f"{n} {units.gigabytes(way.total)}" for n, way in ways.items())
-    return Drawing(body, 744, bottom + 60, f"Bytes at the peak: {told}.")
+        svg += text(186, 65 + 46 * i, name, 15, "end")
+        svg += _bar(parts, 44 + 46 * i, 462 / longest)
+    svg += _parts_key(rows, bottom + 16)
+    label = ", ".join(f"{n} {units.gigabytes(way.total)}" for n, way in ways.items())
+    return Drawing(svg, 744, bottom + 60, f"Bytes at the peak: {label}.")
 
 
 WAYS = {"adam": "Adam", "adam_8bit": "Adam, 8 bits", "adafactor": "Adafactor"}
@@ -484,22 +491,22 @@ def _worded(way: Breakdown) -> dict[str, float]:
 
 def _bar(parts: Mapping[str, float], y: float, scale: float) -> str:
     """A bar of stacked parts, and its whole."""
-    body, x = "", 196.0
+    svg, x = "", 196.0
     for part, size in parts.items():
         title = f"{part} {units.gigabytes(size)}"
-        body += rect(x, y, size * scale, 30, COLORS.get(part, GREY), title)
+        svg += rect(x, y, size * scale, 30, COLORS.get(part, GREY), title)
         x += size * scale
     whole = units.gigabytes(sum(parts.values()))
-    return body + text(x + 8, y + 21, whole, 15, font_weight=700)
+    return svg + text(x + 8, y + 21, whole, 15, font_weight=700)
 
 
 def _parts_key(rows: Mapping[str, Mapping[str, float]], y: float) -> str:
     names = dict.fromkeys(name for parts in rows.values() for name in parts)
-    body, x = "", 24.0
+    svg, x = "", 24.0
     for name in names:
         if x + 30 + 8 * len(name) > 730:
             x, y = 24.0, y + 22
-        body += rect(x, y - 11, 14, 14, COLORS.get(name, GREY))
-        body += text(x + 20, y + 1, name, 14)
+        svg += rect(x, y - 11, 14, 14, COLORS.get(name, GREY))
+        svg += text(x + 20, y + 1, name, 14)
         x += 40 + 8 * len(name)
-    return body
+    return svg

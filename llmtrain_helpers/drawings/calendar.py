@@ -50,26 +50,26 @@ WORDS = {
 
 def one_stop() -> Drawing:
     """The time around a stop: work, a write, work that is lost, and the restart."""
-    x, y, body, at = _LEFT, 82, "", []
-    for kind, wide, told in _PIECES:
-        body += _piece(x, y, wide, 46, kind, told)
+    x, y, svg, at = _LEFT, 82, "", []
+    for kind, wide, label in _PIECES:
+        svg += _piece(x, y, wide, 46, kind, label)
         at.append(x)
         x += wide
-    body += _measure(at[2], at[3], y + 46, "τ: work to a write")
-    body += _measure(at[4], at[5], y + 46, "half of τ")
-    body += _measure(at[5], at[6], y + 46, "R: until it goes on")
-    body += text(at[3] + 12, y - 34, "δ: a write blocks", 15, "end")
-    body += arrow(at[3] + 12, y - 30, at[3] + 12, y - 4)
-    body += text(at[5], 32, "✕ a GPU fails", 16, "middle", font_weight=700)
-    body += line(at[5], 40, at[5], y + 50, stroke_width=3)
-    told = "Work since the last write is gone, and is done once more."
-    body += text(_LEFT, 196, told, 15)
+    svg += _measure(at[2], at[3], y + 46, "τ: work to a write")
+    svg += _measure(at[4], at[5], y + 46, "half of τ")
+    svg += _measure(at[5], at[6], y + 46, "R: until it goes on")
+    svg += text(at[3] + 12, y - 34, "δ: a write blocks", 15, "end")
+    svg += arrow(at[3] + 12, y - 30, at[3] + 12, y - 4)
+    svg += text(at[5], 32, "✕ a GPU fails", 16, "middle", font_weight=700)
+    svg += line(at[5], 40, at[5], y + 50, stroke_width=3)
+    label = "Work since the last write is gone, and is done once more."
+    svg += text(_LEFT, 196, label, 15)
     words = (
         "A run in time, left to right: work, a write, work, a write, work; then a GPU "
         "fails. What was done since the last write is lost, half an interval on "
         "average. Then the run restarts, and the lost work is done again."
     )
-    return Drawing(body, _ACROSS, 212, words)
+    return Drawing(svg, _ACROSS, 212, words)
 
 
 _PIECES = [
@@ -84,19 +84,19 @@ _PIECES = [
 """A run around a stop: what each piece is, how wide, and its word."""
 
 
-def _piece(x: float, y: float, wide: float, high: float, kind: str, told: str) -> str:
+def _piece(x: float, y: float, wide: float, high: float, kind: str, label: str) -> str:
     """Some time of one kind, with its word where there is room."""
-    body = rect(x, y, max(wide - 1, 0.5), high, COLORS[kind], kind)
-    if told and fits(told, wide - 4, 14):
-        body += text(x + wide / 2, y + high / 2 + 5, told, 14, "middle", "#FFFFFF")
-    return body
+    svg = rect(x, y, max(wide - 1, 0.5), high, COLORS[kind], kind)
+    if label and fits(label, wide - 4, 14):
+        svg += text(x + wide / 2, y + high / 2 + 5, label, 14, "middle", "#FFFFFF")
+    return svg
 
 
-def _measure(x1: float, x2: float, y: float, told: str) -> str:
+def _measure(x1: float, x2: float, y: float, label: str) -> str:
     """A span under the pieces, with what it is called."""
-    body = line(x1 + 2, y + 12, x2 - 2, y + 12)
-    body += line(x1 + 2, y + 6, x1 + 2, y + 18) + line(x2 - 2, y + 6, x2 - 2, y + 18)
-    return body + text((x1 + x2) / 2, y + 34, told, 14, "middle")
+    svg = line(x1 + 2, y + 12, x2 - 2, y + 12)
+    svg += line(x1 + 2, y + 6, x1 + 2, y + 18) + line(x2 - 2, y + 6, x2 - 2, y + 18)
+    return svg + text((x1 + x2) / 2, y + 34, label, 14, "middle")
 
 
 # --- many nodes
@@ -111,24 +111,24 @@ def stops_of_nodes(
     """
     M = mean_time_between_failures(8, failures_per_node_day)
     fails = [_failures(M, days, seed + 100 * node) for node in range(nodes)]
-    body = text(_LEFT, 34, "each node alone", 15, font_weight=700)
+    svg = text(_LEFT, 34, "each node alone", 15, font_weight=700)
     y = 46.0
     for node, when in enumerate(fails):
-        body += _timeline(y, f"node {node + 1}", when, days, 20)
+        svg += _timeline(y, f"node {node + 1}", when, days, 20)
         y += 24
     counts = {}
-    for half, told in ((nodes // 2, "first half"), (nodes, "all nodes")):
+    for half, label in ((nodes // 2, "first half"), (nodes, "all nodes")):
         when = sorted(x for one in fails[:half] for x in one)
         gpus = half * 8
         counts[gpus] = len(when)
-        body += text(_LEFT, y + 36, f"a job on {gpus} GPUs: {len(when)} stops", 15)
-        body += _timeline(y + 44, told, when, days, 30, through=True)
+        svg += text(_LEFT, y + 36, f"a job on {gpus} GPUs: {len(when)} stops", 15)
+        svg += _timeline(y + 44, label, when, days, 30, through=True)
         y += 78
-    body += text(_LEFT + 96, y + 24, "0", 14, "middle")
-    body += text(_RIGHT, y + 24, f"{days} days", 14, "end")
-    told = ", ".join(f"a job on {n} GPUs stops {k} times" for n, k in counts.items())
-    words = f"{nodes} nodes of 8 GPUs over {days} days, failures drawn by lot: {told}."
-    return Drawing(body, _ACROSS, int(y + 36), words)
+    svg += text(_LEFT + 96, y + 24, "0", 14, "middle")
+    svg += text(_RIGHT, y + 24, f"{days} days", 14, "end")
+    label = ", ".join(f"a job on {n} GPUs stops {k} times" for n, k in counts.items())
+    words = f"{nodes} nodes of 8 GPUs over {days} days, failures drawn by lot: {label}."
+    return Drawing(svg, _ACROSS, int(y + 36), words)
 
 
 def _failures(mean: float, days: float, seed: int) -> list[float]:
@@ -144,18 +144,18 @@ def _timeline(
     """A bar of time with a cross at each failure, or a bar that is cut there."""
     x, wide = _LEFT + 96, _RIGHT - _LEFT - 96
     fill = COLORS["useful"] if through else "none"
-    body = text(x - 10, y + high / 2 + 5, name, 14, "end")
+    svg = text(x - 10, y + high / 2 + 5, name, 14, "end")
     if through:
-        body += rect(x, y, wide, high, fill)
+        svg += rect(x, y, wide, high, fill)
     else:
-        body += line(x, y + high / 2, x + wide, y + high / 2, opacity=0.5)
+        svg += line(x, y + high / 2, x + wide, y + high / 2, opacity=0.5)
     for day in when:
         at = x + wide * day / days
         if through:
-            body += rect(at - 2, y - 3, 4, high + 6, COLORS["lost"], f"day {day:.0f}")
+            svg += rect(at - 2, y - 3, 4, high + 6, COLORS["lost"], f"day {day:.0f}")
         else:
-            body += text(at, y + high / 2 + 6, "✕", 16, "middle", font_weight=700)
-    return body
+            svg += text(at, y + high / 2 + 6, "✕", 16, "middle", font_weight=700)
+    return svg
 
 
 # --- the calendar at a glance
@@ -170,24 +170,24 @@ def calendar_at_a_glance(
     """
     longest = 1.04 * max(days.total.greatest, deadline or 0)
     scale = (_RIGHT - _LEFT - 150) / longest
-    body = text(_LEFT, 34, _headline(days, name), 17, font_weight=700)
+    svg = text(_LEFT, 34, _headline(days, name), 17, font_weight=700)
     cases = {"best": "least", "likely": "likely", "worst": "greatest"}
     for row, (word, case) in enumerate(cases.items()):
         y = 60 + 46 * row
-        told = units.duration(getattr(days.total, case) * DAY, 2)
-        body += text(_LEFT, y + 22, f"{word}: {told}", 15)
+        label = units.duration(getattr(days.total, case) * DAY, 2)
+        svg += text(_LEFT, y + 22, f"{word}: {label}", 15)
         parts = {key: getattr(part, case) for key, part in days.parts().items()}
-        body += _stacked(_LEFT + 150, y, scale, parts, deadline or inf)
+        svg += _stacked(_LEFT + 150, y, scale, parts, deadline or inf)
     if deadline:
         x = _LEFT + 150 + scale * deadline
-        told = _verdict(days, deadline)
-        body += line(x, 50, x, 198, stroke_width=3)
+        label = _verdict(days, deadline)
+        svg += line(x, 50, x, 198, stroke_width=3)
         side = "end" if x > 420 else "start"
         at = x - 8 if side == "end" else x + 8
-        body += text(at, 214, told, 15, side, font_weight=700)
-    body += text(_LEFT, 246, "likely, part by part", 14)
-    body += _legend({k: v.likely for k, v in days.parts().items()}, 274)
-    return Drawing(body, _ACROSS, 318, _glance_words(days, deadline, name))
+        svg += text(at, 214, label, 15, side, font_weight=700)
+    svg += text(_LEFT, 246, "likely, part by part", 14)
+    svg += _legend({k: v.likely for k, v in days.parts().items()}, 274)
+    return Drawing(svg, _ACROSS, 318, _glance_words(days, deadline, name))
 
 
 def _verdict(days: CalendarDays, deadline: float) -> str:
@@ -204,35 +204,35 @@ def _verdict(days: CalendarDays, deadline: float) -> str:
 
 def _headline(days: CalendarDays, name: str) -> str:
     head = f"{name}: " if name else ""
-    told = f"{head}{span_in_words(days.total)} on the calendar, "
-    return f"{told}likely {units.duration(days.total.likely * DAY, 2)}"
+    label = f"{head}{span_in_words(days.total)} on the calendar, "
+    return f"{label}likely {units.duration(days.total.likely * DAY, 2)}"
 
 
 def _stacked(
     x: float, y: float, scale: float, parts: Mapping[str, float], deadline: float = inf
 ) -> str:
     """A bar's parts, with their words where they have room beside the deadline."""
-    body, at = "", x + scale * deadline
+    svg, at = "", x + scale * deadline
     for part, size in parts.items():
         word = WORDS[part]
         free = abs(x + size * scale / 2 - at) > 5 * len(word)
-        told = word if size * scale > 60 and free else ""
-        body += _piece(x, y, size * scale, 34, word, told)
+        label = word if size * scale > 60 and free else ""
+        svg += _piece(x, y, size * scale, 34, word, label)
         if word == "outages":
-            body += hatched(x, y, max(size * scale - 1, 0), 34)
+            svg += hatched(x, y, max(size * scale - 1, 0), 34)
         x += size * scale
-    return body
+    return svg
 
 
 def _legend(parts: Mapping[str, float], y: float, significant: int = 2) -> str:
     """A mark, a word and the days of each part, in two rows."""
-    body = ""
+    svg = ""
     for i, (part, size) in enumerate(parts.items()):
         across = -(-len(parts) // 2)
         x, row = _LEFT + 236 * (i % across), y + 26 * (i // across)
-        body += rect(x, row - 13, 16, 16, COLORS[WORDS[part]])
-        body += text(x + 24, row, f"{WORDS[part]}: {_short(size, significant)}", 15)
-    return body
+        svg += rect(x, row - 13, 16, 16, COLORS[WORDS[part]])
+        svg += text(x + 24, row, f"{WORDS[part]}: {_short(size, significant)}", 15)
+    return svg
 
 
 def _short(days: float, significant: int = 2) -> str:
@@ -243,7 +243,7 @@ def _short(days: float, significant: int = 2) -> str:
 
 
 def _glance_words(days: CalendarDays, deadline: float | None, name: str) -> str:
-    told = [
+    label = [
         f"{WORDS[key]} {_short(part.least)} to {_short(part.greatest)}, "
         f"likely {_short(part.likely)}"
         for key, part in days.parts().items()
@@ -251,7 +251,7 @@ def _glance_words(days: CalendarDays, deadline: float | None, name: str) -> str:
     limit = f" {_verdict(days, deadline)[2:].capitalize()}." if deadline else ""
     stops = [units.digits(x, 2) for x in vars(days.stops).values()]
     return (
-        f"{_headline(days, name)}. {'; '.join(told)}. "
+        f"{_headline(days, name)}. {'; '.join(label)}. "
         f"Stops: {stops[0]} to {stops[2]}, likely {stops[1]}.{limit}"
     )
 
@@ -272,21 +272,21 @@ def strip_of_days(run: SimulatedRun, all_days: float | None = None, saving: floa
     span = row_of_days(total / max(run.stops, 1), all_days or total)
     rows = min(ceil(total / span - 1e-9), _ROWS)
     stretches = [*_gathered(run.stretches, saving)]
-    body = ""
+    svg = ""
     for row in range(rows):
         y = 16 + row * (_HIGH + 8)
         first = row * span + 1
         name = f"day {first}" if span == 1 else f"from day {first}"
-        body += text(_LEFT + 90, y + 17, name, 14, "end")
-        body += _days_of(stretches, row * span, span, y)
+        svg += text(_LEFT + 90, y + 17, name, 14, "end")
+        svg += _days_of(stretches, row * span, span, y)
     y = 16 + rows * (_HIGH + 8)
     shown = min(rows * span, total)
-    told = _how_much(shown, all_days or total, span)
-    body += text(_LEFT + 100, y + 14, told, 14)
+    label = _how_much(shown, all_days or total, span)
+    svg += text(_LEFT + 100, y + 14, label, 14)
     if saving:
         together = "Saving: the writes up to a stop are drawn together, before it."
-        body, y = body + text(_LEFT + 100, y + 34, together, 14), y + 20
-    return Drawing(body, _ACROSS, y + 30, _strip_words(run, told))
+        svg, y = svg + text(_LEFT + 100, y + 34, together, 14), y + 20
+    return Drawing(svg, _ACROSS, y + 30, _strip_words(run, label))
 
 
 def _gathered(stretches: Iterable[Stretch], saving: float) -> Iterator[Stretch]:
@@ -325,12 +325,12 @@ def _days_of(stretches: Iterable[Stretch], start: float, span: float, y: float) 
     pieces: dict[str, list[str]] = {kind: [] for kind in kinds}
     for kind, x, wide in _clipped(stretches, start, span):
         pieces[kind].append(f"M{x:.1f} {y}h{wide:.2f}v{_HIGH}h{-wide:.2f}z")
-    body = "".join(
+    svg = "".join(
         f'<path d="{"".join(found)}" fill="{COLORS[kind]}"/>'
         for kind, found in pieces.items()
         if found
     )
-    return body + _ticks_of(span, y)
+    return svg + _ticks_of(span, y)
 
 
 def _clipped(
@@ -355,11 +355,11 @@ def _ticks_of(span: float, y: float) -> str:
     )
 
 
-def _strip_words(run: SimulatedRun, told: str) -> str:
+def _strip_words(run: SimulatedRun, label: str) -> str:
     share = units.percent(run.useful_share)
     return (
         f"A run drawn by lot, row by row: useful {share} of the time, {run.stops} "
-        f"stops, each of which loses some work and restarts. {told}"
+        f"stops, each of which loses some work and restarts. {label}"
     )
 
 
@@ -371,18 +371,18 @@ def parts_of_days(parts: Mapping[str, float], before: Mapping[str, float] | None
     total = sum(parts.values())
     was = sum(before.values()) if before else total
     scale = (_RIGHT - _LEFT) / max(total, was)
-    told = f"the whole run: {units.digits(total)} days on the calendar"
-    body = text(_LEFT, 26, told, 15)
-    body += _stacked(_LEFT, 36, scale, parts)
+    label = f"the whole run: {units.digits(total)} days on the calendar"
+    svg = text(_LEFT, 26, label, 15)
+    svg += _stacked(_LEFT, 36, scale, parts)
     if before and abs(was - total) > 1e-9:
-        body += ghost(_LEFT, 32, was * scale, 42, "at the start")
-    body += _legend(parts, 104, 3)
+        svg += ghost(_LEFT, 32, was * scale, 42, "at the start")
+    svg += _legend(parts, 104, 3)
     y = 104 + 26 * (len(parts) > 3) + 26
-    body += text(_LEFT, y, _LEFT_OUT, 14)
+    svg += text(_LEFT, y, _LEFT_OUT, 14)
     parts_told = ", ".join(f"{WORDS[k]} {_short(v, 3)}" for k, v in parts.items())
     was_told = f" Dashed: {units.digits(was)} days." if before and was != total else ""
-    words = f"{told.capitalize()}, of which {parts_told}.{was_told} {_LEFT_OUT}"
-    return Drawing(body, _ACROSS, y + 16, words)
+    words = f"{label.capitalize()}, of which {parts_told}.{was_told} {_LEFT_OUT}"
+    return Drawing(svg, _ACROSS, y + 16, words)
 
 
 _MOST = OUTAGES.greatest + EVALUATION.greatest
@@ -408,15 +408,15 @@ def losses_by_interval(
     steps = [best * exp(log(9) * (i / 40 - 1)) for i in range(81)]
     found = [losses(t, *given) for t in steps]
     top = 1.05 * max(cost.total for cost in found)
-    base, scale, body = 268, 220 / top, ""
+    base, scale, svg = 268, 220 / top, ""
     layers = [[0.0] * 81]
     for name in ("restarting", "lost", "saving"):
         above = [a + getattr(c, name) for a, c in zip(layers[-1], found, strict=True)]
-        body += _layer(layers[-1], above, base, scale, COLORS[name])
+        svg += _layer(layers[-1], above, base, scale, COLORS[name])
         layers.append(above)
-    body += _names_of(layers, base, scale) + _marks(best, given, base, scale, top)
-    body += _half_and_double(layers[-1], base, scale)
-    return Drawing(body, _ACROSS, 352, _valley_words(best, given))
+    svg += _names_of(layers, base, scale) + _marks(best, given, base, scale, top)
+    svg += _half_and_double(layers[-1], base, scale)
+    return Drawing(svg, _ACROSS, 352, _valley_words(best, given))
 
 
 def _valley_words(best: float, given: tuple[float, float, float]) -> str:
@@ -443,37 +443,37 @@ def _layer(low: list[float], up: list[float], base: float, scale: float, fill: s
 def _names_of(layers: list[list[float]], base: float, scale: float) -> str:
     """The words of the layers: where each is thick."""
     _, first, second, third = layers
-    told = [("saving", 3, (second[3] + third[3]) / 2)]
-    told += [("lost work", 73, (first[73] + second[73]) / 2)]
-    body = "".join(
+    label = [("saving", 3, (second[3] + third[3]) / 2)]
+    label += [("lost work", 73, (first[73] + second[73]) / 2)]
+    svg = "".join(
         text(_x_of(i), base - y * scale + 5, word, 15, "middle" if i > 9 else "start",
              "#FFFFFF", font_weight=700)
-        for word, i, y in told
+        for word, i, y in label
     )  # fmt: skip
     if first[40] * scale > 20:
         y = base - first[20] * scale / 2 + 5
-        body += text(_x_of(20), y, "restarting", 15, "middle", "#FFFFFF")
-    return body
+        svg += text(_x_of(20), y, "restarting", 15, "middle", "#FFFFFF")
+    return svg
 
 
 def _marks(
     best: float, given: tuple[float, float, float], base: float, scale: float, top: float
 ) -> str:
     """The axis of intervals, the percentages, and the best, half and double of it."""
-    body = line(70, base, _x_of(80), base)
+    svg = line(70, base, _x_of(80), base)
     step = round_step(top, 6)
     for k in range(int(top / step) + 1):
         y = base - k * step * scale
-        body += text(62, y + 5, f"{100 * k * step:g} %", 14, "end")
+        svg += text(62, y + 5, f"{100 * k * step:g} %", 14, "end")
     for word, x in _ticks(best):
-        body += line(x, base, x, base + 6)
-        body += text(x, base + 22, word, 14, "middle")
-    body += line(_x_of(40), base, _x_of(40), 40, stroke_dasharray="5 4")
-    body += text(_LEFT, 32, "lost, in % of the useful time", 14)
-    told = f"best: {units.duration(best)}"
-    body += text(_x_of(40), 32, told, 16, "middle", font_weight=700)
-    body += text(70, base + 46, "work between two writes, log scale", 14)
-    return body + text(_LEFT, base + 72, _flat(best, given), 15, font_weight=700)
+        svg += line(x, base, x, base + 6)
+        svg += text(x, base + 22, word, 14, "middle")
+    svg += line(_x_of(40), base, _x_of(40), 40, stroke_dasharray="5 4")
+    svg += text(_LEFT, 32, "lost, in % of the useful time", 14)
+    label = f"best: {units.duration(best)}"
+    svg += text(_x_of(40), 32, label, 16, "middle", font_weight=700)
+    svg += text(70, base + 46, "work between two writes, log scale", 14)
+    return svg + text(_LEFT, base + 72, _flat(best, given), 15, font_weight=700)
 
 
 _ROUND = {f"{x} s": x for x in (1, 2, 5, 10, 30)}
@@ -495,12 +495,12 @@ def _ticks(best: float) -> Iterator[tuple[str, float]]:
 
 def _half_and_double(curve: list[float], base: float, scale: float) -> str:
     """Lines up to the curve at half and double the best interval."""
-    body = ""
-    for share, i, told in ((1 / 2, 27, "half"), (2, 53, "double")):
+    svg = ""
+    for share, i, label in ((1 / 2, 27, "half"), (2, 53, "double")):
         x, y = _x_of(40 + 40 * log(share) / log(9)), base - curve[i] * scale
-        body += line(x, y - 8, x, base, stroke_width=1, opacity=0.8)
-        body += text(x, y - 14, told, 14, "middle")
-    return body
+        svg += line(x, y - 8, x, base, stroke_width=1, opacity=0.8)
+        svg += text(x, y - 14, label, 14, "middle")
+    return svg
 
 
 def _flat(best: float, given: tuple[float, float, float]) -> str:

@@ -11,7 +11,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from html import escape, unescape
 from math import ceil, log10
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 COLORS = {
     "attention": "#0067A5",
@@ -53,6 +53,19 @@ INK, CARD, EDGE, GREY = "#1A1D21", "#F6F7F9", "#C9CED6", "#5B6672"
 """The inks of a saved drawing: text, its card, the card's edge; and a quiet grey."""
 
 FONT = "font-family:system-ui,sans-serif"
+
+
+class Style(TypedDict, total=False):
+    """How a shape or a text looks: attributes of SVG, with _ for the hyphen."""
+
+    stroke: str
+    stroke_width: float
+    stroke_dasharray: str
+    rx: float
+    opacity: float
+    fill_opacity: float
+    font_weight: int | str
+    font_style: str
 
 
 TALLEST = 600
@@ -120,8 +133,8 @@ _LIVE = re.compile(
 def as_images(html: str) -> str:
     """HTML with its live drawings as saved images, which a page's sanitizer keeps."""
 
-    def image(found: re.Match[str]) -> str:
-        width, height, words, body = found.groups()
+    def image(drawing: re.Match[str]) -> str:
+        width, height, words, body = drawing.groups()
         return Drawing(body, int(width), int(height), unescape(words)).saved()
 
     return _LIVE.sub(image, html)
@@ -134,12 +147,12 @@ def rect(
     height: float,
     fill: str = "none",
     title: str = "",
-    **style: Any,
+    **style: Unpack[Style],
 ) -> str:
     """A rectangle; `title` is what a pointer over it reads."""
-    told = f"<title>{escape(title)}</title>" if title else ""
+    words = f"<title>{escape(title)}</title>" if title else ""
     place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
-    return f'<rect {place} fill="{fill}"{_style(style)}>{told}</rect>'
+    return f'<rect {place} fill="{fill}"{_style(style)}>{words}</rect>'
 
 
 def text(
@@ -149,21 +162,21 @@ def text(
     size: float = 15,
     anchor: str = "start",
     fill: str = "currentColor",
-    **style: Any,
+    **style: Unpack[Style],
 ) -> str:
     """Words at a place: `anchor` is start, middle or end."""
     place = f'x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}" text-anchor="{anchor}"'
     return f'<text {place} fill="{fill}"{_style(style)}>{escape(words)}</text>'
 
 
-def line(x1: float, y1: float, x2: float, y2: float, **style: Any) -> str:
+def line(x1: float, y1: float, x2: float, y2: float, **style: Unpack[Style]) -> str:
     """A line in the page's ink, 1.5 wide unless told otherwise."""
-    style = {"stroke": "currentColor", "stroke_width": 1.5} | style
+    look: Style = {"stroke": "currentColor", "stroke_width": 1.5, **style}
     ends = f'x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}"'
-    return f"<line {ends}{_style(style)}/>"
+    return f"<line {ends}{_style(look)}/>"
 
 
-def arrow(x1: float, y1: float, x2: float, y2: float, **style: Any) -> str:
+def arrow(x1: float, y1: float, x2: float, y2: float, **style: Unpack[Style]) -> str:
     """A line with a head at its end; horizontal or vertical."""
     back = 7 if (x2 + y2) > (x1 + y1) else -7
     wings = (
@@ -189,6 +202,13 @@ def hatched(x: float, y: float, width: float, height: float, step: float = 8) ->
     return "".join(lines)
 
 
+def circle(x: float, y: float, r: float, fill: str, title: str = "", **style: Unpack[Style]) -> str:
+    """A dot; `title` is what a pointer over it reads."""
+    words = f"<title>{escape(title)}</title>" if title else ""
+    place = f'cx="{x:.1f}" cy="{y:.1f}" r="{r:g}"'
+    return f'<circle {place} fill="{fill}" {_style(style).strip()}>{words}</circle>'
+
+
 def ghost(x: float, y: float, width: float, height: float, title: str = "") -> str:
     """The outline of what stood here before a change."""
     return rect(x, y, width, height, title=title, stroke="currentColor", stroke_dasharray="5 4")
@@ -209,7 +229,7 @@ def round_step(longest: float, most: float) -> float:
     return next(m * size for m in (0.2, 0.5, 1, 2, 5) if longest / (m * size) <= most)
 
 
-def _style(style: dict[str, Any]) -> str:
+def _style(style: Style) -> str:
     pairs = {key.replace("_", "-"): value for key, value in style.items()}
     return "".join(f' {key}="{value}"' for key, value in pairs.items())
 

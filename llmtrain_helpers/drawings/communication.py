@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.communication import Exchange, exchanges, ring
@@ -12,6 +11,7 @@ from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
     Drawing,
+    Style,
     arrow,
     fits,
     ghost,
@@ -54,25 +54,25 @@ def who_sends(plan: Plan) -> Drawing:
     most: that of the first GPU, and those of the nearest that it sends to.
     """
     found, nodes = sending(plan), _nodes(plan)
-    body = text(_LEFT, 34, _product(plan), 19, font_weight=700)
-    body += text(_FROM - 6, 64, "seen from the GPU with the thick frame", 14)
+    svg = text(_LEFT, 34, _product(plan), 19, font_weight=700)
+    svg += text(_FROM - 6, 64, "seen from the GPU with the thick frame", 14)
     for row, node in enumerate(nodes):
-        body += _node(plan, row, node)
-    body += _network(len(nodes))
-    body += "".join(_of_part(i, *part) for i, part in enumerate(found.items()))
+        svg += _node(plan, row, node)
+    svg += _network(len(nodes))
+    svg += "".join(_of_part(i, *part) for i, part in enumerate(found.items()))
     if not found:
-        body += text(_KEY, _TOP + 22, "nothing is sent: one GPU", 15)
+        svg += text(_KEY, _TOP + 22, "nothing is sent: one GPU", 15)
     high = max(len(nodes) * _DEEP, len(found) * 64 + 10)
-    body += text(_FROM - 6, _TOP + len(nodes) * _DEEP + 14, _shown(plan, nodes), 14)
-    return Drawing(body, _ACROSS, _TOP + high + 30, _who_words(plan, found))
+    svg += text(_FROM - 6, _TOP + len(nodes) * _DEEP + 14, _shown(plan, nodes), 14)
+    return Drawing(svg, _ACROSS, _TOP + high + 30, _who_words(plan, found))
 
 
 def _product(plan: Plan) -> str:
     split = plan.split
     parts = {"TP": split.tensor_parallel, "CP": split.context_parallel}
     parts |= {"DP": split.data_parallel, "PP": split.pipeline_parallel}
-    told = [f"{x} {n:,}" for x, n in parts.items() if n > 1 or x != "CP"]
-    return f"{units.exact(split.num_gpus)} GPUs = {' × '.join(told)}"
+    label = [f"{x} {n:,}" for x, n in parts.items() if n > 1 or x != "CP"]
+    return f"{units.exact(split.num_gpus)} GPUs = {' × '.join(label)}"
 
 
 def _nodes(plan: Plan) -> list[int]:
@@ -121,28 +121,28 @@ def _node(plan: Plan, row: int, node: int) -> str:
     size, n = plan.run.accelerator.gpus_per_node, plan.split.num_gpus
     y = _TOP + row * _DEEP
     gpus = range(node * size, min((node + 1) * size, n))[:CELLS]
-    body = text(_FROM - 16, y + 22, f"node {node + 1:,}", 14, "end")
-    style: dict[str, Any] = {"rx": 8, "stroke": GREY, "stroke_width": 1.5}
-    body += rect(_FROM - 6, y - 6, CELLS * _WIDE + 6, _HIGH + 12, **style)
-    return body + "".join(_gpu(plan, gpu, _FROM + i * _WIDE, y) for i, gpu in enumerate(gpus))
+    svg = text(_FROM - 16, y + 22, f"node {node + 1:,}", 14, "end")
+    style: Style = {"rx": 8, "stroke": GREY, "stroke_width": 1.5}
+    svg += rect(_FROM - 6, y - 6, CELLS * _WIDE + 6, _HIGH + 12, **style)
+    return svg + "".join(_gpu(plan, gpu, _FROM + i * _WIDE, y) for i, gpu in enumerate(gpus))
 
 
 def _gpu(plan: Plan, gpu: int, x: float, y: float) -> str:
     """A GPU in the colour of what the first one sends it."""
     _, _, replica, stage = _place(plan, gpu)
     name, kind = f"{letters(replica)}{stage + 1}", _kind(plan, gpu)
-    style: dict[str, Any] = {"rx": 5, "stroke": GREY}
+    style: Style = {"rx": 5, "stroke": GREY}
     fill, ink = COLORS.get(kind, "none"), "#FFFFFF" if kind else "currentColor"
-    told = f"shares {kind} with the first" if kind else ""
+    label = f"shares {kind} with the first" if kind else ""
     if gpu == 0:
         style |= {"stroke": "currentColor", "stroke_width": 4}
-        fill, ink, told = "none", "currentColor", "the one that sends"
+        fill, ink, label = "none", "currentColor", "the one that sends"
     size = 15 if len(name) <= 3 else 14
-    body = rect(x, y, _CELL, _HIGH, fill, told, **style)
+    svg = rect(x, y, _CELL, _HIGH, fill, label, **style)
     if not fits(name, _CELL, size):
         name = name[: len(letters(replica))]
-    body += text(x + _CELL / 2, y + 22, name, size, "middle", ink, font_weight=600)
-    return body
+    svg += text(x + _CELL / 2, y + 22, name, size, "middle", ink, font_weight=600)
+    return svg
 
 
 def _network(rows: int) -> str:
@@ -150,21 +150,21 @@ def _network(rows: int) -> str:
     if rows < 2:
         return ""
     x, y = _FROM + CELLS * _WIDE + 14, _TOP + _HIGH / 2
-    body = line(x, y, x, y + (rows - 1) * _DEEP, stroke_width=2, stroke_dasharray="6 4")
+    svg = line(x, y, x, y + (rows - 1) * _DEEP, stroke_width=2, stroke_dasharray="6 4")
     for row in range(rows):
         at = y + row * _DEEP
-        body += line(x - 14, at, x, at, stroke_width=2, stroke_dasharray="6 4")
-    return body
+        svg += line(x - 14, at, x, at, stroke_width=2, stroke_dasharray="6 4")
+    return svg
 
 
 def _of_part(row: int, name: str, part: Exchange) -> str:
     """A part beside the grid: its bytes, with whom, how long, and what is seen."""
     y = _TOP + 64 * row - 6
-    body = rect(_KEY, y, 16, 16, COLORS[name])
-    told = f"{name}: {units.gigabytes(part.sent)}"
-    body += text(_KEY + 24, y + 14, told, 16, font_weight=700)
-    body += text(_KEY + 24, y + 33, _with_whom(name, part), 14)
-    return body + text(_KEY + 24, y + 51, _how_long(part), 14)
+    svg = rect(_KEY, y, 16, 16, COLORS[name])
+    label = f"{name}: {units.gigabytes(part.sent)}"
+    svg += text(_KEY + 24, y + 14, label, 16, font_weight=700)
+    svg += text(_KEY + 24, y + 33, _with_whom(name, part), 14)
+    return svg + text(_KEY + 24, y + 51, _how_long(part), 14)
 
 
 def _with_whom(name: str, part: Exchange) -> str:
@@ -188,10 +188,10 @@ def _how_long(part: Exchange) -> str:
 def _shown(plan: Plan, nodes: list[int]) -> str:
     size, n = plan.run.accelerator.gpus_per_node, plan.split.num_gpus
     total = -(-n // size)
-    told = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
+    label = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
     cells = f", {CELLS} of {size} GPUs of each" if size > CELLS else ""
     dashed = "; dashed: the network" if len(nodes) > 1 else ""
-    return f"{told}{cells}{dashed}"
+    return f"{label}{cells}{dashed}"
 
 
 def _who_words(plan: Plan, found: Mapping[str, Exchange]) -> str:
@@ -200,8 +200,8 @@ def _who_words(plan: Plan, found: Mapping[str, Exchange]) -> str:
         f"{name} {units.gigabytes(part.sent)} {_with_whom(name, part)}, {_how_long(part)}"
         for name, part in found.items()
     ]
-    told = "; ".join(parts) if parts else "nothing"
-    return f"{_product(plan)}. In a step one GPU sends: {told}."
+    label = "; ".join(parts) if parts else "nothing"
+    return f"{_product(plan)}. In a step one GPU sends: {label}."
 
 
 # --- a step, part by part
@@ -231,89 +231,89 @@ def step_bar(plan: Plan, before: Plan | None = None) -> Drawing:
     unseen = {x: s for x, s in unseen.items() if s > 0.002 * step.total}
     longest = max(step.total, was, *unseen.values(), 0)
     scale = (_RIGHT - _LEFT) / longest
-    body = text(_LEFT, 32, f"a step: {units.seconds(step.total)}", 19, font_weight=700)
-    body += text(_RIGHT, 32, _visible(plan), 15, "end")
-    body += _pieces(plan, scale)
+    svg = text(_LEFT, 32, f"a step: {units.seconds(step.total)}", 19, font_weight=700)
+    svg += text(_RIGHT, 32, _visible(plan), 15, "end")
+    svg += _pieces(plan, scale)
     if was and abs(was / step.total - 1) > 1e-9:
-        body += ghost(_LEFT, 46, scale * was, 54, "at the start")
+        svg += ghost(_LEFT, 46, scale * was, 54, "at the start")
     y = 112.0
     for name, seconds in unseen.items():
-        body += _hidden(name, seconds, scale, y)
+        svg += _hidden(name, seconds, scale, y)
         y += 30
     key, y = _key(plan, y + 14)
-    return Drawing(body + key, _ACROSS, int(y) + 16, _step_words(plan, unseen))
+    return Drawing(svg + key, _ACROSS, int(y) + 16, _step_words(plan, unseen))
 
 
 def _visible(plan: Plan) -> str:
     step = plan.step
     assert step is not None
     seen = sum(step.parts()[name] for name in SENT)
-    told = f"sending: {units.share(seen / step.total)} of the step"
+    label = f"sending: {units.share(seen / step.total)} of the step"
     if step.bubble:
-        told += f"; waiting: {units.share(step.bubble / step.total)}"
-    return told
+        label += f"; waiting: {units.share(step.bubble / step.total)}"
+    return label
 
 
 def _pieces(plan: Plan, scale: float) -> str:
     """The pieces of the step, one behind the other."""
     assert plan.step is not None
-    body, x = "", float(_LEFT)
+    svg, x = "", float(_LEFT)
     for name, seconds in plan.step.parts().items():
         wide, word = scale * seconds, WORDS.get(name, name)
-        told = f"{word}: {units.seconds(seconds)}" if seconds else word
+        label = f"{word}: {units.seconds(seconds)}" if seconds else word
         color = COLORS[_INKS.get(name, name)]
         if name == "bubble":
-            body += rect(x, 52, wide, 42, color, told, opacity=0.18)
-            body += hatched(x, 52, wide, 42, 14) if wide > 3 else ""
+            svg += rect(x, 52, wide, 42, color, label, opacity=0.18)
+            svg += hatched(x, 52, wide, 42, 14) if wide > 3 else ""
             ink = "currentColor"
         else:
-            body += rect(x, 52, max(wide - 1, wide / 2), 42, color, told)
+            svg += rect(x, 52, max(wide - 1, wide / 2), 42, color, label)
             ink = "#FFFFFF"
         if fits(word, wide - 8, 14) and name != "bubble":
-            body += text(x + wide / 2, 78, word, 14, "middle", ink)
+            svg += text(x + wide / 2, 78, word, 14, "middle", ink)
         x += wide
-    return body
+    return svg
 
 
 def _hidden(name: str, seconds: float, scale: float, y: float) -> str:
     """Exchange beside the computing: pale, with an edge, and its name."""
-    wide, told = scale * seconds, f"{name}, {units.seconds(seconds)} hidden"
-    style = {"stroke": COLORS[name], "stroke_width": 2, "fill_opacity": 0.18}
-    body = rect(_LEFT, y, max(wide, 2), 22, COLORS[name], told, **style)
-    if fits(told, wide - 12, 14):
-        return body + text(_LEFT + 8, y + 16, told, 14)
-    return body + text(_LEFT + wide + 8, y + 16, told, 14)
+    wide, label = scale * seconds, f"{name}, {units.seconds(seconds)} hidden"
+    style: Style = {"stroke": COLORS[name], "stroke_width": 2, "fill_opacity": 0.18}
+    svg = rect(_LEFT, y, max(wide, 2), 22, COLORS[name], label, **style)
+    if fits(label, wide - 12, 14):
+        return svg + text(_LEFT + 8, y + 16, label, 14)
+    return svg + text(_LEFT + wide + 8, y + 16, label, 14)
 
 
 def _key(plan: Plan, y: float) -> tuple[str, float]:
     """Every piece with its colour and its seconds."""
     assert plan.step is not None
-    body, x = "", float(_LEFT)
+    svg, x = "", float(_LEFT)
     for name, seconds in plan.step.parts().items():
         if seconds < 5e-4 * plan.step.total:
             continue
-        told = f"{WORDS.get(name, name)} {units.seconds(seconds)}"
-        wide = 22 + 7.6 * len(told) + 12
+        label = f"{WORDS.get(name, name)} {units.seconds(seconds)}"
+        wide = 22 + 7.6 * len(label) + 12
         if x + wide > _RIGHT + 12:
             x, y = float(_LEFT), y + 24
         color = COLORS[_INKS.get(name, name)]
         if name == "bubble":
-            body += rect(x, y - 2, 14, 14, color, opacity=0.18)
-            body += hatched(x, y - 2, 14, 14, 6)
+            svg += rect(x, y - 2, 14, 14, color, opacity=0.18)
+            svg += hatched(x, y - 2, 14, 14, 6)
         else:
-            body += rect(x, y - 2, 14, 14, color)
-        body += text(x + 20, y + 10, told, 14)
+            svg += rect(x, y - 2, 14, 14, color)
+        svg += text(x + 20, y + 10, label, 14)
         x += wide
-    return body, y + 14
+    return svg, y + 14
 
 
 def _step_words(plan: Plan, unseen: Mapping[str, float]) -> str:
     assert plan.step is not None
     parts = {x: s for x, s in plan.step.parts().items() if s > 5e-4 * plan.step.total}
-    told = ", ".join(f"{WORDS.get(x, x)} {units.seconds(s)}" for x, s in parts.items())
+    label = ", ".join(f"{WORDS.get(x, x)} {units.seconds(s)}" for x, s in parts.items())
     beside = ", ".join(f"{x} {units.seconds(s)}" for x, s in unseen.items())
     hidden = f" Beside it, hidden: {beside}." if beside else ""
-    return f"A step of {units.seconds(plan.step.total)}: {told}.{hidden}"
+    return f"A step of {units.seconds(plan.step.total)}: {label}.{hidden}"
 
 
 # --- a ring, turn by turn
@@ -328,24 +328,24 @@ def ring_turns(gpus: int = 4) -> Drawing:
     states = ring(gpus)
     side = 19
     each = gpus * side + 20
-    body = ""
+    svg = ""
     for turn, state in enumerate(states):
         x = 76 + turn * each
         head = f"turn {turn}" if turn else "start"
-        body += text(x + gpus * side / 2, 62, head, 14, "middle")
+        svg += text(x + gpus * side / 2, 62, head, 14, "middle")
         got = _received(states, turn)
         for gpu, pieces in enumerate(state):
             for piece, parts in enumerate(pieces):
                 spot = (x + piece * side, 74 + gpu * (side + 6))
-                body += _piece(*spot, side, parts, gpus, (gpu, piece) in got)
+                svg += _piece(*spot, side, parts, gpus, (gpu, piece) in got)
     for gpu in range(gpus):
-        body += text(64, 89 + gpu * (side + 6), f"GPU {gpu + 1}", 14, "end")
+        svg += text(64, 89 + gpu * (side + 6), f"GPU {gpu + 1}", 14, "end")
     floor = 74 + gpus * (side + 6) + 12
-    body += _halves(gpus, each, side)
+    svg += _halves(gpus, each, side)
     words = _ring_words(gpus)
-    body += text(_LEFT, floor + 16, words[0], 15)
-    body += text(_LEFT, floor + 38, words[1], 15, font_weight=700)
-    return Drawing(body, _ACROSS, floor + 56, " ".join(words))
+    svg += text(_LEFT, floor + 16, words[0], 15)
+    svg += text(_LEFT, floor + 38, words[1], 15, font_weight=700)
+    return Drawing(svg, _ACROSS, floor + 56, " ".join(words))
 
 
 def _received(states: list[list[list[int]]], turn: int) -> set[tuple[int, int]]:
@@ -361,22 +361,22 @@ def _piece(x: float, y: float, side: float, parts: int, gpus: int, came: bool) -
     """A piece: whole sums are full, parts of one are not; framed if it just came."""
     whole = parts == gpus
     fill = COLORS["data"] if whole else "none"
-    style: dict[str, Any] = {"stroke": GREY}
+    style: Style = {"stroke": GREY}
     if came:
         style = {"stroke": "currentColor", "stroke_width": 2.5}
     ink = "#FFFFFF" if whole else "currentColor"
-    body = rect(x, y, side - 2, side, fill, **style)
-    return body + text(x + side / 2 - 1, y + 15, f"{parts}", 14, "middle", ink)
+    svg = rect(x, y, side - 2, side, fill, **style)
+    return svg + text(x + side / 2 - 1, y + 15, f"{parts}", 14, "middle", ink)
 
 
 def _halves(gpus: int, each: float, side: float) -> str:
     """Over the turns: in which of them sums are made, and sent round."""
-    wide, body = (gpus - 1) * each - 20, ""
+    wide, svg = (gpus - 1) * each - 20, ""
     for i, word in enumerate(["adding up: a reduce-scatter", "sending round: an all-gather"]):
         x = 76 + each + i * (gpus - 1) * each
-        body += line(x, 42, x + wide, 42, stroke_width=2)
-        body += text(x + wide / 2, 34, word, 15, "middle", font_weight=600)
-    return body
+        svg += line(x, 42, x + wide, 42, stroke_width=2)
+        svg += text(x + wide / 2, 34, word, 15, "middle", font_weight=600)
+    return svg
 
 
 def _ring_words(gpus: int) -> tuple[str, str]:
@@ -396,33 +396,33 @@ def shared_layer(tensor_parallel: int = 2) -> Drawing:
     Two of the GPUs are drawn. Attention is shared by heads, the MLP by its columns.
     """
     t = tensor_parallel
-    body = text(_LEFT, 34, f"one layer, shared by {t} GPUs", 19, font_weight=700)
+    svg = text(_LEFT, 34, f"one layer, shared by {t} GPUs", 19, font_weight=700)
     for row in range(2):
-        body += _half(row, 62 + 84 * row, t)
+        svg += _half(row, 62 + 84 * row, t)
     for x, head in ((300, "sum"), (612, "sum")):
-        body += rect(x, 56, 62, 164, COLORS["tensor"], "an all-reduce", rx=8)
+        svg += rect(x, 56, 62, 164, COLORS["tensor"], "an all-reduce", rx=8)
         for i, word in enumerate([head, "over", "all"]):
-            body += text(x + 31, 122 + 20 * i, word, 15, "middle", "#FFFFFF")
-    body += text(_LEFT, 250, _layer_words(t)[1], 15)
-    body += text(_LEFT, 272, _layer_words(t)[2], 15, font_weight=700)
-    return Drawing(body, _ACROSS, 290, " ".join(_layer_words(t)))
+            svg += text(x + 31, 122 + 20 * i, word, 15, "middle", "#FFFFFF")
+    svg += text(_LEFT, 250, _layer_words(t)[1], 15)
+    svg += text(_LEFT, 272, _layer_words(t)[2], 15, font_weight=700)
+    return Drawing(svg, _ACROSS, 290, " ".join(_layer_words(t)))
 
 
 def _half(row: int, y: float, t: int) -> str:
     """What one GPU does of a layer."""
     gpu = 1 if row == 0 else t
-    body = text(_LEFT, y + 37, f"GPU {gpu}", 15)
-    body += arrow(78, y + 32, 98, y + 32)
-    for x, color, head, told in (
+    svg = text(_LEFT, y + 37, f"GPU {gpu}", 15)
+    svg += arrow(78, y + 32, 98, y + 32)
+    for x, color, head, label in (
         (102, "attention", "attention", f"1/{t} of the heads"),
         (414, "MLP", "MLP", f"1/{t} of each matrix"),
     ):
-        body += rect(x, y, 160, 64, COLORS[color], rx=6)
-        body += text(x + 80, y + 28, head, 16, "middle", "#FFFFFF", font_weight=600)
-        body += text(x + 80, y + 50, told, 14, "middle", "#FFFFFF")
-        body += arrow(x + 164, y + 32, x + 194, y + 32)
-    body += arrow(366, y + 32, 410, y + 32) + arrow(678, y + 32, 712, y + 32)
-    return body
+        svg += rect(x, y, 160, 64, COLORS[color], rx=6)
+        svg += text(x + 80, y + 28, head, 16, "middle", "#FFFFFF", font_weight=600)
+        svg += text(x + 80, y + 50, label, 14, "middle", "#FFFFFF")
+        svg += arrow(x + 164, y + 32, x + 194, y + 32)
+    svg += arrow(366, y + 32, 410, y + 32) + arrow(678, y + 32, 712, y + 32)
+    return svg
 
 
 def _layer_words(t: int) -> tuple[str, str, str]:

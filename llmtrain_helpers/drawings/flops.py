@@ -7,13 +7,13 @@ number of FLOPs; of the bar, its whole length is the peak.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result
 from llmtrain_helpers.drawings.common import (
     COLORS,
     Drawing,
+    Style,
     arrow,
     fits,
     ghost,
@@ -75,7 +75,7 @@ def _panel(place: int, title: str, left: str, below: str, kind: str, marked: Seq
         for i in range(_COLUMNS)
         for j in range(_ROWS)
     ]
-    told = text(x + across / 2, y + down + 112, "12 cells × 2 = 24 FLOP", 16, "middle")
+    label = text(x + across / 2, y + down + 112, "12 cells × 2 = 24 FLOP", 16, "middle")
     return "".join(
         [
             text(x - 62, 30, title, 17, font_weight="bold"),
@@ -83,7 +83,7 @@ def _panel(place: int, title: str, left: str, below: str, kind: str, marked: Seq
             _vector(x - 62, y, left, _ROWS, place == 1),
             _vector(x, y + down + 26, below, _COLUMNS, place == 0),
             _marked(x, y, *marked),
-            told,
+            label,
         ]
     )
 
@@ -97,26 +97,26 @@ def _marked(x: float, y: float, column: int, row: int, wide: int, high: int) -> 
 
 def _cell(x: float, y: float, fill: str, inside: str = "") -> str:
     """A square of a matrix or a vector."""
-    told = text(x + _CELL / 2, y + 24, inside, 15, "middle", "white") if inside else ""
+    label = text(x + _CELL / 2, y + 24, inside, 15, "middle", "white") if inside else ""
     square = rect(x + 1, y + 1, _CELL - 2, _CELL - 2, fill, rx=3)
-    return square + told
+    return square + label
 
 
 def _vector(x: float, y: float, name: str, size: int, comes_out: bool) -> str:
     """The token's numbers at one side, with an arrow into the matrix or out of it."""
     color = COLORS["gradients" if name.startswith("of") else "activations"]
-    told = f"gradient {name}" if name.startswith("of") else name
+    label = f"gradient {name}" if name.startswith("of") else name
     if size == _ROWS:
         cells = [_cell(x, y + _CELL * i, color) for i in range(size)]
         ends = (x + _CELL + 3, x + 59)
         start, end = reversed(ends) if comes_out else ends
         way = arrow(start, y + 1.5 * _CELL, end, y + 1.5 * _CELL)
-        return "".join(cells) + way + text(x, y - 8, told, 15)
+        return "".join(cells) + way + text(x, y - 8, label, 15)
     cells = [_cell(x + _CELL * i, y, color) for i in range(size)]
     ends = (y - 23, y - 3)
     start, end = ends if comes_out else reversed(ends)
     way = arrow(x + 2 * _CELL, start, x + 2 * _CELL, end)
-    return "".join(cells) + way + text(x, y + _CELL + 17, told, 15)
+    return "".join(cells) + way + text(x, y + _CELL + 17, label, 15)
 
 
 # --- the passes of an iteration over the stack of layers
@@ -150,11 +150,11 @@ def passes(
         _column(2, "backward", 2, stack, 2 * counted.model // 3),
     ]
     shares = {name: 3 * part / counted.model for name, part in forward.items()}
-    body = [*columns, _labels(stack, shares, symbols), _below(num_layers, room)]
+    svg = [*columns, _labels(stack, shares, symbols), _below(num_layers, room)]
     if old.model != counted.model:
         tall = room * old.model / most
-        body += [ghost(_x(i), _TOP, wide * _UNIT, tall) for i, wide in ((0, 1), (2, 2))]
-    return Drawing("".join(body), 860, _TOP + room + 68, _passes_in_words(counted, again))
+        svg += [ghost(_x(i), _TOP, wide * _UNIT, tall) for i, wide in ((0, 1), (2, 2))]
+    return Drawing("".join(svg), 860, _TOP + room + 68, _passes_in_words(counted, again))
 
 
 def _done_again(counted: FlopCount) -> list[str]:
@@ -205,40 +205,40 @@ def _column(place: int, name: str, times: int, stack: Sequence[Strip], work: Res
 
 
 def _heading(centre: float, name: str, work: Result, ratio: str = "") -> str:
-    told = f"{units.flops(work)}{ratio}" if work else "nothing"
+    label = f"{units.flops(work)}{ratio}" if work else "nothing"
     title = text(centre, 26, name, 17, "middle", font_weight="bold")
-    return title + text(centre, 48, told, 15, "middle")
+    return title + text(centre, 48, label, 15, "middle")
 
 
 def _strip(x: float, wide: float, strip: Strip) -> str:
     """A part of a pass, named where there is room."""
     name, y, high = strip
-    shade = {"opacity": _PALE} if name == "scores" else {}
-    drawn = rect(x, y, wide, high, _COLORS[name], WORDS[name], **shade)
+    shade: Style = {"opacity": _PALE} if name == "scores" else {}
+    shapes = rect(x, y, wide, high, _COLORS[name], WORDS[name], **shade)
     if name == "scores":
         edges = [(x, y, x + wide, y), (x, y + high, x + wide, y + high)]
-        drawn += "".join(line(*edge, stroke="white", stroke_width=1) for edge in edges)
-        return drawn + (hatched(x, y, wide, high) if high > 3 else "")
+        shapes += "".join(line(*edge, stroke="white", stroke_width=1) for edge in edges)
+        return shapes + (hatched(x, y, wide, high) if high > 3 else "")
     if high < 20 or not fits(WORDS[name], wide - 8):
-        return drawn
-    return drawn + text(x + wide / 2, y + high / 2 + 5, WORDS[name], 15, "middle", "white")
+        return shapes
+    return shapes + text(x + wide / 2, y + high / 2 + 5, WORDS[name], 15, "middle", "white")
 
 
 def _again(stack: Sequence[Strip], again: Sequence[str], work: Result) -> str:
     """The second forward pass: slanted where it is done, an outline where not."""
     x, bottom = _x(1), stack[-1][1] + stack[-1][2]
-    drawn = []
+    shapes = []
     if len(again) < 3:
         top = stack[1][1]
-        drawn.append(ghost(x, top, _UNIT, bottom - top, "not done again"))
+        shapes.append(ghost(x, top, _UNIT, bottom - top, "not done again"))
     for name, y, high in stack:
         if name in again:
-            told = f"{WORDS[name]}, recomputed"
-            drawn.append(rect(x, y, _UNIT, high, COLORS["recomputed"], told))
-            drawn.append(slanted(x, y, _UNIT, high))
+            label = f"{WORDS[name]}, recomputed"
+            shapes.append(rect(x, y, _UNIT, high, COLORS["recomputed"], label))
+            shapes.append(slanted(x, y, _UNIT, high))
     head = _heading(x + _UNIT / 2, "recomputed", work)
     way = arrow(x + _UNIT + 14, bottom, x + _UNIT + 14, _TOP) if again else ""
-    return "".join(drawn) + head + way
+    return "".join(shapes) + head + way
 
 
 def slanted(x: float, y: float, width: float, height: float) -> str:
@@ -251,16 +251,16 @@ def _labels(stack: Sequence[Strip], shares: Mapping[str, Result], symbols: bool)
     its share of the model's own work."""
     named = [(name, y + high / 2) for name, y, high in stack[:4]]
     places = _spread([max(y, _TOP + 2) for _, y in named], 36 if symbols else 22)
-    drawn = []
+    shapes = []
     for (name, y), place in zip(named, places, strict=True):
         up = 2 if symbols else -5
-        told = f"{WORDS[name]} {units.digits(100 * shares[name], 2)} %"
-        drawn.append(text(_LEFT - 22, place - up, told, 15, "end"))
+        label = f"{WORDS[name]} {units.digits(100 * shares[name], 2)} %"
+        shapes.append(text(_LEFT - 22, place - up, label, 15, "end"))
         if symbols:
             size = text(_LEFT - 22, place + 14, _SYMBOLS[name], 14, "end", opacity=0.8)
-            drawn.append(size)
-        drawn.append(line(_LEFT - 18, place, _LEFT - 3, y, stroke_width=1))
-    return "".join(drawn)
+            shapes.append(size)
+        shapes.append(line(_LEFT - 18, place, _LEFT - 3, y, stroke_width=1))
+    return "".join(shapes)
 
 
 def _spread(places: Sequence[float], gap: float) -> list[float]:
@@ -274,9 +274,9 @@ def _spread(places: Sequence[float], gap: float) -> list[float]:
 def _below(num_layers: int, height: int) -> str:
     """The arrow of time, and what the stack stands for."""
     y, groups = _TOP + height + 22, _groups(num_layers)
-    drawn = f", drawn as {groups} × {num_layers // groups}" if groups > 1 else ""
+    shapes = f", drawn as {groups} × {num_layers // groups}" if groups > 1 else ""
     return (
-        text(_LEFT - 172, y + 5, f"{num_layers} layers{drawn}", 15)
+        text(_LEFT - 172, y + 5, f"{num_layers} layers{shapes}", 15)
         + arrow(_LEFT + 62, y, 846, y)
         + text(846, y + 26, "time; backward begins at the top", 15, "end")
         + text(_LEFT - 172, y + 26, "embedding: a look-up, no product", 15)
@@ -320,7 +320,7 @@ def filled(
     twice = bool(counted.recomputed)
     own = "the model's own work" if twice else "HFU is the same, nothing is done twice"
     top = f"HFU {units.percent(hfu)}: all that the GPUs did"
-    body = [
+    svg = [
         rect(_BAR_X, _BAR_Y, _BAR_WIDE, _BAR_HIGH, stroke="currentColor", rx=3),
         _segments(counted, hfu),
         _bracket(mfu, 1, f"MFU {units.percent(mfu)}: {own}"),
@@ -328,7 +328,7 @@ def filled(
         _peak(peak_flops),
         _before(before) if before else "",
     ]
-    return Drawing("".join(body), 860, 168, _bar_in_words(mfu, hfu, peak_flops, before))
+    return Drawing("".join(svg), 860, 168, _bar_in_words(mfu, hfu, peak_flops, before))
 
 
 def past_peak(counted: FlopCount, flops_per_gpu: float, peak_flops: float) -> Drawing:
@@ -339,62 +339,62 @@ def past_peak(counted: FlopCount, flops_per_gpu: float, peak_flops: float) -> Dr
     share = flops_per_gpu / peak_flops
     unit = _BAR_WIDE / share
     x = _BAR_X + unit
-    told = f"HFU {units.percent(share)}: more than the whole peak"
-    body = [
+    label = f"HFU {units.percent(share)}: more than the whole peak"
+    svg = [
         _segments(counted, share, unit),
         hatched(x, _BAR_Y - 7, _BAR_X + _BAR_WIDE - x, _BAR_HIGH + 14, 9),
-        _bracket(share, 1, told, unit),
+        _bracket(share, 1, label, unit),
         _peak(peak_flops, unit),
     ]
     words = (
         f"A bar that runs past the peak, {units.flops_per_second(peak_flops)}: the "
         f"work claimed would take {units.percent(share)} of it. No chip does that."
     )
-    return Drawing("".join(body), 860, 168, words)
+    return Drawing("".join(svg), 860, 168, words)
 
 
 def _segments(counted: FlopCount, hfu: float, unit: float = _BAR_WIDE) -> str:
     """The parts of the model's own work, and the recomputed after them; `unit` is how
     long the peak is."""
-    drawn, x = [], float(_BAR_X)
+    shapes, x = [], float(_BAR_X)
     for name, share in counted.shares().items():
         wide = unit * hfu * float(share)
         if name == "recomputed":
-            drawn.append(_recomputed(x, wide))
+            shapes.append(_recomputed(x, wide))
         elif wide:
-            drawn.append(_segment(name, x, wide))
+            shapes.append(_segment(name, x, wide))
         x += wide
     rest = _BAR_X + _BAR_WIDE - x
     if fits("not used", rest - 12):
         place = x + rest / 2, _BAR_Y + 30
-        drawn.append(text(*place, "not used", 15, "middle", opacity=0.8))
-    return "".join(drawn)
+        shapes.append(text(*place, "not used", 15, "middle", opacity=0.8))
+    return "".join(shapes)
 
 
 def _segment(name: str, x: float, wide: float) -> str:
-    shade: dict[str, Any] = {"opacity": _PALE} if name == "scores" else {}
+    shade: Style = {"opacity": _PALE} if name == "scores" else {}
     box = (x, _BAR_Y + 1, wide, _BAR_HIGH - 2)
-    drawn = rect(*box, _COLORS[name], WORDS[name], **shade)
+    shapes = rect(*box, _COLORS[name], WORDS[name], **shade)
     if name == "scores":
-        return drawn + (hatched(*box) if wide > 3 else "")
+        return shapes + (hatched(*box) if wide > 3 else "")
     if not fits(WORDS[name], wide - 4, 14):
-        return drawn
-    return drawn + text(x + wide / 2, _BAR_Y + 30, WORDS[name], 14, "middle", "white")
+        return shapes
+    return shapes + text(x + wide / 2, _BAR_Y + 30, WORDS[name], 14, "middle", "white")
 
 
 def _recomputed(x: float, wide: float) -> str:
     if not wide:
         return ""
     box = (x, _BAR_Y + 1, wide, _BAR_HIGH - 2)
-    drawn = rect(*box, COLORS["recomputed"], "recomputed") + slanted(*box)
-    drawn += line(x, _BAR_Y + 1, x, _BAR_Y + _BAR_HIGH - 1, stroke="white")
+    shapes = rect(*box, COLORS["recomputed"], "recomputed") + slanted(*box)
+    shapes += line(x, _BAR_Y + 1, x, _BAR_Y + _BAR_HIGH - 1, stroke="white")
     if not fits("recomputed", wide - 12):
-        return drawn
+        return shapes
     label = rect(x + wide / 2 - 42, _BAR_Y + 14, 84, 22, COLORS["recomputed"], rx=4)
-    return drawn + label + text(x + wide / 2, _BAR_Y + 30, "recomputed", 15, "middle", "white")
+    return shapes + label + text(x + wide / 2, _BAR_Y + 30, "recomputed", 15, "middle", "white")
 
 
-def _bracket(share: float, side: int, told: str, unit: float = _BAR_WIDE) -> str:
+def _bracket(share: float, side: int, label: str, unit: float = _BAR_WIDE) -> str:
     """A line from the bar's beginning to a share of it, with its name."""
     end = _BAR_X + unit * share
     y = _BAR_Y + _BAR_HIGH + 8 if side > 0 else _BAR_Y - 8
@@ -403,7 +403,7 @@ def _bracket(share: float, side: int, told: str, unit: float = _BAR_WIDE) -> str
             line(_BAR_X, y, end, y, stroke_width=2),
             line(_BAR_X, y - 5 * side, _BAR_X, y, stroke_width=2),
             line(end, y - 5 * side, end, y, stroke_width=2),
-            text(_BAR_X, y + (22 if side > 0 else -12), told, 16),
+            text(_BAR_X, y + (22 if side > 0 else -12), label, 16),
         ]
     )
 
@@ -411,10 +411,10 @@ def _bracket(share: float, side: int, told: str, unit: float = _BAR_WIDE) -> str
 def _peak(peak: float, unit: float = _BAR_WIDE) -> str:
     x = _BAR_X + unit
     mark = line(x, _BAR_Y - 14, x, _BAR_Y + _BAR_HIGH + 14, stroke_width=3)
-    told, anchor = f"peak {units.flops_per_second(peak)}", "end"
-    if not fits(told, unit, 16):
+    label, anchor = f"peak {units.flops_per_second(peak)}", "end"
+    if not fits(label, unit, 16):
         x, anchor = float(_BAR_X), "start"
-    return mark + text(x, _BAR_Y - 22, told, 16, anchor, font_weight="bold")
+    return mark + text(x, _BAR_Y - 22, label, 16, anchor, font_weight="bold")
 
 
 def _before(shares: tuple[float, float]) -> str:
@@ -422,20 +422,20 @@ def _before(shares: tuple[float, float]) -> str:
     mfu, hfu = (_BAR_WIDE * share for share in shares)
     y, high = _BAR_Y - 5, _BAR_HIGH + 10
     mark = line(_BAR_X + mfu, y, _BAR_X + mfu, y + high, stroke_width=1, stroke_dasharray="5 4")
-    told = f"dashed: MFU {units.percent(shares[0])}"
-    told += f", HFU {units.percent(shares[1])}"
+    label = f"dashed: MFU {units.percent(shares[0])}"
+    label += f", HFU {units.percent(shares[1])}"
     place = _BAR_X + _BAR_WIDE, _BAR_Y + _BAR_HIGH + 30
     outline = ghost(_BAR_X, y, hfu, high, "at the start")
-    return outline + mark + text(*place, told, 15, "end", opacity=0.8)
+    return outline + mark + text(*place, label, 15, "end", opacity=0.8)
 
 
 def _bar_in_words(mfu: float, hfu: float, peak: float, before: tuple[float, float] | None) -> str:
-    told = (
+    label = (
         f"A bar as long as the peak, {units.flops_per_second(peak)}, filled by the "
         f"model's own work to {units.percent(mfu)} (MFU) and with the recomputed "
         f"work to {units.percent(hfu)} (HFU)."
     )
     if before is None:
-        return told
+        return label
     then = " and ".join(units.percent(share) for share in before)
-    return f"{told} Before: {then}."
+    return f"{label} Before: {then}."

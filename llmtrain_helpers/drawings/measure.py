@@ -48,35 +48,35 @@ def instruments(
     Three `Breakdown`s each, in this order; `before` are those of the last picture,
     drawn as outlines to the same scale.
     """
-    body, words = [], []
+    svg, words = [], []
     for row, (name, instrument, unit) in enumerate(_COUNTS):
-        now, told = measured[row], formula[row]
+        now, label = measured[row], formula[row]
         old = before[row].total if before else now.total
-        verdict = "the formula says the same" if now == told else "the formula differs"
-        scale = _BAR / max(now.total, told.total, old)
+        verdict = "the formula says the same" if now == label else "the formula differs"
+        scale = _BAR / max(now.total, label.total, old)
         y = 26 + 118 * row
-        body.append(_heading(y, f"{unit(now.total)} {name}", f"by {instrument}"))
-        body.append(_stack(y + 14, 34, now, scale))
+        svg.append(_heading(y, f"{unit(now.total)} {name}", f"by {instrument}"))
+        svg.append(_stack(y + 14, 34, now, scale))
         if old != now.total:
-            body.append(ghost(_LEFT, y + 12, old * scale, 38, "at the start"))
-        body.append(_stack(y + 52, 16, told, scale, named=False))
-        body.append(text(_LEFT - 10, y + 37, "measured", 14, "end"))
-        body.append(text(_LEFT - 10, y + 65, "formula", 14, "end"))
+            svg.append(ghost(_LEFT, y + 12, old * scale, 38, "at the start"))
+        svg.append(_stack(y + 52, 16, label, scale, named=False))
+        svg.append(text(_LEFT - 10, y + 37, "measured", 14, "end"))
+        svg.append(text(_LEFT - 10, y + 65, "formula", 14, "end"))
         words.append(f"{unit(now.total)} {name}, by {instrument}; {verdict}.")
-    body.append(_parts_key(368))
-    return Drawing("".join(body), _WIDE, 400, " ".join(words))
+    svg.append(_parts_key(368))
+    return Drawing("".join(svg), _WIDE, 400, " ".join(words))
 
 
 def _parts_key(y: float) -> str:
     """The colours of parts that are often too narrow for their names."""
-    drawn = ""
+    shapes = ""
     for place, name in enumerate(("embedding", "norms", "scores", "head")):
         x, (word, color) = _LEFT + 150 * place, _PARTS[name]
-        drawn += rect(x, y, 18, 18, color)
+        shapes += rect(x, y, 18, 18, color)
         if name == "scores":
-            drawn += f'<g color="#FFFFFF">{hatched(x, y, 18, 18, 6)}</g>'
-        drawn += text(x + 26, y + 14, word, 15)
-    return drawn
+            shapes += f'<g color="#FFFFFF">{hatched(x, y, 18, 18, 6)}</g>'
+        shapes += text(x + 26, y + 14, word, 15)
+    return shapes
 
 
 def _heading(y: float, first: str, then: str) -> str:
@@ -86,16 +86,16 @@ def _heading(y: float, first: str, then: str) -> str:
 
 def _stack(y: float, high: float, whole: Breakdown, scale: float, named: bool = True) -> str:
     """A bar from parts, each in its colour; the scores are slanted."""
-    drawn, x = "", float(_LEFT)
+    shapes, x = "", float(_LEFT)
     for name, size in whole.parts().items():
         wide, (word, color) = size * scale, _PARTS[name]
-        drawn += rect(x, y, wide, high, color, word)
+        shapes += rect(x, y, wide, high, color, word)
         if name == "scores" and wide > 4:
-            drawn += f'<g color="#FFFFFF">{hatched(x, y, wide, high, 10)}</g>'
+            shapes += f'<g color="#FFFFFF">{hatched(x, y, wide, high, 10)}</g>'
         if named and name != "scores" and fits(word, wide - 6, 14):
-            drawn += text(x + wide / 2, y + 22, word, 14, "middle", "#FFFFFF")
+            shapes += text(x + wide / 2, y + 22, word, 14, "middle", "#FFFFFF")
         x += wide
-    return drawn
+    return shapes
 
 
 # --- a step on the simulated clock
@@ -116,12 +116,12 @@ def step_by_the_clock(
     old = tuple(before) or now
     step, was = (one.parts(b, k).total for one, b, k in (now, old))
     scale = _TIME / (2 * max(step, was))
-    body = [_of_lanes(), *_two_steps(*now, step, scale)]
+    svg = [_of_lanes(), *_two_steps(*now, step, scale)]
     if was != step:
-        body.append(_old_step(was, scale))
+        svg.append(_old_step(was, scale))
     found, known = (one.experiments(b, k) for one, b, k in (now, old))
-    body += _bars(found, known)
-    return Drawing("".join(body), _WIDE, 504, _step_words(*now, found))
+    svg += _bars(found, known)
+    return Drawing("".join(svg), _WIDE, 504, _step_words(*now, found))
 
 
 def _of_lanes() -> str:
@@ -141,9 +141,9 @@ def _two_steps(clock: StepClock, b: int, k: int, step: float, scale: float) -> I
         yield _passes(x, _LANES["slowest"], slowest * scale, k)
         yield _link(clock, b, k, x, scale)
         yield line(x, 46, x, floor + 5, stroke_dasharray="2 3")
-    told = f"a step: {_ms(step)}"
+    label = f"a step: {_ms(step)}"
     yield line(_LEFT + 2 * step * scale, 46, _LEFT + 2 * step * scale, floor + 5)
-    yield text(_LEFT, 28, told, 20, font_weight=700)
+    yield text(_LEFT, 28, label, 20, font_weight=700)
 
 
 def _ms(seconds: float) -> str:
@@ -152,49 +152,49 @@ def _ms(seconds: float) -> str:
 
 def _loader(clock: StepClock, b: int, k: int, x: float, scale: float, number: int) -> str:
     wide = clock.loading * b * k * scale
-    drawn = rect(x, _LANES["loader"], wide, _HIGH, COLORS["memory"], rx=3)
-    told = f"data of step {number}"
-    return drawn + _inside(x, _LANES["loader"], wide, told, "data")
+    shapes = rect(x, _LANES["loader"], wide, _HIGH, COLORS["memory"], rx=3)
+    label = f"data of step {number}"
+    return shapes + _inside(x, _LANES["loader"], wide, label, "data")
 
 
 def _gpu(clock: StepClock, b: int, k: int, x: float, scale: float) -> str:
     """Passes, then waiting for others, the update, and waiting for data."""
     parts, y = clock.parts(b, k), _LANES["this GPU"]
-    drawn = _passes(x, y, parts.passes * scale, k)
+    shapes = _passes(x, y, parts.passes * scale, k)
     x += parts.passes * scale
-    drawn += _waiting(x, y, parts.others * scale, "waits for others", "waits")
+    shapes += _waiting(x, y, parts.others * scale, "waits for others", "waits")
     x += parts.others * scale
-    drawn += rect(x, y, parts.update * scale, _HIGH, COLORS["optimizer"], rx=3)
-    drawn += _inside(x, y, parts.update * scale, "update")
+    shapes += rect(x, y, parts.update * scale, _HIGH, COLORS["optimizer"], rx=3)
+    shapes += _inside(x, y, parts.update * scale, "update")
     x += parts.update * scale
-    return drawn + _waiting(x, y, parts.data * scale, "waits for data", "waits")
+    return shapes + _waiting(x, y, parts.data * scale, "waits for data", "waits")
 
 
 def _passes(x: float, y: float, wide: float, k: int) -> str:
     """A box for each pass, or one for all where they are too thin."""
-    drawn = rect(x, y, wide, _HIGH, COLORS["activations"], rx=3)
+    shapes = rect(x, y, wide, _HIGH, COLORS["activations"], rx=3)
     if k == 1 or wide / k <= 8:
-        return drawn + _inside(x, y, wide, "1 pass" if k == 1 else f"{k} passes")
+        return shapes + _inside(x, y, wide, "1 pass" if k == 1 else f"{k} passes")
     for i in range(k):
         at = x + wide * i / k
-        drawn += line(at, y, at, y + _HIGH, stroke="#FFFFFF") if i else ""
-        drawn += _inside(at, y, wide / k, "pass")
-    return drawn
+        shapes += line(at, y, at, y + _HIGH, stroke="#FFFFFF") if i else ""
+        shapes += _inside(at, y, wide / k, "pass")
+    return shapes
 
 
 def _link(clock: StepClock, b: int, k: int, x: float, scale: float) -> str:
     y, wide = _LANES["link"], clock.exchange * scale
     x += clock.exchange_begins(b, k) * scale
-    drawn = rect(x, y, wide, _HIGH, COLORS["gradients"], rx=3)
-    return drawn + _inside(x, y, wide, "gradients")
+    shapes = rect(x, y, wide, _HIGH, COLORS["gradients"], rx=3)
+    return shapes + _inside(x, y, wide, "gradients")
 
 
 def _inside(x: float, y: float, wide: float, *words: str) -> str:
     """The first of the words that finds room in a box."""
-    told = next((word for word in words if fits(word, wide - 4, 14)), "")
-    if not told:
+    label = next((word for word in words if fits(word, wide - 4, 14)), "")
+    if not label:
         return ""
-    return text(x + wide / 2, y + 23, told, 14, "middle", "#FFFFFF")
+    return text(x + wide / 2, y + 23, label, 14, "middle", "#FFFFFF")
 
 
 def _waiting(x: float, y: float, wide: float, *reasons: str) -> str:
@@ -202,15 +202,15 @@ def _waiting(x: float, y: float, wide: float, *reasons: str) -> str:
     if wide < 1:
         return ""
     outline = rect(x, y, wide, _HIGH, stroke="currentColor", title=reasons[0])
-    told = next((words for words in reasons if fits(words, wide, 14)), "")
-    return hatched(x, y, wide, _HIGH) + outline + text(x + wide / 2, y - 6, told, 14, "middle")
+    label = next((words for words in reasons if fits(words, wide, 14)), "")
+    return hatched(x, y, wide, _HIGH) + outline + text(x + wide / 2, y - 6, label, 14, "middle")
 
 
 def _old_step(was: float, scale: float) -> str:
     floor = max(_LANES.values()) + _HIGH + 8
-    drawn = ghost(_LEFT, floor + 10, was * scale, 12, "a step at the start")
-    told = f"dashed: {_ms(was)}"
-    return drawn + text(_LEFT + was * scale + 8, floor + 21, told, 14)
+    shapes = ghost(_LEFT, floor + 10, was * scale, 12, "a step at the start")
+    label = f"dashed: {_ms(was)}"
+    return shapes + text(_LEFT + was * scale + 8, floor + 21, label, 14)
 
 
 _CHANGES = {
@@ -227,28 +227,28 @@ def _bars(found: Experiments, known: Experiments) -> Iterator[str]:
     rates = {name: getattr(found, name) for name in _CHANGES}
     scale = 360 / max(*rates.values(), *vars(known).values())
     yield text(_LEFT, 312, "sequences a second, after one change", 15, font_weight=700)
-    for row, (name, told) in enumerate(_CHANGES.items()):
+    for row, (name, label) in enumerate(_CHANGES.items()):
         y, rate = 326 + 34 * row, rates[name]
         color = COLORS["weights"] if name == "as_it_is" else COLORS["memory"]
-        yield text(244, y + 19, told, 15, "end")
+        yield text(244, y + 19, label, 15, "end")
         yield rect(254, y, rate * scale, 26, color, rx=3)
         if found != known:
             yield ghost(254, y - 1, getattr(known, name) * scale, 28, "at the start")
         gain = "" if name == "as_it_is" else f", × {rate / found.as_it_is:.2f}"
         wide = max(rate, getattr(known, name)) * scale
-        told = f"{units.digits(rate)}{gain}"
-        yield text(262 + wide, y + 19, told, 15, font_weight=600)
+        label = f"{units.digits(rate)}{gain}"
+        yield text(262 + wide, y + 19, label, 15, font_weight=600)
 
 
 def _step_words(clock: StepClock, b: int, k: int, found: Experiments) -> str:
     """The picture in words."""
     parts = clock.parts(b, k)
-    told = {"passes": parts.passes, "waiting for other GPUs": parts.others}
-    told |= {"update": parts.update, "waiting for data": parts.data}
-    lanes = ", ".join(f"{name} {_ms(seconds)}" for name, seconds in told.items())
+    label = {"passes": parts.passes, "waiting for other GPUs": parts.others}
+    label |= {"update": parts.update, "waiting for data": parts.data}
+    lanes = ", ".join(f"{name} {_ms(seconds)}" for name, seconds in label.items())
     changes = ", ".join(
-        f"{told} × {getattr(found, name) / found.as_it_is:.2f}"
-        for name, told in list(_CHANGES.items())[1:]
+        f"{label} × {getattr(found, name) / found.as_it_is:.2f}"
+        for name, label in list(_CHANGES.items())[1:]
     )
     return (
         f"A step of {_ms(parts.total)} with {k} × {b} sequences: {lanes}. "
@@ -274,19 +274,19 @@ _TITLES = {"beside": "gradients travel beside backward", "after": "gradients tra
 def lanes(traces: Mapping[str, Trace]) -> Drawing:
     """Recorded steps to one scale: phases, operators by kind, and what travels."""
     scale = _TIME / max(trace.seconds for trace in traces.values())
-    body: list[str] = []
+    svg: list[str] = []
     words = []
     for row, (name, trace) in enumerate(traces.items()):
-        body += _of_trace(24 + 176 * row, name, trace, scale)
+        svg += _of_trace(24 + 176 * row, name, trace, scale)
         words.append(_trace_words(name, trace))
-    body.append(_key(24 + 176 * len(traces)))
+    svg.append(_key(24 + 176 * len(traces)))
     height = 24 + 176 * len(traces) + 30
-    return Drawing("".join(body), _WIDE, height, " ".join(words))
+    return Drawing("".join(svg), _WIDE, height, " ".join(words))
 
 
 def _of_trace(y: float, name: str, trace: Trace, scale: float) -> Iterator[str]:
-    told = f"{_TITLES.get(name, name)}: a step of {_ms(trace.seconds)}"
-    yield text(_LEFT, y, told, 17, font_weight=700)
+    label = f"{_TITLES.get(name, name)}: a step of {_ms(trace.seconds)}"
+    yield text(_LEFT, y, label, 17, font_weight=700)
     for phase, spans in trace.phases.items():
         for start, end in spans:
             x, wide = _LEFT + start * scale, (end - start) * scale
@@ -320,12 +320,12 @@ def _share(trace: Trace) -> str:
 
 def _key(y: float) -> str:
     """The colours of the operators."""
-    drawn = ""
+    shapes = ""
     optimizer = ("optimizer", _PHASES["optimizer"])
     for place, (name, color) in enumerate([*_KINDS.values(), optimizer]):
         x = _LEFT + 160 * place
-        drawn += rect(x, y, 18, 18, color, rx=3) + text(x + 26, y + 14, name, 15)
-    return drawn
+        shapes += rect(x, y, 18, 18, color, rx=3) + text(x + 26, y + 14, name, 15)
+    return shapes
 
 
 def _trace_words(name: str, trace: Trace) -> str:

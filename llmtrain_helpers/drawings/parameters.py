@@ -9,11 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice
-from llmtrain_helpers.drawings.common import COLORS, Drawing, arrow, fits, ghost, line, rect, text
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    Style,
+    arrow,
+    fits,
+    ghost,
+    line,
+    rect,
+    text,
+)
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters, norm_parameters
 
@@ -30,7 +39,7 @@ PARTS = {
 CHOICES = (WHOLE, "attention", "MLP", "embedding", "output head", "norms")
 """What `areas` can open."""
 
-BOLD: dict[str, Any] = {"font_weight": 600}
+BOLD: Style = {"font_weight": 600}
 
 
 @dataclass(frozen=True)
@@ -62,49 +71,49 @@ class Matrix:
         return COLORS[self.part]
 
 
-def attention(model: Any) -> list[Matrix]:
+def attention(model: Transformer) -> list[Matrix]:
     """The four matrices of attention in one layer."""
-    h, d = model.hidden_size, model.head_dim
-    q, kv = model.num_heads * d, model.num_kv_heads * d
+    h, d = int(model.hidden_size), int(model.head_dim)
+    q, kv = int(model.num_heads) * d, int(model.num_kv_heads) * d
     wide, narrow = "h" if q == h else "ad", "h" if kv == h else "kd"
     ins = [("queries", q, wide), ("keys", kv, narrow), ("values", kv, narrow)]
     found = [Matrix(name, h, n, f"h × {word}", "attention") for name, n, word in ins]
     return [*found, Matrix("output", q, h, f"{wide} × h", "attention")]
 
 
-def mlp(model: Any) -> list[Matrix]:
+def mlp(model: Transformer) -> list[Matrix]:
     """The matrices of the MLP in one layer, or of one of its experts."""
-    h, f = model.hidden_size, model.intermediate_size
+    h, f = int(model.hidden_size), int(model.intermediate_size)
     wide = "4h" if f == 4 * h else "f"
     ups = ["gate", "up"] if model.gated_mlp else ["up"]
     found = [Matrix(name, h, f, f"h × {wide}", "MLP") for name in ups]
     return [*found, Matrix("down", f, h, f"{wide} × h", "MLP")]
 
 
-def tables(model: Any) -> list[Matrix]:
+def tables(model: Transformer) -> list[Matrix]:
     """The tables at the way in: tokens, and positions where they are learned."""
-    h, V, s = model.hidden_size, model.vocab_size, model.num_positions
+    h, V, s = int(model.hidden_size), int(model.vocab_size), int(model.num_positions)
     tokens = Matrix("embedding", V, h, "V × h", "embedding")
     places = [Matrix("positions", s, h, "s × h", "embedding")] if s else []
     return [tokens, *places]
 
 
-def heads(model: Any) -> list[Matrix]:
+def heads(model: Transformer) -> list[Matrix]:
     """The output head, where the model has one of its own."""
-    h, V = model.hidden_size, model.vocab_size
+    h, V = int(model.hidden_size), int(model.vocab_size)
     own = Matrix("output head", h, V, "h × V", "output head")
     return [] if model.tied_embeddings else [own]
 
 
-def norms(model: Any) -> list[Matrix]:
+def norms(model: Transformer) -> list[Matrix]:
     """The norms of one layer, and the last one."""
     size = int(norm_parameters(model))
     symbol = "2h" if model.layer_norm else "h"
     names = ["before attention", "before MLP", "after the last layer"]
     found = [Matrix(name, size, 1, symbol, "norms") for name in names]
     if model.qk_norm:
-        told = ["of queries", "of keys"]
-        found[2:2] = [Matrix(x, model.head_dim, 1, "d", "norms") for x in told]
+        words = ["of queries", "of keys"]
+        found[2:2] = [Matrix(x, model.head_dim, 1, "d", "norms") for x in words]
     return found
 
 
@@ -128,11 +137,11 @@ def transformer(model: Transformer, name: str = "A transformer") -> Drawing:
     """
     unit = _unit(model)
     rows = [_way_in, _attention_row, _mlp_row, _way_out]
-    body = _layer_box(model) + "".join(draw(model, unit) for draw in rows)
-    return Drawing(body, 860, 470, _flow_words(model, name))
+    svg = _layer_box(model) + "".join(draw(model, unit) for draw in rows)
+    return Drawing(svg, 860, 470, _flow_words(model, name))
 
 
-def _unit(model: Any) -> float:
+def _unit(model: Transformer) -> float:
     """Pixels for each row or column of the layer's matrices."""
     widest = max(max(m.rows, m.columns) for m in mlp(model))
     across = max(max(m.rows, m.columns) for m in attention(model))
@@ -143,17 +152,17 @@ def _head(x: float, y: float, words: str, size: float = 14) -> str:
     return text(x, y, words, size, "middle", **BOLD)
 
 
-def _way_in(model: Any, unit: float) -> str:
+def _way_in(model: Transformer, unit: float) -> str:
     tokens, *places = tables(model)
-    high, drawn = _table(tokens, LEFT, 96, unit)
+    high, shapes = _table(tokens, LEFT, 96, unit)
     parts = [_head(LEFT, 34, "tokens", 16), arrow(LEFT, 42, LEFT, 64)]
-    parts += [_head(LEFT, 83, "embedding"), drawn]
+    parts += [_head(LEFT, 83, "embedding"), shapes]
     parts.append(_sized(tokens, LEFT, 96 + high + 18))
     parts.append(_longer(tokens, LEFT, 96 + high + 52, unit))
     for table in places:
         y = 96 + high + (82 if _times(tokens, unit) else 64)
-        low, drawn = _table(table, LEFT, y + 9, unit)
-        parts += [_head(LEFT, y, "+ positions"), drawn]
+        low, shapes = _table(table, LEFT, y + 9, unit)
+        parts += [_head(LEFT, y, "+ positions"), shapes]
         parts.append(_sized(table, LEFT, y + low + 27))
     edge = LEFT + max(tokens.columns * unit, 4) / 2
     return "".join([*parts, arrow(edge + 4, 140, EDGES[0] - 3, 140)])
@@ -194,25 +203,25 @@ def _sized(matrix: Matrix, x: float, y: float, anchor: str = "middle") -> str:
     return letters + text(x, y + 16, matrix.size, 13, anchor)
 
 
-def _layer_box(model: Any) -> str:
+def _layer_box(model: Transformer) -> str:
     x, wide = EDGES[0], EDGES[1] - EDGES[0]
-    look: dict[str, Any] = {"stroke": "currentColor", "rx": 10}
+    look: Style = {"stroke_width": 2, "stroke": "currentColor", "rx": 10}
     behind = "".join(f"M{x + d + 4} {40 - d}h{wide - 4}v414" for d in (4, 8, 12, 16))
     sheets = f'<path d="{behind}" fill="none" stroke="currentColor" opacity="0.4"/>'
-    front = rect(x, 40, wide, 418, stroke_width=2, **look)
-    told = text(x + 14, 66, f"one of {model.num_layers:,} layers, open", 16, **BOLD)
+    front = rect(x, 40, wide, 418, **look)
+    words = text(x + 14, 66, f"one of {model.num_layers:,} layers, open", 16, **BOLD)
     count = text(EDGES[1] - 14, 67, f"× {model.num_layers:,}", 21, "end", **BOLD)
-    return sheets + front + told + count
+    return sheets + front + words + count
 
 
 def _block(matrix: Matrix, x: float, y: float, unit: float) -> str:
     """A matrix to scale, with its name over it and its size under it."""
     wide, high = max(matrix.columns * unit, 3), max(matrix.rows * unit, 3)
-    drawn = rect(x - wide / 2, y, wide, high, matrix.color, f"{matrix.count:,}")
-    return _head(x, y - 7, matrix.name) + drawn + _sized(matrix, x, y + high + 17)
+    shapes = rect(x - wide / 2, y, wide, high, matrix.color, f"{matrix.count:,}")
+    return _head(x, y - 7, matrix.name) + shapes + _sized(matrix, x, y + high + 17)
 
 
-def _norm(model: Any, x: float, y: float) -> str:
+def _norm(model: Transformer, x: float, y: float) -> str:
     vector = norms(model)[0]
     bar = rect(x - 3, y, 6, 40, vector.color, f"{vector.count:,}")
     return _head(x, y - 7, "norm") + bar + _sized(vector, x, y + 57)
@@ -224,7 +233,7 @@ def label(part: str, x: float, y: float) -> str:
     return swatch + text(x + 18, y, part, 15, **BOLD)
 
 
-def _attention_row(model: Any, unit: float) -> str:
+def _attention_row(model: Transformer, unit: float) -> str:
     *ins, out = attention(model)
     y, middle, x = 122.0, 140.0, EDGES[0]
     parts = [label("attention", x + 14, 91), _norm(model, x + 40, y)]
@@ -255,7 +264,7 @@ def _fork(x: float, y: float, edges: Sequence[float]) -> str:
     return "".join(parts)
 
 
-def _mlp_row(model: Any, unit: float) -> str:
+def _mlp_row(model: Transformer, unit: float) -> str:
     *ups, down = mlp(model)
     x, wide, high = EDGES[0], down.columns * unit, down.rows * unit
     parts = [label("MLP", x + 72, 235), _norm(model, x + 40, 268), _experts(model)]
@@ -272,21 +281,21 @@ def _mlp_row(model: Any, unit: float) -> str:
     return "".join(parts)
 
 
-def _experts(model: Any) -> str:
+def _experts(model: Transformer) -> str:
     """Beside the MLP: that it is one of several, of which a token meets a few."""
     if not model.num_experts:
         return ""
-    told = f"one of {model.num_experts} experts; a token meets "
-    return text(EDGES[0] + 130, 235, f"{told}{model.experts_per_token}", 14)
+    words = f"one of {model.num_experts} experts; a token meets "
+    return text(EDGES[0] + 130, 235, f"{words}{model.experts_per_token}", 14)
 
 
-def _way_out(model: Any, unit: float) -> str:
-    h, V = model.hidden_size, model.vocab_size
+def _way_out(model: Transformer, unit: float) -> str:
+    h, V = int(model.hidden_size), int(model.vocab_size)
     head = Matrix("output head", h, V, "h × V", "output head")
-    high, drawn = _table(head, RIGHT, 188, unit)
+    high, shapes = _table(head, RIGHT, 188, unit)
     if model.tied_embeddings:
-        drawn = ghost(RIGHT - 22, 188, 44, high, "the embedding again")
-    parts = [arrow(EDGES[1] + 16, OUT, RIGHT - 30, OUT), drawn]
+        shapes = ghost(RIGHT - 22, 188, 44, high, "the embedding again")
+    parts = [arrow(EDGES[1] + 16, OUT, RIGHT - 30, OUT), shapes]
     parts += [rect(RIGHT - 22, OUT - 3, 44, 6, COLORS["norms"])]
     parts += [_head(RIGHT, OUT + 22, "norm"), arrow(RIGHT, OUT - 8, RIGHT, 194 + high)]
     parts += [_head(RIGHT, 124, "output head"), _head_size(head, model.tied_embeddings, unit)]
@@ -298,10 +307,10 @@ def _head_size(head: Matrix, tied: bool, unit: float) -> str:
     if not tied:
         return _sized(head, RIGHT, 144) + _longer(head, RIGHT, 178, unit)
     lines = zip((144, 160), ("the embedding", "again (tied)"), strict=True)
-    return "".join(text(RIGHT, y, told, 13, "middle") for y, told in lines)
+    return "".join(text(RIGHT, y, words, 13, "middle") for y, words in lines)
 
 
-def _flow_words(model: Any, name: str) -> str:
+def _flow_words(model: Transformer, name: str) -> str:
     inside = ", ".join(f"{m.name} {m.size}" for m in [*attention(model), *mlp(model)])
     ways = ", ".join(f"{m.name} {m.size}" for m in tables(model))
     own = heads(model)
@@ -330,10 +339,10 @@ def waterfall(start: tuple[str, int], changes: dict[str, int], end: str) -> Draw
         level += change
     rows.append((end, 0, level))
     unit = 440 / max(low + max(change, 0) for _, low, change in rows)
-    body = "".join(_fall(row, i, unit, len(rows)) for i, row in enumerate(rows))
-    told = ", ".join(f"{name} {_signed(change)}" for name, change in changes.items())
-    words = f"{start[0]} {units.count(start[1])}; {told}; {end} {units.count(level)}."
-    return Drawing(body, 860, 24 + 40 * len(rows), words)
+    svg = "".join(_fall(row, i, unit, len(rows)) for i, row in enumerate(rows))
+    caption = ", ".join(f"{name} {_signed(change)}" for name, change in changes.items())
+    words = f"{start[0]} {units.count(start[1])}; {caption}; {end} {units.count(level)}."
+    return Drawing(svg, 860, 24 + 40 * len(rows), words)
 
 
 def _fall(row: tuple[str, int, int], i: int, unit: float, rows: int) -> str:
@@ -341,12 +350,12 @@ def _fall(row: tuple[str, int, int], i: int, unit: float, rows: int) -> str:
     ends, y = i in (0, rows - 1), 16 + 40 * i
     x, wide = 260 + unit * min(low, low + change), max(unit * abs(change), 2)
     fill = COLORS.get(name.partition(":")[0], COLORS["memory"])
-    told = units.count(change) if ends else _signed(change)
+    words = units.count(change) if ends else _signed(change)
     place = x + wide + 10
     return (
         text(248, y + 19, name, 15, "end", **(BOLD if ends else {}))
         + rect(x, y, wide, 28, fill, name)
-        + text(place, y + 19, told, 15)
+        + text(place, y + 19, words, 15)
         + (line(260, y - 4, 260, y + 36, opacity=0.4) if i < rows else "")
     )
 
@@ -379,7 +388,7 @@ def areas(
     """
     part = choice("chosen", chosen or WHOLE, CHOICES)
     changed = before if before != model else None
-    body = [
+    svg = [
         totals(model, changed),
         key(model, changed, part),
         _strip(model, part),
@@ -387,10 +396,10 @@ def areas(
         _zoom(model, part),
         _opened(model, part, changed),
     ]
-    return Drawing("".join(body), 860, 502, _areas_words(model, part))
+    return Drawing("".join(svg), 860, 502, _areas_words(model, part))
 
 
-def boxes(model: Any) -> dict[str, Box]:
+def boxes(model: Transformer) -> dict[str, Box]:
     """The place of each part in the strip: its area is its share of the whole."""
     shares = count_parameters(model).shares()
     wide, x = LINE[1] - LINE[0], float(LINE[0])
@@ -406,7 +415,7 @@ def boxes(model: Any) -> dict[str, Box]:
     return found
 
 
-def totals(model: Any, before: Any) -> str:
+def totals(model: Transformer, before: Transformer | None) -> str:
     """What areas mean; beside it, as bars, all parameters before a change and now."""
     now = int(count_parameters(model).total)
     shown = text(20, 30, "Where they sit: areas to scale", 16, **BOLD)
@@ -420,7 +429,7 @@ def totals(model: Any, before: Any) -> str:
     return shown + was + bars
 
 
-def key(model: Any, before: Any, chosen: str) -> str:
+def key(model: Transformer, before: Transformer | None, chosen: str) -> str:
     """A column for each part: its colour and word, its count, its share."""
     now, shares = count_parameters(model).parts(), count_parameters(model).shares()
     then = count_parameters(before).parts() if before else now
@@ -440,7 +449,7 @@ def key(model: Any, before: Any, chosen: str) -> str:
     return "".join(parts)
 
 
-def _strip(model: Any, chosen: str) -> str:
+def _strip(model: Transformer, chosen: str) -> str:
     parts = []
     for word, (x, y, wide, high) in boxes(model).items():
         pale = 1 if chosen in (WHOLE, word) or model.num_experts else 0.3
@@ -455,7 +464,7 @@ def _strip(model: Any, chosen: str) -> str:
     return "".join([*parts, _seams(model), _names(model, chosen)])
 
 
-def _names(model: Any, chosen: str) -> str:
+def _names(model: Transformer, chosen: str) -> str:
     """The parts' words in their blocks, where there is room."""
     one = boxes(model)["attention"][2] / model.num_layers
     parts = []
@@ -468,7 +477,7 @@ def _names(model: Any, chosen: str) -> str:
     return "".join(parts)
 
 
-def _seams(model: Any) -> str:
+def _seams(model: Transformer) -> str:
     """A line between each layer and the next, where there is room for it."""
     x, _, wide, _ = boxes(model)["attention"]
     one = wide / model.num_layers
@@ -479,7 +488,7 @@ def _seams(model: Any) -> str:
     return f'<path {whole} fill="none"/>'
 
 
-def _met(model: Any, pale: float) -> str:
+def _met(model: Transformer, pale: float) -> str:
     """The experts that a token meets, layer by layer, over the pale ones."""
     x, y, wide, high = boxes(model)["MLP"]
     one, each = wide / model.num_layers, high / model.num_experts
@@ -493,7 +502,7 @@ def _met(model: Any, pale: float) -> str:
     return full + (_expert_seams(model) if each > 4 else "")
 
 
-def _chosen(model: Any, layer: int) -> list[int]:
+def _chosen(model: Transformer, layer: int) -> list[int]:
     """Experts that a token meets in a layer: here in a fixed pattern.
 
     In a model the router chooses, for each token and each layer anew.
@@ -503,7 +512,7 @@ def _chosen(model: Any, layer: int) -> list[int]:
     return sorted(int(place) for place in spread)
 
 
-def _expert_seams(model: Any) -> str:
+def _expert_seams(model: Transformer) -> str:
     x, y, wide, high = boxes(model)["MLP"]
     each = high / model.num_experts
     places = range(1, model.num_experts)
@@ -511,7 +520,7 @@ def _expert_seams(model: Any) -> str:
     return f'<path d="{path}" stroke="{COLORS["MLP"]}" opacity="0.4" fill="none"/>'
 
 
-def _outlines(model: Any, before: Any) -> str:
+def _outlines(model: Transformer, before: Transformer | None) -> str:
     """Where the parts stood before a change, if they moved."""
     if before is None:
         return ""
@@ -532,7 +541,7 @@ FRAME = (20, 312, 820, 174)
 """The place of what is opened."""
 
 
-def _zoom(model: Any, chosen: str) -> str:
+def _zoom(model: Transformer, chosen: str) -> str:
     """Lines from the opened place in the strip to what is opened."""
     place = boxes(model)["attention" if chosen in (WHOLE, "MLP", "norms") else chosen]
     x, _, wide, _ = place
@@ -547,7 +556,7 @@ def _zoom(model: Any, chosen: str) -> str:
     return "".join([edge, *rays])
 
 
-def opened(model: Any, chosen: str) -> list[Matrix]:
+def opened(model: Transformer, chosen: str) -> list[Matrix]:
     """The matrices that are drawn when a part is chosen."""
     found = {
         WHOLE: [*attention(model), *mlp(model)],
@@ -560,18 +569,18 @@ def opened(model: Any, chosen: str) -> list[Matrix]:
     return found[chosen]
 
 
-def _opened(model: Any, chosen: str, before: Any) -> str:
+def _opened(model: Transformer, chosen: str, before: Transformer | None) -> str:
     matrices = opened(model, chosen)
     x, y, wide, high = FRAME
     frame = rect(x, y, wide, high, stroke="currentColor", opacity=0.5, rx=8)
-    told = text(x + 14, y + 24, _title(model, chosen), 15, **BOLD)
+    words = text(x + 14, y + 24, _title(model, chosen), 15, **BOLD)
     old = {m.name: m for m in opened(before, chosen)} if before else {}
-    told += _sides_before(matrices, old)
+    words += _sides_before(matrices, old)
     grid = chosen in (WHOLE, "MLP") and model.num_experts
-    drawn = [_row_of(matrices, old, wide - (176 if grid else 16))]
+    shapes = [_row_of(matrices, old, wide - (176 if grid else 16))]
     if grid:
-        drawn.append(_expert_grid(model))
-    return "".join([frame, told, *drawn])
+        shapes.append(_expert_grid(model))
+    return "".join([frame, words, *shapes])
 
 
 def _sides_before(matrices: Sequence[Matrix], old: dict[str, Matrix]) -> str:
@@ -580,8 +589,8 @@ def _sides_before(matrices: Sequence[Matrix], old: dict[str, Matrix]) -> str:
     then = max((max(m.rows, m.columns) for m in old.values()), default=0)
     if not now or not then or 0.1 < then / now < 1.16:
         return ""
-    told = f"dashed: longest side {then:,}"
-    return text(FRAME[0] + FRAME[2] - 14, FRAME[1] + 24, told, 13, "end")
+    words = f"dashed: longest side {then:,}"
+    return text(FRAME[0] + FRAME[2] - 14, FRAME[1] + 24, words, 13, "end")
 
 
 def _row_of(matrices: Sequence[Matrix], old: dict[str, Matrix], wide: float) -> str:
@@ -617,16 +626,16 @@ def _shown(matrix: Matrix, old: Matrix | None, x: float, unit: float, flat: bool
     """A matrix of the opened part, and the outline of what it was before."""
     y, (wide, high) = FRAME[1] + 94, _sides(matrix, flat)
     size = max(wide * unit, 4), max(high * unit, 2)
-    drawn = rect(x - size[0] / 2, y - size[1] / 2, *size, matrix.color)
+    shapes = rect(x - size[0] / 2, y - size[1] / 2, *size, matrix.color)
     across, tall = (side * unit for side in _sides(old, flat)) if old else (0, 0)
     if old and old != matrix and across < 150 and tall < 84:
-        drawn += ghost(x - across / 2, y - tall / 2, across, tall, "at the start")
-    told = units.count(matrix.count) if matrix.columns > 1 else ""
-    count = text(x, FRAME[1] + 161, told, 13, "middle")
-    return _head(x, FRAME[1] + 49, matrix.name, 13) + drawn + count
+        shapes += ghost(x - across / 2, y - tall / 2, across, tall, "at the start")
+    words = units.count(matrix.count) if matrix.columns > 1 else ""
+    count = text(x, FRAME[1] + 161, words, 13, "middle")
+    return _head(x, FRAME[1] + 49, matrix.name, 13) + shapes + count
 
 
-def _title(model: Any, chosen: str) -> str:
+def _title(model: Transformer, chosen: str) -> str:
     counted, l = count_parameters(model), model.num_layers
     parts = {word: counted.parts()[name] for name, word in PARTS.items()}
     if chosen == WHOLE:
@@ -645,15 +654,15 @@ def _title(model: Any, chosen: str) -> str:
     return f"{chosen}: {units.count(parts[chosen])}, drawn on its side"
 
 
-def _layer_norms(model: Any) -> int:
+def _layer_norms(model: Transformer) -> int:
     return sum(matrix.count for matrix in norms(model)[:-1])
 
 
-def _mixed(model: Any) -> str:
+def _mixed(model: Transformer) -> str:
     return f"; one of its {model.num_experts} experts drawn" if model.num_experts else ""
 
 
-def _expert_grid(model: Any) -> str:
+def _expert_grid(model: Transformer) -> str:
     """All experts of a layer as squares: those that a token meets are full."""
     count, met = model.num_experts, model.experts_per_token
     left, top, wide, high = FRAME[0] + FRAME[2] - 160, FRAME[1] + 54, 148, 76
@@ -666,13 +675,13 @@ def _expert_grid(model: Any) -> str:
         x, y = start + expert % columns * cell, top + expert // columns * cell
         full = 1 if expert in met_here else 0.25
         parts.append(rect(x, y, cell - 1.5, cell - 1.5, COLORS["MLP"], opacity=full))
-    told = f"{met} of {count} for each token"
-    return "".join([*parts, text(left + wide / 2, FRAME[1] + 155, told, 13, "middle")])
+    words = f"{met} of {count} for each token"
+    return "".join([*parts, text(left + wide / 2, FRAME[1] + 155, words, 13, "middle")])
 
 
-def _areas_words(model: Any, chosen: str) -> str:
+def _areas_words(model: Transformer, chosen: str) -> str:
     counted = count_parameters(model)
-    told = ", ".join(
+    words = ", ".join(
         f"{word} {units.count(size)} ({units.percent(size / counted.total)})"
         for word, size in zip(PARTS.values(), counted.parts().values(), strict=True)
         if size
@@ -682,7 +691,7 @@ def _areas_words(model: Any, chosen: str) -> str:
     pale = " Pale: experts that a token does not meet, "
     pale += f"{idle} of {model.num_experts} in a layer."
     return (
-        f"Drawing: {units.count(counted.total)} parameters as areas: {told}."
+        f"Drawing: {units.count(counted.total)} parameters as areas: {words}."
         f"{pale if model.num_experts else ''} "
         f"Opened, {_title(model, chosen)}: {inside}."
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from llmtrain_helpers import units
+from llmtrain_helpers.batch import pipeline_idle
 from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
@@ -21,7 +22,7 @@ from llmtrain_helpers.drawings.common import (
 from llmtrain_helpers.drawings.duration import INKS
 from llmtrain_helpers.duration import first_run_days, tokens_in_time
 from llmtrain_helpers.plan.plan import Plan
-from llmtrain_helpers.plan.schedule import Schedule, Turn, idle_share, pipeline_schedule
+from llmtrain_helpers.plan.schedule import Schedule, Turn, pipeline_schedule
 from llmtrain_helpers.results import Interval
 
 BLUE = COLORS["weights"]
@@ -40,9 +41,9 @@ def plan_at_a_glance(plan: Plan, days: float | None = None, before: Plan | None 
     """
     span = plan.days_with_stops
     was = before.days_with_stops if before else None
-    body = _chain(plan) + _time(span, plan, days, was)
-    body += _memory(plan, before) + _money(plan)
-    return Drawing(body, _ACROSS, 468, _told(plan, span, days))
+    svg = _chain(plan) + _time(span, plan, days, was)
+    svg += _memory(plan, before) + _money(plan)
+    return Drawing(svg, _ACROSS, 468, _plan_in_words(plan, span, days))
 
 
 def span_in_words(span: Interval) -> str:
@@ -62,68 +63,87 @@ def _from_to(ends: Sequence[str]) -> str:
 
 def _chain(plan: Plan) -> str:
     """Four boxes: parameters, tokens, work, and the GPUs that do it."""
-    boxes = [
-        ("model", *units.count(plan.parameters.active).split(" "), _met(plan)),
-        ("text", *units.count(plan.run.tokens).split(" "), "tokens"),
-        ("work", *units.flops(plan.total_flops).split(" "), _work(plan)),
-        ("GPUs", *_gpus(plan)),
-    ]
-    body = ""
-    for i, (head, *told) in enumerate(boxes):
-        x = _LEFT + 182 * i
-        body += rect(x, 16, 152, 84, rx=8, stroke=GREY, stroke_width=1.5)
-        body += text(x + 9, 36, head, 15, font_weight=700)
-        number, rest = " ".join(told[:-1]), told[-1]
-        body += text(x + 9, 62, number, 17)
-        body += text(x + 9, 86, rest, 14)
-        sign = "×" if i == 0 else "→"
-        body += text(x + 167, 64, sign, 20, "middle") if i < 3 else ""
-    return body
-
-
-def _work(plan: Plan) -> str:
-    again = plan.run.recompute
-    return "forward, backward" if again == "none" else f"recomputed: {again}"
-
-
-def _gpus(plan: Plan) -> tuple[str, str]:
-    chip, n = plan.run.accelerator.name, plan.split.num_gpus
-    X = plan.run.flops_per_gpu
-    at_peak = plan.total_flops / (n * plan.run.peak)
-    low, high = at_peak / plan.seconds.greatest, at_peak / plan.seconds.least
-    of = "of peak" if plan.split.pipeline_parallel == 1 else "with idle"
-    rate = f"{100 * low:.0f}–{100 * high:.0f} % {of}"
-    if plan.run.pace is not None:
-        rate = f"{units.duration(plan.seconds_per_iteration.likely)} a step"
+    recompute, n = plan.run.recompute, plan.split.num_gpus
+    chip, X = plan.run.accelerator.name, plan.run.flops_per_gpu
+    mixture = plan.parameters.active < plan.parameters.total
+    passes = "forward, backward" if recompute == "none" else f"recomputed: {recompute}"
     if X is not None:
         rate = f"{units.flops_per_second(X)} each"
-    return f"{units.exact(n)} × {chip.split(' ')[0]}", rate
+    elif plan.run.pace is not None:
+        rate = f"{units.duration(plan.seconds_per_iteration.likely)} a step"
+    else:
+        at_peak = plan.total_flops / (n * plan.run.peak)
+        low, high = at_peak / plan.seconds.greatest, at_peak / plan.seconds.least
+        of = "of peak" if plan.split.pipeline_parallel == 1 else "with idle"
+        rate = f"{100 * low:.0f}–{100 * high:.0f} % {of}"
+    boxes = [
+        (
+            "model",
+            units.count(plan.parameters.active),
+            "active parameters" if mixture else "parameters",
+        ),
+        ("text", units.count(plan.run.tokens), "tokens"),
+        ("work", units.flops(plan.total_flops), passes),
+        ("GPUs", f"{units.exact(n)} × {chip.split(' ')[0]}", rate),
+    ]
+    svg = ""
+    for i, (head, number, note) in enumerate(boxes):
+        x = _LEFT + 182 * i
+        svg += rect(x, 16, 152, 84, rx=8, stroke=GREY, stroke_width=1.5)
+        svg += text(x + 9, 36, head, 15, font_weight=700)
+        svg += text(x + 9, 62, number, 17)
+        svg += text(x + 9, 86, note, 14)
+        sign = "×" if i == 0 else "→"
+        svg += text(x + 167, 64, sign, 20, "middle") if i < 3 else ""
+    return svg
 
 
 def _time(span: Interval, plan: Plan, days: float | None, before: Interval | None) -> str:
     """The interval as a bar on an axis of days, under the days that there are."""
-    known, slow = plan.measured, first_run(plan)
+    slow = first_run(plan)
     longest = 1.18 * max(slow, days or 0, before.greatest if before else 0)
     step, scale = round_step(longest, 6.5), (_RIGHT - _LEFT) / longest
     head = f"{span_in_words(span)}, likely {units.duration(span.likely * units.DAY, 2)}"
-    if known:
+    if plan.measured:
         exact = units.duration(plan.seconds.likely)
         head = f"{exact} of computing; with stops {span_in_words(span)}"
-    body = text(_LEFT, 138, "time", 15, font_weight=700) + text(_LEFT + 62, 138, head)
+    svg = text(_LEFT, 138, "time", 15, font_weight=700) + text(_LEFT + 62, 138, head)
     x, wide = _LEFT + scale * span.least, scale * (span.greatest - span.least)
-    body += rect(x, 154, max(wide, 2), 30, BLUE, f"{head}", opacity=0.45)
-    at = _LEFT + scale * plan.days.likely
-    body += rect(at - 2.5, 150, 5, 38, BLUE, "computing" if known else "likely")
-    if slow > span.greatest:
+    svg += rect(x, 154, max(wide, 2), 30, BLUE, head, opacity=0.45)
+    likely = _LEFT + scale * plan.days.likely
+    svg += rect(likely - 2.5, 150, 5, 38, BLUE, "computing" if plan.measured else "likely")
+    if slow > span.greatest:  # a thin line from the bar to where a first run may end
         verdict, _ = _in_time(replace(span, greatest=slow), days or slow)
-        told = f"{verdict[0]} a first run" if days else "a first run"
-        body += _slower(x + wide, _LEFT + scale * slow, told)
+        end, ink = _LEFT + scale * slow, BLUE
+        svg += line(x + wide, 169, end, 169, stroke=ink, stroke_width=2.5)
+        svg += line(end, 162, end, 176, stroke=ink, stroke_width=2.5)
+        svg += text(end + 6, 174, f"{verdict[0]} a first run" if days else "a first run", 14)
     if before and before != span:
-        was = _LEFT + scale * before.least
-        body += ghost(was, 150, scale * (before.greatest - before.least), 38, "at the start")
-    if days:
-        body += _limit(_LEFT + scale * days, span, days)
-    return body + _ticks(scale, longest, step)
+        start = _LEFT + scale * before.least
+        svg += ghost(start, 150, scale * (before.greatest - before.least), 38, "at the start")
+    if days:  # the line of the days that there are, and whether the interval keeps it
+        verdict, ink = _in_time(span, days)
+        limit, label = _LEFT + scale * days, f"{verdict}: you have {days:g} days"
+        svg += line(limit, 148, limit, 196, stroke=ink, stroke_width=3)
+        svg += text(_RIGHT, 138, label, 15, "end", font_weight=700)
+
+    svg += line(_LEFT, 196, _RIGHT, 196)
+    for i in range(int(longest / step) + 1):
+        x, label = _LEFT + scale * i * step, f"{i * step:,.0f}"
+        if step < 1:
+            label = units.digits(i * step)
+        svg += line(x, 196, x, 202)
+        svg += text(x, 217, label if i else f"{label} days", 14, "middle" if i else "start")
+    return svg
+
+
+def _in_time(span: Interval, days: float) -> tuple[str, str]:
+    """Whether an interval keeps the days that there are, and the colour of the answer."""
+    if span.greatest <= days:
+        return "✓ in time", COLORS["optimizer"]
+    if span.least <= days:
+        return "○ perhaps", COLORS["logits"]
+    return "✗ too late", COLORS["gradients"]
 
 
 def first_run(plan: Plan) -> float:
@@ -142,43 +162,6 @@ def at_first(plan: Plan, days: float) -> str:
     return f" ({late}: take at most {units.about(most)} tokens then.)"
 
 
-def _slower(x: float, end: float, told: str) -> str:
-    """A thin line from the bar to where a first run may end."""
-    body = line(x, 169, end, 169, stroke=BLUE, stroke_width=2.5)
-    body += line(end, 162, end, 176, stroke=BLUE, stroke_width=2.5)
-    return body + text(end + 6, 174, told, 14)
-
-
-def _limit(x: float, span: Interval, days: float) -> str:
-    """The line of the days that there are, and whether the interval keeps it."""
-    sign, ink = _in_time(span, days)
-    body = line(x, 148, x, 196, stroke=ink, stroke_width=3)
-    told = f"{sign}: you have {days:g} days"
-    return body + text(_RIGHT, 138, told, 15, "end", font_weight=700)
-
-
-def _in_time(span: Interval, days: float) -> tuple[str, str]:
-    if span.greatest <= days:
-        return "✓ in time", COLORS["optimizer"]
-    if span.least <= days:
-        return "○ perhaps", COLORS["logits"]
-    return "✗ too late", COLORS["gradients"]
-
-
-def _ticks(scale: float, end: float, step: float) -> str:
-    y, body = 196, line(_LEFT, 196, _RIGHT, 196)
-    for i in range(int(end / step) + 1):
-        x = _LEFT + scale * i * step
-        body += line(x, y, x, y + 6)
-        told = units.digits(i * step) if step < 1 else f"{i * step:,.0f}"
-        body += text(x, y + 21, f"{told} days" if i == 0 else told, 14, _anchor(i))
-    return body
-
-
-def _anchor(place: int) -> str:
-    return "middle" if place else "start"
-
-
 def _memory(plan: Plan, before: Plan | None) -> str:
     """What a GPU holds, part after part, under the line of its chip and the reserve."""
     chip, total = plan.run.accelerator.memory, plan.memory.total
@@ -186,29 +169,25 @@ def _memory(plan: Plan, before: Plan | None) -> str:
     scale = (_RIGHT - _LEFT) / max(seen)
     y, high, edge = 274, 38, _LEFT + scale * chip
     head = f"{units.gigabytes(total)} of {units.gigabytes(chip)}"
-    body = text(_LEFT, 258, "memory of a GPU", 15, font_weight=700)
-    body += text(_LEFT + 160, 258, head)
-    body += text(_RIGHT, 258, _fitting(plan), 15, "end", font_weight=700)
+    svg = text(_LEFT, 258, "memory of a GPU", 15, font_weight=700)
+    svg += text(_LEFT + 160, 258, head)
+    svg += text(_RIGHT, 258, _fitting(plan), 15, "end", font_weight=700)
     x, names = float(_LEFT), ""
     for word, size in parts_of(plan).items():
-        wide, told = scale * size, f"{word}: {units.gigabytes(size)}"
-        body += rect(x, y, max(wide - 1, 0.5), high, COLORS[word], told)
+        wide, label = scale * size, f"{word}: {units.gigabytes(size)}"
+        svg += rect(x, y, max(wide - 1, 0.5), high, COLORS[word], label)
         names += _named(x, y + high / 2 + 5, wide, word, edge)
         x += wide
     free = scale * plan.reserve
-    body += hatched(edge - free, y + high + 3, free, 12, 6)
-    body += rect(edge - free, y + high + 3, free, 12, stroke=GREY)
-    body += hatched(edge, y, x - edge, high, 12) if x > edge else ""
+    svg += hatched(edge - free, y + high + 3, free, 12, 6)
+    svg += rect(edge - free, y + high + 3, free, 12, stroke=GREY)
+    svg += hatched(edge, y, x - edge, high, 12) if x > edge else ""
     if before and before.memory.total != total:
-        body += ghost(_LEFT, y - 5, scale * before.memory.total, high + 5, "at the start")
-    body += line(edge, y - 8, edge, y + high + 18, stroke_width=3)
-    return body + names + _under(edge, free, y + high + 33) + _key(plan)
-
-
-def _under(edge: float, free: float, y: float) -> str:
-    """Names of the reserve and of the chip's line, on their side of it."""
-    body = text(edge - free - 8, y - 19, "reserve", 14, "end")
-    return body + text(min(edge, _RIGHT), y, "the chip's memory", 14, "end")
+        svg += ghost(_LEFT, y - 5, scale * before.memory.total, high + 5, "at the start")
+    svg += line(edge, y - 8, edge, y + high + 18, stroke_width=3)
+    y += high + 33  # the reserve and the chip's line have their names below, on their side
+    svg += names + text(edge - free - 8, y - 19, "reserve", 14, "end")
+    return svg + text(min(edge, _RIGHT), y, "the chip's memory", 14, "end") + _key(plan)
 
 
 def parts_of(plan: Plan) -> dict[str, float]:
@@ -244,40 +223,33 @@ def _fitting(plan: Plan) -> str:
 
 def _key(plan: Plan) -> str:
     """Every part with its colour and its bytes."""
-    body, x, y = "", float(_LEFT), 372.0
+    svg, x, y = "", float(_LEFT), 372.0
     for word, size in parts_of(plan).items():
-        told = f"{word} {units.gigabytes(size)}"
-        wide = 22 + 7.8 * len(told) + 14
+        label = f"{word} {units.gigabytes(size)}"
+        wide = 22 + 7.8 * len(label) + 14
         if x + wide > _RIGHT + 14:
             x, y = float(_LEFT), y + 24
-        body += rect(x, y - 12, 14, 14, COLORS[word])
-        body += text(x + 20, y, told, 14)
+        svg += rect(x, y - 12, 14, 14, COLORS[word])
+        svg += text(x + 20, y, label, 14)
         x += wide
-    return body
-
-
-def _met(plan: Plan) -> str:
-    """Of experts, the parameters that work on a token."""
-    few = plan.parameters.active < plan.parameters.total
-    return "active parameters" if few else "parameters"
+    return svg
 
 
 def _money(plan: Plan) -> str:
     """GPU-hours and dollars, stops included: a GPU that waits costs as much."""
     hours = plan.days_with_stops.times(24 * plan.split.num_gpus)
     ends = [units.about(x, units.count) for x in (hours.least, hours.greatest)]
-    told = f"{_from_to(ends)} GPU-hours"
+    label = f"{_from_to(ends)} GPU-hours"
     price = plan.run.price_per_gpu_hour
     if price is not None:
         paid, price = hours.times(price), units.dollars(price)
         ends = [units.about(x, units.dollars) for x in (paid.least, paid.greatest)]
-        told += f" at {price}: {_from_to(ends)}"
-    body = text(_LEFT, 440, "cost", 15, font_weight=700)
-    return body + text(_LEFT + 62, 440, told, 15)
+        label += f" at {price}: {_from_to(ends)}"
+    svg = text(_LEFT, 440, "cost", 15, font_weight=700)
+    return svg + text(_LEFT + 62, 440, label, 15)
 
 
-def _told(plan: Plan, span: Interval, days: float | None) -> str:
-    """The plan in words."""
+def _plan_in_words(plan: Plan, span: Interval, days: float | None) -> str:
     n, chip = plan.split.num_gpus, plan.run.accelerator
     parts = (f"{word} {units.gigabytes(x)}" for word, x in parts_of(plan).items())
     limit, slow = "", first_run(plan)
@@ -297,9 +269,9 @@ def _told(plan: Plan, span: Interval, days: float | None) -> str:
     )
 
 
-def _sentence(told: str) -> str:
+def _sentence(label: str) -> str:
     """A verdict without its sign, to begin a sentence with."""
-    return told[2:3].upper() + told[3:]
+    return label[2:3].upper() + label[3:]
 
 
 # --- a pipeline, turn by turn
@@ -323,60 +295,68 @@ def pipeline_steps(
     """
     m = min(micro_batches, max(1, TURNS // stages))
     schedule = pipeline_schedule(stages, m, backward=backward)
-    rows, scale = _rows(stages), (_RIGHT - _FROM) / schedule.end
-    many = 2 * m * len(rows) > RECTS or scale < NARROW
-    body = _headline(stages, micro_batches, schedule)
+    rows = [*range(stages)]
+    if stages > STAGES:  # the first and the last
+        rows = [*range(STAGES // 2), *range(stages - STAGES // 2, stages)]
+    scale = (_RIGHT - _FROM) / schedule.end
+    banded = 2 * m * len(rows) > RECTS or scale < NARROW
+
+    sizes = f"{units.plural(stages, 'stage')}, {units.plural(micro_batches, 'micro-batch')}"
+    idle = f"idle {idle_fraction(stages, micro_batches)} of the step"
+    idle = "one stage: nothing is idle" if stages == 1 else idle
+    svg = text(_LEFT, 34, sizes, 18, font_weight=700)
+    svg += text(_RIGHT, 34, idle, 18, "end", font_weight=700)
+    svg += text(_FROM, 58, "time →", 14)
     for place, stage in enumerate(rows):
         y = _TOP + place * _ROW
-        body += text(_FROM - 12, y + 21, f"stage {stage + 1}", 14, "end")
-        body += _of_stage(schedule.of_stage(stage), schedule.end, y, scale, many)
+        svg += text(_FROM - 12, y + 21, f"stage {stage + 1}", 14, "end")
+        svg += _of_stage(schedule.of_stage(stage), schedule.end, y, scale, banded)
     floor = _TOP + len(rows) * _ROW
-    body += _legend(floor + 8, _note(m, scale, many))
-    body += _summed(floor + 44, schedule, before)
-    words = _in_words(stages, micro_batches, schedule, rows)
-    for i, told in enumerate(_seen(stages, micro_batches, m, rows)):
-        body += text(_LEFT, floor + 112 + 20 * i, told, 14)
-    return Drawing(body, _ACROSS, floor + 128 + 20 * i, words)
+    if banded:
+        note = "bands: one forward, one backward by turns"
+    else:  # a forward turn may be too narrow for its number
+        room = "" if fits(f"{m}", scale - 4, 14) else ", where there is room"
+        note = f"numbers: the micro-batch{room}"
+    svg += _legend(floor + 8, note) + _summed(floor + 44, schedule, before)
 
+    # how much of the step is drawn, and what that changes
+    notes = []
+    if len(rows) < stages:
+        notes.append(f"{len(rows)} of {stages:,} stages are shown; all wait alike.")
+    if m < micro_batches:
+        waits = units.percent(pipeline_idle(stages, m))
+        notes.append(
+            f"{m:,} of {micro_batches:,} micro-batches are shown: so short a step "
+            f"waits {waits}, more than the whole."
+        )
+    notes = notes or ["All stages and all micro-batches are shown."]
+    for i, note in enumerate(notes):
+        svg += text(_LEFT, floor + 112 + 20 * i, note, 14)
 
-def _rows(stages: int) -> list[int]:
-    """Which stages are drawn: all, or the first and the last."""
-    if stages <= STAGES:
-        return [*range(stages)]
-    half = STAGES // 2
-    return [*range(half), *range(stages - half, stages)]
+    first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
+    words = (
+        f"A step of a pipeline: {units.plural(stages, 'stage')} and "
+        f"{units.plural(micro_batches, 'micro-batch')}, one forward and one backward by "
+        f"turns. Idle {units.percent(pipeline_idle(stages, micro_batches))} of the step. The "
+        f"first stage keeps {first} at once, the last {last}. {' '.join(notes)}"
+    )
+    return Drawing(svg, _ACROSS, floor + 108 + 20 * len(notes), words)
 
 
 def idle_fraction(stages: int, micro_batches: int) -> str:
     """The idle share as a fraction and in per cent: `3/11 = 27.3 %`."""
-    share = units.percent(idle_share(stages, micro_batches))
+    share = units.percent(pipeline_idle(stages, micro_batches))
     return f"{stages - 1:,}/{micro_batches + stages - 1:,} = {share}"
 
 
-def _headline(stages: int, micro_batches: int, schedule: Schedule) -> str:
-    told = f"{_many(stages, 'stage')}, {_many(micro_batches, 'micro-batch')}"
-    if stages == 1:
-        says = "one stage: nothing is idle"
-    else:
-        says = f"idle {idle_fraction(stages, micro_batches)} of the step"
-    body = text(_LEFT, 34, told, 18, font_weight=700)
-    body += text(_RIGHT, 34, says, 18, "end", font_weight=700)
-    return body + text(_FROM, 58, "time →", 14)
-
-
-def _many(number: int, word: str) -> str:
-    plural = "es" if word.endswith("h") else "s"
-    return f"{number:,} {word}{plural if number > 1 else ''}"
-
-
-def _of_stage(turns: Sequence[Turn], end: int, y: float, scale: float, many: bool) -> str:
+def _of_stage(turns: Sequence[Turn], end: int, y: float, scale: float, banded: bool) -> str:
     """The turns of a stage, and what is idle before, between and after them."""
-    body, clock = "", 0
-    for run in _runs(turns) if many else ([turn] for turn in turns):
-        body += _idle(clock, run[0].start, y, scale)
-        body += _busy(run, y, scale)
+    svg, clock = "", 0
+    for run in _runs(turns) if banded else ([turn] for turn in turns):
+        svg += _idle(clock, run[0].start, y, scale)
+        svg += _busy(run, y, scale)
         clock = run[-1].end
-    return body + _idle(clock, end, y, scale)
+    return svg + _idle(clock, end, y, scale)
 
 
 def _runs(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
@@ -394,8 +374,8 @@ def _idle(start: int, end: int, y: float, scale: float) -> str:
     if end == start:
         return ""
     x, wide = _FROM + scale * start, scale * (end - start)
-    body = rect(x, y, wide, _HIGH, GREY, "idle", opacity=0.18)
-    return body + (_slanted(x, y, wide, _HIGH) if wide > 4 else "")
+    svg = rect(x, y, wide, _HIGH, GREY, "idle", opacity=0.18)
+    return svg + (_slanted(x, y, wide, _HIGH) if wide > 4 else "")
 
 
 def _slanted(x: float, y: float, wide: float, high: float) -> str:
@@ -418,88 +398,48 @@ def _busy(run: Sequence[Turn], y: float, scale: float) -> str:
         return _turn(x, y, wide, word, run)
     share = sum(t.end - t.start for t in run if not t.backward)
     high = _HIGH * share / (run[-1].end - run[0].start)
-    told = f"forward and backward by turns, {len(run)} in all"
-    body = rect(x, y, wide, high, INKS["forward"], told)
-    return body + rect(x, y + high, wide, _HIGH - high, INKS["backward"], told)
+    label = f"forward and backward by turns, {len(run)} in all"
+    svg = rect(x, y, wide, high, INKS["forward"], label)
+    return svg + rect(x, y + high, wide, _HIGH - high, INKS["backward"], label)
 
 
 def _turn(x: float, y: float, wide: float, word: str, run: Sequence[Turn]) -> str:
     number = f"{run[0].micro_batch + 1}"
-    told = f"{word} {number}" if len(run) == 1 else f"{word}, {len(run)} in a row"
-    body = rect(x, y, max(wide - 1, wide / 2), _HIGH, INKS[word], told)
+    label = f"{word} {number}" if len(run) == 1 else f"{word}, {len(run)} in a row"
+    svg = rect(x, y, max(wide - 1, wide / 2), _HIGH, INKS[word], label)
     if len(run) == 1 and fits(number, wide - 4, 14):
-        body += text(x + wide / 2 - 0.5, y + 21, number, 14, "middle", "#FFFFFF")
-    return body
-
-
-def _note(m: int, scale: float, many: bool) -> str:
-    """What the turns bear; a forward turn may be too narrow for its number."""
-    if many:
-        return "bands: one forward, one backward by turns"
-    room = "" if fits(f"{m}", scale - 4, 14) else ", where there is room"
-    return f"numbers: the micro-batch{room}"
+        svg += text(x + wide / 2 - 0.5, y + 21, number, 14, "middle", "#FFFFFF")
+    return svg
 
 
 def _legend(y: float, note: str) -> str:
-    body, x = "", float(_FROM)
+    svg, x = "", float(_FROM)
     for word in ("forward", "backward"):
-        body += rect(x, y, 14, 14, INKS[word]) + text(x + 20, y + 12, word, 14)
+        svg += rect(x, y, 14, 14, INKS[word]) + text(x + 20, y + 12, word, 14)
         x += 110
-    body += rect(x, y, 14, 14, GREY, opacity=0.18) + hatched(x, y, 14, 14, 6)
-    body += text(x + 20, y + 12, "idle", 14)
-    return body + text(_RIGHT, y + 12, note, 14, "end")
+    svg += rect(x, y, 14, 14, GREY, opacity=0.18) + hatched(x, y, 14, 14, 6)
+    svg += text(x + 20, y + 12, "idle", 14)
+    return svg + text(_RIGHT, y + 12, note, 14, "end")
 
 
 def _summed(y: float, schedule: Schedule, before: Sequence[int]) -> str:
     """All stages' time as one bar, what is idle at its end; dashed: before."""
     wide, x = _RIGHT - _FROM, float(_FROM)
-    body = text(_FROM - 12, y + 17, "in sum", 14, "end")
+    svg = text(_FROM - 12, y + 17, "in sum", 14, "end")
     for word, share in schedule.shares().items():
-        told = f"{word} {units.percent(share)}"
+        label = f"{word} {units.percent(share)}"
         if word == "idle":
-            body += rect(x, y, wide * share, 24, GREY, told, opacity=0.18)
-            body += _slanted(x, y, wide * share, 24) if share else ""
+            svg += rect(x, y, wide * share, 24, GREY, label, opacity=0.18)
+            svg += _slanted(x, y, wide * share, 24) if share else ""
         else:
-            body += rect(x, y, wide * share, 24, INKS[word], told)
-            body += _inside(x, y, wide * share, told)
+            svg += rect(x, y, wide * share, 24, INKS[word], label)
+            if fits(label, wide * share - 12, 14):
+                svg += text(x + 8, y + 17, label, 14, fill="#FFFFFF")
         x += wide * share
-    was = idle_share(*before) if before else 0
+    was = pipeline_idle(*before) if before else 0
     if before and abs(was - schedule.idle) > 1e-9:
         left = _FROM + wide * (1 - was)
-        body += ghost(left, y - 4, max(wide * was, 1), 32, "idle at the start")
-        told = f"dashed: idle {units.percent(was)}"
-        body += text(_RIGHT, y + 46, told, 14, "end")
-    return body
-
-
-def _inside(x: float, y: float, wide: float, told: str) -> str:
-    if not fits(told, wide - 12, 14):
-        return ""
-    return text(x + 8, y + 17, told, 14, fill="#FFFFFF")
-
-
-def _seen(stages: int, micro_batches: int, m: int, rows: Sequence[int]) -> list[str]:
-    """How much of the step is drawn, and what that changes."""
-    told = []
-    if len(rows) < stages:
-        told.append(f"{len(rows)} of {stages:,} stages are shown; all wait alike.")
-    if m < micro_batches:
-        drawn = units.percent(idle_share(stages, m))
-        told.append(
-            f"{m:,} of {micro_batches:,} micro-batches are shown: so short a step "
-            f"waits {drawn}, more than the whole."
-        )
-    return told or ["All stages and all micro-batches are shown."]
-
-
-def _in_words(stages: int, micro_batches: int, schedule: Schedule, rows: Sequence[int]) -> str:
-    """The step in words."""
-    first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
-    idle = units.percent(idle_share(stages, micro_batches))
-    seen = _seen(stages, micro_batches, schedule.micro_batches, rows)
-    return (
-        f"A step of a pipeline: {_many(stages, 'stage')} and "
-        f"{_many(micro_batches, 'micro-batch')}, one forward and one backward by "
-        f"turns. Idle {idle} of the step. The first stage keeps {first} at once, the "
-        f"last {last}. {' '.join(seen)}"
-    )
+        svg += ghost(left, y - 4, max(wide * was, 1), 32, "idle at the start")
+        label = f"dashed: idle {units.percent(was)}"
+        svg += text(_RIGHT, y + 46, label, 14, "end")
+    return svg

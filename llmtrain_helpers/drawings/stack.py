@@ -11,7 +11,16 @@ from itertools import groupby
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import COLORS, Drawing, fits, ghost, hatched, rect, text
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    Style,
+    fits,
+    ghost,
+    hatched,
+    rect,
+    text,
+)
 from llmtrain_helpers.drawings.parameters import BOLD, PARTS, WHOLE, key, totals
 from llmtrain_helpers.model import recurrences
 from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
@@ -44,7 +53,7 @@ class Kind:
     layer: Layer
     parameters: int
 
-    def told(self, hidden_size: Any) -> list[tuple[str, str]]:
+    def in_words(self, hidden_size: Any) -> list[tuple[str, str]]:
         """Its parts in words, with their parameters; each with its colour's word."""
         found: list[tuple[str, str, Any]] = [
             ("attention", of_mixer(mixer), mixer) for mixer in self.layer.mixers
@@ -65,10 +74,10 @@ def stack(model: Transformer, name: str = "", before: Transformer | None = None)
     """
     changed, found = (before if before != model else None), kinds(model)
     cards, high = _cards(model, found[:MOST])
-    body = [totals(model, changed), key(model, changed, WHOLE)]
-    body += [*_strip(model), *_row(model, found), cards]
+    svg = [totals(model, changed), key(model, changed, WHOLE)]
+    svg += [*_strip(model), *_row(model, found), cards]
     tall = round(CARDS + high + 14)
-    return Drawing("".join(body), 860, tall, _words(model, found, name))
+    return Drawing("".join(svg), 860, tall, _words(model, found, name))
 
 
 def kinds(model: Transformer) -> list[Kind]:
@@ -106,9 +115,9 @@ def in_order(model: Transformer) -> list[tuple[str, int]]:
 def of_mixer(mixer: Mixer) -> str:
     """A mixer in words: its kind, its heads, and how far it looks."""
     if isinstance(mixer, LatentAttention):
-        told = f"latent attention (MLA), {mixer.num_heads} heads; a token's keys and "
+        label = f"latent attention (MLA), {mixer.num_heads} heads; a token's keys and "
         numbers = f"{mixer.kv_rank:,} + {mixer.rotary_dim:,} numbers"
-        return f"{told}values out of {numbers}{_window(mixer)}"
+        return f"{label}values out of {numbers}{_window(mixer)}"
     if isinstance(mixer, Attention):
         heads = f"attention, {mixer.num_heads} heads"
         if mixer.num_kv_heads != mixer.num_heads:
@@ -128,14 +137,14 @@ def of_mlp(part: Mlp | Experts) -> str:
     """An MLP in words, or experts: how many, and how many a token meets."""
     if isinstance(part, Mlp):
         return f"MLP, {part.intermediate_size:,} wide"
-    told = f"{part.num_experts:,} experts, {part.expert.intermediate_size:,} wide: "
-    told += f"a token meets {part.experts_per_token}"
+    label = f"{part.num_experts:,} experts, {part.expert.intermediate_size:,} wide: "
+    label += f"a token meets {part.experts_per_token}"
     if part.shared:
-        told += f", and a shared one of {part.shared.intermediate_size:,}"
-    return told
+        label += f", and a shared one of {part.shared.intermediate_size:,}"
+    return label
 
 
-def _words(model: Any, found: Sequence[Kind], name: str) -> str:
+def _words(model: Transformer, found: Sequence[Kind], name: str) -> str:
     counted = count_parameters(model)
     sizes = ", ".join(
         f"{word} {units.count(counted.parts()[part])}"
@@ -144,7 +153,7 @@ def _words(model: Any, found: Sequence[Kind], name: str) -> str:
     )
     each = "; ".join(
         f"{kind.letter}, {kind.how_many} layers of {units.count(kind.parameters)}: "
-        + ", ".join(told for _, told in kind.told(model.hidden_size))
+        + ", ".join(label for _, label in kind.in_words(model.hidden_size))
         for kind in found
     )
     runs = in_order(model)
@@ -156,7 +165,7 @@ def _words(model: Any, found: Sequence[Kind], name: str) -> str:
     )
 
 
-def _further(model: Any) -> str:
+def _further(model: Transformer) -> str:
     size = units.count(count_parameters(model).prediction)
     many = "a layer" if model.prediction_layers == 1 else "layers"
     return f"Dashed, and in no sum: {many} to predict further tokens, {size}."
@@ -165,7 +174,7 @@ def _further(model: Any) -> str:
 # --- areas
 
 
-def _strip(model: Any) -> Iterator[str]:
+def _strip(model: Transformer) -> Iterator[str]:
     """Embedding, layers and head: widths are shares, heights those inside a layer."""
     shares, h, x = count_parameters(model).shares(), model.hidden_size, float(LEFT)
     unit = ACROSS / float(count_parameters(model).total)
@@ -173,8 +182,8 @@ def _strip(model: Any) -> Iterator[str]:
     yield rect(x, TOP, wide, TALL, COLORS["embedding"], "embedding")
     x += wide
     for how_many, layer in model.layers:
-        wide = unit * how_many * float(layer.parameters(h))
-        yield from _run(layer, how_many, h, x, wide)
+        wide = unit * int(how_many) * float(layer.parameters(h))
+        yield from _run(layer, int(how_many), h, x, wide)
         x += wide
     wide = ACROSS * float(shares["head"])
     yield rect(x, TOP, wide, TALL, COLORS["output head"], "output head")
@@ -189,7 +198,7 @@ def _run(layer: Layer, how_many: int, h: Any, x: float, wide: float) -> Iterator
     y, unit = float(TOP), TALL / float(layer.parameters(h))
     for word, size, shade in parts:
         if size:
-            look: dict[str, Any] = {"opacity": shade} if shade < 1 else {}
+            look: Style = {"opacity": shade} if shade < 1 else {}
             yield rect(x, y, wide, unit * float(size), COLORS[word], word, **look)
             y += unit * float(size)
     one = wide / how_many
@@ -201,7 +210,7 @@ def _run(layer: Layer, how_many: int, h: Any, x: float, wide: float) -> Iterator
 # --- the layers in order
 
 
-def _row(model: Any, found: Sequence[Kind]) -> Iterator[str]:
+def _row(model: Transformer, found: Sequence[Kind]) -> Iterator[str]:
     """A cell for each layer, the first at the left; a long stack is thinned out."""
     by_letter = {kind.letter: kind.layer for kind in found}
     cells = [letter for letter, n in in_order(model) for _ in range(min(n, 400))]
@@ -209,8 +218,8 @@ def _row(model: Any, found: Sequence[Kind]) -> Iterator[str]:
     shown, extra = cells[::step], min(int(model.prediction_layers), 9)
     wide = min(ACROSS / (len(shown) + extra * 1.5), 30)
     every = "" if step == 1 else f", one in {step} drawn"
-    told = f"{int(model.num_layers):,} layers, from first to last{every}"
-    yield text(LEFT, ROW - 12, told, 15, **BOLD)
+    label = f"{int(model.num_layers):,} layers, from first to last{every}"
+    yield text(LEFT, ROW - 12, label, 15, **BOLD)
     if extra:
         yield text(LEFT + ACROSS, ROW - 12, _further(model), 15, "end")
     for place, letter in enumerate(shown):
@@ -221,20 +230,20 @@ def _row(model: Any, found: Sequence[Kind]) -> Iterator[str]:
     yield text(LEFT, ROW + CELL + 22, _how_to_read(model), 15, opacity=0.9)
 
 
-def _how_to_read(model: Any) -> str:
+def _how_to_read(model: Transformer) -> str:
     """What a cell's looks say, of those that there are."""
     mixers = [mixer for _, layer in model.layers for mixer in layer.mixers]
-    told = ["orange: MLP"]
+    label = ["orange: MLP"]
     if model.num_experts:
-        told = ["faint orange: experts that a token does not meet"]
-    told.append("blue: attention")
+        label = ["faint orange: experts that a token does not meet"]
+    label.append("blue: attention")
     if any(mixer.window for mixer in mixers):
-        told.append("low blue: over a window only")
+        label.append("low blue: over a window only")
     if any(type(mixer) in _MIXERS for mixer in mixers):
-        told.append("slanted: a recurrence")
+        label.append("slanted: a recurrence")
     if len(kinds(model)) > MOST:
-        told.append(f"of {len(kinds(model))} kinds {MOST} have a card")
-    return "; ".join(told)
+        label.append(f"of {len(kinds(model))} kinds {MOST} have a card")
+    return "; ".join(label)
 
 
 def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
@@ -243,7 +252,7 @@ def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
     half, parts = CELL / 2, []
     if layer.mlp is not None:
         experts = isinstance(layer.mlp, Experts)
-        look: dict[str, Any] = {"opacity": 0.3} if experts else {}
+        look: Style = {"opacity": 0.3} if experts else {}
         parts.append(rect(x, y, wide, half - 1, COLORS["MLP"], **look))
         if experts:
             parts.append(rect(x, y + half - 7, wide, 6, COLORS["MLP"]))
@@ -251,8 +260,8 @@ def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
         low = y + half
         window = isinstance(layer.mixer, Mixer) and bool(layer.mixer.window)
         high = 0.35 * half if window else half
-        look = {"opacity": 0.3} if window else {}
-        parts.append(rect(x, low, wide, half, COLORS["attention"], **look))
+        pale: Style = {"opacity": 0.3} if window else {}
+        parts.append(rect(x, low, wide, half, COLORS["attention"], **pale))
         parts.append(rect(x, low + half - high, wide, high, COLORS["attention"]))
         if type(layer.mixer) in _MIXERS and wide > 6:
             slants = hatched(x, low, wide, half, 5)
@@ -263,18 +272,18 @@ def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
 # --- a card for each kind
 
 
-def _cards(model: Any, found: Sequence[Kind]) -> tuple[str, float]:
+def _cards(model: Transformer, found: Sequence[Kind]) -> tuple[str, float]:
     """The cards, and how tall they are: as the one that says most."""
     room, h = ACROSS / max(len(found), 2), model.hidden_size
-    said = [[(w, wrapped(t, room - 48)) for w, t in kind.told(h)] for kind in found]
-    rows = [sum(len(told) for _, told in parts) for parts in said]
+    said = [[(w, wrapped(t, room - 48)) for w, t in kind.in_words(h)] for kind in found]
+    rows = [sum(len(label) for _, label in parts) for parts in said]
     high = 72.0 + 18 * max(rows) + 3 * max(len(parts) for parts in said)
-    drawn = [
+    shapes = [
         piece
         for place, (kind, parts) in enumerate(zip(found, said, strict=True))
         for piece in _card(kind, parts, LEFT + place * room, room - 8, high)
     ]
-    return "".join(drawn), high
+    return "".join(shapes), high
 
 
 def _card(
@@ -287,9 +296,9 @@ def _card(
     yield text(x + 50, CARDS + 27, f"{kind.how_many:,} {plural}", 17, **BOLD)
     yield text(x + 50, CARDS + 47, f"{units.count(kind.parameters)} each", 15)
     y = CARDS + 75
-    for word, told in parts:
+    for word, label in parts:
         yield rect(x + 12, y - 11, 12, 12, COLORS[word])
-        for row in told:
+        for row in label:
             yield text(x + 30, y, row, 15)
             y += 18
         y += 3

@@ -7,14 +7,24 @@ from math import ceil, log10
 from typing import NamedTuple
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import COLORS, Drawing, arrow, fits, ghost, line, rect, text
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    Drawing,
+    Style,
+    arrow,
+    fits,
+    ghost,
+    line,
+    rect,
+    text,
+)
 from llmtrain_helpers.duration import cost, flops_per_parameter, training_seconds
 from llmtrain_helpers.evidence.published import accelerator, architecture, run
 from llmtrain_helpers.parameters import count_parameters
 
 WIDTH = 860
 
-BOLD = {"font_weight": "bold"}
+BOLD: Style = {"font_weight": "bold"}
 QUIET = COLORS["memory"]
 
 STEPS = [
@@ -54,12 +64,14 @@ def ladder() -> Drawing:
     """The prefixes from thousand to 10²¹ as stairs, with an example on each."""
     shown = list(zip(STEPS, examples(), strict=True))
     height = 44 * len(STEPS) + 64
-    body = text(20, 32, "Each stair is a thousand times the one below", 17, **BOLD)
+    svg = text(20, 32, "Each stair is a thousand times the one below", 17, **BOLD)
     for i, (step, example) in enumerate(shown):
-        body += _stair(i, height - 58 - 44 * i, step, example)
-    told = [f"{letter} ({name}, {power}): {example}" for (letter, name, _, power), example in shown]
+        svg += _stair(i, height - 58 - 44 * i, step, example)
+    label = [
+        f"{letter} ({name}, {power}): {example}" for (letter, name, _, power), example in shown
+    ]
     words = "Stairs of prefixes, each a thousand times the one below. "
-    return Drawing(body, WIDTH, height, f"{words}{'; '.join(told)}.")
+    return Drawing(svg, WIDTH, height, f"{words}{'; '.join(label)}.")
 
 
 def _stair(i: int, y: float, step: tuple[str, str, str, str], example: str) -> str:
@@ -99,13 +111,13 @@ def question(
 
 
 def _in_words(values: dict[str, str]) -> str:
-    told = ", ".join(f"{name} {value}" for name, value in values.items())
+    label = ", ".join(f"{name} {value}" for name, value in values.items())
     return (
         "A token goes through the layers: forward, 2 operations for each parameter, "
         "to predict the next token; backward, 4, to find how each parameter should "
         "change; where a run recomputes, forward again, 2 more. Operations × "
         "parameters × tokens = work; work ÷ (GPUs × rate of each) = time; hours × GPUs "
-        f"× price of a GPU-hour = money. Here: {told}."
+        f"× price of a GPU-hour = money. Here: {label}."
     )
 
 
@@ -149,16 +161,16 @@ _SUMS = [
 
 def _sums(values: dict[str, str]) -> str:
     """The three sums, one below the other; what comes out is filled."""
-    body = ""
+    svg = ""
     for row, cells in enumerate(_SUMS):
         y = 240 + 88 * row
         for i, cell in enumerate(cells):
             x = 24 + 109 * i
             if i % 2:
-                body += text(x + 78, y + 42, cell, 22, "middle", **BOLD)
+                svg += text(x + 78, y + 42, cell, 22, "middle", **BOLD)
             else:
-                body += _box(x, y, cell, values[cell], last=i == 6)
-    return body
+                svg += _box(x, y, cell, values[cell], last=i == 6)
+    return svg
 
 
 def _box(x: float, y: float, word: str, value: str, last: bool) -> str:
@@ -166,10 +178,12 @@ def _box(x: float, y: float, word: str, value: str, last: bool) -> str:
     known = {"parameters": COLORS["weights"]}
     fill = known.get(word, QUIET if last else "none")
     ink = "currentColor" if fill == "none" else "white"
-    edge = {"stroke": "currentColor", "stroke_width": 1.5} if fill == "none" else {}
+    edge: Style = {"rx": 8}
+    if fill == "none":
+        edge = {"rx": 8, "stroke": "currentColor", "stroke_width": 1.5}
     size = 18 if fits(value, 140, 18) else 15
     return (
-        rect(x - 8, y, 172, 64, fill, word, rx=8, **edge)
+        rect(x - 8, y, 172, 64, fill, word, **edge)
         + text(x + 78, y + 28, value, size, "middle", ink, **BOLD)
         + text(x + 78, y + 50, word, 15.5, "middle", ink)
     )
@@ -215,24 +229,24 @@ def budget(
     rate = units.flops_per_second(flops_per_gpu)
     rows = ceil(min(num_gpus, 64) / 16)
     x, y, _ = layout.gpus
-    body = "".join(
+    svg = "".join(
         text(x, y + 62 + 18 * rows + 20 * i, words, 15.5)
         for i, words in enumerate(chip or [f"each does {rate}"])
     )
-    body += _squares(layout.gpus, num_gpus, "GPU")
-    body += _squares(layout.days, ceil(days), "day")
-    body += _work(work, *layout.work)
+    svg += _squares(layout.gpus, num_gpus, "GPU")
+    svg += _squares(layout.days, ceil(days), "day")
+    svg += _work(work, *layout.work)
     for sign, (at_x, at_y) in zip("×=", layout.signs, strict=True):
-        body += text(at_x, at_y, sign, 26, "middle", **BOLD)
+        svg += text(at_x, at_y, sign, 26, "middle", **BOLD)
     scale = _scale(marks, layout.width) + _bar(tokens, before, layout.width)
-    body += f'<g transform="translate(0 {layout.lower})">{scale}</g>'
-    told = "; ".join(f"{name}: {units.count(number, 2)}" for name, number in marks)
+    svg += f'<g transform="translate(0 {layout.lower})">{scale}</g>'
+    label = "; ".join(f"{name}: {units.count(number, 2)}" for name, number in marks)
     words = (
         f"{units.exact(num_gpus)} GPUs for {units.digits(days)} days, each at {rate}, "
         f"do {units.flops(work)} of work. A bar on a logarithmic scale: "
-        f"{units.count(tokens, 2)} tokens. Marks: {told}."
+        f"{units.count(tokens, 2)} tokens. Marks: {label}."
     )
-    return Drawing(body, layout.width, 318 + layout.lower, words)
+    return Drawing(svg, layout.width, 318 + layout.lower, words)
 
 
 def _squares(place: tuple[int, int, int], number: int, what: str) -> str:
@@ -266,17 +280,17 @@ def _place(tokens: float, width: float) -> float:
 
 def _scale(marks: Sequence[tuple[str, float]], width: float) -> str:
     """The logarithmic scale under the bar, and the marks above it."""
-    body = line(20, 268, width - 20, 268)
+    svg = line(20, 268, width - 20, 268)
     names = {6: "million", 9: "billion", 12: "trillion"}
     for power in range(FIRST, LAST + 1):
         x = _place(10.0**power, width)
-        body += line(x, 268, x, 276 if power in names else 272)
+        svg += line(x, 268, x, 276 if power in names else 272)
         if power in names:
             place = "start" if power == FIRST else "middle"
-            body += text(x, 294, f"1 {names[power]}", 15.5, place)
-    body += text(width - 20, 294, "tokens", 15.5, "end")
+            svg += text(x, 294, f"1 {names[power]}", 15.5, place)
+    svg += text(width - 20, 294, "tokens", 15.5, "end")
     largest_first = sorted(marks, key=lambda mark: -mark[1])
-    return body + "".join(
+    return svg + "".join(
         _mark(150 + 18 * i, _place(tokens, width), name, x0=width / 4)
         for i, (name, tokens) in enumerate(largest_first)
     )
@@ -292,11 +306,11 @@ def _mark(y: float, x: float, name: str, x0: float) -> str:
 
 def _bar(tokens: float, before: float | None, width: float) -> str:
     end = _place(tokens, width)
-    body = rect(20, 228, end - 20, 36, COLORS["weights"], "tokens", rx=3)
-    told, inside = f"{units.count(tokens, 2)} tokens", end > min(240, 0.45 * width)
+    svg = rect(20, 228, end - 20, 36, COLORS["weights"], "tokens", rx=3)
+    label, inside = f"{units.count(tokens, 2)} tokens", end > min(240, 0.45 * width)
     place = (end - 10, "end", "white") if inside else (end + 10, "start", "currentColor")
-    body += text(place[0], 252, told, 17, place[1], place[2], **BOLD)
+    svg += text(place[0], 252, label, 17, place[1], place[2], **BOLD)
     was = _place(before, width) if before else end
     if abs(was - end) > 1:
-        body += ghost(20, 226, was - 20, 40, "at the start")
-    return body
+        svg += ghost(20, 226, was - 20, 40, "at the start")
+    return svg

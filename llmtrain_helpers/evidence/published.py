@@ -311,6 +311,28 @@ def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
     return {name: batches[name] for name in far[:k]}
 
 
+def batches_of_size(parameters: Number) -> list[tuple[float, str]]:
+    """Final batches, in tokens, of published models of like size, the smallest first.
+
+    With the models' names. Of like size is two thirds to 1.5 times as large; where
+    fewer than two are, half to twice, or any.
+
+    >>> batches_of_size(355e6)
+    [(500000.0, 'GPT-3 350M'), (2097152.0, 'Pythia 410M')]
+    """
+    P = one("parameters", parameters, quantity)
+    known = [row for row in rows("batch_sizes") if {"parameters", "batch_tokens_end"} <= {*row}]
+    like: set[tuple[float, str]] = set()
+    for factor in (1.5, 2, float("inf")):
+        if len(like) < 2:
+            like = {
+                (float(row["batch_tokens_end"]), row["name"].split(" (")[0])
+                for row in known
+                if max(row["parameters"] / P, P / row["parameters"]) <= factor
+            }
+    return sorted(like)
+
+
 def reported_gpu_hours() -> Series[float]:
     """GPU-hours of the published runs, by name, or else their days times their GPUs."""
     from pandas import Series

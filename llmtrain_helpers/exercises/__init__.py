@@ -20,27 +20,45 @@ from llmtrain_helpers.exercises import (
     precision,
     start_here,
 )
-from llmtrain_helpers.exercises.common import UNGUESSED, Exercise, Prediction, Verdict, judge
+from llmtrain_helpers.exercises.common import (
+    UNGUESSED,
+    Answer,
+    Exercise,
+    Prediction,
+    Verdict,
+    judge,
+)
 
-_CHAPTERS = [start_here, parameters, flops, duration, batch]
-_CHAPTERS += [precision, activations, communication]
-_CHAPTERS += [plan, calendar, budget, measure]
+_CHAPTERS = [
+    start_here,
+    parameters,
+    flops,
+    duration,
+    batch,
+    precision,
+    activations,
+    communication,
+    plan,
+    calendar,
+    budget,
+    measure,
+]
 
 EXERCISES: dict[str, Exercise] = {
     id: exercise for chapter in _CHAPTERS for id, exercise in chapter.EXERCISES.items()
 }
 PREDICTIONS: dict[str, Prediction] = {
-    id: prediction
-    for chapter in _CHAPTERS
-    for id, prediction in getattr(chapter, "PREDICTIONS", {}).items()
+    id: prediction for chapter in _CHAPTERS for id, prediction in chapter.PREDICTIONS.items()
 }
 
 _TRIES: dict[str, list[bool]] = {}
-_GUESSES: dict[str, object] = {}
-"""What was answered and guessed since the kernel started."""
+"""Whether each answer since the kernel started was right, by the exercise."""
+
+_GUESSES: dict[str, Answer] = {}
+"""The first guess since the kernel started, by the prediction."""
 
 
-def check(id: str, answer: object) -> Verdict:
+def check(id: str, answer: Answer) -> Verdict:
     """The verdict on an answer; shown as one sentence, true when the answer is right.
 
     `answer` is a number in SI base units (also as text, "7B"), a word, or a function,
@@ -58,7 +76,7 @@ def check(id: str, answer: object) -> Verdict:
     return verdict
 
 
-def predict(id: str, guess: object) -> Verdict:
+def predict(id: str, guess: Answer) -> Verdict:
     """What a guess is worth: nothing while it is None, then the truth and the gap.
 
     The first guess counts: a later one is told what the first one was.
@@ -69,16 +87,18 @@ def predict(id: str, guess: object) -> Verdict:
     prediction = PREDICTIONS[choice("id", id, PREDICTIONS)]
     if guess is None:
         return Verdict(id, None, UNGUESSED)
+    first = _GUESSES.get(id, guess)
     try:
-        again = "" if _GUESSES.get(id, guess) == guess else "Your first guess counts: "
-        told = prediction.reveal(_GUESSES.get(id, guess))
+        reminder = "" if first == guess else "Your first guess counts: "
+        sentence = prediction.reveal(first)
     except Exception as error:  # a guess may be anything at all
-        return Verdict(id, None, f"{_told(error)}.")
+        return Verdict(id, None, f"{_message(error)}.")
     _GUESSES.setdefault(id, guess)
-    return Verdict(id, True, f"{again}{told}", mark="→")
+    return Verdict(id, True, f"{reminder}{sentence}", mark="→")
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
+    """What an error says; its name where even that fails, as a guess's own may."""
     try:
         return str(error)[:150]
     except Exception:
@@ -89,9 +109,9 @@ class Progress:
     """What has been answered since the kernel started; shown as a line a chapter."""
 
     def __repr__(self) -> str:
-        return "\n".join(_line(chapter) for chapter in sorted(_touched())) or (
-            "○ nothing answered yet in this notebook"
-        )
+        chapters = sorted({id[:2] for id in [*_TRIES, *_GUESSES]})
+        lines = [_line(chapter) for chapter in chapters]
+        return "\n".join(lines) or "○ nothing answered yet in this notebook"
 
 
 def progress() -> Progress:
@@ -103,18 +123,15 @@ def progress() -> Progress:
     return Progress()
 
 
-def _touched() -> set[str]:
-    return {id[:2] for id in [*_TRIES, *_GUESSES]}
-
-
 def _line(chapter: str) -> str:
-    marks = {id: _mark(_TRIES.get(id)) for id in EXERCISES if id[:2] == chapter}
-    passed = sum(True in _TRIES.get(id, []) for id in marks)
-    guesses = [id for id in PREDICTIONS if id[:2] == chapter]
-    made = sum(id in _GUESSES for id in guesses)
-    told = "  ".join(f"{mark} {id}" for id, mark in marks.items())
-    counted = f"{passed} of {len(marks)} exercises, {made} of {len(guesses)} guesses"
-    return f"{told}   {counted}"
+    """The marks of a chapter's exercises, and how many are passed and guessed."""
+    ids = [id for id in EXERCISES if id[:2] == chapter]
+    passed = sum(True in _TRIES.get(id, []) for id in ids)
+    predictions = [id for id in PREDICTIONS if id[:2] == chapter]
+    guessed = sum(id in _GUESSES for id in predictions)
+    marks = "  ".join(f"{_mark(_TRIES.get(id))} {id}" for id in ids)
+    exercises = f"{passed} of {len(ids)} exercises"
+    return f"{marks}   {exercises}, {guessed} of {len(predictions)} guesses"
 
 
 def _mark(tries: list[bool] | None) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
@@ -14,43 +12,46 @@ from llmtrain_helpers.activations import (
     step_timeline,
 )
 from llmtrain_helpers.batch import largest_batch
-from llmtrain_helpers.checks import Result, choice, count, refuse, show
+from llmtrain_helpers.checks import Result, choice, count, show
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
     GIBI,
     HINT,
+    NOT_YET,
     PREFIXES,
-    UNANSWERED,
+    Answer,
+    Design,
     Exercise,
     Function,
+    Judgement,
     Numeric,
     Prediction,
     Word,
-    read_as,
+    design_of,
+    entry,
+    unanswered,
 )
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.precision import model_state_bytes
+from llmtrain_helpers.plan.plan import plan_run
 
 _RECIPE = "bf16_fp32_grads"
 
 # --- 06-a: the GPT of 22 billion parameters, four sequences
 
+_A_S_OVER_H = 64 * 2048 / 6144
+"""as/h of that model: scores for each hidden value."""
 
-def _of_22b() -> Result:
+
+def _bytes_of_22b() -> Result:
     """Without dropout on the scores: no mask there, and nothing that it leaves."""
-    all_of_them = gpt_activation_bytes(48, 6144, 64, 2048, micro_batch_size=4)
-    return all_of_them - 3 * 64 * 2048**2 * 4 * 48
+    with_dropout = gpt_activation_bytes(48, 6144, 64, 2048, micro_batch_size=4)
+    return with_dropout - 3 * 64 * 2048**2 * 4 * 48
 
 
-_PAIRS = 64 * 2048 / 6144
-"""as/h of that model."""
-
-
-def _instead(each_value: float) -> float:
-    """What another figure than 34 + 2as/h would give, over the right one."""
-    return each_value / (34 + 2 * _PAIRS)
+def _factor(bytes_each: float) -> float:
+    """What other bytes for each hidden value than 34 + 2as/h give, over the right ones."""
+    return bytes_each / (34 + 2 * _A_S_OVER_H)
 
 
 # --- 06-b: one layer of a Llama
@@ -62,9 +63,7 @@ def llama_layer(s: int, b: int, h: int, f: int, ad: int, kd: int) -> Result:
     return count_activations(model, b).layers
 
 
-Slip = Callable[..., Any]
-
-_LLAMA_SLIPS: dict[str, Slip] = {
+_LLAMA_SLIPS: dict[str, Callable[..., Result]] = {
     "these are values: each weighs 2 bytes.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) / 2
     ),
@@ -95,7 +94,8 @@ _LLAMA_SLIPS: dict[str, Slip] = {
 
 # --- 06-c: what makes it fit
 
-_CARD = 80e9
+_MEMORY = 80e9
+"""Bytes of the card."""
 
 
 def peaks() -> dict[str, Result]:
@@ -103,8 +103,7 @@ def peaks() -> dict[str, Result]:
 
     def peak(s: int, b: int, passes: int, recompute: str) -> Result:
         model = published.architecture("Llama-3.2-1B", s)
-        line = step_timeline(model, b, _RECIPE, recompute, 2, passes)
-        return line.peak.total
+        return step_timeline(model, b, _RECIPE, recompute, 2, passes).peak.total
 
     return {
         "as it is": peak(8192, 4, 1, "none"),
@@ -115,19 +114,18 @@ def peaks() -> dict[str, Result]:
     }
 
 
-_PEAKS = {name: units.gigabytes(size) for name, size in peaks().items()}
+_PEAKS = {change: units.gigabytes(peak) for change, peak in peaks().items()}
 
 
-def _dearer() -> float:
+def _share_of_recomputing() -> float:
     """What full recomputation adds to the FLOPs: the head is not run again."""
     model = published.architecture("Llama-3.2-1B", 8192)
-    again = recompute_flops(model, 1, "full")
-    return float(again / count_flops(model, 1, "none").total)
+    return float(recompute_flops(model, 1, "full") / count_flops(model, 1, "none").total)
 
 
 _CHANGES = {
     "full": f"no: it fits, with {_PEAKS['full']}, and costs "
-    f"{units.percent(_dearer())} more FLOPs; there is a change that costs none.",
+    f"{units.percent(_share_of_recomputing())} more FLOPs; there is a change that costs none.",
     "selective": f"no: it is still {_PEAKS['selective']}. Flash attention stores no "
     "scores, so there is nothing to drop.",
     "two passes": f"right: {_PEAKS['two passes']} with the gradients that now stand "
@@ -141,96 +139,85 @@ _CHANGES = {
 FREE = 0.2
 """The share of a card's memory that is to stay free."""
 
-_ASKED = ("model", "gpus", "chip", "sequence", "zero", "recompute", "micro")
+_ENTRIES = ("model", "gpus", "chip", "sequence", "zero", "recompute", "micro")
 
 
-def own_peak(design: Mapping[str, Any], micro: int) -> Result:
-    """Bytes on each GPU at the loss, or where a layer is computed again.
+def own_peak(design: Design, micro: int) -> Result:
+    """Bytes on each GPU at the peak of a pass of so many sequences."""
+    return plan_run(
+        published.architecture(design["model"], design["sequence"]),
+        published.accelerator(design["chip"]),
+        design["gpus"],
+        micro * design["gpus"] * design["sequence"],
+        micro * design["gpus"],
+        recipe=_RECIPE,
+        recompute=design["recompute"],
+        zero_stage=design["zero"],
+        micro_batch_size=micro,
+    ).memory.total
 
-    States shared out by ZeRO's stage, activations, and two tensors of logits.
-    """
-    model = published.architecture(design["model"], design["sequence"])
-    recompute, n = design["recompute"], design["gpus"]
-    P = count_parameters(model).total
-    states = model_state_bytes(P, _RECIPE, design["zero"], n).total
-    kept, every = (count_activations(model, micro, r) for r in (recompute, "none"))
-    again = (every.layers - kept.layers) // model.num_layers * (recompute == "full")
-    logits = 8 * micro * design["sequence"] * model.vocab_size
-    return states + kept.total + max(logits, again - kept.head)
 
-
-@dataclass(frozen=True)
 class OwnMemory(Exercise):
     """A design: a power of two that fits, with a share left free; twice does not."""
 
-    hint: tuple[str, ...]
+    hint = (
+        "Which of the entries zero, recompute and micro brings it there?",
+        "States shrink with zero and gpus, activations with recompute and micro.",
+        "states / GPUs + activations + 8 · micro · sequence · vocabulary ≤ room.",
+    )
 
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
+    def judge(self, answer: Answer) -> Judgement:
         """What the design holds at its peak, or what does not hold."""
-        if isinstance(answer, Mapping) and None in answer.values():
-            return None, UNANSWERED
-        design = _design(answer)
+        if unanswered(answer):
+            return NOT_YET
+        design = _checked(design_of(answer, _ENTRIES, "model=…, gpus=…"))
         micro = design["micro"]
         room = (1 - FREE) * float(published.accelerator(design["chip"]).memory)
-        short = self._most(design, room)
-        if short:
-            return False, short
-        if micro & (micro - 1):
-            low = 1 << micro.bit_length() - 1
-            return False, (
-                f"micro={micro} is no power of two, and would seldom divide a batch: "
-                f"take {low} or {2 * low}."
-            )
-        size, twice = (float(own_peak(design, b)) for b in (micro, 2 * micro))
-        told = f"{units.gigabytes(size)} at the peak, of {units.gigabytes(room)}"
-        if size > room:
-            return False, f"too much: {told}. {HINT}"
-        if twice <= room:
-            return False, f"{told}: {2 * micro} at a time would fit too. {HINT}"
-        more = float(own_peak(design, micro + 1)) <= room and micro > 1
-        also = f" ({micro + 1} would fit too, but is no power of two.)" if more else ""
-        return True, f"right: {told} that may be used.{also}"
-
-    @staticmethod
-    def _most(design: Mapping[str, Any], room: float) -> str:
         try:
             largest_batch(lambda micro: own_peak(design, micro) <= room)
         except ValueError:
-            size = units.gigabytes(float(own_peak(design, 1)))
+            least = units.gigabytes(float(own_peak(design, 1)))
             ways = ["recompute"] if design["recompute"] != "full" else []
-            ways += ["raise zero"] if design["zero"] < 3 else []
-            ways += ["take more GPUs, a larger chip, or a smaller model"]
-            return (
-                f"not even a micro-batch of 1 fits: {size} at the peak, of "
+            if design["zero"] < 3:
+                ways.append("raise zero")
+            ways.append("take more GPUs, a larger chip, or a smaller model")
+            return False, (
+                f"not even a micro-batch of 1 fits: {least} at the peak, of "
                 f"{units.gigabytes(room)}. Mend it: {', or '.join(ways)}."
             )
-        return ""
+        if micro & (micro - 1):
+            below = 1 << micro.bit_length() - 1
+            return False, (
+                f"micro={micro} is no power of two, and would seldom divide a batch: "
+                f"take {below} or {2 * below}."
+            )
+        peak = float(own_peak(design, micro))
+        summary = f"{units.gigabytes(peak)} at the peak, of {units.gigabytes(room)}"
+        if peak > room:
+            return False, f"too much: {summary}. {HINT}"
+        if float(own_peak(design, 2 * micro)) <= room:
+            return False, f"{summary}: {2 * micro} at a time would fit too. {HINT}"
+        between = ""
+        if micro > 1 and float(own_peak(design, micro + 1)) <= room:
+            between = f" ({micro + 1} would fit too, but is no power of two.)"
+        return True, f"right: {summary} that may be used.{between}"
 
-    def hints(self) -> tuple[str, ...]:
-        """What to say at the first wrong answer, the second, and from then on."""
-        return self.hint
 
-
-def _design(answer: Any) -> dict[str, Any]:
-    """The seven entries of a design; a ValueError for what is missing or unknown."""
-    if not isinstance(answer, Mapping):
-        refuse("answer", answer, "is no dict(model=…, gpus=…, …)")
-    missing = [name for name in _ASKED if name not in answer]
-    if missing:
-        refuse("answer", answer, f"leaves out {', '.join(missing)}")
-    known = published.architecture(str(answer["model"])).num_positions
-    numbers = {x: count(x, read_as(x, answer[x])) for x in ("gpus", "sequence", "micro")}
-    if known and numbers["sequence"] > known:
-        raise ValueError(f"{answer['model']} has positions for {known:,} tokens only")
-    choice("recompute", answer["recompute"], RECOMPUTE)
-    if answer["zero"] not in (0, 1, 2, 3):
-        raise ValueError(f"zero={show(answer['zero'])} is no stage: 0, 1, 2 or 3")
-    return {**answer, **numbers}
+def _checked(design: Design) -> Design:
+    """A design whose entries make sense, its numbers read; a ValueError for any other."""
+    positions = published.architecture(str(design["model"])).num_positions
+    numbers = {name: entry(design, name, count) for name in ("gpus", "sequence", "micro")}
+    if positions and numbers["sequence"] > positions:
+        raise ValueError(f"{design['model']} has positions for {positions:,} tokens only")
+    choice("recompute", design["recompute"], RECOMPUTE)
+    if design["zero"] not in (0, 1, 2, 3):
+        raise ValueError(f"zero={show(design['zero'])} is no stage: 0, 1, 2 or 3")
+    return {**design, **numbers}
 
 
 EXERCISES: dict[str, Exercise] = {
     "06-a": Numeric(
-        key=_of_22b,
+        key=_bytes_of_22b,
         unit=units.gigabytes,
         hint=(
             "Which part is off: the hidden values, or the bytes for each?",
@@ -238,24 +225,24 @@ EXERCISES: dict[str, Exercise] = {
             "Softmax's result stays. Its mask, and what that leaves, go: how much of "
             "the 5as/h is left beside the 34?",
         ),
-        slips=PREFIXES
-        | GIBI
-        | {
+        slips={
+            **PREFIXES,
+            **GIBI,
             1 / 48: "this is one layer: there are 48.",
             1 / 4: "this is one sequence: there are 4 at a time.",
-            _instead(34): "the scores are missing: softmax still keeps its result.",
-            _instead(2 * _PAIRS): "these are the scores alone: 34 beside them.",
-            _instead(34 + _PAIRS): "as/h counts the scores once: softmax's result has 2 bytes.",
-            _instead(34 + 2): "as/h is missing: there are as/h scores for each hidden value.",
-            _instead(34 + 5 * _PAIRS): "this is with dropout on the scores: its mask "
+            _factor(34): "the scores are missing: softmax still keeps its result.",
+            _factor(2 * _A_S_OVER_H): "these are the scores alone: 34 beside them.",
+            _factor(34 + _A_S_OVER_H): "as/h counts the scores once: softmax's result has 2 bytes.",
+            _factor(34 + 2): "as/h is missing: there are as/h scores for each hidden value.",
+            _factor(34 + 5 * _A_S_OVER_H): "this is with dropout on the scores: its mask "
             "goes, and so does what it leaves.",
-            _instead(34 + 4 * _PAIRS): "only the mask is gone: without dropout the "
+            _factor(34 + 4 * _A_S_OVER_H): "only the mask is gone: without dropout the "
             "average of V takes softmax's result, which is kept already.",
-            _instead(34 + 3 * _PAIRS): "one thing too many: what dropout leaves is "
+            _factor(34 + 3 * _A_S_OVER_H): "one thing too many: what dropout leaves is "
             "softmax's result itself, kept once.",
-            _instead(32 + 2 * _PAIRS): "this is without any dropout: the masks after "
+            _factor(32 + 2 * _A_S_OVER_H): "this is without any dropout: the masks after "
             "attention and after the MLP are still there.",
-            _instead(34 + 2 * 64 * 2048): "the scores are a · s for each token, so "
+            _factor(34 + 2 * 64 * 2048): "the scores are a · s for each token, so "
             "as/h for each hidden value.",
         },
     ),
@@ -275,20 +262,14 @@ EXERCISES: dict[str, Exercise] = {
         slips=_LLAMA_SLIPS,
     ),
     "06-c": Word(key=lambda: "two passes", options=_CHANGES),
-    "06-d": OwnMemory(
-        hint=(
-            "Which of the entries zero, recompute and micro brings it there?",
-            "States shrink with zero and gpus, activations with recompute and micro.",
-            "states / GPUs + activations + 8 · micro · sequence · vocabulary ≤ room.",
-        )
-    ),
+    "06-d": OwnMemory(),
 }
 
 
 # --- predictions
 
 
-def _kept_at(sequence_length: int) -> Result:
+def _gpt3_bytes(sequence_length: int) -> Result:
     return gpt_activation_bytes(96, 12288, 96, sequence_length, 1)
 
 
@@ -296,20 +277,22 @@ def _largest(recompute: str) -> int:
     """The largest micro-batch of Llama 3.2 1B, 8,192 tokens, on 80 GB."""
     model = published.architecture("Llama-3.2-1B", 8192)
 
-    def fits(size: int) -> Any:
-        return step_timeline(model, size, _RECIPE, recompute).peak.total <= _CARD
+    def fits(micro_batch_size: int) -> bool:
+        peak = step_timeline(model, micro_batch_size, _RECIPE, recompute).peak
+        return float(peak.total) <= _MEMORY
 
     return largest_batch(fits)
 
 
 def _gain() -> str:
+    """How many times the largest micro-batch grows with recomputation, in words."""
     ratio = _largest("full") / _largest("none")
     return {1: "the same", 2: "twice", 10: "ten times", 20: "twenty times"}[round(ratio)]
 
 
 PREDICTIONS: dict[str, Prediction] = {
     "06-guess": Prediction(
-        truth=lambda: _kept_at(4096) / _kept_at(2048),
+        truth=lambda: _gpt3_bytes(4096) / _gpt3_bytes(2048),
         unit=lambda ratio: f"{units.digits(ratio)} times as much",
         why="Of 114 bytes for each hidden value 34 stay as they are, and 80, the "
         "scores, double with the sequence: 34 + 160 = 194. And there are twice as "

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from functools import cache
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import most_tokens, shelf, usual_batch
-from llmtrain_helpers.checks import choice, count, one, quantity
+from llmtrain_helpers.checks import choice, count
 from llmtrain_helpers.evidence.published import accelerator
 from llmtrain_helpers.exercises.common import (
-    UNANSWERED,
+    NOT_YET,
+    Answer,
     Exercise,
+    Judgement,
     Numeric,
     Prediction,
     Word,
-    read_as,
+    entry,
 )
 from llmtrain_helpers.laws import (
     compute_optimal,
     effective_tokens,
     loss,
     over_training,
+    parameters_for,
     times_the_least,
 )
 from llmtrain_helpers.plan.search import best_split
@@ -38,7 +38,7 @@ EACH = 40
 
 
 def _size() -> float:
-    return math.sqrt(WORK / (6 * EACH))
+    return float(parameters_for(WORK, EACH))
 
 
 # --- 10-b: a size for a model that will be used
@@ -68,33 +68,28 @@ _BELIEFS = {
 }
 
 
-@cache
-def _verdicts() -> dict[str, str]:
-    told = {}
-    for name, belief in _BELIEFS.items():
-        trained, used = life_of(name)
-        says = "right" if name == _cheapest() else "no"
-        told[name] = (
-            f"{says}: {units.flops(trained)} to train and {units.flops(used)} to use, "
-            f"{units.flops(trained + used)} in all. {belief}"
-        )
-    return told
+def _sentence_on_size(name: str) -> str:
+    """What a size takes to train and to use, and the belief behind it."""
+    training, use = life_of(name)
+    return (
+        f"{'right' if name == _cheapest() else 'no'}: {units.flops(training)} to train and "
+        f"{units.flops(use)} to use, {units.flops(training + use)} in all. {_BELIEFS[name]}"
+    )
 
 
 # --- 10-c: text that is seen twenty times
 
+DIFFERENT, EPOCHS = 30e9, 20
+"""Different tokens, and how often each is seen."""
+
 
 def _worth() -> float:
-    return float(effective_tokens(30e9, 20))
-
-
-def _from_repeats(repeats: float) -> float:
-    return float(effective_tokens(30e9, 1 + repeats))
+    return float(effective_tokens(DIFFERENT, EPOCHS))
 
 
 # --- 10-d: the learner's own run
 
-_OWN = ("model", "gpus", "chip", "days", "tokens")
+_ENTRIES = ("model", "gpus", "chip", "days", "tokens")
 
 SMALLEST, LARGEST = 0.25, 3
 """Shares of the best size. Below the one the price soars: the same loss takes eight
@@ -111,60 +106,58 @@ digits."""
 class OwnRun(Exercise):
     """A model off the shelf for GPUs and days: it fits, ends in time, wastes little."""
 
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
+    def judge(self, answer: Answer) -> Judgement:
         """The first thing that is wrong, or what the run is worth."""
-        if not isinstance(answer, Mapping) or set(answer) != set(_OWN):
-            return False, f"give a dictionary with {', '.join(_OWN)}."
+        if not isinstance(answer, Mapping) or set(answer) != set(_ENTRIES):
+            return False, f"give a dictionary with {', '.join(_ENTRIES)}."
         if answer["model"] is None or answer["tokens"] is None:
-            return None, UNANSWERED
-        return _judged(answer)
+            return NOT_YET
+        shapes = shelf()
+        name = choice("model", answer["model"], shapes)
+        n = int(entry(answer, "gpus", count))
+        days, T = float(entry(answer, "days")), float(entry(answer, "tokens"))
+        model = shapes[name]
+        plan = best_split(model, accelerator(answer["chip"]), n, usual_batch(model, n))
+        if not plan.fits:
+            holds = units.gigabytes(plan.memory.total)
+            room = units.gigabytes(plan.room + plan.memory.total - plan.reserve)
+            return False, (
+                f"{name} does not fit: at best {holds} on each GPU, of {room} that the "
+                "reserve leaves."
+            )
+        taken = days * T / float(most_tokens(plan, days).least)
+        summary = f"at the slow end they take {units.digits(taken)} of your {days:g} days."
+        if taken > ROUNDED * days:
+            return False, f"too many tokens: {summary}"
+        if taken < USED_AT_LEAST * days:
+            return False, f"you leave time: even {summary}"
+        return _beside_the_best(name, float(plan.parameters.active), T)
 
 
-def _judged(answer: Mapping[str, Any]) -> tuple[bool, str]:
-    shapes = shelf()
-    name = choice("model", answer["model"], shapes)
-    n = int(one("gpus", read_as("gpus", answer["gpus"]), count))
-    days = float(one("days", read_as("days", answer["days"]), quantity))
-    T = float(one("tokens", read_as("tokens", answer["tokens"]), quantity))
-    model = shapes[name]
-    plan = best_split(model, accelerator(answer["chip"]), n, usual_batch(model, n))
-    if not plan.fits:
-        held = units.gigabytes(plan.memory.total)
-        room = units.gigabytes(plan.room + plan.memory.total - plan.reserve)
-        told = f"at best {held} on each GPU, of {room} that the reserve leaves"
-        return False, f"{name} does not fit: {told}."
-    taken = days * T / float(most_tokens(plan, days).least)
-    told = f"at the slow end they take {units.digits(taken)} of your {days:g} days."
-    if taken > ROUNDED * days:
-        return False, f"too many tokens: {told}"
-    if taken < USED_AT_LEAST * days:
-        return False, f"you leave time: even {told}"
-    return _of_size(name, float(plan.parameters.active), T)
-
-
-def _of_size(name: str, N: float, T: float) -> tuple[bool, str]:
+def _beside_the_best(name: str, N: float, T: float) -> tuple[bool, str]:
     """Whether another size would have made much more of the same work."""
     best = compute_optimal(6 * N * T)
-    share, each = N / float(best.parameters), units.digits(T / N, 2)
-    at, least = float(loss(N, T)), float(loss(best.parameters, best.tokens))
-    told = f"{name} gets {each} tokens a parameter and ends at {at:.2f}"
+    share = N / float(best.parameters)
+    reached, least = float(loss(N, T)), float(loss(best.parameters, best.tokens))
     size = f"{units.digits(float(best.parameters) / 1e9, 2)}B"
-    if share < SMALLEST or (share > LARGEST and at - least > NEAR):
-        off = "large" if share > 1 else "small"
-        more = f"{at - least:.3f} above what this work could reach"
-        limit = f"{_limit(share)} the best size for it, {size}"
-        return False, f"too {off}: {told}, {more}; {limit}."
+    summary = f"{name} gets {units.digits(T / N, 2)} tokens a parameter and ends at {reached:.2f}"
+    if share < SMALLEST or (share > LARGEST and reached - least > NEAR):
+        limit = "more than three times" if share > 1 else "less than a quarter of"
+        return False, (
+            f"too {'large' if share > 1 else 'small'}: {summary}, {reached - least:.3f} "
+            f"above what this work could reach; {limit} the best size for it, {size}."
+        )
     use = "near it"
     if not 0.8 <= share <= 1.6:
         use = f"{'cheaper' if share < 1 else 'dearer'} to use than that"
-    told += f", {at - least:.3f} above the law's best for this work, {size}"
     work = float(times_the_least(N, T))
-    paid = f", and {units.digits(work, 2)} times the least work for its loss"
-    return True, f"right: {told}; {use}{paid if work > 1.05 else ''}."
-
-
-def _limit(share: float) -> str:
-    return "more than three times" if share > 1 else "less than a quarter of"
+    price = (
+        f", and {units.digits(work, 2)} times the least work for its loss" if work > 1.05 else ""
+    )
+    return True, (
+        f"right: {summary}, {reached - least:.3f} above the law's best for this work, {size}; "
+        f"{use}{price}."
+    )
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -190,7 +183,7 @@ EXERCISES: dict[str, Exercise] = {
             3600**-0.5: "this takes the hours for seconds: an hour has 3600.",
         },
     ),
-    "10-b": Word(key=_cheapest, options=_verdicts()),
+    "10-b": Word(key=_cheapest, options={name: _sentence_on_size(name) for name in SHARES}),
     "10-c": Numeric(
         key=_worth,
         unit=lambda number: f"{units.count(number)} tokens' worth",
@@ -200,17 +193,19 @@ EXERCISES: dict[str, Exercise] = {
             "U·(1 + R*(1 - exp(-R/R*))) with R* = 15.4.",
         ),
         slips={
-            30e9 * 20 / _worth(): "this takes every epoch for fresh text.",
-            _from_repeats(20) / _worth(): "twenty epochs are 19 repeats: R = 19.",
-            (_worth() - 30e9) / _worth(): "the first epoch is missing: 1 + R*(…).",
             1e-9: "too little by a billion: give tokens, not billions of them.",
-            1 / 30e9: "this is for each different token: there are 30 billion.",
+            1 / DIFFERENT: "this is for each different token: there are 30 billion.",
+        },
+        mistaken={
+            DIFFERENT * EPOCHS: "this takes every epoch for fresh text.",
+            float(effective_tokens(DIFFERENT, EPOCHS + 1)): "twenty epochs are 19 repeats: R = 19.",
+            _worth() - DIFFERENT: "the first epoch is missing: 1 + R*(…).",
         },
     ),
     "10-d": OwnRun(),
 }
 
-PREDICTIONS = {
+PREDICTIONS: dict[str, Prediction] = {
     "10-guess": Prediction(
         truth=lambda: float(over_training(0.5)),
         unit=lambda times: f"{times:.2f} times the work",

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
     EVALUATION,
@@ -16,24 +12,30 @@ from llmtrain_helpers.calendar import (
     mean_time_between_failures,
     spare_nodes,
 )
-from llmtrain_helpers.checks import amount, one, quantity, refuse
+from llmtrain_helpers.checks import amount
 from llmtrain_helpers.exercises.common import (
     HINT,
-    UNANSWERED,
+    NOT_YET,
+    Answer,
     Exercise,
+    Judgement,
     Numeric,
     Prediction,
     Word,
-    read_as,
+    design_of,
+    entry,
+    unanswered,
 )
 from llmtrain_helpers.units import DAY, MINUTE
 
 # --- 09-a: stops of a run, and the hours that they take
 
 
-def _hours_lost(minutes_each: float = 30 / 2 + 20, nodes: float = 2048 / 8) -> float:
-    """Hours that the stops of 52 days cost, with so many minutes for each."""
-    return nodes * 6 / 1000 * 52 * minutes_each / 60
+def _hours_of_stops() -> float:
+    """Hours that the stops of 52 days cost, of 256 nodes with 6 stops in 1,000 days each."""
+    stops = 2048 / 8 * 6 / 1000 * 52
+    minutes_each = 30 / 2 + 20  # half an interval is done again, and the restart
+    return stops * minutes_each / 60
 
 
 # --- 09-b: what to mend first
@@ -42,31 +44,36 @@ _GPUS, _RATE, _WRITE, _RESTART = 4096, 0.005, 240.0, 15 * MINUTE
 """The run: its GPUs, stops of a node in a day, seconds of a write and of a restart."""
 
 
-def _lost(failures: float = _RATE, write: float = _WRITE, restart: float = _RESTART) -> float:
+def _cost_of_stops(
+    failures: float = _RATE, write: float = _WRITE, restart: float = _RESTART
+) -> float:
     """What stops cost, in seconds for each of work, at the best interval."""
     M = mean_time_between_failures(_GPUS, failures)
     best = best_checkpoint_interval(write, M)
     return float(losses(best, write, M, restart).total)
 
 
-def _told(share: float) -> str:
-    points = units.digits(100 * (_lost() - share), 2)
-    return f"stops add {units.percent(_lost())} to the computing; it saves {points}"
-
-
-_WAYS = {
-    "faster restarts": _lost(restart=_RESTART / 3),
-    "better nodes": _lost(failures=_RATE / 2),
-    "faster writes": _lost(write=_WRITE / 10),
-    "twice the spares": _lost(),
+_COSTS = {
+    "faster restarts": _cost_of_stops(restart=_RESTART / 3),
+    "better nodes": _cost_of_stops(failures=_RATE / 2),
+    "faster writes": _cost_of_stops(write=_WRITE / 10),
+    "twice the spares": _cost_of_stops(),
 }
+"""What stops cost after each change."""
+
+
+def _saving(change: str) -> str:
+    """What stops cost, and what a change saves of it."""
+    points = units.digits(100 * (_cost_of_stops() - _COSTS[change]), 2)
+    return f"stops add {units.percent(_cost_of_stops())} to the computing; it saves {points}"
+
 
 _OPTIONS = {
-    "faster restarts": f"no: {_told(_WAYS['faster restarts'])}. Restarts are short "
+    "faster restarts": f"no: {_saving('faster restarts')}. Restarts are short "
     "already; look at what a write of four minutes does, twice.",
-    "better nodes": f"no: {_told(_WAYS['better nodes'])}. Much, but something else "
+    "better nodes": f"no: {_saving('better nodes')}. Much, but something else "
     "saves more, and can be had without new hardware.",
-    "faster writes": f"right: {_told(_WAYS['faster writes'])}. Long writes cost "
+    "faster writes": f"right: {_saving('faster writes')}. Long writes cost "
     "twice: they block, and because they block one saves rarely and loses more.",
     "twice the spares": "no: a spare stands ready as it is, so nothing "
     "waits for a node, and more of them save nothing.",
@@ -74,76 +81,75 @@ _OPTIONS = {
 
 # --- 09-d: a run of one's own
 
-_ASKED: tuple[str, ...] = ("gpus", "computing_days", "calendar_days", "write_seconds")
-_ASKED += ("restart_minutes", "save_minutes", "spare_nodes")
+_ENTRIES = (
+    "gpus",
+    "computing_days",
+    "calendar_days",
+    "write_seconds",
+    "restart_minutes",
+    "save_minutes",
+    "spare_nodes",
+)
 
 _WORST = FAILURES_PER_NODE_DAY.greatest
 """The one rate at which all of a design is judged, as its question says."""
 
-_MAY_COST, _REPAIR_DAYS, _MOST_SPARES = 0.02, 7, 2
+_MOST_LONGER, _REPAIR_DAYS, _MOST_SPARES = 0.02, 7, 2
 """By how much an interval may make the run longer than the best one would; days of a
 repair; times the spares that those take."""
 
-
-@dataclass(frozen=True)
-class OwnCalendar(Exercise):
-    """A design: saves well enough, has its spares, ends in time, all at one rate."""
-
-    hint: tuple[str, ...]
-
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
-        """The date that the design makes, or the first thing that does not hold."""
-        if isinstance(answer, Mapping) and None in answer.values():
-            return None, UNANSWERED
-        n, work, there, write, restart, save, spares = _design(answer)
-        wrong = _misdesigned(n, write, restart, save, spares)
-        if wrong:
-            return False, wrong
-        M = mean_time_between_failures(n, _WORST)
-        cost = losses(save * MINUTE, write, M, restart * MINUTE).total
-        few, bad = (
-            work * (1 + cost) / (1 - outages - EVALUATION.likely)
-            for outages in (OUTAGES.likely, OUTAGES.greatest)
-        )
-        told = f"{units.digits(few)} days on the calendar, and there are {there:g}"
-        if few > there:
-            return False, f"even with few outages it takes {told}. {HINT}"
-        broken = _promised(answer, there, few, bad)
-        if broken:
-            return False, broken
-        also = f"With outages as bad as the worst, {units.digits(bad)} days."
-        more = spares * _NODE / n
-        rent = f"The spares add {units.percent(more)} to the rent"
-        rent += "." if more < 0.25 else ": would you rather wait for a repair?"
-        return True, f"right: at the worst rate of failures {told}. {also} {rent}"
-
-    def hints(self) -> tuple[str, ...]:
-        """What to say at the first wrong answer, the second, and from then on."""
-        return self.hint
-
-
-_KEPT, _NODE = 1.2, 8
+_MOST_PROMISED, _NODE = 1.2, 8
 """Times the days with the worst outages that still say something; GPUs of a node."""
 
 
-def _promised(answer: Mapping[str, Any], there: float, few: float, bad: float) -> str:
-    """Why a date is none to promise: too early, too late, or it says nothing."""
-    if "promised_days" not in answer:
-        return ""
-    promised = read_as("promised_days", answer["promised_days"])
-    one("promised_days", promised, quantity)
-    span = f"{units.digits(few)} days with few outages, {units.digits(bad)} with many"
-    if promised < few:
-        return f"{promised:g} days cannot be promised: it takes {span}."
-    if promised > there:
-        return f"{promised:g} days are after your last one, which is {there:g}."
-    if promised > _KEPT * bad:
-        return f"{promised:g} days promise nothing: it takes {span}."
-    return ""
+class OwnCalendar(Exercise):
+    """A design: saves well enough, has its spares, ends in time, all at one rate."""
+
+    hint = (
+        "Which part is largest?",
+        "Shorter restarts and writes that block less; or fewer days of computing.",
+        "computing_days · (1 + what stops cost) / 0.944 must be below calendar_days.",
+    )
+
+    def judge(self, answer: Answer) -> Judgement:
+        """The date that the design makes, or the first thing that does not hold."""
+        if unanswered(answer):
+            return NOT_YET
+        design = design_of(answer, _ENTRIES, "gpus=…, computing_days=…")
+        n, work, limit, write, restart, save = (entry(design, name) for name in _ENTRIES[:-1])
+        spares = entry(design, "spare_nodes", amount)
+        problem = _problem_with_stops(n, write, restart, save) or _problem_with_spares(n, spares)
+        if problem:
+            return False, problem
+        M = mean_time_between_failures(n, _WORST)
+        with_stops = work * (1 + losses(save * MINUTE, write, M, restart * MINUTE).total)
+        best, worst = (
+            with_stops / (1 - outages - EVALUATION.likely)
+            for outages in (OUTAGES.likely, OUTAGES.greatest)
+        )
+        summary = f"{units.digits(best)} days on the calendar, and there are {limit:g}"
+        if best > limit:
+            return False, f"even with few outages it takes {summary}. {HINT}"
+        if "promised_days" in design:
+            promised = entry(design, "promised_days")
+            span = f"{units.digits(best)} days with few outages, {units.digits(worst)} with many"
+            if promised < best:
+                return False, f"{promised:g} days cannot be promised: it takes {span}."
+            if promised > limit:
+                return False, f"{promised:g} days are after your last one, which is {limit:g}."
+            if promised > _MOST_PROMISED * worst:
+                return False, f"{promised:g} days promise nothing: it takes {span}."
+        rent = spares * _NODE / n
+        return True, (
+            f"right: at the worst rate of failures {summary}. "
+            f"With outages as bad as the worst, {units.digits(worst)} days. "
+            f"The spares add {units.percent(rent)} to the rent"
+            f"{'.' if rent < 0.25 else ': would you rather wait for a repair?'}"
+        )
 
 
-def _misdesigned(n: float, write: float, restart: float, save: float, spares: float) -> str:
-    """What is wrong with a design whatever the date; nothing if all holds."""
+def _problem_with_stops(n: float, write: float, restart: float, save: float) -> str:
+    """What is wrong with a design's writes and restarts, whatever the date."""
     M = mean_time_between_failures(n, _WORST)
     if restart < 3:
         return "no published run goes on within three minutes of a stop."
@@ -158,26 +164,21 @@ def _misdesigned(n: float, write: float, restart: float, save: float, spares: fl
             "restart or the work between two writes that takes three times as long "
             "leaves hardly any time."
         )
-    return _misjudged_interval(M, write, restart, save) or _misordered(n, spares)
+    interval = best_checkpoint_interval(write, M)
+    cost = losses(save * MINUTE, write, M, restart * MINUTE).total
+    least = losses(interval, write, M, restart * MINUTE).total
+    longer = (1 + cost) / (1 + least) - 1
+    if longer > _MOST_LONGER:
+        return (
+            f"at the worst rate, saving every {save:g} minutes makes the run "
+            f"{units.percent(longer)} longer than every {units.duration(interval)} would; at "
+            f"most {100 * _MOST_LONGER:g} % is asked."
+        )
+    return ""
 
 
-def _misjudged_interval(M: float, write: float, restart: float, save: float) -> str:
-    """What an interval costs beyond the best one, where that is too much."""
-    best = best_checkpoint_interval(write, M)
-    given = (write, M, restart * MINUTE)
-    chosen, least = (losses(t, *given).total for t in (save * MINUTE, best))
-    longer = (1 + chosen) / (1 + least) - 1
-    if longer <= _MAY_COST:
-        return ""
-    return (
-        f"at the worst rate, saving every {save:g} minutes makes the run "
-        f"{units.percent(longer)} longer than every {units.duration(best)} would; at "
-        f"most {100 * _MAY_COST:g} % is asked."
-    )
-
-
-def _misordered(n: float, spares: float) -> str:
-    """What is wrong with a number of spares."""
+def _problem_with_spares(n: float, spares: float) -> str:
+    """What is wrong with a number of spares, if anything is."""
     if spares % 1:
         return f"{spares:g} spare_nodes: only whole nodes can be rented."
     enough = spare_nodes(n, _WORST, _REPAIR_DAYS)
@@ -191,20 +192,9 @@ def _misordered(n: float, spares: float) -> str:
     return ""
 
 
-def _design(answer: Any) -> list[float]:
-    """The numbers of a design; a ValueError for what is missing."""
-    if not isinstance(answer, Mapping):
-        refuse("answer", answer, "is no dict(gpus=…, computing_days=…, …)")
-    missing = [name for name in _ASKED if name not in answer]
-    if missing:
-        refuse("answer", answer, f"leaves out {', '.join(missing)}")
-    checks = {"spare_nodes": amount}
-    return [one(name, read_as(name, answer[name]), checks.get(name, quantity)) for name in _ASKED]
-
-
 EXERCISES: dict[str, Exercise] = {
     "09-a": Numeric(
-        key=_hours_lost,
+        key=_hours_of_stops,
         unit=lambda hours: f"{units.digits(hours)} hours, nearly two days",
         hint=(
             "First: how many stops in 52 days?",
@@ -223,7 +213,7 @@ EXERCISES: dict[str, Exercise] = {
             60 / 35: "these are the stops; each costs 35 minutes.",
         },
     ),
-    "09-b": Word(key=lambda: min(_WAYS, key=lambda way: _WAYS[way]), options=_OPTIONS),
+    "09-b": Word(key=lambda: min(_COSTS, key=lambda change: _COSTS[change]), options=_OPTIONS),
     "09-c": Numeric(
         key=lambda: spare_nodes(512, 0.008, repair_days=5),
         unit=lambda spares: f"{spares:.0f} spare nodes",
@@ -233,47 +223,40 @@ EXERCISES: dict[str, Exercise] = {
             "64 · 0.008 · 5 on average; in 99 of 100 moments there must be enough.",
             "Let spare_nodes count it: GPUs, failures of a node in a day, days.",
         ),
-        slips={
-            3 / 7: "that is the average, rounded up: in every fourth moment it is too few.",
-            2.56 / 7: "that is the average; asked are whole nodes, enough in 99 of 100 moments.",
-            spare_nodes(512, 0.008, 5, gpus_per_node=1) / 7: "every GPU counts as a "
+        mistaken={
+            3: "that is the average, rounded up: in every fourth moment it is too few.",
+            2.56: "that is the average; asked are whole nodes, enough in 99 of 100 moments.",
+            spare_nodes(512, 0.008, 5, gpus_per_node=1): "every GPU counts as a "
             "node here: 8 of them make one.",
-            8 / 7: "one more than it takes for 99 of 100.",
+            8: "one more than it takes for 99 of 100.",
         },
     ),
-    "09-d": OwnCalendar(
-        hint=(
-            "Which part is largest?",
-            "Shorter restarts and writes that block less; or fewer days of computing.",
-            "computing_days · (1 + what stops cost) / 0.944 must be below calendar_days.",
-        )
-    ),
+    "09-d": OwnCalendar(),
 }
 
 
 # --- predictions
 
 
-def _half_as_often() -> list[float]:
+_WRITES, _STOPS, _RESTARTS = 40, 4 * DAY, 30 * MINUTE
+"""Seconds of a write, between two stops, and of a restart."""
+
+
+def _points_longer(part: str = "total") -> float:
     """Per cent by which a run gets longer that saves half as often as is best.
 
-    In all, through its writes, and through the work that is lost.
+    In all, or through one part of the losses.
     """
-    best = best_checkpoint_interval(40, 4 * DAY)
-    once, twice = (losses(k * best, 40, 4 * DAY, 30 * MINUTE) for k in (1, 2))
-    return [
-        100 * (getattr(twice, part) - getattr(once, part)) / (1 + once.total)
-        for part in ("total", "saving", "lost")
-    ]
-
-
-def _longer() -> float:
-    return _half_as_often()[0]
+    best = best_checkpoint_interval(_WRITES, _STOPS)
+    often, seldom = (losses(interval, _WRITES, _STOPS, _RESTARTS) for interval in (best, 2 * best))
+    return float(100 * (getattr(seldom, part) - getattr(often, part)) / (1 + often.total))
 
 
 def _why_flat() -> str:
-    longer, saving, lost = (units.digits(abs(x), 2) for x in _half_as_often())
-    best = units.duration(best_checkpoint_interval(40, 4 * DAY))
+    longer, saving, lost = (
+        units.digits(abs(_points_longer(part)), 2) for part in ("total", "saving", "lost")
+    )
+    best = units.duration(best_checkpoint_interval(_WRITES, _STOPS))
     return (
         f"Writes cost {saving} points less, lost work {lost} more: together {longer}. "
         f"Around the best interval, {best}, the valley is flat."
@@ -282,7 +265,7 @@ def _why_flat() -> str:
 
 PREDICTIONS: dict[str, Prediction] = {
     "09-guess": Prediction(
-        truth=_longer,
+        truth=_points_longer,
         why=_why_flat(),
         unit=lambda share: f"{units.digits(share, 2)} %",
         percent=True,

@@ -1,32 +1,60 @@
-"""What the exercises of all chapters share: how an answer is judged.
+"""What the exercises of all chapters share: answer, slip, hint, verdict.
 
-A wrong number is looked up among those that well-known slips produce, so that the
-verdict can name the slip instead of only saying no. Slips that many exercises share
-stand here, and each exercise takes those that make sense for its unit.
+An `Exercise` judges a learner's answer. A wrong one is looked up among the exercise's
+slips, the mistakes that people are known to make there, so that the verdict can name
+the mistake instead of only saying no. A slip is one line: a wrong answer, and what to
+say to it.
+
+    slips={**TENFOLD, 24: "these are hours: divide by 24."}
+
+A wrong answer that no slip explains is told which way it is off, and gets a hint: the
+first one, and with each further try a plainer one.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, TypeAlias
 
 from termcolor import colored
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import is_array, quantity, show
+from llmtrain_helpers.checks import Number, Result, is_array, quantity, refuse, show
 
-Slips = dict[float, str]
-"""Wrong ratios (answer over key) that have a usual cause, and the cause."""
+Answer: TypeAlias = Any
+"""What a learner gives: a number (also as text, "7B"), a word, a function, a model, a
+tuple or a dictionary. It is not checked yet, and may be anything at all."""
+
+Design: TypeAlias = Mapping[str, Any]
+"""An answer of several entries, by their names: a run that the learner has designed.
+The entries are as the learner wrote them; `entry` reads a number."""
+
+Judgement: TypeAlias = tuple[bool | None, str]
+"""Whether an answer is right (None: not answered yet), and the sentence that says why."""
+
+HINT = "<hint>"
+"""Stands in a judgement's sentence where the exercise's next hint belongs."""
+
+UNANSWERED = "no answer yet. Put in yours and run the cell again."
+UNGUESSED = "no guess yet. Put in yours, run the cell, and see how near it comes."
+
+NOT_YET: Judgement = (None, UNANSWERED)
+"""The judgement on an answer that still has a None in it."""
+
+# --- slips that many exercises share
+
+Slips: TypeAlias = dict[float, str]
+"""Wrong numbers and their usual cause. The number is a factor: wrong answer over key."""
 
 TENFOLD: Slips = {
     10: "ten times too much: 10e9 is ten billion, one billion is 1e9.",
     0.1: "ten times too little: 10e12 is ten trillion, one trillion is 1e12.",
 }
-"""For what is computed from billions and trillions."""
+"""Slips with what is computed from billions and trillions."""
 
 PREFIXES: Slips = {
     **TENFOLD,
@@ -38,32 +66,28 @@ PREFIXES: Slips = {
     1e-9: "a billion times too little: this wants the number itself, not billions.",
     1e-12: "10¹² times too little: give the number itself, not trillions or tera.",
 }
-"""For large counts and rates."""
+"""Slips with large counts and rates."""
 
 TWICE: Slips = {
     2: "twice too much: is something counted twice?",
     0.5: "half of it: a multiply-add is 2 FLOPs.",
 }
-"""For FLOPs."""
+"""Slips with FLOPs."""
 
 GIBI: Slips = {
-    1 / 1.073741824: "7 % too little: GB (10⁹ bytes) where GiB (2³⁰ bytes) is meant.",
-    1.073741824: "7 % too much: GiB (2³⁰ bytes) where GB (10⁹ bytes) is meant.",
+    units.GB / units.GiB: "7 % too little: GB (10⁹ bytes) where GiB (2³⁰ bytes) is meant.",
+    units.GiB / units.GB: "7 % too much: GiB (2³⁰ bytes) where GB (10⁹ bytes) is meant.",
 }
-"""For bytes."""
+"""Slips with bytes."""
 
 PERCENT: Slips = {100: "this is in per cent: give the share, between 0 and 1."}
-"""For shares."""
-
-HINT = "<hint>"
-"""Where the next hint of an exercise stands in its verdict."""
+"""Slips with shares."""
 
 NEAR = 0.001
 """How far from a slip's number an answer may be, as a share, and still stand for it."""
 
 
-UNANSWERED = "no answer yet. Put in yours and run the cell again."
-UNGUESSED = "no guess yet. Put in yours, run the cell, and see how near it comes."
+# --- verdicts
 
 
 @dataclass(frozen=True)
@@ -91,188 +115,11 @@ class Verdict:
         sign = self.mark or {None: "○", True: "✓", False: "✗"}[self.ok]
         badge = f'<b style="color:{"#0067A5" if self.mark else ink}">{sign}</b>'
         style = "margin:0;font-size:15px;overflow-wrap:break-word"
-        told = f'<p style="{style}">{badge} {self.id}: {escape(self.text)}</p>'
-        return {"text/html": told, "text/plain": repr(self)}
+        paragraph = f'<p style="{style}">{badge} {self.id}: {escape(self.text)}</p>'
+        return {"text/html": paragraph, "text/plain": repr(self)}
 
 
-class Exercise:
-    """An exercise: `judge` tells whether an answer is right, and in words why (not)."""
-
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
-        """(right, wrong or not answered; the sentence that says why)."""
-        raise NotImplementedError
-
-    def hints(self) -> tuple[str, ...]:
-        """What to say at the first wrong answer, the second, and from then on."""
-        return ("",)
-
-    def hints_for(self, answer: Any) -> tuple[str, ...]:
-        """The hints for an answer that was judged; an exercise may name its choices."""
-        return self.hints()
-
-
-@dataclass(frozen=True)
-class Numeric(Exercise):
-    """A number: right within `tolerance` (a share; 0 for an exact count) of the key.
-
-    `unit` writes the key for people; `slips` are wrong ratios with a usual cause, and
-    `hint` is for a wrong answer that none of them explains.
-    """
-
-    key: Callable[[], float]
-    unit: Callable[[float], str]
-    hint: str | Sequence[str]
-    tolerance: float = 0.005
-    slips: Slips = field(default_factory=dict)
-
-    def judge(self, answer: Any) -> tuple[bool, str]:
-        """Right, rounded, a known slip, or too high or too low with a hint."""
-        if is_array(answer):
-            return False, "this is an array: give one number."
-        number, key = quantity("answer", _number(answer)), self.key()
-        if self._is(number, key, self.tolerance):
-            return True, f"right, {self.unit(key)}."
-        if _rounded(number, key):
-            return self._of_rounded(number, key)
-        return False, self._slip(number, key) or self._astray(number, key)
-
-    def hints(self) -> tuple[str, ...]:
-        """What to say at the first wrong answer, the second, and from then on."""
-        return (self.hint,) if isinstance(self.hint, str) else tuple(self.hint)
-
-    def _is(self, number: float, value: float, share: float) -> bool:
-        """Whether it is this value; of an exact count, whether it rounds to it."""
-        margin = share * value if self.tolerance else min(0.5, NEAR * value)
-        return abs(number - value) <= margin
-
-    def _of_rounded(self, number: float, key: float) -> tuple[bool, str]:
-        """On the key in three digits or more: right up to a tenth of a per cent."""
-        if abs(number - key) <= NEAR * key:
-            return True, f"right, and rounded: exactly it is {self.unit(key)}."
-        return False, "nearly: this is rounded; please give at least one digit more."
-
-    def _slip(self, number: float, key: float) -> str:
-        """The one slip that it stands for; nothing where none or several fit."""
-        near = min(NEAR, self.tolerance or NEAR)
-        meant = {
-            text
-            for ratio, text in self.slips.items()
-            if self._is(number, ratio * key, near) or _rounded(number, ratio * key)
-        }
-        return meant.pop() if len(meant) == 1 else ""
-
-    def _astray(self, number: float, key: float) -> str:
-        """Which way it is off, or that it nearly is not."""
-        if self.tolerance and _rounded(number, key, digits=2):
-            return "nearly: this is rounded; please give one digit more."
-        if abs(number - key) < 0.005 * key:
-            return f"nearly: is it rounded, or is a small part missing? {HINT}"
-        return f"too {'high' if number > key else 'low'}. {HINT}"
-
-
-def _rounded(number: float, value: float, digits: int = 3) -> bool:
-    """Whether it is the value in three digits (or so many), or in more."""
-    return any(number == float(f"{value:.{k}e}") for k in range(digits - 1, 15))
-
-
-def read_as(name: str, written: Any) -> Any:
-    """A number as people write it; the error names the entry that holds it."""
-    try:
-        return units.read(written)
-    except ValueError as error:
-        raise ValueError(str(error).replace("text=", f"{name}=", 1)) from None
-
-
-def _number(answer: Any) -> Any:
-    """A number as people write it, told in their words if it is none."""
-    try:
-        return units.read(answer)
-    except ValueError as error:
-        if not isinstance(answer, str):
-            raise
-        told = str(error).partition("is no number: ")[2]
-        plain = "give the number alone, without its unit"
-        raise ValueError(f"{show(answer)} is no number; {plain}; {told}") from None
-
-
-@dataclass(frozen=True)
-class Word(Exercise):
-    """A choice: each option has its sentence, and `key` names the right one."""
-
-    key: Callable[[], str]
-    options: Mapping[str, str]
-
-    def judge(self, answer: Any) -> tuple[bool, str]:
-        """The sentence of the option that was chosen."""
-        chosen = _option(answer, self.options)
-        return chosen == self.key(), self.options[chosen]
-
-
-@dataclass(frozen=True)
-class Function(Exercise):
-    """A function of the learner's: it must agree with `key` on every case.
-
-    One that returns None, as the stub does, counts as not answered. `slips` are wrong
-    functions, by the words that name their cause; they take a case's values in order.
-    """
-
-    key: Callable[..., Any]
-    cases: Sequence[Mapping[str, Any]]
-    hint: str | Sequence[str]
-    slips: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
-        """The first case that goes wrong, or that all are right."""
-        if not callable(answer):
-            return False, f"{show(answer)} is no function: leave out the parentheses."
-        returned = []
-        for case in self.cases:
-            told = ", ".join(f"{name}={value}" for name, value in case.items())
-            try:
-                result = answer(**case)
-            except (Exception, SystemExit) as error:
-                return False, f"with {told} it raised {show(error)}"
-            if result is None:
-                return None, UNANSWERED
-            returned.append((told, result))
-        keys = [self.key(**case) for case in self.cases]
-        for (told, result), key in zip(returned, keys, strict=True):
-            if not _agree(result, key):
-                known = self._slip([result for _, result in returned])
-                shown = f"{result:,}" if type(result) is int else show(result)
-                side = f"with {told} it returned {shown}, {_side(result, key)}"
-                return False, known or f"{side}. {HINT}"
-        return True, f"right, in all {len(self.cases)} cases."
-
-    def _slip(self, results: Sequence[Any]) -> str:
-        """The slip that gives the same results, in every case."""
-        for told, wrong in self.slips.items():
-            made = [wrong(*case.values()) for case in self.cases]
-            if all(_agree(x, y) for x, y in zip(results, made, strict=True)):
-                return told
-        return ""
-
-    def hints(self) -> tuple[str, ...]:
-        """What to say at the first wrong answer, the second, and from then on."""
-        return (self.hint,) if isinstance(self.hint, str) else tuple(self.hint)
-
-
-def _side(result: Any, key: Any) -> str:
-    number = quantity("what it returned", result)
-    if is_array(number):
-        return "one number is wanted"
-    return f"too {'much' if number > key else 'little'}"
-
-
-def _agree(result: Any, key: Any) -> bool:
-    """Equal; for floats, but for the rounding of another order of operations."""
-    if isinstance(result, int) and isinstance(key, int):
-        return result == key
-    number = quantity("what it returned", result)
-    return not is_array(number) and math.isclose(number, key, rel_tol=1e-9)
-
-
-def judge(id: str, answer: object, exercise: Any, tries: int) -> Verdict:
+def judge(id: str, answer: Answer, exercise: Exercise, tries: int) -> Verdict:
     """The verdict on an answer to an exercise, after so many wrong ones."""
     if answer is None:
         return Verdict(id, None, UNANSWERED)
@@ -281,13 +128,13 @@ def judge(id: str, answer: object, exercise: Any, tries: int) -> Verdict:
         hints = exercise.hints_for(answer)
     except Exception as error:  # an answer may be anything at all
         return Verdict(id, False, f"{_first_words(str(error))}.")
-    return Verdict(id, ok, _hinted(text, hints[min(tries, len(hints) - 1)]))
+    return Verdict(id, ok, _with_hint(text, hints[min(tries, len(hints) - 1)]))
 
 
-def _hinted(text: str, hint: str) -> str:
-    """A hint in its place; words after a full stop begin with a capital, code not."""
-    before, found, after = text.partition(HINT)
-    if not found:
+def _with_hint(text: str, hint: str) -> str:
+    """A sentence with its hint; words after a full stop begin with a capital, code not."""
+    before, placeholder, after = text.partition(HINT)
+    if not placeholder:
         return text
     if before.endswith((". ", "? ")) and re.match(r"[a-z]+ \w", hint):
         hint = hint[0].upper() + hint[1:]
@@ -301,6 +148,215 @@ def _first_words(problem: str) -> str:
     return problem[:150].rpartition(" ")[0].rstrip(",;:. ") + " …"
 
 
+# --- exercises
+
+
+class Exercise:
+    """A question whose answers can be judged; each kind of exercise says how."""
+
+    hint: str | Sequence[str] = ""
+    """What to say at the first wrong answer, the second, and from then on."""
+
+    def judge(self, answer: Answer) -> Judgement:
+        """Whether an answer is right, and why it is (not)."""
+        raise NotImplementedError
+
+    def hints(self) -> tuple[str, ...]:
+        """The hints in their order, also where there is only one."""
+        return (self.hint,) if isinstance(self.hint, str) else tuple(self.hint)
+
+    def hints_for(self, answer: Answer) -> tuple[str, ...]:
+        """The hints for an answer that was judged; an exercise may name its choices."""
+        return self.hints()
+
+
+@dataclass(frozen=True)
+class Numeric(Exercise):
+    """A number: right within `tolerance` (a share; 0 for an exact count) of the key.
+
+    `unit` writes the key for people. A slip stands in `slips` by its factor (100, for
+    per cent) or in `mistaken` by its value (what the formula gives without the head),
+    whichever is plainer to write. `hint` is for a wrong answer that none explains.
+    """
+
+    key: Callable[[], float]
+    unit: Callable[[float], str]
+    hint: str | Sequence[str]
+    tolerance: float = 0.005
+    slips: Slips = field(default_factory=dict)
+    mistaken: Mapping[float, str] = field(default_factory=dict)
+
+    def judge(self, answer: Answer) -> Judgement:
+        """Right, rounded, a known slip, or too high or too low with a hint."""
+        if is_array(answer):
+            return False, "this is an array: give one number."
+        number, key = quantity("answer", _number(answer)), self.key()
+        if self._is(number, key, self.tolerance):
+            return True, f"right, {self.unit(key)}."
+        if _rounded(number, key):  # in three digits or more, too few for this tolerance
+            if abs(number - key) <= NEAR * key:
+                return True, f"right, and rounded: exactly it is {self.unit(key)}."
+            return False, "nearly: this is rounded; please give at least one digit more."
+        slip = self._slip(number, key)
+        if slip:
+            return False, slip
+        if self.tolerance and _rounded(number, key, digits=2):
+            return False, "nearly: this is rounded; please give one digit more."
+        if abs(number - key) < 0.005 * key:
+            return False, f"nearly: is it rounded, or is a small part missing? {HINT}"
+        return False, f"too {'high' if number > key else 'low'}. {HINT}"
+
+    def all_slips(self) -> Slips:
+        """The slips of both kinds by their factors, a wrong answer over the key."""
+        key = self.key()
+        return {**self.slips, **{value / key: cause for value, cause in self.mistaken.items()}}
+
+    def _slip(self, number: float, key: float) -> str:
+        """The one slip that a number stands for; nothing where none or several fit."""
+        near = min(NEAR, self.tolerance or NEAR)
+        causes = {
+            cause
+            for factor, cause in self.all_slips().items()
+            if self._is(number, factor * key, near) or _rounded(number, factor * key)
+        }
+        return causes.pop() if len(causes) == 1 else ""
+
+    def _is(self, number: float, value: float, share: float) -> bool:
+        """Whether a number is this value; of an exact count, whether it rounds to it."""
+        margin = share * value if self.tolerance else min(0.5, NEAR * value)
+        return abs(number - value) <= margin
+
+
+def _rounded(number: float, value: float, digits: int = 3) -> bool:
+    """Whether a number is the value in three digits (or so many), or in more."""
+    return any(number == float(f"{value:.{k}e}") for k in range(digits - 1, 15))
+
+
+def _number(answer: Answer) -> Result:
+    """A number as people write it; what is none is told so in a learner's words."""
+    try:
+        return units.read(answer)
+    except ValueError as error:
+        if not isinstance(answer, str):
+            raise
+        example = str(error).partition("is no number: ")[2]
+        plain = "give the number alone, without its unit"
+        raise ValueError(f"{show(answer)} is no number; {plain}; {example}") from None
+
+
+@dataclass(frozen=True)
+class Word(Exercise):
+    """A choice: each option has its sentence, and `key` names the right one."""
+
+    key: Callable[[], str]
+    options: Mapping[str, str]
+
+    def judge(self, answer: Answer) -> Judgement:
+        """The sentence of the option that was chosen."""
+        chosen = _option(answer, self.options)
+        return chosen == self.key(), self.options[chosen]
+
+
+@dataclass(frozen=True)
+class Function(Exercise):
+    """A function of the learner's: it must agree with `key` on every case.
+
+    One that returns None, as the stub does, counts as not answered. `slips` are wrong
+    functions, by the words that name their cause; they take a case's values in order.
+    """
+
+    key: Callable[..., Number]
+    cases: Sequence[Mapping[str, int]]
+    hint: str | Sequence[str]
+    slips: Mapping[str, Callable[..., Number]] = field(default_factory=dict)
+
+    def judge(self, answer: Answer) -> Judgement:
+        """The first case that goes wrong, or that all are right."""
+        if not callable(answer):
+            return False, f"{show(answer)} is no function: leave out the parentheses."
+        results = []
+        for case in self.cases:
+            try:
+                result = answer(**case)
+            except (Exception, SystemExit) as error:
+                return False, f"with {_arguments(case)} it raised {show(error)}"
+            if result is None:
+                return NOT_YET
+            results.append(result)
+        keys = [self.key(**case) for case in self.cases]
+        for case, result, key in zip(self.cases, results, keys, strict=True):
+            if not _agree(result, key):
+                cause = self._slip(results)
+                shown = f"{result:,}" if type(result) is int else show(result)
+                problem = f"with {_arguments(case)} it returned {shown}, {_side(result, key)}"
+                return False, cause or f"{problem}. {HINT}"
+        return True, f"right, in all {len(self.cases)} cases."
+
+    def _slip(self, results: Sequence[Number]) -> str:
+        """The slip that gives the same results, in every case."""
+        for cause, wrong in self.slips.items():
+            mistaken = [wrong(*case.values()) for case in self.cases]
+            if all(_agree(x, y) for x, y in zip(results, mistaken, strict=True)):
+                return cause
+        return ""
+
+
+def _arguments(case: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in case.items())
+
+
+def _side(result: Number, key: Number) -> str:
+    number = quantity("what it returned", result)
+    if is_array(number):
+        return "one number is wanted"
+    return f"too {'much' if number > key else 'little'}"
+
+
+def _agree(result: Number, key: Number) -> bool:
+    """Whether two results are equal; floats may come from another order of operations."""
+    if isinstance(result, int) and isinstance(key, int):
+        return result == key
+    number = quantity("what it returned", result)
+    return not is_array(number) and math.isclose(number, key, rel_tol=1e-9)
+
+
+# --- designs
+
+
+def unanswered(answer: Answer) -> bool:
+    """Whether a design has an entry that is still None."""
+    return isinstance(answer, Mapping) and None in answer.values()
+
+
+def design_of(answer: Answer, names: Sequence[str], example: str) -> Design:
+    """An answer that has all these entries; a ValueError for any other.
+
+    `example` shows the first entries, as in "model=…, gpus=…".
+    """
+    if not isinstance(answer, Mapping):
+        refuse("answer", answer, f"is no dict({example}, …)")
+    missing = [name for name in names if name not in answer]
+    if missing:
+        refuse("answer", answer, f"leaves out {', '.join(missing)}")
+    return answer
+
+
+def entry(design: Design, name: str, check: Callable[[str, object], Result] = quantity) -> Result:
+    """A design's entry as a number that passes a check; a ValueError names the entry."""
+    return check(name, read_as(name, design[name]))
+
+
+def read_as(name: str, written: Answer) -> Result:
+    """A number as people write it; the error names the entry that holds it."""
+    try:
+        return units.read(written)
+    except ValueError as error:
+        raise ValueError(str(error).replace("text=", f"{name}=", 1)) from None
+
+
+# --- predictions
+
+
 @dataclass(frozen=True)
 class Prediction:
     """A guess before the answer: a number, or one of some `options`.
@@ -310,25 +366,24 @@ class Prediction:
     in per cent, `2` and `"2 %"` are the same.
     """
 
-    truth: Callable[[], Any]
+    truth: Callable[[], float | str]
     why: str
     unit: Callable[[float], str] = units.digits
     options: Mapping[str, str] = field(default_factory=dict)
     percent: bool = False
 
-    def reveal(self, guess: Any) -> str:
+    def reveal(self, guess: Answer) -> str:
         """How far the guess was off, what is true, and why."""
         truth = self.truth()
-        if self.options:
+        if isinstance(truth, str):
             chosen = _option(guess, self.options)
-            found = "and so it is" if chosen == truth else f"it is {truth!r}"
-            return f"you said {chosen!r}, {found}. {self.options[chosen]} {self.why}"
+            outcome = "and so it is" if chosen == truth else f"it is {truth!r}"
+            return f"you said {chosen!r}, {outcome}. {self.options[chosen]} {self.why}"
         number = quantity("guess", _number(guess))
         if self.percent and isinstance(guess, str) and "%" in guess:
             number *= 100
         said = guess.strip() if isinstance(guess, str) else f"{number:,}"
-        told = f"you said {said}; it is {self.unit(truth)}"
-        return f"{told}{_gap(number, truth)}. {self.why}"
+        return f"you said {said}; it is {self.unit(truth)}{_gap(number, truth)}. {self.why}"
 
 
 def _gap(guess: float, truth: float) -> str:
@@ -344,17 +399,20 @@ def _gap(guess: float, truth: float) -> str:
     return f": {units.digits(ratio, 2)} times {side}"
 
 
-def _option(answer: Any, options: Mapping[str, Any]) -> str:
+# --- options of a choice
+
+
+def _option(answer: Answer, options: Collection[str]) -> str:
     """The option that is meant: in any case, its spaces and commas left aside."""
-    known = {_plain(option): option for option in options}
+    known = {_letters(option): option for option in options}
     said = str(answer) if isinstance(answer, int | float) else answer
     if isinstance(said, str):
-        word = _plain(said)
-        said = known.get(word) or known.get(_plain(SAME.get(word, "")), answer)
+        word = _letters(said)
+        said = known.get(word) or known.get(_letters(SAME.get(word, "")), answer)
     if said in options:
         return str(said)
-    told = ", ".join(f'"{option}"' for option in options)
-    raise ValueError(f"{show(answer)} is none of the choices: {told}")
+    choices = ", ".join(f'"{option}"' for option in options)
+    raise ValueError(f"{show(answer)} is none of the choices: {choices}")
 
 
 SAME = {
@@ -371,8 +429,9 @@ SAME = {
     "unchanged": "the same",
     "thesame": "same",
 }
-"""Other ways to say what many predictions ask for."""
+"""Other ways to say what many predictions ask for, without spaces and signs."""
 
 
-def _plain(words: str) -> str:
+def _letters(words: str) -> str:
+    """Only the letters and digits of some words, in lower case."""
     return "".join(x for x in words.casefold() if x.isalnum())

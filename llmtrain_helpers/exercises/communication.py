@@ -2,122 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result, count, refuse
+from llmtrain_helpers.checks import Result, count
 from llmtrain_helpers.communication import all_reduce_bytes, all_reduce_seconds, data_parallel_bytes
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
     HINT,
-    UNANSWERED,
+    NOT_YET,
+    Answer,
+    Design,
     Exercise,
+    Judgement,
     Numeric,
     Prediction,
     Word,
-    read_as,
+    design_of,
+    entry,
+    unanswered,
 )
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.units import seconds as about, share
 
 # --- 07-a: a 13B on four nodes of A100
 
 _GRADIENTS, _REPLICAS, _EGRESS = 13e9 * 2, 32, 8 * 25e9
 
 
-def _ring() -> Result:
+def _ring_seconds() -> Result:
+    """Seconds of an all-reduce of the 13B's gradients."""
     return all_reduce_seconds(_GRADIENTS, _REPLICAS, _EGRESS)
 
 
 # --- 07-b and 07-c: an 8B on 64 H100, a 405B on 16,384
 
 
-@cache
-def _plan(model: str, gpus: int, batch: int, t: int, p: int, z: int, r: str) -> Plan:
+def _plan(design: Design, *, tensor_parallel: int, pipeline_parallel: int, zero_stage: int) -> Plan:
+    """A design's plan with this split, as the panel makes it; a ValueError if none can be."""
     return plan_run(
-        published.architecture(model, 8192),
-        published.accelerator("H100 SXM"),
-        gpus,
-        8192 * batch,
-        batch,
-        recompute=r,
-        tensor_parallel=t,
-        pipeline_parallel=p,
-        zero_stage=z,
+        published.architecture(str(design["model"]), design["sequence"]),
+        published.accelerator(str(design["chip"])),
+        design["gpus"],
+        design["batch"] * design["sequence"],
+        design["batch"],
+        recompute=design["recompute"],
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        zero_stage=zero_stage,
         keep_gradients=False,
         uneven_stages=True,
     )
 
 
-def _told(plan: Plan) -> str:
+def _summary(plan: Plan) -> str:
     """Seconds of a step, what of it is not computing, and memory."""
     step = plan.step
     assert step is not None
-    seen = sum(step.parts()[x] for x in ("tensor", "pipeline", "data")) / step.total
-    told = f"{about(step.total)} a step by the model, {share(seen)} of it sending "
-    told += "that is seen"
+    seen = sum(step.parts()[part] for part in ("tensor", "pipeline", "data")) / step.total
+    waiting = ""
     if step.bubble:
-        told += f" and {share(step.bubble / step.total)} waiting"
-    return f"{told}; {_held(plan)}"
-
-
-def _held(plan: Plan) -> str:
-    """What a GPU holds, or would need, in the words of the panel."""
-    held = units.gigabytes(plan.memory.total)
+        waiting = f" and {units.share(step.bubble / step.total)} waiting"
+    holds = units.gigabytes(plan.memory.total)
     if plan.fits or plan.tight:
-        return f"a GPU holds {held}"
-    chip = units.gigabytes(plan.run.accelerator.memory)
-    return f"a GPU would need {held} and has {chip}"
+        memory = f"a GPU holds {holds}"
+    else:
+        chip = units.gigabytes(plan.run.accelerator.memory)
+        memory = f"a GPU would need {holds} and has {chip}"
+    return (
+        f"{units.seconds(step.total)} a step by the model, {units.share(seen)} of it sending "
+        f"that is seen{waiting}; {memory}"
+    )
 
 
-def _small(t: int, p: int, z: int) -> Plan:
-    return _plan("Llama-3.1-8B", 64, 512, t, p, z, "none")
+_H100 = {"chip": "H100 SXM", "sequence": 8192}
+_8B = {"model": "Llama-3.1-8B", "gpus": 64, "batch": 512, "recompute": "none", **_H100}
+_405B = {"model": "Llama-3.1-405B", "gpus": 16384, "batch": 2048, "recompute": "full", **_H100}
 
 
+@cache
+def _small(t: int, p: int, zero_stage: int) -> Plan:
+    return _plan(_8B, tensor_parallel=t, pipeline_parallel=p, zero_stage=zero_stage)
+
+
+@cache
 def _large(t: int, p: int) -> Plan:
-    return _plan("Llama-3.1-405B", 16384, 2048, t, p, 1, "full")
+    return _plan(_405B, tensor_parallel=t, pipeline_parallel=p, zero_stage=1)
 
 
 _FOR_8B = {
     "TP 1, ZeRO 3": lambda: (
-        f"right: {_told(_small(1, 1, 3))}. Each GPU works on whole "
+        f"right: {_summary(_small(1, 1, 3))}. Each GPU works on whole "
         "matrices and has 8,192 tokens a pass, more than 2,500, so that even what "
         "ZeRO 3 sends in every pass hides. "
         "ZeRO 1 would be as fast, but takes "
         f"{units.gigabytes(_small(1, 1, 1).memory.total)}."
     ),
     "TP 2, ZeRO 1": lambda: (
-        f"not the best: {_told(_small(2, 1, 1))}. It fits, but in each layer two "
+        f"not the best: {_summary(_small(2, 1, 1))}. It fits, but in each layer two "
         "GPUs wait for each other, and twice as many passes are launched."
     ),
     "TP 8, ZeRO 1": lambda: (
-        f"no: {_told(_small(8, 1, 1))}. A layer of an 8B is too "
+        f"no: {_summary(_small(8, 1, 1))}. A layer of an 8B is too "
         "small for eight: they launch and send more than they compute."
     ),
     "PP 4, ZeRO 1": lambda: (
-        f"no: {_told(_small(1, 4, 1))}. Little is sent, but stages "
+        f"no: {_summary(_small(1, 4, 1))}. Little is sent, but stages "
         "wait, and the last one has all the logits to do."
     ),
 }
 
 _FOR_405B = {
     "TP 1, PP 16": lambda: (
-        f"no: {_told(_large(1, 16))}. 1,024 replicas have 2 "
+        f"no: {_summary(_large(1, 16))}. 1,024 replicas have 2 "
         "sequences each, far too few to fill 16 stages."
     ),
     "TP 2, PP 32": lambda: (
-        f"no: {_told(_large(2, 32))}. It fits, but 8 passes do not fill 32 stages."
+        f"no: {_summary(_large(2, 32))}. It fits, but 8 passes do not fill 32 stages."
     ),
     "TP 8, PP 1": lambda: (
-        f"no: {_told(_large(8, 1))}. Every replica has a sequence to "
+        f"no: {_summary(_large(8, 1))}. Every replica has a sequence to "
         "itself, and nobody has room for an eighth of 405 billion parameters."
     ),
     "TP 8, PP 16": lambda: (
-        f"right: {_told(_large(8, 16))}. The batch has one sequence for 8 GPUs, so at "
+        f"right: {_summary(_large(8, 16))}. The batch has one sequence for 8 GPUs, so at "
         "least 8 must share each. Stages alone cannot: they need many passes to fill, "
         "and there are too few. So 8 share it by tensor, on fast links, with layers "
         "large enough for it; and 16 stages make it fit. Waiting stays the worst of "
@@ -126,14 +135,14 @@ _FOR_405B = {
 }
 
 
-class _Told(Mapping[str, str]):
-    """Sentences that are computed when they are asked for."""
+class _Lazy(Mapping[str, str]):
+    """Sentences by their option, each computed when it is asked for: a plan takes time."""
 
-    def __init__(self, sentences: Mapping[str, Any]) -> None:
+    def __init__(self, sentences: Mapping[str, Callable[[], str]]) -> None:
         self._sentences = sentences
 
-    def __getitem__(self, name: str) -> str:
-        return str(self._sentences[name]())
+    def __getitem__(self, option: str) -> str:
+        return self._sentences[option]()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._sentences)
@@ -145,50 +154,40 @@ class _Told(Mapping[str, str]):
 # --- 07-d: a split of one's own
 
 _NUMBERS = ("gpus", "batch", "sequence", "tensor", "pipeline")
-_ASKED = ("model", "chip", *_NUMBERS, "zero", "recompute")
+_ENTRIES = ("model", "chip", *_NUMBERS, "zero", "recompute")
 
 NEAR = 1.1
 """How much longer than the best split's step a good one may take."""
 
 
-def _own(design: Mapping[str, Any], **change: Any) -> Plan:
-    """The plan of a design, with a change; a ValueError where it makes none."""
-    told = {**design, **change}
-    numbers = {name: count(name, read_as(name, told[name])) for name in _NUMBERS}
-    model = published.architecture(str(told["model"]), numbers["sequence"])
-    n, t, p = (numbers[x] for x in ("gpus", "tensor", "pipeline"))
+def _own(answer: Design) -> Plan:
+    """The plan of a learner's design; a ValueError where it makes none."""
+    numbers = {name: entry(answer, name, count) for name in _NUMBERS}
+    design = {**answer, **numbers}
+    published.architecture(str(design["model"]), design["sequence"])
+    n, t, p = design["gpus"], design["tensor"], design["pipeline"]
     if n % (t * p):
         raise ValueError(f"{t} × {p} GPUs a replica do not divide {n}")
-    if numbers["batch"] % (n // (t * p)):
-        raise ValueError(f"{n // (t * p)} replicas do not share {numbers['batch']} sequences")
-    return plan_run(
-        model,
-        published.accelerator(str(told["chip"])),
-        n,
-        numbers["batch"] * numbers["sequence"],
-        numbers["batch"],
-        recompute=told["recompute"],
-        tensor_parallel=t,
-        pipeline_parallel=p,
-        zero_stage=told["zero"],
-        keep_gradients=False,
-        uneven_stages=True,
-    )
+    replicas = n // (t * p)
+    if design["batch"] % replicas:
+        raise ValueError(f"{replicas} replicas do not share {design['batch']} sequences")
+    return _plan(design, tensor_parallel=t, pipeline_parallel=p, zero_stage=design["zero"])
 
 
-def best_of(design: Mapping[str, Any]) -> Plan | None:
+def best_of(design: Design) -> Plan | None:
     """Of usual splits that fit, the one whose step the model finds shortest."""
-    found = []
+    plans = []
     for t in (1, 2, 4, 8):
         for p in (1, 2, 4, 8, 16):
-            for zero in (1, 3):
+            for zero_stage in (1, 3):
+                split = {"tensor": t, "pipeline": p, "zero": zero_stage}
                 try:
-                    plan = _own(design, tensor=t, pipeline=p, zero=zero)
+                    plan = _own({**design, **split})
                 except ValueError:
                     continue
                 if plan.fits and plan.step:
-                    found.append(plan)
-    return min(found, key=_seconds, default=None)
+                    plans.append(plan)
+    return min(plans, key=_seconds, default=None)
 
 
 def _seconds(plan: Plan) -> float:
@@ -210,57 +209,49 @@ _PARTS = {
 """Where a split may lose time, in words."""
 
 
-def _lost(plan: Plan, best: Plan) -> str:
-    """The part of a step that grew most beside the best split's."""
+def _slowest_part(plan: Plan, best: Plan) -> str:
+    """The part of a step that grew most beside the best split's, in words."""
     assert plan.step is not None
     assert best.step is not None
-    now, then = plan.step.parts(), best.step.parts()
-    return _PARTS[max(now, key=lambda part: now[part] - then.get(part, 0))]
+    parts, best_parts = plan.step.parts(), best.step.parts()
+    return _PARTS[max(parts, key=lambda part: parts[part] - best_parts.get(part, 0))]
 
 
-@dataclass(frozen=True)
 class OwnSplit(Exercise):
     """A design: it fits, and its step is hardly longer than that of the best split."""
 
-    hint: tuple[str, ...]
+    hint = (
+        "Put your numbers into the panel, and move one thing at a time.",
+        "Sharing saves memory, and most kinds of it cost time; which kind hides?",
+        "Start from tensor 1, one stage, ZeRO 3; if too much, let two share it.",
+    )
 
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
+    def judge(self, answer: Answer) -> Judgement:
         """What the split takes, or what is better."""
-        if isinstance(answer, Mapping) and None in answer.values():
-            return None, UNANSWERED
-        if not isinstance(answer, Mapping):
-            refuse("answer", answer, "is no dict(model=…, chip=…, …)")
-        missing = [name for name in _ASKED if name not in answer]
-        if missing:
-            refuse("answer", answer, f"leaves out {', '.join(missing)}")
-        plan, best = _own(answer), best_of(answer)
+        if unanswered(answer):
+            return NOT_YET
+        design = design_of(answer, _ENTRIES, "model=…, chip=…")
+        plan, best = _own(design), best_of(design)
         if plan.step is None:
-            return False, f"the links of {answer['chip']} are not known: take another."
+            return False, f"the links of {design['chip']} are not known: take another."
         if best is None:
             return False, "no usual split of these holds it: recompute, or add GPUs."
-        return self._of(plan, best)
-
-    def _of(self, plan: Plan, best: Plan) -> tuple[bool, str]:
-        told = _told(plan)
+        summary = _summary(plan)
         if not plan.fits:
+            reserve = ", which leaves no reserve" if plan.tight else ""
             parts = parts_of(plan)
-            short = ", which leaves no reserve" if plan.tight else ""
-            most = max(parts, key=lambda name: parts[name])
-            return False, f"{told}{short}: most of it {most}. {HINT}"
+            largest = max(parts, key=lambda part: parts[part])
+            return False, f"{summary}{reserve}: most of it {largest}. {HINT}"
         longer = _seconds(plan) / _seconds(best)
         if longer > NEAR:
-            slow = f"{100 * (longer - 1):.0f} % longer than another split that fits"
-            return False, f"{told}: {slow}, above all by {_lost(plan, best)}. {HINT}"
-        return True, f"right: {told}; none that recomputes alike is 10 % faster."
-
-    def hints(self) -> tuple[str, ...]:
-        """What to say at the first wrong answer, the second, and from then on."""
-        return self.hint
+            gap = f"{100 * (longer - 1):.0f} % longer than another split that fits"
+            return False, f"{summary}: {gap}, above all by {_slowest_part(plan, best)}. {HINT}"
+        return True, f"right: {summary}; none that recomputes alike is 10 % faster."
 
 
 EXERCISES: dict[str, Exercise] = {
     "07-a": Numeric(
-        key=_ring,
+        key=_ring_seconds,
         unit=lambda number: f"{units.digits(number)} s",
         hint=(
             "Two numbers: what a GPU sends, and how fast the node lets it out.",
@@ -282,15 +273,9 @@ EXERCISES: dict[str, Exercise] = {
             _EGRESS: "these are the bytes; divide them by the node's rate.",
         },
     ),
-    "07-b": Word(key=lambda: "TP 1, ZeRO 3", options=_Told(_FOR_8B)),
-    "07-c": Word(key=lambda: "TP 8, PP 16", options=_Told(_FOR_405B)),
-    "07-d": OwnSplit(
-        hint=(
-            "Put your numbers into the panel, and move one thing at a time.",
-            "Sharing saves memory, and most kinds of it cost time; which kind hides?",
-            "Start from tensor 1, one stage, ZeRO 3; if too much, let two share it.",
-        )
-    ),
+    "07-b": Word(key=lambda: "TP 1, ZeRO 3", options=_Lazy(_FOR_8B)),
+    "07-c": Word(key=lambda: "TP 8, PP 16", options=_Lazy(_FOR_405B)),
+    "07-d": OwnSplit(),
 }
 
 
@@ -302,7 +287,7 @@ def _longer() -> float:
     return float(all_reduce_bytes(16e9, 512) / all_reduce_bytes(16e9, 16))
 
 
-def _times(passes: int = 32) -> float:
+def _sent_by_zero_3(passes: int = 32) -> float:
     """What ZeRO 3 sends in so many passes, beside plain data parallelism."""
     plain = data_parallel_bytes(8e9, 64, 0, passes)
     return float(data_parallel_bytes(8e9, 64, 3, passes) / plain)
@@ -317,7 +302,7 @@ PREDICTIONS: dict[str, Prediction] = {
         "the bytes; real networks add some, as the measurements below show.)",
     ),
     "07-passes": Prediction(
-        truth=_times,
+        truth=_sent_by_zero_3,
         unit=lambda ratio: f"{units.digits(ratio)} times",
         why="Plain data parallelism sends gradients once a step, 2 times the weights. "
         "ZeRO 3 gathers weights twice and scatters gradients in every pass: 3 times, "

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, count, one, quantity
 from llmtrain_helpers.duration import UTILIZATIONS, cost, seconds_from_iterations, training_seconds
 from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.exercises.common import (
+    NOT_YET,
     TENFOLD,
-    UNANSWERED,
+    Answer,
     Exercise,
+    Judgement,
     Numeric,
     Prediction,
     Word,
-    read_as,
+    entry,
 )
 from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
@@ -28,39 +29,41 @@ def _days(number: float) -> str:
     return f"{units.digits(number)} days"
 
 
-# --- 03-guess: what whole runs reach
+LOW, LIKELY = UTILIZATIONS[:2]
+"""Shares of the peak that whole runs have reached: few less, and the middle one."""
 
 
-def _likely() -> str:
-    """The middle of the published shares of the peak, as an option."""
-    return f"{UTILIZATIONS[1]:.0%}".replace("%", " %")
+def _whole_percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
 
 
 # --- 03-a: a rate that leaves recomputation out
 
 
 def _thirteen_billion() -> Result:
+    """Days of 13 billion parameters on 1.8 trillion tokens, at an MFU of 41 %."""
     X = 0.41 * 989.5e12
     return training_seconds(1.8e12, 13e9, 384, X, "none") / units.DAY
 
 
-# --- 03-b: the copied calculation
+# --- 03-b: the copied calculation, whose sequence length has a slip: 1048 for 1024
 
 
-def _mended(sequence_length: int = 1024) -> Result:
-    """The 18.4B case by 8TP/(nX), in days."""
-    shape = (40, 6144, 50257, sequence_length)
-    X = achieved_flops_per_gpu(gpt_flops(*shape, 512, "full"), 32.09, 16)
-    return training_seconds(300e9, gpt_parameters(*shape), 16, X, "full") / units.DAY
-
-
-def _exactly() -> Result:
-    return seconds_from_iterations(300e9, 512, 1024, 32.09) / units.DAY
-
-
-def _rate(sequence_length: int = 1024) -> float:
+def _rate_of_copy(sequence_length: int = 1024) -> Result:
+    """FLOP/s of one GPU in the 18.4B case."""
     F = gpt_flops(40, 6144, 50257, sequence_length, 512, "full")
-    return float(achieved_flops_per_gpu(F, 32.09, 16))
+    return achieved_flops_per_gpu(F, 32.09, 16)
+
+
+def _days_of_copy(sequence_length: int = 1024) -> Result:
+    """The 18.4B case by 8TP/(nX), in days."""
+    P = gpt_parameters(40, 6144, 50257, sequence_length)
+    X = _rate_of_copy(sequence_length)
+    return training_seconds(300e9, P, 16, X, "full") / units.DAY
+
+
+def _days_by_iterations() -> Result:
+    return seconds_from_iterations(300e9, 512, 1024, 32.09) / units.DAY
 
 
 @dataclass(frozen=True)
@@ -70,39 +73,36 @@ class Copied(Exercise):
     days: Numeric
 
     def key(self) -> Result:
-        """The days."""
+        """The right days."""
         return self.days.key()
 
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
+    def judge(self, answer: Answer) -> Judgement:
         """What lies in between first: slips that cancel leave the days as they are."""
         if not isinstance(answer, tuple | list) or len(answer) != 3:
             return False, "give three things: the tokens, the rate in FLOP/s, the days."
         if any(part is None for part in answer):
-            return None, UNANSWERED
+            return NOT_YET
         T, X, days = (float(one("answer", units.read(x), quantity)) for x in answer)
-        ok, told = self.days.judge(days)
-        if wrong := _of_tokens(T) or _of_rate(X):
-            return False, f"the days are right, but {wrong}" if ok else wrong
-        if ok:
-            exact = units.digits(_exactly())
-            told += f" By iterations it is {exact} days: the formula leaves attention out."
-        return ok, told
+        right, sentence = self.days.judge(days)
+        if problem := _problem_with_tokens(T) or _problem_with_rate(X):
+            return False, f"the days are right, but {problem}" if right else problem
+        if right:
+            exact = units.digits(_days_by_iterations())
+            sentence += f" By iterations it is {exact} days: the formula leaves attention out."
+        return right, sentence
 
     def hints(self) -> tuple[str, ...]:
-        """As for the days."""
+        """The hints that lead to the days."""
         return self.days.hints()
 
 
-def _of_tokens(tokens: float) -> str:
-    """What is wrong with the tokens, if anything is."""
+def _problem_with_tokens(tokens: float) -> str:
+    """What is wrong with the tokens of 03-b, if anything is."""
     if abs(tokens / 300e9 - 1) <= 0.005:
         return ""
-    told = f"the tokens are {units.count(tokens)}"
-    return f"{told}: say 10e09 in words." if tokens > 300e9 else f"{told}, too few."
+    number = f"the tokens are {units.count(tokens)}"
+    return f"{number}: say 10e09 in words." if tokens > 300e9 else f"{number}, too few."
 
-
-_PREFIXES_OF_RATE = {1e-12: ("TFLOP/s", "1e12"), 1e-15: ("PFLOP/s", "1e15")}
-"""Units in which the rate of 03-b may be given, and what they are in FLOP/s."""
 
 _SLIPS_OF_RATE = {
     16: "it is that of all 16 GPUs: divide by 16.",
@@ -113,32 +113,34 @@ _SLIPS_OF_RATE = {
     16 * 32.09: "this is the work of an iteration: divide by seconds and by GPUs.",
     0.75: "it leaves recomputation out: count with “full”.",
 }
-"""Wrong ratios of the rate of 03-b, and their cause."""
+"""Factors by which the rate of 03-b may be wrong, and their cause."""
 
 
-def _of_rate(rate: float) -> str:
-    """What is wrong with the rate of one GPU, if anything is."""
-    if abs(rate / _rate() - 1) <= 0.005:
+def _problem_with_rate(rate: float) -> str:
+    """What is wrong with the rate of one GPU in 03-b, if anything is."""
+
+    def near(factor: float, *sequence_lengths: int) -> bool:
+        right = (float(_rate_of_copy(s)) for s in sequence_lengths)
+        return any(abs(rate / factor / X - 1) <= 0.005 for X in right)
+
+    if near(1, 1024):
         return ""
-    for ratio, (unit, factor) in _PREFIXES_OF_RATE.items():
-        if _is_rate(rate / ratio):
-            told = f"the rate is {units.digits(rate)}, so in {unit}"
-            return f"{told}; give FLOP/s, times {factor}."
-    told = f"the rate is {units.flops_per_second(rate)}: "
-    if abs(rate / _rate(1048) - 1) <= 0.005:
-        return f"{told}the sequence length is still 1048."
-    causes = (why for ratio, why in _SLIPS_OF_RATE.items() if _is_rate(rate / ratio))
-    return told + next(causes, "give it in FLOP/s, of one GPU.")
-
-
-def _is_rate(rate: float) -> bool:
-    """Whether it is the rate of one GPU, its sequence length mended or not."""
-    return any(abs(rate / _rate(s) - 1) <= 0.005 for s in (1024, 1048))
+    for prefix, unit, factor in ((1e-12, "TFLOP/s", "1e12"), (1e-15, "PFLOP/s", "1e15")):
+        if near(prefix, 1024, 1048):
+            number = f"the rate is {units.digits(rate)}, so in {unit}"
+            return f"{number}; give FLOP/s, times {factor}."
+    number = f"the rate is {units.flops_per_second(rate)}"
+    if near(1, 1048):
+        return f"{number}: the sequence length is still 1048."
+    for slip, cause in _SLIPS_OF_RATE.items():
+        if near(slip, 1024, 1048):
+            return f"{number}: {cause}"
+    return f"{number}: give it in FLOP/s, of one GPU."
 
 
 _DAYS_OF_COPY = Numeric(
-    key=_mended,
-    unit=lambda days: _days(days),
+    key=_days_of_copy,
+    unit=_days,
     tolerance=0.002,
     hint=(
         "there are three slips; read each number in the code aloud, with its unit.",
@@ -147,8 +149,6 @@ _DAYS_OF_COPY = Numeric(
         "nor multiplied again.",
     ),
     slips={
-        _mended(1048) / _mended(): "tokens and rate are right; in the days the "
-        "sequence length is still 1048.",
         0.1: "tokens and rate are right; in the days only one of the two tenfold "
         "slips is mended: this is a tenth.",
         10: "tokens and rate are right; in the days only one of the two tenfold "
@@ -158,7 +158,11 @@ _DAYS_OF_COPY = Numeric(
         16: "n is missing: 16 GPUs share the work.",
         1 / 16: "n counts twice: the rate is that of one GPU, so divide it by 16.",
         units.DAY: "these are seconds: divide by 86,400.",
-        _exactly() / _mended(): "this is the exact way, by iterations: here 8TP/(nX) is asked for.",
+    },
+    mistaken={
+        _days_of_copy(1048): "tokens and rate are right; in the days the sequence length "
+        "is still 1048.",
+        _days_by_iterations(): "this is the exact way, by iterations: here 8TP/(nX) is asked for.",
     },
 )
 
@@ -187,18 +191,18 @@ MOST_DAYS, BUDGET = 45, 150_000
 """What the run of 03-c may take."""
 
 
-def of_offer(name: str, share: float = UTILIZATIONS[0]) -> tuple[float, float]:
+def of_offer(name: str, share: float = LOW) -> tuple[float, float]:
     """Days and dollars of 7 billion parameters and a trillion tokens on an offer."""
     offer = OFFERS[name]
     X = share * accelerator(offer.chip).peak(offer.format)
     seconds = training_seconds(1e12, 7e9, offer.num_gpus, X, "none")
-    paid = cost(seconds, offer.num_gpus, offer.price)
-    return float(seconds) / units.DAY, float(paid)
+    dollars = cost(seconds, offer.num_gpus, offer.price)
+    return float(seconds) / units.DAY, float(dollars)
 
 
-def _does(name: str) -> bool:
-    days, paid = of_offer(name)
-    return days <= MOST_DAYS and paid <= BUDGET
+def _will_do(name: str) -> bool:
+    days, dollars = of_offer(name)
+    return days <= MOST_DAYS and dollars <= BUDGET
 
 
 _BELIEFS = {
@@ -209,19 +213,13 @@ _BELIEFS = {
 }
 
 
-@cache
-def _verdicts() -> dict[str, str]:
-    """Each offer's days and dollars at the low end, and the belief behind it."""
-    told = {}
-    for name, belief in _BELIEFS.items():
-        days, paid = of_offer(name)
-        says = "right" if _does(name) else "no"
-        low = f"{UTILIZATIONS[0]:.0%}".replace("%", " %")
-        told[name] = (
-            f"{says}: at {low} of the peak it takes {units.digits(days, 2)} days and "
-            f"{units.dollars(paid)}. {belief}"
-        )
-    return told
+def _sentence_on_offer(name: str) -> str:
+    """An offer's days and dollars at the low end, and the belief behind it."""
+    days, dollars = of_offer(name)
+    return (
+        f"{'right' if _will_do(name) else 'no'}: at {_whole_percent(LOW)} of the peak it takes "
+        f"{units.digits(days, 2)} days and {units.dollars(dollars)}. {_BELIEFS[name]}"
+    )
 
 
 # --- 03-d: GPUs for a run of the learner's own
@@ -229,45 +227,43 @@ def _verdicts() -> dict[str, str]:
 NODE, EACH = 8, 20
 """GPUs are rented by the node; tokens that a parameter is to get."""
 
+_ENTRIES = ("model", "days", "chip", "gpus")
+
 
 class OwnRun(Exercise):
     """A model, days, a chip and GPUs: enough at the low end, and no node too many."""
 
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
+    def judge(self, answer: Answer) -> Judgement:
         """Whether these GPUs keep the days, in days and in words."""
-        if not isinstance(answer, Mapping) or set(answer) != set(_OWN):
-            return False, f"give a dictionary with {', '.join(_OWN)}."
+        if not isinstance(answer, Mapping) or set(answer) != set(_ENTRIES):
+            return False, f"give a dictionary with {', '.join(_ENTRIES)}."
         if answer["gpus"] is None:
-            return None, UNANSWERED
-        n = int(one("gpus", read_as("gpus", answer["gpus"]), count))
+            return NOT_YET
+        n = int(entry(answer, "gpus", count))
         if n % NODE:
             return False, f"{n} GPUs do not make whole nodes of {NODE}."
-        return _kept(answer, n)
-
-
-_OWN = ("model", "days", "chip", "gpus")
-
-
-def _kept(answer: Mapping[str, Any], n: int) -> tuple[bool, str]:
-    P = count_parameters(architecture(answer["model"])).active
-    peaks = accelerator(answer["chip"]).peaks
-    peak = peaks.get("bf16") or peaks["fp16"]
-    limit = one("days", read_as("days", answer["days"]), quantity)
-    low, likely = (
-        float(training_seconds(EACH * P, P, n, u * peak, "none")) / units.DAY
-        for u in UTILIZATIONS[:2]
-    )
-    share = f"{UTILIZATIONS[0]:.0%} of the peak".replace("%", " %")
-    told = f"at {share} it takes {_beside(low, limit)}, and you have {limit:g}"
-    if low > limit:
-        hoped = " At the likely share it would do, but that is no promise."
-        return False, f"too few: {told}.{hoped if likely <= limit else ''}"
-    if n > NODE and low * n / (n - NODE) <= limit:
-        return False, f"more than it takes: {told}. A node less would do."
-    hours, tokens = units.count(low * 24 * n), units.count(EACH * P)
-    chip = accelerator(answer["chip"]).name
-    plan = f"Write down: {n:,} {chip}, {tokens} tokens, {hours} GPU-hours."
-    return True, f"right: {told}; likely it takes {_whole(likely)}. {plan}"
+        P = count_parameters(architecture(answer["model"])).active
+        chip = accelerator(answer["chip"])
+        peak = chip.peaks.get("bf16") or chip.peaks["fp16"]
+        limit = entry(answer, "days")
+        low, likely = (
+            float(training_seconds(EACH * P, P, n, share * peak, "none")) / units.DAY
+            for share in (LOW, LIKELY)
+        )
+        summary = (
+            f"at {_whole_percent(LOW)} of the peak it takes {_beside(low, limit)}, "
+            f"and you have {limit:g}"
+        )
+        if low > limit:
+            hope = " At the likely share it would do, but that is no promise."
+            return False, f"too few: {summary}.{hope if likely <= limit else ''}"
+        if n > NODE and low * n / (n - NODE) <= limit:
+            return False, f"more than it takes: {summary}. A node less would do."
+        hours, tokens = units.count(low * 24 * n), units.count(EACH * P)
+        return True, (
+            f"right: {summary}; likely it takes {_whole(likely)}. "
+            f"Write down: {n:,} {chip.name}, {tokens} tokens, {hours} GPU-hours."
+        )
 
 
 def _whole(days: float) -> str:
@@ -276,10 +272,10 @@ def _whole(days: float) -> str:
 
 
 def _beside(days: float, limit: float) -> str:
-    """As whole days, or in more digits where those would not tell which is more."""
+    """Days in whole ones, or in more digits where those would hide which is more."""
     short = _whole(days)
-    told = float(short.split()[0].replace(",", ""))
-    same = (told > limit) == (days > limit)
+    shown = float(short.split()[0].replace(",", ""))
+    same = (shown > limit) == (days > limit)
     return short if same else f"{units.digits(days, 4)} days"
 
 
@@ -292,8 +288,8 @@ EXERCISES: dict[str, Exercise] = {
             "an MFU leaves the second forward pass out, so the work must as well.",
             "6TP/(nX), with X = 0.41 of the peak in FLOP/s; a day has 86,400 seconds.",
         ),
-        slips=TENFOLD
-        | {
+        slips={
+            **TENFOLD,
             4 / 3: "this has 8TP: an MFU leaves recomputation out, whatever the run "
             "did, so the work must leave it out too.",
             1 / 3: "this has 2TP, the forward pass alone: going back costs twice that.",
@@ -308,13 +304,16 @@ EXERCISES: dict[str, Exercise] = {
         },
     ),
     "03-b": Copied(_DAYS_OF_COPY),
-    "03-c": Word(key=lambda: next(name for name in OFFERS if _does(name)), options=_verdicts()),
+    "03-c": Word(
+        key=lambda: next(name for name in OFFERS if _will_do(name)),
+        options={name: _sentence_on_offer(name) for name in OFFERS},
+    ),
     "03-d": OwnRun(),
 }
 
-PREDICTIONS = {
+PREDICTIONS: dict[str, Prediction] = {
     "03-guess": Prediction(
-        truth=_likely,
+        truth=lambda: _whole_percent(LIKELY),
         options={
             "90 %": "The datasheet suggests it. But only one large product of matrices "
             "alone comes near the peak.",

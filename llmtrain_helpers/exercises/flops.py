@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, choice, count
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
     HINT,
+    NOT_YET,
     PERCENT,
-    UNANSWERED,
+    Answer,
     Exercise,
     Function,
+    Judgement,
     Numeric,
     Prediction,
     Word,
     read_as,
 )
-from llmtrain_helpers.flops import achieved_flops_per_gpu, count_flops, gpt_flops
+from llmtrain_helpers.flops import RECOMPUTE, achieved_flops_per_gpu, count_flops, gpt_flops
 from llmtrain_helpers.model.transformer import Transformer
 
 # --- 02-a: one layer of another make
@@ -33,9 +34,7 @@ def layer_flops(h: int, f: int, k: int, s: int) -> Result:
     return counted.total - counted.head
 
 
-Slip = Callable[[int, int, int, int], Result]
-
-_LAYER_SLIPS: dict[str, Slip] = {
+_LAYER_SLIPS: dict[str, Callable[[int, int, int, int], Result]] = {
     "this is the forward pass alone: backward costs twice as much again.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) // 3
     ),
@@ -83,24 +82,29 @@ _RUN = {
 _SECONDS, _GPUS, _PEAK = 14.6, 128, 989.5e12
 
 
-def _share(recompute: str = "none", **changes: int) -> float:
-    """Of the peak, by the work that this setting counts."""
-    F = gpt_flops(**{**_RUN, **changes}, recompute=recompute)
-    return float(achieved_flops_per_gpu(F, _SECONDS, _GPUS)) / _PEAK
+def _share_of_peak(flops: Result) -> float:
+    """What these FLOPs an iteration are of the peak of 02-b's GPUs."""
+    return float(achieved_flops_per_gpu(flops, _SECONDS, _GPUS)) / _PEAK
 
 
-def _ratio(wrong: float) -> float:
-    return wrong / _share()
+def _mfu() -> float:
+    return _share_of_peak(gpt_flops(**_RUN, recompute="none"))
 
 
-def _weights_only() -> float:
-    """6 FLOPs for each weight and token, without scores."""
+def _mistaken_mfu() -> dict[float, str]:
+    """What one gets in 02-b who counts too much, or leaves a term out."""
     l, h, V, s, B = _RUN.values()
-    return (72 * B * s * l * h**2 + 6 * B * s * h * V) / _SECONDS / _GPUS / _PEAK
-
-
-def _without_head() -> float:
-    return _share() - 6 * 512 * 4096 * 8192 * 50304 / _SECONDS / _GPUS / _PEAK
+    F = {recompute: gpt_flops(**_RUN, recompute=recompute) for recompute in RECOMPUTE}
+    shorter = gpt_flops(l, h, V, 2048, B, "none")
+    head = 6 * B * s * h * V
+    return {
+        _share_of_peak(F["full"]): "this counts the recomputed work: it is HFU.",
+        _share_of_peak(F["selective"]): "this counts the scores of the recomputed "
+        "pass: MFU counts nothing twice.",
+        _share_of_peak(72 * B * s * l * h**2 + head): "the scores are missing: 12Bs²lh.",
+        _share_of_peak(F["none"] - head): "the output head is missing: 6BshV.",
+        _share_of_peak(shorter): "this has s = 2,048: here it is 4,096.",
+    }
 
 
 # --- 02-c: a decision that rests on somebody's figure
@@ -129,9 +133,9 @@ def busy(recompute: str) -> tuple[float, float]:
     """MFU and HFU of GPT-3 on 64 A100, as published with this recomputation."""
     row = next(r for r in published.rows("recomputation_runs") if r["name"] == "175B")
     model = published.architecture("GPT-3 175B")
-    counted = count_flops(model, row["global_batch_size"], recompute)
-    time = row[f"seconds_{recompute}"] * row["num_gpus"] * row["peak_flops"]
-    return counted.model / time, counted.total / time
+    F = count_flops(model, row["global_batch_size"], recompute)
+    at_peak = row[f"seconds_{recompute}"] * row["num_gpus"] * row["peak_flops"]
+    return F.model / at_peak, F.total / at_peak
 
 
 def _decision() -> str:
@@ -148,26 +152,22 @@ class Decided(Exercise):
     decision: Word
 
     def key(self) -> float:
-        """The MFU."""
+        """The right MFU."""
         return self.mfu.key()
 
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
+    def judge(self, answer: Answer) -> Judgement:
         """What is wrong with the number; or else with the decision."""
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
             return False, "give two things: (mfu, decision)."
         if any(part is None for part in answer):
-            return None, UNANSWERED
-        ok, told = self.mfu.judge(answer[0])
-        return self.decision.judge(answer[1]) if ok else (ok, f"the MFU: {told}")
+            return NOT_YET
+        mfu, decision = answer
+        right, sentence = self.mfu.judge(mfu)
+        return self.decision.judge(decision) if right else (right, f"the MFU: {sentence}")
 
     def hints(self) -> tuple[str, ...]:
-        """As for the MFU."""
+        """The hints that lead to the MFU."""
         return self.mfu.hints()
-
-
-def _against(reading: str) -> float:
-    """What one way of computing gives, over the key."""
-    return readings()[reading] / readings()["none"]
 
 
 # --- 02-d: the batch of your own run
@@ -187,38 +187,31 @@ def own_seconds(model: str, num_gpus: int, batch: int) -> float:
 class OwnBatch(Exercise):
     """(model, GPUs, batch): any batch whose iteration takes 5 to 10 seconds."""
 
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
+    hint = (
+        "The seconds are proportional to the batch.",
+        f"They are F / (GPUs · X), with X {units.percent(SHARE)} of the peak.",
+        f"count_flops(model, B, 'none').total / (GPUs · {SHARE} · 312e12) seconds.",
+    )
+
+    def judge(self, answer: Answer) -> Judgement:
         """What the iteration takes, and whether that is in the range."""
         if not isinstance(answer, (tuple, list)) or len(answer) != 3:
             return False, "give three things: (my_model, my_gpus, my_batch)."
         model, gpus, batch = answer
         if batch is None:
-            return None, UNANSWERED
+            return NOT_YET
         known = choice("my_model", model, published.model_names())
         n = int(count("my_gpus", read_as("my_gpus", gpus)))
         B = int(count("my_batch", read_as("my_batch", batch)))
-        return _of_own(own_seconds(known, n, B), B)
-
-    def hints(self) -> tuple[str, ...]:
-        """Which way, then by what, then how."""
-        return (
-            "The seconds are proportional to the batch.",
-            f"They are F / (GPUs · X), with X {units.percent(SHARE)} of the peak.",
-            f"count_flops(model, B, 'none').total / (GPUs · {SHARE} · 312e12) seconds.",
-        )
-
-
-def _of_own(seconds: float, batch: int) -> tuple[bool, str]:
-    plural = "s" if batch > 1 else ""
-    told = f"an iteration of {batch:,} sequence{plural}"
-    told += f" takes {units.digits(seconds)} s"
-    a_day = units.count(units.DAY / seconds)
-    if LEAST <= seconds <= MOST:
-        return True, f"right: {told}, and a day holds {a_day} of them."
-    if batch == 1 and seconds > MOST:
-        return True, f"right: {told}, and fewer there are not. More GPUs would help."
-    side = "shorter" if seconds < LEAST else "longer"
-    return False, f"{told}: {side} than {LEAST:g} to {MOST:g} s. {HINT}"
+        seconds = own_seconds(known, n, B)
+        summary = f"an iteration of {units.plural(B, 'sequence')} takes {units.digits(seconds)} s"
+        if LEAST <= seconds <= MOST:
+            a_day = units.count(units.DAY / seconds)
+            return True, f"right: {summary}, and a day holds {a_day} of them."
+        if B == 1 and seconds > MOST:
+            return True, f"right: {summary}, and fewer there are not. More GPUs would help."
+        side = "shorter" if seconds < LEAST else "longer"
+        return False, f"{summary}: {side} than {LEAST:g} to {MOST:g} s. {HINT}"
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -240,28 +233,23 @@ EXERCISES: dict[str, Exercise] = {
         ),
     ),
     "02-b": Numeric(
-        key=_share,
+        key=_mfu,
         unit=units.percent,
         hint=(
             "First the work, then the rate of one GPU, then its share of the peak.",
             "F has three terms, weights, scores and head; MFU counts nothing twice.",
             "(72Bslh² + 12Bs²lh + 6BshV) / (14.6 · 128) / 989.5e12, as a share.",
         ),
-        slips=PERCENT
-        | {
+        slips={
+            **PERCENT,
             0.5: "half of it: is this the sparse peak, or a multiply-add counted once?",
             2: "twice too much: a multiply-add is 2 FLOPs, not 4.",
             1 / 3: "this counts the forward pass only.",
             2 / 3: "this counts the backward pass only.",
             128: "this is all 128 GPUs together over the peak of one.",
             989.5 / 312: "this is the peak of an A100: these are H100.",
-            _ratio(_share("full")): "this counts the recomputed work: it is HFU.",
-            _ratio(_share("selective")): "this counts the scores of the recomputed "
-            "pass: MFU counts nothing twice.",
-            _ratio(_weights_only()): "the scores are missing: 12Bs²lh.",
-            _ratio(_without_head()): "the output head is missing: 6BshV.",
-            _ratio(_share(sequence_length=2048)): "this has s = 2,048: here it is 4,096.",
         },
+        mistaken=_mistaken_mfu(),
     ),
     "02-c": Decided(
         Numeric(
@@ -272,13 +260,15 @@ EXERCISES: dict[str, Exercise] = {
                 "count without the recomputed pass, over the dense peak of an A100.",
                 "(72Bslh² + 12Bs²lh + 6BshV) / (13.8 · 32) / 312e12, as a share.",
             ),
-            slips=PERCENT
-            | {
+            slips={
+                **PERCENT,
                 0.5: "this is their figure, the share of 624: that peak is for "
                 "matrices in which half of the numbers are zeros.",
                 32: "this is all 32 GPUs together over the peak of one.",
-                _against("recomputation"): "this counts the recomputed work: it is HFU.",
-                _against("sequence length"): "this has s = 1,024: here it is 2,048.",
+            },
+            mistaken={
+                readings()["recomputation"]: "this counts the recomputed work: it is HFU.",
+                readings()["sequence length"]: "this has s = 1,024: here it is 2,048.",
             },
         ),
         Word(
@@ -306,20 +296,21 @@ EXERCISES: dict[str, Exercise] = {
 
 def longer() -> float:
     """GPT-3's work at 32,768 tokens a sequence over that at 2,048, tokens alike."""
-    short, long = (
-        gpt_flops(96, 12288, 51200, s, B, "none") for s, B in ((2048, 1536), (32768, 96))
-    )
+    short = gpt_flops(96, 12288, 51200, 2048, 1536, "none")
+    long = gpt_flops(96, 12288, 51200, 32768, 96, "none")
     return float(long / short)
 
 
-def _how_much(ratio: float) -> str:
-    """The option that a ratio is."""
+def _growth() -> str:
+    """The option that names how much the work grows."""
+    ratio = longer()
     if ratio < 1.01:
         return "the same"
     return "less than twice" if ratio < 2 else f"{round(ratio)} times"
 
 
 def _busier() -> str:
+    """The recomputation with the higher HFU."""
     full, selective = (busy(recompute)[1] for recompute in ("full", "selective"))
     if abs(full - selective) < 0.005:
         return "equally"
@@ -327,16 +318,17 @@ def _busier() -> str:
 
 
 def _why_busy() -> str:
-    told = [
-        f"{name}: MFU {units.percent(mfu)}, HFU {units.percent(hfu)}"
-        for name, (mfu, hfu) in ((r, busy(r)) for r in ("full", "selective"))
-    ]
-    return f"Recomputed {'; '.join(told)}, by our count."
+    measured = {recompute: busy(recompute) for recompute in ("full", "selective")}
+    shares = "; ".join(
+        f"{recompute}: MFU {units.percent(mfu)}, HFU {units.percent(hfu)}"
+        for recompute, (mfu, hfu) in measured.items()
+    )
+    return f"Recomputed {shares}, by our count."
 
 
-PREDICTIONS = {
+PREDICTIONS: dict[str, Prediction] = {
     "02-guess": Prediction(
-        truth=lambda: _how_much(longer()),
+        truth=_growth,
         why=f"The factor is {units.digits(longer())}: scores weigh s/6h as much as "
         f"weights, {units.percent(2048 / 6 / 12288)} before and "
         f"{units.percent(32768 / 6 / 12288)} after.",

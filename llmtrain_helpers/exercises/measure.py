@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import count_activations, step_timeline
 from llmtrain_helpers.batch import StepTime
-from llmtrain_helpers.checks import count, one, quantity, refuse
+from llmtrain_helpers.checks import count
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
     HINT,
+    NOT_YET,
     PREFIXES,
     TWICE,
-    UNANSWERED,
+    Answer,
     Exercise,
+    Judgement,
     Numeric,
     Prediction,
     Word,
-    read_as,
+    design_of,
+    entry,
+    unanswered,
 )
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.measure.clock import StepClock
@@ -32,7 +35,7 @@ from llmtrain_helpers.parameters import count_parameters
 TOKENS, HIDDEN, INNER = 1024, 512, 2048
 
 
-def _counted() -> int:
+def _flops_of_mlp() -> int:
     """Two products forward; backward one for the first matrix, two for the second."""
     return (2 + 1 + 2) * 2 * TOKENS * HIDDEN * INNER
 
@@ -66,30 +69,43 @@ _FIRST = {
 
 # --- 11-c: accumulation over a slow link
 
-_CLOCK = StepClock(
-    StepTime(0.03, 50), exchange=0.35, update=0.10, overlap=False
-)  # a pass of 6 takes 0.15 s
-_PASS, _MICRO, _PASSES = 0.15, 6, 8
+_CLOCK = StepClock(StepTime(0.03, 50), exchange=0.35, update=0.10, overlap=False)
+_MICRO, _PASSES = 6, 8  # a pass of 6 takes 0.15 s
 
 
-def _rate(passes: int, update: float = 0.10, exchange: float = 0.35) -> float:
-    clock = replace(_CLOCK, update=update, exchange=exchange)
+def _rate(passes: int, clock: StepClock = _CLOCK) -> float:
+    """Sequences a second, in so many passes a step."""
     return clock.throughput(_MICRO, passes)
 
 
-def _gained() -> float:
+def _gain_of_accumulation(clock: StepClock = _CLOCK) -> float:
     """How many times as many sequences a second eight passes make as one."""
-    return _rate(_PASSES) / _rate(1)
+    return _rate(_PASSES, clock) / _rate(1, clock)
 
 
-def _slip(gain: float) -> float:
-    return gain / _gained()
+def _gain_with_step(seconds: float) -> float:
+    """The gain, if a step of eight passes took so many seconds."""
+    return _PASSES * _MICRO / seconds / _rate(1)
 
 
-def _without(**left_out: float) -> float:
-    """The gain's slip where a part of the step is forgotten."""
-    return _slip(_rate(_PASSES, **left_out) / _rate(1, **left_out))
-
+_MISTAKEN_GAINS = {
+    _rate(_PASSES): "these are the sequences a second: over those of a single pass, please.",
+    1.0: "as many as before: are update and exchange in there eight times? They come once a step.",
+    _PASSES: "a step has eight times the sequences, but it takes longer too.",
+    _PASSES / _gain_of_accumulation(): "this is how much longer a step takes: it has eight "
+    "times the sequences.",
+    _gain_with_step(8 * 0.15): "update and exchange are still there, once a step.",
+    1 / _gain_of_accumulation(): "this is before over after: turn it over.",
+    _gain_of_accumulation() - 1: "this is what is added: asked is how many times.",
+    _gain_of_accumulation() / _PASSES: "a step has the sequences of all its passes.",
+    _gain_of_accumulation(replace(_CLOCK, update=1e-12)): "the update is missing.",
+    _gain_with_step(8 * 0.15 + 0.35): "the update is missing.",
+    _gain_with_step(8 * 0.15 + 8 * 0.10 + 0.35): "the update comes once a step.",
+    _gain_with_step(8 * 0.15 + 0.10 + 8 * 0.35): "this sends gradients after each pass, as "
+    "without `no_sync()`: here they travel once a step.",
+    _gain_of_accumulation(replace(_CLOCK, exchange=0)): "the exchange is missing.",
+}
+"""What one gets who leaves a part of the step out, or counts it in each pass."""
 
 # --- 11-d: a test of one's own run
 
@@ -98,136 +114,120 @@ SHARE, FREE = 0.4, 0.2
 """The share of the peak that is assumed, and of the memory that stays free."""
 
 _RECIPE = "bf16_fp32_grads"
-_ASKED = ("model", "layers", "micro", "warm_up", "repeats", "peak")
+_ENTRIES = ("model", "layers", "micro", "warm_up", "repeats", "peak")
 
 
-@dataclass(frozen=True)
 class OwnTest(Exercise):
     """A design: a cut of a model that fits one GPU, and steps enough for a median."""
 
-    hint: tuple[str, ...]
+    hint = (
+        "What is in memory at the loss, and which entry makes it larger?",
+        "Layers and micro-batch: 14 bytes a parameter, what is kept, the logits.",
+        "Run the question's lines with your own layers and micro: they give the bytes of the peak.",
+    )
 
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
+    def judge(self, answer: Answer) -> Judgement:
         """What the test will show, or the first thing that does not hold."""
-        if isinstance(answer, Mapping) and None in answer.values():
-            return None, UNANSWERED
-        model, layers, micro, warm_up, repeats = _test(answer)
-        said = float(one("peak", read_as("peak", answer["peak"]), quantity))
-        broken = _misdesigned(answer["model"], model, layers, warm_up, repeats)
-        if broken:
-            return False, broken
-        cut = _cut(model, layers)
-        wrong = _mispredicted(said, cut, micro)
-        right, told = self._of_size(cut, micro, warm_up + repeats, said)
-        if not wrong:
-            return right, told
-        fits = "Your layers and micro fit; only the peak is off. " if right else ""
-        return False, f"{wrong} {fits}{HINT}"
-
-    def _of_size(self, cut: Transformer, micro: int, steps: int, said: float) -> tuple[bool, str]:
-        chip = published.accelerator(GPU)
-        memory = float(chip.memory)
-        peak = float(step_timeline(cut, micro, _RECIPE, "none").peak.total)
-        told = f"its peak is {units.gigabytes(peak)} of {units.gigabytes(memory)}"
-        if said > 1.05 * peak / 1e9:
-            more = peak + 4 * float(count_parameters(cut).total)
-            told += f" ({units.gigabytes(more)} with gradients, as yours)"
-        if peak > (1 - FREE) * memory:
-            return False, f"{told}: a fifth should stay free. {HINT}"
-        if peak < 0.2 * memory:
-            return False, f"{told}: more fits, of layers or of sequences at once."
-        work = count_flops(cut, micro, "none").total
-        seconds = work / (SHARE * chip.peak("bf16"))
-        if steps * seconds > 600:
-            return (False, f"{steps} steps take {units.duration(steps * seconds)}: time fewer.")
-        return True, (
-            f"right: {cut.num_layers} layers; {told}, and a step takes "
-            f"{units.duration(seconds)} at 40 % of the peak rate. Write both down, and "
-            "then measure."
-        )
-
-    def hints(self) -> tuple[str, ...]:
-        """What to say at the first wrong answer, the second, and from then on."""
-        return self.hint
+        if unanswered(answer):
+            return NOT_YET
+        design = design_of(answer, _ENTRIES, "model=…, layers=…")
+        model = published.architecture(str(design["model"]))
+        model = replace(model, sequence_length=min(8192, int(model.sequence_length)))
+        layers, micro = (int(entry(design, name, count)) for name in ("layers", "micro"))
+        warm_up = int(entry(design, "warm_up", lambda name, number: count(name, number, least=0)))
+        repeats = int(entry(design, "repeats", count))
+        stated = float(entry(design, "peak"))
+        if not 2 <= layers <= model.num_layers:
+            return False, (
+                f"layers={layers}: take 2 at the least, so that embedding and head do not "
+                f"rule, and at most the model's {model.num_layers}."
+            )
+        if warm_up < 2:
+            return False, "the first step makes Adam's state: leave out two or more."
+        if repeats < 5:
+            return False, f"{repeats} timed: too few for a spread to speak of."
+        if len(model.layers) > 1:
+            return False, f"{design['model']} has layers of several kinds: take another model."
+        room = (1 - FREE) * float(published.accelerator(GPU).memory)
+        least = _peak(replace(model, layers=((2, model.layers[0][1]),)), 1)
+        if least > room:
+            return False, (
+                f"two layers of {design['model']} already take {units.gigabytes(least)}, where "
+                f"{units.gigabytes(room)} may be used: take a smaller model."
+            )
+        cut = replace(model, layers=((layers, model.layers[0][1]),))
+        right, sentence = _sentence_on_size(cut, micro, warm_up + repeats, stated)
+        problem = _problem_with_peak(stated, cut, micro)
+        if problem:
+            rest = "Your layers and micro fit; only the peak is off. " if right else ""
+            return False, f"{problem} {rest}{HINT}"
+        return right, sentence
 
 
-def _misdesigned(name: str, model: Transformer, layers: int, warm_up: int, repeats: int) -> str:
-    """What is wrong with a test whatever its peak; nothing if all holds."""
-    if not 2 <= layers <= model.num_layers:
-        return (
-            f"layers={layers}: take 2 at the least, so that embedding and head do not "
-            f"rule, and at most the model's {model.num_layers}."
-        )
-    if warm_up < 2:
-        return "the first step makes Adam's state: leave out two or more."
-    if repeats < 5:
-        return f"{repeats} timed: too few for a spread to speak of."
-    if len(model.layers) > 1:
-        return f"{name} has layers of several kinds: take another model."
-    least = float(step_timeline(_cut(model, 2), 1, _RECIPE, "none").peak.total)
-    room = (1 - FREE) * float(published.accelerator(GPU).memory)
-    if least <= room:
-        return ""
-    return (
-        f"two layers of {name} already take {units.gigabytes(least)}, where "
-        f"{units.gigabytes(room)} may be used: take a smaller model."
+def _peak(model: Transformer, micro: int) -> float:
+    """Bytes at the peak of a step."""
+    return float(step_timeline(model, micro, _RECIPE, "none").peak.total)
+
+
+def _sentence_on_size(cut: Transformer, micro: int, steps: int, stated: float) -> tuple[bool, str]:
+    """Whether a cut fills the GPU as it should, and its steps end in time."""
+    chip = published.accelerator(GPU)
+    memory, peak = float(chip.memory), _peak(cut, micro)
+    summary = f"its peak is {units.gigabytes(peak)} of {units.gigabytes(memory)}"
+    if stated > 1.05 * peak / 1e9:
+        with_gradients = peak + 4 * float(count_parameters(cut).total)
+        summary += f" ({units.gigabytes(with_gradients)} with gradients, as yours)"
+    if peak > (1 - FREE) * memory:
+        return False, f"{summary}: a fifth should stay free. {HINT}"
+    if peak < 0.2 * memory:
+        return False, f"{summary}: more fits, of layers or of sequences at once."
+    seconds = count_flops(cut, micro, "none").total / (SHARE * chip.peak("bf16"))
+    if steps * seconds > 600:
+        return False, f"{steps} steps take {units.duration(steps * seconds)}: time fewer."
+    return True, (
+        f"right: {cut.num_layers} layers; {summary}, and a step takes "
+        f"{units.duration(seconds)} at 40 % of the peak rate. Write both down, and "
+        "then measure."
     )
 
 
-def _cut(model: Transformer, layers: int) -> Transformer:
-    """The model with fewer layers, which are all of one kind."""
-    fewer: dict[str, Any] = {"num_layers": layers}
-    return replace(model, **fewer)
-
-
-def _mispredicted(said: float, cut: Transformer, micro: int) -> str:
+def _problem_with_peak(stated: float, cut: Transformer, micro: int) -> str:
     """What is wrong with a predicted peak, in GB; nothing within a twentieth.
 
     With the gradients it is right too: a step of several passes has them at its peak.
     """
-    peak = float(step_timeline(cut, micro, _RECIPE, "none").peak.total) / 1e9
+    peak = _peak(cut, micro) / 1e9
     P = float(count_parameters(cut).total) / 1e9
-    kept = float(count_activations(cut, micro).total) / 1e9
-    one_tensor = float(4 * micro * cut.sequence_length * cut.vocab_size) / 1e9
-    if any(abs(said / right - 1) <= 0.05 for right in (peak, peak + 4 * P)):
+    activations = float(count_activations(cut, micro).total) / 1e9
+    logits = float(4 * micro * cut.sequence_length * cut.vocab_size) / 1e9
+    right = (peak, peak + 4 * P)
+    if _near(stated, right, 0.05):
         return ""
-    if any(abs(said * 1.024**3 / right - 1) < 0.005 for right in (peak, peak + 4 * P)):
-        return f"peak={said:g} looks like GiB: give it in GB, 10⁹ bytes."
-    if said > 1e6:
+    if _near(stated * units.GiB / units.GB, right, 0.005):
+        return f"peak={stated:g} looks like GiB: give it in GB, 10⁹ bytes."
+    if stated > 1e6:
         return "this looks like bytes: give the peak in GB, 10⁹ bytes."
-    known = {
+    mistakes = {
         "these are the states alone: what is kept, and the logits, come on top.": (14 * P, 18 * P),
         "two tensors of logits are missing, 4 bytes each for every token and word of "
-        "the vocabulary.": (14 * P + kept, 18 * P + kept),
-        "one of the two tensors of logits is missing.": (peak - one_tensor,),
-        "this is what a pass keeps; weights and Adam are there as well.": (kept,),
+        "the vocabulary.": (14 * P + activations, 18 * P + activations),
+        "one of the two tensors of logits is missing.": (peak - logits,),
+        "this is what a pass keeps; weights and Adam are there as well.": (activations,),
     }
-    for told, values in known.items():
-        if any(abs(said / value - 1) < 0.02 for value in values):
-            return f"peak={said:g} GB: {told}"
-    side = "much" if said > peak else "little"
-    return f"peak={said:g} GB is too {side} for these layers and sequences."
+    for cause, values in mistakes.items():
+        if _near(stated, values, 0.02):
+            return f"peak={stated:g} GB: {cause}"
+    side = "much" if stated > peak else "little"
+    return f"peak={stated:g} GB is too {side} for these layers and sequences."
 
 
-def _test(answer: Any) -> tuple[Transformer, int, int, int, int]:
-    """The model, and the four numbers of a test; a ValueError for what is missing."""
-    if not isinstance(answer, Mapping):
-        refuse("answer", answer, "is no dict(model=…, layers=…, …)")
-    missing = [name for name in _ASKED if name not in answer]
-    if missing:
-        refuse("answer", answer, f"leaves out {', '.join(missing)}")
-    model = published.architecture(str(answer["model"]))
-    model = replace(model, sequence_length=min(8192, int(model.sequence_length)))
-    layers, micro, warm_up, repeats = (
-        int(count(name, read_as(name, answer[name]), least=int(name != "warm_up")))
-        for name in _ASKED[1:5]
-    )
-    return model, layers, micro, warm_up, repeats
+def _near(stated: float, values: Sequence[float], share: float) -> bool:
+    return any(abs(stated / value - 1) <= share for value in values)
 
 
 EXERCISES: dict[str, Exercise] = {
     "11-a": Numeric(
-        key=_counted,
+        key=_flops_of_mlp,
         unit=units.flops,
         tolerance=0,
         hint=(
@@ -235,9 +235,9 @@ EXERCISES: dict[str, Exercise] = {
             "Backward has a product for each input that wants a gradient.",
             "2·m·k·n each. Going back: who wants a gradient before W₁, and before W₂?",
         ),
-        slips=PREFIXES
-        | TWICE
-        | {
+        slips={
+            **PREFIXES,
+            **TWICE,
             2 / 5: "the forward pass only: going back, weights want gradients.",
             3 / 5: "three products, forward and backward together, are too few: going "
             "back, each matrix wants a gradient, and one more product passes it on.",
@@ -249,7 +249,7 @@ EXERCISES: dict[str, Exercise] = {
     ),
     "11-b": Word(key=lambda: "the link", options=_FIRST),
     "11-c": Numeric(
-        key=_gained,
+        key=_gain_of_accumulation,
         unit=lambda gain: f"{units.digits(gain)} times as many",
         tolerance=0.005,
         hint=(
@@ -257,56 +257,35 @@ EXERCISES: dict[str, Exercise] = {
             "Eight passes, but how many updates and exchanges?",
             "What is paid in each pass, and what once a step? The cell shows k = 1.",
         ),
-        slips={
-            _slip(_rate(_PASSES)): "these are the sequences a second: over those of "
-            "a single pass, please.",
-            _slip(1.0): "as many as before: are update and exchange in there eight "
-            "times? They come once a step.",
-            _slip(_PASSES): "a step has eight times the sequences, but it takes longer too.",
-            _slip(_PASSES / _gained()): "this is how much longer a step takes: it "
-            "has eight times the sequences.",
-            _slip(_MICRO / _PASS / _rate(1)): "update and exchange are still there, once a step.",
-            _slip(1 / _gained()): "this is before over after: turn it over.",
-            _slip(_gained() - 1): "this is what is added: asked is how many times.",
-            _slip(_gained() / _PASSES): "a step has the sequences of all its passes.",
-            _without(update=1e-12): "the update is missing.",
-            _slip(48 / (8 * 0.15 + 0.35) / _rate(1)): "the update is missing.",
-            _slip(48 / (8 * 0.15 + 8 * 0.10 + 0.35) / _rate(1)): "the update comes once a step.",
-            _slip(48 / (8 * 0.15 + 0.10 + 8 * 0.35) / _rate(1)): "this sends gradients "
-            "after each pass, as without `no_sync()`: here they travel once a step.",
-            _without(exchange=0): "the exchange is missing.",
-        },
+        mistaken=_MISTAKEN_GAINS,
     ),
-    "11-d": OwnTest(
-        hint=(
-            "What is in memory at the loss, and which entry makes it larger?",
-            "Layers and micro-batch: 14 bytes a parameter, what is kept, the logits.",
-            "Run the question's lines with your own layers and micro: they give the "
-            "bytes of the peak.",
-        )
-    ),
+    "11-d": OwnTest(),
 }
 
 
 # --- predictions
 
 
-def _kept(hidden_size: int) -> float:
-    shape = Transformer.gpt(4, hidden_size, 8, 1024, 256)
-    return float(count_activations(shape, 2).total)
+def _activation_bytes(hidden_size: int) -> float:
+    model = Transformer.gpt(4, hidden_size, 8, 1024, 256)
+    return float(count_activations(model, 2).total)
+
+
+def _growth_of_bytes() -> float:
+    """What the bytes that a pass keeps grow by when the hidden size is doubled."""
+    return _activation_bytes(512) / _activation_bytes(256)
 
 
 def _growth() -> str:
-    """What becomes of the kept bytes when the hidden size is doubled."""
-    ratio = _kept(512) / _kept(256)
-    names = {"the same": 1, "twice": 2, "four times": 4}
-    return next((n for n, x in names.items() if ratio == x), "not quite twice")
+    """The option that names the growth."""
+    options = {1.0: "the same", 2.0: "twice", 4.0: "four times"}
+    return options.get(_growth_of_bytes(), "not quite twice")
 
 
 PREDICTIONS: dict[str, Prediction] = {
     "11-guess": Prediction(
         truth=_growth,
-        why=f"It is {_kept(512) / _kept(256):.2f} times: each token's vectors are "
+        why=f"It is {_growth_of_bytes():.2f} times: each token's vectors are "
         "twice as long, but its log-probabilities have one number for each entry of "
         "the vocabulary, however wide the model is.",
         options={

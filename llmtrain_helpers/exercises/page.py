@@ -1,4 +1,4 @@
-"""Exercises in a web page: a learner's cell is run there, and what is done is kept.
+"""Exercises in a web page: a learner's cell is run there, its results are stored.
 
 The standard library, termcolor and the formulas serve, so that it runs in the browser.
 """
@@ -28,14 +28,19 @@ def needed(before: Sequence[str], source: str) -> str:
     >>> needed(["import math", "x, y = 2, 3\\nprint(x)", "z = 5"], "print(x)")
     'x, y = 2, 3'
     """
-    wanted, kept = _read_in(_statements(source)), list[str]()
-    earlier = [(cell, one) for cell in before for one in _statements(cell)]
+    wanted, lines = _read_in(_statements(source)), list[str]()
+    earlier = [(cell, statement) for cell in before for statement in _statements(cell)]
     for cell, statement in reversed(earlier):
-        part = _part(statement, wanted)
-        if part is not None:
-            kept.append(_written(cell, part))
-            wanted = wanted - _bound(part) | _read_in([part])
-    return "\n".join(reversed(kept))
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            # Of an import only the names that are wanted: the others may not be there.
+            statement.names = [name for name in statement.names if _alias(name) in wanted]
+            if statement.names:
+                lines.append(ast.unparse(statement))
+                wanted = wanted - _bound(statement)
+        elif wanted & _bound(statement):
+            lines.append(ast.get_source_segment(cell, statement) or "")
+            wanted = wanted - _bound(statement) | _read_in([statement])
+    return "\n".join(reversed(lines))
 
 
 def _statements(cell: str) -> list[ast.stmt]:
@@ -46,20 +51,8 @@ def _statements(cell: str) -> list[ast.stmt]:
         return []
 
 
-def _part(statement: ast.stmt, wanted: set[str]) -> ast.stmt | None:
-    """What of a statement gives a wanted name; of an import, only those names."""
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        names = [n for n in statement.names if (n.asname or n.name) in wanted]
-        statement.names = names
-        return statement if names else None
-    return statement if wanted & _bound(statement) else None
-
-
-def _written(cell: str, statement: ast.stmt) -> str:
-    """A statement as it was written; an import with the names that are left."""
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return ast.unparse(statement)
-    return ast.get_source_segment(cell, statement) or ""
+def _alias(name: ast.alias) -> str:
+    return name.asname or name.name
 
 
 def _bound(statement: ast.stmt) -> set[str]:
@@ -67,7 +60,7 @@ def _bound(statement: ast.stmt) -> set[str]:
     if isinstance(statement, ast.FunctionDef):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {name.asname or name.name for name in statement.names}
+        return {_alias(name) for name in statement.names}
     return {name for name, how in _names(statement) if how is ast.Store}
 
 
@@ -75,15 +68,15 @@ def _read_in(statements: Sequence[ast.stmt]) -> set[str]:
     """The names that statements read before they give them; Python's own left out."""
     read, given = set[str](), set[str]()
     for statement in statements:
-        own = _inside(statement)
-        read |= {n for n, how in _names(statement) if how is ast.Load} - given - own
+        own = _local_names(statement)
+        read |= {name for name, how in _names(statement) if how is ast.Load} - given - own
         if isinstance(statement, ast.AugAssign):
             read |= _bound(statement) - given
         given |= _bound(statement)
     return {name for name in read if not hasattr(builtins, name)}
 
 
-def _inside(statement: ast.stmt) -> set[str]:
+def _local_names(statement: ast.stmt) -> set[str]:
     """The names that a function keeps to itself: its arguments, and what it gives."""
     if not isinstance(statement, ast.FunctionDef):
         return set()
@@ -92,7 +85,7 @@ def _inside(statement: ast.stmt) -> set[str]:
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[str, type]]:
-    """Each name in it, and whether it is read or given there."""
+    """Each name in a statement, and whether it is read or given there."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             yield node.id, type(node.ctx)
@@ -107,16 +100,16 @@ def run(before: str, source: str) -> str:
     `before` has the earlier cells as they stand in the page, as JSON.
     """
     names: dict[str, Any] = {"__name__": "__main__"}
-    told = StringIO()
+    printed = StringIO()
     try:
         lines = needed(json.loads(before), source)
         with redirect_stdout(StringIO()):
             exec(compile(lines, "<before>", "exec"), names)
-        with redirect_stdout(told):
-            value = _last_value(source, names)
+        with redirect_stdout(printed):
+            value = _html(_last_value(source, names))
     except BaseException as error:  # whatever a learner's cell may raise
-        value = _Raised(error)
-    return json.dumps({"html": _plain(told.getvalue()) + _html(value), **kept()})
+        value = _plain(_raised(error))
+    return json.dumps({"html": _plain(printed.getvalue()) + value, **kept()})
 
 
 def guess(id: str, written: str) -> str:
@@ -130,17 +123,12 @@ def chosen(id: str, option: str) -> str:
     return json.dumps({"html": _html(exercises.check(id, option)), **kept()})
 
 
-class _Raised:
-    """What a cell raised, as a page shows it."""
-
-    def __init__(self, error: BaseException) -> None:
-        told = "".join(traceback.format_exception_only(error)).strip()
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [f.lineno for f in frames if f.filename == "<cell>"]
-        self.told = f"Line {lines[-1]}: {told}" if lines else told
-
-    def __repr__(self) -> str:
-        return self.told
+def _raised(error: BaseException) -> str:
+    """An error and its line in the learner's cell, without the page's own frames."""
+    problem = "".join(traceback.format_exception_only(error)).strip()
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == "<cell>"]
+    return f"Line {lines[-1]}: {problem}" if lines else problem
 
 
 def _last_value(source: str, names: dict[str, Any]) -> Any:
@@ -156,6 +144,7 @@ def _last_value(source: str, names: dict[str, Any]) -> Any:
 
 
 def _html(value: Any) -> str:
+    """A value as a notebook shows it: its own HTML, or its repr; nothing of None."""
     if value is None:
         return ""
     if hasattr(value, "_repr_mimebundle_"):
@@ -164,7 +153,7 @@ def _html(value: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text as it is; the colours of a terminal left out."""
+    """Text as HTML, line by line; the colours of a terminal left out."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     return f"<pre>{escape(text)}</pre>" if text else ""
 
@@ -184,16 +173,16 @@ def kept() -> dict[str, Any]:
     }
 
 
-def restore(told: str) -> None:
+def restore(stored: str) -> None:
     """Take up what an earlier visit kept; what does not fit is left out."""
     try:
-        earlier = json.loads(told)
+        earlier = json.loads(stored)
         tries, guesses = dict(earlier["tries"]), dict(earlier["guesses"])
     except (ValueError, TypeError, KeyError):
         return
-    for id, was in tries.items():
-        if id in EXERCISES and isinstance(was, list):
-            exercises._TRIES[id] = [bool(one) for one in was]
-    for id, said in guesses.items():
-        if id in PREDICTIONS and isinstance(said, str):
-            exercises._GUESSES[id] = said
+    for id, marks in tries.items():
+        if id in EXERCISES and isinstance(marks, list):
+            exercises._TRIES[id] = [bool(mark) for mark in marks]
+    for id, guess in guesses.items():
+        if id in PREDICTIONS and isinstance(guess, str):
+            exercises._GUESSES[id] = guess

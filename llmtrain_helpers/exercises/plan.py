@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
-from llmtrain_helpers.checks import Result, choice, count, one, quantity, refuse
+from llmtrain_helpers.checks import Result, choice, count
 from llmtrain_helpers.drawings.plan import at_first, span_in_words
 from llmtrain_helpers.duration import seconds_from_iterations
 from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.exercises.common import (
     HINT,
+    NOT_YET,
     TENFOLD,
-    UNANSWERED,
+    Answer,
+    Design,
     Exercise,
+    Judgement,
     Numeric,
     Prediction,
     Word,
+    design_of,
+    entry,
     read_as,
 )
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.schedule import pipeline_schedule
-from llmtrain_helpers.units import about
 
 
 def _days(number: float) -> str:
@@ -37,26 +39,32 @@ def _days(number: float) -> str:
 # --- 08-guess: the 70B in the plan of the 8B
 
 
-def _page(model: str = "Llama-3.1-8B", **changes: Any) -> Plan:
-    """The plan that the page begins with."""
-    shape, chip = architecture(model, 8192), accelerator("H100")
-    options: dict[str, Any] = {"recompute": "none", "zero_stage": 3}
-    return plan_run(shape, chip, 64, 10**12, 512, **options).but(**changes)
+def _page_plan(model: str) -> Plan:
+    """The plan that the page begins with, for a model."""
+    return plan_run(
+        architecture(model, 8192),
+        accelerator("H100"),
+        64,
+        10**12,
+        512,
+        recompute="none",
+        zero_stage=3,
+    )
 
 
 @cache
-def _large() -> Plan:
-    return _page("Llama-3.1-70B")
+def _plan_of_70b() -> Plan:
+    return _page_plan("Llama-3.1-70B")
 
 
-def _why() -> str:
-    parts, small = _large().memory, _page().memory
-    states = parts.total - parts.activations - parts.transient
-    share = units.digits(parts.activations / small.activations, 2)
+def _why_no_fit() -> str:
+    memory, small = _plan_of_70b().memory, _page_plan("Llama-3.1-8B").memory
+    states = memory.total - memory.activations - memory.transient
+    factor = units.digits(memory.activations / small.activations, 2)
     return (
         f"ZeRO 3 leaves {units.gigabytes(states)} of the model's states on each GPU. "
-        f"But one sequence keeps {units.gigabytes(parts.activations)} of activations, "
-        f"{share} times those of the 8B, and these are not shared out: the layers are "
+        f"But one sequence keeps {units.gigabytes(memory.activations)} of activations, "
+        f"{factor} times those of the 8B, and these are not shared out: the layers are "
         "2.5 times as many and twice as wide (keys, values and head grow less). It "
         "does not fit."
     )
@@ -65,34 +73,38 @@ def _why() -> str:
 # --- 08-a: a measured step
 
 
-def _measured() -> Result:
+def _computing_days() -> Result:
     """Computing days of 4 trillion tokens at 3.4 s a step."""
     return seconds_from_iterations(4e12, 1024, 4096, 3.4) / units.DAY
 
 
-def _set_aside() -> float:
-    return float(_measured() * STOPS[2])
+def _days_to_set_aside() -> float:
+    return float(_computing_days() * STOPS[2])
 
 
 # --- 08-b: a batch that keeps a pipeline busy
 
-_STAGES, _GPUS, _MOST = 8, 96, 0.1
+_STAGES, _GPUS, _MOST_IDLE = 8, 96, 0.1
 
 
-def _fewest_micro_batches(most: float = _MOST) -> int:
+def _fewest_micro_batches() -> int:
     """By the schedule itself: the first number of micro-batches that is enough."""
-    numbers = range(1, 1000)
-    return next(m for m in numbers if pipeline_schedule(_STAGES, m).idle <= most + 1e-9)
+    return next(
+        micro_batches
+        for micro_batches in range(1, 1000)
+        if pipeline_schedule(_STAGES, micro_batches).idle <= _MOST_IDLE + 1e-9
+    )
 
 
 def _batch() -> Result:
+    """The smallest global batch that keeps the pipeline busy enough."""
     d = data_parallel_size(_GPUS, pipeline_parallel=_STAGES)
     return global_batch_size(1, _fewest_micro_batches(), d)
 
 
 # --- 08-c: which proposal
 
-PROPOSALS: dict[str, dict[str, Any]] = {
+PROPOSALS: dict[str, dict[str, int | str]] = {
     "recompute": {"recompute": "full"},
     "CP 4": {"context_parallel": 4},
     "128 GPUs": {"num_gpus": 128},
@@ -114,9 +126,15 @@ _BELIEFS = {
 
 def long_sequences() -> Plan:
     """The plan of 08-c: the page's 8B with sequences of 32,768 tokens."""
-    shape, chip = architecture("Llama-3.1-8B", 32768), accelerator("H100")
-    options: dict[str, Any] = {"recompute": "none", "zero_stage": 3}
-    return plan_run(shape, chip, 64, 5 * 10**11, 128, **options)
+    return plan_run(
+        architecture("Llama-3.1-8B", 32768),
+        accelerator("H100"),
+        64,
+        5 * 10**11,
+        128,
+        recompute="none",
+        zero_stage=3,
+    )
 
 
 def _proposed(name: str) -> Plan:
@@ -125,104 +143,116 @@ def _proposed(name: str) -> Plan:
 
 @cache
 def _cheapest() -> str:
+    """Of the proposals that fit, the one with the fewest GPU-hours."""
     fitting = [name for name in PROPOSALS if _proposed(name).fits]
     return min(fitting, key=lambda name: float(_proposed(name).gpu_hours.likely))
 
 
-def _verdict(name: str) -> str:
+def _sentence_on_proposal(name: str) -> str:
+    """What a proposal holds and costs, and the belief behind it."""
     plan, before = _proposed(name), long_sequences()
-    more = float(plan.gpu_hours.likely / before.gpu_hours.likely - 1)
-    told = f"{units.gigabytes(plan.memory.total)} on each GPU, "
-    told += "which fits" if plan.fits else "which does not fit"
-    told += f", at {100 * more:+.0f} % GPU-hours"
-    return f"{'right' if name == _cheapest() else 'no'}: {told}. {_BELIEFS[name]}"
+    dearer = float(plan.gpu_hours.likely / before.gpu_hours.likely - 1)
+    return (
+        f"{'right' if name == _cheapest() else 'no'}: "
+        f"{units.gigabytes(plan.memory.total)} on each GPU, "
+        f"which {'fits' if plan.fits else 'does not fit'}, "
+        f"at {100 * dearer:+.0f} % GPU-hours. {_BELIEFS[name]}"
+    )
 
 
 # --- 08-d: a plan of the learner's own
 
-_OWN = ["model", "chip", "gpus", "days", "tokens", "sequence", "batch", "micro"]
-_OWN += ["tensor", "pipeline", "zero", "recompute"]
-
-
-class OwnPlan(Exercise):
-    """A plan that fits with its reserve, and ends in time at the slow end."""
-
-    def judge(self, answer: Any) -> tuple[bool | None, str]:
-        """What the plan takes, or the first thing that does not hold."""
-        if not isinstance(answer, Mapping):
-            refuse("answer", answer, "is no dict(model=…, gpus=…, …)")
-        missing = [name for name in _OWN if name not in answer]
-        if missing:
-            refuse("answer", answer, f"leaves out {', '.join(missing)}")
-        if any(answer[name] is None for name in _OWN):
-            return None, UNANSWERED
-        plan = _own(answer)
-        limit = one("days", read_as("days", answer["days"]), quantity)
-        held, days = units.gigabytes(plan.memory.total), span_in_words(plan.days)
-        if not plan.fits:
-            return False, f"{_misfit(plan, held)} {_of_memory(plan)}"
-        if plan.days.greatest > limit:
-            late = f"it fits, with {held} on each GPU, but it takes {days} (at the "
-            late += f"slow end {plan.days.greatest:.1f} days), and you have {limit:g}."
-            return False, f"{late} {HINT}"
-        if plan.days.greatest < limit / 10:
-            early = f"it fits and takes {days}, of {limit:g} days that you have: give "
-            return False, f"{early}it more tokens, or a larger model."
-        told = f"right: {days} of your {limit:g}, {held} on each GPU, "
-        told += f"{units.gigabytes(plan.room)} left; set "
-        told += f"{about(plan.gpu_hours.greatest, units.count)} GPU-hours aside."
-        return True, told + _of_the_text(plan) + at_first(plan, limit)
-
-    def hints(self) -> tuple[str, ...]:
-        """What to say at the first wrong answer, the second, and from then on."""
-        return (
-            "Which factor of the time can give?",
-            "Days fall with fewer tokens, with more GPUs, and without recomputation.",
-            "Tokens · days you have / days at the slow end would just do.",
-        )
-
+_ENTRIES = (
+    "model",
+    "chip",
+    "gpus",
+    "days",
+    "tokens",
+    "sequence",
+    "batch",
+    "micro",
+    "tensor",
+    "pipeline",
+    "zero",
+    "recompute",
+)
 
 _COMMON_LEAST = 20
 """Tokens for each parameter (arXiv 2203.15556, Table 3)."""
 
 
-def _of_the_text(plan: Plan) -> str:
-    """A word where a model sees few tokens for its size; else nothing."""
-    each = float(plan.run.tokens / plan.parameters.active)
-    if each >= _COMMON_LEAST:
-        return ""
+class OwnPlan(Exercise):
+    """A plan that fits with its reserve, and ends in time at the slow end."""
+
+    hint = (
+        "Which factor of the time can give?",
+        "Days fall with fewer tokens, with more GPUs, and without recomputation.",
+        "Tokens · days you have / days at the slow end would just do.",
+    )
+
+    def judge(self, answer: Answer) -> Judgement:
+        """What the plan takes, or the first thing that does not hold."""
+        design = design_of(answer, _ENTRIES, "model=…, gpus=…")
+        if any(design[name] is None for name in _ENTRIES):
+            return NOT_YET
+        plan = _own(design)
+        limit = entry(design, "days")
+        holds, days = units.gigabytes(plan.memory.total), span_in_words(plan.days)
+        if not plan.fits:
+            return False, _why_not(plan)
+        if plan.days.greatest > limit:
+            return False, (
+                f"it fits, with {holds} on each GPU, but it takes {days} (at the slow end "
+                f"{plan.days.greatest:.1f} days), and you have {limit:g}. {HINT}"
+            )
+        if plan.days.greatest < limit / 10:
+            return False, (
+                f"it fits and takes {days}, of {limit:g} days that you have: give it more "
+                "tokens, or a larger model."
+            )
+        few_tokens = ""
+        tokens_each = float(plan.run.tokens / plan.parameters.active)
+        if tokens_each < _COMMON_LEAST:
+            few_tokens = (
+                f" But these are {units.digits(tokens_each, 2)} tokens for each parameter, "
+                f"where {_COMMON_LEAST} is a common least: trained from nothing, a smaller "
+                "model would be better."
+            )
+        return True, (
+            f"right: {days} of your {limit:g}, {holds} on each GPU, "
+            f"{units.gigabytes(plan.room)} left; set {units.about(plan.gpu_hours.greatest)} "
+            f"GPU-hours aside.{few_tokens}{at_first(plan, limit)}"
+        )
+
+
+def _why_not(plan: Plan) -> str:
+    """How much too much a plan needs, which part is the largest, what makes it smaller."""
+    holds = units.gigabytes(plan.memory.total)
+    chip = units.gigabytes(plan.run.accelerator.memory)
+    if plan.tight:
+        reserve = units.gigabytes(plan.reserve)
+        problem = f"tight: {holds} of {chip}, where {reserve} should stay free."
+    else:
+        problem = f"does not fit: {holds} on each GPU of {chip}."
+    activations = plan.memory.activations
+    states = plan.memory.total - activations - plan.memory.transient
+    if states >= activations:
+        return (
+            f"{problem} The largest part is the model's states, {units.gigabytes(states)}; "
+            f"activations take {units.gigabytes(activations)}. "
+            "Raise zero, gpus or tensor, or take a smaller model."
+        )
+    ways = ["raise zero"] if plan.run.zero_stage < 3 else []
+    several = plan.split.micro_batch_size > 1
+    ways.append("lower micro or sequence" if several else "shorten the sequence")
     return (
-        f" But these are {units.digits(each, 2)} tokens for each parameter, where "
-        f"{_COMMON_LEAST} is a common least: trained from nothing, a smaller model "
-        "would be better."
+        f"{problem} The largest part is activations, {units.gigabytes(activations)}; "
+        f"the model's states take {units.gigabytes(states)}. "
+        f"{', '.join(ways).capitalize()}, or recompute."
     )
 
 
-def _of_memory(plan: Plan) -> str:
-    """Which part of the memory is the largest, and what makes it smaller."""
-    parts = plan.memory.parts()
-    states = sum(parts.values()) - parts["activations"] - parts["transient"]
-    sizes = {"the model's states": states, "activations": parts["activations"]}
-    first, second = sorted(sizes, key=lambda name: -sizes[name])
-    told = f"The largest part is {first}, {units.gigabytes(sizes[first])}; {second} "
-    told += f"take {units.gigabytes(sizes[second])}. "
-    if first != "activations":
-        return f"{told}Raise zero, gpus or tensor, or take a smaller model."
-    ways = ["raise zero"] if plan.run.zero_stage < 3 else []
-    large = plan.split.micro_batch_size > 1
-    ways += ["lower micro or sequence" if large else "shorten the sequence"]
-    return f"{told}{', '.join(ways).capitalize()}, or recompute."
-
-
-def _misfit(plan: Plan, held: str) -> str:
-    chip = units.gigabytes(plan.run.accelerator.memory)
-    if plan.tight:
-        asked = units.gigabytes(plan.reserve)
-        return f"tight: {held} of {chip}, where {asked} should stay free."
-    return f"does not fit: {held} on each GPU of {chip}."
-
-
-_KEYS = {
+_ENTRY_OF = {
     "·context_parallel": "",
     "num_gpus": "gpus",
     "global_batch_size": "batch",
@@ -233,64 +263,63 @@ _KEYS = {
     "data_parallel": "replicas",
     "zero_stage": "zero",
 }
-"""What a plan calls the entries of the learner's dictionary."""
+"""The learner's words for the arguments of a plan, for its refusals."""
 
 
-def _own(answer: Mapping[str, Any]) -> Plan:
+def _own(design: Design) -> Plan:
     """The plan of a learner's dictionary; a ValueError in its words if none can be."""
     try:
-        return _planned(answer)
+        return _planned(design)
     except ValueError as error:
-        told = str(error)
-        for name, key in _KEYS.items():
-            told = re.sub(rf"\b{name}\b", key, told)
-        raise ValueError(told) from None
+        problem = str(error)
+        for argument, name in _ENTRY_OF.items():
+            problem = re.sub(rf"\b{argument}\b", name, problem)
+        raise ValueError(problem) from None
 
 
-def _planned(answer: Mapping[str, Any]) -> Plan:
-    number = {
-        name: one(name, read_as(name, answer[name]), count)
-        for name in _OWN
-        if name not in ("model", "chip", "days", "zero", "recompute")
-    }
-    again = choice("recompute", answer["recompute"], RECOMPUTE)
+def _planned(design: Design) -> Plan:
+    counts = ("gpus", "tokens", "sequence", "batch", "micro", "tensor", "pipeline")
+    number = {name: entry(design, name, count) for name in counts}
+    recompute = choice("recompute", design["recompute"], RECOMPUTE)
     return plan_run(
-        architecture(answer["model"], number["sequence"]),
-        accelerator(answer["chip"]),
+        architecture(design["model"], number["sequence"]),
+        accelerator(design["chip"]),
         number["gpus"],
         number["tokens"],
         number["batch"],
-        recompute=again,
+        recompute=recompute,
         micro_batch_size=number["micro"],
         tensor_parallel=number["tensor"],
         pipeline_parallel=number["pipeline"],
-        zero_stage=read_as("zero", answer["zero"]),
+        zero_stage=read_as("zero", design["zero"]),
         keep_gradients=True if number["pipeline"] > 1 else None,
     )
 
 
 EXERCISES: dict[str, Exercise] = {
     "08-a": Numeric(
-        key=_set_aside,
+        key=_days_to_set_aside,
         unit=_days,
         hint=(
             "First the steps, then the days of computing, then the calendar.",
             "Steps are tokens over tokens in a step, 1,024 sequences of 4,096.",
             "T/(Bs) · 3.4 s / 86,400, and half as much again for the stops.",
         ),
-        slips=TENFOLD
-        | {
-            1 / STOPS[2]: "these are the days of computing: the stops come on top.",
-            STOPS[0] / STOPS[2]: "this has the stops of the best of the four runs; "
-            "the worst lost 50 %.",
-            0.5 / STOPS[2]: "this is the time of the stops alone: add the computing.",
-            1 / (1 - 0.5) / STOPS[2]: "this divides by a half: the stops are half of "
-            "the computing, not half of the calendar.",
+        slips={
+            **TENFOLD,
             units.DAY: "these are seconds: divide by 86,400.",
             24: "these are hours: divide by 24.",
             1 / 128: "the step was measured on all 128 GPUs: do not divide by them.",
             1024: "this takes a step for one sequence: it has 1,024.",
             4096: "this counts sequences for tokens: each has 4,096.",
+        },
+        mistaken={
+            _computing_days(): "these are the days of computing: the stops come on top.",
+            _computing_days() * STOPS[0]: "this has the stops of the best of the four runs; "
+            "the worst lost 50 %.",
+            _computing_days() * 0.5: "this is the time of the stops alone: add the computing.",
+            _computing_days() / (1 - 0.5): "this divides by a half: the stops are half of "
+            "the computing, not half of the calendar.",
         },
     ),
     "08-b": Numeric(
@@ -302,24 +331,24 @@ EXERCISES: dict[str, Exercise] = {
             "Of the step, (p − 1)/(m + p − 1) is idle; let it be a tenth.",
             "m = 9(p − 1) for each replica, and 96 GPUs are 96/8 replicas.",
         ),
-        slips={
-            1 / 12: "these are the micro-batches of one replica: there are twelve.",
-            70 / 63: "this is a tenth of the useful time, (p − 1)/m: of the step it "
+        slips={8: "this counts every GPU as a replica: eight of them share one."},
+        mistaken={
+            63: "these are the micro-batches of one replica: there are twelve.",
+            12 * 70: "this is a tenth of the useful time, (p − 1)/m: of the step it "
             "is (p − 1)/(m + p − 1).",
-            8: "this counts every GPU as a replica: eight of them share one.",
-            72 / 63: "this takes p for p − 1: the first stage need not wait for itself.",
-            70 / 63 / 12: "these are the micro-batches of one replica, and by the useful time.",
-            62 / 63: "with one micro-batch less it is a little more than a tenth.",
+            12 * 72: "this takes p for p − 1: the first stage need not wait for itself.",
+            70: "these are the micro-batches of one replica, and by the useful time.",
+            12 * 62: "with one micro-batch less it is a little more than a tenth.",
         },
     ),
-    "08-c": Word(key=_cheapest, options={name: _verdict(name) for name in PROPOSALS}),
+    "08-c": Word(key=_cheapest, options={name: _sentence_on_proposal(name) for name in PROPOSALS}),
     "08-d": OwnPlan(),
 }
 
-PREDICTIONS = {
+PREDICTIONS: dict[str, Prediction] = {
     "08-guess": Prediction(
-        truth=lambda: _large().memory.total / 1e9,
+        truth=lambda: _plan_of_70b().memory.total / 1e9,
         unit=lambda number: f"{units.digits(number)} GB",
-        why=_why(),
+        why=_why_no_fit(),
     )
 }

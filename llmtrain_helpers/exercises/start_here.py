@@ -6,14 +6,22 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from termcolor import colored
 
 from llmtrain_helpers import units
-from llmtrain_helpers.duration import training_seconds
+from llmtrain_helpers.duration import gpu_hours, training_seconds
 from llmtrain_helpers.evidence.published import architecture, run
-from llmtrain_helpers.exercises.common import PREFIXES, TENFOLD, Exercise, Numeric, Prediction, Word
+from llmtrain_helpers.exercises.common import (
+    PREFIXES,
+    TENFOLD,
+    Answer,
+    Exercise,
+    Judgement,
+    Numeric,
+    Prediction,
+    Word,
+)
 from llmtrain_helpers.parameters import count_parameters
 
 PACKAGES = ["jupyterlab", "numpy", "pandas", "matplotlib", "ipywidgets", "termcolor"]
@@ -24,10 +32,10 @@ def check_environment() -> list[str]:
 
     Prints no versions, so that it reads the same wherever the course runs.
     """
-    lines = [_line(sys.version_info >= (3, 11), "Python 3.11 or newer", "install it")]
-    for package in PACKAGES:
-        lines.append(_line(_installed(package), package, f"pip install {package}"))
-    return lines
+    return [
+        _line(sys.version_info >= (3, 11), "Python 3.11 or newer", "install it"),
+        *[_line(_installed(package), package, f"pip install {package}") for package in PACKAGES],
+    ]
 
 
 def _installed(package: str) -> bool:
@@ -37,32 +45,42 @@ def _installed(package: str) -> bool:
         return package == "jupyterlab" and sys.platform == "emscripten"
 
 
-def _line(fine: bool, what: str, cure: str) -> str:
-    if fine:
-        return f"{colored('✓', 'green', force_color=True)} {what}"
-    return f"{colored('✗', 'red', force_color=True)} {what} is missing: {cure}"
+def _line(installed: bool, name: str, cure: str) -> str:
+    if installed:
+        return f"{colored('✓', 'green', force_color=True)} {name}"
+    return f"{colored('✗', 'red', force_color=True)} {name} is missing: {cure}"
 
 
 RATE = 110e12
 """FLOP/s that an A100 reaches in a usual run: some 35 % of its dense peak."""
 
+RATE_H100 = 350e12
+"""FLOP/s that an H100 reaches in a usual run."""
+
+# --- 00-a: a first run
+
 
 def _days() -> float:
+    """Days of 13 billion parameters on 1.4 trillion tokens, on 512 A100."""
     return float(training_seconds(1.4e12, 13e9, 512, RATE, "none")) / units.DAY
 
+
+# --- 00-c: the memory of a card
 
 MIB = 2**20
 """Bytes of a mebibyte."""
 
+# --- 00-d: the largest model that gets enough tokens
+
 SIZES = [3 * 10**9, 8 * 10**9, 14 * 10**9, 32 * 10**9, 70 * 10**9]
 ENOUGH = 20
-"""Exercise 00-d: the sizes to choose from, and the tokens wanted for a parameter."""
+"""The sizes to choose from, and the tokens wanted for a parameter."""
 
 
 def tokens_for_each_parameter(size: int) -> float:
     """What 64 H100 at 350 TFLOP/s do in 14 days, in tokens for each parameter."""
-    each = training_seconds(1, size, 64, 350e12, "none")
-    return float(14 * units.DAY / each / size)
+    seconds_per_token = training_seconds(1, size, 64, RATE_H100, "none")
+    return float(14 * units.DAY / seconds_per_token / size)
 
 
 @dataclass(frozen=True)
@@ -73,21 +91,21 @@ class Size(Exercise):
 
     def key(self) -> int:
         """The largest size that gets its tokens."""
-        return max(x for x in self.sizes if tokens_for_each_parameter(x) >= ENOUGH)
+        return max(size for size in self.sizes if tokens_for_each_parameter(size) >= ENOUGH)
 
-    def judge(self, answer: Any) -> tuple[bool, str]:
+    def judge(self, answer: Answer) -> Judgement:
         """What this size gets, and whether a larger one would do."""
         size = units.read(answer)
         if size not in self.sizes:
             known = ", ".join(units.short(x) for x in self.sizes)
             return False, f"choose one of the sizes: {known}."
-        each = units.digits(tokens_for_each_parameter(size), 2)
-        told = f"{units.short(size)} gets {each} tokens for each parameter"
+        tokens = units.digits(tokens_for_each_parameter(size), 2)
+        summary = f"{units.short(size)} gets {tokens} tokens for each parameter"
         if size > self.key():
-            return False, f"{told}: too few. Twice the size is a quarter of these."
+            return False, f"{summary}: too few. Twice the size is a quarter of these."
         if size < self.key():
-            return False, f"{told}: enough, and a larger size of the list has enough."
-        return True, f"right: {told}, and no larger size of the list has enough."
+            return False, f"{summary}: enough, and a larger size of the list has enough."
+        return True, f"right: {summary}, and no larger size of the list has enough."
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -99,8 +117,8 @@ EXERCISES: dict[str, Exercise] = {
             "The operations are 6 × parameters × tokens; the rate is GPUs × the rate of each.",
             "Days = 6TP / (nX) / 86,400.",
         ),
-        slips=TENFOLD
-        | {
+        slips={
+            **TENFOLD,
             units.DAY: "these are seconds: divide by 86,400 for days.",
             24: "these are hours: divide by 24 for days.",
             512: "this is the time of a single GPU: 512 of them share the work.",
@@ -114,13 +132,13 @@ EXERCISES: dict[str, Exercise] = {
         key=lambda: "B",
         options={
             "A": "no: what GPUs deliver is a rate, so many operations each second; and "
-            f"64 times 350 TFLOP/s is {units.flops_per_second(64 * 350e12)}.",
+            f"64 times 350 TFLOP/s is {units.flops_per_second(64 * RATE_H100)}.",
             "B": "right: what is done in a day is a number of operations, however long "
-            f"it takes. It is a count, {units.flops(64 * 350e12 * units.DAY)}.",
+            f"it takes. It is a count, {units.flops(64 * RATE_H100 * units.DAY)}.",
             "C": "no: what one token takes is a number of operations, and FLOP it "
             f"says: 6 for each of 8 billion parameters, {units.flops(6 * 8e9)}.",
             "D": "no: a rate over a count for each token is tokens a second: "
-            f"{units.count(64 * 350e12 / (6 * 8e9))} of them.",
+            f"{units.count(64 * RATE_H100 / (6 * 8e9))} of them.",
         },
     ),
     "00-c": Numeric(
@@ -132,42 +150,46 @@ EXERCISES: dict[str, Exercise] = {
             "The i stands for powers of 1024 in place of 1000.",
             "A MiB is 2²⁰ bytes.",
         ),
-        slips=PREFIXES
-        | {
+        slips={
+            **PREFIXES,
             1e6 / MIB: "this takes a MiB for a MB, 10⁶ bytes: 5 % too little.",
-            24e9 / (24576 * MIB): "this is 24 GB, as the card is sold; what it shows "
-            "is 24 GiB, 7 % more.",
             1 / MIB: "these are still MiB: how many bytes has one?",
             1024: "1,024 times too much: these are MiB, not GiB.",
             1 / 1024: "1,024 times too little: these are MiB, not KiB.",
         },
+        mistaken={24e9: "this is 24 GB, as the card is sold; what it shows is 24 GiB, 7 % more."},
     ),
     "00-d": Size(SIZES),
 }
 
 
+# --- predictions
+
+
 def _years() -> float:
-    size = count_parameters(architecture("Llama-3.1-8B")).total
-    return float(training_seconds(15e12, size, 8, RATE, "none")) / units.YEAR
+    """Years of Llama 3.1 8B, all its 15 trillion tokens, on eight A100."""
+    parameters = count_parameters(architecture("Llama-3.1-8B")).total
+    return float(training_seconds(15e12, parameters, 8, RATE, "none")) / units.YEAR
 
 
-def _why() -> str:
+def _why_so_long() -> str:
     months = _years() * units.YEAR / (30 * units.DAY)
-    hours = 8 * _years() * units.YEAR / 3600
-    told, on_h100 = (units.digits(x / 1e6, 2) for x in (hours, hours * RATE / 350e12))
+    hours = gpu_hours(_years() * units.YEAR, 8)
+    on_a100 = units.digits(hours / 1e6, 2)
+    on_h100 = units.digits(hours * RATE / RATE_H100 / 1e6, 2)
     meta = units.count(run("Llama 3.1 8B")["gpu_hours"])
     return (
         f"The tokens are some {units.digits(months, 2)} times what the eight GPUs "
         "manage in a month, and time grows in proportion. Only more GPUs, or faster "
         f"ones, help: in a month it takes {units.digits(8 * months, 2)} A100, if none "
-        f"of them waits for another. (It is {told} million GPU-hours, or {on_h100} "
+        f"of them waits for another. (It is {on_a100} million GPU-hours, or {on_h100} "
         f"million on H100 at 350 TFLOP/s. Meta reports {meta}, on H100, for all stages "
         "of the training.)"
     )
 
 
-PREDICTIONS = {
+PREDICTIONS: dict[str, Prediction] = {
     "00-guess": Prediction(
-        truth=_years, unit=lambda years: f"{units.digits(years, 2)} years", why=_why()
+        truth=_years, unit=lambda years: f"{units.digits(years, 2)} years", why=_why_so_long()
     )
 }

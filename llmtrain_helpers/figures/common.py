@@ -143,7 +143,7 @@ def describe(figure: Figure) -> str:
 def _axes(axes: Axes, title: str, first: bool) -> list[str]:
     bars = [item for item in axes.containers if isinstance(item, BarContainer)]
     along = [_along(axis, bars) for axis in (axes.xaxis, axes.yaxis)]
-    x, y = (told or ("names" if first else "the same") for told in along)
+    x, y = (label or ("names" if first else "the same") for label in along)
     found = [f"{'Figure' if first else 'Beside it'}: {title}", f"x: {x}; y: {y}"]
     found += [_line(line) for line in axes.lines if _named(line)]
     found += [_shapes(item) for item in axes.collections if _named(item)]
@@ -190,10 +190,10 @@ def _band(band: Any) -> str:
 
 def _points(points: Any) -> str:
     offsets, shades = points.get_offsets(), points.get_array()
-    told = _series(points.get_label(), offsets[:, 0], offsets[:, 1])
+    label = _series(points.get_label(), offsets[:, 0], offsets[:, 1])
     if shades is None:
-        return told
-    return f"{told}; colour {_told(shades.min())} to {_told(shades.max())}"
+        return label
+    return f"{label}; colour {_told(shades.min())} to {_told(shades.max())}"
 
 
 def _series(name: str, xs: Sequence[float], ys: Sequence[float]) -> str:
@@ -217,8 +217,8 @@ def _bars(axes: Axes, bars: BarContainer) -> str:
     ticks = axes.get_yticklabels() if lying else axes.get_xticklabels()
     sizes = [bar.get_width() if lying else bar.get_height() for bar in bars.patches]
     named = zip([tick.get_text() for tick in ticks], sizes, strict=True)
-    told = ", ".join(f"{name} {_told(size)}" for name, size in named)
-    return f"- {bars.get_label()}: {told}"
+    label = ", ".join(f"{name} {_told(size)}" for name, size in named)
+    return f"- {bars.get_label()}: {label}"
 
 
 def _guides(axes: Axes) -> list[str]:
@@ -229,8 +229,8 @@ def _guides(axes: Axes) -> list[str]:
         ends = zip("xy", (line.get_xdata(), line.get_ydata()), strict=True)
         by_data = line.get_transform().contains_branch_seperately(axes.transData)
         if sum(by_data) == 1:
-            told = zip(ends, by_data, strict=True)
-            found += [f"{name} = {_told(at[0])}" for (name, at), data in told if data]
+            label = zip(ends, by_data, strict=True)
+            found += [f"{name} = {_told(at[0])}" for (name, at), data in label if data]
     return [f"- guide: {', '.join(found)}"] if found else []
 
 

@@ -40,9 +40,9 @@ def operators(profile: StepProfile) -> Figure:
             axes.broken_barh(spans, (row - 0.3, 0.6), linewidth=0, **style)
     axes.set_yticks(range(len(PHASES)), PHASES[::-1])
     axes.set_ylim(-0.6, len(PHASES))
-    told = f"■ matrix products, {100 * profile.matmul_share:.0f} % of the time"
+    label = f"■ matrix products, {100 * profile.matmul_share:.0f} % of the time"
     top: Any = {"va": "top", "transform": axes.transAxes}
-    axes.text(0.02, 0.98, told, color=BLUE, gid=LIVE, **top)
+    axes.text(0.02, 0.98, label, color=BLUE, gid=LIVE, **top)
     axes.text(0.6, 0.98, "▨ the rest", color=VERMILION, **top)
     axes.grid(visible=False, axis="y")
     figure.set_size_inches(9, 3.4)
@@ -60,9 +60,9 @@ def step_times(series: Mapping[int, Sequence[float]], warm_up: int) -> Figure:
         style: Any = {"color": color, "marker": MARKERS[color], "s": 36}
         axes.scatter(range(1, len(taken) + 1), taken, label=f"series {name}", **style)
         axes.plot([warm_up + 1, len(taken)], 2 * [1e3 * one.median], color=color)
-        told = f"{digits(1e3 * one.median)} ms ± {digits(50 * one.spread, 2)} %"
-        told = f"series {name}: {told}"
-        label_line(axes, told, len(taken), places[name], color)
+        label = f"{digits(1e3 * one.median)} ms ± {digits(50 * one.spread, 2)} %"
+        label = f"series {name}: {label}"
+        label_line(axes, label, len(taken), places[name], color)
     axes.axvspan(0.5, warm_up + 0.5, color=GRID, zorder=0)
     axes.text(warm_up + 0.8, 96, "◂ warm-up", color=BLACK, va="center")
     axes.set_ylim(0, 104)
@@ -77,8 +77,8 @@ def loader_shares(waits: Mapping[str, float], alone: Times) -> Figure:
     with its spread, are of this machine, and not told.
     """
     figure, axes = new_figure("A step behind its loader, on this machine", "% of a step's time", "")
-    told = f"the step alone: {1e3 * alone.median:.2g} ms ± {50 * alone.spread:.0f} %"
-    axes.text(101, 2.05, told, ha="right", gid=LIVE)
+    label = f"the step alone: {1e3 * alone.median:.2g} ms ± {50 * alone.spread:.0f} %"
+    axes.text(101, 2.05, label, ha="right", gid=LIVE)
     for row, (name, share) in enumerate(reversed([*waits.items()])):
         wait = 100 * min(max(share, 0), 1)
         does = {VERMILION: (0, wait), BLUE: (wait, 100 - wait)}

@@ -44,8 +44,8 @@ def bit_layouts() -> Figure:
     }
     for (part, sizes), color in zip(parts.items(), (BLACK, VERMILION, BLUE), strict=True):
         bars = axes.barh(names, sizes, left=left, color=color, label=part)
-        told = [f"{part} {n}" if n > 6 else f"{n}" for n in sizes]
-        axes.bar_label(bars, told, label_type="center", color="white", fontsize=12)
+        label = [f"{part} {n}" if n > 6 else f"{n}" for n in sizes]
+        axes.bar_label(bars, label, label_type="center", color="white", fontsize=12)
         left = left + sizes
     axes.grid(visible=False)
     figure.set_size_inches(9, 3.4)

@@ -52,7 +52,7 @@ class Attention(Mixer):
     value_dim: Number = 0  # as head_dim
     biases: str = ""
     qk_norm: str = ""
-    qk_norm_size: int = 1
+    qk_norm_size: Number = 1
     gate: str = ""
     sinks: bool = False
     out_norm: bool = False

@@ -10,9 +10,9 @@ Sources: the modelling classes of Hugging Face transformers 5.23; Gu and Dao (ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from llmtrain_helpers.checks import Number, Result, count
+from llmtrain_helpers.checks import Number, Result, broadcast, count, flag
 from llmtrain_helpers.model.parts import Matrix, Mixer
 
 
@@ -23,9 +23,16 @@ class Recurrence(Mixer):
     kernel_size: Number
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not isinstance(value, bool):
-                object.__setattr__(self, name, count(name, value, least=0))
+        sizes = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.type == "bool":
+                flag(item.name, value)
+            else:
+                least = int(item.name not in ("kernel_size", "low_rank"))  # some have none
+                sizes[item.name] = count(item.name, value, least)
+                object.__setattr__(self, item.name, sizes[item.name])
+        broadcast(**sizes)
 
     def convolved(self) -> Result:
         """Values a token that the convolution runs over."""

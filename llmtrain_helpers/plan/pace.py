@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmtrain_helpers.checks import Result, quantity
-from llmtrain_helpers.duration import checked_utilizations
 from llmtrain_helpers.flops import utilization
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds
@@ -87,7 +86,7 @@ def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares
     `utilizations` take the place of all that.
     """
     if run.utilizations is not None:
-        u = checked_utilizations(run.utilizations)
+        u = run.utilizations
         return Shares(u, u, "the utilisations that were given")
     bits = {"bf16": "16-bit", "fp16": "16-bit", "fp8": "fp8", "fp4": "fp4"}
     layers = "experts" if run.model.num_experts else "dense"

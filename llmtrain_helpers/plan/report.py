@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 
 from llmtrain_helpers import units
@@ -84,12 +85,12 @@ _CELL = "text-align:left;vertical-align:top;padding:4px 14px 4px 0px"
 
 
 def _row(cells: tuple[str, ...], tag: str) -> str:
-    made = []
+    html = ""
     for i, cell in enumerate(cells):
         bold = ";font-weight:600;white-space:nowrap" if i == 1 and tag == "td" else ""
         edge = "border-bottom:1px solid #9AA3AE"
-        made.append(f'<{tag} style="{_CELL};{edge}{bold}">{escape(cell)}</{tag}>')
-    return f"<tr>{''.join(made)}</tr>"
+        html += f'<{tag} style="{_CELL};{edge}{bold}">{escape(cell)}</{tag}>'
+    return f"<tr>{html}</tr>"
 
 
 def report(plan: Plan, name: str = "the model", law: str | Law = "besiroglu") -> Report:
@@ -102,49 +103,43 @@ def report(plan: Plan, name: str = "the model", law: str | Law = "besiroglu") ->
     instance("name", name, str)
     if is_many(plan):
         refuse("plan", plan, "is many: a report is about one")
-    chip, n = plan.run.accelerator.name, plan.split.num_gpus
-    title = f"{name[:1].upper()}{name[1:]}: {units.count(plan.parameters.total)}"
-    days, money = plan.days_with_stops, plan.cost
-    paid = f" for {_dollars(money.likely)}" if money else ""
+    run, days = plan.run, plan.days_with_stops
+    if plan.fits:
+        fit = "fits, with a reserve"
+    elif plan.tight:
+        fit = "fits without a reserve: measure a step first"
+    else:
+        fit = "does not fit"
+    price = f" for {_dollars(plan.cost.likely)}" if plan.cost else ""
     summary = (
-        f"{units.exact(n)} {chip} train {name} on "
-        f"{units.count(plan.run.tokens)} tokens in likely "
-        f"{units.digits(days.likely, 2)} days{paid}. It {_fit(plan)}."
+        f"{units.exact(run.num_gpus)} {run.accelerator.name} train {name} on "
+        f"{units.count(run.tokens)} tokens in likely "
+        f"{units.digits(days.likely, 2)} days{price}. It {fit}."
     )
     lines = (*_work(plan), *_machine(plan), *_time(plan), *_quality(plan, law))
-    return Report(f"{title} parameters", summary, lines, LEFT_OUT)
-
-
-def _fit(plan: Plan) -> str:
-    if plan.fits:
-        return "fits, with a reserve"
-    return "fits without a reserve: measure a step first" if plan.tight else ("does not fit")
-
-
-_AGAIN = {"none": "nothing recomputed", "full": "everything recomputed"}
+    parameters = units.count(plan.parameters.total)
+    title = f"{name[:1].upper()}{name[1:]}: {parameters} parameters"
+    return Report(title, summary, lines, LEFT_OUT)
 
 
 def _work(plan: Plan) -> list[Line]:
     """What is to be done: parameters, tokens, FLOPs."""
-    P, model = plan.parameters, plan.run.model
-    shape = f"{model.num_layers} layers, hidden size {model.hidden_size:,}"
+    P, run = plan.parameters, plan.run
+    shape = f"{run.model.num_layers} layers, hidden size {run.model.hidden_size:,}"
     active = f"; {units.count(P.active)} active" if P.active != P.total else ""
-    again = _AGAIN.get(plan.run.recompute, "scores recomputed")
-    batch = plan.run.global_batch_size * model.sequence_length
+    recomputed = {"none": "nothing recomputed", "full": "everything recomputed"}
+    recompute = recomputed.get(run.recompute, "scores recomputed")
+    batch = units.count(run.global_batch_size * run.model.sequence_length)
     return [
         Line("parameters", units.exact(P.total), "exact", shape + active, "notebook 01"),
         Line(
-            "tokens",
-            units.count(plan.run.tokens),
-            "chosen",
-            f"each seen once, {units.count(batch)} a step",
-            "yours",
+            "tokens", units.count(run.tokens), "chosen", f"each seen once, {batch} a step", "yours"
         ),
         Line(
             "work",
             units.flops(plan.total_flops),
             "exact",
-            f"attention counted whole, {again}",
+            f"attention counted whole, {recompute}",
             "notebook 02",
         ),
     ]
@@ -152,20 +147,21 @@ def _work(plan: Plan) -> list[Line]:
 
 def _machine(plan: Plan) -> list[Line]:
     """The GPUs, their split, and what each holds."""
-    s, chip = plan.split, plan.run.accelerator
-    ways = f"tensor {s.tensor_parallel}, pipeline {s.pipeline_parallel}, "
-    ways += f"replicas {s.data_parallel}, ZeRO {plan.run.zero_stage}"
-    held, reserve = plan.memory.total, plan.reserve
-    recipe = plan.run.recipe
-    told = recipe if isinstance(recipe, str) else recipe.name
+    run, split, chip = plan.run, plan.split, plan.run.accelerator
+    ways = (
+        f"tensor {split.tensor_parallel}, pipeline {split.pipeline_parallel}, "
+        f"replicas {split.data_parallel}, ZeRO {run.zero_stage}"
+    )
+    recipe = run.recipe if isinstance(run.recipe, str) else run.recipe.name
+    held = plan.memory.total
     return [
-        Line("GPUs", f"{units.exact(s.num_gpus)} {chip.name}", "chosen", ways, "yours"),
+        Line("GPUs", f"{units.exact(split.num_gpus)} {chip.name}", "chosen", ways, "yours"),
         Line(
             "memory of a GPU",
             units.gigabytes(held),
-            f"to {units.gigabytes(held + reserve)} with the reserve",
-            f"of {units.gigabytes(chip.memory)}; recipe {told}, "
-            f"sequences at once: {s.micro_batch_size}",
+            f"to {units.gigabytes(held + plan.reserve)} with the reserve",
+            f"of {units.gigabytes(chip.memory)}; recipe {recipe}, "
+            f"sequences at once: {split.micro_batch_size}",
             "notebooks 05, 06, 08; reserve from measured peaks",
         ),
     ]
@@ -173,42 +169,62 @@ def _machine(plan: Plan) -> list[Line]:
 
 def _time(plan: Plan) -> list[Line]:
     """Days, GPU-hours, money, energy; at a rate of one's own the stops come on top."""
-    days = plan.days_with_stops
-    more = days.likely / plan.days.likely
-    rests = f"{units.percent(plan.mfu)} of the peak (MFU), stops included"
+    run, days = plan.run, plan.days_with_stops
+    with_stops = days.likely / plan.days.likely
+    assumption = f"{units.percent(plan.mfu)} of the peak (MFU), stops included"
     source = f"published runs: {plan.shares.evidence}"
     if plan.measured:
-        own = "step" if plan.run.flops_per_gpu is None else "rate"
-        rests = f"your measured {own}; stops add 8 to 50 %"
+        own = "step" if run.flops_per_gpu is None else "rate"
+        assumption = f"your measured {own}; stops add 8 to 50 %"
         source = "your step; stops of four published runs (notebook 08)"
-    hours = plan.gpu_hours.times(more)
+    hours = plan.gpu_hours.times(with_stops)
+    lines = [
+        _interval("days", days, lambda x: units.digits(x, 2), assumption, source),
+        _interval("GPU-hours", hours, _plain, "GPUs times days", "notebook 03"),
+    ]
+    if plan.cost is not None:
+        price = f"{run.price_per_gpu_hour:g} dollars a GPU-hour"
+        money = plan.cost.times(with_stops)
+        lines.append(_interval("cost", money, _dollars, price, "assumed, or your offer"))
+    if plan.energy is not None:
+        power = f"design power of {run.accelerator.power:g} W, GPUs alone"
+        energy = plan.energy.times(with_stops / 3600)
+        watt_hours = partial(units.si, unit="Wh")
+        lines.append(_interval("energy", energy, watt_hours, power, "vendor's datasheet"))
+    return lines
+
+
+def _quality(plan: Plan, law: str | Law) -> list[Line]:
+    """What the model is expected to be worth, and what it could have been."""
+    fit = known_law(law)
+    N, T = plan.parameters.active, plan.run.tokens
+    losses = [loss(N, T, x) for x in (fit, *map(known_law, SAME_RUNS))]
+    best = units.digits(compute_optimal(6 * N * T, fit).tokens_per_parameter, 2)
+    least = float(times_the_least(N, T, fit))
+    times = units.digits(least, 3 if least < 10 else 2)
     return [
-        _spanned("days", days, lambda x: units.digits(x, 2), rests, source),
-        _spanned("GPU-hours", hours, _plain, "GPUs times days", "notebook 03"),
-        *_paid(plan, more),
+        Line(
+            "loss expected",
+            f"{loss(N, T, fit):.2f} nats a token",
+            f"{min(losses):.2f} to {max(losses):.2f} by two fits of the same runs",
+            outside(N, T, fit) or "inside the runs of the law",
+            fit.source,
+        ),
+        Line(
+            "tokens a parameter",
+            units.digits(T / N, 2),
+            f"{best} is best for this work",
+            f"{times} times the least work for its loss",
+            fit.source,
+        ),
     ]
 
 
-def _paid(plan: Plan, more: float) -> list[Line]:
-    """Money and energy, where a price and the power are known."""
-    price, made = plan.run.price_per_gpu_hour, []
-    if plan.cost is not None:
-        told, cost = f"{price:g} dollars a GPU-hour", plan.cost.times(more)
-        made.append(_spanned("cost", cost, _dollars, told, "assumed, or your offer"))
-    if plan.energy is not None:
-        told = f"design power of {plan.run.accelerator.power:g} W, GPUs alone"
-        hours = plan.energy.times(more / 3600)
-        made.append(_spanned("energy", hours, _hours, told, "vendor's datasheet"))
-    return made
-
-
-def _hours(number: float) -> str:
-    return units.si(number, "Wh")
-
-
-def _dollars(amount: float) -> str:
-    """In words: two dollar signs on a page are read as a formula."""
-    return f"{_plain(amount)} dollars"
+def _interval(
+    what: str, numbers: Interval, unit: Callable[[float], str], assumption: str, source: str
+) -> Line:
+    ends = f"{unit(numbers.least)} to {unit(numbers.greatest)}"
+    return Line(what, unit(numbers.likely), ends, assumption, source)
 
 
 def _plain(number: float) -> str:
@@ -217,38 +233,9 @@ def _plain(number: float) -> str:
     return units.count(number) if three >= 1e6 else f"{three:,.10g}"
 
 
-def _spanned(
-    what: str, span: Interval, unit: Callable[[float], str], assumption: str, source: str
-) -> Line:
-    ends = f"{unit(span.least)} to {unit(span.greatest)}"
-    return Line(what, unit(span.likely), ends, assumption, source)
-
-
-def _quality(plan: Plan, law: str | Law) -> list[Line]:
-    """What the model is expected to be worth, and what it could have been."""
-    found = known_law(law)
-    N, T = plan.parameters.active, plan.run.tokens
-    others = [loss(N, T, x) for x in (found, *map(known_law, SAME_RUNS))]
-    best = compute_optimal(6 * N * T, found)
-    span = f"{min(others):.2f} to {max(others):.2f} by two fits of the same runs"
-    told = outside(N, T, found) or "inside the runs of the law"
-    number = f"{loss(N, T, found):.2f} nats a token"
-    ratio = units.digits(best.tokens_per_parameter, 2)
-    return [
-        Line("loss expected", number, span, told, found.source),
-        Line(
-            "tokens a parameter",
-            units.digits(T / N, 2),
-            f"{ratio} is best for this work",
-            f"{_times_the_least(N, T, found)} times the least work for its loss",
-            found.source,
-        ),
-    ]
-
-
-def _times_the_least(parameters: float, tokens: float, law: Law) -> str:
-    times = float(times_the_least(parameters, tokens, law))
-    return units.digits(times, 3 if times < 10 else 2)
+def _dollars(amount: float) -> str:
+    """In words: two dollar signs on a page are read as a formula."""
+    return f"{_plain(amount)} dollars"
 
 
 SAME_RUNS = ("besiroglu", "hoffmann")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from llmtrain_helpers.activations import KERNELS
 from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.checks import (
     Number,
@@ -30,7 +31,9 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.communication import Split
+from llmtrain_helpers.communication import CONTEXT, Split
+from llmtrain_helpers.duration import checked_utilizations
+from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.seconds import Pace
@@ -106,6 +109,15 @@ class Run:
         object.__setattr__(self, "zero_stage", stage)
         if choice("sharding", self.sharding, SHARDING) == "fsdp" and stage != 3:
             refuse("zero_stage", stage, "is not what FSDP does: with it write 3")
+        choice("recompute", self.recompute, EVERY_RECOMPUTE)
+        choice("attention", self.attention, KERNELS)
+        choice("context", self.context, CONTEXT)
+        for name in ("sequence_parallel", "fused_mlp", "dropout", "uneven_stages"):
+            object.__setattr__(self, name, flag(name, getattr(self, name)))
+        known_recipe(self.recipe)
+        self.accelerator.peak(self.number_format)
+        if self.utilizations is not None:
+            checked_utilizations(self.utilizations)
         if self.pace is not None:
             instance("pace", self.pace, Pace)
         optional = {
@@ -127,10 +139,8 @@ class Run:
         n, B, b = self.num_gpus, self.global_batch_size, self.micro_batch_size
         t, p, c = self.tensor_parallel, self.pipeline_parallel, self.context_parallel
         v, e = self.interleave, self.expert_parallel
-        sequence_parallel = flag("sequence_parallel", self.sequence_parallel)
-        uneven_stages = flag("uneven_stages", self.uneven_stages)
         sizes = (n, B, b, t, p, c, v, e)
-        for rule in split_rules(self.model, *sizes, sequence_parallel, uneven_stages):
+        for rule in split_rules(self.model, *sizes, self.sequence_parallel, self.uneven_stages):
             rule.check(*rule[1:])
         piped = (p > 1).any() if is_array(p) else p > 1
         if self.zero_stage > 1 and piped and self.keep_gradients is None:

@@ -109,9 +109,6 @@ def test_processes_that_do_not_share_a_batch_evenly_are_refused() -> None:
     assert_refused(lambda: share(SHAPE, 64, 64), "processes=64 is more than")
 
 
-# --- figures, which need no PyTorch
-
-
 def test_a_profile_adds_up() -> None:
     profile = measure.StepProfile(
         (

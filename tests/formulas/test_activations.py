@@ -22,9 +22,7 @@ from llmtrain_helpers import (
 from llmtrain_helpers.activations import KERNELS, MARKS
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.model.layers import Attention
 from tests.bad_values import BAD_COUNTS, assert_refused
-from tests.pages import cell
 
 GPT2 = Transformer.gpt(12, 768, 12, 50257, 1024)
 
@@ -359,27 +357,6 @@ def test_the_timeline_refuses(changes, problem) -> None:
     assert_refused(step_timeline, problem, **{**arguments, "recompute": "none", **changes})
 
 
-# --- drawings
-
-
-def test_what_the_page_says_of_experts_and_latent_attention_is_so() -> None:
-    page, model = cell("06_activations", "kinds"), published.config_model("DeepSeek-V3")
-    [(_, dense), (_, sparse)] = model.layers
-    h = model.hidden_size
-    assert dense.mlp.activations(h, False)[1] == sparse.mlp.activations(h, False)[1]
-    wide = sparse.mlp.experts_per_token * sparse.mlp.expert.intermediate_size
-    assert wide + sparse.mlp.shared.intermediate_size == dense.mlp.intermediate_size
-    met, held = sparse.mlp.experts_per_token + 1, sparse.mlp.num_experts + 1
-    assert f"meets {met} of a layer's {held} experts" in page
-    mixer = sparse.mixer
-    assert f"to {mixer.kv_rank + mixer.rotary_dim} numbers" in page
-    plain = Attention(128, 128, 128).activations(h, False)
-    assert f"{sum(mixer.activations(h, False)) / sum(plain):.1f} times as much" in page
-
-
-# --- what the page says in prose
-
-
 def test_the_share_beside_the_states_as_a_formula() -> None:
     """s·b·(34 + 5as/h)/(12·16·h), of layers whose parameters are 12h²."""
     for h, a, s, b in [(4096, 32, 2048, 1), (12288, 96, 4096, 3)]:
@@ -388,7 +365,7 @@ def test_the_share_beside_the_states_as_a_formula() -> None:
         assert counted == pytest.approx(share, rel=1e-12)
 
 
-# --- exercises
+# --- corners
 
 
 @pytest.mark.parametrize("s", [np.int32(1024), np.int16(1024), 1024.0])

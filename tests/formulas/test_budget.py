@@ -24,7 +24,6 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.evidence import published
 from tests.bad_values import BAD_QUANTITIES, assert_refused
-from tests.pages import words
 
 H100 = published.accelerator("H100 SXM")
 
@@ -38,9 +37,6 @@ LLAMA = published.architecture("Llama-3.1-8B", sequence_length=8192)
 PLAN = plan_run(
     LLAMA, H100, 64, 1e12, 512, **{"recompute": "none", "zero_stage": 3, "price_per_gpu_hour": 2.5}
 )
-
-
-# --- GPUs, days and money
 
 
 def test_tokens_go_with_the_days() -> None:
@@ -210,9 +206,6 @@ def test_the_shelf_is_of_round_shapes() -> None:
     assert [*shapes] == [*shelf()]
 
 
-# --- bad input
-
-
 def test_unknown_laws_and_wrong_things_are_refused() -> None:
     with pytest.raises(ValueError, match="did you mean 'hoffmann'"):
         compute_optimal(1e20, "hofmann")
@@ -229,9 +222,6 @@ def budget_of(**changes: Any) -> dict[str, Any]:
     return run | changes
 
 
-# --- drawings, panel, exercises
-
-
 def test_no_dot_lies_below_the_curve_which_has_the_rate_of_the_busiest() -> None:
     points = frontier(H100, 64, 21, shelf()).points
     work = {x.name: 6 * x.plan.parameters.active * x.tokens.likely for x in points}
@@ -241,22 +231,6 @@ def test_no_dot_lies_below_the_curve_which_has_the_rate_of_the_busiest() -> None
     for x in points:
         N = x.plan.parameters.active
         assert x.loss.likely >= loss(N, most / (6 * N)) * (1 - 1e-9)
-
-
-def _strip(C: float) -> tuple[float, float]:
-    """The sizes, in billions, within 0.01 of the law's best for this work."""
-    sizes = np.geomspace(1e9, 1e11, 4001)
-    losses = loss(sizes, C / (6 * sizes))
-    within = sizes[losses <= losses.min() + 0.01] / 1e9
-    return float(within[0]), float(within[-1])
-
-
-def test_the_last_answer_of_the_page() -> None:
-    C = 64 * 0.42 * 989.5e12 * 21 * 86400
-    low, high = _strip(2 / 3 * C)
-    assert (round(low, 1), round(high)) == (7.6, 36)
-    assert low < 24 < high
-    assert "(now 7.6 to 36 billion)" in words("10_budget")
 
 
 # --- bad values

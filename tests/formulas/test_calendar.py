@@ -2,6 +2,7 @@
 
 import calendar as stdlib
 import math
+import os
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -189,10 +190,13 @@ CASES = [
 ]
 
 
-def test_the_exact_form_is_what_a_simulation_gives_in_over_525_cases() -> None:
-    """Within 0.4 points above a useful share of 0.8, within 3 above 0.3: seeded."""
-    tried = 0
-    for seed, (M, d, R) in enumerate(CASES):
+def test_the_exact_form_is_what_a_simulation_gives() -> None:
+    """Within 0.4 points above a useful share of 0.8, within 3 above 0.3: seeded.
+
+    In every third case; in all of them, over 525, with `make fuzz`.
+    """
+    tried, step = 0, 1 if "FUZZ" in os.environ else 3
+    for seed, (M, d, R) in list(enumerate(CASES))[::step]:
         t = best_checkpoint_interval(d, M)
         expected = goodput(t, d, M, R)
         if expected < 0.3:
@@ -202,7 +206,7 @@ def test_the_exact_form_is_what_a_simulation_gives_in_over_525_cases() -> None:
         stops = max(300, ((1 - expected) / 0.0014) ** 2) if good else 2000
         run = simulate_run(stops * M * expected, t, d, M, R, seed)
         assert abs(run.useful_share - expected) < (0.004 if good else 0.03), (M, d, R)
-    assert tried >= 525
+    assert tried >= 525 / step
 
 
 def test_a_simulated_run_adds_up_and_its_seed_is_all_there_is_to_it() -> None:
@@ -413,9 +417,6 @@ def test_outages_are_what_the_rates_leave_unexplained() -> None:
         known = goodput(10_520, 40, M, R * HOUR)
         rest = 1 - row["useful_share"] / known
         assert rest == pytest.approx(share, abs=0.03), name
-
-
-# --- bad input
 
 
 def test_other_refusals_name_what_is_wrong() -> None:

@@ -340,9 +340,6 @@ def test_measured_collectives_have_the_rates_that_are_assumed() -> None:
     assert waits.between(0.3 * LATENCY, 1.5 * LATENCY).all()
 
 
-# --- what the page says
-
-
 def test_a_call_waits_for_its_latency() -> None:
     """45 µs, between the 31 and 56 that were fitted to collectives inside nodes."""
     h100 = published.accelerator("H100")
@@ -350,9 +347,6 @@ def test_a_call_waits_for_its_latency() -> None:
     taken = communication_seconds(Traffic(0, 0, 0, 0, 0, 0), h100, calls=calls)
     assert taken.data == taken.pipeline == pytest.approx(0.045)
     assert taken.tensor == 0
-
-
-# --- exercises
 
 
 def test_experts_that_are_spread_are_averaged_over_fewer() -> None:

@@ -20,10 +20,9 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.evidence import published, utilizations
+from llmtrain_helpers.evidence import published
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from tests.formulas.cases import shape_of
-from tests.pages import cell, words
 
 RUN = {"tokens": 300e9, "parameters": 175e9, "num_gpus": 1024, "flops_per_gpu": 140e12}
 
@@ -32,9 +31,6 @@ rates = st.floats(1e9, 1e18)
 
 
 sizes = st.integers(1, 10**15)
-
-
-# --- formulas
 
 
 @given(sizes, sizes, st.integers(1, 10**6), rates)
@@ -77,9 +73,6 @@ def test_the_interval_is_the_formula_at_three_utilisations() -> None:
     for t, u in zip((span.least, span.likely, span.greatest), (0.6, 0.3, 0.2), strict=True):
         exact = training_seconds(300e9, 175e9, 1024, u * 312e12, "none")
         assert t == pytest.approx(exact, rel=1e-12)
-
-
-# --- bad input
 
 
 def test_a_rate_in_tera_is_recognised() -> None:
@@ -195,34 +188,6 @@ def test_small_runs_by_iterations(row) -> None:
     B = row["batch_tokens"] // s
     t = seconds_from_iterations(row["tokens"], B, s, row["seconds_per_iteration"])
     assert t == pytest.approx(row["seconds"], rel=0.01)
-
-
-# --- panel
-
-
-def test_the_slowest_and_the_fastest_run_are_those_that_the_panel_tells() -> None:
-    shares = utilizations.model_utilizations()["utilization"]
-    assert len(shares) == 14
-    assert (round(min(shares), 2), round(max(shares), 2)) == (0.22, 0.48)
-    assert "none of the fourteen published whole runs came over 48 %" in cell(
-        "03_duration", "panel-answers"
-    )
-
-
-# --- exercises
-
-
-def test_runs_with_a_known_rate_took_longer_than_the_page_says_by_formula() -> None:
-    rates = {"BLOOM-176B": 150e12, "Llama 3.1 405B": 400e12, "DeepSeek-V3": 432e12}
-    rates |= {"TinyLlama 1.1B": 0.56 * 312e12, "PaLM 540B": 0.462 * 275e12}
-    runs = published.training_runs().set_index("name")
-    hours, longer = published.reported_gpu_hours(), []
-    for name, X in rates.items():
-        T, P = runs.loc[name, ["tokens", "active_parameters"]]
-        again = "full" if name == "BLOOM-176B" else "none"
-        longer.append(hours[name] * 3600 / training_seconds(T, P, 1, X, again) - 1)
-    span = f"{100 * min(longer):.0f} to {100 * max(longer):.0f} %"
-    assert f"Five runs published theirs, and still took {span} longer" in words("03_duration")
 
 
 # --- bad values

@@ -34,9 +34,6 @@ sizes = st.integers(1, 10**6)
 every_recompute = pytest.mark.parametrize("recompute", RECOMPUTE)
 
 
-# --- the published formulas
-
-
 @given(l=sizes, h=sizes, V=sizes, s=sizes, B=sizes)
 def test_the_three_settings_are_the_published_formulas_as_ints(l, h, V, s, B) -> None:
     none, selective, full = (gpt_flops(l, h, V, s, B, r) for r in RECOMPUTE)
@@ -125,9 +122,6 @@ def test_a_sweep_over_lengths_and_batches_counts_any_model() -> None:
     swept = count_flops(model, batches, "none", sequence_length=lengths).total
     assert swept.shape == (2, 2)
     assert swept[1, 1] == count_flops(model, 64, "none", sequence_length=8192).total
-
-
-# --- bad input
 
 
 @pytest.mark.parametrize("bad", [None, "Full", "", True, 3, ["full"]], ids=show)

@@ -1,16 +1,13 @@
 """How many parameters: the formula, the count by parts, published totals."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers import ParameterCount, Transformer, count_parameters, gpt_parameters, units
+from llmtrain_helpers import ParameterCount, Transformer, count_parameters, gpt_parameters
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.evidence import published
 from tests.bad_values import BAD_COUNTS, assert_refused
-from tests.pages import cell
 from tests.strategies import transformers
 
 SHAPE = {"num_layers": 40, "hidden_size": 6144, "vocab_size": 50257, "sequence_length": 1024}
@@ -121,49 +118,6 @@ def test_a_tied_head_weighs_nothing_and_an_untied_one_the_embedding() -> None:
 def test_counts_of_the_same_parts_are_equal() -> None:
     assert ParameterCount(1, 2, 3, 4, 5, 15) == ParameterCount(1, 2, 3, 4, 5, 15)
     assert ParameterCount(1, 2, 3, 4, 5, 15).total == 15
-
-
-# --- any model
-
-
-def config_model(name: str) -> Transformer:
-    return published.config_model(name)
-
-
-def test_what_the_page_says_of_deepseek_is_so() -> None:
-    page, model = cell("01_parameters", "experts-reading"), config_model("DeepSeek-V3")
-    counted, [(dense, _), (sparse, layer)] = count_parameters(model), model.layers
-    h = model.hidden_size
-    assert (dense, sparse) == (3, 58)
-    assert f"{counted.total:,} parameters, and a token meets" in page
-    assert f"meets {units.count(counted.active)}. Published" in page
-    assert f"holds {units.count(layer.mlp.parameters(h))} parameters" in page
-    met = layer.mlp.parameters(h) - layer.mlp.idle(h)
-    assert f"meets {units.count(met)} of them" in page
-    assert f"{units.count(layer.mixer.parameters(h))} parameters a layer" in page
-    assert f"would have {units.count(4 * h * 128 * 128)}." in page
-    copies = counted.prediction + counted.embedding + counted.head
-    told = f"{units.count(counted.prediction)}, or {units.count(copies)} with its copies"
-    assert f"{told} of embedding and head, which the 671 billion leave out" in page
-
-
-def test_what_the_page_says_of_vocabularies_and_depths_is_so() -> None:
-    page = cell("01_parameters", "questions")
-    for name, told in {"70B": "3 %", "8B": "13 %"}.items():
-        counted = count_parameters(published.architecture(f"Llama-3.1-{name}"))
-        share = (counted.embedding + counted.head) / counted.total
-        assert f"{round(100 * share)} %" == told
-        assert told in page
-    untied = replace(published.architecture("Llama-3.2-1B"), tied_embeddings=False)
-    counted = count_parameters(untied)
-    assert round(100 * 2 * counted.embedding / counted.total) == 35
-    models = published.architectures().query("name.str.lower().str.startswith('llama')")
-    big = models[models["parameters"] > 6e9]
-    ratios = big["hidden_size"] / big["num_layers"]
-    assert (int(ratios.min()), round(ratios.max())) == (102, 130)
-
-
-# --- exercises
 
 
 def test_what_the_count_leaves_out_of_other_families() -> None:

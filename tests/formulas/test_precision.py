@@ -490,9 +490,6 @@ def test_around_zero_the_spacing_is_the_smallest_number() -> None:
         assert known.spacing(0.0) == known.spacing(np.zeros(1))[0] == (known.min_subnormal)
 
 
-# --- panel
-
-
 def test_a_recipe_says_what_its_products_need() -> None:
     known = {name: products_in(name) for name in RECIPES}
     assert known.pop("fp8") == "fp8"

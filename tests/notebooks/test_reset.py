@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from tests.notebooks.scripts import load
 from tests.paths import ROOT
 from tools import regenerate
-
-
-def load(name: str) -> ModuleType:
-    """A script of `teaching/`, which is no package."""
-    place = ROOT / "teaching" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"teaching_{name}", place)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look there
-    spec.loader.exec_module(module)
-    return module
-
 
 reset = load("reset")
 FRESH = b'{"cells": []}\n'

@@ -17,10 +17,7 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.evidence import published
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
-from tests.pages import words
-from tests.plan.cases import A100, H100, LLAMA, plan_of
-
-# --- time
+from tests.plan.cases import A100, LLAMA, plan_of
 
 
 def test_the_days_are_flops_over_rate() -> None:
@@ -43,7 +40,7 @@ def test_cost_and_energy() -> None:
     assert bare.energy is None
 
 
-# --- memory
+# --- published runs
 
 
 def llama_405b(**changes: object):
@@ -66,7 +63,19 @@ def test_llama_405b_lies_in_its_intervals_and_in_its_memory() -> None:
     assert not llama_405b(reserve=0, fused_mlp=False).fits
 
 
-# --- traffic
+@pytest.mark.parametrize(
+    "row", published.megatron_training_days().to_dict("records"), ids=lambda r: r["name"]
+)
+def test_plans_at_published_rates_come_within_3_percent(row) -> None:
+    model = Transformer.gpt(row["num_layers"], row["hidden_size"], 1, row["vocab_size"], 2048)
+    n, B = row["num_gpus"], row["global_batch_size"]
+    given = {"recompute": "full", "flops_per_gpu": row["flops_per_gpu"]}
+    batch = B - B % n or n  # days do not depend on it
+    plan = plan_run(model, A100, n, row["tokens"], batch, **given)
+    assert plan.days.likely == pytest.approx(row["days"], rel=0.03)
+
+
+# --- refusals and arrays
 
 
 def test_zero_2_with_a_pipeline_asks_what_becomes_of_the_gradients() -> None:
@@ -83,24 +92,6 @@ def test_zero_2_with_a_pipeline_asks_what_becomes_of_the_gradients() -> None:
     assert_refused(lambda **o: sweep(LLAMA, A100, 64, 1e12, 512, **o), "keep_grad", **alone)
 
 
-# --- published runs
-
-
-@pytest.mark.parametrize(
-    "row", published.megatron_training_days().to_dict("records"), ids=lambda r: r["name"]
-)
-def test_plans_at_published_rates_come_within_3_percent(row) -> None:
-    model = Transformer.gpt(row["num_layers"], row["hidden_size"], 1, row["vocab_size"], 2048)
-    n, B = row["num_gpus"], row["global_batch_size"]
-    given = {"recompute": "full", "flops_per_gpu": row["flops_per_gpu"]}
-    batch = B - B % n or n  # days do not depend on it
-    plan = plan_run(model, A100, n, row["tokens"], batch, **given)
-    assert plan.days.likely == pytest.approx(row["days"], rel=0.03)
-
-
-# --- the sweep
-
-
 def test_plans_of_arrays_say_how_many_they_are() -> None:
     plan = plan_of(num_gpus=np.array([8, 16, 32]))
     assert repr(plan) == "<3 plans>"
@@ -109,9 +100,6 @@ def test_plans_of_arrays_say_how_many_they_are() -> None:
         fewest_gpus(plan)
     with pytest.raises(ValueError, match="here it must be one"):
         advise(plan)
-
-
-# --- bad input
 
 
 @pytest.mark.parametrize(
@@ -160,33 +148,6 @@ def test_a_plan_shows_itself_in_a_line() -> None:
     assert told.startswith("<Plan: ")
     assert units.gigabytes(plan_of().memory.total) in told
     assert told.endswith("does not fit>")
-
-
-# --- exercises
-
-
-def test_the_rate_that_the_decision_asks_for() -> None:
-    made = plan_of(accelerator=H100, tokens=850e9, flops_per_gpu=450e12)
-    assert 29.5 < made.days_with_stops.greatest < 30
-    assert "at 450 TFLOP/s on each GPU" in words("08_plan")
-
-
-def test_the_page_tells_what_a_plan_does_not_foresee() -> None:
-    """Three times the days of the measured rate, on the most GPUs."""
-    made = plan_run(
-        published.architecture("GPT-3 175B", 2048),
-        published.accelerator("A100 80GB SXM"),
-        1536,
-        300e9,
-        1536,
-        recompute="full",
-        zero_stage=3,
-    )
-    span = f"{made.days.least:.0f} to {made.days.greatest:.0f}"
-    assert f"to {span} on 1,536 GPUs" in words("08_plan")
-
-
-# --- corners
 
 
 @pytest.mark.parametrize("zero_stage", [np.float64(0), np.int64(0), 0.0])

@@ -9,9 +9,6 @@ from hypothesis import given, strategies as st
 from llmtrain_helpers.communication import Split
 from llmtrain_helpers.plan.schedule import Turn, pipeline_schedule
 
-# --- the schedule
-
-
 small = st.integers(1, 9)
 
 

@@ -42,7 +42,7 @@ def test_a_numeric_key_is_right_and_one_per_cent_off_is_wrong(id: str) -> None:
 @pytest.mark.parametrize("id", NUMERIC)
 def test_each_slip_is_named_exactly_and_in_three_digits(id: str) -> None:
     exercise = EXERCISES[id]
-    for ratio, slip in exercise.slips.items():
+    for ratio, slip in exercise.all_slips().items():
         value = ratio * exercise.key()
         assert check(id, value).text == slip
         told = check(id, float(f"{value:.2e}"))
@@ -57,7 +57,7 @@ def test_no_slip_lies_near_the_key_or_another_slip(id: str) -> None:
         return share * value if exercise.tolerance else min(0.5, NEAR * value)
 
     near = min(NEAR, exercise.tolerance or NEAR)
-    slips = [(ratio * key, text) for ratio, text in exercise.slips.items()]
+    slips = [(ratio * key, text) for ratio, text in exercise.all_slips().items()]
     for value, _ in slips:
         assert abs(value - key) > margin(key, exercise.tolerance) + margin(value, near)
     for (one, said), (other, told) in combinations(slips, 2):
@@ -67,7 +67,7 @@ def test_no_slip_lies_near_the_key_or_another_slip(id: str) -> None:
 
 @pytest.mark.parametrize("id", NUMERIC)
 def test_what_is_near_a_slip_is_not_taken_for_it(id: str) -> None:
-    for ratio, slip in EXERCISES[id].slips.items():
+    for ratio, slip in EXERCISES[id].all_slips().items():
         for off in (0.9979, 1.0021):
             assert check(id, ratio * off * EXERCISES[id].key()).text != slip
 
@@ -85,6 +85,15 @@ def test_gib_and_factors_of_two_are_named_only_where_they_make_sense(id: str) ->
     assert gib == (id == "06-a")
     twice = "counted twice?" in check(id, 2 * key).text
     assert twice == (id == "11-a")
+
+
+def test_a_slip_stands_by_its_factor_or_by_its_value() -> None:
+    """The same mistake, written in either way, gets the same sentence."""
+    factor = Numeric(lambda: 100, str, "h.", slips={24: "these are hours."})
+    value = Numeric(lambda: 100, str, "h.", mistaken={2400: "these are hours."})
+    assert factor.all_slips() == value.all_slips() == {24: "these are hours."}
+    assert judge("x", 2400, factor, 0) == judge("x", 2400, value, 0)
+    assert judge("x", 2400, value, 0).text == "these are hours."
 
 
 EXACT = Numeric(

@@ -11,6 +11,24 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.model.layers import Attention
+from tests.pages import cell
+
+
+def test_what_the_page_says_of_experts_and_latent_attention_is_so() -> None:
+    page, model = cell("06_activations", "kinds"), published.config_model("DeepSeek-V3")
+    [(_, dense), (_, sparse)] = model.layers
+    h = model.hidden_size
+    assert dense.mlp.activations(h, False)[1] == sparse.mlp.activations(h, False)[1]
+    wide = sparse.mlp.experts_per_token * sparse.mlp.expert.intermediate_size
+    assert wide + sparse.mlp.shared.intermediate_size == dense.mlp.intermediate_size
+    met, held = sparse.mlp.experts_per_token + 1, sparse.mlp.num_experts + 1
+    assert f"meets {met} of a layer's {held} experts" in page
+    mixer = sparse.mixer
+    assert f"to {mixer.kv_rank + mixer.rotary_dim} numbers" in page
+    plain = Attention(128, 128, 128).activations(h, False)
+    assert f"{sum(mixer.activations(h, False)) / sum(plain):.1f} times as much" in page
+
 
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
 

@@ -1,9 +1,28 @@
 """What the page of chapter 10 states, computed anew."""
 
+import numpy as np
 import pytest
 
-from llmtrain_helpers import frontier, shelf
+from llmtrain_helpers import frontier, loss, shelf
 from llmtrain_helpers.evidence import published
+from tests.pages import words
+
+
+def _strip(C: float) -> tuple[float, float]:
+    """The sizes, in billions, within 0.01 of the law's best for this work."""
+    sizes = np.geomspace(1e9, 1e11, 4001)
+    losses = loss(sizes, C / (6 * sizes))
+    within = sizes[losses <= losses.min() + 0.01] / 1e9
+    return float(within[0]), float(within[-1])
+
+
+def test_the_last_answer_of_the_page() -> None:
+    C = 64 * 0.42 * 989.5e12 * 21 * 86400
+    low, high = _strip(2 / 3 * C)
+    assert (round(low, 1), round(high)) == (7.6, 36)
+    assert low < 24 < high
+    assert "(now 7.6 to 36 billion)" in words("10_budget")
+
 
 H100 = published.accelerator("H100 SXM")
 

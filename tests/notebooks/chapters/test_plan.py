@@ -1,7 +1,30 @@
 """What the page of chapter 08 states, computed anew."""
 
-from llmtrain_helpers import training_interval, units
+from llmtrain_helpers import plan_run, training_interval, units
+from llmtrain_helpers.evidence import published
+from tests.pages import words
 from tests.plan.cases import H100, plan_of
+
+
+def test_the_rate_that_the_decision_asks_for() -> None:
+    made = plan_of(accelerator=H100, tokens=850e9, flops_per_gpu=450e12)
+    assert 29.5 < made.days_with_stops.greatest < 30
+    assert "at 450 TFLOP/s on each GPU" in words("08_plan")
+
+
+def test_the_page_tells_what_a_plan_does_not_foresee() -> None:
+    """Three times the days of the measured rate, on the most GPUs."""
+    made = plan_run(
+        published.architecture("GPT-3 175B", 2048),
+        published.accelerator("A100 80GB SXM"),
+        1536,
+        300e9,
+        1536,
+        recompute="full",
+        zero_stage=3,
+    )
+    span = f"{made.days.least:.0f} to {made.days.greatest:.0f}"
+    assert f"to {span} on 1,536 GPUs" in words("08_plan")
 
 
 def test_the_reserve_that_the_page_tells() -> None:

@@ -1,0 +1,24 @@
+"""Right answers and slips of every exercise, a file a chapter."""
+
+from tests.faces.exercises.answers import (
+    activations,
+    batch,
+    budget,
+    calendar,
+    communication,
+    duration,
+    flops,
+    measure,
+    parameters,
+    plan,
+    precision,
+    start_here,
+)
+from tests.faces.exercises.answers.table import Answers
+
+CHAPTERS = [start_here, parameters, flops, duration, batch, precision, activations]
+CHAPTERS += [communication, plan, calendar, budget, measure]
+
+ANSWERS: dict[str, Answers] = {
+    id: answers for chapter in CHAPTERS for id, answers in chapter.ANSWERS.items()
+}

@@ -1,0 +1,130 @@
+"""Chapter 06."""
+
+from collections.abc import Callable
+
+from llmtrain_helpers import gpt_activation_bytes
+from tests.faces.exercises.answers.table import Answers
+
+BYTES = 2048 * 4 * 6144 * 48
+
+KEY = gpt_activation_bytes(48, 6144, 64, 2048, 4) - 3 * 64 * 2048**2 * 4 * 48
+
+MINE = {"model": "Llama-3.1-8B", "gpus": 8, "chip": "A100 80GB SXM"}
+MINE |= {"sequence": 8192, "zero": 3, "recompute": "full", "micro": 2}
+
+
+def by_hand(s, b, h, f, ad, kd):
+    return s * b * (8 * h + 4 * ad + 4 * kd + 8 * f)
+
+
+def by_parts(*parts: float) -> Callable[..., float]:
+    """So many bytes of a hidden value, of a query, of a key, and of the MLP's width."""
+
+    def answer(s, b, h, f, ad, kd):
+        widths = zip(parts, (h, ad, kd, f), strict=True)
+        return s * b * sum(count * wide for count, wide in widths)
+
+    return answer
+
+
+def wide(s, b, h, f, ad, kd):
+    return s * b * (8 * h + 8 * ad + 8 * f)
+
+
+def one_sequence(s, b, h, f, ad, kd):
+    return s * (8 * h + 4 * ad + 4 * kd + 8 * f)
+
+
+ANSWERS = {
+    "06-a": Answers(
+        right=[
+            KEY,
+            float(KEY),
+            f"{KEY:,}",
+            "185e9",
+            1.85e11,
+            BYTES * (34 + 2 * 64 * 2048 / 6144),
+            BYTES * 34 + 2 * 64 * 2048**2 * 4 * 48,
+            BYTES * 76.7,
+        ],
+        slips=[
+            (BYTES * (34 + 128 / 3) / 48, "one layer"),
+            (BYTES * (34 + 128 / 3) / 4, "one sequence"),
+            (BYTES * 34, "scores are missing"),
+            (BYTES * 128 / 3, "scores alone"),
+            (BYTES * (34 + 64 / 3), "counts the scores once"),
+            (BYTES * 36, "as/h is missing"),
+            (BYTES * (34 + 320 / 3), "with dropout on the scores"),
+            (BYTES * (34 + 256 / 3), "only the mask is gone"),
+            (BYTES * (34 + 64), "one thing too many"),
+            (BYTES * (32 + 128 / 3), "without any dropout"),
+            (BYTES * (34 + 2 * 64 * 2048), "as/h for each hidden value"),
+            (BYTES * (34 + 128 / 3) / 1.073741824, "GiB"),
+            (BYTES * (34 + 128 / 3) / 1e9, "billion times too little"),
+            (BYTES * 200, "too high"),
+        ],
+    ),
+    "06-b": Answers(
+        right=[by_hand, lambda **x: float(by_hand(**x))],
+        slips=[
+            *(
+                (by_parts(*parts), said)
+                for parts, said in [
+                    ((4, 2, 2, 4), "each weighs 2 bytes"),
+                    ((8, 4, 4, 6), "the same activated"),
+                    ((8, 4, 4, 4), "a plain MLP"),
+                    ((4, 4, 4, 8), "two norms, attention and the MLP"),
+                    ((8, 4, 2, 8), "two tensors"),
+                    ((8, 2, 4, 8), "what comes out"),
+                    ((8, 4, 4, 9), "it returned"),
+                ]
+            ),
+            (wide, "not as the query heads"),
+            (one_sequence, "times b"),
+        ],
+        unanswered=[lambda s, b, h, f, ad, kd: None],
+    ),
+    "06-c": Answers(
+        right=["two passes", "Two passes"],
+        told=[("two passes", "71.8 GB")],
+        slips=[
+            ("full", "70.1 GB, and costs 28.4 % more"),
+            ("selective", "still 116 GB"),
+            ("shorter", "66.8 GB"),
+        ],
+    ),
+    "06-d": Answers(
+        right=[
+            MINE | change
+            for change in (
+                {},
+                {"sequence": "4,096", "recompute": "none", "micro": 1},
+                {"gpus": 64, "micro": "4"},
+                {"chip": "H200 SXM", "recompute": "none", "micro": 1},
+                {"model": "Llama-3.2-1B", "gpus": 1, "zero": 0, "recompute": "none"} | {"micro": 1},
+            )
+        ],
+        slips=[
+            *(
+                (MINE | change, said)
+                for change, said in [
+                    ({"micro": 1}, "2 at a time would fit too"),
+                    ({"micro": 3}, "no power of two, and would seldom divide a batch: take 2 or 4"),
+                    ({"micro": 4}, "too much: 77.6 GB at the peak, of 64.0 GB"),
+                    ({"recompute": "none"}, "not even a micro-batch of 1 fits"),
+                    ({"zero": 1}, "not even a micro-batch of 1 fits"),
+                    ({"zero": 4}, "zero=4 is no stage"),
+                    ({"recompute": "all"}, "recompute='all' is unknown"),
+                    ({"micro": 0}, "micro=0 is not positive"),
+                    ({"micro": "two"}, "is no number"),
+                    ({"model": "Llama-9"}, "Llama-9"),
+                    ({"chip": "H900"}, "H900"),
+                    ({"model": "gpt2"}, "gpt2 has positions for 1,024 tokens only"),
+                ]
+            ),
+            ({"model": "gpt2"}, "leaves out gpus, chip"),
+            (64, "is no dict"),
+        ],
+        unanswered=[MINE | {"micro": None}],
+    ),
+}

@@ -1,0 +1,106 @@
+"""Chapter 04."""
+
+from llmtrain_helpers import batch_tokens, data_parallel_size, global_batch_size
+from tests.faces.exercises.answers.table import Answers
+
+MINE = {"model": "Llama-3.1-8B", "gpus": 8, "tensor": 1, "pipeline": 1, "micro": 1}
+MINE |= {"accumulation": 64, "sequence": 8192}
+
+
+ANSWERS = {
+    "04-a": Answers(
+        right=[
+            3_145_728,
+            "3,145,728",
+            "3.145728M",
+            3145728.0,
+            batch_tokens(global_batch_size(4, 32, data_parallel_size(96, 2, 4)), 2048),
+        ],
+        told=[(3.146e6, "exactly")],
+        slips=[
+            (3_145_728 * 8, "every GPU as a replica"),
+            (3_145_728 * 4, "pipeline's stages"),
+            (3_145_728 * 2, "tensor-parallel group"),
+            (3_145_728 // 12, "one replica's part"),
+            (3_145_728 // 32, "one pass of each"),
+            (1536, "these are sequences"),
+            (3_145_728 * 12, "the replicas are counted already"),
+        ],
+    ),
+    "04-b": Answers(
+        right=["TP 8, PP 2", "tp 8, pp 2"],
+        told=[("TP 8, PP 2", "64 passes, 1.5 % of the step idle")],
+        slips=[
+            ("TP 16, PP 1", "two nodes"),
+            ("TP 4, PP 3", "no multiple of 12"),
+            ("TP 1, PP 16", "64 passes, 19 % of the step idle"),
+        ],
+    ),
+    "04-c": Answers(
+        right=[3.96, "3.96", 11 * 0.36, (32 / 4 + 3) * (0.12 + 4 * 0.06), 3.9600001],
+        slips=[
+            (4.2, "wait for 3 of 7"),
+            (4.56, "wait less"),
+            (6.3, "four times as often"),
+            (5.4, "do not fit"),
+            (2.88, "it waits"),
+            (2.4, "the largest micro-batch, and no waiting"),
+            (3.84, "of 2 without the waiting"),
+            (0.36, "one pass"),
+            (4, "this is a micro-batch"),
+            ("8", "this is a micro-batch"),
+            (11, "these are the turns"),
+            (5.0, "too high"),
+        ],
+    ),
+    "04-d": Answers(
+        right=[
+            MINE | change
+            for change in (
+                {},
+                {"accumulation": 32},
+                {"micro": 2, "accumulation": "32"},
+                {"gpus": 1024, "tensor": 8, "pipeline": 2, "accumulation": 8, "micro": 1},
+                {"sequence": "8k", "accumulation": 64},
+                {"model": "Llama-3.1-70B", "gpus": 64, "tensor": 8},
+            )
+        ],
+        told=[
+            (MINE | {"model": "gpt2", "sequence": 1024}, "tokens a step"),
+            (MINE | {"model": "Qwen2.5-0.5B", "accumulation": 16}, "tokens a step"),
+            (
+                {"model": "Llama-3.1-405B", "gpus": 16384, "sequence": 8192}
+                | {"tensor": 8, "pipeline": 16, "micro": 1, "accumulation": 16},
+                "126 layers do not come out even over 16 stages",
+            ),
+            (
+                MINE | {"model": "Llama-3.1-70B", "gpus": 64, "tensor": 8},
+                "3.00 million (Chinchilla 70B) to 18.9 million (DeepSeek LLM 67B), the middle "
+                "one 4.00 million",
+            ),
+        ],
+        slips=[
+            *(
+                (MINE | change, said)
+                for change, said in [
+                    ({"accumulation": 1}, "65.5 thousand tokens a step; models of this size had"),
+                    ({"accumulation": 4096}, "268 million tokens"),
+                    ({"gpus": 12, "tensor": 8}, "8 GPUs a replica do not divide 12"),
+                    ({"gpus": 32, "tensor": 16}, "does not stay inside a node"),
+                    ({"gpus": 24, "tensor": 3}, "TP 3 does not stay inside a node"),
+                    ({"gpus": 64, "pipeline": 64}, "32 layers make no 64 stages"),
+                    ({"micro": 64, "accumulation": 1}, "64 at once keep 3.10 TB of activations"),
+                    ({"gpus": 10, "pipeline": 5}, "32 layers do not come out even over 5"),
+                    ({"micro": 0}, "micro=0 is not positive"),
+                    ({"micro": "two"}, "is no number"),
+                    ({"model": "Llama-9"}, "Llama-9"),
+                ]
+            ),
+            (MINE | {"gpus": 1}, "1 replica makes"),
+            (MINE | {"model": "gpt2", "accumulation": 8, "sequence": 1024}, "tokens a step"),
+            ({"model": "gpt2"}, "leaves out gpus, tensor"),
+            (64, "is no dict"),
+        ],
+        unanswered=[MINE | {"accumulation": None}],
+    ),
+}

@@ -1,0 +1,68 @@
+"""Chapter 09."""
+
+from tests.faces.exercises.answers.table import Answers
+
+OWN = {"gpus": 8, "computing_days": 24, "calendar_days": 30, "write_seconds": 60}
+OWN |= {"restart_minutes": 600, "save_minutes": 240, "spare_nodes": 1}
+
+OFTEN = {"restart_minutes": 30, "save_minutes": 60}
+
+
+ANSWERS = {
+    "09-a": Answers(
+        right=[256 * 0.006 * 52 * 35 / 60, "46.6"],
+        slips=[
+            (256 * 0.006 * 52 * 50 / 60, "a whole interval for each stop"),
+            (256 * 0.006 * 52 * 15 / 60, "leaves the restart out"),
+        ],
+    ),
+    "09-b": Answers(
+        right=["faster writes"],
+        slips=[
+            ("faster restarts", "it saves 2.0"),
+            ("better nodes", "it saves 5.6"),
+            ("twice the spares", "nothing waits for a node"),
+        ],
+    ),
+    "09-c": Answers(
+        right=[7, "7"],
+        slips=[(3, "that is the average, rounded up"), (2.56, "that is the average; asked")],
+    ),
+    "09-d": Answers(
+        right=[OWN | {"promised_days": 30}],
+        told=[
+            (OWN, "right: at the worst rate of failures 25.7 days"),
+            (OWN | OFTEN, "right: at the worst rate of failures 25.9 days"),
+            (OWN | {"spare_nodes": 2}, "right"),
+            (OWN | OFTEN | {"gpus": 1000, "spare_nodes": 23}, "right"),
+            (OWN, "to the rent: would you rather wait"),
+        ],
+        slips=[
+            (OWN | OFTEN | {"save_minutes": 40}, "2.04 % longer than every 7.06 hours"),
+            (OWN | {"spare_nodes": 2.5}, "only whole nodes"),
+            (OWN | {"spare_nodes": 1000}, "too many: keep at most 2"),
+            (OWN | OFTEN | {"gpus": 1000, "spare_nodes": 10}, "at least 23 of spare_nodes"),
+            (OWN | OFTEN | {"gpus": 1000, "spare_nodes": 47}, "keep at most 46"),
+            (OWN | {"write_seconds": 1e9}, "leaves hardly any time"),
+            (OWN | {"save_minutes": 3000}, "more than a day to restart"),
+            (OWN | {"spare_nodes": 0}, "it takes at least 1 of spare_nodes"),
+            (OWN | {"restart_minutes": 1}, "within three minutes"),
+            (OWN | {"save_minutes": 1}, "saving every 1 minutes makes the run 99.1 % longer"),
+            (OWN | {"computing_days": 29}, "even with few outages"),
+            (OWN | {"gpus": "16k"}, "a stop comes every 45.0 minutes"),
+            (OWN | {"gpus": 256}, "saving every 240 minutes makes the run"),
+            (OWN | {"gpus": "many"}, "is no number"),
+            (OWN | {"calendar_days": 100, "promised_days": 60}, "60 days promise nothing"),
+            *(
+                (OWN | {"promised_days": days}, said)
+                for days, said in [
+                    (20, "cannot be promised"),
+                    (31, "31 days are after your last one, which is 30."),
+                    ("soon", "promised_days='soon' is no number"),
+                ]
+            ),
+            ({name: OWN[name] for name in OWN if name != "spare_nodes"}, "leaves out spare_nodes"),
+        ],
+        unanswered=[OWN | {"save_minutes": None}],
+    ),
+}

@@ -1,0 +1,90 @@
+"""Chapter 07."""
+
+from llmtrain_helpers import all_reduce_bytes, all_reduce_seconds
+from tests.faces.exercises.answers.table import Answers
+
+MINE = {"model": "Llama-3.1-8B", "gpus": 8, "chip": "H100", "batch": 64}
+MINE |= {"sequence": 8192, "recompute": "full", "tensor": 1, "pipeline": 1, "zero": 3}
+
+
+ANSWERS = {
+    "07-a": Answers(
+        right=[
+            0.251875,
+            0.252,
+            "0.252",
+            all_reduce_seconds(26e9, 32, 200e9),
+            all_reduce_bytes(26e9, 32) / (8 * 25e9),
+        ],
+        slips=[
+            (50.375e9 / 25e9, "8 cards carry eight rings"),
+            (50.375e9 / 300e9, "has to leave the nodes"),
+            (2 * 0.251875, "2 bytes"),
+            (0.5 * 0.251875, "once to go round"),
+            (50.375e9 / 400e9, "not H100's 50"),
+            (2 * 26e9 / 200e9, "d − 1"),
+            (26e9 / 200e9, "goes round twice"),
+            (2 * 0.75 * 26e9 / 200e9, "there are 32"),
+            (50.375e9, "divide them"),
+            (251.9, "milliseconds"),
+            (0.3, "too high"),
+        ],
+    ),
+    "07-b": Answers(
+        right=["TP 1, ZeRO 3", "tp 1, zero 3"],
+        told=[("tp 1, zero 3", "8,192 tokens a pass")],
+        slips=[
+            ("TP 2, ZeRO 1", "wait for each other"),
+            ("TP 8, ZeRO 1", "too small for eight"),
+            ("PP 4, ZeRO 1", "stages wait"),
+        ],
+    ),
+    "07-c": Answers(
+        right=["TP 8, PP 16"],
+        told=[("TP 8, PP 16", "8 must share each")],
+        slips=[
+            ("TP 1, PP 16", "too few to fill 16 stages"),
+            ("TP 2, PP 32", "8 passes"),
+            ("TP 8, PP 1", "nobody has room"),
+        ],
+    ),
+    "07-d": Answers(
+        right=[
+            MINE | change
+            for change in (
+                {},
+                {"zero": 1},
+                {"chip": "A100"},
+                {"sequence": "8192", "batch": "64"},
+                {"gpus": 64, "batch": 512, "recompute": "none"},
+                {"model": "Llama-3.1-70B", "gpus": 64, "batch": 256},
+                {"recompute": "none", "pipeline": 2},
+                {"recompute": "none", "tensor": 2, "zero": 1},
+            )
+        ],
+        slips=[
+            *(
+                (MINE | change, said)
+                for change, said in [
+                    ({"tensor": 8, "zero": 1}, "longer than another split that fits"),
+                    ({"tensor": 2}, "longer than another"),
+                    ({"tensor": 2}, "above all by the sums of tensor parallelism"),
+                    ({"tensor": 8, "recompute": "none", "gpus": 64}, "above all by launching"),
+                    ({"pipeline": 8, "zero": 1, "batch": 8}, "above all by stages that wait"),
+                    ({"recompute": "none"}, "leaves no reserve: most of it activations"),
+                    ({"zero": 0}, "GB and has 80.0 GB: most of it optimizer"),
+                    ({"gpus": 12, "tensor": 8}, "do not divide 12"),
+                    ({"batch": 100}, "8 replicas do not share 100"),
+                    ({"chip": "RTX 4090"}, "links of RTX 4090 are not known"),
+                    ({"model": "Llama-3.1-405B"}, "no usual split"),
+                    ({"tensor": "two"}, "is no number"),
+                    ({"model": "Llama-9"}, "Llama-9"),
+                    ({"zero": 4}, "zero_stage=4"),
+                ]
+            ),
+            ({"model": "gpt2"}, "leaves out chip"),
+            (64, "is no dict"),
+        ],
+        unanswered=[MINE | {"zero": None}],
+    ),
+}

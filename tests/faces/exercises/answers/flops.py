@@ -1,0 +1,166 @@
+"""Chapter 02."""
+
+from collections.abc import Callable
+
+from llmtrain_helpers import gpt_flops
+from llmtrain_helpers.exercises.flops import layer_flops, readings
+from tests.faces.exercises.answers.table import Answers
+
+F_OPEN = 72 * 512 * 4096 * 48 * 8192**2
+F_OPEN *= 1 + 4096 / (6 * 8192) + 50304 / (12 * 48 * 8192)
+
+DONE = 14.6 * 128 * 989.5e12
+
+MFU_OPEN = F_OPEN / DONE
+
+FOUND = readings()
+
+
+def by_hand(h, f, k, s):
+    return 3 * (2 * s * (2 * h**2 + 2 * h * k + 3 * h * f) + 4 * s**2 * h)
+
+
+def in_floats(h, f, k, s):
+    return (
+        6.0
+        * s
+        * (2 * h * h + 2 * h * k + 3 * h * f)
+        * (1 + 2 * s * h / (2 * h * h + 2 * h * k + 3 * h * f))
+    )
+
+
+def weights(h: int, f: int, k: int, matrices: int = 3) -> int:
+    return 2 * h * h + 2 * h * k + matrices * h * f
+
+
+def layer(count: Callable[..., float]) -> Callable[..., float]:
+    """A function with the names that the exercise gives."""
+
+    def answer(h, f, k, s):
+        return count(h, f, k, s)
+
+    return answer
+
+
+ANSWERS = {
+    "02-a": Answers(
+        right=[by_hand, in_floats, layer_flops],
+        slips=[
+            *(
+                (layer(count), said)
+                for count, said in [
+                    (
+                        lambda h, f, k, s: 2 * s * weights(h, f, k) + 4 * s * s * h,
+                        "the forward pass alone",
+                    ),
+                    (
+                        lambda h, f, k, s: 4 * s * weights(h, f, k) + 8 * s * s * h,
+                        "the backward pass alone",
+                    ),
+                    (
+                        lambda h, f, k, s: 3 * s * weights(h, f, k) + 6 * s * s * h,
+                        "a multiply-add is 2",
+                    ),
+                    (
+                        lambda h, f, k, s: 8 * s * weights(h, f, k) + 16 * s * s * h,
+                        "nothing is recomputed here",
+                    ),
+                    (
+                        lambda h, f, k, s: 6 * s * weights(h, f, k, matrices=2) + 12 * s * s * h,
+                        "third matrix",
+                    ),
+                    (
+                        lambda h, f, k, s: 6 * s * weights(h, f, h) + 12 * s * s * h,
+                        "narrower than queries",
+                    ),
+                    (
+                        lambda h, f, k, s: 6 * s * (h * h + h * k + 3 * h * f) + 12 * s * s * h,
+                        "four matrices",
+                    ),
+                    (lambda h, f, k, s: 6 * s * weights(h, f, k), "scores are missing"),
+                    (
+                        lambda h, f, k, s: 6 * s * weights(h, f, k) + 6 * s * s * h,
+                        "scores are two products",
+                    ),
+                    (
+                        lambda h, f, k, s: 6 * s * weights(h, f, k) + 4 * s * s * h,
+                        "forward and backward too",
+                    ),
+                    (
+                        lambda h, f, k, s: 6 * s * weights(h, f, k) + 12 * s * s * k,
+                        "the scores keep h",
+                    ),
+                ]
+            ),
+            (lambda: 1, "raised"),
+            (3, "no function"),
+        ],
+        unanswered=[lambda **_: None],
+    ),
+    "02-b": Answers(
+        right=[
+            MFU_OPEN,
+            F_OPEN / (14.6 * 128) / 989.5e12,
+            gpt_flops(48, 8192, 50304, 4096, 512, "none") / (14.6 * 128) / 989.5e12,
+            0.288,
+            0.2876,
+            "0.288",
+        ],
+        slips=[
+            (28.76, "in per cent"),
+            (28.8, "in per cent"),
+            (0.3827, "it is HFU"),
+            (0.383, "it is HFU"),
+            (MFU_OPEN / 2, "sparse peak"),
+            (MFU_OPEN * 2, "not 4"),
+            (MFU_OPEN * 128, "all 128 GPUs"),
+            (MFU_OPEN / 3, "forward pass only"),
+            (MFU_OPEN * 989.5 / 312, "the peak of an A100"),
+            (MFU_OPEN - 12 * 512 * 4096**2 * 48 * 8192 / DONE, "the scores are missing"),
+            (MFU_OPEN - 6 * 512 * 4096 * 8192 * 50304 / DONE, "the output head"),
+            (gpt_flops(48, 8192, 50304, 2048, 512, "none") / DONE, "s = 2,048"),
+            (0.5, "too high"),
+            (0.31, "too high"),
+            (0.27, "too low"),
+            (float("nan"), "not"),
+            ("half", "no number"),
+        ],
+    ),
+    "02-c": Answers(
+        right=[(0.368, "Keep"), ("36.8 %", "Keep"), (FOUND["none"], "Keep")],
+        told=[((0.368, "keep"), "36.8 %")],
+        slips=[
+            ((0.368, "buy"), "yours is twice that"),
+            ((0.368, "tune"), "are they idle"),
+            ((0.184, "tune"), "their figure, the share of 624"),
+            ((36.8, "keep"), "in per cent"),
+            ((FOUND["recomputation"], "keep"), "it is HFU"),
+            ((FOUND["sequence length"], "keep"), "here it is 2,048"),
+            ((0.3, "keep"), "too low"),
+            ("keep", "give two things"),
+        ],
+        unanswered=[(0.368, None)],
+    ),
+    "02-d": Answers(
+        right=[("Llama-3.1-8B", 8, 16)],
+        told=[
+            (("Llama-3.1-8B", 8, 16), "16 sequences takes 8.69 s"),
+            (("Llama-3.1-8B", 8, 10), "10 sequences takes 5.43 s"),
+            (("Llama-3.1-8B", 8, "16"), "a day holds"),
+            (["gpt2", "1", 1000], "right"),
+            (("GPT-3 175B", 1024, 384), "right"),
+            (("DeepSeek-V3", 64, 48), "right"),
+            (("Llama-3.1-405B", 1, 1), "fewer there are not"),
+        ],
+        slips=[
+            (("Llama-3.1-8B", 8, 8), "4.34 s: shorter than 5 to 10 s"),
+            (("Llama-3.1-8B", 8, 128), "longer than"),
+            (("Llama-3.1-405B", 1, 2), "longer than"),
+            (("Llama-3.1-8B", 8, 0), "my_batch=0 is not positive"),
+            (("Llama-3.1-8B", 0, 8), "my_gpus=0 is not positive"),
+            (("Llama-3.1-8", 8, 8), "my_model='Llama-3.1-8' is unknown"),
+            (64, "give three things"),
+        ],
+        unanswered=[("Llama-3.1-8B", 8, None)],
+    ),
+}

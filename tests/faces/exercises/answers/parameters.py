@@ -1,0 +1,152 @@
+"""Chapter 01."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from llmtrain_helpers import Transformer, count_parameters, gpt_parameters
+from llmtrain_helpers.evidence import published
+from tests.faces.exercises.answers.table import Answers
+
+PLAIN = gpt_parameters(8, 512, 32000, 512)
+
+LAPTOP = 8 * (12 * 512**2 + 4 * 512) + (2 * 32000 + 512) * 512
+
+
+EIGHT = count_parameters(published.architecture("Llama-3.1-8B"))
+
+LAYERS = EIGHT.attention + EIGHT.mlp + EIGHT.norm
+
+SMALL = Transformer.gpt(2, 64, 4, 100, 32)
+SHELF = {
+    name: count_parameters(published.architecture(name))
+    for name in ("GPT-3 175B", "Mixtral-8x7B", "Llama-2-70b")
+}
+
+
+def attention(count: Callable[..., float]) -> Callable[..., float]:
+    """A function with the names that the exercise gives."""
+
+    def answer(hidden_size, num_heads, num_kv_heads, head_dim):
+        return count(hidden_size, num_heads, num_kv_heads, head_dim)
+
+    return answer
+
+
+def design(l: int, h: int, f: int, V: int = 128256, tied: bool = True) -> Transformer:
+    return Transformer.llama(l, h, h // 64, 8, f, V, 8192, tied_embeddings=tied)
+
+
+ANSWERS = {
+    "01-a": Answers(
+        right=[LAPTOP],
+        told=[
+            (LAPTOP, "right, 58,212,352 parameters"),
+            (PLAIN - 9 * 8 * 512 + 32000 * 512, "right"),
+            (LAPTOP + 2 * 512, "right"),
+            ("58,212,352", "right"),
+            ("58.21M", "right, and rounded"),
+            (58.2e6, "right, and rounded"),
+        ],
+        slips=[
+            (PLAIN, "output head is missing"),
+            (12 * 8 * 512**2, "12lh² alone"),
+            (LAPTOP - 512 * 512, "table of positions is missing"),
+            (LAPTOP - 32000 * 512, "output head is missing"),
+            (LAPTOP + 9 * 8 * 512, "the biases are still in"),
+            (LAPTOP + 8 * 8 * 512, "nearly: is it rounded, or is a small part"),
+            (LAPTOP - 4 * 8 * 512, "are both norms there, and no bias?"),
+            (12 * 512**2 + 4 * 512 + 64512 * 512, "one layer only"),
+            (LAPTOP - 4 * 8 * 512**2, "two matrices of h × 4h"),
+            (LAPTOP - 6 * 8 * 512**2, "four times as wide"),
+            (58.212352, "not millions"),
+            (10 * LAPTOP, "ten times too much"),
+            (5, "too low. Count the layers and the tables apart"),
+            ("many", "is no number"),
+            (-1, "is not positive"),
+        ],
+    ),
+    "01-b": Answers(
+        right=[attention(lambda h, a, k, d: 2 * h * d * (a + k))],
+        told=[(attention(lambda h, a, k, d: 2 * h * d * (a + k)), "right, in all 4 cases.")],
+        slips=[
+            *(
+                (attention(count), said)
+                for count, said in [
+                    (lambda h, a, k, d: h * d * (a + 2 * k), "output is missing"),
+                    (lambda h, a, k, d: 4 * h * a * d, "some are shared"),
+                    (lambda h, a, k, d: h * d * (2 * a + k), "are two matrices"),
+                    (lambda h, a, k, d: 2 * h * (a + k), "head size is missing"),
+                    (lambda h, a, k, d: 7, "it returned 7, too little. How many columns"),
+                ]
+            ),
+            (
+                attention(lambda h, a, k, d: 2 * h**2 + 2 * h * k * d),
+                "queries and output are taken as h × h",
+            ),
+            (attention(lambda h, a, k, d: 4 * h**2), "this is 4h², a GPT's"),
+            (attention(lambda h, a, k, d: h / 0), "ZeroDivisionError"),
+            (42, "is no function"),
+        ],
+        unanswered=[lambda **_: None],
+    ),
+    "01-c": Answers(
+        right=[8.5e9],
+        told=[(4e9 + 36e9 / 8, "right, 8.50 billion"), ("8.5B", "right"), (8_500_000_000, "right")],
+        slips=[
+            (5e9, "2/16 of everything"),
+            (4.5e9, "experts that it meets"),
+            (4e9, "outside the experts: add"),
+            (6.25e9, "with one expert a layer"),
+            (40e9, "this is the total"),
+            (8.5, "give the number itself"),
+            (85e9, "ten times too much"),
+            (9e9, "too high. What does a token meet that is no expert?"),
+        ],
+    ),
+    "01-d": Answers(
+        right=[design(20, 2048, 8192)],
+        told=[
+            (design(20, 2048, 8192), "right: 1.48 billion parameters, 17.8 %"),
+            (design(21, 2048, 8192), "right"),
+            (design(98, 1024, 3072, tied=False), "right"),
+        ],
+        slips=[
+            (design(16, 2048, 8192, tied=False), "more than a fifth"),
+            (design(16, 2048, 8192), "17.6 % less than the budget"),
+            (design(40, 2048, 8192), "more than the budget"),
+            (design(20, 2048, 8192, 32000), "vocabulary should be 128,256"),
+            (1.5e9, "this is no model"),
+        ],
+    ),
+    "01-e": Answers(
+        right=[
+            (SMALL, count_parameters(replace(SMALL, num_layers=4)).total),
+            *((name, n.total + n.attention + n.mlp + n.norm) for name, n in SHELF.items()),
+        ],
+        told=[
+            (("Llama-3.1-8B", answer), said)
+            for answer, said in [
+                (EIGHT.total + LAYERS, "right: 15.0 billion, 1.87 times as many"),
+                ("15.01B", "right"),
+                (15e9, "right"),
+            ]
+        ],
+        slips=[
+            *(
+                (("Llama-3.1-8B", answer), said)
+                for answer, said in [
+                    (2 * EIGHT.total, "twice the whole model"),
+                    (EIGHT.total, "the model as it is"),
+                    (2 * LAYERS, "the layers alone"),
+                    (LAYERS, "what is added"),
+                    (12e9, "too low. What is in the layers doubles"),
+                    ("deep", "is no number"),
+                ]
+            ),
+            *(((name, 2 * n.total), "twice the whole model") for name, n in SHELF.items()),
+            (("Lama-3.1-8B", 1), "did you mean 'Llama-3.1-8B'"),
+            (15e9, "give two things"),
+        ],
+        unanswered=[("gpt2", None)],
+    ),
+}

@@ -1,0 +1,113 @@
+"""Chapter 08."""
+
+from llmtrain_helpers import plan_run
+from llmtrain_helpers.evidence import published
+from tests.faces.exercises.answers.table import Answers
+
+MEASURED = plan_run(
+    published.architecture("Mistral-7B-v0.1", 4096),
+    published.accelerator("H100"),
+    128,
+    4e12,
+    1024,
+    recompute="none",
+).calibrated(3.4)
+
+MINE = {"model": "Llama-3.1-8B", "gpus": 8, "days": 30, "chip": "A100 80GB SXM"}
+MINE |= {"tokens": 45e9, "sequence": 4096, "batch": 1024, "tensor": 1, "pipeline": 1}
+MINE |= {"micro": 1, "zero": 3, "recompute": "none"}
+
+
+ANSWERS = {
+    "08-a": Answers(
+        right=[
+            4e12 / (1024 * 4096) * 3.4 / 86400 * 1.5,
+            953_674 * 3.4 / 86400 * 1.5,
+            37.5 * 1.5,
+            "56.3",
+            MEASURED.days.likely * 1.5,
+            MEASURED.days_with_stops.greatest,
+        ],
+        slips=[
+            (37.5, "the stops come on top"),
+            (40.5, "the best of the four runs"),
+            (18.76, "the stops alone"),
+            (75.06, "not half of the calendar"),
+            (56.293 * 86400, "these are seconds"),
+            (56.293 * 24, "these are hours"),
+            (56.293 / 128, "do not divide by them"),
+            (56.293 * 1024, "it has 1,024"),
+            (56.293 * 4096, "each has 4,096"),
+            (562.93, "ten times too much"),
+            (50, "too low"),
+        ],
+    ),
+    "08-b": Answers(
+        right=[756, "756", 756.0, 9 * (8 - 1) * 96 // 8, (8 - 1) * (1 / 0.1 - 1) * 12],
+        slips=[
+            (63, "of one replica: there are twelve"),
+            (840, "a tenth of the useful time"),
+            (70, "by the useful time"),
+            (6048, "every GPU as a replica"),
+            (864, "p for p − 1"),
+            (744, "one micro-batch less"),
+            (768, "too high"),
+        ],
+    ),
+    "08-c": Answers(
+        right=["CP 4", "cp4"],
+        slips=[
+            ("recompute", "at +32 % GPU-hours. The activations go"),
+            ("128 GPUs", "228 GB on each GPU, which does not fit"),
+            ("4 stages", "up to four micro-batches"),
+            ("4 stages", "at +51 % GPU-hours"),
+        ],
+    ),
+    "08-d": Answers(
+        right=[MINE],
+        told=[
+            *(
+                (MINE | change, "GPU-hours aside.")
+                for change in [
+                    {},
+                    {"tokens": "45B", "sequence": "4,096", "batch": "1,024"},
+                    {"sequence": 8192, "batch": 512, "tokens": 30e9, "recompute": "full"},
+                    {"gpus": 64, "tokens": 300e9},
+                    {"chip": "H100", "gpus": 64, "tensor": 8, "tokens": 3.8e11, "zero": 1},
+                    {"chip": "H100", "gpus": 64, "pipeline": 4, "tokens": 6e11, "zero": 1},
+                    {"model": "Llama-3.2-1B", "tokens": 200e9},
+                ]
+            ),
+            (MINE, "But these are 5.6 tokens for each parameter, where 20 is"),
+        ],
+        slips=[
+            *(
+                (MINE | change, said)
+                for change, said in [
+                    ({"tokens": 57e9}, "it takes 22 to 30 days (at the slow end 30.4 days)"),
+                    ({"tokens": 94e9}, "and you have 30"),
+                    ({"sequence": 8192, "batch": 512}, "where 17.5 GB should stay free"),
+                    (
+                        {"sequence": 8192, "batch": 512, "tokens": 47e9, "recompute": "full"},
+                        "at the slow end 35.3 days",
+                    ),
+                    ({"zero": 0}, "does not fit"),
+                    ({"zero": 7}, "zero=7 is unknown"),
+                    ({"micro": 3}, "batch=1024 is not divisible by micro·replicas=24"),
+                    ({"gpus": 12, "tensor": 8}, "gpus=12 is not divisible by tensor"),
+                    ({"sequence": 8192, "batch": 512}, "Shorten the sequence, or recompute"),
+                    ({"sequence": 8192, "batch": 512, "micro": 2}, "Lower micro or sequence"),
+                    ({"zero": 0}, "Raise zero, gpus or tensor, or take a smaller model"),
+                    ({"recompute": "all"}, "Known: none, selective, full"),
+                    ({"tokens": "lots"}, "is no number"),
+                    ({"model": "Llama-9"}, "Llama-9"),
+                    ({"chip": "A1000"}, "A1000"),
+                    ({"pipeline": 5, "gpus": 40}, "not divisible"),
+                ]
+            ),
+            ({"model": "gpt2"}, "leaves out chip"),
+            (64, "is no dict"),
+        ],
+        unanswered=[MINE | {"micro": None}],
+    ),
+}

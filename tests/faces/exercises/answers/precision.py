@@ -1,0 +1,100 @@
+"""Chapter 05."""
+
+from llmtrain_helpers import FORMATS, NumberFormat
+from tests.faces.exercises.answers.table import Answers
+
+bf16 = FORMATS["bf16"]
+
+MINE = {"model": "Llama-3.1-8B", "gpus": 8, "chip": "A100 80GB SXM"}
+MINE |= {"recipe": "bf16", "zero_stage": 1, "gigabytes": 44.17}
+
+
+ANSWERS = {
+    "05-a": Answers(
+        right=[15.5, "15.5", (2 - 2**-4) * 2**3, NumberFormat("x", 3, 4).max],
+        slips=[
+            (31, "one too high"),
+            (16, "one place past"),
+            (30, "without infinity"),
+            (240, "swapped"),
+            (57344, "E5M2"),
+            (7.75, "one too low"),
+            (8, "all ones"),
+            (1.9375, "factor alone"),
+            (248, "bias is missing"),
+            (15.0, "the exponent is right. The last place is 2 ** -m, and m is 4."),
+            (15.75, "m is 4, not 5"),
+            (12, "too low"),
+        ],
+    ),
+    "05-b": Answers(
+        right=[2**-6, "0.015625", 0.0156, 4 * 2**-7 / 2, bf16.spacing(6) / 2],
+        slips=[
+            (2**-5, "whole spacing"),
+            (2**-8, "at a weight of 1"),
+            (2**-7, "the spacing at 1"),
+            (2**-9, "for fp16"),
+            (6 * 2**-8, "doubles at each power"),
+            (0.3, "too high"),
+        ],
+    ),
+    "05-c": Answers(
+        right=["S = 2**16", "s = 2**16"],
+        slips=[
+            ("S = 2**10", "becomes 0"),
+            ("S = 2**24", "overflows"),
+            ("main weights", "they save updates"),
+        ],
+    ),
+    "05-d": Answers(
+        right=[
+            MINE | change
+            for change in (
+                {},
+                {"gigabytes": 44},
+                {"gigabytes": "44.2", "gpus": "8"},
+                {"gigabytes": (4 + 12 / 8) * 8.03},
+                {"recipe": "bf16_fp32_grads", "zero_stage": 2, "gigabytes": 32.1},
+                {"recipe": "fp8", "chip": "H100 SXM", "zero_stage": 1, "gigabytes": 48.2},
+                {"model": "Llama-3.1-70B", "gpus": 64, "zero_stage": 3, "gigabytes": 17.6},
+                {"model": "gpt2", "zero_stage": 0, "gigabytes": 1.99},
+                {"model": "gpt2", "recipe": "fp32", "chip": "V100 32GB SXM2"}
+                | {"zero_stage": 0, "gigabytes": 1.99},
+            )
+        ],
+        slips=[
+            *(
+                (MINE | change, said)
+                for change, said in [
+                    ({"gigabytes": 128.5}, "that is stage 0, not stage 1"),
+                    ({"gigabytes": 16.06}, "that is stage 3, not stage 1"),
+                    ({"gigabytes": 41.1}, "this is in GiB"),
+                    ({"gigabytes": 44.2e9}, "looks like bytes"),
+                    ({"gigabytes": 70}, "70 GB is too much"),
+                    ({"gigabytes": 5}, "5 GB is too little"),
+                    ({"gpus": 64, "zero_stage": 3, "gigabytes": 16.06}, "the weights alone"),
+                    ({"zero_stage": 0, "gigabytes": 128.5}, "less than a third free"),
+                    ({"zero_stage": 2, "gigabytes": 30.1}, "stage 1 already does"),
+                    ({"recipe": "pure_bf16"}, "small updates are lost"),
+                    ({"chip": "V100 32GB SXM2"}, "knows no bf16"),
+                    ({"recipe": "fp8"}, "knows no fp8"),
+                    ({"recipe": "bf17"}, "did you mean 'bf16'"),
+                    (
+                        {"recipe": "bf16_fp32_grads"},
+                        "this is for recipe bf16: put in the bytes of bf16_fp32_grads.",
+                    ),
+                    ({"zero_stage": 4}, "Known: 0, 1, 2, 3"),
+                    (
+                        {"model": "Llama-3.1-70B", "zero_stage": 3, "gigabytes": 141},
+                        "No stage does",
+                    ),
+                    ({"model": "Llama-9"}, "Llama-9"),
+                    ({"gigabytes": "heavy"}, "is no number"),
+                ]
+            ),
+            ({"model": "gpt2"}, "leaves out gpus, chip"),
+            (44, "is no dict"),
+        ],
+        unanswered=[MINE | {"gigabytes": None}],
+    ),
+}

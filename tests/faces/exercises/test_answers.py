@@ -1,0 +1,39 @@
+"""Every right answer is right, and every slip is named: the tables of `answers`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers.exercises import EXERCISES, check
+from tests.faces.exercises.answers import ANSWERS
+
+RIGHT = [(id, answer, "") for id, known in ANSWERS.items() for answer in known.right]
+RIGHT += [(id, answer, words) for id, known in ANSWERS.items() for answer, words in known.told]
+SLIPS = [(id, answer, words) for id, known in ANSWERS.items() for answer, words in known.slips]
+UNANSWERED = [(id, answer) for id, known in ANSWERS.items() for answer in known.unanswered]
+
+
+def test_each_exercise_has_its_answers() -> None:
+    assert [*ANSWERS] == [*EXERCISES]
+    assert all(known.right and known.slips for known in ANSWERS.values())
+
+
+@pytest.mark.parametrize(("id", "answer", "words"), RIGHT)
+def test_a_right_answer_is_right(id: str, answer: Any, words: str) -> None:
+    verdict = check(id, answer)
+    assert verdict.ok is True, verdict.text
+    assert words in verdict.text
+
+
+@pytest.mark.parametrize(("id", "answer", "words"), SLIPS)
+def test_a_slip_is_named(id: str, answer: Any, words: str) -> None:
+    verdict = check(id, answer)
+    assert verdict.ok is False, verdict.text
+    assert words in verdict.text
+
+
+@pytest.mark.parametrize(("id", "answer"), UNANSWERED)
+def test_what_is_left_open_is_no_answer(id: str, answer: Any) -> None:
+    assert check(id, answer).ok is None
