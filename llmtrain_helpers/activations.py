@@ -387,16 +387,19 @@ def step_timeline(
     at_most("steps·accumulation_steps", last * k, "what a timeline shows", 10_000)
     v = value_bytes(recipe)
 
-    def kept(model: Transformer, which: str = recompute) -> ActivationCount:
-        return count_activations(model, b, which, attention, dropout, value_bytes=v)
+    def count_with(model: Transformer, recompute: str) -> ActivationCount:
+        return count_activations(model, b, recompute, attention, dropout, value_bytes=v)
 
     def gradients(parameters: Result) -> Result:
         states = model_state_bytes(parameters, recipe)
         return states.gradients + states.main_gradients
 
-    A, again = kept(model), 0
-    if recompute == "full":  # backward brings the layers back, one at a time
-        again = largest_layer(model, lambda m: kept(m, "none").layers - kept(m).layers)
+    def dropped(model: Transformer) -> Result:
+        """What the layers do not keep, and backward computes again one layer at a time."""
+        return count_with(model, "none").layers - count_with(model, recompute).layers
+
+    A = count_with(model, recompute)
+    recomputed = largest_layer(model, dropped) if recompute == "full" else 0
     of_head, whole = gradients(head_parameters(model) + norm_parameters(model)), gradients(P)
     states = model_state_bytes(P, recipe)
     weights = states.weights + states.main_weights
@@ -404,32 +407,32 @@ def step_timeline(
     marks = [
         ("forward", 0, A.total, 0),
         ("loss", 0, A.total, 2 * 4 * b * s * model.vocab_size),
-        ("layers", of_head, A.total - A.head + again, 0),
+        ("layers", of_head, A.total - A.head + recomputed, 0),
         ("backward", whole, 0, 0),
     ]
     moments = []
     for step in range(1, last + 1):
-        adam = states.optimizer if step > 1 else 0  # it comes with the first update
+        adam = states.optimizer if step > 1 else 0  # its state comes with the first update
         moments.append(Moment(step, 1, "start", weights, 0, adam, 0, 0))
         for i in range(1, k + 1):
             for mark, so_far, activations, logits in marks:
-                G = so_far if i == 1 else whole  # those of the first pass stay
+                G = so_far if i == 1 else whole  # the first pass's gradients stay
                 moments.append(Moment(step, i, mark, weights, G, adam, activations, logits))
         moments.append(Moment(step, k, "update", weights, whole, states.optimizer, 0, 0))
     return Timeline(tuple(moments), states.main_weights, A.head)
 
 
-def largest_layer(model: Transformer, kept: Callable[[Transformer], Result]) -> Result:
-    """The bytes of the largest layer, where `kept` counts those of all layers of a model.
+def largest_layer(model: Transformer, of_layers: Callable[[Transformer], Result]) -> Result:
+    """The bytes of the largest layer, by a function that counts those of all layers.
 
     >>> gpt2 = Transformer.gpt(12, 768, 12, 50257, 1024)
     >>> largest_layer(gpt2, lambda model: count_activations(model, 1).layers)
     25165824
     """
     if len(model.layers) == 1:
-        return shared_out(kept(model), model.num_layers)
+        return shared_out(of_layers(model), model.num_layers)
     kinds = {layer for _, layer in model.layers}
-    return max(kept(replace(model, layers=((1, kind),))) for kind in kinds)
+    return max(of_layers(replace(model, layers=((1, kind),))) for kind in kinds)
 
 
 def value_bytes(recipe: str | Recipe) -> int:

@@ -89,7 +89,7 @@ class FlopCount(Breakdown):
 
     @property
     def model(self) -> Result:
-        """What the model needs, without the recomputed: the F of MFU."""
+        """FLOPs that the model itself needs, nothing done twice: the F of MFU."""
         return self.total - self.recomputed
 
 

@@ -190,7 +190,7 @@ class Optimum:
 
     @property
     def tokens_per_parameter(self) -> Result:
-        """D/N."""
+        """How many tokens there are for each parameter: D/N."""
         return self.tokens / self.parameters
 
 
@@ -200,7 +200,7 @@ def known_law(law: str | Law) -> Law:
 
 
 def loss_law(law: str | Law) -> Law:
-    """A law that tells a loss; the error lists those that do."""
+    """A law that gives a loss, by its name or itself; the error lists those that do."""
     chosen = known_law(law)
     if not chosen.tells_loss:
         others = ", ".join(key for key, x in LAWS.items() if x.tells_loss)
@@ -372,8 +372,8 @@ def smallest_share(law: str | Law = "besiroglu") -> float:
     >>> round(smallest_share(), 4)
     0.1464
     """
-    known = loss_law(law)
-    return float((1 + known.alpha / known.beta) ** (-1 / known.alpha))
+    law = loss_law(law)
+    return float((1 + law.alpha / law.beta) ** (-1 / law.alpha))
 
 
 def sizes_known(flops: float, law: str | Law = "besiroglu") -> tuple[float, float]:

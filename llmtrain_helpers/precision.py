@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import copysign, frexp, inf, isfinite, isinf, isnan, ldexp, nan
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from llmtrain_helpers.checks import (
     Number,
@@ -30,6 +30,9 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.results import Breakdown, shared_out
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class NumberFormat:
         """The step above 1: 2^−m."""
         return 2.0**-self.mantissa_bits
 
-    def spacing(self, values: Any) -> Any:
+    def spacing(self, values: ArrayLike) -> Result:
         """The step from a number to its neighbour, at the size of these values.
 
         >>> FORMATS["fp16"].spacing(2048.0), FORMATS["bf16"].spacing(1.0)
@@ -103,18 +106,19 @@ class NumberFormat:
         step = np.ldexp(1.0, self._step(x))
         return step if step.shape else float(step)
 
-    def _step(self, x: Any) -> Any:
+    def _step(self, x: NDArray[Any]) -> NDArray[Any]:
         """The exponent of the step at each x, as a power of two."""
         np = numpy()
         _, exponent = np.frexp(np.where(x == 0, self.min_normal, x))
-        return np.maximum(exponent - 1, 1 - self.bias) - self.mantissa_bits
+        step: NDArray[Any] = np.maximum(exponent - 1, 1 - self.bias) - self.mantissa_bits
+        return step
 
     def _step_at(self, x: float) -> int:
         """The exponent of the step at one number, without NumPy."""
         _, exponent = frexp(x or self.min_normal)  # f · 2^exponent, f from 1/2 to 1
         return max(exponent - 1, 1 - self.bias) - self.mantissa_bits
 
-    def round(self, values: Any, saturate: bool = False) -> Any:
+    def round(self, values: ArrayLike, saturate: bool = False) -> Result:
         """Values as this format would hold them, in float64.
 
         To nearest, ties to even, in one rounding from float64. Past the maximum comes
@@ -201,7 +205,7 @@ class NumberFormat:
         return ldexp(whole, max(e, 1) - self.bias - self.mantissa_bits)
 
 
-def _plain(values: object) -> bool:
+def _plain(values: object) -> TypeGuard[int | float]:
     """Whether this is a single number of Python's own."""
     return isinstance(values, float) or type(values) is int
 

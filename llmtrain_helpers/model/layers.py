@@ -396,9 +396,9 @@ def pairs(s: Result, attention: str, mixer: Mixer) -> Result:
     return s * (s + 1) // 2 - unseen * (unseen + 1) // 2
 
 
-def numbers(thing: Any) -> Iterator[tuple[str, Any]]:
-    """Each number in a layer or in a part of one, with its name."""
-    for name, value in vars(thing).items():
+def numbers(whole: Layer | Part) -> Iterator[tuple[str, Any]]:
+    """Each size and trait of a layer, or of a part of one, with its name."""
+    for name, value in vars(whole).items():
         if isinstance(value, Part):
             yield from numbers(value)
         elif value is not None:

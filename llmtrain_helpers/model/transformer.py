@@ -128,6 +128,9 @@ class Transformer:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
         broadcast(**self.numbers())
         if is_array(self.num_positions) or self.num_positions:
             at_most("sequence_length", self.sequence_length, "num_positions", self.num_positions)

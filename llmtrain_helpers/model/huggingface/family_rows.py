@@ -327,7 +327,7 @@ granitemoehybrid GraniteMoeHybrid attention_bias=False num_local_experts=8
     mamba_n_heads=128 mamba_n_groups=1 mamba_d_state=256 mamba_d_conv=4 mamba_expand=2
     mamba_conv_bias=True mamba_proj_bias=False layers_block_type>layer_types
     attention_bias+qkvo .kinds=linear_attention linear_attention@mamba2
-    .dense_size=@shared_size ~attention_multiplier ~embedding_multiplier ~logits_scaling
+    .dense_size=@size_by:shared_size ~attention_multiplier ~embedding_multiplier ~logits_scaling
     ~mamba_chunk_size ~mamba_d_head ~residual_multiplier ~time_step_limit
 granitemoeshared GraniteMoeShared attention_bias=False num_local_experts=8
     num_experts_per_tok=2 shared_intermediate_size=0 attention_bias+qkvo
@@ -408,7 +408,8 @@ llama4_text Llama4 num_hidden_layers=48 hidden_size=5120 num_attention_heads=40
     interleave_moe_layer_step=1 attention_chunk_size=8192 layer_types=None
     no_rope_layer_interval=4 attention_bias+qkvo .kinds=@llama4_kinds
     .looks=full_attention,chunked_attention .sparse=@llama4_sparse
-    .dense_size=@dense_mlp .always_shared ~attn_temperature_tuning ~router_jitter_noise
+    .dense_size=@size_by:intermediate_size_mlp .always_shared ~attn_temperature_tuning
+    ~router_jitter_noise
     ~use_qk_norm
 mamba Mamba -num_attention_heads -num_key_value_heads -head_dim -max_position_embeddings
     hidden_size=768 vocab_size=50280 tie_word_embeddings=True state_size=16 expand=2
@@ -445,7 +446,8 @@ minimax_m3_vl_text MiniMaxM3VL num_hidden_layers=60 hidden_size=6144
     vocab_size=200064 max_position_embeddings=524288 num_local_experts=128
     num_experts_per_tok=4 shared_intermediate_size=3072 dense_intermediate_size=12288
     mlp_layer_types=None layer_types=None num_experts>num_local_experts .qk_norm=head
-    .looks=full_attention .dense_size=@dense_inside ~index_head_dim ~index_n_heads
+    .looks=full_attention .dense_size=@size_by:dense_intermediate_size ~index_head_dim
+    ~index_n_heads
     ~rotary_dim ~routed_scaling_factor ~router_jitter_noise ~swiglu_limit
 ministral3 Ministral3 num_hidden_layers=34 num_key_value_heads=8 head_dim=128
     intermediate_size=14336 vocab_size=131072 max_position_embeddings=262144

@@ -298,19 +298,9 @@ def after_four(x: Values) -> Any:
     return pattern(lambda i, x: i > 0 and i % 4 == 0, LINEAR)(x)
 
 
-def shared_size(x: Values) -> Any:
-    """The size of the shared MLP, which stands alone where there are no experts."""
-    return x["shared_size"]
-
-
-def dense_mlp(x: Values) -> Any:
-    """The size of the layers without experts."""
-    return x["intermediate_size_mlp"]
-
-
-def dense_inside(x: Values) -> Any:
-    """The size of the layers without experts."""
-    return x["dense_intermediate_size"]
+def size_by(key: str) -> Any:
+    """The size of the MLP in layers without experts, as this key says."""
+    return lambda x: x[key]
 
 
 def half(x: Values) -> Any:
