@@ -182,6 +182,16 @@ def about(number: float, unit: Callable[[float], str] = count) -> str:
     return re.sub(r"(\d)\.0+(?=\s|$)|(\.\d)0(?=\s|$)", r"\1\2", rounded)
 
 
+def rounded_down(number: float) -> int:
+    """The first two digits of a number: what surely fits, where it is a limit.
+
+    >>> rounded_down(851_713_000_000)
+    850000000000
+    """
+    size = 10 ** max(len(f"{int(number)}") - 2, 0)
+    return int(number // size * size)
+
+
 def ratio(number: float) -> str:
     """An estimate divided by what was reported, to three decimals.
 

@@ -24,7 +24,6 @@ from llmtrain_helpers import (
     steps_per_epoch,
     units,
 )
-from llmtrain_helpers.batch import pipeline_idle
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.drawings.batch import (
     Layout,
@@ -42,6 +41,7 @@ from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.batch import published_batches, throughput
 from llmtrain_helpers.panels import PANELS, batch_panel
 from llmtrain_helpers.panels.batch import counted
+from llmtrain_helpers.plan.schedule import idle_share
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
@@ -477,7 +477,7 @@ def test_the_step_is_passes_then_gradients_then_one_update() -> None:
 
 def test_a_pipeline_waits_and_keeps_several_passes() -> None:
     step = Step(2, 4, 2, stages=2)
-    assert step.waits == pytest.approx(1 / 5) == pipeline_idle(2, 4)
+    assert step.waits == pytest.approx(1 / 5) == idle_share(2, 4)
     assert (step.in_flight, step.kept) == (2, 2)
     drawn = step_in_time(step).body
     assert drawn.count(">waits</text>") == 2
@@ -629,7 +629,7 @@ def test_04_b_tells_why_of_each_split() -> None:
     assert "two nodes" in text_of("04-b", "TP 16, PP 1")
     assert "no multiple of 12" in text_of("04-b", "TP 4, PP 3")
     assert "64 passes, 19 % of the step idle" in text_of("04-b", "TP 1, PP 16")
-    assert pipeline_idle(4, 8) == pytest.approx(3 / 11)
+    assert idle_share(4, 8) == pytest.approx(3 / 11)
     with pytest.raises(ValueError, match="not divisible"):
         data_parallel_size(128, 4, 3)
 
