@@ -128,21 +128,6 @@ def pipeline_seconds(
     return (k + p - 1) * t
 
 
-def pipeline_idle(pipeline_parallel: Number, micro_batches: Number) -> Result:
-    """The share of a step in which a stage waits: (p - 1)/(k + p - 1).
-
-    Of the k + p - 1 turns of a step a stage works in k, one for each micro-batch.
-    Whole numbers or arrays. (The bubble of the paper is over the k useful turns.)
-
-    Source: arXiv 2104.04473 section 2.2.1.
-
-    >>> round(pipeline_idle(pipeline_parallel=4, micro_batches=8), 3)
-    0.273
-    """
-    p, k = counts(pipeline_parallel=pipeline_parallel, micro_batches=micro_batches)
-    return (p - 1) / (k + p - 1)
-
-
 def steps_per_epoch(
     num_samples: Number, global_batch_size: Number, drop_last: bool = False
 ) -> Result:

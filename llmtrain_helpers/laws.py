@@ -409,21 +409,6 @@ def tokens_for_size(parameters: Number, flops: Number) -> Result:
     return C / (6 * N)
 
 
-def parameters_for(flops: Number, tokens_per_parameter: Number) -> Result:
-    """The size of a model that takes a compute at so many tokens for each parameter.
-
-    √(C/6r), from C = 6ND and D = rN: FLOPs without recomputation. Numbers or arrays.
-
-    Source: arXiv 2001.08361 section 2.1 for C = 6ND; 20 tokens for each parameter is
-    the rule that arXiv 2203.15556 is cited for.
-
-    >>> f"{parameters_for(5.76e23, tokens_per_parameter=20):.3g}"
-    '6.93e+10'
-    """
-    C, r = quantities(flops=flops, tokens_per_parameter=tokens_per_parameter)
-    return (C / (6 * r)) ** 0.5
-
-
 REPEATS = 15.387756
 """R_D* of Muennighoff et al.: repeated epochs lose their worth as exp(-R/R_D*)."""
 
@@ -443,6 +428,21 @@ def effective_tokens(tokens: Number, epochs: Number) -> Result:
     U, k = quantities(tokens=tokens, epochs=epochs)
     at_most("one epoch", 1, "epochs", k)
     return U * (1 + REPEATS * (1 - math.e ** (-(k - 1) / REPEATS)))
+
+
+def parameters_for(flops: Number, tokens_per_parameter: Number) -> Result:
+    """The size of a model that takes a compute at so many tokens for each parameter.
+
+    √(C/6r), from C = 6ND and D = rN: FLOPs without recomputation. Numbers or arrays.
+
+    Source: arXiv 2001.08361 section 2.1 for C = 6ND; 20 tokens for each parameter is
+    the rule that arXiv 2203.15556 is cited for.
+
+    >>> f"{parameters_for(5.76e23, tokens_per_parameter=20):.3g}"
+    '6.93e+10'
+    """
+    C, r = quantities(flops=flops, tokens_per_parameter=tokens_per_parameter)
+    return (C / (6 * r)) ** 0.5
 
 
 # --- a law of one's own

@@ -22,8 +22,13 @@ ROOT = HERE.parent
 SITE = ROOT / "build" / "site"
 MODULES = HERE / "node_modules"
 
-PYODIDE = ["pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm"]
-PYODIDE += ["python_stdlib.zip", "pyodide-lock.json"]
+PYODIDE = [
+    "pyodide.mjs",
+    "pyodide.asm.mjs",
+    "pyodide.asm.wasm",
+    "python_stdlib.zip",
+    "pyodide-lock.json",
+]
 
 FIRST = "notebooks/00_start_here.html"
 REDIRECT = (
@@ -37,9 +42,9 @@ def main() -> int:
     """Build everything anew; the exit status is Sphinx's."""
     shutil.rmtree(SITE, ignore_errors=True)
     doctrees = str(SITE.with_name("doctrees"))
-    how = ["-q", "-W", "--keep-going", "-a", "-E", "-d", doctrees, "-c", str(HERE)]
-    wrong = build_main([*how, "-b", "html", str(ROOT), str(SITE)])
-    if not wrong:
+    options = ["-q", "-W", "--keep-going", "-a", "-E", "-d", doctrees, "-c", str(HERE)]
+    status = build_main([*options, "-b", "html", str(ROOT), str(SITE)])
+    if status == 0:
         add_python(SITE)
         (SITE / "_static" / "mathjax").mkdir()
         shutil.copy(MODULES / "mathjax/es5/tex-svg.js", SITE / "_static" / "mathjax")
@@ -49,7 +54,7 @@ def main() -> int:
             macros.unlink()
         paper.print_all(SITE)
         print(f"The site is in {SITE.relative_to(ROOT)}: make site-serve shows it.")
-    return wrong
+    return status
 
 
 def add_python(site: Path) -> None:

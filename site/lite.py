@@ -85,10 +85,14 @@ def build() -> None:
     }
     plugins = {"@jupyterlite/pyodide-kernel-extension:kernel": kernel}
     page = {"appName": "What will it take?", "litePluginSettings": plugins}
-    how = {"output_dir": str(LAB), "apps": ["lab"], "no_sourcemaps": True}
-    how |= {"no_unused_shared_packages": True}
+    options = {
+        "output_dir": str(LAB),
+        "apps": ["lab"],
+        "no_sourcemaps": True,
+        "no_unused_shared_packages": True,
+    }
     _write("jupyter-lite.json", {"jupyter-config-data": page})
-    _write("jupyter_lite_config.json", {"LiteBuildConfig": how})
+    _write("jupyter_lite_config.json", {"LiteBuildConfig": options})
     command = [sys.executable, "-m", "jupyterlite_core", "build"]
     with (STAGE / "build.log").open("w") as log:
         subprocess.run(command, cwd=STAGE, stdout=log, check=True)
@@ -112,23 +116,28 @@ def add_wheels(packages: dict[str, Lock]) -> None:
     for wheel in sorted(WHEELS.glob("*.whl")):
         name, version = normal(wheel.name.split("-")[0]), wheel.name.split("-")[1]
         entry = packages.setdefault(name, {"name": name, "depends": OWN.get(name, [])})
-        entry |= {"install_dir": "site", "package_type": "package"}
-        entry |= {"version": version, "imports": imports(wheel)}
-        entry |= {"unvendored_tests": False, "file_name": wheel.name}
-        entry["sha256"] = sha256(wheel.read_bytes()).hexdigest()
+        entry |= {
+            "install_dir": "site",
+            "package_type": "package",
+            "version": version,
+            "imports": imports(wheel),
+            "unvendored_tests": False,
+            "file_name": wheel.name,
+            "sha256": sha256(wheel.read_bytes()).hexdigest(),
+        }
 
 
 def needed(packages: dict[str, Lock], names: list[str]) -> set[str]:
     """These packages and what they need, but for what is compiled."""
-    found: set[str] = set()
+    closure: set[str] = set()
     todo = [normal(name) for name in names]
     while todo:
         name = todo.pop()
-        if name not in {*found, *COMPILED}:
-            found.add(name)
+        if name not in {*closure, *COMPILED}:
+            closure.add(name)
             depends = OWN[name] if name in OWN else packages[name]["depends"]
             todo += map(normal, depends)
-    return found
+    return closure
 
 
 def fetch(packages: dict[str, Lock], names: set[str]) -> None:
@@ -142,8 +151,8 @@ def fetch(packages: dict[str, Lock], names: set[str]) -> None:
     to = ["--quiet", "--no-deps", f"--wheel-dir={WHEELS}", "--no-build-isolation"]
     subprocess.run([*pip, "wheel", *to, str(ROOT)], check=True)
     for name in SHIPPED:
-        found = LAB.glob(f"extensions/**/pypi/{name.replace('-', '_')}-*.whl")
-        shutil.copy(max(found), WHEELS)
+        wheels = LAB.glob(f"extensions/**/pypi/{name.replace('-', '_')}-*.whl")
+        shutil.copy(max(wheels), WHEELS)
 
 
 def imports(wheel: Path) -> list[str]:

@@ -56,8 +56,7 @@ def prepare(app: Any, name: str, source: list[str]) -> None:
     notebook = json.loads(source[0])
     cells = [cell for cell in notebook["cells"] if "notebook-only" not in _tags(cell)]
     if name == app.config.root_doc:
-        told = _contents(app.srcdir)
-        trees = "\n\n".join(_tree(title, pages) for title, pages in told)
+        trees = "\n\n".join(_tree(title, pages) for title, pages in _contents(app.srcdir))
         last = {"cell_type": "markdown", "id": "contents", "metadata": {}}
         cells.append(last | {"source": trees})
     source[0] = json.dumps(notebook | {"cells": cells})
@@ -83,8 +82,8 @@ def _title(path: Path) -> str:
 
 
 def _tree(title: str, pages: list[str]) -> str:
-    told = "\n".join(pages)
-    return f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n{told}\n```"
+    listed = "\n".join(pages)
+    return f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n{listed}\n```"
 
 
 # --- cells
@@ -118,15 +117,15 @@ def code_cells(path: Path) -> Iterator[str]:
 
 def runnable(sources: list[str]) -> list[bool]:
     """Which cells run where a page runs them, without NumPy and what needs it."""
-    asked = [[json.dumps(sources[:at]), one] for at, one in enumerate(sources)]
-    found = subprocess.run(
+    cells = [[json.dumps(sources[:at]), source] for at, source in enumerate(sources)]
+    process = subprocess.run(
         [sys.executable, "-c", BARE],
-        input=json.dumps(asked),
+        input=json.dumps(cells),
         capture_output=True,
         text=True,
         check=True,
     )
-    return [bool(ran) for ran in json.loads(found.stdout)]
+    return [bool(ran) for ran in json.loads(process.stdout)]
 
 
 BARE = """
@@ -135,30 +134,30 @@ for name in ("numpy", "pandas", "matplotlib", "ipywidgets", "IPython", "torch"):
     sys.modules[name] = None
 from llmtrain_helpers.exercises.page import run
 shown = [json.loads(run(*cell))["html"] for cell in json.load(sys.stdin)]
-print(json.dumps([bool(one) and "Error: " not in one for one in shown]))
+print(json.dumps([bool(html) and "Error: " not in html for html in shown]))
 """
 
 
 def mark_cell(cell: Tag, at: int, source: str, runs: bool) -> None:
     """Add what makes a panel, a guess, an exercise or another cell live."""
     last = source.rstrip().rpartition("\n")[2]
-    if found := re.fullmatch(r"(\w+)_panel\(\)", last):
-        mark_panel(cell, found[1])
+    if call := re.fullmatch(r"(\w+)_panel\(\)", last):
+        mark_panel(cell, call[1])
         return
-    if found := re.match(r'predict\("([\w-]+)"', last):
-        added = guess(found[1], source)
-    elif found := re.match(r'check\("([\w-]+)"', last):
-        added = exercise(found[1], at, source)
+    if call := re.match(r'predict\("([\w-]+)"', last):
+        form = guess(call[1], source)
+    elif call := re.match(r'check\("([\w-]+)"', last):
+        form = exercise(call[1], at, source)
     elif runs and at:
-        added = written(f"cell-{at}", at, source, "Change the lines, then run", False)
+        form = written(f"cell-{at}", at, source, "Change the lines, then run", False)
     else:
         return
     cell["class"] = [*cell.get("class", []), "live-source"]
-    cell.insert_after(parsed(added))
+    cell.insert_after(parsed(form))
 
 
 def parsed(html: str) -> BeautifulSoup:
-    """A piece of HTML."""
+    """A piece of HTML, ready to be put into a page."""
     return BeautifulSoup(html, "html.parser")
 
 
@@ -182,17 +181,17 @@ def mark_panel(cell: Tag, word: str) -> None:
             "of a visit fetches some 6 MB.</span></p></section>"
         )
     )
-    told = saved.find(string=re.compile("Run the cell above"))
-    told.replace_with(str(told).replace("Run the cell above", "Press Start"))
+    advice = saved.find(string=re.compile("Run the cell above"))
+    advice.replace_with(str(advice).replace("Run the cell above", "Press Start"))
 
 
 def guess(id: str, source: str) -> str:
     """Choices or a field, and a button that reveals."""
-    told = re.search(r"guess = None\s*#\s*(.*)", source)
+    unit = re.search(r"guess = None\s*#\s*(.*)", source)
     options = PREDICTIONS[id].options
     if options:
         return choices(id, "guess", "Your guess", "That is my guess", options)
-    label = f"Your guess ({told[1]})" if told else "Your guess"
+    label = f"Your guess ({unit[1]})" if unit else "Your guess"
     return _form(
         id,
         "guess",
@@ -203,10 +202,11 @@ def guess(id: str, source: str) -> str:
 
 
 def choices(id: str, kind: str, legend: str, button: str, options: Iterable[str]) -> str:
-    """One of several, and a button that asks for the verdict."""
+    """Options to choose from, and a button that asks for the verdict."""
     radios = "".join(
-        f'<label><input type="radio" name="of-{id}" value="{escape(one)}"> {escape(one)}</label>'
-        for one in options
+        f'<label><input type="radio" name="of-{id}" value="{escape(option)}"> '
+        f"{escape(option)}</label>"
+        for option in options
     )
     field = f"<fieldset><legend>{legend}</legend>{radios}</fieldset>"
     return _form(id, kind, button, field)
@@ -214,19 +214,19 @@ def choices(id: str, kind: str, legend: str, button: str, options: Iterable[str]
 
 def exercise(id: str, at: int, source: str) -> str:
     """Choices, or the cell as a field to write in."""
-    judged = EXERCISES[id]
-    if isinstance(judged, Word) and source.startswith("answer = None"):
-        return choices(id, "chosen", f"Exercise {id}", "Check", judged.options)
+    known = EXERCISES[id]
+    if isinstance(known, Word) and source.startswith("answer = None"):
+        return choices(id, "chosen", f"Exercise {id}", "Check", known.options)
     return written(id, at, source, f"Exercise {id}: put in your answer, then run")
 
 
-def written(id: str, at: int, source: str, told: str, opened: bool = True) -> str:
+def written(id: str, at: int, source: str, label: str, opened: bool = True) -> str:
     """A cell as a field to write in; `at` is its place among the page's cells."""
     return _form(
         id,
         "run",
         "Run",
-        f'<label for="of-{id}">{told}</label><textarea id="of-{id}" name="of-{id}" '
+        f'<label for="of-{id}">{label}</label><textarea id="of-{id}" name="of-{id}" '
         f'rows="{source.count(chr(10)) + 1}" spellcheck="false" autocapitalize="off" '
         f'autocomplete="off">\n{escape(source)}</textarea>',
         f' data-at="{at}"' + ("" if opened else " data-closed"),
@@ -245,6 +245,6 @@ def _form(id: str, kind: str, button: str, field: str, data: str = "", more: str
 
 
 def _data(name: str, value: Any) -> str:
-    """Something for the page's script to read."""
-    told = json.dumps(value).replace("</", "<\\/")
-    return f'<script type="application/json" id="live-{name}">{told}</script>'
+    """Data for the page's script, as JSON that cannot end the script element."""
+    text = json.dumps(value).replace("</", "<\\/")
+    return f'<script type="application/json" id="live-{name}">{text}</script>'

@@ -24,8 +24,8 @@ UNSET = """[...document.querySelectorAll(".math")]
     .map(formula => formula.textContent)"""
 """The formulas of a page that MathJax has not set."""
 
-NOT_ON_PAPER = ".headerlink, .live-form, .live-panel, .live-note, script"
-NOT_ON_PAPER += ", .cell_output details"  # a panel's tables and code
+NOT_ON_PAPER = ".headerlink, .live-form, .live-panel, .live-note, script, .cell_output details"
+"""Links, forms and panels; a panel's tables and code (its details)."""
 
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <link rel="stylesheet" href="_static/pygments.css">
@@ -52,9 +52,14 @@ def print_all(site: Path) -> None:
         "sheet": (sheet(site), {"margin": narrow}),
         "course": (
             course(site),
-            {"margin": wide, "display_header_footer": True}
-            | {"header_template": "<span></span>", "footer_template": FOOT}
-            | {"tagged": True, "outline": True},
+            {
+                "margin": wide,
+                "display_header_footer": True,
+                "header_template": "<span></span>",
+                "footer_template": FOOT,
+                "tagged": True,
+                "outline": True,
+            },
         ),
     }
     with sync_playwright() as playwright:
@@ -81,10 +86,10 @@ def chapters(site: Path) -> list[Path]:
 def article(path: Path) -> Tag:
     """What a page says, without its frame."""
     page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-    found = page.select_one("article.bd-article")
-    for tag in found.select(NOT_ON_PAPER):
+    text = page.select_one("article.bd-article")
+    for tag in text.select(NOT_ON_PAPER):
         tag.decompose()
-    return found
+    return text
 
 
 def filled(kind: str, title: str, body: str) -> str:
@@ -118,12 +123,16 @@ def course(site: Path) -> str:
     answers = sorted((site / "notebooks" / "solutions").glob("*.html"))
     paths = [*chapters(site), *answers, site / "notebooks" / "glossary.html"]
     known = {path.relative_to(site).as_posix(): f"p{i}" for i, path in enumerate(paths)}
-    told = [_bound(path, site, known) for path in paths]
-    listed = "".join(f'<li><a href="#{page["id"]}">{page.h1.get_text()}</a></li>' for page in told)
+    pages = [_bound(path, site, known) for path in paths]
+    contents = "".join(
+        f'<li><a href="#{page["id"]}">{page.h1.get_text()}</a></li>' for page in pages
+    )
     title = "What will it take?"
-    front = f'<h1 class="front">{title}</h1><p>A course on the cost of training language '
-    front += f"models.</p><ul>{listed}</ul>"
-    return filled("course", title, front + "".join(map(str, told)))
+    front = (
+        f'<h1 class="front">{title}</h1><p>A course on the cost of training language '
+        f"models.</p><ul>{contents}</ul>"
+    )
+    return filled("course", title, front + "".join(map(str, pages)))
 
 
 def _bound(path: Path, site: Path, known: dict[str, str]) -> Tag:

@@ -35,7 +35,7 @@ from typing import Any
 import psutil
 import requests
 import websocket
-from thirty_kernels import memory, told_memory
+from thirty_kernels import memory, memory_line
 
 HERE = Path(__file__).resolve().parent
 
@@ -68,9 +68,8 @@ class Learner:
         form = f"http://{self.site}/hub/login"
         page = self.browser.get(form, timeout=60)
         token = re.search(r'name="_xsrf" value="([^"]+)"', page.text)
-        sent = {"username": self.name, "password": password}
-        sent |= {"_xsrf": token[1] if token else ""}
-        answer = self.browser.post(form, data=sent, timeout=300)
+        fields = {"username": self.name, "password": password, "_xsrf": token[1] if token else ""}
+        answer = self.browser.post(form, data=fields, timeout=300)
         if "login" in answer.url or not answer.ok:
             raise RuntimeError(f"{self.name} was not let in: {answer.status_code}")
 
@@ -89,29 +88,27 @@ class Learner:
 
     def run(self, notebook: str) -> None:
         """Every code cell of the learner's own copy, in a kernel of their own."""
-        where = f"{self.base}/api/contents/{notebook}"
-        found = self.browser.get(where, timeout=300).json()
-        cells = found["content"]["cells"]
+        copy = self.browser.get(f"{self.base}/api/contents/{notebook}", timeout=300).json()
         token = {"X-XSRFToken": self.cookie("_xsrf")}
         kernels = f"{self.base}/api/kernels"
         kernel = self.browser.post(kernels, headers=token, timeout=300).json()["id"]
         pipe = self.socket(kernel)
-        for cell in cells:
+        for cell in copy["content"]["cells"]:
             if cell["cell_type"] == "code":
-                told = execute(pipe, cell["source"])
-                if told["status"] != "ok":
-                    raise RuntimeError(f"{self.name}: {told.get('evalue')}")
-        told = execute(pipe, "bytearray(3 * 10**9)")
-        self.refused = told.get("ename") == "MemoryError"
+                reply = execute(pipe, cell["source"])
+                if reply["status"] != "ok":
+                    raise RuntimeError(f"{self.name}: {reply.get('evalue')}")
+        reply = execute(pipe, "bytearray(3 * 10**9)")
+        self.refused = reply.get("ename") == "MemoryError"
         pipe.close()
 
     def socket(self, kernel: str) -> websocket.WebSocket:
         """The channels of a kernel."""
         address = f"ws://{self.site}/user/{self.name}/api/kernels/{kernel}/channels"
         cookies = "; ".join(
-            f"{one.name}={one.value}"
-            for one in self.browser.cookies
-            if f"/user/{self.name}/".startswith(one.path)
+            f"{cookie.name}={cookie.value}"
+            for cookie in self.browser.cookies
+            if f"/user/{self.name}/".startswith(cookie.path)
         )
         return websocket.create_connection(
             f"{address}?_xsrf={self.cookie('_xsrf')}", cookie=cookies, timeout=300
@@ -119,20 +116,30 @@ class Learner:
 
     def cookie(self, name: str) -> str:
         """A cookie of the learner's own server, not of the hub."""
-        for one in self.browser.cookies:
-            if one.name == name and one.path == f"/user/{self.name}/":
-                return one.value or ""
+        for cookie in self.browser.cookies:
+            if cookie.name == name and cookie.path == f"/user/{self.name}/":
+                return cookie.value or ""
         return ""
 
 
 def execute(pipe: websocket.WebSocket, code: str) -> dict[str, Any]:
     """Run code in a kernel; its reply."""
     id = uuid.uuid4().hex
-    header = {"msg_id": id, "msg_type": "execute_request", "version": "5.3"}
-    header |= {"session": id, "username": "", "date": ""}
-    content = {"code": code, "silent": False, "allow_stdin": False}
-    message = {"header": header, "parent_header": {}, "metadata": {}}
-    pipe.send(json.dumps(message | {"content": content, "channel": "shell"}))
+    message = {
+        "header": {
+            "msg_id": id,
+            "msg_type": "execute_request",
+            "version": "5.3",
+            "session": id,
+            "username": "",
+            "date": "",
+        },
+        "parent_header": {},
+        "metadata": {},
+        "content": {"code": code, "silent": False, "allow_stdin": False},
+        "channel": "shell",
+    }
+    pipe.send(json.dumps(message))
     while True:
         reply = json.loads(pipe.recv())
         mine = reply["parent_header"].get("msg_id") == id
@@ -149,9 +156,12 @@ def free_port() -> int:
 
 def started(folder: Path, port: int, password: str) -> subprocess.Popen[bytes]:
     """The hub, as soon as its login page answers."""
-    settings = {"WORKSHOP_PASSWORD": password, "WORKSHOP_HOMES": str(folder / "homes")}
-    settings |= {"WORKSHOP_ADDRESS": f"http://127.0.0.1:{port}"}
-    settings |= {"WORKSHOP_AS_ROOT": "1"}  # for a minute, and on this machine alone
+    settings = {
+        "WORKSHOP_PASSWORD": password,
+        "WORKSHOP_HOMES": str(folder / "homes"),
+        "WORKSHOP_ADDRESS": f"http://127.0.0.1:{port}",
+        "WORKSHOP_AS_ROOT": "1",  # for a minute, and on this machine alone
+    }
     config = HERE / "jupyterhub_config.py"
     with (folder / "hub.log").open("wb") as log:
         hub = subprocess.Popen(
@@ -190,10 +200,17 @@ def end(hub: subprocess.Popen[bytes]) -> int:
     return len(alive)
 
 
+MARKS = {
+    "configurable-http-proxy": "proxy",
+    "jupyterhub.singleuser": "servers",
+    "ipykernel_launcher": "kernels",
+}
+"""What the command line of a process has in it, and which kind of process that is."""
+
+
 def kinds(hub: int) -> dict[str, list[int]]:
     """The processes below the hub, by what they are."""
-    found: dict[str, list[int]] = {"hub": [hub], "proxy": []}
-    found |= {"servers": [], "kernels": []}
+    pids: dict[str, list[int]] = {"hub": [hub], "proxy": [], "servers": [], "kernels": []}
     for process in psutil.Process(hub).children(recursive=True):
         try:
             line = " ".join(process.cmdline())
@@ -201,15 +218,8 @@ def kinds(hub: int) -> dict[str, list[int]]:
             continue
         for mark, kind in MARKS.items():
             if mark in line:
-                found[kind].append(process.pid)
-    return found
-
-
-MARKS = {
-    "configurable-http-proxy": "proxy",
-    "jupyterhub.singleuser": "servers",
-    "ipykernel_launcher": "kernels",
-}
+                pids[kind].append(process.pid)
+    return pids
 
 
 def measure(learners: int, notebook: str) -> int:
@@ -236,26 +246,26 @@ def print_trouble(log: Path) -> None:
             print("   ", line[:200])
 
 
-def print_memory(found: dict[str, list[int]]) -> None:
-    """A line a kind of process, then what one learner and all of it come to."""
-    for kind, pids in found.items():
-        print(told_memory(kind, pids))
-    _, theirs = memory([*found["servers"], *found["kernels"]])
-    _, all_of_it = memory([pid for pids in found.values() for pid in pids])
-    each = theirs / max(len(found["servers"]), 1)
-    print(f"a learner {each / 1e6:.0f} MB, all {all_of_it / 1e9:.2f} GB")
+def print_memory(processes: dict[str, list[int]]) -> None:
+    """A line a kind of process, then what one learner and the whole hub come to."""
+    for kind, pids in processes.items():
+        print(memory_line(kind, pids))
+    _, learners = memory([*processes["servers"], *processes["kernels"]])
+    _, whole = memory([pid for pids in processes.values() for pid in pids])
+    each = learners / max(len(processes["servers"]), 1)
+    print(f"a learner {each / 1e6:.0f} MB, all {whole / 1e9:.2f} GB")
 
 
 def all_work(learners: int, port: int, password: str, notebook: str) -> int:
-    """All of them at once; how many failed."""
+    """Let all learners work at once; how many failed."""
     room = [Learner(f"learner{n:02}", port) for n in range(1, learners + 1)]
     with ThreadPoolExecutor(learners) as pool:
-        jobs = [pool.submit(one.works, password, notebook) for one in room]
+        jobs = [pool.submit(learner.works, password, notebook) for learner in room]
     done = [job.result() for job in jobs if not job.exception()]
     for problem in filter(None, (job.exception() for job in jobs)):
         print(f"failed: {type(problem).__name__}: {str(problem)[:300]}")
     print(f"{len(done)} of {learners} learners ran {notebook} to its end")
-    refused = sum(one.refused for one in room)
+    refused = sum(learner.refused for learner in room)
     print(f"{refused} of {learners} were refused 3 GB")
     for step in done[0] if done else []:
         seconds = [times[step] for times in done]

@@ -52,12 +52,12 @@ def give_notebooks(spawner: Any) -> None:
 def given() -> list[Path]:
     """The notebooks as they lie in the course, and the files that they link to."""
     source = COURSE / "notebooks"
-    found = [
+    notebooks = [
         path
         for path in sorted(source.rglob("*.ipynb"))
         if ".mine" not in path.name and path.parent.name[0] != "."
     ]
-    return [*found, source / "course.png", *(COURSE / name for name in LINKED)]
+    return [*notebooks, source / "course.png", *(COURSE / name for name in LINKED)]
 
 
 def prepare(spawner: Any) -> None:

@@ -54,30 +54,33 @@ class Section:
 
 def sections(notebook: Path) -> list[Section]:
     """The sections of a chapter, in order."""
-    titles, texts, codes = [OPENING], [""], [""]
-    counts = [0]
+    titles, texts, codes = [OPENING], [""], [list[str]()]
     for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "code":
-            codes[-1] += f"\n{source}"
-            counts[-1] += 1
+            codes[-1].append(source)
             continue
-        before, *rest = re.split(r"^## (.+)$", source, flags=re.MULTILINE)
+        before, *headed = re.split(r"^## (.+)$", source, flags=re.MULTILINE)
         texts[-1] += f" {before}"
-        for title, text in zip(rest[::2], rest[1::2], strict=True):
+        for title, text in zip(headed[::2], headed[1::2], strict=True):
             titles.append(title)
             texts.append(text)
-            codes.append("")
-            counts.append(0)
-    rows = zip(titles, texts, codes, counts, strict=True)
-    return [_section(*row) for row in rows]
+            codes.append([])
+    return [
+        Section(
+            title,
+            words=len(text.split()),
+            code=len(cells),
+            exercises=_count(r'\bcheck\("', cells),
+            predictions=_count(r'\bpredict\("', cells),
+            panels=_count(r"^\w+_panel\(", cells),
+        )
+        for title, text, cells in zip(titles, texts, codes, strict=True)
+    ]
 
 
-def _section(title: str, text: str, code: str, cells: int) -> Section:
-    checks = len(re.findall(r'\bcheck\("', code))
-    guesses = len(re.findall(r'\bpredict\("', code))
-    panels = len(re.findall(r"^\w+_panel\(", code, re.MULTILINE))
-    return Section(title, len(text.split()), cells, checks, guesses, panels)
+def _count(pattern: str, cells: Sequence[str]) -> int:
+    return len(re.findall(pattern, "\n".join(cells), re.MULTILINE))
 
 
 def chapters() -> dict[str, list[Section]]:
@@ -89,10 +92,10 @@ def chapters() -> dict[str, list[Section]]:
     }
 
 
-def line(found: list[Section]) -> str:
+def line(chapter: list[Section]) -> str:
     """A chapter's sections with their minutes, and the sum."""
-    told = " · ".join(f"{one.title} ({one.minutes})" for one in found)
-    return f"{told} · {together(sum(one.minutes for one in found))}"
+    listed = " · ".join(f"{section.title} ({section.minutes})" for section in chapter)
+    return f"{listed} · {together(sum(section.minutes for section in chapter))}"
 
 
 def together(minutes: int) -> str:
@@ -100,21 +103,21 @@ def together(minutes: int) -> str:
     return f"**together {minutes}**"
 
 
-def of_items(items: str, found: list[Section]) -> int:
+def of_items(items: str, chapter: list[Section]) -> int:
     """Minutes of some sections (by their titles) and exercises (by their names).
 
     >>> of_items("A win · 03-a", [Section("A win", 300, 2, 0, 0, 0)])
     7
     """
-    known = {one.title: one.minutes for one in found}
+    minutes = {section.title: section.minutes for section in chapter}
     total = 0
     for item in items.split(" · "):
         if re.fullmatch(r"\d\d-[a-z]", item):
             total += EXERCISE
-        elif item in known:
-            total += known[item]
+        elif item in minutes:
+            total += minutes[item]
         else:
-            raise ValueError(f"{item!r} is no section; there are {', '.join(known)}")
+            raise ValueError(f"{item!r} is no section; there are {', '.join(minutes)}")
     return total
 
 
@@ -137,22 +140,22 @@ def written(guide: str) -> str:
 
 def _part(part: str, known: dict[str, list[Section]]) -> str:
     """A chapter or a route with its minutes; anything else as it is."""
-    if chapter := CHAPTER.match(part):
-        found = known[chapter[1]]
+    if heading := CHAPTER.match(part):
+        chapter = known[heading[1]]
         part = re.sub(
             r"^\*\*Minutes\.\*\*.*$",
-            lambda _: f"**Minutes.** {line(found)}",
+            lambda _: f"**Minutes.** {line(chapter)}",
             part,
             flags=re.MULTILINE,
         )
         return re.sub(
             r"^(\*\*In half the time\.\*\*) (.+?)(?: · \*\*together \d+\*\*)?$",
-            lambda m: f"{m[1]} {m[2]} · {together(of_items(m[2], found))}",
+            lambda m: f"{m[1]} {m[2]} · {together(of_items(m[2], chapter))}",
             part,
             flags=re.MULTILINE,
         )
-    if route := ROUTE.match(part):
-        return _route(part, int(route[1]), known)
+    if heading := ROUTE.match(part):
+        return _route(part, int(heading[1]), known)
     return part
 
 
@@ -164,21 +167,21 @@ def _route(part: str, time: int, known: dict[str, list[Section]]) -> str:
 
     taken = sum(minutes(m) for m in ROW.finditer(part) if m[3] != REST)
 
-    def told(row: re.Match[str]) -> str:
+    def updated(row: re.Match[str]) -> str:
         number = time - taken if row[3] == REST else minutes(row)
         return f"| {number:>3} | {row[2]:2} | {row[3]} |"
 
-    return ROW.sub(told, part)
+    return ROW.sub(updated, part)
 
 
 def routes(guide: str) -> dict[str, tuple[int, list[int]]]:
     """Each route's time and the minutes of its rows, by its heading."""
-    found = {}
+    times = {}
     for part in re.split(r"^(?=### )", guide, flags=re.MULTILINE):
         if (route := ROUTE.match(part)) and not CHAPTER.match(part):
             rows = [int(row[1]) for row in ROW.finditer(part)]
-            found[route[0]] = (int(route[1]), rows)
-    return found
+            times[route[0]] = (int(route[1]), rows)
+    return times
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -186,8 +189,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if "--write" in (sys.argv[1:] if arguments is None else arguments):
         GUIDE.write_text(written(GUIDE.read_text("utf-8")), encoding="utf-8")
         return
-    for number, found in chapters().items():
-        print(f"{number}: {line(found)}\n")
+    for number, chapter in chapters().items():
+        print(f"{number}: {line(chapter)}\n")
 
 
 if __name__ == "__main__":

@@ -29,21 +29,21 @@ class ResetError(Exception):
 def git(*words: str, course: Path = COURSE) -> bytes:
     """What a git command prints; ResetError where there is no git or no checkout."""
     try:
-        done = subprocess.run(["git", *words], cwd=course, capture_output=True, check=False)
+        process = subprocess.run(["git", *words], cwd=course, capture_output=True, check=False)
     except OSError:
         raise ResetError(f"git is not installed. {NO_GIT}") from None
-    if done.returncode:
+    if process.returncode:
         raise ResetError(NO_GIT)
-    return done.stdout
+    return process.stdout
 
 
 def names(course: Path = COURSE) -> list[str]:
     """The notebooks that can be had back: the chapters and the glossary."""
     paths = git("ls-tree", "--name-only", "HEAD", "notebooks/", course=course)
-    found = [Path(line) for line in paths.decode("utf-8").splitlines()]
-    if not found:  # a checkout of something else lies around it
+    notebooks = [Path(line) for line in paths.decode("utf-8").splitlines()]
+    if not notebooks:  # a checkout of something else lies around it
         raise ResetError(NO_GIT)
-    return [path.stem for path in found if path.suffix == ".ipynb"]
+    return [path.stem for path in notebooks if path.suffix == ".ipynb"]
 
 
 def which(said: str, known: Sequence[str]) -> str:
@@ -56,12 +56,12 @@ def which(said: str, known: Sequence[str]) -> str:
     listed = "\n  ".join(["", *known])
     if not name:
         raise ResetError(f"Say which: make reset NOTEBOOK=NAME, where NAME is{listed}")
-    meant = [one for one in known if name in (one, one[:2], one[3:])]
-    if len(meant) != 1:
+    matches = [notebook for notebook in known if name in (notebook, notebook[:2], notebook[3:])]
+    if len(matches) != 1:
         near = get_close_matches(name, known, 1, 0.5)
         perhaps = f" Is {near[0]} meant?" if near else ""
         raise ResetError(f"There is no notebook {name!r}.{perhaps} There are{listed}")
-    return meant[0]
+    return matches[0]
 
 
 def free_name(notebook: Path) -> Path:
@@ -82,14 +82,14 @@ def reset(said: str, course: Path = COURSE) -> str:
     fresh = git("show", f"HEAD:./notebooks/{name}.ipynb", course=course)
     if notebook.is_file() and notebook.read_bytes() == fresh:
         return f"{name} is as it was: nothing to do."
-    kept = ""
+    copied = ""
     if os.path.lexists(notebook):
         copy = free_name(notebook)
         notebook.rename(copy)
-        kept = f" Yours is kept as notebooks/{copy.name}."
+        copied = f" Yours is kept as notebooks/{copy.name}."
     notebook.write_bytes(fresh)
     return (
-        f"{name} is as it was.{kept} If it is open in JupyterLab: File, Reload "
+        f"{name} is as it was.{copied} If it is open in JupyterLab: File, Reload "
         "Notebook from Disk, then Kernel, Restart."
     )
 

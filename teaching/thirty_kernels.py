@@ -33,25 +33,25 @@ NOTEBOOK = Path(__file__).resolve().parents[1] / "notebooks" / "03_duration.ipyn
 
 
 def memory(pids: Sequence[int]) -> tuple[float, float]:
-    """Bytes of these processes: RSS and PSS (RSS again where PSS is not told)."""
+    """Bytes of these processes: RSS and PSS (RSS again where PSS is not known)."""
     rss = pss = 0.0
     for pid in pids:
         try:
-            about = psutil.Process(pid).memory_full_info()
+            used = psutil.Process(pid).memory_full_info()
         except psutil.Error:  # it has ended
             continue
-        rss += about.rss
-        pss += getattr(about, "pss", about.rss)
+        rss += used.rss
+        pss += getattr(used, "pss", used.rss)
     return rss, pss
 
 
-def told_memory(what: str, pids: Sequence[int]) -> str:
+def memory_line(kind: str, pids: Sequence[int]) -> str:
     """A line about the memory of some processes, together and each."""
     rss, pss = memory(pids)
-    each = max(len(pids), 1) * 1e6
+    number = max(len(pids), 1)
     return (
-        f"{what:<12} {len(pids):>3}   {pss / 1e9:6.2f} GB   "
-        f"{pss / each:5.0f} MB each (RSS {rss / each:.0f})"
+        f"{kind:<12} {len(pids):>3}   {pss / 1e9:6.2f} GB   "
+        f"{pss / number / 1e6:5.0f} MB each (RSS {rss / number / 1e6:.0f})"
     )
 
 
@@ -94,7 +94,7 @@ async def all_at_once(path: Path, kernels: int) -> int:
             print(f"{len(done)} of {kernels} kernels ran {path.name} to its end")
             print(f"first ready after {min(ready):.0f} s, last {max(ready):.0f} s")
             print(f"first done after {min(finished):.0f} s, last {max(finished):.0f} s")
-            print(told_memory("kernels", pids))
+            print(memory_line("kernels", pids))
     return kernels - len(done)
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from llmtrain_helpers.activations import count_activations
-from llmtrain_helpers.batch import pipeline_idle, pipeline_seconds
+from llmtrain_helpers.batch import pipeline_seconds
 from llmtrain_helpers.evidence.published import architecture, batches_of_size, rows
 from llmtrain_helpers.exercises.activations import own_peak
 from llmtrain_helpers.laws import parameters_for
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan.schedule import pipeline_schedule
+from llmtrain_helpers.plan.schedule import idle_share, pipeline_schedule
 from llmtrain_helpers.precision import model_state_bytes
 
 
@@ -19,22 +19,22 @@ from llmtrain_helpers.precision import model_state_bytes
 @pytest.mark.parametrize("micro_batches", [1, 4, 8, 63])
 def test_stages_wait_as_long_as_in_the_schedule(stages: int, micro_batches: int) -> None:
     schedule = pipeline_schedule(stages, micro_batches)
-    assert pipeline_idle(stages, micro_batches) == pytest.approx(schedule.idle, abs=1e-9)
+    assert idle_share(stages, micro_batches) == pytest.approx(schedule.idle, abs=1e-9)
 
 
 def test_a_step_is_its_passes_and_the_waiting() -> None:
     whole = pipeline_seconds(0.36, micro_batches=8, pipeline_parallel=4)
     useful = pipeline_seconds(0.36, micro_batches=8, pipeline_parallel=1)
     assert useful == pytest.approx(8 * 0.36)
-    assert whole == pytest.approx(useful / (1 - pipeline_idle(4, 8)))
+    assert whole == pytest.approx(useful / (1 - idle_share(4, 8)))
 
 
 def test_the_formulas_of_a_pipeline_take_arrays_and_refuse_slips() -> None:
-    assert pipeline_idle(np.array([1, 2]), 4) == pytest.approx([0, 1 / 5])
+    assert idle_share(np.array([1, 2]), 4) == pytest.approx([0, 1 / 5])
     assert pipeline_seconds(1.0, np.array([1, 7]), 2) == pytest.approx([2, 8])
     for bad in (0, -1, 1.5):
-        with pytest.raises(ValueError, match="pipeline_parallel="):
-            pipeline_idle(bad, 4)
+        with pytest.raises(ValueError, match="stages="):
+            idle_share(bad, 4)
         with pytest.raises(ValueError, match="micro_batches="):
             pipeline_seconds(1, bad, 4)
     with pytest.raises(ValueError, match="seconds_per_pass="):

@@ -53,9 +53,9 @@ def main() -> None:
 def report(name: str, state: str, page: lab.Page, script: str) -> None:
     """Print what is broken on this page."""
     page.add_script_tag(path=script)
-    found = [row for row in page.evaluate(RUN, PLACES) if not upstream(*row)]
-    print(f"{name}, {state}: {len(found)} violations")
-    for rule in sorted({(row[0], row[1], row[3]) for row in found})[:20]:
+    violations = [row for row in page.evaluate(RUN, PLACES) if not upstream(*row)]
+    print(f"{name}, {state}: {len(violations)} violations")
+    for rule in sorted({(row[0], row[1], row[3]) for row in violations})[:20]:
         print("   ", *rule, sep=" | ")
 
 

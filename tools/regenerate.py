@@ -41,7 +41,7 @@ NEED_TORCH = [NOTEBOOKS / f"{place}11_measure.ipynb" for place in ("", "evidence
 def all_notebooks() -> list[Path]:
     """Every notebook: the course in order, its evidence, its solutions."""
     folders = (NOTEBOOKS.glob(f"{place}*.ipynb") for place in ("", "evidence/", "solutions/"))
-    return [path for found in folders for path in sorted(found) if not kept(path)]
+    return [path for paths in folders for path in sorted(paths) if not kept(path)]
 
 
 def kept(path: Path) -> bool:
@@ -102,14 +102,14 @@ def clean(notebook: NotebookNode) -> NotebookNode:
 
 
 def joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """What is printed in one cell in one piece, however slowly it came."""
-    found: list[NotebookNode] = []
+    """A cell's outputs with all that it printed in one piece, however slowly it came."""
+    pieces: list[NotebookNode] = []
     for output in outputs:
-        if found and output.get("name") and found[-1].get("name") == output.name:
-            found[-1].text += output.text
+        if pieces and output.get("name") and pieces[-1].get("name") == output.name:
+            pieces[-1].text += output.text
         else:
-            found.append(output)
-    return found
+            pieces.append(output)
+    return pieces
 
 
 def as_text(notebook: NotebookNode) -> str:

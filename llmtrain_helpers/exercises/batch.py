@@ -10,7 +10,6 @@ from llmtrain_helpers.batch import (
     batch_tokens,
     data_parallel_size,
     global_batch_size,
-    pipeline_idle,
     pipeline_seconds,
 )
 from llmtrain_helpers.checks import Result, count
@@ -30,6 +29,7 @@ from llmtrain_helpers.exercises.common import (
     unanswered,
 )
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.plan.schedule import idle_share
 
 # --- 04-a: GPT-NeoX-20B
 
@@ -49,7 +49,7 @@ def _idle(tensor_parallel: int, pipeline_parallel: int) -> str:
     """The passes of a split of 04-b, and how long its stages wait, in words."""
     d = data_parallel_size(_GPUS, tensor_parallel, pipeline_parallel)
     k = accumulation_steps(_GLOBAL_BATCH, 1, d)
-    idle = 100 * pipeline_idle(pipeline_parallel, k)
+    idle = 100 * idle_share(pipeline_parallel, k)
     return f"{k} passes, {units.digits(idle, 2)} % of the step idle"
 
 

@@ -142,7 +142,7 @@ def _with_hint(text: str, hint: str) -> str:
 
 
 def _first_words(problem: str) -> str:
-    """As much of a problem as fits into a line or two, cut between words."""
+    """A problem cut between words where it is longer than a line or two."""
     if len(problem) <= 150:
         return problem.rstrip(".?")
     return problem[:150].rpartition(" ")[0].rstrip(",;:. ") + " …"
@@ -306,6 +306,7 @@ def _arguments(case: Mapping[str, int]) -> str:
 
 
 def _side(result: Number, key: Number) -> str:
+    """Which way a result is off its key."""
     number = quantity("what it returned", result)
     if is_array(number):
         return "one number is wanted"

@@ -175,7 +175,7 @@ def _own(answer: Design) -> Plan:
 
 
 def best_of(design: Design) -> Plan | None:
-    """Of usual splits that fit, the one whose step the model finds shortest."""
+    """The split of usual ones that fits and whose step the model finds shortest."""
     plans = []
     for t in (1, 2, 4, 8):
         for p in (1, 2, 4, 8, 16):

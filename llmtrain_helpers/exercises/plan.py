@@ -143,7 +143,7 @@ def _proposed(name: str) -> Plan:
 
 @cache
 def _cheapest() -> str:
-    """Of the proposals that fit, the one with the fewest GPU-hours."""
+    """The proposal that fits with the fewest GPU-hours."""
     fitting = [name for name in PROPOSALS if _proposed(name).fits]
     return min(fitting, key=lambda name: float(_proposed(name).gpu_hours.likely))
 
