@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from llmtrain_helpers import units
-from llmtrain_helpers.batch import pipeline_idle
 from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
@@ -22,7 +21,7 @@ from llmtrain_helpers.drawings.common import (
 from llmtrain_helpers.drawings.duration import INKS
 from llmtrain_helpers.duration import first_run_days, tokens_in_time
 from llmtrain_helpers.plan.plan import Plan
-from llmtrain_helpers.plan.schedule import Schedule, Turn, pipeline_schedule
+from llmtrain_helpers.plan.schedule import Schedule, Turn, idle_share, pipeline_schedule
 from llmtrain_helpers.results import Interval
 
 BLUE = COLORS["weights"]
@@ -324,7 +323,7 @@ def pipeline_steps(
     if len(rows) < stages:
         notes.append(f"{len(rows)} of {stages:,} stages are shown; all wait alike.")
     if m < micro_batches:
-        waits = units.percent(pipeline_idle(stages, m))
+        waits = units.percent(idle_share(stages, m))
         notes.append(
             f"{m:,} of {micro_batches:,} micro-batches are shown: so short a step "
             f"waits {waits}, more than the whole."
@@ -337,7 +336,7 @@ def pipeline_steps(
     words = (
         f"A step of a pipeline: {units.plural(stages, 'stage')} and "
         f"{units.plural(micro_batches, 'micro-batch')}, one forward and one backward by "
-        f"turns. Idle {units.percent(pipeline_idle(stages, micro_batches))} of the step. The "
+        f"turns. Idle {units.percent(idle_share(stages, micro_batches))} of the step. The "
         f"first stage keeps {first} at once, the last {last}. {' '.join(notes)}"
     )
     return Drawing(svg, _ACROSS, floor + 108 + 20 * len(notes), words)
@@ -345,7 +344,7 @@ def pipeline_steps(
 
 def idle_fraction(stages: int, micro_batches: int) -> str:
     """The idle share as a fraction and in per cent: `3/11 = 27.3 %`."""
-    share = units.percent(pipeline_idle(stages, micro_batches))
+    share = units.percent(idle_share(stages, micro_batches))
     return f"{stages - 1:,}/{micro_batches + stages - 1:,} = {share}"
 
 
@@ -436,7 +435,7 @@ def _summed(y: float, schedule: Schedule, before: Sequence[int]) -> str:
             if fits(label, wide * share - 12, 14):
                 svg += text(x + 8, y + 17, label, 14, fill="#FFFFFF")
         x += wide * share
-    was = pipeline_idle(*before) if before else 0
+    was = idle_share(*before) if before else 0
     if before and abs(was - schedule.idle) > 1e-9:
         left = _FROM + wide * (1 - was)
         svg += ghost(left, y - 4, max(wide * was, 1), 32, "idle at the start")

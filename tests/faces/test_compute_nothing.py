@@ -9,7 +9,7 @@ import pytest
 import llmtrain_helpers
 from llmtrain_helpers import FORMATS, Accelerator, Traffic, communication_seconds
 from llmtrain_helpers.activations import KEPT, bytes_kept, there
-from llmtrain_helpers.batch import Step, pipeline_idle
+from llmtrain_helpers.batch import Step, idle_share
 from llmtrain_helpers.communication import exchanges, ring
 from llmtrain_helpers.duration import (
     PASSES,
@@ -73,7 +73,7 @@ def test_a_step_without_a_pipeline_never_waits() -> None:
 def test_a_step_a_schedule_and_the_formula_wait_alike(stages: int, passes: int) -> None:
     schedule = pipeline_schedule(stages, passes)
     assert Step(1, passes, 1, stages).waits == pytest.approx(schedule.idle)
-    assert pipeline_idle(stages, passes) == pytest.approx(schedule.shares()["idle"])
+    assert idle_share(stages, passes) == pytest.approx(schedule.shares()["idle"])
     assert sum(schedule.shares().values()) == pytest.approx(1)
     assert schedule.in_flight(0) == Step(1, passes, 1, stages).in_flight
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from llmtrain_helpers import StepTime, data_parallel_size, fit_step_time
-from llmtrain_helpers.batch import pipeline_idle
 from llmtrain_helpers.drawings.batch import Layout, Step, gpu_grid, pass_times, step_in_time
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.schedule import idle_share
 
 
 def test_each_gpu_has_its_replica_and_its_stage() -> None:
@@ -109,7 +109,7 @@ def test_the_step_is_passes_then_gradients_then_one_update() -> None:
 
 def test_a_pipeline_waits_and_keeps_several_passes() -> None:
     step = Step(2, 4, 2, stages=2)
-    assert step.waits == pytest.approx(1 / 5) == pipeline_idle(2, 4)
+    assert step.waits == pytest.approx(1 / 5) == idle_share(2, 4)
     assert (step.in_flight, step.kept) == (2, 2)
     drawn = step_in_time(step).body
     assert drawn.count(">waits</text>") == 2

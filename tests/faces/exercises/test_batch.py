@@ -3,13 +3,13 @@
 import pytest
 
 from llmtrain_helpers import data_parallel_size, units
-from llmtrain_helpers.batch import pipeline_idle
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import PREDICTIONS
+from llmtrain_helpers.plan.schedule import idle_share
 
 
 def test_04_b_tells_the_idle_share_of_each_split() -> None:
-    assert pipeline_idle(4, 8) == pytest.approx(3 / 11)
+    assert idle_share(4, 8) == pytest.approx(3 / 11)
     with pytest.raises(ValueError, match="not divisible"):
         data_parallel_size(128, 4, 3)
 
