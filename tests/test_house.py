@@ -122,6 +122,13 @@ def test_formulas_import_formulas_and_nothing_foreign(name: str) -> None:
         assert own(imports(path, anywhere=True)) <= set(FORMULAS), path.name
 
 
+@pytest.mark.parametrize("module", ["units", "checks", "results"])
+def test_words_and_checks_know_no_chapter(module: str) -> None:
+    taken = imports(PACKAGE / f"{module}.py", anywhere=True)
+    own = [name for name in taken if name.startswith("llmtrain_helpers")]
+    assert all(name.startswith("llmtrain_helpers.checks") for name in own)
+
+
 @pytest.mark.parametrize("path", of_room("evidence"), ids=lambda p: p.stem)
 def test_evidence_stands_on_the_formulas_and_imports_pandas_only_when_used(path: Path) -> None:
     assert not foreign(imports(path))

@@ -12,6 +12,7 @@ import pytest
 
 from llmtrain_helpers import Transformer, count_parameters, step_timeline, units
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.evidence.published import batches_of_size
 from tests.bad_values import assert_refused
 
 LAYOUTS = published.parallel_layouts().to_dict("records")
@@ -482,3 +483,16 @@ def test_recorded_steps_stand_beside_what_was_predicted(monkeypatch) -> None:
 
 def test_without_a_record_the_table_is_empty() -> None:
     assert len(published.recorded_steps()) == len(published.machine_records()) == 0
+
+
+def test_batches_of_like_size_are_published_ones_and_sorted() -> None:
+    batches = {
+        r["name"].split(" (")[0]: r.get("batch_tokens_end") for r in published.rows("batch_sizes")
+    }
+    for parameters in (355e6, 8e9, 1e15):
+        known = batches_of_size(parameters)
+        assert known == sorted(known)
+        assert len(known) > 1
+        assert {name for _, name in known} <= set(batches)
+    with pytest.raises(ValueError, match="parameters="):
+        batches_of_size(-1)

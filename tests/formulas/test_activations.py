@@ -19,7 +19,7 @@ from llmtrain_helpers import (
     step_timeline,
     value_bytes,
 )
-from llmtrain_helpers.activations import KERNELS, MARKS
+from llmtrain_helpers.activations import KEPT, KERNELS, MARKS, bytes_kept, there
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
 from tests.bad_values import BAD_COUNTS, assert_refused
@@ -421,6 +421,20 @@ def test_every_other_product_is_kept_and_the_rest_computed_again() -> None:
     assert_refused(
         count_activations, "recompute=", model=mixture, micro_batch_size=1, recompute="alternate"
     )
+
+
+# --- bad values
+
+
+def test_what_a_layer_keeps_adds_up_to_the_published_form() -> None:
+    assert bytes_kept(0) == 34
+    assert bytes_kept(16) - bytes_kept(0) == 5 * 16
+    assert sum(kept.size for kept in KEPT if not kept.scores) == 34
+
+
+def test_at_the_turn_all_layers_are_there() -> None:
+    assert there(4, 4, again=False) == there(4, 5, again=False) == ["kept"] * 4
+    assert there(4, 5, again=True) == ["input", "input", "input", "again"]
 
 
 # --- bad values

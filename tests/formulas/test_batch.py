@@ -18,8 +18,10 @@ from llmtrain_helpers import (
     largest_batch,
     steps_per_epoch,
 )
+from llmtrain_helpers.batch import Step, idle_share, pipeline_seconds
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.schedule import pipeline_schedule
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
 small = st.integers(1, 10**4)
@@ -219,6 +221,49 @@ def test_the_fit_is_within_six_per_cent(hidden: int) -> None:
     longer = (rows["seconds_min"] / step.seconds(rows["micro_batch_size"])).tolist()
     assert all(0.94 < ratio < 1.06 for ratio in longer)
     assert round(longer[-1], 2) == {32: 1.04, 64: 1.06, 128: 1.05}[hidden]
+
+
+# --- bad values
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4, 8])
+@pytest.mark.parametrize("micro_batches", [1, 4, 8, 63])
+def test_stages_wait_as_long_as_in_the_schedule(stages: int, micro_batches: int) -> None:
+    schedule = pipeline_schedule(stages, micro_batches)
+    assert idle_share(stages, micro_batches) == pytest.approx(schedule.idle, abs=1e-9)
+
+
+def test_a_step_is_its_passes_and_the_waiting() -> None:
+    whole = pipeline_seconds(0.36, micro_batches=8, pipeline_parallel=4)
+    useful = pipeline_seconds(0.36, micro_batches=8, pipeline_parallel=1)
+    assert useful == pytest.approx(8 * 0.36)
+    assert whole == pytest.approx(useful / (1 - idle_share(4, 8)))
+
+
+def test_the_formulas_of_a_pipeline_take_arrays_and_refuse_slips() -> None:
+    assert idle_share(np.array([1, 2]), 4) == pytest.approx([0, 1 / 5])
+    assert pipeline_seconds(1.0, np.array([1, 7]), 2) == pytest.approx([2, 8])
+    for bad in (0, -1, 1.5):
+        with pytest.raises(ValueError, match="pipeline_parallel="):
+            idle_share(bad, 4)
+        with pytest.raises(ValueError, match="micro_batches="):
+            pipeline_seconds(1, bad, 4)
+    with pytest.raises(ValueError, match="seconds_per_pass="):
+        pipeline_seconds(0, 4, 4)
+
+
+def test_a_step_without_a_pipeline_never_waits() -> None:
+    step = Step(micro=2, passes=4, replicas=2)
+    assert (step.turns, step.waits, step.in_flight, step.time) == (4, 0, 1, 12)
+
+
+@pytest.mark.parametrize(("stages", "passes"), [(2, 4), (4, 8), (8, 3)])
+def test_a_step_a_schedule_and_the_formula_wait_alike(stages: int, passes: int) -> None:
+    schedule = pipeline_schedule(stages, passes)
+    assert Step(1, passes, 1, stages).waits == pytest.approx(schedule.idle)
+    assert idle_share(stages, passes) == pytest.approx(schedule.shares()["idle"])
+    assert sum(schedule.shares().values()) == pytest.approx(1)
+    assert schedule.in_flight(0) == Step(1, passes, 1, stages).in_flight
 
 
 # --- bad values

@@ -14,6 +14,7 @@ from llmtrain_helpers import (
     Transformer,
     all_reduce_bytes,
     all_reduce_seconds,
+    communication_seconds,
     data_parallel_bytes,
     step_traffic,
 )
@@ -23,7 +24,8 @@ from llmtrain_helpers.communication import (
     LINK_SHARE,
     NETWORK_SHARE,
     bandwidth_of,
-    communication_seconds,
+    exchanges,
+    ring,
 )
 from llmtrain_helpers.evidence import published
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
@@ -360,6 +362,34 @@ def test_experts_that_are_spread_are_averaged_over_fewer() -> None:
     assert whole.data == data_parallel_bytes(9e9, 16)
     with pytest.raises(ValueError, match="expert_parameters=2000000000"):
         step_traffic(mixtral, 1e9, **sizes, expert_parallel=4, expert_parameters=2e9)
+
+
+# --- bad values
+
+
+CHIP = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
+
+
+def test_a_ring_ends_with_all_sums_everywhere() -> None:
+    states = ring(5)
+    assert len(states) == 1 + 2 * 4
+    assert states[-1] == [[5] * 5] * 5
+
+
+def test_exchanges_are_as_long_as_the_communication() -> None:
+    sent = Traffic(tensor=1e9, sequence=2e9, context=0, expert=0, pipeline=3e9, data=16e9)
+    ways = {"tensor_parallel": 8, "pipeline_parallel": 4, "data_parallel": 2}
+    parts = exchanges(sent, CHIP, {"data": 100.0}, **ways)
+    taken = communication_seconds(sent, CHIP, **ways)
+    assert taken is not None
+    assert list(parts) == ["tensor", "pipeline", "data"]
+    assert parts["tensor"].seconds == taken.tensor + taken.sequence
+    assert parts["tensor"].sent == 3e9
+    assert [part.others for part in parts.values()] == [7, 2, 1]
+    assert [part.inside for part in parts.values()] == [True, False, False]
+    assert parts["data"].seconds == parts["data"].visible == 100  # seen for longer than sent
+    with pytest.raises(ValueError, match="links of A are not known"):
+        exchanges(sent, Accelerator("A", 80e9), {})
 
 
 # --- bad values

@@ -20,7 +20,9 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.checks import show
+from llmtrain_helpers.duration import PASSES, first_run_days, flops_per_parameter, tokens_in_time
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.units import DAY
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from tests.formulas.cases import shape_of
 
@@ -188,6 +190,23 @@ def test_small_runs_by_iterations(row) -> None:
     B = row["batch_tokens"] // s
     t = seconds_from_iterations(row["tokens"], B, s, row["seconds_per_iteration"])
     assert t == pytest.approx(row["seconds"], rel=0.01)
+
+
+# --- bad values
+
+
+def test_the_passes_add_up_to_six_and_eight() -> None:
+    assert flops_per_parameter("full") == sum(PASSES.values()) == 8
+    assert flops_per_parameter("none") == flops_per_parameter("selective") == 6
+    assert training_seconds(1e9, 1e6, 1, 1e12, "full") == 8 * 1e9 * 1e6 / 1e12
+    with pytest.raises(ValueError, match="recompute"):
+        flops_per_parameter("some")
+
+
+def test_a_first_run_takes_the_slower_of_plan_and_published_runs() -> None:
+    assert first_run_days(30.0, 46 * DAY) == 46
+    assert first_run_days(50.0, 46 * DAY) == 50
+    assert tokens_in_time(1e12, days=40, limit=40) == 1e12
 
 
 # --- bad values

@@ -1,5 +1,6 @@
 """Laws of loss: their optimum, their fits, and where they end."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from llmtrain_helpers import (
     over_training,
 )
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.laws import parameters_for, sizes_known, smallest_share, tokens_for_size
 from tests.bad_values import BAD_QUANTITIES, assert_refused
 
 CHINCHILLA = 5.76e23
@@ -257,17 +259,40 @@ def test_how_well_the_size_is_known() -> None:
 # --- bad values
 
 
+@with_loss
+def test_below_a_share_of_the_best_size_no_text_is_enough(law: str) -> None:
+    least = smallest_share(law)
+    assert least == pytest.approx((1 + LAWS[law].alpha / LAWS[law].beta) ** (-1 / LAWS[law].alpha))
+    assert over_training(1.0001 * least, law) > 1e6
+    with pytest.raises(ValueError, match="never gets to the same loss"):
+        over_training(0.9999 * least, law)
+
+
+@pytest.mark.parametrize("ratio", [1, 20, 40])
+def test_a_size_by_a_rule_spends_the_whole_compute(ratio: float) -> None:
+    N = parameters_for(1e22, ratio)
+    assert 6 * N * (ratio * N) == pytest.approx(1e22)
+    assert parameters_for(4e22, ratio) == pytest.approx(2 * N)
+    assert parameters_for(np.array([1e22]), ratio) == pytest.approx([N])
+    assert math.sqrt(1e22 / (6 * ratio)) == N
+
+
+def test_a_law_knows_the_sizes_around_its_best_one() -> None:
+    low, high = sizes_known(1e21, "hoffmann")
+    best = compute_optimal(1e21, "hoffmann")
+    assert low < best.parameters < high
+    assert tokens_for_size(best.parameters, 1e21) == pytest.approx(best.tokens)
+    assert sizes_known(1e30, "llama3") == (math.inf, math.inf)
+    for law in LAWS:
+        low, high = sizes_known(1e30, law)  # far more work than any law has seen
+        assert low == math.inf or low > high
+
+
+# --- bad values
+
+
 def test_a_loss_that_none_has_is_refused() -> None:
     for bad in (1.8, 1.8172, *BAD_QUANTITIES):
         assert_refused(best_for_loss, "loss", loss=bad)
     many = best_for_loss(np.array([2.0, 2.1]))
     assert many.parameters[0] > many.parameters[1]
-
-
-@with_loss
-def test_below_a_share_of_the_best_size_no_text_is_enough(law: str) -> None:
-    """Where the size alone leaves the loss of the best: (1 + α/β)^(-1/α)."""
-    least = (1 + LAWS[law].alpha / LAWS[law].beta) ** (-1 / LAWS[law].alpha)
-    assert over_training(1.0001 * least, law) > 1e6
-    with pytest.raises(ValueError, match="never gets to the same loss"):
-        over_training(0.9999 * least, law)

@@ -19,7 +19,14 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.precision import products_in
+from llmtrain_helpers.precision import (
+    gradient_window,
+    half_spacing,
+    products_in,
+    scaled_back,
+    stored,
+    updates_to_move,
+)
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from tests.pages import words
 
@@ -495,6 +502,31 @@ def test_a_recipe_says_what_its_products_need() -> None:
     assert known.pop("fp8") == "fp8"
     assert {name for name, needed in known.items() if not needed} == {"fp32", "amp"}
     assert {known[name] for name in known if "bf16" in name} == {"bf16"}
+
+
+# --- bad values
+
+
+@pytest.mark.parametrize("name", ["bf16", "fp16", "fp8_e4m3"])
+def test_updates_move_a_copy_once_they_pass_half_the_spacing(name: str) -> None:
+    known = FORMATS[name]
+    half = half_spacing(known, 1.0)
+    assert updates_to_move(known, 1.0, 2 * half) == 1
+    assert updates_to_move(known, 1.0, half / 3) == 4  # three make the tie, which goes back
+    assert updates_to_move(known, 1.0, 1e-30) == 0
+
+
+def test_the_window_is_where_scaling_gives_back_something() -> None:
+    fp16 = FORMATS["fp16"]
+    low, high = gradient_window(fp16, 1024)
+    assert scaled_back(fp16, low, 1024) == 0 < scaled_back(fp16, 1.01 * low, 1024)
+    assert scaled_back(fp16, 0.999 * high, 1024) < math.inf == scaled_back(fp16, high, 1024)
+
+
+def test_stored_counts_places_from_what_the_format_holds() -> None:
+    bf16 = FORMATS["bf16"]
+    assert stored(bf16, 0.1, steps=1) == bf16.neighbours(0.1)[1]
+    assert stored(bf16, 1e39, steps=3) == math.inf
 
 
 # --- bad values

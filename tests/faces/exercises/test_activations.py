@@ -3,10 +3,14 @@
 import pytest
 
 from llmtrain_helpers import Transformer, plan_run, step_timeline
+from llmtrain_helpers.activations import count_activations
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.exercises import PREDICTIONS
 from llmtrain_helpers.exercises.activations import own_peak
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.precision import model_state_bytes
 from tests.faces.exercises.answers.activations import MINE
 
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
@@ -42,3 +46,22 @@ def test_the_predictions_name_the_belief() -> None:
     assert "the layers alone" in largest.reveal("twenty times")
     assert "and so it is" in largest.reveal("Twice")
     assert {id for id in PREDICTIONS if id[:2] == "06"} == {"06-guess", "06-largest"}
+
+
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+@pytest.mark.parametrize("zero_stage", [0, 1, 2, 3])
+def test_the_peak_of_06_d_adds_up_by_hand(recompute: str, zero_stage: int) -> None:
+    """States that are shared out, activations, and the logits or a layer once more."""
+    model = architecture("Llama-3.2-1B", 4096)
+    design = {"model": "Llama-3.2-1B", "gpus": 8, "chip": "H100", "sequence": 4096}
+    design |= {"zero": zero_stage, "recompute": recompute}
+    P = count_parameters(model).total
+    states = model_state_bytes(P, "bf16_fp32_grads", zero_stage, 8).total
+    activations = count_activations(model, 2, recompute)
+    one_layer = 0
+    if recompute == "full":
+        every = count_activations(model, 2, "none")
+        one_layer = (every.layers - activations.layers) // model.num_layers
+    logits = 8 * 2 * 4096 * model.vocab_size
+    moment = max(logits, one_layer - activations.head)
+    assert own_peak(design, 2) == states + activations.total + moment
