@@ -83,6 +83,52 @@ def gpt_activation_bytes(
 
 
 @dataclass(frozen=True)
+class Kept:
+    """A tensor that an operation keeps: bytes for each value of the hidden state.
+
+    `scores` says that they are times as/h; `learns` that the operation has weights.
+    """
+
+    half: str
+    operation: str
+    tensor: str
+    size: int
+    scores: bool = False
+    learns: bool = False
+
+
+KEPT = [
+    Kept("norms", "norm", "its input", 2, learns=True),
+    Kept("attention", "Q, K and V", "their input", 2, learns=True),
+    Kept("attention", "scores Q·Kᵀ", "Q and K", 4),
+    Kept("attention", "softmax", "its result", 2, scores=True),
+    Kept("attention", "dropout", "its mask", 1, scores=True),
+    Kept("attention", "average of V", "the dropped-out scores", 2, scores=True),
+    Kept("attention", "", "V", 2),
+    Kept("attention", "output matrix", "its input", 2, learns=True),
+    Kept("attention", "dropout", "its mask", 1),
+    Kept("norms", "norm", "its input", 2, learns=True),
+    Kept("MLP", "matrix up", "its input", 2, learns=True),
+    Kept("MLP", "GELU", "its input, 4h wide", 8),
+    Kept("MLP", "matrix down", "its input, 4h wide", 8, learns=True),
+    Kept("MLP", "dropout", "its mask", 1),
+]
+"""A GPT's layer from input to output (arXiv 2205.05198, section 4.1)."""
+
+
+def bytes_kept(scores_to_hidden: float) -> float:
+    """Bytes that a GPT's layer keeps for each value of the hidden state: 34 + 5as/h.
+
+    Takes as/h, the values of the scores for each of the hidden state.
+
+    >>> bytes_kept(96 * 2048 / 12288)  # GPT-3
+    114.0
+    """
+    plain = sum(kept.size for kept in KEPT if not kept.scores)
+    return plain + sum(kept.size for kept in KEPT if kept.scores) * scores_to_hidden
+
+
+@dataclass(frozen=True)
 class ActivationCount(Breakdown):
     """Bytes that are kept for backward, part by part.
 
@@ -190,6 +236,19 @@ def recompute_flops(model: Transformer, batch_size: Number, recompute: str) -> R
     '0.90%'
     """
     return count_flops(model, batch_size, recompute).recomputed
+
+
+def there(num_layers: int, time: int, again: bool) -> list[str]:
+    """What is there of each layer, from the first up, at a moment counted from 1.
+
+    >>> there(3, 4, again=True)
+    ['input', 'input', 'again']
+    """
+    at = min(time, 2 * num_layers + 1 - time)  # the layer that is at work
+    kinds = ["input" if again else "kept"] * at
+    if again and time > num_layers:
+        kinds[-1] = "again"
+    return kinds
 
 
 @dataclass(frozen=True)

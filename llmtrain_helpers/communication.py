@@ -622,3 +622,98 @@ def bandwidth_of(
     fast, slow = link * LINK_SHARE, card * neighbours * NETWORK_SHARE
     inside = size * stride <= node
     return inside * fast + (1 - inside) * lesser(slow, fast)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One part of a step's traffic: bytes, how many it is shared with, and seconds.
+
+    `inside` says whether its group stays in one node. `seconds` are those of sending;
+    `visible` those that the step takes longer.
+    """
+
+    sent: float
+    others: int
+    inside: bool
+    seconds: float
+    visible: float
+
+
+def exchanges(
+    traffic: Traffic,
+    accelerator: Accelerator,
+    visible: Mapping[str, float],
+    *,
+    tensor_parallel: int = 1,
+    pipeline_parallel: int = 1,
+    context_parallel: int = 1,
+    expert_parallel: int = 1,
+    data_parallel: int = 1,
+) -> dict[str, Exchange]:
+    """What one GPU sends in a step, part by part, with whom and how long.
+
+    `visible` are the seconds of each part that the step takes longer. What sequence
+    parallelism sends counts as `tensor`; parts without bytes are left out. ValueError
+    for an accelerator whose links are not known.
+
+    >>> h100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
+    >>> sent = Traffic(0, 50e9, 0, 0, 0, 16e9)
+    >>> parts = exchanges(sent, h100, {"tensor": 0.2, "data": 0}, tensor_parallel=8,
+    ...     data_parallel=16)
+    >>> [(name, x.others, x.inside, round(x.seconds, 3)) for name, x in parts.items()]
+    [('tensor', 7, True, 0.2), ('data', 15, False, 0.348)]
+    """
+    t, c, d = tensor_parallel, context_parallel, data_parallel
+    taken = communication_seconds(
+        traffic,
+        accelerator,
+        tensor_parallel=t,
+        pipeline_parallel=pipeline_parallel,
+        context_parallel=c,
+        expert_parallel=expert_parallel,
+        data_parallel=d,
+    )
+    if taken is None:
+        raise ValueError(f"the links of {accelerator.name} are not known")
+    sent = traffic.parts() | {"tensor": traffic.tensor + traffic.sequence}
+    seconds = taken.parts() | {"tensor": taken.tensor + taken.sequence}
+    groups = {  # how many GPUs take part, and over how many neighbours they are spread
+        "tensor": (t, t),
+        "context": (c, t * c),
+        "expert": (expert_parallel, t * c * expert_parallel),
+        "pipeline": (min(pipeline_parallel, 3), t * c * d * pipeline_parallel),
+        "data": (d * c, t * c * d),
+    }  # a stage talks to two others at the most: the one before it and the one behind
+    return {
+        name: Exchange(
+            sent[name],
+            size - 1,
+            bool(span <= accelerator.gpus_per_node),
+            max(seconds[name], visible.get(name, 0)),
+            visible.get(name, 0),
+        )
+        for name, (size, span) in groups.items()
+        if sent[name]
+    }
+
+
+def ring(gpus: int) -> list[list[list[int]]]:
+    """An all-reduce in a ring, turn by turn: whose numbers are in each piece of each GPU.
+
+    Counts how many GPUs' numbers each GPU has in each piece of the buffer, at the start
+    and after each of 2(n − 1) turns. Source: Patarasuk and Yuan (2009).
+
+    >>> ring(2)
+    [[[1, 1], [1, 1]], [[1, 2], [2, 1]], [[2, 2], [2, 2]]]
+    """
+    state = [[1] * gpus for _ in range(gpus)]
+    states = [[row[:] for row in state]]
+    for turn in range(2 * (gpus - 1)):
+        adds = turn < gpus - 1
+        back = turn if adds else turn - gpus  # which piece is sent on
+        sent = [((i - back) % gpus, state[i][(i - back) % gpus]) for i in range(gpus)]
+        for i, (piece, parts) in enumerate(sent):
+            to = state[(i + 1) % gpus]
+            to[piece] = to[piece] + parts if adds else parts
+        states.append([row[:] for row in state])
+    return states

@@ -356,6 +356,52 @@ def over_training(share: Number, law: str | Law = "besiroglu") -> Result:
     return x * left ** (-1 / found.beta)
 
 
+def smallest_share(law: str | Law = "besiroglu") -> float:
+    """The share of the best size below which no text is enough for the same loss.
+
+    (1 + α/β)^(-1/α): there the size's own term of the loss is as large as both terms at
+    the best size, and `over_training` grows beyond all bounds.
+
+    >>> round(smallest_share(), 4)
+    0.1464
+    """
+    known = loss_law(law)
+    return float((1 + known.alpha / known.beta) ** (-1 / known.alpha))
+
+
+def sizes_known(flops: float, law: str | Law = "besiroglu") -> tuple[float, float]:
+    """The least and the largest size that a law's own runs cover at this budget.
+
+    Neither the size, nor its text C/(6N), nor the work lies more than a tenth beyond the
+    runs behind the law; (inf, inf) where the work does, and a least size above the
+    largest where no size has both.
+
+    >>> low, high = sizes_known(1e21)
+    >>> f"{low:.2g}, {high:.2g}"
+    '3e+08, 1.8e+10'
+    """
+    fitted = known_law(law).fitted
+    parameters, tokens, works = (
+        fitted.get(name, (0.0, math.inf)) for name in ("parameters", "tokens", "flops")
+    )
+    if not works[0] / 1.1 <= flops <= 1.1 * works[1]:
+        return math.inf, math.inf
+    fewest = flops / (6 * 1.1 * tokens[1])
+    most = 1.1 * flops / (6 * tokens[0]) if tokens[0] else math.inf
+    return max(parameters[0] / 1.1, fewest), min(1.1 * parameters[1], most)
+
+
+def tokens_for_size(parameters: Number, flops: Number) -> Result:
+    """The tokens that a budget of C FLOP leaves to a model of N parameters: C/(6N).
+
+    >>> tokens_for_size(70e9, 5.88e23)
+    1400000000000.0
+    """
+    N, C = quantities(parameters=parameters, flops=flops)
+    broadcast(parameters=N, flops=C)
+    return C / (6 * N)
+
+
 REPEATS = 15.387756
 """R_D* of Muennighoff et al.: repeated epochs lose their worth as exp(-R/R_D*)."""
 

@@ -43,6 +43,7 @@ from llmtrain_helpers import (
 from llmtrain_helpers.drawings import budget as drawings
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import budget as budget_exercises, check, predict
+from llmtrain_helpers.laws import smallest_share
 from llmtrain_helpers.panels import PANELS, budget as budget_panel
 
 from .bad_values import BAD_QUANTITIES, assert_refused
@@ -836,19 +837,19 @@ def test_tokens_of_the_panel_and_sizes_of_the_green_strip_are_right() -> None:
 
 def test_the_exercise_refuses_what_the_picture_calls_never() -> None:
     assert over_training(budget_exercises.SMALLEST) < 8 < over_training(0.21)
-    assert drawings._never_below("besiroglu") < budget_exercises.SMALLEST
+    assert smallest_share("besiroglu") < budget_exercises.SMALLEST
 
 
 @with_loss
 def test_never_begins_where_no_text_is_enough(law: str) -> None:
-    least = drawings._never_below(law)
+    least = smallest_share(law)
     assert over_training(1.0001 * least, law) > 1e6
     with pytest.raises(ValueError, match="never gets to the same loss"):
         over_training(0.9999 * least, law)
 
 
 def test_the_grey_ends_where_never_begins() -> None:
-    least = drawings._never_below("besiroglu")
+    least = smallest_share("besiroglu")
     assert least == pytest.approx(0.1464, abs=5e-5)
     assert over_training(0.2) == pytest.approx(14, abs=0.1)
     with pytest.raises(ValueError, match="never"):

@@ -34,11 +34,9 @@ from llmtrain_helpers.communication import (
     communication_seconds,
 )
 from llmtrain_helpers.drawings.communication import (
-    about,
     ring,
     ring_turns,
     sending,
-    share,
     shared_layer,
     step_bar,
     who_sends,
@@ -599,10 +597,11 @@ def test_nothing_leaves_the_canvas(t: int, p: int, n: int) -> None:
 
 
 def test_estimates_have_two_digits() -> None:
-    assert [about(x) for x in (47.8, 1, 0.0962, 0.0002, 99.7)] == [
+    assert [units.seconds(x) for x in (47.8, 1, 0.0962, 0.0002, 99.7)] == [
         *("48 s", "1.0 s", "96 ms", "0.20 ms", "100 s")
     ]
-    assert [share(x) for x in (0, 0.004, 0.006, 0.266)] == [*("0 %", "under 1 %", "1 %", "27 %")]
+    shares = [units.share(x) for x in (0, 0.004, 0.006, 0.266)]
+    assert shares == ["0 %", "under 1 %", "1 %", "27 %"]
 
 
 # --- the panel
@@ -654,7 +653,7 @@ def test_what_one_should_have_seen_is_what_is_seen() -> None:
 
     def seconds(preset: str, **change: object) -> tuple[str, dict[str, float]]:
         plan = planned({**panel.presets[preset], **change})
-        return about(plan.step.total), plan.step.parts() | {"held": plan.memory.total}
+        return units.seconds(plan.step.total), plan.step.parts() | {"held": plan.memory.total}
 
     assert seconds("70B on 64 H100")[0] == "47 s"
     two = {"tensor_parallel": 4, "pipeline_parallel": 2}
@@ -668,8 +667,8 @@ def test_what_one_should_have_seen_is_what_is_seen() -> None:
     _, parts = seconds("Little work for each", num_gpus=128, sequence_length=8192)
     assert parts["data"] == 0
     told, parts = seconds("A small model, cut fine")
-    assert (told, about(parts["launching"])) == ("12 s", "3.9 s")
-    assert about(parts["tensor"]) == "2.7 s"
+    assert (told, units.seconds(parts["launching"])) == ("12 s", "3.9 s")
+    assert units.seconds(parts["tensor"]) == "2.7 s"
     assert seconds("A small model, cut fine", tensor_parallel=1)[0] == "5.5 s"
 
 

@@ -36,9 +36,7 @@ from llmtrain_helpers.drawings.precision import (
     power,
     recipe_bytes,
     update_line,
-    updates_to_move,
     verdict,
-    window,
 )
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
@@ -46,7 +44,7 @@ from llmtrain_helpers.exercises.precision import walked
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.precision import bit_layouts, losses, ranges, spacings
 from llmtrain_helpers.panels import PANELS, precision_panel
-from llmtrain_helpers.precision import products_in
+from llmtrain_helpers.precision import gradient_window, products_in, updates_to_move
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
@@ -648,7 +646,7 @@ def test_the_update_before_is_dashed() -> None:
 @pytest.mark.parametrize("scale", [1, 1024, 2.0**20])
 def test_the_window_is_what_the_format_keeps(name: str, scale: float) -> None:
     known = FORMATS[name]
-    low, high = window(known, scale)
+    low, high = gradient_window(known, scale)
     assert known.round(low * scale) == 0 < known.round(low * 1.001 * scale)
     assert math.isfinite(known.round(high * 0.999 * scale))
     assert not math.isfinite(known.round(high * 1.001 * scale))
@@ -656,8 +654,8 @@ def test_the_window_is_what_the_format_keeps(name: str, scale: float) -> None:
 
 
 def test_fp16_keeps_from_2_to_the_minus_25_to_65520() -> None:
-    assert window(fp16) == (2**-25, 65520)
-    assert window(fp16, 2**10) == (2**-35, 65520 / 1024)
+    assert gradient_window(fp16) == (2**-25, 65520)
+    assert gradient_window(fp16, 2**10) == (2**-35, 65520 / 1024)
 
 
 def test_a_scale_moves_the_window_and_the_one_before_is_dashed() -> None:
@@ -1095,7 +1093,7 @@ def test_05_c_tells_why_of_each_change() -> None:
     assert "overflows" in text_of("05-c", "S = 2**24")
     assert "they save updates" in text_of("05-c", "main weights")
     for name, scale in (("S = 2**10", 2**10), ("S = 2**16", 2**16), ("S = 2**24", 2**24)):
-        low, high = window(fp16, scale)
+        low, high = gradient_window(fp16, scale)
         assert check("05-c", name).ok == (low < 2**-38 and high > 2**-3)
 
 

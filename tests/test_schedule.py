@@ -14,13 +14,10 @@ from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.drawings.duration import INKS
 from llmtrain_helpers.drawings.plan import (
     STAGES,
-    about,
     first_run,
     pipeline_steps,
     plan_at_a_glance,
-    shares,
     span_in_words,
-    two,
 )
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.memory import Split
@@ -114,10 +111,10 @@ def test_the_idle_share_is_summed_from_what_is_drawn(p: int, m: int) -> None:
 
 
 def test_shares_of_the_step_add_up_and_follow_the_turns() -> None:
-    found = shares(pipeline_schedule(4, 8))
+    found = pipeline_schedule(4, 8).shares()
     assert sum(found.values()) == pytest.approx(1)
     assert found["backward"] == pytest.approx(2 * found["forward"])
-    longer = shares(pipeline_schedule(4, 8, backward=3))
+    longer = pipeline_schedule(4, 8, backward=3).shares()
     assert longer["idle"] == pytest.approx(found["idle"])
 
 
@@ -232,8 +229,8 @@ def test_the_plan_before_is_outlined() -> None:
 def test_estimates_have_two_digits_and_one_unit() -> None:
     assert span_in_words(Interval(21.17, 24.6, 28.6)) == "21 to 29 days"
     assert span_in_words(Interval(0.8, 1.0, 2.5)) == "19 hours to 2.5 days"
-    assert span_in_words(Interval(5, 5, 5)) == two(5) == "5.0 days"
-    assert about(37808, lambda x: f"{x / 1e3:.1f} thousand") == "38 thousand"
+    assert span_in_words(Interval(5, 5, 5)) == units.duration(5 * units.DAY, 2) == "5.0 days"
+    assert units.about(37808, lambda x: f"{x / 1e3:.1f} thousand") == "38 thousand"
 
 
 PLANS = [

@@ -10,7 +10,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
 from llmtrain_helpers.checks import Result, choice, count, one, quantity, refuse
-from llmtrain_helpers.drawings.plan import about, at_first, span_in_words
+from llmtrain_helpers.drawings.plan import at_first, span_in_words
 from llmtrain_helpers.duration import seconds_from_iterations
 from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.exercises.common import (
@@ -27,6 +27,7 @@ from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.schedule import pipeline_schedule
+from llmtrain_helpers.units import about
 
 
 def _days(number: float) -> str:

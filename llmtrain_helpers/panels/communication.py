@@ -6,19 +6,13 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.communication import bandwidth_of
-from llmtrain_helpers.drawings.communication import (
-    WORDS,
-    about,
-    sending,
-    share,
-    step_bar,
-    who_sends,
-)
+from llmtrain_helpers.drawings.communication import WORDS, sending, step_bar, who_sends
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.units import seconds as about, share
 
 CHIPS = tuple(
     name

@@ -13,9 +13,7 @@ from llmtrain_helpers.drawings.plan import (
     idle_fraction,
     pipeline_steps,
     plan_at_a_glance,
-    rounded_down,
     span_in_words,
-    two,
 )
 from llmtrain_helpers.evidence.published import accelerator, architecture, read_config
 from llmtrain_helpers.flops import RECOMPUTE
@@ -25,6 +23,7 @@ from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.precision import RECIPES
 from llmtrain_helpers.results import Interval
+from llmtrain_helpers.units import rounded_down
 
 
 def _preset(**changes: Any) -> dict[str, Any]:
@@ -403,7 +402,7 @@ def _effect(step: Advice) -> str:
     if step.sent > 0:
         told.append(f"sends {units.gigabytes(step.sent)} more a step")
     if "num_gpus" in step.change:
-        told.append(f"takes {two(step.plan.days_with_stops.likely)}")
+        told.append(f"takes {units.duration(step.plan.days_with_stops.likely * units.DAY, 2)}")
         if abs(step.dearer) < 0.001:
             told.append("the same GPU-hours")
     free = abs(step.dearer) < 0.001 and step.sent <= 0
