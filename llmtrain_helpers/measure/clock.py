@@ -238,6 +238,10 @@ class Experiments:
             "fixed costs": self.doubled / now,
         }
 
+    def ranked(self) -> list[tuple[str, float]]:
+        """The causes with their gains, the largest first."""
+        return sorted(self.gains().items(), key=lambda pair: -pair[1])
+
     @property
     def verdict(self) -> str:
         """What the step mostly waits for, or "computing" where no change helps.
@@ -245,5 +249,5 @@ class Experiments:
         >>> Experiments(10.0, 10.1, 19.0, 15.0).verdict
         'other GPUs'
         """
-        cause, gain = max(self.gains().items(), key=lambda pair: pair[1])
+        cause, gain = self.ranked()[0]
         return cause if gain >= ENOUGH else "computing"
