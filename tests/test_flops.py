@@ -29,7 +29,7 @@ from llmtrain_helpers.exercises.flops import STATED, layer_flops, longer, readin
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.flops import flops_per_parameter
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.panels.flops import PANEL, SEEN, _shape as shape_on_panel, highest_hfu
+from llmtrain_helpers.panels.flops import PANEL, SEEN, highest_hfu, model_shape
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 from .panel_code import value_of
@@ -530,7 +530,7 @@ def test_what_the_page_says_of_windows_is_so(name: str) -> None:
     assert max(layer.mixer.window for _, layer in model.layers) == window
     share = f"{100 * too_high(model, 32768):.0f} %"
     assert f"| {shown} | {window:,} tokens, {which} | {share} |" in page
-    shelf = count_flops(shape_on_panel(name, 32768), 1, "none", "causal").total
+    shelf = count_flops(model_shape(name, 32768), 1, "none", "causal").total
     assert shelf == count_flops(model, 1, "none", "causal", 32768).total
     [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     *steps, last = code.replace("Mistral-7B-v0.1", name).strip().splitlines()
