@@ -41,7 +41,7 @@ from llmtrain_helpers.exercises.batch import batches_of_size, idle
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.batch import published_batches, throughput
 from llmtrain_helpers.panels import PANELS, batch_panel
-from llmtrain_helpers.panels.batch import counted
+from llmtrain_helpers.panels.batch import Setting, batch_of
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
@@ -355,7 +355,7 @@ def test_the_panels_numbers_agree_with_each_other(name: str) -> None:
         answer = PANELS["batch"].answer(values)
         assert [label for label, _ in answer.offers] == ["GPUs: 96", "GPUs: 104"]
         return
-    batch = counted(values)
+    batch = batch_of(Setting(**values))
     assert batch.passes == batch.updates * values["accumulation"]
     assert (batch.updates - 1) * batch.tokens < values["tokens"]
     assert values["tokens"] <= batch.updates * batch.tokens
