@@ -745,7 +745,7 @@ def test_the_panel_agrees_with_the_frontier() -> None:
 @pytest.mark.parametrize("n", [24, 40, 792, 1432, 3000])
 def test_any_number_of_nodes_is_planned(n: int) -> None:
     for name in ("310M", "9.0B", "69B", "430B"):
-        plan = budget_panel._plan("H100 SXM", name, n)
+        plan = budget_panel.plan_of("H100 SXM", name, n)
         assert plan.split.num_gpus == n
         [dot] = [
             x for x in budget_panel.dots_of("H100 SXM", n, 9, "besiroglu", name) if x.name == name
@@ -873,7 +873,7 @@ def test_how_far_from_twenty_models_lie_since_2023() -> None:
 
 
 def test_whole_machines_leave_some_of_the_money() -> None:
-    told = PANELS["budget"].answer(budget_panel._PRESETS["100,000 dollars in a month"])
+    told = PANELS["budget"].answer(PANELS["budget"].presets["100,000 dollars in a month"])
     assert "Whole machines of 8; $13.6 thousand are left." in told.html
     assert "are left" not in panel_with().html
 
