@@ -39,7 +39,7 @@ apart. With sequence parallelism `tensor` is sent as gathers and scatters."""
 
 def sending(plan: Plan) -> dict[str, Exchange]:
     """What one GPU of a plan sends in a step, part by part."""
-    split, chip = plan.split, plan.inputs["accelerator"]
+    split, chip = plan.split, plan.run.accelerator
     if plan.step is None:
         raise ValueError(f"the links of {chip.name} are not known")
     ways = {f"{name}_parallel": getattr(split, f"{name}_parallel") for name in SENT}
@@ -80,7 +80,7 @@ def _nodes(plan: Plan) -> list[int]:
 
     Where experts are spread, also the first that only gradients are averaged with.
     """
-    split, node = plan.split, plan.inputs["accelerator"].gpus_per_node
+    split, node = plan.split, plan.run.accelerator.gpus_per_node
     n, a_replica = split.num_gpus, split.tensor_parallel * split.context_parallel
     stage = a_replica * split.data_parallel
     near = [0, a_replica - 1, a_replica, 2 * a_replica, stage, stage + a_replica]
@@ -118,7 +118,7 @@ def _kind(plan: Plan, gpu: int) -> str:
 
 def _node(plan: Plan, row: int, node: int) -> str:
     """A node: its name, its frame, its GPUs."""
-    size, n = plan.inputs["accelerator"].gpus_per_node, plan.split.num_gpus
+    size, n = plan.run.accelerator.gpus_per_node, plan.split.num_gpus
     y = _TOP + row * _DEEP
     gpus = range(node * size, min((node + 1) * size, n))[:CELLS]
     body = text(_FROM - 16, y + 22, f"node {node + 1:,}", 14, "end")
@@ -186,7 +186,7 @@ def _how_long(part: Exchange) -> str:
 
 
 def _shown(plan: Plan, nodes: list[int]) -> str:
-    size, n = plan.inputs["accelerator"].gpus_per_node, plan.split.num_gpus
+    size, n = plan.run.accelerator.gpus_per_node, plan.split.num_gpus
     total = -(-n // size)
     told = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
     cells = f", {CELLS} of {size} GPUs of each" if size > CELLS else ""

@@ -20,7 +20,6 @@ from llmtrain_helpers.drawings.common import (
 )
 from llmtrain_helpers.drawings.duration import INKS
 from llmtrain_helpers.duration import first_run_days, tokens_in_time
-from llmtrain_helpers.plan.pace import peak_of
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.schedule import Schedule, Turn, idle_share, pipeline_schedule
 from llmtrain_helpers.results import Interval
@@ -65,7 +64,7 @@ def _chain(plan: Plan) -> str:
     """Four boxes: parameters, tokens, work, and the GPUs that do it."""
     boxes = [
         ("model", *units.count(plan.parameters.active).split(" "), _met(plan)),
-        ("text", *units.count(plan.inputs["tokens"]).split(" "), "tokens"),
+        ("text", *units.count(plan.run.tokens).split(" "), "tokens"),
         ("work", *units.flops(plan.total_flops).split(" "), _work(plan)),
         ("GPUs", *_gpus(plan)),
     ]
@@ -83,18 +82,18 @@ def _chain(plan: Plan) -> str:
 
 
 def _work(plan: Plan) -> str:
-    again = plan.inputs["recompute"]
+    again = plan.run.recompute
     return "forward, backward" if again == "none" else f"recomputed: {again}"
 
 
 def _gpus(plan: Plan) -> tuple[str, str]:
-    chip, n = plan.inputs["accelerator"].name, plan.split.num_gpus
-    X = plan.inputs["flops_per_gpu"]
-    at_peak = plan.total_flops / (n * peak_of(plan.inputs))
+    chip, n = plan.run.accelerator.name, plan.split.num_gpus
+    X = plan.run.flops_per_gpu
+    at_peak = plan.total_flops / (n * plan.run.peak)
     low, high = at_peak / plan.seconds.greatest, at_peak / plan.seconds.least
     of = "of peak" if plan.split.pipeline_parallel == 1 else "with idle"
     rate = f"{100 * low:.0f}–{100 * high:.0f} % {of}"
-    if plan.inputs["pace"] is not None:
+    if plan.run.pace is not None:
         rate = f"{units.duration(plan.seconds_per_iteration.likely)} a step"
     if X is not None:
         rate = f"{units.flops_per_second(X)} each"
@@ -138,7 +137,7 @@ def at_first(plan: Plan, days: float) -> str:
     slow = first_run(plan)
     if slow <= days or plan.days_with_stops.greatest > days:
         return ""
-    most = units.rounded_down(tokens_in_time(plan.inputs["tokens"], slow, days))
+    most = units.rounded_down(tokens_in_time(plan.run.tokens, slow, days))
     late = f"A first run may take up to {units.duration(slow * units.DAY, 2)}, too late"
     return f" ({late}: take at most {units.about(most)} tokens then.)"
 
@@ -182,7 +181,7 @@ def _anchor(place: int) -> str:
 
 def _memory(plan: Plan, before: Plan | None) -> str:
     """What a GPU holds, part after part, under the line of its chip and the reserve."""
-    chip, total = plan.inputs["accelerator"].memory, plan.memory.total
+    chip, total = plan.run.accelerator.memory, plan.memory.total
     seen = [chip * 1.12, total * 1.02, before.memory.total * 1.02 if before else 0]
     scale = (_RIGHT - _LEFT) / max(seen)
     y, high, edge = 274, 38, _LEFT + scale * chip
@@ -218,7 +217,7 @@ def parts_of(plan: Plan) -> dict[str, float]:
     That is the logits at the loss, or elsewhere a layer that is computed again.
     """
     b, t = plan.split.micro_batch_size, plan.split.tensor_parallel
-    model, c = plan.inputs["model"], plan.split.context_parallel
+    model, c = plan.run.model, plan.split.context_parallel
     logits = 8 * b * model.sequence_length * model.vocab_size / (t * c)
     parts = {name.replace("_", " "): x for name, x in plan.memory.parts().items() if x}
     moment = parts.pop("transient", 0)
@@ -268,7 +267,7 @@ def _money(plan: Plan) -> str:
     hours = plan.days_with_stops.times(24 * plan.split.num_gpus)
     ends = [units.about(x, units.count) for x in (hours.least, hours.greatest)]
     told = f"{_from_to(ends)} GPU-hours"
-    price = plan.inputs["price_per_gpu_hour"]
+    price = plan.run.price_per_gpu_hour
     if price is not None:
         paid, price = hours.times(price), units.dollars(price)
         ends = [units.about(x, units.dollars) for x in (paid.least, paid.greatest)]
@@ -279,7 +278,7 @@ def _money(plan: Plan) -> str:
 
 def _told(plan: Plan, span: Interval, days: float | None) -> str:
     """The plan in words."""
-    n, chip = plan.split.num_gpus, plan.inputs["accelerator"]
+    n, chip = plan.split.num_gpus, plan.run.accelerator
     parts = (f"{word} {units.gigabytes(x)}" for word, x in parts_of(plan).items())
     limit, slow = "", first_run(plan)
     if days:
@@ -288,7 +287,7 @@ def _told(plan: Plan, span: Interval, days: float | None) -> str:
         limit += f" A first run: up to {units.duration(slow * units.DAY, 2)}."
     return (
         f"The plan. {units.count(plan.parameters.total)} parameters and "
-        f"{units.count(plan.inputs['tokens'])} tokens make "
+        f"{units.count(plan.run.tokens)} tokens make "
         f"{units.flops(plan.total_flops)}; {units.exact(n)} {chip.name} take "
         f"{span_in_words(span)}, likely {units.duration(span.likely * units.DAY, 2)}.{limit} "
         "Each GPU holds "

@@ -70,7 +70,7 @@ def _held(plan: Plan) -> str:
     held = units.gigabytes(plan.memory.total)
     if plan.fits or plan.tight:
         return f"a GPU holds {held}"
-    chip = units.gigabytes(plan.inputs["accelerator"].memory)
+    chip = units.gigabytes(plan.run.accelerator.memory)
     return f"a GPU would need {held} and has {chip}"
 
 

@@ -188,7 +188,7 @@ _COMMON_LEAST = 20
 
 def _of_the_text(plan: Plan) -> str:
     """A word where a model sees few tokens for its size; else nothing."""
-    each = float(plan.inputs["tokens"] / plan.parameters.active)
+    each = float(plan.run.tokens / plan.parameters.active)
     if each >= _COMMON_LEAST:
         return ""
     return (
@@ -208,14 +208,14 @@ def _of_memory(plan: Plan) -> str:
     told += f"take {units.gigabytes(sizes[second])}. "
     if first != "activations":
         return f"{told}Raise zero, gpus or tensor, or take a smaller model."
-    ways = ["raise zero"] if plan.inputs["zero_stage"] < 3 else []
+    ways = ["raise zero"] if plan.run.zero_stage < 3 else []
     large = plan.split.micro_batch_size > 1
     ways += ["lower micro or sequence" if large else "shorten the sequence"]
     return f"{told}{', '.join(ways).capitalize()}, or recompute."
 
 
 def _misfit(plan: Plan, held: str) -> str:
-    chip = units.gigabytes(plan.inputs["accelerator"].memory)
+    chip = units.gigabytes(plan.run.accelerator.memory)
     if plan.tight:
         asked = units.gigabytes(plan.reserve)
         return f"tight: {held} of {chip}, where {asked} should stay free."

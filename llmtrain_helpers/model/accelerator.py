@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from llmtrain_helpers.checks import (
-    Number,
-    Result,
-    count,
-    instance,
-    is_array,
-    quantity,
-    rate,
-    refuse,
-    share,
-)
+from llmtrain_helpers.checks import Result, count, instance, is_array, quantity, rate, refuse, share
 
 _RATES = ("bandwidth", "power", "link_bandwidth", "network_bandwidth")
 
@@ -42,14 +32,14 @@ class Accelerator:
     """
 
     name: str
-    memory: Number
-    bandwidth: Number | None = None
-    power: Number | None = None
-    peaks: Mapping[str, Number] = field(default_factory=dict, hash=False)
-    link_bandwidth: Number | None = None
-    network_bandwidth: Number | None = None
-    gpus_per_node: Number = 8
-    matmul_share: Number | None = None
+    memory: Result
+    bandwidth: Result | None = None
+    power: Result | None = None
+    peaks: Mapping[str, Result] = field(default_factory=dict, hash=False)
+    link_bandwidth: Result | None = None
+    network_bandwidth: Result | None = None
+    gpus_per_node: Result = 8
+    matmul_share: Result | None = None
 
     def __post_init__(self) -> None:
         instance("name", self.name, str)

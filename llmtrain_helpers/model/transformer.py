@@ -320,8 +320,7 @@ def over_layers(model: Transformer, counted: Callable[[Layer], Result]) -> Resul
     >>> over_layers(Transformer.gpt(96, 12288, 96, 50257, 2048), lambda layer: 1)
     96
     """
-    first, *others = (how_many * counted(layer) for how_many, layer in model.layers)
-    return sum(others, first)
+    return sum(how_many * counted(layer) for how_many, layer in model.layers)
 
 
 def _from_zero(name: str, value: object) -> Result:

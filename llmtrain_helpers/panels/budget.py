@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import best_split, most_tokens, shelf, usual_batch
+from llmtrain_helpers.budget import most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.drawings.budget import Dot, loss_against_size
 from llmtrain_helpers.evidence.published import accelerator
@@ -15,8 +15,8 @@ from llmtrain_helpers.laws import LAWS, best_for_loss, compute_optimal, loss, ou
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan.pace import peak_of
 from llmtrain_helpers.plan.plan import Plan
+from llmtrain_helpers.plan.search import best_split
 
 MOST_GPUS = 65536
 NODE = 8
@@ -254,10 +254,10 @@ def _table(setting: Setting, own: Dot) -> str:
     n, days = setting.num_gpus, setting.days
     plan = plan_of(setting.chip, own.name, n)
     tokens, split = most_tokens(plan, days), plan.split
-    at_peak = peak_of(plan.inputs) * n * days * units.DAY
+    at_peak = plan.run.peak * n * days * units.DAY
     ways = (
         f"TP {split.tensor_parallel}, PP {split.pipeline_parallel}, "
-        f"{units.exact(split.data_parallel)} replicas, ZeRO {plan.inputs['zero_stage']}"
+        f"{units.exact(split.data_parallel)} replicas, ZeRO {plan.run.zero_stage}"
     )
     fit = f"{'fits' if plan.fits else 'does not fit'} with a reserve of "
     fit += units.gigabytes(plan.reserve)
@@ -270,8 +270,8 @@ def _table(setting: Setting, own: Dot) -> str:
         ],
         ["tokens for each parameter", units.digits(own.tokens / own.parameters, 2)],
         ["split", ways],
-        ["recomputed", plan.inputs["recompute"]],
-        ["batch", f"{plan.inputs['global_batch_size']} sequences of 4,096 tokens"],
+        ["recomputed", plan.run.recompute],
+        ["batch", f"{plan.run.global_batch_size} sequences of 4,096 tokens"],
         ["memory of a GPU", f"{units.gigabytes(plan.memory.total)}, {fit}"],
         ["GPU-hours", units.count(24 * n * days)],
         ["cost", units.dollars(setting.cost)],

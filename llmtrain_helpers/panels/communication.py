@@ -11,7 +11,7 @@ from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.plan.step import StepSeconds
+from llmtrain_helpers.plan.seconds import StepSeconds
 
 
 def _has_known_step(chip: str) -> bool:
@@ -165,7 +165,7 @@ def _sentence(plan: Plan, old: Plan | None) -> str:
     if step.bubble:
         result += f", {units.share(step.bubble / step.total)} waiting"
     held = units.gigabytes(plan.memory.total)
-    memory = units.gigabytes(plan.inputs["accelerator"].memory)
+    memory = units.gigabytes(plan.run.accelerator.memory)
     if plan.fits or plan.tight:
         fits = "fits" if plan.fits else "tight"
         return f"{result}. A GPU holds {held} of {memory}: <b>{fits}</b>."

@@ -197,7 +197,7 @@ def _pipeline(plan: Plan, old: Plan | None) -> str:
     turns, *before = (
         (x.split.pipeline_parallel, int(x.split.accumulation_steps)) for x in (plan, old) if x
     )
-    backward = 3 if plan.inputs["recompute"] == "full" else 2
+    backward = 3 if plan.run.recompute == "full" else 2
     return pipeline_steps(*turns, backward=backward, before=before[0] if before else ()).live()
 
 
@@ -346,11 +346,11 @@ def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
     """Of what fits: fewer tokens, or more GPUs, that end in time at the slow end."""
     late = plan.days_with_stops.greatest / days
     if plan.fits and late <= 1 < first_run(plan) / days:
-        tokens = units.rounded_down(plan.inputs["tokens"] * days / first_run(plan))
+        tokens = units.rounded_down(plan.run.tokens * days / first_run(plan))
         yield f"Tokens {units.short(tokens)}: in time even as a first run", {"tokens": tokens}
     if not plan.fits or late <= 1:
         return
-    tokens = units.rounded_down(plan.inputs["tokens"] / late)
+    tokens = units.rounded_down(plan.run.tokens / late)
     if _in_time(plan, days, tokens=tokens):
         each = f"{units.digits(tokens / plan.parameters.active, 2)} for each parameter"
         yield f"Tokens {units.short(tokens)}: in time, {each}", {"tokens": tokens}
@@ -369,7 +369,7 @@ def _price(plan: Plan, other: Plan) -> str:
     if abs(dearer) >= 0.01:
         hours = f"{'+' if dearer > 0 else ''}{units.digits(100 * dearer, 2)} % GPU-hours"
     # at a given rate, or over unknown links, the seconds do not follow the split
-    known = plan.step is not None and plan.inputs["flops_per_gpu"] is None
+    known = plan.step is not None and plan.run.flops_per_gpu is None
     return f"{hours} if {'the network keeps up' if known else 'each stays as fast'}"
 
 
@@ -393,8 +393,8 @@ def _code(setting: Setting, plan: Plan) -> str:
     given["price_per_gpu_hour"] = setting.price or None
     if setting.format:
         given["format"] = setting.format
-    if plan.inputs["flops_per_gpu"] is not None:
-        given["flops_per_gpu"] = plan.inputs["flops_per_gpu"]
+    if plan.run.flops_per_gpu is not None:
+        given["flops_per_gpu"] = plan.run.flops_per_gpu
     options = ", ".join(f"{name}={value!r}" for name, value in given.items())
     path, step = setting.config.strip(), setting.seconds_per_iteration
     model = f"read_config({path!r}" if path else f"architecture({setting.model!r}"
