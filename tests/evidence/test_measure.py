@@ -15,7 +15,14 @@ from llmtrain_helpers import StepTime, Transformer, measure
 from llmtrain_helpers.__main__ import measure as main
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.measure.clock import StepClock, Times, compared, timed, times
-from llmtrain_helpers.measure.trace import overlap, difference, union, length, read_trace, recorded_trace
+from llmtrain_helpers.measure.trace import (
+    difference,
+    length,
+    overlap,
+    read_trace,
+    recorded_trace,
+    union,
+)
 from tests.bad_values import BAD_COUNTS, assert_refused
 
 SHAPE = Transformer.llama(1, 8, 2, 1, 8, 8, 4)
