@@ -113,6 +113,46 @@ def seconds_from_iterations(
     return steps * t
 
 
+def trainable_tokens(
+    seconds: Number, parameters: Number, num_gpus: Number, flops_per_gpu: Number, recompute: str
+) -> Result:
+    """The tokens that GPUs train a model on in a given time: `training_seconds` the other way.
+
+    T = seconds · nX/(6P), or nX/(8P) with full recomputation; not rounded. Takes seconds,
+    the active parameters, the rate that each GPU reaches in FLOP/s, and what is computed
+    again. ValueError as in `training_seconds`.
+
+    >>> f"{trainable_tokens(30 * 86400, 8e9, 8, 109.2e12, recompute='none'):.3g}"
+    '4.72e+10'
+    """
+    return quantity("seconds", seconds) / training_seconds(
+        1, parameters, num_gpus, flops_per_gpu, recompute
+    )
+
+
+def rate_at(share_of_peak: Number, peak_flops: Number) -> Result:
+    """The rate of a GPU that reaches this share of its peak, in FLOP/s: share · peak.
+
+    >>> f"{rate_at(0.35, peak_flops=312e12):.4g}"
+    '1.092e+14'
+    """
+    return share("share_of_peak", share_of_peak) * rate("peak_flops", peak_flops)
+
+
+def mfu_of_hfu(hfu: Number, recompute: str) -> Result:
+    """Model FLOPs utilization of a run whose hardware FLOPs utilization is known.
+
+    With full recomputation 6 of the 8 operations for each parameter and token are the
+    model's, so that MFU = 6/8 · HFU; otherwise the two are the same, but for the little
+    that selective recomputation adds. Source: arXiv 2205.05198 section 6.3.
+
+    >>> mfu_of_hfu(0.44, "full"), mfu_of_hfu(0.44, "none")
+    (0.33, 0.44)
+    """
+    choice("recompute", recompute, RECOMPUTE)
+    return hfu * 6 / 8 if recompute == "full" else hfu
+
+
 def training_interval(
     tokens: Number,
     parameters: Number,

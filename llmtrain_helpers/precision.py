@@ -7,6 +7,7 @@ al. (arXiv 1910.02054) for ZeRO; DeepSeek-AI (arXiv 2412.19437), section 3.3, fo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import copysign, frexp, inf, isfinite, isinf, isnan, ldexp, nan
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -402,6 +403,16 @@ def products_in(recipe: str | Recipe) -> str:
     """
     name = known_recipe(recipe).name
     return next((format for format in ("fp8", "bf16") if format in name), "")
+
+
+def missing_format(recipe: str | Recipe, formats: Iterable[str]) -> str:
+    """The format that a recipe's products need and that is not among a chip's; "" if none is.
+
+    >>> missing_format("fp8", ["fp16", "bf16"]), missing_format("bf16", ["fp16", "bf16"])
+    ('fp8', '')
+    """
+    needed = products_in(recipe)
+    return "" if needed in {"", *formats} else needed
 
 
 def train_small_network(

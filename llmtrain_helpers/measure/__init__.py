@@ -129,10 +129,10 @@ def measure_activations(
     (8sb each LayerNorm, 4sb each RMSNorm), flash attention's logsumexp (4abs a layer),
     token ids (16sb), routing, and the loss. Takes and refuses what that does.
     """
-    found = saved_tensors(model, micro_batch_size, recompute, attention, dropout)
+    saved = saved_tensors(model, micro_batch_size, recompute, attention, dropout)
     names = ("norms", "attention", "scores", "mlp", "checkpoints", "embedding", "head")
     parts = dict.fromkeys(names, 0)
-    for tensor in found:
+    for tensor in saved:
         parts[tensor.part] += 0 if tensor.left_out else tensor.bytes
     return ActivationCount(**parts)
 
@@ -202,7 +202,7 @@ def step_seconds(
     The median of `repeats` steps, after one to warm up. Source: time.perf_counter.
     """
     shape, n = _buildable(model), single("repeats", repeats)
-    options = (choice("recipe", recipe, TRAINABLE), *_run(recompute, attention))
+    options = (choice("recipe", recipe, TRAINABLE), *_variants(recompute, attention))
     sizes = [single("batch_sizes", size) for size in batch_sizes]
     timing = _needing_torch("timing")
     return [timing.seconds_of(shape, B, *options, repeats=n) for B in sizes]
@@ -221,7 +221,7 @@ def training_step(
     same random tokens. Takes and refuses what `measure_step_memory` does.
     """
     shape, B = _buildable(model), single("batch_size", batch_size)
-    options = (choice("recipe", recipe, TRAINABLE), *_run(recompute, attention))
+    options = (choice("recipe", recipe, TRAINABLE), *_variants(recompute, attention))
     step: Callable[[], None] = _needing_torch("timing").step_of(shape, B, *options)
     return step
 
@@ -253,7 +253,7 @@ class StepProfile:
 
     @property
     def matmul_share(self) -> float:
-        """The share of that which matrix products take."""
+        """The share of the operators' time that matrix products take."""
         products = [o.seconds for o in self.operators if o.matrix_product]
         return sum(products) / self.seconds
 
@@ -278,7 +278,7 @@ def profile_step(
     Errors as in `measure_step_memory`. Source: torch.profiler.
     """
     shape, B = _buildable(model), single("batch_size", batch_size)
-    options = (choice("recipe", recipe, TRAINABLE), *_run(recompute, attention))
+    options = (choice("recipe", recipe, TRAINABLE), *_variants(recompute, attention))
     return _needing_torch("timing").profiled(shape, B, *options)
 
 
@@ -339,14 +339,16 @@ def measure_slow_link(model: Transformer, batch_size: int, delay: float) -> Expe
     return _needing_torch("parallel").experiments(shape, B, seconds)
 
 
-def _run(recompute: object, attention: object) -> tuple[str, str]:
+def _variants(recompute: object, attention: object) -> tuple[str, str]:
+    """What is computed again and how attention is computed, where both are known."""
     return (choice("recompute", recompute, RECOMPUTE), choice("attention", attention, KERNELS))
 
 
 def _options(recompute: object, attention: object, dropout: object) -> dict[str, Any]:
-    again, kernel = _run(recompute, attention)
-    on = flag("dropout", dropout)
-    return {"recompute": again, "attention": kernel, "dropout": on}
+    """The options of a forward pass, checked."""
+    names = ("recompute", "attention")
+    variants = dict(zip(names, _variants(recompute, attention), strict=True))
+    return {**variants, "dropout": flag("dropout", dropout)}
 
 
 def _buildable(model: Transformer) -> Transformer:

@@ -12,11 +12,13 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.checks import amount, flag, instance, one, quantity, refuse, single
 from llmtrain_helpers.results import Breakdown
+
+_Name = TypeVar("_Name")
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,10 @@ def times(seconds: Sequence[float], warm_up: int = 0) -> Times:
     >>> known.median, round(known.spread, 3)
     (1.1, 0.091)
     """
-    first, taken = single("warm_up", warm_up, least=0), tuple(map(float, seconds))
-    if len(taken) - first < 2:
-        refuse("seconds", len(taken), "leaves fewer than two runs behind the warm-up")
-    return Times(taken[:first], taken[first:])
+    first, runs = single("warm_up", warm_up, least=0), tuple(map(float, seconds))
+    if len(runs) - first < 2:
+        refuse("seconds", len(runs), "leaves fewer than two runs behind the warm-up")
+    return Times(runs[:first], runs[first:])
 
 
 def timed(
@@ -72,28 +74,28 @@ def timed(
     """
     first, n = single("warm_up", warm_up, least=0), single("repeats", repeats)
     ready = wait or (lambda: None)
-    taken = []
+    seconds = []
     for _ in range(first + n):
         ready()
         start = clock()
         run()
         ready()
-        taken.append(clock() - start)
-    return Times(tuple(taken[:first]), tuple(taken[first:]))
+        seconds.append(clock() - start)
+    return Times(tuple(seconds[:first]), tuple(seconds[first:]))
 
 
 def compared(
-    runs: Mapping[Any, Callable[[], Any]],
+    runs: Mapping[_Name, Callable[[], Any]],
     warm_up: int = 2,
     repeats: int = 9,
     clock: Callable[[], float] = perf_counter,
-) -> dict[Any, Times]:
+) -> dict[_Name, Times]:
     """Several calls that take turns, so that what else a machine does meets all alike.
 
     Takes and refuses what `timed` does; the names stay.
 
-    >>> found = compared({"one": list, "other": dict}, warm_up=1, repeats=2)
-    >>> [(name, len(known.seconds)) for name, known in found.items()]
+    >>> pair = compared({"one": list, "other": dict}, warm_up=1, repeats=2)
+    >>> [(name, len(times.seconds)) for name, times in pair.items()]
     [('one', 2), ('other', 2)]
     """
     first, n = single("warm_up", warm_up, least=0), single("repeats", repeats, least=2)
@@ -164,7 +166,7 @@ class StepClock:
         one_pass = float(self.one_pass.seconds(b))
         others = sum(self.waits_for_others(b, k).values())
         busy = k * one_pass + others + self.update
-        data = _beyond(self.loading * k * b, busy)
+        data = _visible(self.loading * k * b, busy)
         return StepParts(k * one_pass, others, self.update, data)
 
     def waits_for_others(self, micro_batch_size: int, accumulation: int = 1) -> dict[str, float]:
@@ -178,8 +180,8 @@ class StepClock:
         [0.06, 0.16]
         """
         one_pass = float(self.one_pass.seconds(micro_batch_size))
-        beside = BACKWARD * one_pass * self.slowest if self.overlap else 0.0
-        link = _beyond(self.exchange, beside)
+        backward = BACKWARD * one_pass * self.slowest if self.overlap else 0.0
+        link = _visible(self.exchange, backward)
         neighbour = accumulation * one_pass * (self.slowest - 1)
         return {"the link": link, "a slow neighbour": neighbour}
 
@@ -206,10 +208,10 @@ class StepClock:
         )
 
 
-def _beyond(seconds: float, hidden: float) -> float:
-    """What of a time is not hidden; nothing where only rounding is left."""
-    alike = math.isclose(seconds, hidden, rel_tol=1e-9)
-    return 0.0 if alike else max(0.0, seconds - hidden)
+def _visible(seconds: float, cover: float) -> float:
+    """What of a time is not hidden behind another; nothing where only rounding is left."""
+    alike = math.isclose(seconds, cover, rel_tol=1e-9)
+    return 0.0 if alike else max(0.0, seconds - cover)
 
 
 ENOUGH = 1.1
@@ -218,9 +220,11 @@ ENOUGH = 1.1
 
 @dataclass(frozen=True)
 class Experiments:
-    """Sequences a second: as it is; with the same data again and again, so that nothing
-    is loaded; alone, without other GPUs; with twice the micro-batch; and, where it was
-    tried, with four times the passes, which tells the link from a slow neighbour.
+    """Sequences a second as a step is, and after one change at a time.
+
+    With the same data again and again, so that nothing is loaded; alone, without other
+    GPUs; with twice the micro-batch; and, where it was tried, with four times the
+    passes, which tells the link from a slow neighbour.
     """
 
     as_it_is: float
@@ -238,6 +242,10 @@ class Experiments:
             "fixed costs": self.doubled / now,
         }
 
+    def ranked(self) -> list[tuple[str, float]]:
+        """The causes with their gains, the largest first."""
+        return sorted(self.gains().items(), key=lambda pair: -pair[1])
+
     @property
     def verdict(self) -> str:
         """What the step mostly waits for, or "computing" where no change helps.
@@ -245,5 +253,5 @@ class Experiments:
         >>> Experiments(10.0, 10.1, 19.0, 15.0).verdict
         'other GPUs'
         """
-        cause, gain = max(self.gains().items(), key=lambda pair: pair[1])
+        cause, gain = self.ranked()[0]
         return cause if gain >= ENOUGH else "computing"

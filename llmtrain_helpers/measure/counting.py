@@ -29,8 +29,9 @@ def parameters(shape: Transformer) -> ParameterCount:
     for name, parameter in net.named_parameters():  # a tied one comes once
         parts[_part_of_parameter(name)] += parameter.numel()
     mixtures = [m for m in net.modules() if isinstance(m, Experts)]
-    idle = sum(_numel(expert) for m in mixtures for expert in m.experts[m.chosen :])
-    return ParameterCount(**parts, active=sum(parts.values()) - idle)
+    idle = [expert for m in mixtures for expert in m.experts[m.chosen :]]
+    unmet = sum(p.numel() for expert in idle for p in expert.parameters())
+    return ParameterCount(**parts, active=sum(parts.values()) - unmet)
 
 
 def _part_of_parameter(name: str) -> str:
@@ -45,16 +46,12 @@ def _within_layer(name: str) -> str:
     return name.split(".", 2)[-1] if name.startswith("layers.") else name
 
 
-def _numel(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
 def flops(shape: Transformer, batch_size: int, recompute: str) -> FlopCount:
     """The parts as counted without recomputation; what that adds to the total."""
     parts = dict.fromkeys(["projections", "scores", "mlp", "head"], 0)
-    for name, counted in _counted(shape, batch_size, "none").items():
-        parts[_part_of_flops(name)] += counted
-    total = _counted(shape, batch_size, recompute).total()
+    for name, flops in _flops_by_module(shape, batch_size, "none").items():
+        parts[_part_of_flops(name)] += flops
+    total = _flops_by_module(shape, batch_size, recompute).total()
     return FlopCount(**parts, recomputed=total - sum(parts.values()))
 
 
@@ -65,7 +62,7 @@ def _part_of_flops(module: str) -> str:
     return within.split(".")[0].removesuffix("_dropout")
 
 
-def _counted(shape: Transformer, batch_size: int, recompute: str) -> Counter[str]:
+def _flops_by_module(shape: Transformer, batch_size: int, recompute: str) -> Counter[str]:
     """FLOPs of forward and backward by PyTorch's counter, for each module that has any.
 
     Recomputation goes through to the end of what is recomputed; by default PyTorch

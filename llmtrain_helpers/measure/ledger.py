@@ -63,7 +63,9 @@ class Entry:
             return _ONE_A_ROW[self.operator, self.output]
         if self.shape == ():
             return "the loss"
-        return "routing" if _routes(self.module) else ""
+        # a mixture of experts itself, or its router; what an expert makes counts
+        routes = self.module.endswith((".mlp.router", ".mlp:experts"))
+        return "routing" if routes else ""
 
 
 _ONE_A_ROW = {
@@ -73,11 +75,6 @@ _ONE_A_ROW = {
     ("_scaled_dot_product_flash_attention_for_cpu", 1): "logsumexp",
 }
 """Results that hold one number for each row of many."""
-
-
-def _routes(module: str) -> bool:
-    """Whether this is a mixture of experts itself, or its router: not an expert."""
-    return module.endswith((".mlp.router", ".mlp:experts"))
 
 
 class Ledger(TorchDispatchMode):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import nn
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
 from llmtrain_helpers.activations import Moment, Timeline
@@ -38,26 +37,21 @@ def timeline(
         watch.begin(trainer, shape)
         with watch.naming(net):
             for _ in range(steps):
-                _step(watch, trainer, inputs, accumulation_steps)
+                watch.next_step()
+                watch.mark("start")
+                for _ in range(accumulation_steps):
+                    watch.micro_batch += 1
+                    loss = net.loss(*inputs)
+                    watch.mark("forward")
+                    watch.backward = True  # in which "loss" and "layers" are marked
+                    loss.backward()
+                    watch.backward = False
+                    del loss
+                    watch.mark("backward")
+                trainer.update()
+                watch.mark("update")
+                trainer.release()
     return Timeline(tuple(watch.moments))
-
-
-def _step(watch: Watch, trainer: Trainer, inputs: Any, accumulation_steps: int) -> None:
-    """One step with its marks; "loss" and "layers" are set within backward."""
-    watch.next_step()
-    watch.mark("start")
-    for _ in range(accumulation_steps):
-        watch.micro_batch += 1
-        loss = trainer.net.loss(*inputs)
-        watch.mark("forward")
-        watch.backward = True
-        loss.backward()
-        watch.backward = False
-        del loss
-        watch.mark("backward")
-    trainer.update()
-    watch.mark("update")
-    trainer.release()
 
 
 class Watch(Ledger):
@@ -75,7 +69,9 @@ class Watch(Ledger):
         self.trainer = trainer
         self.constant = set(self.live)
         self.head_shape = (shape.vocab_size, shape.hidden_size)
-        self.last = _entrances(trainer.net.layers[-1])
+        # backward enters a layer through the last matrix of its MLP, or of its experts
+        mlps = [module for module in trainer.net.layers[-1].modules() if isinstance(module, MLP)]
+        self.last = {storage_key(mlp.down.weight) for mlp in mlps}
 
     def next_step(self) -> None:
         """Count a step, and its micro-batches from the start."""
@@ -132,9 +128,3 @@ class Watch(Ledger):
 
 _OF_THE_LOSS = ("nll_loss_backward", "_log_softmax_backward_data")
 """The two operators whose results are the logits' gradients in fp32."""
-
-
-def _entrances(layer: nn.Module) -> set[int]:
-    """Where backward enters a layer: the last matrix of its MLP, or of its experts."""
-    mlps = [module for module in layer.modules() if isinstance(module, MLP)]
-    return {storage_key(mlp.down.weight) for mlp in mlps}

@@ -139,8 +139,8 @@ class LatentAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Each token's mixture of the tokens before it."""
         plain, rotary, value = self.sizes
-        squeezed = self.query_norm(self.query_down(x)) if self.query_norms else x
-        q = self.query(squeezed).unflatten(-1, (-1, plain + rotary))
+        query_latent = self.query_norm(self.query_down(x)) if self.query_norms else x
+        q = self.query(query_latent).unflatten(-1, (-1, plain + rotary))
         latent, key = self.latent_down(x).split(self.split, -1)
         both = self.latent_up(self.latent_norm(latent))
         k, v = both.unflatten(-1, (-1, plain + value)).split((plain, value), -1)
@@ -265,8 +265,8 @@ class Experts(nn.Module):
         order = chosen.flatten().argsort()  # tokens sorted by expert
         source = order // self.chosen
         parts = tokens[source].split(self._loads(chosen))
-        done = [expert(part) for expert, part in zip(self.experts, parts, strict=True)]
-        weighted = torch.cat(done) * weights.flatten()[order, None]
+        outputs = [expert(part) for expert, part in zip(self.experts, parts, strict=True)]
+        weighted = torch.cat(outputs) * weights.flatten()[order, None]
         mixed = torch.zeros_like(tokens).index_add(0, source, weighted).view(x.shape)
         if self.shared is None:
             return mixed
@@ -391,5 +391,5 @@ def tokens(shape: Transformer, batch_size: int, device: str) -> tuple[Tensor, Te
     """Random tokens and targets, always the same."""
     size = (2, batch_size, shape.sequence_length)
     dice = None if device == "meta" else torch.Generator(device).manual_seed(0)
-    made = torch.randint(shape.vocab_size, size, generator=dice, device=device)
-    return made[0], made[1]
+    inputs, targets = torch.randint(shape.vocab_size, size, generator=dice, device=device)
+    return inputs, targets

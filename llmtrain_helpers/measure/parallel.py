@@ -34,35 +34,40 @@ from llmtrain_helpers.model.transformer import Transformer, keywords
 
 def launched(shape: Transformer, batch_size: int, processes: int) -> DataParallel:
     """What the processes found, as the first of them reports it."""
-    job = {"shape": _told(shape), "batch_size": batch_size, "what": "compared"}
-    return DataParallel(**_reported(job, processes))
+    return DataParallel(**_report("compare", shape, batch_size, processes))
 
 
 def traced(shape: Transformer, batch_size: int, overlap: bool) -> Trace:
     """The last step of the first of two processes, as a profiler saw it."""
-    what = "beside" if overlap else "after"
-    job = {"shape": _told(shape), "batch_size": batch_size, "what": what}
-    return trace_of(_reported(job, 2))
+    return trace_of(_report("trace", shape, batch_size, overlap=overlap))
 
 
 def experiments(shape: Transformer, batch_size: int, delay: float) -> Experiments:
     """Throughput of a step over a slow link: as it is, and after each change."""
-    job = {"shape": _told(shape), "batch_size": batch_size, "what": "slowed"}
-    return Experiments(**_reported(job | {"delay": delay}, 2))
+    return Experiments(**_report("slow link", shape, batch_size, delay=delay))
 
 
-def _told(shape: Transformer) -> dict[str, Any]:
-    """The keywords that make this shape again."""
-    ends = ("hidden_size", "vocab_size", "sequence_length", "num_positions")
-    said = {name: getattr(shape, name) for name in (*ends, "tied_embeddings")}
-    return said | keywords(shape.layers)
-
-
-def _reported(job: dict[str, Any], processes: int) -> dict[str, Any]:
+def _report(
+    task: str, shape: Transformer, batch_size: int, processes: int = 2, **options: float
+) -> dict[str, Any]:
     """What the first of so many processes prints, as JSON."""
+    ends = ("hidden_size", "vocab_size", "sequence_length", "num_positions", "tied_embeddings")
+    arguments = {name: getattr(shape, name) for name in ends} | keywords(shape.layers)
+    job = {"task": task, "shape": arguments, "batch_size": batch_size, **options}
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        job = job | {"folder": folder}
-        command = [*_torchrun(folder, processes), "-m", __name__, json.dumps(job)]
+        # they meet in a file, for torchrun's own port is open to all
+        command = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--rdzv-backend=c10d",
+            f"--rdzv-endpoint={folder}/agent",
+            "--rdzv-conf=store_type=file",
+            f"--nproc-per-node={processes}",
+            "-m",
+            __name__,
+            json.dumps({**job, "folder": folder}),
+        ]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=300, env=_environment()
@@ -71,15 +76,8 @@ def _reported(job: dict[str, Any], processes: int) -> dict[str, Any]:
             raise RuntimeError("torchrun did not come to an end in 300 s") from error
     if done.returncode:
         raise RuntimeError(f"torchrun failed: {done.stderr.strip()[-300:]}")
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
-
-
-def _torchrun(folder: str, processes: int) -> list[str]:
-    """The command; they meet in a file, for torchrun's own port is open to all."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--rdzv-backend=c10d"]
-    command += [f"--rdzv-endpoint={folder}/agent", "--rdzv-conf=store_type=file"]
-    return [*command, f"--nproc-per-node={processes}"]
+    report: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return report
 
 
 def _environment() -> dict[str, str]:
@@ -96,32 +94,30 @@ def main() -> None:
     meeting = dist.FileStore(f"{job['folder']}/processes", processes)
     dist.init_process_group("gloo", store=meeting, rank=rank, world_size=processes)
     torch.set_num_threads(1)
-    found = {"compared": _compared, "slowed": _slowed}.get(job["what"], _traced)(
-        Transformer(**job["shape"]), job
-    )
+    report = _TASKS[job["task"]](Transformer(**job["shape"]), job)
     if rank == 0:
-        print(json.dumps(found), flush=True)
+        print(json.dumps(report), flush=True)
     dist.barrier()
     os._exit(0)  # gloo's threads abort now and then when they are torn down
 
 
-def _compared(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
+def _compare(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
     """Gradients averaged over the processes, beside those of the whole batch."""
     rank, d = dist.get_rank(), dist.get_world_size()
     inputs, targets = tokens(shape, job["batch_size"], "cpu")
-    alone = _net(shape)
-    _loss(alone, inputs, targets).backward()
+    whole = _net(shape)
+    _loss(whole, inputs, targets).backward()
     shared = DistributedDataParallel(_net(shape))
-    mine = inputs.chunk(d)[rank], targets.chunk(d)[rank]
-    _loss(shared, *mine).backward()
-    averaged, whole = _flat(shared.module), _flat(alone)
-    difference = (averaged - whole).abs().max() / whole.abs().max()
+    part = inputs.chunk(d)[rank], targets.chunk(d)[rank]
+    _loss(shared, *part).backward()
+    averaged, gradients = _flat(shared.module), _flat(whole)
+    difference = (averaged - gradients).abs().max() / gradients.abs().max()
     return {
         "processes": d,
-        "gradient_bytes": whole.nbytes,
+        "gradient_bytes": gradients.nbytes,
         "largest_difference": float(difference),
-        "pass_seconds": shortest(lambda: _loss(alone, *mine).backward()),
-        "all_reduce_seconds": shortest(lambda: dist.all_reduce(whole)),
+        "pass_seconds": shortest(lambda: _loss(whole, *part).backward()),
+        "all_reduce_seconds": shortest(lambda: dist.all_reduce(gradients)),
     }
 
 
@@ -129,9 +125,9 @@ BUCKETS = 4
 """Into how many parcels gradients are packed, about; each leaves when it is full."""
 
 
-def _traced(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
+def _trace(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
     """Four steps: one not watched, one to warm up the profiler, two that it keeps."""
-    step = Step(shape, job["batch_size"], together=job["what"] == "beside")
+    step = Step(shape, job["batch_size"], beside=job["overlap"])
     file = f"{job['folder']}/trace{dist.get_rank()}.json"
     with profile(
         activities=[ProfilerActivity.CPU],
@@ -147,21 +143,22 @@ def _traced(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
 class Step:
     """A training step of this process; gradients travel beside backward, or after."""
 
-    def __init__(self, shape: Transformer, batch: int, together: bool = True) -> None:
+    def __init__(self, shape: Transformer, batch: int, beside: bool = True) -> None:
         net = _net(shape, torch.float32)
         size = sum(p.nbytes for p in net.parameters()) / BUCKETS / 2**20
         self.net = DistributedDataParallel(net, bucket_cap_mb=size)
         self.optimizer = torch.optim.AdamW(net.parameters())
         self.inputs, self.targets = tokens(shape, batch, "cpu")
-        self.together = together
+        self.beside = beside
 
     def __call__(self) -> None:
         """Forward, backward, the exchange, the update."""
-        with record_function("forward"), self._exchange():
+        exchange = nullcontext() if self.beside else self.net.no_sync()
+        with record_function("forward"), exchange:
             loss = _loss(self.net, self.inputs, self.targets)
         with record_function("backward"):
             loss.backward()
-        if not self.together:
+        if not self.beside:
             self._average()
         with record_function("optimizer"):
             self.optimizer.step()
@@ -176,31 +173,41 @@ class Step:
         for gradient, share in zip(gradients, shares, strict=True):
             gradient.copy_(share.view_as(gradient))
 
-    def _exchange(self) -> Any:
-        return nullcontext() if self.together else self.net.no_sync()
 
-
-def _slowed(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
+def _slow_link(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
     """Sequences a second over a link on which each parcel is `delay` on its way."""
 
-    def late(done: Any) -> Any:
+    def delay(future: Any) -> Any:
         sleep(job["delay"])
-        return done.value()[0]
+        return future.value()[0]
 
-    def sent(bucket: Any) -> Any:
+    def exchange(bucket: Any) -> Any:
         share = bucket.buffer() / dist.get_world_size()
-        return dist.all_reduce(share, async_op=True).get_future()
+        return dist.all_reduce(share, async_op=True).get_future().then(delay)
 
     def rate(batch: int, alone: bool = False) -> float:
         step = Step(shape, batch)
-        step.net.register_comm_hook(None, lambda state, bucket: sent(bucket).then(late))
+        # a lambda, for PyTorch reads a hook's annotations, and as text knows none
+        step.net.register_comm_hook(None, lambda state, bucket: exchange(bucket))
         with step.net.no_sync() if alone else nullcontext():
             return batch / timed(step, warm_up=2, repeats=5).median
 
     b = job["batch_size"]
     now = rate(b)
-    changed = {"alone": rate(b, alone=True), "doubled": rate(2 * b)}
-    return {"as_it_is": now, "same_data": now, **changed}  # its data is there already
+    return {
+        "as_it_is": now,
+        "same_data": now,  # it is there already
+        "alone": rate(b, alone=True),
+        "doubled": rate(2 * b),
+    }
+
+
+_TASKS: dict[str, Callable[[Transformer, dict[str, Any]], dict[str, Any]]] = {
+    "compare": _compare,
+    "trace": _trace,
+    "slow link": _slow_link,
+}
+"""What processes can be started for, by its name in a job."""
 
 
 def _net(shape: Transformer, dtype: Any = torch.float64) -> Decoder:
@@ -220,13 +227,13 @@ def _flat(net: Decoder) -> Any:
 
 def shortest(run: Callable[[], Any]) -> float:
     """The shortest of five times, begun together."""
-    taken = []
+    seconds = []
     for _ in range(5):
         dist.barrier()
         start = perf_counter()
         run()
-        taken.append(perf_counter() - start)
-    return min(taken)
+        seconds.append(perf_counter() - start)
+    return min(seconds)
 
 
 if __name__ == "__main__":

@@ -77,20 +77,17 @@ class Case:
 
 def cases(tiny: bool) -> list[Case]:
     """All rows, from quick to long, each once."""
-    found = [Case("matmul", size=n) for n in _sizes(tiny)]
+    sizes = [64, 128] if tiny else [2**k for k in range(8, 15)]
+    rows = [Case("matmul", size=size) for size in sizes]
     if tiny:
         for model in TINY:
-            found += _sweeps(model, longest=32, batches=[1, 2])
+            rows += _sweeps(model, longest=32, batches=[1, 2])
     else:
-        found += _sweeps("gpt2-medium", longest=1024, batches=[1, 2, 4, 8, 16, 32, 64])
-        found += _sweeps("Llama-3.2-1B", longest=8192, batches=[1, 2, 4, 8, 16, 32])
-        found += _sweeps("gpt2-xl", longest=1024, batches=[1, 2, 4, 8, 16, 32])
-        found += _sweeps("Llama-3.1-8B", longest=8192, batches=[1, 2, 4, 8])
-    return list(dict.fromkeys(found))
-
-
-def _sizes(tiny: bool) -> list[int]:
-    return [64, 128] if tiny else [2**k for k in range(8, 15)]
+        rows += _sweeps("gpt2-medium", longest=1024, batches=[1, 2, 4, 8, 16, 32, 64])
+        rows += _sweeps("Llama-3.2-1B", longest=8192, batches=[1, 2, 4, 8, 16, 32])
+        rows += _sweeps("gpt2-xl", longest=1024, batches=[1, 2, 4, 8, 16, 32])
+        rows += _sweeps("Llama-3.1-8B", longest=8192, batches=[1, 2, 4, 8])
+    return list(dict.fromkeys(rows))
 
 
 def _sweeps(model: str, longest: int, batches: list[int]) -> Iterator[Case]:
@@ -107,14 +104,11 @@ def _sweeps(model: str, longest: int, batches: list[int]) -> Iterator[Case]:
     for attention in ("flash", "unfused"):
         for recompute in ("none", "selective", "full"):
             yield replace(plain, recompute=recompute, attention=attention)
+    # query heads that share keys are known to CUDA's fp32 kernels only unfused
+    shares_keys = plain.shape.num_kv_heads < plain.shape.num_heads
     for recipe in ("fp32", "bf16", "bf16_fp32_grads", "pure_bf16"):
-        if recipe != "fp32" or not _shares_keys(plain):
+        if recipe != "fp32" or not shares_keys:
             yield replace(plain, recipe=recipe)
-
-
-def _shares_keys(case: Case) -> bool:
-    """Whether query heads share keys, which CUDA's fp32 kernels know only unfused."""
-    return bool(case.shape.num_kv_heads < case.shape.num_heads)
 
 
 def problem(device: str) -> str | None:
@@ -147,7 +141,15 @@ def _problem_of_cuda() -> str | None:
 def record(path: Path, device: str, tiny: bool) -> int:
     """Measure what the file does not hold yet; how many rows were added."""
     with held(path):
-        return _record(path, device, tiny)
+        done = finished(path, source(device))
+        waiting = [case for case in cases(tiny) if case.name not in done]
+        _say(f"{len(done)} rows are there, {len(waiting)} to measure")
+        for number, case in enumerate(waiting, start=1):
+            row = measured(case, device)
+            append(path, row)
+            result = "out of memory" if row["out_of_memory"] else f"{row['seconds']:.3g} s"
+            _say(f"{number}/{len(waiting)} {case.name}: {result}")
+        return len(waiting)
 
 
 @contextmanager
@@ -173,18 +175,6 @@ def _lock(file: BinaryIO) -> None:
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _record(path: Path, device: str, tiny: bool) -> int:
-    done = finished(path, source(device))
-    waiting = [case for case in cases(tiny) if case.name not in done]
-    _say(f"{len(done)} rows are there, {len(waiting)} to measure")
-    for number, case in enumerate(waiting, start=1):
-        row = measured(case, device)
-        append(path, row)
-        told = "out of memory" if row["out_of_memory"] else f"{row['seconds']:.3g} s"
-        _say(f"{number}/{len(waiting)} {case.name}: {told}")
-    return len(waiting)
 
 
 def finished(path: Path, made_by: str = "") -> set[str]:

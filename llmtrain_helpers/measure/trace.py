@@ -32,39 +32,39 @@ EXCHANGE = "gloo:"
 """How the names of events begin in which processes on CPUs exchange something."""
 
 
-def joined(spans: Iterable[tuple[float, float]]) -> Spans:
-    """The same time in stretches that do not touch.
+def union(spans: Iterable[tuple[float, float]]) -> Spans:
+    """The time of all spans, in stretches that do not touch.
 
-    >>> joined([(3, 5), (0, 2), (1, 3), (7, 8)])
+    >>> union([(3, 5), (0, 2), (1, 3), (7, 8)])
     [(0, 5), (7, 8)]
     """
-    found: Spans = []
+    stretches: Spans = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if stretches and start <= stretches[-1][1]:
+            stretches[-1] = stretches[-1][0], max(end, stretches[-1][1])
         else:
-            found.append((start, end))
-    return found
+            stretches.append((start, end))
+    return stretches
 
 
-def both(one: Spans, other: Spans) -> Spans:
+def overlap(one: Spans, other: Spans) -> Spans:
     """The time that lies in both.
 
-    >>> both([(0, 4), (6, 9)], [(3, 7)])
+    >>> overlap([(0, 4), (6, 9)], [(3, 7)])
     [(3, 4), (6, 7)]
     """
     pairs = ((max(a, c), min(b, d)) for a, b in one for c, d in other)
-    return joined((start, end) for start, end in pairs if start < end)
+    return union((start, end) for start, end in pairs if start < end)
 
 
-def but(one: Spans, other: Spans) -> Spans:
+def difference(one: Spans, other: Spans) -> Spans:
     """The time of one that is not in the other.
 
-    >>> but([(0, 4)], [(1, 2), (3, 9)])
+    >>> difference([(0, 4)], [(1, 2), (3, 9)])
     [(0, 1), (2, 3)]
     """
-    ends = [float("-inf"), *(x for pair in joined(other) for x in pair), float("inf")]
-    return both(one, list(zip(ends[::2], ends[1::2], strict=True)))
+    ends = [float("-inf"), *(x for pair in union(other) for x in pair), float("inf")]
+    return overlap(one, list(zip(ends[::2], ends[1::2], strict=True)))
 
 
 def length(spans: Spans) -> float:
@@ -92,28 +92,31 @@ class Trace:
     @property
     def busy(self) -> Spans:
         """When any operator ran."""
-        return joined(span for spans in self.work.values() for span in spans)
+        return union(span for spans in self.work.values() for span in spans)
 
     @property
     def gaps(self) -> Spans:
         """When none did: Python, waiting, or nothing to do."""
-        return but([(0.0, self.seconds)], self.busy)
+        return difference([(0.0, self.seconds)], self.busy)
 
     @property
     def hidden(self) -> float:
         """The share of the exchange during which this process computed something."""
-        return length(both(self.exchange, self.busy)) / length(self.exchange)
+        return length(overlap(self.exchange, self.busy)) / length(self.exchange)
 
 
-def trace_of(found: Mapping[str, Any]) -> Trace:
+def trace_of(report: Mapping[str, Any]) -> Trace:
     """A trace that came as JSON, in which a pair is a list."""
-    kinds = {
-        name: {kind: joined((a, b) for a, b in spans) for kind, spans in it.items()}
-        for name, it in found.items()
-        if name in ("phases", "work")
-    }
-    exchange = joined((a, b) for a, b in found["exchange"])
-    return Trace(float(found["seconds"]), kinds["phases"], kinds["work"], exchange)
+
+    def spans(pairs: Iterable[Iterable[float]]) -> Spans:
+        return union((start, end) for start, end in pairs)
+
+    return Trace(
+        seconds=float(report["seconds"]),
+        phases={name: spans(pairs) for name, pairs in report["phases"].items()},
+        work={name: spans(pairs) for name, pairs in report["work"].items()},
+        exchange=spans(report["exchange"]),
+    )
 
 
 def recorded_trace(name: str) -> Trace:
@@ -123,15 +126,15 @@ def recorded_trace(name: str) -> Trace:
     (0.66, 0.0)
     """
     choice("name", name, ("beside", "after"))
-    found: dict[str, Spans] = {}
+    kinds: dict[str, Spans] = {}
     for row in published.rows("step_trace"):
         if row["trace"] == name:
             end = row["start"] + row["seconds"]
-            found.setdefault(row["kind"], []).append((row["start"], end))
-    [(_, seconds)] = found.pop("step")
-    phases = {phase: found.pop(phase) for phase in PHASES}
-    exchange = joined(found.pop("exchange"))
-    return Trace(seconds, phases, {kind: joined(it) for kind, it in found.items()}, exchange)
+            kinds.setdefault(row["kind"], []).append((row["start"], end))
+    [(_, seconds)] = kinds.pop("step")
+    phases = {phase: kinds.pop(phase) for phase in PHASES}
+    exchange = union(kinds.pop("exchange"))
+    return Trace(seconds, phases, {kind: union(spans) for kind, spans in kinds.items()}, exchange)
 
 
 def read_trace(path: str | PathLike[str], step: int = -1) -> Trace:
@@ -149,33 +152,27 @@ def read_trace(path: str | PathLike[str], step: int = -1) -> Trace:
     steps.sort(key=_start)
     if not -len(steps) <= step < len(steps):
         refuse("step", step, f"is not there: the trace holds {len(steps)} steps")
-    return _of_step(timed, steps[step])
+    begin, finish = _start(steps[step]), _end(steps[step])
+    inside = [e for e in timed if _start(e) < finish and _end(e) > begin]
 
+    def spans(events: Iterable[Any]) -> Spans:
+        """The events' time within the step, in seconds from its begin."""
+        cut = ((max(_start(e), begin), min(_end(e), finish)) for e in events)
+        return union((start - begin, end - begin) for start, end in cut)
 
-def _of_step(events: list[Any], step: Any) -> Trace:
-    """What lies in this step: work on its thread, the exchange wherever it runs."""
-    start, end = _start(step), _end(step)
-    inside = [e for e in events if _start(e) < end and _end(e) > start]
-    mine = [e for e in inside if e["tid"] == step["tid"]]
-
-    def spans(some: Iterable[Any]) -> Spans:
-        cut = ((max(_start(e), start), min(_end(e), end)) for e in some)
-        return joined((a - start, b - start) for a, b in cut)
-
+    # work is what runs on the step's own thread; gradients travel on another
+    thread = [e for e in inside if e["tid"] == steps[step]["tid"]]
+    operators = [e for e in thread if e["name"].startswith("aten::")]
+    # an operator that calls a product is a product while that runs
+    products = spans(e for e in operators if e["name"] in PRODUCTS)
+    copies = difference(spans(e for e in operators if e["name"] in COPIES), products)
+    rest = difference(spans(operators), union([*products, *copies]))
     return Trace(
-        seconds=end - start,
-        phases={name: spans(e for e in mine if e["name"] == name) for name in PHASES},
-        work=_work([e for e in mine if e["name"].startswith("aten::")], spans),
+        seconds=finish - begin,
+        phases={name: spans(e for e in thread if e["name"] == name) for name in PHASES},
+        work={"products": products, "copies": copies, "rest": rest},
         exchange=spans(e for e in inside if e["name"].startswith(EXCHANGE)),
     )
-
-
-def _work(operators: list[Any], spans: Any) -> dict[str, Spans]:
-    """Operators by kind; one that calls a product is a product while that runs."""
-    products = spans(e for e in operators if e["name"] in PRODUCTS)
-    copies = but(spans(e for e in operators if e["name"] in COPIES), products)
-    rest = but(spans(operators), joined([*products, *copies]))
-    return {"products": products, "copies": copies, "rest": rest}
 
 
 def _start(event: Any) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import Any
+from dataclasses import dataclass
+from functools import cache, cached_property
 
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import most_tokens, shelf, usual_batch
@@ -13,7 +13,7 @@ from llmtrain_helpers.drawings.budget import Dot, loss_against_size
 from llmtrain_helpers.evidence.published import accelerator
 from llmtrain_helpers.laws import LAWS, best_for_loss, compute_optimal, loss, outside
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.panels import common
+from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.search import best_split
@@ -21,41 +21,67 @@ from llmtrain_helpers.plan.search import best_split
 MOST_GPUS = 65536
 NODE = 8
 
-
-def _preset(**changes: Any) -> dict[str, Any]:
-    return {
-        "days": 21,
-        "money": 80_640,
-        "size": _STOPS["7.2B"],
-        "chip": "H100 SXM",
-        "price": 2.5,
-        "law": LAWS["besiroglu"].name,
-    } | changes
-
-
 _LAWS = {law.name: key for key, law in LAWS.items() if law.tells_loss}
 """The laws that tell a loss, as people call them."""
 
+_shapes = cache(shelf)
+"""The shelf's shapes, by their names."""
 
-@cache
-def _shapes() -> dict[str, Transformer]:
-    return shelf()
-
-
-_SIZES = {name: count_parameters(model).total for name, model in shelf().items()}
+_SIZES = {name: int(count_parameters(model).total) for name, model in _shapes().items()}
 """Parameters of the shelf's shapes, by their names."""
 
 _STOPS = {name: units.read(name) for name in _SIZES}
 """The same in two digits, as people write them: where the slider stops."""
 
-_PRESETS = {
-    "64 H100 for three weeks": _preset(),
-    "100,000 dollars in a month": _preset(days=30, money=100_000, size=_STOPS["24B"]),
-    "8 A100 for a month": _preset(
-        **{"days": 30, "money": 8640, "price": 1.5, "size": _STOPS["4.2B"]},
-        **{"chip": "A100 80GB SXM"},
-    ),
-    "A large laboratory": _preset(days=54, money=53_084_160, size=_STOPS["330B"]),
+
+@dataclass(frozen=True)
+class Setting:
+    """Days and money, a size of model, and what is taken for the price and the law."""
+
+    days: float = 21
+    money: float = 80_640
+    size: float = _STOPS["7.2B"]
+    chip: str = "H100 SXM"
+    price: float = 2.5
+    law: str = LAWS["besiroglu"].name
+
+    @cached_property
+    def num_gpus(self) -> int:
+        """Whole nodes of eight that the money keeps for the days."""
+        affordable = self.money / (24 * self.days * self.price)
+        n = int(affordable / NODE + 1e-9) * NODE
+        if not n:
+            few = units.digits(affordable, 2)
+            problem = f"keeps {few} GPUs for these days: the least is a node, {NODE}"
+            refuse("money", self.money, problem)
+        return min(n, MOST_GPUS)
+
+    @property
+    def cost(self) -> float:
+        """Dollars for those GPUs."""
+        return self.num_gpus * self.days * 24 * self.price
+
+    @property
+    def shape(self) -> str:
+        """The shape of the shelf whose size is nearest."""
+        return nearest_shape(self.size)
+
+    @cached_property
+    def dots(self) -> list[Dot]:
+        """Every shape of the shelf on the GPUs, the own one planned on just so many."""
+        return dots_of(self.chip, self.num_gpus, self.days, _LAWS[self.law], self.shape)
+
+    @property
+    def dot(self) -> Dot:
+        """The own shape among them."""
+        return next(dot for dot in self.dots if dot.name == self.shape)
+
+
+_SETTINGS = {
+    "64 H100 for three weeks": Setting(),
+    "100,000 dollars in a month": Setting(30, 100_000, _STOPS["24B"]),
+    "8 A100 for a month": Setting(30, 8640, _STOPS["4.2B"], "A100 80GB SXM", 1.5),
+    "A large laboratory": Setting(54, 53_084_160, _STOPS["330B"]),
 }
 
 _CONTROLS = {
@@ -65,7 +91,7 @@ _CONTROLS = {
         unit="dollars",
         least=100,
         most=10**10,
-        stops=common.steps(2000, 10**8, 1, 1.5, 2, 3, 5, 7),
+        stops=controls.steps(2000, 10**8, 1, 1.5, 2, 3, 5, 7),
     ),
     "days": common.Control(
         "Days",
@@ -74,7 +100,7 @@ _CONTROLS = {
         least=0.5,
         most=1000,
         whole=False,
-        stops=(1, 2, 3, 5, 7, 10, 14, 21, 30, 45, 60, 90, 120, 180, 365),
+        stops=controls.DAYS_OF_USE,
     ),
     "size": common.Control(
         "Your model",
@@ -84,27 +110,12 @@ _CONTROLS = {
         most=10**13,
         stops=tuple(_STOPS.values()),
     ),
-    "chip": common.accelerators(more=True),
-    "price": common.Control(
-        "Price",
-        "Dollars for one GPU for one hour; enter your own.",
-        unit="dollars a GPU-hour",
-        least=0.01,
-        most=1e6,
-        whole=False,
-        more=True,
-    ),
-    "law": common.choice("Law", "Whose fit tells the loss.", [*_LAWS], more=True),
+    "chip": controls.CHIP,
+    "price": controls.PRICE,
+    "law": controls.choice("Law", "Whose fit tells the loss.", _LAWS, more=True),
 }
 
-
-def gpus_for(money: float, days: float, price: float) -> int:
-    """Whole nodes of eight that so much money keeps for so many days."""
-    n = int(money / (24 * days * price * NODE) + 1e-9) * NODE
-    if not n:
-        paid = units.digits(money / (24 * days * price), 2)
-        refuse("money", money, f"keeps {paid} GPUs for these days: the least is a node, {NODE}")
-    return min(n, MOST_GPUS)
+# --- the shelf's shapes at a budget
 
 
 def nearest_shape(size: float) -> str:
@@ -119,176 +130,159 @@ _chip = cache(accelerator)
 @cache
 def split_of(chip: str, name: str, num_gpus: int) -> Plan:
     """The best split of a shape on so many GPUs."""
-    model = _shapes()[name]
-    batch = usual_batch(model, num_gpus)
-    return best_split(model, _chip(chip), num_gpus, batch)
+    model: Transformer = _shapes()[name]
+    return best_split(model, _chip(chip), num_gpus, usual_batch(model, num_gpus))
 
 
-def _below(num_gpus: int) -> int:
+def _doubling_below(num_gpus: int) -> int:
     """The largest doubling of a node that is no more: whose split stands for it."""
     return int(NODE * 2 ** ((num_gpus // NODE).bit_length() - 1))
 
 
-def _plan(chip: str, name: str, n: int) -> Plan:
+def plan_of(chip: str, name: str, num_gpus: int) -> Plan:
     """The plan of a shape on any number of nodes: the split of the doubling below.
 
     With fewer sequences at once, where the batch does not come out even with them.
     """
-    plan = split_of(chip, name, _below(n))
-    if n == _below(n):
+    plan = split_of(chip, name, _doubling_below(num_gpus))
+    if num_gpus == plan.split.num_gpus:
         return plan
-    s, batch = plan.split, usual_batch(_shapes()[name], n)
-    ways = s.tensor_parallel * s.pipeline_parallel
-    if n % ways:
-        return split_of(chip, name, n)
-    b = math.gcd(s.micro_batch_size, batch * ways // n)
-    return plan.but(num_gpus=n, global_batch_size=batch, micro_batch_size=b)
+    split, batch = plan.split, usual_batch(_shapes()[name], num_gpus)
+    ways = split.tensor_parallel * split.pipeline_parallel
+    if num_gpus % ways:
+        return split_of(chip, name, num_gpus)
+    b = math.gcd(split.micro_batch_size, batch * ways // num_gpus)
+    return plan.but(num_gpus=num_gpus, global_batch_size=batch, micro_batch_size=b)
 
 
-def dots_of(chip: str, n: int, days: float, law: str, own: str = "") -> list[Dot]:
-    """Every shape of the shelf on n GPUs: as fast as at the doubling below, each GPU.
+def dots_of(chip: str, num_gpus: int, days: float, law: str, own: str = "") -> list[Dot]:
+    """Every shape of the shelf on the GPUs: as fast as at the doubling below, each GPU.
 
-    `own` is planned on n GPUs themselves.
+    `own` is planned on so many GPUs themselves.
     """
     dots = []
     for name, P in _SIZES.items():
-        plan = split_of(chip, name, _below(n)) if name != own else _plan(chip, own, n)
-        T = float(most_tokens(plan, days).likely) * n / plan.split.num_gpus
+        if name == own:
+            plan = plan_of(chip, own, num_gpus)
+        else:
+            plan = split_of(chip, name, _doubling_below(num_gpus))
+        T = float(most_tokens(plan, days).likely) * num_gpus / plan.split.num_gpus
         dots.append(Dot(name, P, T, float(loss(P, T, law)), bool(plan.fits)))
     return dots
 
 
-def render(
-    before: common.Values | None = None,
-    *,
-    money: float,
-    days: float,
-    size: float,
-    chip: str,
-    price: float,
-    law: str,
-) -> common.Answer:
+# --- the answer
+
+
+def render(setting: Setting, before: Setting | None = None) -> common.Answer:
     """The panel's answer: sentence, picture, the plan of the point, and the call."""
-    n, law = gpus_for(money, days, price), _LAWS[law]
-    chosen = nearest_shape(size)
-    dots = dots_of(chip, n, days, law, chosen)
-    own = next(dot for dot in dots if dot.name == chosen)
-    able = [dot for dot in dots if dot.fits]
-    best = min(able, key=lambda dot: dot.loss) if able else None
+    law, dots = _LAWS[setting.law], setting.dots
+    own = next(dot for dot in dots if dot.name == setting.shape)
+    best = min((dot for dot in dots if dot.fits), key=lambda dot: dot.loss, default=None)
     flops = max(6 * dot.parameters * dot.tokens for dot in dots)
-    picture = loss_against_size(dots, flops, law, own.name, _dot_of(before))
+    picture = loss_against_size(dots, flops, law, own.name, before.dot if before else None)
+    code = (
+        f"frontier(published.accelerator({setting.chip!r}), {setting.num_gpus}, "
+        f"{setting.days:g}, shelf(), law={law!r}, price_per_gpu_hour={setting.price:g})"
+    )
     html = "".join(
         [
-            common.sentence(_sentence(n, days, price, own, best, size)),
-            f"<p>{_left(money, n, days, price)}{_worth(own, flops, law)}</p>",
+            common.sentence(_sentence(setting, own, best)),
+            f"<p>{_money_left(setting)}{_worth(own, flops, law)}</p>",
             picture.live(),
-            common.folded("The plan of your model", _table(chip, own, n, days, price)),
-            common.folded("In code", _code(chip, n, days, price, law)),
+            common.folded("The plan of your model", _table(setting, own)),
+            common.folded("In code", common.call(code)),
         ]
     )
     return common.Answer(html, offers=tuple(_offers(own, best)))
 
 
-def _dot_of(values: common.Values | None) -> Dot | None:
-    """The chosen shape of the values before."""
-    if values is None:
-        return None
-    n = gpus_for(values["money"], values["days"], values["price"])
-    own = nearest_shape(values["size"])
-    dots = dots_of(values["chip"], n, values["days"], _LAWS[values["law"]], own)
-    return next(dot for dot in dots if dot.name == own)
-
-
-def _sentence(
-    n: int, days: float, price: float, own: Dot, best: Dot | None, wanted: float = 0
-) -> str:
-    paid = units.dollars(n * days * 24 * price)
-    told = f"<b>{units.exact(n)} GPUs for {units.digits(days)} days</b> cost {paid}. "
+def _sentence(setting: Setting, own: Dot, best: Dot | None) -> str:
+    gpus = f"{units.exact(setting.num_gpus)} GPUs for {units.digits(setting.days)} days"
+    result = f"<b>{gpus}</b> cost {units.dollars(setting.cost)}. "
     if best is None:
-        return told + "None of the shapes fits on them."
-    told += f"Of the shapes that fit, <b>{best.name}</b> on "
-    told += f"{units.count(best.tokens)} tokens ends lowest, at {best.loss:.3f}. "
+        return result + "None of the shapes fits on them."
+    result += f"Of the shapes that fit, <b>{best.name}</b> on "
+    result += f"{units.count(best.tokens)} tokens ends lowest, at {best.loss:.3f}. "
     if own.name == best.name:
-        return told + "That is yours."
+        return result + "That is yours."
     if not own.fits:
-        return told + f"Yours, {own.name}, does not fit."
-    more = f"{own.loss - best.loss:.3f} above"
-    if wanted and abs(own.parameters / wanted - 1) > 0.05:
-        told += f"On the shelf {own.name} comes nearest to {units.short(wanted)}. "
-    return told + f"Yours, {own.name} on {units.count(own.tokens)}, ends {more}."
+        return result + f"Yours, {own.name}, does not fit."
+    if abs(own.parameters / setting.size - 1) > 0.05:
+        result += f"On the shelf {own.name} comes nearest to {units.short(setting.size)}. "
+    above = f"{own.loss - best.loss:.3f} above"
+    return f"{result}Yours, {own.name} on {units.count(own.tokens)}, ends {above}."
 
 
-def _left(money: float, n: int, days: float, price: float) -> str:
+def _money_left(setting: Setting) -> str:
     """What whole machines leave of the money, where it is a hundredth or more."""
-    left = money - n * days * 24 * price
-    if left < 0.01 * money:
+    left = setting.money - setting.cost
+    if left < 0.01 * setting.money:
         return ""
-    why = f"Whole machines of {NODE}" if n < MOST_GPUS else "No more GPUs than these"
+    most = setting.num_gpus == MOST_GPUS
+    why = "No more GPUs than these" if most else f"Whole machines of {NODE}"
     return f"{why}; {units.dollars(left)} are left. "
 
 
 def _worth(own: Dot, flops: float, law: str) -> str:
     """What the size costs, and where the law is asked for more than it knows."""
-    share = units.digits(own.parameters / compute_optimal(flops, law).parameters, 2)
-    least = best_for_loss(own.loss, law)
-    work = least.parameters * least.tokens / (own.parameters * own.tokens)
-    told = f"{own.name} is {share} times the law's best size for this work"
+    times = units.digits(own.parameters / compute_optimal(flops, law).parameters, 2)
+    cheapest = best_for_loss(own.loss, law)
+    work = cheapest.parameters * cheapest.tokens / (own.parameters * own.tokens)
+    result = f"{own.name} is {times} times the law's best size for this work"
     if work < 0.99:
-        told += f"; a model of {units.count(least.parameters)} would reach its loss "
-        told += f"with {units.digits(100 * work, 2)} % of it"
-    far = outside(own.parameters, own.tokens, law)
-    return f"{told}. The law is stretched: {far}." if far else f"{told}."
+        result += f"; a model of {units.count(cheapest.parameters)} would reach its loss "
+        result += f"with {units.digits(100 * work, 2)} % of it"
+    stretched = outside(own.parameters, own.tokens, law)
+    return f"{result}. The law is stretched: {stretched}." if stretched else f"{result}."
 
 
 def _offers(own: Dot, best: Dot | None) -> list[common.Offer]:
     """To take the best shape; or half of it, which is cheaper to use."""
     if best is None:
         return []
-    names = [*_SIZES]
     half = nearest_shape(best.parameters / 2)
-    told = {best.name: "the lowest loss here", half: "a smaller one, cheap to use"}
+    reasons = {best.name: "the lowest loss here", half: "a smaller one, cheap to use"}
     return [
         (f"Your model: {name}, {why}", {"size": _STOPS[name]})
-        for name, why in told.items()
-        if name != own.name and name in names
+        for name, why in reasons.items()
+        if name != own.name
     ]
 
 
-def _table(chip: str, own: Dot, n: int, days: float, price: float) -> str:
-    plan = _plan(chip, own.name, n)
-    span, s = most_tokens(plan, days), plan.split
-    ends = f"{units.count(span.least)} to {units.count(span.greatest)}"
-    ways = f"TP {s.tensor_parallel}, PP {s.pipeline_parallel}, "
-    ways += f"{units.exact(s.data_parallel)} replicas, ZeRO {plan.run.zero_stage}"
+def _table(setting: Setting, own: Dot) -> str:
+    n, days = setting.num_gpus, setting.days
+    plan = plan_of(setting.chip, own.name, n)
+    tokens, split = most_tokens(plan, days), plan.split
+    at_peak = plan.run.peak * n * days * units.DAY
+    ways = (
+        f"TP {split.tensor_parallel}, PP {split.pipeline_parallel}, "
+        f"{units.exact(split.data_parallel)} replicas, ZeRO {plan.run.zero_stage}"
+    )
     fit = f"{'fits' if plan.fits else 'does not fit'} with a reserve of "
     fit += units.gigabytes(plan.reserve)
-    at_peak = plan.run.peak * n * days * units.DAY
     rows = [
         ["rate, in 6ND", units.percent(6 * own.parameters * own.tokens / at_peak)],
-        ["tokens, likely", units.count(span.likely)],
-        ["tokens, slow end to fast end", ends],
+        ["tokens, likely", units.count(tokens.likely)],
+        [
+            "tokens, slow end to fast end",
+            f"{units.count(tokens.least)} to {units.count(tokens.greatest)}",
+        ],
         ["tokens for each parameter", units.digits(own.tokens / own.parameters, 2)],
         ["split", ways],
         ["recomputed", plan.run.recompute],
         ["batch", f"{plan.run.global_batch_size} sequences of 4,096 tokens"],
         ["memory of a GPU", f"{units.gigabytes(plan.memory.total)}, {fit}"],
         ["GPU-hours", units.count(24 * n * days)],
-        ["cost", units.dollars(24 * n * days * price)],
+        ["cost", units.dollars(setting.cost)],
     ]
     return common.table(["", own.name], rows)
-
-
-def _code(chip: str, n: int, days: float, price: float, law: str) -> str:
-    return common.call(
-        f"frontier(published.accelerator({chip!r}), {n}, {days:g}, shelf(), "
-        f"law={law!r}, price_per_gpu_hour={price:g})"
-    )
 
 
 PANEL = common.Panel(
     "What will you train?",
     _CONTROLS,
-    _PRESETS,
+    _SETTINGS,
     ("100,000 dollars in a month", "8 A100 for a month"),
     render,
 )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
@@ -15,41 +14,48 @@ from llmtrain_helpers.calendar import (
     simulate_run,
 )
 from llmtrain_helpers.drawings.calendar import parts_of_days, row_of_days, strip_of_days
-from llmtrain_helpers.panels import common
+from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 
-_NAMES = ["num_gpus", "failures", "restart", "work_days", "write_seconds"]
-_NAMES += ["save_every", "chance"]
+BEST = "at its best interval"
 
-_EVERY = {
-    "at its best interval": 0.0,
+_INTERVALS = {
+    BEST: 0.0,
     "10 minutes": 10 * MINUTE,
     "1 hour": HOUR,
     "3 hours": 3 * HOUR,
     "12 hours": 12 * HOUR,
     "1 day": DAY,
 }
-_BEST = next(iter(_EVERY))
+"""Seconds of work between two writes; of the best it is the run that says how many."""
 
 
-def _preset(*values: Any) -> dict[str, Any]:
-    return dict(zip(_NAMES, [*values, 1], strict=True))
+@dataclass(frozen=True)
+class Setting:
+    """GPUs and how often they fail; minutes of a restart, days of work, writes."""
+
+    num_gpus: int
+    failures: float
+    restart: float
+    work_days: float
+    write_seconds: float
+    save_every: str = BEST
+    chance: int = 1
 
 
-_PRESETS = {
-    "1,024 A100 for two months": _preset(1024, 5, 30, 40, 40, _BEST),
-    "64 H100 for a month": _preset(64, 5, 30, 21, 40, _BEST),
-    "16,384 H100 for eight weeks": _preset(16384, 4.2, 30, 46, 40, _BEST),
-    "Restarted by hand": _preset(992, 15, 300, 34, 40, "3 hours"),
-    "A hundred thousand GPUs": _preset(100_000, 4.2, 10, 50, 5, _BEST),
+_SETTINGS = {
+    "1,024 A100 for two months": Setting(1024, 5, 30, 40, 40),
+    "64 H100 for a month": Setting(64, 5, 30, 21, 40),
+    "16,384 H100 for eight weeks": Setting(16384, 4.2, 30, 46, 40),
+    "Restarted by hand": Setting(992, 15, 300, 34, 40, "3 hours"),
+    "A hundred thousand GPUs": Setting(100_000, 4.2, 10, 50, 5),
 }
 
 _CONTROLS = {
-    "num_gpus": common.Control(
-        "GPUs",
-        "All GPUs of the run; 8 make a node, and any one that fails stops all.",
-        most=10_000_000,
-        stops=common.doublings(8, 131072),
+    "num_gpus": replace(
+        controls.GPUS,
+        help="All GPUs of the run; 8 make a node, and any one that fails stops all.",
+        stops=controls.doublings(8, 131072),
     ),
     "restart": common.Control(
         "Restart",
@@ -58,7 +64,7 @@ _CONTROLS = {
         least=0.1,
         most=10_000,
         whole=False,
-        stops=common.steps(1, 600, 1, 2, 3, 5),
+        stops=controls.steps(1, 600, 1, 2, 3, 5),
     ),
     "failures": common.Control(
         "Failures",
@@ -67,9 +73,9 @@ _CONTROLS = {
         least=0.001,
         most=10_000,
         whole=False,
-        stops=common.steps(0.5, 50, 1, 2, 3, 5),
+        stops=controls.steps(0.5, 50, 1, 2, 3, 5),
     ),
-    "save_every": common.choice("Save", "How much work lies between two writes.", tuple(_EVERY)),
+    "save_every": controls.choice("Save", "How much work lies between two writes.", _INTERVALS),
     "work_days": common.Control(
         "Computing",
         "Days that the machines would need without any stop.",
@@ -121,135 +127,122 @@ class Run:
 
     def parts(self) -> dict[str, float]:
         """Days of each part."""
-        cost = self.cost
-        told = {"saving": cost.saving, "lost": cost.lost, "restarting": cost.restarting}
-        return {"computing": self.days} | {k: self.days * x for k, x in told.items()}
+        return {
+            "computing": self.days,
+            "saving": self.days * self.cost.saving,
+            "lost": self.days * self.cost.lost,
+            "restarting": self.days * self.cost.restarting,
+        }
 
 
-def run_of(values: common.Values) -> Run:
-    """The run that these values make; a ValueError in words if it would not end."""
-    n, days, d = (values[x] for x in ("num_gpus", "work_days", "write_seconds"))
-    M = mean_time_between_failures(n, values["failures"] / 1000)
-    R, t = values["restart"] * MINUTE, _EVERY[values["save_every"]]
-    t = t or best_checkpoint_interval(d, M)
-    ends = t + d + R < HOPELESS * M
-    cost = losses(t, d, M, R) if ends else None
+def run_of(setting: Setting) -> Run:
+    """The run that a setting makes; a ValueError in words if it would not end."""
+    n, d, R = setting.num_gpus, setting.write_seconds, setting.restart * MINUTE
+    M = mean_time_between_failures(n, setting.failures / 1000)
+    t = _INTERVALS[setting.save_every] or best_checkpoint_interval(d, M)
+    cost = losses(t, d, M, R) if t + d + R < HOPELESS * M else None
     if cost is None or cost.total > 20:
         raise ValueError(
             f"num_gpus={n} with so many failures stop every {units.duration(M)}: with "
             f"a restart of {units.duration(R)} and {units.duration(t)} between two "
             "writes hardly anything gets done"
         )
-    return Run(days, M, t, d, R, cost)
+    return Run(setting.work_days, M, t, d, R, cost)
 
 
-def render(before: common.Values | None = None, **values: Any) -> common.Answer:
+def render(setting: Setting, before: Setting | None = None) -> common.Answer:
     """The panel's answer as HTML, and what would save days, with its price in days."""
-    run = run_of(values)
-    old = _old(before)
+    run = run_of(setting)
+    try:
+        old = run_of(before) if before else None
+    except ValueError:  # there is nothing to hold the picture against
+        old = None
     html = "".join(
         [
             common.sentence(_sentence(run, old)),
-            _pictures(run, old, values["chance"]),
+            _pictures(run, old, setting.chance),
             common.folded("The numbers", _table(run)),
-            common.folded("In code", common.call(_code(values))),
+            common.folded("In code", common.call(_code(setting))),
         ]
     )
-    return common.Answer(html, offers=_offers(values, run))
-
-
-def _old(before: common.Values | None) -> Run | None:
-    try:
-        return run_of(before) if before else None
-    except ValueError:
-        return None
+    return common.Answer(html, offers=_offers(setting, run))
 
 
 def _sentence(run: Run, old: Run | None) -> str:
-    days, share = units.digits(run.total), units.percent(1 / (1 + run.cost.total))
-    was = f" (dashed: {units.digits(old.total)})" if old and old != run else ""
-    plain = units.digits(run.days)
+    dashed = f" (dashed: {units.digits(old.total)})" if old and old != run else ""
     return (
-        f"{plain} days of computing take <b>{days} days on the calendar</b>{was}. "
+        f"{units.digits(run.days)} days of computing take "
+        f"<b>{units.digits(run.total)} days on the calendar</b>{dashed}. "
         f"A stop every <b>{units.duration(run.mean)}</b>, a write every "
-        f"{units.duration(run.interval)}; useful: <b>{share}</b>."
+        f"{units.duration(run.interval)}; "
+        f"useful: <b>{units.percent(1 / (1 + run.cost.total))}</b>."
     )
 
 
 def _pictures(run: Run, old: Run | None, chance: int) -> str:
     """The first rows of the run, drawn by lot, and the whole of it as parts."""
-    seen = 10 * row_of_days(run.mean / DAY, run.total)
-    work = min(1.5 * seen / (1 + run.cost.total), run.days) * DAY
-    given = (run.interval, run.write, run.mean, run.restart)
-    drawn = simulate_run(work, *given, seed=chance)
-    share = run.write / (run.interval + run.write)
-    drawn_days, whole = drawn.total / DAY, work == run.days * DAY
-    strip = strip_of_days(drawn, drawn_days if whole else run.total, share)
+    days_in_rows = 10 * row_of_days(run.mean / DAY, run.total)
+    work = min(1.5 * days_in_rows / (1 + run.cost.total), run.days) * DAY
+    simulated = simulate_run(work, run.interval, run.write, run.mean, run.restart, seed=chance)
+    whole = work == run.days * DAY
+    days = simulated.total / DAY if whole else run.total
+    strip = strip_of_days(simulated, days, run.write / (run.interval + run.write))
     bar = parts_of_days(run.parts(), old.parts() if old else None)
     return f"<div>{strip.live()}</div><div>{bar.live()}</div>"
 
 
 def _table(run: Run) -> str:
-    rows = {
-        "from one stop to the next, on average": units.duration(run.mean),
-        "stops in all, on average": units.digits(run.stops, 2),
-        "work between two writes": units.duration(run.interval),
-    }
-    rows |= {f"days: {k}": units.digits(v) for k, v in run.parts().items()}
-    rows["hours lost at a stop, all in all"] = units.digits(
-        24 * (run.total - run.days) / run.stops, 2
-    )
+    hours_lost = 24 * (run.total - run.days) / run.stops
+    rows = [
+        ["from one stop to the next, on average", units.duration(run.mean)],
+        ["stops in all, on average", units.digits(run.stops, 2)],
+        ["work between two writes", units.duration(run.interval)],
+        *([f"days: {part}", units.digits(days)] for part, days in run.parts().items()),
+        ["hours lost at a stop, all in all", units.digits(hours_lost, 2)],
+    ]
     note = (
         "<p>The strip is one run, drawn by lot; sentence, bar and table are the mean "
         "of all. Outages that no rate knows, and evaluation, come on top: in published "
         "runs up to a fifth of all days on the calendar.</p>"
     )
-    return common.table(["", "number"], [list(row) for row in rows.items()]) + note
+    return common.table(["", "number"], rows) + note
 
 
-def _offers(values: common.Values, run: Run) -> tuple[common.Offer, ...]:
+def _offers(setting: Setting, run: Run) -> tuple[common.Offer, ...]:
     """What could be better by half, or by ten: the most days first."""
-    ways = {
-        "Restart in a third of the time": {"restart": _third(values["restart"])},
-        "Half the failures": {"failures": values["failures"] / 2},
-        "Writes that block a tenth": {"write_seconds": values["write_seconds"] / 10},
+    ways: dict[str, common.Values] = {
+        "Restart in a third of the time": {"restart": float(f"{setting.restart / 3:.2g}")},
+        "Half the failures": {"failures": setting.failures / 2},
+        "Writes that block a tenth": {"write_seconds": setting.write_seconds / 10},
     }
-    if values["save_every"] != _BEST:
-        ways["Save at the best interval"] = {"save_every": _BEST}
-    legal = {
-        told: change
-        for told, change in ways.items()
-        if all(_CONTROLS[k].kind == "choice" or v >= _CONTROLS[k].least
-               for k, v in change.items())
-    }  # fmt: skip
-    saved = {told: run.total - run_of({**values, **change}).total for told, change in legal.items()}
-    best = sorted((x for x in saved if saved[x] > 0), key=lambda x: -saved[x])
-    return tuple((f"{told}: {_saves(saved[told])}", legal[told]) for told in best)
+    if setting.save_every != BEST:
+        ways["Save at the best interval"] = {"save_every": BEST}
+    offers = []
+    for way, change in ways.items():
+        [(name, value)] = change.items()
+        if not isinstance(value, str) and value < _CONTROLS[name].least:
+            continue
+        days = run.total - run_of(common.changed(setting, change)).total
+        if days > 0:
+            offers.append((days, f"{way}: saves {units.duration(days * DAY)}", change))
+    offers.sort(key=lambda offer: -offer[0])
+    return tuple((label, change) for _, label, change in offers)
 
 
-def _third(minutes: float) -> float:
-    return float(f"{minutes / 3:.2g}")
-
-
-def _saves(days: float) -> str:
-    return f"saves {units.duration(days * DAY)}"
-
-
-def _code(values: common.Values) -> str:
-    n, d, R = (values[x] for x in ("num_gpus", "write_seconds", "restart"))
-    every = _EVERY[values["save_every"]]
-    told = f"{every:g}" if every else f"best_checkpoint_interval({d:g}, M)"
+def _code(setting: Setting) -> str:
+    d, interval = setting.write_seconds, _INTERVALS[setting.save_every]
+    t = f"{interval:g}" if interval else f"best_checkpoint_interval({d:g}, M)"
     return (
-        f"M = mean_time_between_failures({n}, {values['failures'] / 1000:g})\n"
-        f"t = {told}\n"
-        f"{values['work_days']:g} / goodput(t, {d:g}, M, {R * MINUTE:g})  # days"
+        f"M = mean_time_between_failures({setting.num_gpus}, {setting.failures / 1000:g})\n"
+        f"t = {t}\n"
+        f"{setting.work_days:g} / goodput(t, {d:g}, M, {setting.restart * MINUTE:g})  # days"
     )
 
 
 PANEL = common.Panel(
     "When will it really be done?",
     _CONTROLS,
-    _PRESETS,
+    _SETTINGS,
     ("16,384 H100 for eight weeks", "Restarted by hand"),
     render,
 )

@@ -2,240 +2,223 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
 
 from llmtrain_helpers import units
 from llmtrain_helpers.communication import bandwidth_of
 from llmtrain_helpers.drawings.communication import WORDS, sending, step_bar, who_sends
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.panels import common
+from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.units import seconds as about, share
-
-CHIPS = tuple(
-    name
-    for name in published.names("accelerators")
-    if None
-    not in (bandwidth_of(published.accelerator(name), 1), published.accelerator(name).matmul_share)
-)
-"""Chips whose links, and whose best rate of a matrix product, are known."""
+from llmtrain_helpers.plan.seconds import StepSeconds
 
 
-def _preset(**changes: Any) -> dict[str, Any]:
-    return {
-        "tensor_parallel": 8,
-        "pipeline_parallel": 1,
-        "num_gpus": 64,
-        "model": "Llama-3.1-70B",
-        "zero_stage": 1,
-        "recompute": "full",
-        "chip": "H100 SXM",
-        "micro_batch_size": 1,
-        "global_batch_size": 256,
-        "sequence_length": 8192,
-        "context_parallel": 1,
-        "expert_parallel": 1,
-        "interleave": 1,
-        "gradients": "sharded",
-    } | changes
+def _has_known_step(chip: str) -> bool:
+    """Whether a chip's links, and its best rate of a matrix product, are known."""
+    device = published.accelerator(chip)
+    return bandwidth_of(device, 1) is not None and device.matmul_share is not None
 
 
-_GPT3 = {"model": "GPT-3 175B", "sequence_length": 2048, "chip": "A100 80GB SXM"}
-_GPT3 |= {"num_gpus": 512, "global_batch_size": 1536, "micro_batch_size": 2}
+CHIPS = tuple(filter(_has_known_step, published.names("accelerators")))
+"""The chips whose step can be timed."""
 
-_PRESETS = {
-    "70B on 64 H100": _preset(),
-    "GPT-3 on 512 A100": _preset(**_GPT3, pipeline_parallel=8),
-    "Little work for each": _preset(
-        **{"model": "Qwen2.5-7B", "num_gpus": 1024, "tensor_parallel": 1},
-        **{"global_batch_size": 1024, "sequence_length": 2048},
+
+@dataclass(frozen=True)
+class Setting(controls.Split):
+    """A split, and in how many pieces each stage of a pipeline is cut."""
+
+    model: str = "Llama-3.1-70B"
+    tensor_parallel: int = 8
+    recompute: str = "full"
+    global_batch_size: int = 256
+    interleave: int = 1
+
+    @property
+    def pieces(self) -> int:
+        """Pieces of each stage, where there is a pipeline."""
+        return self.interleave if self.pipeline_parallel > 1 else 1
+
+    @property
+    def keeps_gradients(self) -> bool:
+        """Whether gradients that could be sharded are kept whole between the passes."""
+        return self.zero_stage > 1 and self.gradients == "whole"
+
+    @property
+    def step_tokens(self) -> int:
+        """Tokens of one step, which is all that is planned here."""
+        return self.global_batch_size * self.sequence_length
+
+
+_SETTINGS = {
+    "70B on 64 H100": Setting(),
+    "GPT-3 on 512 A100": Setting(
+        "GPT-3 175B",
+        "A100 80GB SXM",
+        num_gpus=512,
+        pipeline_parallel=8,
+        micro_batch_size=2,
+        global_batch_size=1536,
+        sequence_length=2048,
+    ),
+    "Little work for each": Setting(
+        "Qwen2.5-7B",
+        num_gpus=1024,
+        tensor_parallel=1,
         recompute="none",
+        global_batch_size=1024,
+        sequence_length=2048,
     ),
-    "A small model, cut fine": _preset(
-        **{"model": "Llama-3.2-1B", "num_gpus": 8, "chip": "A100 80GB SXM"},
-        **{"micro_batch_size": 4, "global_batch_size": 512, "sequence_length": 2048},
+    "A small model, cut fine": Setting(
+        "Llama-3.2-1B",
+        "A100 80GB SXM",
+        num_gpus=8,
         recompute="none",
-    ),
-    "8B on 64 H100, of 07-b": _preset(
-        model="Llama-3.1-8B", global_batch_size=512, recompute="none"
-    ),
-    "405B on 16,384 H100, of 07-c": _preset(
-        model="Llama-3.1-405B", num_gpus=16384, global_batch_size=2048
-    ),
-    "A mixture of experts": _preset(
-        **{"model": "Mixtral-8x7B", "tensor_parallel": 2, "expert_parallel": 4},
+        micro_batch_size=4,
         global_batch_size=512,
+        sequence_length=2048,
     ),
-    "A split that does not divide": _preset(num_gpus=100),
+    "8B on 64 H100, of 07-b": Setting("Llama-3.1-8B", recompute="none", global_batch_size=512),
+    "405B on 16,384 H100, of 07-c": Setting(
+        "Llama-3.1-405B", num_gpus=16384, global_batch_size=2048
+    ),
+    "A mixture of experts": Setting(
+        "Mixtral-8x7B", tensor_parallel=2, expert_parallel=4, global_batch_size=512
+    ),
+    "A split that does not divide": Setting(num_gpus=100),
 }
 
-GRADIENTS = ["sharded", "whole"]
-"""What ZeRO 2 and 3 do with gradients between the passes of a step."""
-
 _CONTROLS = {
-    "tensor_parallel": common.Control(
-        "Tensor parallel", "GPUs that share each matrix.", most=1_000, stops=common.doublings(1, 16)
-    ),
-    "pipeline_parallel": common.Control(
-        "Pipeline stages",
-        "Groups of layers, one behind the other.",
-        most=1_000,
-        stops=common.doublings(1, 32),
-    ),
-    "num_gpus": common.Control(
-        "GPUs",
-        "All GPUs of the run; those that the split leaves are replicas.",
+    "tensor_parallel": replace(controls.TENSOR_PARALLEL, stops=controls.doublings(1, 16)),
+    "pipeline_parallel": replace(controls.PIPELINE_PARALLEL, stops=controls.doublings(1, 32)),
+    "num_gpus": replace(
+        controls.GPUS,
+        help="All GPUs of the run; those that the split leaves are replicas.",
         most=1_000_000,
-        stops=common.doublings(8, 16384),
+        stops=controls.doublings(8, 16384),
     ),
-    "model": common.models(),
-    "zero_stage": common.choice(
-        "ZeRO stage", "What replicas share out instead of each keeping it.", [0, 1, 2, 3]
+    "model": controls.MODEL,
+    "zero_stage": controls.ZERO_STAGE,
+    "recompute": controls.RECOMPUTED,
+    "chip": controls.choice("Accelerator", "The chip, and its links.", CHIPS, more=True),
+    "micro_batch_size": replace(
+        controls.MICRO_BATCH, help="Sequences at once in a replica.", most=100_000, more=True
     ),
-    "recompute": common.choice(
-        "Recomputed", "What is computed a second time to save memory.", RECOMPUTE
-    ),
-    "chip": common.choice("Accelerator", "The chip, and its links.", CHIPS, more=True),
-    "micro_batch_size": common.Control(
-        "Micro-batch", "Sequences at once in a replica.", unit="at a time", most=100_000, more=True
-    ),
-    "global_batch_size": common.BATCH,
-    "sequence_length": common.SEQUENCE,
-    "context_parallel": common.Control(
-        "Context parallel", "GPUs that share each sequence.", most=1_000, more=True
-    ),
-    "expert_parallel": common.Control(
-        "Expert parallel",
-        "GPUs over which the experts are spread.",
-        most=1_000,
-        more=True,
-        applies=lambda values: published.architecture(values["model"]).num_experts > 0,
-    ),
+    "global_batch_size": controls.BATCH,
+    "sequence_length": controls.SEQUENCE,
+    "context_parallel": controls.CONTEXT_PARALLEL,
+    "expert_parallel": controls.EXPERT_PARALLEL,
     "interleave": common.Control(
         "Pieces for each stage",
         "Pieces of the model that each GPU of a pipeline holds.",
         most=100,
         more=True,
-        applies=lambda values: values["pipeline_parallel"] > 1,
+        applies=lambda setting: setting.pipeline_parallel > 1,
     ),
-    "gradients": common.choice(
-        "Gradients between passes",
-        "What ZeRO 2 and 3 do with gradients between the passes of a step.",
-        GRADIENTS,
-        more=True,
-        applies=lambda values: values["zero_stage"] > 1,
-    ),
+    "gradients": controls.GRADIENTS,
 }
 
-_SAME = ["num_gpus", "global_batch_size", "recompute", "micro_batch_size"]
-_SAME += ["tensor_parallel", "pipeline_parallel", "context_parallel", "zero_stage"]
-"""The controls that `plan_run` takes as they are."""
+
+def planned(setting: Setting) -> Plan:
+    """The plan of a setting; a ValueError in words where it makes none."""
+    model = published.architecture(setting.model, setting.sequence_length)
+    setting.check_replicas(model)
+    return plan_run(
+        model,
+        published.accelerator(setting.chip),
+        setting.num_gpus,
+        setting.step_tokens,
+        setting.global_batch_size,
+        keep_gradients=setting.keeps_gradients,
+        uneven_stages=True,
+        expert_parallel=setting.experts,
+        interleave=setting.pieces,
+        **setting.mesh,
+    )
 
 
-def render(before: common.Values | None = None, **chosen: Any) -> str:
+def render(setting: Setting, before: Setting | None = None) -> str:
     """Sentence, the GPUs, the step, the numbers, and the call in code."""
-    plan = planned(chosen)
-    old = planned(before) if before else None
-    pictures = f"{who_sends(plan).live()}{step_bar(plan, old).live()}"
+    plan, old = planned(setting), planned(before) if before else None
     return "".join(
         [
             common.sentence(_sentence(plan, old)),
-            f"<div>{pictures}</div>",
-            common.folded("The numbers", _table(plan)),
-            common.folded("In code", common.call(_code(chosen))),
+            f"<div>{who_sends(plan).live()}{step_bar(plan, old).live()}</div>",
+            common.folded("The numbers", _tables(plan)),
+            common.folded("In code", common.call(_code(setting))),
         ]
     )
 
 
-def planned(chosen: common.Values) -> Plan:
-    """The plan of these values; a ValueError in words where they make none."""
-    model = published.architecture(chosen["model"], chosen["sequence_length"])
-    common.check_replicas(model, chosen)
-    return plan_run(
-        model,
-        published.accelerator(chosen["chip"]),
-        tokens=chosen["global_batch_size"] * chosen["sequence_length"],
-        keep_gradients=chosen["zero_stage"] > 1 and chosen["gradients"] == "whole",
-        uneven_stages=True,
-        **_where_it_applies(chosen),
-        **{name: chosen[name] for name in _SAME},
-    )
-
-
-def _where_it_applies(chosen: common.Values) -> dict[str, Any]:
-    """Experts and pieces, of a model and a split that have them."""
-    names = ("expert_parallel", "interleave")
-    return {x: chosen[x] if _CONTROLS[x].applies(chosen) else 1 for x in names}
+def _step(plan: Plan) -> StepSeconds:
+    assert plan.step is not None  # only chips whose step is known can be chosen
+    return plan.step
 
 
 def _sentence(plan: Plan, old: Plan | None) -> str:
-    step = plan.step
-    assert step is not None  # only chips with known links can be chosen
-    told = f"A step takes <b>{about(step.total)}</b>"
-    if old and old.step and old.step.total != step.total:
-        told += f" (dashed: {about(old.step.total)})"
-    seen = sum(part.visible for part in sending(plan).values())
-    told += f", <b>{share(seen / step.total)}</b> of it sending that nothing hides"
+    step = _step(plan)
+    result = f"A step takes <b>{units.seconds(step.total)}</b>"
+    if old and _step(old).total != step.total:
+        result += f" (dashed: {units.seconds(_step(old).total)})"
+    visible = sum(part.visible for part in sending(plan).values())
+    result += f", <b>{units.share(visible / step.total)}</b> of it sending that nothing hides"
     if step.bubble:
-        told += f", {share(step.bubble / step.total)} waiting"
-    return f"{told}. {_room(plan)}"
-
-
-def _room(plan: Plan) -> str:
+        result += f", {units.share(step.bubble / step.total)} waiting"
     held = units.gigabytes(plan.memory.total)
-    chip = units.gigabytes(plan.run.accelerator.memory)
+    memory = units.gigabytes(plan.run.accelerator.memory)
     if plan.fits or plan.tight:
         fits = "fits" if plan.fits else "tight"
-        return f"A GPU holds {held} of {chip}: <b>{fits}</b>."
-    return f"A GPU would need {held} and has {chip}: <b>does not fit</b>."
+        return f"{result}. A GPU holds {held} of {memory}: <b>{fits}</b>."
+    return f"{result}. A GPU would need {held} and has {memory}: <b>does not fit</b>."
 
 
-def _table(plan: Plan) -> str:
+def _tables(plan: Plan) -> str:
     """What is sent, part by part; the step, piece by piece; what a GPU holds."""
-    step, held = plan.step, parts_of(plan)
-    assert step is not None
-    pieces = [
-        [WORDS.get(name, name), about(seconds), share(seconds / step.total)]
-        for name, seconds in step.parts().items()
-        if seconds
-    ]
-    note = (
-        "<p>Seconds of a model that leaves out what software loses; steps of others "
-        "took 1.04 to 1.6 times as long in 16 bits. It compares splits.</p>"
-    )
-    memory = [[name, units.gigabytes(size)] for name, size in held.items()]
-    tables = _traffic(plan) + common.table(["the step", "", ""], pieces) + note
-    return tables + common.table(["one GPU holds", ""], memory)
-
-
-def _traffic(plan: Plan) -> str:
-    head = ["one GPU sends in a step", "bytes", "with others", "takes", "seen"]
-    rows = [
+    step = _step(plan)
+    sent = [
         [
             name,
             units.gigabytes(part.sent),
             units.exact(part.others),
-            about(part.seconds),
-            about(part.visible) if part.visible else "0 s",
+            units.seconds(part.seconds),
+            units.seconds(part.visible) if part.visible else "0 s",
         ]
         for name, part in sending(plan).items()
     ]
-    return common.table(head, rows) if rows else "<p>Nothing is sent.</p>"
+    pieces = [
+        [WORDS.get(name, name), units.seconds(seconds), units.share(seconds / step.total)]
+        for name, seconds in step.parts().items()
+        if seconds
+    ]
+    memory = [[name, units.gigabytes(size)] for name, size in parts_of(plan).items()]
+    head = ["one GPU sends in a step", "bytes", "with others", "takes", "seen"]
+    note = (
+        "<p>Seconds of a model that leaves out what software loses; steps of others "
+        "took 1.04 to 1.6 times as long in 16 bits. It compares splits.</p>"
+    )
+    return "".join(
+        [
+            common.table(head, sent) if sent else "<p>Nothing is sent.</p>",
+            common.table(["the step", "", ""], pieces),
+            note,
+            common.table(["one GPU holds", ""], memory),
+        ]
+    )
 
 
-def _code(chosen: common.Values) -> str:
-    given = {name: chosen[name] for name in _SAME[2:]} | _where_it_applies(chosen)
-    given["keep_gradients"] = chosen["zero_stage"] > 1 and chosen["gradients"] == "whole"
+def _code(setting: Setting) -> str:
+    given = {
+        **setting.mesh,
+        "expert_parallel": setting.experts,
+        "interleave": setting.pieces,
+        "keep_gradients": setting.keeps_gradients,
+    }
     options = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    tokens = chosen["global_batch_size"] * chosen["sequence_length"]
     return (
-        f"model = published.architecture({chosen['model']!r}, "
-        f"{chosen['sequence_length']})\n"
-        f"chip = published.accelerator({chosen['chip']!r})\n"
-        f"plan = plan_run(model, chip, {chosen['num_gpus']}, {tokens}, "
-        f"{chosen['global_batch_size']}, uneven_stages=True,\n    {options})\n"
+        f"model = published.architecture({setting.model!r}, {setting.sequence_length})\n"
+        f"chip = published.accelerator({setting.chip!r})\n"
+        f"plan = plan_run(model, chip, {setting.num_gpus}, {setting.step_tokens}, "
+        f"{setting.global_batch_size}, uneven_stages=True,\n    {options})\n"
         "plan.sent, plan.step"
     )
 
@@ -243,7 +226,7 @@ def _code(chosen: common.Values) -> str:
 PANEL = common.Panel(
     "Who sends what to whom?",
     _CONTROLS,
-    _PRESETS,
+    _SETTINGS,
     ("A small model, cut fine", "Little work for each"),
     render,
 )

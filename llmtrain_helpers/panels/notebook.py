@@ -13,7 +13,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from llmtrain_helpers.panels.common import Control, Panel, Values, warning
+from llmtrain_helpers.panels.common import Control, Panel, Value, Values, warning
 from llmtrain_helpers.panels.state import OWN, State
 
 _CSS = """<style>
@@ -45,53 +45,26 @@ class Field:
     def __init__(self, name: str, control: Control, panel: NotebookPanel) -> None:
         self.name, self.control, self._panel = name, control, panel
         self._quiet = False
-        self.input = self._made()
-        self.input.observe(self._typed, "value")
-        self.slider = self._sliding()
+        self.input, self.slider = _input(control), _slider(control)
+        self.input.observe(self._type, "value")
         self.echo = widgets.HTML()
         self.echo.add_class("llmtrain-echo")
-        parts = [self.input, self.slider, self.echo] if self.slider else [self.input]
-        if control.kind == "number" and not self.slider:
+        parts = [self.input]
+        if self.slider:
+            self.slider.observe(self._slide, "value")
+            parts.append(self.slider)
+        if self.slider or control.kind == "number":
             parts.append(self.echo)
         wide = {"width": "100%"} if control.lines > 1 else {}
         self.box = widgets.Box(parts, layout=_ROW | wide)
 
-    def _made(self) -> Any:
-        told = {"description": self.control.label, "style": _LABELLED}
-        told["tooltip"] = self.control.help
-        if self.control.kind == "choice":
-            layout = {"width": "max-content", "min_width": "240px"}
-            return widgets.Dropdown(options=self.control.options, layout=layout, **told)
-        if self.control.kind == "flag":
-            return widgets.Checkbox(indent=False, layout={"width": "auto"}, **told)
-        if self.control.lines > 1:
-            layout = {"width": "100%", "height": f"{24 * self.control.lines}px"}
-            return widgets.Textarea(continuous_update=False, layout=layout, **told)
-        width = "360px" if self.control.kind == "text" else "250px"
-        if self.control.stops and not self.control.more:
-            width, told["style"] = "315px", {"description_width": "165px"}
-        return widgets.Text(continuous_update=False, layout={"width": width}, **told)
-
-    def _sliding(self) -> Any:
-        if not self.control.stops:
-            return None
-        slider = widgets.IntSlider(
-            min=0,
-            max=len(self.control.stops) - 1,
-            readout=False,
-            tooltip=self.control.help,
-            layout={"width": "260px"},
-        )
-        slider.observe(self._slid, "value")
-        return slider
-
     @property
-    def value(self) -> Any:
+    def value(self) -> Value:
         """What the control says: its last value that could be read."""
         return self._panel.state.values[self.name]
 
     @value.setter
-    def value(self, value: Any) -> None:
+    def value(self, value: Value) -> None:
         """Take a value as if somebody had typed it."""
         self._panel.state.write(self.name, value)
         self._panel.refresh()
@@ -100,55 +73,81 @@ class Field:
         """What the state says; a field that could not be read stays as it is."""
         if self.name in self._panel.state.problems:
             return
-        self._quiet = True
+        self._quiet = True  # the widgets report what code sets, too
         value, control = self.value, self.control
-        number = control.kind == "number"
-        self.input.value = control.write(value) if number else value
-        if number:
+        if control.kind != "number" or isinstance(value, str):
+            self.input.value = value
+        else:
+            self.input.value = control.write(value)
             echo = control.echo(value)
-            said = echo == f"= {self.input.value}"
-            self.echo.value = "" if said else escape(echo)
-        if self.slider and (value or control.stops[0] <= 0):
-            self.slider.value = control.nearest_stop(value)
+            self.echo.value = "" if echo == f"= {self.input.value}" else escape(echo)
+            if self.slider and (value or control.stops[0] <= 0):
+                self.slider.value = control.nearest_stop(value)
         self._quiet = False
 
-    def _typed(self, change: Any) -> None:
+    def _type(self, change: Any) -> None:
         if not self._quiet:
             self.value = change["new"]
 
-    def _slid(self, change: Any) -> None:
+    def _slide(self, change: Any) -> None:
         if not self._quiet:
             self.value = self.control.stops[change["new"]]
 
 
-def _starts(names: list[str]) -> tuple[Any, Any]:
-    """The list of presets, and the button back to the last one chosen."""
-    chooser = widgets.Dropdown(
-        description="Start from",
-        options=names,
-        style=_LABELLED,
-        layout={"width": "max-content", "min_width": "260px"},
-        tooltip="A setting to begin with.",
+def _input(control: Control) -> Any:
+    """The widget in which a value is typed or chosen."""
+    common = {"description": control.label, "tooltip": control.help, "style": _LABELLED}
+    if control.kind == "choice":
+        layout = {"width": "max-content", "min_width": "240px"}
+        return widgets.Dropdown(options=control.options, layout=layout, **common)
+    if control.kind == "flag":
+        return widgets.Checkbox(indent=False, layout={"width": "auto"}, **common)
+    if control.lines > 1:
+        layout = {"width": "100%", "height": f"{24 * control.lines}px"}
+        return widgets.Textarea(continuous_update=False, layout=layout, **common)
+    width = "360px" if control.kind == "text" else "250px"
+    if control.stops and not control.more:  # sliders that stand below one another
+        width, common["style"] = "315px", {"description_width": "165px"}
+    return widgets.Text(continuous_update=False, layout={"width": width}, **common)
+
+
+def _slider(control: Control) -> Any:
+    """A slider over the places of a control's stops; None where it has none."""
+    if not control.stops:
+        return None
+    return widgets.IntSlider(
+        min=0,
+        max=len(control.stops) - 1,
+        readout=False,
+        tooltip=control.help,
+        layout={"width": "260px"},
     )
-    layout = {"width": "90px"}
-    told = "Back to the first setting."
-    return chooser, widgets.Button(description="Reset", tooltip=told, layout=layout)
 
 
 class NotebookPanel(widgets.VBox):
     """A panel's controls above its answer. `set` and `values` are for code."""
 
     def __init__(self, panel: Panel) -> None:
-        self.panel, self.state, self._setting = panel, State(panel), False
+        self.panel, self.state, self._quiet = panel, State(panel), False
         self.controls = {
             name: Field(name, control, self) for name, control in panel.controls.items()
         }
-        self.preset, self.reset = _starts([*panel.presets, OWN])
+        self.preset = widgets.Dropdown(
+            description="Start from",
+            options=[*panel.presets, OWN],
+            style=_LABELLED,
+            layout={"width": "max-content", "min_width": "260px"},
+            tooltip="A setting to begin with.",
+        )
+        self.reset = widgets.Button(
+            description="Reset", tooltip="Back to the first setting.", layout={"width": "90px"}
+        )
         self.status, self.output = widgets.HTML(), widgets.HTML()
-        self.offers = widgets.Box([], layout=_ROW)
-        self.advice = widgets.VBox([])
+        self.status.add_class("llmtrain-status")
+        self.output.add_class("llmtrain-answer")
+        self.offers, self.advice = widgets.Box([], layout=_ROW), widgets.VBox([])
         self.advice.add_class("llmtrain-advice")
-        self._marks()
+        self.folded: Any = None
         super().__init__(self._rows())
         self.add_class("llmtrain-panel")
         self.preset.observe(self._choose, "value")
@@ -158,11 +157,7 @@ class NotebookPanel(widgets.VBox):
     @property
     def presets(self) -> dict[str, Values]:
         """The panel's presets, by name."""
-        return dict(self.panel.presets)
-
-    def _marks(self) -> None:
-        self.status.add_class("llmtrain-status")
-        self.output.add_class("llmtrain-answer")
+        return {**self.panel.presets}
 
     def _rows(self) -> list[Any]:
         first = [f for f in self.controls.values() if not f.control.more]
@@ -174,15 +169,13 @@ class NotebookPanel(widgets.VBox):
         lists = [] if few else [widgets.Box(others, layout=_ROW)]
         sliders = [f.box for f in first if f.slider]
         rows = [widgets.HTML(_CSS), chooser, *sliders, *lists]
-        self.folded = None
         if more:
-            inside = widgets.Box(more, layout=_ROW)
-            self.folded = widgets.Accordion([inside], titles=["More"])
+            self.folded = widgets.Accordion([widgets.Box(more, layout=_ROW)], titles=["More"])
             self.folded.selected_index = None
             rows.append(self.folded)
         return [*rows, self.status, self.offers, self.output, self.advice]
 
-    def set(self, **values: Any) -> None:
+    def set(self, **values: Value) -> None:
         """Set several controls, and redraw once."""
         self.state.set(**values)
         self.refresh()
@@ -192,17 +185,17 @@ class NotebookPanel(widgets.VBox):
         self.state.reset()
         self.refresh()
 
-    def mend(self, **values: Any) -> None:
+    def mend(self, **values: Value) -> None:
         """Set several controls in place of what was refused; the comparison stays."""
         self.state.mend(**values)
         self.refresh()
 
-    def take(self, **values: Any) -> None:
+    def take(self, **values: Value) -> None:
         """Set several controls, and hold the picture against what was there before."""
         self.state.take(**values)
         self.refresh()
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Value]:
         """What the controls say now."""
         return dict(self.state.values)
 
@@ -213,45 +206,39 @@ class NotebookPanel(widgets.VBox):
     def refresh(self) -> None:
         """Show the state: its fields, its picture, and why it is an old one."""
         state = self.state
-        for field in self.controls.values():
-            field.show()
-        self._name_preset()
-        self._fold()
-        told = f'<div role="status">{warning(state.problem)}</div>'
-        self.status.value = told if state.problem else ""
-        mark = self.output.add_class if state.problem else self.output.remove_class
-        mark("llmtrain-old")
-        self.output.value = state.html
-        self.offers.children = [self._button(self.mend, *o) for o in state.offers]
-        self.advice.children = [self._button(self.take, *o) for o in state.advice]
-
-    def _button(self, act: Callable[..., None], label: str, change: Values) -> Any:
-        """An offer: a click sets its values."""
-        button = widgets.Button(description=label, layout={"width": "auto"})
-        button.tooltip = f"Set {label}."
-        button.on_click(lambda _: act(**change))
-        return button
-
-    def _name_preset(self) -> None:
-        self._setting = True
-        self.preset.value = self.state.preset
-        self._setting = False
-
-    def _fold(self) -> None:
-        shown = self.panel.shown(self.state.values)
+        shown = self.panel.shown(state.values)
         for name, field in self.controls.items():
+            field.show()
             field.box.layout.display = None if name in shown else "none"
         if self.folded:
             inside = any(self.controls[name].control.more for name in shown)
             self.folded.layout.display = None if inside else "none"
+        self._quiet = True
+        self.preset.value = state.preset
+        self._quiet = False
+        status = f'<div role="status">{warning(state.problem)}</div>'
+        self.status.value = status if state.problem else ""
+        mark = self.output.add_class if state.problem else self.output.remove_class
+        mark("llmtrain-old")
+        self.output.value = state.html
+        self.offers.children = [_button(self.mend, *offer) for offer in state.offers]
+        self.advice.children = [_button(self.take, *offer) for offer in state.advice]
 
     def _choose(self, change: Any) -> None:
-        if change["new"] != OWN and not self._setting:
+        if change["new"] != OWN and not self._quiet:
             self.set(**self.presets[change["new"]])
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         bundle = super()._repr_mimebundle_(**options)
         data = bundle[0] if isinstance(bundle, tuple) else bundle
-        told = f"Panel: {self.panel.title}"
-        data |= {"text/plain": told, "text/html": self.still()}
+        data["text/plain"] = f"Panel: {self.panel.title}"
+        data["text/html"] = self.still()
         return bundle
+
+
+def _button(act: Callable[..., None], label: str, change: Values) -> Any:
+    """An offer: a click sets its values."""
+    button = widgets.Button(description=label, layout={"width": "auto"})
+    button.tooltip = f"Set {label}."
+    button.on_click(lambda _: act(**change))
+    return button

@@ -16,11 +16,14 @@ from urllib.parse import parse_qsl, urlencode
 
 from llmtrain_helpers.checks import choice, show
 from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.common import Control, Panel, warning
+from llmtrain_helpers.panels.common import Control, Panel, Value, warning
 from llmtrain_helpers.panels.state import OWN, State
 
 LONGEST_ADDRESS = 8000
 """Characters of a link: with more, some servers and mail programs cut it."""
+
+JSON = dict[str, Any]
+"""An object as the page's script gets it."""
 
 _STATES: dict[str, State] = {}
 """The panels that this page has opened, by their chapter's word."""
@@ -36,10 +39,10 @@ def opened(word: str, address: str = "", narrow: bool = False) -> str:
     return json.dumps({"layout": layout(panel), **shown(state, problem)})
 
 
-def act(word: str, deed: str, *about: Any) -> str:
+def act(word: str, deed: str, *details: Any) -> str:
     """Do what somebody did, and say what the panel shows now."""
     state = _STATES[choice("word", word, _STATES)]
-    _DEEDS[choice("deed", deed, _DEEDS)](state, *about)
+    _DEEDS[choice("deed", deed, _DEEDS)](state, *details)
     return json.dumps(shown(state))
 
 
@@ -63,26 +66,31 @@ _DEEDS: Mapping[str, Callable[..., None]] = {
 """What people do in a page, by its name."""
 
 
-def layout(panel: Panel) -> dict[str, Any]:
+def layout(panel: Panel) -> JSON:
     """The controls and presets, as plain data."""
-    told = {name: _control(control) for name, control in panel.controls.items()}
-    presets = [*panel.presets, OWN]
-    return {"title": panel.title, "controls": told, "presets": presets}
+    controls = {
+        name: {
+            "label": control.label,
+            "help": control.help,
+            "kind": control.kind,
+            "unit": control.unit,
+            "more": control.more,
+            "lead": control.lead,
+            "lines": control.lines,
+            "stops": len(control.stops),
+            "options": [str(option) for option in control.options],
+        }
+        for name, control in panel.controls.items()
+    }
+    return {"title": panel.title, "controls": controls, "presets": [*panel.presets, OWN]}
 
 
-def _control(control: Control) -> dict[str, Any]:
-    names = ("label", "help", "kind", "unit", "more", "lead", "lines")
-    told = {name: getattr(control, name) for name in names}
-    options = [str(option) for option in control.options]
-    return told | {"stops": len(control.stops), "options": options}
-
-
-def shown(state: State, problem: str = "") -> dict[str, Any]:
+def shown(state: State, problem: str = "") -> JSON:
     """What a page shows of a panel now; a problem of its own comes first."""
     problem = problem or state.problem
     applies = state.panel.shown(state.values)
     fields = {
-        name: _field(control, state.values[name]) | {"shown": name in applies}
+        name: {**_field(control, state.values[name]), "shown": name in applies}
         for name, control in state.panel.controls.items()
         if name not in state.problems
     }
@@ -99,14 +107,17 @@ def shown(state: State, problem: str = "") -> dict[str, Any]:
     }
 
 
-def _field(control: Control, value: Any) -> dict[str, Any]:
-    if control.kind != "number":
+def _field(control: Control, value: Value) -> dict[str, str | bool]:
+    """What stands in a field: its text, what was understood, the place of its slider."""
+    if control.kind != "number" or isinstance(value, str):
         return {"text": value if isinstance(value, bool) else str(value)}
     text, echo = control.write(value), control.echo(value)
-    told = {"text": text, "echo": "" if echo == f"= {text}" else escape(echo)}
+    field: dict[str, str | bool] = {"text": text, "echo": ""}
+    if echo != f"= {text}":
+        field["echo"] = escape(echo)
     if control.stops and (value or control.stops[0] <= 0):
-        told["stop"] = str(control.nearest_stop(value))
-    return told
+        field["stop"] = str(control.nearest_stop(value))
+    return field
 
 
 def address(state: State) -> str:
@@ -135,7 +146,7 @@ def follow(state: State, address: str) -> str:
     "The link sets 'gpus', which this panel does not have."
     """
     wanted = dict(parse_qsl(address[:LONGEST_ADDRESS], keep_blank_values=True))
-    known = {name: told for name, told in wanted.items() if name in state.values}
+    known = {name: text for name, text in wanted.items() if name in state.values}
     if known:
         state.set(**known)
     problem = next(iter(state.problems.values()), "")

@@ -6,9 +6,7 @@ what people do: write into a field, move a slider, take an offer.
 
 from __future__ import annotations
 
-from typing import Any
-
-from llmtrain_helpers.panels.common import Offer, Panel, Values
+from llmtrain_helpers.panels.common import Offer, Panel, Value, Values
 
 OWN = "your own"
 """The name of the preset while the controls agree with none."""
@@ -23,67 +21,69 @@ class State:
 
     def __init__(self, panel: Panel) -> None:
         self.panel = panel
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, Value] = {}
         self.problems: dict[str, str] = {}  # of fields that could not be read
         self.html = self.problem = ""
         self.offers: tuple[Offer, ...] = ()
         self.advice: tuple[Offer, ...] = ()
         self._start: Values | None = None  # what later pictures are held against
         self._seen: Values = {}
-        self._began = next(iter(panel.presets))
+        self._last_preset = next(iter(panel.presets))
         self.set(**panel.default)
 
-    def write(self, name: str, written: Any) -> None:
+    def write(self, name: str, written: Value) -> None:
         """Take what somebody wrote; what cannot be read leaves the old value."""
         self._read(name, written)
-        self._set_back()
+        values = dict(self.values)
+        for other, control in self.panel.controls.items():
+            # what is about a control begins again when that one has changed
+            if any(values[x] != self._seen.get(x, values[x]) for x in control.about):
+                self._read(other, self.panel.default[other])
         self.refresh()
 
-    def set(self, **values: Any) -> None:
+    def set(self, **values: Value) -> None:
         """Set several controls, and begin anew: no earlier picture is held beside."""
         self._start = None
         self.mend(**values)
 
-    def mend(self, **values: Any) -> None:
+    def mend(self, **values: Value) -> None:
         """Set several controls in place of what was refused; the comparison stays."""
         for name, value in values.items():
             self._read(name, value)
         self.refresh()
 
-    def take(self, **values: Any) -> None:
+    def take(self, **values: Value) -> None:
         """Set several controls, and hold the picture against what was there before."""
         self._start = dict(self.values)
         self.mend(**values)
 
     def reset(self) -> None:
         """Back to the preset that was there last."""
-        self.set(**self.panel.presets[self._began])
+        self.set(**self.panel.presets[self._last_preset])
 
     @property
     def preset(self) -> str:
         """The preset that the controls agree with, or `OWN`."""
         names = self.panel.presets
-        return next((n for n in names if self.panel.is_preset(n, self.values)), OWN)
+        return next((name for name in names if self.panel.is_preset(name, self.values)), OWN)
 
-    def _read(self, name: str, written: Any) -> None:
+    def _read(self, name: str, written: Value) -> None:
         self.problems.pop(name, None)
         try:
             self.values[name] = self.panel.controls[name].read(written)
         except ValueError as error:
             self.problems[name] = str(error)
 
-    def _set_back(self) -> None:
-        """What is about another control begins again when that one has changed."""
-        now = dict(self.values)
-        for name, control in self.panel.controls.items():
-            if any(now[x] != self._seen.get(x, now[x]) for x in control.about):
-                self._read(name, self.panel.default[name])
-
     def refresh(self) -> None:
         """Ask for the picture of the values, or for why there is none."""
         values = self._seen = dict(self.values)
-        self._began = self._began if self.preset == OWN else self.preset
-        self._begin_anew(values)
+        preset = self.preset
+        if preset != OWN:
+            self._last_preset = preset
+        leads = [name for name, control in self.panel.controls.items() if control.lead]
+        if self._start and any(values[name] != self._start[name] for name in leads):
+            # another view is held against where it began, not against the last one
+            self._start = None
         if self.problems:
             self._refuse(" ".join(self.problems.values()), ())
             return
@@ -93,12 +93,6 @@ class State:
             return
         self.html, self.problem, self.offers = answer.html, "", ()
         self.advice, self._start = answer.offers, self._start or values
-
-    def _begin_anew(self, values: Values) -> None:
-        """Another view is held against where it began, not against the last one."""
-        leads = [n for n, control in self.panel.controls.items() if control.lead]
-        if self._start and any(values[n] != self._start[n] for n in leads):
-            self._start = None
 
     def _refuse(self, problem: str, offers: tuple[Offer, ...]) -> None:
         self.problem, self.offers, self.advice = problem, offers, ()

@@ -15,7 +15,14 @@ from llmtrain_helpers import StepTime, Transformer, measure
 from llmtrain_helpers.__main__ import measure as main
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.measure.clock import StepClock, Times, compared, timed, times
-from llmtrain_helpers.measure.trace import both, but, joined, length, read_trace, recorded_trace
+from llmtrain_helpers.measure.trace import (
+    difference,
+    length,
+    overlap,
+    read_trace,
+    recorded_trace,
+    union,
+)
 from tests.bad_values import BAD_COUNTS, assert_refused
 
 SHAPE = Transformer.llama(1, 8, 2, 1, 8, 8, 4)
@@ -279,15 +286,15 @@ def test_a_step_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 spans = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9))).map(
-    lambda found: joined((a, a + d) for a, d in found)
+    lambda found: union((a, a + d) for a, d in found)
 )
 
 
 @given(spans, spans)
 def test_stretches_of_time_add_up(one: Any, other: Any) -> None:
-    assert length(both(one, other)) + length(but(one, other)) == length(one)
-    assert both(one, other) == both(other, one)
-    assert not both(but(one, other), other)
+    assert length(overlap(one, other)) + length(difference(one, other)) == length(one)
+    assert overlap(one, other) == overlap(other, one)
+    assert not overlap(difference(one, other), other)
     seconds = {t for a, b in one for t in range(a, b)}
     assert length(one) == len(seconds)
 

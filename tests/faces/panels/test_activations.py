@@ -10,7 +10,7 @@ from llmtrain_helpers.drawings.activations import LEGEND, parts_at_peak
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import PANELS, activations_panel
-from llmtrain_helpers.panels.activations import largest, length
+from llmtrain_helpers.panels.activations import Setting, largest
 from tests.panel_code import code_of, value_of
 
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
@@ -62,9 +62,9 @@ def test_every_model_can_be_chosen_and_nothing_is_shortened_in_silence(model) ->
     answer = panel.answer(values)
     rows = published.architecture(model).num_positions
     assert answer.html
-    assert length(values) == (min(8192, rows) if rows else 8192)
+    assert Setting(**values).length == (min(8192, rows) if rows else 8192)
     assert ("Shortened" in answer.html) == (0 < rows < 8192)
-    assert f"architecture(&#x27;{model}&#x27;, {length(values)})" in answer.html
+    assert f"architecture(&#x27;{model}&#x27;, {Setting(**values).length})" in answer.html
 
 
 @pytest.mark.parametrize("name", PANELS["activations"].presets)
@@ -89,13 +89,13 @@ def test_the_largest_micro_batch_fits_and_the_next_does_not(
 ) -> None:
     values = {**PANELS["activations"].default, "model": model, "recompute": recompute}
     values |= {"attention": attention, "accumulation_steps": passes}
-    shape, memory = published.architecture(model, length(values)), 1.5e12
+    shape, memory = published.architecture(model, Setting(**values).length), 1.5e12
 
     def peak(batch: int) -> float:
         run = (batch, values["recipe"], recompute, 2, passes, attention)
         return step_timeline(shape, *run).peak.total
 
-    most = largest(values, memory)
+    most = largest(Setting(**values), memory)
     assert peak(most) <= memory < peak(most + 1)
 
 

@@ -80,7 +80,7 @@ def test_the_panel_agrees_with_the_frontier() -> None:
 @pytest.mark.parametrize("n", [24, 40, 792, 1432, 3000])
 def test_any_number_of_nodes_is_planned(n: int) -> None:
     for name in ("310M", "9.0B", "69B", "430B"):
-        plan = budget_panel._plan("H100 SXM", name, n)
+        plan = budget_panel.plan_of("H100 SXM", name, n)
         assert plan.split.num_gpus == n
         [dot] = [
             x for x in budget_panel.dots_of("H100 SXM", n, 9, "besiroglu", name) if x.name == name

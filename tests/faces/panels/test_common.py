@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import asdict, make_dataclass
 from html import unescape
 from typing import Any
 
 import pytest
 
-from llmtrain_helpers import panels, units
+from llmtrain_helpers import panels
 from llmtrain_helpers.drawings.common import COLORS, GREY
-from llmtrain_helpers.panels import PANELS, common, in_notebook
-from llmtrain_helpers.panels.common import PALETTE, Control, Panel
+from llmtrain_helpers.panels import PANELS, common, controls, in_notebook
+from llmtrain_helpers.panels.common import Control, Panel
 from llmtrain_helpers.panels.notebook import OWN, NotebookPanel
 from llmtrain_helpers.panels.state import State
 from tests.panel_code import value_of
@@ -200,21 +201,22 @@ def test_the_nearest_stop_is_nearest_in_ratio() -> None:
 
 
 def test_stops_are_round() -> None:
-    assert common.steps(0.5, 20, 1, 2, 5) == (0.5, 1, 2, 5, 10, 20)
-    assert common.doublings(4, 32) == (4, 8, 16, 32)
+    assert controls.steps(0.5, 20, 1, 2, 5) == (0.5, 1, 2, 5, 10, 20)
+    assert controls.doublings(4, 32) == (4, 8, 16, 32)
 
 
 # --- in a notebook
 
 
 def made(draw: Any = None, **controls: Control) -> NotebookPanel:
-    def plain(before: Any = None, **values: Any) -> str:
-        return f"<b>{values}</b> before {before}"
+    def plain(setting: Any, before: Any = None) -> str:
+        return f"<b>{asdict(setting)}</b> before {before and asdict(before)}"
 
-    defaults = {name: control.stops[0] for name, control in controls.items()}
-    last = {name: control.stops[-1] for name, control in controls.items()}
-    presets = {"first": defaults, "a": last, "b": dict(last)}
-    return NotebookPanel(Panel("Title", controls, presets, ("a", "b"), draw or plain))
+    setting = make_dataclass("Setting", controls, frozen=True)
+    first = setting(*(control.stops[0] for control in controls.values()))
+    last = setting(*(control.stops[-1] for control in controls.values()))
+    settings = {"first": first, "a": last, "b": last}
+    return NotebookPanel(Panel("Title", controls, settings, ("a", "b"), draw or plain))
 
 
 GPUS = Control("GPUs", "All of them.", most=10**6, stops=(8, 16, 32))
@@ -280,9 +282,9 @@ def test_what_cannot_be_read_is_told_and_the_old_picture_stays() -> None:
 
 
 def test_a_refusal_has_buttons_that_mend_it() -> None:
-    def even(before: Any = None, **values: Any) -> str:
-        if values["num_gpus"] % 8:
-            raise ValueError(f"num_gpus={values['num_gpus']} is not divisible by 8")
+    def even(setting: Any, before: Any = None) -> str:
+        if setting.num_gpus % 8:
+            raise ValueError(f"num_gpus={setting.num_gpus} is not divisible by 8")
         return "a picture"
 
     panel = made(even, num_gpus=GPUS)
@@ -297,10 +299,10 @@ def test_a_refusal_has_buttons_that_mend_it() -> None:
 
 
 def test_advice_stands_behind_the_picture_and_keeps_what_was_before() -> None:
-    def fewer(before: Any = None, **values: Any) -> Any:
-        told = f"{values['num_gpus']} before {before and before['num_gpus']}"
-        offers = ((f"half: {values['num_gpus'] // 2}", {"num_gpus": 8}),)
-        return common.Answer(told, offers=offers if values["num_gpus"] > 8 else ())
+    def fewer(setting: Any, before: Any = None) -> Any:
+        n = setting.num_gpus
+        offers = ((f"half: {n // 2}", {"num_gpus": 8}),) if n > 8 else ()
+        return common.Answer(f"{n} before {before and before.num_gpus}", offers=offers)
 
     panel = made(fewer, num_gpus=GPUS)
     assert not panel.advice.children
@@ -319,7 +321,7 @@ def test_advice_stands_behind_the_picture_and_keeps_what_was_before() -> None:
 
 
 def test_controls_that_do_not_apply_are_gone() -> None:
-    other = Control("Other", "For many.", stops=(1, 2), applies=lambda v: v["num_gpus"] > 8)
+    other = Control("Other", "For many.", stops=(1, 2), applies=lambda x: x.num_gpus > 8)
     panel = made(num_gpus=GPUS, other=other)
     assert panel.controls["other"].box.layout.display == "none"
     panel.controls["num_gpus"].value = 16
@@ -341,49 +343,7 @@ def test_the_notebook_shows_the_panel_and_leaves_it_for_a_page(word: str) -> Non
     assert all(field.input.tooltip for field in panel.controls.values())
 
 
-# --- bars and tables
-
-ROWS = {"mine": {"weights": 3e9, "logits": 1e9}, "memory": {"memory": 8e9}}
-
-
-def bars(html: str) -> list[tuple[str, str, str]]:
-    """Name, width and colour of each piece, in order."""
-    style = r'<div title="([^"]*)" style="width:([\d.]+)%;background-color:(#\w+)'
-    return re.findall(style, html)
-
-
-def test_bars_have_one_scale_a_number_each_and_the_parts_own_colours() -> None:
-    shown = common.stacked_bars(ROWS, units.gigabytes)
-    assert "mine: 4.00 GB<" in shown
-    assert bars(shown) == [
-        ("weights", "37.50", COLORS["weights"]),
-        ("logits", "12.50", COLORS["logits"]),
-        ("memory", "100.00", GREY),
-    ]
-    key = re.findall(r"color:(#\w+);font-size:20px\">■</span> (\w+)", shown)
-    assert key == [(COLORS["weights"], "weights"), (COLORS["logits"], "logits")]
-
-
-def test_parts_go_by_their_words() -> None:
-    shown = common.stacked_bars({"a": {"main_weights": 2.0, "mlp": 1.0}}, units.digits)
-    assert [(name, color) for name, _, color in bars(shown)] == [
-        ("main weights", COLORS["main weights"]),
-        ("MLP", COLORS["MLP"]),
-    ]
-
-
-def test_a_piece_is_named_where_there_is_room() -> None:
-    rows = {"a": {"wide": 91.0, "narrow": 9.0}, "b": {"none": 0.0, "one": 1.0}}
-    shown = common.stacked_bars(rows, units.digits)
-    assert ">wide</div>" in shown
-    assert ">narrow</div>" not in shown
-    assert [name for name, *_ in bars(shown)] == ["wide", "narrow", "one"]
-
-
-def test_bars_of_one_piece_need_no_key() -> None:
-    shown = common.stacked_bars({"a": {"x": 1.0}, "b": {"y": 2.0}}, units.digits)
-    assert "■" not in shown
-    assert bars(shown) == [("x", "50.00", PALETTE[0]), ("y", "100.00", GREY)]
+# --- tables
 
 
 def test_a_table_has_its_head_first_and_figures_to_the_right() -> None:
@@ -406,7 +366,7 @@ def test_a_refusal_a_result_and_a_call_say_what_they_are() -> None:
 
 
 def test_text_on_every_colour_reaches_4_5_to_1() -> None:
-    for color in {*COLORS.values(), *PALETTE, GREY}:
+    for color in {*COLORS.values(), GREY}:
         assert contrast(color, "#FFFFFF") >= 4.5, color
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from llmtrain_helpers import units
 from llmtrain_helpers.panels import PANELS, communication_panel
-from llmtrain_helpers.panels.communication import planned
+from llmtrain_helpers.panels.communication import Setting, planned
 
 
 @pytest.mark.parametrize(
@@ -43,16 +43,16 @@ def test_experts_pieces_and_gradients_are_asked_for_where_there_are_any() -> Non
     assert "expert_parallel" in panel.shown(mixed)
     assert "expert: " in panel.render(**mixed)
     left_over = {**panel.default, "expert_parallel": 4, "interleave": 2}
-    assert planned(left_over).split == planned(panel.default).split
-    pieces = planned({**piped, "interleave": 2}).step.bubble
-    assert pieces < planned(piped).step.bubble
+    assert planned(Setting(**left_over)).split == planned(Setting(**panel.default)).split
+    pieces = planned(Setting(**{**piped, "interleave": 2})).step.bubble
+    assert pieces < planned(Setting(**piped)).step.bubble
 
 
 def test_what_one_should_have_seen_is_what_is_seen() -> None:
     panel = PANELS["communication"]
 
     def seconds(preset: str, **change: object) -> tuple[str, dict[str, float]]:
-        plan = planned({**panel.presets[preset], **change})
+        plan = planned(Setting(**{**panel.presets[preset], **change}))
         return units.seconds(plan.step.total), plan.step.parts() | {"held": plan.memory.total}
 
     assert seconds("70B on 64 H100")[0] == "47 s"

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.measure import clock_of
+from llmtrain_helpers.panels.measure import Setting
 from tests.panel_code import value_of
 
 
@@ -24,12 +24,12 @@ def test_the_panel_says_what_the_page_says_of_its_tasks() -> None:
     def rate(preset: str, **changes: Any) -> float:
         values = {**presets[preset], **changes}
         step = values["micro_batch_size"], values["accumulation"]
-        return clock_of(values).throughput(*step)
+        return Setting(**values).clock.throughput(*step)
 
     def verdict(preset: str, **changes: Any) -> str:
         values = {**presets[preset], **changes}
         step = values["micro_batch_size"], values["accumulation"]
-        return clock_of(values).experiments(*step).verdict
+        return Setting(**values).clock.experiments(*step).verdict
 
     for micro in (8, 16):
         assert f"{rate('A slow loader', micro_batch_size=micro):.1f}" == "50.0"
@@ -83,7 +83,7 @@ def test_the_panel_never_takes_a_neighbour_for_the_link_or_the_link_for_one() ->
 def test_without_what_the_panel_names_a_step_is_faster(b, k, exchange, slowest):
     step = {**PANELS["measure"].presets["A slow neighbour"], "slowest": slowest}
     step |= {"micro_batch_size": b, "accumulation": k, "exchange": exchange}
-    told, clock = named(step), clock_of(step)
+    told, clock = named(step), Setting(**step).clock
     gone = {"the link": {"exchange": 0.0}, "a slow neighbour": {"slowest": 1.0}}
     if told:
         rates = {cause: replace(clock, **change).throughput(b, k) for cause, change in gone.items()}
@@ -95,7 +95,7 @@ def test_without_what_the_panel_names_a_step_is_faster(b, k, exchange, slowest):
 def test_accumulation_tells_a_link_from_a_neighbour() -> None:
     def gains(preset: str, micro: int) -> tuple[str, str]:
         values = {**PANELS["measure"].presets[preset], "micro_batch_size": micro}
-        clock = clock_of(values)
+        clock = Setting(**values).clock
         now, twice = clock.throughput(micro), clock.throughput(micro, 2)
         return f"{clock.throughput(2 * micro) / now:.2f}", f"{twice / now:.2f}"
 
@@ -107,6 +107,6 @@ def test_accumulation_tells_a_link_from_a_neighbour() -> None:
 def test_what_is_hidden_to_the_last_digit_is_not_waited_for() -> None:
     values = PANELS["measure"].presets["A small micro-batch"]
     step = values["micro_batch_size"], values["accumulation"]
-    assert clock_of(values).parts(*step).others == 0
+    assert Setting(**values).clock.parts(*step).others == 0
     for preset in PANELS["measure"].presets.values():
         assert "0.0000" not in PANELS["measure"].render(**preset)

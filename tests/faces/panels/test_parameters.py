@@ -106,7 +106,7 @@ def test_cold_the_panel_leaves_pictures_that_a_sanitizer_keeps() -> None:
 
 def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
     count = lambda preset, **changes: count_parameters(  # noqa: E731
-        panel_module._model({**PANEL.presets[preset], **changes})
+        panel_module.Setting(**{**PANEL.presets[preset], **changes}).shaped
     )
     page = cell("01_parameters", "panel-answers")
     assert f"{units.count(count('GPT-3 175B', hidden_size=24576).total)}," in page
