@@ -18,10 +18,10 @@ from llmtrain_helpers import (
     largest_batch,
     steps_per_epoch,
 )
-from llmtrain_helpers.batch import Step, idle_share, pipeline_seconds
+from llmtrain_helpers.batch import Step, pipeline_seconds
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.plan.schedule import pipeline_schedule
+from llmtrain_helpers.plan.schedule import idle_share, pipeline_schedule
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
 small = st.integers(1, 10**4)
@@ -244,7 +244,7 @@ def test_the_formulas_of_a_pipeline_take_arrays_and_refuse_slips() -> None:
     assert idle_share(np.array([1, 2]), 4) == pytest.approx([0, 1 / 5])
     assert pipeline_seconds(1.0, np.array([1, 7]), 2) == pytest.approx([2, 8])
     for bad in (0, -1, 1.5):
-        with pytest.raises(ValueError, match="pipeline_parallel="):
+        with pytest.raises(ValueError, match="stages="):
             idle_share(bad, 4)
         with pytest.raises(ValueError, match="micro_batches="):
             pipeline_seconds(1, bad, 4)
