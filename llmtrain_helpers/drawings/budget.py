@@ -25,8 +25,8 @@ from llmtrain_helpers.laws import (
     Law,
     Optimum,
     compute_optimal,
-    known_law,
     loss,
+    losses_of_sizes,
     over_training,
     sizes_known,
     smallest_share,
@@ -203,14 +203,16 @@ def _sizes(axes: Axes, steps: int = 160) -> list[float]:
 
 def _curve(axes: Axes, flops: float, law: str | Law) -> str:
     """The loss that the law expects of each size; dotted beyond the law's runs."""
-    form = known_law(law)
-    low, high = sizes_known(flops, form)
-    svg, shown = "", [x for x in _sizes(axes) if axes.holds(x, _at(x, flops, form))]
-    for known, sizes in groupby(pairwise(shown), lambda pair: low <= pair[1] <= high):
-        pairs = [*sizes]
+    low, high = sizes_known(flops, law)
+    sizes = _sizes(axes)
+    losses = zip(sizes, losses_of_sizes(sizes, flops, law), strict=True)
+    shown = [(N, value) for N, value in losses if axes.holds(N, value)]
+    svg = ""
+    for known, group in groupby(pairwise(shown), lambda pair: low <= pair[1][0] <= high):
+        pairs = [*group]
         points = " ".join(
-            f"{axes.x(N):.1f},{axes.y(_at(N, flops, form)):.1f}"
-            for N in [pairs[0][0], *(right for _, right in pairs)]
+            f"{axes.x(N):.1f},{axes.y(value):.1f}"
+            for N, value in [pairs[0][0], *(right for _, right in pairs)]
         )
         dots = "" if known else ' stroke-dasharray="2 5"'
         style = f'fill="none" stroke="{BLUE}" stroke-width="3"{dots}'
@@ -218,13 +220,11 @@ def _curve(axes: Axes, flops: float, law: str | Law) -> str:
     return svg
 
 
-def _at(N: float, flops: float, law: Law) -> float:
-    return float(loss(N, tokens_for_size(N, flops), law))
-
-
 def _strip(axes: Axes, flops: float, lowest: float, law: str | Law) -> str:
     """Sizes whose loss is within 0.01 of the best: the bottom is flat."""
-    near = [N for N in _sizes(axes, 400) if _at(N, flops, known_law(law)) <= lowest + 0.01]
+    sizes = _sizes(axes, 400)
+    losses = zip(sizes, losses_of_sizes(sizes, flops, law), strict=True)
+    near = [N for N, value in losses if value <= lowest + 0.01]
     if not near:
         return ""
     x1, x2 = axes.x(near[0]), axes.x(near[-1])
@@ -300,11 +300,11 @@ def _key(axes: Axes, dots: Sequence[Dot]) -> str:
 
 def price_of_size(law: str = "besiroglu") -> Drawing:
     """Times the least work for the same loss, over the share of the best size."""
-    curve = []
+    least, curve = smallest_share(law), []
     for share in (2 ** (i / 80) for i in range(-280, 241)):
-        if share > smallest_share(law) and (times := float(over_training(share, law))) <= 8:
+        if share > least and (times := float(over_training(share, law))) <= 8:
             curve.append((share, times))
-    least, first = smallest_share(law), curve[0][0]
+    first = curve[0][0]
 
     faint: Style = {"stroke_width": 1, "opacity": 0.18}
     svg = text(60, 26, "times the least work for the same loss", 15, font_weight=600)
