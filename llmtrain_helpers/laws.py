@@ -8,7 +8,7 @@ those of each law in `LAWS`, which a test holds to data/scaling_laws.csv.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -407,6 +407,22 @@ def tokens_for_size(parameters: Number, flops: Number) -> Result:
     N, C = quantities(parameters=parameters, flops=flops)
     broadcast(parameters=N, flops=C)
     return C / (6 * N)
+
+
+def losses_of_sizes(
+    sizes: Sequence[float], flops: Number, law: str | Law = "besiroglu"
+) -> list[float]:
+    """The loss of each of many sizes at one budget of C FLOP: L(N, C/(6N)).
+
+    `loss` and `tokens_for_size` in one, for curves of hundreds of points.
+
+    >>> losses_of_sizes([70e9], 5.88e23) == [loss(70e9, 1.4e12)]
+    True
+    """
+    form, C = loss_law(law), one("flops", flops, quantity)
+    return [
+        float(form.E + form.A / N**form.alpha + form.B / (C / (6 * N)) ** form.beta) for N in sizes
+    ]
 
 
 REPEATS = 15.387756

@@ -35,62 +35,50 @@ def kept_by_layer(hidden_size: int, num_heads: int, sequence_length: int) -> Dra
     """
     h, a, s = counts(hidden_size=hidden_size, num_heads=num_heads, sequence_length=sequence_length)
     ratio = float(a * s / h)
-    scale = _BAR_ROOM / max(8, 2 * ratio)
-    svg = [
-        text(20, 30, "operation", 15, font_weight=600),
-        text(190, 30, "keeps", 15, font_weight=600),
-        text(_BAR_LEFT, 30, "bytes for each hidden value", 15, font_weight=600),
-    ]
+    scale, whole = _BAR_ROOM / max(8, 2 * ratio), _short(bytes_kept(ratio))
+    svg = text(20, 30, "operation", 15, font_weight=600)
+    svg += text(190, 30, "keeps", 15, font_weight=600)
+    svg += text(_BAR_LEFT, 30, "bytes for each hidden value", 15, font_weight=600)
     for row, kept in enumerate(KEPT):
-        svg.append(_kept(44 + row * _TIGHT, kept, ratio, scale))
-    foot = 44 + len(KEPT) * _TIGHT
-    svg += _sum_of_kept(foot + 22, ratio)
-    return Drawing("".join(svg), _ACROSS, foot + 62, _kept_words(ratio))
-
-
-def _kept(y: float, kept: Kept, ratio: float, scale: float) -> str:
-    """A row: the operation in its half's colour, the tensor, its bar."""
-    size = kept.size * (ratio if kept.scores else 1)
-    label = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
-    label = label.replace("1 as/h", "as/h")
-    shapes = ""
-    if kept.operation:
-        high = 2 * _TIGHT if kept.operation == "average of V" else _TIGHT
-        shapes += rect(20, y, 152, high - 3, COLORS[kept.half], rx=3)
-        bold: Style = {"font_weight": 700} if kept.learns else {}
-        shapes += text(28, y + 16 + (high - _TIGHT) / 2, kept.operation, 14, fill=_WHITE, **bold)
-    shapes += text(190, y + 16, kept.tensor, 14)
-    wide = size * scale
-    shapes += rect(_BAR_LEFT, y + 2, wide, _TIGHT - 7, COLORS["activations"])
-    if kept.scores:
-        shapes += hatched(_BAR_LEFT, y + 2, wide, _TIGHT - 7)
-    return shapes + text(_BAR_LEFT + wide + 7, y + 16, label, 14)
-
-
-def _short(number: float) -> str:
-    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
-
-
-def _sum_of_kept(y: float, ratio: float) -> list[str]:
-    learned = sum(kept.size for kept in KEPT if kept.learns)
-    label = f"34 + 5as/h = {_short(bytes_kept(ratio))} bytes for each hidden value"
+        svg += _row(44 + row * _TIGHT, kept, ratio, scale)
+    foot, learned = 44 + len(KEPT) * _TIGHT, sum(kept.size for kept in KEPT if kept.learns)
+    total = f"34 + 5as/h = {whole} bytes for each hidden value"
     note = f"Bold: with weights, {learned} of the 34. "
     note += "Hatched: the scores, which flash attention does not keep."
-    return [text(20, y, label, 18, font_weight=700), text(20, y + 24, note, 14)]
-
-
-def _kept_words(ratio: float) -> str:
-    """The layer in words."""
+    svg += text(20, foot + 22, total, 18, font_weight=700) + text(20, foot + 46, note, 14)
     rows = "; ".join(
         f"{kept.operation or 'the same'} keeps {kept.tensor}, {kept.size}"
         f"{' times as/h' if kept.scores else ''}"
         for kept in KEPT
     )
-    return (
+    words = (
         f"What a GPT's layer keeps, in bytes for each hidden value: {rows}. "
-        f"Together 34 + 5as/h, here with as/h = {_short(ratio)}: "
-        f"{_short(bytes_kept(ratio))}."
+        f"Together 34 + 5as/h, here with as/h = {_short(ratio)}: {whole}."
     )
+    return Drawing(svg, _ACROSS, foot + 62, words)
+
+
+def _row(y: float, kept: Kept, ratio: float, scale: float) -> str:
+    """An operation in its half's colour, the tensor that it keeps, and a bar of its size."""
+    size = kept.size * (ratio if kept.scores else 1)
+    label = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
+    svg = ""
+    if kept.operation:
+        high = 2 * _TIGHT if kept.operation == "average of V" else _TIGHT
+        weight: Style = {"font_weight": 700} if kept.learns else {}
+        middle = y + 16 + (high - _TIGHT) / 2
+        svg += rect(20, y, 152, high - 3, COLORS[kept.half], rx=3)
+        svg += text(28, middle, kept.operation, 14, fill=_WHITE, **weight)
+    svg += text(190, y + 16, kept.tensor, 14)
+    wide = size * scale
+    svg += rect(_BAR_LEFT, y + 2, wide, _TIGHT - 7, COLORS["activations"])
+    if kept.scores:
+        svg += hatched(_BAR_LEFT, y + 2, wide, _TIGHT - 7)
+    return svg + text(_BAR_LEFT + wide + 7, y + 16, label.replace("1 as/h", "as/h"), 14)
+
+
+def _short(number: float) -> str:
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
 # --- memory through the steps
@@ -126,7 +114,7 @@ def step_memory(
     the timeline and memory that the panel began with, drawn as a dashed outline.
     """
     points = _points(shown)
-    old = _held(before[0], shown) if before and before != (shown, memory) else []
+    old = _earlier_points(before[0], shown) if before and before != (shown, memory) else []
     most = max([memory, *(sum(parts.values()) for _, parts in points + old)])
     if before:
         most = max(most, before[1])
@@ -139,7 +127,7 @@ def step_memory(
     svg += _callout(shown, points, up)
     passes = passes or shown.moments[-1].micro_batch
     svg += [*_marks(shown, passes), *_key(shown)]
-    words = _step_words(shown, memory, chip, passes)
+    words = _steps_in_words(shown, memory, chip, passes)
     return Drawing("".join(svg), _ACROSS, 518, words)
 
 
@@ -171,15 +159,15 @@ def _split(moment: Moment, shown: Timeline, gradients: bool = True) -> dict[str,
 
 def _points(shown: Timeline) -> list[Point]:
     """Where the stack changes its height: straight lines lead from one to the next."""
-    found: list[Point] = []
+    points: list[Point] = []
     for step in (1, 2):
         moments = [moment for moment in shown.moments if moment.step == step]
-        found += _of_step(step - 1, moments, shown)
-    return found
+        points += _of_step(step - 1, moments, shown)
+    return points
 
 
-def _held(old: Timeline, shown: Timeline) -> list[Point]:
-    """The points of what was; its peak alone where a step had other passes."""
+def _earlier_points(old: Timeline, shown: Timeline) -> list[Point]:
+    """The points of the last picture; its peak alone where a step had other passes."""
     points = _points(old)
     if old.moments[-1].micro_batch == shown.moments[-1].micro_batch:
         return points
@@ -215,13 +203,13 @@ def _of_step(start: float, moments: Sequence[Moment], shown: Timeline) -> Iterat
 def _axis(up: _Scale) -> list[str]:
     """The scale in GB at the left, with its thin lines."""
     gap = _round_step(up.most / 5)
-    found = []
+    svg = []
     for k in range(int(up.most / gap) + 1):
         y = up(k * gap)
-        found.append(line(_LEFT, y, _RIGHT, y, stroke_width=0.5, opacity=0.5))
+        svg.append(line(_LEFT, y, _RIGHT, y, stroke_width=0.5, opacity=0.5))
         label = units.gigabytes(k * gap).replace(".00 ", " ").replace(".0 ", " ")
-        found.append(text(_LEFT - 7, y + 5, label if k else "0", 14, "end"))
-    return found
+        svg.append(text(_LEFT - 7, y + 5, label if k else "0", 14, "end"))
+    return svg
 
 
 def _round_step(size: float) -> float:
@@ -236,13 +224,13 @@ def _round_step(size: float) -> float:
 def _bands(points: Sequence[Point], up: _Scale) -> list[str]:
     """One filled band for each part, on top of those below it."""
     floor = [0.0] * len(points)
-    found = []
+    bands = []
     for name in _PARTS:
         top = [low + parts[name] for low, (_, parts) in zip(floor, points, strict=True)]
         if max(parts[name] for _, parts in points):
-            found.append(_band(name, points, floor, top, up))
+            bands.append(_band(name, points, floor, top, up))
         floor = top
-    return found
+    return bands
 
 
 def _band(
@@ -250,16 +238,14 @@ def _band(
 ) -> str:
     """The polygon of one part; the second tensor of logits has a light edge below."""
     xs = [_across(x) for x, _ in points]
-    there = [*zip(xs, top, strict=True)]
-    back = [*zip(xs, floor, strict=True)][::-1]
-    corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in [*there, *back])
+    upper, lower = [*zip(xs, top, strict=True)], [*zip(xs, floor, strict=True)]
+    corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in [*upper, *reversed(lower)])
     word = name.removeprefix("second ")
-    label = LEGEND.get(word, word)
+    title = LEGEND.get(word, word)
     thick = max(up(low) - up(high) for low, high in zip(floor, top, strict=True))
-    edge = f' stroke="{_WHITE}" stroke-width="1"' if thick > 5 else ""
-    return (
-        f'<polygon points="{corners}" fill="{COLORS[word]}"{edge}><title>{label}</title></polygon>'
-    )
+    light = f' stroke="{_WHITE}" stroke-width="1"' if thick > 5 else ""
+    shape = f'<polygon points="{corners}" fill="{COLORS[word]}"{light}>'
+    return f"{shape}<title>{title}</title></polygon>"
 
 
 def _totals(points: Sequence[Point]) -> list[tuple[float, float]]:
@@ -312,12 +298,12 @@ def _outline(points: Sequence[Point], memory: float, up: _Scale) -> list[str]:
     """What was resident at the start, and the line that there was."""
     corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in _totals(points))
     style = 'fill="none" stroke="currentColor" stroke-width="2" '
-    found = [f'<polyline points="{corners}" {style}stroke-dasharray="6 4"/>']
-    found.append(text(_RIGHT + 14, _BASE + 42, "dashed: the start", 14))
+    svg = [f'<polyline points="{corners}" {style}stroke-dasharray="6 4"/>']
+    svg.append(text(_RIGHT + 14, _BASE + 42, "dashed: the start", 14))
     if memory:
         y = up(memory)
-        found.append(line(_LEFT, y, _RIGHT + 8, y, stroke_dasharray="6 4"))
-    return found
+        svg.append(line(_LEFT, y, _RIGHT + 8, y, stroke_dasharray="6 4"))
+    return svg
 
 
 _AT_THE_PEAK = {
@@ -334,59 +320,47 @@ _AT_THE_PEAK = {
 
 
 def _callout(shown: Timeline, points: Sequence[Point], up: _Scale) -> list[str]:
-    """What stands at the peak, and where that is."""
+    """What stands at the peak, and a line down to the place of the peak."""
     peak = shown.peak
     if peak.mark == "loss":
         each = units.gigabytes(peak.logits / 2)
-        first = f"Where the loss is differentiated: two more tensors in fp32, {each} "
-        first += "each:"
+        first = f"Where the loss is differentiated: two more tensors in fp32, {each} each:"
         second = "the gradient of the log-probabilities, the gradient of the logits"
     else:
         when, second = _AT_THE_PEAK[peak.mark]
         first = f"The peak is {when}:"
-    x, y = _summit(points)
+    totals = _totals(points)
+    most = max(total for _, total in totals)
+    start = last = next(i for i, (_, total) in enumerate(totals) if total == most)
+    while last + 1 < len(totals) and totals[last + 1][1] == most:
+        last += 1  # the first of several peaks, the middle of a plateau
+    x = (totals[start][0] + totals[last][0]) / 2
     return [
         text(_LEFT, 30, first, 15, font_weight=600),
         text(_LEFT, 52, second, 15),
-        line(x, 60, x, min(up(y) - 3, _BASE), stroke_dasharray="2 4"),
+        line(x, 60, x, min(up(most) - 3, _BASE), stroke_dasharray="2 4"),
     ]
-
-
-def _summit(points: Sequence[Point]) -> tuple[float, float]:
-    """The place of what is highest, the first of several; the middle of a plateau."""
-    totals = _totals(points)
-    most = max(total for _, total in totals)
-    first = next(i for i, (_, total) in enumerate(totals) if total == most)
-    last = first
-    while last + 1 < len(totals) and totals[last + 1][1] == most:
-        last += 1
-    return (totals[first][0] + totals[last][0]) / 2, most
 
 
 def _marks(shown: Timeline, passes: int) -> Iterator[str]:
     """What happens when, below the picture."""
+    if shown.moments[-1].micro_batch == 1:
+        forward, loss, backward = _ONE.values()
+        marks = [(forward / 2, "forward"), ((forward + loss) / 2, "loss")]
+        marks += [((loss + backward) / 2, "backward"), ((backward + 1) / 2, "update")]
+    else:  # the first pass and the last one
+        first, last = _TWO[0]["backward"], _TWO[1]["backward"]
+        marks = [(first / 2, "pass 1")]
+        marks += [((first + _AGAIN) / 2, "…")] if passes > 2 else []
+        marks += [((_AGAIN + last) / 2 - 0.03, f"pass {passes:,}"), (0.905, "update")]
     for step in (0, 1):
-        yield line(_across(step), _BASE, _across(step), _BASE + 46, stroke_width=1)
         middle = _across(step + 0.5)
+        yield line(_across(step), _BASE, _across(step), _BASE + 46, stroke_width=1)
         yield text(middle, _BASE + 42, f"step {step + 1}", 15, "middle", font_weight=600)
-        named = _of_one if shown.moments[-1].micro_batch == 1 else _of_two
-        for x, word in named(passes):
+        for x, word in marks:
             yield text(_across(step + x), _BASE + 20, word, 14, "middle")
     yield line(_LEFT, _BASE, _RIGHT, _BASE)
     yield line(_across(2), _BASE, _across(2), _BASE + 46, stroke_width=1)
-
-
-def _of_one(_passes: int) -> list[tuple[float, str]]:
-    a, b, c = _ONE.values()
-    marks = [(a / 2, "forward"), ((a + b) / 2, "loss"), ((b + c) / 2, "backward")]
-    return [*marks, ((c + 1) / 2, "update")]
-
-
-def _of_two(passes: int) -> list[tuple[float, str]]:
-    first, last = _TWO[0]["backward"], _TWO[1]["backward"]
-    between = [((first + _AGAIN) / 2, "…")] if passes > 2 else []
-    found = [(first / 2, "pass 1"), *between]
-    return [*found, ((_AGAIN + last) / 2 - 0.03, f"pass {passes:,}"), (0.905, "update")]
 
 
 def parts_at_peak(shown: Timeline) -> dict[str, float]:
@@ -423,27 +397,27 @@ MOMENTS = {
 """The marks of a step in words."""
 
 
-def _step_words(shown: Timeline, memory: float, chip: str, passes: int) -> str:
-    """The steps in words: every total, the two tensors, and whether it fits."""
-    peak = shown.peak
+def _steps_in_words(shown: Timeline, memory: float, chip: str, passes: int) -> str:
+    """Every total of the second step, the parts at the peak, and whether it fits."""
+    peak, last = shown.peak, shown.moments[-1].micro_batch
     totals = ", ".join(
-        f"{MOMENTS[m.mark]} {units.gigabytes(m.total)}"
-        for m in shown.moments
-        if m.step == 2 and m.micro_batch == shown.moments[-1].micro_batch
+        f"{MOMENTS[moment.mark]} {units.gigabytes(moment.total)}"
+        for moment in shown.moments
+        if moment.step == 2 and moment.micro_batch == last
     )
-    many = "one pass" if passes == 1 else f"{passes:,} passes"
-    label = (
-        f"Memory through two steps of {many} each, to one scale. Step 2, last pass: "
-        f"{totals}. The peak, step {peak.step}, {MOMENTS[peak.mark]}, holds "
-        + ", ".join(f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in peak.parts().items())
+    parts = ", ".join(f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in peak.parts().items())
+    each = "one pass" if passes == 1 else f"{passes:,} passes"
+    words = (
+        f"Memory through two steps of {each} each, to one scale. Step 2, last pass: "
+        f"{totals}. The peak, step {peak.step}, {MOMENTS[peak.mark]}, holds {parts}; "
+        "the loss gradients are two tensors in fp32, the gradient of the log-"
+        "probabilities and the gradient of the logits."
     )
-    label += "; the loss gradients are two tensors in fp32, the gradient of the log-"
-    label += "probabilities and the gradient of the logits."
     if not memory:
-        return label
+        return words
     over = peak.total - memory
     where = f"{units.gigabytes(over)} over" if over > 0 else "under"
-    return f"{label} That is {where} the line of {chip}, {units.gigabytes(memory)}."
+    return f"{words} That is {where} the line of {chip}, {units.gigabytes(memory)}."
 
 
 # --- what recomputation leaves
@@ -458,13 +432,14 @@ def recomputation(num_layers: int = 6) -> Drawing:
     Time goes to the right: forward through the layers, then backward.
     """
     l = int(counts(num_layers=num_layers)[0])
-    label = {"All is kept": False, "Only inputs are kept": True}
-    svg = [
-        shapes
-        for place, (title, again) in enumerate(label.items())
-        for shapes in _moments_of(l, 70 + place * 350, title, again)
-    ]
-    svg += [*_layers_named(l), *_key_of_kept()]
+    svg = [*_moments_of(l, 70, "All is kept", again=False)]
+    svg += _moments_of(l, 420, "Only inputs are kept", again=True)
+    for layer in (1, l):
+        svg.append(text(62, _FLOOR - (layer - 1) * _RISE - 8, f"layer {layer}", 14, "end"))
+    key = {"kept": "all of a layer", "input": "its input", "again": "computed again"}
+    for place, (kind, label) in enumerate(key.items()):
+        x = 70 + place * 190
+        svg += [_tensor(x, _FLOOR + 48, kind), text(x + 32, _FLOOR + 66, label, 15)]
     words = (
         f"What {l} layers keep through forward and backward, moment by moment. If all "
         f"is kept, a column grows to {l} whole layers and shrinks again. If inputs are "
@@ -500,20 +475,6 @@ def _tensor(x: float, y: float, kind: str) -> str:
     return rect(x + 2, y + 2, wide, high, COLORS["recomputed"], kind) + slants
 
 
-def _layers_named(l: int) -> Iterator[str]:
-    for layer in (1, l):
-        y = _FLOOR - (layer - 1) * _RISE - 8
-        yield text(62, y, f"layer {layer}", 14, "end")
-
-
-def _key_of_kept() -> Iterator[str]:
-    label = {"kept": "all of a layer", "input": "its input", "again": "computed again"}
-    for place, (kind, words) in enumerate(label.items()):
-        x = 70 + place * 190
-        yield _tensor(x, _FLOOR + 48, kind)
-        yield text(x + 32, _FLOOR + 66, words, 15)
-
-
 # --- the allocator
 
 _MIB, _SEGMENT, _FROM = 27, 36, 122
@@ -533,7 +494,8 @@ def segments(held: Sequence[Sequence[int]], request: int) -> Drawing:
     for row, one in enumerate(held):
         svg.append(_segment(56 + row * 46, row + 1, one))
     y = 56 + len(held) * 46 + 12
-    verdict = _verdict(held, request)
+    widest = -min(x for one in held for x in one)
+    verdict = f"{'Yes' if request <= widest else 'No'}: the widest gap has {widest} MiB."
     svg += [
         text(20, y + 23, "a request", 15),
         ghost(_FROM, y, request * _MIB, _SEGMENT, "what is asked for"),
@@ -543,13 +505,6 @@ def segments(held: Sequence[Sequence[int]], request: int) -> Drawing:
     ]
     words = f"{len(held)} segments. {label}. A request of {request} MiB: {verdict}"
     return Drawing("".join(svg), _ACROSS, y + 54, words)
-
-
-def _verdict(held: Sequence[Sequence[int]], request: int) -> str:
-    widest = -min(x for one in held for x in one)
-    if request <= widest:
-        return f"Yes: the widest gap has {widest} MiB."
-    return f"No: the widest gap has {widest} MiB."
 
 
 def _segment(y: float, number: int, sizes: Sequence[int]) -> str:

@@ -25,8 +25,8 @@ from llmtrain_helpers.laws import (
     Law,
     Optimum,
     compute_optimal,
-    known_law,
     loss,
+    losses_of_sizes,
     over_training,
     sizes_known,
     smallest_share,
@@ -46,37 +46,25 @@ def same_work(
 ) -> Drawing:
     """Rectangles of parameters by tokens: one area, C/6, and each one's loss."""
     best = compute_optimal(flops, law)
-    svg, label, x = "", [], 30.0
+    svg, words, x = "", [], 30.0
     for share in shares:
         N = share * best.parameters
         D = float(tokens_for_size(N, flops))
         wide, high = 112 * share**0.5, 112 / share**0.5
         name = f"{units.count(N)} parameters, {units.count(D)} tokens"
         ends = f"loss {loss(N, D, law):.3f}"
-        svg += _rectangle(x, 272 - high, wide, high, name, share == 1)
-        svg += _under(x + wide / 2, N, D, ends, share == 1)
-        label.append(f"{name}: {ends}")
+        svg += rect(x, 272 - high, wide, high, GREEN if share == 1 else BLUE, name, opacity=0.85)
+        middle, weight = max(x + wide / 2, 92), "700" if share == 1 else "400"
+        svg += text(middle, 296, f"{units.size(N)} parameters", 15, "middle")
+        svg += text(middle, 317, f"{units.count(D, 2)} tokens", 15, "middle")
+        svg += text(middle, 341, ends, 16, "middle", font_weight=weight)
+        words.append(f"{name}: {ends}")
         x += max(wide, 150) + 82
-    svg += text(30, 26, f"{units.flops(flops)}, three times", 16, font_weight=700)
+    work = units.flops(flops)
+    svg += text(30, 26, f"{work}, three times", 16, font_weight=700)
     svg += text(30, 48, "width: parameters · height: tokens · area: the same work", 14)
-    words = f"{units.flops(flops)} spent in three ways, of one area. {'; '.join(label)}."
-    return Drawing(svg, 744, 362, words)
-
-
-def _rectangle(x: float, y: float, wide: float, high: float, name: str, best: bool) -> str:
-    ink = GREEN if best else BLUE
-    return rect(x, y, wide, high, ink, name, opacity=0.85)
-
-
-def _under(middle: float, N: float, D: float, ends: str, best: bool) -> str:
-    """Parameters, tokens and loss under a rectangle."""
-    middle = max(middle, 92)
-    weight = "700" if best else "400"
-    return (
-        text(middle, 296, f"{units.size(N)} parameters", 15, "middle")
-        + text(middle, 317, f"{units.count(D, 2)} tokens", 15, "middle")
-        + text(middle, 341, ends, 16, "middle", font_weight=weight)
-    )
+    description = f"{work} spent in three ways, of one area. {'; '.join(words)}."
+    return Drawing(svg, 744, 362, description)
 
 
 # --- loss against size
@@ -158,20 +146,33 @@ def loss_against_size(
     """
     best = compute_optimal(flops, law)
     lowest = float(loss(best.parameters, best.tokens, law))
-    axes = _axes_around(dots, lowest)
-    own = next((dot for dot in dots if dot.name == chosen), None)
-    svg = _grid(axes, flops) + _strip(axes, flops, best, lowest, law)
-    svg += _curve(axes, flops, law) + _optimum(axes, best, lowest)
-    svg += "".join(_mark(axes, dot) for dot in dots)
-    svg += _before(axes, before) if before and before != own else ""
-    svg += (_own(axes, own) if own else "") + _key(axes, dots)
-    return Drawing(svg, 744, 500, _told(dots, best, lowest, own))
-
-
-def _axes_around(dots: Sequence[Dot], lowest: float) -> Axes:
     sizes = [log10(dot.parameters) for dot in dots]
     bottom = floor(5 * (lowest - 0.05)) / 5  # in steps, so that a curve seems to sink
-    return Axes(min(sizes) - 0.2, max(sizes) + 0.2, bottom, bottom + 0.5)
+    axes = Axes(min(sizes) - 0.2, max(sizes) + 0.2, bottom, bottom + 0.5)
+    own = next((dot for dot in dots if dot.name == chosen), None)
+
+    svg = _grid(axes, flops) + _strip(axes, flops, lowest, law)
+    svg += _curve(axes, flops, law) + _optimum(axes, best, lowest)
+    svg += "".join(_mark(axes, dot) for dot in dots)
+    if before and before != own and axes.holds(before.parameters, before.loss):
+        style: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": "4 3"}
+        place = axes.x(before.parameters), axes.y(before.loss)
+        svg += circle(*place, 11, "none", f"at the start: {before.name}", **style)
+    svg += (_own(axes, own) if own else "") + _key(axes, dots)
+
+    able = [dot for dot in dots if dot.fits and dot.answers]
+    words = (
+        f"Loss against size at one budget. The law's best: {units.size(best.parameters)} "
+        f"parameters on {units.count(best.tokens)} tokens, loss {lowest:.3f}. "
+        f"{len(able)} of {len(dots)} shapes will do"
+    )
+    if able:
+        words += f", {able[0].name} to {able[-1].name}"
+        low = min(able, key=lambda dot: dot.loss)
+        words += f"; of them {low.name} ends lowest, at {low.loss:.3f}"
+    if own:
+        words += f". Yours: {own.name}, {units.count(own.tokens, 2)} tokens, {own.loss:.3f}"
+    return Drawing(svg, 744, 500, f"{words}.")
 
 
 def _grid(axes: Axes, flops: float) -> str:
@@ -182,17 +183,16 @@ def _grid(axes: Axes, flops: float) -> str:
         x, N = axes.x(10**power), 10.0**power
         svg += line(x, axes.top, x, axes.bottom, **faint)
         svg += text(x, axes.bottom + 20, units.size(N), 15, "middle")
-        each = units.digits(flops / (6 * N * N), 1)
+        each = units.digits(tokens_for_size(N, flops) / N, 1)
         svg += text(x, axes.bottom + 41, each, 14, "middle", opacity=0.8)
     label = "size, and under it the tokens that each parameter gets"
     svg += text(axes.left, axes.bottom + 64, label, 14, opacity=0.8)
-    step = 0.1
-    value = ceil(axes.y0 / step) * step
+    value = ceil(axes.y0 / 0.1) * 0.1
     while value < axes.y1:
         y = axes.y(value)
         svg += line(axes.left, y, axes.right, y, **faint)
         svg += text(axes.left - 10, y + 5, f"{value:.1f}", 14, "end")
-        value += step
+        value += 0.1
     return svg
 
 
@@ -203,14 +203,16 @@ def _sizes(axes: Axes, steps: int = 160) -> list[float]:
 
 def _curve(axes: Axes, flops: float, law: str | Law) -> str:
     """The loss that the law expects of each size; dotted beyond the law's runs."""
-    found = known_law(law)
-    low, high = sizes_known(flops, found)
-    svg, shown = "", [x for x in _sizes(axes) if axes.holds(x, _at(x, flops, found))]
-    for known, sizes in groupby(pairwise(shown), lambda pair: low <= pair[1] <= high):
-        pairs = [*sizes]
+    low, high = sizes_known(flops, law)
+    sizes = _sizes(axes)
+    losses = zip(sizes, losses_of_sizes(sizes, flops, law), strict=True)
+    shown = [(N, value) for N, value in losses if axes.holds(N, value)]
+    svg = ""
+    for known, group in groupby(pairwise(shown), lambda pair: low <= pair[1][0] <= high):
+        pairs = [*group]
         points = " ".join(
-            f"{axes.x(N):.1f},{axes.y(_at(N, flops, found)):.1f}"
-            for N in [pairs[0][0], *(right for _, right in pairs)]
+            f"{axes.x(N):.1f},{axes.y(value):.1f}"
+            for N, value in [pairs[0][0], *(right for _, right in pairs)]
         )
         dots = "" if known else ' stroke-dasharray="2 5"'
         style = f'fill="none" stroke="{BLUE}" stroke-width="3"{dots}'
@@ -218,13 +220,11 @@ def _curve(axes: Axes, flops: float, law: str | Law) -> str:
     return svg
 
 
-def _at(N: float, flops: float, law: Law) -> float:
-    return float(loss(N, tokens_for_size(N, flops), law))
-
-
-def _strip(axes: Axes, flops: float, best: Optimum, lowest: float, law: str | Law) -> str:
+def _strip(axes: Axes, flops: float, lowest: float, law: str | Law) -> str:
     """Sizes whose loss is within 0.01 of the best: the bottom is flat."""
-    near = [N for N in _sizes(axes, 400) if _at(N, flops, known_law(law)) <= lowest + 0.01]
+    sizes = _sizes(axes, 400)
+    losses = zip(sizes, losses_of_sizes(sizes, flops, law), strict=True)
+    near = [N for N, value in losses if value <= lowest + 0.01]
     if not near:
         return ""
     x1, x2 = axes.x(near[0]), axes.x(near[-1])
@@ -278,16 +278,6 @@ def _own(axes: Axes, dot: Dot) -> str:
     return svg + circle(axes.right - 10, 20, 8, fill, **style)
 
 
-def _before(axes: Axes, dot: Dot) -> str:
-    if not axes.holds(dot.parameters, dot.loss):
-        return ""
-    x, y = axes.x(dot.parameters), axes.y(dot.loss)
-    title, dashes = f"at the start: {dot.name}", "4 3"
-    return circle(
-        x, y, 11, "none", title, stroke="currentColor", stroke_width=1.5, stroke_dasharray=dashes
-    )
-
-
 def _key(axes: Axes, dots: Sequence[Dot]) -> str:
     """What the marks mean, in a row under the picture: those that stand in it."""
     y = 478
@@ -305,90 +295,59 @@ def _key(axes: Axes, dots: Sequence[Dot]) -> str:
     return svg
 
 
-def _told(dots: Sequence[Dot], best: Optimum, lowest: float, own: Dot | None) -> str:
-    """The picture in words."""
-    able = [dot for dot in dots if dot.fits and dot.answers]
-    words = (
-        f"Loss against size at one budget. The law's best: {units.size(best.parameters)} "
-        f"parameters on {units.count(best.tokens)} tokens, loss {lowest:.3f}. "
-        f"{len(able)} of {len(dots)} shapes will do"
-    )
-    if able:
-        words += f", {able[0].name} to {able[-1].name}"
-        low = min(able, key=lambda dot: dot.loss)
-        words += f"; of them {low.name} ends lowest, at {low.loss:.3f}"
-    if own:
-        words += f". Yours: {own.name}, {units.count(own.tokens, 2)} tokens, {own.loss:.3f}"
-    return words + "."
-
-
 # --- what another size costs
 
 
 def price_of_size(law: str = "besiroglu") -> Drawing:
     """Times the least work for the same loss, over the share of the best size."""
-    shares = [2 ** (i / 80) for i in range(-280, 241)]
-    able = [(x, times) for x in shares if (times := _times(x, law)) and times <= 8]
-    points = " ".join(f"{_px(x):.1f},{_py(t):.1f}" for x, t in able)
-    least = smallest_share(law)
-    svg = _price_grid() + _never(least) + _over_eight(least, able[0][0])
-    svg += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
-    label = []
-    for x, name in ((0.25, "a quarter"), (0.5, "half"), (1, "the best"), (2, "twice")):
-        times = over_training(x, law)
-        svg += circle(_px(x), _py(times), 7, BLUE, name, stroke="currentColor")
-        svg += text(
-            _px(x) + (12 if x < 1 else 0),
-            _py(times) - (2 if x < 1 else 14),
-            f"{times:.2f}" if x != 1 else "1",
-            17,
-            "start" if x < 1 else "middle",
-            font_weight=700,
-        )
-        label.append(f"{name} size {times:.2f}")
-    words = "Times the least work to the same loss, by the share of the best size: "
-    ends = f"over 8 below {able[0][0]:.2f}, and below {least:.3f} never"
-    return Drawing(svg, 744, 356, f"{words}{', '.join(label)}; {ends}.")
+    least, curve = smallest_share(law), []
+    for share in (2 ** (i / 80) for i in range(-280, 241)):
+        if share > least and (times := float(over_training(share, law))) <= 8:
+            curve.append((share, times))
+    first = curve[0][0]
 
-
-def _times(share: float, law: str) -> float:
-    try:
-        return float(over_training(share, law))
-    except ValueError:
-        return 0.0
-
-
-def _px(share: float) -> float:
-    return 60 + (log2(share) + 4) / 7 * 650
-
-
-def _py(times: float) -> float:
-    return 290 - log2(times) / 3 * 230
-
-
-def _price_grid() -> str:
     faint: Style = {"stroke_width": 1, "opacity": 0.18}
     svg = text(60, 26, "times the least work for the same loss", 15, font_weight=600)
     for times in (1, 2, 4, 8):
         svg += line(60, _py(times), 710, _py(times), **faint)
         svg += text(48, _py(times) + 5, f"{times}", 14, "end")
-    names = {1 / 16: "1/16", 1 / 8: "1/8", 1 / 4: "1/4", 1 / 2: "1/2", 1: "1"}
-    for share, name in (names | {2: "2", 4: "4", 8: "8"}).items():
+    for power in range(-4, 4):
+        share, name = 2.0**power, f"{2**power}" if power >= 0 else f"1/{2**-power}"
         svg += line(_px(share), 60, _px(share), 290, **faint)
         svg += text(_px(share), 312, name, 14, "middle")
-    return svg + text(710, 338, "times the best size for that loss", 15, "end", font_weight=600)
+    svg += text(710, 338, "times the best size for that loss", 15, "end", font_weight=600)
 
-
-def _never(least: float) -> str:
-    """Sizes that reach the loss on no amount of text."""
+    # sizes that reach the loss on no amount of text, and at a price above the picture's top
     wide = _px(least) - 60
-    words = text(60 + wide / 2, 180, "never", 16, "middle", font_weight=700)
-    return rect(60, 60, wide, 230, GREY, opacity=0.18) + words
+    svg += rect(60, 60, wide, 230, GREY, opacity=0.18)
+    svg += text(60 + wide / 2, 180, "never", 16, "middle", font_weight=700)
+    svg += text((_px(least) + _px(first)) / 2, 180, "over 8", 14, "middle")
+    points = " ".join(f"{_px(share):.1f},{_py(times):.1f}" for share, times in curve)
+    svg += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
+    words = []
+    for share, name in ((0.25, "a quarter"), (0.5, "half"), (1, "the best"), (2, "twice")):
+        times = float(over_training(share, law))
+        x, y = _px(share), _py(times)
+        svg += circle(x, y, 7, BLUE, name, stroke="currentColor")
+        if share < 1:
+            svg += text(x + 12, y - 2, f"{times:.2f}", 17, "start", font_weight=700)
+        else:
+            label = "1" if share == 1 else f"{times:.2f}"
+            svg += text(x, y - 14, label, 17, "middle", font_weight=700)
+        words.append(f"{name} size {times:.2f}")
+    start = "Times the least work to the same loss, by the share of the best size: "
+    ends = f"over 8 below {first:.2f}, and below {least:.3f} never"
+    return Drawing(svg, 744, 356, f"{start}{', '.join(words)}; {ends}.")
 
 
-def _over_eight(least: float, first: float) -> str:
-    """Sizes that reach it, at a price above the picture's top."""
-    return text((_px(least) + _px(first)) / 2, 180, "over 8", 14, "middle")
+def _px(share: float) -> float:
+    """Where a share of the best size stands: from 1/16 to 8, in doublings."""
+    return 60 + (log2(share) + 4) / 7 * 650
+
+
+def _py(times: float) -> float:
+    """Where so many times the least work stand: from 1 to 8, in doublings."""
+    return 290 - log2(times) / 3 * 230
 
 
 # --- tokens for each parameter: laws, and what was done
@@ -399,47 +358,32 @@ def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) 
 
     A model is a row of `published.rows("tokens_per_parameter")`.
     """
-    svg = _ratio_grid(66 + 24 * len(laws))
+    grey = 66 + 24 * len(laws)
+    svg = text(24, 30, "what laws call best, at Chinchilla's work", 15, font_weight=600)
+    svg += line(24, grey, 720, grey, opacity=0.3)
     for i, (name, ratio) in enumerate(laws.items()):
-        y = 66 + 24 * i
-        x = _rx(ratio)
+        x, y, label = _rx(ratio), 66 + 24 * i, f"{name}: {units.digits(ratio, 2)}"
         svg += circle(x, y - 5, 6, GREEN, name, stroke="currentColor")
-        label = f"{name}: {units.digits(ratio, 2)}"
         left = 1 < ratio < 20 or not fits(label, 722 - x - 14, 14)
         svg += text(x + (-12 if left else 12), y, label, 14, "end" if left else "start")
-    top = 96 + 24 * len(laws)
-    years = sorted({row["year"] for row in models})
+    top, dots = 96 + 24 * len(laws), COLORS["activations"]
+    years = sorted({int(row["year"]) for row in models})
     for i, year in enumerate(years):
         y = top + 26 + 30 * i
         svg += text(24, y + 5, f"{year}", 15, font_weight=600)
         for row in models:
             if row["year"] == year:
-                x = _rx(row["tokens_per_parameter"])
                 style: Style = {"stroke": "currentColor", "stroke_width": 1, "opacity": 0.85}
-                ink = BLUE if row["kind"] == "dense" else COLORS["activations"]
-                svg += circle(x, y, 6, ink, row["name"], **style)
-    return _ratios_done(svg, laws, models, top + 26 + 30 * len(years))
+                ink = BLUE if row["kind"] == "dense" else dots
+                x = _rx(float(row["tokens_per_parameter"]))
+                svg += circle(x, y, 6, ink, str(row["name"]), **style)
 
-
-def _rx(ratio: float) -> float:
-    """Tokens a parameter from 0.1 to 100,000."""
-    return 80 + (log10(ratio) + 1) / 6 * 612
-
-
-def _ratio_grid(top: float) -> str:
-    svg = text(24, 30, "what laws call best, at Chinchilla's work", 15, font_weight=600)
-    return svg + line(24, top, 720, top, opacity=0.3)
-
-
-def _ratios_done(
-    svg: str, laws: Mapping[str, float], models: Sequence[Mapping[str, Any]], bottom: float
-) -> Drawing:
-    """The axis, the twenty, the key, and the words."""
-    top = 96 + 24 * len(laws) - 4
-    svg += text(24, top, "what was trained", 15, font_weight=600)
-    svg += circle(450, top - 5, 6, BLUE) + text(462, top, "dense", 14)
-    svg += circle(536, top - 5, 6, COLORS["activations"])
-    svg += text(548, top, "experts, by active ones", 14)
+    # the axis, the twenty and the key
+    bottom = top + 26 + 30 * len(years)
+    svg += text(24, top - 4, "what was trained", 15, font_weight=600)
+    svg += circle(450, top - 9, 6, BLUE) + text(462, top - 4, "dense", 14)
+    svg += circle(536, top - 9, 6, dots)
+    svg += text(548, top - 4, "experts, by active ones", 14)
     for power in range(-1, 6):
         x = _rx(10.0**power)
         svg += line(x, 44, x, bottom, stroke_width=1, opacity=0.15)
@@ -447,12 +391,17 @@ def _ratios_done(
     svg += line(_rx(20), 44, _rx(20), bottom, stroke_dasharray="4 4", opacity=0.7)
     svg += text(_rx(20), bottom + 22, "20", 14, "middle", font_weight=700)
     svg += text(720, bottom + 46, "tokens for each parameter", 15, "end")
-    label = ", ".join(f"{name} {units.digits(x, 2)}" for name, x in laws.items())
-    ratios = sorted(row["tokens_per_parameter"] for row in models)
-    low, high = (units.digits(x, 2) for x in (ratios[0], ratios[-1]))
-    words = f"Tokens for each parameter. Laws: {label}. {len(models)} released models: "
-    words += f"{low} to {high}."
-    return Drawing(svg, 744, round(bottom + 62), words)
+
+    best = ", ".join(f"{name} {units.digits(x, 2)}" for name, x in laws.items())
+    ratios = sorted(float(row["tokens_per_parameter"]) for row in models)
+    low, high = units.digits(ratios[0], 2), units.digits(ratios[-1], 2)
+    words = f"Tokens for each parameter. Laws: {best}. {len(models)} released models: "
+    return Drawing(svg, 744, round(bottom + 62), f"{words}{low} to {high}.")
+
+
+def _rx(ratio: float) -> float:
+    """Where so many tokens a parameter stand: from 0.1 to 100,000."""
+    return 80 + (log10(ratio) + 1) / 6 * 612
 
 
 # --- memory of ways to train

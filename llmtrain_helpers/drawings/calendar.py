@@ -187,7 +187,19 @@ def calendar_at_a_glance(
         svg += text(at, 214, label, 15, side, font_weight=700)
     svg += text(_LEFT, 246, "likely, part by part", 14)
     svg += _legend({k: v.likely for k, v in days.parts().items()}, 274)
-    return Drawing(svg, _ACROSS, 318, _glance_words(days, deadline, name))
+
+    parts_in_words = "; ".join(
+        f"{WORDS[key]} {_short(part.least)} to {_short(part.greatest)}, "
+        f"likely {_short(part.likely)}"
+        for key, part in days.parts().items()
+    )
+    least, likely, greatest = (units.digits(x, 2) for x in vars(days.stops).values())
+    limit = f" {_verdict(days, deadline)[2:].capitalize()}." if deadline else ""
+    words = (
+        f"{_headline(days, name)}. {parts_in_words}. "
+        f"Stops: {least} to {greatest}, likely {likely}.{limit}"
+    )
+    return Drawing(svg, _ACROSS, 318, words)
 
 
 def _verdict(days: CalendarDays, deadline: float) -> str:
@@ -237,23 +249,7 @@ def _legend(parts: Mapping[str, float], y: float, significant: int = 2) -> str:
 
 def _short(days: float, significant: int = 2) -> str:
     """A time in two digits, or three; none where it is less than a second."""
-    if days * DAY < 1:
-        return "none"
-    return units.duration(days * DAY, significant)
-
-
-def _glance_words(days: CalendarDays, deadline: float | None, name: str) -> str:
-    label = [
-        f"{WORDS[key]} {_short(part.least)} to {_short(part.greatest)}, "
-        f"likely {_short(part.likely)}"
-        for key, part in days.parts().items()
-    ]
-    limit = f" {_verdict(days, deadline)[2:].capitalize()}." if deadline else ""
-    stops = [units.digits(x, 2) for x in vars(days.stops).values()]
-    return (
-        f"{_headline(days, name)}. {'; '.join(label)}. "
-        f"Stops: {stops[0]} to {stops[2]}, likely {stops[1]}.{limit}"
-    )
+    return "none" if days * DAY < 1 else units.duration(days * DAY, significant)
 
 
 # --- a run, day by day
@@ -269,24 +265,32 @@ def strip_of_days(run: SimulatedRun, all_days: float | None = None, saving: floa
     short to be seen each by itself: those up to a stop are drawn together, before it.
     """
     total = run.total / DAY
-    span = row_of_days(total / max(run.stops, 1), all_days or total)
+    days = all_days or total
+    span = row_of_days(total / max(run.stops, 1), days)
     rows = min(ceil(total / span - 1e-9), _ROWS)
     stretches = [*_gathered(run.stretches, saving)]
     svg = ""
     for row in range(rows):
-        y = 16 + row * (_HIGH + 8)
-        first = row * span + 1
+        y, first = 16 + row * (_HIGH + 8), row * span + 1
         name = f"day {first}" if span == 1 else f"from day {first}"
         svg += text(_LEFT + 90, y + 17, name, 14, "end")
         svg += _days_of(stretches, row * span, span, y)
     y = 16 + rows * (_HIGH + 8)
     shown = min(rows * span, total)
-    label = _how_much(shown, all_days or total, span)
-    svg += text(_LEFT + 100, y + 14, label, 14)
+    note = f"A row is {'a day' if span == 1 else f'{span} days'}. "
+    if shown < days * 0.999:
+        note += f"The first {shown:.0f} of {units.digits(days)} days are shown."
+    else:
+        note += f"All is shown: by lot it takes {units.digits(days)} days."
+    svg += text(_LEFT + 100, y + 14, note, 14)
     if saving:
         together = "Saving: the writes up to a stop are drawn together, before it."
         svg, y = svg + text(_LEFT + 100, y + 34, together, 14), y + 20
-    return Drawing(svg, _ACROSS, y + 30, _strip_words(run, label))
+    words = (
+        f"A run drawn by lot, row by row: useful {units.percent(run.useful_share)} of the time, "
+        f"{run.stops} stops, each of which loses some work and restarts. {note}"
+    )
+    return Drawing(svg, _ACROSS, y + 30, words)
 
 
 def _gathered(stretches: Iterable[Stretch], saving: float) -> Iterator[Stretch]:
@@ -311,56 +315,24 @@ def row_of_days(days_between: float, days: float) -> int:
     return next((s for s in spans if days / s <= _ROWS or s == 1), 448)
 
 
-def _how_much(shown: float, days: float, span: int) -> str:
-    row = "a day" if span == 1 else f"{span} days"
-    if shown < days * 0.999:
-        all_days = units.digits(days)
-        return f"A row is {row}. The first {shown:.0f} of {all_days} days are shown."
-    return f"A row is {row}. All is shown: by lot it takes {units.digits(days)} days."
-
-
 def _days_of(stretches: Iterable[Stretch], start: float, span: float, y: float) -> str:
-    """One row: what lies in it, as a path of each colour."""
-    kinds = ("useful", "saving", "lost", "restarting")
-    pieces: dict[str, list[str]] = {kind: [] for kind in kinds}
-    for kind, x, wide in _clipped(stretches, start, span):
-        pieces[kind].append(f"M{x:.1f} {y}h{wide:.2f}v{_HIGH}h{-wide:.2f}z")
-    svg = "".join(
-        f'<path d="{"".join(found)}" fill="{COLORS[kind]}"/>'
-        for kind, found in pieces.items()
-        if found
-    )
-    return svg + _ticks_of(span, y)
-
-
-def _clipped(
-    stretches: Iterable[Stretch], start: float, span: float
-) -> Iterator[tuple[str, float, float]]:
-    """Each stretch's part in a row: its kind, its left end and its width."""
+    """A row: what lies in it, as a path of each colour, and lines between its days."""
     scale, left = _STRIP / (span * DAY), _LEFT + 100
+    paths = {"useful": "", "saving": "", "lost": "", "restarting": ""}
     for kind, begin, end in stretches:
         a = max(begin - start * DAY, 0)
         b = min(end - start * DAY, span * DAY)
         if b > a:
-            yield kind, left + a * scale, (b - a) * scale
-
-
-def _ticks_of(span: float, y: float) -> str:
-    """Thin lines between the days of a row, or between its weeks."""
-    many = 4 if span == 1 else 7 if span == 7 else 4
-    wide = _STRIP / many
-    at = [_LEFT + 100 + wide * i for i in range(1, many)]
-    return "".join(
-        line(x, y, x, y + _HIGH, stroke="#FFFFFF", stroke_width=1, opacity=0.5) for x in at
+            x, wide = left + a * scale, (b - a) * scale
+            paths[kind] += f"M{x:.1f} {y}h{wide:.2f}v{_HIGH}h{-wide:.2f}z"
+    svg = "".join(
+        f'<path d="{path}" fill="{COLORS[kind]}"/>' for kind, path in paths.items() if path
     )
-
-
-def _strip_words(run: SimulatedRun, label: str) -> str:
-    share = units.percent(run.useful_share)
-    return (
-        f"A run drawn by lot, row by row: useful {share} of the time, {run.stops} "
-        f"stops, each of which loses some work and restarts. {label}"
-    )
+    pieces = 7 if span == 7 else 4  # days of a week, or weeks of four
+    for i in range(1, pieces):
+        x = left + _STRIP / pieces * i
+        svg += line(x, y, x, y + _HIGH, stroke="#FFFFFF", stroke_width=1, opacity=0.5)
+    return svg
 
 
 def parts_of_days(parts: Mapping[str, float], before: Mapping[str, float] | None = None) -> Drawing:
@@ -379,9 +351,9 @@ def parts_of_days(parts: Mapping[str, float], before: Mapping[str, float] | None
     svg += _legend(parts, 104, 3)
     y = 104 + 26 * (len(parts) > 3) + 26
     svg += text(_LEFT, y, _LEFT_OUT, 14)
-    parts_told = ", ".join(f"{WORDS[k]} {_short(v, 3)}" for k, v in parts.items())
-    was_told = f" Dashed: {units.digits(was)} days." if before and was != total else ""
-    words = f"{label.capitalize()}, of which {parts_told}.{was_told} {_LEFT_OUT}"
+    listed = ", ".join(f"{WORDS[k]} {_short(v, 3)}" for k, v in parts.items())
+    was_in_words = f" Dashed: {units.digits(was)} days." if before and was != total else ""
+    words = f"{label.capitalize()}, of which {listed}.{was_in_words} {_LEFT_OUT}"
     return Drawing(svg, _ACROSS, y + 16, words)
 
 
@@ -405,28 +377,29 @@ def losses_by_interval(
     """
     best = best_checkpoint_interval(checkpoint_seconds, mean_seconds)
     given = (checkpoint_seconds, mean_seconds, restart_seconds)
-    steps = [best * exp(log(9) * (i / 40 - 1)) for i in range(81)]
-    found = [losses(t, *given) for t in steps]
-    top = 1.05 * max(cost.total for cost in found)
+    costs = [losses(best * exp(log(9) * (i / 40 - 1)), *given) for i in range(81)]
+    top = 1.05 * max(cost.total for cost in costs)
     base, scale, svg = 268, 220 / top, ""
     layers = [[0.0] * 81]
     for name in ("restarting", "lost", "saving"):
-        above = [a + getattr(c, name) for a, c in zip(layers[-1], found, strict=True)]
+        above = [y + getattr(cost, name) for y, cost in zip(layers[-1], costs, strict=True)]
         svg += _layer(layers[-1], above, base, scale, COLORS[name])
         layers.append(above)
     svg += _names_of(layers, base, scale) + _marks(best, given, base, scale, top)
-    svg += _half_and_double(layers[-1], base, scale)
-    return Drawing(svg, _ACROSS, 352, _valley_words(best, given))
 
-
-def _valley_words(best: float, given: tuple[float, float, float]) -> str:
-    least = units.percent(losses(best, *given).total)
-    return (
+    # lines up to the curve at half and double the best interval
+    for share, i, label in ((1 / 2, 27, "half"), (2, 53, "double")):
+        x, y = _x_of(40 + 40 * log(share) / log(9)), base - layers[-1][i] * scale
+        svg += line(x, y - 8, x, base, stroke_width=1, opacity=0.8)
+        svg += text(x, y - 14, label, 14, "middle")
+    words = (
         "Time lost over the interval between writes, in per cent of the useful time: "
-        f"least at {units.duration(best)}, where it is {least}. Saving grows to the "
+        f"least at {units.duration(best)}, where it is "
+        f"{units.percent(losses(best, *given).total)}. Saving grows to the "
         "left, lost work to the right, restarting is the floor. "
         f"{_flat(best, given)}"
     )
+    return Drawing(svg, _ACROSS, 352, words)
 
 
 def _x_of(i: float) -> float:
@@ -491,16 +464,6 @@ def _ticks(best: float) -> Iterator[tuple[str, float]]:
         if _x_of(0) <= x <= _x_of(78) and x - last > 85:
             last = x
             yield word, x
-
-
-def _half_and_double(curve: list[float], base: float, scale: float) -> str:
-    """Lines up to the curve at half and double the best interval."""
-    svg = ""
-    for share, i, label in ((1 / 2, 27, "half"), (2, 53, "double")):
-        x, y = _x_of(40 + 40 * log(share) / log(9)), base - curve[i] * scale
-        svg += line(x, y - 8, x, base, stroke_width=1, opacity=0.8)
-        svg += text(x, y - 14, label, 14, "middle")
-    return svg
 
 
 def _flat(best: float, given: tuple[float, float, float]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from llmtrain_helpers import units
 from llmtrain_helpers.communication import Exchange, exchanges, ring
 from llmtrain_helpers.drawings.batch import letters
@@ -21,6 +19,7 @@ from llmtrain_helpers.drawings.common import (
     text,
 )
 from llmtrain_helpers.plan.plan import Plan
+from llmtrain_helpers.plan.seconds import StepSeconds
 
 _ACROSS, _LEFT, _RIGHT = 744, 24, 720
 
@@ -53,26 +52,33 @@ def who_sends(plan: Plan) -> Drawing:
     A cell's letter is its replica, its number the stage. Four nodes are drawn at the
     most: that of the first GPU, and those of the nearest that it sends to.
     """
-    found, nodes = sending(plan), _nodes(plan)
-    svg = text(_LEFT, 34, _product(plan), 19, font_weight=700)
+    parts, nodes = sending(plan), _nodes(plan)
+    split, size = plan.split, plan.run.accelerator.gpus_per_node
+    degrees = {"TP": split.tensor_parallel, "CP": split.context_parallel}
+    degrees |= {"DP": split.data_parallel, "PP": split.pipeline_parallel}
+    product = " × ".join(f"{x} {n:,}" for x, n in degrees.items() if n > 1 or x != "CP")
+    title = f"{units.exact(split.num_gpus)} GPUs = {product}"
+    svg = text(_LEFT, 34, title, 19, font_weight=700)
     svg += text(_FROM - 6, 64, "seen from the GPU with the thick frame", 14)
     for row, node in enumerate(nodes):
         svg += _node(plan, row, node)
     svg += _network(len(nodes))
-    svg += "".join(_of_part(i, *part) for i, part in enumerate(found.items()))
-    if not found:
+    svg += "".join(_of_part(i, *part) for i, part in enumerate(parts.items()))
+    if not parts:
         svg += text(_KEY, _TOP + 22, "nothing is sent: one GPU", 15)
-    high = max(len(nodes) * _DEEP, len(found) * 64 + 10)
-    svg += text(_FROM - 6, _TOP + len(nodes) * _DEEP + 14, _shown(plan, nodes), 14)
-    return Drawing(svg, _ACROSS, _TOP + high + 30, _who_words(plan, found))
 
-
-def _product(plan: Plan) -> str:
-    split = plan.split
-    parts = {"TP": split.tensor_parallel, "CP": split.context_parallel}
-    parts |= {"DP": split.data_parallel, "PP": split.pipeline_parallel}
-    label = [f"{x} {n:,}" for x, n in parts.items() if n > 1 or x != "CP"]
-    return f"{units.exact(split.num_gpus)} GPUs = {' × '.join(label)}"
+    total = -(-split.num_gpus // size)
+    shown = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
+    shown += f", {CELLS} of {size} GPUs of each" if size > CELLS else ""
+    shown += "; dashed: the network" if len(nodes) > 1 else ""
+    svg += text(_FROM - 6, _TOP + len(nodes) * _DEEP + 14, shown, 14)
+    sent = "; ".join(
+        f"{name} {units.gigabytes(part.sent)} {_with_whom(name, part)}, {_how_long(part)}"
+        for name, part in parts.items()
+    )
+    words = f"{title}. In a step one GPU sends: {sent or 'nothing'}."
+    high = max(len(nodes) * _DEEP, len(parts) * 64 + 10)
+    return Drawing(svg, _ACROSS, _TOP + high + 30, words)
 
 
 def _nodes(plan: Plan) -> list[int]:
@@ -85,12 +91,12 @@ def _nodes(plan: Plan) -> list[int]:
     stage = a_replica * split.data_parallel
     near = [0, a_replica - 1, a_replica, 2 * a_replica, stage, stage + a_replica]
     near += [k * a_replica * split.expert_parallel for k in (1, 2)]
-    found = sorted({gpu // node for gpu in near if gpu < n})
-    if found == [0] and n > node:  # many replicas a node: the network all the same
-        found.append(1)
-    if split.pipeline_parallel > 1 and stage // node not in found[:SEEN]:
-        return sorted({*found[: SEEN - 1], stage // node})
-    return found[:SEEN]
+    nodes = sorted({gpu // node for gpu in near if gpu < n})
+    if nodes == [0] and n > node:  # many replicas a node: the network all the same
+        nodes.append(1)
+    if split.pipeline_parallel > 1 and stage // node not in nodes[:SEEN]:
+        return sorted({*nodes[: SEEN - 1], stage // node})
+    return nodes[:SEEN]
 
 
 def _place(plan: Plan, gpu: int) -> tuple[int, int, int, int]:
@@ -185,25 +191,6 @@ def _how_long(part: Exchange) -> str:
     return f"{seconds}, {units.seconds(part.visible)} seen"
 
 
-def _shown(plan: Plan, nodes: list[int]) -> str:
-    size, n = plan.run.accelerator.gpus_per_node, plan.split.num_gpus
-    total = -(-n // size)
-    label = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
-    cells = f", {CELLS} of {size} GPUs of each" if size > CELLS else ""
-    dashed = "; dashed: the network" if len(nodes) > 1 else ""
-    return f"{label}{cells}{dashed}"
-
-
-def _who_words(plan: Plan, found: Mapping[str, Exchange]) -> str:
-    """Who sends what to whom, in words."""
-    parts = [
-        f"{name} {units.gigabytes(part.sent)} {_with_whom(name, part)}, {_how_long(part)}"
-        for name, part in found.items()
-    ]
-    label = "; ".join(parts) if parts else "nothing"
-    return f"{_product(plan)}. In a step one GPU sends: {label}."
-
-
 # --- a step, part by part
 
 WORDS = {
@@ -224,41 +211,39 @@ def step_bar(plan: Plan, before: Plan | None = None) -> Drawing:
     The bar's pieces add up to the step; sending that computing hides stands below it,
     as long as it takes.
     """
-    step, found = plan.step, sending(plan)
+    step, parts = plan.step, sending(plan)
     assert step is not None  # or `sending` had refused
     was = before.step.total if before and before.step else 0
-    unseen = {x: s.seconds - s.visible for x, s in found.items()}
-    unseen = {x: s for x, s in unseen.items() if s > 0.002 * step.total}
-    longest = max(step.total, was, *unseen.values(), 0)
-    scale = (_RIGHT - _LEFT) / longest
-    svg = text(_LEFT, 32, f"a step: {units.seconds(step.total)}", 19, font_weight=700)
-    svg += text(_RIGHT, 32, _visible(plan), 15, "end")
-    svg += _pieces(plan, scale)
+    unseen = {name: part.seconds - part.visible for name, part in parts.items()}
+    unseen = {name: s for name, s in unseen.items() if s > 0.002 * step.total}
+    scale = (_RIGHT - _LEFT) / max(step.total, was, *unseen.values(), 0)
+    seen = sum(step.parts()[name] for name in SENT)
+    shares = f"sending: {units.share(seen / step.total)} of the step"
+    if step.bubble:
+        shares += f"; waiting: {units.share(step.bubble / step.total)}"
+    total = units.seconds(step.total)
+    svg = text(_LEFT, 32, f"a step: {total}", 19, font_weight=700)
+    svg += text(_RIGHT, 32, shares, 15, "end")
+    svg += _pieces(step, scale)
     if was and abs(was / step.total - 1) > 1e-9:
         svg += ghost(_LEFT, 46, scale * was, 54, "at the start")
     y = 112.0
     for name, seconds in unseen.items():
         svg += _hidden(name, seconds, scale, y)
         y += 30
-    key, y = _key(plan, y + 14)
-    return Drawing(svg + key, _ACROSS, int(y) + 16, _step_words(plan, unseen))
+    key, y = _key(step, y + 14)
+
+    pieces = {x: s for x, s in step.parts().items() if s > 5e-4 * step.total}
+    words = ", ".join(f"{WORDS.get(x, x)} {units.seconds(s)}" for x, s in pieces.items())
+    hidden = ", ".join(f"{x} {units.seconds(s)}" for x, s in unseen.items())
+    words = f"A step of {total}: {words}.{hidden and f' Beside it, hidden: {hidden}.'}"
+    return Drawing(svg + key, _ACROSS, int(y) + 16, words)
 
 
-def _visible(plan: Plan) -> str:
-    step = plan.step
-    assert step is not None
-    seen = sum(step.parts()[name] for name in SENT)
-    label = f"sending: {units.share(seen / step.total)} of the step"
-    if step.bubble:
-        label += f"; waiting: {units.share(step.bubble / step.total)}"
-    return label
-
-
-def _pieces(plan: Plan, scale: float) -> str:
+def _pieces(step: StepSeconds, scale: float) -> str:
     """The pieces of the step, one behind the other."""
-    assert plan.step is not None
     svg, x = "", float(_LEFT)
-    for name, seconds in plan.step.parts().items():
+    for name, seconds in step.parts().items():
         wide, word = scale * seconds, WORDS.get(name, name)
         label = f"{word}: {units.seconds(seconds)}" if seconds else word
         color = COLORS[_INKS.get(name, name)]
@@ -285,12 +270,11 @@ def _hidden(name: str, seconds: float, scale: float, y: float) -> str:
     return svg + text(_LEFT + wide + 8, y + 16, label, 14)
 
 
-def _key(plan: Plan, y: float) -> tuple[str, float]:
-    """Every piece with its colour and its seconds."""
-    assert plan.step is not None
+def _key(step: StepSeconds, y: float) -> tuple[str, float]:
+    """Every piece with its colour and its seconds, and where the key ends."""
     svg, x = "", float(_LEFT)
-    for name, seconds in plan.step.parts().items():
-        if seconds < 5e-4 * plan.step.total:
+    for name, seconds in step.parts().items():
+        if seconds < 5e-4 * step.total:
             continue
         label = f"{WORDS.get(name, name)} {units.seconds(seconds)}"
         wide = 22 + 7.6 * len(label) + 12
@@ -307,15 +291,6 @@ def _key(plan: Plan, y: float) -> tuple[str, float]:
     return svg, y + 14
 
 
-def _step_words(plan: Plan, unseen: Mapping[str, float]) -> str:
-    assert plan.step is not None
-    parts = {x: s for x, s in plan.step.parts().items() if s > 5e-4 * plan.step.total}
-    label = ", ".join(f"{WORDS.get(x, x)} {units.seconds(s)}" for x, s in parts.items())
-    beside = ", ".join(f"{x} {units.seconds(s)}" for x, s in unseen.items())
-    hidden = f" Beside it, hidden: {beside}." if beside else ""
-    return f"A step of {units.seconds(plan.step.total)}: {label}.{hidden}"
-
-
 # --- a ring, turn by turn
 
 
@@ -325,36 +300,29 @@ def ring_turns(gpus: int = 4) -> Drawing:
     Rows are GPUs, columns the pieces of the buffer. In each turn every GPU sends one
     piece to the next: first they add up, then the sums go round.
     """
-    states = ring(gpus)
-    side = 19
-    each = gpus * side + 20
+    states, side = ring(gpus), 19
+    each, turns = gpus * side + 20, 2 * (gpus - 1)
     svg = ""
     for turn, state in enumerate(states):
         x = 76 + turn * each
-        head = f"turn {turn}" if turn else "start"
-        svg += text(x + gpus * side / 2, 62, head, 14, "middle")
-        got = _received(states, turn)
+        svg += text(x + gpus * side / 2, 62, f"turn {turn}" if turn else "start", 14, "middle")
         for gpu, pieces in enumerate(state):
             for piece, parts in enumerate(pieces):
                 spot = (x + piece * side, 74 + gpu * (side + 6))
-                svg += _piece(*spot, side, parts, gpus, (gpu, piece) in got)
+                came = turn > 0 and parts != states[turn - 1][gpu][piece]
+                svg += _piece(*spot, side, parts, gpus, came)
     for gpu in range(gpus):
         svg += text(64, 89 + gpu * (side + 6), f"GPU {gpu + 1}", 14, "end")
+    for i, word in enumerate(["adding up: a reduce-scatter", "sending round: an all-gather"]):
+        x, wide = 76 + each + i * (gpus - 1) * each, (gpus - 1) * each - 20
+        svg += line(x, 42, x + wide, 42, stroke_width=2)
+        svg += text(x + wide / 2, 34, word, 15, "middle", font_weight=600)
     floor = 74 + gpus * (side + 6) + 12
-    svg += _halves(gpus, each, side)
-    words = _ring_words(gpus)
-    svg += text(_LEFT, floor + 16, words[0], 15)
-    svg += text(_LEFT, floor + 38, words[1], 15, font_weight=700)
-    return Drawing(svg, _ACROSS, floor + 56, " ".join(words))
-
-
-def _received(states: list[list[list[int]]], turn: int) -> set[tuple[int, int]]:
-    """Which GPU got which piece in this turn."""
-    if not turn:
-        return set()
-    now, old = states[turn], states[turn - 1]
-    places = [(i, j) for i, row in enumerate(now) for j in range(len(row))]
-    return {(i, j) for i, j in places if now[i][j] != old[i][j]}
+    note = "Columns: pieces of the buffer. Numbers: how many GPUs' parts are in. "
+    note += "Framed: just came."
+    total = f"{turns} turns of 1/{gpus}: each GPU sends {turns}/{gpus} of its buffer."
+    svg += text(_LEFT, floor + 16, note, 15) + text(_LEFT, floor + 38, total, 15, font_weight=700)
+    return Drawing(svg, _ACROSS, floor + 56, f"{note} {total}")
 
 
 def _piece(x: float, y: float, side: float, parts: int, gpus: int, came: bool) -> str:
@@ -367,24 +335,6 @@ def _piece(x: float, y: float, side: float, parts: int, gpus: int, came: bool) -
     ink = "#FFFFFF" if whole else "currentColor"
     svg = rect(x, y, side - 2, side, fill, **style)
     return svg + text(x + side / 2 - 1, y + 15, f"{parts}", 14, "middle", ink)
-
-
-def _halves(gpus: int, each: float, side: float) -> str:
-    """Over the turns: in which of them sums are made, and sent round."""
-    wide, svg = (gpus - 1) * each - 20, ""
-    for i, word in enumerate(["adding up: a reduce-scatter", "sending round: an all-gather"]):
-        x = 76 + each + i * (gpus - 1) * each
-        svg += line(x, 42, x + wide, 42, stroke_width=2)
-        svg += text(x + wide / 2, 34, word, 15, "middle", font_weight=600)
-    return svg
-
-
-def _ring_words(gpus: int) -> tuple[str, str]:
-    turns = 2 * (gpus - 1)
-    return (
-        "Columns: pieces of the buffer. Numbers: how many GPUs' parts are in. Framed: just came.",
-        f"{turns} turns of 1/{gpus}: each GPU sends {turns}/{gpus} of its buffer.",
-    )
 
 
 # --- a layer that GPUs share
@@ -403,9 +353,12 @@ def shared_layer(tensor_parallel: int = 2) -> Drawing:
         svg += rect(x, 56, 62, 164, COLORS["tensor"], "an all-reduce", rx=8)
         for i, word in enumerate([head, "over", "all"]):
             svg += text(x + 31, 122 + 20 * i, word, 15, "middle", "#FFFFFF")
-    svg += text(_LEFT, 250, _layer_words(t)[1], 15)
-    svg += text(_LEFT, 272, _layer_words(t)[2], 15, font_weight=700)
-    return Drawing(svg, _ACROSS, 290, " ".join(_layer_words(t)))
+    shares = f"One layer, shared by {t} GPUs: each computes 1/{t} of the heads, and of the "
+    shares += "MLP's matrices."
+    waits = "Each GPU has only its share of a sum; all of them wait until it is added up."
+    sums = "Forward 2 sums, backward 2 more: 4 all-reduces of b·s·h values in each layer."
+    svg += text(_LEFT, 250, waits, 15) + text(_LEFT, 272, sums, 15, font_weight=700)
+    return Drawing(svg, _ACROSS, 290, f"{shares} {waits} {sums}")
 
 
 def _half(row: int, y: float, t: int) -> str:
@@ -423,12 +376,3 @@ def _half(row: int, y: float, t: int) -> str:
         svg += arrow(x + 164, y + 32, x + 194, y + 32)
     svg += arrow(366, y + 32, 410, y + 32) + arrow(678, y + 32, 712, y + 32)
     return svg
-
-
-def _layer_words(t: int) -> tuple[str, str, str]:
-    return (
-        f"One layer, shared by {t} GPUs: each computes 1/{t} of the heads, and of the "
-        "MLP's matrices.",
-        "Each GPU has only its share of a sum; all of them wait until it is added up.",
-        "Forward 2 sums, backward 2 more: 4 all-reduces of b·s·h values in each layer.",
-    )

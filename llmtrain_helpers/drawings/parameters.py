@@ -6,7 +6,7 @@ shows where the parameters sit. Both draw what `count_parameters` counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 
@@ -77,8 +77,8 @@ def attention(model: Transformer) -> list[Matrix]:
     q, kv = int(model.num_heads) * d, int(model.num_kv_heads) * d
     wide, narrow = "h" if q == h else "ad", "h" if kv == h else "kd"
     ins = [("queries", q, wide), ("keys", kv, narrow), ("values", kv, narrow)]
-    found = [Matrix(name, h, n, f"h × {word}", "attention") for name, n, word in ins]
-    return [*found, Matrix("output", q, h, f"{wide} × h", "attention")]
+    matrices = [Matrix(name, h, n, f"h × {word}", "attention") for name, n, word in ins]
+    return [*matrices, Matrix("output", q, h, f"{wide} × h", "attention")]
 
 
 def mlp(model: Transformer) -> list[Matrix]:
@@ -86,8 +86,8 @@ def mlp(model: Transformer) -> list[Matrix]:
     h, f = int(model.hidden_size), int(model.intermediate_size)
     wide = "4h" if f == 4 * h else "f"
     ups = ["gate", "up"] if model.gated_mlp else ["up"]
-    found = [Matrix(name, h, f, f"h × {wide}", "MLP") for name in ups]
-    return [*found, Matrix("down", f, h, f"{wide} × h", "MLP")]
+    matrices = [Matrix(name, h, f, f"h × {wide}", "MLP") for name in ups]
+    return [*matrices, Matrix("down", f, h, f"{wide} × h", "MLP")]
 
 
 def tables(model: Transformer) -> list[Matrix]:
@@ -110,11 +110,11 @@ def norms(model: Transformer) -> list[Matrix]:
     size = int(norm_parameters(model))
     symbol = "2h" if model.layer_norm else "h"
     names = ["before attention", "before MLP", "after the last layer"]
-    found = [Matrix(name, size, 1, symbol, "norms") for name in names]
+    vectors = [Matrix(name, size, 1, symbol, "norms") for name in names]
     if model.qk_norm:
-        words = ["of queries", "of keys"]
-        found[2:2] = [Matrix(x, model.head_dim, 1, "d", "norms") for x in words]
-    return found
+        heads = [Matrix(x, int(model.head_dim), 1, "d", "norms") for x in ("of queries", "of keys")]
+        vectors[2:2] = heads
+    return vectors
 
 
 # --- the flow: from tokens to logits
@@ -135,37 +135,42 @@ def transformer(model: Transformer, name: str = "A transformer") -> Drawing:
     One layer is open, the others are a count. The sides of the layer's matrices are to
     scale; a table that would be too long is cut, and says so.
     """
-    unit = _unit(model)
-    rows = [_way_in, _attention_row, _mlp_row, _way_out]
-    svg = _layer_box(model) + "".join(draw(model, unit) for draw in rows)
-    return Drawing(svg, 860, 470, _flow_words(model, name))
-
-
-def _unit(model: Transformer) -> float:
-    """Pixels for each row or column of the layer's matrices."""
+    # pixels for each row or column of the layer's matrices
     widest = max(max(m.rows, m.columns) for m in mlp(model))
     across = max(max(m.rows, m.columns) for m in attention(model))
-    return float(min(160 / widest, 60 / across, 44 / model.hidden_size))
+    unit = min(160 / widest, 60 / across, 44 / int(model.hidden_size))
+
+    # the layer: one open sheet before others
+    x, wide, layers = EDGES[0], EDGES[1] - EDGES[0], f"{model.num_layers:,}"
+    behind = "".join(f"M{x + d + 4} {40 - d}h{wide - 4}v414" for d in (4, 8, 12, 16))
+    svg = f'<path d="{behind}" fill="none" stroke="currentColor" opacity="0.4"/>'
+    svg += rect(x, 40, wide, 418, stroke_width=2, stroke="currentColor", rx=10)
+    svg += text(x + 14, 66, f"one of {layers} layers, open", 16, **BOLD)
+    svg += text(EDGES[1] - 14, 67, f"× {layers}", 21, "end", **BOLD)
+    for draw in (_way_in, _attention_row, _mlp_row, _way_out):
+        svg += "".join(draw(model, unit))
+    return Drawing(svg, 860, 470, _flow_in_words(model, name))
 
 
 def _head(x: float, y: float, words: str, size: float = 14) -> str:
     return text(x, y, words, size, "middle", **BOLD)
 
 
-def _way_in(model: Transformer, unit: float) -> str:
-    tokens, *places = tables(model)
-    high, shapes = _table(tokens, LEFT, 96, unit)
-    parts = [_head(LEFT, 34, "tokens", 16), arrow(LEFT, 42, LEFT, 64)]
-    parts += [_head(LEFT, 83, "embedding"), shapes]
-    parts.append(_sized(tokens, LEFT, 96 + high + 18))
-    parts.append(_longer(tokens, LEFT, 96 + high + 52, unit))
-    for table in places:
+def _way_in(model: Transformer, unit: float) -> Iterator[str]:
+    """From tokens through their tables into the layer."""
+    tokens, *positions = tables(model)
+    high, table = _table(tokens, LEFT, 96, unit)
+    yield _head(LEFT, 34, "tokens", 16) + arrow(LEFT, 42, LEFT, 64)
+    yield _head(LEFT, 83, "embedding") + table
+    yield _sized(tokens, LEFT, 96 + high + 18)
+    yield _longer(tokens, LEFT, 96 + high + 52, unit)
+    for matrix in positions:
         y = 96 + high + (82 if _times(tokens, unit) else 64)
-        low, shapes = _table(table, LEFT, y + 9, unit)
-        parts += [_head(LEFT, y, "+ positions"), shapes]
-        parts.append(_sized(table, LEFT, y + low + 27))
+        low, table = _table(matrix, LEFT, y + 9, unit)
+        yield _head(LEFT, y, "+ positions") + table
+        yield _sized(matrix, LEFT, y + low + 27)
     edge = LEFT + max(tokens.columns * unit, 4) / 2
-    return "".join([*parts, arrow(edge + 4, 140, EDGES[0] - 3, 140)])
+    yield arrow(edge + 4, 140, EDGES[0] - 3, 140)
 
 
 def _table(matrix: Matrix, x: float, y: float, unit: float) -> tuple[float, str]:
@@ -173,10 +178,12 @@ def _table(matrix: Matrix, x: float, y: float, unit: float) -> tuple[float, str]
     turned = matrix.part == "output head"
     long, across = (matrix.rows, matrix.columns)[:: -1 if turned else 1]
     wide, high = max(across * unit, 4), max(min(long * unit, LONGEST), 3)
-    shape = rect(x - wide / 2, y, wide, high, matrix.color, f"{matrix.count:,}")
-    if _times(matrix, unit):
-        shape += _cut(x, y + 0.6 * high, wide, matrix.color)
-    return high, shape
+    svg = rect(x - wide / 2, y, wide, high, matrix.color, f"{matrix.count:,}")
+    if _times(matrix, unit):  # a slanted band across it
+        at = y + 0.6 * high
+        ends = (x - wide / 2 - 7, at + 5, x + wide / 2 + 7, at - 5)
+        svg += line(*ends, stroke_width=8) + line(*ends, stroke=matrix.color, stroke_width=5)
+    return high, svg
 
 
 def _times(matrix: Matrix, unit: float) -> str:
@@ -190,28 +197,10 @@ def _longer(matrix: Matrix, x: float, y: float, unit: float) -> str:
     return text(x, y, f"({times} times as long)", 13, "middle") if times else ""
 
 
-def _cut(x: float, y: float, wide: float, color: str) -> str:
-    """A slanted band across a table that is longer than it is drawn."""
-    ends = (x - wide / 2 - 7, y + 5, x + wide / 2 + 7, y - 5)
-    edge = line(*ends, stroke_width=8)
-    return edge + line(*ends, stroke=color, stroke_width=5)
-
-
 def _sized(matrix: Matrix, x: float, y: float, anchor: str = "middle") -> str:
     """A matrix's size: in letters, and under them in numbers."""
     letters = text(x, y, matrix.symbols, 14, anchor, font_style="italic")
     return letters + text(x, y + 16, matrix.size, 13, anchor)
-
-
-def _layer_box(model: Transformer) -> str:
-    x, wide = EDGES[0], EDGES[1] - EDGES[0]
-    look: Style = {"stroke_width": 2, "stroke": "currentColor", "rx": 10}
-    behind = "".join(f"M{x + d + 4} {40 - d}h{wide - 4}v414" for d in (4, 8, 12, 16))
-    sheets = f'<path d="{behind}" fill="none" stroke="currentColor" opacity="0.4"/>'
-    front = rect(x, 40, wide, 418, **look)
-    words = text(x + 14, 66, f"one of {model.num_layers:,} layers, open", 16, **BOLD)
-    count = text(EDGES[1] - 14, 67, f"× {model.num_layers:,}", 21, "end", **BOLD)
-    return sheets + front + words + count
 
 
 def _block(matrix: Matrix, x: float, y: float, unit: float) -> str:
@@ -233,84 +222,72 @@ def label(part: str, x: float, y: float) -> str:
     return swatch + text(x + 18, y, part, 15, **BOLD)
 
 
-def _attention_row(model: Transformer, unit: float) -> str:
+def _attention_row(model: Transformer, unit: float) -> Iterator[str]:
+    """Queries, keys and values side by side, what weighs them, and the matrix out."""
     *ins, out = attention(model)
     y, middle, x = 122.0, 140.0, EDGES[0]
-    parts = [label("attention", x + 14, 91), _norm(model, x + 40, y)]
+    yield label("attention", x + 14, 91) + _norm(model, x + 40, y)
     places = [(x + at, matrix) for at, matrix in zip((142, 258, 374), ins, strict=True)]
-    parts += [_block(matrix, place, y, unit) for place, matrix in places]
-    parts.append(_fork(x + 50, middle, [place - _half(m, unit) for place, m in places]))
-    parts += [arrow(x + 402, middle, x + 458, middle), _block(out, x + 492, y, unit)]
-    parts.append(text(x + 432, middle - 9, "weighed", 13, "middle"))
-    parts.append(text(x + 432, middle + 19, "by q · k", 13, "middle"))
-    right, low, far = x + 492 + out.columns * unit / 2, 216, EDGES[1] - 10
-    parts += [line(right, middle, far, middle), line(far, middle, far, low)]
-    return "".join([*parts, line(far, low, x + 40, low), arrow(x + 40, low, x + 40, 242)])
+    for place, matrix in places:
+        yield _block(matrix, place, y, unit)
 
-
-def _half(matrix: Matrix, unit: float) -> float:
-    """How far a block and its name reach to each side."""
-    return max(matrix.columns * unit / 2, 22)
-
-
-def _fork(x: float, y: float, edges: Sequence[float]) -> str:
-    """From one place to several blocks: the same numbers go into each."""
-    first, *others = edges
-    bus, turn = y - 40, x + 22
-    parts = [arrow(x, y, first - 4, y), line(turn, y, turn, bus)]
-    parts.append(line(turn, bus, others[-1] - 18, bus))
+    # the same numbers go into each: straight into the first, by a line above to the others
+    first, *others = (place - max(matrix.columns * unit / 2, 22) for place, matrix in places)
+    start, bus = x + 50, middle - 40
+    yield arrow(start, middle, first - 4, middle) + line(start + 22, middle, start + 22, bus)
+    yield line(start + 22, bus, others[-1] - 18, bus)
     for edge in others:
-        parts += [line(edge - 18, bus, edge - 18, y), arrow(edge - 18, y, edge - 3, y)]
-    return "".join(parts)
+        yield line(edge - 18, bus, edge - 18, middle) + arrow(edge - 18, middle, edge - 3, middle)
+
+    yield arrow(x + 402, middle, x + 458, middle) + _block(out, x + 492, y, unit)
+    yield text(x + 432, middle - 9, "weighed", 13, "middle")
+    yield text(x + 432, middle + 19, "by q · k", 13, "middle")
+    right, low, far = x + 492 + out.columns * unit / 2, 216, EDGES[1] - 10
+    yield line(right, middle, far, middle) + line(far, middle, far, low)
+    yield line(far, low, x + 40, low) + arrow(x + 40, low, x + 40, 242)
 
 
-def _mlp_row(model: Transformer, unit: float) -> str:
+def _mlp_row(model: Transformer, unit: float) -> Iterator[str]:
+    """The MLP's matrices, and that it is one of several experts where it is."""
     *ups, down = mlp(model)
     x, wide, high = EDGES[0], down.columns * unit, down.rows * unit
-    parts = [label("MLP", x + 72, 235), _norm(model, x + 40, 268), _experts(model)]
-    parts.append(arrow(x + 50, 288, x + 86, 288))
-    places = zip(ups, (260, 363) if len(ups) > 1 else (300,), strict=True)
-    parts += [_block(matrix, x + 180, y, unit) for matrix, y in places]
-    parts.append(arrow(x + 278, 346, x + 318, 346))
+    yield label("MLP", x + 72, 235) + _norm(model, x + 40, 268)
+    if model.num_experts:
+        words = f"one of {model.num_experts} experts; a token meets {model.experts_per_token}"
+        yield text(x + 130, 235, words, 14)
+    yield arrow(x + 50, 288, x + 86, 288)
+    for matrix, y in zip(ups, (260, 363) if len(ups) > 1 else (300,), strict=True):
+        yield _block(matrix, x + 180, y, unit)
+    yield arrow(x + 278, 346, x + 318, 346)
     left, beside = x + 330, x + 342 + wide
-    parts.append(rect(left, 346 - high / 2, wide, high, down.color, f"{down.count:,}"))
-    parts.append(text(beside, 326, "down", 14, **BOLD))
-    parts.append(_sized(down, beside, 344, "start"))
+    yield rect(left, 346 - high / 2, wide, high, down.color, f"{down.count:,}")
+    yield text(beside, 326, "down", 14, **BOLD)
+    yield _sized(down, beside, 344, "start")
     leave = min(OUT, 346 + high / 2 - 4)
-    parts.append(line(left + wide, leave, EDGES[1], leave))
-    return "".join(parts)
+    yield line(left + wide, leave, EDGES[1], leave)
 
 
-def _experts(model: Transformer) -> str:
-    """Beside the MLP: that it is one of several, of which a token meets a few."""
-    if not model.num_experts:
-        return ""
-    words = f"one of {model.num_experts} experts; a token meets "
-    return text(EDGES[0] + 130, 235, f"{words}{model.experts_per_token}", 14)
-
-
-def _way_out(model: Transformer, unit: float) -> str:
+def _way_out(model: Transformer, unit: float) -> Iterator[str]:
+    """From the layer through the last norm and the head to the scores."""
     h, V = int(model.hidden_size), int(model.vocab_size)
     head = Matrix("output head", h, V, "h × V", "output head")
-    high, shapes = _table(head, RIGHT, 188, unit)
+    high, table = _table(head, RIGHT, 188, unit)
     if model.tied_embeddings:
-        shapes = ghost(RIGHT - 22, 188, 44, high, "the embedding again")
-    parts = [arrow(EDGES[1] + 16, OUT, RIGHT - 30, OUT), shapes]
-    parts += [rect(RIGHT - 22, OUT - 3, 44, 6, COLORS["norms"])]
-    parts += [_head(RIGHT, OUT + 22, "norm"), arrow(RIGHT, OUT - 8, RIGHT, 194 + high)]
-    parts += [_head(RIGHT, 124, "output head"), _head_size(head, model.tied_embeddings, unit)]
-    parts += [arrow(RIGHT, 106, RIGHT, 74), _head(RIGHT, 46, "logits", 16)]
-    return "".join([*parts, text(RIGHT, 65, f"{V:,} scores", 13, "middle")])
+        table = ghost(RIGHT - 22, 188, 44, high, "the embedding again")
+    yield arrow(EDGES[1] + 16, OUT, RIGHT - 30, OUT) + table
+    yield rect(RIGHT - 22, OUT - 3, 44, 6, COLORS["norms"])
+    yield _head(RIGHT, OUT + 22, "norm") + arrow(RIGHT, OUT - 8, RIGHT, 194 + high)
+    yield _head(RIGHT, 124, "output head")
+    if model.tied_embeddings:
+        yield text(RIGHT, 144, "the embedding", 13, "middle")
+        yield text(RIGHT, 160, "again (tied)", 13, "middle")
+    else:
+        yield _sized(head, RIGHT, 144) + _longer(head, RIGHT, 178, unit)
+    yield arrow(RIGHT, 106, RIGHT, 74) + _head(RIGHT, 46, "logits", 16)
+    yield text(RIGHT, 65, f"{V:,} scores", 13, "middle")
 
 
-def _head_size(head: Matrix, tied: bool, unit: float) -> str:
-    if not tied:
-        return _sized(head, RIGHT, 144) + _longer(head, RIGHT, 178, unit)
-    lines = zip((144, 160), ("the embedding", "again (tied)"), strict=True)
-    return "".join(text(RIGHT, y, words, 13, "middle") for y, words in lines)
-
-
-def _flow_words(model: Transformer, name: str) -> str:
+def _flow_in_words(model: Transformer, name: str) -> str:
     inside = ", ".join(f"{m.name} {m.size}" for m in [*attention(model), *mlp(model)])
     ways = ", ".join(f"{m.name} {m.size}" for m in tables(model))
     own = heads(model)
@@ -339,25 +316,19 @@ def waterfall(start: tuple[str, int], changes: dict[str, int], end: str) -> Draw
         level += change
     rows.append((end, 0, level))
     unit = 440 / max(low + max(change, 0) for _, low, change in rows)
-    svg = "".join(_fall(row, i, unit, len(rows)) for i, row in enumerate(rows))
-    caption = ", ".join(f"{name} {_signed(change)}" for name, change in changes.items())
-    words = f"{start[0]} {units.count(start[1])}; {caption}; {end} {units.count(level)}."
+    svg = ""
+    for i, (name, low, change) in enumerate(rows):
+        whole, y = i in (0, len(rows) - 1), 16 + 40 * i
+        x, wide = 260 + unit * min(low, low + change), max(unit * abs(change), 2)
+        fill = COLORS.get(name.partition(":")[0], COLORS["memory"])
+        weight: Style = BOLD if whole else {}
+        svg += text(248, y + 19, name, 15, "end", **weight)
+        svg += rect(x, y, wide, 28, fill, name)
+        svg += text(x + wide + 10, y + 19, units.count(change) if whole else _signed(change), 15)
+        svg += line(260, y - 4, 260, y + 36, opacity=0.4)
+    steps = ", ".join(f"{name} {_signed(change)}" for name, change in changes.items())
+    words = f"{start[0]} {units.count(start[1])}; {steps}; {end} {units.count(level)}."
     return Drawing(svg, 860, 24 + 40 * len(rows), words)
-
-
-def _fall(row: tuple[str, int, int], i: int, unit: float, rows: int) -> str:
-    name, low, change = row
-    ends, y = i in (0, rows - 1), 16 + 40 * i
-    x, wide = 260 + unit * min(low, low + change), max(unit * abs(change), 2)
-    fill = COLORS.get(name.partition(":")[0], COLORS["memory"])
-    words = units.count(change) if ends else _signed(change)
-    place = x + wide + 10
-    return (
-        text(248, y + 19, name, 15, "end", **(BOLD if ends else {}))
-        + rect(x, y, wide, 28, fill, name)
-        + text(place, y + 19, words, 15)
-        + (line(260, y - 4, 260, y + 36, opacity=0.4) if i < rows else "")
-    )
 
 
 def _signed(change: int) -> str:
@@ -403,16 +374,16 @@ def boxes(model: Transformer) -> dict[str, Box]:
     """The place of each part in the strip: its area is its share of the whole."""
     shares = count_parameters(model).shares()
     wide, x = LINE[1] - LINE[0], float(LINE[0])
-    found = {"embedding": (x, float(TOP), wide * shares["embedding"], float(TALL))}
-    x += found["embedding"][2]
+    places = {"embedding": (x, float(TOP), wide * shares["embedding"], float(TALL))}
+    x += places["embedding"][2]
     inside = {name: shares[name] for name in ("attention", "mlp", "norm")}
     layers, y = wide * sum(inside.values()), float(TOP)
     for name, share in inside.items():
         high = TALL * share / sum(inside.values())
-        found[PARTS[name]] = (x, y, layers, high)
+        places[PARTS[name]] = (x, y, layers, high)
         y += high
-    found["output head"] = (x + layers, float(TOP), wide * shares["head"], float(TALL))
-    return found
+    places["output head"] = (x + layers, float(TOP), wide * shares["head"], float(TALL))
+    return places
 
 
 def totals(model: Transformer, before: Transformer | None) -> str:
@@ -450,56 +421,50 @@ def key(model: Transformer, before: Transformer | None, chosen: str) -> str:
 
 
 def _strip(model: Transformer, chosen: str) -> str:
-    parts = []
-    for word, (x, y, wide, high) in boxes(model).items():
+    """The parts as blocks, seams between layers, and words where there is room."""
+    svg, count, places = "", int(model.num_layers), boxes(model)
+    for word, (x, y, wide, high) in places.items():
         pale = 1 if chosen in (WHOLE, word) or model.num_experts else 0.3
         if word == "norms" and high < 3:  # thinner than a line: drawn as one
             y, high = y + high - 3, 3
         mixed = word == "MLP" and model.num_experts
-        shown = 0.3 * pale if mixed else pale
         if wide:
-            parts.append(rect(x, y, wide, high, COLORS[word], word, opacity=shown))
+            shade = 0.3 * pale if mixed else pale
+            svg += rect(x, y, wide, high, COLORS[word], word, opacity=shade)
         if mixed:
-            parts.append(_met(model, pale))
-    return "".join([*parts, _seams(model), _names(model, chosen)])
+            svg += _met(model, pale)
 
+    x, _, wide, _ = places["attention"]
+    a_layer = wide / count
+    step = ceil(2.5 / a_layer)  # a seam for each layer, or for as many as have room
+    seams = "".join(f"M{x + i * a_layer:.1f} {TOP}v{TALL}" for i in range(step, count, step))
+    whole = f'd="{seams}" stroke="white" stroke-width="0.7" opacity="0.75"'
+    svg += f'<path {whole} fill="none"/>'
 
-def _names(model: Transformer, chosen: str) -> str:
-    """The parts' words in their blocks, where there is room."""
-    one = boxes(model)["attention"][2] / model.num_layers
-    parts = []
-    for word, (x, y, wide, high) in boxes(model).items():
-        inside = word in ("attention", "MLP")
-        left = x + (one + 8 if inside else 8)
+    for word, (x, y, wide, high) in places.items():
+        left = x + (a_layer + 8 if word in ("attention", "MLP") else 8)
         seen = chosen in (WHOLE, word) and not (word == "MLP" and model.num_experts)
         if seen and high > 24 and fits(word, x + wide - left, 17):
-            parts.append(text(left, y + 21, word, 15, fill="white", **BOLD))
-    return "".join(parts)
-
-
-def _seams(model: Transformer) -> str:
-    """A line between each layer and the next, where there is room for it."""
-    x, _, wide, _ = boxes(model)["attention"]
-    one = wide / model.num_layers
-    step = ceil(2.5 / one)
-    places = range(step, model.num_layers, step)
-    path = "".join(f"M{x + i * one:.1f} {TOP}v{TALL}" for i in places)
-    whole = f'd="{path}" stroke="white" stroke-width="0.7" opacity="0.75"'
-    return f'<path {whole} fill="none"/>'
+            svg += text(left, y + 21, word, 15, fill="white", **BOLD)
+    return svg
 
 
 def _met(model: Transformer, pale: float) -> str:
     """The experts that a token meets, layer by layer, over the pale ones."""
     x, y, wide, high = boxes(model)["MLP"]
-    one, each = wide / model.num_layers, high / model.num_experts
+    layers, experts = int(model.num_layers), int(model.num_experts)
+    one, each = wide / layers, high / experts
     block = f"h{one:.1f}v{each:.1f}h-{one:.1f}z"
     path = "".join(
         f"M{x + layer * one:.1f} {y + expert * each:.1f}{block}"
-        for layer in range(model.num_layers)
+        for layer in range(layers)
         for expert in _chosen(model, layer)
     )
-    full = f'<path d="{path}" fill="{COLORS["MLP"]}" opacity="{pale}"/>'
-    return full + (_expert_seams(model) if each > 4 else "")
+    svg = f'<path d="{path}" fill="{COLORS["MLP"]}" opacity="{pale}"/>'
+    if each > 4:  # room for a line between experts
+        seams = "".join(f"M{x:.1f} {y + i * each:.1f}h{wide:.1f}" for i in range(1, experts))
+        svg += f'<path d="{seams}" stroke="{COLORS["MLP"]}" opacity="0.4" fill="none"/>'
+    return svg
 
 
 def _chosen(model: Transformer, layer: int) -> list[int]:
@@ -510,14 +475,6 @@ def _chosen(model: Transformer, layer: int) -> list[int]:
     count, met = model.num_experts, model.experts_per_token
     spread = [(layer * 0.381966 * count + i * count / met) % count for i in range(met)]
     return sorted(int(place) for place in spread)
-
-
-def _expert_seams(model: Transformer) -> str:
-    x, y, wide, high = boxes(model)["MLP"]
-    each = high / model.num_experts
-    places = range(1, model.num_experts)
-    path = "".join(f"M{x:.1f} {y + i * each:.1f}h{wide:.1f}" for i in places)
-    return f'<path d="{path}" stroke="{COLORS["MLP"]}" opacity="0.4" fill="none"/>'
 
 
 def _outlines(model: Transformer, before: Transformer | None) -> str:
@@ -558,7 +515,7 @@ def _zoom(model: Transformer, chosen: str) -> str:
 
 def opened(model: Transformer, chosen: str) -> list[Matrix]:
     """The matrices that are drawn when a part is chosen."""
-    found = {
+    matrices = {
         WHOLE: [*attention(model), *mlp(model)],
         "attention": attention(model),
         "MLP": mlp(model),
@@ -566,31 +523,25 @@ def opened(model: Transformer, chosen: str) -> list[Matrix]:
         "output head": heads(model),
         "norms": norms(model),
     }
-    return found[chosen]
+    return matrices[chosen]
 
 
 def _opened(model: Transformer, chosen: str, before: Transformer | None) -> str:
+    """The frame of what is opened, with its title and its matrices."""
     matrices = opened(model, chosen)
-    x, y, wide, high = FRAME
-    frame = rect(x, y, wide, high, stroke="currentColor", opacity=0.5, rx=8)
-    words = text(x + 14, y + 24, _title(model, chosen), 15, **BOLD)
     old = {m.name: m for m in opened(before, chosen)} if before else {}
-    words += _sides_before(matrices, old)
-    grid = chosen in (WHOLE, "MLP") and model.num_experts
-    shapes = [_row_of(matrices, old, wide - (176 if grid else 16))]
-    if grid:
-        shapes.append(_expert_grid(model))
-    return "".join([frame, words, *shapes])
+    x, y, wide, high = FRAME
+    svg = rect(x, y, wide, high, stroke="currentColor", opacity=0.5, rx=8)
+    svg += text(x + 14, y + 24, _title(model, chosen), 15, **BOLD)
 
-
-def _sides_before(matrices: Sequence[Matrix], old: dict[str, Matrix]) -> str:
-    """The longest side before a change, where outlines would be a dot, or too large."""
+    # the longest side before a change, where outlines would be a dot, or too large
     now = max((max(m.rows, m.columns) for m in matrices), default=0)
     then = max((max(m.rows, m.columns) for m in old.values()), default=0)
-    if not now or not then or 0.1 < then / now < 1.16:
-        return ""
-    words = f"dashed: longest side {then:,}"
-    return text(FRAME[0] + FRAME[2] - 14, FRAME[1] + 24, words, 13, "end")
+    if now and then and not 0.1 < then / now < 1.16:
+        svg += text(x + wide - 14, y + 24, f"dashed: longest side {then:,}", 13, "end")
+    grid = chosen in (WHOLE, "MLP") and model.num_experts
+    svg += _row_of(matrices, old, wide - (176 if grid else 16))
+    return svg + (_expert_grid(model) if grid else "")
 
 
 def _row_of(matrices: Sequence[Matrix], old: dict[str, Matrix], wide: float) -> str:
