@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         Frontier as Frontier,
         Point as Point,
         affordable_days as affordable_days,
-        best_split as best_split,
         frontier as frontier,
         largest_model as largest_model,
         most_tokens as most_tokens,
@@ -76,6 +75,7 @@ if TYPE_CHECKING:
     )
     from llmtrain_helpers.communication import (
         CommunicationSeconds as CommunicationSeconds,
+        Split as Split,
         Traffic as Traffic,
         all_reduce_bytes as all_reduce_bytes,
         all_reduce_seconds as all_reduce_seconds,
@@ -125,6 +125,7 @@ if TYPE_CHECKING:
         loss as loss,
         over_training as over_training,
     )
+    from llmtrain_helpers.model.accelerator import Accelerator as Accelerator
     from llmtrain_helpers.model.layers import (
         Attention as Attention,
         Experts as Experts,
@@ -132,10 +133,7 @@ if TYPE_CHECKING:
         Layer as Layer,
         Mlp as Mlp,
     )
-    from llmtrain_helpers.model.transformer import (
-        Accelerator as Accelerator,
-        Transformer as Transformer,
-    )
+    from llmtrain_helpers.model.transformer import Transformer as Transformer
     from llmtrain_helpers.parameters import (
         ParameterCount as ParameterCount,
         count_parameters as count_parameters,
@@ -144,24 +142,25 @@ if TYPE_CHECKING:
     )
     from llmtrain_helpers.plan.advice import (
         Advice as Advice,
-        Sweep as Sweep,
         advise as advise,
         fewest_gpus as fewest_gpus,
-        sweep as sweep,
     )
-    from llmtrain_helpers.plan.memory import Memory as Memory, Split as Split
-    from llmtrain_helpers.plan.pace import Pace as Pace, Shares as Shares
+    from llmtrain_helpers.plan.memory import Memory as Memory
+    from llmtrain_helpers.plan.pace import Shares as Shares
     from llmtrain_helpers.plan.plan import (
         Plan as Plan,
         plan_run as plan_run,
         step_seconds as step_seconds,
     )
+    from llmtrain_helpers.plan.run import Run as Run
     from llmtrain_helpers.plan.schedule import (
         Schedule as Schedule,
         Turn as Turn,
         pipeline_schedule as pipeline_schedule,
     )
-    from llmtrain_helpers.plan.step import StepSeconds as StepSeconds
+    from llmtrain_helpers.plan.search import best_split as best_split
+    from llmtrain_helpers.plan.seconds import Pace as Pace, StepSeconds as StepSeconds
+    from llmtrain_helpers.plan.sweep import Sweep as Sweep, sweep as sweep
     from llmtrain_helpers.precision import (
         FORMATS as FORMATS,
         RECIPES as RECIPES,
@@ -207,16 +206,14 @@ _NAMES = {
         "StepTime accumulation_steps batch_tokens data_parallel_size epoch_seconds "
         "fit_step_time global_batch_size largest_batch steps_per_epoch"
     ),
-    "budget": (
-        "Frontier Point affordable_days best_split frontier largest_model most_tokens shelf"
-    ),
+    "budget": ("Frontier Point affordable_days frontier largest_model most_tokens shelf"),
     "calendar": (
         "CalendarDays Losses SimulatedRun Stretch best_checkpoint_interval "
         "calendar_days checkpoint_bytes goodput losses mean_time_between_failures "
         "simulate_run spare_nodes"
     ),
     "communication": (
-        "CommunicationSeconds Traffic all_reduce_bytes all_reduce_seconds "
+        "CommunicationSeconds Split Traffic all_reduce_bytes all_reduce_seconds "
         "communication_seconds data_parallel_bytes step_traffic"
     ),
     "duration": (
@@ -229,15 +226,19 @@ _NAMES = {
         "LAWS Law Optimum best_for_loss compute_for_loss compute_optimal "
         "effective_tokens fit_law loss over_training"
     ),
+    "model.accelerator": "Accelerator",
     "model.layers": "Attention Experts LatentAttention Layer Mlp",
-    "model.transformer": "Accelerator Transformer",
+    "model.transformer": "Transformer",
     "parameters": "ParameterCount count_parameters expert_parameters gpt_parameters",
-    "plan.advice": "Advice Sweep advise fewest_gpus sweep",
-    "plan.memory": "Memory Split",
-    "plan.pace": "Pace Shares",
+    "plan.advice": "Advice advise fewest_gpus",
+    "plan.memory": "Memory",
+    "plan.pace": "Shares",
+    "plan.run": "Run",
+    "plan.seconds": "Pace StepSeconds",
     "plan.plan": "Plan plan_run step_seconds",
+    "plan.search": "best_split",
+    "plan.sweep": "Sweep sweep",
     "plan.schedule": "Schedule Turn pipeline_schedule",
-    "plan.step": "StepSeconds",
     "precision": (
         "FORMATS ModelStateBytes NumberFormat RECIPES Recipe model_state_bytes "
         "smallest_data_parallel train_small_network"

@@ -7,10 +7,9 @@ a GPT's layers; Dao et al. (arXiv 2205.14135) for flash attention; Chen et al. (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
 
 from llmtrain_helpers.checks import (
     Number,
@@ -30,7 +29,7 @@ from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE, count_flops
 from llmtrain_helpers.model.layers import Attention, Layer, Mlp, Part
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters, head_parameters, norm_parameters
-from llmtrain_helpers.precision import ModelStateBytes, Recipe, known_recipe, model_state_bytes
+from llmtrain_helpers.precision import Recipe, known_recipe, model_state_bytes
 from llmtrain_helpers.results import Breakdown, shared_out
 
 KERNELS = ["unfused", "flash"]
@@ -75,11 +74,57 @@ def gpt_activation_bytes(
     )
     divides("hidden_size", h, "num_heads", a)
     divides("num_heads", a, "tensor_parallel", t)
-    along = _along(sequence_parallel, s, t)
+    along = _sequence_ways(sequence_parallel, s, t)
     if choice("recompute", recompute, RECOMPUTE) == "full":
         return 2 * s * b * h * l
     scores = 5 * a * b * s**2 * l if recompute == "none" else 0
     return shared_out(10 * s * b * h * l, along) + shared_out(24 * s * b * h * l + scores, t)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A tensor that an operation keeps: bytes for each value of the hidden state.
+
+    `scores` says that they are times as/h; `learns` that the operation has weights.
+    """
+
+    half: str
+    operation: str
+    tensor: str
+    size: int
+    scores: bool = False
+    learns: bool = False
+
+
+KEPT = [
+    Kept("norms", "norm", "its input", 2, learns=True),
+    Kept("attention", "Q, K and V", "their input", 2, learns=True),
+    Kept("attention", "scores Q·Kᵀ", "Q and K", 4),
+    Kept("attention", "softmax", "its result", 2, scores=True),
+    Kept("attention", "dropout", "its mask", 1, scores=True),
+    Kept("attention", "average of V", "the dropped-out scores", 2, scores=True),
+    Kept("attention", "", "V", 2),
+    Kept("attention", "output matrix", "its input", 2, learns=True),
+    Kept("attention", "dropout", "its mask", 1),
+    Kept("norms", "norm", "its input", 2, learns=True),
+    Kept("MLP", "matrix up", "its input", 2, learns=True),
+    Kept("MLP", "GELU", "its input, 4h wide", 8),
+    Kept("MLP", "matrix down", "its input, 4h wide", 8, learns=True),
+    Kept("MLP", "dropout", "its mask", 1),
+]
+"""A GPT's layer from input to output (arXiv 2205.05198, section 4.1)."""
+
+
+def bytes_kept(scores_to_hidden: float) -> float:
+    """Bytes that a GPT's layer keeps for each value of the hidden state: 34 + 5as/h.
+
+    Takes as/h, the values of the scores for each of the hidden state.
+
+    >>> bytes_kept(96 * 2048 / 12288)  # GPT-3
+    114.0
+    """
+    plain = sum(kept.size for kept in KEPT if not kept.scores)
+    return plain + sum(kept.size for kept in KEPT if kept.scores) * scores_to_hidden
 
 
 @dataclass(frozen=True)
@@ -150,31 +195,82 @@ def count_activations(
     model = of_length(model, sequence_length)
     choice("recompute", recompute, EVERY_RECOMPUTE)
     b, t = counts(micro_batch_size=micro_batch_size, tensor_parallel=tensor_parallel)
-    for name, heads in _shared_heads(model):
-        divides(name, heads, "tensor_parallel", t)
+    for _, layer in model.layers:
+        for mixer in layer.mixers:
+            for name, heads in mixer.heads().items():
+                divides(name, heads, "tensor_parallel", t)
     v, mask = count("value_bytes", value_bytes), int(flag("dropout", dropout))
     broadcast(micro_batch_size=b, tensor_parallel=t, value_bytes=v, **model.numbers())
     h, s = model.hidden_size, model.sequence_length
-    tokens, outside = b * s, b * s // _along(sequence_parallel, s, t)
-    stored = choice("attention", attention, KERNELS) == "unfused"
+    # Between the matrix products of a pair GPUs share the values, and have all tokens;
+    # outside of them they share the tokens, if at all.
+    tokens, outside = b * s, b * s // _sequence_ways(sequence_parallel, s, t)
+    unfused = choice("attention", attention, KERNELS) == "unfused"
     fused = flag("fused_mlp", fused_mlp)
-    step = _Step(v, mask, h, s, tokens, outside, t, stored, fused)
-    kept = {name: _over_layers(model, name, step) for name in _KEPT[recompute]}
-    kept.update({"checkpoints": kept.pop("alternate")} if "alternate" in kept else {})
+
+    def inside(part: Part) -> Result:
+        """Bytes that a mixer or an MLP keeps between its matrices."""
+        whole, split = part.kept(h, fused)
+        return shared_out(v * split * tokens, t) + v * whole * outside
+
+    def norms(layer: Layer) -> Result:
+        return layer.norms * v * h * outside
+
+    def mixers(layer: Layer) -> Result:
+        """Their input and the mask of what comes out, once, and what each keeps inside."""
+        if not layer.mixers:
+            return 0
+        return (v + mask) * h * outside + sum(inside(mixer) for mixer in layer.mixers)
+
+    def scores(layer: Layer) -> Result:
+        """The softmax of each pair of tokens, and with dropout its mask and its result."""
+        a = sum(mixer.stored() for mixer in layer.mixers)
+        return shared_out(unfused * a * (v + mask * (1 + v)) * (s * tokens), t)
+
+    def mlp(layer: Layer) -> Result:
+        if layer.mlp is None:
+            return 0
+        # In a parallel layer with one norm the mixer has kept the same input already.
+        shares_input = layer.parallel and layer.norms < 2 and layer.mixers
+        return (v * (not shares_input) + mask) * h * outside + inside(layer.mlp)
+
+    def checkpoint(layer: Layer) -> Result:
+        return v * h * outside
+
+    def alternate(layer: Layer) -> Result:
+        """The layer's input, what comes out of attention, and every other product."""
+        if (type(layer.mixer), type(layer.mlp)) != (Attention, Mlp):
+            refuse("recompute", "alternate", "is counted for attention with an MLP only")
+        matrices = [matrix for part in layer.parts for matrix in part.matrices(h)]
+        back = matrices[3]  # reads what comes out of attention
+        values = back.rows + sum(matrix.columns for matrix in matrices[::2])
+        return checkpoint(layer) + shared_out(v * values * tokens, t)
+
+    stay: dict[str, dict[str, Callable[[Layer], Result]]] = {
+        "none": {"norms": norms, "attention": mixers, "scores": scores, "mlp": mlp},
+        "selective": {"norms": norms, "attention": mixers, "mlp": mlp},
+        "full": {"checkpoints": checkpoint},
+        "alternate": {"checkpoints": alternate},
+    }
+    parts: dict[str, Result] = dict.fromkeys(_LAYER_PARTS, 0)
+    for name, of_layer in stay[recompute].items():
+        parts[name] = over_layers(model, of_layer)
     return ActivationCount(
-        **{name: kept.get(name, 0) for name in _PARTS if name != "alternate"},
+        **parts,
         embedding=mask * h * outside,
         head=2 * v * h * outside + shared_out(4 * tokens * model.vocab_size, t),
     )
 
 
-_KEPT = {
-    "none": ["norms", "attention", "scores", "mlp"],
-    "selective": ["norms", "attention", "mlp"],
-    "full": ["checkpoints"],
-    "alternate": ["alternate"],
-}
-"""Which parts of a layer stay until backward."""
+_LAYER_PARTS = ("norms", "attention", "scores", "mlp", "checkpoints")
+
+
+def _sequence_ways(sequence_parallel: bool, s: Result, t: Result) -> Result:
+    """How many GPUs share the tokens outside a layer's pairs of matrix products."""
+    if not flag("sequence_parallel", sequence_parallel):
+        return 1
+    divides("sequence_length", s, "tensor_parallel", t)
+    return t
 
 
 def recompute_flops(model: Transformer, batch_size: Number, recompute: str) -> Result:
@@ -190,6 +286,19 @@ def recompute_flops(model: Transformer, batch_size: Number, recompute: str) -> R
     '0.90%'
     """
     return count_flops(model, batch_size, recompute).recomputed
+
+
+def there(num_layers: int, time: int, again: bool) -> list[str]:
+    """What is there of each layer, from the first up, at a moment counted from 1.
+
+    >>> there(3, 4, again=True)
+    ['input', 'input', 'again']
+    """
+    at = min(time, 2 * num_layers + 1 - time)  # the layer that is at work
+    kinds = ["input" if again else "kept"] * at
+    if again and time > num_layers:
+        kinds[-1] = "again"
+    return kinds
 
 
 @dataclass(frozen=True)
@@ -278,157 +387,40 @@ def step_timeline(
     at_most("steps·accumulation_steps", last * k, "what a timeline shows", 10_000)
     v = value_bytes(recipe)
 
-    def held(model: Transformer, which: str = recompute) -> ActivationCount:
+    def kept(model: Transformer, which: str = recompute) -> ActivationCount:
         return count_activations(model, b, which, attention, dropout, value_bytes=v)
 
-    kept, again = held(model), 0
-    if recompute == "full":
-        again = largest_layer(model, lambda m: held(m, "none").layers - held(m).layers)
+    def gradients(parameters: Result) -> Result:
+        states = model_state_bytes(parameters, recipe)
+        return states.gradients + states.main_gradients
+
+    A, again = kept(model), 0
+    if recompute == "full":  # backward brings the layers back, one at a time
+        again = largest_layer(model, lambda m: kept(m, "none").layers - kept(m).layers)
+    of_head, whole = gradients(head_parameters(model) + norm_parameters(model)), gradients(P)
     states = model_state_bytes(P, recipe)
-    of_head = model_state_bytes(_head_parameters(model), recipe)
-    passed = [
-        ("forward", 0, kept.total, 0),
-        ("loss", 0, kept.total, 2 * 4 * b * s * model.vocab_size),
-        ("layers", _gradients(of_head), kept.total - kept.head + again, 0),
-        ("backward", _gradients(states), 0, 0),
+    weights = states.weights + states.main_weights
+    # Each mark of a pass: the gradients so far, the activations, the tensors of logits.
+    marks = [
+        ("forward", 0, A.total, 0),
+        ("loss", 0, A.total, 2 * 4 * b * s * model.vocab_size),
+        ("layers", of_head, A.total - A.head + again, 0),
+        ("backward", whole, 0, 0),
     ]
-    moments = tuple(_moments(states, passed, last, k))
-    return Timeline(moments, states.main_weights, kept.head)
-
-
-def value_bytes(recipe: str | Recipe) -> int:
-    """What a value of the activations weighs: 4 bytes with the recipe fp32, else 2.
-
-    >>> value_bytes("fp32"), value_bytes("amp")
-    (4, 2)
-    """
-    return 4 if known_recipe(recipe).name == "fp32" else 2
-
-
-def _gradients(states: ModelStateBytes) -> Result:
-    return states.gradients + states.main_gradients
-
-
-def _moments(
-    states: ModelStateBytes,
-    passed: Iterable[tuple[str, Result, Result, Result]],
-    steps: int,
-    k: int,
-) -> Iterator[Moment]:
-    """The moments of all steps, from the marks of one pass: its gradients so far, its
-    activations, its logits. Gradients stay for the passes that follow in a step."""
-    weights, G = states.weights + states.main_weights, _gradients(states)
-    for step in range(1, steps + 1):
-        adam = states.optimizer if step > 1 else 0
-        yield Moment(step, 1, "start", weights, 0, adam, 0, 0)
+    moments = []
+    for step in range(1, last + 1):
+        adam = states.optimizer if step > 1 else 0  # it comes with the first update
+        moments.append(Moment(step, 1, "start", weights, 0, adam, 0, 0))
         for i in range(1, k + 1):
-            for mark, so_far, A, logits in passed:
-                held = so_far if i == 1 else G
-                yield Moment(step, i, mark, weights, held, adam, A, logits)
-        yield Moment(step, k, "update", weights, G, states.optimizer, 0, 0)
-
-
-def _along(sequence_parallel: bool, s: Result, t: Result) -> Result:
-    """How many GPUs share what lies outside a layer's pairs of matrix products."""
-    if not flag("sequence_parallel", sequence_parallel):
-        return 1
-    divides("sequence_length", s, "tensor_parallel", t)
-    return t
-
-
-class _Step(NamedTuple):
-    """What a layer's bytes depend on, beside the layer."""
-
-    value_bytes: Any
-    mask: int
-    hidden_size: Any
-    sequence_length: Any
-    tokens: Any
-    outside: Any  # tokens of this GPU, outside the pairs of matrix products
-    tensor_parallel: Any
-    stored: bool
-    fused: bool
-
-
-def _norms(layer: Layer, step: _Step) -> Result:
-    """The inputs of its norms."""
-    return layer.norms * step.value_bytes * step.hidden_size * step.outside
-
-
-def _mixers(layer: Layer, step: _Step) -> Result:
-    """What its mixers take in, with a mask behind, and what they keep between."""
-    if not layer.mixers:
-        return 0
-    taken_in = (step.value_bytes + step.mask) * step.hidden_size * step.outside
-    kept = [_inside(mixer, step) for mixer in layer.mixers]
-    return taken_in + sum(kept[1:], kept[0])
-
-
-def _mlps(layer: Layer, step: _Step) -> Result:
-    """What its MLP takes in, unless the mixer takes in the same, and keeps inside."""
-    if layer.mlp is None:
-        return 0
-    own = step.value_bytes * (not (layer.parallel and layer.norms < 2 and layer.mixers))
-    taken_in = (own + step.mask) * step.hidden_size * step.outside
-    return taken_in + _inside(layer.mlp, step)
-
-
-def _inside(part: Part, step: _Step) -> Result:
-    """What a part keeps between its matrices."""
-    whole, split = part.kept(step.hidden_size, step.fused)
-    split = shared_out(step.value_bytes * split * step.tokens, step.tensor_parallel)
-    return split + (whole and step.value_bytes * whole * step.outside)
-
-
-def _scores(layer: Layer, step: _Step) -> Result:
-    """The s² part: softmax, and with dropout its mask and result."""
-    heads = [mixer.stored() for mixer in layer.mixers] or [0]
-    a, v, mask = sum(heads[1:], heads[0]), step.value_bytes, step.mask
-    each = step.stored * a * (v + mask * (1 + v))
-    pairs = step.sequence_length * step.tokens
-    return shared_out(each * pairs, step.tensor_parallel)
-
-
-def _checkpoint(layer: Layer, step: _Step) -> Result:
-    """The layer's input."""
-    return step.value_bytes * step.hidden_size * step.outside
-
-
-def _alternate(layer: Layer, step: _Step) -> Result:
-    """The layer's input, what comes out of attention, and every other product."""
-    if (type(layer.mixer), type(layer.mlp)) != (Attention, Mlp):
-        refuse("recompute", "alternate", "is counted for attention with an MLP only")
-    found = [m for part in layer.parts for m in part.matrices(step.hidden_size)]
-    values = found[3].rows + sum(m.columns for m in found[::2])
-    inside = shared_out(step.value_bytes * values * step.tokens, step.tensor_parallel)
-    return _checkpoint(layer, step) + inside
-
-
-_PARTS: dict[str, Callable[[Layer, _Step], Result]] = {
-    "norms": _norms,
-    "attention": _mixers,
-    "scores": _scores,
-    "mlp": _mlps,
-    "checkpoints": _checkpoint,
-    "alternate": _alternate,
-}
-"""What a layer keeps, part by part."""
-
-
-def _over_layers(model: Transformer, name: str, step: _Step) -> Result:
-    """The sum of one part over the layers."""
-    return over_layers(model, lambda layer: _PARTS[name](layer, step))
-
-
-def _shared_heads(model: Transformer) -> Iterator[tuple[str, Result]]:
-    """What tensor parallelism has to share out evenly, by its name."""
-    for _, layer in model.layers:
-        for mixer in layer.mixers:
-            yield from mixer.heads().items()
+            for mark, so_far, activations, logits in marks:
+                G = so_far if i == 1 else whole  # those of the first pass stay
+                moments.append(Moment(step, i, mark, weights, G, adam, activations, logits))
+        moments.append(Moment(step, k, "update", weights, whole, states.optimizer, 0, 0))
+    return Timeline(tuple(moments), states.main_weights, A.head)
 
 
 def largest_layer(model: Transformer, kept: Callable[[Transformer], Result]) -> Result:
-    """Of one layer, in bytes, where `kept` tells those of all: the largest.
+    """The bytes of the largest layer, where `kept` counts those of all layers of a model.
 
     >>> gpt2 = Transformer.gpt(12, 768, 12, 50257, 1024)
     >>> largest_layer(gpt2, lambda model: count_activations(model, 1).layers)
@@ -440,6 +432,10 @@ def largest_layer(model: Transformer, kept: Callable[[Transformer], Result]) -> 
     return max(kept(replace(model, layers=((1, kind),))) for kind in kinds)
 
 
-def _head_parameters(model: Transformer) -> Result:
-    """The output matrix, tied or not, and the norm before it."""
-    return head_parameters(model) + norm_parameters(model)
+def value_bytes(recipe: str | Recipe) -> int:
+    """Bytes that a value of the activations weighs: 4 bytes with the recipe fp32, else 2.
+
+    >>> value_bytes("fp32"), value_bytes("amp")
+    (4, 2)
+    """
+    return 4 if known_recipe(recipe).name == "fp32" else 2

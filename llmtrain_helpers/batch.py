@@ -182,6 +182,49 @@ class StepTime:
         return self.overhead * self.rate
 
 
+@dataclass(frozen=True)
+class Step:
+    """A step in time: the passes of its replicas, each as long as `fixed` + micro-batch.
+
+    `fixed` is the part of a pass that does not grow, in sequences' worth of time.
+
+    >>> step = Step(micro=2, passes=4, replicas=2, stages=2)
+    >>> step.turns, step.time, step.waits, step.in_flight
+    (5, 7.5, 0.2, 2)
+    """
+
+    micro: int
+    passes: int
+    replicas: int
+    stages: int = 1
+    fixed: float = 1.0
+
+    @property
+    def turns(self) -> int:
+        """Turns of a stage, waiting included: k + PP − 1."""
+        return self.passes + self.stages - 1
+
+    @property
+    def time(self) -> float:
+        """How long it takes, in sequences' worth of time."""
+        return self.turns * (self.fixed + self.micro) / self.stages
+
+    @property
+    def waits(self) -> float:
+        """The share of it in which a stage waits."""
+        return (self.stages - 1) / self.turns
+
+    @property
+    def in_flight(self) -> int:
+        """Micro-batches whose activations the first stage keeps at once."""
+        return min(self.passes, self.stages)
+
+    @property
+    def kept(self) -> float:
+        """Sequences whose whole activations would take as much as it keeps."""
+        return self.micro * self.in_flight / self.stages
+
+
 def fit_step_time(batch_sizes: Any, seconds: Any) -> StepTime:
     """The `StepTime` that fits measured steps best, in relative errors.
 

@@ -9,10 +9,8 @@ laws are those of `laws`. Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import product
 from typing import Any
 
 from llmtrain_helpers import units
@@ -30,27 +28,12 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.duration import gpu_hours
-from llmtrain_helpers.flops import count_flops
-from llmtrain_helpers.laws import (
-    LAWS as LAWS,
-    Law as Law,
-    Optimum as Optimum,
-    best_for_loss as best_for_loss,
-    compute_for_loss as compute_for_loss,
-    compute_optimal as compute_optimal,
-    effective_tokens as effective_tokens,
-    fit_law as fit_law,
-    known_law as known_law,
-    loss as loss,
-    loss_law,
-    outside as outside,
-    over_training as over_training,
-)
-from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.laws import Law, loss, loss_law, outside
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan.plan import UTILIZATIONS, Plan, memory_with, plan_run
+from llmtrain_helpers.plan.plan import Plan
+from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.results import Interval
 
 
@@ -60,6 +43,7 @@ def most_tokens(plan: Plan, days: Number) -> Interval:
     An `Interval`: at the slow end of what others reached, likely, at the fast end. With
     a rate of one's own, stops come on top (see `Plan.days_with_stops`).
 
+    >>> from llmtrain_helpers import plan_run
     >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
     >>> plan = plan_run(model, h100, 64, 1e12, 512, recompute="none", zero_stage=3)
@@ -68,7 +52,7 @@ def most_tokens(plan: Plan, days: Number) -> Interval:
     """
     instance("plan", plan, Plan)
     t, span = quantity("days", days), plan.days_with_stops
-    T = plan.inputs["tokens"]
+    T = plan.run.tokens
     broadcast(days=t, plan=span.likely, tokens=T)
     return Interval(*(T * t / x for x in (span.greatest, span.likely, span.least)))
 
@@ -163,7 +147,7 @@ class Frontier:
 def _row(point: Point, days: Result) -> dict[str, Any]:
     plan = point.plan
     hours = gpu_hours(units.DAY * days, plan.split.num_gpus)
-    price = plan.inputs["price_per_gpu_hour"]
+    price = plan.run.price_per_gpu_hour
     return {
         "name": point.name,
         "parameters": point.parameters,
@@ -265,218 +249,16 @@ def usual_batch(model: Transformer, num_gpus: int) -> int:
 
 def _point(name: str, plan: Plan, days: float, law: Law, serving: float | None) -> Point:
     T = most_tokens(plan, days)
-    least = plan.inputs["global_batch_size"] * plan.inputs["model"].sequence_length
+    least = plan.run.global_batch_size * plan.run.model.sequence_length
     plan = plan.but(tokens=max(int(T.likely), least))
     N = plan.parameters.active
     far, likely, near = (loss(N, t, law) for t in (T.least, T.likely, T.greatest))
     weights = 2 * plan.parameters.total
     answers = serving is None or weights <= SERVED * serving
     told = outside(N, T.likely, law)
-    if plan.inputs["model"].num_experts:
+    if plan.run.model.num_experts:
         told = "; ".join(["experts, by a law of dense models", *filter(None, [told])])
     return Point(name, plan, T, Interval(near, likely, far), told, answers)
-
-
-def best_split(
-    model: Transformer,
-    accelerator: Accelerator,
-    num_gpus: int,
-    global_batch_size: int,
-    tokens: float = 1e12,
-    **options: Any,
-) -> Plan:
-    """The plan on these GPUs whose step is the shortest of those that fit.
-
-    By the plan's own seconds, over 1 to 8 GPUs of tensor parallelism, micro-batches of
-    1 to 8, ZeRO 1 and 3, pipelines of up to 16 stages with ZeRO 1, and all recomputed
-    or nothing. Where seconds do not tell splits apart, the model of a step does, or, if
-    it does not know the chip, what is sent between replicas; then the plainest goes
-    first. Where none fits, the one that holds least. `options` are other arguments of
-    `plan_run`. ValueError where no split comes out even.
-
-    >>> model = Transformer.llama(80, 8192, 64, 8, 28672, 128256, 4096)
-    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
-    >>> plan = best_split(model, h100, 64, 1024)
-    >>> plan.split.tensor_parallel, plan.inputs["zero_stage"], plan
-    (8, 3, <Plan: 191 days, 46.4 GB a GPU, fits>)
-    """
-    n = single("num_gpus", num_gpus)
-    B = single("global_batch_size", global_batch_size)
-    run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **options}
-    _check_single(model, accelerator, run)
-    return _search(_first(model, accelerator, n, run))
-
-
-def _check_single(model: Transformer, accelerator: Accelerator, run: Mapping[str, Any]) -> None:
-    """Refuse arrays: a best split is that of one plan."""
-    instance("model", model, Transformer)
-    instance("accelerator", accelerator, Accelerator)
-    if is_array(count_parameters(model).total):
-        refuse("model", model, "is many shapes: here it must be one")
-    if any(map(is_array, vars(accelerator).values())):
-        refuse("accelerator", accelerator, "is many: here it must be one")
-    for name, value in run.items():
-        if is_array(value):
-            refuse(name, value, "is an array: here it must be one number")
-
-
-_Ways = dict[str, Any]
-"""A split as changes of a plan."""
-
-
-@cache
-def _splits(n: int) -> tuple[_Ways, ...]:
-    """Every split that is tried, the plainest first."""
-    names = ("recompute", "pipeline_parallel", "zero_stage", "tensor_parallel")
-    few = (1, 2, 4, 8)
-    every: Any = product(["none", "full"], (*few, 16), (1, 3), few, few)
-    splits = [dict(zip((*names, "micro_batch_size"), x, strict=True)) for x in every]
-    ways = ("pipeline_parallel", "tensor_parallel")
-    return tuple(
-        split
-        for split in splits
-        if n % math.prod(split[way] for way in ways) == 0
-        if split["pipeline_parallel"] == 1 or split["zero_stage"] == 1
-    )
-
-
-def _first(model: Transformer, accelerator: Accelerator, n: int, run: Mapping[str, Any]) -> Plan:
-    """The plan of the first split that comes out even, whether it fits or not."""
-    problem = None
-    for split in _splits(n):
-        try:
-            return plan_run(model, accelerator, **{**run, **split})
-        except ValueError as error:
-            problem = problem or error
-    raise problem or ValueError(f"num_gpus={n} has no split")
-
-
-def _search(first: Plan) -> Plan:
-    """The split of the lowest price that fits, or else the one that holds least.
-
-    In the order of the least they can take, so that most need no plan of their own.
-    """
-    splits = _splits(first.split.num_gpus)
-    floors = sorted(zip(_floors(first, splits), range(len(splits)), strict=True))
-    most = first.room + first.memory.total - first.reserve
-    holds, best = _Holds(first), None
-    price: tuple[float, ...] = (math.inf,)
-    for floor, i in floors:
-        if floor > price[: len(floor)]:
-            break
-        if holds.least(splits[i]) <= most and holds(splits[i]) <= most:
-            known = all(first.inputs[x] == y for x, y in splits[i].items())
-            plan = first if known else first.but(**splits[i])
-            if _price(plan, first) < price:
-                best, price = plan, _price(plan, first)
-    return first.but(**holds.leanest(splits)) if best is None else best
-
-
-class _Holds:
-    """Bytes that splits of a plan hold, each counted once; inf if it is uneven."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.known: dict[tuple[Any, ...], float] = {}
-
-    def __call__(self, split: _Ways) -> float:
-        key = (*split.values(),)
-        if key not in self.known:
-            try:
-                self.known[key] = float(memory_with(self.plan, **split).total)
-            except ValueError:  # does not come out even
-                self.known[key] = math.inf
-        return self.known[key]
-
-    def least(self, split: _Ways) -> float:
-        """All recomputed, one sequence at once: none of its kind holds less."""
-        return self(_leanest(split))
-
-    def leanest(self, splits: Sequence[_Ways]) -> _Ways:
-        """The one of all that holds least."""
-        return min(map(_leanest, splits), key=self)
-
-
-def _leanest(split: _Ways) -> _Ways:
-    return {**split, "recompute": "full", "micro_batch_size": 1}
-
-
-def _follows(plan: Plan) -> bool:
-    """Whether a plan's seconds are those of the model of a step, times a number."""
-    inputs = plan.inputs
-    if plan.step is None or inputs["flops_per_gpu"] is not None:
-        return False
-    given = inputs["utilizations"] is not None or plan.shares in UTILIZATIONS.values()
-    return inputs["pace"] is not None or not given
-
-
-def _floors(first: Plan, splits: Sequence[_Ways]) -> list[tuple[float, float]]:
-    """The least that each split can take: of seconds, and by the model of a step.
-
-    As shares of the first plan's, which recomputes nothing. What is sent comes on top.
-    """
-    model, rate = first.inputs["model"], first.inputs["flops_per_gpu"]
-    F = {again: count_flops(model, 1, again).total for again in ("none", "full")}
-    more = {again: F[again] / F["none"] for again in F}
-    follows, least, floors = _follows(first), _least_step(first), []
-    bubble = _bubbles(first)
-    for split in splits:
-        waits = bubble(split)
-        step = round(least(split, waits), 6)
-        exact = more[split["recompute"]] * (1 + (rate is None) * waits)
-        floors.append((step if follows else round(exact, 6), step))
-    return floors
-
-
-def _bubbles(first: Plan) -> Callable[[_Ways], float]:
-    """(p - 1)/(vm) of a split; m is no less than one."""
-    s, B = first.split, first.inputs["global_batch_size"]
-    each, v = B * s.context_parallel / s.num_gpus, s.interleave
-
-    def bubble(split: _Ways) -> float:
-        p = split["pipeline_parallel"]
-        if p == 1:
-            return 0.0
-        m = each * split["tensor_parallel"] * p / split["micro_batch_size"]
-        return float((p - 1) / (v * max(m, 1)))
-
-    return bubble
-
-
-def _least_step(first: Plan) -> Callable[[_Ways, float], float]:
-    """A split's step without what is sent, as a share of the first plan's.
-
-    Products and trips to memory take all GPUs as long under any split; launching goes
-    with t/b, the head with p.
-    """
-    s, at = first.step, first.split
-    if s is None:
-        return lambda split, bubble: 0
-    whole, products = s.total, s.matmuls + s.memory
-    launching = s.launching / at.tensor_parallel * at.micro_batch_size
-    head = s.head / at.pipeline_parallel
-
-    def least(split: _Ways, bubble: float) -> float:
-        each = launching * split["tensor_parallel"] / split["micro_batch_size"]
-        passes = {"none": 3, "full": 4}[split["recompute"]]
-        layers = passes / 3 * (products + each) * (1 + bubble)
-        return float((layers + head * split["pipeline_parallel"]) / whole)
-
-    return least
-
-
-def _price(plan: Plan, first: Plan) -> tuple[float, ...]:
-    """Its step as a share of the first plan's, and what is less where it is equal."""
-    t, s = plan.split.tensor_parallel, plan.split
-    unit = float(first.seconds_per_iteration.likely)
-    seconds = float(plan.seconds_per_iteration.likely) / unit
-    if plan.step is None or first.step is None:
-        sending = float(plan.traffic) * min(t, 8) / NODE_BANDWIDTH
-        by_model = max(seconds, sending / unit)
-    else:
-        by_model = float(plan.step.total / first.step.total)
-    plain = (s.pipeline_parallel, t, plan.inputs["zero_stage"])
-    return (round(seconds, 6), round(by_model, 6), *plain, -float(plan.memory.total))
 
 
 def largest_model(

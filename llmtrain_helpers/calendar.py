@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from random import Random
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from llmtrain_helpers.checks import (
     Number,
@@ -116,20 +116,15 @@ def best_checkpoint_interval(
     d = quantity("checkpoint_seconds", checkpoint_seconds)
     M = quantity("mean_time_between_failures", mean_time_between_failures)
     broadcast(checkpoint_seconds=d, mean_time_between_failures=M)
-    return _FORMS[choice("form", form, _FORMS)](d, M)
+    if choice("form", form, ("young", "daly")) == "young":
+        return (2 * d * M) ** 0.5
+    return _daly_interval(d, M)
 
 
-def _young(d: Result, M: Result) -> Result:
-    return (2 * d * M) ** 0.5
-
-
-def _daly(d: Result, M: Result) -> Result:
+def _daly_interval(d: Result, M: Result) -> Result:
     x = d / (2 * M)
-    higher = (2 * d * M) ** 0.5 * (1 + x**0.5 / 3 + x / 9) - d
-    return (x < 1) * higher + (x >= 1) * M
-
-
-_FORMS: dict[str, Callable[[Result, Result], Result]] = {"young": _young, "daly": _daly}
+    interval = (2 * d * M) ** 0.5 * (1 + x**0.5 / 3 + x / 9) - d
+    return (x < 1) * interval + (x >= 1) * M
 
 
 def goodput(
@@ -217,10 +212,15 @@ def losses(
 
 
 def _losses(t: Result, d: Result, M: Result, R: Result) -> Losses:
-    _check_ends(t, d, R, M)
+    name = "checkpoint_interval + checkpoint_seconds + restart_seconds"
+    limit = f"{HOPELESS} times mean_time_between_failures, where no run ends"
+    at_most(name, t + d + R, limit, HOPELESS * M)
     y = (t + d) / M
-    lost = M / t * _beyond(y)
-    return Losses(d / t, lost, M / t * _expm1(y) * _expm1(R / M))
+    # e^y − 1 − y, by its series where y is small and the difference would lose digits
+    small = (y < 0.01) * y
+    series = small**2 / 2 * (1 + small / 3 + small**2 / 12)
+    beyond = series + (y >= 0.01) * (_expm1(y) - y)
+    return Losses(d / t, M / t * beyond, M / t * _expm1(y) * _expm1(R / M))
 
 
 def spare_nodes(
@@ -331,86 +331,69 @@ def calendar_days(
     """
     instance("plan", plan, Plan)
     g, n = count("gpus_per_node", gpus_per_node), plan.split.num_gpus
-    rates = _three("failures_per_node_day", failures_per_node_day, quantity)
-    writes = _three("checkpoint_seconds", checkpoint_seconds, quantity)
-    restarts = _three("restart_seconds", restart_seconds, amount)
-    shares = _shares(outages, evaluation)
-    every = checkpoint_interval
-    if every is not None:
-        every = quantity("checkpoint_interval", every)
-    step, steps = plan.seconds_per_iteration, plan.iterations
-    work = [steps * x for x in (step.least, step.likely, step.greatest)]
-    _check_shapes(work, every, g, rates, writes, restarts, shares)
-    given = zip(work, rates, writes, restarts, shares, strict=True)
-    cases = [_case(W, DAY * g / (n * f), d, R, s, every) for W, f, d, R, s in given]
-    return _rising(cases)
+    rates = _three_cases("failures_per_node_day", failures_per_node_day, quantity)
+    writes = _three_cases("checkpoint_seconds", checkpoint_seconds, quantity)
+    restarts = _three_cases("restart_seconds", restart_seconds, amount)
+    outage_shares = _three_cases("outages", outages, amount)
+    evaluation_shares = _three_cases("evaluation", evaluation, amount)
+    given_interval = checkpoint_interval
+    if given_interval is not None:
+        given_interval = quantity("checkpoint_interval", given_interval)
+    step = plan.seconds_per_iteration
+    work = [plan.iterations * x for x in (step.least, step.likely, step.greatest)]
+    cases, saves = [], []
+    for W, f, d, R, out, tested in zip(
+        work, rates, writes, restarts, outage_shares, evaluation_shares, strict=True
+    ):
+        broadcast(
+            plan=W,
+            failures_per_node_day=f,
+            checkpoint_seconds=d,
+            restart_seconds=R,
+            checkpoint_interval=given_interval,
+            gpus_per_node=g,
+            outages=out,
+            evaluation=tested,
+        )
+        share = "the share of the days that they may take"
+        at_most("outages + evaluation", out + tested, share, 0.95)
+        M = DAY * g / (n * f)
+        t = _daly_interval(d, M) if given_interval is None else given_interval
+        loss = _losses(t, d, M, R)
+        running = W * (1 + loss.total)
+        whole = running / (1 - out - tested)
+        stops = running / M
+        seconds = (W, W * loss.saving, W * loss.lost, W * loss.restarting)
+        zero = 0 * whole  # makes each part as broadcast as the whole
+        cases.append([x + zero for x in (*seconds, whole * out, whole * tested, stops)])
+        saves.append(t + zero)
+    *parts, stops_of_run = [_rising(*three) for three in zip(*cases, strict=True)]
+    computing, saving, lost, restarting, out_days, tested_days = (
+        part.times(1 / DAY) for part in parts
+    )
+    return CalendarDays(
+        computing=computing,
+        saving=saving,
+        lost=lost,
+        restarting=restarting,
+        outages=out_days,
+        evaluation=tested_days,
+        stops=stops_of_run,
+        checkpoint_interval=(saves[0], saves[1], saves[2]),
+    )
 
 
-def _three(name: str, value: Any, check: Callable[..., Result]) -> list[Result]:
+def _three_cases(name: str, value: Spread, check: Callable[[str, object], Result]) -> list[Result]:
     """A value for each case: those of an interval, or one for all."""
     if isinstance(value, Interval):
         return [check(name, x) for x in vars(value).values()]
     return [check(name, value)] * 3
 
 
-def _shares(outages: Any, evaluation: Any) -> list[tuple[Result, Result]]:
-    """Outages and evaluation in each case, refused where they leave no time."""
-    lost = _three("outages", outages, amount)
-    spent = _three("evaluation", evaluation, amount)
-    for one_case, other in zip(lost, spent, strict=True):
-        broadcast(outages=one_case, evaluation=other)
-        limit = "the share of the days that they may take"
-        at_most("outages + evaluation", one_case + other, limit, 0.95)
-    return list(zip(lost, spent, strict=True))
-
-
-def _check_shapes(work: Any, every: Any, g: Any, *given: Any) -> None:
-    """Refuse arrays that do not go together."""
-    names = ("failures_per_node_day", "checkpoint_seconds", "restart_seconds")
-    rates, writes, restarts, shares = given
-    for W, *values, (lost, spent) in zip(work, rates, writes, restarts, shares, strict=True):
-        told = dict(zip(names, values, strict=True))
-        told |= {"checkpoint_interval": every, "gpus_per_node": g}
-        broadcast(plan=W, **told, outages=lost, evaluation=spent)
-
-
-def _case(
-    W: Result, M: Result, d: Result, R: Result, shares: tuple[Result, Result], every: Any
-) -> list[Result]:
-    """Seconds of each part, the number of stops, and the interval, in one case."""
-    t = _daly(d, M) if every is None else every
-    cost, (out, tested) = _losses(t, d, M, R), shares
-    running = W * (1 + cost.total)
-    whole = running / (1 - out - tested)
-    zero = 0 * whole  # as broadcast as the rest
-    parts = [W + zero, W * cost.saving, W * cost.lost, W * cost.restarting]
-    parts += [whole * out, whole * tested, running / M]
-    return [*(part + zero for part in parts), t + zero]
-
-
-def _check_ends(t: Result, d: Result, R: Result, M: Result) -> None:
-    """Refuse a run that nearly always fails before it has saved: it would not end."""
-    name = "checkpoint_interval + checkpoint_seconds + restart_seconds"
-    limit = f"{HOPELESS} times mean_time_between_failures, where no run ends"
-    at_most(name, t + d + R, limit, HOPELESS * M)
-
-
-def _beyond(y: Result) -> Result:
-    """e^y − 1 − y, without loss of digits where y is small."""
-    small = (y < 0.01) * y
-    series = small**2 / 2 * (1 + small / 3 + small**2 / 12)
-    return series + (y >= 0.01) * (_expm1(y) - y)
-
-
-def _rising(cases: list[list[Result]]) -> CalendarDays:
-    """The parts in days as intervals, best to worst; seconds between saves."""
-    *parts, saves = zip(*cases, strict=True)
-    spans = []
-    for least, likely, greatest in parts:
-        middle = greater(likely, least)
-        spans.append(Interval(least, middle, greater(greatest, middle)))
-    a, b, c, d, e, f = (span.times(1 / DAY) for span in spans[:6])
-    return CalendarDays(a, b, c, d, e, f, spans[6], saves)
+def _rising(least: Result, likely: Result, greatest: Result) -> Interval:
+    """An interval of three cases of which a better one may, by a little, take longer."""
+    middle = greater(likely, least)
+    return Interval(least, middle, greater(greatest, middle))
 
 
 # --- a run, drawn by lot

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
 
 from llmtrain_helpers.checks import (
     Number,
@@ -32,7 +31,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
-from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out
 
 CONTEXT = ["ring", "all-to-all"]
@@ -51,6 +50,93 @@ NODE_BANDWIDTH = 400e9
 """Bytes/s that a node of eight GPUs sends, all its network cards together: eight of 400
 Gbit/s, as in a DGX H100 (NVIDIA's datasheet). An assumption where the network is
 another; only the prices of `advise` rest on it."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """How the GPUs and the batch are split; a replica works through `accumulation_steps` passes.
+
+    Its numbers are taken as they are: whoever makes one out of arguments checks them.
+    """
+
+    num_gpus: Result
+    micro_batch_size: Result
+    tensor_parallel: Result
+    pipeline_parallel: Result
+    context_parallel: Result
+    data_parallel: Result
+    accumulation_steps: Result
+    interleave: Result = 1
+    expert_parallel: Result = 1
+
+    def __str__(self) -> str:
+        """The kinds of parallelism that are used, and the micro-batch.
+
+        >>> print(Split(64, 1, 8, 1, 1, 8, 4))
+        TP 8, DP 8, 1 at once
+        """
+        ways = {
+            "TP": self.tensor_parallel,
+            "PP": self.pipeline_parallel,
+            "CP": self.context_parallel,
+            "EP": self.expert_parallel,
+            "DP": self.data_parallel,
+        }
+        used = [f"{name} {n}" for name, n in ways.items() if is_array(n) or n != 1]
+        return ", ".join([*used, f"{self.micro_batch_size} at once"])
+
+    @property
+    def bubble(self) -> Result:
+        """The time that a pipeline adds: (p − 1)/(v·m).
+
+        Of p stages and m micro-batches; with v pieces of the model on each GPU
+        (interleaving) the turns in which it waits are v times as short.
+        """
+        return (self.pipeline_parallel - 1) / (self.interleave * self.accumulation_steps)
+
+    def layers(self, num_layers: Result) -> Result:
+        """Layers on a GPU: v pieces of the model, each rounded up to whole layers."""
+        v = self.interleave
+        return v * -(-num_layers // (v * self.pipeline_parallel))
+
+    @property
+    def in_flight(self) -> tuple[Result, Result]:
+        """Micro-batches that the first and the last stage hold at once, at most m.
+
+        p and 1; interleaved p + (p − 1)/v and p − (p − 1)/v.
+        """
+        p, v, m = self.pipeline_parallel, self.interleave, self.accumulation_steps
+        more = shared_out(p - 1, v)
+        return lesser(p + (v > 1) * more, m), lesser(p - more, m)
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """How replicas share the model's states, and the bytes that they exchange for it.
+
+    ZeRO's stage, bytes of a weight and of a gradient; the rest is explained at
+    `data_parallel_bytes`. A `shard_size` of None shards over all replicas. ValueError
+    for a stage that is not 0 to 3, and for sizes that are none.
+    """
+
+    zero_stage: int
+    weight_bytes: Number
+    gradient_bytes: Number
+    keep_gradients: bool
+    keep_weights: bool = False
+    shard_size: Number | None = None
+
+    def __post_init__(self) -> None:
+        stage = single("zero_stage", self.zero_stage, least=0)
+        if stage > 3:
+            refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
+        object.__setattr__(self, "zero_stage", stage)
+        for name in ("weight_bytes", "gradient_bytes"):
+            object.__setattr__(self, name, amount(name, getattr(self, name)))
+        for name in ("keep_gradients", "keep_weights"):
+            object.__setattr__(self, name, flag(name, getattr(self, name)))
+        if self.shard_size is not None:
+            object.__setattr__(self, "shard_size", count("shard_size", self.shard_size))
 
 
 @dataclass(frozen=True)
@@ -146,18 +232,39 @@ def data_parallel_bytes(
     [31.5, 31.5, 141.75, 378.0]
     """
     P, d, k = counts(parameters=parameters, data_parallel=data_parallel, passes=passes)
-    q = d if shard_size is None else count("shard_size", shard_size)
-    w, g = (amount("weight_bytes", weight_bytes), amount("gradient_bytes", gradient_bytes))
-    broadcast(parameters=P, data_parallel=d, passes=k, weight_bytes=w, gradient_bytes=g)
+    sharding = Sharding(
+        zero_stage, weight_bytes, gradient_bytes, keep_gradients, keep_weights, shard_size
+    )
+    broadcast(
+        parameters=P,
+        data_parallel=d,
+        passes=k,
+        weight_bytes=sharding.weight_bytes,
+        gradient_bytes=sharding.gradient_bytes,
+    )
+    return replica_bytes(P, d, k, sharding)
+
+
+def replica_bytes(
+    parameters: Result, replicas: Result, passes: Result, sharding: Sharding
+) -> Result:
+    """Bytes that a GPU sends to other replicas in a step: `data_parallel_bytes` of a `Sharding`.
+
+    >>> replica_bytes(8_000_000_000, 64, 8, Sharding(3, 2, 2, keep_gradients=False)) / 1e9
+    378.0
+    """
+    P, d, k = parameters, replicas, passes
+    q = d if sharding.shard_size is None else sharding.shard_size
     divides("data_parallel", d, "shard_size", q)
-    kg = g if flag("keep_gradients", keep_gradients) else k * g
-    gathered = 1 if flag("keep_weights", keep_weights) else 2
-    sent = {0: 2 * g, 1: g + w, 2: kg + w, 3: kg + gathered * k * w}
-    stage = single("zero_stage", zero_stage, least=0)
-    if stage not in sent:
-        refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
-    inside = shared_out((q - 1) * P * sent[stage], q)
-    return inside + shared_out(2 * (d - q) * g * P, d * q)
+    w, g = sharding.weight_bytes, sharding.gradient_bytes
+    # Gradients that are sharded, or not kept whole, are averaged again in every pass.
+    averaged = g if sharding.keep_gradients else k * g
+    # Stage 3 gathers the weights before forward, and anew before backward unless it keeps them.
+    gathered = 1 if sharding.keep_weights else 2
+    sent = [2 * g, g + w, averaged + w, averaged + gathered * k * w][sharding.zero_stage]
+    inside = shared_out((q - 1) * P * sent, q)
+    across = shared_out(2 * (d - q) * g * P, d * q)  # 0 where one group holds all replicas
+    return inside + across
 
 
 # --- a step
@@ -216,39 +323,118 @@ def step_traffic(
     >>> sent.sequence / 1e9, sent.pipeline / 1e9, sent.data / 1e9
     (152.202903552, 0.301989888, 11.25)
     """
-    given = locals()
     instance("model", model, Transformer)
-    ways = _ways(**{name: given[name] for name in WAYS})
-    sizes = {x: given[x] for x in given if x.endswith(("parameters", "_bytes"))}
-    broadcast(**sizes, **ways, **model.numbers())
-    _come_out_even(model, ways)
-    times = 6 if choice("recompute", recompute, EVERY_RECOMPUTE) == "full" else 4
-    shared = flag("sequence_parallel", sequence_parallel)
-    c, m = ways["context_parallel"], ways["accumulation_steps"]
-    values = ways["micro_batch_size"] * (model.sequence_length // c) * model.hidden_size
-    sent = m * amount("value_bytes", value_bytes)
-    layers = _on_a_stage(model, ways)
-    in_layers = sent * layers * _all_reduced(values, times, ways["tensor_parallel"])
-    uneven = one("imbalance", imbalance, quantity)
-    return Traffic(
-        tensor=in_layers * (1 - shared),
-        sequence=in_layers * shared,
-        context=sent * layers * _for_context(model, ways, context),
-        expert=sent * layers * _to_experts(model, ways, times * values, shared, uneven),
-        pipeline=sent * _over_borders(values, ways, shared),
-        data=_between_replicas(parameters, ways, given),
+    b, m, t, p, v, c, e, d = counts(
+        micro_batch_size=micro_batch_size,
+        accumulation_steps=accumulation_steps,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        interleave=interleave,
+        context_parallel=context_parallel,
+        expert_parallel=expert_parallel,
+        data_parallel=data_parallel,
+    )
+    split = Split(t * p * c * d, b, t, p, c, d, m, v, e)
+    sharding = Sharding(
+        zero_stage, weight_bytes, gradient_bytes, keep_gradients, keep_weights, shard_size
+    )
+    broadcast(
+        parameters=parameters,
+        expert_parameters=expert_parameters,
+        value_bytes=value_bytes,
+        weight_bytes=weight_bytes,
+        gradient_bytes=gradient_bytes,
+        **{name: size for name, size in vars(split).items() if name != "num_gpus"},
+        **model.numbers(),
+    )
+    return traffic(
+        model,
+        parameters,
+        expert_parameters,
+        split,
+        sharding,
+        recompute=recompute,
+        sequence_parallel=sequence_parallel,
+        context=context,
+        imbalance=imbalance,
+        value_bytes=value_bytes,
     )
 
 
-_SHARDING = [
-    "zero_stage",
-    "weight_bytes",
-    "gradient_bytes",
-    "keep_gradients",
-    "keep_weights",
-    "shard_size",
-]
-"""What `data_parallel_bytes` wants to know beside the split."""
+def traffic(
+    model: Transformer,
+    parameters: Number,
+    expert_parameters: Number,
+    split: Split,
+    sharding: Sharding,
+    *,
+    recompute: str,
+    sequence_parallel: bool,
+    context: str,
+    imbalance: Number,
+    value_bytes: Number,
+) -> Traffic:
+    """Bytes that one GPU sends in a step, of a `Split` and a `Sharding`: see `step_traffic`.
+
+    The parameters are those on the GPU before sharding. ValueError where the model does
+    not come out even over the split.
+
+    >>> model = Transformer.gpt(96, 12288, 96, 51200, 2048)
+    >>> split = Split(1024, 1, 8, 8, 1, 16, accumulation_steps=24)
+    >>> traffic(model, 3e9, 0, split, Sharding(1, 2, 2, False), recompute="full",
+    ...     sequence_parallel=True, context="ring", imbalance=1, value_bytes=2).data / 1e9
+    11.25
+    """
+    t, p, v = split.tensor_parallel, split.pipeline_parallel, split.interleave
+    c, e, d = split.context_parallel, split.expert_parallel, split.data_parallel
+    b, m = split.micro_batch_size, split.accumulation_steps
+    divides("num_heads", model.num_heads, "tensor_parallel", t)
+    divides("sequence_length", model.sequence_length, "context_parallel", c)
+    divides_experts(model, e, d)
+    at_most("pipeline_parallel", p, "num_layers", model.num_layers)
+
+    # Forward and backward have two all-reduces each, or two trips to the experts and
+    # back; full recomputation goes forward once more.
+    rounds = 6 if choice("recompute", recompute, EVERY_RECOMPUTE) == "full" else 4
+    scattered = flag("sequence_parallel", sequence_parallel)
+    values = b * (model.sequence_length // c) * model.hidden_size
+    passes = m * amount("value_bytes", value_bytes)
+    in_layers = passes * split.layers(model.num_layers)
+
+    # An all-reduce, or the gather and the scatter that take its place with sequence
+    # parallelism: the same bytes.
+    reduced = in_layers * shared_out(rounds * 2 * (t - 1) * values, t)
+
+    # In a ring all keys and values pass each GPU: forward, and with their gradients
+    # backward. All to all, queries and what comes out of attention go as well, but a
+    # GPU sends each of the others only the c-th of its own share.
+    others = (c - 1) * b * model.sequence_length * model.head_dim
+    if choice("context", context, CONTEXT) == "ring":
+        exchanged = shared_out(6 * model.num_kv_heads * others, c * t)
+    else:
+        heads = model.num_heads + model.num_kv_heads
+        exchanged = shared_out(4 * heads * others, c * c * t)
+
+    # With sequence parallelism a GPU sends only its own t-th of the values.
+    to_experts = (e - 1) * (rounds * values) * model.experts_per_token
+    to_experts = shared_out(to_experts, e * t if scattered else e)
+    uneven = one("imbalance", imbalance, quantity)
+    if is_array(uneven) or uneven != 1:
+        to_experts = to_experts * uneven
+
+    # A middle stage sends activations on and gradients back for each of its v pieces;
+    # a pipeline of two has only ends, which have one border less.
+    borders = (p > 1) * (2 * v - (p == 2))
+
+    return Traffic(
+        tensor=reduced * (1 - scattered),
+        sequence=reduced * scattered,
+        context=in_layers * exchanged,
+        expert=in_layers * to_experts,
+        pipeline=passes * shared_out(borders * values, t if scattered else 1),
+        data=_between_replicas(parameters, expert_parameters, split, sharding),
+    )
+
 
 WAYS = [
     "micro_batch_size",
@@ -263,23 +449,7 @@ WAYS = [
 """The sizes of a split that decide what is sent."""
 
 
-def _ways(**sizes: Number) -> dict[str, Any]:
-    """The sizes of a split, checked."""
-    found = {name: count(name, size) for name, size in sizes.items()}
-    broadcast(**found)
-    return found
-
-
-def _come_out_even(model: Transformer, ways: Mapping[str, Any]) -> None:
-    """Heads, sequence and experts that the split divides."""
-    t, c, e = (ways[f"{x}_parallel"] for x in ("tensor", "context", "expert"))
-    divides("num_heads", model.num_heads, "tensor_parallel", t)
-    divides("sequence_length", model.sequence_length, "context_parallel", c)
-    divides_experts(model, e, ways["data_parallel"])
-    at_most("pipeline_parallel", ways["pipeline_parallel"], "num_layers", model.num_layers)
-
-
-def divides_experts(model: Transformer, expert_parallel: Any, replicas: Any) -> None:
+def divides_experts(model: Transformer, expert_parallel: Result, replicas: Result) -> None:
     """ValueError where experts, or replicas, do not come out even over the GPUs."""
     e = expert_parallel
     if (e > 1).any() if is_array(e) else e > 1:
@@ -289,63 +459,25 @@ def divides_experts(model: Transformer, expert_parallel: Any, replicas: Any) -> 
         divides("data_parallel", replicas, "expert_parallel", e)
 
 
-def _on_a_stage(model: Transformer, ways: Mapping[str, Any]) -> Result:
-    """Layers of a GPU: v pieces, each rounded up."""
-    p, v = ways["pipeline_parallel"], ways["interleave"]
-    return v * -(-model.num_layers // (p * v))
-
-
 def _between_replicas(
-    parameters: Number, ways: Mapping[str, Any], given: Mapping[str, Any]
+    parameters: Number, expert_parameters: Number, split: Split, sharding: Sharding
 ) -> Result:
-    """What goes between the GPUs that hold the same weights; c of them a replica.
+    """Bytes between the GPUs that hold the same weights, the c of each replica among them.
 
-    Of experts that are spread over e replicas, an e-th hold the same.
+    Experts that are spread over e replicas are the same on an e-th of these GPUs.
     """
-    same, e = ways["data_parallel"] * ways["context_parallel"], ways["expert_parallel"]
     P = count("parameters", parameters)
-    E = amount("expert_parameters", given["expert_parameters"])
+    E = amount("expert_parameters", expert_parameters)
     at_most("expert_parameters", E, "parameters", P)
-    sharding = {name: given[name] for name in _SHARDING}
-    sharding |= {"passes": ways["accumulation_steps"]}
-    sent = data_parallel_bytes(P, same, **sharding)
+    same, e = split.data_parallel * split.context_parallel, split.expert_parallel
+    m = split.accumulation_steps
+    sent = replica_bytes(P, same, m, sharding)
     spread = (e > 1).any() if is_array(e) else e > 1
     if not spread or not (is_array(E) or E):
         return sent
-    all_over, there = (data_parallel_bytes(greater(E, 1), d, **sharding) for d in (same, same // e))
-    return sent + (E > 0) * (there - all_over)
-
-
-def _all_reduced(values: Result, times: int, t: Result) -> Result:
-    """Values that a layer sends in so many all-reduces over t GPUs."""
-    return shared_out(times * 2 * (t - 1) * values, t)
-
-
-def _for_context(model: Transformer, ways: Mapping[str, Any], context: str) -> Result:
-    """Values that a layer sends to share a sequence: in a ring, or by all-to-all."""
-    c, t, b = (ways[x] for x in ("context_parallel", "tensor_parallel", "micro_batch_size"))
-    a, k = model.num_heads, model.num_kv_heads
-    everything = (c - 1) * b * model.sequence_length * model.head_dim
-    if choice("context", context, CONTEXT) == "ring":
-        return shared_out(6 * k * everything, c * t)
-    return shared_out(4 * (a + k) * everything, c * c * t)
-
-
-def _to_experts(
-    model: Transformer, ways: Mapping[str, Any], values: Result, shared: bool, uneven: Result
-) -> Result:
-    """Values that a layer sends to the chosen experts and back."""
-    e, t = ways["expert_parallel"], ways["tensor_parallel"]
-    sent = (e - 1) * values * model.experts_per_token
-    even = shared_out(sent, e * t if shared else e)
-    return even * uneven if is_array(uneven) or uneven != 1 else even
-
-
-def _over_borders(values: Result, ways: Mapping[str, Any], shared: bool) -> Result:
-    """Values that a stage sends in a pass, forward and back; ends once less."""
-    p, v, t = (ways[x] for x in ("pipeline_parallel", "interleave", "tensor_parallel"))
-    sends = (p > 1) * (2 * v - (p == 2))
-    return shared_out(sends * values, t if shared else 1)
+    everywhere = replica_bytes(greater(E, 1), same, m, sharding)
+    on_an_eth = replica_bytes(greater(E, 1), same // e, m, sharding)
+    return sent + (E > 0) * (on_an_eth - everywhere)
 
 
 # --- seconds
@@ -410,12 +542,55 @@ def communication_seconds(
     """
     instance("traffic", traffic, Traffic)
     instance("accelerator", accelerator, Accelerator)
-    ways = _ways(t=tensor_parallel, p=pipeline_parallel)
-    ways |= _ways(c=context_parallel, e=expert_parallel, d=data_parallel)
-    calls, behind = _of_parts("calls", calls), _of_parts("behind", behind)
-    rates = _rates(accelerator, **ways)
-    if rates is None:
+    t, p, c, e, d = counts(
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        context_parallel=context_parallel,
+        expert_parallel=expert_parallel,
+        data_parallel=data_parallel,
+    )
+    split = Split(t * p * c * d, 1, t, p, c, d, 1, expert_parallel=e)
+    return traffic_seconds(
+        traffic, accelerator, split, _by_part("calls", calls), _by_part("behind", behind)
+    )
+
+
+def _by_part(name: str, numbers: Mapping[str, Number] | None) -> dict[str, Result]:
+    """Numbers by the part of the traffic that they belong to, checked."""
+    checked = {}
+    for part, value in (numbers or {}).items():
+        choice(name, part, [field.name for field in fields(Traffic)])
+        checked[part] = amount(f"{name}[{part!r}]", value)
+    return checked
+
+
+def traffic_seconds(
+    traffic: Traffic,
+    accelerator: Accelerator,
+    split: Split,
+    calls: Mapping[str, Result],
+    behind: Mapping[str, Result],
+) -> CommunicationSeconds | None:
+    """Seconds of a step's traffic under a `Split`, part by part: see `communication_seconds`.
+
+    >>> h100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
+    >>> sent = Traffic(0, 50e9, 0, 0, 0, 0)
+    >>> round(traffic_seconds(sent, h100, Split(8, 1, 8, 1, 1, 1, 1), {}, {}).sequence, 3)
+    0.159
+    """
+    if None in (accelerator.link_bandwidth, accelerator.network_bandwidth):
         return None
+    t, p = split.tensor_parallel, split.pipeline_parallel
+    c, e, d = split.context_parallel, split.expert_parallel, split.data_parallel
+    neighbours = bandwidth_of(accelerator, t)
+    rates = {
+        "tensor": neighbours,
+        "sequence": neighbours,
+        "context": bandwidth_of(accelerator, c, t),
+        "expert": bandwidth_of(accelerator, e, t * c, ring=False),
+        "pipeline": bandwidth_of(accelerator, p, t * c * d, ring=False),
+        "data": bandwidth_of(accelerator, d * c, t),
+    }
     seconds = {
         name: sent / rates[name] + LATENCY * calls.get(name, 0)
         for name, sent in traffic.parts().items()
@@ -423,35 +598,9 @@ def communication_seconds(
     return CommunicationSeconds(**seconds, behind=behind)
 
 
-def _rates(
-    accelerator: Accelerator, t: Result, p: Result, c: Result, e: Result, d: Result
-) -> dict[str, Any] | None:
-    """Bytes/s of each part of the traffic; None where the links are unknown."""
-    if None in (accelerator.link_bandwidth, accelerator.network_bandwidth):
-        return None
-    tensor = bandwidth_of(accelerator, t)
-    return {
-        "tensor": tensor,
-        "sequence": tensor,
-        "context": bandwidth_of(accelerator, c, t),
-        "expert": bandwidth_of(accelerator, e, t * c, ring=False),
-        "pipeline": bandwidth_of(accelerator, p, t * c * d, ring=False),
-        "data": bandwidth_of(accelerator, d * c, t),
-    }
-
-
-def _of_parts(name: str, given: Mapping[str, Number] | None) -> dict[str, Any]:
-    """Numbers by part of the traffic, checked."""
-    found = dict(given or {})
-    for part, value in found.items():
-        choice(name, part, [field.name for field in fields(Traffic)])
-        found[part] = amount(f"{name}[{part!r}]", value)
-    return found
-
-
 def bandwidth_of(
     accelerator: Accelerator, size: Result, stride: Result = 1, ring: bool = True
-) -> Any:
+) -> Result | None:
     """Bytes/s at which one GPU of a group sends, latency left out; None if unknown.
 
     A group has `size` GPUs, each `stride` places from the next. Inside a node it is
@@ -473,3 +622,98 @@ def bandwidth_of(
     fast, slow = link * LINK_SHARE, card * neighbours * NETWORK_SHARE
     inside = size * stride <= node
     return inside * fast + (1 - inside) * lesser(slow, fast)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One part of a step's traffic: bytes, how many it is shared with, and seconds.
+
+    `inside` says whether its group stays in one node. `seconds` are those of sending;
+    `visible` those that the step takes longer.
+    """
+
+    sent: float
+    others: int
+    inside: bool
+    seconds: float
+    visible: float
+
+
+def exchanges(
+    traffic: Traffic,
+    accelerator: Accelerator,
+    visible: Mapping[str, float],
+    *,
+    tensor_parallel: int = 1,
+    pipeline_parallel: int = 1,
+    context_parallel: int = 1,
+    expert_parallel: int = 1,
+    data_parallel: int = 1,
+) -> dict[str, Exchange]:
+    """What one GPU sends in a step, part by part, with whom and how long.
+
+    `visible` are the seconds of each part that the step takes longer. What sequence
+    parallelism sends counts as `tensor`; parts without bytes are left out. ValueError
+    for an accelerator whose links are not known.
+
+    >>> h100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
+    >>> sent = Traffic(0, 50e9, 0, 0, 0, 16e9)
+    >>> parts = exchanges(sent, h100, {"tensor": 0.2, "data": 0}, tensor_parallel=8,
+    ...     data_parallel=16)
+    >>> [(name, x.others, x.inside, round(x.seconds, 3)) for name, x in parts.items()]
+    [('tensor', 7, True, 0.2), ('data', 15, False, 0.348)]
+    """
+    t, c, d = tensor_parallel, context_parallel, data_parallel
+    taken = communication_seconds(
+        traffic,
+        accelerator,
+        tensor_parallel=t,
+        pipeline_parallel=pipeline_parallel,
+        context_parallel=c,
+        expert_parallel=expert_parallel,
+        data_parallel=d,
+    )
+    if taken is None:
+        raise ValueError(f"the links of {accelerator.name} are not known")
+    sent = traffic.parts() | {"tensor": traffic.tensor + traffic.sequence}
+    seconds = taken.parts() | {"tensor": taken.tensor + taken.sequence}
+    groups = {  # how many GPUs take part, and over how many neighbours they are spread
+        "tensor": (t, t),
+        "context": (c, t * c),
+        "expert": (expert_parallel, t * c * expert_parallel),
+        "pipeline": (min(pipeline_parallel, 3), t * c * d * pipeline_parallel),
+        "data": (d * c, t * c * d),
+    }  # a stage talks to two others at the most: the one before it and the one behind
+    return {
+        name: Exchange(
+            sent[name],
+            size - 1,
+            bool(span <= accelerator.gpus_per_node),
+            max(seconds[name], visible.get(name, 0)),
+            visible.get(name, 0),
+        )
+        for name, (size, span) in groups.items()
+        if sent[name]
+    }
+
+
+def ring(gpus: int) -> list[list[list[int]]]:
+    """An all-reduce in a ring, turn by turn: whose numbers are in each piece of each GPU.
+
+    Counts how many GPUs' numbers each GPU has in each piece of the buffer, at the start
+    and after each of 2(n − 1) turns. Source: Patarasuk and Yuan (2009).
+
+    >>> ring(2)
+    [[[1, 1], [1, 1]], [[1, 2], [2, 1]], [[2, 2], [2, 2]]]
+    """
+    state = [[1] * gpus for _ in range(gpus)]
+    states = [[row[:] for row in state]]
+    for turn in range(2 * (gpus - 1)):
+        adds = turn < gpus - 1
+        back = turn if adds else turn - gpus  # which piece is sent on
+        sent = [((i - back) % gpus, state[i][(i - back) % gpus]) for i in range(gpus)]
+        for i, (piece, parts) in enumerate(sent):
+            to = state[(i + 1) % gpus]
+            to[piece] = to[piece] + parts if adds else parts
+        states.append([row[:] for row in state])
+    return states

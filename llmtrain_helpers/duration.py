@@ -24,8 +24,8 @@ from llmtrain_helpers.checks import (
     share,
 )
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.results import Interval
-from llmtrain_helpers.units import HOUR
+from llmtrain_helpers.results import Interval, greater
+from llmtrain_helpers.units import DAY, HOUR
 
 UTILIZATIONS = (0.25, 0.35, 0.48)
 """MFU over whole runs, mostly with stops: low, likely and high of fourteen published
@@ -56,8 +56,22 @@ def training_seconds(
     T, P, n = counts(tokens=tokens, parameters=parameters, num_gpus=num_gpus)
     X = rate("flops_per_gpu", flops_per_gpu)
     broadcast(tokens=T, parameters=P, num_gpus=n, flops_per_gpu=X)
-    k = {"none": 6, "selective": 6, "full": 8}[choice("recompute", recompute, RECOMPUTE)]
-    return k * T * P / (n * X)
+    return flops_per_parameter(recompute) * T * P / (n * X)
+
+
+PASSES = {"forward": 2, "backward": 4, "again": 2}
+"""FLOPs of each pass over the model, for each of its parameters and each token; forward
+comes again where everything is recomputed."""
+
+
+def flops_per_parameter(recompute: str) -> int:
+    """FLOPs of training for each parameter and token: 8 with full recomputation, else 6.
+
+    >>> flops_per_parameter("none"), flops_per_parameter("full")
+    (6, 8)
+    """
+    again = choice("recompute", recompute, RECOMPUTE) == "full"
+    return sum(flops for name, flops in PASSES.items() if again or name != "again")
 
 
 def iterations(tokens: Number, global_batch_size: Number, sequence_length: Number) -> Result:
@@ -151,6 +165,33 @@ def checked_utilizations(utilizations: Any) -> tuple[float, float, float]:
     if not low <= likely <= high:
         refuse("utilizations", utilizations, "is not ascending: low, likely, high")
     return low, likely, high
+
+
+def first_run_days(planned_days: Number, published_seconds: Number) -> Result:
+    """Days that somebody's first such run may take: our caution, no measurement.
+
+    The slow end of what published runs make of it (`training_interval`, in seconds), or
+    that of the plan in days where it is slower itself. Numbers or arrays.
+
+    >>> span = training_interval(300e9, 175e9, num_gpus=1024, peak_flops=312e12)
+    >>> round(first_run_days(40.0, span.greatest), 1)
+    45.6
+    """
+    planned = quantity("planned_days", planned_days)
+    published = quantity("published_seconds", published_seconds) / DAY
+    broadcast(planned_days=planned, published_seconds=published)
+    return greater(planned, published)
+
+
+def tokens_in_time(tokens: Number, days: Number, limit: Number) -> Result:
+    """The tokens that a run sees in fewer days, of which it takes `days` for all: T·limit/days.
+
+    >>> tokens_in_time(1e12, days=40, limit=30)
+    750000000000.0
+    """
+    T, t, most = quantities(tokens=tokens, days=days, limit=limit)
+    broadcast(tokens=T, days=t, limit=most)
+    return T * most / t
 
 
 def gpu_hours(seconds: Number, num_gpus: Number) -> Result:

@@ -7,7 +7,6 @@ with selective recomputation; Chowdhery et al. (arXiv 2204.02311), appendix B, f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llmtrain_helpers.checks import (
@@ -23,7 +22,7 @@ from llmtrain_helpers.checks import (
     refuse,
     remembered,
 )
-from llmtrain_helpers.model.layers import Layer, Mixer, pairs
+from llmtrain_helpers.model.layers import Layer, pairs
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.results import Breakdown
 
@@ -31,7 +30,7 @@ RECOMPUTE = ["none", "selective", "full"]
 """What is computed a second time: nothing, the attention core, every layer."""
 
 EVERY_RECOMPUTE = [*RECOMPUTE, "alternate"]
-"""Those, and every other product of a layer, as torchtitan's selective option."""
+"""Beside these `alternate`: every other product of a layer, torchtitan's selective option."""
 
 ATTENTION = ["dense", "causal"]
 """Which pairs of tokens are counted: all s², or the s(s + 1)/2 that a token may see."""
@@ -125,20 +124,30 @@ def count_flops(
     broadcast(batch_size=B, **model.numbers())
     choice("attention", attention, ATTENTION)
     h, tokens = model.hidden_size, B * s
-    layers = {
-        "projections": 2 * tokens * over_layers(model, lambda x: _met(x.mixers, h)),
-        "scores": 2 * B * over_layers(model, lambda x: _scores(x, s, attention)),
+
+    def scores(layer: Layer) -> Result:
+        return sum(x.products() * pairs(s, attention, x) for x in layer.mixers)
+
+    def every_other(layer: Layer) -> Result:
+        matrices = [matrix for part in layer.parts for matrix in part.matrices(h)]
+        return sum(matrix.met * matrix.weights for matrix in matrices[1::2])
+
+    forward = {
+        "projections": 2 * tokens * over_layers(model, lambda x: sum(m.met(h) for m in x.mixers)),
+        "scores": 2 * B * over_layers(model, scores),
         "mlp": 2 * tokens * over_layers(model, lambda x: x.mlp.met(h) if x.mlp else 0),
     }
-    again = {
+    recomputed = {
         "none": 0,
-        "selective": layers["scores"],
-        "full": sum(layers.values()),
-        "alternate": 2 * tokens * over_layers(model, lambda x: _second(x, h)),
+        "selective": forward["scores"],
+        "full": sum(forward.values()),
+        "alternate": 2 * tokens * over_layers(model, every_other),
     }[choice("recompute", recompute, EVERY_RECOMPUTE)]
-    parts = {name: 3 * forward for name, forward in layers.items()}
-    head = 6 * tokens * _ends(model)
-    return FlopCount(**parts, head=head, recomputed=again)
+    # A narrower embedding has two more matrices, to the hidden size and back.
+    V, e = model.vocab_size, model.embedding_size
+    outer = V * e + 2 * e * h if is_array(e) or e else h * V
+    layers = {name: 3 * flops for name, flops in forward.items()}  # backward is two forwards
+    return FlopCount(**layers, head=6 * tokens * outer, recomputed=recomputed)
 
 
 def achieved_flops_per_gpu(flops: Number, seconds: Number, num_gpus: Number) -> Result:
@@ -177,37 +186,10 @@ def utilization(flops_per_gpu: Number, peak_flops: Number) -> Result:
     too_much = share > 1 + 1e-9  # what rounding may add
     if too_much.any() if is_array(too_much) else too_much:
         worst = share.max() if is_array(share) else share
-        refuse("utilization", float(f"{worst:.7g}"), _TOO_MUCH)
+        problem = (
+            "is more than the whole peak. Usual causes: the peak of another chip or format, "
+            "a sequence length too long, recomputation counted that was not done, wrong "
+            "seconds or GPU count"
+        )
+        refuse("utilization", float(f"{worst:.7g}"), problem)
     return share
-
-
-_TOO_MUCH = (
-    "is more than the whole peak. Usual causes: the peak of another chip or format, "
-    "a sequence length too long, recomputation counted that was not done, wrong "
-    "seconds or GPU count"
-)
-
-
-def _met(mixers: Iterable[Mixer], hidden_size: Result) -> Result:
-    """Weights of one layer's mixers that a token is multiplied with."""
-    first, *others = [mixer.met(hidden_size) for mixer in mixers] or [0]
-    return sum(others, first)
-
-
-def _scores(layer: Layer, s: Result, attention: str) -> Result:
-    """Numbers that one layer multiplies for all pairs of tokens in a sequence."""
-    found = [mixer.products() * pairs(s, attention, mixer) for mixer in layer.mixers]
-    first, *others = found or [0]
-    return sum(others, first)
-
-
-def _second(layer: Layer, hidden_size: Result) -> Result:
-    """Weights of every other matrix of a layer that a token is multiplied with."""
-    found = [m for part in layer.parts for m in part.matrices(hidden_size)]
-    return sum(m.met * m.weights for m in found[1::2])
-
-
-def _ends(model: Transformer) -> Result:
-    """Weights of the head; with a narrower embedding, of the ways there and back."""
-    h, V, e = model.hidden_size, model.vocab_size, model.embedding_size
-    return V * e + 2 * e * h if is_array(e) or e else h * V

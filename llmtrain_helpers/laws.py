@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
@@ -31,6 +31,11 @@ from llmtrain_helpers.checks import (
     refuse,
 )
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats: TypeAlias = NDArray[Any]
+
 Range = tuple[float, float]
 
 
@@ -40,16 +45,17 @@ class Law:
 
     `size` and `text` are (p, q) of N = p·C^q and D = p·C^q, C in FLOP. `fitted` holds
     the ranges of the runs behind it: parameters, tokens, or flops, least and most.
-    `counts` says which parameters it means, `note` where its own figures disagree.
+    `counts` says which parameters it means, `note` where its own figures disagree. What a
+    law does not have is None.
     """
 
     name: str
     source: str
-    E: Any = None
-    A: Any = None
-    B: Any = None
-    alpha: Any = None
-    beta: Any = None
+    E: Result = None
+    A: Result = None
+    B: Result = None
+    alpha: Result = None
+    beta: Result = None
     size: Range | None = None
     text: Range | None = None
     fitted: Mapping[str, Range] = field(default_factory=dict)
@@ -195,12 +201,12 @@ def known_law(law: str | Law) -> Law:
 
 def loss_law(law: str | Law) -> Law:
     """A law that tells a loss; the error lists those that do."""
-    found = known_law(law)
-    if not found.tells_loss:
-        those = ", ".join(key for key, x in LAWS.items() if x.tells_loss)
-        told = law if isinstance(law, str) else found.name
-        refuse("law", told, f"gives a best size, and no loss. These do: {those}")
-    return found
+    chosen = known_law(law)
+    if not chosen.tells_loss:
+        others = ", ".join(key for key, x in LAWS.items() if x.tells_loss)
+        name = law if isinstance(law, str) else chosen.name
+        refuse("law", name, f"gives a best size, and no loss. These do: {others}")
+    return chosen
 
 
 def loss(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> Result:
@@ -216,9 +222,9 @@ def loss(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> Re
     >>> round(loss(70e9, 1.4e12), 3)
     1.974
     """
-    found = loss_law(law)
+    law = loss_law(law)
     N, D = quantities(parameters=parameters, tokens=tokens)
-    return found.E + found.A / N**found.alpha + found.B / D**found.beta
+    return law.E + law.A / N**law.alpha + law.B / D**law.beta
 
 
 def compute_optimal(flops: Number, law: str | Law = "besiroglu") -> Optimum:
@@ -234,19 +240,19 @@ def compute_optimal(flops: Number, law: str | Law = "besiroglu") -> Optimum:
     >>> f"{best.parameters:.3g}, {best.tokens:.3g}", round(best.tokens_per_parameter)
     ('7.22e+10, 1.33e+12', 18)
     """
-    found, C = known_law(law), quantity("flops", flops)
-    if found.tells_loss:
-        together = found.alpha + found.beta
-        shape = (found.alpha * found.A / (found.beta * found.B)) ** (1 / together)
-        N = shape * (C / 6) ** (found.beta / together)
-    elif found.size:
-        N = found.size[0] * C ** found.size[1]
-    elif found.text:
-        N = C / (6 * found.text[0] * C ** found.text[1])
+    law, C = known_law(law), quantity("flops", flops)
+    if law.tells_loss:
+        together = law.alpha + law.beta
+        shape = (law.alpha * law.A / (law.beta * law.B)) ** (1 / together)
+        N = shape * (C / 6) ** (law.beta / together)
+    elif law.size:
+        N = law.size[0] * C ** law.size[1]
+    elif law.text:
+        N = C / (6 * law.text[0] * C ** law.text[1])
     else:
-        refuse("law", found.name, "has neither a loss nor a best size")
+        refuse("law", law.name, "has neither a loss nor a best size")
     D = C / (6 * N)
-    return Optimum(N, D, outside(N, D, found))
+    return Optimum(N, D, outside(N, D, law))
 
 
 def best_for_loss(loss: Number, law: str | Law = "besiroglu") -> Optimum:
@@ -259,18 +265,18 @@ def best_for_loss(loss: Number, law: str | Law = "besiroglu") -> Optimum:
     >>> f"{best_for_loss(loss(7.24e9, 1.03e12)).parameters:.3g}"
     '1.64e+10'
     """
-    found, L = loss_law(law), quantity("loss", loss)
-    gap = L - found.E
+    law, L = loss_law(law), quantity("loss", loss)
+    gap = L - law.E
     if not ((gap > 0).all() if is_array(gap) else gap > 0):
-        refuse("loss", loss, f"is out of reach: no model gets to {found.E:.4g}")
-    together = found.alpha + found.beta
+        refuse("loss", loss, f"is out of reach: no model gets to {law.E:.4g}")
+    together = law.alpha + law.beta
     try:
-        N = (found.A * together / (gap * found.beta)) ** (1 / found.alpha)
-        D = (found.B * together / (gap * found.alpha)) ** (1 / found.beta)
+        N = (law.A * together / (gap * law.beta)) ** (1 / law.alpha)
+        D = (law.B * together / (gap * law.alpha)) ** (1 / law.beta)
     except OverflowError:
         refuse("loss", loss, "takes a larger model than a number holds")
     quantity("FLOP for this loss", finite("loss, in FLOP", 6 * N * D, 1e300))
-    return Optimum(N, D, outside(N, D, found))
+    return Optimum(N, D, outside(N, D, law))
 
 
 def times_the_least(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> Result:
@@ -291,23 +297,25 @@ def outside(parameters: Number, tokens: Number, law: str | Law = "besiroglu") ->
     """
     N, D = quantities(parameters=parameters, tokens=tokens)
     broadcast(parameters=N, tokens=D)
-    values = {"parameters": N, "tokens": D, "FLOP": 6 * N * D}
+    sizes = {"parameters": N, "tokens": D, "flops": 6 * N * D}
     over, under = [], []
-    for name, value in values.items():
-        low, high = known_law(law).fitted.get(_KEYS.get(name, name), (0, math.inf))
+    for key, value in sizes.items():
+        low, high = known_law(law).fitted.get(key, (0, math.inf))
+        name = {"flops": "FLOP"}.get(key, key)
         if is_array(value) and not value.size:
             continue
         most, least = (value.max(), value.min()) if is_array(value) else (value,) * 2
+        # Up to a tenth beyond the runs is as good as inside.
         if most > 1.1 * high:
             over.append(f"{units.digits(float(most) / high, 2)} times the {name}")
         if least < low / 1.1:
             under.append(f"{units.digits(float(least) / low, 2)} times the {name}")
-    told = [f"{', '.join(over)} of its largest runs"] if over else []
-    told += [f"{', '.join(under)} of its smallest runs"] if under else []
-    return "; ".join(told)
-
-
-_KEYS = {"FLOP": "flops"}
+    phrases = []
+    if over:
+        phrases.append(f"{', '.join(over)} of its largest runs")
+    if under:
+        phrases.append(f"{', '.join(under)} of its smallest runs")
+    return "; ".join(phrases)
 
 
 def compute_for_loss(parameters: Number, loss: Number, law: str | Law = "besiroglu") -> Result:
@@ -322,17 +330,16 @@ def compute_for_loss(parameters: Number, loss: Number, law: str | Law = "besirog
     >>> round(compute_for_loss(best.parameters / 2, target) / 1e21, 2)
     1.26
     """
-    found = loss_law(law)
+    law = loss_law(law)
     N, L = quantities(parameters=parameters, loss=loss)
     broadcast(parameters=N, loss=L)
-    gap = L - found.E - found.A / N**found.alpha
+    gap = L - law.E - law.A / N**law.alpha
     if not ((gap > 0).all() if is_array(gap) else gap > 0):
-        at_best = found.E + found.A / N**found.alpha
+        at_best = law.E + law.A / N**law.alpha
         least = at_best.max() if is_array(at_best) else at_best
-        told = f"is out of reach: such a model ends at {least:.4g} on endless text"
-        refuse("loss", loss, told)
+        refuse("loss", loss, f"is out of reach: such a model ends at {least:.4g} on endless text")
     try:
-        D = (found.B / gap) ** (1 / found.beta)
+        D = (law.B / gap) ** (1 / law.beta)
     except OverflowError:
         refuse("loss", loss, "takes more tokens than a number holds")
     return quantity("FLOP for this loss", finite("loss, in FLOP", 6 * N * D, 1e300))
@@ -348,12 +355,58 @@ def over_training(share: Number, law: str | Law = "besiroglu") -> Result:
     >>> [round(over_training(x), 2) for x in (0.25, 0.5, 1, 2)]
     [4.47, 1.26, 1.0, 1.15]
     """
-    found, x = loss_law(law), quantity("share", share)
-    a = found.beta / (found.alpha + found.beta)
-    left = (1 - a * x**-found.alpha) / (1 - a)
+    law, x = loss_law(law), quantity("share", share)
+    a = law.beta / (law.alpha + law.beta)
+    left = (1 - a * x**-law.alpha) / (1 - a)
     if not ((left > 0).all() if is_array(left) else left > 0):
         refuse("share", share, "of the best size never gets to the same loss")
-    return x * left ** (-1 / found.beta)
+    return x * left ** (-1 / law.beta)
+
+
+def smallest_share(law: str | Law = "besiroglu") -> float:
+    """The share of the best size below which no text is enough for the same loss.
+
+    (1 + α/β)^(-1/α): there the size's own term of the loss is as large as both terms at
+    the best size, and `over_training` grows beyond all bounds.
+
+    >>> round(smallest_share(), 4)
+    0.1464
+    """
+    known = loss_law(law)
+    return float((1 + known.alpha / known.beta) ** (-1 / known.alpha))
+
+
+def sizes_known(flops: float, law: str | Law = "besiroglu") -> tuple[float, float]:
+    """The least and the largest size that a law's own runs cover at this budget.
+
+    Neither the size, nor its text C/(6N), nor the work lies more than a tenth beyond the
+    runs behind the law; (inf, inf) where the work does, and a least size above the
+    largest where no size has both.
+
+    >>> low, high = sizes_known(1e21)
+    >>> f"{low:.2g}, {high:.2g}"
+    '3e+08, 1.8e+10'
+    """
+    fitted = known_law(law).fitted
+    parameters, tokens, works = (
+        fitted.get(name, (0.0, math.inf)) for name in ("parameters", "tokens", "flops")
+    )
+    if not works[0] / 1.1 <= flops <= 1.1 * works[1]:
+        return math.inf, math.inf
+    fewest = flops / (6 * 1.1 * tokens[1])
+    most = 1.1 * flops / (6 * tokens[0]) if tokens[0] else math.inf
+    return max(parameters[0] / 1.1, fewest), min(1.1 * parameters[1], most)
+
+
+def tokens_for_size(parameters: Number, flops: Number) -> Result:
+    """The tokens that a budget of C FLOP leaves to a model of N parameters: C/(6N).
+
+    >>> tokens_for_size(70e9, 5.88e23)
+    1400000000000.0
+    """
+    N, C = quantities(parameters=parameters, flops=flops)
+    broadcast(parameters=N, flops=C)
+    return C / (6 * N)
 
 
 REPEATS = 15.387756
@@ -381,7 +434,11 @@ def effective_tokens(tokens: Number, epochs: Number) -> Result:
 
 
 def fit_law(
-    parameters: Any, tokens: Any, loss: Any, name: str = "fitted", delta: float = 1e-3
+    parameters: ArrayLike,
+    tokens: ArrayLike,
+    loss: ArrayLike,
+    name: str = "fitted",
+    delta: float = 1e-3,
 ) -> Law:
     """The law E + A/N^α + B/D^β that lies nearest to the losses of some runs.
 
@@ -409,65 +466,64 @@ def fit_law(
         refuse("loss", loss, "is not of at least six runs, one loss for each")
     instance("name", name, str)
     d = one("delta", delta, quantity)
+    # The sum has many hollows: α and β start low, middling and high, and E at so large
+    # a share of the least loss.
     starts = product((0.2, 0.35, 0.5), (0.2, 0.35, 0.5), (0.2, 0.5, 0.7, 0.85, 0.95))
-    fits = [_descended(np, x, y, L, d, *start) for start in starts]
+    fits = [_nearest(x, y, L, d, *start) for start in starts]
     _, (a, alpha, b, beta, e) = min(fits, key=lambda fit: fit[0])
-    ranges = {"parameters": x, "tokens": y, "flops": x + y + math.log(6)}
-    fitted = {k: (math.exp(v.min()), math.exp(v.max())) for k, v in ranges.items()}
+    logs = {"parameters": x, "tokens": y, "flops": x + y + math.log(6)}
+    ranges = {key: (math.exp(v.min()), math.exp(v.max())) for key, v in logs.items()}
     E, A, B = (math.exp(value) for value in (e, a, b))
-    return Law(name, "fitted here", E, A, B, float(alpha), float(beta), fitted=fitted)
+    return Law(name, "fitted here", E, A, B, float(alpha), float(beta), fitted=ranges)
 
 
-def _descended(
-    np: Any, x: Any, y: Any, L: Any, d: float, alpha: float, beta: float, share: float
-) -> tuple[float, Any]:
-    """The least objective from a start, and its ln A, α, ln B, β, ln E."""
+def _nearest(
+    x: Floats, y: Floats, L: Floats, delta: float, alpha: float, beta: float, share: float
+) -> tuple[float, Floats]:
+    """The least sum that one start leads to, and its ln A, α, ln B, β and ln E.
+
+    Takes ln N, ln D and ln L of the runs. The steps are those of Gauss and Newton for
+    the residuals of ln L, damped as by Levenberg and Marquardt: less after a step that
+    helps, more after one that does not.
+    """
+    np = numpy()
+
+    def residuals(theta: Floats) -> tuple[Floats, Floats]:
+        """ln of the law's loss less that of the run's, and each term's share of it."""
+        a, alpha, b, beta, e = theta
+        terms = np.array([a - alpha * x, b - beta * y, 0 * x + e])
+        top = terms.max(axis=0)  # taken out, lest the exponentials overflow
+        parts = np.exp(terms - top)
+        whole = parts.sum(axis=0)
+        return top + np.log(whole) - L, parts / whole
+
+    def huber(theta: Floats) -> float:
+        if not (0.01 < theta[1] < 3 and 0.01 < theta[3] < 3 and abs(theta).max() < 90):
+            return math.inf  # no exponents that make sense
+        r = abs(residuals(theta)[0])
+        return float(np.where(r <= delta, r * r / 2, delta * (r - delta / 2)).sum())
+
+    # To begin with, the two other terms share evenly what is above E.
     e = math.log(share) + L.min()
     rest = np.log(np.exp(L) - math.exp(e)) - math.log(2)
     theta = np.array([(rest + alpha * x).mean(), alpha, (rest + beta * y).mean(), beta, e])
-    damping, best = 1e-2, _huber(np, theta, x, y, L, d)
+    damping, least = 1e-2, huber(theta)
     for _ in range(300):
-        step, off = _step(np, theta, x, y, L, d, damping), best
-        found = _huber(np, theta + step, x, y, L, d) if step is not None else math.inf
-        if found < best:
-            theta, best, damping = theta + step, found, max(damping / 4, 1e-12)
+        r, (u, v, w) = residuals(theta)
+        J = np.array([u, -u * x, v, -v * y, w])  # how ln of the loss changes with theta
+        weight = delta / np.maximum(abs(r), delta)  # runs far off count linearly
+        H = (J * weight) @ J.T
+        try:
+            damped = H + damping * np.diag(H.diagonal() + 1e-12)
+            step = -np.linalg.solve(damped, (J * weight) @ r)
+            reached = huber(theta + step)
+        except np.linalg.LinAlgError:
+            reached = math.inf
+        gained = least - reached
+        if reached < least:
+            theta, least, damping = theta + step, reached, max(damping / 4, 1e-12)
         else:
             damping *= 4
-        if damping > 1e9 or 0 < off - best < 1e-13 * best or best < 1e-18:
+        if damping > 1e9 or 0 < gained < 1e-13 * least or least < 1e-18:
             break
-    return float(best), theta
-
-
-def _terms(np: Any, theta: Any, x: Any, y: Any) -> Any:
-    """ln of the three terms of the loss, one row each."""
-    a, alpha, b, beta, e = theta
-    return np.array([a - alpha * x, b - beta * y, 0 * x + e])
-
-
-def _residuals(np: Any, theta: Any, x: Any, y: Any, L: Any) -> tuple[Any, Any]:
-    """ln of the law's loss less that of the run's, and each term's share of it."""
-    terms = _terms(np, theta, x, y)
-    top = terms.max(axis=0)
-    parts = np.exp(terms - top)
-    whole = parts.sum(axis=0)
-    return top + np.log(whole) - L, parts / whole
-
-
-def _huber(np: Any, theta: Any, x: Any, y: Any, L: Any, d: float) -> float:
-    """Huber's sum; infinite where exponents leave what makes sense."""
-    if not (0.01 < theta[1] < 3 and 0.01 < theta[3] < 3 and abs(theta).max() < 90):
-        return math.inf
-    r = abs(_residuals(np, theta, x, y, L)[0])
-    return float(np.where(r <= d, r * r / 2, d * (r - d / 2)).sum())
-
-
-def _step(np: Any, theta: Any, x: Any, y: Any, L: Any, d: float, damping: float) -> Any:
-    """A damped step of Gauss and Newton, far runs weighted down."""
-    r, (u, v, w) = _residuals(np, theta, x, y, L)
-    J = np.array([u, -u * x, v, -v * y, w])
-    weight = d / np.maximum(abs(r), d)
-    H = (J * weight) @ J.T
-    try:
-        return -np.linalg.solve(H + damping * np.diag(H.diagonal() + 1e-12), (J * weight) @ r)
-    except np.linalg.LinAlgError:
-        return None
+    return least, theta

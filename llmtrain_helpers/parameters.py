@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmtrain_helpers.checks import Number, Result, counts, instance, is_array, remembered
-from llmtrain_helpers.model.layers import Part
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.results import Breakdown
 
@@ -77,45 +76,29 @@ def count_parameters(model: Transformer) -> ParameterCount:
     """
     instance("model", model, Transformer)
     h = model.hidden_size
-    attention, mlp, norm = (
-        over_layers(model, counted)
-        for counted in (
-            lambda layer: _of(layer.mixers, h),
-            lambda layer: _of(layer.parts[len(layer.mixers) :], h),
-            lambda layer: layer.norm_parameters(h),
-        )
-    )
+    attention = over_layers(model, lambda layer: sum(x.parameters(h) for x in layer.mixers))
+    mlp = over_layers(model, lambda layer: layer.mlp.parameters(h) if layer.mlp else 0)
+    norm = over_layers(model, lambda layer: layer.norm_parameters(h))
+    norm = norm + norm_parameters(model) + model.embedding_norm * h
     embedding = embedding_parameters(model)
+    # A tied head is the embedding's matrix; its bias, if it has one, is its own.
     head = (not model.tied_embeddings) * head_parameters(model)
     head = head + model.head_bias * model.vocab_size
-    norm = norm + norm_parameters(model) + model.embedding_norm * h
+    # Of the experts a token meets only the chosen ones.
+    idle = over_layers(model, lambda layer: layer.mlp.idle(h) if layer.mlp else 0)
     return ParameterCount(
         embedding=embedding,
         attention=attention,
         mlp=mlp,
         norm=norm,
         head=head,
-        active=embedding + attention + mlp + norm + head - _idle(model),
+        active=embedding + attention + mlp + norm + head - idle,
         prediction=prediction_parameters(model),
     )
 
 
-def _idle(model: Transformer) -> Result:
-    """Those of experts that a token does not meet."""
-    if not model.num_experts:
-        return 0
-    h = model.hidden_size
-    return over_layers(model, lambda layer: layer.mlp.idle(h) if layer.mlp else 0)
-
-
-def _of(parts: tuple[Part, ...], hidden_size: Result) -> Result:
-    """One layer's mixers, or its MLP, without norms."""
-    first, *others = [part.parameters(hidden_size) for part in parts] or [0]
-    return sum(others, first)
-
-
 def expert_parameters(model: Transformer) -> Result:
-    """Those of all experts of which a token meets some: what expert parallelism splits.
+    """Parameters of all experts of which a token meets some: what expert parallelism splits.
 
     >>> expert_parameters(Transformer.llama(2, 64, 4, 4, 32, 99, 8, num_experts=4,
     ...     experts_per_token=1))
@@ -127,7 +110,7 @@ def expert_parameters(model: Transformer) -> Result:
 
 
 def prediction_parameters(model: Transformer) -> Result:
-    """Of layers that predict tokens beyond the next one (MTP), which no total counts.
+    """Parameters of layers that predict tokens beyond the next (MTP), which no total counts.
 
     Each is a layer like the last, a matrix of 2h × h that joins its two inputs, and a
     norm for each of these and for what comes out. Embedding and head are the model's.
@@ -143,12 +126,15 @@ def prediction_parameters(model: Transformer) -> Result:
 
 
 def norm_parameters(model: Transformer) -> Result:
-    """Of the norm after the layers: it scales and shifts (2h), or only scales (h)."""
+    """Parameters of the norm after the layers: it scales and shifts (2h), or only scales (h)."""
     return model.final_norm * model.hidden_size
 
 
 def embedding_parameters(model: Transformer) -> Result:
-    """Tables of tokens and positions; a narrower one has matrices to h and back."""
+    """Parameters of the tables of tokens and positions.
+
+    An embedding narrower than the hidden size has matrices to h and back as well.
+    """
     h, V, e = model.hidden_size, model.vocab_size, model.embedding_size
     tables = (V + model.num_positions) * h
     if is_array(e) or e:
@@ -157,6 +143,6 @@ def embedding_parameters(model: Transformer) -> Result:
 
 
 def head_parameters(model: Transformer) -> Result:
-    """The output matrix, tied or not: as wide as the embedding."""
+    """Parameters of the output matrix, tied or not: it is as wide as the embedding."""
     h, e = model.hidden_size, model.embedding_size
     return model.vocab_size * (e if is_array(e) or e else h)

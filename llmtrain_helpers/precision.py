@@ -8,7 +8,7 @@ al. (arXiv 1910.02054) for ZeRO; DeepSeek-AI (arXiv 2412.19437), section 3.3, fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import copysign, frexp, isinf, isnan, ldexp
+from math import copysign, frexp, isfinite, isinf, isnan, ldexp
 from typing import Any
 
 from llmtrain_helpers.checks import (
@@ -221,6 +221,65 @@ FORMATS = {
     )
 }
 """The formats of training, by name; tf32 is stored in 32 bits and has 19."""
+
+
+def stored(known: NumberFormat, value: float, steps: int = 0) -> float:
+    """What a format makes of a value, or its number so many places above that.
+
+    >>> stored(FORMATS["bf16"], 0.1), stored(FORMATS["bf16"], 1.0, steps=1)
+    (0.10009765625, 1.0078125)
+    """
+    held = float(known.round(value))
+    return known.shifted(held, steps) if isfinite(held) and steps else held
+
+
+def half_spacing(known: NumberFormat, weight: float) -> float:
+    """Half the way from a weight up to the next number: what is lost of an update.
+
+    >>> half_spacing(FORMATS["bf16"], 1), half_spacing(FORMATS["bf16"], -1)
+    (0.00390625, 0.001953125)
+    """
+    w = known.shifted(weight, 0)
+    return (known.shifted(w, 1) - w) / 2
+
+
+def updates_to_move(known: NumberFormat, weight: float, update: float) -> int:
+    """How many equal updates of a main weight in fp32 it takes until its copy moves.
+
+    0 where none does, because even fp32 loses the update.
+
+    >>> updates_to_move(FORMATS["bf16"], 1.0, 0.001), updates_to_move(FORMATS["bf16"], 1.0, 1e-9)
+    (4, 0)
+    """
+    if FORMATS["fp32"].round(weight + update) == FORMATS["fp32"].round(weight):
+        return 0
+    count = max(1, int(half_spacing(known, weight) / update))
+    while known.round(weight + count * update) == weight:
+        count += 1
+    return count
+
+
+def gradient_window(known: NumberFormat, scale: float = 1.0) -> tuple[float, float]:
+    """What a gradient must exceed to be kept, and where it overflows, at this loss scale.
+
+    Half the smallest number of the format, over the scale, and half a step past its
+    largest, over the scale: for fp16 2⁻²⁵/S and 65520/S.
+
+    >>> gradient_window(FORMATS["fp16"], 1024) == (2**-35, 65520 / 1024)
+    True
+    """
+    beyond = known.max + known.spacing(known.max) / 2
+    return known.min_subnormal / 2 / scale, beyond / scale
+
+
+def scaled_back(known: NumberFormat, value: float, scale: float) -> float:
+    """What comes back of a value that is scaled, stored in a format, and divided again.
+
+    >>> fp16 = FORMATS["fp16"]
+    >>> [scaled_back(fp16, 2.0**-26, scale) for scale in (1, 1024)] == [0, 2.0**-26]
+    True
+    """
+    return float(known.round(value * scale)) / scale
 
 
 @dataclass(frozen=True)

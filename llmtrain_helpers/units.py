@@ -8,6 +8,7 @@ written in GB (10^9) or GiB (2^30), and the text always says which: they differ 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from llmtrain_helpers.checks import at_most, instance, one, refuse, single
@@ -36,16 +37,35 @@ def exact(number: float) -> str:
     return f"{round(one('number', number)):,}"
 
 
-def count(number: float) -> str:
-    """A count in words.
+def count(number: float, significant: int = 3) -> str:
+    """A count in words; in two digits where it is an estimate.
 
-    >>> count(18437658624), count(300e9), count(96)
-    ('18.4 billion', '300 billion', '96')
+    >>> count(18437658624), count(300e9), count(96), count(47.3e9, 2)
+    ('18.4 billion', '300 billion', '96', '47 billion')
     """
     number = one("number", number)
-    if float(number).is_integer() and abs(number) < 1000:
+    if float(number).is_integer() and abs(number) < 10**significant:
         return f"{int(number)}"
-    return _scaled(number, 1000, _WORDS)
+    return _scaled(number, 1000, _WORDS, significant)
+
+
+def plural(number: float, noun: str) -> str:
+    """A whole number of things, with the noun in its plural unless it is one.
+
+    >>> plural(1, "GPU"), plural(4096, "GPU"), plural(2, "pass")
+    ('1 GPU', '4,096 GPUs', '2 passes')
+    """
+    ending = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    return f"{exact(number)} {noun}{'' if number == 1 else ending}"
+
+
+def size(parameters: float) -> str:
+    """The size of a model as people say it, in two digits.
+
+    >>> size(480e6), size(7.06e9), size(1e12)
+    ('480M', '7.1B', '1.0T')
+    """
+    return _scaled(parameters, 1000, ["", "k", "M", "B", "T"], 2)
 
 
 def flops(number: float) -> str:
@@ -94,22 +114,32 @@ def si(number: float, unit: str) -> str:
     return _scaled(number, 1000, [f" {prefix}{unit}" for prefix in _SI])
 
 
-def duration(seconds: float) -> str:
-    """Seconds in the unit that people would use.
+def duration(seconds: float, significant: int = 3) -> str:
+    """Seconds in the unit that people would use; in two digits where they are an estimate.
 
-    >>> duration(2.93e6), duration(32.09), duration(5400)
-    ('33.9 days', '32.1 s', '1.50 hours')
+    >>> duration(2.93e6), duration(32.09), duration(5400), duration(2.93e6, 2)
+    ('33.9 days', '32.1 s', '1.50 hours', '34 days')
     """
     seconds = one("seconds", seconds)
     if seconds < 0:
-        return f"-{duration(-seconds)}"
-    size, name = _SPANS[0]
+        return f"-{duration(-seconds, significant)}"
+    length, name = _SPANS[0]
     for larger, its_name in _SPANS[1:]:
         start = 10 * larger if its_name == "years" else larger
-        shown = _rounded(seconds / size) * size  # 59.99 s would read 60.0 s
+        shown = _rounded(seconds / length) * length  # 59.99 s would read 60.0 s
         if max(seconds, shown) >= start:
-            seconds, size, name = max(seconds, start), larger, its_name
-    return f"{_digits(seconds / size)} {name}"
+            seconds, length, name = max(seconds, start), larger, its_name
+    return f"{_digits(seconds / length, significant)} {name}"
+
+
+def seconds(time: float) -> str:
+    """A short time that rests on a model: two digits, in ms or s.
+
+    >>> seconds(47.8), seconds(0.0962), seconds(123.4), seconds(1.0)
+    ('48 s', '96 ms', '120 s', '1.0 s')
+    """
+    time = one("time", time)
+    return f"{_digits(1e3 * time, 2)} ms" if time < 0.0995 else f"{_digits(time, 2)} s"
 
 
 def percent(share: float) -> str:
@@ -121,14 +151,45 @@ def percent(share: float) -> str:
     return f"{_digits(100 * one('share', share))} %"
 
 
-def dollars(amount: float) -> str:
-    """An amount of US dollars.
+def share(part: float) -> str:
+    """A share that rests on a model, in whole per cents.
 
-    >>> dollars(3_552_000 * 2.5), dollars(950)
-    ('$8.88 million', '$950')
+    >>> share(0.2663), share(0.004), share(0)
+    ('27 %', 'under 1 %', '0 %')
+    """
+    part = one("part", part)
+    return "under 1 %" if 0 < part < 0.005 else f"{100 * part:.0f} %"
+
+
+def dollars(amount: float, significant: int = 3) -> str:
+    """An amount of US dollars; in two digits where it is an estimate.
+
+    >>> dollars(3_552_000 * 2.5), dollars(950), dollars(94521, 2)
+    ('$8.88 million', '$950', '$95 thousand')
     """
     amount = one("amount", amount)
-    return f"{'-' if amount < 0 else ''}${_scaled(abs(amount), 1000, _WORDS)}"
+    sign = "-" if amount < 0 else ""
+    return f"{sign}${_scaled(abs(amount), 1000, _WORDS, significant)}"
+
+
+def about(number: float, unit: Callable[[float], str] = count) -> str:
+    """A number that rests on an assumption: two digits, and no zeros behind the point.
+
+    >>> about(37808), about(94521, dollars), about(1.02e9)
+    ('38 thousand', '$95 thousand', '1 billion')
+    """
+    rounded = unit(float(f"{one('number', number):.1e}"))
+    return re.sub(r"(\d)\.0+(?=\s|$)|(\.\d)0(?=\s|$)", r"\1\2", rounded)
+
+
+def rounded_down(number: float) -> int:
+    """The first two digits of a number: what surely fits, where it is a limit.
+
+    >>> rounded_down(851_713_000_000)
+    850000000000
+    """
+    size = 10 ** max(len(f"{int(number)}") - 2, 0)
+    return int(number // size * size)
 
 
 def ratio(number: float) -> str:
@@ -175,11 +236,11 @@ def read(text: object) -> Any:
     if not isinstance(text, str):
         return one("text", text)
     written = text.strip() if text.isascii() and len(text) <= 60 else ""
-    found = re.fullmatch(_WRITTEN, written, re.IGNORECASE)
-    power = _POWERS.get(found["size"].casefold()) if found else None
-    if found is None or power is None:
+    match = re.fullmatch(_WRITTEN, written, re.IGNORECASE)
+    power = _POWERS.get(match["size"].casefold()) if match else None
+    if match is None or power is None:
         refuse("text", text, f"is no number: {_hint(text)}")
-    mantissa, _, exponent = re.sub("[,_]", "", found["number"]).lower().partition("e")
+    mantissa, _, exponent = re.sub("[,_]", "", match["number"]).lower().partition("e")
     return one("text", _shifted(mantissa, power + int(exponent or 0)))
 
 
@@ -201,9 +262,9 @@ def short(number: float) -> str:
     """
     x = read(number)
     for power, letter in ((12, "T"), (9, "B"), (6, "M")):
-        told = f"{x / 10**power:.10g}{letter}"
-        if abs(x) >= 10**power and "e" not in told and read(told) == x:
-            return told
+        written = f"{x / 10**power:.10g}{letter}"
+        if abs(x) >= 10**power and "e" not in written and read(written) == x:
+            return written
     return f"{x:,}" if float(x).is_integer() else f"{x:,.10g}"
 
 
@@ -222,14 +283,14 @@ _POWERS |= {"z": 21} | {word.strip(): 3 * i for i, word in enumerate(_WORDS) if 
 """What may stand behind a number, and the power of ten that it stands for."""
 
 
-def _rounded(number: float) -> float:
-    """The absolute value in three significant digits."""
-    return abs(float(f"{number:.2e}"))
+def _rounded(number: float, significant: int = 3) -> float:
+    """The absolute value in so many significant digits."""
+    return abs(float(f"{number:.{significant - 1}e}"))
 
 
-def _scaled(number: float, base: int, names: list[str]) -> str:
+def _scaled(number: float, base: int, names: list[str], significant: int = 3) -> str:
     """The number over the largest power of `base` that leaves at least one."""
     number, power = one("number", number), 0
-    while power < len(names) - 1 and _rounded(number / base ** (power + 1)) >= 1:
+    while power < len(names) - 1 and _rounded(number / base ** (power + 1), significant) >= 1:
         power += 1
-    return f"{_digits(number / base**power)}{names[power]}"
+    return f"{_digits(number / base**power, significant)}{names[power]}"

@@ -27,8 +27,8 @@ import llmtrain_helpers as package
 from llmtrain_helpers.__main__ import COMMANDS, main
 from llmtrain_helpers.drawings.common import CARD, COLORS, EDGE, GREY, INK
 from llmtrain_helpers.panels.common import WORDS
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "llmtrain_helpers"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 

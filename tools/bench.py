@@ -12,14 +12,17 @@ import pytest
 from llmtrain_helpers import (
     Transformer,
     count_parameters,
+    frontier,
     gpt_flops,
     gpt_parameters,
     plan_run,
+    shelf,
     sweep,
     training_seconds,
 )
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import (
+    PANELS,
     activations_panel,
     batch_panel,
     duration_panel,
@@ -130,6 +133,25 @@ def test_precision_panel(benchmark) -> None:
 @pytest.mark.benchmark(group="one redraw of a panel, in the kernel")
 def test_duration_panel(benchmark) -> None:
     benchmark(stepper(duration_panel(), "num_gpus"))
+
+
+@pytest.mark.benchmark(group="all presets of a panel, drawn from nothing")
+@pytest.mark.parametrize("word", PANELS)
+def test_presets(benchmark, word: str) -> None:
+    """With what was there before; a refusal is drawn, too."""
+    panel = PANELS[word]
+
+    def draw_all() -> None:
+        for values in panel.presets.values():
+            panel.answer(values, before=panel.default)
+
+    benchmark(draw_all)
+
+
+@pytest.mark.benchmark(group="thirty shapes at one budget")
+def test_a_frontier(benchmark) -> None:
+    shapes = shelf() | {f"longer {n}": m for n, m in [*shelf(8192).items()][:7]}
+    benchmark(frontier, published.accelerator("H100"), 64, 21, shapes, price_per_gpu_hour=2.5)
 
 
 def stepper(panel: Panel, name: str) -> Callable[[], None]:

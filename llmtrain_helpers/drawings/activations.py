@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.activations import Moment, Timeline
+from llmtrain_helpers.activations import KEPT, Kept, Moment, Timeline, bytes_kept, there
 from llmtrain_helpers.checks import Result, counts
 from llmtrain_helpers.drawings.common import COLORS, Drawing, ghost, hatched, line, rect, text
 
@@ -18,40 +18,6 @@ _WHITE = "#FFFFFF"
 # --- what a layer keeps
 
 _TIGHT, _BAR_LEFT, _BAR_ROOM = 25, 372, 262
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A tensor that an operation keeps: bytes for each value of the hidden state.
-
-    `scores` says that they are times as/h; `learns` that the operation has weights.
-    """
-
-    half: str
-    operation: str
-    tensor: str
-    size: int
-    scores: bool = False
-    learns: bool = False
-
-
-KEPT = [
-    Kept("norms", "norm", "its input", 2, learns=True),
-    Kept("attention", "Q, K and V", "their input", 2, learns=True),
-    Kept("attention", "scores Q·Kᵀ", "Q and K", 4),
-    Kept("attention", "softmax", "its result", 2, scores=True),
-    Kept("attention", "dropout", "its mask", 1, scores=True),
-    Kept("attention", "average of V", "the dropped-out scores", 2, scores=True),
-    Kept("attention", "", "V", 2),
-    Kept("attention", "output matrix", "its input", 2, learns=True),
-    Kept("attention", "dropout", "its mask", 1),
-    Kept("norms", "norm", "its input", 2, learns=True),
-    Kept("MLP", "matrix up", "its input", 2, learns=True),
-    Kept("MLP", "GELU", "its input, 4h wide", 8),
-    Kept("MLP", "matrix down", "its input, 4h wide", 8, learns=True),
-    Kept("MLP", "dropout", "its mask", 1),
-]
-"""A GPT's layer from input to output (arXiv 2205.05198, section 4.1)."""
 
 
 def kept_by_layer(hidden_size: int, num_heads: int, sequence_length: int) -> Drawing:
@@ -99,7 +65,7 @@ def _short(number: float) -> str:
 
 def _sum_of_kept(y: float, ratio: float) -> list[str]:
     learned = sum(kept.size for kept in KEPT if kept.learns)
-    told = f"34 + 5as/h = {_short(34 + 5 * ratio)} bytes for each hidden value"
+    told = f"34 + 5as/h = {_short(bytes_kept(ratio))} bytes for each hidden value"
     note = f"Bold: with weights, {learned} of the 34. "
     note += "Hatched: the scores, which flash attention does not keep."
     return [text(20, y, told, 18, font_weight=700), text(20, y + 24, note, 14)]
@@ -115,7 +81,7 @@ def _kept_words(ratio: float) -> str:
     return (
         f"What a GPT's layer keeps, in bytes for each hidden value: {rows}. "
         f"Together 34 + 5as/h, here with as/h = {_short(ratio)}: "
-        f"{_short(34 + 5 * ratio)}."
+        f"{_short(bytes_kept(ratio))}."
     )
 
 
@@ -498,19 +464,6 @@ def recomputation(num_layers: int = 6) -> Drawing:
         "again."
     )
     return Drawing("".join(body), _ACROSS, _FLOOR + 92, words)
-
-
-def there(num_layers: int, time: int, again: bool) -> list[str]:
-    """What is there of each layer, from the first up, at a moment counted from 1.
-
-    >>> there(3, 4, again=True)
-    ['input', 'input', 'again']
-    """
-    at = min(time, 2 * num_layers + 1 - time)  # the layer that is at work
-    kinds = ["input" if again else "kept"] * at
-    if again and time > num_layers:
-        kinds[-1] = "again"
-    return kinds
 
 
 def _moments_of(l: int, x: float, title: str, again: bool) -> Iterator[str]:

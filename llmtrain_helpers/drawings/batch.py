@@ -11,7 +11,7 @@ from math import log2
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.batch import StepTime
+from llmtrain_helpers.batch import Step, StepTime
 from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
@@ -315,45 +315,6 @@ _START, _END = 92, 420
 """Where the passes begin, and where the longer of two steps ends."""
 
 _ROW, _PASS = 44, 34
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a step is made of; a pass takes as long as `fixed` + micro-batch.
-
-    `fixed` is the part of a pass that does not grow, in sequences' worth of time.
-    """
-
-    micro: int
-    passes: int
-    replicas: int
-    stages: int = 1
-    fixed: float = 1.0
-
-    @property
-    def turns(self) -> int:
-        """Turns of a stage, waiting included: k + PP − 1."""
-        return self.passes + self.stages - 1
-
-    @property
-    def time(self) -> float:
-        """How long it takes, in sequences' worth of time."""
-        return self.turns * (self.fixed + self.micro) / self.stages
-
-    @property
-    def waits(self) -> float:
-        """The share of it in which a stage waits."""
-        return (self.stages - 1) / self.turns
-
-    @property
-    def in_flight(self) -> int:
-        """Micro-batches whose activations the first stage keeps at once."""
-        return min(self.passes, self.stages)
-
-    @property
-    def kept(self) -> float:
-        """Sequences whose whole activations would take as much as it keeps."""
-        return self.micro * self.in_flight / self.stages
 
 
 def step_in_time(now: Step, before: Step | None = None) -> Drawing:

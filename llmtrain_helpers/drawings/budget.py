@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby, pairwise
-from math import ceil, floor, inf, log2, log10
+from math import ceil, floor, log2, log10
 from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
@@ -18,8 +18,10 @@ from llmtrain_helpers.laws import (
     compute_optimal,
     known_law,
     loss,
-    loss_law,
     over_training,
+    sizes_known,
+    smallest_share,
+    tokens_for_size,
 )
 from llmtrain_helpers.results import Breakdown
 
@@ -38,7 +40,7 @@ def same_work(
     body, told, x = "", [], 30.0
     for share in shares:
         N = share * best.parameters
-        D = flops / (6 * N)
+        D = float(tokens_for_size(N, flops))
         wide, high = 112 * share**0.5, 112 / share**0.5
         name = f"{units.count(N)} parameters, {units.count(D)} tokens"
         ends = f"loss {loss(N, D, law):.3f}"
@@ -62,25 +64,10 @@ def _under(middle: float, N: float, D: float, ends: str, best: bool) -> str:
     middle = max(middle, 92)
     weight = "700" if best else "400"
     return (
-        text(middle, 296, f"{_size(N)} parameters", 15, "middle")
-        + text(middle, 317, f"{_tokens(D)} tokens", 15, "middle")
+        text(middle, 296, f"{units.size(N)} parameters", 15, "middle")
+        + text(middle, 317, f"{units.count(D, 2)} tokens", 15, "middle")
         + text(middle, 341, ends, 16, "middle", font_weight=weight)
     )
-
-
-def _size(parameters: float) -> str:
-    """A size as people say it, in two digits: `480M`, `7.1B`."""
-    for scale, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
-        if parameters >= 0.995 * scale:
-            return f"{units.digits(parameters / scale, 2)}{letter}"
-    return units.digits(parameters, 2)
-
-
-def _tokens(tokens: float, significant: int = 2) -> str:
-    for scale, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
-        if tokens >= 0.9995 * scale or (significant < 3 and tokens >= 0.995 * scale):
-            return f"{units.digits(tokens / scale, significant)} {word}"
-    return units.digits(tokens, significant)
 
 
 # --- loss against size
@@ -185,7 +172,7 @@ def _grid(axes: Axes, flops: float) -> str:
     for power in range(ceil(axes.x0), floor(axes.x1) + 1):
         x, N = axes.x(10**power), 10.0**power
         body += line(x, axes.top, x, axes.bottom, **faint)
-        body += text(x, axes.bottom + 20, _size(N), 15, "middle")
+        body += text(x, axes.bottom + 20, units.size(N), 15, "middle")
         each = units.digits(flops / (6 * N * N), 1)
         body += text(x, axes.bottom + 41, each, 14, "middle", opacity=0.8)
     told = "size, and under it the tokens that each parameter gets"
@@ -208,7 +195,7 @@ def _sizes(axes: Axes, steps: int = 160) -> list[float]:
 def _curve(axes: Axes, flops: float, law: str | Law) -> str:
     """The loss that the law expects of each size; dotted beyond the law's runs."""
     found = known_law(law)
-    low, high = _known(found, flops)
+    low, high = sizes_known(flops, found)
     body, shown = "", [x for x in _sizes(axes) if axes.holds(x, _at(x, flops, found))]
     for known, sizes in groupby(pairwise(shown), lambda pair: low <= pair[1] <= high):
         pairs = [*sizes]
@@ -223,30 +210,18 @@ def _curve(axes: Axes, flops: float, law: str | Law) -> str:
 
 
 def _at(N: float, flops: float, law: Law) -> float:
-    return float(loss(N, flops / (6 * N), law))
-
-
-def _known(law: Law, flops: float) -> tuple[float, float]:
-    """The sizes for which neither they, nor their text, nor the work is stretched."""
-    parameters, tokens, works = (
-        law.fitted.get(name, (0.0, inf)) for name in ("parameters", "tokens", "flops")
-    )
-    if not works[0] / 1.1 <= flops <= 1.1 * works[1]:
-        return inf, inf
-    fewest = flops / (6 * 1.1 * tokens[1])
-    most = 1.1 * flops / (6 * tokens[0]) if tokens[0] else inf
-    return max(parameters[0] / 1.1, fewest), min(1.1 * parameters[1], most)
+    return float(loss(N, tokens_for_size(N, flops), law))
 
 
 def _strip(axes: Axes, flops: float, best: Optimum, lowest: float, law: str | Law) -> str:
     """Sizes whose loss is within 0.01 of the best: the bottom is flat."""
-    near = [N for N in _sizes(axes, 400) if loss(N, flops / (6 * N), law) <= lowest + 0.01]
+    near = [N for N in _sizes(axes, 400) if _at(N, flops, known_law(law)) <= lowest + 0.01]
     if not near:
         return ""
     x1, x2 = axes.x(near[0]), axes.x(near[-1])
     band = rect(x1, axes.top, x2 - x1, axes.bottom - axes.top, GREEN, opacity=0.13)
     at = min(max((x1 + x2) / 2, axes.left + 60), axes.right - 60)
-    words = f"{_size(near[0])} to {_size(near[-1])}", "within 0.01"
+    words = f"{units.size(near[0])} to {units.size(near[-1])}", "within 0.01"
     for i, told in enumerate(words):
         band += text(at, axes.top + 20 + 19 * i, told, 14, "middle")
     return band
@@ -260,7 +235,7 @@ def _optimum(axes: Axes, best: Optimum, lowest: float) -> str:
     points = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y:.1f} {x:.1f},{y + 9:.1f} "
     points += f"{x - 9:.1f},{y:.1f}"
     shape = f'<polygon points="{points}" fill="{GREEN}" stroke="currentColor"/>'
-    told = f"the law's best: {_size(best.parameters)}, {_tokens(best.tokens, 3)} tokens"
+    told = f"the law's best: {units.size(best.parameters)}, {units.count(best.tokens)} tokens"
     at = min(max(x, axes.left + 172), axes.right - 172)
     return shape + text(at, y + 28, told, 15, "middle", font_weight=600)
 
@@ -270,7 +245,7 @@ def _mark(axes: Axes, dot: Dot) -> str:
     if not axes.holds(dot.parameters, dot.loss):
         return ""
     x, y = axes.x(dot.parameters), axes.y(dot.loss)
-    title = f"{dot.name}, {_tokens(dot.tokens)} tokens, loss {dot.loss:.3f}"
+    title = f"{dot.name}, {units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
     if not dot.fits:
         ink = {"stroke": RED, "stroke_width": 2.5}
         cross = line(x - 5, y - 5, x + 5, y + 5, **ink)
@@ -292,7 +267,7 @@ def _own(axes: Axes, dot: Dot) -> str:
     if inside:
         x, y = axes.x(dot.parameters), axes.y(dot.loss)
         body = _circle(x, y, 11, fill, dot.name, style)
-    told = f"yours: {dot.name}, {_tokens(dot.tokens)} tokens, loss {dot.loss:.3f}"
+    told = f"yours: {dot.name}, {units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
     told += "" if inside else ", off the top"
     told = told if dot.fits else f"yours: {dot.name}, does not fit on these GPUs"
     body += text(axes.right - 24, 25, told, 15, "end", font_weight=700)
@@ -327,8 +302,8 @@ def _told(dots: Sequence[Dot], best: Optimum, lowest: float, own: Dot | None) ->
     """The picture in words."""
     able = [dot for dot in dots if dot.fits and dot.answers]
     words = (
-        f"Loss against size at one budget. The law's best: {_size(best.parameters)} "
-        f"parameters on {_tokens(best.tokens, 3)} tokens, loss {lowest:.3f}. "
+        f"Loss against size at one budget. The law's best: {units.size(best.parameters)} "
+        f"parameters on {units.count(best.tokens)} tokens, loss {lowest:.3f}. "
         f"{len(able)} of {len(dots)} shapes will do"
     )
     if able:
@@ -336,7 +311,7 @@ def _told(dots: Sequence[Dot], best: Optimum, lowest: float, own: Dot | None) ->
         low = min(able, key=lambda dot: dot.loss)
         words += f"; of them {low.name} ends lowest, at {low.loss:.3f}"
     if own:
-        words += f". Yours: {own.name}, {_tokens(own.tokens)} tokens, {own.loss:.3f}"
+        words += f". Yours: {own.name}, {units.count(own.tokens, 2)} tokens, {own.loss:.3f}"
     return words + "."
 
 
@@ -348,7 +323,7 @@ def price_of_size(law: str = "besiroglu") -> Drawing:
     shares = [2 ** (i / 80) for i in range(-280, 241)]
     able = [(x, times) for x in shares if (times := _times(x, law)) and times <= 8]
     points = " ".join(f"{_px(x):.1f},{_py(t):.1f}" for x, t in able)
-    least = _never_below(law)
+    least = smallest_share(law)
     body = _price_grid() + _never(least) + _over_eight(least, able[0][0])
     body += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
     told = []
@@ -395,12 +370,6 @@ def _price_grid() -> str:
         body += line(_px(share), 60, _px(share), 290, **faint)
         body += text(_px(share), 312, name, 14, "middle")
     return body + text(710, 338, "times the best size for that loss", 15, "end", font_weight=600)
-
-
-def _never_below(law: str) -> float:
-    """The share of the best size where *never* begins: (1 + α/β)^(-1/α)."""
-    found = loss_law(law)
-    return float((1 + found.alpha / found.beta) ** (-1 / found.alpha))
 
 
 def _never(least: float) -> str:

@@ -29,7 +29,7 @@ from llmtrain_helpers.drawings.common import (
     round_step,
     text,
 )
-from llmtrain_helpers.drawings.plan import span_in_words, two
+from llmtrain_helpers.drawings.plan import span_in_words
 from llmtrain_helpers.units import DAY
 
 _LEFT, _RIGHT, _ACROSS = 24, 720, 744
@@ -174,7 +174,7 @@ def calendar_at_a_glance(
     cases = {"best": "least", "likely": "likely", "worst": "greatest"}
     for row, (word, case) in enumerate(cases.items()):
         y = 60 + 46 * row
-        told = two(getattr(days.total, case))
+        told = units.duration(getattr(days.total, case) * DAY, 2)
         body += text(_LEFT, y + 22, f"{word}: {told}", 15)
         parts = {key: getattr(part, case) for key, part in days.parts().items()}
         body += _stacked(_LEFT + 150, y, scale, parts, deadline or inf)
@@ -205,7 +205,7 @@ def _verdict(days: CalendarDays, deadline: float) -> str:
 def _headline(days: CalendarDays, name: str) -> str:
     head = f"{name}: " if name else ""
     told = f"{head}{span_in_words(days.total)} on the calendar, "
-    return f"{told}likely {two(days.total.likely)}"
+    return f"{told}likely {units.duration(days.total.likely * DAY, 2)}"
 
 
 def _stacked(
@@ -239,7 +239,7 @@ def _short(days: float, significant: int = 2) -> str:
     """A time in two digits, or three; none where it is less than a second."""
     if days * DAY < 1:
         return "none"
-    return two(days) if significant == 2 else units.duration(days * DAY)
+    return units.duration(days * DAY, significant)
 
 
 def _glance_words(days: CalendarDays, deadline: float | None, name: str) -> str:

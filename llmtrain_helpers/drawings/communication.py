@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.communication import communication_seconds
+from llmtrain_helpers.communication import Exchange, exchanges, ring
 from llmtrain_helpers.drawings.batch import letters
 from llmtrain_helpers.drawings.common import (
     COLORS,
@@ -38,69 +37,13 @@ SENT = ("tensor", "context", "expert", "pipeline", "data")
 apart. With sequence parallelism `tensor` is sent as gathers and scatters."""
 
 
-@dataclass(frozen=True)
-class Sending:
-    """One part of a step's traffic: bytes, how many it is shared with, and seconds.
-
-    `seconds` are those of sending; `visible` those that the step takes longer.
-    """
-
-    sent: float
-    others: int
-    inside: bool
-    seconds: float
-    visible: float
-
-
-def sending(plan: Plan) -> dict[str, Sending]:
-    """What one GPU sends in a step, part by part; parts without bytes are left out."""
-    split, sent, chip = plan.split, plan.sent, plan.inputs["accelerator"]
-    sizes = {x: getattr(split, f"{x}_parallel") for x in SENT}
-    ways = {f"{x}_parallel": size for x, size in sizes.items()}
-    taken = communication_seconds(sent, chip, **ways)
-    if taken is None or plan.step is None:
+def sending(plan: Plan) -> dict[str, Exchange]:
+    """What one GPU of a plan sends in a step, part by part."""
+    split, chip = plan.split, plan.run.accelerator
+    if plan.step is None:
         raise ValueError(f"the links of {chip.name} are not known")
-    bytes_of = sent.parts() | {"tensor": sent.tensor + sent.sequence}
-    seconds = taken.parts() | {"tensor": taken.tensor + taken.sequence}
-    shown, span = plan.step.parts(), _spans(**sizes)
-    group = sizes | {"data": sizes["data"] * sizes["context"]}
-    group["pipeline"] = min(sizes["pipeline"], 3)  # itself, and one on each side
-    return {
-        name: Sending(
-            bytes_of[name],
-            size - 1,
-            span[name] <= chip.gpus_per_node,
-            max(seconds[name], shown[name]),
-            shown[name],
-        )
-        for name, size in group.items()
-        if bytes_of[name]
-    }
-
-
-def _spans(tensor: int, context: int, expert: int, pipeline: int, data: int) -> dict[str, int]:
-    """Over how many neighbours a group of each kind reaches."""
-    a_replica, stage = tensor * context, tensor * context * data
-    return {
-        "tensor": tensor,
-        "context": a_replica,
-        "expert": a_replica * expert,
-        "pipeline": stage * pipeline,
-        "data": stage,
-    }
-
-
-def about(seconds: float) -> str:
-    """Seconds that rest on a model: two digits.
-
-    >>> about(47.8), about(0.0962), about(123.4), about(1.0)
-    ('48 s', '96 ms', '120 s', '1.0 s')
-    """
-    if seconds < 0.0995:
-        return f"{units.digits(1e3 * seconds, 2)} ms"
-    if seconds < 99.5:
-        return f"{units.digits(seconds, 2)} s"
-    return f"{float(f'{seconds:.1e}'):,.0f} s"
+    ways = {f"{name}_parallel": getattr(split, f"{name}_parallel") for name in SENT}
+    return exchanges(plan.sent, chip, plan.step.parts(), **ways)
 
 
 def who_sends(plan: Plan) -> Drawing:
@@ -137,7 +80,7 @@ def _nodes(plan: Plan) -> list[int]:
 
     Where experts are spread, also the first that only gradients are averaged with.
     """
-    split, node = plan.split, plan.inputs["accelerator"].gpus_per_node
+    split, node = plan.split, plan.run.accelerator.gpus_per_node
     n, a_replica = split.num_gpus, split.tensor_parallel * split.context_parallel
     stage = a_replica * split.data_parallel
     near = [0, a_replica - 1, a_replica, 2 * a_replica, stage, stage + a_replica]
@@ -175,7 +118,7 @@ def _kind(plan: Plan, gpu: int) -> str:
 
 def _node(plan: Plan, row: int, node: int) -> str:
     """A node: its name, its frame, its GPUs."""
-    size, n = plan.inputs["accelerator"].gpus_per_node, plan.split.num_gpus
+    size, n = plan.run.accelerator.gpus_per_node, plan.split.num_gpus
     y = _TOP + row * _DEEP
     gpus = range(node * size, min((node + 1) * size, n))[:CELLS]
     body = text(_FROM - 16, y + 22, f"node {node + 1:,}", 14, "end")
@@ -214,7 +157,7 @@ def _network(rows: int) -> str:
     return body
 
 
-def _of_part(row: int, name: str, part: Sending) -> str:
+def _of_part(row: int, name: str, part: Exchange) -> str:
     """A part beside the grid: its bytes, with whom, how long, and what is seen."""
     y = _TOP + 64 * row - 6
     body = rect(_KEY, y, 16, 16, COLORS[name])
@@ -224,7 +167,7 @@ def _of_part(row: int, name: str, part: Sending) -> str:
     return body + text(_KEY + 24, y + 51, _how_long(part), 14)
 
 
-def _with_whom(name: str, part: Sending) -> str:
+def _with_whom(name: str, part: Exchange) -> str:
     where = "links" if part.inside else "network"
     if name == "pipeline":
         whose = "to the next stage" if part.others == 1 else "of a middle stage"
@@ -233,17 +176,17 @@ def _with_whom(name: str, part: Sending) -> str:
     return f"with {part.others:,} {others}; {where}"
 
 
-def _how_long(part: Sending) -> str:
-    seconds = about(part.seconds)
+def _how_long(part: Exchange) -> str:
+    seconds = units.seconds(part.seconds)
     if part.visible < 0.02 * part.seconds:
         return f"{seconds}, hidden"
     if part.visible > 0.98 * part.seconds:
         return f"{seconds}, all of it seen"
-    return f"{seconds}, {about(part.visible)} seen"
+    return f"{seconds}, {units.seconds(part.visible)} seen"
 
 
 def _shown(plan: Plan, nodes: list[int]) -> str:
-    size, n = plan.inputs["accelerator"].gpus_per_node, plan.split.num_gpus
+    size, n = plan.run.accelerator.gpus_per_node, plan.split.num_gpus
     total = -(-n // size)
     told = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
     cells = f", {CELLS} of {size} GPUs of each" if size > CELLS else ""
@@ -251,7 +194,7 @@ def _shown(plan: Plan, nodes: list[int]) -> str:
     return f"{told}{cells}{dashed}"
 
 
-def _who_words(plan: Plan, found: Mapping[str, Sending]) -> str:
+def _who_words(plan: Plan, found: Mapping[str, Exchange]) -> str:
     """Who sends what to whom, in words."""
     parts = [
         f"{name} {units.gigabytes(part.sent)} {_with_whom(name, part)}, {_how_long(part)}"
@@ -288,7 +231,7 @@ def step_bar(plan: Plan, before: Plan | None = None) -> Drawing:
     unseen = {x: s for x, s in unseen.items() if s > 0.002 * step.total}
     longest = max(step.total, was, *unseen.values(), 0)
     scale = (_RIGHT - _LEFT) / longest
-    body = text(_LEFT, 32, f"a step: {about(step.total)}", 19, font_weight=700)
+    body = text(_LEFT, 32, f"a step: {units.seconds(step.total)}", 19, font_weight=700)
     body += text(_RIGHT, 32, _visible(plan), 15, "end")
     body += _pieces(plan, scale)
     if was and abs(was / step.total - 1) > 1e-9:
@@ -305,19 +248,10 @@ def _visible(plan: Plan) -> str:
     step = plan.step
     assert step is not None
     seen = sum(step.parts()[name] for name in SENT)
-    told = f"sending: {share(seen / step.total)} of the step"
+    told = f"sending: {units.share(seen / step.total)} of the step"
     if step.bubble:
-        told += f"; waiting: {share(step.bubble / step.total)}"
+        told += f"; waiting: {units.share(step.bubble / step.total)}"
     return told
-
-
-def share(part: float) -> str:
-    """A share that rests on a model: whole per cents.
-
-    >>> share(0.2663), share(0.004), share(0)
-    ('27 %', 'under 1 %', '0 %')
-    """
-    return "under 1 %" if 0 < part < 0.005 else f"{100 * part:.0f} %"
 
 
 def _pieces(plan: Plan, scale: float) -> str:
@@ -326,7 +260,7 @@ def _pieces(plan: Plan, scale: float) -> str:
     body, x = "", float(_LEFT)
     for name, seconds in plan.step.parts().items():
         wide, word = scale * seconds, WORDS.get(name, name)
-        told = f"{word}: {about(seconds)}" if seconds else word
+        told = f"{word}: {units.seconds(seconds)}" if seconds else word
         color = COLORS[_INKS.get(name, name)]
         if name == "bubble":
             body += rect(x, 52, wide, 42, color, told, opacity=0.18)
@@ -342,8 +276,8 @@ def _pieces(plan: Plan, scale: float) -> str:
 
 
 def _hidden(name: str, seconds: float, scale: float, y: float) -> str:
-    """Sending beside the computing: pale, with an edge, and its name."""
-    wide, told = scale * seconds, f"{name}, {about(seconds)} hidden"
+    """Exchange beside the computing: pale, with an edge, and its name."""
+    wide, told = scale * seconds, f"{name}, {units.seconds(seconds)} hidden"
     style = {"stroke": COLORS[name], "stroke_width": 2, "fill_opacity": 0.18}
     body = rect(_LEFT, y, max(wide, 2), 22, COLORS[name], told, **style)
     if fits(told, wide - 12, 14):
@@ -358,7 +292,7 @@ def _key(plan: Plan, y: float) -> tuple[str, float]:
     for name, seconds in plan.step.parts().items():
         if seconds < 5e-4 * plan.step.total:
             continue
-        told = f"{WORDS.get(name, name)} {about(seconds)}"
+        told = f"{WORDS.get(name, name)} {units.seconds(seconds)}"
         wide = 22 + 7.6 * len(told) + 12
         if x + wide > _RIGHT + 12:
             x, y = float(_LEFT), y + 24
@@ -376,10 +310,10 @@ def _key(plan: Plan, y: float) -> tuple[str, float]:
 def _step_words(plan: Plan, unseen: Mapping[str, float]) -> str:
     assert plan.step is not None
     parts = {x: s for x, s in plan.step.parts().items() if s > 5e-4 * plan.step.total}
-    told = ", ".join(f"{WORDS.get(x, x)} {about(s)}" for x, s in parts.items())
-    beside = ", ".join(f"{x} {about(s)}" for x, s in unseen.items())
+    told = ", ".join(f"{WORDS.get(x, x)} {units.seconds(s)}" for x, s in parts.items())
+    beside = ", ".join(f"{x} {units.seconds(s)}" for x, s in unseen.items())
     hidden = f" Beside it, hidden: {beside}." if beside else ""
-    return f"A step of {about(plan.step.total)}: {told}.{hidden}"
+    return f"A step of {units.seconds(plan.step.total)}: {told}.{hidden}"
 
 
 # --- a ring, turn by turn
@@ -412,25 +346,6 @@ def ring_turns(gpus: int = 4) -> Drawing:
     body += text(_LEFT, floor + 16, words[0], 15)
     body += text(_LEFT, floor + 38, words[1], 15, font_weight=700)
     return Drawing(body, _ACROSS, floor + 56, " ".join(words))
-
-
-def ring(gpus: int) -> list[list[list[int]]]:
-    """How many GPUs' numbers each GPU has in each piece: at the start, each turn.
-
-    >>> ring(2)
-    [[[1, 1], [1, 1]], [[1, 2], [2, 1]], [[2, 2], [2, 2]]]
-    """
-    state = [[1] * gpus for _ in range(gpus)]
-    found = [[row[:] for row in state]]
-    for turn in range(2 * (gpus - 1)):
-        adds = turn < gpus - 1
-        back = turn if adds else turn - gpus  # which piece is sent on
-        sent = [((i - back) % gpus, state[i][(i - back) % gpus]) for i in range(gpus)]
-        for i, (piece, parts) in enumerate(sent):
-            to = state[(i + 1) % gpus]
-            to[piece] = to[piece] + parts if adds else parts
-        found.append([row[:] for row in state])
-    return found
 
 
 def _received(states: list[list[list[int]]], turn: int) -> set[tuple[int, int]]:

@@ -20,10 +20,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.duration import UTILIZATIONS, training_seconds
-
-PASSES = {"forward": 2, "backward": 4, "again": 2}
-"""FLOPs of each pass over the model, for each of its parameters and each token."""
+from llmtrain_helpers.duration import PASSES, UTILIZATIONS, flops_per_parameter, training_seconds
 
 INKS = {
     "forward": COLORS["weights"],
@@ -44,7 +41,7 @@ def work_to_days(
 ) -> Drawing:
     """8TP or 6TP of work flows into n GPUs of X FLOP/s each, and comes out as days."""
     passes = {k: x for k, x in PASSES.items() if k != "again" or recompute == "full"}
-    each, rate = sum(passes.values()), num_gpus * flops_per_gpu
+    each, rate = flops_per_parameter(recompute), num_gpus * flops_per_gpu
     work = each * tokens * parameters
     run = (tokens, parameters, num_gpus, flops_per_gpu)
     days = float(training_seconds(*run, recompute)) / units.DAY
@@ -433,7 +430,7 @@ def _words(run: Mark) -> str:
 
 
 def _gpus_of(number: float) -> str:
-    return f"{units.exact(number)} GPU{'s' if number > 1 else ''}"
+    return units.plural(number, "GPU")
 
 
 # --- names beside the dots, where least is in the way

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from llmtrain_helpers import units
@@ -20,9 +19,9 @@ from llmtrain_helpers.drawings.common import (
     text,
 )
 from llmtrain_helpers.drawings.duration import INKS
-from llmtrain_helpers.plan.pace import peak_of
+from llmtrain_helpers.duration import first_run_days, tokens_in_time
 from llmtrain_helpers.plan.plan import Plan
-from llmtrain_helpers.plan.schedule import Schedule, Turn, pipeline_schedule
+from llmtrain_helpers.plan.schedule import Schedule, Turn, idle_share, pipeline_schedule
 from llmtrain_helpers.results import Interval
 
 BLUE = COLORS["weights"]
@@ -48,7 +47,7 @@ def plan_at_a_glance(plan: Plan, days: float | None = None, before: Plan | None 
 
 def span_in_words(span: Interval) -> str:
     """An estimate from its least to its greatest, in two digits, with one unit."""
-    return _from_to([two(span.least), two(span.greatest)])
+    return _from_to([units.duration(days * units.DAY, 2) for days in (span.least, span.greatest)])
 
 
 def _from_to(ends: Sequence[str]) -> str:
@@ -61,23 +60,11 @@ def _from_to(ends: Sequence[str]) -> str:
     return f"{least} to {greatest}"
 
 
-def two(days: float) -> str:
-    """A time that rests on an assumption: two digits, in a unit that suits it.
-
-    >>> two(24.6), two(0.2), two(20000)
-    ('25 days', '4.8 hours', '55 years')
-    """
-    name = units.duration(days * units.DAY).partition(" ")[2]
-    sizes = {"s": 1, "minutes": units.MINUTE, "hours": units.HOUR, "days": units.DAY}
-    size = sizes.get(name, units.YEAR)
-    return f"{units.digits(days * units.DAY / size, 2)} {name}"
-
-
 def _chain(plan: Plan) -> str:
     """Four boxes: parameters, tokens, work, and the GPUs that do it."""
     boxes = [
         ("model", *units.count(plan.parameters.active).split(" "), _met(plan)),
-        ("text", *units.count(plan.inputs["tokens"]).split(" "), "tokens"),
+        ("text", *units.count(plan.run.tokens).split(" "), "tokens"),
         ("work", *units.flops(plan.total_flops).split(" "), _work(plan)),
         ("GPUs", *_gpus(plan)),
     ]
@@ -95,18 +82,18 @@ def _chain(plan: Plan) -> str:
 
 
 def _work(plan: Plan) -> str:
-    again = plan.inputs["recompute"]
+    again = plan.run.recompute
     return "forward, backward" if again == "none" else f"recomputed: {again}"
 
 
 def _gpus(plan: Plan) -> tuple[str, str]:
-    chip, n = plan.inputs["accelerator"].name, plan.split.num_gpus
-    X = plan.inputs["flops_per_gpu"]
-    at_peak = plan.total_flops / (n * peak_of(plan.inputs))
+    chip, n = plan.run.accelerator.name, plan.split.num_gpus
+    X = plan.run.flops_per_gpu
+    at_peak = plan.total_flops / (n * plan.run.peak)
     low, high = at_peak / plan.seconds.greatest, at_peak / plan.seconds.least
     of = "of peak" if plan.split.pipeline_parallel == 1 else "with idle"
     rate = f"{100 * low:.0f}–{100 * high:.0f} % {of}"
-    if plan.inputs["pace"] is not None:
+    if plan.run.pace is not None:
         rate = f"{units.duration(plan.seconds_per_iteration.likely)} a step"
     if X is not None:
         rate = f"{units.flops_per_second(X)} each"
@@ -118,7 +105,7 @@ def _time(span: Interval, plan: Plan, days: float | None, before: Interval | Non
     known, slow = plan.measured, first_run(plan)
     longest = 1.18 * max(slow, days or 0, before.greatest if before else 0)
     step, scale = round_step(longest, 6.5), (_RIGHT - _LEFT) / longest
-    head = f"{span_in_words(span)}, likely {two(span.likely)}"
+    head = f"{span_in_words(span)}, likely {units.duration(span.likely * units.DAY, 2)}"
     if known:
         exact = units.duration(plan.seconds.likely)
         head = f"{exact} of computing; with stops {span_in_words(span)}"
@@ -140,14 +127,9 @@ def _time(span: Interval, plan: Plan, days: float | None, before: Interval | Non
 
 
 def first_run(plan: Plan) -> float:
-    """Days that a first such run may take: the slow end of chapter 03's interval.
-
-    Those of the plan where it is slower itself, or rests on a measurement.
-    """
+    """Days that a first run of this plan may take; those of the plan where it was measured."""
     planned = float(plan.days_with_stops.greatest)
-    if plan.measured:
-        return planned
-    return max(planned, float(plan.rough.greatest) / units.DAY)
+    return planned if plan.measured else float(first_run_days(planned, plan.rough.greatest))
 
 
 def at_first(plan: Plan, days: float) -> str:
@@ -155,19 +137,9 @@ def at_first(plan: Plan, days: float) -> str:
     slow = first_run(plan)
     if slow <= days or plan.days_with_stops.greatest > days:
         return ""
-    most = about(rounded_down(plan.inputs["tokens"] * days / slow), units.count)
-    told = f"take at most {most} tokens then"
-    return f" (A first run may take up to {two(slow)}, too late: {told}.)"
-
-
-def rounded_down(number: float) -> int:
-    """Its first two digits.
-
-    >>> rounded_down(851_713_000_000)
-    850000000000
-    """
-    size = 10 ** max(len(f"{int(number)}") - 2, 0)
-    return int(number // size * size)
+    most = units.rounded_down(tokens_in_time(plan.run.tokens, slow, days))
+    late = f"A first run may take up to {units.duration(slow * units.DAY, 2)}, too late"
+    return f" ({late}: take at most {units.about(most)} tokens then.)"
 
 
 def _slower(x: float, end: float, told: str) -> str:
@@ -209,7 +181,7 @@ def _anchor(place: int) -> str:
 
 def _memory(plan: Plan, before: Plan | None) -> str:
     """What a GPU holds, part after part, under the line of its chip and the reserve."""
-    chip, total = plan.inputs["accelerator"].memory, plan.memory.total
+    chip, total = plan.run.accelerator.memory, plan.memory.total
     seen = [chip * 1.12, total * 1.02, before.memory.total * 1.02 if before else 0]
     scale = (_RIGHT - _LEFT) / max(seen)
     y, high, edge = 274, 38, _LEFT + scale * chip
@@ -245,7 +217,7 @@ def parts_of(plan: Plan) -> dict[str, float]:
     That is the logits at the loss, or elsewhere a layer that is computed again.
     """
     b, t = plan.split.micro_batch_size, plan.split.tensor_parallel
-    model, c = plan.inputs["model"], plan.split.context_parallel
+    model, c = plan.run.model, plan.split.context_parallel
     logits = 8 * b * model.sequence_length * model.vocab_size / (t * c)
     parts = {name.replace("_", " "): x for name, x in plan.memory.parts().items() if x}
     moment = parts.pop("transient", 0)
@@ -293,44 +265,35 @@ def _met(plan: Plan) -> str:
 def _money(plan: Plan) -> str:
     """GPU-hours and dollars, stops included: a GPU that waits costs as much."""
     hours = plan.days_with_stops.times(24 * plan.split.num_gpus)
-    ends = [about(x, units.count) for x in (hours.least, hours.greatest)]
+    ends = [units.about(x, units.count) for x in (hours.least, hours.greatest)]
     told = f"{_from_to(ends)} GPU-hours"
-    price = plan.inputs["price_per_gpu_hour"]
+    price = plan.run.price_per_gpu_hour
     if price is not None:
         paid, price = hours.times(price), units.dollars(price)
-        ends = [about(x, units.dollars) for x in (paid.least, paid.greatest)]
+        ends = [units.about(x, units.dollars) for x in (paid.least, paid.greatest)]
         told += f" at {price}: {_from_to(ends)}"
     body = text(_LEFT, 440, "cost", 15, font_weight=700)
     return body + text(_LEFT + 62, 440, told, 15)
 
 
-def about(number: float, unit: Callable[[float], str]) -> str:
-    """A number that rests on an assumption, for people: two digits.
-
-    >>> about(37808, units.count), about(94521, units.dollars)
-    ('38 thousand', '$95 thousand')
-    """
-    told = unit(float(f"{number:.1e}"))
-    return re.sub(r"(\d)\.0+(?=\s|$)|(\.\d)0(?=\s|$)", r"\1\2", told)
-
-
 def _told(plan: Plan, span: Interval, days: float | None) -> str:
     """The plan in words."""
-    n, chip = plan.split.num_gpus, plan.inputs["accelerator"]
+    n, chip = plan.split.num_gpus, plan.run.accelerator
     parts = (f"{word} {units.gigabytes(x)}" for word, x in parts_of(plan).items())
     limit, slow = "", first_run(plan)
     if days:
         limit = f" {_sentence(_in_time(span, days)[0])}: there are {days:g} days."
     if slow > span.greatest:
-        limit += f" A first run: up to {two(slow)}."
+        limit += f" A first run: up to {units.duration(slow * units.DAY, 2)}."
     return (
         f"The plan. {units.count(plan.parameters.total)} parameters and "
-        f"{units.count(plan.inputs['tokens'])} tokens make "
+        f"{units.count(plan.run.tokens)} tokens make "
         f"{units.flops(plan.total_flops)}; {units.exact(n)} {chip.name} take "
-        f"{span_in_words(span)}, likely {two(span.likely)}.{limit} Each GPU holds "
+        f"{span_in_words(span)}, likely {units.duration(span.likely * units.DAY, 2)}.{limit} "
+        "Each GPU holds "
         f"{units.gigabytes(plan.memory.total)} of {units.gigabytes(chip.memory)}: "
         f"{', '.join(parts)}. {_sentence(_fitting(plan))}. "
-        f"{about(plan.gpu_hours.likely, units.count)} GPU-hours."
+        f"{units.about(plan.gpu_hours.likely, units.count)} GPU-hours."
     )
 
 
@@ -386,8 +349,8 @@ def _rows(stages: int) -> list[int]:
 
 def idle_fraction(stages: int, micro_batches: int) -> str:
     """The idle share as a fraction and in per cent: `3/11 = 27.3 %`."""
-    p, m = stages, micro_batches
-    return f"{p - 1:,}/{m + p - 1:,} = {units.percent((p - 1) / (m + p - 1))}"
+    share = units.percent(idle_share(stages, micro_batches))
+    return f"{stages - 1:,}/{micro_batches + stages - 1:,} = {share}"
 
 
 def _headline(stages: int, micro_batches: int, schedule: Schedule) -> str:
@@ -491,7 +454,7 @@ def _summed(y: float, schedule: Schedule, before: Sequence[int]) -> str:
     """All stages' time as one bar, what is idle at its end; dashed: before."""
     wide, x = _RIGHT - _FROM, float(_FROM)
     body = text(_FROM - 12, y + 17, "in sum", 14, "end")
-    for word, share in shares(schedule).items():
+    for word, share in schedule.shares().items():
         told = f"{word} {units.percent(share)}"
         if word == "idle":
             body += rect(x, y, wide * share, 24, GREY, told, opacity=0.18)
@@ -500,23 +463,13 @@ def _summed(y: float, schedule: Schedule, before: Sequence[int]) -> str:
             body += rect(x, y, wide * share, 24, INKS[word], told)
             body += _inside(x, y, wide * share, told)
         x += wide * share
-    p, m = before or (1, 1)
-    was = (p - 1) / (m + p - 1)
+    was = idle_share(*before) if before else 0
     if before and abs(was - schedule.idle) > 1e-9:
         left = _FROM + wide * (1 - was)
         body += ghost(left, y - 4, max(wide * was, 1), 32, "idle at the start")
         told = f"dashed: idle {units.percent(was)}"
         body += text(_RIGHT, y + 46, told, 14, "end")
     return body
-
-
-def shares(schedule: Schedule) -> dict[str, float]:
-    """What the stages do with their time, as shares of the step."""
-    found = {"forward": 0.0, "backward": 0.0}
-    for turn in schedule.turns:
-        word = "backward" if turn.backward else "forward"
-        found[word] += (turn.end - turn.start) / (schedule.stages * schedule.end)
-    return found | {"idle": schedule.idle}
 
 
 def _inside(x: float, y: float, wide: float, told: str) -> str:
@@ -531,7 +484,7 @@ def _seen(stages: int, micro_batches: int, m: int, rows: Sequence[int]) -> list[
     if len(rows) < stages:
         told.append(f"{len(rows)} of {stages:,} stages are shown; all wait alike.")
     if m < micro_batches:
-        drawn = units.percent((stages - 1) / (m + stages - 1))
+        drawn = units.percent(idle_share(stages, m))
         told.append(
             f"{m:,} of {micro_batches:,} micro-batches are shown: so short a step "
             f"waits {drawn}, more than the whole."
@@ -542,7 +495,7 @@ def _seen(stages: int, micro_batches: int, m: int, rows: Sequence[int]) -> list[
 def _in_words(stages: int, micro_batches: int, schedule: Schedule, rows: Sequence[int]) -> str:
     """The step in words."""
     first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
-    idle = units.percent((stages - 1) / (micro_batches + stages - 1))
+    idle = units.percent(idle_share(stages, micro_batches))
     seen = _seen(stages, micro_batches, schedule.micro_batches, rows)
     return (
         f"A step of a pipeline: {_many(stages, 'stage')} and "

@@ -17,7 +17,15 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.precision import FORMATS, RECIPES, NumberFormat
+from llmtrain_helpers.precision import (
+    FORMATS,
+    RECIPES,
+    NumberFormat,
+    gradient_window,
+    scaled_back,
+    stored,
+    updates_to_move,
+)
 
 _WIDE, _LEFT, _RIGHT = 760, 40, 720
 _WHITE = "#FFFFFF"
@@ -103,12 +111,6 @@ def number_bits(
 def _too_large(known: NumberFormat, held: float) -> str:
     told = f"Exponent all ones: {number(held)}, for it is past {number(known.max)}."
     return text(_LEFT, _PILLS + 23, told, 18)
-
-
-def stored(known: NumberFormat, value: float, steps: int = 0) -> float:
-    """What the format makes of a value, or the number so many places above that."""
-    held = float(known.round(value))
-    return known.shifted(held, steps) if isfinite(held) and steps else held
 
 
 def _bits(known: NumberFormat, held: float) -> tuple[str, str, str]:
@@ -310,29 +312,6 @@ def verdict(known: NumberFormat, weight: float, update: float) -> str:
     return f"{told} becomes {number(after)}: {'kept' if exact else 'kept, rounded'}"
 
 
-def half_spacing(known: NumberFormat, weight: float) -> float:
-    """Half the way from a weight up to the next number: what is lost of an update.
-
-    >>> half_spacing(FORMATS["bf16"], 1), half_spacing(FORMATS["bf16"], -1)
-    (0.00390625, 0.001953125)
-    """
-    w = known.shifted(weight, 0)
-    return (known.shifted(w, 1) - w) / 2
-
-
-def updates_to_move(known: NumberFormat, weight: float, update: float) -> int:
-    """How many equal updates of a main weight it takes until its copy moves.
-
-    0 where none does, because even fp32 loses the update.
-    """
-    if FORMATS["fp32"].round(weight + update) == FORMATS["fp32"].round(weight):
-        return 0
-    count = max(1, int(half_spacing(known, weight) / update))
-    while known.round(weight + count * update) == weight:
-        count += 1
-    return count
-
-
 def _ruled(
     known: NumberFormat, marks: Sequence[float], w: float, at: Any, y: float, told: str
 ) -> list[str]:
@@ -427,19 +406,6 @@ def _at(exponent: float) -> float:
     return _LEFT + (min(max(exponent, _LOWEST), _HIGHEST) - _LOWEST) * _ONE
 
 
-def window(known: NumberFormat, scale: float = 1.0) -> tuple[float, float]:
-    """What a gradient must exceed to be kept, and where it overflows, at this scale.
-
-    Half the smallest number of the format, over the scale, and half a step past its
-    largest, over the scale: for fp16 2⁻²⁵/S and 65520/S.
-
-    >>> window(FORMATS["fp16"], 1024) == (2**-35, 65520 / 1024)
-    True
-    """
-    beyond = known.max + known.spacing(known.max) / 2
-    return known.min_subnormal / 2 / scale, beyond / scale
-
-
 def loss_scale(
     known: NumberFormat,
     gradient: float,
@@ -459,7 +425,7 @@ def loss_scale(
     body += _axis()
     body += _mark(gradient)
     if before is not None and before != (known, scale):
-        low, high = (_at(log2(x)) for x in window(*before))
+        low, high = (_at(log2(x)) for x in gradient_window(*before))
         body.append(ghost(low, 92, high - low, _BASE - 92, "the window at the start"))
     body += _fates(known, scale, shares)
     words = f"{told}. Of the gradients drawn, {_shared(shares)}."
@@ -468,7 +434,7 @@ def loss_scale(
 
 def returned(known: NumberFormat, gradient: float, scale: float) -> str:
     """What comes back of a gradient that is scaled, stored, and divided again."""
-    back = known.round(gradient * scale) / scale
+    back = scaled_back(known, gradient, scale)
     told = f"{number(gradient, 4)} comes back as {number(back, 4)}"
     return f"{told}, at S = {scale_told(scale)}"
 
@@ -499,13 +465,13 @@ def fates(known: NumberFormat, scale: float) -> dict[str, float]:
 
 
 def _fate(known: NumberFormat, scale: float, exponent: int) -> str:
-    held = known.round(2.0**exponent * scale)
+    held = scaled_back(known, 2.0**exponent, scale)
     return "become 0" if held == 0 else "are kept" if isfinite(held) else "overflow"
 
 
 def _window(known: NumberFormat, scale: float) -> list[str]:
     """The frame of what is kept, with the numbers at its ends."""
-    low, high = window(known, scale)
+    low, high = gradient_window(known, scale)
     left, right = _at(log2(low)), _at(log2(high))
     style: Any = {"stroke": "currentColor", "stroke_width": 2}
     drawn = [rect(left, 92, right - left, _BASE - 92, title="kept", **style)]
@@ -609,7 +575,7 @@ def block_scales() -> Drawing:
 def _through_fp8(exponent: int, largest: int) -> float:
     """What E4M3 makes of a power of two, scaled so that the largest becomes 448."""
     fp8 = FORMATS["fp8_e4m3"]
-    return float(fp8.round(2.0 ** (exponent - largest) * fp8.max))
+    return scaled_back(fp8, 2.0**exponent, fp8.max / 2.0**largest)
 
 
 def _columns(parts: Sequence[Sequence[int]], low: float) -> list[str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import COLORS, Drawing, arrow, fits, ghost, line, rect, text
-from llmtrain_helpers.duration import cost, training_seconds
+from llmtrain_helpers.duration import cost, flops_per_parameter, training_seconds
 from llmtrain_helpers.evidence.published import accelerator, architecture, run
 from llmtrain_helpers.parameters import count_parameters
 
@@ -16,22 +16,6 @@ WIDTH = 860
 
 BOLD = {"font_weight": "bold"}
 QUIET = COLORS["memory"]
-
-_WORDS = [(15, "quadrillion"), (12, "trillion"), (9, "billion"), (6, "million")]
-
-
-def about(number: float) -> str:
-    """A count in words and two digits, as an estimate is told.
-
-    >>> about(47.3e9), about(1.25e12), about(860)
-    ('47 billion', '1.2 trillion', '860')
-    """
-    number = float(f"{number:.1e}")
-    for power, word in _WORDS:
-        if number >= 10**power:
-            return f"{units.digits(number / 10**power, 2)} {word}"
-    return units.digits(number, 2)
-
 
 STEPS = [
     ("k", "kilo", "thousand", "10³"),
@@ -51,7 +35,8 @@ def examples() -> list[str]:
     llama = count_parameters(architecture("Llama-3.1-8B")).total
     reads = run("GPT-3 175B")["sequence_length"]
     chip, cluster = accelerator("H100 SXM"), run("Llama 3.1 405B")["num_gpus"]
-    work = 6 * run("GPT-3 175B")["tokens"] * count_parameters(gpt3).total
+    tokens = run("GPT-3 175B")["tokens"]
+    work = flops_per_parameter("none") * tokens * count_parameters(gpt3).total
     return [
         f"{units.exact(reads)} tokens: what GPT-3 reads at once",
         f"{units.count(count_parameters(small).total)} parameters: the smallest GPT-2",
@@ -101,7 +86,7 @@ def question(
     values = {
         "operations": "6 (or 8)",
         "parameters": units.count(parameters),
-        "tokens": about(tokens),
+        "tokens": units.count(tokens, 2),
         "work": units.flops(work),
         "GPUs": units.exact(num_gpus),
         "rate of each": units.flops_per_second(flops_per_gpu),
@@ -241,11 +226,11 @@ def budget(
         body += text(at_x, at_y, sign, 26, "middle", **BOLD)
     scale = _scale(marks, layout.width) + _bar(tokens, before, layout.width)
     body += f'<g transform="translate(0 {layout.lower})">{scale}</g>'
-    told = "; ".join(f"{name}: {about(number)}" for name, number in marks)
+    told = "; ".join(f"{name}: {units.count(number, 2)}" for name, number in marks)
     words = (
         f"{units.exact(num_gpus)} GPUs for {units.digits(days)} days, each at {rate}, "
         f"do {units.flops(work)} of work. A bar on a logarithmic scale: "
-        f"{about(tokens)} tokens. Marks: {told}."
+        f"{units.count(tokens, 2)} tokens. Marks: {told}."
     )
     return Drawing(body, layout.width, 318 + layout.lower, words)
 
@@ -260,7 +245,7 @@ def _squares(place: tuple[int, int, int], number: int, what: str) -> str:
         rect(x + 18 * (i % columns), y + 44 + 18 * (i // columns), 15, 15, fill, rx=2)
         for i in range(shown)
     )
-    many = f"{units.exact(number)} {what}{'s' if number > 1 else ''}"
+    many = units.plural(number, what)
     note = f", {units.exact(each)} a square" if each > 1 else ""
     return text(x, y + 30, many + note, 16, **BOLD) + squares
 
@@ -308,7 +293,7 @@ def _mark(y: float, x: float, name: str, x0: float) -> str:
 def _bar(tokens: float, before: float | None, width: float) -> str:
     end = _place(tokens, width)
     body = rect(20, 228, end - 20, 36, COLORS["weights"], "tokens", rx=3)
-    told, inside = f"{about(tokens)} tokens", end > min(240, 0.45 * width)
+    told, inside = f"{units.count(tokens, 2)} tokens", end > min(240, 0.45 * width)
     place = (end - 10, "end", "white") if inside else (end + 10, "start", "currentColor")
     body += text(place[0], 252, told, 17, place[1], place[2], **BOLD)
     was = _place(before, width) if before else end

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from llmtrain_helpers.activations import step_timeline
 from llmtrain_helpers.checks import Number, Result, one, quantity, refuse, show, single
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.units import gigabytes, percent, ratio
 

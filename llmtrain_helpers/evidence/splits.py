@@ -80,7 +80,7 @@ def judged_steps() -> DataFrame:
     table = measured_splits(*(name for name in SOURCES if name != FITTED))
     table = table[table["plan"].map(_bits) != "fp4"]  # one model alone
     plans = table["plan"]
-    experts = plans.map(lambda plan: plan.inputs["model"].num_experts > 0)
+    experts = plans.map(lambda plan: plan.run.model.num_experts > 0)
     kind = (plans.map(_bits) + " dense").where(~experts, "experts")
     witness = table["source"].map(TEAMS).where(~experts, table["family"])
     pace = table["modelled"] / table["seconds"]
@@ -88,7 +88,7 @@ def judged_steps() -> DataFrame:
 
 
 def _bits(plan: Plan) -> str:
-    format = plan.inputs["format"]
+    format = plan.run.format
     return format if format in {"fp4", "fp8"} else "16-bit"
 
 
@@ -193,7 +193,7 @@ def _planned(source: str, row: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     if plan.step is None:
         return None
-    batch = row["global_batch_size"] / plan.inputs["global_batch_size"]
+    batch = row["global_batch_size"] / plan.run.global_batch_size
     return {
         "source": source,
         "name": row["name"],

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import best_split, most_tokens, shelf, usual_batch
+from llmtrain_helpers.budget import most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import choice, count, one, quantity
 from llmtrain_helpers.evidence.published import accelerator
 from llmtrain_helpers.exercises.common import (
@@ -26,6 +26,7 @@ from llmtrain_helpers.laws import (
     over_training,
     times_the_least,
 )
+from llmtrain_helpers.plan.search import best_split
 
 # --- 10-a: a size for money, by a rule
 

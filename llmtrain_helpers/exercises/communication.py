@@ -10,7 +10,6 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, count, refuse
 from llmtrain_helpers.communication import all_reduce_bytes, all_reduce_seconds, data_parallel_bytes
-from llmtrain_helpers.drawings.communication import about, share
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
@@ -23,6 +22,7 @@ from llmtrain_helpers.exercises.common import (
     read_as,
 )
 from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.units import seconds as about, share
 
 # --- 07-a: a 13B on four nodes of A100
 
@@ -70,7 +70,7 @@ def _held(plan: Plan) -> str:
     held = units.gigabytes(plan.memory.total)
     if plan.fits or plan.tight:
         return f"a GPU holds {held}"
-    chip = units.gigabytes(plan.inputs["accelerator"].memory)
+    chip = units.gigabytes(plan.run.accelerator.memory)
     return f"a GPU would need {held} and has {chip}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
 from llmtrain_helpers.checks import Result, choice, count, one, quantity, refuse
-from llmtrain_helpers.drawings.plan import about, at_first, span_in_words
+from llmtrain_helpers.drawings.plan import at_first, span_in_words
 from llmtrain_helpers.duration import seconds_from_iterations
 from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.exercises.common import (
@@ -27,6 +27,7 @@ from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.schedule import pipeline_schedule
+from llmtrain_helpers.units import about
 
 
 def _days(number: float) -> str:
@@ -187,7 +188,7 @@ _COMMON_LEAST = 20
 
 def _of_the_text(plan: Plan) -> str:
     """A word where a model sees few tokens for its size; else nothing."""
-    each = float(plan.inputs["tokens"] / plan.parameters.active)
+    each = float(plan.run.tokens / plan.parameters.active)
     if each >= _COMMON_LEAST:
         return ""
     return (
@@ -207,14 +208,14 @@ def _of_memory(plan: Plan) -> str:
     told += f"take {units.gigabytes(sizes[second])}. "
     if first != "activations":
         return f"{told}Raise zero, gpus or tensor, or take a smaller model."
-    ways = ["raise zero"] if plan.inputs["zero_stage"] < 3 else []
+    ways = ["raise zero"] if plan.run.zero_stage < 3 else []
     large = plan.split.micro_batch_size > 1
     ways += ["lower micro or sequence" if large else "shorten the sequence"]
     return f"{told}{', '.join(ways).capitalize()}, or recompute."
 
 
 def _misfit(plan: Plan, held: str) -> str:
-    chip = units.gigabytes(plan.inputs["accelerator"].memory)
+    chip = units.gigabytes(plan.run.accelerator.memory)
     if plan.tight:
         asked = units.gigabytes(plan.reserve)
         return f"tight: {held} of {chip}, where {asked} should stay free."

@@ -19,7 +19,7 @@ from llmtrain_helpers.exercises.common import (
     Word,
     read_as,
 )
-from llmtrain_helpers.model.transformer import Accelerator
+from llmtrain_helpers.model import Accelerator
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import (
     FORMATS,

@@ -1,5 +1,6 @@
 """What a model is: a stack of layers, each of a mixer and an MLP. And its chip."""
 
+from llmtrain_helpers.model.accelerator import Accelerator as Accelerator
 from llmtrain_helpers.model.layers import (
     Attention as Attention,
     Experts as Experts,
@@ -9,7 +10,4 @@ from llmtrain_helpers.model.layers import (
 )
 from llmtrain_helpers.model.parts import Matrix as Matrix, Mixer as Mixer, Part as Part
 from llmtrain_helpers.model.recurrences import Recurrence as Recurrence
-from llmtrain_helpers.model.transformer import (
-    Accelerator as Accelerator,
-    Transformer as Transformer,
-)
+from llmtrain_helpers.model.transformer import Transformer as Transformer

@@ -7,12 +7,13 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import (
+    Step,
     batch_tokens,
     data_parallel_size,
     global_batch_size,
     steps_per_epoch,
 )
-from llmtrain_helpers.drawings.batch import Step, gpu_grid, step_in_time
+from llmtrain_helpers.drawings.batch import gpu_grid, step_in_time
 from llmtrain_helpers.evidence.published import batches_near
 from llmtrain_helpers.panels import common
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import best_split, most_tokens, shelf, usual_batch
+from llmtrain_helpers.budget import most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.drawings.budget import Dot, loss_against_size
 from llmtrain_helpers.evidence.published import accelerator
@@ -15,8 +15,8 @@ from llmtrain_helpers.laws import LAWS, best_for_loss, compute_optimal, loss, ou
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan.pace import peak_of
 from llmtrain_helpers.plan.plan import Plan
+from llmtrain_helpers.plan.search import best_split
 
 MOST_GPUS = 65536
 NODE = 8
@@ -259,18 +259,18 @@ def _table(chip: str, own: Dot, n: int, days: float, price: float) -> str:
     span, s = most_tokens(plan, days), plan.split
     ends = f"{units.count(span.least)} to {units.count(span.greatest)}"
     ways = f"TP {s.tensor_parallel}, PP {s.pipeline_parallel}, "
-    ways += f"{units.exact(s.data_parallel)} replicas, ZeRO {plan.inputs['zero_stage']}"
+    ways += f"{units.exact(s.data_parallel)} replicas, ZeRO {plan.run.zero_stage}"
     fit = f"{'fits' if plan.fits else 'does not fit'} with a reserve of "
     fit += units.gigabytes(plan.reserve)
-    at_peak = peak_of(plan.inputs) * n * days * units.DAY
+    at_peak = plan.run.peak * n * days * units.DAY
     rows = [
         ["rate, in 6ND", units.percent(6 * own.parameters * own.tokens / at_peak)],
         ["tokens, likely", units.count(span.likely)],
         ["tokens, slow end to fast end", ends],
         ["tokens for each parameter", units.digits(own.tokens / own.parameters, 2)],
         ["split", ways],
-        ["recomputed", plan.inputs["recompute"]],
-        ["batch", f"{plan.inputs['global_batch_size']} sequences of 4,096 tokens"],
+        ["recomputed", plan.run.recompute],
+        ["batch", f"{plan.run.global_batch_size} sequences of 4,096 tokens"],
         ["memory of a GPU", f"{units.gigabytes(plan.memory.total)}, {fit}"],
         ["GPU-hours", units.count(24 * n * days)],
         ["cost", units.dollars(24 * n * days * price)],

@@ -6,19 +6,13 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.communication import bandwidth_of
-from llmtrain_helpers.drawings.communication import (
-    WORDS,
-    about,
-    sending,
-    share,
-    step_bar,
-    who_sends,
-)
+from llmtrain_helpers.drawings.communication import WORDS, sending, step_bar, who_sends
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.units import seconds as about, share
 
 CHIPS = tuple(
     name
@@ -191,7 +185,7 @@ def _sentence(plan: Plan, old: Plan | None) -> str:
 
 def _room(plan: Plan) -> str:
     held = units.gigabytes(plan.memory.total)
-    chip = units.gigabytes(plan.inputs["accelerator"].memory)
+    chip = units.gigabytes(plan.run.accelerator.memory)
     if plan.fits or plan.tight:
         fits = "fits" if plan.fits else "tight"
         return f"A GPU holds {held} of {chip}: <b>{fits}</b>."

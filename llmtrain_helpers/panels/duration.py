@@ -25,7 +25,7 @@ from llmtrain_helpers.evidence.published import (
     rows,
 )
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.model.transformer import Accelerator
+from llmtrain_helpers.model import Accelerator
 from llmtrain_helpers.panels import common
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.results import Interval

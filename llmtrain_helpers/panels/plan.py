@@ -13,9 +13,7 @@ from llmtrain_helpers.drawings.plan import (
     idle_fraction,
     pipeline_steps,
     plan_at_a_glance,
-    rounded_down,
     span_in_words,
-    two,
 )
 from llmtrain_helpers.evidence.published import accelerator, architecture, read_config
 from llmtrain_helpers.flops import RECOMPUTE
@@ -25,6 +23,7 @@ from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.precision import RECIPES
 from llmtrain_helpers.results import Interval
+from llmtrain_helpers.units import rounded_down
 
 
 def _preset(**changes: Any) -> dict[str, Any]:
@@ -267,7 +266,7 @@ def _pipeline(plan: Plan, old: Plan | None) -> str:
     return pipeline_steps(
         plan.split.pipeline_parallel,
         int(plan.split.accumulation_steps),
-        backward=3 if plan.inputs["recompute"] == "full" else 2,
+        backward=3 if plan.run.recompute == "full" else 2,
         before=_turns(old) if old else (),
     ).live()
 
@@ -403,7 +402,7 @@ def _effect(step: Advice) -> str:
     if step.sent > 0:
         told.append(f"sends {units.gigabytes(step.sent)} more a step")
     if "num_gpus" in step.change:
-        told.append(f"takes {two(step.plan.days_with_stops.likely)}")
+        told.append(f"takes {units.duration(step.plan.days_with_stops.likely * units.DAY, 2)}")
         if abs(step.dearer) < 0.001:
             told.append("the same GPU-hours")
     free = abs(step.dearer) < 0.001 and step.sent <= 0
@@ -415,12 +414,12 @@ def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
     """Of what fits: fewer tokens, or more GPUs, that end in time at the slow end."""
     late = plan.days_with_stops.greatest / days
     if plan.fits and late <= 1 < first_run(plan) / days:
-        tokens = rounded_down(plan.inputs["tokens"] * days / first_run(plan))
+        tokens = rounded_down(plan.run.tokens * days / first_run(plan))
         told = f"Tokens {units.short(tokens)}: in time even as a first run"
         yield told, {"tokens": tokens}
     if not plan.fits or late <= 1:
         return
-    tokens = rounded_down(plan.inputs["tokens"] / late)
+    tokens = rounded_down(plan.run.tokens / late)
     if _in_time(plan, days, tokens=tokens):
         each = units.digits(tokens / plan.parameters.active, 2)
         told = f"Tokens {units.short(tokens)}: in time, {each} for each parameter"
@@ -445,7 +444,7 @@ def _price(plan: Plan, other: Plan) -> str:
 
 def _knows_splits(plan: Plan) -> bool:
     """Whether the seconds follow the split: not at a given rate, or unknown links."""
-    return plan.step is not None and plan.inputs["flops_per_gpu"] is None
+    return plan.step is not None and plan.run.flops_per_gpu is None
 
 
 def _in_time(plan: Plan, days: float, **change: int) -> Plan | None:
@@ -465,10 +464,10 @@ def _call(plan: Plan, **chosen: Any) -> str:
         given["expert_parallel"] = _experts(chosen)
     given["keep_gradients"] = chosen["gradients"] == "whole"
     given["price_per_gpu_hour"] = chosen["price"] or None
-    if plan.inputs["format"]:
-        given["format"] = plan.inputs["format"]
-    if plan.inputs["flops_per_gpu"] is not None:
-        given["flops_per_gpu"] = plan.inputs["flops_per_gpu"]
+    if plan.run.format:
+        given["format"] = plan.run.format
+    if plan.run.flops_per_gpu is not None:
+        given["flops_per_gpu"] = plan.run.flops_per_gpu
     options = ", ".join(f"{name}={value!r}" for name, value in given.items())
     step = chosen["seconds_per_iteration"]
     own = f"\nplan = plan.calibrated({step:g})" if step else ""

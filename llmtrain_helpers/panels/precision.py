@@ -17,9 +17,13 @@ from llmtrain_helpers.precision import (
     FORMATS,
     RECIPES,
     ModelStateBytes,
+    gradient_window,
+    half_spacing,
     model_state_bytes,
     products_in,
     smallest_data_parallel,
+    stored,
+    updates_to_move,
 )
 
 NUMBER, UPDATE, SCALE = "a number", "an update", "a loss scale"
@@ -189,7 +193,7 @@ View = tuple[str, Any, list[list[str]], str]
 def _number(values: common.Values, old: common.Values | None) -> View:
     known, steps = FORMATS[values["format"]], values["steps"]
     x = float(values["number"]) if abs(values["number"]) > 1e15 else values["number"]
-    held = drawings.stored(known, x, steps)
+    held = stored(known, x, steps)
     then = (FORMATS[old["format"]], old["number"], old["steps"]) if old else None
     then = (known, x, 0) if steps else then  # which bits flip on the way
     code = f'FORMATS["{known.name}"].round({x!r})'
@@ -207,7 +211,7 @@ def _of_number(known: Any, x: float, steps: int, held: float) -> str:
     if not isfinite(held):
         return f"<b>{number(held)}</b>: {number(x)} is more than {known.name} holds."
     if steps:
-        from_x = abs(held - drawings.stored(known, x))
+        from_x = abs(held - stored(known, x))
         places = f"{abs(steps)} place{'s' if abs(steps) > 1 else ''}"
         way = "above" if steps > 0 else "below"
         told = f"<b>{places} {way}</b> the number stored for {number(x)}"
@@ -242,13 +246,13 @@ def _limits(known: Any, held: float) -> list[list[str]]:
 def _update(values: common.Values, old: common.Values | None) -> View:
     known, w, d = FORMATS[values["format"]], values["weight"], values["update"]
     then = (FORMATS[old["format"]], old["weight"], old["update"]) if old else None
-    half = drawings.half_spacing(known, w)
+    half = half_spacing(known, w)
     rows = [["in " + known.name, "number"], ["weight", number(known.round(w), 11)]]
     rows += [["spacing, to the next above", number(2 * half)]]
     rows += [["lost below half of it, upwards", number(half)]]
     tie = "lost" if known.round(known.round(w) + half) == known.round(w) else "kept"
     rows += [["at exactly half the tie decides: here", tie]]
-    count = drawings.updates_to_move(known, w, d)
+    count = updates_to_move(known, w, d)
     moves = f"{count:,}" if count else "never"
     rows += [["updates until a main weight's copy moves", moves]]
     return (
@@ -283,7 +287,7 @@ def _of_update(known: Any, w: float, d: float, half: float) -> str:
 def _scale(values: common.Values, old: common.Values | None) -> View:
     known, g, s = FORMATS[values["format"]], values["gradient"], values["loss_scale"]
     then = (FORMATS[old["format"]], old["loss_scale"]) if old else None
-    low, high = drawings.window(known, s)
+    low, high = gradient_window(known, s)
     rows = [
         [f"{known.name}, scaled by {drawings.scale_told(s)}", "gradient"],
         ["becomes 0 up to", number(low)],
@@ -299,7 +303,7 @@ def _scale(values: common.Values, old: common.Values | None) -> View:
 
 
 def _of_gradient(known: Any, gradient: float, scale: float) -> str:
-    low, high = drawings.window(known, scale)
+    low, high = gradient_window(known, scale)
     back = known.round(gradient * scale) / scale
     scaled = f"at S = {drawings.scale_told(scale)}"
     at = f"in {known.name} {scaled}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import share
-from llmtrain_helpers.drawings.start_here import NARROW, WIDE, Layout, about, budget
+from llmtrain_helpers.drawings.start_here import NARROW, WIDE, Layout, budget
 from llmtrain_helpers.duration import gpu_hours, training_seconds
 from llmtrain_helpers.evidence.published import accelerator, run
 from llmtrain_helpers.panels import common
@@ -85,7 +85,7 @@ def draw(
     does = [chip, f"{percent:g} % of its peak: {units.flops_per_second(rate)}"]
     picture = budget(num_gpus, days, rate, tokens, marks, _ago(before), does, layout)
     told = (
-        f"<b>{about(tokens)} tokens</b> for a model of {units.short(parameters)} "
+        f"<b>{units.count(tokens, 2)} tokens</b> for a model of {units.short(parameters)} "
         f"parameters: {units.digits(tokens / parameters, 2)} for each parameter."
     )
     hours = gpu_hours(seconds, num_gpus)

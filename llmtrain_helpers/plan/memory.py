@@ -3,72 +3,23 @@
 Sources: Narayanan et al. (arXiv 2104.04473), section 2.2, for the micro-batches in
 flight; Korthikanti et al. (arXiv 2205.05198), section 4.2.3, with interleaved stages;
 Rajbhandari et al. (arXiv 1910.02054), section 7, for what ZeRO shards.
+
+A stage is asked for by what it holds: `embedding` and `head` are True or False, or, in a
+sweep over pipelines of several lengths, arrays of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
 from llmtrain_helpers.checks import Result, is_array, remembered
-from llmtrain_helpers.model.layers import Layer
-from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.communication import Split
+from llmtrain_helpers.model import Layer, Transformer
 from llmtrain_helpers.parameters import embedding_parameters, head_parameters, norm_parameters
+from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import model_state_bytes
 from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out
-
-
-@dataclass(frozen=True)
-class Split:
-    """How GPUs and batch are split; each replica does `accumulation_steps` passes."""
-
-    num_gpus: Result
-    micro_batch_size: Result
-    tensor_parallel: Result
-    pipeline_parallel: Result
-    context_parallel: Result
-    data_parallel: Result
-    accumulation_steps: Result
-    interleave: Result = 1
-    expert_parallel: Result = 1
-
-    def __str__(self) -> str:
-        """The ways of sharing that are used, and the micro-batch.
-
-        >>> print(Split(64, 1, 8, 1, 1, 8, 4))
-        TP 8, DP 8, 1 at once
-        """
-        ways = {"TP": self.tensor_parallel, "PP": self.pipeline_parallel}
-        ways |= {"CP": self.context_parallel, "EP": self.expert_parallel}
-        ways |= {"DP": self.data_parallel}
-        used = [f"{name} {n}" for name, n in ways.items() if is_array(n) or n != 1]
-        return ", ".join([*used, f"{self.micro_batch_size} at once"])
-
-    @property
-    def bubble(self) -> Result:
-        """The time that a pipeline adds: (p − 1)/(v·m).
-
-        Of p stages and m micro-batches; with v pieces of the model on each GPU
-        (interleaving) the turns in which it waits are v times as short.
-        """
-        return (self.pipeline_parallel - 1) / (self.interleave * self.accumulation_steps)
-
-    def layers(self, num_layers: Result) -> Result:
-        """Layers on a GPU: v pieces of the model, each rounded up to whole layers."""
-        v = self.interleave
-        return v * -(-num_layers // (v * self.pipeline_parallel))
-
-    @property
-    def in_flight(self) -> tuple[Result, Result]:
-        """Micro-batches that the first and the last stage hold at once, at most m.
-
-        p and 1; interleaved p + (p − 1)/v and p − (p − 1)/v.
-        """
-        p, v, m = self.pipeline_parallel, self.interleave, self.accumulation_steps
-        more = shared_out(p - 1, v)
-        return lesser(p + (v > 1) * more, m), lesser(p - more, m)
 
 
 @dataclass(frozen=True)
@@ -89,160 +40,92 @@ class Memory(Breakdown):
     transient: Result
 
 
-SHARDING = ["zero", "fsdp"]
-"""How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it."""
-
-
-def memory_per_gpu(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Memory:
-    """Bytes on a GPU of the first stage or of the last, whichever holds more.
-
-    `inputs` are the arguments of `plan_run`: recipe, recomputation, ZeRO's stage and
-    whether gradients stay whole, the kernels.
-    """
-    alone = split.pipeline_parallel == 1
-    flights = split.in_flight
-    kept = _kept(model, split, inputs, inputs["recompute"])
-    again = _again(model, split, inputs, kept.layers)
-
-    def of_stage(embedding: Any, head: Any, flight: Result) -> dict[str, Result]:
-        states = _states(model, split, inputs, embedding, head)
-        return states | _held(model, split, inputs, kept, again, embedding, head, flight)
-
-    first = of_stage(True, alone, flights[0])
-    if alone is True:
-        return Memory(**first)
-    last = of_stage(alone, True, flights[1])
-    more = sum(first.values()) >= sum(last.values())
-    return Memory(**{x: first[x] * more + last[x] * (1 - more) for x in first})
-
-
-def _states(
-    model: Transformer, split: Split, inputs: Mapping[str, Any], embedding: Any, head: Any
-) -> dict[str, Result]:
-    """The model's states on a GPU of a stage with the embedding, with the head."""
-    P = stage_parameters(model, split, embedding, head)
-    E = stage_experts(model, split, last=embedding is not True)
-    ways, e = split.data_parallel * split.context_parallel, split.expert_parallel
-    parts = _sharded(P - E, ways, inputs)
-    if model.num_experts:  # the same ones stand on an e-th of the replicas
-        there = E > 0
-        of_experts = _sharded(greater(E, 1), ways // e, inputs)
-        parts = {x: size + there * of_experts[x] for x, size in parts.items()}
-    return parts
-
-
-def _sharded(P: Result, ways: Result, inputs: Mapping[str, Any]) -> dict[str, Result]:
-    """States of P parameters that so many GPUs share as ZeRO's stage says."""
-    stage, recipe = inputs["zero_stage"], inputs["recipe"]
-    parts = model_state_bytes(P, recipe, stage, ways).parts()
-    if inputs["keep_gradients"]:
-        whole = model_state_bytes(P, recipe, min(stage, 1), ways)
-        parts["gradients"] = whole.gradients
-    return parts
-
-
-def _held(
-    model: Transformer,
-    split: Split,
-    inputs: Mapping[str, Any],
-    kept: ActivationCount,
-    again: Result,
-    embedding: Any,
-    head: Any,
-    in_flight: Result,
-) -> dict[str, Result]:
-    """The activations of such a stage, and what comes on top for a moment."""
+def memory_per_gpu(run: Run) -> Memory:
+    """Bytes on a GPU of the pipeline's first stage or of its last, whichever holds more."""
+    model, split = run.model, run.split
     t, c = split.tensor_parallel, split.context_parallel
-    in_layers = _in_layers(model, split, inputs, kept.layers, embedding is not True)
-    activations = in_flight * (in_layers + embedding * kept.embedding)
-    tokens = split.micro_batch_size * model.sequence_length
-    logits = head * shared_out(8 * tokens * model.vocab_size, t)
-    transient = shared_out(greater(again - head * kept.head, logits), c)
-    if inputs["sharding"] == "fsdp":
-        transient = transient + _gathered(model, split, embedding, head)
-    return {"activations": shared_out(activations + head * kept.head, c), "transient": transient}
+    kept = kept_activations(run, model, run.recompute)
+    recomputed = recomputed_bytes(run, kept.layers)
+    logits = shared_out(8 * split.micro_batch_size * model.sequence_length * model.vocab_size, t)
+
+    def stage(embedding: Result, head: Result, in_flight: Result) -> dict[str, Result]:
+        """Part by part, with so many micro-batches in flight."""
+        layers = layer_activations(run, kept.layers, last=embedding is not True)
+        activations = in_flight * (layers + embedding * kept.embedding)
+        # While the loss is differentiated, its input is still there; while a layer is
+        # computed again, the head's input is gone.
+        transient = shared_out(greater(recomputed - head * kept.head, head * logits), c)
+        if run.sharding == "fsdp":
+            transient = transient + gathered_bytes(model, split, embedding, head)
+        return state_bytes(run, embedding, head) | {
+            "activations": shared_out(activations + head * kept.head, c),
+            "transient": transient,
+        }
+
+    unsplit = split.pipeline_parallel == 1
+    first_in_flight, last_in_flight = split.in_flight
+    first = stage(True, unsplit, first_in_flight)
+    if unsplit is True:
+        return Memory(**first)
+    last = stage(unsplit, True, last_in_flight)
+    larger = sum(first.values()) >= sum(last.values())
+    return Memory(**{x: first[x] * larger + last[x] * (1 - larger) for x in first})
 
 
-def _gathered(model: Transformer, split: Split, embedding: Any, head: Any) -> Result:
-    """What FSDP has whole for a moment, in 16 bits: two layers, the gradients of one.
-
-    And on the GPU with the head its matrix, its gradients, and what the loss takes.
-    With a pipeline the weights of the whole stage: they stay for all its passes.
-    """
-    h, t = model.hidden_size, split.tensor_parallel
-    layer = max(layer.parameters(h) - layer.split(h) for _, layer in model.layers)
-    of_head = head * head_parameters(model)
-    some = shared_out(2 * 2 * layer + 2 * of_head, t)
-    whole = 2 * stage_parameters(model, split, embedding, head)
-    alone = split.pipeline_parallel == 1
-    gradients = shared_out(2 * layer + 2 * of_head, t)
-    return some * alone + whole * (1 - alone) + gradients + head * _loss(model, split)
+# --- the model's states
 
 
-def _loss(model: Transformer, split: Split) -> Result:
-    """What PyTorch's loss takes beside two tensors of logits in fp32: 16-bit logits.
-
-    With tensor parallelism its loss takes a third tensor in fp32, and the output matrix
-    keeps its input whole. Both measured with PyTorch 2.13 on two processes.
-    """
-    t = split.tensor_parallel
-    tokens = split.micro_batch_size * model.sequence_length
-    more = (t > 1) * (4 * model.vocab_size + 2 * model.hidden_size * (t - 1))
-    sizes = tokens * (2 * model.vocab_size + more)
-    return shared_out(shared_out(sizes, split.context_parallel), t)
-
-
-def _kept(
-    model: Transformer, split: Split, inputs: Mapping[str, Any], recompute: str
-) -> ActivationCount:
-    """What the model keeps for a micro-batch on each GPU that shares its layers."""
-    return count_activations(
-        model,
-        split.micro_batch_size,
-        recompute,
-        inputs["attention"],
-        inputs["dropout"],
-        fused_mlp=inputs["fused_mlp"],
-        tensor_parallel=split.tensor_parallel,
-        sequence_parallel=inputs["sequence_parallel"],
-        value_bytes=value_bytes(inputs["recipe"]),
-    )
+def state_bytes(run: Run, embedding: Result, head: Result) -> dict[str, Result]:
+    """The model's states on a GPU of such a stage, by part, as ZeRO shards them."""
+    split = run.split
+    P = stage_parameters(run.model, split, embedding, head)
+    E = stage_experts(run.model, split, last=embedding is not True)
+    replicas = split.data_parallel * split.context_parallel
+    states = sharded_states(run, P - E, replicas)
+    if run.model.num_experts:  # an e-th of the replicas have the same experts
+        of_experts = sharded_states(run, greater(E, 1), replicas // split.expert_parallel)
+        states = {x: size + (E > 0) * of_experts[x] for x, size in states.items()}
+    return states
 
 
-def stage_parameters(model: Transformer, split: Split, embedding: Any, head: Any) -> Result:
+def sharded_states(run: Run, parameters: Result, replicas: Result) -> dict[str, Result]:
+    """States of so many parameters that these replicas share, as ZeRO's stage says."""
+    states = model_state_bytes(parameters, run.recipe, run.zero_stage, replicas).parts()
+    if run.keep_gradients:
+        unsharded = model_state_bytes(parameters, run.recipe, min(run.zero_stage, 1), replicas)
+        states["gradients"] = unsharded.gradients
+    return states
+
+
+def stage_parameters(model: Transformer, split: Split, embedding: Result, head: Result) -> Result:
     """Parameters on a GPU of a stage: a t-th of the matrices, and norms whole.
 
     Of experts it has a t-th of an e-th. The stage with the head has the output matrix,
     its own copy where it is tied to an embedding on another stage.
     """
-    return _on_stage(model, _alone(split), embedding, head)
-
-
-def _alone(split: Split) -> Split:
-    """Of a split what decides which layers a GPU has, and its share of each."""
     t, p = split.tensor_parallel, split.pipeline_parallel
-    return Split(1, 1, t, p, 1, 1, 1, split.interleave, split.expert_parallel)
+    # Only these decide, so that many plans ask for the same.
+    layout = Split(1, 1, t, p, 1, 1, 1, split.interleave, split.expert_parallel)
+    return _stage_parameters(model, layout, embedding, head)
 
 
 @remembered
-def _on_stage(model: Transformer, split: Split, embedding: Any, head: Any) -> Result:
+def _stage_parameters(model: Transformer, split: Split, embedding: Result, head: Result) -> Result:
     h, t = model.hidden_size, split.tensor_parallel
-    last_norm = norm_parameters(model)
-    norms, matrices = head * last_norm, 0
+    norms, matrices = head * norm_parameters(model), 0
     for how_many, layer in stage_layers(model, split, last=embedding is not True):
         of_norms = layer.norm_parameters(h)
         norms = norms + how_many * of_norms
-        dense = layer.parameters(h) - of_norms - layer.split(h)
-        matrices = matrices + how_many * dense
-    there_already = model.tied_embeddings * embedding
+        matrices = matrices + how_many * (layer.parameters(h) - of_norms - layer.split(h))
     matrices = matrices + embedding * embedding_parameters(model)
-    matrices = matrices + head * (1 - there_already) * head_parameters(model)
+    shares_embedding = model.tied_embeddings * embedding
+    matrices = matrices + head * (1 - shares_embedding) * head_parameters(model)
     experts = stage_experts(model, split, last=embedding is not True)
     return -(-matrices // t) + norms + experts
 
 
 def stage_experts(model: Transformer, split: Split, last: bool) -> Result:
-    """Of them those of experts: e GPUs share them, and t GPUs each one of them."""
+    """Parameters of experts on such a GPU: e GPUs share them, and t GPUs each one."""
     if not model.num_experts:
         return 0
     h, ways = model.hidden_size, split.tensor_parallel * split.expert_parallel
@@ -260,44 +143,86 @@ def stage_layers(model: Transformer, split: Split, last: bool) -> tuple[tuple[Re
     l, p, v = model.num_layers, split.pipeline_parallel, split.interleave
     if len(model.layers) == 1:
         return ((split.layers(l), model.layers[0][1]),)
-    found: list[tuple[Result, Layer]] = []
-    low, each = 0, -(-l // (v * p))
+    stage: list[tuple[Result, Layer]] = []
+    kind_starts, piece = 0, -(-l // (v * p))
     for how_many, layer in model.layers:
-        high, here = low + how_many, 0
+        kind_ends, here = kind_starts + how_many, 0
         for i in range(int(v.max()) if is_array(v) else int(v)):
-            start = l - each * (1 + i * p) if last else each * i * p
-            overlap = lesser(start + each, high) - greater(start, low)
+            start = l - piece * (1 + i * p) if last else piece * i * p
+            overlap = lesser(start + piece, kind_ends) - greater(start, kind_starts)
             here = here + (i < v) * greater(overlap, 0 * overlap)
-        found.append((here, layer))
-        low = int(high)
-    return tuple(found)
+        stage.append((here, layer))
+        kind_starts = int(kind_ends)
+    return tuple(stage)
 
 
-def _in_layers(
-    model: Transformer, split: Split, inputs: Mapping[str, Any], kept: Result, last: bool
-) -> Result:
-    """What the layers of such a stage keep of a micro-batch."""
-    stage = stage_layers(model, split, last)
+# --- activations
+
+
+def kept_activations(run: Run, model: Transformer, recompute: str) -> ActivationCount:
+    """What a model keeps of a micro-batch on each GPU that shares its layers."""
+    return count_activations(
+        model,
+        run.micro_batch_size,
+        recompute,
+        run.attention,
+        run.dropout,
+        fused_mlp=run.fused_mlp,
+        tensor_parallel=run.tensor_parallel,
+        sequence_parallel=run.sequence_parallel,
+        value_bytes=value_bytes(run.recipe),
+    )
+
+
+def layer_activations(run: Run, kept: Result, last: bool) -> Result:
+    """What a stage's layers keep of a micro-batch; `kept` is what all of them do."""
+    model = run.model
+    stage = stage_layers(model, run.split, last)
     if len(stage) == 1:
         return shared_out(kept, model.num_layers) * stage[0][0]
-    each = {layer: replace(model, layers=((1, layer),)) for _, layer in stage}
-    again = inputs["recompute"]
-    held = {x: _kept(m, split, inputs, again).layers for x, m in each.items()}
-    return sum(how_many * held[layer] for how_many, layer in stage)
+    by_kind = {
+        layer: kept_activations(run, replace(model, layers=((1, layer),)), run.recompute).layers
+        for _, layer in stage
+    }
+    return sum(how_many * by_kind[layer] for how_many, layer in stage)
 
 
-def _again(model: Transformer, split: Split, inputs: Mapping[str, Any], kept: Result) -> Result:
-    """What one layer computes again: of several kinds, the most that one does."""
-    recompute = inputs["recompute"]
+def recomputed_bytes(run: Run, kept: Result) -> Result:
+    """What one layer computes again in backward: of several kinds, the most."""
+    model = run.model
     if len(model.layers) == 1:
-        every = _kept(model, split, inputs, "none").layers
-        return shared_out(every - kept, model.num_layers)
-    found = [0]
+        everything = kept_activations(run, model, "none").layers
+        return shared_out(everything - kept, model.num_layers)
+    most: Result = 0
     for layer in {layer for _, layer in model.layers}:
-        alone = replace(model, layers=((1, layer),))
-        every, some = (_kept(alone, split, inputs, which).layers for which in ("none", recompute))
-        found.append(every - some)
-    most = found[0]
-    for one in found[1:]:
-        most = greater(most, one)
+        one = replace(model, layers=((1, layer),))
+        everything, some = (
+            kept_activations(run, one, recompute).layers for recompute in ("none", run.recompute)
+        )
+        most = greater(most, everything - some)
     return most
+
+
+# --- what FSDP gathers
+
+
+def gathered_bytes(model: Transformer, split: Split, embedding: Result, head: Result) -> Result:
+    """What FSDP has whole for a moment, in 16 bits: two layers, the gradients of one.
+
+    And on the GPU with the head its matrix, its gradients, and what the loss takes.
+    With a pipeline the weights of the whole stage: they stay for all its passes.
+    PyTorch's loss takes 16-bit logits beside two tensors in fp32; with tensor parallelism
+    a third one in fp32, and the output matrix keeps its input whole. Both were measured
+    with PyTorch 2.13 on two processes.
+    """
+    h, t, c = model.hidden_size, split.tensor_parallel, split.context_parallel
+    layer = max(layer.parameters(h) - layer.split(h) for _, layer in model.layers)
+    output = head * head_parameters(model)
+    gathered = shared_out(2 * 2 * layer + 2 * output, t)
+    stage = 2 * stage_parameters(model, split, embedding, head)
+    unsplit = split.pipeline_parallel == 1
+    gradients = shared_out(2 * layer + 2 * output, t)
+    tokens = split.micro_batch_size * model.sequence_length
+    parallel_loss = (t > 1) * (4 * model.vocab_size + 2 * h * (t - 1))
+    loss = shared_out(shared_out(tokens * (2 * model.vocab_size + parallel_loss), c), t)
+    return gathered * unsplit + stage * (1 - unsplit) + gradients + head * loss

@@ -1,4 +1,4 @@
-"""How fast others' steps and runs were, and your own. Beside notebooks/08_plan.ipynb.
+"""How fast others' steps and runs were. Beside notebooks/08_plan.ipynb.
 
 A plan's seconds: at a given rate, at a measured step's pace, or over the shares of the
 peak that others reached, which the split shifts. `utilizations` and `splits` compute
@@ -7,37 +7,13 @@ these constants from data/, and tests hold them to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from llmtrain_helpers.checks import Result, is_array, quantity
-from llmtrain_helpers.communication import Traffic
-from llmtrain_helpers.duration import checked_utilizations
+from llmtrain_helpers.checks import Result, quantity
 from llmtrain_helpers.flops import utilization
-from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.plan.memory import Split
-from llmtrain_helpers.plan.step import StepSeconds, step_parts
+from llmtrain_helpers.plan.run import Run
+from llmtrain_helpers.plan.seconds import StepSeconds
 from llmtrain_helpers.results import Interval
-
-
-@dataclass(frozen=True)
-class Pace:
-    """A measured step: its time over that of the model; the split, and that model.
-
-    Made by `Plan.calibrated`.
-    """
-
-    slowdown: float
-    split: Split
-    step: StepSeconds
-
-    def seconds(self, step: StepSeconds, split: Split) -> Interval:
-        """Of a step: as measured, or `OWN_PACE` around where anything has changed."""
-        likely = self.slowdown * step.total
-        same = not is_array(likely) and (split, step) == (self.split, self.step)
-        wide = 1 if same else OWN_PACE
-        return Interval(likely / wide, likely, likely * wide)
 
 
 @dataclass(frozen=True)
@@ -97,37 +73,24 @@ PACES = {
 """How fast others' steps were as a share of what the model of a step says of their own
 split (`step_seconds`), low, likely and high, by kind; and what they rest on."""
 
-OWN_PACE = 1.2
-"""How far other splits lie from what one measured step of the same model foretells:
-85 % of published pairs lie nearer (`splits.own_pace`)."""
-
 STOPS = (1.08, 1.2, 1.5)
 """A run's time over that of its computing alone, of four published runs whose rate is
 known: least, middle and most. It holds restarts, evaluation, batches that grew."""
 
 
-def peak_of(inputs: Mapping[str, Any]) -> Result:
-    """The dense peak of the format that was asked for, or of the chip's own 16 bits."""
-    return inputs["accelerator"].peak(_format(inputs))
-
-
-def _format(inputs: Mapping[str, Any]) -> Any:
-    format = inputs["format"]
-    return inputs["accelerator"].training_format if format is None else format
-
-
-def _shares(model: Transformer, inputs: Mapping[str, Any], at_peak: Result, step: Any) -> Shares:
-    """What others reached with such a format, dense or with experts; or the given.
+def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares:
+    """Shares of the peak that others reached with such a format, dense or with experts.
 
     With a model of the step, shifted by the split: what the model gives of the peak,
-    times the pace of others' steps; whole runs in the same ratio.
+    times the pace of others' steps; whole runs in the same ratio. The run's own
+    `utilizations` take the place of all that.
     """
-    given, format, _ = inputs["utilizations"], _format(inputs), peak_of(inputs)
-    if given is not None:
-        u = checked_utilizations(given)
+    if run.utilizations is not None:
+        u = run.utilizations
         return Shares(u, u, "the utilisations that were given")
     bits = {"bf16": "16-bit", "fp16": "16-bit", "fp8": "fp8", "fp4": "fp4"}
-    kind = f"{bits.get(format, '32-bit')} {'experts' if model.num_experts else 'dense'}"
+    layers = "experts" if run.model.num_experts else "dense"
+    kind = f"{bits.get(run.number_format, '32-bit')} {layers}"
     known = UTILIZATIONS[kind]
     if step is None or kind not in PACES:
         return known
@@ -137,45 +100,25 @@ def _shares(model: Transformer, inputs: Mapping[str, Any], at_peak: Result, step
     return Shares((low, likely, high), (runs[0], runs[1], runs[2]), evidence)
 
 
-def timed(
-    model: Transformer,
-    work: Result,
-    steps: Result,
-    split: Split,
-    sent: Traffic,
-    inputs: Mapping[str, Any],
-) -> dict[str, Any]:
-    """A plan's times: the model of its step, others' shares, and what follows."""
-    step = step_parts(model, split, sent, inputs)
-    at_peak = work * (1 + split.bubble) / (split.num_gpus * peak_of(inputs))
-    shares = _shares(model, inputs, at_peak, step)
-    a_step, of_run = _seconds(work, at_peak, split, inputs, shares, step)
-    times = {"seconds_per_iteration": a_step, "seconds": of_run.times(steps)}
-    return {"step": step, "shares": shares, **times}
-
-
-def _seconds(
-    work: Result,
-    at_peak: Result,
-    split: Split,
-    inputs: Mapping[str, Any],
-    shares: Shares,
-    step: StepSeconds | None,
+def seconds_per_step(
+    run: Run, work: Result, at_peak: Result, shares: Shares, step: StepSeconds | None
 ) -> tuple[Interval, Interval]:
     """Seconds of a step, and of one of a whole run, which has the stops in it.
 
-    At a given rate or pace, where both are the same, or over the shares of the peak.
+    At a given rate or pace both are the same. `work` is a step's FLOPs, `at_peak` the
+    seconds that they take at the peak, the pipeline's bubble included.
     """
-    X, pace = inputs["flops_per_gpu"], inputs["pace"]
-    if X is not None:
-        utilization(X, peak_of(inputs))  # refuses a rate above the peak
-        exact = work / (split.num_gpus * X)
-        return (Interval(exact, exact, exact),) * 2
-    if pace is not None and step is not None:
-        return (pace.seconds(step, split),) * 2
+    if run.flops_per_gpu is not None:
+        utilization(run.flops_per_gpu, run.peak)  # refuses a rate above the peak
+        exact = work / (run.num_gpus * run.flops_per_gpu)
+        interval = Interval(exact, exact, exact)
+        return interval, interval
+    if run.pace is not None and step is not None:
+        interval = run.pace.seconds(step, run.split)
+        return interval, interval
     quantity("tokens·FLOPs/(num_gpus·peak)", at_peak)
-    a_step, run = (
+    of_steps, of_runs = (
         Interval(at_peak / high, at_peak / likely, at_peak / low)
         for low, likely, high in (shares.steps, shares.runs)
     )
-    return a_step, run
+    return of_steps, of_runs

@@ -6,56 +6,27 @@ for the pipeline's bubble, interleaved or not. Its seconds are those of `pace`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
-from llmtrain_helpers.checks import (
-    Number,
-    Result,
-    amount,
-    at_most,
-    broadcast,
-    choice,
-    count,
-    divides,
-    flag,
-    instance,
-    is_array,
-    one,
-    quantity,
-    rate,
-    refuse,
-    single,
-)
-from llmtrain_helpers.communication import WAYS, Traffic, divides_experts, step_traffic
+from llmtrain_helpers.checks import Number, Result, instance, is_array, quantity
+from llmtrain_helpers.communication import Sharding, Split, Traffic, traffic
 from llmtrain_helpers.duration import energy, gpu_hours, iterations, training_interval
 from llmtrain_helpers.flops import FlopCount, count_flops
-from llmtrain_helpers.model.transformer import Accelerator, Transformer
+from llmtrain_helpers.laws import Law
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
-from llmtrain_helpers.plan.memory import (
-    SHARDING,
-    Memory,
-    Split,
-    memory_per_gpu,
-    stage_experts,
-    stage_parameters,
-)
-from llmtrain_helpers.plan.pace import (
-    OWN_PACE as OWN_PACE,
-    PACES as PACES,
-    STOPS,
-    UTILIZATIONS as UTILIZATIONS,
-    Pace,
-    Shares,
-    peak_of,
-    timed,
-)
-from llmtrain_helpers.plan.step import StepSeconds
-from llmtrain_helpers.precision import Recipe, known_recipe
+from llmtrain_helpers.plan.memory import Memory, memory_per_gpu, stage_experts, stage_parameters
+from llmtrain_helpers.plan.pace import STOPS, Shares, others_shares, seconds_per_step
+from llmtrain_helpers.plan.run import Run
+from llmtrain_helpers.plan.seconds import Pace, StepSeconds
+from llmtrain_helpers.plan.step import step_parts
+from llmtrain_helpers.precision import Recipe
 from llmtrain_helpers.results import Interval, greater, lesser
+
+if TYPE_CHECKING:
+    from llmtrain_helpers.plan.report import Report
 
 RESERVE, CARD = 21e9, 96e9
 """Bytes that a plan keeps free on a card of so many bytes, and the same share of a
@@ -74,17 +45,26 @@ class Plan:
     intervals over what others reached (see `shares`), or exact at a given rate.
     """
 
-    inputs: Mapping[str, Any]
+    run: Run
     parameters: ParameterCount
     flops: FlopCount
     memory: Memory
-    split: Split
     sent: Traffic
     step: StepSeconds | None
     iterations: Result
     shares: Shares
     seconds_per_iteration: Interval
     seconds: Interval
+
+    @property
+    def split(self) -> Split:
+        """How the GPUs and the batch are shared."""
+        return self.run.split
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The arguments of `plan_run` by their names."""
+        return {item.name: getattr(self.run, item.name) for item in fields(Run) if item.init}
 
     @property
     def traffic(self) -> Result:
@@ -94,21 +74,22 @@ class Plan:
     @property
     def room(self) -> Result:
         """Bytes left on the GPU that holds most; negative if it takes more."""
-        return self.inputs["accelerator"].memory - self.memory.total
+        return self.run.accelerator.memory - self.memory.total
 
     @property
     def reserve(self) -> Result:
         """Bytes of that room to keep free for what a plan leaves out."""
-        asked, memory = self.inputs["reserve"], self.inputs["accelerator"].memory
-        return RESERVE * lesser(memory / CARD, 1) if asked is None else asked
+        if self.run.reserve is not None:
+            return self.run.reserve
+        return RESERVE * lesser(self.run.accelerator.memory / CARD, 1)
 
     @property
-    def fits(self) -> Any:
+    def fits(self) -> Result:
         """Whether a step fits into the accelerator's memory and leaves the reserve."""
         return self.room >= self.reserve
 
     @property
-    def tight(self) -> Any:
+    def tight(self) -> Result:
         """Whether it fits on paper only, without the reserve."""
         return (self.room >= 0) & (self.room < self.reserve)
 
@@ -120,7 +101,7 @@ class Plan:
     @property
     def measured(self) -> bool:
         """Whether a rate or a step of one's own takes the place of others' runs."""
-        return not (self.inputs["flops_per_gpu"] is self.inputs["pace"] is None)
+        return self.run.flops_per_gpu is not None or self.run.pace is not None
 
     @property
     def days_with_stops(self) -> Interval:
@@ -142,13 +123,13 @@ class Plan:
     @property
     def cost(self) -> Interval | None:
         """What the GPU-hours cost, if a price was given."""
-        price = self.inputs["price_per_gpu_hour"]
+        price = self.run.price_per_gpu_hour
         return None if price is None else self.gpu_hours.times(price)
 
     @property
     def energy(self) -> Interval | None:
         """Joules of the GPUs at their design power, if that is known."""
-        watts = self.inputs["accelerator"].power
+        watts = self.run.accelerator.power
         if watts is None:
             return None
         return self.seconds.times(energy(1, self.split.num_gpus, watts))
@@ -162,8 +143,7 @@ class Plan:
     def mfu(self) -> Result:
         """The likely share of the peak, without recomputed work."""
         work = self.flops.model * self.iterations / self.seconds.likely
-        peak = peak_of(self.inputs)
-        return work / (self.split.num_gpus * peak)
+        return work / (self.split.num_gpus * self.run.peak)
 
     @property
     def rough(self) -> Interval:
@@ -172,17 +152,17 @@ class Plan:
         Wider than `seconds`, which rests on runs that publish enough for an exact
         count (chapter 03).
         """
-        size = self.inputs["tokens"], self.parameters.active
-        return training_interval(*size, self.split.num_gpus, peak_of(self.inputs))
+        size = self.run.tokens, self.parameters.active
+        return training_interval(*size, self.split.num_gpus, self.run.peak)
 
     @property
     def throughput(self) -> Result:
         """The likely tokens a second, over all GPUs."""
-        return self.inputs["tokens"] / self.seconds.likely
+        return self.run.tokens / self.seconds.likely
 
-    def but(self, **changes: Any) -> Plan:
+    def but(self, **changes: object) -> Plan:
         """The same plan with some of its inputs changed."""
-        return plan_run(**{**self.inputs, **changes})
+        return planned(self.run.but(**changes))
 
     def calibrated(self, seconds_per_iteration: Number) -> Plan:
         """The same plan at a measured step of your own, in place of others' runs.
@@ -197,7 +177,7 @@ class Plan:
             return self.but(pace=pace, flops_per_gpu=None)
         return self.but(flops_per_gpu=self.flops.total / (self.split.num_gpus * t))
 
-    def report(self, name: str = "the model", law: Any = "besiroglu") -> Any:
+    def report(self, name: str = "the model", law: str | Law = "besiroglu") -> Report:
         """One page to take to whoever pays: `markdown` and `html` (see `report`)."""
         from llmtrain_helpers.plan.report import report  # it stands on laws and plans
 
@@ -206,9 +186,9 @@ class Plan:
     def __repr__(self) -> str:
         if is_many(self):
             return f"<{(self.room + 0 * self.seconds.likely).size:,} plans>"
-        told = "fits" if self.fits else "tight" if self.tight else "does not fit"
+        fits = "fits" if self.fits else "tight" if self.tight else "does not fit"
         days = units.duration(self.seconds.likely)
-        return f"<Plan: {days}, {units.gigabytes(self.memory.total)} a GPU, {told}>"
+        return f"<Plan: {days}, {units.gigabytes(self.memory.total)} a GPU, {fits}>"
 
 
 def plan_run(
@@ -284,133 +264,91 @@ def plan_run(
     >>> plan
     <Plan: 34.7 days, 14.0 GB a GPU, fits>
     """
-    inputs = dict(locals())
-    instance("model", model, Transformer)
-    instance("accelerator", accelerator, Accelerator)
-    inputs |= _checked(inputs)
-    P = count_parameters(model)
-    broadcast(**vars(accelerator), model=P.total, **{x: inputs[x] for x in _NUMBERS})
-    split = _split(model, inputs)
-    counted = count_flops(model, inputs["global_batch_size"], recompute)
-    steps = iterations(tokens, inputs["global_batch_size"], model.sequence_length)
-    sent = _sent(model, split, inputs)
+    run = Run(
+        model=model,
+        accelerator=accelerator,
+        num_gpus=num_gpus,
+        tokens=tokens,
+        global_batch_size=global_batch_size,
+        recompute=recompute,
+        micro_batch_size=micro_batch_size,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        context_parallel=context_parallel,
+        interleave=interleave,
+        expert_parallel=expert_parallel,
+        imbalance=imbalance,
+        context=context,
+        sequence_parallel=sequence_parallel,
+        zero_stage=zero_stage,
+        keep_gradients=keep_gradients,
+        sharding=sharding,
+        recipe=recipe,
+        attention=attention,
+        fused_mlp=fused_mlp,
+        dropout=dropout,
+        uneven_stages=uneven_stages,
+        format=format,
+        utilizations=utilizations,
+        flops_per_gpu=flops_per_gpu,
+        pace=pace,
+        reserve=reserve,
+        price_per_gpu_hour=price_per_gpu_hour,
+    )
+    return planned(run)
+
+
+def planned(run: Run) -> Plan:
+    """The plan of a run: see `plan_run`."""
+    model, split = run.model, run.split
+    flops = count_flops(model, run.global_batch_size, run.recompute)
+    steps = iterations(run.tokens, run.global_batch_size, model.sequence_length)
+    sent = step_sent(run)
+    memory = memory_per_gpu(run)
+    step = step_parts(run, sent)
+    at_peak = flops.total * (1 + split.bubble) / (split.num_gpus * run.peak)
+    shares = others_shares(run, at_peak, step)
+    of_steps, of_runs = seconds_per_step(run, flops.total, at_peak, shares, step)
     return Plan(
-        inputs=inputs,
-        parameters=P,
-        flops=counted,
-        memory=memory_per_gpu(model, split, inputs),
-        split=split,
+        run=run,
+        parameters=count_parameters(model),
+        flops=flops,
+        memory=memory,
         sent=sent,
+        step=step,
         iterations=steps,
-        **timed(model, counted.total, steps, split, sent, inputs),
+        shares=shares,
+        seconds_per_iteration=of_steps,
+        seconds=of_runs.times(steps),
     )
 
 
-SIZES = [
-    "micro_batch_size",
-    "tensor_parallel",
-    "pipeline_parallel",
-    "context_parallel",
-    "interleave",
-    "expert_parallel",
-]
-"""The inputs that split the work."""
-
-_OPTIONAL = {
-    "price_per_gpu_hour": quantity,
-    "flops_per_gpu": rate,
-    "reserve": amount,
-    "keep_gradients": flag,
-}
-"""Inputs that may be left out (None), and what checks them."""
-
-
-_NUMBERS = ["num_gpus", "tokens", "global_batch_size", *SIZES, *_OPTIONAL]
-"""The inputs that may be arrays."""
-
-
-def _checked(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs that are numbers, as such; others only where they are given."""
-    whole = ["num_gpus", "tokens", "global_batch_size", *SIZES]
-    checked = {name: count(name, inputs[name]) for name in whole}
-    checked["imbalance"] = one("imbalance", inputs["imbalance"], quantity)
-    if checked["imbalance"] < 1:
-        refuse("imbalance", inputs["imbalance"], "is less than 1")
-    checked["zero_stage"] = single("zero_stage", inputs["zero_stage"], least=0)
-    if choice("sharding", inputs["sharding"], SHARDING) == "fsdp":
-        stage = checked["zero_stage"]
-        if stage != 3:
-            refuse("zero_stage", stage, "is not what FSDP does: with it write 3")
-    if inputs["pace"] is not None:
-        instance("pace", inputs["pace"], Pace)
-    for name, check in _OPTIONAL.items():
-        if inputs[name] is not None:
-            checked[name] = check(name, inputs[name])
-    return checked
-
-
-def _split(model: Transformer, inputs: Mapping[str, Any]) -> Split:
-    """The split, refused where it does not come out even."""
-    n, B = inputs["num_gpus"], inputs["global_batch_size"]
-    b, t, p, c, v, e = (inputs[name] for name in SIZES)
-    at_most("global_batch_size", B, "what a plan takes", 10**12)
-    _check_pipeline(model, inputs)
-    divides("sequence_length", model.sequence_length, "context_parallel", c)
-    if flag("sequence_parallel", inputs["sequence_parallel"]):
-        ways = "tensor_parallel·context_parallel"
-        divides("sequence_length", model.sequence_length, ways, t * c)
-    at_most("micro_batch_size", b, "global_batch_size", B)
-    d = data_parallel_size(n, t, p, c)
-    divides_experts(model, e, d)
-    return Split(n, b, t, p, c, d, accumulation_steps(B, b, d), v, e)
-
-
-def _check_pipeline(model: Transformer, inputs: Mapping[str, Any]) -> None:
-    """Pieces that come out even; and with ZeRO, what becomes of the gradients."""
-    p, v, l = inputs["pipeline_parallel"], inputs["interleave"], model.num_layers
-    at_most("pipeline_parallel", p, "num_layers", l)
-    at_most("interleave", v, "what a pipeline of one stage takes", 1 + (p > 1) * l)
-    pieces = "pipeline_parallel·interleave"
-    if not flag("uneven_stages", inputs["uneven_stages"]):
-        interleaved = is_array(v) or v > 1
-        divides("num_layers", l, pieces if interleaved else "pipeline_parallel", p * v)
-    at_most(pieces, p * v, "layers, embedding and head, num_layers + 2", l + 2)
-    piped = (p > 1).any() if is_array(p) else p > 1
-    if inputs["zero_stage"] > 1 and piped and inputs["keep_gradients"] is None:
-        problem = (
-            "with a pipeline: say keep_gradients=True (whole between the passes of a "
-            "step, as FSDP can) or False (sharded in each); DeepSpeed refuses both"
-        )
-        refuse("zero_stage", inputs["zero_stage"], problem)
-
-
-def _sent(model: Transformer, split: Split, inputs: Mapping[str, Any]) -> Traffic:
+def step_sent(run: Run) -> Traffic:
     """Bytes that a GPU of the stage with most parameters sends in a step."""
-    alone = split.pipeline_parallel == 1
-    P, E = (
-        greater(*(held(model, split, *ends) for ends in ((True, alone), (alone, True))))
-        for held in (stage_parameters, _experts)
+    model, split = run.model, run.split
+    unsplit = split.pipeline_parallel == 1
+    P = greater(
+        stage_parameters(model, split, embedding=True, head=unsplit),
+        stage_parameters(model, split, embedding=unsplit, head=True),
     )
-    ways = {name: getattr(split, name) for name in WAYS}
-    same = ("recompute", "sequence_parallel", "context", "imbalance")
-    told = {name: inputs[name] for name in same} | _sharding(inputs)
-    width = known_recipe(inputs["recipe"]).weights
-    return step_traffic(model, P, **ways, expert_parameters=E, value_bytes=width, **told)
-
-
-def _experts(model: Transformer, split: Split, embedding: Any, head: Any) -> Result:
-    return stage_experts(model, split, last=embedding is not True)
-
-
-def _sharding(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What `data_parallel_bytes` wants to know."""
-    recipe = known_recipe(inputs["recipe"])
-    return {
-        "zero_stage": inputs["zero_stage"],
-        "weight_bytes": recipe.weights,
-        "gradient_bytes": recipe.gradients,
-        "keep_gradients": bool(inputs["keep_gradients"]),
-    }
+    E = greater(
+        stage_experts(model, split, last=False),
+        stage_experts(model, split, last=unsplit is not True),
+    )
+    recipe = run.bytes_of
+    keep_gradients = bool(run.keep_gradients)
+    return traffic(
+        model,
+        P,
+        E,
+        split,
+        Sharding(run.zero_stage, recipe.weights, recipe.gradients, keep_gradients),
+        recompute=run.recompute,
+        sequence_parallel=run.sequence_parallel,
+        context=run.context,
+        imbalance=run.imbalance,
+        value_bytes=recipe.weights,
+    )
 
 
 def step_seconds(plan: Plan) -> StepSeconds | None:
@@ -431,13 +369,6 @@ def step_seconds(plan: Plan) -> StepSeconds | None:
     """
     instance("plan", plan, Plan)
     return plan.step
-
-
-def memory_with(plan: Plan, **changes: Any) -> Memory:
-    """The memory of the same plan with some of its inputs changed, and nothing else."""
-    inputs = {**plan.inputs, **changes}
-    inputs |= _checked(inputs)
-    return memory_per_gpu(inputs["model"], _split(inputs["model"], inputs), inputs)
 
 
 def is_many(plan: Plan) -> bool:

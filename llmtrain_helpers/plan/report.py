@@ -102,13 +102,13 @@ def report(plan: Plan, name: str = "the model", law: str | Law = "besiroglu") ->
     instance("name", name, str)
     if is_many(plan):
         refuse("plan", plan, "is many: a report is about one")
-    chip, n = plan.inputs["accelerator"].name, plan.split.num_gpus
+    chip, n = plan.run.accelerator.name, plan.split.num_gpus
     title = f"{name[:1].upper()}{name[1:]}: {units.count(plan.parameters.total)}"
     days, money = plan.days_with_stops, plan.cost
     paid = f" for {_dollars(money.likely)}" if money else ""
     summary = (
         f"{units.exact(n)} {chip} train {name} on "
-        f"{units.count(plan.inputs['tokens'])} tokens in likely "
+        f"{units.count(plan.run.tokens)} tokens in likely "
         f"{units.digits(days.likely, 2)} days{paid}. It {_fit(plan)}."
     )
     lines = (*_work(plan), *_machine(plan), *_time(plan), *_quality(plan, law))
@@ -126,16 +126,16 @@ _AGAIN = {"none": "nothing recomputed", "full": "everything recomputed"}
 
 def _work(plan: Plan) -> list[Line]:
     """What is to be done: parameters, tokens, FLOPs."""
-    P, model = plan.parameters, plan.inputs["model"]
+    P, model = plan.parameters, plan.run.model
     shape = f"{model.num_layers} layers, hidden size {model.hidden_size:,}"
     active = f"; {units.count(P.active)} active" if P.active != P.total else ""
-    again = _AGAIN.get(plan.inputs["recompute"], "scores recomputed")
-    batch = plan.inputs["global_batch_size"] * model.sequence_length
+    again = _AGAIN.get(plan.run.recompute, "scores recomputed")
+    batch = plan.run.global_batch_size * model.sequence_length
     return [
         Line("parameters", units.exact(P.total), "exact", shape + active, "notebook 01"),
         Line(
             "tokens",
-            units.count(plan.inputs["tokens"]),
+            units.count(plan.run.tokens),
             "chosen",
             f"each seen once, {units.count(batch)} a step",
             "yours",
@@ -152,11 +152,11 @@ def _work(plan: Plan) -> list[Line]:
 
 def _machine(plan: Plan) -> list[Line]:
     """The GPUs, their split, and what each holds."""
-    s, chip = plan.split, plan.inputs["accelerator"]
+    s, chip = plan.split, plan.run.accelerator
     ways = f"tensor {s.tensor_parallel}, pipeline {s.pipeline_parallel}, "
-    ways += f"replicas {s.data_parallel}, ZeRO {plan.inputs['zero_stage']}"
+    ways += f"replicas {s.data_parallel}, ZeRO {plan.run.zero_stage}"
     held, reserve = plan.memory.total, plan.reserve
-    recipe = plan.inputs["recipe"]
+    recipe = plan.run.recipe
     told = recipe if isinstance(recipe, str) else recipe.name
     return [
         Line("GPUs", f"{units.exact(s.num_gpus)} {chip.name}", "chosen", ways, "yours"),
@@ -178,7 +178,7 @@ def _time(plan: Plan) -> list[Line]:
     rests = f"{units.percent(plan.mfu)} of the peak (MFU), stops included"
     source = f"published runs: {plan.shares.evidence}"
     if plan.measured:
-        own = "step" if plan.inputs["flops_per_gpu"] is None else "rate"
+        own = "step" if plan.run.flops_per_gpu is None else "rate"
         rests = f"your measured {own}; stops add 8 to 50 %"
         source = "your step; stops of four published runs (notebook 08)"
     hours = plan.gpu_hours.times(more)
@@ -191,12 +191,12 @@ def _time(plan: Plan) -> list[Line]:
 
 def _paid(plan: Plan, more: float) -> list[Line]:
     """Money and energy, where a price and the power are known."""
-    price, made = plan.inputs["price_per_gpu_hour"], []
+    price, made = plan.run.price_per_gpu_hour, []
     if plan.cost is not None:
         told, cost = f"{price:g} dollars a GPU-hour", plan.cost.times(more)
         made.append(_spanned("cost", cost, _dollars, told, "assumed, or your offer"))
     if plan.energy is not None:
-        told = f"design power of {plan.inputs['accelerator'].power:g} W, GPUs alone"
+        told = f"design power of {plan.run.accelerator.power:g} W, GPUs alone"
         hours = plan.energy.times(more / 3600)
         made.append(_spanned("energy", hours, _hours, told, "vendor's datasheet"))
     return made
@@ -227,7 +227,7 @@ def _spanned(
 def _quality(plan: Plan, law: str | Law) -> list[Line]:
     """What the model is expected to be worth, and what it could have been."""
     found = known_law(law)
-    N, T = plan.parameters.active, plan.inputs["tokens"]
+    N, T = plan.parameters.active, plan.run.tokens
     others = [loss(N, T, x) for x in (found, *map(known_law, SAME_RUNS))]
     best = compute_optimal(6 * N * T, found)
     span = f"{min(others):.2f} to {max(others):.2f} by two fits of the same runs"

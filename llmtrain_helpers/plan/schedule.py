@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from llmtrain_helpers.checks import Number, at_most, single
+from llmtrain_helpers.checks import Number, Result, at_most, counts, single
 
 MOST = 2**20
 """Turns that one schedule may have."""
@@ -48,6 +48,14 @@ class Schedule:
         busy = sum(turn.end - turn.start for turn in self.turns)
         return 1 - busy / (self.stages * self.end)
 
+    def shares(self) -> dict[str, float]:
+        """What the stages do with their time: forward, backward and idle, of the step."""
+        shares = {"forward": 0.0, "backward": 0.0}
+        for turn in self.turns:
+            word = "backward" if turn.backward else "forward"
+            shares[word] += (turn.end - turn.start) / (self.stages * self.end)
+        return {**shares, "idle": self.idle}
+
     def of_stage(self, stage: int) -> tuple[Turn, ...]:
         """The turns of one stage."""
         return tuple(turn for turn in self.turns if turn.stage == stage)
@@ -59,6 +67,18 @@ class Schedule:
             held += -1 if turn.backward else 1
             most = max(most, held)
         return most
+
+
+def idle_share(stages: Number, micro_batches: Number) -> Result:
+    """The share of a pipeline's step in which each stage waits: (p − 1)/(m + p − 1).
+
+    Source: arXiv 2104.04473, section 2.2, there as a share of the rest of the step.
+
+    >>> idle_share(stages=4, micro_batches=8)
+    0.2727272727272727
+    """
+    p, m = counts(stages=stages, micro_batches=micro_batches)
+    return (p - 1) / (m + p - 1)
 
 
 def pipeline_schedule(

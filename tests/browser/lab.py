@@ -18,7 +18,8 @@ from urllib.request import urlopen
 import nbformat
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+from tests.paths import NOTEBOOKS
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 FLAGS = [

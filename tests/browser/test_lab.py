@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from llmtrain_helpers.measure import torch_missing
 from llmtrain_helpers.panels import PANELS
+from tests.paths import ROOT
 
 from . import lab
 
-ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+ARTIFACTS = ROOT / "artifacts"
 FULL = os.environ.get("WALK") == "full"
 REQUIRED = bool(os.environ.get("REQUIRE_BROWSER"))
 

@@ -9,16 +9,15 @@ import pytest
 import torch
 
 from llmtrain_helpers import Transformer, count_parameters
-from llmtrain_helpers.model.huggingface.families import FAMILIES, OLD
-
-from ..config_files import FILES
+from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES
+from tests.config_files import FILES
 
 transformers = pytest.importorskip("transformers", minversion="5.0")
 
 SMALL = {"num_hidden_layers": 2, "vocab_size": 96}
 CASES: dict[str, dict[str, Any]] = {
     **{name: json.loads(text) for name, text in FILES.items()},
-    **{family: {"model_type": family} | SMALL for family in OLD},
+    **{family: {"model_type": family} | SMALL for family in COMMON},
     "tied": {"model_type": "llama", "tie_word_embeddings": True} | SMALL,
     "wide heads": {"model_type": "mistral", "head_dim": 256} | SMALL,
     "null heads": {"model_type": "qwen3", "num_key_value_heads": None} | SMALL,
@@ -44,7 +43,7 @@ def test_transformers_builds_as_many_parameters(name: str) -> None:
     assert built == count_parameters(Transformer.from_config(case)).total
 
 
-@pytest.mark.parametrize("family", OLD)
+@pytest.mark.parametrize("family", COMMON)
 def test_a_file_with_every_default_says_what_an_empty_one_says(family: str) -> None:
     empty = {"model_type": family}
     full = config_of(empty).to_dict()

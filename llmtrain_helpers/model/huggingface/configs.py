@@ -23,7 +23,8 @@ from llmtrain_helpers.checks import (
     show,
     single,
 )
-from llmtrain_helpers.model.huggingface.families import FAMILIES, OLD, Family, old
+from llmtrain_helpers.model.huggingface import rules
+from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, Family
 from llmtrain_helpers.model.huggingface.stacking import (
     ATTENTION,
     MOST_LAYERS as MOST_LAYERS,
@@ -163,7 +164,7 @@ def _family(config: Mapping[str, Any]) -> Family:
     name = config.get("model_type")
     if not isinstance(name, str) or name not in FAMILIES:
         # The nearest is not offered: a name that looks alike is another shape.
-        known = [*OLD, f"and {len(FAMILIES) - len(OLD)} more in families.FAMILIES"]
+        known = [*COMMON, f"and {len(FAMILIES) - len(COMMON)} more in families.FAMILIES"]
         refuse("model_type", name, f"is unknown. Known: {', '.join(known)}")
     return FAMILIES[name]
 
@@ -212,7 +213,7 @@ def _check_telling(config: Mapping[str, Any], family: Family) -> None:
     """Refuse a file that another family has written: it says so without saying it."""
     for key in () if family.any_act or not family.mlp else _ACT_KEYS:
         gated = _ACTS.get(str(config.get(key)), family.gated)
-        if gated != family.gated and not (old(family) and gated):
+        if gated != family.gated:
             problem = f"is not what {family.model} has between its matrices"
             refuse(key, config[key], problem)
     given = (str(key) for key, value in config.items() if is_array(value) or value)
@@ -277,7 +278,7 @@ def _default(key: str, config: Mapping[str, Any], family: Family) -> Any:
     if family.role(key) != "num_kv_heads":
         default = family.defaults[key]
         null = key in config and default is not None
-        if null and not old(family):
+        if null and not family.null_is_default:
             refuse(key, None, f"is null, where {family.model} has {show(default)}")
         return default
     value = None if key in config else family.defaults[key]
@@ -309,10 +310,10 @@ def _checked(name: str, key: str, value: Any, family: Family) -> Any:
 
 def _sweeps(role: str, family: Family) -> bool:
     """Whether many values of this can be read at once: where no rule takes one."""
-    ruled = family.mixers or family.stack or family.dense_size
+    ruled = family.mixers or family.stack or family.dense_size not in (None, rules.four_h)
     plain = _SIZES | {"num_kv_heads", "head_dim", "sequence_length", "num_positions"}
     plain |= {"num_experts", "experts_per_token"}  # refused in their own words
-    return role in plain and (old(family) or not ruled)
+    return role in plain and not ruled
 
 
 def _list(name: str, value: Any) -> list[Any]:

@@ -63,8 +63,10 @@ class Family:
     `only` the one value that is known of a key, `read_over` keys that change no matrix.
     `bias` names the biases that there always are, `switches` those that a key brings:
     q, k, v, o of attention (a: of latent attention), m of the MLP, e of the experts, s
-    of the shared one, r of the router, h of the head. The other traits are those of
-    `layers`, or functions of what a file says.
+    of the shared one, r of the router, h of the head. With `null_is_default` a null says
+    no more than a key left out; with `any_kinds` a `layer_types` of another length than
+    the stack says nothing; with `any_act` the activation does not tell of a gate. The
+    other traits are those of `layers`, or functions of what a file says.
     """
 
     model: str
@@ -92,6 +94,8 @@ class Family:
     twice: bool = False
     mlp: bool = True
     any_act: bool = False
+    any_kinds: bool = False
+    null_is_default: bool = False
     kinds: str | Callable[[Values], Any] = "full_attention"
     looks: tuple[str, ...] = ("full_attention", "sliding_attention")
     mixers: Mapping[str, Callable[[Values], Mixer]] = field(default_factory=dict)
@@ -200,10 +204,5 @@ FAMILIES: dict[str, Family] = {
 }
 """The families that are known, by `model_type`."""
 
-OLD = ["gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe"]
-"""Those that were known first: what else their files say is read over more freely."""
-
-
-def old(family: Family) -> bool:
-    """Whether it is one of those that were known first."""
-    return any(family is FAMILIES[name] for name in OLD)
+COMMON = ["gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe"]
+"""The families that an error names, of all that are known."""

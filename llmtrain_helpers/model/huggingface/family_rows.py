@@ -14,31 +14,36 @@ gpt2 GPT2LMHeadModel -num_hidden_layers -hidden_size -num_attention_heads
     vocab_size=50257 tie_word_embeddings=True n_layer=12 n_embd=768 n_head=12
     n_inner=None n_positions=1024 hidden_size>n_embd max_position_embeddings>n_positions
     num_attention_heads>n_head num_hidden_layers>n_layer .norm_size=2 .gated=no
-    .bias=qkvom .dense_size=@four_h ~attention_probs_dropout_prob ~attn_pdrop
+    .bias=qkvom .dense_size=@four_h .any_act ~attention_probs_dropout_prob ~attn_pdrop
     ~embd_pdrop ~hidden_dropout ~hidden_dropout_prob ~layer_norm_eps ~layer_norm_epsilon
     ~norm_topk_prob ~original_max_position_embeddings ~qk_norm ~qkv_bias
     ~router_jitter_noise ~scale_attn_weights ~summary_type ~use_qk_norm
+    .null_is_default .any_kinds
 llama Llama ~attention_probs_dropout_prob ~hidden_dropout ~hidden_dropout_prob
     ~layer_norm_eps ~layer_norm_epsilon ~norm_topk_prob
     ~original_max_position_embeddings ~qk_norm ~qkv_bias ~router_jitter_noise
     ~use_qk_norm
+    .null_is_default .any_kinds
 mistral Mistral num_key_value_heads=8 intermediate_size=14336
     max_position_embeddings=131072 sliding_window=4096 .kinds=@windowed
     ~attention_probs_dropout_prob ~hidden_dropout ~hidden_dropout_prob ~layer_norm_eps
     ~layer_norm_epsilon ~norm_topk_prob ~original_max_position_embeddings ~qk_norm
     ~qkv_bias ~router_jitter_noise ~use_qk_norm
+    .null_is_default .any_kinds
 mixtral Mixtral num_key_value_heads=8 intermediate_size=14336
     max_position_embeddings=131072 num_local_experts=8 num_experts_per_tok=2
     sliding_window=None num_experts>num_local_experts .kinds=@windowed
     ~attention_probs_dropout_prob ~hidden_dropout ~hidden_dropout_prob ~layer_norm_eps
     ~layer_norm_epsilon ~norm_topk_prob ~original_max_position_embeddings ~qk_norm
     ~qkv_bias ~router_jitter_noise ~use_qk_norm
+    .null_is_default .any_kinds
 qwen2 Qwen2 num_key_value_heads=32 intermediate_size=22016 vocab_size=151936
     max_position_embeddings=32768 use_sliding_window=False max_window_layers=28
     sliding_window=4096 layer_types=None .bias=qkv .kinds=@upper
     ~attention_probs_dropout_prob ~hidden_dropout ~hidden_dropout_prob ~layer_norm_eps
     ~layer_norm_epsilon ~norm_topk_prob ~original_max_position_embeddings ~qk_norm
     ~qkv_bias ~router_jitter_noise ~use_qk_norm
+    .null_is_default .any_kinds
 qwen3 Qwen3 num_key_value_heads=32 head_dim=128 intermediate_size=22016
     vocab_size=151936 max_position_embeddings=32768 use_sliding_window=False
     max_window_layers=28 sliding_window=4096 layer_types=None .qk_norm=head
@@ -46,6 +51,7 @@ qwen3 Qwen3 num_key_value_heads=32 head_dim=128 intermediate_size=22016
     ~layer_norm_eps ~layer_norm_epsilon ~norm_topk_prob
     ~original_max_position_embeddings ~qk_norm ~qkv_bias ~router_jitter_noise
     ~use_qk_norm
+    .null_is_default .any_kinds
 qwen3_moe Qwen3Moe num_hidden_layers=24 hidden_size=2048 num_key_value_heads=4
     intermediate_size=6144 vocab_size=151936 max_position_embeddings=32768
     num_local_experts=128 num_experts_per_tok=8 moe_intermediate_size=768
@@ -54,6 +60,7 @@ qwen3_moe Qwen3Moe num_hidden_layers=24 hidden_size=2048 num_key_value_heads=4
     ~hidden_dropout_prob ~layer_norm_eps ~layer_norm_epsilon ~norm_topk_prob
     ~original_max_position_embeddings ~qk_norm ~qkv_bias ~router_jitter_noise
     ~use_qk_norm
+    .null_is_default .any_kinds
 afmoe Afmoe hidden_size=2048 num_attention_heads=16 head_dim=128 intermediate_size=6144
     vocab_size=200192 max_position_embeddings=16384 num_dense_layers=1
     moe_intermediate_size=1408 num_experts=64 num_experts_per_tok=6 num_shared_experts=2

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from llmtrain_helpers.checks import at_most, is_array, refuse, single
-from llmtrain_helpers.model.huggingface.families import Family, old
+from llmtrain_helpers.model.huggingface.families import Family
 from llmtrain_helpers.model.huggingface.rules import Values
 from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
 
@@ -90,9 +90,9 @@ def _kinds(x: Values, family: Family) -> Any:
     known = {*family.mixers, *family.looks}
     if not all(kind in known for kind in given):
         refuse("layer_types", given, f"has no place in this shape: only {ATTENTION} have")
+    if len(given) != l and family.any_kinds:
+        return "full_attention"
     if len(given) != l:
-        if old(family):
-            return "full_attention"
         refuse("layer_types", given, f"are {len(given)}, and layers {l}")
     return given
 

@@ -1,0 +1,243 @@
+"""A run as a value: what is trained, on what, how it is shared, and what is assumed.
+
+`plan_run` makes one of its arguments; everything else in this folder takes it. Sources:
+those of the formulas that it is given to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from llmtrain_helpers.activations import KERNELS
+from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    amount,
+    at_most,
+    broadcast,
+    choice,
+    count,
+    divides,
+    flag,
+    instance,
+    is_array,
+    one,
+    quantity,
+    rate,
+    refuse,
+    single,
+)
+from llmtrain_helpers.communication import CONTEXT, Split
+from llmtrain_helpers.duration import checked_utilizations
+from llmtrain_helpers.flops import EVERY_RECOMPUTE
+from llmtrain_helpers.model import Accelerator, Transformer
+from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.plan.seconds import Pace
+from llmtrain_helpers.precision import Recipe, known_recipe
+from llmtrain_helpers.results import greater
+
+SIZES = (
+    "micro_batch_size",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+    "interleave",
+    "expert_parallel",
+)
+"""The arguments that say how the work is split."""
+
+NUMBERS = ("num_gpus", "tokens", "global_batch_size", *SIZES)
+"""The arguments that are whole numbers, or arrays of them in a sweep."""
+
+SHARDING = ["zero", "fsdp"]
+"""How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The arguments of `plan_run`, checked, and the split of the GPUs that they make.
+
+    `replace` varies one. ValueError for a split that does not come out even, and for bad
+    input of any kind.
+    """
+
+    model: Transformer
+    accelerator: Accelerator
+    num_gpus: Result
+    tokens: Result
+    global_batch_size: Result
+    recompute: str
+    micro_batch_size: Result = 1
+    tensor_parallel: Result = 1
+    pipeline_parallel: Result = 1
+    context_parallel: Result = 1
+    interleave: Result = 1
+    expert_parallel: Result = 1
+    imbalance: Result = 1
+    context: str = "ring"
+    sequence_parallel: bool = True
+    zero_stage: int = 0
+    keep_gradients: bool | None = None
+    sharding: str = "zero"
+    recipe: str | Recipe = "bf16"
+    attention: str = "flash"
+    fused_mlp: bool = False
+    dropout: bool = False
+    uneven_stages: bool = False
+    format: str | None = None
+    utilizations: tuple[float, float, float] | None = None
+    flops_per_gpu: Result | None = None
+    pace: Pace | None = None
+    reserve: Result | None = None
+    price_per_gpu_hour: Result | None = None
+    split: Split = field(init=False)
+
+    def __post_init__(self) -> None:
+        instance("model", self.model, Transformer)
+        instance("accelerator", self.accelerator, Accelerator)
+        for name in NUMBERS:
+            object.__setattr__(self, name, count(name, getattr(self, name)))
+        imbalance = one("imbalance", self.imbalance, quantity)
+        if imbalance < 1:
+            refuse("imbalance", self.imbalance, "is less than 1")
+        object.__setattr__(self, "imbalance", imbalance)
+        stage = single("zero_stage", self.zero_stage, least=0)
+        object.__setattr__(self, "zero_stage", stage)
+        if choice("sharding", self.sharding, SHARDING) == "fsdp" and stage != 3:
+            refuse("zero_stage", stage, "is not what FSDP does: with it write 3")
+        choice("recompute", self.recompute, EVERY_RECOMPUTE)
+        choice("attention", self.attention, KERNELS)
+        choice("context", self.context, CONTEXT)
+        for name in ("sequence_parallel", "fused_mlp", "dropout", "uneven_stages"):
+            object.__setattr__(self, name, flag(name, getattr(self, name)))
+        known_recipe(self.recipe)
+        self.accelerator.peak(self.number_format)
+        if self.utilizations is not None:
+            checked_utilizations(self.utilizations)
+        if self.pace is not None:
+            instance("pace", self.pace, Pace)
+        optional = {
+            "price_per_gpu_hour": quantity,
+            "flops_per_gpu": rate,
+            "reserve": amount,
+            "keep_gradients": flag,
+        }
+        for name, check in optional.items():
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, check(name, getattr(self, name)))
+        arrays = {name: getattr(self, name) for name in (*NUMBERS, *optional)}
+        P = count_parameters(self.model)
+        broadcast(**vars(self.accelerator), model=P.total, **arrays)
+        object.__setattr__(self, "split", self._split())
+
+    def _split(self) -> Split:
+        """How the GPUs and the batch are shared, refused where it does not come out even."""
+        n, B, b = self.num_gpus, self.global_batch_size, self.micro_batch_size
+        t, p, c = self.tensor_parallel, self.pipeline_parallel, self.context_parallel
+        v, e = self.interleave, self.expert_parallel
+        sizes = (n, B, b, t, p, c, v, e)
+        for rule in split_rules(self.model, *sizes, self.sequence_parallel, self.uneven_stages):
+            rule.check(*rule[1:])
+        piped = (p > 1).any() if is_array(p) else p > 1
+        if self.zero_stage > 1 and piped and self.keep_gradients is None:
+            problem = (
+                "with a pipeline: say keep_gradients=True (whole between the passes of a "
+                "step, as FSDP can) or False (sharded in each); DeepSpeed refuses both"
+            )
+            refuse("zero_stage", self.zero_stage, problem)
+        d = data_parallel_size(n, t, p, c)
+        return Split(n, b, t, p, c, d, accumulation_steps(B, b, d), v, e)
+
+    @property
+    def number_format(self) -> str:
+        """The format of matrix products: the one asked for, or the chip's own 16 bits."""
+        return self.accelerator.training_format if self.format is None else self.format
+
+    @property
+    def peak(self) -> Result:
+        """The chip's dense peak in that format, in FLOP/s."""
+        return self.accelerator.peak(self.number_format)
+
+    @property
+    def passes(self) -> int:
+        """Passes over a layer in a step, each of a forward pass's work: backward is two."""
+        return 4 if self.recompute == "full" else 3
+
+    @cached_property
+    def bytes_of(self) -> Recipe:
+        """What a parameter weighs, part by part."""
+        return known_recipe(self.recipe)
+
+    def but(self, **changes: object) -> Run:
+        """The same run with some of its arguments changed."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+class Rule(NamedTuple):
+    """A number that must be a multiple of another, or no more than it; both are named."""
+
+    check: Callable[[str, Number, str, Number], None]
+    name: str
+    value: Result
+    limit_name: str
+    limit: Result
+
+    @property
+    def holds(self) -> Result:
+        """Whether it is so; of arrays, in which places."""
+        return self.value % self.limit == 0 if self.check is divides else self.value <= self.limit
+
+
+def needs_experts(name: str, expert_parallel: Result, limit_name: str, limit: Number) -> None:
+    """Refuse experts over several GPUs where the model has none."""
+    e = expert_parallel
+    if (e > limit).any() if is_array(e) else e > limit:
+        refuse(name, e, "has no experts to spread: the model is dense")
+
+
+def split_rules(
+    model: Transformer,
+    num_gpus: Result,
+    global_batch_size: Result,
+    micro_batch_size: Result,
+    tensor_parallel: Result,
+    pipeline_parallel: Result,
+    context_parallel: Result,
+    interleave: Result,
+    expert_parallel: Result,
+    sequence_parallel: bool,
+    uneven_stages: bool,
+) -> Iterator[Rule]:
+    """What a split must keep to, in the order in which a run refuses.
+
+    Takes numbers, or arrays of the same length: then a rule's `holds` is an array too,
+    and a sweep leaves out the splits for which one does not hold.
+    """
+    n, B, b, t = num_gpus, global_batch_size, micro_batch_size, tensor_parallel
+    p, c, v, e = pipeline_parallel, context_parallel, interleave, expert_parallel
+    l, s = model.num_layers, model.sequence_length
+    yield Rule(at_most, "global_batch_size", B, "what a plan takes", 10**12)
+    yield Rule(at_most, "pipeline_parallel", p, "num_layers", l)
+    yield Rule(at_most, "interleave", v, "what a pipeline of one stage takes", 1 + (p > 1) * l)
+    pieces = "pipeline_parallel·interleave"
+    if not uneven_stages:
+        interleaved = is_array(v) or v > 1
+        yield Rule(divides, "num_layers", l, pieces if interleaved else "pipeline_parallel", p * v)
+    yield Rule(at_most, pieces, p * v, "layers, embedding and head, num_layers + 2", l + 2)
+    yield Rule(divides, "sequence_length", s, "context_parallel", c)
+    if sequence_parallel:
+        yield Rule(divides, "sequence_length", s, "tensor_parallel·context_parallel", t * c)
+    yield Rule(at_most, "micro_batch_size", b, "global_batch_size", B)
+    ways = "tensor_parallel·pipeline_parallel·context_parallel"
+    yield Rule(divides, "num_gpus", n, ways, t * p * c)
+    d = greater(n // (t * p * c), 1)
+    if model.num_experts:
+        yield Rule(divides, "num_experts", model.num_experts, "expert_parallel", e)
+        yield Rule(divides, "data_parallel", d, "expert_parallel", e)
+    else:
+        yield Rule(needs_experts, "expert_parallel", e, "one GPU", 1)
+    yield Rule(divides, "global_batch_size", B, "micro_batch_size·data_parallel", b * d)

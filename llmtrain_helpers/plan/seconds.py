@@ -1,0 +1,55 @@
+"""Seconds of a step part by part, and a measured step. Beside notebooks/08_plan.ipynb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llmtrain_helpers.checks import Result, is_array
+from llmtrain_helpers.communication import Split
+from llmtrain_helpers.results import Breakdown, Interval
+
+OWN_PACE = 1.2
+"""How far other splits lie from what one measured step of the same model foretells:
+85 % of published pairs lie nearer (`splits.own_pace`)."""
+
+
+@dataclass(frozen=True)
+class StepSeconds(Breakdown):
+    """Seconds of a step on the slowest stage, part by part, as they add up.
+
+    `matmuls` at the chip's best share, `memory` trips of activations, `launching` of
+    kernels; what travels and nothing hides: `tensor`, `context`, `expert`, `pipeline`,
+    `data`; `head`, the logits and their loss; `bubble`, the wait of a pipeline;
+    `optimizer`, the update.
+    """
+
+    matmuls: Result
+    memory: Result
+    launching: Result
+    tensor: Result
+    context: Result
+    expert: Result
+    head: Result
+    pipeline: Result
+    bubble: Result
+    data: Result
+    optimizer: Result
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A measured step: its time over that of the model; the split, and that model.
+
+    Made by `Plan.calibrated`.
+    """
+
+    slowdown: float
+    split: Split
+    step: StepSeconds
+
+    def seconds(self, step: StepSeconds, split: Split) -> Interval:
+        """Of a step: as measured, or `OWN_PACE` around where anything has changed."""
+        likely = self.slowdown * step.total
+        same = not is_array(likely) and (split, step) == (self.split, self.step)
+        wide = 1 if same else OWN_PACE
+        return Interval(likely / wide, likely, likely * wide)

@@ -1,0 +1,167 @@
+"""Measured splits: who orders them right, and the constants that come from them."""
+
+from importlib import reload
+from statistics import median
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers.evidence import published, splits
+from llmtrain_helpers.evidence.splits import measured_splits, ranked
+from llmtrain_helpers.plan import step
+from llmtrain_helpers.plan.pace import PACES
+from llmtrain_helpers.plan.seconds import OWN_PACE
+from llmtrain_helpers.plan.step import LAUNCHING
+from tests.pages import words
+
+
+def test_how_well_the_model_orders_measured_splits() -> None:
+    """The bars of the page's sentence: rank, the split it names, its first three."""
+    least = {
+        "vtrain_a100_single_node": (720, 0.88, 0.1, 0.02),
+        "vtrain_a100_multi_node": (47, 0.9, 0.01, 0.02),
+        "bloom_sweeps": (57, 0.3, 0.12, 0.12),
+    }
+    for name, (rows, rank, first, three) in least.items():
+        table = measured_splits(name)
+        mean = ranked(table).mean(numeric_only=True)
+        assert len(table) == rows
+        assert mean["correlation"] >= rank
+        assert mean["first"] <= first
+        assert mean["first three"] <= three
+        if rows == 720:
+            assert mean["correlation"] == pytest.approx(0.94, abs=0.005)
+            assert mean["first"] == pytest.approx(0.05, abs=0.005)
+            assert mean["first three"] == pytest.approx(0.013, abs=0.0005)
+    assert "824 measured steps" in words("07_communication")
+
+
+def test_how_much_slower_software_is_where_many_gpus_take_part() -> None:
+    names = ("vtrain_a100_multi_node", "bloom_sweeps")
+    tables = [measured_splits(name) for name in names]
+    slower = [row["seconds"] / row["modelled"] - 1 for row in tables]
+    low, middle, high = np.percentile(np.concatenate(slower), [25, 50, 75])
+    assert f"by {100 * middle:.0f} % in the median" in words("07_communication")
+    assert f"by {100 * low:.0f} to {100 * high:.0f} % in the middle half" in words(
+        "07_communication"
+    )
+
+
+def test_a_random_split_is_far_slower() -> None:
+    table = measured_splits("vtrain_a100_single_node")
+    groups = [rows["seconds"] for _, rows in table.groupby("group") if len(rows) >= 5]
+    assert len(groups) == 48
+    slower = np.mean([rows.mean() / rows.min() - 1 for rows in groups])
+    assert slower == pytest.approx(0.77, abs=0.01)
+
+
+JUDGED = splits.judged_steps()
+
+
+def test_the_plans_paces_are_those_of_the_measured_splits() -> None:
+    assert splits.paces() == PACES
+
+
+def test_launching_is_the_fitted_constant() -> None:
+    assert round(splits.fitted_launching(), 5) == LAUNCHING
+
+
+def test_ones_own_pace_is_the_measured_one() -> None:
+    assert round(splits.own_pace(), 1) == OWN_PACE
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "groups", "correlation", "first", "of_three"),
+    [
+        ("vtrain_a100_single_node", 720, 48, 0.93, 0.06, 0.02),
+        ("vtrain_a100_multi_node", 47, 2, 0.92, 0.01, 0.01),
+        ("bloom_sweeps", 57, 5, 0.50, 0.10, 0.01),
+    ],
+)
+def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_three) -> None:
+    table = splits.measured_splits(name)
+    assert len(table) == rows
+    found = splits.ranked(table)
+    assert len(found) == groups
+    mean = found.mean()
+    assert mean["correlation"] >= correlation
+    assert mean["first"] <= first
+    assert mean["first three"] <= of_three
+
+
+def test_blooms_order_needs_the_layer_less_on_the_last_stage(monkeypatch) -> None:
+    monkeypatch.setattr(step, "spared_share", lambda split, num_layers: 0)
+    reload(splits)
+    full = splits.ranked(splits.measured_splits("bloom_sweeps")).mean()
+    reload(splits)
+    assert full["first three"] == pytest.approx(0.028, abs=0.0005)
+
+
+def test_blooms_choice_hangs_on_one_split() -> None:
+    groups = [g for _, g in splits.measured_splits("bloom_sweeps").groupby("group")]
+    groups = [rows for rows in groups if len(rows) >= 5]
+    late = splits.ranked(splits.measured_splits("bloom_sweeps"))["first"]
+    assert late.max() == pytest.approx(0.43, abs=0.005)
+    rows = groups[late.to_numpy(float).argmax()].sort_values("modelled")
+    assert rows["plan"].iloc[0].split.micro_batch_size == 1
+    apart = rows["modelled"].iloc[1] / rows["modelled"].iloc[0] - 1
+    assert apart == pytest.approx(0.01, abs=0.002)
+
+
+def test_what_the_plans_page_says_of_groups_to_which_nothing_was_fitted() -> None:
+    names = [name for name in splits.SOURCES if name != splits.FITTED]
+    found = [splits.ranked(splits.measured_splits(name)) for name in names]
+    first = sorted(late for rows in found if len(rows) for late in rows["first"])
+    three = [late for rows in found if len(rows) for late in rows["first three"]]
+    assert (len(first), len(three)) == (7, 7)
+    assert max(first[:6]) < 0.04
+    assert first[6] == pytest.approx(0.43, abs=0.005)
+    assert max(three) < 0.007
+
+
+def test_what_is_compared_ran_on_one_chip_in_one_format_at_one_length() -> None:
+    for name in splits.SOURCES:
+        table = splits.measured_splits(name)
+        for _, rows in table.groupby("group"):
+            inputs = [plan.inputs for plan in rows["plan"]]
+            assert len({given["accelerator"].name for given in inputs}) == 1
+            assert len({given["format"] for given in inputs}) == 1
+            assert len({given["model"].sequence_length for given in inputs}) == 1
+
+
+def test_no_step_in_fp4_judges_those_in_16_bits() -> None:
+    kinds = {
+        plan.run.format: kind for plan, kind in zip(JUDGED["plan"], JUDGED["kind"], strict=True)
+    }
+    assert "fp4" not in kinds
+    assert {kind for format, kind in kinds.items() if format == "fp8"} <= {"fp8 dense", "experts"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "inside", "widest", "error"),
+    [("16-bit dense", 0.80, 2.0, 0.15), ("experts", 0.75, 3.0, 0.5)],
+)
+def test_seconds_lie_in_the_interval_that_the_others_make(kind, inside, widest, error) -> None:
+    rows = splits.utilizations.judged(JUDGED[JUDGED["kind"] == kind])
+    assert rows["inside"].mean() >= inside
+    assert (rows["high"] / rows["low"]).median() <= widest
+    assert (rows["utilization"] / rows["likely"] - 1).abs().median() <= error
+
+
+def test_one_measured_step_foretells_the_others_of_its_source() -> None:
+    """Any one taken as measured: the others' median error, in the mean of sources."""
+    dense = JUDGED[JUDGED["kind"] == "16-bit dense"]
+    errors = []
+    for _, pace in dense.groupby("source")["utilization"]:
+        errors.append([(one / pace - 1).abs().median() for one in pace])
+    assert sum(median(found) for found in errors) / len(errors) <= 0.105
+
+
+def test_rows_of_a_table_become_plans_of_their_split() -> None:
+    table = splits.measured_splits("vtrain_a100_multi_node")
+    row = published.vtrain_a100_multi_node().iloc[0]
+    plan = table["plan"][0]
+    assert plan.split.num_gpus == row["num_gpus"]
+    assert plan.split.data_parallel == row["data_parallel"]
+    assert table["seconds"][0] == row["seconds_per_iteration"]
+    assert len(splits.measured_splits("recomputation_runs")) == 8

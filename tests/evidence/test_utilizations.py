@@ -1,0 +1,139 @@
+"""What others reached: the intervals of 03 and 08 are those of data/."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from llmtrain_helpers.duration import UTILIZATIONS
+from llmtrain_helpers.evidence import published, utilizations
+from llmtrain_helpers.plan.pace import UTILIZATIONS as BY_KIND, Shares
+from tests.pages import words
+
+
+def test_the_default_utilisations_are_those_of_the_published_runs() -> None:
+    shares = utilizations.model_utilizations()["utilization"]
+    assert len(shares) == 14
+    assert (
+        tuple(round(u, 2) for u in utilizations.spread(utilizations.model_utilizations()))
+        == UTILIZATIONS
+    )
+    assert shares.between(UTILIZATIONS[0], UTILIZATIONS[2]).sum() == 13
+
+
+STEPS = utilizations.measured_steps()
+
+
+COVERAGE = utilizations.coverage()
+
+
+def test_the_plans_shares_are_those_of_the_published_figures() -> None:
+    assert utilizations.shares() == BY_KIND
+
+
+def test_chapter_03s_shares_are_those_of_the_published_runs() -> None:
+    low, likely, high = utilizations.spread(utilizations.model_utilizations())
+    assert (round(low, 2), round(likely, 2), round(high, 2)) == UTILIZATIONS
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "witnesses", "least", "widest"),
+    [
+        ("steps, 16-bit dense", 384, 4, 0.80, 2.0),
+        ("steps, experts", 99, 4, 0.75, 2.8),
+        ("whole runs, 16-bit dense", 10, 6, 0.75, 2.0),
+        ("whole runs, by 6PT", 14, 7, 0.75, 2.1),
+    ],
+)
+def test_who_is_left_out_lies_mostly_inside(kind, rows, witnesses, least, widest):
+    row = COVERAGE.loc[kind]
+    assert (row["rows"], row["witnesses"]) == (rows, witnesses)
+    assert row["inside"] / row["rows"] >= least
+    assert row["width without"] <= widest
+
+
+def test_fp8_and_fp4_are_told_as_what_they_are() -> None:
+    assert COVERAGE.loc["steps, fp8 dense", "width"] <= 2.4
+    assert COVERAGE.loc["steps, fp8 dense", "inside"] == 0  # two teams that disagree
+    assert COVERAGE.loc["steps, fp4 dense", "witnesses"] == 1
+    assert pd.isna(COVERAGE.loc["steps, fp4 dense", "inside"])
+
+
+def test_by_chip_the_intervals_would_hold_less() -> None:
+    """Why all chips are pooled: judged within its own chip, a team does worse."""
+    dense = STEPS[STEPS["kind"] == "16-bit dense"]
+    pooled = utilizations.judged(dense)
+    for chip, sources in {"H100": ["megatron_h100", "llmfoundry_benchmarks"]}.items():
+        table = published.llmfoundry_benchmarks()
+        assert chip in set(table["accelerator"])
+        own = dense[dense["source"].isin(sources)]
+        alone = utilizations.judged(own)["inside"].mean()
+        assert alone < pooled.loc[own.index, "inside"].mean()
+
+
+def test_each_table_comes_in_whole() -> None:
+    rows = STEPS["source"].value_counts()
+    assert rows["megatron_table1"] == len(published.megatron_table1())
+    assert rows["recomputation_runs"] == 2 * len(published.recomputation_runs())
+    assert rows["vtrain_a100_multi_node"] == len(published.vtrain_a100_multi_node())
+    assert rows["llmfoundry_benchmarks"] == len(published.llmfoundry_benchmarks())
+    bridge = published.megatron_bridge()
+    assert rows["megatron_bridge"] == (bridge["task"] == "pre-training").sum() == 127
+    assert STEPS["utilization"].between(0.04, 0.85).all()
+    assert not STEPS.isna().any(axis=None)
+
+
+def test_a_bubble_is_taken_out_once() -> None:
+    """GPT-3 of the recomputation paper: p = 8, m = 64, v = 3."""
+    rows = STEPS[STEPS["source"] == "recomputation_runs"].reset_index(drop=True)
+    assert rows["bubble"][1] == pytest.approx(7 / (64 * 3))
+    assert np.allclose(rows["utilization"], rows["share"] * (1 + rows["bubble"]))
+    printed = published.recomputation_runs()["mfu"].to_numpy(dtype=float)
+    selective = rows["share"][4:].to_numpy()  # the scores again: 1 % more
+    assert selective == pytest.approx(1.01 * printed, rel=0.015)
+
+
+def test_blooms_printed_rates_prove_its_vocabulary() -> None:
+    """With V = 250,880 the printed rates come out to three digits."""
+    table = published.bloom_sweeps().dropna(subset=["num_layers", "flops_per_gpu"])
+    printed = table.query("num_gpus > 8")["flops_per_gpu"] / 312e12
+    counted = STEPS[STEPS["source"] == "bloom_sweeps"]["share"]
+    ratio = printed.to_numpy(dtype=float) / counted.to_numpy()
+    assert abs(np.median(ratio) - 1) < 0.0005
+
+
+def test_whole_runs_are_of_the_calendar() -> None:
+    runs = utilizations.whole_runs()
+    assert not any("Pythia" in name for name in runs.index)
+    assert runs.loc["PaLM 540B", "share"] == pytest.approx(0.384, abs=0.001)
+    assert runs.loc["Llama 3.1 405B", "bubble"] == 15 / 128
+    assert runs.loc["TinyLlama 1.1B", "share"] == pytest.approx(0.431, abs=0.001)
+
+
+def test_a_spread_gives_each_witness_one_voice() -> None:
+    table = pd.DataFrame(
+        {"witness": ["a"] * 98 + ["b", "c"], "utilization": [0.4] * 98 + [0.2, 0.3]}
+    )
+    low, likely, high = utilizations.spread(table)
+    assert likely == 0.3
+    assert (low, high) == pytest.approx((0.225, 0.4))
+    few = table.tail(2)
+    assert utilizations.spread(few) == pytest.approx((0.2, 0.25, 0.3125))
+
+
+def test_the_table_of_coverage_is_printed(capsys) -> None:
+    utilizations.main()
+    told = capsys.readouterr().out
+    assert "314 = 82%" in told
+    assert "untested" in told
+    assert isinstance(BY_KIND["fp8 dense"], Shares)
+
+
+def test_by_chip_the_interval_would_hold_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(utilizations, "COLUMNS", [*utilizations.COLUMNS, "accelerator"])
+    steps = utilizations.measured_steps()
+    dense = steps[steps["kind"] == "16-bit dense"].reset_index(drop=True)
+    of_h100 = dense["accelerator"].astype(str).str.startswith("H100")
+    alone = utilizations.judged(dense[of_h100])["inside"].sum()
+    pooled = utilizations.judged(dense)["inside"][of_h100].sum()
+    told = f"H100 alone: {alone} of {of_h100.sum()} steps, pooled {pooled}"
+    assert told in words("evidence/08_plan")

@@ -1,0 +1,256 @@
+"""What the exercises of all chapters share, and the formulas that lead to the keys."""
+
+import re
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers import exercises
+from llmtrain_helpers.checks import show
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, predict, progress
+from llmtrain_helpers.exercises.common import NEAR, Function, Numeric, Prediction, Word, judge
+from tests.faces.kernel import restart
+
+
+def test_an_unknown_exercise_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match="id='1a' is unknown"):
+        check("1a", 3)
+
+
+@pytest.mark.parametrize("id", EXERCISES)
+def test_nothing_answered_yet(id: str) -> None:
+    verdict = check(id, None)
+    assert verdict.ok is None
+    assert not verdict
+    assert repr(verdict).startswith(f"○ {id}: no answer yet")
+
+
+NUMERIC = [name for name, exercise in EXERCISES.items() if isinstance(exercise, Numeric)]
+
+
+@pytest.mark.parametrize("id", NUMERIC)
+def test_a_numeric_key_is_right_and_one_per_cent_off_is_wrong(id: str) -> None:
+    key = EXERCISES[id].key()
+    assert EXERCISES[id].tolerance <= 0.005
+    assert check(id, key).ok is True
+    assert "✓" in repr(check(id, key))
+    for off in (0.9, 0.99, 1.01, 1.1):
+        assert check(id, key * off).ok is False
+
+
+@pytest.mark.parametrize("id", NUMERIC)
+def test_each_slip_is_named_exactly_and_in_three_digits(id: str) -> None:
+    exercise = EXERCISES[id]
+    for ratio, slip in exercise.slips.items():
+        value = ratio * exercise.key()
+        assert check(id, value).text == slip
+        told = check(id, float(f"{value:.2e}"))
+        assert told.text == slip or told.ok or told.text.startswith("nearly")
+
+
+@pytest.mark.parametrize("id", NUMERIC)
+def test_no_slip_lies_near_the_key_or_another_slip(id: str) -> None:
+    exercise, key = EXERCISES[id], EXERCISES[id].key()
+
+    def margin(value: float, share: float) -> float:
+        return share * value if exercise.tolerance else min(0.5, NEAR * value)
+
+    near = min(NEAR, exercise.tolerance or NEAR)
+    slips = [(ratio * key, text) for ratio, text in exercise.slips.items()]
+    for value, _ in slips:
+        assert abs(value - key) > margin(key, exercise.tolerance) + margin(value, near)
+    for (one, said), (other, told) in combinations(slips, 2):
+        gap = abs(one - other)
+        assert said == told or gap > margin(one, near) + margin(other, near)
+
+
+@pytest.mark.parametrize("id", NUMERIC)
+def test_what_is_near_a_slip_is_not_taken_for_it(id: str) -> None:
+    for ratio, slip in EXERCISES[id].slips.items():
+        for off in (0.9979, 1.0021):
+            assert check(id, ratio * off * EXERCISES[id].key()).text != slip
+
+
+def test_where_two_slips_fit_none_is_asserted() -> None:
+    exercise = Numeric(lambda: 100, str, "h.", slips={1.2: "one.", 1.201: "other."})
+    assert judge("x", 120.05, exercise, 0).text == "too high. h."
+    assert exercise.judge(119.9) == (False, "one.")
+
+
+@pytest.mark.parametrize("id", [name for name in NUMERIC if name[:2] != "00"])
+def test_gib_and_factors_of_two_are_named_only_where_they_make_sense(id: str) -> None:
+    key = EXERCISES[id].key()
+    gib = "GiB" in check(id, key * 1.073741824).text
+    assert gib == (id == "06-a")
+    twice = "counted twice?" in check(id, 2 * key).text
+    assert twice == (id == "11-a")
+
+
+EXACT = Numeric(
+    key=lambda: 18_437_658_624,
+    unit=lambda number: f"{number:,} parameters",
+    hint=("Which part is off?", "It is the tables.", "(V + s)h"),
+    tolerance=0,
+    slips={1 + 2 * 6144 / 18_437_658_624: "this includes the last LayerNorm."},
+)
+
+
+def said(answer: object, exercise: object = EXACT, tries: int = 0):
+    return judge("x", answer, exercise, tries)
+
+
+def test_an_exact_count_takes_what_rounds_to_it_and_a_rounding() -> None:
+    key = EXACT.key()
+    for answer in (key, 18437658624.000004, key + 0.4, np.float64(key)):
+        assert said(answer).text == "right, 18,437,658,624 parameters."
+    for rounded in (18.44e9, 18.438e9, 18_437_700_000, "18.44B", "18,437,658,624"):
+        assert said(rounded).ok is True
+    for wrong in (18.4e9, 18.43e9, key + 1, key * 1.0005):
+        assert said(wrong).ok is False
+        assert said(wrong).text.startswith("nearly")
+    assert "rounded; please" in said(18.4e9).text
+    assert "18,437,658,624" not in said(18.4e9).text
+    assert said(key + 2 * 6144).text == "this includes the last LayerNorm."
+
+
+def test_hints_come_in_steps() -> None:
+    assert said(20e9).text == "too high. Which part is off?"
+    assert said(20e9, tries=1).text == "too high. It is the tables."
+    assert said(20e9, tries=7).text == "too high. (V + s)h"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "told"),
+    [
+        ("too low. <hint>", "first the work.", "too low. First the work."),
+        ("a part missing? <hint>", "an MFU does.", "a part missing? An MFU does."),
+        ("too low. <hint>", "s = 1024, 300e9 tokens.", "too low. s = 1024, 300e9 tokens."),
+        ("too low. <hint>", "states / GPUs ≤ room", "too low. states / GPUs ≤ room"),
+        ("<hint>", "first the work.", "first the work."),
+        ("said: <hint>", "first the work.", "said: first the work."),
+        ("too low. <hint>", "", "too low. "),
+        ("right.", "first the work.", "right."),
+    ],
+)
+def test_a_hint_after_a_full_stop_begins_with_a_capital(text, hint, told) -> None:
+    class Told(Numeric):
+        def judge(self, answer: object) -> tuple[bool, str]:
+            return False, text
+
+    assert judge("x", 1, Told(lambda: 2, str, hint), 0).text == told
+
+
+@pytest.mark.parametrize("id", EXERCISES)
+def test_no_hint_begins_with_a_small_word_behind_a_full_stop(id: str) -> None:
+    class Told(Numeric):
+        def judge(self, answer: object) -> tuple[bool, str]:
+            return False, "too low. <hint>"
+
+    for tries, hint in enumerate(EXERCISES[id].hints()):
+        told = judge(id, 1, Told(lambda: 2, str, EXERCISES[id].hints()), tries).text
+        assert told.casefold() == f"too low. {hint}".casefold()
+        assert not re.match(r"too low\. [a-z]+ [a-z]", told)
+
+
+@pytest.mark.parametrize("id", NUMERIC)
+@pytest.mark.parametrize("bad", [0, -1, float("nan"), "34", [34], True, 10**400], ids=show)
+def test_what_is_no_number_gets_a_sentence_and_no_traceback(id: str, bad) -> None:
+    verdict = check(id, bad)
+    assert verdict.ok is False
+    assert len(repr(verdict)) < 200
+
+
+class Hostile:
+    """An answer that fails at whatever is done with it."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("x" * 5000)
+
+    __getattr__ = __eq__ = __float__ = __bool__ = __call__ = __repr__
+
+
+def raising(**_: object) -> None:
+    raise ValueError("x" * 5000)
+
+
+@pytest.mark.parametrize("id", EXERCISES)
+@pytest.mark.parametrize(
+    "answer", [Hostile(), [], {}, np.zeros(3), lambda **_: Hostile(), raising, exit], ids=type
+)
+def test_an_answer_may_be_anything_at_all(id: str, answer) -> None:
+    verdict = check(id, answer)
+    assert verdict.ok is False
+    assert len(repr(verdict)) < 400
+
+
+def test_another_order_of_operations_is_as_right() -> None:
+    price = Function(
+        key=lambda n, days: n * days * 24 * 2.5,
+        cases=[{"n": 1024, "days": 34}, {"n": 16, "days": 200}],
+        hint="",
+    )
+    assert said(lambda n, days: days * 24 * (n * 2.5), price).ok
+    assert said(lambda n, days: days * 86400 * n * (2.5 / 3600), price).ok
+    assert said(lambda n, days: days * n * 2.5, price).ok is False
+
+
+def test_a_choice_is_judged_by_its_option_in_any_case() -> None:
+    rate = Word(lambda: "rate", {"rate": "right.", "count": "a count has no time."})
+    assert said(" Rate ", rate).ok is True
+    assert said("count", rate).text == "a count has no time."
+    assert 'none of the choices: "rate", "count"' in said("speed", rate).text
+    assert said(3, rate).ok is False
+
+
+# --- predictions and progress
+
+GUESS = Prediction(lambda: 2.5, "Why it is so.", lambda days: f"{days:g} days")
+CHOSEN = Prediction(lambda: "same", "Why.", options={"same": "Yes.", "more": "No."})
+
+
+@pytest.mark.parametrize(
+    ("guess", "told"),
+    [
+        (25, "you said 25; it is 2.5 days: 10 times too much. Why it is so."),
+        ("1", "you said 1; it is 2.5 days: 2.5 times too little. Why it is so."),
+        (3, "you said 3; it is 2.5 days: 20.0 % too much. Why it is so."),
+        (2.55, "you said 2.55; it is 2.5 days: as good as exact. Why it is so."),
+    ],
+)
+def test_a_guess_is_told_its_gap(guess: object, told: str) -> None:
+    assert GUESS.reveal(guess) == told
+
+
+def test_a_chosen_belief_is_named() -> None:
+    assert CHOSEN.reveal("MORE") == "you said 'more', it is 'same'. No. Why."
+    assert CHOSEN.reveal("same") == "you said 'same', and so it is. Yes. Why."
+
+
+def test_nothing_is_told_before_a_guess_and_the_first_one_counts(monkeypatch) -> None:
+    monkeypatch.setattr(exercises, "PREDICTIONS", {"00-x": GUESS})
+    assert "2.5" not in repr(predict("00-x", None))
+    assert predict("00-x", "nonsense").ok is None
+    assert "you said 25" in repr(predict("00-x", 25))
+    again = repr(predict("00-x", 2.5))
+    assert "Your first guess counts: you said 25" in again
+    with pytest.raises(ValueError, match="id='00-z' is unknown"):
+        predict("00-z", 1)
+
+
+@pytest.mark.parametrize("id", PREDICTIONS)
+def test_a_guess_may_be_anything_at_all(id: str) -> None:
+    for guess in (Hostile(), [], True, 10**400, float("nan"), -1, "7 bananas"):
+        restart()
+        assert len(repr(predict(id, guess))) < 700
+
+
+def test_progress_is_a_line_a_chapter() -> None:
+    assert "nothing answered yet" in repr(progress())
+    check("05-a", EXERCISES["05-a"].key())
+    check("05-b", "nonsense")
+    check("05-c", None)
+    assert "✓" in repr(progress())
+    assert "✗ 05-b" in repr(progress())
+    assert "○ 05-c" in repr(progress())
+    assert "1 of 4 exercises" in repr(progress())

@@ -1,0 +1,146 @@
+"""The chapters' figures: what is told of them in words."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from llmtrain_helpers import Transformer, count_parameters, fit_step_time, measure, step_timeline
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.evidence.splits import measured_splits
+from llmtrain_helpers.figures import describe
+from llmtrain_helpers.figures.activations import memory_bars, timeline
+from llmtrain_helpers.figures.batch import published_batches, throughput
+from llmtrain_helpers.figures.communication import by_tensor, collectives, layouts
+from llmtrain_helpers.figures.duration import days_by_gpus
+from llmtrain_helpers.figures.flops import flops_per_parameter
+from llmtrain_helpers.figures.measure import loader_shares, operators, throughputs
+from llmtrain_helpers.figures.parameters import formula_errors, shares_by_size
+from llmtrain_helpers.figures.plan import shares_of_peak, sweep_maps
+from llmtrain_helpers.figures.precision import bit_layouts, losses, ranges, spacings
+from llmtrain_helpers.measure.clock import times
+
+GPT2 = Transformer.gpt(12, 768, 12, 50257, 1024)
+
+
+def test_the_figures_tell_what_is_kept() -> None:
+    bars = {"8B": {"2048 none": {"weights": 16e9, "activations": 4e9}}}
+    assert "activations: 2048 none 4" in describe(memory_bars(bars))
+    line = step_timeline(GPT2, 8, "bf16", "none")
+    assert f"2 loss {line.peak.logits / 1e9:.2f}" in describe(timeline(line))
+
+
+def test_the_figures_show_the_data() -> None:
+    table = published.batch_sizes().dropna(
+        subset=["batch_tokens_start", "batch_tokens_end", "parameters"]
+    )
+    rows = table.to_dict("records")
+    told = describe(published_batches(rows, "parameters"))
+    assert f"greatest 67,000,000; {len(rows)} points" in told
+    rows = published.measured_passes().query("hidden_size == 32")
+    step = fit_step_time(rows["micro_batch_size"], rows["seconds_min"])
+    assert "measured: " in describe(throughput(rows["micro_batch_size"], rows["seconds_min"], step))
+
+
+def a_3_6b() -> list[dict]:
+    table = measured_splits("vtrain_a100_multi_node")
+    return by_tensor(table, num_gpus=64, pipeline_parallel=1, micro_batch_size=4)
+
+
+def test_more_tensor_parallelism_was_slower_each_time() -> None:
+    seconds = [row["seconds"] for row in a_3_6b()]
+    assert [f"{x:.1f}" for x in seconds] == ["3.6", "4.1", "4.8", "5.6", "12.0"]
+    assert seconds == sorted(seconds)
+    [P] = {count_parameters(r["plan"].run.model).total for r in a_3_6b()}
+    assert round(P / 1e9, 1) == 3.6
+
+
+def test_the_figures_show_the_measurements() -> None:
+    rows = published.all_reduces({"32 B200": "EFA v4"})
+    assert set(rows["32 B200"]["num_gpus"]) == {32}
+    assert rows["32 B200"]["message_bytes"].min() == 2**17
+    with pytest.raises(ValueError, match="'EFA v9' in its source"):
+        published.all_reduces({"32 B200": "EFA v9"})
+    told = describe(collectives(rows, {"a layer": 1e8}))
+    assert "- 32 B200: " in told
+    assert "written: a layer" in told
+    table = measured_splits("vtrain_a100_multi_node")
+    told = describe(layouts({"mine": table}, a_3_6b()))
+    assert "47 points" in told
+    assert "- measured: 3.64 at x = 1 to 12.0 at x = 16" in told
+
+
+def test_the_figure_shows_the_reported_days() -> None:
+    runs = published.training_runs().dropna(subset=["days", "num_gpus", "tokens"])
+    rows = runs.to_dict("records")[:2]
+    figure = days_by_gpus(rows)
+    for row in rows:
+        assert f"{row['name']}, reported: {row['days']:g}"[:-1] in describe(figure)
+
+
+def test_the_figure_shows_six_and_eight_for_short_sequences() -> None:
+    figure = flops_per_parameter([12288])
+    none, full = figure.axes[0].lines[:2]
+    assert none.get_ydata()[0] == pytest.approx(6, rel=0.01)
+    assert full.get_ydata()[0] == pytest.approx(8, rel=0.01)
+    assert "h = 12,288, recompute full" in describe(figure)
+
+
+def test_the_figure_of_shares_shows_what_was_counted() -> None:
+    names = ["gpt2", "GPT-3 175B"]
+    figure = shares_by_size({name: published.architecture(name) for name in names})
+    gpt3 = count_parameters(published.architecture("GPT-3 175B"))
+    lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
+    assert lines["MLP"][-1] == pytest.approx(100 * gpt3.mlp / gpt3.total)
+    assert "MLP: 45.5 at x = 124,000,000 to 66.4" in describe(figure)
+
+
+def test_the_figure_of_errors_is_in_order() -> None:
+    told = describe(formula_errors({"low": -0.4, "high": 0.1, "none": 0.0}))
+    assert "high 10, none 0, low -40" in told
+
+
+def test_the_figures_show_the_formats() -> None:
+    assert "mantissa: fp8_e5m2 2, fp8_e4m3 3, fp16 10" in describe(bit_layouts())
+    assert "normal numbers: fp8_e5m2 29.8" in describe(ranges())
+    assert "bf16: " in describe(spacings())
+    told = describe(losses([3.0, 2.0, 0.5], {"One": {"mine": [3.0, 2.0, 1.0]}}))
+    assert told.startswith("Figure: One")
+    assert "fp32: 3 at x = 0 to 0.500 at" in told
+    assert "mine: 3 at x = 0 to 1 at" in told
+
+
+def test_the_band_of_fp32_is_broader_than_what_lies_on_it() -> None:
+    figure = losses([3.0, 2.0], {"One": {"a": [3.0, 2.0], "b": [3.0, 1.0]}, "Two": {}})
+    first, second = figure.axes
+    assert [line.get_linewidth() for line in first.lines] == [11, 2.5, 2.5]
+    assert len({line.get_color() for line in first.lines}) == 3
+    assert len(second.lines) == 1
+
+
+def test_the_figures_tell_plans_and_runs() -> None:
+    rows = {"low": [0.3, 0.2], "likely": [0.4, 0.3], "high": [0.5, 0.6]}
+    table = pd.DataFrame(rows | {"utilization": [0.45, 0.25]}, index=["mine", "yours"])
+    told = describe(shares_of_peak(table))
+    assert "reached: 45 at x = 0 to 25 at x = 1" in told
+    point = {"micro_batch_size": 2, "gpus_a_copy": 8, "throughput": 5.0, "mfu": 0.4}
+    points = [point, {**point, "throughput": 9.0, "mfu": 0.5}]
+    told = describe(sweep_maps({"one": points, "two": points}))
+    assert told.count("colour 40 to 50") == 2
+    assert told.count("Figure: ") == 1
+
+
+def test_figures_of_times_have_words_without_numbers() -> None:
+    steps = [measure.Operator("mm", p, 0.0, 1e-3, True) for p in measure.PHASES]
+    told = describe(operators(measure.StepProfile(tuple(steps))))
+    assert told.startswith("Figure: A training step on this machine")
+    told += describe(throughputs([1, 2], {"here": [0.1, 0.1], "record": [0.2, 0.3]}))
+    assert not re.search(r"\d", told)
+
+
+@pytest.mark.parametrize(("quick", "slow"), [(0.02, 0.9), (0.4, 0.99), (-0.1, 0.6)])
+def test_the_words_of_a_loader_are_the_same_on_every_machine(quick, slow) -> None:
+    told = describe(loader_shares({"quick": quick, "slow": slow}, times([1.0] * 5)))
+    assert "quick loader: most of the time the step computes" in told
+    assert "slow loader: most of the time the step waits for data" in told
+    assert not re.search(r"\d", told)

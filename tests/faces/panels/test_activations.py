@@ -1,0 +1,121 @@
+"""Chapter 06's panel: what each control changes, and what it refuses."""
+
+import re
+
+import pytest
+
+from llmtrain_helpers import Transformer, count_parameters, model_state_bytes, step_timeline, units
+from llmtrain_helpers.activations import KERNELS
+from llmtrain_helpers.drawings.activations import LEGEND, parts_at_peak
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.panels import PANELS, activations_panel
+from llmtrain_helpers.panels.activations import largest, length
+from tests.panel_code import code_of, value_of
+
+LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+
+
+def test_each_panel_still_says_something_else() -> None:
+    still = activations_panel().still()
+    for said in ("42.1 GB", "111 GB", "70.1 GB"):
+        assert said in still
+    settings = re.findall(r"<p>(Model .*?)</p>", still)
+    assert settings[1] == (
+        "Model Llama-3.2-1B · Sequence 8,192 tokens · Micro-batch 1 at a time · "
+        "Passes a step 1 in a row · Recomputed none · "
+        "Accelerator A100 80GB SXM · Attention unfused · "
+        "Recipe bf16_fp32_grads"
+    )
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "said"),
+    [
+        ("model", "gpt2", "sequences have 1,024 tokens here and not 8,192"),
+        ("sequence_length", "4,096", "29.7 GB"),
+        ("sequence_length", 0, "Sequence: 0 lies outside"),
+        ("micro_batch_size", 3, "does not fit"),
+        ("micro_batch_size", "2", r"66.8 GB</b> at the peak \(dashed: 42.1 GB\)"),
+        ("accumulation_steps", 2, "47.0 GB"),
+        ("accumulation_steps", 16, "pass 16"),
+        ("recompute", "full", "<b>4</b>"),
+        ("recompute", "selective", "Nothing to drop"),
+        ("attention", "unfused", "111 GB"),
+        ("recipe", "fp32", "51.7 GB"),
+        ("chip", "RTX 3090", "not fit</b> into the 24.0 GB of RTX 3090"),
+    ],
+)
+def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
+    panel = activations_panel()
+    before = panel.output.value + panel.status.value
+    panel.controls[control].value = value
+    shown = panel.status.value + panel.output.value
+    assert shown != before
+    assert re.search(said, shown)
+
+
+@pytest.mark.parametrize("model", PANELS["activations"].controls["model"].options)
+def test_every_model_can_be_chosen_and_nothing_is_shortened_in_silence(model) -> None:
+    panel = PANELS["activations"]
+    values = {**panel.default, "model": model}
+    answer = panel.answer(values)
+    rows = published.architecture(model).num_positions
+    assert answer.html
+    assert length(values) == (min(8192, rows) if rows else 8192)
+    assert ("Shortened" in answer.html) == (0 < rows < 8192)
+    assert f"architecture(&#x27;{model}&#x27;, {length(values)})" in answer.html
+
+
+@pytest.mark.parametrize("name", PANELS["activations"].presets)
+@pytest.mark.parametrize("passes", [1, 2, 16, 100])
+def test_the_panels_code_gives_what_it_shows_for_as_many_passes(name, passes) -> None:
+    """The call has the passes that the control says; the picture those it can show."""
+    panel = activations_panel()
+    panel.set(**{**panel.presets[name], "accumulation_steps": passes})
+    assert f"accumulation_steps={passes}," in code_of(panel.output.value)
+    told = units.gigabytes(value_of(panel.output.value).total)
+    assert f"<b>{told}</b> at the peak" in panel.output.value
+    shown = {1: "update", 2: "pass 2", 16: "pass 16", 100: "pass 100"}[passes]
+    assert f">{shown}</text>" in panel.output.value
+
+
+@pytest.mark.parametrize("recompute", RECOMPUTE)
+@pytest.mark.parametrize("attention", KERNELS)
+@pytest.mark.parametrize("passes", [1, 3])
+@pytest.mark.parametrize("model", ["gpt2", "Llama-3.2-1B", "Mixtral-8x7B"])
+def test_the_largest_micro_batch_fits_and_the_next_does_not(
+    model, passes, attention, recompute
+) -> None:
+    values = {**PANELS["activations"].default, "model": model, "recompute": recompute}
+    values |= {"attention": attention, "accumulation_steps": passes}
+    shape, memory = published.architecture(model, length(values)), 1.5e12
+
+    def peak(batch: int) -> float:
+        run = (batch, values["recipe"], recompute, 2, passes, attention)
+        return step_timeline(shape, *run).peak.total
+
+    most = largest(values, memory)
+    assert peak(most) <= memory < peak(most + 1)
+
+
+def test_key_and_table_have_the_parts_that_are_drawn() -> None:
+    line = step_timeline(LLAMA, 1, "bf16_fp32_grads", "none")
+    parts = parts_at_peak(line)
+    states = model_state_bytes(count_parameters(LLAMA).total, "bf16_fp32_grads")
+    assert sum(parts.values()) == line.peak.total
+    assert parts["main weights"] == states.main_weights
+    assert parts["weights"] == states.weights
+    assert "main weights" not in parts_at_peak(step_timeline(LLAMA, 1, "amp", "none"))
+    shown = PANELS["activations"].render(model="Llama-3.1-8B")
+    for part, size in parts.items():
+        name = LEGEND.get(part, part)
+        assert f">{name}</td>" in shown
+        assert f"{name} {units.gigabytes(size) if size else 0}</text>" in shown
+
+
+def test_the_panels_code_gives_what_it_shows() -> None:
+    panel = activations_panel()
+    panel.preset.value = "GPT-2 on a small card"
+    told = units.gigabytes(value_of(panel.output.value).total)
+    assert f"<b>{told}</b>" in panel.output.value

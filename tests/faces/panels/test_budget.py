@@ -1,0 +1,100 @@
+"""Chapter 10's panel: what each control changes, and what it refuses."""
+
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers import compute_optimal, frontier, most_tokens, shelf, units
+from llmtrain_helpers.drawings import budget as drawings
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.panels import PANELS, budget as budget_panel
+
+H100 = published.accelerator("H100 SXM")
+
+
+def panel_with(**changes: Any) -> Any:
+    return PANELS["budget"].answer({**PANELS["budget"].default, **changes})
+
+
+def test_what_the_page_says_of_its_panel_is_so() -> None:
+    small = panel_with(size=1_500_000_000).html
+    assert "1.5B on 3.94 trillion, ends 0.118 above" in small
+    assert "1.5B is 0.073 times the law's best size" in small
+    assert round(1 / 0.073) == 14
+    assert "<b>24B</b> on 343 billion tokens ends lowest, at 2.062" in small
+    rich = panel_with(money=800_000).html
+    assert "632 GPUs for 21.0 days" in rich
+    assert "<b>69B</b> on 1.12 trillion tokens ends lowest, at 1.981" in rich
+    month, week = (panel_with(**EIGHT, days=days).html for days in (30, 5))
+    assert "48 GPUs for 5.00 days" in week
+    assert "5.0B, 104 billion tokens" in month
+    assert "5.0B, 106 billion tokens" in week
+    best = "<b>7.2B</b> on 71.5 billion tokens ends lowest, at 2.220"
+    assert best in month
+    assert best in week
+    assert week.count('stroke-width="2.5"') < month.count('stroke-width="2.5"')
+    eight, more = (
+        {x.name: x for x in budget_panel.dots_of("A100 80GB SXM", n, 240 / n, "besiroglu")}
+        for n in (8, 48)
+    )
+    assert budget_panel.split_of("A100 80GB SXM", "14B", 8).split.tensor_parallel > 1
+    assert budget_panel.split_of("A100 80GB SXM", "14B", 32).split.tensor_parallel == 1
+    assert more["14B"].loss < eight["14B"].loss
+    assert more["31B"].fits > eight["31B"].fits
+
+
+def test_the_worked_example_is_near_the_diamond() -> None:
+    flops = 64 * 0.42 * 989.5e12 * 21 * units.DAY
+    assert flops == pytest.approx(4.83e22, rel=0.001)
+    words = drawings.frontier_picture(frontier(H100, 64, 21, shelf())).words
+    assert "The law's best: 20B parameters on 398 billion tokens" in words
+    assert 20 * (flops / 120) ** 0.5 == pytest.approx(401e9, abs=0.5e9)
+    best = compute_optimal(max(_work_of_three_weeks()))
+    assert (flops / 120) ** 0.5 == pytest.approx(best.parameters, rel=0.02)
+    assert 20 * (flops / 120) ** 0.5 == pytest.approx(best.tokens, rel=0.02)
+
+
+def _work_of_three_weeks() -> list[float]:
+    dots = budget_panel.dots_of("H100 SXM", 64, 21, "besiroglu")
+    return [6 * dot.parameters * dot.tokens for dot in dots]
+
+
+def test_ten_times_the_money_moves_the_axis_too() -> None:
+    lowest = {m: panel_with(money=m).html for m in (80_640, 800_000)}
+    assert ">1.8</text>" in lowest[800_000]
+    assert ">1.8</text>" not in lowest[80_640]
+
+
+EIGHT = {"money": 8640, "chip": "A100 80GB SXM", "price": 1.5, "size": 4_200_000_000}
+
+
+def test_the_panel_agrees_with_the_frontier() -> None:
+    front = frontier(H100, 64, 21, shelf())
+    dots = budget_panel.dots_of("H100 SXM", 64, 21, "besiroglu")
+    for point, dot in zip(front.points, dots, strict=True):
+        assert dot.fits == point.fits
+        if point.fits:
+            assert dot.tokens == pytest.approx(point.tokens.likely, rel=0.001)
+
+
+@pytest.mark.parametrize("n", [24, 40, 792, 1432, 3000])
+def test_any_number_of_nodes_is_planned(n: int) -> None:
+    for name in ("310M", "9.0B", "69B", "430B"):
+        plan = budget_panel._plan("H100 SXM", name, n)
+        assert plan.split.num_gpus == n
+        [dot] = [
+            x for x in budget_panel.dots_of("H100 SXM", n, 9, "besiroglu", name) if x.name == name
+        ]
+        assert dot.tokens == pytest.approx(most_tokens(plan, 9).likely)
+
+
+def test_too_little_money_is_refused_in_words() -> None:
+    answer = panel_with(money=2000)
+    assert answer.problem.startswith("Money 2000 keeps 1.6 GPUs for these days")
+    assert answer.offers
+
+
+def test_whole_machines_leave_some_of_the_money() -> None:
+    told = PANELS["budget"].answer(PANELS["budget"].presets["100,000 dollars in a month"])
+    assert "Whole machines of 8; $13.6 thousand are left." in told.html
+    assert "are left" not in panel_with().html

@@ -1,0 +1,102 @@
+"""Chapter 09's panel: what each control changes, and what it refuses."""
+
+import re
+
+import pytest
+
+from llmtrain_helpers import Accelerator, Transformer, calendar, calendar_days, plan_run, units
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels.calendar import _BEST, run_of
+from llmtrain_helpers.units import DAY
+
+H100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+
+
+LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
+
+
+PLAN = plan_run(LLAMA, H100, 64, 1e12, 512, recompute="none", zero_stage=3)
+
+
+CASES_OF_PAGE = {
+    "64 H100 for a month": PLAN,
+    "1,024 A100 for two": published.run_plan("BLOOM-176B", num_gpus=1024, global_batch_size=2048),
+    "16,384 H100 for eight weeks": published.run_plan("Llama 3.1 405B"),
+}
+
+
+def shown(preset: str, **changes: object) -> tuple[str, str, str]:
+    """What the panel says: from stop to stop, the useful share, the days."""
+    run = run_of({**PANELS["calendar"].presets[preset], **changes})
+    share = units.percent(1 / (1 + run.cost.total))
+    return units.duration(run.mean), share, units.digits(run.total)
+
+
+def offers(preset: str, **changes: object) -> list[str]:
+    values = {**PANELS["calendar"].presets[preset], **changes}
+    return [told for told, _ in PANELS["calendar"].answer(values).offers]
+
+
+def test_what_should_have_been_seen() -> None:
+    first = "1,024 A100 for two months"
+    assert [shown(first, num_gpus=n)[:2] for n in (1024, 2048, 4096)] == [
+        ("1.56 days", "96.3 %"),
+        ("18.8 hours", "94.1 %"),
+        ("9.38 hours", "90.3 %"),
+    ]
+    large = "16,384 H100 for eight weeks"
+    assert offers(large)[0] == "Restart in a third of the time: saves 6.78 days"
+    assert offers(large)[1].startswith("Half the failures")
+    assert offers(large, restart=5)[0].startswith("Writes that block a tenth")
+    by_hand = "Restarted by hand"
+    assert shown(by_hand) == ("12.9 hours", "60.0 %", "56.6")
+    assert "Save at the best interval: saves 4.40 days" in offers(by_hand)
+    assert shown(by_hand, save_every="1 day")[2] == "146"
+    best = run_of({**PANELS["calendar"].presets[by_hand], "save_every": _BEST})
+    assert 16.5 < best.parts()["restarting"] < 17
+    assert round(best.stops) == 97
+    assert best.stops * best.restart > 1.15 * best.parts()["restarting"] * DAY
+
+
+def test_the_panel_has_the_pages_days_of_computing_and_says_what_it_leaves_out() -> None:
+    large = published.run_plan("Llama 3.1 405B", tokens=10e12, flops_per_gpu=400e12)
+    llama = published.architecture("Llama-3.1-8B", sequence_length=8192)
+    chip, run = published.accelerator("H100"), (64, 1e12, 512)
+    win = plan_run(llama, chip, *run, recompute="none", zero_stage=3)
+    for preset, plan in (
+        ("64 H100 for a month", win),
+        ("1,024 A100 for two months", CASES_OF_PAGE["1,024 A100 for two"]),
+        ("16,384 H100 for eight weeks", large),
+    ):
+        days = PANELS["calendar"].presets[preset]["work_days"]
+        assert days == round(calendar_days(plan).computing.likely), preset
+    html = PANELS["calendar"].render()
+    most = calendar.OUTAGES.greatest + calendar.EVALUATION.greatest
+    assert f"on top, up to {100 * most:.0f} % of all days in published runs" in html
+    assert round(1 / most) == 5  # a fifth of all days
+
+
+@pytest.mark.parametrize("preset", PANELS["calendar"].presets)
+def test_sentence_strip_and_bar_tell_the_same_days(preset: str) -> None:
+    for every in ("at its best interval", "3 hours"):
+        values = {**PANELS["calendar"].presets[preset], "save_every": every}
+        if answer := PANELS["calendar"].answer(values).html:
+            days = re.findall(r"<b>([\d,.]+) days on the calendar", answer)
+            assert days == re.findall(r">the whole run: ([\d,.]+) days on", answer)
+            assert {*re.findall(r" of ([\d,.]+) days are shown", answer)} <= {*days}
+
+
+@pytest.mark.parametrize("preset", PANELS["calendar"].presets)
+def test_text_of_drawings_is_large_enough(preset: str) -> None:
+    html = PANELS["calendar"].render(**PANELS["calendar"].presets[preset])
+    sizes = [float(x) for x in re.findall(r'font-size="([\d.]+)"', html)]
+    assert min(sizes) >= 14
+    assert len(html) < 100_000
+
+
+def test_a_panel_refuses_a_run_that_never_ends_in_its_own_words() -> None:
+    panel = PANELS["calendar"]
+    answer = panel.answer({**panel.default, "num_gpus": 131072, "failures": 50})
+    assert "hardly anything gets done" in answer.problem
+    assert len(answer.offers) >= 2

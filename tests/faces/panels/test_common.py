@@ -1,0 +1,421 @@
+"""What all panels share: they are data, read what people write, and refuse in words."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html import unescape
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers import panels, units
+from llmtrain_helpers.drawings.common import COLORS, GREY
+from llmtrain_helpers.panels import PANELS, common, in_notebook
+from llmtrain_helpers.panels.common import PALETTE, Control, Panel
+from llmtrain_helpers.panels.notebook import OWN, NotebookPanel
+from llmtrain_helpers.panels.state import State
+from tests.panel_code import value_of
+
+every_panel = pytest.mark.parametrize("word", PANELS)
+
+# --- data
+
+
+BLOCKED = """
+import sys
+for name in ("numpy", "pandas", "matplotlib", "ipywidgets", "IPython", "termcolor"):
+    sys.modules[name] = None
+from llmtrain_helpers.panels import PANELS
+print(*(f"{word}:{len(panel.render())}" for word, panel in PANELS.items()))
+"""
+
+
+def test_every_panel_is_made_and_drawn_by_the_standard_library_alone() -> None:
+    told = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True)
+    found = dict(pair.split(":") for pair in told.stdout.split())
+    assert set(found) == set(PANELS), told.stderr
+    assert all(int(size) > 1000 for size in found.values())
+
+
+@every_panel
+def test_each_control_has_a_label_and_a_sentence_of_help(word: str) -> None:
+    panel = PANELS[word]
+    labels = [control.label for control in panel.controls.values()]
+    assert len(set(labels)) == len(labels)
+    for control in panel.controls.values():
+        assert re.fullmatch(r"[^_]{3,}", control.label)
+        assert re.fullmatch(r"[A-Z].{5,}[.]", control.help), control.label
+        assert control.kind in ("number", "choice", "flag", "text")
+
+
+@every_panel
+def test_two_or_three_sliders_stand_first_and_their_stops_are_legal(word: str) -> None:
+    controls = PANELS[word].controls.values()
+    sliders = [control for control in controls if control.stops]
+    assert 1 <= len([control for control in sliders if not control.more]) <= 3
+    for control in sliders:
+        assert list(control.stops) == sorted(set(control.stops))
+        assert [control.read(stop) for stop in control.stops] == [*control.stops]
+
+
+@every_panel
+def test_presets_are_values_that_the_controls_take(word: str) -> None:
+    panel = PANELS[word]
+    assert set(panel.stills) < set(panel.presets)
+    for values in panel.presets.values():
+        assert set(values) == set(panel.controls)
+        for name, control in panel.controls.items():
+            assert control.read(values[name]) == values[name]
+            assert control.kind != "choice" or values[name] in control.options
+
+
+@pytest.mark.parametrize("word", ["flops", "activations", "plan"])
+def test_models_of_the_shelf_are_there_and_each_is_drawn(word: str) -> None:
+    panel = PANELS[word]
+    options = panel.controls["model"].options
+    assert {"DeepSeek-V3", "gpt-oss-20b", "Gemma-3-27B (text)"} <= {*options}
+    assert ("Jamba-v0.1" in options) == (word == "flops")  # its scan is not counted
+    for name in options:
+        answer = panel.answer({**panel.default, "model": name})
+        assert answer.html or "num_positions" in answer.problem, name
+
+
+@every_panel
+def test_drawing_is_pure(word: str) -> None:
+    panel = PANELS[word]
+    for values in panel.presets.values():
+        assert panel.answer(values) == panel.answer(dict(values))
+    assert panel.render() == panel.render(**panel.default)
+
+
+@every_panel
+def test_a_refusal_speaks_the_panels_language_and_offers_what_does(word: str) -> None:
+    """Every number at its least and its most: a picture, or words without names."""
+    panel = PANELS[word]
+    for name, control in panel.controls.items():
+        if control.kind != "number":
+            continue
+        for value in (control.least, min(control.most, 10**9), 97):
+            if not control.least <= value <= control.most:
+                continue
+            values = {**panel.default, name: control.read(value)}
+            answer = panel.answer(values)
+            assert bool(answer.html) != bool(answer.problem)
+            named = [n for n in panel.controls if "_" in n and n in answer.problem]
+            assert not named, answer.problem
+            for _, change in answer.offers:
+                assert panel.answer({**values, **change}).html
+
+
+@every_panel
+def test_a_slider_of_the_default_never_runs_into_a_dead_end(word: str) -> None:
+    """Each stop gives a picture, or a refusal with a way out."""
+    panel = PANELS[word]
+    for name, control in panel.controls.items():
+        for stop in control.stops:
+            answer = panel.answer({**panel.default, name: control.read(stop)})
+            assert answer.html or answer.offers or "peak" in answer.problem
+
+
+@every_panel
+def test_the_code_of_an_answer_runs_as_it_is_copied(word: str) -> None:
+    """Nothing but its own imports; what it gives is held by each chapter's tests."""
+    panel = PANELS[word]
+    assert value_of(panel.answer(panel.default).html) is not None
+
+
+@every_panel
+def test_a_saved_page_shows_three_settings_and_images_in_place_of_svg(word: str) -> None:
+    still = PANELS[word].still()
+    told = re.findall(r"<h3>(.*?)</h3>", still)
+    assert [unescape(name) for name in told] == [
+        next(iter(PANELS[word].presets)),
+        *PANELS[word].stills,
+    ]
+    assert "<svg" not in still
+    second = still.index("<h3>", still.index("<h3>") + 1)
+    assert still.index("<details><summary>Two more settings</summary>") < second
+    for image in re.findall(r"<img[^>]*>", still):
+        assert re.search(r'alt="[^"]{40,}"', image)
+
+
+# --- reading
+
+
+PEOPLE = Control("Tokens", "In all.", unit="tokens", most=10**16)
+SHARE = Control("Share", "Of it.", unit="%", least=0.1, most=100, whole=False)
+
+
+@pytest.mark.parametrize(
+    ("written", "value", "echo"),
+    [
+        ("7B", 7 * 10**9, "= 7 billion tokens"),
+        ("300e9", 300 * 10**9, "= 300 billion tokens"),
+        (" 15T ", 15 * 10**12, "= 15.0 trillion tokens"),
+        ("8k", 8000, "= 8,000 tokens"),
+        ("1,024", 1024, "= 1,024 tokens"),
+        (512, 512, "= 512 tokens"),
+        ("2T tokens", 2 * 10**12, "= 2.00 trillion tokens".replace(".00", "")),
+        ("512 Tokens", 512, "= 512 tokens"),
+    ],
+)
+def test_a_field_reads_what_people_write_and_says_it_back(written, value, echo) -> None:
+    assert PEOPLE.read(written) == value
+    assert type(PEOPLE.read(written)) is int
+    assert PEOPLE.echo(value).replace(".00", "") == echo
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ("many", "Tokens: 'many' is no number; write one from 1 to 10000T"),
+        ("2,5", "commas group thousands"),
+        ("2.5", "Tokens: '2.5' is not a whole number."),
+        ("0", "Tokens: '0' lies outside 1 to"),
+        ("1e17", "lies outside"),
+        ("", "is no number"),
+        ("9" * 500, "is no number"),
+    ],
+)
+def test_a_field_refuses_in_its_own_words(written: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)) as caught:
+        PEOPLE.read(written)
+    assert len(str(caught.value)) < 200
+
+
+def test_a_field_that_takes_fractions() -> None:
+    assert SHARE.read("2.5") == SHARE.read("2.5 %") == SHARE.read("2.5%") == 2.5
+    pace = Control("Loading", "For each.", unit="ms a sequence", whole=False)
+    assert pace.read("5 ms") == pace.read("5ms a sequence") == pace.read("5") == 5
+    with pytest.raises(ValueError, match="'ms' is no number"):
+        pace.read("ms")
+    assert SHARE.echo(2.5) == "= 2.5 %"
+
+
+def test_the_nearest_stop_is_nearest_in_ratio() -> None:
+    control = Control("GPUs", "All.", stops=(1, 10, 100))
+    assert [control.nearest_stop(x) for x in (2, 4, 31, 40, 10**6)] == [0, 1, 1, 2, 2]
+
+
+def test_stops_are_round() -> None:
+    assert common.steps(0.5, 20, 1, 2, 5) == (0.5, 1, 2, 5, 10, 20)
+    assert common.doublings(4, 32) == (4, 8, 16, 32)
+
+
+# --- in a notebook
+
+
+def made(draw: Any = None, **controls: Control) -> NotebookPanel:
+    def plain(before: Any = None, **values: Any) -> str:
+        return f"<b>{values}</b> before {before}"
+
+    defaults = {name: control.stops[0] for name, control in controls.items()}
+    last = {name: control.stops[-1] for name, control in controls.items()}
+    presets = {"first": defaults, "a": last, "b": dict(last)}
+    return NotebookPanel(Panel("Title", controls, presets, ("a", "b"), draw or plain))
+
+
+GPUS = Control("GPUs", "All of them.", most=10**6, stops=(8, 16, 32))
+
+
+def test_a_slider_moves_the_field_and_redraws() -> None:
+    panel = made(num_gpus=GPUS)
+    field = panel.controls["num_gpus"]
+    field.slider.value = 1
+    assert (field.value, field.input.value, field.echo.value) == (16, "16", "")
+    assert panel.output.value == "<b>{'num_gpus': 16}</b> before {'num_gpus': 8}"
+    assert panel.preset.value == OWN
+    panel.reset.click()
+    assert panel.values() == {"num_gpus": 8}
+    assert panel.preset.value == "first"
+
+
+def test_what_is_typed_stays_as_it_is_and_the_slider_goes_near() -> None:
+    panel = made(num_gpus=GPUS)
+    field = panel.controls["num_gpus"]
+    field.input.value = "1k"
+    assert field.value == 1000
+    assert field.input.value == "1,000"
+    assert field.slider.value == 2
+    assert "1000" in panel.output.value
+
+
+def test_reset_goes_back_to_the_preset_that_was_chosen() -> None:
+    panel = in_notebook("measure")
+    panel.reset.click()
+    assert panel.preset.value == "A small micro-batch"
+    panel.preset.value = "A slow link"
+    panel.controls["accumulation"].value = 8
+    assert panel.preset.value == OWN
+    panel.reset.click()
+    assert panel.preset.value == "A slow link"
+    assert "dashed" not in panel.output.value
+
+
+def test_mending_a_refusal_keeps_the_comparison() -> None:
+    state = State(PANELS["communication"])
+    state.write("tensor_parallel", "4")
+    state.write("tensor_parallel", "3")
+    assert state.problem
+    label, mended = state.offers[0]
+    state.mend(**mended)
+    assert not state.problem, label
+    assert "dashed: 47 s" in state.html
+
+
+def test_what_cannot_be_read_is_told_and_the_old_picture_stays() -> None:
+    panel = made(num_gpus=GPUS)
+    field, before = panel.controls["num_gpus"], panel.output.value
+    field.input.value = "a lot"
+    assert "GPUs: &#x27;a lot&#x27; is no number" in panel.status.value
+    assert 'role="status"' in panel.status.value
+    assert panel.output.value == before
+    assert "llmtrain-old" in panel.output._dom_classes
+    assert field.value == 8
+    field.input.value = "16"
+    assert panel.status.value == ""
+    assert "llmtrain-old" not in panel.output._dom_classes
+
+
+def test_a_refusal_has_buttons_that_mend_it() -> None:
+    def even(before: Any = None, **values: Any) -> str:
+        if values["num_gpus"] % 8:
+            raise ValueError(f"num_gpus={values['num_gpus']} is not divisible by 8")
+        return "a picture"
+
+    panel = made(even, num_gpus=GPUS)
+    panel.controls["num_gpus"].input.value = "100"
+    assert "GPUs 100 is not divisible by 8." in panel.status.value
+    offered = [button.description for button in panel.offers.children]
+    assert offered == ["GPUs: 96", "GPUs: 104"]
+    panel.offers.children[0].click()
+    assert panel.values() == {"num_gpus": 96}
+    assert not panel.offers.children
+    assert panel.output.value == "a picture"
+
+
+def test_advice_stands_behind_the_picture_and_keeps_what_was_before() -> None:
+    def fewer(before: Any = None, **values: Any) -> Any:
+        told = f"{values['num_gpus']} before {before and before['num_gpus']}"
+        offers = ((f"half: {values['num_gpus'] // 2}", {"num_gpus": 8}),)
+        return common.Answer(told, offers=offers if values["num_gpus"] > 8 else ())
+
+    panel = made(fewer, num_gpus=GPUS)
+    assert not panel.advice.children
+    panel.set(num_gpus=16)
+    assert panel.output.value == "16 before None"
+    [button] = panel.advice.children
+    assert button.description == "half: 8"
+    assert not panel.offers.children
+    button.click()
+    assert panel.output.value == "8 before 16"
+    assert not panel.advice.children
+    panel.set(num_gpus=16)
+    panel.controls["num_gpus"].input.value = "a lot"
+    assert not panel.advice.children
+    assert "<ol><li>half: 16</li></ol>" in panel.still()  # its last preset has 32
+
+
+def test_controls_that_do_not_apply_are_gone() -> None:
+    other = Control("Other", "For many.", stops=(1, 2), applies=lambda v: v["num_gpus"] > 8)
+    panel = made(num_gpus=GPUS, other=other)
+    assert panel.controls["other"].box.layout.display == "none"
+    panel.controls["num_gpus"].value = 16
+    assert panel.controls["other"].box.layout.display is None
+
+
+@every_panel
+def test_the_notebook_shows_the_panel_and_leaves_it_for_a_page(word: str) -> None:
+    panel = getattr(panels, f"{word}_panel")()
+    assert panel.values() == dict(PANELS[word].default)
+    assert panel.output.value == PANELS[word].render()
+    bundle = panel._repr_mimebundle_()
+    data = bundle[0] if isinstance(bundle, tuple) else bundle
+    assert data["text/plain"] == f"Panel: {PANELS[word].title}"
+    assert data["text/html"] == PANELS[word].still()
+    for name, preset in panel.presets.items():
+        panel.preset.value = name
+        assert panel.values() == dict(preset)
+    assert all(field.input.tooltip for field in panel.controls.values())
+
+
+# --- bars and tables
+
+ROWS = {"mine": {"weights": 3e9, "logits": 1e9}, "memory": {"memory": 8e9}}
+
+
+def bars(html: str) -> list[tuple[str, str, str]]:
+    """Name, width and colour of each piece, in order."""
+    style = r'<div title="([^"]*)" style="width:([\d.]+)%;background-color:(#\w+)'
+    return re.findall(style, html)
+
+
+def test_bars_have_one_scale_a_number_each_and_the_parts_own_colours() -> None:
+    shown = common.stacked_bars(ROWS, units.gigabytes)
+    assert "mine: 4.00 GB<" in shown
+    assert bars(shown) == [
+        ("weights", "37.50", COLORS["weights"]),
+        ("logits", "12.50", COLORS["logits"]),
+        ("memory", "100.00", GREY),
+    ]
+    key = re.findall(r"color:(#\w+);font-size:20px\">■</span> (\w+)", shown)
+    assert key == [(COLORS["weights"], "weights"), (COLORS["logits"], "logits")]
+
+
+def test_parts_go_by_their_words() -> None:
+    shown = common.stacked_bars({"a": {"main_weights": 2.0, "mlp": 1.0}}, units.digits)
+    assert [(name, color) for name, _, color in bars(shown)] == [
+        ("main weights", COLORS["main weights"]),
+        ("MLP", COLORS["MLP"]),
+    ]
+
+
+def test_a_piece_is_named_where_there_is_room() -> None:
+    rows = {"a": {"wide": 91.0, "narrow": 9.0}, "b": {"none": 0.0, "one": 1.0}}
+    shown = common.stacked_bars(rows, units.digits)
+    assert ">wide</div>" in shown
+    assert ">narrow</div>" not in shown
+    assert [name for name, *_ in bars(shown)] == ["wide", "narrow", "one"]
+
+
+def test_bars_of_one_piece_need_no_key() -> None:
+    shown = common.stacked_bars({"a": {"x": 1.0}, "b": {"y": 2.0}}, units.digits)
+    assert "■" not in shown
+    assert bars(shown) == [("x", "50.00", PALETTE[0]), ("y", "100.00", GREY)]
+
+
+def test_a_table_has_its_head_first_and_figures_to_the_right() -> None:
+    shown = common.table(["part", "size"], [["a < b", "1"]])
+    cells = re.findall(r"<(t[hd]) [^>]*align:(\w+)\">(.*?)</", shown)
+    assert cells == [
+        ("th", "left", "part"),
+        ("th", "right", "size"),
+        ("td", "left", "a &lt; b"),
+        ("td", "right", "1"),
+    ]
+
+
+def test_a_refusal_a_result_and_a_call_say_what_they_are() -> None:
+    assert "⚠ Not possible.</b> x &lt; 1" in common.warning("x < 1")
+    assert "font-size:20px" in common.sentence("<b>7</b> days")
+    assert ">f(1 &lt; 2)</pre>" in common.call("f(1 < 2)")
+    assert common.in_code(300 * 10**9) == "300e9"
+    assert common.in_code(1_500_000) == "1500000"
+
+
+def test_text_on_every_colour_reaches_4_5_to_1() -> None:
+    for color in {*COLORS.values(), *PALETTE, GREY}:
+        assert contrast(color, "#FFFFFF") >= 4.5, color
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(color: str) -> float:
+    parts = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,0 +1,88 @@
+"""Chapter 07's panel: what each control changes, and what it refuses."""
+
+import pytest
+
+from llmtrain_helpers import units
+from llmtrain_helpers.panels import PANELS, communication_panel
+from llmtrain_helpers.panels.communication import planned
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "said"),
+    [
+        ("tensor_parallel", 4, "A step takes <b>37 s</b> (dashed: 47 s)"),
+        ("tensor_parallel", 16, "Key-value heads 8 is not divisible"),
+        ("pipeline_parallel", 2, "waiting"),
+        ("num_gpus", 128, "DP 16"),
+        ("num_gpus", 100, "GPUs 100 make no whole number of replicas: each takes Tensor"),
+        ("model", "Llama-3.1-8B", "A step takes"),
+        ("zero_stage", 3, "data: 1"),
+        ("recompute", "none", "2.41 TB"),
+        ("chip", "A100 80GB SXM", "dashed: 47 s"),
+        ("micro_batch_size", 2, "dashed: 47 s"),
+        ("micro_batch_size", 3, "Batch 256 is not divisible by 8 replicas"),
+        ("global_batch_size", 512, "(dashed: 47 s)"),
+        ("sequence_length", "4k", "dashed: 47 s"),
+        ("context_parallel", 2, "context: "),
+    ],
+)
+def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
+    panel = communication_panel()
+    assert "A step takes <b>47 s</b>, <b>26 %</b> of it sending" in panel.output.value
+    panel.controls[control].value = units.read(value) if value == "4k" else value
+    assert said in panel.status.value + panel.output.value
+
+
+def test_experts_pieces_and_gradients_are_asked_for_where_there_are_any() -> None:
+    panel = PANELS["communication"]
+    hidden = {"expert_parallel", "interleave", "gradients"}
+    assert not hidden & set(panel.shown(panel.default))
+    piped = {**panel.default, "pipeline_parallel": 4, "zero_stage": 2}
+    assert hidden & set(panel.shown(piped)) == {"interleave", "gradients"}
+    mixed = panel.presets["A mixture of experts"]
+    assert "expert_parallel" in panel.shown(mixed)
+    assert "expert: " in panel.render(**mixed)
+    left_over = {**panel.default, "expert_parallel": 4, "interleave": 2}
+    assert planned(left_over).split == planned(panel.default).split
+    pieces = planned({**piped, "interleave": 2}).step.bubble
+    assert pieces < planned(piped).step.bubble
+
+
+def test_what_one_should_have_seen_is_what_is_seen() -> None:
+    panel = PANELS["communication"]
+
+    def seconds(preset: str, **change: object) -> tuple[str, dict[str, float]]:
+        plan = planned({**panel.presets[preset], **change})
+        return units.seconds(plan.step.total), plan.step.parts() | {"held": plan.memory.total}
+
+    assert seconds("70B on 64 H100")[0] == "47 s"
+    two = {"tensor_parallel": 4, "pipeline_parallel": 2}
+    assert seconds("70B on 64 H100", **two)[0] == "39 s"
+    told, parts = seconds("70B on 64 H100", tensor_parallel=2)
+    assert (told, round(parts["held"] / 1e9)) == ("32 s", 166)
+    for n in (1024, 512, 256, 128):
+        told, parts = seconds("Little work for each", num_gpus=n)
+        assert parts["data"] == pytest.approx(0.0115, abs=0.0006)
+    assert parts["data"] < 0.01 * sum(parts[x] for x in parts if x != "held")
+    _, parts = seconds("Little work for each", num_gpus=128, sequence_length=8192)
+    assert parts["data"] == 0
+    told, parts = seconds("A small model, cut fine")
+    assert (told, units.seconds(parts["launching"])) == ("12 s", "3.9 s")
+    assert units.seconds(parts["tensor"]) == "2.7 s"
+    assert seconds("A small model, cut fine", tensor_parallel=1)[0] == "5.5 s"
+
+
+def test_a_split_that_cannot_be_is_refused_by_what_is_wrong_with_it() -> None:
+    panel = PANELS["communication"]
+    three = panel.answer({**panel.default, "tensor_parallel": 3})
+    assert three.problem == ("Tensor parallel 3 does not divide the model's 64 attention heads.")
+    assert [label for label, _ in three.offers] == ["Tensor parallel: 2", "Tensor parallel: 4"]
+    stages = panel.answer({**panel.default, "pipeline_parallel": 3}).problem
+    assert stages.endswith("each takes Tensor parallel 8 × Pipeline stages 3 = 24.")
+
+
+def test_experts_and_those_that_only_share_gradients_are_both_drawn() -> None:
+    panel = PANELS["communication"]
+    html = panel.answer(panel.presets["A mixture of experts"]).html
+    for part in ("expert", "data"):
+        assert f"shares {part} with the first" in html

@@ -1,0 +1,112 @@
+"""Chapter 11's panel: what each control changes, and what it refuses."""
+
+import re
+from dataclasses import replace
+from html import unescape
+from itertools import product
+from typing import Any
+
+from hypothesis import given, strategies as st
+
+from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels.measure import clock_of
+from tests.panel_code import value_of
+
+
+def shown(**values: Any) -> str:
+    panel = PANELS["measure"]
+    return unescape(re.sub("<[^>]*>", "", panel.render(**{**panel.default, **values})))
+
+
+def test_the_panel_says_what_the_page_says_of_its_tasks() -> None:
+    presets = PANELS["measure"].presets
+
+    def rate(preset: str, **changes: Any) -> float:
+        values = {**presets[preset], **changes}
+        step = values["micro_batch_size"], values["accumulation"]
+        return clock_of(values).throughput(*step)
+
+    def verdict(preset: str, **changes: Any) -> str:
+        values = {**presets[preset], **changes}
+        step = values["micro_batch_size"], values["accumulation"]
+        return clock_of(values).experiments(*step).verdict
+
+    for micro in (8, 16):
+        assert f"{rate('A slow loader', micro_batch_size=micro):.1f}" == "50.0"
+    assert verdict("A slow loader") == verdict("A slow loader", loading=10) == "data"
+    assert verdict("A slow loader", loading=5) == "fixed costs"
+    assert f"{rate('A slow link'):.1f}" == "34.8"
+    assert f"{rate('A slow link', accumulation=8):.1f}" == "98.5"
+    assert f"{rate('A slow link', micro_batch_size=64):.0f}" == "183"
+    slow = rate("A slow neighbour")
+    assert f"{rate('A slow neighbour', micro_batch_size=64) / slow:.2f}" == "1.08"
+    assert f"{rate('A slow neighbour', accumulation=8) / slow:.2f}" == "1.03"
+    said = [verdict(name) for name in presets]
+    assert said == ["fixed costs", "data", "other GPUs", "other GPUs", "computing"]
+
+
+def test_the_panel_speaks_first_and_gives_its_call() -> None:
+    html = shown()
+    assert html.startswith("50.0 sequences a second: it pays fixed costs")
+    assert "no single change gains a tenth" in shown(**PANELS["measure"].presets["Busy"])
+    assert f"{value_of(PANELS['measure'].render()):.1f} sequences a second" in html
+    before = PANELS["measure"].presets["A slow link"]
+    assert "(dashed: 34.8)" in PANELS["measure"].render(before=before)
+
+
+def named(values: dict[str, Any]) -> str:
+    """The cause behind "mostly for", or nothing where other GPUs are not it."""
+    html = PANELS["measure"].render(**values)
+    found = re.search(r"mostly for <b>(.*?)</b>", html)
+    return found[1] if found else ""
+
+
+def test_the_panel_never_takes_a_neighbour_for_the_link_or_the_link_for_one() -> None:
+    panel, seen = PANELS["measure"], set()
+    known = {
+        "the link": panel.presets["A slow link"],
+        "a slow neighbour": panel.presets["A slow neighbour"],
+    }
+    sizes = [panel.controls[n].stops for n in ("micro_batch_size", "accumulation")]
+    for cause, preset in known.items():
+        for b, k in product(*sizes):
+            step = {**preset, "micro_batch_size": b, "accumulation": k}
+            told = named(step)
+            assert told in ("", cause), (b, k)
+            seen.add((told, b, k))
+    assert ("a slow neighbour", 8, 8) in seen
+    assert ("a slow neighbour", 16, 1) in seen
+    assert ("the link", 8, 1) in seen
+
+
+@given(*map(st.sampled_from, ([1, 8, 64], [1, 8, 64], [1, 20, 200], [100, 120, 200])))
+def test_without_what_the_panel_names_a_step_is_faster(b, k, exchange, slowest):
+    step = {**PANELS["measure"].presets["A slow neighbour"], "slowest": slowest}
+    step |= {"micro_batch_size": b, "accumulation": k, "exchange": exchange}
+    told, clock = named(step), clock_of(step)
+    gone = {"the link": {"exchange": 0.0}, "a slow neighbour": {"slowest": 1.0}}
+    if told:
+        rates = {cause: replace(clock, **change).throughput(b, k) for cause, change in gone.items()}
+        assert rates[told] > clock.throughput(b, k)
+        if slowest == 100:
+            assert told == "the link"
+
+
+def test_accumulation_tells_a_link_from_a_neighbour() -> None:
+    def gains(preset: str, micro: int) -> tuple[str, str]:
+        values = {**PANELS["measure"].presets[preset], "micro_batch_size": micro}
+        clock = clock_of(values)
+        now, twice = clock.throughput(micro), clock.throughput(micro, 2)
+        return f"{clock.throughput(2 * micro) / now:.2f}", f"{twice / now:.2f}"
+
+    assert gains("A slow neighbour", 8) == ("1.25", "1.05")
+    assert gains("A slow neighbour", 32) == ("1.08", "1.02")
+    assert float(gains("A slow link", 8)[1]) > 1.5
+
+
+def test_what_is_hidden_to_the_last_digit_is_not_waited_for() -> None:
+    values = PANELS["measure"].presets["A small micro-batch"]
+    step = values["micro_batch_size"], values["accumulation"]
+    assert clock_of(values).parts(*step).others == 0
+    for preset in PANELS["measure"].presets.values():
+        assert "0.0000" not in PANELS["measure"].render(**preset)

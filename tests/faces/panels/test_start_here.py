@@ -1,0 +1,89 @@
+"""Chapter 00's panel: what each control changes, and what it refuses."""
+
+import re
+from html import unescape
+
+import pytest
+
+from llmtrain_helpers import training_seconds, units
+from llmtrain_helpers.drawings import start_here as drawings
+from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers.evidence.published import run
+from llmtrain_helpers.panels import PANELS, start_here_panel
+from tests.panel_code import value_of
+
+PANEL = PANELS["start_here"]
+
+
+def test_fills_are_colours_that_have_a_meaning() -> None:
+    bodies = [drawings.ladder().body, PANEL.render(), drawings.question(1, 1, 1, 1e9, 1).body]
+    fills = set(re.findall(r'(?:fill|stroke)="(#\w+)"', "".join(bodies)))
+    assert fills <= set(COLORS.values())
+
+
+@pytest.mark.parametrize("name", PANEL.presets)
+def test_the_panel_says_what_the_formula_says(name: str) -> None:
+    values = PANEL.presets[name]
+    html = unescape(PANEL.render(**values))
+    tokens = value_of(html)
+    assert f"<b>{units.count(tokens, 2)} tokens</b>" in html
+    again = training_seconds(
+        round(tokens), values["parameters"], values["num_gpus"], _rate(html), "none"
+    )
+    assert again / units.DAY == pytest.approx(values["days"], rel=0.01)
+
+
+def _rate(html: str) -> float:
+    found = re.search(r"each GPU does</td><td[^>]*>([\d.]+) TFLOP/s", html)
+    assert found
+    return float(found[1]) * 1e12
+
+
+def test_a_change_leaves_an_outline_of_the_bar_before() -> None:
+    before = dict(PANEL.default)
+    assert 'stroke-dasharray="5 4"' not in PANEL.render(before, **before)
+    more = PANEL.render(before, **{**before, "num_gpus": 16})
+    assert more.count('stroke-dasharray="5 4"') == 1
+
+
+def test_the_tasks_come_out_as_the_page_says() -> None:
+    default = dict(PANEL.default)
+
+    def each(**changes: float) -> tuple[float, float]:
+        html = PANEL.render(**{**default, **changes})
+        found = re.search(r"tokens for each parameter</td><td[^>]*>([\d.]+)", html)
+        assert found
+        size = changes.get("parameters", default["parameters"])
+        return float(found[1]), float(found[1]) * size
+
+    assert each(num_gpus=16)[1] == pytest.approx(2 * each()[1], rel=0.01)
+    assert each(parameters=16 * 10**9)[1] == pytest.approx(each()[1] / 2, rel=0.01)
+    assert each(parameters=16 * 10**9)[0] == pytest.approx(each()[0] / 4, rel=0.01)
+    gpt3 = run("GPT-3 175B")["tokens"]
+    assert each(num_gpus=51)[1] >= gpt3 > each(num_gpus=50)[1]
+    assert each(parameters=4_300_000_000)[0] >= 20 > each(parameters=4_400_000_000)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "told"),
+    [
+        ("num_gpus", "0", "GPUs: '0' lies outside 1 to 1M."),
+        ("days", "soon", "Days: 'soon' is no number"),
+        ("parameters", "8", "'8' lies outside 1M to 10T; for billions write 8B."),
+    ],
+)
+def test_what_cannot_be_is_refused_in_the_panels_words(name: str, written: str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        PANEL.controls[name].read(written)
+
+
+def test_every_stop_and_every_chip_can_be_drawn() -> None:
+    for name, control in PANEL.controls.items():
+        for value in control.stops or control.options:
+            assert PANEL.answer({**PANEL.default, name: value}).html, (name, value)
+
+
+def test_the_notebooks_panel_begins_with_the_default() -> None:
+    panel = start_here_panel()
+    assert panel.preset.value == "Eight A100 for a month"
+    assert "47 billion tokens" in panel.output.value

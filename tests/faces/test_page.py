@@ -1,0 +1,257 @@
+"""Panels and exercises in a web page: the same as in the notebook, and nothing more."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, page as cells
+from llmtrain_helpers.panels import PANELS, in_notebook, page
+from llmtrain_helpers.panels.state import State
+from tests.faces.kernel import restart
+from tests.paths import NOTEBOOKS
+
+CHAPTERS = sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))
+
+every_panel = pytest.mark.parametrize("word", PANELS)
+
+
+# --- panels
+
+
+def opened(word: str, *about: Any) -> dict[str, Any]:
+    return dict(json.loads(page.opened(word, *about)))
+
+
+def act(word: str, *deed: Any) -> dict[str, Any]:
+    return dict(json.loads(page.act(word, *deed)))
+
+
+@every_panel
+def test_page_and_notebook_show_the_same(word: str) -> None:
+    """After each of the same deeds: fields, picture, refusal, offers, advice."""
+    notebook, told = in_notebook(word), opened(word)
+    agree(notebook, told)
+    for name, control in PANELS[word].controls.items():
+        if control.kind != "number":
+            continue
+        if control.stops:
+            told = act(word, "slide", name, len(control.stops) - 1)
+            notebook.controls[name].slider.value = len(control.stops) - 1
+            agree(notebook, told)
+        for written in ("97", "a lot", "1e300"):
+            told = act(word, "write", name, written)
+            notebook.controls[name].input.value = written
+            agree(notebook, told)
+        if told["mend"]:
+            told = act(word, "mend", 0)
+            notebook.offers.children[0].click()
+            agree(notebook, told)
+        told = act(word, "reset")
+        notebook.reset.click()
+        agree(notebook, told)
+    for preset in PANELS[word].presets:
+        told = act(word, "choose", preset)
+        notebook.set(**PANELS[word].presets[preset])
+        agree(notebook, told)
+        if told["take"]:
+            told = act(word, "take", 0)
+            notebook.advice.children[0].click()
+            agree(notebook, told)
+
+
+def agree(notebook: Any, told: dict[str, Any]) -> None:
+    assert told["html"] == notebook.output.value
+    assert f'<div role="status">{told["status"]}</div>' in (
+        notebook.status.value or '<div role="status"></div>'
+    )
+    assert told["old"] == ("llmtrain-old" in notebook.output._dom_classes)
+    assert told["preset"] == notebook.preset.value
+    offers = [button.description for button in notebook.offers.children]
+    advice = [button.description for button in notebook.advice.children]
+    assert (told["mend"], told["take"]) == (offers, advice)
+    for name, field in told["fields"].items():
+        widget = notebook.controls[name]
+        assert str(field["text"]) == str(widget.input.value)
+        assert field["shown"] == (widget.box.layout.display != "none")
+        if "stop" in field:
+            assert field["stop"] == str(widget.slider.value)
+
+
+@every_panel
+def test_a_link_brings_back_what_was_set(word: str) -> None:
+    for preset in PANELS[word].presets.values():
+        state = State(PANELS[word])
+        state.set(**preset)
+        link = page.address(state)
+        if not link and dict(state.values) != dict(state.panel.default):
+            continue  # too long for a link
+        again = opened(word, link)
+        assert again["html"] == state.html.replace(".0)", ")")  # 2.0 comes back as 2
+        assert again["address"] == link
+        assert again["status"] == (state.problem and again["status"])
+
+
+@every_panel
+@pytest.mark.parametrize(
+    "address",
+    [
+        "num_gpus=<img src=x onerror=alert(1)>",
+        "num_gpus=1e400&tokens=nan",
+        "model=None&chip=%00&recompute=",
+        "=&&&%%%",
+        "x=1",
+        "percent=2&percent=-1",
+        "a" * 100_000,
+    ],
+)
+def test_a_hostile_link_is_told_in_words_and_sets_nothing(word: str, address: str) -> None:
+    told = opened(word, address)
+    assert told["html"] == PANELS[word].render() or told["status"]
+    assert "<img src=x" not in json.dumps(told)
+    assert len(told["status"]) < 1000
+
+
+@every_panel
+def test_no_text_field_brings_markup_into_the_page(word: str) -> None:
+    opened(word)
+    for name, control in PANELS[word].controls.items():
+        if control.kind == "text":
+            told = act(word, "write", name, '{"a": "<img src=x onerror=alert(1)>"}')
+            assert "<img src=x" not in told["status"] + told["html"]
+
+
+def test_what_is_no_panel_no_deed_and_no_choice_is_refused() -> None:
+    with pytest.raises(ValueError, match="word"):
+        page.opened("durations")
+    opened("duration")
+    with pytest.raises(ValueError, match="deed"):
+        page.act("duration", "delete")
+    told = act("duration", "write", "model", "GPT-5")
+    assert "Model: 'GPT-5' is none of its choices." in told["status"].replace("&#x27;", "'")
+
+
+def test_a_telephone_has_a_drawing_of_its_own_where_there_is_one() -> None:
+    wide, narrow = opened("start_here"), opened("start_here", "", True)
+    assert 'viewBox="0 0 860 ' in wide["html"]
+    assert 'viewBox="0 0 400 ' in narrow["html"]
+    words = [re.findall(r'aria-label="(.*?)"', one["html"]) for one in (wide, narrow)]
+    assert words[0] == words[1]
+    assert opened("duration", "", True)["html"] == PANELS["duration"].render()
+
+
+# --- exercises
+
+
+def sources(path: Path) -> list[str]:
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+def judged(path: Path) -> list[tuple[str, str]]:
+    """Each exercise and guess, behind the cells before it."""
+    code = sources(path)
+    asks = [i for i, one in enumerate(code) if re.search(r"^(check|predict)\(", one, re.M)]
+    return [(json.dumps(code[:i]), code[i]) for i in asks]
+
+
+BARE = """
+import json, sys
+for name in ("numpy", "pandas", "matplotlib", "ipywidgets", "IPython", "torch"):
+    sys.modules[name] = None
+from llmtrain_helpers.exercises.page import run
+for before, source in json.load(sys.stdin):
+    print(json.loads(run(before, source))["html"])
+"""
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_exercise_runs_where_only_the_standard_library_is(path: Path) -> None:
+    asked = judged(path)
+    found = subprocess.run(
+        [sys.executable, "-c", BARE], input=json.dumps(asked), capture_output=True, text=True
+    )
+    assert found.stdout.count("○") == len(asked), found.stdout + found.stderr
+    assert found.stdout.count("<p style") == len(asked)
+
+
+def test_what_a_cell_needs_is_what_it_reads_and_no_more() -> None:
+    before = ["from math import pi, e\nimport json", "x = 1\ny = x + 1", "x = 3"]
+    assert cells.needed(before, "print(pi, y)") == "from math import pi\nx = 1\ny = x + 1"
+    assert cells.needed(before, "x |= 4") == "x = 3"
+    assert cells.needed(before, "def f(x):\n    y = x\n    return y\n\n\nf(2)") == ""
+    assert cells.needed(before, "x = 5\nprint(x)") == ""
+    assert cells.needed([*before, "x = ("], "print(x)") == "x = 3"
+
+
+def test_a_cell_rests_on_earlier_ones_as_they_stand() -> None:
+    before = json.dumps(["x = 6\nprint('not again')", "y = 7"])
+    assert json.loads(cells.run(before, "x * y"))["html"] == "<pre>42</pre>"
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("6 * 7", "<pre>42</pre>"),
+        ("print('<b>')", "<pre>&lt;b&gt;\n</pre>"),
+        ("x = 0\n1 / x", "Line 2: ZeroDivisionError"),
+        ("answer = ", "SyntaxError"),
+        ("raise SystemExit", "SystemExit"),
+        ("import numpy_that_is_not_there", "ModuleNotFoundError"),
+        ("print('\\x1b[32mgreen\\x1b[0m')", "<pre>green\n</pre>"),
+        ("", ""),
+        ("x = 1", ""),
+    ],
+)
+def test_a_cell_shows_what_it_would_in_a_notebook(source: str, shown: str) -> None:
+    told = json.loads(cells.run("[]", source))["html"]
+    assert shown in told
+    assert bool(told) == bool(shown)
+
+
+@pytest.fixture
+def nothing_done() -> None:
+    restart()
+
+
+@pytest.mark.usefixtures("nothing_done")
+def test_what_is_done_is_kept_and_taken_up_again() -> None:
+    id = next(iter(PREDICTIONS))
+    assert "→" in json.loads(cells.guess(id, "30"))["html"]
+    told = json.loads(cells.chosen("00-b", "A"))
+    assert told["done"] == {"00-b": False, id: True}
+    kept = json.dumps(told)
+    restart()
+    cells.restore(kept)
+    assert cells.kept()["tries"] == {"00-b": [False]}
+    assert "Your first guess counts" in json.loads(cells.guess(id, "31"))["html"]
+
+
+@pytest.mark.usefixtures("nothing_done")
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "",
+        "no json",
+        "[]",
+        "{}",
+        "null",
+        '{"tries": 1, "guesses": 2}',
+        '{"tries": {"00-a": "x", "zz": [1]}, "guesses": {"zz": "1", "00-guess": []}}',
+    ],
+)
+def test_what_a_browser_has_kept_wrongly_is_left_out(stored: str) -> None:
+    cells.restore(stored)
+    assert cells.kept()["done"] == {}
+
+
+def test_an_empty_guess_says_so() -> None:
+    id = next(iter(PREDICTIONS))
+    assert "no guess yet" in json.loads(cells.guess(id, "  "))["html"]
+    assert set(EXERCISES) & {"00-a", "11-d"}

@@ -1,0 +1,473 @@
+"""What a step keeps for the backward pass, and the timeline of its memory."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from llmtrain_helpers import (
+    RECIPES,
+    Transformer,
+    count_activations,
+    count_flops,
+    count_parameters,
+    gpt_activation_bytes,
+    model_state_bytes,
+    recompute_flops,
+    step_timeline,
+    value_bytes,
+)
+from llmtrain_helpers.activations import KERNELS, MARKS
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.model.layers import Attention
+from tests.bad_values import BAD_COUNTS, assert_refused
+from tests.pages import cell
+
+GPT2 = Transformer.gpt(12, 768, 12, 50257, 1024)
+
+
+LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+
+
+PAPER = [(48, 6144, 64), (96, 12288, 96), (105, 20480, 128), (128, 25600, 160)]
+"""The four models of arXiv 2205.05198, Table 3: layers, hidden size, heads."""
+
+
+SETTINGS = [(1, False), (8, False), (8, True)]
+
+
+# --- the paper's forms
+
+
+@pytest.mark.parametrize(("l", "h", "a"), PAPER)
+@pytest.mark.parametrize(("t", "split"), SETTINGS)
+def test_the_papers_forms_for_its_four_models(l, h, a, t, split) -> None:
+    """Table 2, written out anew; and exact whole numbers."""
+    s, b = 2048, 1
+    outside = Fraction(10, t if split else 1)
+    forms = {
+        "none": s * b * h * (outside + Fraction(24, t) + Fraction(5 * a * s, h * t)),
+        "selective": s * b * h * (outside + Fraction(24, t)),
+        "full": 2 * s * b * h,
+    }
+    for recompute, each_layer in forms.items():
+        held = gpt_activation_bytes(l, h, a, s, b, recompute, t, split)
+        assert type(held) is int
+        assert held == l * each_layer
+
+
+@pytest.mark.parametrize(
+    ("shape", "percent"), list(zip(PAPER, ["75.8", "70.2", "65.3", "65.3"], strict=True))
+)
+def test_selective_recomputation_saves_what_the_paper_prints(shape, percent) -> None:
+    none, selective = (gpt_activation_bytes(*shape, 2048, 1, r) for r in ("none", "selective"))
+    assert f"{100 * (1 - selective / none):.1f}" == percent
+
+
+def test_gpt3_keeps_114_sbh_a_layer_and_275_gb_in_all() -> None:
+    held = gpt_activation_bytes(96, 12288, 96, 2048, 1)
+    assert held == 96 * 2048 * 12288 * 114 == 275_414_777_856
+    assert gpt_activation_bytes(96, 12288, 96, 2048, 1, "full") == 4_831_838_208
+
+
+def test_both_techniques_leave_less_than_a_fifth_of_tensor_parallelism_alone() -> None:
+    """arXiv 2205.05198 section 6.1: 5x, under 20 % for the large models."""
+    for shape in PAPER[1:3]:
+        both = gpt_activation_bytes(*shape, 2048, 1, "selective", 8, True)
+        assert 0.15 < both / gpt_activation_bytes(*shape, 2048, 1, "none", 8) < 0.21
+
+
+def test_arrays_broadcast_and_agree_with_ints() -> None:
+    lengths = np.array([512, 1024, 4096])
+    swept = gpt_activation_bytes(96, 12288, 96, lengths, 1)
+    single = [gpt_activation_bytes(96, 12288, 96, s, 1) for s in (512, 1024, 4096)]
+    assert swept.tolist() == single
+
+
+SHAPE = {
+    "num_layers": 96,
+    "hidden_size": 12288,
+    "num_heads": 96,
+    "sequence_length": 2048,
+    "micro_batch_size": 1,
+    "tensor_parallel": 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"num_heads": 100}, "hidden_size=12288 is not divisible by num_heads=100"),
+        ({"tensor_parallel": 7}, "num_heads=96 is not divisible by tensor_parallel=7"),
+        (
+            {"sequence_length": 2047, "sequence_parallel": True},
+            "sequence_length=2047 is not divisible by tensor_parallel=8",
+        ),
+        ({"sequence_parallel": 1}, "sequence_parallel=1 is neither True nor False"),
+        ({"recompute": "some"}, "recompute='some' is unknown"),
+    ],
+)
+def test_the_formula_refuses_splits_that_do_not_come_out_even(changes, problem) -> None:
+    assert_refused(gpt_activation_bytes, problem, **{**SHAPE, **changes})
+
+
+# --- the count
+
+
+@given(
+    l=st.integers(1, 200),
+    a=st.sampled_from([8, 16, 64]),
+    d=st.sampled_from([64, 128]),
+    s=st.sampled_from([512, 2048]),
+    b=st.integers(1, 64),
+    recompute=st.sampled_from(RECOMPUTE),
+    setting=st.sampled_from(SETTINGS),
+)
+def test_the_count_equals_the_formula_on_gpts(l, a, d, s, b, recompute, setting) -> None:
+    """But for full with the sequence split, where frameworks split the checkpoints."""
+    t, split = setting
+    model = Transformer.gpt(l, a * d, a, 50257, s)
+    held = count_activations(
+        model, b, recompute, "unfused", True, tensor_parallel=t, sequence_parallel=split
+    )
+    formula = gpt_activation_bytes(l, a * d, a, s, b, recompute, t, split)
+    assert held.layers == formula / (t if split and recompute == "full" else 1)
+    assert type(held.total) is int
+
+
+@pytest.mark.parametrize(
+    ("attention", "dropout", "values", "scores"),
+    [
+        ("unfused", True, 34, 5),
+        ("unfused", False, 32, 2),
+        ("flash", True, 34, 0),
+        ("flash", False, 32, 0),
+    ],
+)
+def test_a_gpts_layer_in_all_four_kinds(attention, dropout, values, scores) -> None:
+    s, b, h, a = 1024, 4, 768, 12
+    held = count_activations(GPT2, b, "none", attention, dropout)
+    assert held.layers == 12 * (values * s * b * h + scores * a * b * s**2)
+    assert held.embedding == dropout * s * b * h
+
+
+LLAMAS = [
+    name
+    for name, kind in published.architectures()[["name", "kind"]].values.tolist()
+    if kind == "llama"
+]
+
+
+@pytest.mark.parametrize("name", LLAMAS)
+def test_llama_shapes_follow_the_closed_form(name: str) -> None:
+    model, b = published.architecture(name, sequence_length=1024), 2
+    h, a, k, d = (model.hidden_size, model.num_heads, model.num_kv_heads, model.head_dim)
+    experts = model.experts_per_token or 1
+    values = 8 * h + 4 * a * d + 4 * k * d + 8 * model.intermediate_size * experts
+    values += model.qk_norm * 2 * (a + k) * d
+    for attention, scores in (("flash", 0), ("unfused", 2 * a * 1024)):
+        held = count_activations(model, b, attention=attention)
+        assert held.layers == model.num_layers * 1024 * b * (values + scores)
+        assert held.head == 1024 * b * 4 * (h + model.vocab_size)
+        assert held.total == held.layers + held.head
+
+
+def test_what_recomputation_drops() -> None:
+    none, selective, full = (count_activations(LLAMA, 1, r, "unfused") for r in RECOMPUTE)
+    assert none.layers - selective.layers == none.scores > 0
+    assert selective.scores == 0 == none.checkpoints
+    assert full.layers == full.checkpoints == 32 * 2 * 8192 * 4096
+    assert none.head == selective.head == full.head
+    flash = count_activations(LLAMA, 1, "selective", "flash")
+    assert flash == count_activations(LLAMA, 1, "none", "flash")
+
+
+def test_linear_in_s_without_scores_and_quadratic_with() -> None:
+    def ratio(attention: str) -> float:
+        long, short = (
+            count_activations(LLAMA, 1, "none", attention, sequence_length=s).layers
+            for s in (8192, 4096)
+        )
+        return long / short
+
+    assert ratio("flash") == 2
+    assert 3 < ratio("unfused") < 4
+
+
+def test_four_bytes_a_value_double_all_but_masks_and_log_probabilities() -> None:
+    two, four = (count_activations(GPT2, 8, value_bytes=v) for v in (2, 4))
+    assert four.layers == 2 * two.layers
+    logs = 4 * 8 * 1024 * 50257
+    assert four.head - logs == 2 * (two.head - logs)
+
+
+def test_the_count_takes_arrays_of_batches_and_of_shapes() -> None:
+    batches = np.array([1, 2, 4])
+    assert count_activations(LLAMA, batches).total.tolist() == [
+        count_activations(LLAMA, b).total for b in (1, 2, 4)
+    ]
+    deep = Transformer.llama(batches * 8, 4096, 32, 8, 14336, 128256, 8192)
+    assert count_activations(deep, 1).layers.tolist()[2] == (count_activations(LLAMA, 1).layers)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"model": "gpt2"}, "model='gpt2' is no Transformer"),
+        ({"recompute": None}, "recompute=None is unknown"),
+        ({"attention": "dense"}, f"attention='dense' is unknown.*{KERNELS[0]}"),
+        ({"dropout": 0.1}, "dropout=0.1 is neither True nor False"),
+        ({"tensor_parallel": 16}, "num_kv_heads=8 is not divisible by tensor_parallel"),
+        ({"tensor_parallel": 3}, "num_heads=32 is not divisible by tensor_parallel=3"),
+    ],
+)
+def test_the_count_refuses(changes, problem) -> None:
+    assert_refused(count_activations, problem, **{"model": LLAMA, "micro_batch_size": 1, **changes})
+
+
+def test_a_sequence_longer_than_the_position_table_is_refused() -> None:
+    assert_refused(
+        count_activations,
+        "num_positions=1024",
+        model=GPT2,
+        micro_batch_size=1,
+        sequence_length=2048,
+    )
+
+
+# --- what recomputation costs
+
+
+def test_recompute_flops_are_the_recomputed_part() -> None:
+    l, h, s, B = 96, 12288, 2048, 4
+    gpt3 = Transformer.gpt(l, h, 96, 51200, s)
+    assert recompute_flops(gpt3, B, "none") == 0
+    assert recompute_flops(gpt3, B, "selective") == 4 * B * s**2 * l * h
+    assert recompute_flops(gpt3, B, "full") == 24 * B * s * l * h**2 + 4 * B * s**2 * l * h
+
+
+@pytest.mark.parametrize(
+    ("shape", "once", "printed"),
+    [((96, 12288, 96), "0.90", 0.027), ((105, 20480, 128), "0.55", 0.016)],
+)
+def test_selective_costs_a_third_of_what_is_printed(shape, once, printed) -> None:
+    l, h, a = shape
+    model = Transformer.gpt(l, h, a, 51200, 2048)
+    share = recompute_flops(model, 1, "selective") / count_flops(model, 1, "none").total
+    assert f"{100 * share:.2f}" == once
+    assert round(3 * share, 3) == printed
+
+
+# --- the timeline
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recompute", RECOMPUTE)
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_parts_are_what_is_resident_at_every_mark(recipe, recompute, k) -> None:
+    b, s, V = 4, 1024, 50257
+    line = step_timeline(GPT2, b, recipe, recompute, accumulation_steps=k)
+    states = model_state_bytes(count_parameters(GPT2).total, recipe)
+    value = 4 if recipe == "fp32" else 2
+    held = count_activations(GPT2, b, recompute, value_bytes=value).total
+    gradients = states.gradients + states.main_gradients
+    for moment in line.moments:
+        assert moment.total == sum(moment.parts().values())
+        assert moment.weights == states.weights + states.main_weights
+        done = moment.step > 1 or moment.mark == "update"
+        assert moment.optimizer == done * states.optimizer
+        assert moment.logits == (moment.mark == "loss") * 2 * 4 * b * s * V
+        if moment.mark in ("forward", "loss"):
+            assert moment.activations == held
+        if moment.mark in ("start", "backward", "update"):
+            assert moment.activations == 0
+        if moment.mark in ("backward", "update") or moment.micro_batch > 1:
+            assert moment.gradients == gradients
+        elif moment.mark in ("start", "forward", "loss"):
+            assert moment.gradients == 0
+        else:
+            assert 0 < moment.gradients < gradients
+    marks = [moment.mark for moment in line.moments if moment.step == 1]
+    assert marks == [MARKS[0], *k * MARKS[1:5], MARKS[5]]
+
+
+def test_the_peak_stands_where_the_loss_is_differentiated() -> None:
+    """Activations plus two more tensors of logits in fp32."""
+    line = step_timeline(GPT2, 8, "bf16", "none")
+    peak = line.peak
+    assert (peak.step, peak.mark) == (2, "loss")
+    assert peak.logits == 8 * 8 * 1024 * 50257
+    states = model_state_bytes(count_parameters(GPT2).total, "bf16")
+    held = count_activations(GPT2, 8).total
+    without_gradients = states.total - states.gradients
+    assert peak.total == without_gradients + held + peak.logits
+    first = max(moment.total for moment in line.moments if moment.step == 1)
+    assert peak.total - first == states.optimizer
+
+
+def test_with_accumulation_the_gradient_buffer_stays() -> None:
+    k1, k4 = (step_timeline(GPT2, 8, "bf16", "none", accumulation_steps=k) for k in (1, 4))
+    states = model_state_bytes(count_parameters(GPT2).total, "bf16")
+    assert k4.peak.total - k1.peak.total == states.gradients
+    assert k4.peak.micro_batch == 2
+
+
+def test_a_large_model_with_a_small_batch_peaks_after_backward() -> None:
+    line = step_timeline(replace(LLAMA, sequence_length=128), 1, "bf16", "full")
+    assert line.peak.mark in ("backward", "update")
+
+
+def test_what_is_computed_again_is_there_for_one_layer_at_a_time() -> None:
+    def at_layers(recompute: str) -> int:
+        line = step_timeline(LLAMA, 1, "bf16", recompute, attention="unfused")
+        return next(m.activations for m in line.moments if m.mark == "layers")
+
+    layer = count_activations(LLAMA, 1, "none", "unfused").layers // 32
+    kept = count_activations(LLAMA, 1, "full").layers
+    assert at_layers("none") == 32 * layer
+    assert at_layers("full") == kept + layer - 2 * 8192 * 4096  # its input is kept
+    selective = count_activations(LLAMA, 1, "selective", "unfused").layers
+    assert at_layers("selective") == selective  # the scores come later, inside
+
+
+def test_a_shorter_sequence_takes_the_models_place() -> None:
+    long, short = (
+        step_timeline(LLAMA, 1, "bf16", "none", sequence_length=s).peak for s in (None, 4096)
+    )
+    assert (long.activations, long.logits) == (2 * short.activations, 2 * short.logits)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"model": None}, "model=None is no Transformer"),
+        ({"recipe": "bf17"}, "recipe='bf17' is unknown, did you mean 'bf16'"),
+        ({"recompute": "all"}, "recompute='all' is unknown"),
+        ({"steps": 10**5}, "what a timeline shows=10000"),
+        ({"micro_batch_size": np.array([1, 2])}, "micro_batch_size=.*is an array"),
+        (
+            {"model": Transformer.gpt(np.array([1, 2]), 768, 12, 50257, 1024)},
+            "parameters of the model=.*is an array",
+        ),
+    ],
+)
+def test_the_timeline_refuses(changes, problem) -> None:
+    arguments = {"model": GPT2, "micro_batch_size": 1, "recipe": "bf16"}
+    assert_refused(step_timeline, problem, **{**arguments, "recompute": "none", **changes})
+
+
+# --- drawings
+
+
+def test_what_the_page_says_of_experts_and_latent_attention_is_so() -> None:
+    page, model = cell("06_activations", "kinds"), published.config_model("DeepSeek-V3")
+    [(_, dense), (_, sparse)] = model.layers
+    h = model.hidden_size
+    assert dense.mlp.kept(h, False)[1] == sparse.mlp.kept(h, False)[1]
+    wide = sparse.mlp.experts_per_token * sparse.mlp.expert.intermediate_size
+    assert wide + sparse.mlp.shared.intermediate_size == dense.mlp.intermediate_size
+    met, held = sparse.mlp.experts_per_token + 1, sparse.mlp.num_experts + 1
+    assert f"meets {met} of a layer's {held} experts" in page
+    mixer = sparse.mixer
+    assert f"to {mixer.kv_rank + mixer.rotary_dim} numbers" in page
+    plain = Attention(128, 128, 128).kept(h, False)
+    assert f"{sum(mixer.kept(h, False)) / sum(plain):.1f} times as much" in page
+
+
+# --- what the page says in prose
+
+
+def test_the_share_beside_the_states_as_a_formula() -> None:
+    """s·b·(34 + 5as/h)/(12·16·h), of layers whose parameters are 12h²."""
+    for h, a, s, b in [(4096, 32, 2048, 1), (12288, 96, 4096, 3)]:
+        share = s * b * (34 + 5 * a * s / h) / (12 * 16 * h)
+        counted = gpt_activation_bytes(7, h, a, s, b) / (16 * 7 * 12 * h**2)
+        assert counted == pytest.approx(share, rel=1e-12)
+
+
+# --- exercises
+
+
+@pytest.mark.parametrize("s", [np.int32(1024), np.int16(1024), 1024.0])
+def test_a_sequence_length_in_any_whole_number_is_exact(s) -> None:
+    line = step_timeline(GPT2, 8, "bf16", "none", sequence_length=s)
+    assert line == step_timeline(GPT2, 8, "bf16", "none")
+    assert all(type(part) is int for part in line.peak.parts().values())
+
+
+def test_a_timeline_of_several_sequence_lengths_is_refused() -> None:
+    for changes in ({"sequence_length": np.array([512, 256])}, {}):
+        model = LLAMA if changes else replace(LLAMA, sequence_length=np.array([8, 16]))
+        arguments = {"model": model, "micro_batch_size": 1, "recipe": "bf16"}
+        assert_refused(
+            step_timeline,
+            "sequence_length=.*is an array",
+            **{**arguments, "recompute": "none", **changes},
+        )
+
+
+def test_a_value_weighs_four_bytes_in_fp32_alone() -> None:
+    assert [value_bytes(recipe) for recipe in RECIPES] == [4] + 6 * [2]
+    assert value_bytes(RECIPES["fp32"]) == 4
+    for bad in ("fp17", None, 4, np.array(["fp32"])):
+        assert_refused(value_bytes, "recipe", recipe=bad)
+
+
+def test_a_timeline_has_at_most_ten_thousand_micro_batches() -> None:
+    shape = {"model": GPT2, "micro_batch_size": 1, "recipe": "bf16", "recompute": "none"}
+    long = step_timeline(**shape, steps=100, accumulation_steps=100)
+    assert len(long.moments) == 100 * (2 + 4 * 100)
+    problem = "steps·accumulation_steps=10100 is more than"
+    assert_refused(step_timeline, problem, **shape, steps=101, accumulation_steps=100)
+
+
+def test_sequences_are_split_only_where_that_is_said() -> None:
+    whole = count_activations(LLAMA, 1, tensor_parallel=8)
+    assert whole == count_activations(LLAMA, 1, tensor_parallel=8, sequence_parallel=False)
+    assert whole.norms == count_activations(LLAMA, 1).norms
+
+
+def test_every_other_product_is_kept_and_the_rest_computed_again() -> None:
+    """Llama's products: q, k, v, o, gate, up, down; kept are q, v, gate and down."""
+    h, kv, f, s = 4096, 1024, 14336, 8192
+    kept = count_activations(LLAMA, 2, "alternate")
+    assert kept.layers == 32 * 2 * (2 * s) * (h + h + (h + kv + f + h))
+    assert kept.head == count_activations(LLAMA, 2, "none").head
+    shared = count_activations(LLAMA, 2, "alternate", tensor_parallel=8, sequence_parallel=True)
+    assert shared.layers == kept.layers / 8
+    again = count_flops(LLAMA, 2, "alternate")
+    assert again.recomputed == 32 * 2 * (2 * s) * (h * kv + h * h + h * f)
+    mixture = Transformer.llama(2, 64, 4, 4, 32, 99, 8, num_experts=4, experts_per_token=2)
+    assert_refused(
+        count_activations, "recompute=", model=mixture, micro_batch_size=1, recompute="alternate"
+    )
+
+
+# --- bad values
+
+
+@pytest.mark.parametrize("name", SHAPE)
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=repr)
+def test_the_formula_refuses_bad_counts(name: str, bad: object) -> None:
+    assert_refused(gpt_activation_bytes, name, **{**SHAPE, name: bad})
+
+
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=repr)
+@pytest.mark.parametrize(
+    "name", ["micro_batch_size", "tensor_parallel", "value_bytes", "sequence_length"]
+)
+def test_the_count_refuses_bad_counts(name: str, bad: object) -> None:
+    if name == "sequence_length" and bad is None:
+        pytest.skip("None leaves the model's sequence length")
+    arguments = {"model": LLAMA, "micro_batch_size": 1, name: bad}
+    assert_refused(count_activations, name, **arguments)
+
+
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=repr)
+@pytest.mark.parametrize("name", ["micro_batch_size", "steps", "accumulation_steps"])
+def test_the_timeline_refuses_bad_counts(name: str, bad: object) -> None:
+    arguments = {"model": GPT2, "micro_batch_size": 1, "recipe": "bf16"}
+    assert_refused(step_timeline, name, **{**arguments, "recompute": "none", name: bad})

@@ -1,0 +1,256 @@
+"""Batches, accumulation, steps of an epoch, and the time of a step."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, strategies as st
+
+from llmtrain_helpers import (
+    StepTime,
+    accumulation_steps,
+    all_reduce_bytes,
+    all_reduce_seconds,
+    batch_tokens,
+    data_parallel_size,
+    epoch_seconds,
+    fit_step_time,
+    global_batch_size,
+    largest_batch,
+    steps_per_epoch,
+)
+from llmtrain_helpers.checks import show
+from llmtrain_helpers.evidence import published
+from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+
+small = st.integers(1, 10**4)
+
+
+# --- splits and batches
+
+
+LAYOUTS = published.parallel_layouts().to_dict("records")
+
+
+@pytest.mark.parametrize("row", LAYOUTS, ids=lambda row: row["name"])
+def test_every_published_layout_multiplies_out(row) -> None:
+    split = {f"{kind}_parallel": row[f"{kind}_parallel"] for kind in _SPLIT}
+    assert data_parallel_size(row["num_gpus"], **split) == row["data_parallel"]
+
+
+_SPLIT = ["tensor", "pipeline", "context"]
+
+
+@given(small, small, small)
+def test_accumulation_is_the_inverse_of_the_global_batch(b, k, d) -> None:
+    B = global_batch_size(b, k, d)
+    assert type(B) is int
+    assert b * k * d == B
+    assert accumulation_steps(B, b, d) == k
+
+
+@given(small, small, small, small)
+def test_gpus_are_the_product_of_the_split(t, p, c, d) -> None:
+    assert data_parallel_size(t * p * c * d, t, p, c) == d
+
+
+def test_what_does_not_divide_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"num_gpus=100 is not divisible by .*=8"):
+        data_parallel_size(100, tensor_parallel=8)
+    with pytest.raises(ValueError, match="global_batch_size=10 is not divisible"):
+        accumulation_steps(10, micro_batch_size=4, data_parallel=1)
+
+
+def test_the_batches_of_published_runs_in_tokens() -> None:
+    assert batch_tokens(15360, 4096) == 62_914_560
+    rows = published.batch_sizes().dropna(subset=["global_batch_size", "sequence_length"])
+    for row in rows.to_dict("records"):
+        tokens = batch_tokens(row["global_batch_size"], row["sequence_length"])
+        assert tokens == pytest.approx(row["batch_tokens_end"], rel=0.001)
+    final = published.batch_sizes()["batch_tokens_end"]
+    assert (final.min(), final.max()) == (256_000, 67_000_000)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6))
+def test_steps_are_rounded_up_or_down(N, B) -> None:
+    up = steps_per_epoch(N, B)
+    assert (up - 1) * B < N <= up * B
+    if B <= N:
+        assert up - steps_per_epoch(N, B, drop_last=True) == (N % B > 0)
+    else:
+        with pytest.raises(ValueError, match="leaves no full batch"):
+            steps_per_epoch(N, B, drop_last=True)
+
+
+def test_the_example_of_a_thousand_samples() -> None:
+    assert steps_per_epoch(1000, 10) == 100
+    assert steps_per_epoch(1000, global_batch_size(5, 2, 1)) * 2 == 200
+    assert steps_per_epoch(1000, global_batch_size(10, 2, 1)) == 50
+    assert epoch_seconds(1003, 10, 0.5, epochs=3, drop_last=True) == 150
+    assert epoch_seconds(1003, 10, 0.5, epochs=3) == 151.5
+    assert epoch_seconds(1003, 10, 0.5) == 50.5
+
+
+def test_steps_of_arrays_are_those_of_each() -> None:
+    samples, batches = np.array([1000, 1003, 1010]), np.array([10])
+    assert steps_per_epoch(samples, batches).tolist() == [100, 101, 101]
+    assert steps_per_epoch(samples, 10, drop_last=True).tolist() == [100, 100, 101]
+    assert steps_per_epoch(10, np.array([3, 10, 11])).tolist() == [4, 1, 1]
+    with pytest.raises(ValueError, match="num_samples=10 leaves no full batch"):
+        steps_per_epoch(10, np.array([3, 10, 11]), drop_last=True)
+    assert steps_per_epoch(10, np.array([3, 10]), drop_last=True).tolist() == [3, 1]
+    times = epoch_seconds(samples, 10, np.array([[0.5], [1]]), epochs=2)
+    assert times.tolist() == [[100, 101, 101], [200, 202, 202]]
+
+
+def test_drop_last_is_a_yes_or_no() -> None:
+    wrong = {"num_samples": 9, "global_batch_size": 2, "drop_last": 1}
+    assert_refused(steps_per_epoch, "drop_last", **wrong)
+
+
+# --- step times
+
+
+@given(st.floats(1e-4, 10), st.floats(0.1, 1e5))
+def test_the_fit_recovers_overhead_and_rate(overhead, half) -> None:
+    sizes = np.unique(np.geomspace(max(half / 50, 1), max(50 * half, 20), 9).round())
+    true = StepTime(overhead, half / overhead)
+    noise = 1 + 0.002 * np.cos(np.arange(len(sizes)))
+    fitted = fit_step_time(sizes, true.seconds(sizes) * noise)
+    if half > 2:
+        assert fitted.overhead == pytest.approx(true.overhead, rel=0.01)
+        assert fitted.rate == pytest.approx(true.rate, rel=0.01)
+
+
+@pytest.mark.parametrize("column", ["seconds_min", "seconds_median"])
+@pytest.mark.parametrize("hidden", [32, 64, 128])
+def test_the_measured_curves_are_taken(hidden: int, column: str) -> None:
+    rows = published.measured_passes().query(f"hidden_size == {hidden}")
+    step = fit_step_time(rows["micro_batch_size"], rows[column])
+    assert step.overhead > 0
+    assert 0.2 < step.half_rate_batch < 40
+    ratio = step.seconds(rows["micro_batch_size"]) / rows[column]
+    assert ratio.between(0.85, 1.1).all()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "seconds", "said"),
+    [
+        ([1, 2], [1, 2], "fewer than three"),
+        ([4, 4, 4, 8], [1, 1, 1, 2], "fewer than three"),
+        ([1, 2, 4], [1, 2], "is not of the shape"),
+        ([1, 2, 4, 8], [1, 2, 4.4, 9], "overhead=.*not positive"),
+        ([1, 2, 4, 8], [4, 3, 2, 1], "seconds for each sample=.*not positive"),
+        ([1, 2, 4, 8], [1.0, 1.001, 1.003, 1.007], "no saturation is seen"),
+        ([1, 2, 4, 0], [1, 2, 3, 4], "batch_sizes=0.0 is not positive"),
+        ([1, 2, 4, 8], [1, 2, 3, np.nan], "seconds=nan"),
+        (8, 0.5, r"batch_sizes=\[8.0\] are fewer than three"),
+        ([1, 2, 4], 0.5, r"seconds=\(1,\) is not of the shape of batch_sizes, \(3,\)"),
+        ([[1, 2], [4, 8]], [[1, 2], [3, 4]], r"batch_sizes=\(2, 2\) is not the shape"),
+        ([], [], "batch_sizes=\\[\\] are fewer than three"),
+        ([1, 2, 2.5], [1, 2, 3], "batch_sizes=2.5 is not a whole number"),
+        (["1", "2", "4"], [1, 2, 3], "batch_sizes is an array of <U1, not"),
+        ([1, 2, 4], [1, 2, None], "seconds is an array of object, not"),
+        ([[1], [1, 2]], [1, 2], "batch_sizes=.* is no array of numbers"),
+        (None, [1, 2], "batch_sizes=None is not a number"),
+    ],
+)
+def test_data_that_support_no_fit_are_refused(sizes, seconds, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        fit_step_time(sizes, seconds)
+
+
+def test_the_fit_takes_lists_arrays_and_columns_alike() -> None:
+    sizes, seconds = [1, 2, 4, 8, 16], [0.11, 0.12, 0.14, 0.18, 0.26]
+    fits = [
+        fit_step_time(kind(sizes), kind(seconds)) for kind in (list, tuple, np.array, pd.Series)
+    ]
+    assert len(set(fits)) == 1
+    assert fits[0].overhead == pytest.approx(0.1)
+    assert fits[0].rate == pytest.approx(100)
+
+
+def test_a_fit_may_end_exactly_at_the_half_rate_batch() -> None:
+    sizes = np.array([2, 4, 8])
+    assert fit_step_time(sizes, 0.5 + sizes / 14).half_rate_batch < 8
+    with pytest.raises(ValueError, match="half-rate batch, 9: no saturation"):
+        fit_step_time(sizes, 0.5 + sizes / 17)
+
+
+def test_doubling_at_the_half_rate_batch_gains_a_third() -> None:
+    step = StepTime(0.1, 160)
+    assert step.half_rate_batch == 16
+    assert step.throughput(16) == 80
+    assert step.throughput(32) / step.throughput(16) == pytest.approx(4 / 3)
+    assert step.seconds(np.array([16, 32])).tolist() == pytest.approx([0.2, 0.3])
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000))
+def test_the_largest_batch_by_doubling(most, limit) -> None:
+    tried = []
+
+    def fits(batch: int) -> bool:
+        tried.append(batch)
+        return batch <= most
+
+    assert largest_batch(fits, limit) == min(most, limit)
+    assert max(tried) <= limit
+    assert len(tried) <= 2 * most.bit_length() + 2
+
+
+def test_without_a_limit_the_largest_batch_is_sought_up_to_2_to_the_20() -> None:
+    tried = []
+    assert largest_batch(lambda batch: not tried.append(batch)) == 2**20
+    assert tried == [2**k for k in range(21)]
+    assert largest_batch(lambda batch: batch < 2**20) == 2**20 - 1
+
+
+def test_the_largest_batch_says_when_nothing_fits() -> None:
+    with pytest.raises(ValueError, match="not even a batch of 1 fits"):
+        largest_batch(lambda batch: False)
+    with pytest.raises(ValueError, match="fits=3 is no function"):
+        largest_batch(3)
+    assert_refused(largest_batch, "limit", fits=lambda batch: True, limit=0)
+
+
+@pytest.mark.parametrize("hidden", [32, 64, 128])
+def test_the_fit_is_within_six_per_cent(hidden: int) -> None:
+    rows = published.measured_passes().query(f"hidden_size == {hidden}")
+    step = fit_step_time(rows["micro_batch_size"], rows["seconds_min"])
+    longer = (rows["seconds_min"] / step.seconds(rows["micro_batch_size"])).tolist()
+    assert all(0.94 < ratio < 1.06 for ratio in longer)
+    assert round(longer[-1], 2) == {32: 1.04, 64: 1.06, 128: 1.05}[hidden]
+
+
+# --- bad values
+
+
+@pytest.mark.parametrize(
+    ("call", "good"),
+    [
+        (data_parallel_size, {"num_gpus": 8, "tensor_parallel": 2}),
+        (data_parallel_size, {"num_gpus": 8, "pipeline_parallel": 2}),
+        (data_parallel_size, {"num_gpus": 8, "context_parallel": 2}),
+        (
+            global_batch_size,
+            {"micro_batch_size": 1, "gradient_accumulation_steps": 2, "data_parallel": 3},
+        ),
+        (accumulation_steps, {"global_batch_size": 8, "micro_batch_size": 2, "data_parallel": 2}),
+        (batch_tokens, {"batch_size": 2, "sequence_length": 3}),
+        (steps_per_epoch, {"num_samples": 10, "global_batch_size": 3}),
+    ],
+)
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
+def test_bad_counts_are_refused(call, good, bad) -> None:
+    for name in good:
+        assert_refused(call, name, **(good | {name: bad}))
+
+
+@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=show)
+def test_bad_quantities_are_refused(bad) -> None:
+    epoch = {"num_samples": 10, "global_batch_size": 2, "seconds_per_step": bad}
+    assert_refused(epoch_seconds, "seconds_per_step", **epoch)
+    assert_refused(StepTime, "overhead", overhead=bad, rate=1.0)
+    assert_refused(StepTime, "rate", overhead=1.0, rate=bad)
+    assert_refused(all_reduce_bytes, "num_bytes", num_bytes=bad, data_parallel=8)
+    link = {"num_bytes": 1e9, "data_parallel": 8, "bandwidth": bad}
+    assert_refused(all_reduce_seconds, "bandwidth", **link)

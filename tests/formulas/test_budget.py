@@ -1,0 +1,272 @@
+"""What fits into a budget: tokens, sizes, and the best split."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers import (
+    Accelerator,
+    affordable_days,
+    best_split,
+    budget,
+    compute_for_loss,
+    compute_optimal,
+    effective_tokens,
+    frontier,
+    largest_model,
+    loss,
+    most_tokens,
+    plan_run,
+    shelf,
+    units,
+)
+from llmtrain_helpers.evidence import published
+from tests.bad_values import BAD_QUANTITIES, assert_refused
+from tests.pages import words
+
+H100 = published.accelerator("H100 SXM")
+
+
+A100 = published.accelerator("A100 80GB SXM")
+
+
+LLAMA = published.architecture("Llama-3.1-8B", sequence_length=8192)
+
+
+PLAN = plan_run(
+    LLAMA, H100, 64, 1e12, 512, **{"recompute": "none", "zero_stage": 3, "price_per_gpu_hour": 2.5}
+)
+
+
+# --- GPUs, days and money
+
+
+def test_tokens_go_with_the_days() -> None:
+    span = most_tokens(PLAN, 30)
+    assert span.likely == pytest.approx(1e12 * 30 / PLAN.days.likely)
+    again = PLAN.but(tokens=round(span.likely))
+    assert again.days.likely == pytest.approx(30)
+    assert span.least < span.likely < span.greatest
+    measured = PLAN.but(flops_per_gpu=420e12)
+    assert most_tokens(measured, 30).greatest == pytest.approx(
+        1e12 * 30 / (1.08 * measured.days.likely)
+    )
+
+
+def test_money_buys_days() -> None:
+    assert affordable_days(100_000, 64, 2.5) == pytest.approx(26.04, abs=0.01)
+    many = affordable_days(np.array([1e5, 2e5]), 64, 2.5)
+    assert many[1] == 2 * many[0]
+
+
+def test_a_frontier_has_every_shape_in_its_order() -> None:
+    shapes = shelf() | {f"longer {n}": m for n, m in [*shelf(8192).items()][:7]}
+    assert len(shapes) == 30
+    front = frontier(H100, 64, 21, shapes, price_per_gpu_hour=2.5)
+    columns = front.columns()
+    assert len(columns["name"]) == 30
+    assert columns["name"] == [*shapes]
+    assert set(front.keys()) == {*columns}
+    assert front["loss"] == columns["loss"]
+    assert {round(cost) for cost in columns["cost"]} == {round(64 * 21 * 24 * 2.5)}
+
+
+def test_points_of_the_frontier_are_what_plan_and_law_say() -> None:
+    front = frontier(H100, 64, 21, shelf())
+    for point in front.points:
+        inputs = point.plan.inputs
+        assert point.plan.days.likely == pytest.approx(21, rel=1e-6)
+        assert inputs["tokens"] == int(point.tokens.likely)
+        N = point.plan.parameters.active
+        assert point.loss.likely == pytest.approx(loss(N, point.tokens.likely))
+        assert point.loss.least < point.loss.likely < point.loss.greatest
+        assert point.fits == bool(point.plan.fits)
+    best = front.best
+    assert best.loss.likely == min(p.loss.likely for p in front.points if p.fits)
+    work = 6 * best.parameters * best.tokens.likely
+    assert 0.5 < best.parameters / compute_optimal(work).parameters < 2
+
+
+def test_small_shapes_take_the_plainest_split() -> None:
+    for i, point in enumerate(frontier(H100, 64, 21, shelf()).points[:10]):
+        split = point.plan.split
+        assert split.tensor_parallel == split.pipeline_parallel == 1
+        assert point.plan.run.recompute == "none"
+        assert split.micro_batch_size == (8 if i < 5 else split.micro_batch_size)
+
+
+def test_shapes_of_a_list_go_by_their_sizes() -> None:
+    front = frontier(H100, 8, 3, [LLAMA, LLAMA, *[*shelf().values()][:1]])
+    assert front["name"] == ["8.0B", "8.0B (1)", "63M"]
+
+
+def test_what_does_not_fit_is_told() -> None:
+    front = frontier(A100, 8, 30, shelf())
+    assert not front.points[-1].fits
+    assert front.points[0].fits
+    with pytest.raises(ValueError, match="none of 1 shapes fits"):
+        _ = frontier(A100, 8, 30, {"large": [*shelf().values()][-1]}).best
+
+
+def test_a_model_that_must_answer_on_a_small_card() -> None:
+    front = frontier(A100, 8, 30, shelf(), serving_memory=24e9)
+    assert all(p.answers == (2 * p.parameters <= 0.8 * 24e9) for p in front.points)
+    assert front.best.answers
+    assert not all(front["answers"])
+
+
+def test_experts_are_told_by_their_active_parameters() -> None:
+    shapes = {"Mixtral": published.architecture("Mixtral-8x7B", 4096)}
+    [point] = frontier(H100, 64, 21, shapes).points
+    assert point.outside.startswith("experts, by a law of dense models")
+    assert point.tokens_per_parameter == pytest.approx(
+        point.tokens.likely / point.plan.parameters.active
+    )
+
+
+def test_the_largest_model_with_enough_text() -> None:
+    twenty = largest_model(H100, 64, 21, shelf())
+    few = largest_model(H100, 64, 21, shelf(), tokens_per_parameter=5)
+    assert few.parameters > twenty.parameters
+    assert twenty.tokens_per_parameter >= 20
+    with pytest.raises(ValueError, match="is more than any shape gets"):
+        largest_model(A100, 8, 1e-3, shelf(), tokens_per_parameter=1e9)
+
+
+CASES: dict[str, Any] = {
+    "large": ("69B", H100, 64, {}),
+    "tensor": ("31B", H100, 64, {}),
+    "small": ("310M", H100, 512, {}),
+    "one node": ("9.0B", A100, 8, {}),
+    "own rate": ("24B", A100, 8, {"flops_per_gpu": 100e12}),
+    "given": ("69B", H100, 32, {"utilizations": (0.3, 0.4, 0.5)}),
+    "pipeline": ("430B", H100, 128, {"recipe": "bf16"}),
+    "large, own rate": ("69B", H100, 64, {"flops_per_gpu": 400e12}),
+    "large, given": ("69B", H100, 64, {"utilizations": (0.3, 0.4, 1)}),
+    "tiny": ("600M", H100, 64, {}),
+    "tiny, own rate": ("600M", H100, 64, {"flops_per_gpu": 400e12}),
+    "tiny, given": ("600M", H100, 64, {"utilizations": (0.3, 0.4, 1)}),
+    "bare": ("24B", Accelerator("X", 80e9, peaks={"bf16": 1e15}), 16, {}),
+}
+
+
+def splits_of(num_gpus: int) -> list[dict[str, Any]]:
+    """Every usual way to share a model's training out over so many GPUs."""
+    few = (1, 2, 4, 8)
+    ways = product(["none", "full"], (*few, 16), (1, 3), few, few)
+    names = ("recompute", "pipeline_parallel", "zero_stage", "tensor_parallel", "micro_batch_size")
+    return [
+        split
+        for split in (dict(zip(names, way, strict=True)) for way in ways)
+        if num_gpus % (split["pipeline_parallel"] * split["tensor_parallel"]) == 0
+        and (split["pipeline_parallel"] == 1 or split["zero_stage"] == 1)
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_best_split_is_never_slower_than_another_that_fits(name: str) -> None:
+    shape, chip, n, options = CASES[name]
+    model = shelf()[shape]
+    found = best_split(model, chip, n, budget.usual_batch(model, n), **options)
+    assert found.fits
+    fitting = 0
+    for split in splits_of(n):
+        try:
+            other = found.but(**split)
+        except ValueError:
+            continue
+        if other.fits:
+            fitting += 1
+            assert found.seconds.likely <= other.seconds.likely * 1.00001
+    assert fitting > 1
+
+
+def test_where_nothing_fits_the_nearest_is_told() -> None:
+    model = shelf()["43B"]
+    found = best_split(model, A100, 8, 1024)
+    assert not found.fits
+    for t in (1, 2, 4, 8):
+        for again in ("none", "full"):
+            other = found.but(tensor_parallel=t, recompute=again)
+            assert found.memory.total <= other.memory.total
+    with pytest.raises(ValueError, match="is not divisible by"):
+        best_split(model, A100, 7, 1024)
+
+
+def test_the_batch_is_about_four_million_tokens() -> None:
+    for n in (8, 24, 64, 504, 1024):
+        B = budget.usual_batch(LLAMA, n)
+        assert B % n == 0
+        assert 0.6 <= B * 8192 / 4e6 <= 1.6 or n == B
+
+
+def test_the_shelf_is_of_round_shapes() -> None:
+    shapes = shelf(2048)
+    sizes = [m.hidden_size for m in shapes.values()]
+    assert sizes == sorted(sizes)
+    assert {m.sequence_length for m in shapes.values()} == {2048}
+    assert [*shapes] == [*shelf()]
+
+
+# --- bad input
+
+
+def test_unknown_laws_and_wrong_things_are_refused() -> None:
+    with pytest.raises(ValueError, match="did you mean 'hoffmann'"):
+        compute_optimal(1e20, "hofmann")
+    assert_refused(most_tokens, "plan", plan="mine", days=3)
+    for bad in ("8B", 3, None, ["8B"], [LLAMA, None], {"8B": None}, []):
+        assert_refused(frontier, "shapes", **budget_of(shapes=bad))
+    assert_refused(frontier, "shapes", **budget_of(shapes={}))
+    assert_refused(frontier, "days", **budget_of(days=-1))
+    assert_refused(frontier, "num_gpus", **budget_of(num_gpus=2.5))
+
+
+def budget_of(**changes: Any) -> dict[str, Any]:
+    run = {"accelerator": H100, "num_gpus": 8, "days": 3, "shapes": {"8B": LLAMA}}
+    return run | changes
+
+
+# --- drawings, panel, exercises
+
+
+def test_no_dot_lies_below_the_curve_which_has_the_rate_of_the_busiest() -> None:
+    points = frontier(H100, 64, 21, shelf()).points
+    work = {x.name: 6 * x.plan.parameters.active * x.tokens.likely for x in points}
+    most = max(work.values())
+    assert max(work, key=lambda name: work[name]) == "24B"
+    assert most / (64 * 989.5e12 * 21 * units.DAY) == pytest.approx(0.42, abs=0.005)
+    for x in points:
+        N = x.plan.parameters.active
+        assert x.loss.likely >= loss(N, most / (6 * N)) * (1 - 1e-9)
+
+
+def _strip(C: float) -> tuple[float, float]:
+    """The sizes, in billions, within 0.01 of the law's best for this work."""
+    sizes = np.geomspace(1e9, 1e11, 4001)
+    losses = loss(sizes, C / (6 * sizes))
+    within = sizes[losses <= losses.min() + 0.01] / 1e9
+    return float(within[0]), float(within[-1])
+
+
+def test_the_last_answer_of_the_page() -> None:
+    C = 64 * 0.42 * 989.5e12 * 21 * 86400
+    low, high = _strip(2 / 3 * C)
+    assert (round(low, 1), round(high)) == (7.6, 36)
+    assert low < 24 < high
+    assert "(now 7.6 to 36 billion)" in words("10_budget")
+
+
+# --- bad values
+
+
+@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=str)
+def test_what_is_no_quantity_is_refused(bad: Any) -> None:
+    assert_refused(loss, "parameters", parameters=bad, tokens=1e12)
+    assert_refused(loss, "tokens", parameters=1e9, tokens=bad)
+    assert_refused(compute_optimal, "flops", flops=bad)
+    assert_refused(compute_for_loss, "loss", parameters=1e9, loss=bad)
+    assert_refused(most_tokens, "days", plan=PLAN, days=bad)
+    assert_refused(effective_tokens, "epochs", tokens=1e9, epochs=bad)

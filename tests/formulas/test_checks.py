@@ -1,0 +1,300 @@
+"""Bad input is refused where it enters."""
+
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from llmtrain_helpers import (
+    Accelerator,
+    Transformer,
+    checks,
+    count_activations,
+    count_flops,
+    duration,
+    model_state_bytes,
+)
+from llmtrain_helpers.batch import StepTime, all_reduce_seconds, epoch_seconds
+from llmtrain_helpers.checks import LARGEST, SMALLEST, show
+from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops, utilization
+from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+
+
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
+def test_count_refuses(bad) -> None:
+    assert_refused(checks.count, "tokens", name="tokens", value=bad)
+
+
+@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=show)
+def test_quantity_refuses(bad) -> None:
+    assert_refused(checks.quantity, "seconds", name="seconds", value=bad)
+
+
+@pytest.mark.parametrize(
+    "whole", [300_000_000_000, 300e9, np.int64(300e9), np.float64(300e9), np.array(300e9)]
+)
+def test_a_whole_number_is_an_exact_int_however_it_is_written(whole) -> None:
+    taken = checks.count("tokens", whole)
+    assert type(taken) is int
+    assert taken == 300_000_000_000
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint64", "float16", "float32"])
+def test_arrays_become_float64_so_that_nothing_wraps_around(dtype: str) -> None:
+    taken = checks.count("num_layers", np.array([100, 120], dtype=dtype))
+    assert taken.dtype == np.float64
+    assert (taken**4).tolist() == [100.0**4, 120.0**4]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "Float64"])
+def test_a_column_of_a_table_is_an_array(dtype: str) -> None:
+    taken = checks.count("num_layers", pd.Series([12, 24], dtype=dtype))
+    assert taken.tolist() == [12, 24]
+
+
+def test_a_gap_in_a_column_is_refused() -> None:
+    column = pd.Series([12, None], dtype="Int64")
+    assert_refused(checks.count, "num_layers", name="num_layers", value=column)
+
+
+def test_the_message_shows_the_first_bad_value_of_an_array() -> None:
+    with pytest.raises(ValueError, match=r"num_heads=7\.0 .* by num_kv_heads=2 \(in an"):
+        checks.divides("num_heads", np.array([4.0, 7.0]), "num_kv_heads", 2)
+    with pytest.raises(ValueError, match=r"h=8\.0 is not divisible by a"):
+        checks.divides("h", np.array([[6.0], [8.0]]), "a", np.array([1.0, 3.0]))
+
+
+@pytest.mark.parametrize("bad", [1, 0, "yes", None, 1.0, np.array([True])], ids=show)
+def test_flag_refuses(bad) -> None:
+    assert_refused(checks.flag, "tied", name="tied", value=bad)
+
+
+def test_flag_takes_numpys_too() -> None:
+    assert checks.flag("tied", np.bool_(False)) is False
+
+
+@pytest.mark.parametrize("bad", ["Full", "", None, 3, ["full"], "x" * 10**6], ids=type)
+def test_choice_lists_the_known_names(bad) -> None:
+    with pytest.raises(ValueError, match="Known: none, full") as caught:
+        checks.choice("recompute", bad, ["none", "full"])
+    assert len(str(caught.value)) < 300
+
+
+def test_a_list_is_told_how_to_go_in() -> None:
+    with pytest.raises(ValueError, match=r"=\[1, 2\] is no number .* as a NumPy array"):
+        checks.count("tokens", [1, 2])
+
+
+def test_long_values_are_cut_short() -> None:
+    assert len(checks.show("x" * 1000)) == 60
+    assert checks.show(10**400) == "10^400"
+    assert checks.show(-(10**400)) == "-10^400"
+
+
+# --- the edges
+
+
+def test_the_greatest_and_the_smallest_number_are_taken_and_none_beyond() -> None:
+    for value in (LARGEST, 10**40, np.array([LARGEST])):
+        assert checks.count("tokens", value) == value
+    assert checks.quantity("seconds", SMALLEST) == SMALLEST
+    assert checks.finite("share", -LARGEST) == -LARGEST
+    for beyond in (np.nextafter(LARGEST, 1e41), 10**40 + 10**24, -1.0001e40):
+        assert_refused(checks.finite, "share", name="share", value=beyond)
+    below = np.nextafter(SMALLEST, 0)
+    assert_refused(checks.quantity, "seconds", name="seconds", value=below)
+    assert checks.amount("bytes", below) == below
+
+
+@pytest.mark.parametrize("least", [0, 1, 2, 7])
+def test_exactly_the_least_count_is_taken(least: int) -> None:
+    assert checks.count("steps", least, least) == least
+    assert checks.single("steps", least, least) == least
+    assert checks.count("steps", np.array([least]), least).tolist() == [least]
+    problem = "is not positive" if least == 1 else f"is less than {least}"
+    with pytest.raises(ValueError, match=f"steps={least - 1} {problem}"):
+        checks.count("steps", least - 1, least)
+
+
+def test_amounts_begin_at_zero_shares_end_at_one_and_rates_begin_at_a_giga() -> None:
+    assert checks.amount("bytes", 0) == 0
+    assert_refused(checks.amount, "bytes", name="bytes", value=-1e-9)
+    assert checks.share("utilization", 1) == 1
+    assert_refused(checks.share, "utilization", name="utilization", value=1 + 1e-15)
+    assert checks.rate("peak", 1e9) == 1e9
+    with pytest.raises(ValueError, match=r"TFLOP/s\? Write 999999e12"):
+        checks.rate("peak", 999_999)
+    with pytest.raises(ValueError, match=r"TFLOP/s\?$"):
+        checks.rate("peak", 1e6)
+
+
+def test_at_most_takes_equals() -> None:
+    checks.at_most("chosen", 8, "experts", 8)
+    checks.at_most("chosen", np.array([8.0, 1.0]), "experts", 8)
+    with pytest.raises(ValueError, match=r"^chosen=9 is more than experts=8$"):
+        checks.at_most("chosen", 9, "experts", 8)
+
+
+def test_a_text_of_60_letters_is_shown_whole_and_a_longer_one_cut() -> None:
+    assert checks.show("x" * 58) == repr("x" * 58)
+    assert checks.show("x" * 59) == "'" + "x" * 56 + "..."
+    assert checks.show(10**40) == str(10**40)
+
+
+def test_one_number_is_no_array() -> None:
+    assert checks.one("memory", np.float64(80e9), checks.quantity) == 80e9
+    assert checks.one("share", -0.5) == -0.5
+    for several in (np.array([1.0]), pd.Series([1, 2]), pd.DataFrame([[1]])):
+        assert_refused(checks.one, "memory=.* is an array", name="memory", value=several)
+
+
+# --- arrays that go together
+
+
+MODELS = Transformer.gpt(np.array([12, 24, 48]), 768, 12, 50257, 1024)
+TWO, THREE = np.array([8, 16]), np.array([8, 16, 32])
+
+
+def test_what_broadcasts_is_taken_whatever_the_order() -> None:
+    shapes = [(), (3,), (2, 1), (1, 1), (1, 3), (4, 1, 1)]
+    arrays = {f"x{i}": np.ones(shape) for i, shape in enumerate(shapes)}
+    checks.broadcast(**arrays)
+    checks.broadcast(**dict(reversed(arrays.items())))
+    checks.broadcast(none=np.ones(0), one=np.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [((2,), (3,)), ((2, 3), (2, 1, 2)), ((0,), (2,)), ((2, 1), (3, 1))]
+)
+def test_what_does_not_broadcast_is_named_with_its_shapes(first, second) -> None:
+    arrays = {"tokens": np.ones(first), "one": np.ones(1), "num_gpus": np.ones(second)}
+    with pytest.raises(ValueError, match="tokens and num_gpus do not broadcast") as said:
+        checks.broadcast(**arrays)
+    assert f"shapes {first} and {second}" in str(said.value)
+    with pytest.raises(ValueError, match="operands could not be broadcast"):
+        np.ones(first) + np.ones(second)
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (partial(gpt_flops, TWO, THREE, 9, 9, 9, "none"), "num_layers and hidden_size"),
+        (partial(Transformer.gpt, 1, TWO, THREE, 9, 9), "hidden_size and num_heads"),
+        (partial(Transformer.gpt, TWO, 8, 8, THREE, 9), "num_layers and vocab_size"),
+        (partial(count_flops, MODELS, TWO, "none"), "batch_size and num_layers"),
+        (partial(count_activations, MODELS, TWO), "micro_batch_size and num_layers"),
+        (partial(achieved_flops_per_gpu, TWO, 1, THREE), "flops and num_gpus"),
+        (partial(utilization, 1e9 * TWO, 1e12 * THREE), "flops_per_gpu and peak_flops"),
+        (
+            partial(duration.training_seconds, TWO, 1, 1, 1e9 * THREE, "none"),
+            "tokens and flops_per_gpu",
+        ),
+        (partial(duration.gpu_hours, TWO, THREE), "seconds and num_gpus"),
+        (partial(duration.cost, TWO, 1, THREE), "seconds and price_per_gpu_hour"),
+        (partial(duration.cost, 1, TWO, THREE), "num_gpus and price_per_gpu_hour"),
+        (partial(duration.energy, TWO, THREE, 1), "seconds and num_gpus"),
+        (
+            partial(duration.seconds_from_iterations, 100 * TWO, 1, 1, THREE),
+            "tokens and seconds_per_iteration",
+        ),
+        (partial(duration.iterations, 100 * TWO, 1, THREE), "tokens and sequence_length"),
+        (partial(duration.Interval(1, TWO, 99).times, THREE), "factor and likely"),
+        (partial(duration.Interval, TWO, 99, 100 + THREE), "least and greatest"),
+        (partial(epoch_seconds, TWO, 1, THREE), "num_samples and seconds_per_step"),
+        (partial(epoch_seconds, 99, TWO, 1, THREE), "global_batch_size and epochs"),
+        (partial(StepTime, TWO, THREE), "overhead and rate"),
+        (partial(StepTime(1, TWO).seconds, THREE), "batch_size and rate"),
+        (partial(StepTime(TWO, 1).throughput, THREE), "batch_size and overhead"),
+        (partial(all_reduce_seconds, TWO, THREE, 1), "num_bytes and data_parallel"),
+        (partial(all_reduce_seconds, TWO, 1, THREE), "num_bytes and bandwidth"),
+        (partial(model_state_bytes, TWO, "bf16", 1, THREE), "parameters and data_parallel"),
+    ],
+    ids=str,
+)
+def test_formulas_name_the_arguments_that_do_not_broadcast(call, named: str) -> None:
+    with pytest.raises(ValueError, match=f"^{named} do not broadcast: shapes"):
+        call()
+
+
+@pytest.mark.parametrize("check", [checks.at_most, checks.divides])
+def test_pairs_name_the_arrays_that_do_not_broadcast(check) -> None:
+    with pytest.raises(ValueError, match="heads and experts do not broadcast"):
+        check("heads", TWO, "experts", THREE)
+
+
+# --- tables, and what NumPy is needed for
+
+
+def test_a_whole_table_is_refused_in_a_short_sentence() -> None:
+    table = pd.DataFrame({"num_gpus": [8, 16], "tokens": [1e9, 1e12]})
+    with pytest.raises(ValueError, match="num_gpus is a DataFrame, not one") as caught:
+        duration.gpu_hours(1, table)
+    assert "\n" not in str(caught.value)
+    assert_refused(Accelerator, "memory is a DataFrame", name="x", memory=table)
+    assert "\n" not in show(table)
+
+
+def test_floats_takes_numbers_lists_and_arrays_of_any_size() -> None:
+    for values in (1, 1.0, [1, 2.5], (1,), np.int8(3), np.array([1, 2]), pd.Series([1])):
+        taken = checks.floats("values", values)
+        assert taken.dtype == np.float64
+        assert taken.tolist() == np.asarray(values).tolist()
+    assert checks.floats("values", 10**30) == 1e30
+    assert np.isinf(checks.floats("values", [np.inf, -np.inf])).all()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [None, True, "96", ["96"], [None], [True], [[1], [1, 2]], {}, 1j, 10**400, [10**400]],
+    ids=show,
+)
+def test_floats_refuses_what_is_no_number(bad) -> None:
+    assert_refused(checks.floats, "values", name="values", values=bad)
+
+
+NEED_NUMPY = [
+    "FORMATS['bf16'].round([1.0])",
+    "FORMATS['bf16'].spacing([1.0])",
+    "fit_step_time([1, 2, 4], [1, 2, 4])",
+    "train_small_network(FORMATS['bf16'], FORMATS['bf16'])",
+    "sweep(Transformer.gpt(2, 64, 1, 100, 8), Accelerator('x', 1e9, peaks={'bf16': "
+    "1e14}), 8, 1e6, 8, recompute='none')",
+]
+
+
+@pytest.mark.parametrize("call", NEED_NUMPY)
+def test_without_numpy_the_few_that_need_it_say_so(call: str) -> None:
+    code = f"""
+import sys
+sys.modules["numpy"] = None
+from llmtrain_helpers import *
+gpt_parameters(96, 12288, 51200, 2048)
+try:
+    {call}
+except ImportError as error:
+    print(error)
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout == "this needs NumPy: pip install numpy\n", told.stderr
+
+
+def test_what_is_kept_with_a_model_is_not_given_to_its_equal() -> None:
+    """Two models that are equal may differ in a window, and a count sees it."""
+    windowed, whole = (
+        Transformer.from_config({"model_type": "mistral", "sliding_window": w})
+        for w in (4096, None)
+    )
+    assert windowed == whole
+    few, all_of_them = (
+        count_flops(model, 1, "none", "causal", 32768).scores for model in (windowed, whole)
+    )
+    assert few < all_of_them
+    again = count_flops(windowed, 1, "none", "causal", 32768)
+    assert again is count_flops(windowed, 1, "none", "causal", 32768)
+    with pytest.raises(ValueError, match="dropout=1 is neither"):
+        [count_activations(whole, 1, dropout=x) for x in (True, 1)]
+    many = count_flops(whole, np.array([1, 2]), "none").total
+    assert many[1] == 2 * count_flops(whole, 1, "none").total

@@ -1,0 +1,393 @@
+"""Bytes that GPUs send, counted over simulated ranks, and the seconds they take."""
+
+import re
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from llmtrain_helpers import (
+    Accelerator,
+    Traffic,
+    Transformer,
+    all_reduce_bytes,
+    all_reduce_seconds,
+    data_parallel_bytes,
+    step_traffic,
+)
+from llmtrain_helpers.checks import show
+from llmtrain_helpers.communication import (
+    LATENCY,
+    LINK_SHARE,
+    NETWORK_SHARE,
+    bandwidth_of,
+    communication_seconds,
+)
+from llmtrain_helpers.evidence import published
+from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+
+
+def test_a_ring_sends_nearly_twice_the_buffer() -> None:
+    assert all_reduce_bytes(16e9, 1) == 0
+    assert all_reduce_bytes(16e9, 2) == 16e9
+    assert all_reduce_bytes(16e9, np.array([1024]))[0] == pytest.approx(32e9, rel=0.001)
+    assert all_reduce_seconds(16e9, 8, 28e9) == 1
+
+
+def test_over_whole_nodes_the_ring_runs_at_the_nodes_egress() -> None:
+    h100 = published.links().set_index("name").loc["H100 SXM"]
+    card, cards = h100["network_bandwidth"], h100["gpus_per_node"]
+    nodes = all_reduce_seconds(16e9, 128, cards * card)
+    assert nodes == pytest.approx(0.079375)
+    assert all_reduce_seconds(16e9, 128, card) == pytest.approx(8 * nodes)
+    shared = all_reduce_seconds(16e9 / cards, 128, card)  # tensor parallelism 8
+    assert shared == pytest.approx(nodes)
+
+
+# --- ranks that note what they send
+
+
+class Ranks:
+    """GPUs that send each other numbers, and note how many bytes each one sent."""
+
+    def __init__(self, how_many: int, value_bytes: int = 2) -> None:
+        self.many, self.value_bytes = how_many, value_bytes
+        self.sent: Counter[int] = Counter()
+
+    def send(self, rank: int, values: np.ndarray) -> np.ndarray:
+        self.sent[rank] += values.size * self.value_bytes
+        return values.copy()
+
+    def scatter(self, whole: list[np.ndarray]) -> list[np.ndarray]:
+        """Reduce-scatter in a ring: of a sum each rank ends with one piece."""
+        n = self.many
+        pieces = [np.split(one.copy(), n) for one in whole]
+        for turn in range(n - 1):
+            out = [self.send(i, pieces[i][(i - turn) % n]) for i in range(n)]
+            for i, values in enumerate(out):
+                pieces[(i + 1) % n][(i - turn) % n] += values
+        return [pieces[i][(i + 1) % n] for i in range(n)]
+
+    def gather(self, own: list[np.ndarray]) -> list[np.ndarray]:
+        """All-gather in a ring: every rank ends with the pieces of all, in order."""
+        n = self.many
+        found: list[dict[int, np.ndarray]] = [{i: own[i]} for i in range(n)]
+        for turn in range(n - 1):
+            out = [self.send(i, found[i][(i - turn) % n]) for i in range(n)]
+            for i, values in enumerate(out):
+                found[(i + 1) % n][(i - turn) % n] = values
+        return [np.concatenate([one[i] for i in range(n)]) for one in found]
+
+    def all_reduce(self, whole: list[np.ndarray]) -> list[np.ndarray]:
+        """Both halves; a rank's piece of the sum is that of its neighbour's place."""
+        piece = whole[0].size // self.many  # rank i had piece i + 1
+        return [np.roll(x, piece) for x in self.gather(self.scatter(whole))]
+
+    def all_to_all(self, whole: list[np.ndarray]) -> list[np.ndarray]:
+        """Rank i's j-th piece goes to rank j."""
+        n = self.many
+        pieces = [np.split(one, n) for one in whole]
+        return [
+            np.concatenate([self._passed(i, j, pieces[i][j]) for i in range(n)]) for j in range(n)
+        ]
+
+    def _passed(self, rank: int, to: int, values: np.ndarray) -> np.ndarray:
+        return values if rank == to else self.send(rank, values)
+
+    @property
+    def each(self) -> int:
+        """What every rank sent, which has to be the same."""
+        [sent] = {self.sent[rank] for rank in range(self.many)}
+        return sent
+
+
+def numbers(n: int, size: int) -> list[np.ndarray]:
+    return [np.arange(size, dtype=float) * (i + 1) + i for i in range(n)]
+
+
+ranks = st.integers(1, 8)
+
+
+@given(ranks, st.integers(1, 5))
+def test_a_ring_sums_and_sends_what_the_formula_says(n: int, times: int) -> None:
+    group, whole = Ranks(n), numbers(n, n * times)
+    for result in group.all_reduce(whole):
+        assert np.array_equal(result, sum(whole))
+    assert group.each == all_reduce_bytes(2 * n * times, n)
+
+
+@given(ranks, st.integers(1, 5))
+def test_halves_of_a_ring_and_an_all_to_all_send_less_than_once(n, times) -> None:
+    size = 2 * n * times
+    for name in ("scatter", "all_to_all"):
+        group = Ranks(n)
+        result = getattr(group, name)(numbers(n, n * times))
+        assert group.each == pytest.approx((n - 1) / n * size)
+        if name == "all_to_all":
+            assert np.array_equal(result[0][:times], np.arange(times))
+    group = Ranks(n)
+    own = np.split(np.arange(float(n * times)), n)
+    assert np.array_equal(group.gather(own)[-1], np.arange(n * times))
+    assert group.each == pytest.approx((n - 1) / n * size)
+
+
+def sent_by_replicas(d: int, P: int, stage: int, k: int, keep: bool, weights: bool = False) -> int:
+    """Bytes that each of d replicas sends in a step of k passes, simulated."""
+    group, gradients = Ranks(d), numbers(d, P)
+    shards = np.split(np.zeros(P), d)
+    for a_pass in range(k):
+        last = a_pass == k - 1
+        if stage == 3:
+            group.gather(shards)  # for forward
+            if not weights:
+                group.gather(shards)  # for backward
+        if stage >= 2 and (last or not keep):
+            group.scatter(gradients)
+        if stage == 1 and last:
+            group.scatter(gradients)
+        if stage == 0 and last:
+            group.all_reduce(gradients)
+    if stage in (1, 2):
+        group.gather(shards)  # the new weights
+    return group.each
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("d", [1, 2, 8])
+def test_what_replicas_send_is_what_simulated_ones_send(stage, keep, k, d) -> None:
+    counted = sent_by_replicas(d, 48, stage, k, keep)
+    told = data_parallel_bytes(48, d, stage, k, keep_gradients=keep)
+    assert told == pytest.approx(counted)
+    if stage == 3:
+        counted = sent_by_replicas(d, 48, stage, k, keep, weights=True)
+        kept = {"keep_gradients": keep, "keep_weights": True}
+        assert data_parallel_bytes(48, d, 3, k, **kept) == pytest.approx(counted)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize(("q", "r"), [(4, 1), (4, 2), (2, 8), (1, 4)])
+def test_shards_in_copies_send_inside_and_once_across(q: int, r: int, k: int) -> None:
+    """HSDP: inside q GPUs as FSDP; across the r copies an all-reduce of a shard."""
+    P = 16 * q * r
+    inside = sent_by_replicas(q, P, 3, k, False)
+    across = Ranks(r)
+    across.all_reduce(numbers(r, P // q))
+    told = data_parallel_bytes(P, q * r, 3, k, shard_size=q)
+    assert told == pytest.approx(inside + across.each)
+
+
+# --- a small model's step, rank by rank
+
+
+MODEL = Transformer.gpt(4, 16, 4, 64, 8)
+
+
+GROUPED = Transformer.llama(4, 16, 4, 2, 32, 64, 8)
+
+
+def values(model: Transformer, b: int, c: int = 1) -> int:
+    return b * model.sequence_length // c * model.hidden_size
+
+
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+@pytest.mark.parametrize("t", [1, 2, 4])
+@pytest.mark.parametrize(("b", "m", "p"), [(1, 1, 1), (2, 3, 1), (1, 4, 2)])
+def test_shared_layers_send_what_simulated_ranks_send(recompute, t, b, m, p) -> None:
+    sums, pairs = Ranks(t), Ranks(t)
+    whole = numbers(t, values(MODEL, b))
+    for _ in range(m * MODEL.num_layers // p * (6 if recompute == "full" else 4)):
+        sums.all_reduce(whole)
+        pairs.gather(pairs.scatter(whole))  # sequence parallelism: the same bytes
+    split = {"tensor_parallel": t, "pipeline_parallel": p, "recompute": recompute}
+    told = step_traffic(MODEL, 1, b, m, sequence_parallel=False, **split)
+    assert (told.tensor, told.sequence) == (pytest.approx(sums.each), 0)
+    told = step_traffic(MODEL, 1, b, m, sequence_parallel=True, **split)
+    assert (told.tensor, told.sequence) == (0, pytest.approx(pairs.each))
+
+
+def sent_by_stages(p: int, v: int, m: int, size: int) -> Counter[int]:
+    """Bytes that the stages of a pipeline send, each with v pieces of the model."""
+    sent: Counter[int] = Counter()
+    for _ in range(m):
+        for here, there in pairwise(range(p * v)):
+            if here % p != there % p:
+                sent[here % p] += size  # activations on
+                sent[there % p] += size  # their gradients back
+    return sent
+
+
+@pytest.mark.parametrize(("p", "v"), [(1, 1), (2, 1), (2, 2), (4, 1), (3, 1)])
+@pytest.mark.parametrize(("m", "t"), [(1, 1), (6, 2)])
+def test_borders_of_stages_send_what_simulated_ones_send(p, v, m, t) -> None:
+    size = 2 * values(MODEL, 1) // t  # scattered over the tensor-parallel GPUs
+    sent = sent_by_stages(p, v, m, size)
+    split = {"tensor_parallel": t, "pipeline_parallel": p, "interleave": v}
+    told = step_traffic(MODEL, 1, 1, m, recompute="none", **split).pipeline
+    assert told == max(sent.values(), default=0)
+    if p > 2:
+        assert sent[0] == sent[p - 1] < sent[1]  # the ends send less
+
+
+@pytest.mark.parametrize("model", [MODEL, GROUPED], ids=["own", "grouped"])
+@pytest.mark.parametrize(("c", "t", "m"), [(1, 1, 1), (2, 1, 3), (4, 2, 1)])
+def test_a_shared_sequence_sends_what_simulated_ranks_send(model, c, t, m) -> None:
+    b, s, d = 1, model.sequence_length, model.head_dim
+    kept = b * (s // c) * d * model.num_kv_heads // t
+    asked = b * (s // c) * d * model.num_heads // t
+    goes_round, exchanged = Ranks(c), Ranks(c)
+    for _ in range(m * model.num_layers):
+        for _ in range(3):  # K and V forward; K and V, and their gradients, backward
+            goes_round.gather(numbers(c, 2 * kept))
+        for size in (asked, kept, kept, asked):  # Q, K, V and what comes out
+            if c > 1 and size % c:
+                pytest.skip("heads that do not divide")
+            exchanged.all_to_all(numbers(c, size))
+            exchanged.all_to_all(numbers(c, size))
+    split = {"recompute": "none", "tensor_parallel": t, "context_parallel": c}
+    told = step_traffic(model, 1, b, m, **split).context
+    assert told == pytest.approx(goes_round.each)
+    told = step_traffic(model, 1, b, m, context="all-to-all", **split).context
+    assert told == pytest.approx(exchanged.each)
+
+
+@pytest.mark.parametrize(("e", "t", "m"), [(1, 1, 1), (2, 1, 3), (4, 2, 1)])
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_tokens_on_their_way_to_experts_are_counted(e, t, m, recompute) -> None:
+    """Dispatch and combine, forward and backward, of every chosen expert's copy."""
+    model = published.architecture("Mixtral-8x7B", 64)
+    times = 6 if recompute == "full" else 4
+    group = Ranks(e)
+    size = values(model, 1, t) * model.experts_per_token
+    for _ in range(times):
+        group.all_to_all([np.zeros(size)] * e)
+    split = {"recompute": recompute, "tensor_parallel": t, "expert_parallel": e}
+    told = step_traffic(model, 1, 1, m, data_parallel=e, **split)
+    assert told.expert == pytest.approx(m * model.num_layers * group.each)
+    uneven = step_traffic(model, 1, 1, m, data_parallel=e, imbalance=1.5, **split)
+    assert uneven.expert == pytest.approx(1.5 * told.expert)
+
+
+def test_arrays_of_splits_are_those_of_each() -> None:
+    t = np.array([1, 2, 4])
+    told = step_traffic(MODEL, 48, 1, 2, recompute="none", tensor_parallel=t)
+    each = [step_traffic(MODEL, 48, 1, 2, recompute="none", tensor_parallel=int(x)) for x in t]
+    assert told.sequence.tolist() == [one.sequence for one in each]
+
+
+@pytest.mark.parametrize(
+    ("split", "said"),
+    [
+        ({"tensor_parallel": 3}, "num_heads=4 is not divisible"),
+        ({"context_parallel": 3}, "sequence_length=8 is not divisible"),
+        ({"expert_parallel": 2}, "has no experts"),
+        ({"pipeline_parallel": 8}, "pipeline_parallel=8"),
+        ({"context": "star"}, "context='star' is unknown"),
+        ({"zero_stage": 4}, "zero_stage=4 is unknown"),
+        ({"data_parallel": 4, "shard_size": 3}, "data_parallel=4 is not divisible"),
+    ],
+)
+def test_splits_that_cannot_be_are_refused(split: dict, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        step_traffic(MODEL, 48, recompute="none", **split)
+
+
+# --- seconds
+
+
+H100 = published.accelerator("H100")
+
+
+def test_inside_a_node_the_links_carry_and_over_nodes_all_cards_together() -> None:
+    assert bandwidth_of(H100, 8) == LINK_SHARE * 450e9
+    own_card, egress = NETWORK_SHARE * 50e9, NETWORK_SHARE * 400e9
+    assert bandwidth_of(H100, 16, stride=8) == own_card
+    assert bandwidth_of(H100, 16, stride=2) == 4 * own_card
+    assert bandwidth_of(H100, 16) == min(egress, LINK_SHARE * 450e9)
+    assert bandwidth_of(H100, 16, ring=False) == own_card
+    assert bandwidth_of(published.accelerator("RTX 3090"), 8) is None
+
+
+def test_what_the_computing_does_not_cover_is_visible() -> None:
+    sent = Traffic(0, 315e9, 0, 0, 0, 46e9)
+    split = {"tensor_parallel": 8, "data_parallel": 4}
+    taken = communication_seconds(sent, H100, **split, behind={"data": 0.25})
+    assert taken.sequence == taken.visible["sequence"] == pytest.approx(1)
+    assert taken.data == pytest.approx(1)
+    assert taken.visible["data"] == pytest.approx(0.75)
+    calls = communication_seconds(sent, H100, **split, calls={"sequence": 100})
+    assert calls.sequence - taken.sequence == pytest.approx(100 * LATENCY)
+    unknown = Accelerator("mine", 80e9)
+    assert communication_seconds(sent, unknown, **split) is None
+
+
+def test_measured_collectives_have_the_rates_that_are_assumed() -> None:
+    """Links and cards at the shares of the constants; a latency as measured."""
+    table = published.collectives_measured()
+    runs = table[table["collective"] == "all-reduce"].dropna(subset=["message_bytes"])
+    large = runs[runs["message_bytes"] >= 2**30]
+    a100 = large[(large["accelerator"] == "A100 80GB SXM") & (large["nodes"] == 1)]
+    shares = a100["bus_bytes_per_s"] / 300e9
+    assert shares.between(0.62, 0.8).all()
+    assert abs(float(shares.median()) - LINK_SHARE) < 0.1
+    efa = large[large["source"].str.contains("EFA v4")]["bus_bytes_per_s"]
+    assert efa.max() / 400e9 == pytest.approx(NETWORK_SHARE, abs=0.05)
+    small = runs[(runs["message_bytes"] <= 65536) & (runs["nodes"] == 1)]
+    waits = small.groupby("accelerator")["seconds"].median().dropna()
+    assert waits.between(0.3 * LATENCY, 1.5 * LATENCY).all()
+
+
+# --- what the page says
+
+
+def test_a_call_waits_for_its_latency() -> None:
+    """45 µs, between the 31 and 56 that were fitted to collectives inside nodes."""
+    h100 = published.accelerator("H100")
+    calls = dict.fromkeys(("data", "pipeline"), 1000)
+    taken = communication_seconds(Traffic(0, 0, 0, 0, 0, 0), h100, calls=calls)
+    assert taken.data == taken.pipeline == pytest.approx(0.045)
+    assert taken.tensor == 0
+
+
+# --- exercises
+
+
+def test_experts_that_are_spread_are_averaged_over_fewer() -> None:
+    """An e-th of 16 replicas hold the same experts: 4 of them, not 16."""
+    mixtral = published.architecture("Mixtral-8x7B", 4096)
+    sizes: dict = {"recompute": "none", "data_parallel": 16}
+    sent = step_traffic(mixtral, 9e9, **sizes, expert_parallel=4, expert_parameters=8e9)
+    alone = data_parallel_bytes(1e9, 16) + data_parallel_bytes(8e9, 4)
+    assert sent.data == pytest.approx(alone)
+    whole = step_traffic(mixtral, 9e9, **sizes, expert_parameters=8e9)
+    assert whole.data == data_parallel_bytes(9e9, 16)
+    with pytest.raises(ValueError, match="expert_parameters=2000000000"):
+        step_traffic(mixtral, 1e9, **sizes, expert_parallel=4, expert_parameters=2e9)
+
+
+# --- bad values
+
+
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
+@pytest.mark.parametrize(
+    "name", ["tensor_parallel", "pipeline_parallel", "data_parallel", "interleave"]
+)
+def test_bad_sizes_of_a_split_are_refused(name: str, bad) -> None:
+    given = {"model": MODEL, "parameters": 48, "recompute": "none", name: bad}
+    assert_refused(step_traffic, name, **given)
+
+
+@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=show)
+def test_bad_seconds_and_bytes_are_refused(bad) -> None:
+    link = {"num_bytes": 1e9, "data_parallel": 8, "bandwidth": bad}
+    assert_refused(all_reduce_seconds, "bandwidth", **link)
+
+
+@pytest.mark.parametrize("bad", [*BAD_COUNTS, range(3)], ids=show)
+@pytest.mark.parametrize("of_experts", [0, 8])
+def test_bad_parameters_are_refused_beside_those_of_experts(bad, of_experts) -> None:
+    given = {"model": MODEL, "parameters": bad, "expert_parameters": of_experts}
+    assert_refused(step_traffic, "parameters", recompute="none", **given)

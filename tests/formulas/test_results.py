@@ -1,0 +1,39 @@
+"""Intervals: what they are made of, and their arithmetic."""
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers import Interval
+from llmtrain_helpers.checks import show
+from tests.bad_values import NO_NUMBERS, assert_refused
+
+
+def test_the_bounds_of_an_interval_ascend() -> None:
+    assert Interval(2, 2, 2).times(2) == Interval(4, 4, 4)
+    assert Interval(0, 1, 2).times(0) == Interval(0, 0, 0)
+    with pytest.raises(ValueError, match="least=3 is more than likely=2"):
+        Interval(3, 2, 4)
+    with pytest.raises(ValueError, match="likely=2 is more than greatest=1"):
+        Interval(1, 2, 1)
+    with pytest.raises(ValueError, match=r"likely=5.0 is more than greatest=4 \(in an"):
+        Interval(1, np.array([3.0, 5.0]), 4)
+
+
+def test_an_interval_of_arrays_broadcasts() -> None:
+    spans = Interval(1, np.array([2, 3]), 4).times(np.array([[1], [10]]))
+    assert spans.least.tolist() == [[1], [10]]
+    assert spans.likely.tolist() == [[2, 3], [20, 30]]
+
+
+# --- bad values
+
+
+NOT_FINITE = [float("nan"), float("inf"), 10**400, np.array([1, -1]), np.array([np.nan])]
+
+
+@pytest.mark.parametrize("bad", [-1, -1e-9, *NO_NUMBERS, *NOT_FINITE], ids=show)
+def test_an_interval_is_of_numbers_and_times_a_number(bad) -> None:
+    assert_refused(Interval(1, 2, 3).times, "factor", factor=bad)
+    for name in ("least", "likely", "greatest"):
+        bounds = {"least": 1, "likely": 2, "greatest": 3, name: bad}
+        assert_refused(Interval, name, **bounds)

@@ -1,0 +1,468 @@
+"""Configs, family by family: read as transformers reads them, or refused in words."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers import Transformer, count_parameters
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES
+from tests.config_files import FILES, PARAMETERS
+
+every_family = pytest.mark.parametrize("family", COMMON)
+every_file = pytest.mark.parametrize("name", FILES)
+
+LLAMA = {
+    "num_layers": 32,
+    "hidden_size": 4096,
+    "num_heads": 32,
+    "num_kv_heads": 32,
+    "head_dim": 128,
+    "intermediate_size": 11008,
+    "vocab_size": 32000,
+    "sequence_length": 2048,
+}
+MISTRAL = {"num_kv_heads": 8, "intermediate_size": 14336, "sequence_length": 131072}
+QWEN = {"intermediate_size": 22016, "vocab_size": 151936, "sequence_length": 32768}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "llama": {},
+    "mistral": MISTRAL,
+    "mixtral": MISTRAL | {"num_experts": 8, "experts_per_token": 2},
+    "qwen2": QWEN | {"qkv_bias": True},
+    "qwen3": QWEN | {"qk_norm": True},
+    "qwen3_moe": QWEN
+    | {"num_layers": 24, "hidden_size": 2048, "num_kv_heads": 4, "head_dim": 64}
+    | {"intermediate_size": 768, "num_experts": 128, "experts_per_token": 8}
+    | {"qk_norm": True},
+}
+"""The class defaults of transformers 5.23, where they differ from those of llama."""
+
+GPT2 = Transformer.gpt(12, 768, 12, 50257, 1024, tied_embeddings=True)
+
+
+def read(family: str, **keys: Any) -> Transformer:
+    return Transformer.from_config({"model_type": family, **keys})
+
+
+def refusal(family: str, **keys: Any) -> str:
+    """The words in which a config is refused."""
+    with pytest.raises(ValueError, match="=") as caught:
+        read(family, **keys)
+    assert type(caught.value) is ValueError
+    assert len(str(caught.value)) < 400
+    return str(caught.value)
+
+
+@every_file
+def test_a_published_file_gives_the_parameters_of_its_weights(name, tmp_path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(FILES[name])
+    model = published.read_config(path)
+    assert count_parameters(model).total == PARAMETERS[name]
+    assert model.sequence_length == json.loads(FILES[name]).get("max_position_embeddings", 1024)
+
+
+@every_family
+def test_an_empty_file_has_every_default_of_the_class(family: str) -> None:
+    shape = GPT2 if family == "gpt2" else Transformer(**(LLAMA | DEFAULTS[family]))
+    assert read(family) == shape
+
+
+def test_the_size_of_a_head_is_the_classes_or_a_share_of_the_hidden_size() -> None:
+    narrow = {"hidden_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 8}
+    assert read("qwen3", **narrow).head_dim == 128
+    for family in ("llama", "mistral", "mixtral", "qwen2", "qwen3_moe"):
+        assert read(family, **narrow).head_dim == 64
+        assert read(family, **narrow, head_dim=None).head_dim == 64
+        assert read(family, **narrow, head_dim=96).head_dim == 96
+
+
+def test_without_experts_the_plain_mlps_default_holds() -> None:
+    model = read("qwen3_moe", num_experts=0, num_experts_per_tok=0)
+    assert (model.intermediate_size, model.num_experts) == (6144, 0)
+    assert "num_local_experts=0" in refusal("mixtral", num_local_experts=0, num_experts_per_tok=0)
+
+
+# --- heads of keys and values
+
+
+@pytest.mark.parametrize(
+    ("family", "heads"),
+    [("llama", 64), ("mistral", 8), ("mixtral", 8), ("qwen2", 32), ("qwen3", 32), ("qwen3_moe", 4)],
+)
+def test_heads_of_keys_left_out_are_the_classes_and_null_as_many(family, heads) -> None:
+    assert read(family, num_attention_heads=64).num_kv_heads == heads
+    null = {"num_attention_heads": 64, "num_key_value_heads": None}
+    assert read(family, **null).num_kv_heads == 64
+
+
+# --- which model, and whose code
+
+
+@every_family
+def test_the_familys_own_language_model_is_read_with_code_or_without(family) -> None:
+    own = [FAMILIES[family].model]
+    code = {"AutoModel": "modeling.Model"}
+    assert read(family, architectures=own, auto_map=code) == read(family)
+    for nothing in (None, []):
+        assert read(family, architectures=nothing, auto_map=None) == read(family)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["Qwen3ForSequenceClassification"],
+        ["Qwen3Model"],
+        ["Qwen3ForRewardModel"],
+        ["LlamaForCausalLM"],
+        ["Qwen3ForCausalLM", "Qwen3Model"],
+        "Qwen3ForCausalLM",
+        [["Qwen3ForCausalLM"]],
+        [3],
+        3,
+        {"a": 1},
+        True,
+        ["x" * 10**5],
+    ],
+    ids=lambda given: str(given)[:40],
+)
+def test_another_model_than_the_familys_is_refused(given) -> None:
+    said = refusal("qwen3", architectures=given)
+    assert said.startswith("architectures=")
+    assert "only ['Qwen3ForCausalLM'] is" in said
+
+
+@every_family
+def test_code_of_its_own_is_refused_where_no_class_is_named(family: str) -> None:
+    said = refusal(family, auto_map={"AutoModelForCausalLM": "modeling.Mine"})
+    assert said.startswith("auto_map=")
+    assert FAMILIES[family].model in said
+    assert refusal(family, auto_map={"a": "b"}, architectures=[]).startswith("auto_map")
+
+
+@pytest.mark.parametrize("name", ["llama4", "qwen", "mistral3", "zamba", "rwkv"])
+def test_no_family_is_offered_for_one_that_is_not_known(name: str) -> None:
+    said = refusal(name)
+    assert "did you mean" not in said
+    more = f"and {len(FAMILIES) - len(COMMON)} more in families.FAMILIES"
+    assert said.endswith(f"is unknown. Known: {', '.join(COMMON)}, {more}")
+
+
+# --- keys
+
+
+@every_family
+@pytest.mark.parametrize("value", [True, False, "yes", 3, [1]], ids=str)
+def test_the_packages_own_switches_are_not_the_files(family: str, value) -> None:
+    keys = {"qkv_bias": value, "qk_norm": value, "use_qk_norm": value}
+    assert read(family, **keys) == read(family)
+
+
+@pytest.mark.parametrize(
+    ("family", "keys"),
+    [
+        ("gpt2", {"num_hidden_layers": 24, "hidden_size": 1024}),
+        ("gpt2", {"num_attention_heads": 16, "max_position_embeddings": 512}),
+        ("gpt2", {"n_layer": 24, "n_embd": 768, "n_head": 6, "n_positions": 512}),
+        ("gpt2", {"n_inner": 1000}),
+        ("mixtral", {"num_experts": 4}),
+        ("qwen3_moe", {"num_experts": 64}),
+        ("qwen3_moe", {"num_local_experts": 64}),
+    ],
+    ids=str,
+)
+def test_a_family_has_its_own_second_spellings(family: str, keys) -> None:
+    if keys.get("hidden_size") == 1024:
+        keys = keys | {"num_attention_heads": 16}
+    assert read(family, **keys) != read(family)
+
+
+def test_a_gpt2s_mlp_is_as_wide_as_the_file_says() -> None:
+    assert read("gpt2", n_inner=1000).intermediate_size == 1000
+    assert read("gpt2", n_inner=None, n_embd=96).intermediate_size == 384
+
+
+GPT2_ONLY = ["n_layer", "n_embd", "n_head", "n_positions", "n_inner"]
+EXPERTS_ONLY = ["num_experts", "num_local_experts", "num_experts_per_tok"]
+FOREIGN = [
+    *[(family, key) for family in DEFAULTS for key in GPT2_ONLY],
+    *[(f, key) for f in ("gpt2", "llama", "mistral", "qwen2") for key in EXPERTS_ONLY],
+    *[("gpt2", key) for key in ("intermediate_size", "head_dim")],
+    *[("gpt2", "num_key_value_heads"), ("mixtral", "moe_intermediate_size")],
+]
+
+
+@pytest.mark.parametrize(("family", "key"), FOREIGN)
+def test_a_key_of_another_family_is_refused(family: str, key: str) -> None:
+    assert refusal(family, **{key: 4}).startswith(f"{key}=4 ")
+    for nothing in (None, 0):
+        assert read(family, **{key: nothing}) == read(family)
+
+
+STRUCTURE = {
+    **dict.fromkeys(["kv_lora_rank", "q_lora_rank", "laurel_rank", "lora_r"], 512),
+    **dict.fromkeys(["n_routed_experts", "n_shared_experts", "num_shared_experts"], 2),
+    **dict.fromkeys(["moe_num_experts", "moe_layer_freq", "moe_layers"], 1),
+    **dict.fromkeys(["shared_expert_intermediate_size", "shared_intermediate_size"], 8),
+    **dict.fromkeys(["first_k_dense_replace", "num_nextn_predict_layers"], 1),
+    **dict.fromkeys(["attn_layer_period", "expert_layer_period"], 4),
+    **dict.fromkeys(["full_attention_interval", "interleave_moe_layer_step"], 4),
+    **dict.fromkeys(["multi_query", "alibi", "new_decoder_architecture"], True),
+    **dict.fromkeys(["parallel_attn", "use_parallel_residual"], True),
+    **dict.fromkeys(["bias", "use_bias", "mlp_bias", "attention_bias"], True),
+    **dict.fromkeys(["add_cross_attention", "is_encoder_decoder"], True),
+    **dict.fromkeys(["d_model", "dim", "n_layers", "n_heads", "n_kv_heads"], 64),
+    **dict.fromkeys(["num_layers", "num_heads", "v_head_dim", "qk_rope_head_dim"], 64),
+    **dict.fromkeys(["ffn_dim", "ffn_hidden_size", "embedding_size", "d_ff"], 64),
+    **dict.fromkeys(["mamba_d_state", "ssm_state_size", "linear_conv_kernel_dim"], 4),
+    **dict.fromkeys(["hidden_size_per_layer_input", "num_kv_shared_layers"], 4),
+    **dict.fromkeys(["moe_top_k", "shared_attention", "num_mtp_modules"], 2),
+    **dict.fromkeys(["latent_size", "state_size", "inner_size", "ssm_cfg"], 64),
+    **dict.fromkeys(["target_hidden_size", "ffn_multiplier", "mlp_ratio"], 4),
+    **dict.fromkeys(["hidden_size_per_layer", "padded_vocab_size"], 64),
+    **dict.fromkeys(["num_key_value_heads_per_layer", "num_query_groups"], 4),
+    **dict.fromkeys(["attn_output_gate", "attn_type_list"], True),
+    "attention_head_type": "multiquery",
+    "hybrid_override_pattern": "M-M*",
+    "layers_block_type": ["attention", "mamba"],
+    "layer_types": ["full_attention", "linear_attention"],
+    "mlp_only_layers": [0],
+    "decoder_sparse_step": 2,
+    "pruned_heads": {"0": [1]},
+    "text_config": {"hidden_size": 64},
+    "vision_config": {"hidden_size": 64},
+}
+
+
+@every_family
+@pytest.mark.parametrize("key", STRUCTURE)
+def test_structure_that_is_not_known_is_refused(family: str, key: str) -> None:
+    assert refusal(family, **{key: STRUCTURE[key]}).startswith(f"{key}=")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "only"),
+    [
+        ("attention_bias", True, "only False has"),
+        ("mlp_bias", True, "only False has"),
+        ("add_cross_attention", True, "only False has"),
+        ("mlp_only_layers", [0], r"only \[\] has"),
+        ("decoder_sparse_step", 2, "only 1 has"),
+        ("decoder_sparse_step", 0, "only 1 has"),
+        *(("layer_types", types, "only .'full_attention'") for types in (3, True)),
+        ("layer_types", "full_attention", "only .'full_attention'"),
+        ("layer_types", [["full_attention"]], "only .'full_attention'"),
+    ],
+)
+def test_what_a_shape_cannot_hold_is_said_with_what_it_can(key, value, only) -> None:
+    assert re.search(f"no place in this shape: {only}", refusal("llama", **{key: value}))
+
+
+ABSENT = STRUCTURE.keys() - {"layer_types", "decoder_sparse_step", "mlp_only_layers"}
+
+
+@every_family
+def test_structure_that_a_file_says_is_not_there_is_not_refused(family: str) -> None:
+    for nothing in (None, 0, False):
+        assert read(family, **dict.fromkeys(ABSENT, nothing)) == read(family)
+    empty = {"layer_types": [], "mlp_only_layers": [], "pruned_heads": {}}
+    assert read(family, **empty) == read(family)
+
+
+HARMLESS = {
+    "_name_or_path": "somewhere/else",
+    "attention_probs_dropout_prob": 0.1,
+    "bad_words_ids": None,
+    "chunk_size_feed_forward": 0,
+    "dtype": "bfloat16",
+    "gradient_checkpointing": True,
+    "hidden_act": "silu",
+    "hidden_dropout": 0.1,
+    "id2label": {"0": "LABEL_0"},
+    "initializer_range": 0.02,
+    "is_decoder": True,
+    "layer_norm_eps": 1e-5,
+    "layer_types": ["full_attention", "sliding_attention"],
+    "length_penalty": 1.0,
+    "max_sequence_length": 2048,
+    "max_window_layers": 28,
+    "model_revision": "main",
+    "n_ctx": 1024,
+    "no_bias": True,
+    "norm_topk_prob": True,
+    "num_beam_groups": 1,
+    "original_max_position_embeddings": 8192,
+    "output_hidden_states": True,
+    "output_router_logits": True,
+    "pretraining_tp": 2,
+    "quantization_config": {"bits": 4, "group_size": 128, "num_heads": 3},
+    "rope_interleaved": True,
+    "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"},
+    "rope_theta": 500000.0,
+    "router_aux_loss_coef": 0.001,
+    "router_jitter_noise": 0.1,
+    "scale_attn_by_inverse_layer_idx": True,
+    "sliding_window": 4096,
+    "sliding_window_pattern": 6,
+    "task_specific_params": {"text-generation": {"max_length": 50}},
+    "torch_dtype": "bfloat16",
+    "unsloth_version": "2025.1",
+    "use_cache": True,
+    "use_sliding_window": True,
+}
+
+
+@every_family
+def test_what_changes_no_matrix_is_read_over(family: str) -> None:
+    assert read(family, **HARMLESS) == read(family)
+
+
+# --- the file's own names
+
+
+@pytest.mark.parametrize(
+    ("family", "keys", "message"),
+    [
+        ("llama", {"num_hidden_layers": 2.5}, "num_hidden_layers=2.5 is not a whole"),
+        ("llama", {"num_attention_heads": 0}, "num_attention_heads=0 is not positive"),
+        ("llama", {"num_key_value_heads": "8"}, "num_key_value_heads='8' is not a num"),
+        ("llama", {"tie_word_embeddings": 1}, "tie_word_embeddings=1 is neither"),
+        ("llama", {"max_position_embeddings": []}, r"max_position_embeddings=\[\] is"),
+        ("llama", {"hidden_size": 770}, "size=770 is .* by num_attention_heads=32"),
+        ("llama", {"num_key_value_heads": 5}, "ads=32 is .* by num_key_value_heads=5"),
+        ("gpt2", {"n_layer": True}, "n_layer=True is not a number"),
+        ("gpt2", {"n_inner": -1}, "n_inner=-1 is not positive"),
+        ("gpt2", {"n_embd": 770}, "n_embd=770 is not divisible by n_head=12"),
+        ("gpt2", {"n_embd": 96, "hidden_size": 64}, "hidden_size=64 contradicts n_embd"),
+        ("mixtral", {"num_experts": np.array([4, 8])}, "num_experts=.* is an array"),
+        ("mixtral", {"num_experts_per_tok": 9}, "num_experts_per_tok=9 is more than"),
+        ("mixtral", {"num_experts_per_tok": 0}, "num_experts_per_tok=0 is not posit"),
+        ("qwen3_moe", {"num_experts_per_tok": 0}, "per_tok=0 leaves num_local_experts"),
+        ("qwen3_moe", {"num_experts": 4}, "tok=8 is more than num_experts=4"),
+    ],
+)
+def test_an_error_names_the_key_of_the_file(family, keys, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read(family, **keys)
+
+
+@pytest.mark.parametrize("key", [None, 3, ("a",), "expert" * 10**5, "expert\n" * 40])
+def test_odd_keys_are_read_over_or_refused_in_words(key) -> None:
+    if isinstance(key, str):
+        with pytest.raises(ValueError, match="does not belong") as caught:
+            Transformer.from_config({"model_type": "llama", key: 1})
+        assert len(str(caught.value)) < 200
+    else:
+        config = {"model_type": "llama", key: 1}
+        assert Transformer.from_config(config) == read("llama")
+
+
+def test_a_sweep_over_a_config_is_one_call() -> None:
+    model = read("qwen3", hidden_size=np.array([1024, 2048]))
+    assert count_parameters(model).total.shape == (2,)
+
+
+# --- all families, and a shelf of real files
+
+
+@pytest.mark.parametrize("row", published.rows("families"), ids=lambda row: row["name"])
+def test_each_family_is_read_as_the_table_says(row) -> None:
+    """What transformers builds; tests/ground_truth builds it again."""
+    if row["read"] == "refused":
+        assert "=" in refusal(row["name"])
+        return
+    counted = count_parameters(read(row["name"]))
+    assert counted.total == row["parameters"]
+    assert counted.active == row.get("active_parameters", row["parameters"])
+
+
+def test_the_table_has_all_families_and_most_are_exact() -> None:
+    table = {row["name"]: row["read"] for row in published.rows("families")}
+    assert len(table) == 137
+    assert {*FAMILIES} <= {*table}
+    assert [*table.values()].count("exact") >= 93
+
+
+@pytest.mark.parametrize("row", published.rows("configs"), ids=lambda row: row["name"])
+def test_a_real_file_gives_the_parameters_of_its_weights(row) -> None:
+    counted = count_parameters(published.config_model(row["name"]))
+    assert counted.total == row["parameters"]
+    assert counted.active == row.get("active_parameters", row["parameters"])
+
+
+HOSTILE: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    0.5,
+    "x",
+    "auto",
+    [],
+    [[1]],
+    {},
+    {"a": 1},
+    10**50,
+    1e300,
+    float("nan"),
+    ["x"],
+    [True],
+    [-1],
+    [10**9],
+    [1, 2],
+    ["full_attention"] * 3,
+    10**6,
+    np.array([2, 4]),
+]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_hostile_values_make_a_shape_or_words(family: str) -> None:
+    row = FAMILIES[family]
+    for key in [*row.defaults, *row.aliases, *row.only, "layer_types"]:
+        for value in HOSTILE:
+            said = ""
+            try:
+                count_parameters(read(family, **{key: value}))
+            except ValueError as error:
+                said = str(error)
+            assert not said or ("=" in said and len(said) < 400), (key, value, said)
+
+
+NUMBER = r"(\d[\d,.]*\d|\d+)([BM])"
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in published.rows("configs") if "note" in row], ids=lambda row: row["name"]
+)
+def test_a_total_rounds_to_what_was_published_or_to_its_name(row) -> None:
+    """Kimi's name says 2.4 % less than its files hold: the note says so."""
+    counted = count_parameters(published.config_model(row["name"]))
+    known = [counted.total, counted.active, counted.embedding]
+    known += [counted.total - counted.embedding, counted.active - counted.embedding]
+    known += [counted.active - counted.embedding - counted.head]
+    known += [counted.prediction + 2 * counted.embedding]
+    told = re.findall(NUMBER, row["note"].replace("1,416M", ""))
+    assert told or "class defaults" in row["name"]
+    for digits, unit in told:
+        said = digits.replace(",", "")
+        step = 10 ** -len(said.partition(".")[2]) * (1e9 if unit == "B" else 1e6)
+        near = min(abs(size - float(said) * (1e9 if unit == "B" else 1e6)) for size in known)
+        assert near <= step or "not checked" in row["note"], (digits, unit)
+
+
+def test_layers_that_predict_further_tokens_stand_beside_the_total() -> None:
+    told = {"num_nextn_predict_layers": 1}
+    model = read("deepseek_v3", moe_layer_freq=1, **told)
+    counted, without = count_parameters(model), count_parameters(read("deepseek_v3"))
+    assert counted.total == without.total == 671_026_404_352
+    assert counted.active == without.active
+    assert counted.prediction == 11_610_067_968
+    assert without.prediction == 0
+    in_files = counted.total + counted.prediction + counted.embedding + counted.head
+    assert round(in_files / 1e9) == 684  # with a second embedding and head
+    assert count_parameters(read("glm4_moe", **told)).prediction > 0
+    assert "moe_layer_freq" in refusal("deepseek_v3", moe_layer_freq=2)

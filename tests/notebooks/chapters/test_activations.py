@@ -1,0 +1,57 @@
+"""What the page of chapter 06 states, computed anew."""
+
+import pytest
+
+from llmtrain_helpers import (
+    Transformer,
+    count_activations,
+    count_parameters,
+    gpt_activation_bytes,
+    step_timeline,
+    units,
+)
+from llmtrain_helpers.evidence import published
+
+LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+
+
+def small(micro: int = 1, passes: int = 1, recompute: str = "none"):
+    model = published.architecture("Llama-3.2-1B", 8192)
+    return step_timeline(model, micro, "bf16_fp32_grads", recompute, 2, passes)
+
+
+def test_the_numbers_of_the_page() -> None:
+    """Each stands in a sentence of the page, or of its folded answers."""
+    states = 16 * count_parameters(LLAMA).total
+    gpt = [gpt_activation_bytes(32, 4096, 32, s, 1) / states for s in (1024, 2048, 4096)]
+    assert [f"{100 * share:.0f}" for share in gpt] == ["8", "24", "81"]
+    own = [count_activations(LLAMA, 1, sequence_length=s).layers / states for s in (2048, 4096)]
+    assert [f"{100 * share:.0f}" for share in own] == ["9", "17"]
+    full = gpt_activation_bytes(96, 12288, 96, 2048, 1, "full")
+    layer = gpt_activation_bytes(1, 12288, 96, 2048, 1) - 2 * 2048 * 12288
+    assert [units.gigabytes(x) for x in (full, layer)] == ["4.83 GB", "2.82 GB"]
+    one = published.architecture("Llama-3.2-1B", 8192)
+    held, kept = (count_activations(one, 1, r).layers for r in ("none", "full"))
+    assert held / kept == 22.5
+    for micro, passes, told in [(2, 1, "66.8 GB"), (4, 1, "116 GB"), (1, 2, "47.0 GB")]:
+        assert units.gigabytes(small(micro, passes).peak.total) == told
+    assert small(1, 256).peak.total == small(1, 2).peak.total
+    assert units.gigabytes(18 * count_parameters(LLAMA).total) == "145 GB"
+    small_8b = step_timeline(LLAMA, 1, "pure_bf16", "full").peak
+    assert (units.gigabytes(small_8b.total), small_8b.mark) == ("64.2 GB", "update")
+    assert published.accelerator("B200").memory == 180e9
+    assert published.accelerators()["memory_bytes"].max() < small(16).peak.total
+    without = step_timeline(LLAMA, 1, "pure_bf16", "none").peak
+    assert (units.gigabytes(without.total), without.mark) == ("105 GB", "loss")
+    gpt2 = [gpt_activation_bytes(12, 768, 12, 512, 8), 12 * 32 * 512 * 8 * 768]
+    assert [units.gigabytes(x) for x in gpt2] == ["2.79 GB", "1.21 GB"]
+
+
+def test_why_full_recomputation_takes_more_time_than_a_third() -> None:
+    """One forward more, in a layer whose backward takes 1.5 times as long, not 2."""
+    table = published.recomputation_overheads().set_index("name")
+    plain, full = (table.loc["22B layer, nothing recomputed"], table.loc["22B layer, full"])
+    assert plain["backward_seconds"] / plain["forward_seconds"] == pytest.approx(1.55, 0.01)
+    again = full["seconds"] - plain["seconds"]
+    assert again == pytest.approx(plain["forward_seconds"], rel=0.02)
+    assert round(plain["forward_seconds"] / plain["seconds"], 2) == full["overhead"]

@@ -1,0 +1,35 @@
+"""What the page of chapter 04 states, computed anew."""
+
+from llmtrain_helpers import accumulation_steps
+from llmtrain_helpers.evidence import published
+
+
+def test_the_worked_trade_of_the_critical_batch() -> None:
+    """(S/S_min − 1)(E/E_min − 1) = 1 (arXiv 1812.06162 equation 2.11), B = E/S."""
+    for times, steps, samples in ((1, 2, 2), (4, 1.25, 5)):
+        assert (steps - 1) * (samples - 1) == 1
+        assert samples / steps == times
+
+
+def test_some_runs_raise_their_batch_and_most_do_not() -> None:
+    columns = ["batch_tokens_start", "batch_tokens_end", "parameters"]
+    runs = published.batch_sizes().dropna(subset=columns).set_index("name")
+    grown = runs["batch_tokens_end"] > runs["batch_tokens_start"]
+    kept = runs["batch_tokens_end"] == runs["batch_tokens_start"]
+    assert (grown.sum(), kept.sum(), len(runs)) == (12, 30, 42)
+    assert runs.loc["Llama 3.1 405B", columns[:2]].tolist() == [4e6, 16e6]
+
+
+def test_what_twice_the_micro_batch_gains_at_the_right_end() -> None:
+    rows = published.measured_passes().query("hidden_size == 32")
+    took = rows.set_index("micro_batch_size")["seconds_min"]
+    assert round(took[256] / took[128], 1) == 1.9
+    assert round(2 * took[128] / took[256], 2) == 1.05
+
+
+def test_blooms_batch_by_nodes_and_gpus_is_48_times_too_large() -> None:
+    bloom = published.parallel_layouts().set_index("name").loc["BLOOM-176B"]
+    d, nodes = bloom["data_parallel"], bloom["num_nodes"]
+    passes = accumulation_steps(2048, 2, int(d))
+    assert (passes, nodes, bloom["gpus_per_node"]) == (128, 48, 8)
+    assert nodes * 8 * passes * 2 == 98_304 == 48 * 2048

@@ -1,0 +1,51 @@
+"""What the page of chapter 10 states, computed anew."""
+
+import pytest
+
+from llmtrain_helpers import frontier, shelf
+from llmtrain_helpers.evidence import published
+
+H100 = published.accelerator("H100 SXM")
+
+
+A100 = published.accelerator("A100 80GB SXM")
+
+
+LLAMA = published.architecture("Llama-3.1-8B", sequence_length=8192)
+
+
+def test_what_the_page_says_of_its_cases_is_so() -> None:
+    served = frontier(H100, 64, 21, shelf(), serving_memory=24e9)
+    best = min(x.loss.likely for x in served.points if x.fits)
+    assert served.best.name == "9.0B"
+    assert served.best.loss.likely - best == pytest.approx(0.013, abs=5e-4)
+    small = frontier(A100, 8, 30, shelf(), serving_memory=24e9)
+    assert small.best.name == "7.2B"
+    assert small["loss"][small["name"].index("7.2B")] == min(small["loss"])
+
+
+def test_embedding_and_head_of_llama_by_adam_in_place_of_muon() -> None:
+    assert 4 * 2 * LLAMA.vocab_size * LLAMA.hidden_size == pytest.approx(4.2e9, 0.001)
+
+
+def test_what_the_evidence_says_of_the_splits_is_so() -> None:
+    points = {x.name: x for x in frontier(H100, 64, 21, shelf()).points}
+    assert points["24B"].plan.mfu == pytest.approx(0.46, abs=0.005)
+    assert points["31B"].plan.mfu == pytest.approx(0.39, abs=0.005)
+    for name in ("31B", "43B", "55B"):
+        assert points[name].plan.split.tensor_parallel == 2
+    assert points["69B"].plan.run.recompute == "full"
+    names = [*points]
+    for name in names[names.index("4.2B") : names.index("55B") + 1]:
+        span = points[name].loss
+        assert 0.0035 <= span.greatest - span.likely <= 0.0105
+
+
+def test_how_far_from_twenty_models_lie_since_2023() -> None:
+    rows = [r for r in published.rows("tokens_per_parameter") if r["year"] >= 2023]
+    ratios = {r["name"]: r["tokens_per_parameter"] for r in rows}
+    assert min(ratios.values()) > 20
+    assert sum(x <= 40 for x in ratios.values()) == 7
+    assert sum(x >= 100 for x in ratios.values()) > len(ratios) / 2
+    assert max(ratios, key=lambda name: ratios[name]) == "Qwen3 0.6B"
+    assert ratios["Qwen3 0.6B"] / 20 == pytest.approx(3000, rel=0.01)

@@ -1,0 +1,94 @@
+"""What the page of chapter 07 states, computed anew."""
+
+import pytest
+
+from llmtrain_helpers import all_reduce_seconds, count_parameters, plan_run
+from llmtrain_helpers.evidence import published
+from tests.pages import words
+
+H100 = published.accelerator("H100")
+
+
+LLAMA = published.architecture("Llama-3.1-70B", 8192)
+
+
+SPLIT = {"tensor_parallel": 8, "zero_stage": 1, "recompute": "full"}
+
+
+PLAN = plan_run(LLAMA, H100, 64, 1e12, 256, **SPLIT)
+
+
+def test_the_win_is_what_the_traffic_says() -> None:
+    P = count_parameters(LLAMA).total
+    assert PLAN.sent.sequence == 32 * 80 * 6 * 2 * 7 / 8 * 2 * 8192 * 8192
+    assert PLAN.sent.data == pytest.approx(2 * 7 / 8 * 2 * P / 8, rel=0.001)
+    assert PLAN.sent.sequence / PLAN.sent.total > 0.99
+    assert PLAN.step.total == pytest.approx(47, abs=0.5)
+    assert "$2 \\cdot \\tfrac{7}{8} \\cdot 17.64 = 30.9$ GB" in words("07_communication")
+    assert all_reduce_seconds(17.64e9, 8, 50e9) == pytest.approx(0.62, abs=0.005)
+
+
+def test_a_border_is_cheap_and_shared_layers_are_dear() -> None:
+    state = 2 * 8192 * 8192
+    layers = 80 * 4 * 2 * 7 / 8 * state
+    assert layers / (2 * state) == 280
+    work = 6 * 70e9 * 8192 / 8 / (0.8 * 989e12)
+    assert layers / 450e9 / work == pytest.approx(1 / 3, abs=0.03)
+    assert layers / 50e9 / work == pytest.approx(2.8, abs=0.1)
+
+
+def test_tokens_that_hide_a_ring_do_not_depend_on_the_model() -> None:
+    """4PT/X seconds of backward against 4P/W of sending."""
+    X, W = H100.peak("bf16"), 8 * H100.network_bandwidth
+    for P in (1e9, 70e9):
+        backward = 4 * P * (X / W) / X
+        assert backward == pytest.approx(all_reduce_seconds(2 * P, 10**6, W), rel=1e-5)
+    tokens = X / W
+    assert tokens == pytest.approx(2500, rel=0.02)
+    assert 4 * tokens == pytest.approx(10_000, rel=0.02)  # a card of 12.5 GB/s
+
+
+def test_what_the_page_says_of_measurements() -> None:
+    told = words("07_communication")
+    runs = published.collectives_measured()
+    runs = runs[runs["collective"] == "all-reduce"].dropna(subset=["message_bytes"])
+
+    def rate(word: str, n: int, size: float) -> float:
+        rows = runs[runs["source"].str.contains(word) & (runs["num_gpus"] == n)]
+        near = (rows["message_bytes"] / size - 1).abs().argsort().iloc[0]
+        return float(rows.iloc[near]["bus_bytes_per_s"]) / 1e9
+
+    assert round(rate("nebius", 16, 8.6e9)) == 468
+    assert round(rate("Azure.*H100", 8, 8.6e9)) == 479
+    assert rate("nccl-tests issue 283", 1984, 0.5e9) == 350
+    assert any("sometimes below 300" in x for x in runs["source"])
+    pairs = runs[(runs["num_gpus"] == 16) & (runs["accelerator"] == "H100 SXM")]
+    pairs = pairs[~pairs["source"].str.contains("nebius")]
+    tops = pairs.groupby("source")["bus_bytes_per_s"].max() / 1e9
+    slow, *fast = sorted(tops)
+    pairs = f"reach {fast[0]:.0f} to {fast[-1]:.0f} GB/s"
+    assert f"{pairs}, and {slow:.0f} with cards half as fast" in told
+    b200 = runs[runs["accelerator"].str.startswith("B200 SXM")]
+    best = b200.groupby("num_gpus")["bus_bytes_per_s"].max()
+    two_nodes = b200[b200["num_gpus"] == 16].groupby("source")["bus_bytes_per_s"].max()
+    lost = 1 - two_nodes / best[8]
+    assert lost.between(0.17, 0.2).all()
+    assert 1 - best[32] / best[8] == pytest.approx(0.55, abs=0.01)
+    assert "a fifth over two nodes and half over four" in told
+    shares = [
+        round(100 * rate(word, n, 2**27) / rate(word, n, 2**34))
+        for word, n in (("ND_H100", 8), ("P6-B200, NCCL", 8), ("EFA v4", 32))
+    ]
+    assert shares == [84, 67, 52]
+    assert "84 % with eight H100, and 52 % with 32 B200" in told
+    ratio = rate("P6-B200, NCCL", 8, 17e9) / rate("EFA v4", 32, 17e9)
+    assert ratio == pytest.approx(2, abs=0.3)
+    for word, n in (("nebius", 16), ("Azure.*H100", 8), ("P6-B200, NCCL", 8)):
+        assert rate(word, n, 8.4e6) < rate(word, n, 8.6e9) / 2
+    products = published.matmul_measured().set_index("name")
+    shares = products["flops_per_s"] / products["peak_flops"]
+    a100 = shares[shares.index.str.startswith("NVIDIA A100 SXM, fp16")]
+    assert round(a100[a100.index.str.contains("1024 × 1024 × 1024")].iloc[0], 2) == 0.38
+    assert round(a100[a100.index.str.contains("16384")].iloc[0], 2) == 0.82
+    nvidia = shares[shares.index.str.startswith("NVIDIA")]
+    assert nvidia.max() == pytest.approx(0.87, abs=0.005)

@@ -1,0 +1,385 @@
+"""The notebooks as the course promises them: ten rules, and all else that counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from tokenize import COMMENT, DEDENT, ENDMARKER, INDENT, NEWLINE, NL, generate_tokens
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from llmtrain_helpers import count_parameters, model_state_bytes
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.exercises.common import Function, Numeric, Word
+from tests.paths import ROOT
+from tools import regenerate
+
+PATHS = regenerate.all_notebooks()
+CHAPTERS = [p for p in PATHS if p.parent.name == "notebooks" and p.stem[0].isdigit()]
+EVIDENCE = [path for path in PATHS if path.parent.name == "evidence"]
+REMADE = [path for path in CHAPTERS if path.stem in {p.stem for p in EVIDENCE}]
+"""Pages of the learner's path whose evidence stands apart."""
+
+every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+every_page = pytest.mark.parametrize("path", REMADE, ids=lambda p: p.stem)
+every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+
+
+def read(path: Path) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(path: Path) -> list[NotebookNode]:
+    return [cell for cell in read(path).cells if cell.cell_type == "code"]
+
+
+def prose(path: Path) -> str:
+    texts = [c.source for c in read(path).cells if c.cell_type == "markdown"]
+    return "\n".join(texts)
+
+
+def outputs(path: Path) -> list[NotebookNode]:
+    return [output for cell in code_cells(path) for output in cell.outputs]
+
+
+@every_notebook
+def test_is_valid_and_ran_in_order(path: Path) -> None:
+    nbformat.validate(read(path))
+    ran = [cell.execution_count for cell in code_cells(path)]
+    assert ran == list(range(1, len(ran) + 1))
+
+
+@every_notebook
+def test_no_output_is_an_error_or_on_stderr(path: Path) -> None:
+    for output in outputs(path):
+        assert output.output_type != "error"
+        assert output.get("name") != "stderr"
+
+
+@every_notebook
+def test_no_widget_state_and_no_widget_view_is_saved(path: Path) -> None:
+    assert "widgets" not in read(path).metadata
+    assert regenerate.WIDGET_VIEW not in path.read_text("utf-8")
+
+
+@every_notebook
+def test_code_cells_are_short_and_never_more_than_three_in_a_row(path: Path) -> None:
+    kinds = "".join(cell.cell_type[0] for cell in read(path).cells)
+    assert "cccc" not in kinds
+    lengths = [len(cell.source.splitlines()) for cell in code_cells(path)] or [0]
+    assert max(lengths) <= 20
+    assert sorted(lengths)[len(lengths) // 2] <= 6
+
+
+@every_notebook
+def test_no_cell_ends_in_a_semicolon(path: Path) -> None:
+    """nbval runs cells without history, where a semicolon hides nothing."""
+    for cell in code_cells(path):
+        assert not ends_in_a_semicolon(cell.source), cell.id
+
+
+def ends_in_a_semicolon(source: str) -> bool:
+    """As IPython sees it: behind the semicolon there may be a comment."""
+    unseen = (COMMENT, NEWLINE, NL, INDENT, DEDENT, ENDMARKER)
+    tokens = generate_tokens(StringIO(source).readline)
+    return [t.string for t in tokens if t.type not in unseen][-1:] == [";"]
+
+
+def test_a_semicolon_hides_behind_a_comment() -> None:
+    assert ends_in_a_semicolon("x = 1\nx;  # quiet\n\n# and more")
+    assert not ends_in_a_semicolon("x = '1;'; x  # heard;")
+
+
+@every_notebook
+def test_nothing_is_installed_fetched_or_put_on_the_path(path: Path) -> None:
+    banned = r"sys\.path|^\s*[%!]|requests|urllib|import \*|http\.client"
+    for cell in code_cells(path):
+        assert not re.search(banned, cell.source, re.MULTILINE), cell.id
+
+
+@every_notebook
+def test_no_cell_is_left_out_of_the_strict_test(path: Path) -> None:
+    assert not re.search(r"nbval[-_]|NBVAL_", path.read_text("utf-8"), re.IGNORECASE)
+
+
+@every_notebook
+def test_pictures_have_words(path: Path) -> None:
+    for tag in re.findall(r"<img[^>]*>", path.read_text("utf-8")):
+        assert re.search(r"alt=\\?[\"'][^\"']+", tag)
+    assert not re.findall(r"!\[\s*\]\(", prose(path))
+    for cell in code_cells(path):
+        kinds = [kind for output in cell.outputs for kind in output.get("data", {})]
+        told = "".join(output.get("text", "") for output in cell.outputs)
+        assert kinds.count("image/png") == told.count("Figure: "), cell.id
+        assert path not in [*REMADE, *EVIDENCE] or "image/png" not in kinds, cell.id
+
+
+@every_notebook
+def test_is_small_and_has_the_standard_kernel(path: Path) -> None:
+    assert path.stat().st_size < 300_000
+    assert read(path).metadata == regenerate.METADATA
+
+
+@every_notebook
+def test_cell_ids_are_words_and_none_stands_twice(path: Path) -> None:
+    ids = [cell.id for cell in read(path).cells]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z][a-z0-9-]*", name) for name in ids)
+
+
+@every_notebook
+def test_outputs_hold_nothing_that_changes_from_run_to_run(path: Path) -> None:
+    shown = json.dumps([dict(output) for output in outputs(path)])
+    assert not re.search(r"0x[0-9a-f]{6,}|/home/|/root/|/tmp/|np\.(int|float)64", shown)
+
+
+@every_notebook
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)\)", prose(path)):
+        if not target.startswith("https://"):
+            assert (path.parent / target).exists(), target
+
+
+@every_notebook
+def test_regenerated_text_has_the_form_of_the_committed_one(path: Path) -> None:
+    text = path.read_text("utf-8")
+    notebook = nbformat.reads(text, as_version=4)
+    assert regenerate.as_text(regenerate.clean(notebook)) == text
+
+
+@every_chapter
+def test_prose_keeps_to_plain_words(path: Path) -> None:
+    text = prose(path)
+    assert "!" not in re.sub(r"!\[|!=", "", text)
+    assert not re.search(r"\b(simply|obviously|of course|amazing|powerful)\b", text, re.I)
+    words_a_cell = len(text.split()) / len(code_cells(path))
+    assert 40 <= words_a_cell <= 200
+
+
+@every_chapter
+def test_objectives_are_met_by_checks_that_exist(path: Path) -> None:
+    title = read(path).cells[0].source
+    goals = re.findall(r"^\* (.*)$", title, re.MULTILINE)
+    assert 3 <= len(goals) <= 4
+    met = [re.findall(r"check (\d\d-[a-z])", goal) for goal in goals]
+    assert all(met)
+    assert [name for names in met for name in names] == checks_of(path)
+
+
+def _texts(output: Any) -> list[str]:
+    shown = output.get("data", {}).get("text/plain", output.get("text", ""))
+    return [shown]
+
+
+@every_chapter
+def test_solutions_are_in_step(path: Path) -> None:
+    solution = path.parent / "solutions" / path.name
+    assert checks_of(solution) == checks_of(path)
+    chapter = path.name[:2]
+    assert [name for name in EXERCISES if name[:2] == chapter] == checks_of(path)
+    shown = [o.data["text/plain"] for o in outputs(solution) if "data" in o]
+    assert sum("✓" in text for text in shown) == len(checks_of(path))
+    told = "\n".join(text for o in outputs(solution) for text in _texts(o))
+    assert "is none of the choices" not in told
+    assert "no guess yet" not in told
+    untouched = [o.data["text/plain"] for o in outputs(path) if "data" in o]
+    assert sum("no answer yet" in text for text in untouched) == len(checks_of(path))
+
+
+@every_chapter
+def test_solutions_repeat_the_question_before_the_answer(path: Path) -> None:
+    asked, told = prose(path), prose(path.parent / "solutions" / path.name)
+    answered = re.findall(r"^(\*\*\d\d-[a-z]\.\*\* .+?)\n\n\*\*Answer", told, re.M | re.S)
+    assert len(answered) == len(checks_of(path))
+    assert all(question in asked for question in answered)
+
+
+def checks_of(path: Path) -> list[str]:
+    sources = "\n".join(cell.source for cell in code_cells(path))
+    return re.findall(r'check\("(\d\d-[a-z])"', sources)
+
+
+@every_chapter
+def test_declared_minutes_are_what_the_notebook_takes(path: Path) -> None:
+    """150 words a minute, half a minute for each cell, four for each exercise."""
+    taught, done = declared_minutes(path)
+    reading = len(prose(path).split()) / 150
+    estimate = reading + len(code_cells(path)) / 2 + 4 * len(checks_of(path))
+    assert 0.75 <= done / estimate <= 1.3, estimate
+    assert 0.75 <= taught / estimate <= 1.3, estimate
+
+
+def declared_minutes(path: Path) -> tuple[int, int]:
+    pattern = r"\*\*Time:\*\* (\d+) minutes to teach, (\d+) to do"
+    match = re.search(pattern, read(path).cells[0].source)
+    assert match
+    return int(match[1]), int(match[2])
+
+
+@pytest.mark.parametrize("name", ["README.md", "notebooks/00_start_here.ipynb"])
+def test_the_map_lists_every_chapter_with_its_minutes(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    text = prose(ROOT / name) if name.endswith(".ipynb") else text
+    rows = re.findall(r"^\| \[?(\d\d) · [^|]*\|[^|]*\| (\d+) \|$", text, re.MULTILINE)
+    told = {chapter: int(minutes) for chapter, minutes in rows}
+    assert told == {path.name[:2]: declared_minutes(path)[1] for path in CHAPTERS}
+
+
+def test_no_exercise_id_stands_in_two_notebooks() -> None:
+    ids = Counter(name for path in CHAPTERS for name in checks_of(path))
+    assert set(ids) == set(EXERCISES)
+    assert max(ids.values()) == 1
+
+
+# --- the learner's path, where the evidence stands apart
+
+
+@every_page
+def test_a_page_is_of_a_size_to_be_walked(path: Path) -> None:
+    cells, code = read(path).cells, code_cells(path)
+    assert 35 <= len(cells) <= 40
+    assert len(code) <= 16
+    assert sum(len(cell.source.splitlines()) for cell in code) <= 120
+
+
+@every_page
+def test_no_table_has_more_than_eight_rows(path: Path) -> None:
+    for cell in read(path).cells:
+        for html in shown_html(cell):
+            for table in re.findall(r"<table.*?</table>", html, re.S):
+                assert table.count("<tr") <= 9, cell.id
+
+
+def shown_html(cell: NotebookNode) -> list[str]:
+    """What a cell shows unfolded; a panel's picture has its table folded."""
+    found = [o.get("data", {}).get("text/html", "") for o in cell.get("outputs", [])]
+    return [re.sub(r"<details.*?</details>", "", html, flags=re.S) for html in found]
+
+
+@every_page
+def test_a_prediction_waits_and_its_page_tells_nothing(path: Path) -> None:
+    ids = predictions_of(path)
+    assert ids
+    for cell in code_cells(path):
+        if "predict(" in cell.source:
+            assert re.search(r"^guess = None", cell.source, re.M), cell.id
+            [output] = cell.outputs
+            assert "no guess yet" in output.data["text/plain"]
+    assert set(ids) == {id for id in PREDICTIONS if id[:2] == path.name[:2]}
+
+
+def predictions_of(path: Path) -> list[str]:
+    sources = "\n".join(cell.source for cell in code_cells(path))
+    return re.findall(r'predict\("([\w-]+)"', sources)
+
+
+@every_page
+def test_no_key_stands_above_its_exercise(path: Path) -> None:
+    """Neither in an output nor in a sentence or code, within 0.5 per cent."""
+    seen: list[tuple[float, int]] = []
+    for cell in read(path).cells:
+        for id in re.findall(r'(?:check|predict)\("([\w-]+)"', cell.source):
+            assert not near(key_of(id), seen), (id, near(key_of(id), seen))
+        seen += numbers_of(cell)
+
+
+OF_ONES_OWN: dict[str, Callable[[], Any]] = {
+    "01-e": lambda: count_parameters(replace(EIGHT, num_layers=64)).total,
+    "05-d": lambda: model_state_bytes(8_030_261_248, "bf16", 1, 8).total / 1e9,
+}
+"""Answers for the run that the page itself has for an example, where that is 8B."""
+
+EIGHT = published.architecture("Llama-3.1-8B")
+
+
+def key_of(id: str) -> float:
+    """The number that an exercise or a prediction asks for; 0 where it asks for none.
+
+    Whole numbers up to 12 stand everywhere, and give nothing away.
+    """
+    exercise = EXERCISES.get(id) or PREDICTIONS[id]
+    known: Any = getattr(exercise, "truth", getattr(exercise, "key", int))
+    if isinstance(exercise, Function):
+        return 0
+    key = OF_ONES_OWN.get(id, known)()
+    if not isinstance(key, (int, float)) or (key <= 12 and not key % 1):
+        return 0
+    return float(key)
+
+
+def near(key: float, seen: list[tuple[float, int]]) -> list[float]:
+    """Of numbers with their digits those within 0.5 per cent of a key.
+
+    One of three digits or more may also stand for thousands, millions, and so on.
+    """
+    sizes = [1, 1e3, 1e6, 1e9, 1e12] if key else []
+    return [
+        x
+        for x, digits in seen
+        for size in sizes
+        if abs(x * size / key - 1) < 0.005 and (digits > 2 or size == 1)
+    ]
+
+
+def test_a_key_is_found_however_it_is_written() -> None:
+    for told in ("207.8 days", "208,000", "0.208 thousand", "a rate of 207.83"):
+        cell = nbformat.v4.new_markdown_cell(told)
+        assert bool(near(207.83, numbers_of(cell))) == (told != "208,000")
+    cell = nbformat.v4.new_code_cell("x = 185")
+    output = {"text/html": '<b style="margin:99px">185.2</b> GB', "text/plain": "3.15"}
+    cell.outputs = [nbformat.v4.new_output("display_data", data=output)]
+    found = numbers_of(cell)
+    assert [x for x, _ in found] == [185, 3.15, 185.2]
+    assert near(185_220_464_640, found) == [185, 185.2]
+    assert near(3_145_728, found) == [3.15]
+    assert not near(14e9, [(14.0, 2)])
+
+
+def test_which_exercises_have_a_key_that_could_be_given_away() -> None:
+    looked_at = {id for id in [*EXERCISES, *PREDICTIONS] if key_of(id)}
+    numbers = {id for id, one in EXERCISES.items() if isinstance(one, Numeric)}
+    assert numbers - looked_at <= {"09-c"}  # its key is 7, which stands everywhere
+    assert {"03-b", "01-e", "05-d", "00-d", "00-guess", "06-guess"} <= looked_at
+
+
+SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+
+
+def numbers_of(cell: NotebookNode) -> list[tuple[float, int]]:
+    """Numbers that a cell's text, code or output shows, and their digits."""
+    shown = [cell.source]
+    for output in cell.get("outputs", []):
+        data = output.get("data", {})
+        seen = re.sub(r"<[^>]*>", " ", data.get("text/html", ""))
+        shown += [output.get("text", ""), data.get("text/plain", ""), seen]
+    found = []
+    for text in shown:
+        pattern = r"(?<![\w.])(\d[\d,]*\.?\d*)(?: ?(thousand|million|billion|trillion))?"
+        for digits, word in re.findall(pattern, text.replace("{,}", ",")):
+            number = float(digits.replace(",", "")) * SCALES.get(word, 1)
+            found.append((number, len(re.sub(r"^[0.]+|[,.]", "", digits))))
+    return [(number, digits) for number, digits in found if number]
+
+
+@every_page
+def test_page_and_evidence_are_linked_both_ways(path: Path) -> None:
+    evidence = path.parent / "evidence" / path.name
+    assert f"](evidence/{path.name})" in prose(path)
+    assert f"](../{path.name})" in prose(evidence)
+
+
+@every_page
+def test_every_page_asks_for_a_decision_and_for_ones_own_run(path: Path) -> None:
+    chapter = path.name[:2]
+    kinds = [type(EXERCISES[id]) for id in EXERCISES if id[:2] == chapter]
+    assert Word in kinds or Function in kinds
+    assert "your own run" in prose(path).casefold()

@@ -1,0 +1,293 @@
+"""The teacher's page and scripts: minutes as counted, routes that add up and run."""
+
+from __future__ import annotations
+
+import builtins
+import doctest
+import json
+import re
+import runpy
+import symtable
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from llmtrain_helpers.exercises import EXERCISES
+from tests.notebooks.test_reset import load
+from tests.paths import ROOT
+from tools.regenerate import all_notebooks
+
+TEACHING = ROOT / "teaching"
+GUIDE = (ROOT / "TEACHING.md").read_text("utf-8")
+minutes = load("minutes")
+KNOWN = minutes.chapters()
+PARTS = dict(re.findall(r"^### (\d\d) · .*\n((?:(?!^### ).*\n?)*)", GUIDE, re.MULTILINE))
+
+every_chapter = pytest.mark.parametrize("chapter", sorted(KNOWN))
+
+
+# --- the minutes
+
+
+def test_the_page_has_the_minutes_that_are_counted() -> None:
+    """After a change of a notebook: python teaching/minutes.py --write."""
+    assert minutes.written(GUIDE) == GUIDE
+
+
+def test_every_chapter_has_a_part_in_one_form() -> None:
+    assert list(PARTS) == sorted(KNOWN)
+    for part in PARTS.values():
+        told = re.findall(r"^\*\*(.+?)\.\*\*", part, re.MULTILINE)
+        assert told == [
+            "Minutes",
+            "In half the time",
+            "Ask aloud",
+            "In pairs",
+            "It always comes up",
+        ]
+        [asked] = re.findall(r"^\*\*Ask aloud.+$", part, re.MULTILINE)
+        assert re.findall(r"\((\d)\) ", asked) == ["1", "2", "3"]
+        assert asked.count("?") >= 3
+        assert part.count("| you see | say |") == 1
+        assert len(part.splitlines()) <= 25
+
+
+@every_chapter
+def test_minutes_are_those_of_the_notebook_in_all(chapter: str) -> None:
+    """Near what the notebook declares, which leaves the panel and the guess out."""
+    total = sum(one.minutes for one in KNOWN[chapter])
+    [path] = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    declared = re.search(r"(\d+) minutes to teach", path.read_text("utf-8"))
+    assert declared
+    assert 0.8 <= total / int(declared[1]) <= 1.5
+    assert total == int(re.findall(r"together (\d+)", PARTS[chapter])[0])
+
+
+@every_chapter
+def test_the_short_cut_takes_half(chapter: str) -> None:
+    total, short = map(int, re.findall(r"together (\d+)", PARTS[chapter]))
+    assert 0.38 <= short / total <= 0.55
+
+
+def test_every_route_adds_up_to_its_time() -> None:
+    found = minutes.routes(GUIDE)
+    assert [time for time, _ in found.values()] == [60, 90, 180, 420, 420, 420]
+    for name, (time, rows) in found.items():
+        assert sum(rows) == time, name
+        assert 5 <= rows[-1] <= 35, name  # left for questions
+
+
+def test_a_wrong_title_is_told() -> None:
+    with pytest.raises(ValueError, match="'A lose' is no section; there are A win"):
+        minutes.of_items("A lose", [minutes.Section("A win", 1, 1, 0, 0, 0)])
+
+
+# --- what is kept runs without what is left out
+
+
+def kept_lists() -> Iterator[tuple[str, str, str]]:
+    """(where, chapter, sections and exercises) of each short cut and route row."""
+    for chapter, part in PARTS.items():
+        found = re.search(r"^\*\*In half the time\.\*\* (.+) · \*\*", part, re.MULTILINE)
+        assert found
+        yield "short", chapter, found[1]
+    for block in re.split(r"^(?=### )", GUIDE, flags=re.MULTILINE):
+        if block[:6] not in {f"### {n}" for n in KNOWN} and minutes.ROUTE.match(block):
+            rows: dict[str, list[str]] = {}
+            for row in minutes.ROW.finditer(block):
+                rows.setdefault(row[2], []).append(row[3])
+            for chapter, items in rows.items():
+                if chapter:
+                    yield block.split(":")[0][4:], chapter, " · ".join(items)
+
+
+@pytest.mark.parametrize(("where", "chapter", "items"), list(kept_lists()), ids=lambda x: x[:12])
+def test_what_is_kept_needs_nothing_of_what_is_left_out(
+    where: str, chapter: str, items: str
+) -> None:
+    known = set(vars(builtins)) | {"display", "get_ipython"}
+    for code in cells_of(chapter, items.split(" · ")):
+        used, made = names_of(code)
+        assert not used - known, (where, chapter, used - known)
+        known |= made
+
+
+def cells_of(chapter: str, items: list[str]) -> list[str]:
+    """The code of the opening, of these sections and of these exercises."""
+    [path] = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    title, found = minutes.OPENING, []
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            title = [title, *re.findall(r"^## (.+)$", source, re.MULTILINE)][-1]
+        elif title in (minutes.OPENING, *items) or any(f'check("{id}"' in source for id in items):
+            found.append(source)
+    return found
+
+
+def names_of(code: str) -> tuple[set[str], set[str]]:
+    """Names that a cell takes from outside, and those that it leaves."""
+    table = symtable.symtable(code, "cell", "exec")
+    made = {s.get_name() for s in table.get_symbols() if s.is_assigned()}
+    made |= {s.get_name() for s in table.get_symbols() if s.is_imported()}
+    made |= {s.get_name() for s in table.get_symbols() if s.is_namespace()}
+    used = {s.get_name() for s in table.get_symbols() if s.is_referenced()} - made
+    return used | set(global_names(table)) - made, made
+
+
+def global_names(table: symtable.SymbolTable) -> Iterator[str]:
+    """Names of the cell that its functions and comprehensions use."""
+    for child in table.get_children():
+        yield from (s.get_name() for s in child.get_symbols() if s.is_global())
+        yield from global_names(child)
+
+
+def test_names_that_a_cell_takes_are_found() -> None:
+    used, made = names_of("import a\nb = [a.c(x, y) for x in z]\ndef f(u): return v + u")
+    assert (used, made) == ({"y", "z", "v"}, {"a", "b", "f"})
+
+
+# --- what the page says
+
+
+@every_chapter
+def test_numbers_of_a_part_stand_in_its_chapter(chapter: str) -> None:
+    """Those of two digits or more, the minutes aside."""
+    words = re.sub(r"^\*\*(Minutes|In half).*$", "", PARTS[chapter], flags=re.M)
+    words = re.sub(r"\b\d\d-[a-z]\b|\bnotebook \d\d|\bchapter \d\d", "", words)
+    told = set(re.findall(r"\d[\d,.]*\d", words))
+    [path] = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    solved = path.parent / "solutions" / path.name
+    both = path.read_text("utf-8") + solved.read_text("utf-8")
+    assert {one for one in told if one not in both} <= set()
+
+
+@every_chapter
+def test_exercises_that_a_part_speaks_of_exist(chapter: str) -> None:
+    named = set(re.findall(r"\b(\d\d-[a-z])\b", PARTS[chapter]))
+    assert named <= {id for id in EXERCISES if id[:2] == chapter}
+    assert len(named) >= 3
+
+
+def test_links_and_files_that_the_page_names_are_there() -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)\)", GUIDE):
+        assert target.startswith("https://") or (ROOT / target).exists(), target
+    for name in re.findall(r"teaching/[\w.]+\.(?:py|lock)", GUIDE):
+        assert (ROOT / name).exists(), name
+    assert "TEACHING.md" in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_prose_keeps_to_plain_words() -> None:
+    assert "!" not in re.sub(r"`[^`]*`", "", GUIDE)
+    assert not re.search(r"\b(simply|obviously|of course|amazing)\b", GUIDE, re.I)
+
+
+@pytest.mark.parametrize("name", ["reset", "minutes"])
+def test_the_examples_in_the_scripts_hold(name: str) -> None:
+    done = doctest.testmod(load(name))
+    assert done.attempted
+    assert not done.failed
+
+
+# --- the hub, as far as it goes without JupyterHub
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The configuration as JupyterHub would read it, homes in a temporary folder."""
+    spawner = ModuleType("jupyterhub.spawner")
+    spawner.SimpleLocalProcessSpawner = type("Spawner", (), {})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "jupyterhub", ModuleType("jupyterhub"))
+    monkeypatch.setitem(sys.modules, "jupyterhub.spawner", spawner)
+    monkeypatch.setenv("WORKSHOP_PASSWORD", "eight-or-more")
+    monkeypatch.setenv("WORKSHOP_HOMES", str(tmp_path / "homes"))
+    monkeypatch.setenv("WORKSHOP_AS_ROOT", "1")
+    return run_config(Settings())
+
+
+class Settings(SimpleNamespace):
+    """Takes any setting, as traitlets' Config does."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "args":
+            return self.__dict__.setdefault(name, [])
+        return self.__dict__.setdefault(name, Settings())
+
+
+def run_config(settings: Settings) -> dict[str, Any]:
+    config = str(TEACHING / "jupyterhub_config.py")
+    return runpy.run_path(config, {"get_config": lambda: settings})
+
+
+def test_notebooks_are_copied_once_and_a_learners_is_never_overwritten(
+    hub: dict[str, Any], tmp_path: Path
+) -> None:
+    seat = SimpleNamespace(user=SimpleNamespace(name="anna"), environment={})
+    home = tmp_path / "homes" / "anna"
+    (home / "notebooks").mkdir(parents=True)
+    (home / "notebooks" / "03_duration.ipynb").write_text("mine")
+    for _ in range(2):
+        hub["give_notebooks"](seat)
+    assert (home / "notebooks" / "03_duration.ipynb").read_text() == "mine"
+    given = {path.relative_to(home / "notebooks") for path in notebooks_of(home)}
+    assert given == {path.relative_to(ROOT / "notebooks") for path in all_notebooks()}
+    for path in notebooks_of(home):
+        for target in re.findall(r"\]\(([^)#\s]+)\)", path.read_text("utf-8")):
+            assert "://" in target or (path.parent / target).exists(), target
+
+
+def notebooks_of(home: Path) -> list[Path]:
+    return sorted((home / "notebooks").rglob("*.ipynb"))
+
+
+def test_the_hub_wants_a_password_and_a_user_of_its_own(
+    hub: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = hub["c"].__dict__
+    assert settings["SharedPasswordAuthenticator"].user_password == "eight-or-more"
+    for wrong in ("", "seven77"):
+        monkeypatch.setenv("WORKSHOP_PASSWORD", wrong)
+        with pytest.raises(SystemExit, match="Set WORKSHOP_PASSWORD"):
+            run_config(Settings())
+    monkeypatch.delenv("WORKSHOP_AS_ROOT")
+    monkeypatch.setattr("os.geteuid", lambda: 0, raising=False)
+    with pytest.raises(SystemExit, match="as a user of its own"):
+        run_config(Settings())
+
+
+def test_a_name_in_the_hub_cannot_leave_its_folder(hub: dict[str, Any]) -> None:
+    pattern = re.compile(hub["c"].Authenticator.username_pattern)
+    for name in ("anna", "anna-2", "李明"):
+        assert pattern.fullmatch(name)
+    for name in ("..", "a/b", "", "a b", "x" * 40):
+        assert not pattern.fullmatch(name)
+
+
+def test_the_hubs_lock_adds_to_the_courses_and_repeats_nothing() -> None:
+    def pins(path: Path) -> dict[str, Requirement]:
+        lines = path.read_text("utf-8").splitlines()
+        found = [Requirement(line) for line in lines if not line.startswith("#")]
+        return {canonicalize_name(one.name): one for one in found}
+
+    added = pins(TEACHING / "requirements.lock")
+    assert not set(added) & set(pins(ROOT / "requirements.lock"))
+    assert str(added["jupyterhub"].specifier) == "==6.1.1"
+    assert all(str(one.specifier).startswith("==") for one in added.values())
+
+
+def test_the_proxys_lock_is_whole_and_names_no_registry() -> None:
+    wanted = json.loads((TEACHING / "package.json").read_text("utf-8"))
+    text = (TEACHING / "package-lock.json").read_text("utf-8")
+    locked = json.loads(text)["packages"]
+    for name, version in wanted["dependencies"].items():
+        assert locked[f"node_modules/{name}"]["version"] == version
+    assert all(one.get("integrity") for name, one in locked.items() if name)
+    assert "resolved" not in text
+    kept = (TEACHING / ".npmrc").read_text("utf-8").strip()
+    assert kept == "omit-lockfile-registry-resolved=true"

@@ -1,0 +1,100 @@
+"""What to change where a plan does not fit."""
+
+from dataclasses import replace
+
+import pytest
+
+from llmtrain_helpers import Accelerator, advise, fewest_gpus
+from llmtrain_helpers.flops import RECOMPUTE
+from tests.bad_values import assert_refused
+from tests.plan.cases import H100, LARGE, plan_of
+
+
+def test_advice_is_the_cheapest_that_fits_told_free_things_first() -> None:
+    """ZeRO 3 fits with a micro-batch of 1: recomputing (+32 %) is not asked for."""
+    plan = plan_of(micro_batch_size=4, accelerator=H100)
+    steps = advise(plan)
+    assert [step.change for step in steps] == [{"zero_stage": 3}, {"micro_batch_size": 1}]
+    assert [step.plan.fits for step in steps] == [False, True]
+    sharded, smaller = (step.dearer for step in steps)
+    assert -0.05 < sharded < 0  # each GPU updates its share of the weights
+    assert 0 < smaller < 0.1  # more launching
+    assert sum(step.saved for step in steps) == pytest.approx(
+        plan.memory.total - steps[-1].plan.memory.total
+    )
+    assert steps[0].sent == steps[0].plan.traffic - plan.traffic > 0
+
+
+def test_advice_takes_zero_1_where_it_is_free_and_enough() -> None:
+    [step] = advise(plan_of(recompute="full", accelerator=H100))
+    assert step.change == {"zero_stage": 1}
+    assert step.sent == 0
+    assert -0.03 < step.dearer < 0  # each GPU updates its share of the weights
+
+
+def test_nothing_that_fits_is_cheaper_than_the_advice() -> None:
+    plan = plan_of(micro_batch_size=8, num_gpus=32)
+    last = advise(plan)[-1].plan
+    for stage in range(4):
+        for b in (1, 2, 4, 8):
+            for again in RECOMPUTE:
+                other = plan.but(zero_stage=stage, micro_batch_size=b, recompute=again)
+                if other.fits:
+                    assert other.gpu_hours.likely >= 0.999 * last.gpu_hours.likely
+
+
+def test_recomputation_is_advised_where_nothing_else_helps_and_says_its_price() -> None:
+    plan = plan_of(num_gpus=8, zero_stage=3, tokens=10**12)
+    [step] = advise(plan)
+    assert step.change == {"recompute": "full"}
+    assert step.dearer == pytest.approx(0.32, abs=0.02)
+
+
+def test_a_pipeline_is_offered_zero_2_only_if_the_plan_says_how() -> None:
+    deep = {"pipeline_parallel": 4, "num_gpus": 64, "micro_batch_size": 2}
+    assert all(step.plan.run.zero_stage < 2 for step in advise(plan_of(**deep)))
+
+
+def test_a_plan_that_fits_needs_no_advice() -> None:
+    assert advise(plan_of(zero_stage=3, recompute="full")) == ()
+
+
+def test_more_gpus_are_the_last_advice() -> None:
+    plan = plan_of(model=LARGE, num_gpus=8, recompute="full", zero_stage=3, sequence_parallel=False)
+    [step] = advise(plan)
+    assert step.change == {"num_gpus": 32}
+    assert step.plan.fits
+
+
+def test_where_replicas_do_not_help_the_model_is_split() -> None:
+    plan = plan_of(model=LARGE, num_gpus=512, recompute="full", zero_stage=1)
+    last = advise(plan)[-1]
+    assert last.plan.fits
+    assert last.change == {"zero_stage": 3} or "tensor_parallel" in last.change
+
+
+@pytest.mark.parametrize("call", [advise, fewest_gpus])
+@pytest.mark.parametrize("bad", [None, "plan", 3, {}], ids=repr)
+def test_advice_is_for_plans(call, bad) -> None:
+    assert_refused(call, "plan=", plan=bad)
+
+
+def test_advice_brings_zero_and_replicas_together() -> None:
+    plan = plan_of(model=LARGE, accelerator=H100, num_gpus=8, tensor_parallel=8, recompute="full")
+    [step] = advise(plan)
+    assert step.plan.fits
+    assert step.change == {"zero_stage": 2, "num_gpus": 32}
+
+
+def test_advice_keeps_to_splits_that_come_out_even() -> None:
+    odd = replace(LARGE, sequence_length=8191)
+    steps = advise(plan_of(model=odd, num_gpus=1))
+    assert all("tensor_parallel" not in step.change for step in steps)
+
+
+def test_advice_finds_the_largest_micro_batch_that_the_batch_allows() -> None:
+    roomy = Accelerator("roomy", 180e9, peaks={"bf16": 312e12})
+    shape = {"accelerator": roomy, "recipe": "pure_bf16", "global_batch_size": 448}
+    shape |= {"zero_stage": 3, "reserve": 0}
+    [step] = advise(plan_of(num_gpus=8, micro_batch_size=7, **shape))
+    assert step.change == {"micro_batch_size": 2}

@@ -1,0 +1,143 @@
+"""How fast others were, and how a measured step takes their place."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.pace import PACES, STOPS, UTILIZATIONS
+from llmtrain_helpers.plan.seconds import OWN_PACE
+from tests.bad_values import BAD_QUANTITIES, assert_refused
+from tests.plan.cases import H100, LLAMA, UNLINKED, plan_of
+
+MIXTRAL = published.architecture("Mixtral-8x7B", sequence_length=4096)
+
+
+def test_the_interval_spans_the_utilisations() -> None:
+    plan = plan_of(utilizations=(0.2, 0.4, 0.5))
+    at_peak = plan_of(flops_per_gpu=312e12).days.likely
+    assert plan.days.likely == pytest.approx(at_peak / 0.4)
+    assert plan.days.least == pytest.approx(at_peak / 0.5)
+    assert plan.days.greatest == pytest.approx(at_peak / 0.2)
+    assert plan.mfu == pytest.approx(0.4)
+
+
+def test_a_rate_that_was_measured_has_the_bubble_in_it() -> None:
+    plain, piped = (plan_of(flops_per_gpu=1e14, pipeline_parallel=p) for p in (1, 8))
+    assert plain.seconds == piped.seconds
+
+
+def test_the_split_shifts_what_others_reached() -> None:
+    """Steps at others' pace of the model; whole runs in the ratio of their shares."""
+    paces, evidence = PACES["16-bit dense"]
+    runs = UTILIZATIONS["16-bit dense"].runs
+    for split in ({}, {"tensor_parallel": 8}, {"pipeline_parallel": 8}):
+        plan = plan_of(**split)
+        step, run, T = plan.seconds_per_iteration, plan.seconds, plan.step.total
+        found = [T / s for s in (step.greatest, step.likely, step.least)]
+        assert found == pytest.approx(paces)
+        assert plan.shares.evidence == evidence
+        spans = (run.likely / run.least, run.greatest / run.likely)
+        assert spans == pytest.approx((runs[2] / runs[1], runs[1] / runs[0]))
+        assert run.likely > plan.iterations * step.likely
+
+
+def test_a_step_has_no_stops_and_a_run_has() -> None:
+    plan = plan_of(accelerator=UNLINKED)
+    shares, work = UTILIZATIONS["16-bit dense"], plan.flops.total / (64 * 312e12)
+    assert plan.shares is shares
+    step, run = plan.seconds_per_iteration, plan.seconds
+    for span, known, times in ((step, shares.steps, 1), (run, shares.runs, plan.iterations)):
+        low, likely, high = known
+        assert span.least == pytest.approx(times * work / high)
+        assert span.likely == pytest.approx(times * work / likely)
+        assert span.greatest == pytest.approx(times * work / low)
+    assert run.likely > plan.iterations * step.likely
+
+
+KINDS = {
+    "bf16": ("A100 80GB SXM", "16-bit"),
+    "fp16": ("V100 32GB SXM2", "16-bit"),
+    "tf32": ("A100 80GB SXM", "32-bit"),
+    "fp8": ("H100 SXM", "fp8"),
+    "fp4": ("GB200", "fp4"),
+}
+
+
+@pytest.mark.parametrize("format", KINDS)
+def test_each_format_has_its_own_shares_dense_or_experts(format: str) -> None:
+    name, bits = KINDS[format]
+    chip = replace(published.accelerator(name), link_bandwidth=None)
+    for model, kind in ((LLAMA, "dense"), (MIXTRAL, "experts")):
+        plan = plan_of(model=model, accelerator=chip, format=format)
+        assert plan.shares is UTILIZATIONS[f"{bits} {kind}"]
+
+
+def test_fp8_does_not_halve_the_days_and_experts_are_slower() -> None:
+    days = {f: plan_of(accelerator=H100, format=f).days for f in ("bf16", "fp8")}
+    assert 1.1 < days["bf16"].likely / days["fp8"].likely < 1.5
+    given = plan_of(accelerator=H100, format="fp8", utilizations=(0.1, 0.2, 0.3))
+    assert given.shares.runs == given.shares.steps == (0.1, 0.2, 0.3)
+    assert plan_of(model=MIXTRAL).mfu < 0.85 * plan_of().mfu
+    unlinked = plan_of(model=MIXTRAL, accelerator=UNLINKED)
+    assert unlinked.mfu < 0.5 * plan_of(accelerator=UNLINKED).mfu
+
+
+def test_a_kind_that_is_untested_says_so_and_is_wider() -> None:
+    widths = {k: s.steps[2] / s.steps[0] for k, s in UTILIZATIONS.items()}
+    untested = [k for k, s in UTILIZATIONS.items() if s.evidence.startswith("untested")]
+    assert untested == ["fp4 dense", "32-bit dense", "fp4 experts", "32-bit experts"]
+    for kind in untested:
+        assert widths[kind] > max(w for k, w in widths.items() if k not in untested)
+
+
+def test_the_stops_are_those_of_four_published_runs() -> None:
+    rates = {"BLOOM-176B": 150e12, "TinyLlama 1.1B": 0.56 * 312e12}
+    rates |= {"Llama 3.1 405B": 400e12, "PaLM 540B": 0.462 * 275e12}
+    hours, more = published.reported_gpu_hours(), []
+    for name, X in rates.items():
+        again = "full" if name == "BLOOM-176B" else "none"
+        made = published.run_plan(name, flops_per_gpu=X, recompute=again)
+        more.append(float(hours[name] / made.gpu_hours.likely))
+    found = (min(more), float(np.median(more)), max(more))
+    assert found == pytest.approx(STOPS, rel=0.006)
+
+
+def test_a_measured_step_foretells_other_splits_with_its_own_interval() -> None:
+    plan = plan_of(zero_stage=1)
+    t = 1.3 * plan.step.total
+    other = plan.calibrated(t).but(tensor_parallel=8)
+    step = other.seconds_per_iteration
+    assert step.likely == pytest.approx(1.3 * other.step.total)
+    assert step.greatest / step.likely == pytest.approx(OWN_PACE)
+    assert step.likely / step.least == pytest.approx(OWN_PACE)
+    again = plan.calibrated(t).but(recompute="full").seconds_per_iteration
+    assert again.greatest / again.likely == pytest.approx(OWN_PACE)
+    others = other.but(pace=None).seconds_per_iteration
+    assert step.greatest / step.least < others.greatest / others.least
+    span = other.days_with_stops
+    assert span.greatest == pytest.approx(1.5 * other.days.greatest)
+    many = plan.calibrated(t).but(tensor_parallel=np.array([1, 8]))
+    assert many.seconds_per_iteration.likely[1] == pytest.approx(step.likely)
+    for bad in (0.5, "fast", np.array([1.0])):
+        assert_refused(plan.but, "pace=", pace=bad)
+
+
+# --- bad values
+
+
+def test_a_measured_step_takes_the_place_of_other_peoples_runs() -> None:
+    plan = plan_of(pipeline_parallel=4)
+    measured = plan.calibrated(30.0)
+    assert measured.seconds_per_iteration.likely == pytest.approx(30)
+    assert measured.seconds.likely == pytest.approx(plan.iterations * 30)
+    span = measured.days_with_stops
+    assert span.least == pytest.approx(1.08 * measured.days.likely)
+    assert span.greatest == pytest.approx(1.5 * measured.days.likely)
+    assert plan.days_with_stops == plan.days
+    unlinked = plan_of(accelerator=UNLINKED, pipeline_parallel=4).calibrated(30.0)
+    assert unlinked.run.pace is None
+    assert unlinked.seconds.likely == pytest.approx(plan.iterations * 30)
+    for bad in BAD_QUANTITIES:
+        assert_refused(plan.calibrated, "seconds_per_iteration", seconds_per_iteration=bad)

@@ -1,0 +1,254 @@
+"""A plan: its days, its cost, published runs, and what it refuses."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers import (
+    Accelerator,
+    Transformer,
+    advise,
+    count_flops,
+    fewest_gpus,
+    plan_run,
+    sweep,
+    units,
+)
+from llmtrain_helpers.evidence import published
+from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+from tests.pages import words
+from tests.plan.cases import A100, H100, LLAMA, plan_of
+
+# --- time
+
+
+def test_the_days_are_flops_over_rate() -> None:
+    plan = plan_of(flops_per_gpu=150e12)
+    F = count_flops(LLAMA, 512, "none").total
+    steps = 10**12 / (512 * 8192)
+    assert plan.iterations == steps
+    assert plan.days.likely == pytest.approx(steps * F / (64 * 150e12) / 86400)
+    assert plan.days.least == plan.days.likely == plan.days.greatest
+    assert plan.gpu_hours.likely == pytest.approx(plan.days.likely * 24 * 64)
+    assert plan.throughput == pytest.approx(10**12 / (plan.days.likely * 86400))
+
+
+def test_cost_and_energy() -> None:
+    plan = plan_of(price_per_gpu_hour=2.5)
+    assert plan.cost.greatest == pytest.approx(2.5 * plan.gpu_hours.greatest)
+    assert plan.energy.likely == pytest.approx(plan.gpu_hours.likely * 3600 * A100.power)
+    bare = plan_of(accelerator=Accelerator("chip", 80e9, peaks={"bf16": 312e12}))
+    assert bare.cost is None
+    assert bare.energy is None
+
+
+# --- memory
+
+
+def llama_405b(**changes: object):
+    """The run with the layout of arXiv 2407.21783, Table 4 and section 3.3.2."""
+    layout = {"num_gpus": 16384, "global_batch_size": 2048, "tensor_parallel": 8}
+    layout |= {"pipeline_parallel": 16, "interleave": 8, "uneven_stages": True}
+    layout |= {"zero_stage": 2, "keep_gradients": False, "fused_mlp": True}
+    options = {"recompute": "none", **layout, **changes}
+    return published.run_plan("Llama 3.1 405B", **options)
+
+
+def test_llama_405b_lies_in_its_intervals_and_in_its_memory() -> None:
+    plan = llama_405b()
+    rate = plan.flops.total / 16384 / 400e12  # the paper's TFLOP/s on 16,384 GPUs
+    assert plan.seconds_per_iteration.least < rate < plan.seconds_per_iteration.greatest
+    assert plan.seconds_per_iteration.likely == pytest.approx(rate, rel=0.1)
+    assert plan.gpu_hours.least < 30.84e6 < plan.gpu_hours.greatest
+    assert plan.tight
+    assert llama_405b(reserve=0).fits
+    assert not llama_405b(reserve=0, fused_mlp=False).fits
+
+
+# --- traffic
+
+
+def test_zero_2_with_a_pipeline_asks_what_becomes_of_the_gradients() -> None:
+    for stage in (2, 3):
+        deep = {"zero_stage": stage, "pipeline_parallel": 4}
+        assert_refused(plan_of, f"zero_stage={stage} with a pipeline", **deep)
+        for keep in (False, True):
+            assert plan_of(**deep, keep_gradients=keep).memory.total
+    swept = sweep(LLAMA, A100, 64, 1e12, 512, recompute="none", zero_stage=[1, 3])
+    table = swept.columns()
+    assert set(table["pipeline_parallel"][table["zero_stage"] == 3]) == {1}
+    assert len(set(table["pipeline_parallel"][table["zero_stage"] == 1])) == 5
+    alone = {"recompute": "none", "zero_stage": 3, "pipeline_parallel": 4}
+    assert_refused(lambda **o: sweep(LLAMA, A100, 64, 1e12, 512, **o), "keep_grad", **alone)
+
+
+# --- published runs
+
+
+@pytest.mark.parametrize(
+    "row", published.megatron_training_days().to_dict("records"), ids=lambda r: r["name"]
+)
+def test_plans_at_published_rates_come_within_3_percent(row) -> None:
+    model = Transformer.gpt(row["num_layers"], row["hidden_size"], 1, row["vocab_size"], 2048)
+    n, B = row["num_gpus"], row["global_batch_size"]
+    given = {"recompute": "full", "flops_per_gpu": row["flops_per_gpu"]}
+    batch = B - B % n or n  # days do not depend on it
+    plan = plan_run(model, A100, n, row["tokens"], batch, **given)
+    assert plan.days.likely == pytest.approx(row["days"], rel=0.03)
+
+
+# --- the sweep
+
+
+def test_plans_of_arrays_say_how_many_they_are() -> None:
+    plan = plan_of(num_gpus=np.array([8, 16, 32]))
+    assert repr(plan) == "<3 plans>"
+    assert plan.days.likely.shape == (3,)
+    with pytest.raises(ValueError, match="here it must be one"):
+        fewest_gpus(plan)
+    with pytest.raises(ValueError, match="here it must be one"):
+        advise(plan)
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"model": "Llama-3.1-8B"}, "model='Llama-3.1-8B' is no Transformer"),
+        ({"accelerator": "A100"}, "accelerator='A100' is no Accelerator"),
+        ({"num_gpus": 63, "tensor_parallel": 8}, "num_gpus=63 is not divisible"),
+        ({"tensor_parallel": 64}, "divisible by tensor_parallel=64"),
+        ({"pipeline_parallel": 64}, "pipeline_parallel=64 is more than num_layers=32"),
+        ({"num_gpus": 5, "pipeline_parallel": 5}, "num_layers=32 is not divisible"),
+        ({"num_gpus": 3, "context_parallel": 3}, "sequence_length=8192 is not divisi"),
+        ({"num_gpus": 1, "micro_batch_size": 513}, "micro_batch_size=513 is more than"),
+        ({"micro_batch_size": 3}, "global_batch_size=512 is not divisible by"),
+        ({"tokens": 10**6}, "is more than tokens=1000000"),
+        ({"recompute": "yes"}, "recompute='yes' is unknown"),
+        ({"recipe": "fp17"}, "recipe='fp17' is unknown"),
+        ({"zero_stage": 4}, "zero_stage=4 is unknown"),
+        ({"format": "fp8"}, "format='fp8' has no peak on A100"),
+        ({"attention": "fast"}, "attention='fast' is unknown"),
+        ({"uneven_stages": 1}, "uneven_stages=1 is neither"),
+        ({"fused_mlp": 1}, "fused_mlp=1 is neither"),
+        ({"keep_gradients": "yes"}, "keep_gradients='yes' is neither"),
+        ({"reserve": -1}, "reserve=-1 is negative"),
+        ({"interleave": 2}, "interleave=2 is more than what a pipeline of one stage"),
+        (
+            {"pipeline_parallel": 8, "interleave": 3},
+            "num_layers=32 is not divisible by pipeline_parallel·interleave=24",
+        ),
+        (
+            {"pipeline_parallel": 8, "interleave": 5, "uneven_stages": True},
+            "pipeline_parallel·interleave=40 is more than layers, embedding and head",
+        ),
+        ({"sequence_parallel": "no"}, "sequence_parallel='no' is neither"),
+        ({"utilizations": (0.5, 0.4, 0.3)}, "is not ascending"),
+        ({"utilizations": 45}, "is no triple"),
+        ({"flops_per_gpu": 140}, "Write 140e12"),
+    ],
+)
+def test_a_plan_refuses(changes, problem) -> None:
+    assert_refused(plan_of, problem, **changes)
+
+
+def test_a_plan_shows_itself_in_a_line() -> None:
+    told = repr(plan_of())
+    assert told.startswith("<Plan: ")
+    assert units.gigabytes(plan_of().memory.total) in told
+    assert told.endswith("does not fit>")
+
+
+# --- exercises
+
+
+def test_the_rate_that_the_decision_asks_for() -> None:
+    made = plan_of(accelerator=H100, tokens=850e9, flops_per_gpu=450e12)
+    assert 29.5 < made.days_with_stops.greatest < 30
+    assert "at 450 TFLOP/s on each GPU" in words("08_plan")
+
+
+def test_the_page_tells_what_a_plan_does_not_foresee() -> None:
+    """Three times the days of the measured rate, on the most GPUs."""
+    made = plan_run(
+        published.architecture("GPT-3 175B", 2048),
+        published.accelerator("A100 80GB SXM"),
+        1536,
+        300e9,
+        1536,
+        recompute="full",
+        zero_stage=3,
+    )
+    span = f"{made.days.least:.0f} to {made.days.greatest:.0f}"
+    assert f"to {span} on 1,536 GPUs" in words("08_plan")
+
+
+# --- corners
+
+
+@pytest.mark.parametrize("zero_stage", [np.float64(0), np.int64(0), 0.0])
+def test_inputs_are_kept_as_plain_numbers(zero_stage) -> None:
+    plan = plan_of(zero_stage=zero_stage, tokens=np.int64(10**12), micro_batch_size=4.0)
+    assert type(plan.run.zero_stage) is int
+    assert type(plan.run.tokens) is int
+    assert advise(plan)
+
+
+def test_plans_whose_memory_differs_are_many_too() -> None:
+    plan = plan_of(tensor_parallel=np.array([1, 2]), flops_per_gpu=1e14)
+    assert repr(plan) == "<2 plans>"
+    assert_refused(advise, "here it must be one", plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"flops_per_gpu": 400e12}, "more than the whole peak"),
+        ({"global_batch_size": 10**13}, "what a plan takes"),
+        (
+            {"sequence_length": 8, "tensor_parallel": 8, "context_parallel": 8},
+            "sequence_length=8 is not divisible by tensor_parallel·context_parallel",
+        ),
+        ({"utilizations": (np.array([0.3]), 0.4, 0.5)}, "is an array"),
+        ({"recipe": np.array(["bf16"])}, "recipe=.* is unknown"),
+        ({"recompute": 10**5000}, "recompute=10\\^5000 is unknown"),
+        ({"num_gpus": np.ma.array([8, 16])}, "is no plain array"),
+    ],
+)
+def test_a_plan_refuses_further_slips(changes, problem) -> None:
+    changes = dict(changes)
+    if "sequence_length" in changes:
+        s = changes.pop("sequence_length")
+        changes["model"] = replace(LLAMA, sequence_length=s)
+    assert_refused(plan_of, problem, **changes)
+
+
+# --- bad values
+
+
+COUNTS = [
+    "num_gpus",
+    "tokens",
+    "global_batch_size",
+    "micro_batch_size",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+]
+
+
+@pytest.mark.parametrize("bad", BAD_COUNTS, ids=repr)
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_plan_refuses_bad_counts(name: str, bad: object) -> None:
+    assert_refused(plan_of, name, **{name: bad})
+
+
+@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=repr)
+@pytest.mark.parametrize("name", ["flops_per_gpu", "price_per_gpu_hour"])
+def test_a_plan_refuses_bad_quantities(name: str, bad: object) -> None:
+    if bad is None:
+        pytest.skip("None is no rate, no price")
+    assert_refused(plan_of, name, **{name: bad})

@@ -1,0 +1,103 @@
+"""A plan's step: what sending, waiting and computing add up to."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers import Transformer, count_flops, count_parameters
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.plan import Plan, plan_run
+from tests.plan.cases import H100, LLAMA, UNLINKED, plan_of
+
+GPT3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
+
+
+def test_where_links_are_unknown_recomputation_and_the_bubble_cost_time() -> None:
+    plan = plan_of(accelerator=UNLINKED)
+    assert plan.step is None
+    plain, F = plan.seconds.likely, count_flops(LLAMA, 512, "full")
+    full = plan.but(recompute="full").seconds.likely
+    assert full / plain == pytest.approx(F.total / F.model)
+    piped = plan.but(pipeline_parallel=8)
+    assert piped.split.bubble == 7 / 64
+    assert piped.seconds.likely / plain == pytest.approx(1 + 7 / 64)
+    assert piped.mfu == pytest.approx(plan.mfu / (1 + 7 / 64))
+    assert plan.but(tensor_parallel=8).seconds == plan.seconds
+    woven = plan.but(pipeline_parallel=8, interleave=2)
+    assert woven.split.bubble == 7 / 128
+    assert woven.seconds.likely / plain == pytest.approx(1 + 7 / 128)
+
+
+def test_a_node_wide_split_of_a_small_model_costs_time_and_a_large_one_needs_it() -> None:
+    small = [plan_of(tensor_parallel=t, zero_stage=1) for t in (1, 2, 4, 8)]
+    times = [plan.seconds.likely for plan in small]
+    assert times == sorted(times)
+    assert times[-1] > 1.5 * times[0]
+    wide = plan_of(model=GPT3, tensor_parallel=16, sequence_parallel=False)
+    node = wide.but(tensor_parallel=8)
+    assert wide.step.tensor > 2 * node.step.tensor  # it leaves the node
+
+
+def test_what_replicas_send_grows_with_the_passes() -> None:
+    """2, 2, k + 1 and 3k times the weights, (d − 1)/d of it."""
+    plan = plan_of()
+    k, W = plan.split.accumulation_steps, 2 * count_parameters(LLAMA).total
+    assert k == 8
+    sent = [plan.but(zero_stage=stage).traffic for stage in range(4)]
+    assert sent == [times * W * 63 / 64 for times in (2, 2, k + 1, 3 * k)]
+    kept = [plan.but(zero_stage=z, keep_gradients=True).traffic for z in (2, 3)]
+    assert kept == [times * W * 63 / 64 for times in (2, 2 * k + 1)]
+
+
+def test_arrays_of_uneven_stages_are_the_plans_one_by_one() -> None:
+    model = published.architecture("Llama-3.1-405B", sequence_length=8192)
+    shape = {"model": model, "accelerator": H100, "num_gpus": 1024, "reserve": 0}
+    shape |= {"tensor_parallel": 8, "zero_stage": 1, "uneven_stages": True}
+    shape |= {"global_batch_size": 2048}
+    stages, pieces = np.array([2, 4, 8, 16]), np.array([1, 2])[:, None]
+    swept = plan_of(pipeline_parallel=stages, interleave=pieces, **shape).step
+    for (i, j), seconds in np.ndenumerate(swept.total):
+        split = {"pipeline_parallel": int(stages[j]), "interleave": i + 1}
+        one = plan_of(**split, **shape).step
+        assert seconds == pytest.approx(one.total, rel=1e-12)
+        assert swept.head[i, j] == pytest.approx(one.head, rel=1e-12)
+    assert (swept.head == 0).any()
+    assert (swept.head > 0).any()
+
+
+BLOOM = Transformer.gpt(70, 14336, 112, 250_880, 2048)
+
+
+def _bloom(stages: int) -> Plan:
+    return plan_run(
+        BLOOM,
+        published.accelerator("A100-80"),
+        384,
+        1536 * 2048,
+        1536,
+        recompute="full",
+        micro_batch_size=2,
+        tensor_parallel=4,
+        pipeline_parallel=stages,
+        uneven_stages=True,
+        reserve=0,
+    )
+
+
+def test_an_uneven_last_stage_has_a_layer_less_beside_the_head() -> None:
+    even, uneven = _bloom(2), _bloom(12)  # 70 layers
+    m = [plan.split.accumulation_steps for plan in (even, uneven)]
+    parts = uneven.step.parts()
+    names = ("matmuls", "memory", "launching", "tensor", "context", "expert")
+    a_layer = sum(parts[name] for name in names) / 6
+    head = even.step.head / m[0] * m[1]
+    assert uneven.step.head == pytest.approx(head - a_layer)
+    assert 0 < uneven.step.head < head / 10
+
+
+def test_a_head_that_a_layer_outweighs_is_not_seen() -> None:
+    model = replace(BLOOM, vocab_size=1024)
+    step_of = _bloom(12).but(model=model).step
+    assert step_of.head == 0
+    assert step_of.total == pytest.approx(sum(step_of.parts().values()))
