@@ -352,12 +352,10 @@ SLOW = {"fit_law", "frontier", "largest_model", "shelf", "best_split", "pipeline
 """Called a tenth as often."""
 
 DEFECTS = {
-    "communication_seconds": "calls=8 and behind=8 are a TypeError",
     "units.count": "takes any number of digits, and never ends with many",
     "units.duration": "takes any number of digits",
     "units.dollars": "takes any number of digits",
     "units.size": "refuses its parameters as a number",
-    "Accelerator.gpus_per_node": "None is taken, and spoils every division by it",
 }
 """What is known to go wrong, and waits for its mending."""
 
@@ -413,6 +411,8 @@ BAD_THINGS: dict[str, list[Any]] = {
     "peaks": [None, 8, "bf16", ["bf16"], {"bf16": 0}, {"bf16": "2"}, {"bf16": 312}],
     "batch_sizes": [None, "8", [1, 0, 2, 4], [1.5, 2, 4, 8], [1, 2, 4, "8"]],
     "shapes": [None, 8, {"8B": 8}, [LLAMA, 8]],
+    "calls": [8, "data", {"data": -1}, {"date": 1}],
+    "behind": [8, "data", {"data": -1}, {"date": 1}],
     "targets": [8, None, ["querry"], [8]],
     "utilizations": [0.3, (0.3, 0.4), [0.3, 0.4, 0.5], (0.5, 0.4, 0.3), (30, 40, 50)],
     "layers": [8, "8", [8], [(0, MIXED)], [(1, 8)]],
