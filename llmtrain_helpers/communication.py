@@ -545,6 +545,8 @@ def communication_seconds(
 def _by_part(name: str, numbers: Mapping[str, Number] | None) -> dict[str, Result]:
     """Numbers by the part of the traffic that they belong to, checked."""
     checked = {}
+    if numbers is not None:
+        instance(name, numbers, Mapping)
     for part, value in (numbers or {}).items():
         choice(name, part, [field.name for field in fields(Traffic)])
         checked[part] = amount(f"{name}[{part!r}]", value)

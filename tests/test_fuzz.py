@@ -321,14 +321,41 @@ ELSEWHERE = {
 }
 """Modules and functions that are not called here one by one, and why."""
 
+UNCHECKED = [
+    "activations.bytes_kept",
+    "activations.there",
+    "communication.replica_bytes",
+    "communication.traffic",
+    "communication.traffic_seconds",
+    "communication.ring",
+    "laws.sizes_known",
+    "plan.plan.planned",
+    "plan.plan.step_sent",
+    "plan.run.needs_experts",
+    "plan.run.split_rules",
+    "plan.search.least_steps",
+    "plan.search.step_price",
+    "precision.stored",
+    "precision.half_spacing",
+    "precision.updates_to_move",
+    "precision.gradient_window",
+    "precision.scaled_back",
+    "units.plural",
+    "units.about",
+    "units.rounded_down",
+]
+ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it is given")
+
 CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one", "single"]
 
 SLOW = {"fit_law", "frontier", "largest_model", "shelf", "best_split", "pipeline_schedule"}
 """Called a tenth as often."""
 
 DEFECTS = {
-    "communication_seconds": "refuses tensor_parallel as t; calls=8 is a TypeError",
-    "Accelerator.gpus_per_node": "None is taken, and spoils every division by it",
+    "units.count": "takes any number of digits, and never ends with many",
+    "units.duration": "takes any number of digits",
+    "units.dollars": "takes any number of digits",
+    "units.size": "refuses its parameters as a number",
 }
 """What is known to go wrong, and waits for its mending."""
 
@@ -384,6 +411,8 @@ BAD_THINGS: dict[str, list[Any]] = {
     "peaks": [None, 8, "bf16", ["bf16"], {"bf16": 0}, {"bf16": "2"}, {"bf16": 312}],
     "batch_sizes": [None, "8", [1, 0, 2, 4], [1.5, 2, 4, 8], [1, 2, 4, "8"]],
     "shapes": [None, 8, {"8B": 8}, [LLAMA, 8]],
+    "calls": [8, "data", {"data": -1}, {"date": 1}],
+    "behind": [8, "data", {"data": -1}, {"date": 1}],
     "targets": [8, None, ["querry"], [8]],
     "utilizations": [0.3, (0.3, 0.4), [0.3, 0.4, 0.5], (0.5, 0.4, 0.3), (30, 40, 50)],
     "layers": [8, "8", [8], [(0, MIXED)], [(1, 8)]],
@@ -397,11 +426,13 @@ NAMES: dict[str, str] = {
         best_checkpoint_interval.checkpoint_seconds money price_per_gpu_hour watts_per_gpu
         power bandwidth link_bandwidth network_bandwidth host_bandwidth num_bytes memory
         serving_memory overhead rate loss flops share imbalance tokens_per_parameter
-        loss_scale delta loss.parameters loss.tokens compute_for_loss.parameters
-        effective_tokens.tokens lora_memory.weight_bytes laws.outside.parameters
-        laws.outside.tokens laws.times_the_least.parameters laws.times_the_least.tokens
-        published.nearest_run.parameters published.nearest_run.tokens
-        published.batches_near.tokens effective_tokens.epochs
+        loss_scale delta A B E alpha beta planned_days published_seconds
+        duration.tokens_in_time.tokens duration.tokens_in_time.limit
+        laws.tokens_for_size.parameters loss.parameters loss.tokens
+        compute_for_loss.parameters effective_tokens.tokens lora_memory.weight_bytes
+        laws.outside.parameters laws.outside.tokens laws.times_the_least.parameters
+        laws.times_the_least.tokens published.nearest_run.parameters
+        published.nearest_run.tokens published.batches_near.tokens effective_tokens.epochs
         """,
     "amount": """
         checkpoint_seconds restart_seconds outages evaluation factor weight_bytes
@@ -416,8 +447,8 @@ NAMES: dict[str, str] = {
     "share": "certainty matmul_share",
     "rate": "flops_per_gpu peak_flops",
     "finite": """
-        number amount value units.duration.seconds units.percent.share
-        NumberFormat.shifted.steps
+        number amount value units.seconds.time units.share.part units.duration.seconds
+        units.percent.share NumberFormat.shifted.steps
         """,
     "number": "NumberFormat.split.value",
     "free": "units.short.number units.read.text published.read_config.sequence_length",
@@ -623,7 +654,7 @@ def bad_values(formula: str, argument: inspect.Parameter) -> list[Any]:
     own, typed, default = f"{formula}.{argument.name}", str(argument.annotation), argument.default
     kind = KINDS.get(own, KINDS.get(argument.name, "count"))
     first = good(formula, argument.name, default)[0]
-    several = formula == "sweep" and typed == "Any"  # one, or a list of them
+    several = formula == "sweep" and re.search("Choices|Sequence", typed)  # or a list of them
     typed = "Number" if several and not isinstance(first, str) else typed
     if argument.name in BAD_THINGS:
         return BAD_THINGS[argument.name]

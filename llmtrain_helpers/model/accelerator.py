@@ -49,7 +49,7 @@ class Accelerator:
             refuse("memory", self.memory, f"is below a megabyte: in GB? {meant}")
         known = {"gpus_per_node": count, "matmul_share": share}
         for name in (*_RATES, *known):
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None or name == "gpus_per_node":
                 checked = known.get(name, quantity)(name, getattr(self, name))
                 object.__setattr__(self, name, checked)
         if not isinstance(self.peaks, Mapping):
