@@ -285,8 +285,9 @@ def times_the_least(parameters: Number, tokens: Number, law: str | Law = "besiro
     >>> round(times_the_least(7.24e9, 1.03e12), 2)
     1.41
     """
-    least = best_for_loss(loss(parameters, tokens, law), law)
-    return parameters * tokens / (least.parameters * least.tokens)
+    N, D = quantities(parameters=parameters, tokens=tokens)
+    least = best_for_loss(loss(N, D, law), law)
+    return N * D / (least.parameters * least.tokens)
 
 
 def outside(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> str:
