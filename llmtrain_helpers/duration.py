@@ -150,7 +150,8 @@ def mfu_of_hfu(hfu: Number, recompute: str) -> Result:
     (0.33, 0.44)
     """
     choice("recompute", recompute, RECOMPUTE)
-    return hfu * 6 / 8 if recompute == "full" else hfu
+    reached = share("hfu", hfu)
+    return reached * 6 / 8 if recompute == "full" else reached
 
 
 def training_interval(

@@ -421,8 +421,11 @@ def losses_of_sizes(
     True
     """
     form, C = loss_law(law), one("flops", flops, quantity)
+    if not isinstance(sizes, (list, tuple)):
+        refuse("sizes", sizes, "is no list of sizes")
     return [
-        float(form.E + form.A / N**form.alpha + form.B / (C / (6 * N)) ** form.beta) for N in sizes
+        float(form.E + form.A / N**form.alpha + form.B / (C / (6 * N)) ** form.beta)
+        for N in (one("sizes", size, quantity) for size in sizes)
     ]
 
 

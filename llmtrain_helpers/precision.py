@@ -412,7 +412,9 @@ def missing_format(recipe: str | Recipe, formats: Iterable[str]) -> str:
     ('fp8', '')
     """
     needed = products_in(recipe)
-    return "" if needed in {"", *formats} else needed
+    if isinstance(formats, str) or not isinstance(formats, Iterable):
+        refuse("formats", formats, "is no list of formats")
+    return "" if needed == "" or needed in list(formats) else needed
 
 
 def train_small_network(
