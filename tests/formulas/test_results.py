@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from llmtrain_helpers import Interval
-from llmtrain_helpers.checks import show
-from tests.bad_values import NO_NUMBERS, assert_refused
 
 
 def test_the_bounds_of_an_interval_ascend() -> None:
@@ -26,14 +24,3 @@ def test_an_interval_of_arrays_broadcasts() -> None:
 
 
 # --- bad values
-
-
-NOT_FINITE = [float("nan"), float("inf"), 10**400, np.array([1, -1]), np.array([np.nan])]
-
-
-@pytest.mark.parametrize("bad", [-1, -1e-9, *NO_NUMBERS, *NOT_FINITE], ids=show)
-def test_an_interval_is_of_numbers_and_times_a_number(bad) -> None:
-    assert_refused(Interval(1, 2, 3).times, "factor", factor=bad)
-    for name in ("least", "likely", "greatest"):
-        bounds = {"least": 1, "likely": 2, "greatest": 3, name: bad}
-        assert_refused(Interval, name, **bounds)

@@ -10,7 +10,6 @@ from hypothesis import given, strategies as st
 
 from llmtrain_helpers import Accelerator, Transformer, count_parameters
 from llmtrain_helpers.checks import show
-from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
 
 def test_a_slip_in_giga_or_tera_is_refused() -> None:
@@ -237,24 +236,3 @@ def test_a_mixture_without_experts_has_the_plain_mlps_size() -> None:
 
 
 # --- bad values
-
-
-@pytest.mark.parametrize("name", GPT)
-@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
-def test_gpt_refuses(name: str, bad) -> None:
-    assert_refused(Transformer.gpt, name, **(GPT | {name: bad}))
-
-
-@pytest.mark.parametrize("name", LLAMA)
-@pytest.mark.parametrize("bad", BAD_COUNTS, ids=show)
-def test_llama_refuses(name: str, bad) -> None:
-    assert_refused(Transformer.llama, name, **(LLAMA | {name: bad}))
-
-
-@pytest.mark.parametrize("name", ["memory", "bandwidth", "power"])
-@pytest.mark.parametrize("bad", BAD_QUANTITIES, ids=show)
-def test_accelerator_refuses(name: str, bad) -> None:
-    if name != "memory" and bad is None:
-        pytest.skip("may be unknown")
-    chip = {"name": "H100", "memory": 80e9} | {name: bad}
-    assert_refused(Accelerator, name, **chip)
