@@ -161,7 +161,7 @@ def _sentence(setting: Setting, span: Interval) -> str:
 
 def _utilization(setting: Setting) -> str:
     """Which share the slider's is, and whether it is outside all that runs reached."""
-    mfu = mfu_of_hfu(setting.percent, setting.recompute)
+    mfu = 100 * mfu_of_hfu(setting.percent / 100, setting.recompute)
     text = f" Your {setting.percent:g} % is an MFU."
     if setting.recompute == "full":
         text = f" Your {setting.percent:g} % is an HFU, recomputed work counted"
