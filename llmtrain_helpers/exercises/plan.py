@@ -87,6 +87,7 @@ def _days_to_set_aside() -> float:
 _STAGES, _GPUS, _MOST_IDLE = 8, 96, 0.1
 
 
+@cache
 def _fewest_micro_batches() -> int:
     """By the schedule itself: the first number of micro-batches that is enough."""
     return next(
