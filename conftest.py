@@ -16,7 +16,7 @@ KEPT = ["notebooks/*.mine.ipynb", "notebooks/*.mine-*.ipynb"]
 """Copies that `make reset` keeps for a learner."""
 
 MOVED = ["llmtrain_helpers/utilizations.py", "llmtrain_helpers/splits.py"]
-"""Old names of commands; imported, they would stand before the evidence."""
+"""Old places of two modules of `evidence/`, where their doctests run."""
 
 collect_ignore_glob = [*KEPT, *MOVED, "teaching/homes/*", *(NEED_IT if MISSING else [])]
 

@@ -20,7 +20,7 @@ Each takes --help."""
 
 
 def utilizations(arguments: Sequence[str]) -> int:
-    """Print the table of `llmtrain_helpers.utilizations.coverage`."""
+    """Print the table of `llmtrain_helpers.evidence.utilizations.coverage`."""
     argparse.ArgumentParser(prog="python -m llmtrain_helpers utilizations").parse_args(arguments)
     from llmtrain_helpers.evidence.utilizations import main
 
@@ -29,7 +29,7 @@ def utilizations(arguments: Sequence[str]) -> int:
 
 
 def splits(arguments: Sequence[str]) -> int:
-    """Print the table of `llmtrain_helpers.splits.ranked`."""
+    """Print the table of `llmtrain_helpers.evidence.splits.ranked`."""
     argparse.ArgumentParser(prog="python -m llmtrain_helpers splits").parse_args(arguments)
     from llmtrain_helpers.evidence.splits import main
 

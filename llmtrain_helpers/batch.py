@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from llmtrain_helpers.checks import (
     Number,
     Result,
+    anywhere,
     broadcast,
     count,
     counts,
     divides,
     flag,
     floats,
-    is_array,
     numpy,
     quantities,
     quantity,
@@ -141,7 +141,7 @@ def steps_per_epoch(
     N, B = counts(num_samples=num_samples, global_batch_size=global_batch_size)
     steps = N // B if flag("drop_last", drop_last) else -(-N // B)
     none = steps < 1
-    if none.any() if is_array(none) else none:
+    if anywhere(none):
         refuse("num_samples", N, f"leaves no full batch of global_batch_size={B}")
     return steps
 

@@ -161,7 +161,7 @@ def flag(name: str, value: object) -> bool:
 
 
 def choice(name: str, value: object, known: Iterable[str]) -> str:
-    """One of the known names; the error lists them, and offers the nearest.
+    """A name, if it is one of those known; the error lists them, and offers the nearest.
 
     >>> choice("recompute", "ful", ["none", "selective", "full"])
     Traceback (most recent call last):
@@ -210,7 +210,7 @@ def at_most(name: str, value: Number, limit_name: str, limit: Number) -> None:
 
 
 def one(name: str, value: object, check: Callable[[str, object], Result] | None = None) -> Any:
-    """One number, not an array, that passes this check; without one, a finite number.
+    """A single number, not an array, that passes `check`; without a check, any finite one.
 
     >>> one("memory", 80e9, quantity)
     80000000000.0
@@ -280,6 +280,15 @@ def instance(name: str, value: Any, kind: type) -> None:
 def is_array(value: object) -> bool:
     """Whether this is an array (or a column of a table) rather than one number."""
     return type(value) not in _PLAIN and getattr(value, "shape", ()) != ()
+
+
+def anywhere(condition: Result) -> bool:
+    """Whether a condition is true, or true somewhere in an array.
+
+    >>> anywhere(True), anywhere(0 > 1)
+    (True, False)
+    """
+    return bool(condition.any() if is_array(condition) else condition)
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])

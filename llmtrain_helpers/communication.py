@@ -16,6 +16,7 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     amount,
+    anywhere,
     at_most,
     broadcast,
     choice,
@@ -439,7 +440,7 @@ def traffic(
 def divides_experts(model: Transformer, expert_parallel: Result, replicas: Result) -> None:
     """ValueError where experts, or replicas, do not come out even over the GPUs."""
     e = expert_parallel
-    if (e > 1).any() if is_array(e) else e > 1:
+    if anywhere(e > 1):
         if not model.num_experts:
             refuse("expert_parallel", e, "has no experts to spread: the model is dense")
         divides("num_experts", model.num_experts, "expert_parallel", e)
@@ -459,7 +460,7 @@ def _between_replicas(
     same, e = split.data_parallel * split.context_parallel, split.expert_parallel
     m = split.accumulation_steps
     sent = replica_bytes(P, same, m, sharding)
-    spread = (e > 1).any() if is_array(e) else e > 1
+    spread = anywhere(e > 1)
     if not spread or not (is_array(E) or E):
         return sent
     everywhere = replica_bytes(greater(E, 1), same, m, sharding)
@@ -615,7 +616,7 @@ def bandwidth_of(
 
 @dataclass(frozen=True)
 class Exchange:
-    """One part of a step's traffic: bytes, how many it is shared with, and seconds.
+    """A part of a step's traffic: bytes, how many GPUs it is shared with, and seconds.
 
     `inside` says whether its group stays in one node. `seconds` are those of sending;
     `visible` those that the step takes longer.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from llmtrain_helpers.checks import (
     Number,
     Result,
+    anywhere,
     broadcast,
     choice,
     count,
@@ -186,7 +187,7 @@ def utilization(flops_per_gpu: Number, peak_flops: Number) -> Result:
     broadcast(flops_per_gpu=X, peak_flops=peak)
     share = X / peak
     too_much = share > 1 + 1e-9  # what rounding may add
-    if too_much.any() if is_array(too_much) else too_much:
+    if anywhere(too_much):
         worst = share.max() if is_array(share) else share
         problem = (
             "is more than the whole peak. Usual causes: the peak of another chip or format, "

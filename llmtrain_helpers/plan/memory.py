@@ -3,14 +3,12 @@
 Sources: Narayanan et al. (arXiv 2104.04473), section 2.2, for the micro-batches in
 flight; Korthikanti et al. (arXiv 2205.05198), section 4.2.3, with interleaved stages;
 Rajbhandari et al. (arXiv 1910.02054), section 7, for what ZeRO shards.
-
-A stage is asked for by what it holds: `embedding` and `head` are True or False, or, in a
-sweep over pipelines of several lengths, arrays of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
 from llmtrain_helpers.checks import Result, is_array, remembered
@@ -40,6 +38,24 @@ class Memory(Breakdown):
     transient: Result
 
 
+class Stage(NamedTuple):
+    """The first or the last stage of a pipeline, and which ends of the model it holds.
+
+    The only stage of a pipeline of one holds both. In a sweep over pipelines of several
+    lengths `embedding` or `head` is an array.
+    """
+
+    embedding: Result
+    head: Result
+    last: bool
+
+
+def ends(split: Split) -> tuple[Stage, Stage]:
+    """The first and the last stage of a split's pipeline."""
+    unsplit = split.pipeline_parallel == 1
+    return Stage(True, unsplit, last=False), Stage(unsplit, True, last=True)
+
+
 def memory_per_gpu(run: Run) -> Memory:
     """Bytes on a GPU of the pipeline's first stage or of its last, whichever holds more."""
     model, split = run.model, run.split
@@ -48,38 +64,38 @@ def memory_per_gpu(run: Run) -> Memory:
     recomputed = recomputed_bytes(run, kept.layers)
     logits = shared_out(8 * split.micro_batch_size * model.sequence_length * model.vocab_size, t)
 
-    def stage(embedding: Result, head: Result, in_flight: Result) -> dict[str, Result]:
+    def held(stage: Stage, in_flight: Result) -> dict[str, Result]:
         """Part by part, with so many micro-batches in flight."""
-        layers = layer_activations(run, kept.layers, last=embedding is not True)
-        activations = in_flight * (layers + embedding * kept.embedding)
+        layers = layer_activations(run, kept.layers, stage.last)
+        activations = in_flight * (layers + stage.embedding * kept.embedding)
         # While the loss is differentiated, its input is still there; while a layer is
         # computed again, the head's input is gone.
-        transient = shared_out(greater(recomputed - head * kept.head, head * logits), c)
+        transient = greater(recomputed - stage.head * kept.head, stage.head * logits)
+        transient = shared_out(transient, c)
         if run.sharding == "fsdp":
-            transient = transient + gathered_bytes(model, split, embedding, head)
-        return state_bytes(run, embedding, head) | {
-            "activations": shared_out(activations + head * kept.head, c),
+            transient = transient + gathered_bytes(model, split, stage)
+        return state_bytes(run, stage) | {
+            "activations": shared_out(activations + stage.head * kept.head, c),
             "transient": transient,
         }
 
-    unsplit = split.pipeline_parallel == 1
-    first_in_flight, last_in_flight = split.in_flight
-    first = stage(True, unsplit, first_in_flight)
-    if unsplit is True:
-        return Memory(**first)
-    last = stage(unsplit, True, last_in_flight)
-    larger = sum(first.values()) >= sum(last.values())
-    return Memory(**{x: first[x] * larger + last[x] * (1 - larger) for x in first})
+    (first, last), (first_in_flight, last_in_flight) = ends(split), split.in_flight
+    on_first = held(first, first_in_flight)
+    if first.head is True:  # the only stage
+        return Memory(**on_first)
+    on_last = held(last, last_in_flight)
+    larger = sum(on_first.values()) >= sum(on_last.values())
+    return Memory(**{x: on_first[x] * larger + on_last[x] * (1 - larger) for x in on_first})
 
 
 # --- the model's states
 
 
-def state_bytes(run: Run, embedding: Result, head: Result) -> dict[str, Result]:
-    """The model's states on a GPU of such a stage, by part, as ZeRO shards them."""
+def state_bytes(run: Run, stage: Stage) -> dict[str, Result]:
+    """Bytes of the model's states on a GPU of a pipeline stage, by part, as ZeRO shards them."""
     split = run.split
-    P = stage_parameters(run.model, split, embedding, head)
-    E = stage_experts(run.model, split, last=embedding is not True)
+    P = stage_parameters(run.model, split, stage)
+    E = stage_experts(run.model, split, stage.last)
     replicas = split.data_parallel * split.context_parallel
     states = sharded_states(run, P - E, replicas)
     if run.model.num_experts:  # an e-th of the replicas have the same experts
@@ -97,7 +113,7 @@ def sharded_states(run: Run, parameters: Result, replicas: Result) -> dict[str, 
     return states
 
 
-def stage_parameters(model: Transformer, split: Split, embedding: Result, head: Result) -> Result:
+def stage_parameters(model: Transformer, split: Split, stage: Stage) -> Result:
     """Parameters on a GPU of a stage: a t-th of the matrices, and norms whole.
 
     Of experts it has a t-th of an e-th. The stage with the head has the output matrix,
@@ -106,26 +122,26 @@ def stage_parameters(model: Transformer, split: Split, embedding: Result, head: 
     t, p = split.tensor_parallel, split.pipeline_parallel
     # Only these decide, so that many plans ask for the same.
     layout = Split(1, 1, t, p, 1, 1, 1, split.interleave, split.expert_parallel)
-    return _stage_parameters(model, layout, embedding, head)
+    return _stage_parameters(model, layout, stage)
 
 
 @remembered
-def _stage_parameters(model: Transformer, split: Split, embedding: Result, head: Result) -> Result:
+def _stage_parameters(model: Transformer, split: Split, stage: Stage) -> Result:
     h, t = model.hidden_size, split.tensor_parallel
-    norms, matrices = head * norm_parameters(model), 0
-    for how_many, layer in stage_layers(model, split, last=embedding is not True):
+    norms, matrices = stage.head * norm_parameters(model), 0
+    for how_many, layer in stage_layers(model, split, stage.last):
         of_norms = layer.norm_parameters(h)
         norms = norms + how_many * of_norms
         matrices = matrices + how_many * (layer.parameters(h) - of_norms - layer.split(h))
-    matrices = matrices + embedding * embedding_parameters(model)
-    shares_embedding = model.tied_embeddings * embedding
-    matrices = matrices + head * (1 - shares_embedding) * head_parameters(model)
-    experts = stage_experts(model, split, last=embedding is not True)
+    matrices = matrices + stage.embedding * embedding_parameters(model)
+    shares_embedding = model.tied_embeddings * stage.embedding
+    matrices = matrices + stage.head * (1 - shares_embedding) * head_parameters(model)
+    experts = stage_experts(model, split, stage.last)
     return -(-matrices // t) + norms + experts
 
 
 def stage_experts(model: Transformer, split: Split, last: bool) -> Result:
-    """Parameters of experts on such a GPU: e GPUs share them, and t GPUs each one."""
+    """Parameters of experts on a GPU of a stage: e GPUs share them, and t GPUs each one."""
     if not model.num_experts:
         return 0
     h, ways = model.hidden_size, split.tensor_parallel * split.expert_parallel
@@ -206,7 +222,7 @@ def recomputed_bytes(run: Run, kept: Result) -> Result:
 # --- what FSDP gathers
 
 
-def gathered_bytes(model: Transformer, split: Split, embedding: Result, head: Result) -> Result:
+def gathered_bytes(model: Transformer, split: Split, stage: Stage) -> Result:
     """What FSDP has whole for a moment, in 16 bits: two layers, the gradients of one.
 
     And on the GPU with the head its matrix, its gradients, and what the loss takes.
@@ -217,12 +233,12 @@ def gathered_bytes(model: Transformer, split: Split, embedding: Result, head: Re
     """
     h, t, c = model.hidden_size, split.tensor_parallel, split.context_parallel
     layer = max(layer.parameters(h) - layer.split(h) for _, layer in model.layers)
-    output = head * head_parameters(model)
+    output = stage.head * head_parameters(model)
     gathered = shared_out(2 * 2 * layer + 2 * output, t)
-    stage = 2 * stage_parameters(model, split, embedding, head)
+    kept = 2 * stage_parameters(model, split, stage)
     unsplit = split.pipeline_parallel == 1
     gradients = shared_out(2 * layer + 2 * output, t)
     tokens = split.micro_batch_size * model.sequence_length
     parallel_loss = (t > 1) * (4 * model.vocab_size + 2 * h * (t - 1))
     loss = shared_out(shared_out(tokens * (2 * model.vocab_size + parallel_loss), c), t)
-    return gathered * unsplit + stage * (1 - unsplit) + gradients + head * loss
+    return gathered * unsplit + kept * (1 - unsplit) + gradients + stage.head * loss

@@ -17,7 +17,13 @@ from llmtrain_helpers.flops import FlopCount, count_flops
 from llmtrain_helpers.laws import Law
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
-from llmtrain_helpers.plan.memory import Memory, memory_per_gpu, stage_experts, stage_parameters
+from llmtrain_helpers.plan.memory import (
+    Memory,
+    ends,
+    memory_per_gpu,
+    stage_experts,
+    stage_parameters,
+)
 from llmtrain_helpers.plan.pace import STOPS, Shares, others_shares, seconds_per_step
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
@@ -299,7 +305,7 @@ def plan_run(
 
 
 def planned(run: Run) -> Plan:
-    """The plan of a run: see `plan_run`."""
+    """A run's plan: what `plan_run` returns once it has put the run together."""
     model, split = run.model, run.split
     flops = count_flops(model, run.global_batch_size, run.recompute)
     steps = iterations(run.tokens, run.global_batch_size, model.sequence_length)
@@ -326,15 +332,9 @@ def planned(run: Run) -> Plan:
 def step_sent(run: Run) -> Traffic:
     """Bytes that a GPU of the stage with most parameters sends in a step."""
     model, split = run.model, run.split
-    unsplit = split.pipeline_parallel == 1
-    P = greater(
-        stage_parameters(model, split, embedding=True, head=unsplit),
-        stage_parameters(model, split, embedding=unsplit, head=True),
-    )
-    E = greater(
-        stage_experts(model, split, last=False),
-        stage_experts(model, split, last=unsplit is not True),
-    )
+    first, last = ends(split)
+    P = greater(stage_parameters(model, split, first), stage_parameters(model, split, last))
+    E = greater(stage_experts(model, split, first.last), stage_experts(model, split, last.last))
     recipe = run.bytes_of
     keep_gradients = bool(run.keep_gradients)
     return traffic(

@@ -17,6 +17,7 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     amount,
+    anywhere,
     at_most,
     broadcast,
     choice,
@@ -142,7 +143,7 @@ class Run:
         sizes = (n, B, b, t, p, c, v, e)
         for rule in split_rules(self.model, *sizes, self.sequence_parallel, self.uneven_stages):
             rule.check(*rule[1:])
-        piped = (p > 1).any() if is_array(p) else p > 1
+        piped = anywhere(p > 1)
         if self.zero_stage > 1 and piped and self.keep_gradients is None:
             problem = (
                 "with a pipeline: say keep_gradients=True (whole between the passes of a "
@@ -188,14 +189,14 @@ class Rule(NamedTuple):
 
     @property
     def holds(self) -> Result:
-        """Whether it is so; of arrays, in which places."""
+        """Whether the value keeps to the limit; for arrays, in which places it does."""
         return self.value % self.limit == 0 if self.check is divides else self.value <= self.limit
 
 
 def needs_experts(name: str, expert_parallel: Result, limit_name: str, limit: Number) -> None:
     """Refuse experts over several GPUs where the model has none."""
     e = expert_parallel
-    if (e > limit).any() if is_array(e) else e > limit:
+    if anywhere(e > limit):
         refuse(name, e, "has no experts to spread: the model is dense")
 
 

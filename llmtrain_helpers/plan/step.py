@@ -14,7 +14,7 @@ from __future__ import annotations
 from llmtrain_helpers.checks import Result
 from llmtrain_helpers.communication import CommunicationSeconds, Split, Traffic, traffic_seconds
 from llmtrain_helpers.flops import count_flops
-from llmtrain_helpers.plan.memory import kept_activations, stage_parameters
+from llmtrain_helpers.plan.memory import ends, kept_activations, stage_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds
 from llmtrain_helpers.results import greater
@@ -28,7 +28,7 @@ parameter at the update, and for each logit at the loss."""
 
 
 def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
-    """The parts of `plan.step_seconds`; `sent` is what a GPU of the stage sends."""
+    """Seconds of a step, part by part, without stops; `sent` is what a GPU of the stage sends."""
     model, chip, split = run.model, run.accelerator, run.split
     needed = (chip.link_bandwidth, chip.network_bandwidth, chip.bandwidth, chip.matmul_share)
     if None in needed:
@@ -61,7 +61,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     head = b * (count_flops(model, 1, "none").head / rate + through_memory / chip.bandwidth)
 
     # The update: every parameter and its states through memory, a share of them with ZeRO.
-    P = stage_parameters(model, split, True, p == 1)
+    P = stage_parameters(model, split, ends(split)[0])
     replicas = split.data_parallel * c if run.zero_stage else 1
     return StepSeconds(
         matmuls=m * matmuls,

@@ -24,7 +24,7 @@ from llmtrain_helpers import (
 from llmtrain_helpers.communication import Split
 from llmtrain_helpers.model.layers import Matrix, Mixer, pairs
 from llmtrain_helpers.model.recurrences import Mamba, ShortConvolution
-from llmtrain_helpers.plan.memory import stage_layers, stage_parameters
+from llmtrain_helpers.plan.memory import ends, stage_layers, stage_parameters
 
 PLAIN = Attention(8, 2, 16)
 LATENT = LatentAttention(8, 24, 16, 8, 8, 16)
@@ -175,7 +175,7 @@ def test_stages_hold_the_layers_that_stand_there() -> None:
 
 def test_one_stage_holds_all_parameters() -> None:
     alone = Split(1, 1, 1, 1, 1, 1, 1)
-    whole = stage_parameters(MIXTURE, alone, True, True)
+    whole = stage_parameters(MIXTURE, alone, ends(alone)[0])
     assert whole == count_parameters(MIXTURE).total
 
 
