@@ -171,13 +171,14 @@ def count_activations(
     A GPT's layer keeps 32sbh, a Llama's sb(8h + 4ad + 4kd + 8f) with a query and k
     key-value heads of size d (times the chosen experts, 8f). Norms on queries and keys
     add 2sb(a + k)d; a gated MLP that `fused_mlp` computes in one kernel keeps 6f instead
-    of 8f (it multiplies the gate once more in backward); "unfused" attention adds 2abs², and 5abs² with dropout; dropout
-    adds 2sbh of masks a layer, and sbh at the embedding. The head keeps 4sbh + 4sbV.
+    of 8f (it multiplies the gate once more in backward); "unfused" attention adds 2abs²,
+    and 5abs² with dropout; dropout adds 2sbh of masks a layer, and sbh at the embedding.
+    The head keeps 4sbh + 4sbV.
     Latent attention keeps 2(2q + 2c + r) of what is squeezed to q and c numbers and to a
     rotary key of r, and 2a(2d + 2v) with heads of d and values of v; a shared expert as
-    much as an MLP of its size. Selective recomputation drops the s² part, full keeps each layer's input, 2sbh.
-    "alternate" keeps beside it what comes out of attention and every other product, as
-    torchtitan's selective option does.
+    much as an MLP of its size. Selective recomputation drops the s² part, full keeps
+    each layer's input, 2sbh. "alternate" keeps beside it what comes out of attention and
+    every other product, as torchtitan's selective option does.
     With t-fold tensor parallelism each GPU keeps a t-th of what lies between a layer's
     two matrix products, and with sequence parallelism of all, checkpoints included.
 
@@ -191,7 +192,7 @@ def count_activations(
     >>> held = count_activations(llama, micro_batch_size=1)
     >>> held.layers / 1e9, held.head / 1e9
     (44.023414784, 4.336910336)
-    """  # noqa: E501
+    """
     model = of_length(model, sequence_length)
     choice("recompute", recompute, EVERY_RECOMPUTE)
     b, t = counts(micro_batch_size=micro_batch_size, tensor_parallel=tensor_parallel)
@@ -217,7 +218,7 @@ def count_activations(
         return layer.norms * v * h * outside
 
     def mixers(layer: Layer) -> Result:
-        """Their input and the mask of what comes out, once, and what each keeps inside."""
+        """Bytes of the mixers: the input and the result's mask once, and what each keeps inside."""
         if not layer.mixers:
             return 0
         return (v + mask) * h * outside + sum(inside(mixer) for mixer in layer.mixers)
@@ -289,7 +290,7 @@ def recompute_flops(model: Transformer, batch_size: Number, recompute: str) -> R
 
 
 def there(num_layers: int, time: int, again: bool) -> list[str]:
-    """What is there of each layer, from the first up, at a moment counted from 1.
+    """What memory holds of each layer, from the first up, at a moment counted from 1.
 
     >>> there(3, 4, again=True)
     ['input', 'input', 'again']

@@ -90,7 +90,7 @@ class Point:
 
     @property
     def parameters(self) -> Result:
-        """All of its parameters, experts included."""
+        """All of the model's parameters, experts included."""
         return self.plan.parameters.total
 
     @property
@@ -191,7 +191,7 @@ def frontier(
     price_per_gpu_hour: float | None = None,
     **options: Any,
 ) -> Frontier:
-    """For each shape of a shelf: how it fits, the tokens that the days allow, its loss.
+    """The shapes of a shelf: how each fits, the tokens that the days allow, its loss.
 
     `shapes` go by names, or, in a list, by their sizes. Each gets its best split
     (`best_split`) and all of the days; `options` go to `plan_run`. Without a batch,

@@ -180,7 +180,7 @@ class Losses:
 
     @property
     def total(self) -> Result:
-        """All of it: the calendar is 1 + total times as long as the work."""
+        """All losses together, as a share of the work: the calendar is 1 + total times as long."""
         return self.saving + self.lost + self.restarting
 
 
@@ -306,7 +306,7 @@ def calendar_days(
     evaluation: Spread = EVALUATION,
     checkpoint_interval: Number | None = None,
 ) -> CalendarDays:
-    """When a plan will really be done: its days on the calendar, part by part.
+    """Days on the calendar until a plan will really be done, part by part.
 
     Starts from `plan.iterations` steps of `plan.seconds_per_iteration`, which hold no
     stops (`plan.seconds` does: whole runs made it), so that no stop counts twice. What
@@ -355,8 +355,8 @@ def calendar_days(
             outages=out,
             evaluation=tested,
         )
-        share = "the share of the days that they may take"
-        at_most("outages + evaluation", out + tested, share, 0.95)
+        limit = "the share of the days that they may take"
+        at_most("outages + evaluation", out + tested, limit, 0.95)
         M = DAY * g / (n * f)
         t = _daly_interval(d, M) if given_interval is None else given_interval
         loss = _losses(t, d, M, R)
@@ -424,12 +424,12 @@ class SimulatedRun:
 
     @property
     def total(self) -> float:
-        """Seconds from the first step to the last."""
+        """Seconds of the whole run, from the first step to the last."""
         return self.useful + self.saving + self.lost + self.restarting
 
     @property
     def useful_share(self) -> float:
-        """The share of them in which the run got on."""
+        """The share of the run's seconds in which it got on with useful work."""
         return self.useful / self.total
 
 
@@ -458,8 +458,8 @@ def simulate_run(
     M = one("mean_time_between_failures", mean_time_between_failures, quantity)
     R = one("restart_seconds", restart_seconds, amount)
     dice = Random(single("seed", seed, least=0))
-    stops = W * (1 + _losses(t, d, M, R).total) / M
-    at_most("stops of compute_seconds", stops, "what one simulation takes", 10**5)
+    expected = W * (1 + _losses(t, d, M, R).total) / M
+    at_most("stops of compute_seconds", expected, "what one simulation takes", 10**5)
     seconds = {"useful": 0.0, "saving": 0.0, "lost": 0.0, "restarting": 0.0}
     now, stops, stretches = 0.0, 0, []
     for kind, useful, spent, stopped in _events(W, t, d, M, R, dice):
@@ -473,7 +473,7 @@ def simulate_run(
 def _events(
     left: float, t: float, d: float, M: float, R: float, dice: Random
 ) -> Iterator[tuple[str, float, float, bool]]:
-    """Stretch by stretch: kind, seconds, those of writes, whether a stop ends it."""
+    """The run's stretches: kind, seconds, seconds of writes, whether a stop ends it."""
     while True:
         until, cycles = _wait(dice, M), math.ceil(left / t)
         if until >= left + cycles * d:

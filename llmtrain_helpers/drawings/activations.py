@@ -176,7 +176,7 @@ def _earlier_points(old: Timeline, shown: Timeline) -> list[Point]:
 
 
 def _of_step(start: float, moments: Sequence[Moment], shown: Timeline) -> Iterator[Point]:
-    """One step: from its start through its passes to the release of the gradients."""
+    """Points of the curve in a step: from its start to the release of the gradients."""
     last = moments[-1].micro_batch
     yield start, _split(moments[0], shown)
     done = _split(moments[0], shown)
@@ -222,7 +222,7 @@ def _round_step(size: float) -> float:
 
 
 def _bands(points: Sequence[Point], up: _Scale) -> list[str]:
-    """One filled band for each part, on top of those below it."""
+    """Filled bands, one for each part, each on top of those below it."""
     floor = [0.0] * len(points)
     bands = []
     for name in _PARTS:

@@ -190,7 +190,7 @@ def _shaded(x: float, y: float, stage: int, stages: int, title: str = "", replic
 
 @cache
 def _shade(stage: int, stages: int) -> str:
-    """From the weights' blue to a pale one, stage after stage."""
+    """A stage's colour: from the weights' blue for the first to a pale one for the last."""
     dark, pale = (0x00, 0x67, 0xA5), (0xBF, 0xE0, 0xF4)
     share = stage / (stages - 1) if stages > 1 else 0
     mixed = [round(a + share * (b - a)) for a, b in zip(dark, pale, strict=True)]
@@ -448,10 +448,10 @@ def _why_kept(step: Step) -> str:
 
 
 def _saw(base: float, scale: float, step: Step, unit: float, before: bool = False) -> str:
-    """One tooth a pass, up in a third of it; with a pipeline a hill over the step.
+    """Activations over a step: a tooth for each pass, or with a pipeline one hill.
 
-    The hill ends with the step: the first stage's last backward passes come a turn
-    apart, as fast as the last stage makes theirs.
+    A tooth goes up in a third of its pass. The hill ends with the step: the first
+    stage's last backward passes come a turn apart, as fast as the last stage makes theirs.
     """
     style = f'fill="{COLORS["activations"]}"'
     if before:

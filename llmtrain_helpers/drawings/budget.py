@@ -92,12 +92,12 @@ class Axes:
     left, right, top, bottom = 78, 722, 40, 376
 
     def x(self, parameters: float) -> float:
-        """Where a size stands."""
+        """The place of a model size on the horizontal axis."""
         share = (log10(parameters) - self.x0) / (self.x1 - self.x0)
         return self.left + share * (self.right - self.left)
 
     def y(self, value: float) -> float:
-        """Where a loss stands."""
+        """The place of a loss on the vertical axis."""
         share = (value - self.y0) / (self.y1 - self.y0)
         return self.bottom - share * (self.bottom - self.top)
 
@@ -127,8 +127,10 @@ def frontier_picture(front: Frontier, chosen: str = "") -> Drawing:
 
 
 def work_of(dots: Sequence[Dot]) -> float:
-    """FLOP of the budget as 6ND: that of the dot with most, for small shapes have
-    more attention beside it."""
+    """The budget as 6ND, in FLOP: the largest among the dots.
+
+    At one budget small shapes have a smaller 6ND: more of their FLOP is attention.
+    """
     return max(6 * dot.parameters * dot.tokens for dot in dots)
 
 

@@ -336,7 +336,7 @@ def _days_of(stretches: Iterable[Stretch], start: float, span: float, y: float) 
 
 
 def parts_of_days(parts: Mapping[str, float], before: Mapping[str, float] | None = None) -> Drawing:
-    """One bar for the whole run: its days, part by part; dashed what it was before.
+    """A bar for the whole run: its days, part by part; dashed what it was before.
 
     With three digits, as the sentence above it has them, and with what it leaves out.
     """

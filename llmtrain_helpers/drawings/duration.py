@@ -160,7 +160,7 @@ def _cell(x: float, y: float, days: str, note: str, right: bool) -> str:
 
 
 def before_and_after(before: Sequence[float], after: Sequence[float]) -> Drawing:
-    """Each estimate over the paper's days: by 8TP/(nX), and with attention counted."""
+    """Estimated days over the paper's days: by 8TP/(nX), and with attention counted."""
     svg = text(_near(1), 30, "the paper's days", 15, "middle", font_weight=700)
     svg += line(_near(1), 42, _near(1), 214, stroke=GREY, stroke_width=2)
     for x, y in zip(before, after, strict=True):
@@ -262,17 +262,17 @@ class Plane:
     left, right, top, bottom = 100, 702, 18, 374
 
     def x(self, num_gpus: float) -> float:
-        """Where so many GPUs stand."""
+        """The place of a number of GPUs on the horizontal axis."""
         share = (log10(num_gpus) - self.x0) / (self.x1 - self.x0)
         return self.left + share * (self.right - self.left)
 
     def y(self, days: float) -> float:
-        """Where so many days stand."""
+        """The place of a number of days on the vertical axis."""
         share = (log10(days) - self.y0) / (self.y1 - self.y0)
         return self.bottom - share * (self.bottom - self.top)
 
     def place(self, run: Mark) -> tuple[float, float]:
-        """Where a run stands."""
+        """The place of a run in the picture, across and down."""
         return self.x(run.num_gpus), self.y(run.days)
 
     def holds(self, days: float) -> bool:

@@ -67,7 +67,7 @@ def one_product() -> Drawing:
 
 
 def _panel(place: int, title: str, left: str, below: str, kind: str, marked: Sequence[int]) -> str:
-    """One crossbar: values at the left and below, a cell for each weight."""
+    """A crossbar: values at the left and below, a cell for each weight."""
     x, y = 92 + 284 * place, 62
     across, down = _CELL * _COLUMNS, _CELL * _ROWS
     cells = [
@@ -247,8 +247,10 @@ def slanted(x: float, y: float, width: float, height: float) -> str:
 
 
 def _labels(stack: Sequence[Strip], shares: Mapping[str, Result], symbols: bool) -> str:
-    """Beside the first pass: the head, and the parts of the uppermost layers, each with
-    its share of the model's own work."""
+    """Labels beside the first pass: the parts, each with its share of the model's own work.
+
+    They are the head, and the parts of the uppermost layers.
+    """
     named = [(name, y + high / 2) for name, y, high in stack[:4]]
     places = _spread([max(y, _TOP + 2) for _, y in named], 36 if symbols else 22)
     shapes = []
@@ -264,7 +266,7 @@ def _labels(stack: Sequence[Strip], shares: Mapping[str, Result], symbols: bool)
 
 
 def _spread(places: Sequence[float], gap: float) -> list[float]:
-    """The same order, moved down until neighbours keep their distance."""
+    """Heights of the labels, in order, moved down until neighbours keep their distance."""
     found: list[float] = []
     for place in places:
         found.append(max(place, found[-1] + gap) if found else place)
@@ -332,7 +334,7 @@ def filled(
 
 
 def past_peak(counted: FlopCount, flops_per_gpu: float, peak_flops: float) -> Drawing:
-    """The same bar where more is claimed than the peak: it runs past it.
+    """The utilization bar where more is claimed than the peak: it runs past it.
 
     What lies beyond is slanted. No chip does that, so an input must be wrong.
     """
@@ -354,8 +356,10 @@ def past_peak(counted: FlopCount, flops_per_gpu: float, peak_flops: float) -> Dr
 
 
 def _segments(counted: FlopCount, hfu: float, unit: float = _BAR_WIDE) -> str:
-    """The parts of the model's own work, and the recomputed after them; `unit` is how
-    long the peak is."""
+    """The bar's pieces: the parts of the model's own work, then what is recomputed.
+
+    `unit` is how long the peak is.
+    """
     shapes, x = [], float(_BAR_X)
     for name, share in counted.shares().items():
         wide = unit * hfu * float(share)

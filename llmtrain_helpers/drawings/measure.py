@@ -131,7 +131,7 @@ def _of_lanes() -> str:
 
 
 def _two_steps(clock: StepClock, b: int, k: int, step: float, scale: float) -> Iterator[str]:
-    """The same step twice, with the marks between them."""
+    """Two equal steps side by side, with the marks between them."""
     floor = max(_LANES.values()) + _HIGH + 8
     for number in (0, 1):
         x = _LEFT + number * step * scale

@@ -44,8 +44,11 @@ BOLD: Style = {"font_weight": 600}
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix of a model: what comes in is as long as its rows, what goes out as its
-    columns; `symbols` says the same in letters. A vector has one column."""
+    """A matrix of a model, with its sizes in numbers and in letters.
+
+    What comes in is as long as its `rows`, what goes out as its `columns`; `symbols`
+    says the same in letters. A vector has one column.
+    """
 
     name: str
     rows: int
@@ -157,7 +160,7 @@ def _head(x: float, y: float, words: str, size: float = 14) -> str:
 
 
 def _way_in(model: Transformer, unit: float) -> Iterator[str]:
-    """From tokens through their tables into the layer."""
+    """The way in: from tokens through their tables into the layer."""
     tokens, *positions = tables(model)
     high, table = _table(tokens, LEFT, 96, unit)
     yield _head(LEFT, 34, "tokens", 16) + arrow(LEFT, 42, LEFT, 64)
@@ -268,7 +271,7 @@ def _mlp_row(model: Transformer, unit: float) -> Iterator[str]:
 
 
 def _way_out(model: Transformer, unit: float) -> Iterator[str]:
-    """From the layer through the last norm and the head to the scores."""
+    """The way out: from the layer through the last norm and the head to the scores."""
     h, V = int(model.hidden_size), int(model.vocab_size)
     head = Matrix("output head", h, V, "h × V", "output head")
     high, table = _table(head, RIGHT, 188, unit)
@@ -304,7 +307,7 @@ def _flow_in_words(model: Transformer, name: str) -> str:
 
 
 def waterfall(start: tuple[str, int], changes: dict[str, int], end: str) -> Drawing:
-    """From one count to another: each change as a bar from where the last one ended.
+    """A waterfall from one count to another: each change a bar from the last one's end.
 
     `start` is a name and its count, `changes` what is added or taken by name, and `end`
     the name of what comes out. A name that begins with a part, as in `MLP: gated`, has

@@ -389,7 +389,7 @@ def _slanted(x: float, y: float, wide: float, high: float) -> str:
 
 
 def _busy(run: Sequence[Turn], y: float, scale: float) -> str:
-    """One turn with its number; or neighbours as one, forward above backward."""
+    """A turn with its number, or neighbouring turns as one box, forward above backward."""
     x, wide = _FROM + scale * run[0].start, scale * (run[-1].end - run[0].start)
     kinds = {turn.backward for turn in run}
     if len(kinds) == 1:

@@ -571,7 +571,7 @@ def recipe_bytes(names: Sequence[str] = tuple(RECIPES)) -> Drawing:
 
 
 def _cells(parts: Mapping[str, float], x: float, y: float) -> str:
-    """Each byte a cell."""
+    """Cells in a row, one for each byte, coloured by part."""
     shapes = []
     for part, size in parts.items():
         for _ in range(int(size)):

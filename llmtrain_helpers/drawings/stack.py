@@ -54,7 +54,7 @@ class Kind:
     parameters: int
 
     def in_words(self, hidden_size: Any) -> list[tuple[str, str]]:
-        """Its parts in words, with their parameters; each with its colour's word."""
+        """The layer's parts: the word of each one's colour, its parameters and what it is."""
         found: list[tuple[str, str, Any]] = [
             ("attention", of_mixer(mixer), mixer) for mixer in self.layer.mixers
         ]
@@ -247,8 +247,10 @@ def _how_to_read(model: Transformer) -> str:
 
 
 def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
-    """One layer: its MLP above its mixer. Experts are pale but for a piece, windows
-    low, recurrences slanted."""
+    """A layer's picture: its MLP above its mixer.
+
+    Experts are pale but for a piece, windows low, recurrences slanted.
+    """
     half, parts = CELL / 2, []
     if layer.mlp is not None:
         experts = isinstance(layer.mlp, Experts)

@@ -250,7 +250,7 @@ def budget(
 
 
 def _squares(place: tuple[int, int, int], number: int, what: str) -> str:
-    """So many squares, at most four rows; each stands for one, or for several."""
+    """A block of squares, at most four rows; each stands for one thing, or for several."""
     x, y, columns = place
     each = ceil(number / (4 * columns))
     shown = ceil(number / each)

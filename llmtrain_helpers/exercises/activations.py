@@ -44,13 +44,13 @@ _A_S_OVER_H = 64 * 2048 / 6144
 
 
 def _bytes_of_22b() -> Result:
-    """Without dropout on the scores: no mask there, and nothing that it leaves."""
+    """Bytes of the 22B GPT without dropout on the scores: no mask, and no scores after it."""
     with_dropout = gpt_activation_bytes(48, 6144, 64, 2048, micro_batch_size=4)
     return with_dropout - 3 * 64 * 2048**2 * 4 * 48
 
 
 def _factor(bytes_each: float) -> float:
-    """What other bytes for each hidden value than 34 + 2as/h give, over the right ones."""
+    """Other bytes for each hidden value, over the right ones, 34 + 2as/h."""
     return bytes_each / (34 + 2 * _A_S_OVER_H)
 
 
@@ -58,7 +58,7 @@ def _factor(bytes_each: float) -> float:
 
 
 def llama_layer(s: int, b: int, h: int, f: int, ad: int, kd: int) -> Result:
-    """One layer's bytes; heads of size 1, for only their sums enter."""
+    """Bytes of a Llama's layer, with heads of size 1, for only the sums of sizes enter."""
     model = Transformer.llama(1, h, ad, kd, f, 1, s, head_dim=1)
     return count_activations(model, b).layers
 

@@ -107,7 +107,7 @@ class OwnRun(Exercise):
     """A model off the shelf for GPUs and days: it fits, ends in time, wastes little."""
 
     def judge(self, answer: Answer) -> Judgement:
-        """The first thing that is wrong, or what the run is worth."""
+        """The answer judged: the first thing that is wrong, or what the run is worth."""
         if not isinstance(answer, Mapping) or set(answer) != set(_ENTRIES):
             return False, f"give a dictionary with {', '.join(_ENTRIES)}."
         if answer["model"] is None or answer["tokens"] is None:

@@ -89,7 +89,7 @@ _STAGES, _GPUS, _MOST_IDLE = 8, 96, 0.1
 
 @cache
 def _fewest_micro_batches() -> int:
-    """By the schedule itself: the first number of micro-batches that is enough."""
+    """The least number of micro-batches that is enough, found by the schedule itself."""
     return next(
         micro_batches
         for micro_batches in range(1, 1000)

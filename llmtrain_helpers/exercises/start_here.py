@@ -28,7 +28,7 @@ PACKAGES = ["jupyterlab", "numpy", "pandas", "matplotlib", "ipywidgets", "termco
 
 
 def check_environment() -> list[str]:
-    """One line a thing that the course needs: a sign, its name, and what to do.
+    """A line for each thing that the course needs: a sign, its name, and what to do.
 
     Prints no versions, so that it reads the same wherever the course runs.
     """

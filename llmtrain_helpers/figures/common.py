@@ -179,7 +179,7 @@ def _shapes(item: Any) -> str:
 
 
 def _band(band: Any) -> str:
-    """Both edges at both ends."""
+    """A filled band in words: its lower and upper edge at both ends."""
     points = [tuple(point) for path in band.get_paths() for point in path.vertices]
     xs = [x for x, _ in points]
     edges = {end: [y for x, y in points if x == end] for end in (min(xs), max(xs))}

@@ -82,7 +82,7 @@ def measure_flops(model: Transformer, batch_size: int, recompute: str) -> FlopCo
 
 @dataclass(frozen=True)
 class Saved:
-    """One tensor that is kept for backward: where, how large, and under which part.
+    """A tensor that is kept for backward: where, how large, and under which part.
 
     `left_out` names what the formulas leave out (norm statistics, logsumexp, token ids,
     routing, the loss itself); it is empty for what they count.
@@ -228,7 +228,7 @@ def training_step(
 
 @dataclass(frozen=True)
 class Operator:
-    """One call of an operator: in which phase, when it began and how long it took.
+    """A call of an operator: in which phase, when it began and how long it took.
 
     In seconds from the step's begin; `matrix_product` says whether it is one.
     """

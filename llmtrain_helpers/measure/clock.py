@@ -30,7 +30,7 @@ class Times:
 
     @property
     def median(self) -> float:
-        """The middle one: half of the runs took longer."""
+        """The median of the runs' seconds: half of the runs took longer."""
         return statistics.median(self.seconds)
 
     @property
@@ -186,7 +186,7 @@ class StepClock:
         return {"the link": link, "a slow neighbour": neighbour}
 
     def exchange_begins(self, micro_batch_size: int, accumulation: int = 1) -> float:
-        """When gradients set out, in seconds from the begin of the step."""
+        """The moment at which gradients set out, in seconds from the begin of the step."""
         one_pass = float(self.one_pass.seconds(micro_batch_size)) * self.slowest
         return one_pass * (accumulation - (BACKWARD if self.overlap else 0.0))
 

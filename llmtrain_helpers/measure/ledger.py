@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 @dataclass(frozen=True)
 class Entry:
-    """One storage: its bytes, and how it came about.
+    """A storage of PyTorch's: its bytes, and how it came about.
 
     `operator` is the name in ATen, with `output` saying which of its results this is;
     `module` the part of the model that ran it; `backward` whether gradients were being
@@ -88,7 +88,7 @@ class Ledger(TorchDispatchMode):
 
     @property
     def differentiating(self) -> bool:
-        """Within backward, but not where it runs a part of the model once more."""
+        """Whether gradients are being computed, and not a part of the model once more."""
         return self.backward and not self.modules
 
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -65,7 +65,7 @@ class Watch(Ledger):
         self.awaits_last_layer = False
 
     def begin(self, trainer: Trainer, shape: Transformer) -> None:
-        """From here on; what is alive now stays: weights, tables and tokens."""
+        """Begin to record; what is alive now stays to the end: weights, tables and tokens."""
         self.trainer = trainer
         self.constant = set(self.live)
         self.head_shape = (shape.vocab_size, shape.hidden_size)

@@ -171,7 +171,7 @@ class Unfused(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """From (batch, token, head, d) three times to the same once."""
+        """Attention's result from Q, K and V; all are (batch, token, head, d)."""
         b, _, kv_heads, d = k.shape
         grouped = q.unflatten(2, (kv_heads, -1)).permute(0, 2, 3, 1, 4)
         rows = grouped.reshape(b * kv_heads, -1, d)
@@ -183,14 +183,14 @@ class Unfused(nn.Module):
 
 
 class Flash(nn.Module):
-    """The same without stored scores, in one kernel: Q, K, V and the result remain."""
+    """Attention in one kernel, without stored scores: Q, K, V and the result remain."""
 
     def __init__(self, s: Any, group: int, dropout: bool) -> None:
         super().__init__()
         self.dropped = DROPPED if dropout else 0.0
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """From (batch, token, head, d) three times to the same once."""
+        """Attention's result from Q, K and V; all are (batch, token, head, d)."""
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
         if q.shape[-1] != v.shape[-1]:  # no kernel of PyTorch's knows two sizes
             return _FlashOfTwo.apply(q, k, v).transpose(1, 2)
@@ -290,7 +290,7 @@ class Dropout(nn.Module):
         self.on = dropout
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same values, some of them dropped."""
+        """The values that came in, some of them dropped."""
         return torch.native_dropout(x, DROPPED, True)[0] if self.on else x
 
 
@@ -349,13 +349,13 @@ class _Rotate(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """Turned by the tables' angles."""
+        """Queries or keys, turned by the tables' angles."""
         ctx.tables = cos, sin
         return _turned(x, cos, sin)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        """Turned back."""
+        """The gradient, turned back by the tables' angles."""
         cos, sin = ctx.tables
         return _turned(grad, cos, -sin), None, None
 

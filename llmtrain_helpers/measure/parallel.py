@@ -81,14 +81,14 @@ def _report(
 
 
 def _environment() -> dict[str, str]:
-    """This machine's, with gloo on the loopback and no port of torchrun's."""
+    """This machine's environment, with gloo on the loopback and no port of torchrun's."""
     names = {name for _, name in socket.if_nameindex()} & {"lo", "lo0"}
     loopback = {"GLOO_SOCKET_IFNAME": names.pop()} if names else {}
     return {**os.environ, **loopback, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
 def main() -> None:
-    """One process's share of the work; the first compares and prints."""
+    """A process's share of the work; the first process compares and prints."""
     job = json.loads(sys.argv[1])
     rank, processes = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
     meeting = dist.FileStore(f"{job['folder']}/processes", processes)
@@ -211,7 +211,7 @@ _TASKS: dict[str, Callable[[Transformer, dict[str, Any]], dict[str, Any]]] = {
 
 
 def _net(shape: Transformer, dtype: Any = torch.float64) -> Decoder:
-    """The same weights in every process, in fp64, so that rounding hides nothing."""
+    """A model with the same weights in every process, in fp64 so that rounding hides nothing."""
     torch.manual_seed(0)
     kernel = "unfused" if dtype == torch.float64 else "flash"
     return build(shape, "cpu", dtype, kernel)

@@ -47,7 +47,7 @@ TINY = {
 
 @dataclass(frozen=True)
 class Case:
-    """One row to measure: a matrix product of a size, or a step of a model."""
+    """A row to measure: a matrix product of a size, or a step of a model."""
 
     kind: str
     model: str = ""
@@ -169,7 +169,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def _lock(file: BinaryIO) -> None:
-    """At once, or an OSError; Windows locks a byte, which is far behind the rows."""
+    """Lock a file at once, or OSError; Windows locks one byte, far behind the rows."""
     if sys.platform == "win32":
         file.seek(2**30)
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)

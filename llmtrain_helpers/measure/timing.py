@@ -106,7 +106,7 @@ def profiled(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without what C++ writes to stderr: the profiler reports its start and stop."""
+    """Keep off stderr what C++ writes: the profiler reports its start and stop there."""
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:

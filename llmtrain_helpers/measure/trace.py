@@ -48,7 +48,7 @@ def union(spans: Iterable[tuple[float, float]]) -> Spans:
 
 
 def overlap(one: Spans, other: Spans) -> Spans:
-    """The time that lies in both.
+    """The stretches of time that lie in both of two sets of stretches.
 
     >>> overlap([(0, 4), (6, 9)], [(3, 7)])
     [(3, 4), (6, 7)]
@@ -58,7 +58,7 @@ def overlap(one: Spans, other: Spans) -> Spans:
 
 
 def difference(one: Spans, other: Spans) -> Spans:
-    """The time of one that is not in the other.
+    """The stretches of time in one set of stretches that are not in the other.
 
     >>> difference([(0, 4)], [(1, 2), (3, 9)])
     [(0, 1), (2, 3)]
@@ -68,7 +68,7 @@ def difference(one: Spans, other: Spans) -> Spans:
 
 
 def length(spans: Spans) -> float:
-    """Seconds in all.
+    """Seconds that all the stretches of time last together.
 
     >>> length([(0, 2), (5, 6)])
     3
@@ -78,7 +78,7 @@ def length(spans: Spans) -> float:
 
 @dataclass(frozen=True)
 class Trace:
-    """One step of a process, in seconds from its begin; what ran, by kind.
+    """A step of one process, in seconds from its begin: what ran, by kind.
 
     `phases` are those of `PHASES`; `work` the operators on the process's own
     thread, in `products`, `copies` and `rest`; `exchange` the gradients on their way.
@@ -91,12 +91,12 @@ class Trace:
 
     @property
     def busy(self) -> Spans:
-        """When any operator ran."""
+        """The stretches of time in which any operator ran."""
         return union(span for spans in self.work.values() for span in spans)
 
     @property
     def gaps(self) -> Spans:
-        """When none did: Python, waiting, or nothing to do."""
+        """The stretches of time in which no operator ran: Python, waiting, or nothing to do."""
         return difference([(0.0, self.seconds)], self.busy)
 
     @property
@@ -138,7 +138,7 @@ def recorded_trace(name: str) -> Trace:
 
 
 def read_trace(path: str | PathLike[str], step: int = -1) -> Trace:
-    """One of the recorded steps of a trace that `export_chrome_trace` wrote.
+    """A recorded step, read from a trace file that `export_chrome_trace` wrote.
 
     Phases are those that the program names itself, by `record_function`. ValueError
     for a file that is no trace, or holds no such step.

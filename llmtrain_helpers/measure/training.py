@@ -48,7 +48,7 @@ class Trainer:
             weight.grad = None
 
     def step(self, inputs: Tensor, targets: Tensor) -> None:
-        """One pass forward and backward, and an update."""
+        """A training step: a pass forward and backward, and an update."""
         self.net.loss(inputs, targets).backward()
         self.update()
         self.release()
@@ -88,7 +88,7 @@ class Trainer:
 
 
 def adam(weight: Any, gradient: Any, moments: tuple[Any, Any], number_of_update: int) -> None:
-    """One update in place (arXiv 1412.6980, algorithm 1).
+    """An update by Adam, in place (arXiv 1412.6980, algorithm 1).
 
     torch.optim.Adam also keeps a counter of 4 bytes for each tensor; here it is one for
     all, and no tensor.

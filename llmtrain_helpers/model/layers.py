@@ -33,14 +33,20 @@ from llmtrain_helpers.model.parts import Matrix as Matrix, Mixer as Mixer, Part 
 class Attention(Mixer):
     """Query heads over groups of key-value heads: a with size d, k with d and `value_dim`.
 
-    `biases` names the projections that have one, out of "qkvo". `qk_norm` is a norm on
-    queries and keys: "head" (one for all heads), "each" (one for each) or "" (none);
-    `qk_norm_size` 2 where it shifts as well. `gate` multiplies what comes out, with a
-    matrix to all its values ("values") or to one a head ("heads"); `sinks` are a score a
-    head that no token has; `out_norm` is a norm on what comes out; scores are computed `twice`
-    where their difference counts; `more` are further parameters. `window` is how far back a token
-    looks, itself included (0: to the start), in steps of it if `chunked`. It changes
-    no matrix, and shapes that differ only there are equal.
+    - `biases`: the projections that have a bias, out of "qkvo";
+    - `qk_norm`: a norm on queries and keys, "head" (one for all heads), "each" (one for
+      each head) or "" (none);
+    - `qk_norm_size`: 2 where that norm shifts as well;
+    - `gate`: multiplies what comes out, with a matrix to all its values ("values") or to
+      one for each head ("heads");
+    - `sinks`: a score for each head that belongs to no token;
+    - `out_norm`: a norm on what comes out;
+    - `twice`: scores are computed twice, where their difference counts;
+    - `more`: further parameters;
+    - `window`: how far back a token looks, itself included (0: to the start);
+    - `chunked`: the window moves on in steps of its own length.
+
+    The last two change no matrix, and shapes that differ only there are equal.
 
     >>> Attention(32, 8, 128).parameters(4096)
     41943040
@@ -198,7 +204,7 @@ class LatentAttention(Mixer):
         return self.num_heads * (self.head_dim + self.value_dim)
 
     def heads(self) -> dict[str, Result]:
-        """Its heads; each has keys and values of its own once they are unsqueezed."""
+        """The number of heads; each has its own keys and values once they are unsqueezed."""
         return {"num_heads": self.num_heads}
 
     def score_heads(self) -> Result:

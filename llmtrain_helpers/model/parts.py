@@ -48,7 +48,7 @@ class Part:
             object.__setattr__(self, name, flag(name, getattr(self, name)))
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
-        """Its matrices, in a layer of this hidden size."""
+        """The part's matrices, in a layer of this hidden size."""
         raise NotImplementedError
 
     def norms(self) -> Result:

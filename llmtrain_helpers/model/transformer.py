@@ -136,7 +136,7 @@ class Transformer:
             at_most("sequence_length", self.sequence_length, "num_positions", self.num_positions)
 
     def numbers(self) -> dict[str, Any]:
-        """Its sizes by their names; of a stack of one kind, those of its parts too."""
+        """The model's sizes by name; with one kind of layer, those of its parts too."""
         own = {name: value for name, value in vars(self).items() if name != "layers"}
         if len(self.layers) > 1:
             return own

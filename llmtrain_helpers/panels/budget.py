@@ -238,7 +238,7 @@ def _worth(own: Dot, flops: float, law: str) -> str:
 
 
 def _offers(own: Dot, best: Dot | None) -> list[common.Offer]:
-    """To take the best shape; or half of it, which is cheaper to use."""
+    """Offers of two shapes: the best one, and one of half its size, cheaper to use."""
     if best is None:
         return []
     half = nearest_shape(best.parameters / 2)

@@ -43,7 +43,7 @@ _HUGE = 10**17
 
 @dataclass(frozen=True)
 class Control:
-    """One thing to set: its label, a sentence of help, and what it takes.
+    """An input to set: its label, a sentence of help, and what it takes.
 
     `kind` is "number", "choice", "flag" or "text". A number lies between `least` and
     `most`, and is whole unless `whole` is false; with `stops` it has a slider beside
@@ -340,7 +340,7 @@ def warning(text: str) -> str:
 
 
 def folded(title: str, html: str) -> str:
-    """Something for those who want it."""
+    """Details under a title, folded away until the reader opens them."""
     style = "margin:8px 0px;font-size:15px"
     return f'<details style="{style}"><summary>{escape(title)}</summary>{html}</details>'
 

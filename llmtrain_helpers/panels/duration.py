@@ -45,23 +45,23 @@ class Setting:
 
     @cached_property
     def parameters(self) -> int:
-        """Those that a token meets."""
+        """Parameters of the model that a token meets."""
         return int(count_parameters(architecture(self.model)).active)
 
     @cached_property
     def rate(self) -> float:
-        """What each GPU reaches, in FLOP/s."""
+        """FLOP/s that each GPU reaches."""
         return float(rate_at(self.percent / 100, accelerator(self.chip).peak(self.format)))
 
     @property
     def seconds(self) -> float:
-        """Of the whole run."""
+        """Seconds that the whole run takes."""
         run = (self.tokens, self.parameters, self.num_gpus, self.rate, self.recompute)
         return float(training_seconds(*run))
 
     @property
     def mark(self) -> Mark:
-        """Where its dot stands."""
+        """The dot of the run in the picture: its GPUs and its days."""
         return Mark("your run", self.num_gpus, self.seconds / units.DAY)
 
 
@@ -196,7 +196,7 @@ def _table(setting: Setting) -> str:
 
 
 def _energy(chip: Accelerator, hours: float) -> str:
-    """At its design power all the time; unknown where the datasheet has none."""
+    """Energy of a chip at its design power; unknown where the datasheet names none."""
     if not chip.power:
         return "unknown"
     return units.si(energy(hours * units.HOUR, 1, chip.power) / units.HOUR, "Wh")

@@ -41,7 +41,7 @@ class Setting(controls.Split):
 
     @cached_property
     def shape(self) -> Transformer:
-        """Of the published model, or of the file whose path is given."""
+        """The shape of the published model, or of the file whose path is given."""
         path = self.config.strip()
         if path:
             return read_config(path, self.sequence_length)
@@ -343,7 +343,7 @@ def _effect(advice: Advice) -> str:
 
 
 def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
-    """Of what fits: fewer tokens, or more GPUs, that end in time at the slow end."""
+    """Offers for a plan that fits: fewer tokens, or more GPUs, to end in time even if slow."""
     late = plan.days_with_stops.greatest / days
     if plan.fits and late <= 1 < first_run(plan) / days:
         tokens = units.rounded_down(plan.run.tokens * days / first_run(plan))

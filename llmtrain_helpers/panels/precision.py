@@ -59,7 +59,7 @@ class Setting:
 
     @cached_property
     def parameters(self) -> int:
-        """Those of the model, all of them."""
+        """All parameters of the model."""
         return int(count_parameters(architecture(self.model)).total)
 
     @cached_property
@@ -102,7 +102,7 @@ class _PowerOfTwo(common.Control):
         return super().read(2 ** int(power[1]) if power else written)
 
     def write(self, value: float) -> str:
-        """From a million on a power of two is written as one, as the picture does."""
+        """The value as text; from a million on, a power of two as 2^n, as the picture has it."""
         value = int(value)
         if value >= 1e6 and value.bit_count() == 1:
             return f"2^{value.bit_length() - 1}"

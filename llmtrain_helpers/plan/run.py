@@ -189,7 +189,7 @@ class Rule(NamedTuple):
 
     @property
     def holds(self) -> Result:
-        """Whether the value keeps to the limit; for arrays, in which places it does."""
+        """Whether the rule holds; for arrays, in which places it does."""
         return self.value % self.limit == 0 if self.check is divides else self.value <= self.limit
 
 

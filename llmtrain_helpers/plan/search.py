@@ -166,7 +166,7 @@ def least_steps(first: Plan) -> list[tuple[float, float]]:
 
 
 def step_price(plan: Plan, first: Plan) -> tuple[float, ...]:
-    """Its step as a share of the first plan's, and what is less where it is equal."""
+    """A plan's step as a share of the first plan's, then what decides between equal steps."""
     t, p = plan.split.tensor_parallel, plan.split.pipeline_parallel
     unit = float(first.seconds_per_iteration.likely)
     seconds = float(plan.seconds_per_iteration.likely) / unit

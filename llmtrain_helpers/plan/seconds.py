@@ -48,7 +48,7 @@ class Pace:
     step: StepSeconds
 
     def seconds(self, step: StepSeconds, split: Split) -> Interval:
-        """Of a step: as measured, or `OWN_PACE` around where anything has changed."""
+        """Seconds of a step: as measured, or `OWN_PACE` around it if anything has changed."""
         likely = self.slowdown * step.total
         same = not is_array(likely) and (split, step) == (self.split, self.step)
         wide = 1 if same else OWN_PACE

@@ -94,7 +94,7 @@ def post_norms(x: Values, sparse: bool) -> int:
 
 
 def stable_norms(x: Values, sparse: bool) -> int:
-    """One norm for mixer and MLP where they are parallel."""
+    """Norms of a StableLM: one for mixer and MLP where they are parallel, else two."""
     return 1 if x["use_parallel_residual"] else 2
 
 
@@ -266,7 +266,7 @@ def narrow(x: Values) -> Any:
 
 
 def a_number_a_head(x: Values) -> Any:
-    """One more parameter for each head."""
+    """A further parameter for each head."""
     return x["num_heads"]
 
 

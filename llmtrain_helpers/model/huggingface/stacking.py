@@ -104,7 +104,7 @@ def _sparse(x: Values, family: Family) -> Any:
 
 
 def _layer(kind: str, sparse: bool, x: Values, family: Family) -> Layer:
-    """One layer: a mixer of this kind, and experts or an MLP."""
+    """A layer of the stack: a mixer of this kind, and experts or an MLP."""
     biases = _biases(x, family)
     make = family.mixers.get(kind)
     mixer = make(x) if make else _attention(kind, x, family, biases)
