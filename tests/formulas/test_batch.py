@@ -261,6 +261,3 @@ def test_a_step_a_schedule_and_the_formula_wait_alike(stages: int, passes: int) 
     assert idle_share(stages, passes) == pytest.approx(schedule.shares()["idle"])
     assert sum(schedule.shares().values()) == pytest.approx(1)
     assert schedule.in_flight(0) == Step(1, passes, 1, stages).in_flight
-
-
-# --- bad values

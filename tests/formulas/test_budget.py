@@ -1,15 +1,12 @@
-"""What fits into a budget: tokens, sizes, and the best split."""
+"""What fits into a budget: tokens, and sizes."""
 
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from llmtrain_helpers import (
-    Accelerator,
     affordable_days,
-    best_split,
     budget,
     compute_optimal,
     frontier,
@@ -24,14 +21,8 @@ from llmtrain_helpers.evidence import published
 from tests.bad_values import assert_refused
 
 H100 = published.accelerator("H100 SXM")
-
-
 A100 = published.accelerator("A100 80GB SXM")
-
-
 LLAMA = published.architecture("Llama-3.1-8B", sequence_length=8192)
-
-
 PLAN = plan_run(
     LLAMA, H100, 64, 1e12, 512, **{"recompute": "none", "zero_stage": 3, "price_per_gpu_hour": 2.5}
 )
@@ -129,66 +120,6 @@ def test_the_largest_model_with_enough_text() -> None:
         largest_model(A100, 8, 1e-3, shelf(), tokens_per_parameter=1e9)
 
 
-CASES: dict[str, Any] = {
-    "large": ("69B", H100, 64, {}),
-    "tensor": ("31B", H100, 64, {}),
-    "small": ("310M", H100, 512, {}),
-    "one node": ("9.0B", A100, 8, {}),
-    "own rate": ("24B", A100, 8, {"flops_per_gpu": 100e12}),
-    "given": ("69B", H100, 32, {"utilizations": (0.3, 0.4, 0.5)}),
-    "pipeline": ("430B", H100, 128, {"recipe": "bf16"}),
-    "large, own rate": ("69B", H100, 64, {"flops_per_gpu": 400e12}),
-    "large, given": ("69B", H100, 64, {"utilizations": (0.3, 0.4, 1)}),
-    "tiny": ("600M", H100, 64, {}),
-    "tiny, own rate": ("600M", H100, 64, {"flops_per_gpu": 400e12}),
-    "tiny, given": ("600M", H100, 64, {"utilizations": (0.3, 0.4, 1)}),
-    "bare": ("24B", Accelerator("X", 80e9, peaks={"bf16": 1e15}), 16, {}),
-}
-
-
-def splits_of(num_gpus: int) -> list[dict[str, Any]]:
-    """Every usual way to share a model's training out over so many GPUs."""
-    few = (1, 2, 4, 8)
-    ways = product(["none", "full"], (*few, 16), (1, 3), few, few)
-    names = ("recompute", "pipeline_parallel", "zero_stage", "tensor_parallel", "micro_batch_size")
-    return [
-        split
-        for split in (dict(zip(names, way, strict=True)) for way in ways)
-        if num_gpus % (split["pipeline_parallel"] * split["tensor_parallel"]) == 0
-        and (split["pipeline_parallel"] == 1 or split["zero_stage"] == 1)
-    ]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_best_split_is_never_slower_than_another_that_fits(name: str) -> None:
-    shape, chip, n, options = CASES[name]
-    model = shelf()[shape]
-    found = best_split(model, chip, n, budget.usual_batch(model, n), **options)
-    assert found.fits
-    fitting = 0
-    for split in splits_of(n):
-        try:
-            other = found.but(**split)
-        except ValueError:
-            continue
-        if other.fits:
-            fitting += 1
-            assert found.seconds.likely <= other.seconds.likely * 1.00001
-    assert fitting > 1
-
-
-def test_where_nothing_fits_the_nearest_is_told() -> None:
-    model = shelf()["43B"]
-    found = best_split(model, A100, 8, 1024)
-    assert not found.fits
-    for t in (1, 2, 4, 8):
-        for again in ("none", "full"):
-            other = found.but(tensor_parallel=t, recompute=again)
-            assert found.memory.total <= other.memory.total
-    with pytest.raises(ValueError, match="is not divisible by"):
-        best_split(model, A100, 7, 1024)
-
-
 def test_the_batch_is_about_four_million_tokens() -> None:
     for n in (8, 24, 64, 504, 1024):
         B = budget.usual_batch(LLAMA, n)
@@ -229,6 +160,3 @@ def test_no_dot_lies_below_the_curve_which_has_the_rate_of_the_busiest() -> None
     for x in points:
         N = x.plan.parameters.active
         assert x.loss.likely >= loss(N, most / (6 * N)) * (1 - 1e-9)
-
-
-# --- bad values

@@ -434,6 +434,3 @@ def test_other_refusals_name_what_is_wrong() -> None:
     assert_refused(lambda: spare_nodes(8, 1, 1, certainty=1), "certainty")
     arrays = {"failures_per_node_day": np.ones(2) / 99, "restart_seconds": np.ones(3)}
     assert_refused(lambda: calendar_days(PLAN, **arrays), "do not broadcast")
-
-
-# --- bad values

@@ -388,6 +388,3 @@ def test_exchanges_are_as_long_as_the_communication() -> None:
     assert parts["data"].seconds == parts["data"].visible == 100  # seen for longer than sent
     with pytest.raises(ValueError, match="links of A are not known"):
         exchanges(sent, Accelerator("A", 80e9), {})
-
-
-# --- bad values

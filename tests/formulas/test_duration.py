@@ -28,10 +28,7 @@ from tests.formulas.cases import shape_of
 
 RUN = {"tokens": 300e9, "parameters": 175e9, "num_gpus": 1024, "flops_per_gpu": 140e12}
 
-
 rates = st.floats(1e9, 1e18)
-
-
 sizes = st.integers(1, 10**15)
 
 
@@ -207,6 +204,3 @@ def test_a_first_run_takes_the_slower_of_plan_and_published_runs() -> None:
     assert first_run_days(30.0, 46 * DAY) == 46
     assert first_run_days(50.0, 46 * DAY) == 50
     assert tokens_in_time(1e12, days=40, limit=40) == 1e12
-
-
-# --- bad values

@@ -213,6 +213,3 @@ def test_the_worked_case() -> None:
     assert round(100 * utilization(X, 312e12), 2) == 49.37
     own = achieved_flops_per_gpu(none, 32.09, 16)
     assert round(100 * utilization(own, 312e12), 2) == 37.18
-
-
-# --- bad values

@@ -124,6 +124,3 @@ def test_what_the_count_leaves_out_of_other_families() -> None:
     assert round(100 * bloom, 1) == 0.4
     two_norms_more = 2 * 26 * 2304
     assert two_norms_more / 2_614_341_888 < 0.0001
-
-
-# --- bad values

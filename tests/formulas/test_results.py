@@ -21,6 +21,3 @@ def test_an_interval_of_arrays_broadcasts() -> None:
     spans = Interval(1, np.array([2, 3]), 4).times(np.array([[1], [10]]))
     assert spans.least.tolist() == [[1], [10]]
     assert spans.likely.tolist() == [[2, 3], [20, 30]]
-
-
-# --- bad values

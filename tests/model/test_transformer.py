@@ -233,6 +233,3 @@ def test_a_mixture_without_experts_has_the_plain_mlps_size() -> None:
     config = {"model_type": "qwen3_moe", "num_experts": 0, "num_experts_per_tok": 0}
     model = Transformer.from_config({**config, "intermediate_size": 6144})
     assert model.intermediate_size == 6144
-
-
-# --- bad values

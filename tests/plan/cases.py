@@ -6,20 +6,10 @@ from llmtrain_helpers import plan_run
 from llmtrain_helpers.evidence import published
 
 A100 = published.accelerator("A100")
-
-
 H100 = published.accelerator("H100")
-
-
 LLAMA = published.architecture("Llama-3.1-8B", sequence_length=8192)
-
-
 UNLINKED = replace(A100, link_bandwidth=None)  # no split counts
-
-
 LARGE = published.architecture("Llama-3.1-70B", sequence_length=8192)
-
-
 RUN = {
     "model": LLAMA,
     "accelerator": A100,

@@ -1,4 +1,4 @@
-"""What to change where a plan does not fit."""
+"""What to change where a plan does not fit, and the fewest GPUs on which it does."""
 
 from dataclasses import replace
 
@@ -98,3 +98,19 @@ def test_advice_finds_the_largest_micro_batch_that_the_batch_allows() -> None:
     shape |= {"zero_stage": 3, "reserve": 0}
     [step] = advise(plan_of(num_gpus=8, micro_batch_size=7, **shape))
     assert step.change == {"micro_batch_size": 2}
+
+
+def test_a_model_that_fits_on_no_number_of_gpus_says_so_and_by_how_much() -> None:
+    plan = plan_of(model=LARGE)
+    with pytest.raises(ValueError, match=r"fits on no number of GPUs.* more than"):
+        fewest_gpus(plan)
+    short = Accelerator("small", 1e9, peaks={"bf16": 1e14})
+    hopeless = plan_of(model=LARGE, accelerator=short)
+    assert not advise(hopeless)[-1].plan.fits
+
+
+def test_the_fewest_gpus_fit_and_one_divisor_less_does_not() -> None:
+    plan = fewest_gpus(plan_of(recompute="full", zero_stage=3))
+    n = plan.split.num_gpus
+    assert plan.fits
+    assert not plan.but(num_gpus=n // 2).fits

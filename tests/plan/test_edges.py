@@ -10,14 +10,8 @@ import pytest
 from llmtrain_helpers import Accelerator, Transformer, advise, count_activations, plan_run, sweep
 
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
-
-
 PEAKS = {"bf16": 312e12}
-
-
 A100 = Accelerator("A100", 80e9, peaks=PEAKS)
-
-
 RUN = {
     "model": LLAMA,
     "accelerator": A100,

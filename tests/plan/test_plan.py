@@ -185,6 +185,3 @@ def test_a_plan_refuses_further_slips(changes, problem) -> None:
         s = changes.pop("sequence_length")
         changes["model"] = replace(LLAMA, sequence_length=s)
     assert_refused(plan_of, problem, **changes)
-
-
-# --- bad values
