@@ -148,6 +148,10 @@ def least_steps(first: Plan) -> list[tuple[float, float]]:
     by_model = by_model and (run.pace is not None or not others)
     work = {r: count_flops(run.model, 1, r).total for r in ("none", "full")}
     a_gpu = run.global_batch_size * split.context_parallel / split.num_gpus
+    if step is not None:
+        whole, products = step.total, step.matmuls + step.memory
+        launching_of_one = step.launching / split.tensor_parallel * split.micro_batch_size
+        head_of_one = step.head / split.pipeline_parallel
     bounds = []
     for recompute, p, _, t, b in layouts(split.num_gpus):
         m = a_gpu * t * p / b  # passes of accumulation, no less than one
@@ -155,11 +159,10 @@ def least_steps(first: Plan) -> list[tuple[float, float]]:
         seconds = work[recompute] / work["none"] * (1 + (run.flops_per_gpu is None) * bubble)
         model = 0.0
         if step is not None:
-            products = step.matmuls + step.memory
-            launching = step.launching / split.tensor_parallel * split.micro_batch_size * t / b
+            launching = launching_of_one * t / b
             passes = {"none": 3, "full": 4}[recompute]
             layers = passes / 3 * (products + launching) * (1 + bubble)
-            model = float((layers + step.head / split.pipeline_parallel * p) / step.total)
+            model = float((layers + head_of_one * p) / whole)
         least = model if by_model else seconds
         bounds.append((round(least, 6), round(model, 6)))
     return bounds
