@@ -22,8 +22,11 @@ collect_ignore_glob = [*KEPT, *MOVED, "teaching/homes/*", *(NEED_IT if MISSING e
 
 
 ROOT = Path(__file__).parent
-APART = [ROOT / "tests" / "browser", ROOT / "tests" / "test_regenerate.py"]
-"""What starts kernels: not beside others, so it runs where it is named, as in tools/test.py."""
+TESTS = ROOT / "tests"
+APART = [TESTS / "browser", TESTS / "test_regenerate.py"]
+APART += [TESTS / "ground_truth" / name for name in ("test_parallel_steps.py", "test_times.py")]
+"""What starts kernels, or times processes of its own: it runs where it is named, as in
+tools/test.py, and not beside other tests."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: Any) -> bool | None:

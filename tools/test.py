@@ -3,7 +3,8 @@
 Lint first. Then two processes side by side: one for the unit tests, one that walks the
 notebooks under strict nbval, regenerates two and then drives the browser, if there is
 one. Kernels that start at the same moment now and then fail, so only that second process
-starts any. The first one's output streams, the second one's follows when it is done.
+starts any. The first one's output streams, the second one's follows when it is done. What
+times processes of its own, with PyTorch, comes last and has the machine to itself.
 
 Options go to both (`-k 01`, `-x`); paths among them are run alone, in one process.
 """
@@ -13,12 +14,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 
 ROOT = Path(__file__).parents[1]
 PYTEST = [sys.executable, "-m", "pytest"]
 WALKS = ["notebooks", "tests/test_regenerate.py", "tests/browser"]
+TIMED = ["tests/ground_truth/test_parallel_steps.py", "tests/ground_truth/test_times.py"]
 LINT = [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]]
 NOTHING_CHOSEN = 5
 """What pytest returns where -k leaves no test."""
@@ -37,6 +40,8 @@ def main(arguments: list[str]) -> int:
     codes = side_by_side(
         [*PYTEST, *arguments], [*PYTEST, "-o", "cache_dir=.pytest_cache/walks", *arguments, *WALKS]
     )
+    if find_spec("torch"):
+        codes.append(subprocess.run([*PYTEST, *arguments, *TIMED], cwd=ROOT).returncode)
     failed = [code for code in codes if code not in (0, NOTHING_CHOSEN)]
     nothing = all(code == NOTHING_CHOSEN for code in codes)
     return failed[0] if failed else NOTHING_CHOSEN if nothing else 0
@@ -51,7 +56,7 @@ def names_a_path(arguments: list[str]) -> bool:
     return False
 
 
-def side_by_side(streamed: list[str], kept: list[str]) -> tuple[int, int]:
+def side_by_side(streamed: list[str], kept: list[str]) -> list[int]:
     """Both exit codes; the second command's output is printed after the first has ended."""
     with TemporaryFile() as output:
         second = subprocess.Popen(kept, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
@@ -68,7 +73,7 @@ def side_by_side(streamed: list[str], kept: list[str]) -> tuple[int, int]:
             output.seek(0)
             shutil.copyfileobj(output, sys.stdout.buffer)
             sys.stdout.flush()
-        return first.returncode, second.returncode
+        return [first.returncode, second.returncode]
 
 
 if __name__ == "__main__":
