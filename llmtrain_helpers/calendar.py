@@ -34,7 +34,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.precision import Recipe, known_recipe
-from llmtrain_helpers.results import Interval, greater
+from llmtrain_helpers.results import Interval, greater, where
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 
 FAILURES_PER_NODE_DAY = Interval(0.002, 0.005, 0.016)
@@ -124,7 +124,7 @@ def best_checkpoint_interval(
 def _daly_interval(d: Result, M: Result) -> Result:
     x = d / (2 * M)
     interval = (2 * d * M) ** 0.5 * (1 + x**0.5 / 3 + x / 9) - d
-    return (x < 1) * interval + (x >= 1) * M
+    return where(x < 1, interval, M)
 
 
 def goodput(

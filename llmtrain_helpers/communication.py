@@ -33,7 +33,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Accelerator, Transformer
-from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out
+from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out, where
 
 CONTEXT = ["ring", "all-to-all"]
 """How context-parallel GPUs exchange: keys and values in a ring, or heads all to all."""
@@ -108,7 +108,7 @@ class Split:
         """
         p, v, m = self.pipeline_parallel, self.interleave, self.accumulation_steps
         more = shared_out(p - 1, v)
-        return lesser(p + (v > 1) * more, m), lesser(p - more, m)
+        return lesser(p + where(v > 1, more, 0), m), lesser(p - more, m)
 
 
 @dataclass(frozen=True)
@@ -399,8 +399,8 @@ def traffic(
     rounds = 6 if choice("recompute", recompute, EVERY_RECOMPUTE) == "full" else 4
     scattered = flag("sequence_parallel", sequence_parallel)
     values = b * (model.sequence_length // c) * model.hidden_size
-    passes = m * amount("value_bytes", value_bytes)
-    in_layers = passes * split.layers(model.num_layers)
+    of_a_step = m * amount("value_bytes", value_bytes)  # bytes of one value, all m passes
+    in_layers = of_a_step * split.layers(model.num_layers)
 
     # An all-reduce, or the gather and the scatter that take its place with sequence
     # parallelism: the same bytes.
@@ -425,14 +425,14 @@ def traffic(
 
     # A middle stage sends activations on and gradients back for each of its v pieces;
     # a pipeline of two has only ends, which have one border less.
-    borders = (p > 1) * (2 * v - (p == 2))
+    borders = where(p > 1, 2 * v - where(p == 2, 1, 0), 0)
 
     return Traffic(
-        tensor=reduced * (1 - scattered),
-        sequence=reduced * scattered,
+        tensor=0 * reduced if scattered else reduced,
+        sequence=reduced if scattered else 0 * reduced,
         context=in_layers * exchanged,
         expert=in_layers * to_experts,
-        pipeline=passes * shared_out(borders * values, t if scattered else 1),
+        pipeline=of_a_step * shared_out(borders * values, t if scattered else 1),
         data=_between_replicas(parameters, expert_parameters, split, sharding),
     )
 
@@ -465,7 +465,7 @@ def _between_replicas(
         return sent
     everywhere = replica_bytes(greater(E, 1), same, m, sharding)
     on_an_eth = replica_bytes(greater(E, 1), same // e, m, sharding)
-    return sent + (E > 0) * (on_an_eth - everywhere)
+    return sent + where(E > 0, on_an_eth - everywhere, 0)
 
 
 # --- seconds
@@ -610,8 +610,7 @@ def bandwidth_of(
     node = accelerator.gpus_per_node
     neighbours = greater(node / stride, 1) if ring else 1
     fast, slow = link * LINK_SHARE, card * neighbours * NETWORK_SHARE
-    inside = size * stride <= node
-    return inside * fast + (1 - inside) * lesser(slow, fast)
+    return where(size * stride <= node, fast, lesser(slow, fast))
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def expert_parameters(model: Transformer) -> Result:
     """
     instance("model", model, Transformer)
     h = model.hidden_size
-    return over_layers(model, lambda layer: layer.split(h))
+    return over_layers(model, lambda layer: layer.expert_parameters(h))
 
 
 def prediction_parameters(model: Transformer) -> Result:

@@ -10,17 +10,26 @@ from functools import cache
 from sys import float_info
 from typing import Any, ClassVar, cast
 
-from llmtrain_helpers.checks import Number, Result, amount, at_most, broadcast
+from llmtrain_helpers.checks import Number, Result, amount, at_most, broadcast, is_array, numpy
+
+
+def where(condition: Result, x: Result, y: Result) -> Result:
+    """The first of two numbers where a condition holds, else the second; or arrays of them.
+
+    >>> where(3 > 2, "yes", "no")
+    'yes'
+    """
+    return numpy().where(condition, x, y) if is_array(condition) else x if condition else y
 
 
 def lesser(x: Result, y: Result) -> Result:
     """The lesser of two numbers, or of each pair of two arrays."""
-    return (x <= y) * x + (x > y) * y
+    return where(x <= y, x, y)
 
 
 def greater(x: Result, y: Result) -> Result:
     """The greater of two numbers, or of each pair of two arrays."""
-    return (x >= y) * x + (x < y) * y
+    return where(x >= y, x, y)
 
 
 def shared_out(size: Result, ways: Result) -> Result:

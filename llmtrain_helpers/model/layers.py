@@ -364,7 +364,7 @@ class Layer:
         """The mixers, then the MLP."""
         return self.mixers + ((self.mlp,) if self.mlp is not None else ())
 
-    def split(self, hidden_size: Result) -> Result:
+    def expert_parameters(self, hidden_size: Result) -> Result:
         """Parameters of its experts, of which a token uses some: what expert parallelism splits."""
         matrices = [m for part in self.parts for m in part.matrices(hidden_size)]
         experts = [m for m in matrices if m.copies != m.active]

@@ -17,7 +17,7 @@ from llmtrain_helpers.model import Layer, Transformer
 from llmtrain_helpers.parameters import embedding_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import model_state_bytes
-from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out
+from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out, where
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def memory_per_gpu(run: Run) -> Memory:
         return Memory(**on_first)
     on_last = held(last, last_in_flight)
     larger = sum(on_first.values()) >= sum(on_last.values())
-    return Memory(**{x: on_first[x] * larger + on_last[x] * (1 - larger) for x in on_first})
+    return Memory(**{x: where(larger, on_first[x], on_last[x]) for x in on_first})
 
 
 # --- the model's states
@@ -100,7 +100,7 @@ def state_bytes(run: Run, stage: Stage) -> dict[str, Result]:
     states = sharded_states(run, P - E, replicas)
     if run.model.num_experts:  # an e-th of the replicas have the same experts
         of_experts = sharded_states(run, greater(E, 1), replicas // split.expert_parallel)
-        states = {x: size + (E > 0) * of_experts[x] for x, size in states.items()}
+        states = {x: size + where(E > 0, of_experts[x], 0) for x, size in states.items()}
     return states
 
 
@@ -132,7 +132,9 @@ def _stage_parameters(model: Transformer, split: Split, stage: Stage) -> Result:
     for how_many, layer in stage_layers(model, split, stage.last):
         of_norms = layer.norm_parameters(h)
         norms = norms + how_many * of_norms
-        matrices = matrices + how_many * (layer.parameters(h) - of_norms - layer.split(h))
+        matrices = matrices + how_many * (
+            layer.parameters(h) - of_norms - layer.expert_parameters(h)
+        )
     matrices = matrices + stage.embedding * embedding_parameters(model)
     shares_embedding = model.tied_embeddings * stage.embedding
     matrices = matrices + stage.head * (1 - shares_embedding) * head_parameters(model)
@@ -146,7 +148,7 @@ def stage_experts(model: Transformer, split: Split, last: bool) -> Result:
         return 0
     h, ways = model.hidden_size, split.tensor_parallel * split.expert_parallel
     stage = stage_layers(model, split, last)
-    return -(-sum(how_many * layer.split(h) for how_many, layer in stage) // ways)
+    return -(-sum(how_many * layer.expert_parameters(h) for how_many, layer in stage) // ways)
 
 
 def stage_layers(model: Transformer, split: Split, last: bool) -> tuple[tuple[Result, Layer], ...]:
@@ -166,7 +168,7 @@ def stage_layers(model: Transformer, split: Split, last: bool) -> tuple[tuple[Re
         for i in range(int(v.max()) if is_array(v) else int(v)):
             start = l - piece * (1 + i * p) if last else piece * i * p
             overlap = lesser(start + piece, kind_ends) - greater(start, kind_starts)
-            here = here + (i < v) * greater(overlap, 0 * overlap)
+            here = here + where(i < v, greater(overlap, 0 * overlap), 0)
         stage.append((here, layer))
         kind_starts = int(kind_ends)
     return tuple(stage)
@@ -232,13 +234,13 @@ def gathered_bytes(model: Transformer, split: Split, stage: Stage) -> Result:
     with PyTorch 2.13 on two processes.
     """
     h, t, c = model.hidden_size, split.tensor_parallel, split.context_parallel
-    layer = max(layer.parameters(h) - layer.split(h) for _, layer in model.layers)
+    layer = max(layer.parameters(h) - layer.expert_parameters(h) for _, layer in model.layers)
     output = stage.head * head_parameters(model)
     gathered = shared_out(2 * 2 * layer + 2 * output, t)
     kept = 2 * stage_parameters(model, split, stage)
-    unsplit = split.pipeline_parallel == 1
+    weights = where(split.pipeline_parallel == 1, gathered, kept)
     gradients = shared_out(2 * layer + 2 * output, t)
     tokens = split.micro_batch_size * model.sequence_length
-    parallel_loss = (t > 1) * (4 * model.vocab_size + 2 * h * (t - 1))
+    parallel_loss = where(t > 1, 4 * model.vocab_size + 2 * h * (t - 1), 0)
     loss = shared_out(shared_out(tokens * (2 * model.vocab_size + parallel_loss), c), t)
-    return gathered * unsplit + kept * (1 - unsplit) + gradients + stage.head * loss
+    return weights + gradients + stage.head * loss

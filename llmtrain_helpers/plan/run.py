@@ -39,7 +39,7 @@ from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.seconds import Pace
 from llmtrain_helpers.precision import Recipe, known_recipe
-from llmtrain_helpers.results import greater
+from llmtrain_helpers.results import greater, where
 
 SIZES = (
     "micro_batch_size",
@@ -223,7 +223,9 @@ def split_rules(
     l, s = model.num_layers, model.sequence_length
     yield Rule(at_most, "global_batch_size", B, "what a plan takes", 10**12)
     yield Rule(at_most, "pipeline_parallel", p, "num_layers", l)
-    yield Rule(at_most, "interleave", v, "what a pipeline of one stage takes", 1 + (p > 1) * l)
+    yield Rule(
+        at_most, "interleave", v, "what a pipeline of one stage takes", where(p > 1, 1 + l, 1)
+    )
     pieces = "pipeline_parallel·interleave"
     if not uneven_stages:
         interleaved = is_array(v) or v > 1

@@ -17,7 +17,7 @@ from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.plan.memory import ends, kept_activations, stage_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds
-from llmtrain_helpers.results import greater
+from llmtrain_helpers.results import greater, where
 
 LAUNCHING = 0.64e-3
 """Seconds to launch a layer's kernels in a forward pass (backward is two): fitted."""
@@ -103,9 +103,9 @@ def travel_seconds(
     backward = computing * 2 / run.passes
     beside_gradients = {2: m * backward, 3: m * computing}.get(run.zero_stage, backward)
     calls = {
-        "sequence" if run.sequence_parallel else "tensor": (t > 1) * all_reduces,
-        "pipeline": (p > 1) * m * 2 * split.interleave,
-        "data": (replicas > 1) * 1,
+        "sequence" if run.sequence_parallel else "tensor": where(t > 1, all_reduces, 0),
+        "pipeline": where(p > 1, m * 2 * split.interleave, 0),
+        "data": where(replicas > 1, 1, 0),
     }
     behind = {"context": m * matmuls, "data": beside_gradients}
     seconds = traffic_seconds(sent, run.accelerator, split, calls, behind)
