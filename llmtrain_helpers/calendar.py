@@ -330,57 +330,93 @@ def calendar_days(
     [34.9, 38.2, 56.5]
     """
     instance("plan", plan, Plan)
-    g, n = count("gpus_per_node", gpus_per_node), plan.split.num_gpus
-    rates = _three_cases("failures_per_node_day", failures_per_node_day, quantity)
-    writes = _three_cases("checkpoint_seconds", checkpoint_seconds, quantity)
-    restarts = _three_cases("restart_seconds", restart_seconds, amount)
-    outage_shares = _three_cases("outages", outages, amount)
-    evaluation_shares = _three_cases("evaluation", evaluation, amount)
-    given_interval = checkpoint_interval
-    if given_interval is not None:
-        given_interval = quantity("checkpoint_interval", given_interval)
+    g = count("gpus_per_node", gpus_per_node)
     step = plan.seconds_per_iteration
-    work = [plan.iterations * x for x in (step.least, step.likely, step.greatest)]
-    cases, saves = [], []
-    for W, f, d, R, out, tested in zip(
-        work, rates, writes, restarts, outage_shares, evaluation_shares, strict=True
-    ):
-        broadcast(
-            plan=W,
-            failures_per_node_day=f,
-            checkpoint_seconds=d,
-            restart_seconds=R,
-            checkpoint_interval=given_interval,
-            gpus_per_node=g,
-            outages=out,
-            evaluation=tested,
+    interval = checkpoint_interval
+    if interval is not None:
+        interval = quantity("checkpoint_interval", interval)
+    best, likely, worst = (
+        _case(plan.iterations * seconds, plan.split.num_gpus, g, interval, *case)
+        for seconds, *case in zip(
+            (step.least, step.likely, step.greatest),
+            _three_cases("failures_per_node_day", failures_per_node_day, quantity),
+            _three_cases("checkpoint_seconds", checkpoint_seconds, quantity),
+            _three_cases("restart_seconds", restart_seconds, amount),
+            _three_cases("outages", outages, amount),
+            _three_cases("evaluation", evaluation, amount),
+            strict=True,
         )
-        limit = "the share of the days that they may take"
-        at_most("outages + evaluation", out + tested, limit, 0.95)
-        M = DAY * g / (n * f)
-        t = _daly_interval(d, M) if given_interval is None else given_interval
-        loss = _losses(t, d, M, R)
-        running = W * (1 + loss.total)
-        whole = running / (1 - out - tested)
-        stops = running / M
-        seconds = (W, W * loss.saving, W * loss.lost, W * loss.restarting)
-        zero = 0 * whole  # makes each part as broadcast as the whole
-        cases.append([x + zero for x in (*seconds, whole * out, whole * tested, stops)])
-        saves.append(t + zero)
-    *parts, stops_of_run = [_rising(*three) for three in zip(*cases, strict=True)]
-    computing, saving, lost, restarting, out_days, tested_days = (
-        part.times(1 / DAY) for part in parts
     )
+
+    def days(part: str) -> Interval:
+        seconds = _rising(getattr(best, part), getattr(likely, part), getattr(worst, part))
+        return seconds.times(1 / DAY)
+
     return CalendarDays(
-        computing=computing,
-        saving=saving,
-        lost=lost,
-        restarting=restarting,
-        outages=out_days,
-        evaluation=tested_days,
-        stops=stops_of_run,
-        checkpoint_interval=(saves[0], saves[1], saves[2]),
+        computing=days("computing"),
+        saving=days("saving"),
+        lost=days("lost"),
+        restarting=days("restarting"),
+        outages=days("outages"),
+        evaluation=days("evaluation"),
+        stops=_rising(best.stops, likely.stops, worst.stops),
+        checkpoint_interval=(best.interval, likely.interval, worst.interval),
     )
+
+
+class _Case(NamedTuple):
+    """The best, the likely or the worst case of a run, in seconds, and how often it stops."""
+
+    computing: Result
+    saving: Result
+    lost: Result
+    restarting: Result
+    outages: Result
+    evaluation: Result
+    stops: Result
+    interval: Result
+
+
+def _case(
+    computing: Result,
+    num_gpus: Result,
+    gpus_per_node: Result,
+    checkpoint_interval: Result | None,
+    failures_per_node_day: Result,
+    checkpoint_seconds: Result,
+    restart_seconds: Result,
+    outages: Result,
+    evaluation: Result,
+) -> _Case:
+    broadcast(
+        plan=computing,
+        failures_per_node_day=failures_per_node_day,
+        checkpoint_seconds=checkpoint_seconds,
+        restart_seconds=restart_seconds,
+        checkpoint_interval=checkpoint_interval,
+        gpus_per_node=gpus_per_node,
+        outages=outages,
+        evaluation=evaluation,
+    )
+    limit = "the share of the days that they may take"
+    at_most("outages + evaluation", outages + evaluation, limit, 0.95)
+    M = DAY * gpus_per_node / (num_gpus * failures_per_node_day)
+    best = _daly_interval(checkpoint_seconds, M)
+    t = best if checkpoint_interval is None else checkpoint_interval
+    W, loss = computing, _losses(t, checkpoint_seconds, M, restart_seconds)
+    running = W * (1 + loss.total)
+    whole = running / (1 - outages - evaluation)
+    parts = (
+        W,
+        W * loss.saving,
+        W * loss.lost,
+        W * loss.restarting,
+        whole * outages,
+        whole * evaluation,
+        running / M,
+        t,
+    )
+    return _Case(*(part + 0 * whole for part in parts))  # each as broadcast as the whole
 
 
 def _three_cases(name: str, value: Spread, check: Callable[[str, object], Result]) -> list[Result]:

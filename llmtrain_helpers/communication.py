@@ -348,7 +348,7 @@ def step_traffic(
         **{name: size for name, size in vars(split).items() if name != "num_gpus"},
         **model.numbers(),
     )
-    return traffic(
+    return split_traffic(
         model,
         parameters,
         expert_parameters,
@@ -362,7 +362,7 @@ def step_traffic(
     )
 
 
-def traffic(
+def split_traffic(
     model: Transformer,
     parameters: Number,
     expert_parameters: Number,
@@ -382,7 +382,7 @@ def traffic(
 
     >>> model = Transformer.gpt(96, 12288, 96, 51200, 2048)
     >>> split = Split(1024, 1, 8, 8, 1, 16, accumulation_steps=24)
-    >>> traffic(model, 3e9, 0, split, Sharding(1, 2, 2, False), recompute="full",
+    >>> split_traffic(model, 3e9, 0, split, Sharding(1, 2, 2, False), recompute="full",
     ...     sequence_parallel=True, context="ring", imbalance=1, value_bytes=2).data / 1e9
     11.25
     """

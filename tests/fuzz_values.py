@@ -289,12 +289,12 @@ UNCHECKED = [
     "activations.largest_layer",
     "activations.there",
     "communication.replica_bytes",
-    "communication.traffic",
+    "communication.split_traffic",
     "communication.traffic_seconds",
     "communication.ring",
     "laws.sizes_known",
     "plan.plan.planned",
-    "plan.plan.step_sent",
+    "plan.plan.run_traffic",
     "plan.run.needs_experts",
     "plan.run.split_rules",
     "plan.search.least_steps",
@@ -325,6 +325,7 @@ TRUSTING = {
     "results.greater",
     "results.lesser",
     "results.shared_out",
+    "results.where",
 }
 """They get what a formula has checked already: called with good values alone."""
 

@@ -154,8 +154,8 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     if plan.fits:
         return ()
     stages = range(plan.run.zero_stage, 4)
-    passes = plan.split.micro_batch_size * plan.split.accumulation_steps
-    sizes = [b for b in _divisors(passes) if b <= plan.split.micro_batch_size]
+    sequences = plan.split.micro_batch_size * plan.split.accumulation_steps  # of a replica
+    sizes = [b for b in _divisors(sequences) if b <= plan.split.micro_batch_size]
     runs = []
     for stage, b, recompute in product(stages, sizes, _further_recompute(plan.run)):
         try:

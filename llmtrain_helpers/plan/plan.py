@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, Result, instance, is_array, quantity
-from llmtrain_helpers.communication import Sharding, Split, Traffic, traffic
+from llmtrain_helpers.communication import Sharding, Split, Traffic, split_traffic
 from llmtrain_helpers.duration import energy, gpu_hours, iterations, training_interval
 from llmtrain_helpers.flops import FlopCount, count_flops
 from llmtrain_helpers.laws import Law
@@ -309,7 +309,7 @@ def planned(run: Run) -> Plan:
     model, split = run.model, run.split
     flops = count_flops(model, run.global_batch_size, run.recompute)
     steps = iterations(run.tokens, run.global_batch_size, model.sequence_length)
-    sent = step_sent(run)
+    sent = run_traffic(run)
     memory = memory_per_gpu(run)
     step = step_parts(run, sent)
     at_peak = flops.total * (1 + split.bubble) / (split.num_gpus * run.peak)
@@ -329,7 +329,7 @@ def planned(run: Run) -> Plan:
     )
 
 
-def step_sent(run: Run) -> Traffic:
+def run_traffic(run: Run) -> Traffic:
     """Bytes that a GPU of the stage with most parameters sends in a step."""
     model, split = run.model, run.split
     first, last = ends(split)
@@ -337,7 +337,7 @@ def step_sent(run: Run) -> Traffic:
     E = greater(stage_experts(model, split, first.last), stage_experts(model, split, last.last))
     recipe = run.bytes_of
     keep_gradients = bool(run.keep_gradients)
-    return traffic(
+    return split_traffic(
         model,
         P,
         E,

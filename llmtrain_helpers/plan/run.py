@@ -164,8 +164,8 @@ class Run:
         return self.accelerator.peak(self.number_format)
 
     @property
-    def passes(self) -> int:
-        """Passes over a layer in a step, each of a forward pass's work: backward is two."""
+    def layer_passes(self) -> int:
+        """A layer's work on a micro-batch, in forward passes: backward is two of them."""
         return 4 if self.recompute == "full" else 3
 
     @cached_property

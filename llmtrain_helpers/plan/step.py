@@ -42,10 +42,10 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     counted = count_flops(model, 1, run.recompute)
     work = counted.total - counted.head + (run.imbalance - 1) * counted.mlp
     here = split.layers(l) / l
-    trips = TRIPS * run.passes * kept_activations(run, model, "none").layers / c
+    trips = TRIPS * run.layer_passes * kept_activations(run, model, "none").layers / c
     matmuls = here * b * work / rate
     memory = here * trips / chip.bandwidth
-    launching = here * l * run.passes * LAUNCHING
+    launching = here * l * run.layer_passes * LAUNCHING
 
     # What travels, and what of it no computing hides.
     visible = travel_seconds(run, sent, matmuls, matmuls + memory).visible
@@ -99,8 +99,8 @@ def travel_seconds(
     split = run.split
     t, p, m = split.tensor_parallel, split.pipeline_parallel, split.accumulation_steps
     replicas = split.data_parallel * split.context_parallel
-    all_reduces = m * split.layers(run.model.num_layers) * (run.passes - 1) * 2
-    backward = computing * 2 / run.passes
+    all_reduces = m * split.layers(run.model.num_layers) * (run.layer_passes - 1) * 2
+    backward = computing * 2 / run.layer_passes
     beside_gradients = {2: m * backward, 3: m * computing}.get(run.zero_stage, backward)
     calls = {
         "sequence" if run.sequence_parallel else "tensor": where(t > 1, all_reduces, 0),
