@@ -1,7 +1,7 @@
 """A model's shape, as all formulas take it. Shared by all chapters.
 
-A `Transformer` is decoder-only, a stack of layers of one kind
-or of several; the names of its numbers are those of Hugging Face configs.
+A `Transformer` is decoder-only, a stack of layers of one kind or of several; the names of
+its numbers are those of Hugging Face configs.
 """
 
 from __future__ import annotations
@@ -30,24 +30,28 @@ from llmtrain_helpers.model.one_kind import checked, keywords as keywords, one_k
 class Transformer:
     """The shape of a decoder-only transformer; make one with `gpt`, `llama`, `from_config`.
 
-    `layers` are its layers from first to last: how many of a kind follow one another,
-    and a `Layer`. Keywords can describe a stack of one kind instead (`num_layers` to
-    `experts_per_token`), and every shape answers to them: where there are several kinds,
-    for the kind that most of the layers with such a part are.
+    `layers` are the layers from first to last, as pairs: how many of a kind follow one
+    another, and the `Layer`. A stack of one kind can be described by keywords instead,
+    `num_layers` to `experts_per_token`. Every shape answers to these names; where there
+    are several kinds of layer, for the kind that is most frequent.
 
-    Sizes are whole numbers, or NumPy arrays of them for a sweep over shapes of one kind (the number
-    of experts excepted; such a sweep cannot be compared or hashed). Bad ones are refused with a ValueError that names the argument.
+    Sizes are whole numbers. For a sweep over shapes of one kind they are NumPy arrays
+    (the number of experts excepted); such a sweep cannot be compared or hashed.
 
-    `sequence_length` is the one that the model is trained with, in tokens;
-    `num_positions` the rows of a learned position table, 0 where positions are rotary.
-    `final_norm` and `embedding_norm` have so many parameters for each value (2, 1, 0);
-    `embedding_size` is that of a narrower embedding (0: there is none); `more` counts
-    parameters that stand beside the layers otherwise. `prediction_layers` are further
-    ones that predict tokens beyond the next (MTP): they are counted apart, in no sum.
+    sequence_length     tokens of a sequence that the model is trained on
+    num_positions       rows of a learned position table; 0 where positions are rotary
+    final_norm          parameters of the last norm for each value: 2, 1 or 0
+    embedding_norm      the same of a norm behind the embedding
+    embedding_size      width of an embedding that is narrower than the model; 0: none is
+    head_bias           whether the output matrix has a bias
+    more                parameters that stand beside the layers otherwise
+    prediction_layers   layers that predict tokens beyond the next (MTP): counted apart
+
+    ValueError for a size that is none, by the name of its argument.
 
     >>> Transformer.gpt(96, 12288, 96, 50257, 2048).head_dim
     128
-    """  # noqa: E501
+    """
 
     layers: tuple[tuple[Number, Layer], ...]
     hidden_size: Number

@@ -231,36 +231,51 @@ def plan_run(
 ) -> Plan:
     """The plan of a run: parameters, FLOPs, memory, whether it fits, days, GPU-hours.
 
-    t = T/(Bs) · F · (1 + (p − 1)/(vm)) / (n·u·peak), with F the exact FLOPs of an
-    iteration and its recomputation, p stages of a pipeline in v pieces each
-    (`interleave`), m micro-batches of each replica, and three utilisations u (HFU). The
-    peak is that of `format`, or else of the chip's 16-bit format; u are those that
-    others reached with it, bubble taken out (`UTILIZATIONS`), or the ones given. With
-    `flops_per_gpu`, a rate X that was measured, it is T/(Bs) · F / (nX): that rate has
-    the bubble in it.
+    t = T/(Bs) · F · (1 + (p − 1)/(vm)) / (n·u·peak)
 
-    Memory is that of the pipeline's first stage, which holds min(p, m) micro-batches
-    (p + (p − 1)/v if interleaved), or of its last, which holds the head, whichever is
-    more. Context-parallel GPUs share the sequence, and ZeRO shards over them as well.
-    From stage 2 on, gradients are sharded in every pass; `keep_gradients` keeps them
-    whole until the last (see `data_parallel_bytes`). With a pipeline that must be said:
-    some frameworks do the one, some the other, some refuse. `sharding="fsdp"` is ZeRO 3
-    as PyTorch's FSDP does it: what is gathered is counted too (see `Memory`), with a
-    pipeline a whole stage (what is sent is counted as if it were let go). `reserve` is
-    what must stay free in bytes, by default `RESERVE`.
+    F are the exact FLOPs of an iteration, recomputed ones among them; the bracket is the
+    bubble of a pipeline; u the share of the peak (HFU), three of them for an interval.
 
-    Takes whole numbers; arrays broadcast. ValueError for a split that does not divide
-    heads, sequence, layers (`uneven_stages` rounds up instead: the last stage then has
-    one less, beside the head), batch or GPUs, for more pieces than layers, a
-    micro-batch above the batch, and bad input of any kind.
+    model, accelerator    a `Transformer`; an `Accelerator`
+    num_gpus              n, all of them
+    tokens                T, of the whole run
+    global_batch_size     B, sequences of s tokens in a step
+    recompute             "none", "selective", "full", or "alternate" (every other product)
+    micro_batch_size      sequences that a replica works on at once
+    tensor_parallel       t GPUs share each matrix
+    pipeline_parallel     p GPUs share the layers: stages, and m micro-batches in a step
+    context_parallel      c GPUs share a sequence; `context`: by a "ring" or "all-to-all"
+    interleave            v pieces of the model on each stage
+    expert_parallel       e GPUs share the experts
+    imbalance             tokens of the fullest expert's GPU over the average
+    sequence_parallel     whether tensor-parallel GPUs share norms and dropout too
+    zero_stage            0 to 3: optimizer states, gradients, weights are sharded, over
+                          all GPUs that hold the same
+    keep_gradients        whether gradients stay whole between the passes of a step, from
+                          ZeRO 2 on; with a pipeline it must be said (frameworks differ)
+    sharding              "zero", or "fsdp": ZeRO 3 as PyTorch does it, with what is
+                          gathered, and with a pipeline a whole stage (see `Memory`)
+    recipe                bytes of a parameter, one of `RECIPES` or a `Recipe`
+    attention             "flash", or "unfused", which keeps the scores
+    fused_mlp, dropout    whether the MLP's activation is fused; whether there is dropout
+    uneven_stages         layers need not divide: round up, and the last stage, beside
+                          the head, has one less
+    format                of the matrix products; by default the chip's 16 bits
+    utilizations          three shares of the peak, in place of those that others reached
+    flops_per_gpu         X, a measured rate with the bubble in it: t = T/(Bs) · F/(nX)
+    pace                  what `Plan.calibrated` makes of a measured step
+    reserve               bytes that must stay free; by default `RESERVE`
+    price_per_gpu_hour    for the cost, in any currency
 
-    Where the chip's bandwidths are known, a model of the step (`step_seconds`) tells
-    what the split costs, and u are what it gives of the peak, times others' `PACES`;
-    where they are not, the split does not count beyond its bubble. Experts stand on
-    `expert_parallel` GPUs each, `imbalance` is the fullest one's tokens over the
-    average. `pace` is what `Plan.calibrated` makes of a measured step.
+    Numbers are single, or arrays that broadcast. Memory is that of the pipeline's first
+    stage, with min(p, m) micro-batches in flight (p + (p − 1)/v if interleaved), or of its
+    last, with the head: the larger. Where the chip's bandwidths are known, the model of a
+    step (`step_seconds`) says what the split costs, and u are what it gives of the peak
+    times others' `PACES`; else `UTILIZATIONS`, and the split counts by its bubble alone.
 
     Left out: the gaps of an allocator, and what ZeRO 3 gathers unless by FSDP.
+    ValueError for a split that does not divide heads, sequence, layers, batch or GPUs,
+    for more pieces than layers, and for bad input of any kind.
     Source: those of the chapters before; the bubble, arXiv 2104.04473 section 2.2.
 
     >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
