@@ -196,7 +196,7 @@ def count_activations(
     model = of_length(model, sequence_length)
     choice("recompute", recompute, EVERY_RECOMPUTE)
     b, t = counts(micro_batch_size=micro_batch_size, tensor_parallel=tensor_parallel)
-    for _, layer in model.layers:
+    for layer in model.kinds:
         for mixer in layer.mixers:
             for name, heads in mixer.heads().items():
                 divides(name, heads, "tensor_parallel", t)
@@ -432,7 +432,7 @@ def largest_layer(model: Transformer, of_layers: Callable[[Transformer], Result]
     """
     if len(model.layers) == 1:
         return shared_out(of_layers(model), model.num_layers)
-    kinds = {layer for _, layer in model.layers}
+    kinds = model.kinds
     return max(of_layers(replace(model, layers=((1, kind),))) for kind in kinds)
 
 

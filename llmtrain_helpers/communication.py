@@ -336,6 +336,8 @@ def step_traffic(
         data_parallel=data_parallel,
     )
     split = Split(t * p * c * d, b, t, p, c, d, m, v, e)
+    imbalance = one("imbalance", imbalance, quantity)
+    at_most("imbalance", imbalance, "expert_parallel", e)
     sharding = Sharding(
         zero_stage, weight_bytes, gradient_bytes, keep_gradients, keep_weights, shard_size
     )
@@ -372,7 +374,7 @@ def split_traffic(
     recompute: str,
     sequence_parallel: bool,
     context: str,
-    imbalance: Number,
+    imbalance: Result,
     value_bytes: Number,
 ) -> Traffic:
     """Bytes that one GPU sends in a step, of a `Split` and a `Sharding`: see `step_traffic`.
@@ -418,10 +420,7 @@ def split_traffic(
 
     # With sequence parallelism a GPU sends only its own t-th of the values.
     to_experts = (e - 1) * (rounds * values) * model.experts_per_token
-    to_experts = shared_out(to_experts, e * t if scattered else e)
-    uneven = one("imbalance", imbalance, quantity)
-    if is_array(uneven) or uneven != 1:
-        to_experts = to_experts * uneven
+    to_experts = shared_out(to_experts, e * t if scattered else e) * imbalance
 
     # A middle stage sends activations on and gradients back for each of its v pieces;
     # a pipeline of two has only ends, which have one border less.

@@ -17,6 +17,7 @@ from llmtrain_helpers.checks import (
     choice,
     count,
     counts,
+    instance,
     is_array,
     quantities,
     rate,
@@ -130,8 +131,7 @@ def count_flops(
         return sum(x.products() * pairs(s, attention, x) for x in layer.mixers)
 
     def every_other(layer: Layer) -> Result:
-        matrices = [matrix for part in layer.parts for matrix in part.matrices(h)]
-        return sum(matrix.active * matrix.weights for matrix in matrices[1::2])
+        return sum(matrix.active * matrix.weights for matrix in layer.matrices(h)[1::2])
 
     forward = {
         "projections": 2
@@ -151,6 +151,35 @@ def count_flops(
     outer = V * e + 2 * e * h if is_array(e) or e else h * V
     layers = {name: 3 * flops for name, flops in forward.items()}  # backward is two forwards
     return FlopCount(**layers, head=6 * tokens * outer, recomputed=recomputed)
+
+
+def expert_flops(model: Transformer, batch_size: Number, recompute: str) -> Result:
+    """FLOPs of the experts in an iteration: forward, backward, and what is recomputed.
+
+    Of the chosen experts alone, without routers and shared ones: what becomes more on a
+    GPU whose experts get more tokens than the average. Arguments as `count_flops`.
+
+    >>> from llmtrain_helpers.model import Experts, Layer, Mlp
+    >>> layer = Layer(None, Experts(Mlp(14336), num_experts=8, experts_per_token=2))
+    >>> mixture = Transformer(hidden_size=4096, vocab_size=32000, sequence_length=4096,
+    ...     layers=[(32, layer)])
+    >>> expert_flops(mixture, 1, "none") == 6 * 4096 * 32 * 2 * 3 * 4096 * 14336
+    True
+    """
+    instance("model", model, Transformer)
+    tokens = count("batch_size", batch_size) * model.sequence_length
+    broadcast(batch_size=batch_size, **model.numbers())
+    full = choice("recompute", recompute, EVERY_RECOMPUTE) == "full"
+
+    def of(layer: Layer) -> Result:
+        work: Result = 0
+        for i, matrix in enumerate(layer.matrices(model.hidden_size)):
+            if matrix.is_chosen():
+                again = full or (recompute == "alternate" and i % 2)
+                work = work + (4 if again else 3) * matrix.active * matrix.weights
+        return work
+
+    return 2 * tokens * over_layers(model, of)
 
 
 def achieved_flops_per_gpu(flops: Number, seconds: Number, num_gpus: Number) -> Result:

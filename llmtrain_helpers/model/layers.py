@@ -364,10 +364,13 @@ class Layer:
         """The mixers, then the MLP."""
         return self.mixers + ((self.mlp,) if self.mlp is not None else ())
 
+    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+        """Its matrices: those of the mixers, then those of the MLP."""
+        return tuple(m for part in self.parts for m in part.matrices(hidden_size))
+
     def expert_parameters(self, hidden_size: Result) -> Result:
         """Parameters of its experts, of which a token uses some: what expert parallelism splits."""
-        matrices = [m for part in self.parts for m in part.matrices(hidden_size)]
-        experts = [m for m in matrices if m.copies != m.active]
+        experts = filter(Matrix.is_chosen, self.matrices(hidden_size))
         return sum(m.copies * (m.weights + m.biases) for m in experts)
 
     def norm_parameters(self, hidden_size: Result) -> Result:

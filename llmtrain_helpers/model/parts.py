@@ -32,6 +32,10 @@ class Matrix(NamedTuple):
         """Numbers in one of them, without biases."""
         return self.rows * self.columns
 
+    def is_chosen(self) -> bool:
+        """Whether a token uses some of the copies: those of experts."""
+        return bool(self.copies != self.active)
+
 
 class Part:
     """A kind of mixer or MLP; a subclass states its matrices, and what they keep."""

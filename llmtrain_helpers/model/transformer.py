@@ -148,6 +148,13 @@ class Transformer:
         return {"num_layers": how_many, **own, **dict(numbers(layer))}
 
     @property
+    def kinds(self) -> tuple[Layer, ...]:
+        """Each kind of layer once, in the order in which they come first."""
+        if len(self.layers) == 1:  # of arrays, perhaps, which have no hash
+            return (self.layers[0][1],)
+        return tuple(dict.fromkeys(layer for _, layer in self.layers))
+
+    @property
     def num_layers(self) -> Result:
         """How many layers there are, of all kinds."""
         return over_layers(self, lambda layer: 1)

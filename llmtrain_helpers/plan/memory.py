@@ -212,7 +212,7 @@ def recomputed_bytes(run: Run, kept: Result) -> Result:
         everything = kept_activations(run, model, "none").layers
         return shared_out(everything - kept, model.num_layers)
     most: Result = 0
-    for layer in {layer for _, layer in model.layers}:
+    for layer in model.kinds:
         one = replace(model, layers=((1, layer),))
         everything, some = (
             kept_activations(run, one, recompute).layers for recompute in ("none", run.recompute)
@@ -234,7 +234,7 @@ def gathered_bytes(model: Transformer, split: Split, stage: Stage) -> Result:
     with PyTorch 2.13 on two processes.
     """
     h, t, c = model.hidden_size, split.tensor_parallel, split.context_parallel
-    layer = max(layer.parameters(h) - layer.expert_parameters(h) for _, layer in model.layers)
+    layer = max(layer.parameters(h) - layer.expert_parameters(h) for layer in model.kinds)
     output = stage.head * head_parameters(model)
     gathered = shared_out(2 * 2 * layer + 2 * output, t)
     kept = 2 * stage_parameters(model, split, stage)

@@ -10,7 +10,16 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import Number, Result, instance, is_array, quantity
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    anywhere,
+    broadcast,
+    instance,
+    is_array,
+    quantity,
+    refuse,
+)
 from llmtrain_helpers.communication import Sharding, Split, Traffic, split_traffic
 from llmtrain_helpers.duration import energy, gpu_hours, iterations, training_interval
 from llmtrain_helpers.flops import FlopCount, count_flops
@@ -27,7 +36,7 @@ from llmtrain_helpers.plan.memory import (
 from llmtrain_helpers.plan.pace import STOPS, Shares, others_shares, seconds_per_step
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
-from llmtrain_helpers.plan.step import step_parts
+from llmtrain_helpers.plan.step import excess_flops, step_parts
 from llmtrain_helpers.precision import Recipe
 from llmtrain_helpers.results import Interval, greater, lesser
 
@@ -176,12 +185,24 @@ class Plan:
         Where the model of a step knows the chip, other splits of this plan (`but`)
         follow from it, with an interval of `OWN_PACE` around. Else it is a rate,
         X = F/(n·t), of FLOPs with recomputed ones, and belongs to this very split.
+        ValueError for a step that is shorter than its FLOPs take at the peak, or so long
+        that it is none.
         """
         t = quantity("seconds_per_iteration", seconds_per_iteration)
-        if self.step is not None:
-            pace = Pace(t / self.step.total, self.split, self.step)
-            return self.but(pace=pace, flops_per_gpu=None)
-        return self.but(flops_per_gpu=self.flops.total / (self.split.num_gpus * t))
+        broadcast(plan=self.flops.total, seconds_per_iteration=t)
+        run, X = self.run, self.flops.total / (self.split.num_gpus * t)
+        if anywhere(run.peak * (1 + 1e-9) < X):  # what rounding may add
+            problem = "is less than the FLOPs of an iteration take at the whole peak"
+            refuse("seconds_per_iteration", t, problem)
+        if anywhere(X < 1e9):
+            problem = "is a rate below 10⁹ FLOP/s on each GPU: seconds of one iteration?"
+            refuse("seconds_per_iteration", t, problem)
+        measured = run.but(utilizations=None, flops_per_gpu=None, pace=None)
+        if self.step is None:
+            return planned(measured.but(flops_per_gpu=X))
+        slowdown = t / self.step.total
+        size = run.model, run.accelerator, run.number_format
+        return planned(measured.but(pace=Pace(slowdown, self.split, self.step, *size)))
 
     def report(self, name: str = "the model", law: str | Law = "besiroglu") -> Report:
         """One page to take to whoever pays: `markdown` and `html` (see `report`)."""
@@ -247,7 +268,7 @@ def plan_run(
     context_parallel      c GPUs share a sequence; `context`: by a "ring" or "all-to-all"
     interleave            v pieces of the model on each stage
     expert_parallel       e GPUs share the experts
-    imbalance             tokens of the fullest expert's GPU over the average
+    imbalance             tokens of the fullest expert's GPU over the average: 1 to e
     sequence_parallel     whether tensor-parallel GPUs share norms and dropout too
     zero_stage            0 to 3: optimizer states, gradients, weights are sharded, over
                           all GPUs that hold the same
@@ -327,7 +348,8 @@ def planned(run: Run) -> Plan:
     sent = run_traffic(run)
     memory = memory_per_gpu(run)
     step = step_parts(run, sent)
-    at_peak = flops.total * (1 + split.bubble) / (split.num_gpus * run.peak)
+    work = flops.total + excess_flops(run, run.global_batch_size)
+    at_peak = work * (1 + split.bubble) / (split.num_gpus * run.peak)
     shares = others_shares(run, at_peak, step)
     of_steps, of_runs = seconds_per_step(run, flops.total, at_peak, shares, step)
     return Plan(
@@ -361,7 +383,7 @@ def run_traffic(run: Run) -> Traffic:
         recompute=run.recompute,
         sequence_parallel=run.sequence_parallel,
         context=run.context,
-        imbalance=run.imbalance,
+        imbalance=1 + run.excess,
         value_bytes=recipe.weights,
     )
 

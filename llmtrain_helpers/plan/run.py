@@ -39,7 +39,7 @@ from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.seconds import Pace
 from llmtrain_helpers.precision import Recipe, known_recipe
-from llmtrain_helpers.results import greater, where
+from llmtrain_helpers.results import greater, lesser, where
 
 SIZES = (
     "micro_batch_size",
@@ -105,6 +105,8 @@ class Run:
         imbalance = one("imbalance", self.imbalance, quantity)
         if imbalance < 1:
             refuse("imbalance", self.imbalance, "is less than 1")
+        e = self.expert_parallel
+        at_most("imbalance", imbalance, "expert_parallel", e.max() if is_array(e) else e)
         object.__setattr__(self, "imbalance", imbalance)
         stage = single("zero_stage", self.zero_stage, least=0)
         object.__setattr__(self, "zero_stage", stage)
@@ -119,8 +121,7 @@ class Run:
         self.accelerator.peak(self.number_format)
         if self.utilizations is not None:
             checked_utilizations(self.utilizations)
-        if self.pace is not None:
-            instance("pace", self.pace, Pace)
+        self._check_speed()
         optional = {
             "price_per_gpu_hour": quantity,
             "flops_per_gpu": rate,
@@ -134,6 +135,24 @@ class Run:
         P = count_parameters(self.model)
         broadcast(**vars(self.accelerator), model=P.total, **arrays)
         object.__setattr__(self, "split", self._split())
+
+    def _check_speed(self) -> None:
+        """Refuse two sources of a run's speed, and a step that was measured elsewhere."""
+        sources = ("utilizations", "flops_per_gpu", "pace")
+        given = [name for name in sources if getattr(self, name) is not None]
+        if len(given) > 1:
+            other = " and ".join(given[1:])
+            refuse(given[0], getattr(self, given[0]), f"and {other}: give one, the other is None")
+        pace = self.pace
+        if pace is None:
+            return
+        instance("pace", pace, Pace)
+        if pace.format != self.number_format:
+            refuse("pace", pace, f"was measured in {pace.format}, not in {self.number_format}")
+        for name in ("model", "accelerator"):
+            then, now = getattr(pace, name), getattr(self, name)
+            if then is not now and then != now:
+                refuse("pace", pace, f"was measured with another {name}")
 
     def _split(self) -> Split:
         """How the GPUs and the batch are shared, refused where it does not come out even."""
@@ -168,6 +187,11 @@ class Run:
         """A layer's work on a micro-batch, in forward passes: backward is two of them."""
         return 4 if self.recompute == "full" else 3
 
+    @property
+    def excess(self) -> Result:
+        """What the fullest expert's GPU has over the average, as a share; 0 on one GPU."""
+        return lesser(self.imbalance, self.expert_parallel) - 1
+
     @cached_property
     def bytes_of(self) -> Recipe:
         """What a parameter weighs, part by part."""
@@ -176,6 +200,13 @@ class Run:
     def but(self, **changes: object) -> Run:
         """The same run with some of its arguments changed."""
         return replace(self, **changes)  # type: ignore[arg-type]
+
+    def if_even(self, **changes: object) -> Run | None:
+        """The same run with some of its arguments changed; None where it is refused."""
+        try:
+            return self.but(**changes)
+        except ValueError:
+            return None
 
 
 class Rule(NamedTuple):
@@ -244,3 +275,7 @@ def split_rules(
     else:
         yield Rule(needs_experts, "expert_parallel", e, "one GPU", 1)
     yield Rule(divides, "global_batch_size", B, "micro_batch_size·data_parallel", b * d)
+    for layer in model.kinds:
+        for mixer in layer.mixers:
+            for name, heads in mixer.heads().items():
+                yield Rule(divides, name, heads, "tensor_parallel", t)

@@ -1,6 +1,6 @@
 """The best split of given GPUs, by branch and bound. Beside notebooks/10_budget.ipynb.
 
-Every layout has a bound: the least that its step can take, without a plan of its own. In
+Every layout has a bound: the least that its step can take, known without a plan of it. In
 the order of these bounds most layouts are never planned, because a plan that was already
 found is shorter than their bound. Sources: those of `plan`.
 """
@@ -8,7 +8,7 @@ found is shorter than their bound. Sources: those of `plan`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -20,7 +20,8 @@ from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.memory import memory_per_gpu
 from llmtrain_helpers.plan.pace import UTILIZATIONS
-from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.plan.plan import Plan, plan_run, run_traffic
+from llmtrain_helpers.plan.step import step_parts
 
 
 class Layout(NamedTuple):
@@ -32,23 +33,35 @@ class Layout(NamedTuple):
     tensor_parallel: int
     micro_batch_size: int
 
-    @property
-    def leanest(self) -> Layout:
-        """The layout of its kind that holds least: all recomputed, one sequence at once."""
-        return self._replace(recompute="full", micro_batch_size=1)
+
+TRIED: dict[str, tuple[Any, ...]] = {
+    "recompute": ("none", "full"),
+    "pipeline_parallel": (1, 2, 4, 8, 16),
+    "zero_stage": (1, 3),
+    "tensor_parallel": (1, 2, 4, 8),
+    "micro_batch_size": (1, 2, 4, 8),
+}
+"""What a search tries of each part of a layout where nothing is given, the plainest first."""
 
 
-@cache
-def layouts(num_gpus: int) -> tuple[Layout, ...]:
-    """Every layout that is tried on so many GPUs, the plainest first."""
-    few = (1, 2, 4, 8)
-    every = product(("none", "full"), (*few, 16), (1, 3), few, few)
-    return tuple(
+def layouts(num_gpus: int, given: Mapping[str, Any]) -> list[Layout]:
+    """The layouts that are tried on so many GPUs, the plainest first.
+
+    Those with all that is given. A pipeline is tried with ZeRO 1 alone, unless a stage
+    is given.
+
+    >>> layouts(1, {"recompute": "full", "micro_batch_size": 2})[0]
+    Layout(recompute='full', pipeline_parallel=1, zero_stage=1, tensor_parallel=1, micro_batch_size=2)
+    """  # noqa: E501
+    choices = [(given[name],) if name in given else tried for name, tried in TRIED.items()]
+    every = [Layout(*chosen) for chosen in product(*choices)]
+    likely = [
         layout
-        for layout in (Layout(*choices) for choices in every)
+        for layout in every
         if num_gpus % (layout.pipeline_parallel * layout.tensor_parallel) == 0
-        and (layout.pipeline_parallel == 1 or layout.zero_stage == 1)
-    )
+        and (layout.pipeline_parallel == 1 or layout.zero_stage == 1 or "zero_stage" in given)
+    ]
+    return likely or every  # of which none comes out even: whoever plans one is told why
 
 
 def best_split(
@@ -63,10 +76,13 @@ def best_split(
 
     By the plan's own seconds, over 1 to 8 GPUs of tensor parallelism, micro-batches of
     1 to 8, ZeRO 1 and 3, pipelines of up to 16 stages with ZeRO 1, and all recomputed
-    or nothing. Where seconds do not tell splits apart, the model of a step does, or, if
-    it does not know the chip, what is sent between replicas; then the plainest goes
-    first. Where none fits, the one that holds least. `options` are other arguments of
-    `plan_run`. ValueError where no split comes out even.
+    or nothing. `options` are other arguments of `plan_run`; one that says how to split
+    (`recompute`, `zero_stage`, `micro_batch_size`, `tensor_parallel`,
+    `pipeline_parallel`) is obeyed, and the others are searched.
+
+    Where seconds do not tell splits apart, the model of a step does, or, if it does not
+    know the chip, what is sent between replicas; then the plainest goes first. Where
+    none fits, the one that holds least. ValueError where no split comes out even.
 
     >>> model = Transformer.llama(80, 8192, 64, 8, 28672, 128256, 4096)
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
@@ -78,30 +94,28 @@ def best_split(
     B = single("global_batch_size", global_batch_size)
     run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **options}
     _check_single(model, accelerator, run)
-    first = _first_even(model, accelerator, layouts(n), run)
-    most = first.room + first.memory.total - first.reserve
+    tried = layouts(n, options)
+    first = _first_even(model, accelerator, tried, run)
+    most = first.run.accelerator.memory - first.reserve
 
     @cache
     def held(layout: Layout) -> float:
         """Bytes on a GPU; infinite where the layout does not come out even."""
-        try:
-            return float(memory_per_gpu(first.run.but(**layout._asdict())).total)
-        except ValueError:
-            return math.inf
+        run = first.run.if_even(**layout._asdict())
+        return math.inf if run is None else float(memory_per_gpu(run).total)
 
     best: Plan | None = None
     price: tuple[float, ...] = (math.inf,)
-    pairs = zip(least_steps(first), layouts(n), strict=True)
-    for bound, layout in sorted(pairs, key=lambda pair: pair[0]):
+    bounds = zip(least_prices(first, tried), tried, strict=True)
+    for bound, layout in sorted(bounds, key=lambda pair: pair[0]):
         if bound > price[: len(bound)]:
             break
-        if held(layout.leanest) <= most and held(layout) <= most:
+        if held(layout) <= most:
             plan = first.but(**layout._asdict())
             if step_price(plan, first) < price:
                 best, price = plan, step_price(plan, first)
     if best is None:
-        leanest = min((layout.leanest for layout in layouts(n)), key=held)
-        return first.but(**leanest._asdict())
+        return first.but(**min(tried, key=held)._asdict())
     return best
 
 
@@ -119,14 +133,11 @@ def _check_single(model: Transformer, accelerator: Accelerator, run: Mapping[str
 
 
 def _first_even(
-    model: Transformer,
-    accelerator: Accelerator,
-    layouts: tuple[Layout, ...],
-    run: Mapping[str, Any],
+    model: Transformer, accelerator: Accelerator, tried: Sequence[Layout], run: Mapping[str, Any]
 ) -> Plan:
     """The plan of the first layout that comes out even, whether it fits or not."""
     problem = None
-    for layout in layouts:
+    for layout in tried:
         try:
             return plan_run(model, accelerator, **{**run, **layout._asdict()})
         except ValueError as error:
@@ -134,38 +145,56 @@ def _first_even(
     raise problem or ValueError(f"num_gpus={run['num_gpus']} has no split")
 
 
-def least_steps(first: Plan) -> list[tuple[float, float]]:
-    """The least that each layout can take: in seconds, and by the model of a step.
+def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, float]]:
+    """The two numbers that the `step_price` of each layout begins with, at the least.
 
-    As shares of the first plan's, which recomputes nothing. What is sent comes on top.
-    Products and trips to memory take all GPUs as long under any layout; launching goes
-    with t/b, the head with p. Where the seconds are those of the model of a step, times a
-    number, both bounds are the same.
+    Those of computing alone, as if layers came out even over the stages, nothing was
+    sent and no update made; a head hides where an uneven last stage has room for it.
     """
-    run, split, step = first.run, first.split, first.step
-    others = run.utilizations is not None or first.shares in UTILIZATIONS.values()
-    by_model = step is not None and run.flops_per_gpu is None
-    by_model = by_model and (run.pace is not None or not others)
-    work = {r: count_flops(run.model, 1, r).total for r in ("none", "full")}
-    a_gpu = run.global_batch_size * split.context_parallel / split.num_gpus
-    if step is not None:
-        whole, products = step.total, step.matmuls + step.memory
-        launching_of_one = step.launching / split.tensor_parallel * split.micro_batch_size
-        head_of_one = step.head / split.pipeline_parallel
-    bounds = []
-    for recompute, p, _, t, b in layouts(split.num_gpus):
-        m = a_gpu * t * p / b  # passes of accumulation, no less than one
-        bubble = 0.0 if p == 1 else float((p - 1) / (split.interleave * max(m, 1)))
-        seconds = work[recompute] / work["none"] * (1 + (run.flops_per_gpu is None) * bubble)
-        model = 0.0
-        if step is not None:
-            launching = launching_of_one * t / b
-            passes = {"none": 3, "full": 4}[recompute]
-            layers = passes / 3 * (products + launching) * (1 + bubble)
-            model = float((layers + head_of_one * p) / whole)
-        least = model if by_model else seconds
-        bounds.append((round(least, 6), round(model, 6)))
-    return bounds
+    run, split = first.run, first.split
+    n, c, v, B = split.num_gpus, split.context_parallel, split.interleave, run.global_batch_size
+    by_step = run.pace is not None or (
+        run.utilizations is None and first.shares not in UTILIZATIONS.values()
+    )
+    unit = float(first.seconds_per_iteration.likely)
+
+    @cache
+    def computing(recompute: str, t: int) -> tuple[float, float, float]:
+        """Seconds of one sequence, its launching, its head, on the GPUs that share a layer."""
+        alone = run.if_even(
+            num_gpus=t * c,
+            global_batch_size=1,
+            micro_batch_size=1,
+            tensor_parallel=t,
+            pipeline_parallel=1,
+            interleave=1,
+            expert_parallel=1,
+            imbalance=1,
+            recompute=recompute,
+        )
+        step = None if alone is None else step_parts(alone, run_traffic(alone))
+        if step is None:
+            return 0.0, 0.0, 0.0
+        head = 0.0 if run.uneven_stages else float(step.head)
+        return float(step.matmuls + step.memory), float(step.launching), head
+
+    for recompute, p, _, t, b in tried:
+        sequences = B * t * p * c / n  # of each replica in a step
+        m = max(sequences / b, 1)
+        bubble = 0.0 if p == 1 else float((p - 1) / (v * m))
+        at_peak = count_flops(run.model, 1, recompute).total * B / (n * run.peak)
+        step = 0.0
+        if first.step is not None:
+            a_sequence, launching, head = computing(recompute, t)
+            layers = sequences * (a_sequence + launching / b) / p
+            step = float((layers * (1 + bubble) + sequences * head) / first.step.total)
+        if run.flops_per_gpu is not None:
+            seconds = float(at_peak * run.peak / run.flops_per_gpu) / unit
+        elif by_step:
+            seconds = step
+        else:
+            seconds = float(at_peak * (1 + bubble) / first.shares.steps[1]) / unit
+        yield round(seconds, 6), round(max(step, 0.0 if first.step else seconds), 6)
 
 
 def step_price(plan: Plan, first: Plan) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from llmtrain_helpers.checks import Result, is_array
 from llmtrain_helpers.communication import Split
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.results import Breakdown, Interval
 
 OWN_PACE = 1.2
@@ -38,14 +39,17 @@ class StepSeconds(Breakdown):
 
 @dataclass(frozen=True)
 class Pace:
-    """A measured step: its time over that of the model; the split, and that model.
+    """A measured step: its time over what `step` foretold, and with what it was measured.
 
-    Made by `Plan.calibrated`.
+    Made by `Plan.calibrated`. It holds for that model, chip and number format alone.
     """
 
     slowdown: float
     split: Split
     step: StepSeconds
+    model: Transformer
+    accelerator: Accelerator
+    format: str
 
     def seconds(self, step: StepSeconds, split: Split) -> Interval:
         """Seconds of a step: as measured, or `OWN_PACE` around it if anything has changed."""

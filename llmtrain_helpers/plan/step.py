@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from llmtrain_helpers.checks import Result
 from llmtrain_helpers.communication import CommunicationSeconds, Split, Traffic, traffic_seconds
-from llmtrain_helpers.flops import count_flops
+from llmtrain_helpers.flops import count_flops, expert_flops
 from llmtrain_helpers.plan.memory import ends, kept_activations, stage_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds
@@ -40,7 +40,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
 
     # A stage's layers and one micro-batch: products, trips to memory, launching.
     counted = count_flops(model, 1, run.recompute)
-    work = counted.total - counted.head + (run.imbalance - 1) * counted.mlp
+    work = counted.total - counted.head + excess_flops(run, 1)
     here = split.layers(l) / l
     trips = TRIPS * run.layer_passes * kept_activations(run, model, "none").layers / c
     matmuls = here * b * work / rate
@@ -76,6 +76,13 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
         data=visible["data"],
         optimizer=OPTIMIZER_BYTES * P / replicas / chip.bandwidth,
     )
+
+
+def excess_flops(run: Run, sequences: Result) -> Result:
+    """FLOPs that the GPU with the fullest experts has over the average, of so many sequences."""
+    if run.imbalance == 1:
+        return 0
+    return run.excess * expert_flops(run.model, sequences, run.recompute)
 
 
 def spared_share(split: Split, num_layers: Result) -> Result:

@@ -199,8 +199,4 @@ def _even(model: Transformer, mesh: Mapping[str, NDArray[Any]], options: Mapping
         model, **sizes, sequence_parallel=sequence_parallel, uneven_stages=uneven_stages
     ):
         even = even & rule.holds
-    for _, layer in model.layers:
-        for mixer in layer.mixers:
-            for heads in mixer.heads().values():
-                even = even & (heads % mesh["tensor_parallel"] == 0)
     return even

@@ -267,8 +267,11 @@ def test_tokens_on_their_way_to_experts_are_counted(e, t, m, recompute) -> None:
     split = {"recompute": recompute, "tensor_parallel": t, "expert_parallel": e}
     told = step_traffic(model, 1, 1, m, data_parallel=e, **split)
     assert told.expert == pytest.approx(m * model.num_layers * group.each)
-    uneven = step_traffic(model, 1, 1, m, data_parallel=e, imbalance=1.5, **split)
-    assert uneven.expert == pytest.approx(1.5 * told.expert)
+    fullest = (1 + e) / 2
+    uneven = step_traffic(model, 1, 1, m, data_parallel=e, imbalance=fullest, **split)
+    assert uneven.expert == pytest.approx(fullest * told.expert)
+    with pytest.raises(ValueError, match=r"imbalance=.* is more than expert_parallel"):
+        step_traffic(model, 1, 1, m, data_parallel=e, imbalance=e + 0.1, **split)
 
 
 def test_arrays_of_splits_are_those_of_each() -> None:

@@ -9,7 +9,7 @@ from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.pace import PACES, STOPS, UTILIZATIONS
 from llmtrain_helpers.plan.seconds import OWN_PACE
 from tests.bad_values import assert_refused
-from tests.plan.cases import H100, LLAMA, UNLINKED, plan_of
+from tests.plan.cases import A100, H100, LLAMA, UNLINKED, plan_of
 
 MIXTRAL = published.architecture("Mixtral-8x7B", sequence_length=4096)
 
@@ -136,6 +136,43 @@ def test_a_measured_step_takes_the_place_of_other_peoples_runs() -> None:
     assert span.least == pytest.approx(1.08 * measured.days.likely)
     assert span.greatest == pytest.approx(1.5 * measured.days.likely)
     assert plan.days_with_stops == plan.days
+    given = plan_of(pipeline_parallel=4, utilizations=(0.3, 0.4, 0.5)).calibrated(30.0)
+    assert given.seconds == measured.seconds
     unlinked = plan_of(accelerator=UNLINKED, pipeline_parallel=4).calibrated(30.0)
     assert unlinked.run.pace is None
     assert unlinked.seconds.likely == pytest.approx(plan.iterations * 30)
+
+
+@pytest.mark.parametrize("chip", [H100, UNLINKED], ids=["links known", "links unknown"])
+def test_a_step_that_cannot_be_is_refused_by_its_name(chip) -> None:
+    """One second for half a million tokens of an 8B on 64 GPUs is thrice their peak."""
+    plan = plan_of(accelerator=chip, zero_stage=3, recompute="full")
+    at_peak = plan.flops.total / (64 * plan.run.peak)
+    assert plan.calibrated(at_peak).seconds_per_iteration.likely == pytest.approx(at_peak)
+    for seconds in (0.99 * at_peak, 1e-9, 1e12, np.array([1e3, 1e-3])):
+        with pytest.raises(ValueError, match=r"^seconds_per_iteration="):
+            plan.calibrated(seconds)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"model": MIXTRAL}, "was measured with another model"),
+        ({"model": replace(LLAMA, sequence_length=4096)}, "was measured with another model"),
+        ({"accelerator": A100}, "was measured with another accelerator"),
+        ({"format": "fp8"}, "was measured in bf16, not in fp8"),
+        ({"flops_per_gpu": 1e14}, "one, the other is None"),
+        ({"utilizations": (0.3, 0.4, 0.5)}, "one, the other is None"),
+    ],
+    ids=["model", "length", "chip", "format", "rate", "utilizations"],
+)
+def test_a_measured_step_holds_for_what_it_was_measured_with(changes, problem) -> None:
+    measured = plan_of(accelerator=H100).calibrated(20.0)
+    with pytest.raises(ValueError, match=problem):
+        measured.but(**changes)
+    assert measured.but(**changes, pace=None).run.pace is None
+
+
+def test_a_speed_comes_from_one_source() -> None:
+    with pytest.raises(ValueError, match=r"utilizations=.* and flops_per_gpu: give one"):
+        plan_of(utilizations=(0.3, 0.4, 0.5), flops_per_gpu=1e14)

@@ -1,12 +1,16 @@
 """The best split of a model over so many GPUs."""
 
+import math
+from dataclasses import replace
 from itertools import product
+from random import Random
 from typing import Any
 
 import pytest
 
 from llmtrain_helpers import Accelerator, best_split, budget, shelf
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.plan import planned
 
 H100 = published.accelerator("H100 SXM")
 A100 = published.accelerator("A100 80GB SXM")
@@ -69,3 +73,55 @@ def test_where_nothing_fits_the_nearest_is_told() -> None:
             assert found.memory.total <= other.memory.total
     with pytest.raises(ValueError, match="is not divisible by"):
         best_split(model, A100, 7, 1024)
+
+
+MIXTRAL = published.architecture("Mixtral-8x7B", sequence_length=4096)
+LAYERS = ("recompute", "pipeline_parallel", "zero_stage", "tensor_parallel", "micro_batch_size")
+GIVEN: dict[str, dict[str, Any]] = {
+    "recomputation": {"recompute": "selective", "attention": "unfused"},
+    "a micro-batch": {"micro_batch_size": 3},
+    "tensor parallelism": {"tensor_parallel": 4},
+    "a pipeline": {"pipeline_parallel": 5},
+    "a stage": {"zero_stage": 2, "keep_gradients": True},
+    "all": dict(zip(LAYERS, ("full", 2, 1, 4, 1), strict=True)),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_what_is_given_of_a_split_is_obeyed(name: str) -> None:
+    model, options = shelf()["9.0B"], GIVEN[name]
+    found = best_split(model, H100, 240, 2880, **options)
+    for option, value in options.items():
+        assert found.inputs[option] == value
+    [point] = budget.frontier(H100, 240, 10, [model], global_batch_size=2880, **options).points
+    assert point.plan.split == found.split
+
+
+def test_a_given_split_that_does_not_come_out_even_is_refused_by_its_name() -> None:
+    for option, value in {"tensor_parallel": 3, "micro_batch_size": 7}.items():
+        with pytest.raises(ValueError, match=option):
+            best_split(shelf()["9.0B"], H100, 64, 1024, **{option: value})
+    with pytest.raises(ValueError, match="recompute='all' is unknown"):
+        best_split(shelf()["9.0B"], H100, 64, 1024, recompute="all")
+
+
+def test_no_split_is_better_however_layers_and_experts_are_dealt() -> None:
+    """The bound below which nothing is looked for lies never above a true step."""
+    dice = Random(4)
+    models = [shelf()["9.0B"], MIXTRAL, replace(shelf()["3.2B"], num_layers=30)]
+    for _ in range(25):
+        model, n = dice.choice(models), dice.choice([8, 16, 64])
+        e = dice.choice([1, 2, 8]) if model is MIXTRAL else 1
+        options = {
+            "uneven_stages": dice.random() < 0.5,
+            "sequence_parallel": dice.random() < 0.7,
+            "expert_parallel": e,
+            "imbalance": dice.choice([1, (1 + e) / 2]),
+            "reserve": 0,
+        }
+        found = best_split(model, H100, n, 256, **options)
+        others = (found.run.if_even(**split) for split in splits_of(n))
+        plans = [plan for plan in map(planned, filter(None, others)) if plan.fits]
+        shortest = min((plan.seconds.likely for plan in plans), default=math.inf)
+        assert found.fits == bool(plans)
+        assert not plans or found.seconds.likely <= shortest * 1.00001, (options, found.split)
