@@ -11,6 +11,7 @@ import pytest
 from llmtrain_helpers import Accelerator, best_split, budget, shelf
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.plan import planned
+from llmtrain_helpers.plan.search import layouts, least_prices, step_price
 
 H100 = published.accelerator("H100 SXM")
 A100 = published.accelerator("A100 80GB SXM")
@@ -105,20 +106,42 @@ def test_a_given_split_that_does_not_come_out_even_is_refused_by_its_name() -> N
         best_split(shelf()["9.0B"], H100, 64, 1024, recompute="all")
 
 
+def dealt_unevenly(dice: Random) -> tuple[Any, int, dict[str, Any]]:
+    """A model, GPUs and options of which some layers or experts do not come out even."""
+    models = [shelf()["310M"], shelf()["9.0B"], MIXTRAL, replace(shelf()["3.2B"], num_layers=30)]
+    model = dice.choice(models)
+    e = dice.choice([1, 2, 8]) if model is MIXTRAL else 1
+    options = {
+        "uneven_stages": dice.random() < 0.5,
+        "sequence_parallel": dice.random() < 0.7,
+        "expert_parallel": e,
+        "imbalance": dice.choice([1, (1 + e) / 2]),
+        "reserve": 0,
+        "utilizations": dice.choice([None, None, (0.3, 0.4, 0.5)]),
+    }
+    return model, dice.choice([8, 16, 64]), options
+
+
+def test_the_bound_of_a_layout_lies_below_its_step_and_near_the_best_of_them() -> None:
+    dice, nearest = Random(5), 0.0
+    for _ in range(30):
+        model, n, options = dealt_unevenly(dice)
+        tried = layouts(n, {})
+        first = best_split(model, H100, n, 256, **options)
+        for bound, layout in zip(least_prices(first, tried), tried, strict=True):
+            run = first.run.if_even(**layout._asdict())
+            if run is not None:
+                price = step_price(planned(run), first)
+                assert bound[0] <= price[0] + 2e-6, (options, layout)  # both are rounded
+                assert bound[1] <= price[1] + 2e-6, (options, layout)
+                nearest = max(nearest, bound[1] / price[1])
+    assert nearest > 0.99
+
+
 def test_no_split_is_better_however_layers_and_experts_are_dealt() -> None:
-    """The bound below which nothing is looked for lies never above a true step."""
     dice = Random(4)
-    models = [shelf()["9.0B"], MIXTRAL, replace(shelf()["3.2B"], num_layers=30)]
-    for _ in range(25):
-        model, n = dice.choice(models), dice.choice([8, 16, 64])
-        e = dice.choice([1, 2, 8]) if model is MIXTRAL else 1
-        options = {
-            "uneven_stages": dice.random() < 0.5,
-            "sequence_parallel": dice.random() < 0.7,
-            "expert_parallel": e,
-            "imbalance": dice.choice([1, (1 + e) / 2]),
-            "reserve": 0,
-        }
+    for _ in range(20):
+        model, n, options = dealt_unevenly(dice)
         found = best_split(model, H100, n, 256, **options)
         others = (found.run.if_even(**split) for split in splits_of(n))
         plans = [plan for plan in map(planned, filter(None, others)) if plan.fits]
