@@ -45,10 +45,7 @@ def fewest_gpus(plan: Plan) -> Plan:
     """
     _check_one(plan)
     most = plan.run.accelerator.memory - plan.reserve
-    run = plan.run
-    fewest = _fewest(
-        run, most, run.tensor_parallel, run.micro_batch_size, run.recompute, run.zero_stage
-    )
+    fewest = _fewest(plan.run, most)
     if fewest.num_gpus is None:
         over = fewest.held + plan.reserve - plan.run.accelerator.memory
         raise ValueError(
@@ -69,37 +66,25 @@ class Fewest(NamedTuple):
     largest: int
 
 
-def _fewest(
-    run: Run,
-    most: float,
-    tensor_parallel: int,
-    micro_batch_size: int,
-    recompute: str,
-    zero_stage: int,
-) -> Fewest:
-    """The fewest GPUs on which a changed run takes at most so many bytes on each.
+def _fewest(run: Run, most: float) -> Fewest:
+    """The fewest GPUs on which a run takes at most so many bytes on each.
 
     More GPUs are more replicas, and more replicas never hold more: so it is searched by
-    halving among the numbers of replicas that divide the batch.
+    halving, among the numbers of replicas that divide the batch and share the experts.
     """
-    smallest = tensor_parallel * run.pipeline_parallel * run.context_parallel
-    replicas = _divisors(run.global_batch_size // micro_batch_size)
+    a_replica = run.tensor_parallel * run.pipeline_parallel * run.context_parallel
+    divisors = _divisors(run.global_batch_size // run.micro_batch_size)
+    replicas = [d for d in divisors if d % run.expert_parallel == 0]
 
     def held(d: int) -> float:
-        other = run.but(
-            num_gpus=smallest * d,
-            tensor_parallel=tensor_parallel,
-            micro_batch_size=micro_batch_size,
-            recompute=recompute,
-            zero_stage=zero_stage,
-        )
-        return float(memory_per_gpu(other).total)
+        return float(memory_per_gpu(run.but(num_gpus=a_replica * d)).total)
 
-    least, largest = held(replicas[-1]), smallest * replicas[-1]
+    smallest, largest = a_replica * replicas[0], a_replica * replicas[-1]
+    least = held(replicas[-1])
     if least > most:
         return Fewest(None, least, smallest, largest)
     first = bisect_left(replicas, True, key=lambda d: held(d) <= most)
-    return Fewest(smallest * replicas[first], least, smallest, largest)
+    return Fewest(a_replica * replicas[first], least, smallest, largest)
 
 
 def _check_one(plan: Plan) -> None:
@@ -156,13 +141,12 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     stages = range(plan.run.zero_stage, 4)
     sequences = plan.split.micro_batch_size * plan.split.accumulation_steps  # of a replica
     sizes = [b for b in _divisors(sequences) if b <= plan.split.micro_batch_size]
-    runs = []
-    for stage, b, recompute in product(stages, sizes, _further_recompute(plan.run)):
-        try:
-            run = plan.run.but(zero_stage=stage, micro_batch_size=b, recompute=recompute)
-        except ValueError:  # this stage of ZeRO does not go with the pipeline
-            continue
-        runs.append((float(memory_per_gpu(run).total), run))
+    choices = product(stages, sizes, _further_recompute(plan.run))
+    further = [
+        plan.run.if_even(zero_stage=stage, micro_batch_size=b, recompute=recompute)
+        for stage, b, recompute in choices  # some stages do not go with a pipeline
+    ]
+    runs = [(float(memory_per_gpu(run).total), run) for run in further if run is not None]
     most = plan.run.accelerator.memory - plan.reserve
     fitting = [planned(run) for held, run in runs if held <= most]
     best = min(fitting, key=lambda other: _price(other, plan), default=None)
@@ -189,25 +173,19 @@ def _on_more_gpus(plan: Plan) -> Plan | None:
         t = wider * run.tensor_parallel
         fitting = []
         for recompute, stage in product(_further_recompute(run), range(run.zero_stage, 4)):
-            try:
-                n = _fewest(run, most, t, 1, recompute, stage).num_gpus
-            except ValueError:  # does not come out even
-                continue
-            if n is not None:
-                fitting.append((n, recompute, stage))
+            wide = run.if_even(
+                num_gpus=t * run.pipeline_parallel * run.context_parallel * run.expert_parallel,
+                tensor_parallel=t,
+                micro_batch_size=1,
+                recompute=recompute,
+                zero_stage=stage,
+            )
+            fewest = None if wide is None else _fewest(wide, most).num_gpus
+            if wide is not None and fewest is not None:
+                fitting.append(wide.but(num_gpus=fewest))
         if fitting:
-            fewest, _, _ = min(fitting)
-            plans = [
-                plan.but(
-                    num_gpus=n,
-                    tensor_parallel=t,
-                    micro_batch_size=1,
-                    recompute=recompute,
-                    zero_stage=stage,
-                )
-                for n, recompute, stage in fitting
-                if n == fewest
-            ]
+            least = min(run.num_gpus for run in fitting)
+            plans = [planned(run) for run in fitting if run.num_gpus == least]
             return min(plans, key=lambda other: _price(other, plan))
     return None
 

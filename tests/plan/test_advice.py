@@ -1,11 +1,14 @@
 """What to change where a plan does not fit, and the fewest GPUs on which it does."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from llmtrain_helpers import Accelerator, advise, fewest_gpus
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.plan.plan import planned
 from tests.bad_values import assert_refused
 from tests.plan.cases import H100, LARGE, plan_of
 
@@ -41,6 +44,48 @@ def test_nothing_that_fits_is_cheaper_than_the_advice() -> None:
                 other = plan.but(zero_stage=stage, micro_batch_size=b, recompute=again)
                 if other.fits:
                     assert other.gpu_hours.likely >= 0.999 * last.gpu_hours.likely
+
+
+MIXTRAL = published.architecture("Mixtral-8x7B", sequence_length=4096)
+
+
+@pytest.mark.parametrize("e", [1, 2, 8])
+@pytest.mark.parametrize("n", [8, 32])
+def test_with_experts_no_fewer_gpus_would_do(n, e) -> None:
+    """Mixtral on 8 GPUs does not fit at all; what does is tried one number after another."""
+    plan = plan_of(model=MIXTRAL, accelerator=H100, num_gpus=n, expert_parallel=e)
+    everything = list(product(RECOMPUTE[::2], range(4)))
+
+    def fits(num_gpus: int) -> bool:
+        runs = (
+            plan.run.if_even(num_gpus=num_gpus, recompute=again, zero_stage=stage)
+            for again, stage in everything
+        )
+        return any(planned(run).fits for run in runs if run is not None)
+
+    last = advise(plan)[-1].plan
+    assert last.fits
+    if fits(n):
+        assert last.split.num_gpus == n
+        for again, stage in everything:
+            other = plan.but(recompute=again, zero_stage=stage)
+            assert not other.fits or other.gpu_hours.likely >= 0.999 * last.gpu_hours.likely
+    else:
+        assert not any(fits(fewer) for fewer in range(n, last.split.num_gpus))
+
+
+@pytest.mark.parametrize("e", [1, 2, 8])
+@pytest.mark.parametrize("stage", [1, 3])
+def test_the_fewest_gpus_are_those_that_are_found_by_trying_all(stage, e) -> None:
+    shape = {"model": MIXTRAL, "accelerator": H100, "recompute": "full", "expert_parallel": e}
+    plan = plan_of(zero_stage=stage, **shape)
+    runs = (plan.run.if_even(num_gpus=n) for n in range(1, 513))
+    fitting = [run.num_gpus for run in runs if run is not None and planned(run).fits]
+    if fitting:
+        assert fewest_gpus(plan).split.num_gpus == fitting[0]
+    else:
+        with pytest.raises(ValueError, match="fits on no number of GPUs"):
+            fewest_gpus(plan)
 
 
 def test_recomputation_is_advised_where_nothing_else_helps_and_says_its_price() -> None:
