@@ -13,6 +13,7 @@ from html import escape
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import instance, refuse
+from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.plan.plan import Plan, is_many
 from llmtrain_helpers.results import Interval
@@ -110,7 +111,10 @@ def report(plan: Plan, name: str = "the model", law: str | Law = "besiroglu") ->
         fit = "fits without a reserve: measure a step first"
     else:
         fit = "does not fit"
-    price = f" for {_dollars(plan.cost.likely)}" if plan.cost else ""
+    price = ""
+    if run.price_per_gpu_hour is not None:
+        hours = gpu_hours(units.DAY, plan.split.num_gpus) * days.likely
+        price = f" for {_dollars(hours * run.price_per_gpu_hour)}"
     summary = (
         f"{units.exact(run.num_gpus)} {run.accelerator.name} train {name} on "
         f"{units.count(run.tokens)} tokens in likely "
@@ -127,8 +131,7 @@ def _work(plan: Plan) -> list[Line]:
     P, run = plan.parameters, plan.run
     shape = f"{run.model.num_layers} layers, hidden size {run.model.hidden_size:,}"
     active = f"; {units.count(P.active)} active" if P.active != P.total else ""
-    recomputed = {"none": "nothing recomputed", "full": "everything recomputed"}
-    recompute = recomputed.get(run.recompute, "scores recomputed")
+    recompute = RECOMPUTED[run.recompute]
     batch = units.count(run.global_batch_size * run.model.sequence_length)
     return [
         Line("parameters", units.exact(P.total), "exact", shape + active, "notebook 01"),
@@ -148,10 +151,15 @@ def _work(plan: Plan) -> list[Line]:
 def _machine(plan: Plan) -> list[Line]:
     """The GPUs, their split, and what each holds."""
     run, split, chip = plan.run, plan.split, plan.run.accelerator
-    ways = (
-        f"tensor {split.tensor_parallel}, pipeline {split.pipeline_parallel}, "
-        f"replicas {split.data_parallel}, ZeRO {run.zero_stage}"
-    )
+    sharding = "FSDP" if run.sharding == "fsdp" else f"ZeRO {run.zero_stage}"
+    ways = f"tensor {split.tensor_parallel}, pipeline {split.pipeline_parallel}, "
+    others = {
+        "pieces of a stage": split.interleave,
+        "context": split.context_parallel,
+        "experts on": split.expert_parallel,
+    }
+    ways += "".join(f"{what} {n}, " for what, n in others.items() if n > 1)
+    ways += f"replicas {split.data_parallel}, {sharding}"
     recipe = run.recipe if isinstance(run.recipe, str) else run.recipe.name
     held = plan.memory.total
     return [
@@ -170,27 +178,30 @@ def _machine(plan: Plan) -> list[Line]:
 def _time(plan: Plan) -> list[Line]:
     """Days, GPU-hours, money, energy; at a rate of one's own the stops come on top."""
     run, days = plan.run, plan.days_with_stops
-    with_stops = days.likely / plan.days.likely
     assumption = f"{units.percent(plan.mfu)} of the peak (MFU), stops included"
     source = f"published runs: {plan.shares.evidence}"
+    if run.utilizations is not None:
+        source = "yours: the shares of the peak that you gave"
     if plan.measured:
         own = "step" if run.flops_per_gpu is None else "rate"
         assumption = f"your measured {own}; stops add 8 to 50 %"
         source = "your step; stops of four published runs (notebook 08)"
-    hours = plan.gpu_hours.times(with_stops)
+    hours = days.times(gpu_hours(units.DAY, plan.split.num_gpus))
     lines = [
         _interval("days", days, lambda x: units.digits(x, 2), assumption, source),
         _interval("GPU-hours", hours, _plain, "GPUs times days", "notebook 03"),
     ]
-    if plan.cost is not None:
+    if run.price_per_gpu_hour is not None:
         price = f"{run.price_per_gpu_hour:g} dollars a GPU-hour"
-        money = plan.cost.times(with_stops)
+        money = hours.times(run.price_per_gpu_hour)
         lines.append(_interval("cost", money, _dollars, price, "assumed, or your offer"))
-    if plan.energy is not None:
-        power = f"design power of {run.accelerator.power:g} W, GPUs alone"
-        energy = plan.energy.times(with_stops / 3600)
+    watts = run.accelerator.power
+    if watts is not None:
+        power = f"design power of {watts:g} W, GPUs alone"
         watt_hours = partial(units.si, unit="Wh")
-        lines.append(_interval("energy", energy, watt_hours, power, "vendor's datasheet"))
+        lines.append(
+            _interval("energy", hours.times(watts), watt_hours, power, "vendor's datasheet")
+        )
     return lines
 
 
@@ -237,6 +248,14 @@ def _dollars(amount: float) -> str:
     """In words: two dollar signs on a page are read as a formula."""
     return f"{_plain(amount)} dollars"
 
+
+RECOMPUTED = {
+    "none": "nothing recomputed",
+    "selective": "scores recomputed",
+    "alternate": "every other product recomputed",
+    "full": "everything recomputed",
+}
+"""What is computed a second time, in words."""
 
 SAME_RUNS = ("besiroglu", "hoffmann")
 """Two fits of the same runs: how far they differ is how sure a loss is, at least."""

@@ -6,8 +6,10 @@ from html import unescape
 import numpy as np
 import pytest
 
-from llmtrain_helpers import loss, plan_run
+from llmtrain_helpers import RECIPES, compute_optimal, loss, plan_run, units
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.report import Line, Report
+from tests.bad_values import assert_refused
 
 H100 = published.accelerator("H100 SXM")
 
@@ -42,6 +44,73 @@ def test_the_numbers_of_the_report_are_the_plans() -> None:
     assert told["cost"].number == "90,600 dollars"
     assert told["loss expected"].number == f"{loss(8.03e9, 1e12):.2f} nats a token"
     assert told["tokens a parameter"].assumption.startswith("1.35 times the least work")
+
+
+def of(page: Report) -> dict[str, Line]:
+    return {line.what: line for line in page.lines}
+
+
+def test_every_number_is_that_of_the_function_behind_it() -> None:
+    plan = PLAN.but(price_per_gpu_hour=3.1, recipe=RECIPES["fp8"])
+    told, N, T = of(plan.report(law="hoffmann")), plan.parameters.active, 10**12
+    days, hours = plan.days, plan.gpu_hours
+    assert told["tokens"].number == units.count(T)
+    assert told["tokens"].assumption == f"each seen once, {units.count(512 * 8192)} a step"
+    assert told["work"].number == units.flops(plan.flops.total * plan.iterations)
+    assert told["memory of a GPU"].number == units.gigabytes(plan.memory.total)
+    with_reserve = units.gigabytes(plan.memory.total + plan.reserve)
+    assert told["memory of a GPU"].interval == f"to {with_reserve} with the reserve"
+    assert told["memory of a GPU"].assumption.startswith("of 80.0 GB; recipe fp8, sequences at")
+    assert told["days"].assumption.startswith(f"{units.percent(plan.mfu)} of the peak")
+    assert told["GPU-hours"].number == units.exact(round(hours.likely, -2))
+    assert told["energy"].number == units.si(hours.likely * 700, "Wh")
+    assert told["loss expected"].number == f"{loss(N, T, 'hoffmann'):.2f} nats a token"
+    losses = sorted(loss(N, T, law) for law in ("besiroglu", "hoffmann"))
+    assert told["loss expected"].interval.startswith(f"{losses[0]:.2f} to {losses[1]:.2f} by")
+    assert told["tokens a parameter"].number == units.digits(T / N, 2)
+    best = compute_optimal(6 * N * T, "hoffmann").tokens_per_parameter
+    assert told["tokens a parameter"].interval.startswith(f"{units.digits(best, 2)} is best")
+    assert float(told["days"].number) == pytest.approx(days.likely, rel=0.03)
+
+
+@pytest.mark.parametrize("plan", [PLAN, PLAN.but(flops_per_gpu=4e14), PLAN.calibrated(10.0)])
+def test_each_end_of_the_price_follows_from_its_own_days(plan) -> None:
+    told = of(plan.report())
+
+    def ends(what: str) -> list[float]:
+        numbers = re.findall(r"[\d.,]+", told[what].interval + " " + told[what].number)
+        return [float(x.replace(",", "")) for x in numbers]
+
+    days = list(vars(plan.days_with_stops).values())
+    hours = [24 * 64 * days[i] for i in (0, 2, 1)]
+    assert ends("GPU-hours") == pytest.approx(hours, rel=0.006)
+    assert ends("cost") == pytest.approx([2.5 * x for x in hours], rel=0.006)
+    money = re.search(r"for ([\d,]+) dollars", plan.report().summary)
+    assert money is not None
+    assert told["cost"].number == f"{money[1]} dollars"
+
+
+def test_a_report_names_all_ways_of_sharing_and_what_is_computed_again() -> None:
+    shared = of(PLAN.but(sharding="fsdp", context_parallel=2, recompute="alternate").report())
+    assert shared["GPUs"].assumption == "tensor 1, pipeline 1, context 2, replicas 32, FSDP"
+    assert shared["work"].assumption.endswith("every other product recomputed")
+    mixtral = published.architecture("Mixtral-8x7B", sequence_length=4096)
+    piped = {"pipeline_parallel": 4, "interleave": 2, "expert_parallel": 8, "zero_stage": 1}
+    assert of(PLAN.but(model=mixtral, **piped).report())["GPUs"].assumption == (
+        "tensor 1, pipeline 4, pieces of a stage 2, experts on 8, replicas 16, ZeRO 1"
+    )
+    again = of(PLAN.but(attention="unfused", recompute="selective").report())
+    assert again["work"].assumption.endswith("scores recomputed")
+
+
+def test_given_utilisations_are_not_called_published() -> None:
+    days = of(PLAN.but(utilizations=(0.3, 0.4, 0.5)).report())["days"]
+    assert days.source == "yours: the shares of the peak that you gave"
+
+
+@pytest.mark.parametrize("bad", [None, 3, ["our 8B"], b"8B"], ids=repr)
+def test_a_name_is_text(bad) -> None:
+    assert_refused(PLAN.report, "name=", name=bad)
 
 
 def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
