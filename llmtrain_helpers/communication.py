@@ -415,6 +415,7 @@ def split_traffic(
     if choice("context", context, CONTEXT) == "ring":
         exchanged = shared_out(6 * model.num_kv_heads * others, c * t)
     else:
+        divides("num_heads", model.num_heads, "tensor_parallel·context_parallel", t * c)
         heads = model.num_heads + model.num_kv_heads
         exchanged = shared_out(4 * heads * others, c * c * t)
 

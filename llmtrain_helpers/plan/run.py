@@ -54,6 +54,10 @@ SIZES = (
 NUMBERS = ("num_gpus", "tokens", "global_batch_size", *SIZES)
 """The arguments that are whole numbers, or arrays of them in a sweep."""
 
+LARGEST_STEP = 10**9
+"""Tokens of a step that no run comes near (the largest published have 63 million): a
+batch beyond is one of tokens, given as sequences."""
+
 SHARDING = ["zero", "fsdp"]
 """How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it."""
 
@@ -160,7 +164,8 @@ class Run:
         t, p, c = self.tensor_parallel, self.pipeline_parallel, self.context_parallel
         v, e = self.interleave, self.expert_parallel
         sizes = (n, B, b, t, p, c, v, e)
-        for rule in split_rules(self.model, *sizes, self.sequence_parallel, self.uneven_stages):
+        ways = (self.context, self.sequence_parallel, self.uneven_stages)
+        for rule in split_rules(self.model, *sizes, *ways):
             rule.check(*rule[1:])
         piped = anywhere(p > 1)
         if self.zero_stage > 1 and piped and self.keep_gradients is None:
@@ -241,6 +246,7 @@ def split_rules(
     context_parallel: Result,
     interleave: Result,
     expert_parallel: Result,
+    context: str,
     sequence_parallel: bool,
     uneven_stages: bool,
 ) -> Iterator[Rule]:
@@ -252,7 +258,8 @@ def split_rules(
     n, B, b, t = num_gpus, global_batch_size, micro_batch_size, tensor_parallel
     p, c, v, e = pipeline_parallel, context_parallel, interleave, expert_parallel
     l, s = model.num_layers, model.sequence_length
-    yield Rule(at_most, "global_batch_size", B, "what a plan takes", 10**12)
+    largest = greater(LARGEST_STEP // s, 1)
+    yield Rule(at_most, "global_batch_size", B, "a billion tokens a step, in sequences", largest)
     yield Rule(at_most, "pipeline_parallel", p, "num_layers", l)
     yield Rule(
         at_most, "interleave", v, "what a pipeline of one stage takes", where(p > 1, 1 + l, 1)
@@ -279,3 +286,5 @@ def split_rules(
         for mixer in layer.mixers:
             for name, heads in mixer.heads().items():
                 yield Rule(divides, name, heads, "tensor_parallel", t)
+                if context == "all-to-all" and name == "num_heads":
+                    yield Rule(divides, name, heads, "tensor_parallel·context_parallel", t * c)

@@ -25,6 +25,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
+from llmtrain_helpers.communication import CONTEXT
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.parameters import count_parameters
@@ -192,11 +193,16 @@ def _even(model: Transformer, mesh: Mapping[str, NDArray[Any]], options: Mapping
     if is_array(count_parameters(model).total):
         refuse("model", model, "is many shapes: here it must be one")
     sequence_parallel = flag("sequence_parallel", options.get("sequence_parallel", True))
+    context = choice("context", options.get("context", "ring"), CONTEXT)
     uneven_stages = flag("uneven_stages", options.get("uneven_stages", False))
     sizes = {name: column for name, column in mesh.items() if name != "tokens"}
     even: Result = mesh["tokens"] >= mesh["global_batch_size"] * model.sequence_length
     for rule in split_rules(
-        model, **sizes, sequence_parallel=sequence_parallel, uneven_stages=uneven_stages
+        model,
+        **sizes,
+        context=context,
+        sequence_parallel=sequence_parallel,
+        uneven_stages=uneven_stages,
     ):
         even = even & rule.holds
     return even

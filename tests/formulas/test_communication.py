@@ -233,7 +233,7 @@ def test_borders_of_stages_send_what_simulated_ones_send(p, v, m, t) -> None:
 
 
 @pytest.mark.parametrize("model", [MODEL, GROUPED], ids=["own", "grouped"])
-@pytest.mark.parametrize(("c", "t", "m"), [(1, 1, 1), (2, 1, 3), (4, 2, 1)])
+@pytest.mark.parametrize(("c", "t", "m"), [(1, 1, 1), (2, 1, 3), (2, 2, 1)])
 def test_a_shared_sequence_sends_what_simulated_ranks_send(model, c, t, m) -> None:
     b, s, d = 1, model.sequence_length, model.head_dim
     kept = b * (s // c) * d * model.num_kv_heads // t
@@ -243,8 +243,6 @@ def test_a_shared_sequence_sends_what_simulated_ranks_send(model, c, t, m) -> No
         for _ in range(3):  # K and V forward; K and V, and their gradients, backward
             goes_round.gather(numbers(c, 2 * kept))
         for size in (asked, kept, kept, asked):  # Q, K, V and what comes out
-            if c > 1 and size % c:
-                pytest.skip("heads that do not divide")
             exchanged.all_to_all(numbers(c, size))
             exchanged.all_to_all(numbers(c, size))
     split = {"recompute": "none", "tensor_parallel": t, "context_parallel": c}
