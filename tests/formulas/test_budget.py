@@ -18,6 +18,7 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.laws import outside
 from tests.bad_values import assert_refused
 
 H100 = published.accelerator("H100 SXM")
@@ -100,6 +101,32 @@ def test_a_model_that_must_answer_on_a_small_card() -> None:
     assert all(p.answers == (2 * p.parameters <= 0.8 * 24e9) for p in front.points)
     assert front.best.answers
     assert not all(front["answers"])
+    sizes = [p.parameters for p in front.points]
+    at_limit = 2 * sizes[4] / 0.8  # where the weights fill what they may to the last byte
+    just, short = (
+        frontier(A100, 8, 30, shelf(), serving_memory=card)
+        for card in (at_limit, 0.9999 * at_limit)
+    )
+    assert just["answers"] == [size <= sizes[4] for size in sizes]
+    assert short["answers"] == [size < sizes[4] for size in sizes]
+
+
+def test_the_largest_model_answers_where_it_must() -> None:
+    options = {"serving_memory": 10e9, "tokens_per_parameter": 5}
+    largest = largest_model(A100, 8, 30, shelf(), **options)
+    assert largest.answers
+    front = frontier(A100, 8, 30, shelf(), serving_memory=10e9)
+    able = [p for p in front.points if p.fits and p.tokens_per_parameter >= 5]
+    assert largest.parameters == max(p.parameters for p in able if p.answers)
+    assert largest.parameters < max(p.parameters for p in able)
+
+
+def test_the_table_warns_where_a_law_is_asked_outside_its_runs() -> None:
+    front = frontier(H100, 512, 60, shelf())
+    assert front["outside"] == [p.outside for p in front.points]
+    warned = [outside(p.plan.parameters.active, p.tokens.likely, front.law) for p in front.points]
+    assert front["outside"] == warned
+    assert any(warned)
 
 
 def test_experts_are_told_by_their_active_parameters() -> None:

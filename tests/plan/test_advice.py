@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from llmtrain_helpers import Accelerator, advise, fewest_gpus
+from llmtrain_helpers import Accelerator, advise, best_split, fewest_gpus
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.plan.plan import planned
@@ -98,6 +98,24 @@ def test_recomputation_is_advised_where_nothing_else_helps_and_says_its_price() 
 def test_a_pipeline_is_offered_zero_2_only_if_the_plan_says_how() -> None:
     deep = {"pipeline_parallel": 4, "num_gpus": 64, "micro_batch_size": 2}
     assert all(step.plan.run.zero_stage < 2 for step in advise(plan_of(**deep)))
+
+
+def test_advice_and_search_take_what_just_fits() -> None:
+    """A card that has the bytes to the last one is enough, and one that lacks one is not."""
+    plan = plan_of(zero_stage=3, recompute="full", reserve=0)
+    memory = plan.but(num_gpus=32).memory.total
+    for card, n in ((memory, 32), (memory - 1, 64)):
+        chip = replace(plan.run.accelerator, memory=card)
+        assert fewest_gpus(plan.but(accelerator=chip)).split.num_gpus == n
+    most = fewest_gpus(plan).but(num_gpus=512)
+    just = replace(plan.run.accelerator, memory=most.memory.total)
+    assert fewest_gpus(plan.but(accelerator=just)).split.num_gpus == 512
+    kept = most.but(recompute="none")  # faster, and holds more: taken while it just fits
+    for card, recompute in ((kept.memory.total, "none"), (kept.memory.total - 1, "full")):
+        chip = replace(plan.run.accelerator, memory=card)
+        given = {"zero_stage": 3, "micro_batch_size": 1, "tensor_parallel": 1, "reserve": 0}
+        best = best_split(plan.run.model, chip, 512, 512, pipeline_parallel=1, **given)
+        assert best.run.recompute == recompute
 
 
 def test_a_plan_that_fits_needs_no_advice() -> None:

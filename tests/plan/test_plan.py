@@ -202,3 +202,13 @@ def test_a_batch_of_tokens_is_not_taken_for_sequences() -> None:
     for batch in (64 * 1908, 2**22, 10**12, 10**30):
         with pytest.raises(ValueError, match="is more than a billion tokens a step, in sequences"):
             plan_of(global_batch_size=batch)
+
+
+def test_a_card_that_is_just_full_is_tight_and_one_byte_less_does_not_do() -> None:
+    plan = plan_of(zero_stage=3, recompute="full")
+    held = plan.memory.total
+    full = plan.but(accelerator=replace(A100, memory=held), reserve=1)
+    assert (full.fits, full.tight) == (False, True)
+    assert plan.but(accelerator=replace(A100, memory=held), reserve=0).fits
+    less = plan.but(accelerator=replace(A100, memory=held - 1), reserve=0)
+    assert (less.fits, less.tight) == (False, False)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from llmtrain_helpers import Transformer, count_flops, count_parameters
+from llmtrain_helpers import Transformer, communication_seconds, count_flops, count_parameters
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from tests.plan.cases import H100, LLAMA, UNLINKED, plan_of
@@ -101,3 +101,34 @@ def test_a_head_that_a_layer_outweighs_is_not_seen() -> None:
     step_of = _bloom(12).but(model=model).step
     assert step_of.head == 0
     assert step_of.total == pytest.approx(sum(step_of.parts().values()))
+
+
+SLOW = replace(H100, link_bandwidth=2e9, network_bandwidth=2e9)
+"""A chip whose sending no computing hides whole."""
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_what_replicas_send_hides_beside_the_computing_of_its_passes(stage, recompute) -> None:
+    """Stage 2 sends in every backward pass, two thirds of the computing, stage 3 always.
+
+    Below it the last pass alone can hide it; with everything recomputed backward is half.
+    """
+    plan = plan_of(accelerator=SLOW, zero_stage=stage, recompute=recompute)
+    m = plan.split.accumulation_steps
+    assert m == 8
+    computing = plan.step.matmuls + plan.step.memory
+    backward = computing * (2 / 4 if recompute == "full" else 2 / 3)
+    beside = {2: backward, 3: computing}.get(stage, backward / m)
+    calls = {"data": 1}
+    alone = communication_seconds(plan.sent, SLOW, data_parallel=64, calls=calls).data
+    assert plan.step.data == pytest.approx(alone - beside)
+    assert plan.step.data > beside
+
+
+def test_keys_and_values_travel_beside_the_products_of_all_passes() -> None:
+    plan = plan_of(accelerator=SLOW, context_parallel=4)
+    ways = {"context_parallel": 4, "data_parallel": 16}
+    alone = communication_seconds(plan.sent, plan.run.accelerator, **ways).context
+    assert plan.split.accumulation_steps == 32
+    assert 0 < plan.step.context == pytest.approx(alone - plan.step.matmuls)
