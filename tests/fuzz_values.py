@@ -376,7 +376,7 @@ BAD_THINGS: dict[str, list[Any]] = {
 NAMES: dict[str, str] = {
     "quantity": """
         seconds seconds_per_pass seconds_per_step seconds_per_iteration seconds_at_peak
-        compute_seconds days
+        compute_seconds compute_days days
         repair_days failures_per_node_day mean_time_between_failures checkpoint_interval
         best_checkpoint_interval.checkpoint_seconds money price_per_gpu_hour watts_per_gpu
         power bandwidth link_bandwidth network_bandwidth host_bandwidth num_bytes memory
