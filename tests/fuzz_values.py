@@ -288,6 +288,7 @@ UNCHECKED = [
     "activations.bytes_kept",
     "activations.largest_layer",
     "activations.there",
+    "budget.most_flops",
     "communication.replica_bytes",
     "communication.traffic",
     "communication.traffic_seconds",
@@ -310,6 +311,7 @@ ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it 
 CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one", "single"]
 
 SLOW = {"fit_law", "frontier", "largest_model", "shelf", "best_split", "pipeline_schedule"}
+SLOW |= {"budget.usual_plan", "budget.plan_on_nodes", "budget.rough_frontier"}
 """Called a tenth as often."""
 
 TRUSTING = {
@@ -385,9 +387,10 @@ NAMES: dict[str, str] = {
         duration.tokens_in_time.tokens duration.tokens_in_time.limit
         laws.tokens_for_size.parameters loss.parameters loss.tokens
         compute_for_loss.parameters effective_tokens.tokens lora_memory.weight_bytes
-        laws.outside.parameters laws.outside.tokens laws.times_the_least.parameters
-        laws.times_the_least.tokens published.nearest_run.parameters
-        published.nearest_run.tokens published.batches_near.tokens effective_tokens.epochs
+        budget.nearest_shape.parameters laws.outside.parameters laws.outside.tokens
+        laws.times_the_least.parameters laws.times_the_least.tokens
+        published.nearest_run.parameters published.nearest_run.tokens published.batches_near.tokens
+        effective_tokens.epochs
         """,
     "amount": """
         checkpoint_seconds restart_seconds outages evaluation factor weight_bytes

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import ceil, floor, log2, log10
-from typing import Any, NamedTuple
+from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import Frontier
+from llmtrain_helpers.budget import Frontier, Outcome, most_flops
 from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
@@ -70,17 +70,6 @@ def same_work(
 # --- loss against size
 
 
-class Dot(NamedTuple):
-    """A shape at the budget: its size, tokens and loss, and whether it trains here."""
-
-    name: str
-    parameters: float
-    tokens: float
-    loss: float
-    fits: bool
-    answers: bool = True
-
-
 @dataclass(frozen=True)
 class Axes:
     """Sizes to the right, in powers of ten; loss upwards."""
@@ -112,34 +101,16 @@ def frontier_picture(front: Frontier, chosen: str = "") -> Drawing:
 
     `chosen` is the name of a shape to point at.
     """
-    dots = [
-        Dot(
-            p.name,
-            float(p.plan.parameters.active),
-            float(p.tokens.likely),
-            float(p.loss.likely),
-            p.fits,
-            p.answers,
-        )
-        for p in front.points
-    ]
-    return loss_against_size(dots, work_of(dots), front.law, chosen)
-
-
-def work_of(dots: Sequence[Dot]) -> float:
-    """The budget as 6ND, in FLOP: the largest among the dots.
-
-    At one budget small shapes have a smaller 6ND: more of their FLOP is attention.
-    """
-    return max(6 * dot.parameters * dot.tokens for dot in dots)
+    dots = [point.outcome for point in front.points]
+    return loss_against_size(dots, most_flops(dots), front.law, chosen)
 
 
 def loss_against_size(
-    dots: Sequence[Dot],
+    dots: Sequence[Outcome],
     flops: float,
     law: str | Law = "besiroglu",
     chosen: str = "",
-    before: Dot | None = None,
+    before: Outcome | None = None,
 ) -> Drawing:
     """Loss against size at one budget: the curve, the shapes, the best, the chosen.
 
@@ -251,7 +222,7 @@ def _optimum(axes: Axes, best: Optimum, lowest: float) -> str:
     return shape + text(at, y + 28, label, 15, "middle", font_weight=600)
 
 
-def _mark(axes: Axes, dot: Dot) -> str:
+def _mark(axes: Axes, dot: Outcome) -> str:
     """A shape: a dot where it fits, a cross where it does not, a ring elsewhere."""
     if not axes.holds(dot.parameters, dot.loss):
         return ""
@@ -265,7 +236,7 @@ def _mark(axes: Axes, dot: Dot) -> str:
     return circle(x, y, 6, fill, title, stroke="currentColor", stroke_width=1.5)
 
 
-def _own(axes: Axes, dot: Dot) -> str:
+def _own(axes: Axes, dot: Outcome) -> str:
     """The chosen shape: a large dot, and above the picture its tokens and loss."""
     style: Style = {"stroke": "currentColor", "stroke_width": 3}
     fill, inside = RED if not dot.fits else BLUE, axes.holds(dot.parameters, dot.loss)
@@ -280,7 +251,7 @@ def _own(axes: Axes, dot: Dot) -> str:
     return svg + circle(axes.right - 10, 20, 8, fill, **style)
 
 
-def _key(axes: Axes, dots: Sequence[Dot]) -> str:
+def _key(axes: Axes, dots: Sequence[Outcome]) -> str:
     """What the marks mean, in a row under the picture: those that stand in it."""
     y = 478
     ink: Style = {"stroke": "currentColor", "stroke_width": 1.5}
