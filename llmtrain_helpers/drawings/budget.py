@@ -41,18 +41,16 @@ BLUE, RED, GREEN = COLORS["weights"], COLORS["gradients"], COLORS["optimizer"]
 # --- the same work as rectangles of one area
 
 
-def same_work(
-    flops: float, shares: Sequence[float] = (1 / 3, 1, 3), law: str = "besiroglu"
-) -> Drawing:
+def same_work(flops: float) -> Drawing:
     """Rectangles of parameters by tokens: one area, C/6, and each one's loss."""
-    best = compute_optimal(flops, law)
+    best = compute_optimal(flops)
     svg, words, x = "", [], 30.0
-    for share in shares:
+    for share in (1 / 3, 1, 3):
         N = share * best.parameters
         D = float(tokens_for_size(N, flops))
         wide, high = 112 * share**0.5, 112 / share**0.5
         name = f"{units.count(N)} parameters, {units.count(D)} tokens"
-        ends = f"loss {loss(N, D, law):.3f}"
+        ends = f"loss {loss(N, D):.3f}"
         svg += rect(x, 272 - high, wide, high, GREEN if share == 1 else BLUE, name, opacity=0.85)
         middle, weight = max(x + wide / 2, 92), "700" if share == 1 else "400"
         svg += text(middle, 296, f"{units.size(N)} parameters", 15, "middle")
@@ -271,11 +269,11 @@ def _key(axes: Axes, dots: Sequence[Outcome]) -> str:
 # --- what another size costs
 
 
-def price_of_size(law: str = "besiroglu") -> Drawing:
+def price_of_size() -> Drawing:
     """Times the least work for the same loss, over the share of the best size."""
-    least, curve = smallest_share(law), []
+    least, curve = smallest_share(), []
     for share in (2 ** (i / 80) for i in range(-280, 241)):
-        if share > least and (times := float(over_training(share, law))) <= 8:
+        if share > least and (times := float(over_training(share))) <= 8:
             curve.append((share, times))
     first = curve[0][0]
 
@@ -299,7 +297,7 @@ def price_of_size(law: str = "besiroglu") -> Drawing:
     svg += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
     words = []
     for share, name in ((0.25, "a quarter"), (0.5, "half"), (1, "the best"), (2, "twice")):
-        times = float(over_training(share, law))
+        times = float(over_training(share))
         x, y = _px(share), _py(times)
         svg += circle(x, y, 7, BLUE, name, stroke="currentColor")
         if share < 1:

@@ -293,7 +293,7 @@ def _cards(found: Sequence[Kind], hidden_size: Any) -> tuple[str, float]:
     return svg, CARDS + high
 
 
-def wrapped(words: str, wide: float, size: float = 15) -> list[str]:
+def wrapped(words: str, wide: float) -> list[str]:
     """Words in rows that find room.
 
     >>> wrapped("a token meets 8", 80)
@@ -302,7 +302,7 @@ def wrapped(words: str, wide: float, size: float = 15) -> list[str]:
     rows = [""]
     for word in words.split():
         longer = f"{rows[-1]} {word}".strip()
-        if rows[-1] and not fits(longer, wide, size):
+        if rows[-1] and not fits(longer, wide):
             rows.append(word)
         else:
             rows[-1] = longer
