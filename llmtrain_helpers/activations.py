@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -21,6 +22,8 @@ from llmtrain_helpers.checks import (
     counts,
     divides,
     flag,
+    one,
+    quantity,
     refuse,
     remembered,
     single,
@@ -421,6 +424,35 @@ def step_timeline(
                 moments.append(Moment(step, i, mark, weights, G, adam, activations, logits))
         moments.append(Moment(step, k, "update", weights, whole, states.optimizer, 0, 0))
     return Timeline(tuple(moments), states.main_weights, A.head)
+
+
+def largest_micro_batch(
+    model: Transformer,
+    memory: Number,
+    recipe: str | Recipe,
+    recompute: str,
+    accumulation_steps: int = 1,
+    attention: str = "flash",
+) -> int:
+    """The largest micro-batch whose first two steps stay within so many bytes.
+
+    Arguments as of `step_timeline`, one number each. Every moment grows by the same bytes
+    with each sequence, and every pass from the second on is alike, so two short timelines
+    tell all. ValueError if not even 1 fits.
+
+    >>> gpt2 = Transformer.gpt(12, 768, 12, 50257, 1024)
+    >>> largest_micro_batch(gpt2, 24e9, "amp", recompute="none")
+    24
+    """
+    room, k = one("memory", memory, quantity), single("accumulation_steps", accumulation_steps)
+    of_one, of_two = (
+        step_timeline(
+            model, b, recipe, recompute, accumulation_steps=min(k, 2), attention=attention
+        ).moments
+        for b in (1, 2)
+    )
+    sizes = [(x.total, y.total - x.total) for x, y in zip(of_one, of_two, strict=True)]
+    return largest_batch(lambda b: all(x + (b - 1) * more <= room for x, more in sizes))
 
 
 def largest_layer(model: Transformer, of_layers: Callable[[Transformer], Result]) -> Result:

@@ -9,9 +9,9 @@ laws are those of `laws`. Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
@@ -26,6 +26,7 @@ from llmtrain_helpers.checks import (
     quantities,
     quantity,
     refuse,
+    remembered,
     single,
 )
 from llmtrain_helpers.duration import gpu_hours
@@ -69,7 +70,46 @@ def affordable_days(money: Number, num_gpus: Number, price_per_gpu_hour: Number)
     return M / (24 * n * price)
 
 
+def affordable_gpus(money: Number, days: Number, price_per_gpu_hour: Number) -> Result:
+    """The GPUs that so much money keeps for so many days: M / (24·days·price).
+
+    >>> affordable_gpus(80_640, 21, price_per_gpu_hour=2.5)
+    64.0
+    """
+    M, price = quantities(money=money, price_per_gpu_hour=price_per_gpu_hour)
+    t = quantity("days", days)
+    broadcast(money=M, days=t, price_per_gpu_hour=price)
+    return M / (24 * t * price)
+
+
 # --- the frontier: every shape of a shelf at the same GPUs and days
+
+
+class Outcome(NamedTuple):
+    """A shape at the budget: its size, tokens and loss, and whether it trains here.
+
+    `answers` tells whether it runs on the card that was named for its use.
+    """
+
+    name: str
+    parameters: float
+    tokens: float
+    loss: float
+    fits: bool
+    answers: bool = True
+
+    @property
+    def flops(self) -> float:
+        """Its work as 6ND, in FLOP."""
+        return 6 * self.parameters * self.tokens
+
+
+def most_flops(outcomes: Iterable[Outcome]) -> float:
+    """The budget as 6ND, in FLOP: the largest among the outcomes.
+
+    At one budget small shapes have a smaller 6ND: more of their FLOP is attention.
+    """
+    return max(outcome.flops for outcome in outcomes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +142,12 @@ class Point:
     def tokens_per_parameter(self) -> Result:
         """Likely tokens for each active parameter."""
         return self.tokens.likely / self.plan.parameters.active
+
+    @property
+    def outcome(self) -> Outcome:
+        """The same in single numbers, the likely ones."""
+        N, T = float(self.plan.parameters.active), float(self.tokens.likely)
+        return Outcome(self.name, N, T, float(self.loss.likely), self.fits, self.answers)
 
     @property
     def split(self) -> str:
@@ -264,6 +310,86 @@ def usual_batch(model: Transformer, num_gpus: int) -> int:
     return int(n * 2**power)
 
 
+NODE = 8
+"""GPUs of a node, by which machines are counted here."""
+
+
+def doubling_below(num_gpus: int) -> int:
+    """The largest doubling of a node that is no more than so many GPUs.
+
+    >>> doubling_below(632), doubling_below(8), doubling_below(5)
+    (512, 8, 5)
+    """
+    n = single("num_gpus", num_gpus)
+    return NODE << ((n // NODE).bit_length() - 1) if n > NODE else n
+
+
+@remembered
+def usual_plan(model: Transformer, accelerator: Accelerator, num_gpus: int) -> Plan:
+    """The best split of a model on so many GPUs, with the batch that is usual on them.
+
+    As `best_split` finds it with `usual_batch`; what was found once is remembered.
+
+    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+    >>> usual_plan(shelf()["69B"], h100, 64)
+    <Plan: 189 days, 61.2 GB a GPU, fits>
+    """
+    return best_split(model, accelerator, num_gpus, usual_batch(model, num_gpus))
+
+
+def plan_on_nodes(model: Transformer, accelerator: Accelerator, num_gpus: int) -> Plan:
+    """The plan of a model on any number of nodes: with the split of the doubling below.
+
+    With fewer sequences at once, where the batch does not come out even with them.
+
+    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+    >>> plan_on_nodes(shelf()["69B"], h100, 72).split.num_gpus
+    72
+    """
+    n = single("num_gpus", num_gpus)
+    plan = usual_plan(model, accelerator, doubling_below(n))
+    if n == plan.split.num_gpus:
+        return plan
+    split, B = plan.split, usual_batch(model, n)
+    ways = split.tensor_parallel * split.pipeline_parallel
+    if n % ways:
+        return usual_plan(model, accelerator, n)
+    b = math.gcd(split.micro_batch_size, B * ways // n)
+    return plan.but(num_gpus=n, global_batch_size=B, micro_batch_size=b)
+
+
+def rough_frontier(
+    accelerator: Accelerator,
+    num_gpus: int,
+    days: float,
+    shapes: Mapping[str, Transformer] | Sequence[Transformer],
+    law: str | Law = "besiroglu",
+    planned: str = "",
+) -> list[Outcome]:
+    """The shapes of a shelf at a budget, from a search on a doubling of nodes alone.
+
+    Each GPU is taken to be as fast as at the doubling below, where the splits are
+    remembered, so that any number of nodes is answered at once; `planned` names a shape
+    with a plan on just these GPUs. On a doubling it is what `frontier` finds. ValueError
+    as there.
+
+    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+    >>> least = min(rough_frontier(h100, 64, 21, shelf()), key=lambda outcome: outcome.loss)
+    >>> least.name, round(least.loss, 3)
+    ('24B', 2.065)
+    """
+    n, time, known_law = single("num_gpus", num_gpus), one("days", days, quantity), loss_law(law)
+    models, outcomes = _named(shapes), []
+    choice("planned", planned, ["", *models])
+    for name, model in models.items():
+        plan_of, gpus = (plan_on_nodes, n) if name == planned else (usual_plan, doubling_below(n))
+        plan = plan_of(model, accelerator, gpus)
+        N = plan.parameters.active
+        T = float(most_tokens(plan, time).likely) * n / gpus
+        outcomes.append(Outcome(name, N, T, float(loss(N, T, known_law)), bool(plan.fits)))
+    return outcomes
+
+
 def largest_model(
     accelerator: Accelerator,
     num_gpus: int,
@@ -290,6 +416,19 @@ def largest_model(
         problem = f"is more than any shape gets that fits: at most {most:.3g}"
         refuse("tokens_per_parameter", least, problem)
     return max(enough, key=lambda point: point.parameters)
+
+
+def nearest_shape(parameters: Number, shapes: Mapping[str, Transformer]) -> str:
+    """The name of the shape whose size is nearest to so many parameters, in ratio.
+
+    >>> nearest_shape(8e9, shelf())
+    '7.2B'
+    """
+    P = one("parameters", parameters, quantity)
+    sizes = {name: count_parameters(model).total for name, model in _named(shapes).items()}
+    if not sizes:
+        refuse("shapes", shapes, "holds no shape")
+    return min(sizes, key=lambda name: max(sizes[name] / P, P / sizes[name]))
 
 
 SHELF = (

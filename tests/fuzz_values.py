@@ -288,6 +288,7 @@ UNCHECKED = [
     "activations.bytes_kept",
     "activations.largest_layer",
     "activations.there",
+    "budget.most_flops",
     "communication.replica_bytes",
     "communication.split_traffic",
     "communication.traffic_seconds",
@@ -311,6 +312,7 @@ ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it 
 CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one", "single"]
 
 SLOW = {"fit_law", "frontier", "largest_model", "shelf", "best_split", "pipeline_schedule"}
+SLOW |= {"budget.usual_plan", "budget.plan_on_nodes", "budget.rough_frontier"}
 """Called a tenth as often."""
 
 TRUSTING = {
@@ -378,7 +380,7 @@ BAD_THINGS: dict[str, list[Any]] = {
 NAMES: dict[str, str] = {
     "quantity": """
         seconds seconds_per_pass seconds_per_step seconds_per_iteration seconds_at_peak
-        compute_seconds days
+        compute_seconds compute_days days
         repair_days failures_per_node_day mean_time_between_failures checkpoint_interval
         best_checkpoint_interval.checkpoint_seconds money price_per_gpu_hour watts_per_gpu
         power bandwidth link_bandwidth network_bandwidth host_bandwidth num_bytes memory
@@ -387,9 +389,10 @@ NAMES: dict[str, str] = {
         duration.tokens_in_time.tokens duration.tokens_in_time.limit
         laws.tokens_for_size.parameters loss.parameters loss.tokens
         compute_for_loss.parameters effective_tokens.tokens lora_memory.weight_bytes
-        laws.outside.parameters laws.outside.tokens laws.times_the_least.parameters
-        laws.times_the_least.tokens published.nearest_run.parameters
-        published.nearest_run.tokens published.batches_near.tokens effective_tokens.epochs
+        budget.nearest_shape.parameters laws.outside.parameters laws.outside.tokens
+        laws.times_the_least.parameters laws.times_the_least.tokens
+        published.nearest_run.parameters published.nearest_run.tokens published.batches_near.tokens
+        effective_tokens.epochs
         """,
     "amount": """
         checkpoint_seconds restart_seconds outages evaluation factor weight_bytes

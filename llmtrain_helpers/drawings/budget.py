@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import ceil, floor, log2, log10
-from typing import Any, NamedTuple
+from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import Frontier
+from llmtrain_helpers.budget import Frontier, Outcome, most_flops
 from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
@@ -41,18 +41,16 @@ BLUE, RED, GREEN = COLORS["weights"], COLORS["gradients"], COLORS["optimizer"]
 # --- the same work as rectangles of one area
 
 
-def same_work(
-    flops: float, shares: Sequence[float] = (1 / 3, 1, 3), law: str = "besiroglu"
-) -> Drawing:
+def same_work(flops: float) -> Drawing:
     """Rectangles of parameters by tokens: one area, C/6, and each one's loss."""
-    best = compute_optimal(flops, law)
+    best = compute_optimal(flops)
     svg, words, x = "", [], 30.0
-    for share in shares:
+    for share in (1 / 3, 1, 3):
         N = share * best.parameters
         D = float(tokens_for_size(N, flops))
         wide, high = 112 * share**0.5, 112 / share**0.5
         name = f"{units.count(N)} parameters, {units.count(D)} tokens"
-        ends = f"loss {loss(N, D, law):.3f}"
+        ends = f"loss {loss(N, D):.3f}"
         svg += rect(x, 272 - high, wide, high, GREEN if share == 1 else BLUE, name, opacity=0.85)
         middle, weight = max(x + wide / 2, 92), "700" if share == 1 else "400"
         svg += text(middle, 296, f"{units.size(N)} parameters", 15, "middle")
@@ -68,17 +66,6 @@ def same_work(
 
 
 # --- loss against size
-
-
-class Dot(NamedTuple):
-    """A shape at the budget: its size, tokens and loss, and whether it trains here."""
-
-    name: str
-    parameters: float
-    tokens: float
-    loss: float
-    fits: bool
-    answers: bool = True
 
 
 @dataclass(frozen=True)
@@ -112,34 +99,16 @@ def frontier_picture(front: Frontier, chosen: str = "") -> Drawing:
 
     `chosen` is the name of a shape to point at.
     """
-    dots = [
-        Dot(
-            p.name,
-            float(p.plan.parameters.active),
-            float(p.tokens.likely),
-            float(p.loss.likely),
-            p.fits,
-            p.answers,
-        )
-        for p in front.points
-    ]
-    return loss_against_size(dots, work_of(dots), front.law, chosen)
-
-
-def work_of(dots: Sequence[Dot]) -> float:
-    """The budget as 6ND, in FLOP: the largest among the dots.
-
-    At one budget small shapes have a smaller 6ND: more of their FLOP is attention.
-    """
-    return max(6 * dot.parameters * dot.tokens for dot in dots)
+    dots = [point.outcome for point in front.points]
+    return loss_against_size(dots, most_flops(dots), front.law, chosen)
 
 
 def loss_against_size(
-    dots: Sequence[Dot],
+    dots: Sequence[Outcome],
     flops: float,
     law: str | Law = "besiroglu",
     chosen: str = "",
-    before: Dot | None = None,
+    before: Outcome | None = None,
 ) -> Drawing:
     """Loss against size at one budget: the curve, the shapes, the best, the chosen.
 
@@ -251,7 +220,7 @@ def _optimum(axes: Axes, best: Optimum, lowest: float) -> str:
     return shape + text(at, y + 28, label, 15, "middle", font_weight=600)
 
 
-def _mark(axes: Axes, dot: Dot) -> str:
+def _mark(axes: Axes, dot: Outcome) -> str:
     """A shape: a dot where it fits, a cross where it does not, a ring elsewhere."""
     if not axes.holds(dot.parameters, dot.loss):
         return ""
@@ -265,7 +234,7 @@ def _mark(axes: Axes, dot: Dot) -> str:
     return circle(x, y, 6, fill, title, stroke="currentColor", stroke_width=1.5)
 
 
-def _own(axes: Axes, dot: Dot) -> str:
+def _own(axes: Axes, dot: Outcome) -> str:
     """The chosen shape: a large dot, and above the picture its tokens and loss."""
     style: Style = {"stroke": "currentColor", "stroke_width": 3}
     fill, inside = RED if not dot.fits else BLUE, axes.holds(dot.parameters, dot.loss)
@@ -280,7 +249,7 @@ def _own(axes: Axes, dot: Dot) -> str:
     return svg + circle(axes.right - 10, 20, 8, fill, **style)
 
 
-def _key(axes: Axes, dots: Sequence[Dot]) -> str:
+def _key(axes: Axes, dots: Sequence[Outcome]) -> str:
     """What the marks mean, in a row under the picture: those that stand in it."""
     y = 478
     ink: Style = {"stroke": "currentColor", "stroke_width": 1.5}
@@ -300,11 +269,11 @@ def _key(axes: Axes, dots: Sequence[Dot]) -> str:
 # --- what another size costs
 
 
-def price_of_size(law: str = "besiroglu") -> Drawing:
+def price_of_size() -> Drawing:
     """Times the least work for the same loss, over the share of the best size."""
-    least, curve = smallest_share(law), []
+    least, curve = smallest_share(), []
     for share in (2 ** (i / 80) for i in range(-280, 241)):
-        if share > least and (times := float(over_training(share, law))) <= 8:
+        if share > least and (times := float(over_training(share))) <= 8:
             curve.append((share, times))
     first = curve[0][0]
 
@@ -328,7 +297,7 @@ def price_of_size(law: str = "besiroglu") -> Drawing:
     svg += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
     words = []
     for share, name in ((0.25, "a quarter"), (0.5, "half"), (1, "the best"), (2, "twice")):
-        times = float(over_training(share, law))
+        times = float(over_training(share))
         x, y = _px(share), _py(times)
         svg += circle(x, y, 7, BLUE, name, stroke="currentColor")
         if share < 1:

@@ -8,6 +8,7 @@ from math import ceil, exp, inf, log
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
     EVALUATION,
+    FAILURES_PER_NODE_DAY,
     OUTAGES,
     CalendarDays,
     SimulatedRun,
@@ -102,15 +103,17 @@ def _measure(x1: float, x2: float, y: float, label: str) -> str:
 # --- many nodes
 
 
-def stops_of_nodes(
-    nodes: int = 8, failures_per_node_day: float = 0.005, days: int = 300, seed: int = 6
-) -> Drawing:
-    """The stops of each node by lot, of the first half together, and of all together.
+def stops_of_nodes() -> Drawing:
+    """The stops of each of eight nodes by lot, of the first half together, and of all.
 
     Any one of them stops a job that runs on all.
     """
-    M = mean_time_between_failures(8, failures_per_node_day)
-    fails = [_failures(M, days, seed + 100 * node) for node in range(nodes)]
+    nodes, days, M = 8, 300, mean_time_between_failures(8, FAILURES_PER_NODE_DAY.likely)
+    fails = []  # the days on which each node fails
+    for node in range(nodes):
+        run = simulate_run(days * DAY, DAY, 0, M, 0, seed=6 + 100 * node)
+        ends = [end / DAY for kind, _, end in run.stretches if kind == "lost"]
+        fails.append([day for day in ends if day <= days])
     svg = text(_LEFT, 34, "each node alone", 15, font_weight=700)
     y = 46.0
     for node, when in enumerate(fails):
@@ -129,13 +132,6 @@ def stops_of_nodes(
     label = ", ".join(f"a job on {n} GPUs stops {k} times" for n, k in counts.items())
     words = f"{nodes} nodes of 8 GPUs over {days} days, failures drawn by lot: {label}."
     return Drawing(svg, _ACROSS, int(y + 36), words)
-
-
-def _failures(mean: float, days: float, seed: int) -> list[float]:
-    """The days on which one node fails."""
-    run = simulate_run(days * DAY, DAY, 0, mean, 0, seed)
-    ends = [end / DAY for kind, _, end in run.stretches if kind == "lost"]
-    return [day for day in ends if day <= days]
 
 
 def _timeline(

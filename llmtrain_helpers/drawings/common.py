@@ -11,7 +11,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from html import escape, unescape
 from math import ceil, log10
-from typing import Any, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 COLORS = {
     "attention": "#0067A5",
@@ -48,6 +48,43 @@ COLORS = {
     "fraction": "#0067A5",
 }
 """The colour of each part, by its word."""
+
+
+class StepPart(NamedTuple):
+    """A part of a step's time: its name on a bar, in a sum of parts, as a cause; its colour."""
+
+    name: str
+    spent: str
+    cause: str
+    color: str
+
+
+STEP_PARTS = {
+    "matmuls": StepPart(
+        "matrix products", "matrix products", "computing", COLORS["matrix products"]
+    ),
+    "memory": StepPart("trips to memory", "trips to memory", "trips to memory", COLORS["memory"]),
+    "launching": StepPart("launching", "launching kernels", "launching", COLORS["launching"]),
+    "tensor": StepPart(
+        "tensor", "sent inside layers", "the sums of tensor parallelism", COLORS["tensor"]
+    ),
+    "context": StepPart(
+        "context", "sent for shared sequences", "sending for shared sequences", COLORS["context"]
+    ),
+    "expert": StepPart("expert", "sent to experts", "sending to experts", COLORS["expert"]),
+    "head": StepPart(
+        "logits and loss", "logits and loss", "the last stage's logits", COLORS["logits"]
+    ),
+    "pipeline": StepPart(
+        "pipeline", "sent between stages", "sending to the next stage", COLORS["pipeline"]
+    ),
+    "bubble": StepPart("waiting", "waiting of the pipeline", "stages that wait", COLORS["idle"]),
+    "data": StepPart(
+        "data", "sent between replicas, not hidden", "what replicas send", COLORS["data"]
+    ),
+    "optimizer": StepPart("update", "update", "the optimizer", COLORS["optimizer"]),
+}
+"""The parts of `plan.seconds.StepSeconds`, in its order."""
 
 INK, CARD, EDGE, GREY = "#1A1D21", "#F6F7F9", "#C9CED6", "#5B6672"
 """The inks of a saved drawing: text, its card, the card's edge; and a quiet grey."""

@@ -8,6 +8,7 @@ from llmtrain_helpers.drawings.batch import letters
 from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
+    STEP_PARTS,
     Drawing,
     Style,
     arrow,
@@ -193,17 +194,6 @@ def _how_long(part: Exchange) -> str:
 
 # --- a step, part by part
 
-WORDS = {
-    "matmuls": "matrix products",
-    "memory": "trips to memory",
-    "head": "logits and loss",
-    "bubble": "waiting",
-    "optimizer": "update",
-}
-"""What the parts of a step are called, where it is not their name."""
-
-_INKS = {"matmuls": "matrix products", "head": "logits", "bubble": "idle"}
-
 
 def step_bar(plan: Plan, before: Plan | None = None) -> Drawing:
     """A step from end to end, and below it what travels unseen; dashed: before.
@@ -234,7 +224,7 @@ def step_bar(plan: Plan, before: Plan | None = None) -> Drawing:
     key, y = _key(step, y + 14)
 
     pieces = {x: s for x, s in step.parts().items() if s > 5e-4 * step.total}
-    words = ", ".join(f"{WORDS.get(x, x)} {units.seconds(s)}" for x, s in pieces.items())
+    words = ", ".join(f"{STEP_PARTS[x].name} {units.seconds(s)}" for x, s in pieces.items())
     hidden = ", ".join(f"{x} {units.seconds(s)}" for x, s in unseen.items())
     words = f"A step of {total}: {words}.{hidden and f' Beside it, hidden: {hidden}.'}"
     return Drawing(svg + key, _ACROSS, int(y) + 16, words)
@@ -244,9 +234,8 @@ def _pieces(step: StepSeconds, scale: float) -> str:
     """The pieces of the step, one behind the other."""
     svg, x = "", float(_LEFT)
     for name, seconds in step.parts().items():
-        wide, word = scale * seconds, WORDS.get(name, name)
+        wide, (word, *_, color) = scale * seconds, STEP_PARTS[name]
         label = f"{word}: {units.seconds(seconds)}" if seconds else word
-        color = COLORS[_INKS.get(name, name)]
         if name == "bubble":
             svg += rect(x, 52, wide, 42, color, label, opacity=0.18)
             svg += hatched(x, 52, wide, 42, 14) if wide > 3 else ""
@@ -276,11 +265,11 @@ def _key(step: StepSeconds, y: float) -> tuple[str, float]:
     for name, seconds in step.parts().items():
         if seconds < 5e-4 * step.total:
             continue
-        label = f"{WORDS.get(name, name)} {units.seconds(seconds)}"
+        word, *_, color = STEP_PARTS[name]
+        label = f"{word} {units.seconds(seconds)}"
         wide = 22 + 7.6 * len(label) + 12
         if x + wide > _RIGHT + 12:
             x, y = float(_LEFT), y + 24
-        color = COLORS[_INKS.get(name, name)]
         if name == "bubble":
             svg += rect(x, y - 2, 14, 14, color, opacity=0.18)
             svg += hatched(x, y - 2, 14, 14, 6)

@@ -6,10 +6,9 @@ number of FLOPs; of the bar, its whole length is the peak.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result
 from llmtrain_helpers.drawings.common import (
     COLORS,
     Drawing,
@@ -51,11 +50,39 @@ _CELL, _ROWS, _COLUMNS = 36, 3, 4
 
 def one_product() -> Drawing:
     """A token's numbers through a matrix: forward, and the two products going back."""
-    panels = [
-        _panel(0, "forward", "input x", "output y", "weights", (1, 0, 1, 3)),
-        _panel(1, "backward, to pass on", "of x", "of y", "weights", (0, 1, 4, 1)),
-        _panel(2, "backward, to learn", "input x", "of y", "gradients", (1, 1, 1, 1)),
-    ]
+    svg = ""
+    for place, (title, left, below, kind, result) in enumerate(
+        [
+            ("forward", "input x", "output y", "weights", (1, 0, 1, 3)),
+            ("backward, to pass on", "gradient of x", "gradient of y", "weights", (0, 1, 4, 1)),
+            ("backward, to learn", "input x", "gradient of y", "gradients", (1, 1, 1, 1)),
+        ]
+    ):
+        # a crossbar: a cell for each weight, values at the left and below
+        x, y = 92 + 284 * place, 62
+        svg += text(x - 62, 30, title, 17, font_weight="bold")
+        for i in range(_COLUMNS):
+            for j in range(_ROWS):
+                svg += _cell(x + _CELL * i, y + _CELL * j, COLORS[kind])
+                svg += text(
+                    x + _CELL * i + _CELL / 2, y + _CELL * j + 24, "× +", 15, "middle", "white"
+                )
+        svg += "".join(_cell(x - 62, y + _CELL * j, _ink(left)) for j in range(_ROWS))
+        middle = y + 1.5 * _CELL
+        start, end = (x - 3, x - 23) if place == 1 else (x - 23, x - 3)
+        svg += arrow(start, middle, end, middle) + text(x - 62, y - 8, left, 15)
+        floor = y + _CELL * _ROWS + 26
+        svg += "".join(_cell(x + _CELL * i, floor, _ink(below)) for i in range(_COLUMNS))
+        middle = x + 2 * _CELL
+        start, end = (floor - 23, floor - 3) if place == 0 else (floor - 3, floor - 23)
+        svg += arrow(middle, start, middle, end) + text(x, floor + _CELL + 17, below, 15)
+
+        # an outline around the cells that belong to one result
+        column, row, wide, high = result
+        corner = x + _CELL * column - 2, y + _CELL * row - 2
+        size = _CELL * wide + 4, _CELL * high + 4
+        svg += rect(*corner, *size, stroke="currentColor", stroke_width=3.5, rx=4)
+        svg += text(middle, floor + 86, "12 cells × 2 = 24 FLOP", 16, "middle")
     words = (
         "A token's 3 numbers meet a matrix of 3 × 4 weights, three times. Forward, "
         "each output is a column's sum: a multiplication and an addition in each "
@@ -63,65 +90,22 @@ def one_product() -> Drawing:
         "gradient is input times output's gradient, added up over the tokens. Each "
         "time 12 cells × 2 = 24 FLOP: 2 for each weight forward, 4 backward."
     )
-    return Drawing("".join(panels), 860, 300, words)
+    return Drawing(svg, 860, 300, words)
 
 
-def _panel(place: int, title: str, left: str, below: str, kind: str, marked: Sequence[int]) -> str:
-    """A crossbar: values at the left and below, a cell for each weight."""
-    x, y = 92 + 284 * place, 62
-    across, down = _CELL * _COLUMNS, _CELL * _ROWS
-    cells = [
-        _cell(x + _CELL * i, y + _CELL * j, COLORS[kind], "× +")
-        for i in range(_COLUMNS)
-        for j in range(_ROWS)
-    ]
-    label = text(x + across / 2, y + down + 112, "12 cells × 2 = 24 FLOP", 16, "middle")
-    return "".join(
-        [
-            text(x - 62, 30, title, 17, font_weight="bold"),
-            *cells,
-            _vector(x - 62, y, left, _ROWS, place == 1),
-            _vector(x, y + down + 26, below, _COLUMNS, place == 0),
-            _marked(x, y, *marked),
-            label,
-        ]
-    )
-
-
-def _marked(x: float, y: float, column: int, row: int, wide: int, high: int) -> str:
-    """An outline around the cells that belong to one result."""
-    place = x + _CELL * column - 2, y + _CELL * row - 2
-    size = _CELL * wide + 4, _CELL * high + 4
-    return rect(*place, *size, stroke="currentColor", stroke_width=3.5, rx=4)
-
-
-def _cell(x: float, y: float, fill: str, inside: str = "") -> str:
+def _cell(x: float, y: float, fill: str) -> str:
     """A square of a matrix or a vector."""
-    label = text(x + _CELL / 2, y + 24, inside, 15, "middle", "white") if inside else ""
-    square = rect(x + 1, y + 1, _CELL - 2, _CELL - 2, fill, rx=3)
-    return square + label
+    return rect(x + 1, y + 1, _CELL - 2, _CELL - 2, fill, rx=3)
 
 
-def _vector(x: float, y: float, name: str, size: int, comes_out: bool) -> str:
-    """The token's numbers at one side, with an arrow into the matrix or out of it."""
-    color = COLORS["gradients" if name.startswith("of") else "activations"]
-    label = f"gradient {name}" if name.startswith("of") else name
-    if size == _ROWS:
-        cells = [_cell(x, y + _CELL * i, color) for i in range(size)]
-        ends = (x + _CELL + 3, x + 59)
-        start, end = reversed(ends) if comes_out else ends
-        way = arrow(start, y + 1.5 * _CELL, end, y + 1.5 * _CELL)
-        return "".join(cells) + way + text(x, y - 8, label, 15)
-    cells = [_cell(x + _CELL * i, y, color) for i in range(size)]
-    ends = (y - 23, y - 3)
-    start, end = ends if comes_out else reversed(ends)
-    way = arrow(x + 2 * _CELL, start, x + 2 * _CELL, end)
-    return "".join(cells) + way + text(x, y + _CELL + 17, label, 15)
+def _ink(name: str) -> str:
+    return COLORS["gradients" if name.startswith("gradient") else "activations"]
 
 
 # --- the passes of an iteration over the stack of layers
 
 _LEFT, _UNIT, _SPACE, _TOP, _HIGH = 186, 146, 34, 66, 280
+"""Where forward begins, how wide it is, what lies between passes; their top, the height."""
 
 
 def passes(
@@ -140,40 +124,67 @@ def passes(
     """
     old = before or counted
     most = max(counted.model, old.model)
-    forward = {name: part // 3 for name, part in counted.parts().items()}
-    again = _done_again(counted)
-    room, height = height, round(height * counted.model / most)
-    stack = _stack(forward, num_layers, height)
-    columns = [
-        _column(0, "forward", 1, stack, counted.model // 3),
-        _again(stack, again, counted.recomputed),
-        _column(2, "backward", 2, stack, 2 * counted.model // 3),
-    ]
-    shares = {name: 3 * part / counted.model for name, part in forward.items()}
-    svg = [*columns, _labels(stack, shares, symbols), _below(num_layers, room)]
+    again: list[str] = []  # the parts whose forward pass is repeated
+    if counted.recomputed:
+        only_scores = counted.recomputed == counted.scores // 3
+        again = ["scores"] if only_scores else ["projections", "scores", "mlp"]
+    groups = next((g for g in (2, 3, 5, 7) if num_layers % g == 0), 1)
+    stack = _stack(counted, groups, round(height * counted.model / most))
+    first, second, third = (_LEFT + place * (_UNIT + _SPACE) for place in range(3))
+    bottom = stack[-1][1] + stack[-1][2]
+    forward, backward = (units.flops(wide * counted.model // 3) for wide in (1, 2))
+
+    svg, end = _own_pass(first, _UNIT, stack), first + _UNIT + 14
+    svg += arrow(end, bottom, end, _TOP)
+    svg += _heading(first + _UNIT / 2, "forward", forward)
+
+    # the second forward pass: slanted where it is done, an outline where not
+    if len(again) < 3:
+        svg += ghost(second, stack[1][1], _UNIT, bottom - stack[1][1], "not done again")
+    for name, y, high in stack:
+        if name in again:
+            label = f"{WORDS[name]}, recomputed"
+            svg += rect(second, y, _UNIT, high, COLORS["recomputed"], label)
+            svg += slanted(second, y, _UNIT, high)
+    repeated = units.flops(counted.recomputed) if again else "nothing"
+    svg += _heading(second + _UNIT / 2, "recomputed", repeated)
+    end = second + _UNIT + 14
+    svg += arrow(end, bottom, end, _TOP) if again else ""
+
+    end = third + 2 * _UNIT + 14
+    svg += _own_pass(third, 2 * _UNIT, stack) + arrow(end, _TOP, end, bottom)
+    svg += _heading(third + _UNIT, "backward", f"{backward} = 2 × forward")
+    svg += _labels(counted, stack, symbols)
+
+    # the arrow of time, and what the stack stands for
+    y = _TOP + height + 22
+    shapes = f", drawn as {groups} × {num_layers // groups}" if groups > 1 else ""
+    svg += text(_LEFT - 172, y + 5, f"{num_layers} layers{shapes}", 15)
+    svg += arrow(_LEFT + 62, y, 846, y)
+    svg += text(846, y + 26, "time; backward begins at the top", 15, "end")
+    svg += text(_LEFT - 172, y + 26, "embedding: a look-up, no product", 15)
     if old.model != counted.model:
-        tall = room * old.model / most
-        svg += [ghost(_x(i), _TOP, wide * _UNIT, tall) for i, wide in ((0, 1), (2, 2))]
-    return Drawing("".join(svg), 860, _TOP + room + 68, _passes_in_words(counted, again))
+        tall = height * old.model / most
+        svg += ghost(first, _TOP, _UNIT, tall) + ghost(third, _TOP, 2 * _UNIT, tall)
 
-
-def _done_again(counted: FlopCount) -> list[str]:
-    """The parts whose forward pass is repeated."""
-    if not counted.recomputed:
-        return []
-    only_scores = counted.recomputed == counted.scores // 3
-    return ["scores"] if only_scores else ["projections", "scores", "mlp"]
+    repeated += f" ({', '.join(WORDS[name] for name in again)})" if again else ""
+    largest = max(WORDS, key=lambda name: counted.shares()[name])
+    words = (
+        "An iteration as passes over the stack of layers, areas to scale: forward "
+        f"{forward}, recomputed {repeated}, backward {backward}, twice as wide as forward. "
+        f"The largest part of each is the {WORDS[largest]}."
+    )
+    return Drawing(svg, 860, _TOP + height + 68, words)
 
 
 Strip = tuple[str, float, float]
 """A part's name, its top and its height in the stack."""
 
 
-def _stack(forward: Mapping[str, Result], num_layers: int, height: int) -> list[Strip]:
+def _stack(counted: FlopCount, groups: int, height: int) -> list[Strip]:
     """Strips from the head down: groups of layers, each of MLP, scores, projections."""
-    groups = _groups(num_layers)
-    whole = sum(forward[name] for name in WORDS)
-    scale = (height - 5 * groups) / whole
+    forward = {name: counted.parts()[name] // 3 for name in WORDS}
+    scale = (height - 5 * groups) / sum(forward.values())
     strips: list[Strip] = [("head", _TOP, forward["head"] * scale)]
     y = _TOP + forward["head"] * scale + 5
     for _ in range(groups):
@@ -184,61 +195,24 @@ def _stack(forward: Mapping[str, Result], num_layers: int, height: int) -> list[
     return strips
 
 
-def _groups(num_layers: int) -> int:
-    """In how many equal groups the layers are drawn."""
-    return next((g for g in (2, 3, 5, 7) if num_layers % g == 0), 1)
-
-
-def _x(place: int) -> float:
-    """Where a pass begins: forward is one unit wide, and so is what is repeated."""
-    return _LEFT + place * (_UNIT + _SPACE)
-
-
-def _column(place: int, name: str, times: int, stack: Sequence[Strip], work: Result) -> str:
-    x, wide = _x(place), times * _UNIT
-    parts = "".join(_strip(x, wide, strip) for strip in stack)
-    top, bottom = stack[0][1], stack[-1][1] + stack[-1][2]
-    ends = (top, bottom) if place == 2 else (bottom, top)
-    way = arrow(x + wide + 14, ends[0], x + wide + 14, ends[1])
-    ratio = " = 2 × forward" if times == 2 else ""
-    return parts + way + _heading(x + wide / 2, name, work, ratio)
-
-
-def _heading(centre: float, name: str, work: Result, ratio: str = "") -> str:
-    label = f"{units.flops(work)}{ratio}" if work else "nothing"
-    title = text(centre, 26, name, 17, "middle", font_weight="bold")
-    return title + text(centre, 48, label, 15, "middle")
-
-
-def _strip(x: float, wide: float, strip: Strip) -> str:
-    """A part of a pass, named where there is room."""
-    name, y, high = strip
-    shade: Style = {"opacity": _PALE} if name == "scores" else {}
-    shapes = rect(x, y, wide, high, _COLORS[name], WORDS[name], **shade)
-    if name == "scores":
-        edges = [(x, y, x + wide, y), (x, y + high, x + wide, y + high)]
-        shapes += "".join(line(*edge, stroke="white", stroke_width=1) for edge in edges)
-        return shapes + (hatched(x, y, wide, high) if high > 3 else "")
-    if high < 20 or not fits(WORDS[name], wide - 8):
-        return shapes
-    return shapes + text(x + wide / 2, y + high / 2 + 5, WORDS[name], 15, "middle", "white")
-
-
-def _again(stack: Sequence[Strip], again: Sequence[str], work: Result) -> str:
-    """The second forward pass: slanted where it is done, an outline where not."""
-    x, bottom = _x(1), stack[-1][1] + stack[-1][2]
-    shapes = []
-    if len(again) < 3:
-        top = stack[1][1]
-        shapes.append(ghost(x, top, _UNIT, bottom - top, "not done again"))
+def _own_pass(x: float, wide: float, stack: Sequence[Strip]) -> str:
+    """A pass of the model's own work; its parts are named where there is room."""
+    svg = ""
     for name, y, high in stack:
-        if name in again:
-            label = f"{WORDS[name]}, recomputed"
-            shapes.append(rect(x, y, _UNIT, high, COLORS["recomputed"], label))
-            shapes.append(slanted(x, y, _UNIT, high))
-    head = _heading(x + _UNIT / 2, "recomputed", work)
-    way = arrow(x + _UNIT + 14, bottom, x + _UNIT + 14, _TOP) if again else ""
-    return "".join(shapes) + head + way
+        shade: Style = {"opacity": _PALE} if name == "scores" else {}
+        svg += rect(x, y, wide, high, _COLORS[name], WORDS[name], **shade)
+        if name == "scores":
+            for edge in (y, y + high):
+                svg += line(x, edge, x + wide, edge, stroke="white", stroke_width=1)
+            svg += hatched(x, y, wide, high) if high > 3 else ""
+        elif high >= 20 and fits(WORDS[name], wide - 8):
+            svg += text(x + wide / 2, y + high / 2 + 5, WORDS[name], 15, "middle", "white")
+    return svg
+
+
+def _heading(centre: float, name: str, work: str) -> str:
+    title = text(centre, 26, name, 17, "middle", font_weight="bold")
+    return title + text(centre, 48, work, 15, "middle")
 
 
 def slanted(x: float, y: float, width: float, height: float) -> str:
@@ -246,59 +220,22 @@ def slanted(x: float, y: float, width: float, height: float) -> str:
     return f'<g color="white">{hatched(x, y, width, height, 9)}</g>'
 
 
-def _labels(stack: Sequence[Strip], shares: Mapping[str, Result], symbols: bool) -> str:
-    """Labels beside the first pass: the parts, each with its share of the model's own work.
+def _labels(counted: FlopCount, stack: Sequence[Strip], symbols: bool) -> str:
+    """The head and the parts of the uppermost layers, with their shares of the model's work.
 
-    They are the head, and the parts of the uppermost layers.
+    Names move down until neighbours keep their distance.
     """
-    named = [(name, y + high / 2) for name, y, high in stack[:4]]
-    places = _spread([max(y, _TOP + 2) for _, y in named], 36 if symbols else 22)
-    shapes = []
-    for (name, y), place in zip(named, places, strict=True):
-        up = 2 if symbols else -5
-        label = f"{WORDS[name]} {units.digits(100 * shares[name], 2)} %"
-        shapes.append(text(_LEFT - 22, place - up, label, 15, "end"))
+    svg, place = "", 0.0
+    for name, top, high in stack[:4]:
+        y = top + high / 2
+        place = max(y, _TOP + 2, place + (36 if symbols else 22))
+        share = 3 * (counted.parts()[name] // 3) / counted.model
+        label = f"{WORDS[name]} {units.digits(100 * share, 2)} %"
+        svg += text(_LEFT - 22, place - (2 if symbols else -5), label, 15, "end")
         if symbols:
-            size = text(_LEFT - 22, place + 14, _SYMBOLS[name], 14, "end", opacity=0.8)
-            shapes.append(size)
-        shapes.append(line(_LEFT - 18, place, _LEFT - 3, y, stroke_width=1))
-    return "".join(shapes)
-
-
-def _spread(places: Sequence[float], gap: float) -> list[float]:
-    """Heights of the labels, in order, moved down until neighbours keep their distance."""
-    found: list[float] = []
-    for place in places:
-        found.append(max(place, found[-1] + gap) if found else place)
-    return found
-
-
-def _below(num_layers: int, height: int) -> str:
-    """The arrow of time, and what the stack stands for."""
-    y, groups = _TOP + height + 22, _groups(num_layers)
-    shapes = f", drawn as {groups} × {num_layers // groups}" if groups > 1 else ""
-    return (
-        text(_LEFT - 172, y + 5, f"{num_layers} layers{shapes}", 15)
-        + arrow(_LEFT + 62, y, 846, y)
-        + text(846, y + 26, "time; backward begins at the top", 15, "end")
-        + text(_LEFT - 172, y + 26, "embedding: a look-up, no product", 15)
-    )
-
-
-def _passes_in_words(counted: FlopCount, again: Sequence[str]) -> str:
-    forward = {name: counted.shares()[name] for name in WORDS}
-    largest = max(forward, key=lambda name: forward[name])
-    repeated = (
-        f"recomputed {units.flops(counted.recomputed)} ({', '.join(WORDS[name] for name in again)})"
-        if again
-        else "recomputed nothing"
-    )
-    return (
-        "An iteration as passes over the stack of layers, areas to scale: forward "
-        f"{units.flops(counted.model // 3)}, {repeated}, backward "
-        f"{units.flops(2 * counted.model // 3)}, twice as wide as forward. The "
-        f"largest part of each is the {WORDS[largest]}."
-    )
+            svg += text(_LEFT - 22, place + 14, _SYMBOLS[name], 14, "end", opacity=0.8)
+        svg += line(_LEFT - 18, place, _LEFT - 3, y, stroke_width=1)
+    return svg
 
 
 # --- what was achieved, against the peak
@@ -319,18 +256,30 @@ def filled(
     """
     hfu = float(utilization(flops_per_gpu, peak_flops))
     mfu = hfu * counted.model / counted.total
-    twice = bool(counted.recomputed)
-    own = "the model's own work" if twice else "HFU is the same, nothing is done twice"
-    top = f"HFU {units.percent(hfu)}: all that the GPUs did"
-    svg = [
-        rect(_BAR_X, _BAR_Y, _BAR_WIDE, _BAR_HIGH, stroke="currentColor", rx=3),
-        _segments(counted, hfu),
-        _bracket(mfu, 1, f"MFU {units.percent(mfu)}: {own}"),
-        _bracket(hfu, -1, top) if twice else "",
-        _peak(peak_flops),
-        _before(before) if before else "",
-    ]
-    return Drawing("".join(svg), 860, 168, _bar_in_words(mfu, hfu, peak_flops, before))
+    svg = rect(_BAR_X, _BAR_Y, _BAR_WIDE, _BAR_HIGH, stroke="currentColor", rx=3)
+    svg += _segments(counted, hfu)
+    if counted.recomputed:
+        svg += _bracket(mfu, 1, f"MFU {units.percent(mfu)}: the model's own work")
+        svg += _bracket(hfu, -1, f"HFU {units.percent(hfu)}: all that the GPUs did")
+    else:
+        same = "HFU is the same, nothing is done twice"
+        svg += _bracket(mfu, 1, f"MFU {units.percent(mfu)}: {same}")
+    svg += _peak(peak_flops)
+    words = (
+        f"A bar as long as the peak, {units.flops_per_second(peak_flops)}, filled by the "
+        f"model's own work to {units.percent(mfu)} (MFU) and with the recomputed "
+        f"work to {units.percent(hfu)} (HFU)."
+    )
+    if before:  # an outline as far as HFU, with a mark at MFU
+        own, all_done = (_BAR_WIDE * share for share in before)
+        y, high, x = _BAR_Y - 5, _BAR_HIGH + 10, _BAR_X + own
+        svg += ghost(_BAR_X, y, all_done, high, "at the start")
+        svg += line(x, y, x, y + high, stroke_width=1, stroke_dasharray="5 4")
+        old_mfu, old_hfu = map(units.percent, before)
+        place, label = (_BAR_X + _BAR_WIDE, y + high + 25), f"MFU {old_mfu}, HFU {old_hfu}"
+        svg += text(*place, f"dashed: {label}", 15, "end", opacity=0.8)
+        words += f" Before: {old_mfu} and {old_hfu}."
+    return Drawing(svg, 860, 168, words)
 
 
 def past_peak(counted: FlopCount, flops_per_gpu: float, peak_flops: float) -> Drawing:
@@ -360,42 +309,30 @@ def _segments(counted: FlopCount, hfu: float, unit: float = _BAR_WIDE) -> str:
 
     `unit` is how long the peak is.
     """
-    shapes, x = [], float(_BAR_X)
+    svg, x = "", float(_BAR_X)
     for name, share in counted.shares().items():
         wide = unit * hfu * float(share)
-        if name == "recomputed":
-            shapes.append(_recomputed(x, wide))
-        elif wide:
-            shapes.append(_segment(name, x, wide))
+        box, middle = (x, _BAR_Y + 1, wide, _BAR_HIGH - 2), (x + wide / 2, _BAR_Y + 30)
         x += wide
+        if not wide:
+            continue
+        if name == "recomputed":
+            svg += rect(*box, COLORS["recomputed"], "recomputed") + slanted(*box)
+            svg += line(box[0], _BAR_Y + 1, box[0], _BAR_Y + _BAR_HIGH - 1, stroke="white")
+            if fits("recomputed", wide - 12):
+                svg += rect(middle[0] - 42, _BAR_Y + 14, 84, 22, COLORS["recomputed"], rx=4)
+                svg += text(*middle, "recomputed", 15, "middle", "white")
+            continue
+        shade: Style = {"opacity": _PALE} if name == "scores" else {}
+        svg += rect(*box, _COLORS[name], WORDS[name], **shade)
+        if name == "scores":
+            svg += hatched(*box) if wide > 3 else ""
+        elif fits(WORDS[name], wide - 4, 14):
+            svg += text(*middle, WORDS[name], 14, "middle", "white")
     rest = _BAR_X + _BAR_WIDE - x
     if fits("not used", rest - 12):
-        place = x + rest / 2, _BAR_Y + 30
-        shapes.append(text(*place, "not used", 15, "middle", opacity=0.8))
-    return "".join(shapes)
-
-
-def _segment(name: str, x: float, wide: float) -> str:
-    shade: Style = {"opacity": _PALE} if name == "scores" else {}
-    box = (x, _BAR_Y + 1, wide, _BAR_HIGH - 2)
-    shapes = rect(*box, _COLORS[name], WORDS[name], **shade)
-    if name == "scores":
-        return shapes + (hatched(*box) if wide > 3 else "")
-    if not fits(WORDS[name], wide - 4, 14):
-        return shapes
-    return shapes + text(x + wide / 2, _BAR_Y + 30, WORDS[name], 14, "middle", "white")
-
-
-def _recomputed(x: float, wide: float) -> str:
-    if not wide:
-        return ""
-    box = (x, _BAR_Y + 1, wide, _BAR_HIGH - 2)
-    shapes = rect(*box, COLORS["recomputed"], "recomputed") + slanted(*box)
-    shapes += line(x, _BAR_Y + 1, x, _BAR_Y + _BAR_HIGH - 1, stroke="white")
-    if not fits("recomputed", wide - 12):
-        return shapes
-    label = rect(x + wide / 2 - 42, _BAR_Y + 14, 84, 22, COLORS["recomputed"], rx=4)
-    return shapes + label + text(x + wide / 2, _BAR_Y + 30, "recomputed", 15, "middle", "white")
+        svg += text(x + rest / 2, _BAR_Y + 30, "not used", 15, "middle", opacity=0.8)
+    return svg
 
 
 def _bracket(share: float, side: int, label: str, unit: float = _BAR_WIDE) -> str:
@@ -419,27 +356,3 @@ def _peak(peak: float, unit: float = _BAR_WIDE) -> str:
     if not fits(label, unit, 16):
         x, anchor = float(_BAR_X), "start"
     return mark + text(x, _BAR_Y - 22, label, 16, anchor, font_weight="bold")
-
-
-def _before(shares: tuple[float, float]) -> str:
-    """The outline of the state before: as far as HFU, with a mark at MFU."""
-    mfu, hfu = (_BAR_WIDE * share for share in shares)
-    y, high = _BAR_Y - 5, _BAR_HIGH + 10
-    mark = line(_BAR_X + mfu, y, _BAR_X + mfu, y + high, stroke_width=1, stroke_dasharray="5 4")
-    label = f"dashed: MFU {units.percent(shares[0])}"
-    label += f", HFU {units.percent(shares[1])}"
-    place = _BAR_X + _BAR_WIDE, _BAR_Y + _BAR_HIGH + 30
-    outline = ghost(_BAR_X, y, hfu, high, "at the start")
-    return outline + mark + text(*place, label, 15, "end", opacity=0.8)
-
-
-def _bar_in_words(mfu: float, hfu: float, peak: float, before: tuple[float, float] | None) -> str:
-    label = (
-        f"A bar as long as the peak, {units.flops_per_second(peak)}, filled by the "
-        f"model's own work to {units.percent(mfu)} (MFU) and with the recomputed "
-        f"work to {units.percent(hfu)} (HFU)."
-    )
-    if before is None:
-        return label
-    then = " and ".join(units.percent(share) for share in before)
-    return f"{label} Before: {then}."

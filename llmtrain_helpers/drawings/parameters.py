@@ -152,7 +152,18 @@ def transformer(model: Transformer, name: str = "A transformer") -> Drawing:
     svg += text(EDGES[1] - 14, 67, f"× {layers}", 21, "end", **BOLD)
     for draw in (_way_in, _attention_row, _mlp_row, _way_out):
         svg += "".join(draw(model, unit))
-    return Drawing(svg, 860, 470, _flow_in_words(model, name))
+
+    inside = ", ".join(f"{m.name} {m.size}" for m in [*attention(model), *mlp(model)])
+    ways = ", ".join(f"{m.name} {m.size}" for m in tables(model))
+    own = heads(model)
+    head = f"output head {own[0].size}" if own else "the embedding again as output head"
+    experts = f", one of {model.num_experts} experts" if model.num_experts else ""
+    words = (
+        f"Drawing: {name}. Tokens; {ways}; one of {layers} layers, open: "
+        f"norm, attention, norm, MLP{experts}, with {inside}; then norm, {head}, "
+        f"logits: {model.vocab_size:,} scores."
+    )
+    return Drawing(svg, 860, 470, words)
 
 
 def _head(x: float, y: float, words: str, size: float = 14) -> str:
@@ -290,19 +301,6 @@ def _way_out(model: Transformer, unit: float) -> Iterator[str]:
     yield text(RIGHT, 65, f"{V:,} scores", 13, "middle")
 
 
-def _flow_in_words(model: Transformer, name: str) -> str:
-    inside = ", ".join(f"{m.name} {m.size}" for m in [*attention(model), *mlp(model)])
-    ways = ", ".join(f"{m.name} {m.size}" for m in tables(model))
-    own = heads(model)
-    head = f"output head {own[0].size}" if own else "the embedding again as output head"
-    experts = f", one of {model.num_experts} experts" if model.num_experts else ""
-    return (
-        f"Drawing: {name}. Tokens; {ways}; one of {model.num_layers:,} layers, open: "
-        f"norm, attention, norm, MLP{experts}, with {inside}; then norm, {head}, "
-        f"logits: {model.vocab_size:,} scores."
-    )
-
-
 # --- a sum and what changes it
 
 
@@ -361,16 +359,38 @@ def areas(
     `before` is the model of the last picture: what changed leaves a dashed outline.
     """
     part = choice("chosen", chosen or WHOLE, CHOICES)
-    changed = before if before != model else None
-    svg = [
-        totals(model, changed),
-        key(model, changed, part),
-        _strip(model, part),
-        _outlines(model, changed),
-        _zoom(model, part),
-        _opened(model, part, changed),
-    ]
-    return Drawing("".join(svg), 860, 502, _areas_words(model, part))
+    changed, places = (before if before != model else None), boxes(model)
+    svg = totals(model, changed) + key(model, changed, part) + _strip(model, part)
+    if changed:  # where the parts stood that moved
+        for word, old in boxes(changed).items():
+            far = max(abs(a - b) for a, b in zip(old, places[word], strict=True))
+            if word != "norms" and old[2] > 1 and far > 2:
+                svg += ghost(*old, f"{word} at the start")
+
+    # lines from the opened place in the strip to what is opened
+    in_layers = part in (WHOLE, "attention", "MLP", "norms")
+    x, _, wide, _ = places["attention" if in_layers else part]
+    if wide:
+        wide /= model.num_layers if in_layers else 1
+        left, y, across, _ = FRAME
+        svg += rect(x, TOP, wide, TALL, stroke="currentColor", stroke_width=1.5)
+        for start, end in ((x, left), (x + wide, left + across)):
+            svg += line(start, TOP + TALL, end, y, opacity=0.5, stroke_width=1)
+    svg += _opened(model, part, changed)
+
+    counted = count_parameters(model)
+    sizes = ", ".join(
+        f"{word} {units.count(size)} ({units.percent(size / counted.total)})"
+        for word, size in zip(PARTS.values(), counted.parts().values(), strict=True)
+        if size
+    )
+    words = f"Drawing: {units.count(counted.total)} parameters as areas: {sizes}."
+    if model.num_experts:
+        idle = model.num_experts - model.experts_per_token
+        words += f" Pale: experts that a token does not meet, {idle} of {model.num_experts} "
+        words += "in a layer."
+    inside = ", ".join(f"{m.name} {m.size}" for m in opened(model, part))
+    return Drawing(svg, 860, 502, f"{words} Opened, {_title(model, part)}: {inside}.")
 
 
 def boxes(model: Transformer) -> dict[str, Box]:
@@ -480,40 +500,10 @@ def _chosen(model: Transformer, layer: int) -> list[int]:
     return sorted(int(place) for place in spread)
 
 
-def _outlines(model: Transformer, before: Transformer | None) -> str:
-    """Where the parts stood before a change, if they moved."""
-    if before is None:
-        return ""
-    old, new = boxes(before), boxes(model)
-    moved = [
-        word
-        for word in old
-        if word != "norms"
-        and old[word][2] > 1
-        and max(abs(a - b) for a, b in zip(old[word], new[word], strict=True)) > 2
-    ]
-    return "".join(ghost(*old[word], f"{word} at the start") for word in moved)
-
-
 # --- one part opened: its matrices, to scale among themselves
 
 FRAME = (20, 312, 820, 174)
 """The place of what is opened."""
-
-
-def _zoom(model: Transformer, chosen: str) -> str:
-    """Lines from the opened place in the strip to what is opened."""
-    place = boxes(model)["attention" if chosen in (WHOLE, "MLP", "norms") else chosen]
-    x, _, wide, _ = place
-    if not wide:
-        return ""
-    if chosen in (WHOLE, "attention", "MLP", "norms"):
-        wide /= model.num_layers
-    left, y, width, _ = FRAME
-    ends = [(x, left), (x + wide, left + width)]
-    edge = rect(x, TOP, wide, TALL, stroke="currentColor", stroke_width=1.5)
-    rays = [line(a, TOP + TALL, b, y, opacity=0.5, stroke_width=1) for a, b in ends]
-    return "".join([edge, *rays])
 
 
 def opened(model: Transformer, chosen: str) -> list[Matrix]:
@@ -593,7 +583,8 @@ def _title(model: Transformer, chosen: str) -> str:
     counted, l = count_parameters(model), model.num_layers
     parts = {word: counted.parts()[name] for name, word in PARTS.items()}
     if chosen == WHOLE:
-        layer = (parts["attention"] + parts["MLP"] + l * _layer_norms(model)) // l
+        of_norms = sum(matrix.count for matrix in norms(model)[:-1])
+        layer = (parts["attention"] + parts["MLP"]) // l + of_norms
         return f"one of {l:,} layers: {units.count(layer)} parameters{_mixed(model)}"
     if chosen in ("attention", "MLP"):
         one, all_of = units.count(parts[chosen] // l), units.count(parts[chosen])
@@ -606,10 +597,6 @@ def _title(model: Transformer, chosen: str) -> str:
             units.count(parts[chosen])
         )
     return f"{chosen}: {units.count(parts[chosen])}, drawn on its side"
-
-
-def _layer_norms(model: Transformer) -> int:
-    return sum(matrix.count for matrix in norms(model)[:-1])
 
 
 def _mixed(model: Transformer) -> str:
@@ -631,21 +618,3 @@ def _expert_grid(model: Transformer) -> str:
         parts.append(rect(x, y, cell - 1.5, cell - 1.5, COLORS["MLP"], opacity=full))
     words = f"{met} of {count} for each token"
     return "".join([*parts, text(left + wide / 2, FRAME[1] + 155, words, 13, "middle")])
-
-
-def _areas_words(model: Transformer, chosen: str) -> str:
-    counted = count_parameters(model)
-    words = ", ".join(
-        f"{word} {units.count(size)} ({units.percent(size / counted.total)})"
-        for word, size in zip(PARTS.values(), counted.parts().values(), strict=True)
-        if size
-    )
-    inside = ", ".join(f"{m.name} {m.size}" for m in opened(model, chosen))
-    idle = model.num_experts - model.experts_per_token
-    pale = " Pale: experts that a token does not meet, "
-    pale += f"{idle} of {model.num_experts} in a layer."
-    return (
-        f"Drawing: {units.count(counted.total)} parameters as areas: {words}."
-        f"{pale if model.num_experts else ''} "
-        f"Opened, {_title(model, chosen)}: {inside}."
-    )

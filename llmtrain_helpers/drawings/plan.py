@@ -20,6 +20,7 @@ from llmtrain_helpers.drawings.common import (
 )
 from llmtrain_helpers.drawings.duration import INKS
 from llmtrain_helpers.duration import first_run_days, tokens_in_time
+from llmtrain_helpers.plan.memory import at_the_loss
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.schedule import Schedule, Turn, idle_share, pipeline_schedule
 from llmtrain_helpers.results import Interval
@@ -194,12 +195,9 @@ def parts_of(plan: Plan) -> dict[str, float]:
 
     That is the logits at the loss, or elsewhere a layer that is computed again.
     """
-    b, t = plan.split.micro_batch_size, plan.split.tensor_parallel
-    model, c = plan.run.model, plan.split.context_parallel
-    logits = 8 * b * model.sequence_length * model.vocab_size / (t * c)
     parts = {name.replace("_", " "): x for name, x in plan.memory.parts().items() if x}
     moment = parts.pop("transient", 0)
-    word = "logits" if abs(moment / logits - 1) < 1e-6 else "recomputed"
+    word = "logits" if at_the_loss(plan.run, plan.memory) else "recomputed"
     return parts | ({word: moment} if moment else {})
 
 

@@ -5,7 +5,7 @@ Shared by all chapters; `parameters` draws the two shapes that are taught by han
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -55,15 +55,14 @@ class Kind:
 
     def in_words(self, hidden_size: Any) -> list[tuple[str, str]]:
         """The layer's parts: the word of each one's colour, its parameters and what it is."""
-        found: list[tuple[str, str, Any]] = [
-            ("attention", of_mixer(mixer), mixer) for mixer in self.layer.mixers
+        h, mlp = hidden_size, self.layer.mlp
+        found = [
+            ("attention", f"{units.count(mixer.parameters(h))}: {of_mixer(mixer)}")
+            for mixer in self.layer.mixers
         ]
-        if self.layer.mlp is not None:
-            found.append(("MLP", of_mlp(self.layer.mlp), self.layer.mlp))
-        return [
-            (word, f"{units.count(part.parameters(hidden_size))}: {said}")
-            for word, said, part in found
-        ]
+        if mlp is not None:
+            found.append(("MLP", f"{units.count(mlp.parameters(h))}: {of_mlp(mlp)}"))
+        return found
 
 
 def stack(model: Transformer, name: str = "", before: Transformer | None = None) -> Drawing:
@@ -73,11 +72,29 @@ def stack(model: Transformer, name: str = "", before: Transformer | None = None)
     of the last picture.
     """
     changed, found = (before if before != model else None), kinds(model)
-    cards, high = _cards(model, found[:MOST])
-    svg = [totals(model, changed), key(model, changed, WHOLE)]
-    svg += [*_strip(model), *_row(model, found), cards]
-    tall = round(CARDS + high + 14)
-    return Drawing("".join(svg), 860, tall, _words(model, found, name))
+    cards, floor = _cards(found[:MOST], model.hidden_size)
+    svg = totals(model, changed) + key(model, changed, WHOLE)
+    svg += _areas(model) + _row(model, found) + cards
+
+    counted, runs = count_parameters(model), in_order(model)
+    sizes = ", ".join(
+        f"{word} {units.count(counted.parts()[part])}"
+        for part, word in PARTS.items()
+        if counted.parts()[part]
+    )
+    each = "; ".join(
+        f"{kind.letter}, {kind.how_many} layers of {units.count(kind.parameters)}: "
+        + ", ".join(label for _, label in kind.in_words(model.hidden_size))
+        for kind in found
+    )
+    order = ", ".join(f"{n} {letter}" for letter, n in runs[:12])
+    order += ", and so on" if len(runs) > 12 else ""
+    words = (
+        f"Drawing: {name + ', ' if name else ''}{units.count(counted.total)} parameters as "
+        f"areas: {sizes}. Kinds of layers: {each}. {order}."
+    )
+    words += f" {_further(model)}" if model.prediction_layers else ""
+    return Drawing(svg, 860, round(floor + 14), words)
 
 
 def kinds(model: Transformer) -> list[Kind]:
@@ -144,27 +161,6 @@ def of_mlp(part: Mlp | Experts) -> str:
     return label
 
 
-def _words(model: Transformer, found: Sequence[Kind], name: str) -> str:
-    counted = count_parameters(model)
-    sizes = ", ".join(
-        f"{word} {units.count(counted.parts()[part])}"
-        for part, word in PARTS.items()
-        if counted.parts()[part]
-    )
-    each = "; ".join(
-        f"{kind.letter}, {kind.how_many} layers of {units.count(kind.parameters)}: "
-        + ", ".join(label for _, label in kind.in_words(model.hidden_size))
-        for kind in found
-    )
-    runs = in_order(model)
-    order = ", ".join(f"{n} {letter}" for letter, n in runs[:12])
-    order += ", and so on" if len(runs) > 12 else ""
-    shown = f"Drawing: {name + ', ' if name else ''}{units.count(counted.total)} "
-    return f"{shown}parameters as areas: {sizes}. Kinds of layers: {each}. {order}." + (
-        f" {_further(model)}" if model.prediction_layers else ""
-    )
-
-
 def _further(model: Transformer) -> str:
     size = units.count(count_parameters(model).prediction)
     many = "a layer" if model.prediction_layers == 1 else "layers"
@@ -174,43 +170,40 @@ def _further(model: Transformer) -> str:
 # --- areas
 
 
-def _strip(model: Transformer) -> Iterator[str]:
+def _areas(model: Transformer) -> str:
     """Embedding, layers and head: widths are shares, heights those inside a layer."""
-    shares, h, x = count_parameters(model).shares(), model.hidden_size, float(LEFT)
-    unit = ACROSS / float(count_parameters(model).total)
+    counted, h, x = count_parameters(model), model.hidden_size, float(LEFT)
+    shares, unit = counted.shares(), ACROSS / float(counted.total)
     wide = ACROSS * float(shares["embedding"])
-    yield rect(x, TOP, wide, TALL, COLORS["embedding"], "embedding")
+    svg = rect(x, TOP, wide, TALL, COLORS["embedding"], "embedding")
     x += wide
-    for how_many, layer in model.layers:
-        wide = unit * int(how_many) * float(layer.parameters(h))
-        yield from _run(layer, int(how_many), h, x, wide)
+    for how_many, layer in model.layers:  # mixers, MLP, what is idle of it, norms
+        n, each = int(how_many), float(layer.parameters(h))
+        mixers = sum(mixer.parameters(h) for mixer in layer.mixers)
+        whole, idle = (layer.mlp.parameters(h), layer.mlp.idle(h)) if layer.mlp else (0, 0)
+        y, wide = float(TOP), unit * n * each
+        for word, size, look in (
+            ("attention", mixers, Style()),
+            ("MLP", whole - idle, Style()),
+            ("MLP", idle, Style(opacity=0.3)),
+            ("norms", layer.norm_parameters(h), Style()),
+        ):
+            if size:
+                high = TALL / each * float(size)
+                svg += rect(x, y, wide, high, COLORS[word], word, **look)
+                y += high
+        if wide / n > 3:
+            seams = "".join(f"M{x + i * (wide / n):.1f} {TOP}v{TALL}" for i in range(n))
+            svg += f'<path d="{seams}" stroke="white" stroke-width="0.7" fill="none"/>'
         x += wide
     wide = ACROSS * float(shares["head"])
-    yield rect(x, TOP, wide, TALL, COLORS["output head"], "output head")
-
-
-def _run(layer: Layer, how_many: int, h: Any, x: float, wide: float) -> Iterator[str]:
-    """Layers of a kind that follow one another: mixers, MLP, what is idle, norms."""
-    mixers = sum(mixer.parameters(h) for mixer in layer.mixers)
-    whole, idle = (layer.mlp.parameters(h), layer.mlp.idle(h)) if layer.mlp else (0, 0)
-    parts = [("attention", mixers, 1.0), ("MLP", whole - idle, 1.0)]
-    parts += [("MLP", idle, 0.3), ("norms", layer.norm_parameters(h), 1.0)]
-    y, unit = float(TOP), TALL / float(layer.parameters(h))
-    for word, size, shade in parts:
-        if size:
-            look: Style = {"opacity": shade} if shade < 1 else {}
-            yield rect(x, y, wide, unit * float(size), COLORS[word], word, **look)
-            y += unit * float(size)
-    one = wide / how_many
-    if one > 3:
-        seams = "".join(f"M{x + i * one:.1f} {TOP}v{TALL}" for i in range(how_many))
-        yield f'<path d="{seams}" stroke="white" stroke-width="0.7" fill="none"/>'
+    return svg + rect(x, TOP, wide, TALL, COLORS["output head"], "output head")
 
 
 # --- the layers in order
 
 
-def _row(model: Transformer, found: Sequence[Kind]) -> Iterator[str]:
+def _row(model: Transformer, found: Sequence[Kind]) -> str:
     """A cell for each layer, the first at the left; a long stack is thinned out."""
     by_letter = {kind.letter: kind.layer for kind in found}
     cells = [letter for letter, n in in_order(model) for _ in range(min(n, 400))]
@@ -219,31 +212,28 @@ def _row(model: Transformer, found: Sequence[Kind]) -> Iterator[str]:
     wide = min(ACROSS / (len(shown) + extra * 1.5), 30)
     every = "" if step == 1 else f", one in {step} drawn"
     label = f"{int(model.num_layers):,} layers, from first to last{every}"
-    yield text(LEFT, ROW - 12, label, 15, **BOLD)
+    svg = text(LEFT, ROW - 12, label, 15, **BOLD)
     if extra:
-        yield text(LEFT + ACROSS, ROW - 12, _further(model), 15, "end")
+        svg += text(LEFT + ACROSS, ROW - 12, _further(model), 15, "end")
     for place, letter in enumerate(shown):
-        yield _cell(by_letter[letter], LEFT + place * wide, ROW, wide - 1.5)
+        svg += _cell(by_letter[letter], LEFT + place * wide, ROW, wide - 1.5)
     for i in range(extra):
         x = LEFT + (len(shown) + 0.5 + i) * wide
-        yield ghost(x, ROW, wide - 1.5, CELL, "predicts a further token")
-    yield text(LEFT, ROW + CELL + 22, _how_to_read(model), 15, opacity=0.9)
+        svg += ghost(x, ROW, wide - 1.5, CELL, "predicts a further token")
 
-
-def _how_to_read(model: Transformer) -> str:
-    """What a cell's looks say, of those that there are."""
-    mixers = [mixer for _, layer in model.layers for mixer in layer.mixers]
-    label = ["orange: MLP"]
+    # what a cell's looks say, of those that there are
+    mixers = [mixer for kind in found for mixer in kind.layer.mixers]
+    looks = ["orange: MLP"]
     if model.num_experts:
-        label = ["faint orange: experts that a token does not meet"]
-    label.append("blue: attention")
+        looks = ["faint orange: experts that a token does not meet"]
+    looks.append("blue: attention")
     if any(mixer.window for mixer in mixers):
-        label.append("low blue: over a window only")
+        looks.append("low blue: over a window only")
     if any(type(mixer) in _MIXERS for mixer in mixers):
-        label.append("slanted: a recurrence")
-    if len(kinds(model)) > MOST:
-        label.append(f"of {len(kinds(model))} kinds {MOST} have a card")
-    return "; ".join(label)
+        looks.append("slanted: a recurrence")
+    if len(found) > MOST:
+        looks.append(f"of {len(found)} kinds {MOST} have a card")
+    return svg + text(LEFT, ROW + CELL + 22, "; ".join(looks), 15, opacity=0.9)
 
 
 def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
@@ -274,39 +264,36 @@ def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
 # --- a card for each kind
 
 
-def _cards(model: Transformer, found: Sequence[Kind]) -> tuple[str, float]:
-    """The cards, and how tall they are: as the one that says most."""
-    room, h = ACROSS / max(len(found), 2), model.hidden_size
-    said = [[(w, wrapped(t, room - 48)) for w, t in kind.in_words(h)] for kind in found]
-    rows = [sum(len(label) for _, label in parts) for parts in said]
-    high = 72.0 + 18 * max(rows) + 3 * max(len(parts) for parts in said)
-    shapes = [
-        piece
-        for place, (kind, parts) in enumerate(zip(found, said, strict=True))
-        for piece in _card(kind, parts, LEFT + place * room, room - 8, high)
+def _cards(found: Sequence[Kind], hidden_size: Any) -> tuple[str, float]:
+    """Cards as tall as the one that says most, and where they end.
+
+    Each says what a layer of the kind looks like, how many there are, how large, its parts.
+    """
+    room = ACROSS / max(len(found), 2)
+    said = [
+        [(word, wrapped(label, room - 48)) for word, label in kind.in_words(hidden_size)]
+        for kind in found
     ]
-    return "".join(shapes), high
+    rows = max(sum(len(label) for _, label in parts) for parts in said)
+    high = 72.0 + 18 * rows + 3 * max(len(parts) for parts in said)
+    svg = ""
+    for place, (kind, parts) in enumerate(zip(found, said, strict=True)):
+        x, y = LEFT + place * room, CARDS
+        svg += rect(x, y, room - 8, high, stroke="currentColor", opacity=0.5, rx=8)
+        svg += _cell(kind.layer, x + 12, y + 12, 26)
+        svg += text(x + 50, y + 27, units.plural(kind.how_many, "layer"), 17, **BOLD)
+        svg += text(x + 50, y + 47, f"{units.count(kind.parameters)} each", 15)
+        y += 75
+        for word, label in parts:
+            svg += rect(x + 12, y - 11, 12, 12, COLORS[word])
+            for row in label:
+                svg += text(x + 30, y, row, 15)
+                y += 18
+            y += 3
+    return svg, CARDS + high
 
 
-def _card(
-    kind: Kind, parts: Sequence[tuple[str, Sequence[str]]], x: float, wide: float, high: float
-) -> Iterator[str]:
-    """A kind of layers: what one looks like above, how many, how large, its parts."""
-    yield rect(x, CARDS, wide, high, stroke="currentColor", opacity=0.5, rx=8)
-    yield _cell(kind.layer, x + 12, CARDS + 12, 26)
-    plural = "layers" if kind.how_many > 1 else "layer"
-    yield text(x + 50, CARDS + 27, f"{kind.how_many:,} {plural}", 17, **BOLD)
-    yield text(x + 50, CARDS + 47, f"{units.count(kind.parameters)} each", 15)
-    y = CARDS + 75
-    for word, label in parts:
-        yield rect(x + 12, y - 11, 12, 12, COLORS[word])
-        for row in label:
-            yield text(x + 30, y, row, 15)
-            y += 18
-        y += 3
-
-
-def wrapped(words: str, wide: float, size: float = 15) -> list[str]:
+def wrapped(words: str, wide: float) -> list[str]:
     """Words in rows that find room.
 
     >>> wrapped("a token meets 8", 80)
@@ -315,7 +302,7 @@ def wrapped(words: str, wide: float, size: float = 15) -> list[str]:
     rows = [""]
     for word in words.split():
         longer = f"{rows[-1]} {word}".strip()
-        if rows[-1] and not fits(longer, wide, size):
+        if rows[-1] and not fits(longer, wide):
             rows.append(word)
         else:
             rows[-1] = longer

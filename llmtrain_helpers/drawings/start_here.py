@@ -62,27 +62,25 @@ def examples() -> list[str]:
 
 def ladder() -> Drawing:
     """The prefixes from thousand to 10²¹ as stairs, with an example on each."""
-    shown = list(zip(STEPS, examples(), strict=True))
     height = 44 * len(STEPS) + 64
-    svg = text(20, 32, "Each stair is a thousand times the one below", 17, **BOLD)
-    for i, (step, example) in enumerate(shown):
-        svg += _stair(i, height - 58 - 44 * i, step, example)
-    label = [
-        f"{letter} ({name}, {power}): {example}" for (letter, name, _, power), example in shown
-    ]
-    words = "Stairs of prefixes, each a thousand times the one below. "
-    return Drawing(svg, WIDTH, height, f"{words}{'; '.join(label)}.")
+    svg, words = text(20, 32, "Each stair is a thousand times the one below", 17, **BOLD), []
+    for i, (step, example) in enumerate(zip(STEPS, examples(), strict=True)):
+        letter, name, word, power = step
+        y, width = height - 58 - 44 * i, 62 + 30 * i
+        svg += rect(20, y, width, 40, QUIET, f"{name}, {word}", rx=3)
+        svg += text(width - 2, y + 27, letter, 20, "end", "white", **BOLD)
+        svg += text(width + 36, y + 17, f"{power}  {word}, {name}", 15, **BOLD)
+        svg += text(width + 36, y + 35, example, 15.5)
+        words.append(f"{letter} ({name}, {power}): {example}")
+    stairs = "Stairs of prefixes, each a thousand times the one below."
+    return Drawing(svg, WIDTH, height, f"{stairs} {'; '.join(words)}.")
 
 
-def _stair(i: int, y: float, step: tuple[str, str, str, str], example: str) -> str:
-    letter, name, word, power = step
-    width = 62 + 30 * i
-    return (
-        rect(20, y, width, 40, QUIET, f"{name}, {word}", rx=3)
-        + text(width - 2, y + 27, letter, 20, "end", "white", **BOLD)
-        + text(width + 36, y + 17, f"{power}  {word}, {name}", 15, **BOLD)
-        + text(width + 36, y + 35, example, 15.5)
-    )
+_SUMS = [
+    ["operations", "×", "parameters", "×", "tokens", "=", "work"],
+    ["work", "÷ (", "GPUs", "×", "rate of each", ") =", "time"],
+    ["hours", "×", "GPUs", "×", "price of a GPU-hour", "=", "money"],
+]
 
 
 def question(
@@ -94,12 +92,11 @@ def question(
     """
     given = (round(tokens), round(parameters), num_gpus, flops_per_gpu)
     seconds = training_seconds(*given, "none")
-    work = seconds * num_gpus * flops_per_gpu
     values = {
         "operations": "6 (or 8)",
         "parameters": units.count(parameters),
         "tokens": units.count(tokens, 2),
-        "work": units.flops(work),
+        "work": units.flops(seconds * num_gpus * flops_per_gpu),
         "GPUs": units.exact(num_gpus),
         "rate of each": units.flops_per_second(flops_per_gpu),
         "time": units.duration(seconds),
@@ -107,86 +104,53 @@ def question(
         "hours": f"{units.digits(seconds / 3600)} hours",
         "money": units.dollars(cost(seconds, num_gpus, price)),
     }
-    return Drawing(_passes() + _sums(values), WIDTH, 508, _in_words(values))
-
-
-def _in_words(values: dict[str, str]) -> str:
+    svg = _passes()
+    for row, cells in enumerate(_SUMS):  # one below the other; what comes out is filled
+        for i, cell in enumerate(cells):
+            x, y = 24 + 109 * i, 240 + 88 * row
+            if i % 2:
+                svg += text(x + 78, y + 42, cell, 22, "middle", **BOLD)
+                continue
+            fill = QUIET if i == 6 else "none"
+            fill = COLORS["weights"] if cell == "parameters" else fill
+            ink, edge = "white", Style(rx=8)
+            if fill == "none":
+                ink, edge = "currentColor", Style(rx=8, stroke="currentColor", stroke_width=1.5)
+            size = 18 if fits(values[cell], 140, 18) else 15
+            svg += rect(x - 8, y, 172, 64, fill, cell, **edge)
+            svg += text(x + 78, y + 28, values[cell], size, "middle", ink, **BOLD)
+            svg += text(x + 78, y + 50, cell, 15.5, "middle", ink)
     label = ", ".join(f"{name} {value}" for name, value in values.items())
-    return (
+    words = (
         "A token goes through the layers: forward, 2 operations for each parameter, "
         "to predict the next token; backward, 4, to find how each parameter should "
         "change; where a run recomputes, forward again, 2 more. Operations × "
         "parameters × tokens = work; work ÷ (GPUs × rate of each) = time; hours × GPUs "
         f"× price of a GPU-hour = money. Here: {label}."
     )
+    return Drawing(svg, WIDTH, 508, words)
 
 
 def _passes() -> str:
     """A token's way through the layers: forward, back, and perhaps forward again."""
     blue, orange, grey = (COLORS[x] for x in ("weights", "gradients", "recomputed"))
-    layers = "".join(
-        rect(330, y, 200, 28, blue, "a layer of the model", rx=4)
-        + text(430, y + 19, "a layer: parameters", 15.5, "middle", "white")
-        for y in (58, 92, 126, 160)
-    )
-    up = arrow(312, 188, 312, 58, stroke_width=4)
-    again = arrow(296, 188, 296, 58, stroke=grey, stroke_width=3, stroke_dasharray="6 4")
-    down = arrow(548, 58, 548, 188, stroke=orange, stroke_width=4)
-    ends = text(430, 214, "in: the tokens so far", 15.5, "middle")
-    ends += text(430, 46, "out: a guess of the next token", 15.5, "middle")
-    head = text(20, 24, "What one token costs, for each parameter", 17, **BOLD)
-    return head + layers + up + again + down + ends + _labels()
-
-
-def _labels() -> str:
-    """What the arrows say, beside them."""
-    return (
-        text(284, 80, "forward: 2 operations", 16, "end", **BOLD)
-        + text(284, 100, "predict the next token", 15.5, "end")
-        + text(284, 148, "forward again: 2 more", 16, "end", **BOLD)
-        + text(284, 168, "only if the run recomputes", 15.5, "end")
-        + text(566, 80, "backward: 4 operations", 16, **BOLD)
-        + text(566, 100, "how should it change?", 15.5)
-        + text(566, 148, "6 in all, or 8", 16, **BOLD)
-        + text(566, 168, "with what is computed again", 15.5)
-    )
-
-
-_SUMS = [
-    ["operations", "×", "parameters", "×", "tokens", "=", "work"],
-    ["work", "÷ (", "GPUs", "×", "rate of each", ") =", "time"],
-    ["hours", "×", "GPUs", "×", "price of a GPU-hour", "=", "money"],
-]
-
-
-def _sums(values: dict[str, str]) -> str:
-    """The three sums, one below the other; what comes out is filled."""
-    svg = ""
-    for row, cells in enumerate(_SUMS):
-        y = 240 + 88 * row
-        for i, cell in enumerate(cells):
-            x = 24 + 109 * i
-            if i % 2:
-                svg += text(x + 78, y + 42, cell, 22, "middle", **BOLD)
-            else:
-                svg += _box(x, y, cell, values[cell], last=i == 6)
+    svg = text(20, 24, "What one token costs, for each parameter", 17, **BOLD)
+    for y in (58, 92, 126, 160):
+        svg += rect(330, y, 200, 28, blue, "a layer of the model", rx=4)
+        svg += text(430, y + 19, "a layer: parameters", 15.5, "middle", "white")
+    svg += arrow(312, 188, 312, 58, stroke_width=4)
+    svg += arrow(296, 188, 296, 58, stroke=grey, stroke_width=3, stroke_dasharray="6 4")
+    svg += arrow(548, 58, 548, 188, stroke=orange, stroke_width=4)
+    svg += text(430, 214, "in: the tokens so far", 15.5, "middle")
+    svg += text(430, 46, "out: a guess of the next token", 15.5, "middle")
+    for x, y, anchor, said, meaning in (
+        (284, 80, "end", "forward: 2 operations", "predict the next token"),
+        (284, 148, "end", "forward again: 2 more", "only if the run recomputes"),
+        (566, 80, "start", "backward: 4 operations", "how should it change?"),
+        (566, 148, "start", "6 in all, or 8", "with what is computed again"),
+    ):
+        svg += text(x, y, said, 16, anchor, **BOLD) + text(x, y + 20, meaning, 15.5, anchor)
     return svg
-
-
-def _box(x: float, y: float, word: str, value: str, last: bool) -> str:
-    """A number in its box: outlined when it goes in, filled when it comes out."""
-    known = {"parameters": COLORS["weights"]}
-    fill = known.get(word, QUIET if last else "none")
-    ink = "currentColor" if fill == "none" else "white"
-    edge: Style = {"rx": 8}
-    if fill == "none":
-        edge = {"rx": 8, "stroke": "currentColor", "stroke_width": 1.5}
-    size = 18 if fits(value, 140, 18) else 15
-    return (
-        rect(x - 8, y, 172, 64, fill, word, **edge)
-        + text(x + 78, y + 28, value, size, "middle", ink, **BOLD)
-        + text(x + 78, y + 50, word, 15.5, "middle", ink)
-    )
 
 
 class Layout(NamedTuple):
@@ -225,25 +189,27 @@ def budget(
     before this one, which leave a dashed outline. `chip` says in two lines whose rate
     it is.
     """
-    work = num_gpus * flops_per_gpu * days * units.DAY
+    work = units.flops(num_gpus * flops_per_gpu * days * units.DAY)
     rate = units.flops_per_second(flops_per_gpu)
     rows = ceil(min(num_gpus, 64) / 16)
     x, y, _ = layout.gpus
-    svg = "".join(
-        text(x, y + 62 + 18 * rows + 20 * i, words, 15.5)
-        for i, words in enumerate(chip or [f"each does {rate}"])
-    )
+    svg = ""
+    for i, said in enumerate(chip or [f"each does {rate}"]):
+        svg += text(x, y + 62 + 18 * rows + 20 * i, said, 15.5)
     svg += _squares(layout.gpus, num_gpus, "GPU")
     svg += _squares(layout.days, ceil(days), "day")
-    svg += _work(work, *layout.work)
-    for sign, (at_x, at_y) in zip("×=", layout.signs, strict=True):
-        svg += text(at_x, at_y, sign, 26, "middle", **BOLD)
+    x, y = layout.work
+    svg += rect(x, y, 156, 69, QUIET, "work", rx=8)
+    svg += text(x + 78, y + 32, work, 18, "middle", "white", **BOLD)
+    svg += text(x + 78, y + 55, "of work", 15.5, "middle", "white")
+    for sign, place in zip("×=", layout.signs, strict=True):
+        svg += text(*place, sign, 26, "middle", **BOLD)
     scale = _scale(marks, layout.width) + _bar(tokens, before, layout.width)
     svg += f'<g transform="translate(0 {layout.lower})">{scale}</g>'
     label = "; ".join(f"{name}: {units.count(number, 2)}" for name, number in marks)
     words = (
         f"{units.exact(num_gpus)} GPUs for {units.digits(days)} days, each at {rate}, "
-        f"do {units.flops(work)} of work. A bar on a logarithmic scale: "
+        f"do {work} of work. A bar on a logarithmic scale: "
         f"{units.count(tokens, 2)} tokens. Marks: {label}."
     )
     return Drawing(svg, layout.width, 318 + layout.lower, words)
@@ -264,14 +230,6 @@ def _squares(place: tuple[int, int, int], number: int, what: str) -> str:
     return text(x, y + 30, many + note, 16, **BOLD) + squares
 
 
-def _work(work: float, x: float, y: float) -> str:
-    return (
-        rect(x, y, 156, 69, QUIET, "work", rx=8)
-        + text(x + 78, y + 32, units.flops(work), 18, "middle", "white", **BOLD)
-        + text(x + 78, y + 55, "of work", 15.5, "middle", "white")
-    )
-
-
 def _place(tokens: float, width: float) -> float:
     """Where so many tokens lie on the scale, which ends at its ends."""
     part = (log10(tokens) - FIRST) / (LAST - FIRST)
@@ -279,37 +237,35 @@ def _place(tokens: float, width: float) -> float:
 
 
 def _scale(marks: Sequence[tuple[str, float]], width: float) -> str:
-    """The logarithmic scale under the bar, and the marks above it."""
+    """The logarithmic scale under the bar, and above it the marks, dotted lines with names."""
     svg = line(20, 268, width - 20, 268)
     names = {6: "million", 9: "billion", 12: "trillion"}
     for power in range(FIRST, LAST + 1):
         x = _place(10.0**power, width)
         svg += line(x, 268, x, 276 if power in names else 272)
         if power in names:
-            place = "start" if power == FIRST else "middle"
-            svg += text(x, 294, f"1 {names[power]}", 15.5, place)
+            anchor = "start" if power == FIRST else "middle"
+            svg += text(x, 294, f"1 {names[power]}", 15.5, anchor)
     svg += text(width - 20, 294, "tokens", 15.5, "end")
     largest_first = sorted(marks, key=lambda mark: -mark[1])
-    return svg + "".join(
-        _mark(150 + 18 * i, _place(tokens, width), name, x0=width / 4)
-        for i, (name, tokens) in enumerate(largest_first)
-    )
-
-
-def _mark(y: float, x: float, name: str, x0: float) -> str:
-    """A dotted line with its name to the left, where no lower one crosses it."""
-    left = x > x0
-    return line(x, y - 4, x, 268, stroke_width=1.5, stroke_dasharray="3 3") + text(
-        x - 6 if left else x + 6, y + 4, name, 15, "end" if left else "start"
-    )
+    for i, (name, tokens) in enumerate(largest_first):
+        x, y = _place(tokens, width), 150 + 18 * i
+        svg += line(x, y - 4, x, 268, stroke_width=1.5, stroke_dasharray="3 3")
+        # the name stands to the left, where no lower line crosses it
+        left = x > width / 4
+        svg += text(x - 6 if left else x + 6, y + 4, name, 15, "end" if left else "start")
+    return svg
 
 
 def _bar(tokens: float, before: float | None, width: float) -> str:
+    """The tokens as a bar, their number in it or behind it; dashed: before."""
     end = _place(tokens, width)
     svg = rect(20, 228, end - 20, 36, COLORS["weights"], "tokens", rx=3)
-    label, inside = f"{units.count(tokens, 2)} tokens", end > min(240, 0.45 * width)
-    place = (end - 10, "end", "white") if inside else (end + 10, "start", "currentColor")
-    svg += text(place[0], 252, label, 17, place[1], place[2], **BOLD)
+    label = f"{units.count(tokens, 2)} tokens"
+    if end > min(240, 0.45 * width):
+        svg += text(end - 10, 252, label, 17, "end", "white", **BOLD)
+    else:
+        svg += text(end + 10, 252, label, 17, **BOLD)
     was = _place(before, width) if before else end
     if abs(was - end) > 1:
         svg += ghost(20, 226, was - 20, 40, "at the start")

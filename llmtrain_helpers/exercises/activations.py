@@ -8,6 +8,7 @@ from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
     count_activations,
     gpt_activation_bytes,
+    largest_micro_batch,
     recompute_flops,
     step_timeline,
 )
@@ -276,12 +277,7 @@ def _gpt3_bytes(sequence_length: int) -> Result:
 def _largest(recompute: str) -> int:
     """The largest micro-batch of Llama 3.2 1B, 8,192 tokens, on 80 GB."""
     model = published.architecture("Llama-3.2-1B", 8192)
-
-    def fits(micro_batch_size: int) -> bool:
-        peak = step_timeline(model, micro_batch_size, _RECIPE, recompute).peak
-        return float(peak.total) <= _MEMORY
-
-    return largest_batch(fits)
+    return largest_micro_batch(model, _MEMORY, _RECIPE, recompute)
 
 
 def _gain() -> str:

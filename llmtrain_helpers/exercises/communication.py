@@ -8,6 +8,7 @@ from functools import cache
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, count
 from llmtrain_helpers.communication import all_reduce_bytes, all_reduce_seconds, data_parallel_bytes
+from llmtrain_helpers.drawings.common import STEP_PARTS
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
@@ -195,26 +196,12 @@ def _seconds(plan: Plan) -> float:
     return float(plan.step.total)
 
 
-_PARTS = {
-    "matmuls": "computing",
-    "memory": "trips to memory",
-    "launching": "launching",
-    "tensor": "the sums of tensor parallelism",
-    "head": "the last stage's logits",
-    "pipeline": "sending to the next stage",
-    "bubble": "stages that wait",
-    "data": "what replicas send",
-    "optimizer": "the optimizer",
-}
-"""Where a split may lose time, in words."""
-
-
 def _slowest_part(plan: Plan, best: Plan) -> str:
     """The part of a step that grew most beside the best split's, in words."""
     assert plan.step is not None
     assert best.step is not None
     parts, best_parts = plan.step.parts(), best.step.parts()
-    return _PARTS[max(parts, key=lambda part: parts[part] - best_parts.get(part, 0))]
+    return STEP_PARTS[max(parts, key=lambda part: parts[part] - best_parts.get(part, 0))].cause
 
 
 class OwnSplit(Exercise):
@@ -287,10 +274,10 @@ def _longer() -> float:
     return float(all_reduce_bytes(16e9, 512) / all_reduce_bytes(16e9, 16))
 
 
-def _sent_by_zero_3(passes: int = 32) -> float:
-    """What ZeRO 3 sends in so many passes, beside plain data parallelism."""
-    plain = data_parallel_bytes(8e9, 64, 0, passes)
-    return float(data_parallel_bytes(8e9, 64, 3, passes) / plain)
+def _sent_by_zero_3() -> float:
+    """What ZeRO 3 sends in 32 passes, beside plain data parallelism."""
+    plain, sharded = (data_parallel_bytes(8e9, 64, stage, 32) for stage in (0, 3))
+    return float(sharded / plain)
 
 
 PREDICTIONS: dict[str, Prediction] = {

@@ -6,8 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from llmtrain_helpers import units
-from llmtrain_helpers.activations import KERNELS, Moment, Timeline, step_timeline
-from llmtrain_helpers.batch import largest_batch
+from llmtrain_helpers.activations import (
+    KERNELS,
+    Moment,
+    Timeline,
+    largest_micro_batch,
+    step_timeline,
+)
 from llmtrain_helpers.drawings.activations import LEGEND, MOMENTS, parts_at_peak, step_memory
 from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.model.transformer import Transformer
@@ -111,14 +116,6 @@ def render(setting: Setting, before: Setting | None = None) -> str:
     )
 
 
-def largest(setting: Setting, memory: float) -> int:
-    """The largest micro-batch that fits; a ValueError if not even 1 does."""
-    one, two = (replace(setting, micro_batch_size=b).timeline.moments for b in (1, 2))
-    # each moment grows by the same bytes with each sequence, so two timelines tell all
-    sizes = [(x.total, y.total - x.total) for x, y in zip(one, two, strict=True)]
-    return largest_batch(lambda b: all(x + (b - 1) * more <= memory for x, more in sizes))
-
-
 def _sentence(setting: Setting, peak: Moment, old: Moment | None) -> str:
     memory = setting.memory
     result = f"<b>{units.gigabytes(peak.total)}</b> at the peak"
@@ -130,7 +127,14 @@ def _sentence(setting: Setting, peak: Moment, old: Moment | None) -> str:
         f"the {units.gigabytes(memory)} of {setting.chip}. "
     )
     try:
-        most = largest(setting, memory)
+        most = largest_micro_batch(
+            _shape(setting.model, setting.length),
+            memory,
+            setting.recipe,
+            setting.recompute,
+            setting.accumulation_steps,
+            setting.attention,
+        )
     except ValueError:
         return f"{result}Not even a micro-batch of 1 would."
     return f"{result}The largest micro-batch that does: <b>{units.exact(most)}</b>."

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from llmtrain_helpers import units
-from llmtrain_helpers.batch import (
-    Step,
-    batch_tokens,
-    data_parallel_size,
-    global_batch_size,
-    steps_per_epoch,
-)
+from llmtrain_helpers.batch import Batch, Step, batch_of_run
 from llmtrain_helpers.drawings.batch import gpu_grid, step_in_time
 from llmtrain_helpers.evidence.published import batches_near
 from llmtrain_helpers.panels import common, controls
@@ -36,16 +31,23 @@ class Setting:
         """GPUs over which a replica is spread: tensor, pipeline and context parallel."""
         return self.tensor_parallel, self.pipeline_parallel, self.context_parallel
 
+    @cached_property
+    def batch(self) -> Batch:
+        """The batch that it makes; a ValueError in words if it makes none."""
+        n, (t, p, c) = self.num_gpus, self.split
+        if n % (t * p * c):
+            raise ValueError(
+                f"{n} num_gpus do not make a whole number of replicas: each takes "
+                f"{t} × {p} × {c} = {t * p * c} of them"
+            )
+        passes = self.micro_batch_size, self.accumulation
+        return batch_of_run(self.tokens, n, *passes, self.sequence_length, *self.split)
+
     @property
     def step(self) -> Step:
         """A step as it is drawn."""
-        return Step(
-            self.micro_batch_size,
-            self.accumulation,
-            batch_of(self).replicas,
-            self.pipeline_parallel,
-            self.fixed,
-        )
+        d, p = self.batch.replicas, self.pipeline_parallel
+        return Step(self.micro_batch_size, self.accumulation, d, p, self.fixed)
 
 
 _SETTINGS = {
@@ -97,39 +99,9 @@ _CONTROLS = {
 }
 
 
-@dataclass(frozen=True)
-class Batch:
-    """What the controls make: replicas, sequences and tokens a step, updates, passes.
-
-    The last update may not be full; it counts as one.
-    """
-
-    replicas: int
-    sequences: int
-    tokens: int
-    updates: int
-    passes: int
-
-
-def batch_of(setting: Setting) -> Batch:
-    """The batch that a setting makes; a ValueError in words if it makes none."""
-    n, k = setting.num_gpus, setting.accumulation
-    t, p, c = setting.split
-    if n % (t * p * c):
-        raise ValueError(
-            f"{n} num_gpus do not make a whole number of replicas: each takes "
-            f"{t} × {p} × {c} = {t * p * c} of them"
-        )
-    d = data_parallel_size(n, t, p, c)
-    B = global_batch_size(setting.micro_batch_size, k, d)
-    tokens = batch_tokens(B, setting.sequence_length)
-    updates = steps_per_epoch(setting.tokens, tokens)
-    return Batch(d, B, tokens, updates, updates * k)
-
-
 def render(setting: Setting, before: Setting | None = None) -> str:
     """The panel's answer as HTML: sentence, pictures, table, and the call in code."""
-    batch, old = batch_of(setting), batch_of(before) if before else None
+    batch, old = setting.batch, before.batch if before else None
     n, split = setting.num_gpus, setting.split
     grid = gpu_grid(n, *split, before=(before.num_gpus, *before.split) if before else ())
     # the time of a step is comparable only while its stages are the same

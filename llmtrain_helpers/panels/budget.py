@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import most_tokens, shelf, usual_batch
+from llmtrain_helpers.budget import (
+    NODE,
+    Outcome,
+    affordable_gpus,
+    most_flops,
+    most_tokens,
+    nearest_shape,
+    plan_on_nodes,
+    rough_frontier,
+    shelf,
+)
 from llmtrain_helpers.checks import refuse
-from llmtrain_helpers.drawings.budget import Dot, loss_against_size
+from llmtrain_helpers.drawings.budget import loss_against_size
 from llmtrain_helpers.evidence.published import accelerator
-from llmtrain_helpers.laws import LAWS, best_for_loss, compute_optimal, loss, outside
-from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.laws import LAWS, best_for_loss, compute_optimal, outside
 from llmtrain_helpers.panels import common, controls
-from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.plan import Plan
-from llmtrain_helpers.plan.search import best_split
 
 MOST_GPUS = 65536
-NODE = 8
 
 _LAWS = {law.name: key for key, law in LAWS.items() if law.tells_loss}
 """The laws that tell a loss, as people call them."""
 
-_shapes = cache(shelf)
+_chip = cache(accelerator)
+"""A chip by its name, read once."""
+
+_SHELF = shelf()
 """The shelf's shapes, by their names."""
 
-_SIZES = {name: int(count_parameters(model).total) for name, model in _shapes().items()}
-"""Parameters of the shelf's shapes, by their names."""
-
-_STOPS = {name: units.read(name) for name in _SIZES}
-"""The same in two digits, as people write them: where the slider stops."""
+_STOPS = {name: units.read(name) for name in _SHELF}
+"""Their parameters in two digits, as people write them: where the slider stops."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Setting:
     @cached_property
     def num_gpus(self) -> int:
         """Whole nodes of eight that the money keeps for the days."""
-        affordable = self.money / (24 * self.days * self.price)
+        affordable = float(affordable_gpus(self.money, self.days, self.price))
         n = int(affordable / NODE + 1e-9) * NODE
         if not n:
             few = units.digits(affordable, 2)
@@ -64,17 +69,23 @@ class Setting:
     @property
     def shape(self) -> str:
         """The shape of the shelf whose size is nearest."""
-        return nearest_shape(self.size)
+        return nearest_shape(self.size, _SHELF)
 
     @cached_property
-    def dots(self) -> list[Dot]:
+    def dots(self) -> list[Outcome]:
         """Every shape of the shelf on the GPUs, the own one planned on just so many."""
-        return dots_of(self.chip, self.num_gpus, self.days, _LAWS[self.law], self.shape)
+        given = _chip(self.chip), self.num_gpus, self.days, _SHELF, _LAWS[self.law]
+        return rough_frontier(*given, planned=self.shape)
 
     @property
-    def dot(self) -> Dot:
+    def dot(self) -> Outcome:
         """The own shape among them."""
         return next(dot for dot in self.dots if dot.name == self.shape)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the own shape on just so many GPUs."""
+        return plan_on_nodes(_SHELF[self.shape], _chip(self.chip), self.num_gpus)
 
 
 _SETTINGS = {
@@ -115,71 +126,12 @@ _CONTROLS = {
     "law": controls.choice("Law", "Whose fit tells the loss.", _LAWS, more=True),
 }
 
-# --- the shelf's shapes at a budget
-
-
-def nearest_shape(size: float) -> str:
-    """The shape of the shelf whose size is nearest."""
-    return min(_SIZES, key=lambda name: max(_SIZES[name] / size, size / _SIZES[name]))
-
-
-_chip = cache(accelerator)
-"""A chip by its name, read once."""
-
-
-@cache
-def split_of(chip: str, name: str, num_gpus: int) -> Plan:
-    """The best split of a shape on so many GPUs."""
-    model: Transformer = _shapes()[name]
-    return best_split(model, _chip(chip), num_gpus, usual_batch(model, num_gpus))
-
-
-def _doubling_below(num_gpus: int) -> int:
-    """The largest doubling of a node that is no more: whose split stands for it."""
-    return int(NODE * 2 ** ((num_gpus // NODE).bit_length() - 1))
-
-
-def plan_of(chip: str, name: str, num_gpus: int) -> Plan:
-    """The plan of a shape on any number of nodes: the split of the doubling below.
-
-    With fewer sequences at once, where the batch does not come out even with them.
-    """
-    plan = split_of(chip, name, _doubling_below(num_gpus))
-    if num_gpus == plan.split.num_gpus:
-        return plan
-    split, batch = plan.split, usual_batch(_shapes()[name], num_gpus)
-    ways = split.tensor_parallel * split.pipeline_parallel
-    if num_gpus % ways:
-        return split_of(chip, name, num_gpus)
-    b = math.gcd(split.micro_batch_size, batch * ways // num_gpus)
-    return plan.but(num_gpus=num_gpus, global_batch_size=batch, micro_batch_size=b)
-
-
-def dots_of(chip: str, num_gpus: int, days: float, law: str, own: str = "") -> list[Dot]:
-    """Every shape of the shelf on the GPUs: as fast as at the doubling below, each GPU.
-
-    `own` is planned on so many GPUs themselves.
-    """
-    dots = []
-    for name, P in _SIZES.items():
-        if name == own:
-            plan = plan_of(chip, own, num_gpus)
-        else:
-            plan = split_of(chip, name, _doubling_below(num_gpus))
-        T = float(most_tokens(plan, days).likely) * num_gpus / plan.split.num_gpus
-        dots.append(Dot(name, P, T, float(loss(P, T, law)), bool(plan.fits)))
-    return dots
-
-
-# --- the answer
-
 
 def render(setting: Setting, before: Setting | None = None) -> common.Answer:
     """The panel's answer: sentence, picture, the plan of the point, and the call."""
-    law, dots = _LAWS[setting.law], setting.dots
-    own = next(dot for dot in dots if dot.name == setting.shape)
+    law, dots, own = _LAWS[setting.law], setting.dots, setting.dot
     best = min((dot for dot in dots if dot.fits), key=lambda dot: dot.loss, default=None)
-    flops = max(6 * dot.parameters * dot.tokens for dot in dots)
+    flops = most_flops(dots)
     picture = loss_against_size(dots, flops, law, own.name, before.dot if before else None)
     code = (
         f"frontier(published.accelerator({setting.chip!r}), {setting.num_gpus}, "
@@ -197,7 +149,7 @@ def render(setting: Setting, before: Setting | None = None) -> common.Answer:
     return common.Answer(html, offers=tuple(_offers(own, best)))
 
 
-def _sentence(setting: Setting, own: Dot, best: Dot | None) -> str:
+def _sentence(setting: Setting, own: Outcome, best: Outcome | None) -> str:
     gpus = f"{units.exact(setting.num_gpus)} GPUs for {units.digits(setting.days)} days"
     result = f"<b>{gpus}</b> cost {units.dollars(setting.cost)}. "
     if best is None:
@@ -224,7 +176,7 @@ def _money_left(setting: Setting) -> str:
     return f"{why}; {units.dollars(left)} are left. "
 
 
-def _worth(own: Dot, flops: float, law: str) -> str:
+def _worth(own: Outcome, flops: float, law: str) -> str:
     """What the size costs, and where the law is asked for more than it knows."""
     times = units.digits(own.parameters / compute_optimal(flops, law).parameters, 2)
     cheapest = best_for_loss(own.loss, law)
@@ -237,11 +189,11 @@ def _worth(own: Dot, flops: float, law: str) -> str:
     return f"{result}. The law is stretched: {stretched}." if stretched else f"{result}."
 
 
-def _offers(own: Dot, best: Dot | None) -> list[common.Offer]:
+def _offers(own: Outcome, best: Outcome | None) -> list[common.Offer]:
     """Offers of two shapes: the best one, and one of half its size, cheaper to use."""
     if best is None:
         return []
-    half = nearest_shape(best.parameters / 2)
+    half = nearest_shape(best.parameters / 2, _SHELF)
     reasons = {best.name: "the lowest loss here", half: "a smaller one, cheap to use"}
     return [
         (f"Your model: {name}, {why}", {"size": _STOPS[name]})
@@ -250,9 +202,8 @@ def _offers(own: Dot, best: Dot | None) -> list[common.Offer]:
     ]
 
 
-def _table(setting: Setting, own: Dot) -> str:
-    n, days = setting.num_gpus, setting.days
-    plan = plan_of(setting.chip, own.name, n)
+def _table(setting: Setting, own: Outcome) -> str:
+    n, days, plan = setting.num_gpus, setting.days, setting.plan
     tokens, split = most_tokens(plan, days), plan.split
     at_peak = plan.run.peak * n * days * units.DAY
     ways = (
@@ -262,7 +213,7 @@ def _table(setting: Setting, own: Dot) -> str:
     fit = f"{'fits' if plan.fits else 'does not fit'} with a reserve of "
     fit += units.gigabytes(plan.reserve)
     rows = [
-        ["rate, in 6ND", units.percent(6 * own.parameters * own.tokens / at_peak)],
+        ["rate, in 6ND", units.percent(own.flops / at_peak)],
         ["tokens, likely", units.count(tokens.likely)],
         [
             "tokens, slow end to fast end",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
     HOPELESS,
-    Losses,
+    ExpectedDays,
     best_checkpoint_interval,
-    losses,
+    expected_days,
     mean_time_between_failures,
     simulate_run,
 )
@@ -41,6 +42,35 @@ class Setting:
     write_seconds: float
     save_every: str = BEST
     chance: int = 1
+
+    @property
+    def mean(self) -> float:
+        """Seconds from one stop to the next, on average."""
+        return float(mean_time_between_failures(self.num_gpus, self.failures / 1000))
+
+    @property
+    def interval(self) -> float:
+        """Seconds of work between two writes."""
+        best = best_checkpoint_interval(self.write_seconds, self.mean)
+        return _INTERVALS[self.save_every] or float(best)
+
+    @property
+    def times(self) -> tuple[float, float, float, float]:
+        """Seconds between writes, of a write, between failures and of a restart."""
+        return self.interval, self.write_seconds, self.mean, self.restart * MINUTE
+
+    @cached_property
+    def days(self) -> ExpectedDays:
+        """The days on the calendar; a ValueError in words if the run would not end."""
+        t, d, M, R = self.times
+        days = expected_days(self.work_days, t, d, M, R) if t + d + R < HOPELESS * M else None
+        if days is None or days.losses.total > 20:
+            raise ValueError(
+                f"num_gpus={self.num_gpus} with so many failures stop every "
+                f"{units.duration(M)}: with a restart of {units.duration(R)} and "
+                f"{units.duration(t)} between two writes hardly anything gets done"
+            )
+        return days
 
 
 _SETTINGS = {
@@ -104,101 +134,56 @@ _CONTROLS = {
 }
 
 
-@dataclass(frozen=True)
-class Run:
-    """What the controls make: seconds between failures and writes, and the losses."""
-
-    days: float
-    mean: float
-    interval: float
-    write: float
-    restart: float
-    cost: Losses
-
-    @property
-    def total(self) -> float:
-        """Days on the calendar."""
-        return float(self.days * (1 + self.cost.total))
-
-    @property
-    def stops(self) -> float:
-        """How many there will be, on average."""
-        return self.total * DAY / self.mean
-
-    def parts(self) -> dict[str, float]:
-        """Days of each part."""
-        return {
-            "computing": self.days,
-            "saving": self.days * self.cost.saving,
-            "lost": self.days * self.cost.lost,
-            "restarting": self.days * self.cost.restarting,
-        }
-
-
-def run_of(setting: Setting) -> Run:
-    """The run that a setting makes; a ValueError in words if it would not end."""
-    n, d, R = setting.num_gpus, setting.write_seconds, setting.restart * MINUTE
-    M = mean_time_between_failures(n, setting.failures / 1000)
-    t = _INTERVALS[setting.save_every] or best_checkpoint_interval(d, M)
-    cost = losses(t, d, M, R) if t + d + R < HOPELESS * M else None
-    if cost is None or cost.total > 20:
-        raise ValueError(
-            f"num_gpus={n} with so many failures stop every {units.duration(M)}: with "
-            f"a restart of {units.duration(R)} and {units.duration(t)} between two "
-            "writes hardly anything gets done"
-        )
-    return Run(setting.work_days, M, t, d, R, cost)
-
-
 def render(setting: Setting, before: Setting | None = None) -> common.Answer:
     """The panel's answer as HTML, and what would save days, with its price in days."""
-    run = run_of(setting)
     try:
-        old = run_of(before) if before else None
+        old = before.days if before else None
     except ValueError:  # there is nothing to hold the picture against
         old = None
     html = "".join(
         [
-            common.sentence(_sentence(run, old)),
-            _pictures(run, old, setting.chance),
-            common.folded("The numbers", _table(run)),
+            common.sentence(_sentence(setting, old)),
+            _pictures(setting, old),
+            common.folded("The numbers", _table(setting)),
             common.folded("In code", common.call(_code(setting))),
         ]
     )
-    return common.Answer(html, offers=_offers(setting, run))
+    return common.Answer(html, offers=_offers(setting))
 
 
-def _sentence(run: Run, old: Run | None) -> str:
-    dashed = f" (dashed: {units.digits(old.total)})" if old and old != run else ""
+def _sentence(setting: Setting, old: ExpectedDays | None) -> str:
+    days = setting.days
+    dashed = f" (dashed: {units.digits(old.total)})" if old and old != days else ""
     return (
-        f"{units.digits(run.days)} days of computing take "
-        f"<b>{units.digits(run.total)} days on the calendar</b>{dashed}. "
-        f"A stop every <b>{units.duration(run.mean)}</b>, a write every "
-        f"{units.duration(run.interval)}; "
-        f"useful: <b>{units.percent(1 / (1 + run.cost.total))}</b>."
+        f"{units.digits(days.computing)} days of computing take "
+        f"<b>{units.digits(days.total)} days on the calendar</b>{dashed}. "
+        f"A stop every <b>{units.duration(setting.mean)}</b>, a write every "
+        f"{units.duration(setting.interval)}; "
+        f"useful: <b>{units.percent(1 / (1 + days.losses.total))}</b>."
     )
 
 
-def _pictures(run: Run, old: Run | None, chance: int) -> str:
+def _pictures(setting: Setting, old: ExpectedDays | None) -> str:
     """The first rows of the run, drawn by lot, and the whole of it as parts."""
-    days_in_rows = 10 * row_of_days(run.mean / DAY, run.total)
-    work = min(1.5 * days_in_rows / (1 + run.cost.total), run.days) * DAY
-    simulated = simulate_run(work, run.interval, run.write, run.mean, run.restart, seed=chance)
-    whole = work == run.days * DAY
-    days = simulated.total / DAY if whole else run.total
-    strip = strip_of_days(simulated, days, run.write / (run.interval + run.write))
-    bar = parts_of_days(run.parts(), old.parts() if old else None)
+    days, (t, d, M, _) = setting.days, setting.times
+    in_rows = 10 * row_of_days(M / DAY, days.total)
+    work = min(1.5 * in_rows / (1 + days.losses.total), days.computing) * DAY
+    simulated = simulate_run(work, *setting.times, seed=setting.chance)
+    whole = work == days.computing * DAY
+    shown = simulated.total / DAY if whole else days.total
+    strip = strip_of_days(simulated, shown, d / (t + d))
+    bar = parts_of_days(days.parts(), old.parts() if old else None)
     return f"<div>{strip.live()}</div><div>{bar.live()}</div>"
 
 
-def _table(run: Run) -> str:
-    hours_lost = 24 * (run.total - run.days) / run.stops
+def _table(setting: Setting) -> str:
+    days = setting.days
     rows = [
-        ["from one stop to the next, on average", units.duration(run.mean)],
-        ["stops in all, on average", units.digits(run.stops, 2)],
-        ["work between two writes", units.duration(run.interval)],
-        *([f"days: {part}", units.digits(days)] for part, days in run.parts().items()),
-        ["hours lost at a stop, all in all", units.digits(hours_lost, 2)],
+        ["from one stop to the next, on average", units.duration(setting.mean)],
+        ["stops in all, on average", units.digits(days.stops, 2)],
+        ["work between two writes", units.duration(setting.interval)],
+        *([f"days: {part}", units.digits(size)] for part, size in days.parts().items()),
+        ["hours lost at a stop, all in all", units.digits(24 * days.days_lost_at_a_stop, 2)],
     ]
     note = (
         "<p>The strip is one run, drawn by lot; sentence, bar and table are the mean "
@@ -208,7 +193,7 @@ def _table(run: Run) -> str:
     return common.table(["", "number"], rows) + note
 
 
-def _offers(setting: Setting, run: Run) -> tuple[common.Offer, ...]:
+def _offers(setting: Setting) -> tuple[common.Offer, ...]:
     """What could be better by half, or by ten: the most days first."""
     ways: dict[str, common.Values] = {
         "Restart in a third of the time": {"restart": float(f"{setting.restart / 3:.2g}")},
@@ -222,7 +207,7 @@ def _offers(setting: Setting, run: Run) -> tuple[common.Offer, ...]:
         [(name, value)] = change.items()
         if not isinstance(value, str) and value < _CONTROLS[name].least:
             continue
-        days = run.total - run_of(common.changed(setting, change)).total
+        days = setting.days.total - common.changed(setting, change).days.total
         if days > 0:
             offers.append((days, f"{way}: saves {units.duration(days * DAY)}", change))
     offers.sort(key=lambda offer: -offer[0])

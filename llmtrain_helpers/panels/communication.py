@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from llmtrain_helpers import units
 from llmtrain_helpers.communication import bandwidth_of
-from llmtrain_helpers.drawings.communication import WORDS, sending, step_bar, who_sends
+from llmtrain_helpers.drawings.common import STEP_PARTS
+from llmtrain_helpers.drawings.communication import sending, step_bar, who_sends
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import common, controls
@@ -186,7 +187,7 @@ def _tables(plan: Plan) -> str:
         for name, part in sending(plan).items()
     ]
     pieces = [
-        [WORDS.get(name, name), units.seconds(seconds), units.share(seconds / step.total)]
+        [STEP_PARTS[name].name, units.seconds(seconds), units.share(seconds / step.total)]
         for name, seconds in step.parts().items()
         if seconds
     ]

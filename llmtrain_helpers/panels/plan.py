@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from llmtrain_helpers import units
+from llmtrain_helpers.drawings.common import STEP_PARTS
 from llmtrain_helpers.drawings.plan import (
     at_first,
     first_run,
@@ -270,27 +271,11 @@ def _step_by_parts(plan: Plan) -> str:
         return ""
     shares = plan.step.shares()
     rows = [
-        [WORDS[name], units.duration(float(seconds)), units.percent(shares[name])]
+        [STEP_PARTS[name].spent, units.duration(float(seconds)), units.percent(shares[name])]
         for name, seconds in plan.step.parts().items()
         if shares[name] >= 0.001
     ]
     return common.table(["a step, if software loses nothing", "", "share"], rows)
-
-
-WORDS = {
-    "matmuls": "matrix products",
-    "memory": "trips to memory",
-    "launching": "launching kernels",
-    "tensor": "sent inside layers",
-    "context": "sent for shared sequences",
-    "expert": "sent to experts",
-    "head": "logits and loss",
-    "pipeline": "sent between stages",
-    "bubble": "waiting of the pipeline",
-    "data": "sent between replicas, not hidden",
-    "optimizer": "update",
-}
-"""The parts of a step in words."""
 
 
 # --- advice

@@ -59,10 +59,10 @@ def ends(split: Split) -> tuple[Stage, Stage]:
 def memory_per_gpu(run: Run) -> Memory:
     """Bytes on a GPU of the pipeline's first stage or of its last, whichever holds more."""
     model, split = run.model, run.split
-    t, c = split.tensor_parallel, split.context_parallel
+    c = split.context_parallel
     kept = kept_activations(run, model, run.recompute)
     recomputed = recomputed_bytes(run, kept.layers)
-    logits = shared_out(8 * split.micro_batch_size * model.sequence_length * model.vocab_size, t)
+    logits = loss_logits(run)
 
     def held(stage: Stage, in_flight: Result) -> dict[str, Result]:
         """Part by part, with so many micro-batches in flight."""
@@ -86,6 +86,22 @@ def memory_per_gpu(run: Run) -> Memory:
     on_last = held(last, last_in_flight)
     larger = sum(on_first.values()) >= sum(on_last.values())
     return Memory(**{x: where(larger, on_first[x], on_last[x]) for x in on_first})
+
+
+def loss_logits(run: Run) -> Result:
+    """Bytes of the two tensors of logits at the loss, of a whole sequence: 8bsV/t."""
+    split, model = run.split, run.model
+    b, s, V = split.micro_batch_size, model.sequence_length, model.vocab_size
+    return shared_out(8 * b * s * V, split.tensor_parallel)
+
+
+def at_the_loss(run: Run, memory: Memory) -> bool:
+    """Whether what is there for a moment is the logits at the loss, and nothing else.
+
+    Else it is what a layer computes again, or what FSDP gathers, there or elsewhere.
+    """
+    logits = shared_out(loss_logits(run), run.split.context_parallel)
+    return bool(abs(memory.transient / logits - 1) < 1e-6)
 
 
 # --- the model's states

@@ -19,7 +19,14 @@ from llmtrain_helpers import (
     step_timeline,
     value_bytes,
 )
-from llmtrain_helpers.activations import KEPT, KERNELS, MARKS, bytes_kept, there
+from llmtrain_helpers.activations import (
+    KEPT,
+    KERNELS,
+    MARKS,
+    bytes_kept,
+    largest_micro_batch,
+    there,
+)
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
 from tests.bad_values import assert_refused
@@ -435,3 +442,24 @@ def test_what_a_layer_keeps_adds_up_to_the_published_form() -> None:
 def test_at_the_turn_all_layers_are_there() -> None:
     assert there(4, 4, again=False) == there(4, 5, again=False) == ["kept"] * 4
     assert there(4, 5, again=True) == ["input", "input", "input", "again"]
+
+
+@pytest.mark.parametrize("recompute", RECOMPUTE)
+@pytest.mark.parametrize("attention", KERNELS)
+@pytest.mark.parametrize("passes", [1, 3])
+@pytest.mark.parametrize("name", ["gpt2", "Llama-3.2-1B", "Mixtral-8x7B"])
+def test_the_largest_micro_batch_fits_and_the_next_does_not(
+    name: str, passes: int, attention: str, recompute: str
+) -> None:
+    model, recipe, memory = published.architecture(name, 1024), "bf16_fp32_grads", 1.5e12
+
+    def peak(batch: int) -> float:
+        return step_timeline(model, batch, recipe, recompute, 2, passes, attention).peak.total
+
+    most = largest_micro_batch(model, memory, recipe, recompute, passes, attention)
+    assert peak(most) <= memory < peak(most + 1)
+
+
+def test_where_not_even_one_sequence_fits_there_is_no_largest_micro_batch() -> None:
+    with pytest.raises(ValueError, match="not even a batch of 1 fits"):
+        largest_micro_batch(LLAMA, 80e9, "bf16", "none")

@@ -16,7 +16,7 @@ from llmtrain_helpers import (
     largest_batch,
     steps_per_epoch,
 )
-from llmtrain_helpers.batch import Step, pipeline_seconds
+from llmtrain_helpers.batch import Step, batch_of_run, pipeline_seconds
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.schedule import idle_share, pipeline_schedule
 from tests.bad_values import assert_refused
@@ -87,6 +87,21 @@ def test_the_example_of_a_thousand_samples() -> None:
     assert epoch_seconds(1003, 10, 0.5, epochs=3, drop_last=True) == 150
     assert epoch_seconds(1003, 10, 0.5, epochs=3) == 151.5
     assert epoch_seconds(1003, 10, 0.5) == 50.5
+
+
+@given(small, small, small, small, st.integers(1, 10**13))
+def test_the_updates_of_a_run_take_in_all_its_tokens(b, k, d, s, T) -> None:
+    batch = batch_of_run(T, 8 * d, b, k, s, tensor_parallel=4, pipeline_parallel=2)
+    assert batch.replicas == d
+    assert batch.tokens == batch.sequences * s == b * k * d * s
+    assert (batch.updates - 1) * batch.tokens < T <= batch.updates * batch.tokens
+    assert batch.passes == batch.updates * k
+
+
+def test_batches_of_runs_on_several_gpus_at_once() -> None:
+    batch = batch_of_run(10**9, np.array([8, 16]), 2, 4, 1024)
+    assert batch.sequences.tolist() == [64, 128]
+    assert batch.passes.tolist() == [4 * 15259, 4 * 7630]
 
 
 def test_steps_of_arrays_are_those_of_each() -> None:

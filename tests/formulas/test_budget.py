@@ -187,3 +187,48 @@ def test_no_dot_lies_below_the_curve_which_has_the_rate_of_the_busiest() -> None
     for x in points:
         N = x.plan.parameters.active
         assert x.loss.likely >= loss(N, most / (6 * N)) * (1 - 1e-9)
+
+
+# --- any number of nodes, from searches on doublings
+
+SHELF = shelf()
+
+
+def test_money_keeps_gpus_for_days_and_days_for_gpus() -> None:
+    days = affordable_days(100_000, 64, 2.5)
+    assert budget.affordable_gpus(100_000, days, 2.5) == pytest.approx(64)
+    assert_refused(budget.affordable_gpus, "days", money=1, days=0, price_per_gpu_hour=1)
+
+
+def test_the_nearest_shape_is_nearest_in_ratio() -> None:
+    sizes = {name: model for name, model in SHELF.items() if name in ("310M", "4.2B", "69B")}
+    assert [budget.nearest_shape(P, sizes) for P in (1.1e9, 1.2e9, 1e10, 1e14)] == [
+        *("310M", "4.2B", "4.2B", "69B")
+    ]
+    assert_refused(budget.nearest_shape, "shapes", parameters=1e9, shapes={})
+
+
+def test_nodes_are_doubled_up_to_what_there_is() -> None:
+    assert [budget.doubling_below(n) for n in (8, 15, 16, 31, 1000)] == [8, 8, 16, 16, 512]
+
+
+@pytest.mark.parametrize("n", [24, 40, 792, 1432, 3000])
+def test_any_number_of_nodes_is_planned(n: int) -> None:
+    for name in ("310M", "9.0B", "69B", "430B"):
+        plan = budget.plan_on_nodes(SHELF[name], H100, n)
+        assert plan.split.num_gpus == n
+        outcomes = budget.rough_frontier(H100, n, 9, SHELF, planned=name)
+        [tokens] = [x.tokens for x in outcomes if x.name == name]
+        assert tokens == pytest.approx(most_tokens(plan, 9).likely)
+
+
+def test_on_a_doubling_the_rough_frontier_is_the_frontier() -> None:
+    front, rough = frontier(H100, 64, 21, SHELF), budget.rough_frontier(H100, 64, 21, SHELF)
+    assert budget.most_flops(rough) == pytest.approx(
+        budget.most_flops(point.outcome for point in front.points), rel=0.001
+    )
+    for point, outcome in zip(front.points, rough, strict=True):
+        assert outcome.fits == point.fits
+        if point.fits:
+            assert outcome.tokens == pytest.approx(point.tokens.likely, rel=0.001)
+            assert outcome.loss == pytest.approx(point.loss.likely, rel=1e-4)

@@ -18,6 +18,7 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.plan.memory import at_the_loss, loss_logits
 from llmtrain_helpers.plan.plan import RESERVE
 from tests.bad_values import assert_refused
 from tests.plan.cases import A100, H100, LLAMA, plan_of
@@ -52,6 +53,19 @@ def test_on_one_stage_memory_is_states_and_activations(recompute, stage) -> None
     expected = states.total + held.total + plan.memory.transient
     assert plan.memory.total == pytest.approx(expected)
     assert plan.room == A100.memory - plan.memory.total
+
+
+def test_what_is_there_for_a_moment_is_the_logits_or_what_is_computed_again() -> None:
+    for split in ({}, {"tensor_parallel": 4}, {"context_parallel": 4, "zero_stage": 1}):
+        plan = plan_of(recompute="none", **split)
+        ways = plan.split.tensor_parallel * plan.split.context_parallel
+        assert plan.memory.transient == 8 * 8192 * 128256 / ways
+        assert loss_logits(plan.run) == 8 * 8192 * 128256 / plan.split.tensor_parallel
+        assert at_the_loss(plan.run, plan.memory)
+    small = replace(LLAMA, vocab_size=32000)
+    again = plan_of(model=small, recompute="full", attention="unfused")
+    assert again.memory.transient > loss_logits(again.run)
+    assert not at_the_loss(again.run, again.memory)
 
 
 def test_memory_does_not_depend_on_the_global_batch() -> None:

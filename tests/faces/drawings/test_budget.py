@@ -6,6 +6,7 @@ from math import log2
 import pytest
 
 from llmtrain_helpers import LAWS, frontier, over_training, shelf
+from llmtrain_helpers.budget import Outcome
 from llmtrain_helpers.drawings import budget as drawings
 from llmtrain_helpers.evidence import published
 
@@ -20,7 +21,7 @@ with_loss = pytest.mark.parametrize("law", [k for k, x in LAWS.items() if x.tell
 
 def test_the_curve_is_dotted_beyond_the_runs_of_its_law() -> None:
     """All solid inside, all dotted for a budget no run had, both in between."""
-    dots = [drawings.Dot(x, size, 1e9, 3.0, True) for x, size in (("a", 5e7), ("b", 5e11))]
+    dots = [Outcome(x, size, 1e9, 3.0, True) for x, size in (("a", 5e7), ("b", 5e11))]
 
     def curve(flops: float, law: str = "besiroglu") -> list[str]:
         body = drawings.loss_against_size(dots, flops, law).body
@@ -60,8 +61,8 @@ def test_the_grey_ends_where_never_begins() -> None:
 
 def test_the_key_names_crosses_only_where_one_stands() -> None:
     assert "does not" in drawings.frontier_picture(frontier(A100, 8, 30, shelf())).body
-    high = drawings.Dot("high", 1e11, 1e9, 9.0, False)
-    low = drawings.Dot("low", 1e9, 1e11, 2.2, True)
+    high = Outcome("high", 1e11, 1e9, 9.0, False)
+    low = Outcome("low", 1e9, 1e11, 2.2, True)
     assert "does not" not in drawings.loss_against_size([low, high], 6e20).body
     small = {n: shelf()[n] for n in ("1.9B", "4.2B", "7.2B")}
     assert "does not" not in drawings.frontier_picture(frontier(A100, 8, 30, small)).body

@@ -1,12 +1,14 @@
 """Chapter 07's drawings: to scale, inside their canvas, the same in words."""
 
 import re
+from dataclasses import fields
 from html import unescape
 from itertools import pairwise
 
 import pytest
 
 from llmtrain_helpers import Transformer, plan_run, units
+from llmtrain_helpers.drawings.common import COLORS, STEP_PARTS
 from llmtrain_helpers.drawings.communication import (
     ring,
     ring_turns,
@@ -16,6 +18,7 @@ from llmtrain_helpers.drawings.communication import (
     who_sends,
 )
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.seconds import StepSeconds
 
 MODEL = Transformer.gpt(4, 16, 4, 64, 8)
 
@@ -121,3 +124,10 @@ def test_what_stands_beside_the_grid_has_room(stages: int, told: str) -> None:
     beside = re.findall(r">([^<]*; (?:links|network))<", who_sends(plan).body)
     assert f"{told} stage; network" in beside
     assert max(map(len, beside)) <= 34
+
+
+def test_every_part_of_a_step_has_its_words_and_its_colour() -> None:
+    assert [*STEP_PARTS] == [part.name for part in fields(StepSeconds)]
+    *words, colors = zip(*STEP_PARTS.values(), strict=True)
+    assert all(len({*column}) == len(STEP_PARTS) for column in words)
+    assert {*colors} <= {*COLORS.values()}

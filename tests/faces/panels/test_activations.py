@@ -5,12 +5,10 @@ import re
 import pytest
 
 from llmtrain_helpers import Transformer, count_parameters, model_state_bytes, step_timeline, units
-from llmtrain_helpers.activations import KERNELS
 from llmtrain_helpers.drawings.activations import LEGEND, parts_at_peak
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.panels import PANELS, activations_panel
-from llmtrain_helpers.panels.activations import Setting, largest
+from llmtrain_helpers.panels.activations import Setting
 from tests.panel_code import code_of, value_of
 
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
@@ -78,25 +76,6 @@ def test_the_panels_code_gives_what_it_shows_for_as_many_passes(name, passes) ->
     assert f"<b>{told}</b> at the peak" in panel.output.value
     shown = {1: "update", 2: "pass 2", 16: "pass 16", 100: "pass 100"}[passes]
     assert f">{shown}</text>" in panel.output.value
-
-
-@pytest.mark.parametrize("recompute", RECOMPUTE)
-@pytest.mark.parametrize("attention", KERNELS)
-@pytest.mark.parametrize("passes", [1, 3])
-@pytest.mark.parametrize("model", ["gpt2", "Llama-3.2-1B", "Mixtral-8x7B"])
-def test_the_largest_micro_batch_fits_and_the_next_does_not(
-    model, passes, attention, recompute
-) -> None:
-    values = {**PANELS["activations"].default, "model": model, "recompute": recompute}
-    values |= {"attention": attention, "accumulation_steps": passes}
-    shape, memory = published.architecture(model, Setting(**values).length), 1.5e12
-
-    def peak(batch: int) -> float:
-        run = (batch, values["recipe"], recompute, 2, passes, attention)
-        return step_timeline(shape, *run).peak.total
-
-    most = largest(Setting(**values), memory)
-    assert peak(most) <= memory < peak(most + 1)
 
 
 def test_key_and_table_have_the_parts_that_are_drawn() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from llmtrain_helpers.panels import PANELS, batch_panel
-from llmtrain_helpers.panels.batch import Setting, batch_of
+from llmtrain_helpers.panels.batch import Setting
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_the_panels_numbers_agree_with_each_other(name: str) -> None:
         answer = PANELS["batch"].answer(values)
         assert [label for label, _ in answer.offers] == ["GPUs: 96", "GPUs: 104"]
         return
-    batch = batch_of(Setting(**values))
+    batch = Setting(**values).batch
     assert batch.passes == batch.updates * values["accumulation"]
     assert (batch.updates - 1) * batch.tokens < values["tokens"]
     assert values["tokens"] <= batch.updates * batch.tokens

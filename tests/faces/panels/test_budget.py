@@ -4,12 +4,15 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers import compute_optimal, frontier, most_tokens, shelf, units
+from llmtrain_helpers import compute_optimal, frontier, shelf, units
+from llmtrain_helpers.budget import most_flops, rough_frontier, usual_plan
 from llmtrain_helpers.drawings import budget as drawings
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import PANELS, budget as budget_panel
+from llmtrain_helpers.panels import PANELS
 
 H100 = published.accelerator("H100 SXM")
+A100 = published.accelerator("A100 80GB SXM")
+SHELF = shelf()
 
 
 def panel_with(**changes: Any) -> Any:
@@ -33,12 +36,9 @@ def test_what_the_page_says_of_its_panel_is_so() -> None:
     assert best in month
     assert best in week
     assert week.count('stroke-width="2.5"') < month.count('stroke-width="2.5"')
-    eight, more = (
-        {x.name: x for x in budget_panel.dots_of("A100 80GB SXM", n, 240 / n, "besiroglu")}
-        for n in (8, 48)
-    )
-    assert budget_panel.split_of("A100 80GB SXM", "14B", 8).split.tensor_parallel > 1
-    assert budget_panel.split_of("A100 80GB SXM", "14B", 32).split.tensor_parallel == 1
+    eight, more = ({x.name: x for x in rough_frontier(A100, n, 240 / n, SHELF)} for n in (8, 48))
+    assert usual_plan(SHELF["14B"], A100, 8).split.tensor_parallel > 1
+    assert usual_plan(SHELF["14B"], A100, 32).split.tensor_parallel == 1
     assert more["14B"].loss < eight["14B"].loss
     assert more["31B"].fits > eight["31B"].fits
 
@@ -49,14 +49,9 @@ def test_the_worked_example_is_near_the_diamond() -> None:
     words = drawings.frontier_picture(frontier(H100, 64, 21, shelf())).words
     assert "The law's best: 20B parameters on 398 billion tokens" in words
     assert 20 * (flops / 120) ** 0.5 == pytest.approx(401e9, abs=0.5e9)
-    best = compute_optimal(max(_work_of_three_weeks()))
+    best = compute_optimal(most_flops(rough_frontier(H100, 64, 21, SHELF)))
     assert (flops / 120) ** 0.5 == pytest.approx(best.parameters, rel=0.02)
     assert 20 * (flops / 120) ** 0.5 == pytest.approx(best.tokens, rel=0.02)
-
-
-def _work_of_three_weeks() -> list[float]:
-    dots = budget_panel.dots_of("H100 SXM", 64, 21, "besiroglu")
-    return [6 * dot.parameters * dot.tokens for dot in dots]
 
 
 def test_ten_times_the_money_moves_the_axis_too() -> None:
@@ -66,26 +61,6 @@ def test_ten_times_the_money_moves_the_axis_too() -> None:
 
 
 EIGHT = {"money": 8640, "chip": "A100 80GB SXM", "price": 1.5, "size": 4_200_000_000}
-
-
-def test_the_panel_agrees_with_the_frontier() -> None:
-    front = frontier(H100, 64, 21, shelf())
-    dots = budget_panel.dots_of("H100 SXM", 64, 21, "besiroglu")
-    for point, dot in zip(front.points, dots, strict=True):
-        assert dot.fits == point.fits
-        if point.fits:
-            assert dot.tokens == pytest.approx(point.tokens.likely, rel=0.001)
-
-
-@pytest.mark.parametrize("n", [24, 40, 792, 1432, 3000])
-def test_any_number_of_nodes_is_planned(n: int) -> None:
-    for name in ("310M", "9.0B", "69B", "430B"):
-        plan = budget_panel.plan_of("H100 SXM", name, n)
-        assert plan.split.num_gpus == n
-        [dot] = [
-            x for x in budget_panel.dots_of("H100 SXM", n, 9, "besiroglu", name) if x.name == name
-        ]
-        assert dot.tokens == pytest.approx(most_tokens(plan, 9).likely)
 
 
 def test_too_little_money_is_refused_in_words() -> None:

@@ -7,7 +7,7 @@ import pytest
 from llmtrain_helpers import Accelerator, Transformer, calendar, calendar_days, plan_run, units
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.calendar import BEST, Setting, run_of
+from llmtrain_helpers.panels.calendar import BEST, Setting
 from llmtrain_helpers.units import DAY
 
 H100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
@@ -28,9 +28,9 @@ CASES_OF_PAGE = {
 
 def shown(preset: str, **changes: object) -> tuple[str, str, str]:
     """What the panel says: from stop to stop, the useful share, the days."""
-    run = run_of(Setting(**{**PANELS["calendar"].presets[preset], **changes}))
-    share = units.percent(1 / (1 + run.cost.total))
-    return units.duration(run.mean), share, units.digits(run.total)
+    setting = Setting(**{**PANELS["calendar"].presets[preset], **changes})
+    share = units.percent(1 / (1 + setting.days.losses.total))
+    return units.duration(setting.mean), share, units.digits(setting.days.total)
 
 
 def offers(preset: str, **changes: object) -> list[str]:
@@ -53,10 +53,10 @@ def test_what_should_have_been_seen() -> None:
     assert shown(by_hand) == ("12.9 hours", "60.0 %", "56.6")
     assert "Save at the best interval: saves 4.40 days" in offers(by_hand)
     assert shown(by_hand, save_every="1 day")[2] == "146"
-    best = run_of(Setting(**{**PANELS["calendar"].presets[by_hand], "save_every": BEST}))
-    assert 16.5 < best.parts()["restarting"] < 17
-    assert round(best.stops) == 97
-    assert best.stops * best.restart > 1.15 * best.parts()["restarting"] * DAY
+    best = Setting(**{**PANELS["calendar"].presets[by_hand], "save_every": BEST})
+    assert 16.5 < best.days.parts()["restarting"] < 17
+    assert round(best.days.stops) == 97
+    assert best.days.stops * 60 * best.restart > 1.15 * best.days.parts()["restarting"] * DAY
 
 
 def test_the_panel_has_the_pages_days_of_computing_and_says_what_it_leaves_out() -> None:
