@@ -393,6 +393,10 @@ def test_a_real_file_gives_the_parameters_of_its_weights(row) -> None:
     assert counted.active == row.get("active_parameters", row["parameters"])
 
 
+NESTED: list[Any] = []
+for _ in range(5000):  # deeper than Python prints
+    NESTED = [NESTED]
+
 HOSTILE: list[Any] = [
     None,
     True,
@@ -416,13 +420,17 @@ HOSTILE: list[Any] = [
     ["full_attention"] * 3,
     10**6,
     np.array([2, 4]),
+    np.array([]),
+    np.int64(3),
+    NESTED,
 ]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_hostile_values_make_a_shape_or_words(family: str) -> None:
     row = FAMILIES[family]
-    for key in [*row.defaults, *row.aliases, *row.only, "layer_types"]:
+    others = ["layer_types", "mlp_only_layers", "architectures", "auto_map", "hidden_act"]
+    for key in [*row.defaults, *row.aliases, *row.only, *others]:
         for value in HOSTILE:
             said = ""
             try:
