@@ -96,6 +96,34 @@ def test_keywords_and_layers_say_the_same() -> None:
     assert replace(plain, sequence_length=64).layers == plain.layers
 
 
+@pytest.mark.parametrize("family", ["olmo2", "mistral", "minimax_m2", "llama", "qwen3_moe"])
+def test_what_no_keyword_says_stays_when_keywords_change_a_stack(family: str) -> None:
+    """Norms of each head, and windows: what a file of so many layers says."""
+    read = Transformer.from_config({"model_type": family})
+    deeper = Transformer.from_config({"model_type": family, "num_hidden_layers": 48})
+    copy = replace(read, num_layers=48)
+    assert copy == deeper
+    flops = [count_flops(model, 1, "none", "causal", 32768) for model in (copy, deeper)]
+    assert flops[0] == flops[1]
+    assert replace(deeper, qk_norm=False).layers[0][1].mixer.qk_norm == ""
+    assert replace(deeper, qk_norm=True).qk_norm
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Layer(PLAIN, MIXED),
+        Layer(replace(PLAIN, more=4), DENSE),
+        Layer(replace(PLAIN, value_dim=np.array([16, 32])), DENSE),
+        Layer(PLAIN, DENSE, beside=PLAIN),
+    ],
+    ids=["shared expert", "parameters of attention alone", "an array", "two mixers"],
+)
+def test_a_kind_that_keywords_cannot_make_again_is_refused(layer: Layer) -> None:
+    with pytest.raises(ValueError, match=r"layers=.* are of no plain kind"):
+        replace(stack((4, layer)), num_layers=8)
+
+
 def test_several_kinds_answer_for_most_of_their_layers() -> None:
     assert (MIXTURE.num_layers, MIXTURE.num_experts) == (8, 8)
     assert (MIXTURE.num_kv_heads, MIXTURE.head_dim) == (2, 16)
