@@ -160,6 +160,9 @@ def test_what_is_no_stack_is_refused(layers, message: str) -> None:
         (lambda: LatentAttention(8, 0, 0, 8, 8, 8), "kv_rank=0 is not positive"),
         (lambda: Experts(DENSE, 4, 5), "experts_per_token=5 is more than"),
         (lambda: Experts(DENSE, 4, 0), "experts_per_token=0 is not positive"),
+        (lambda: Experts(Mlp(32, norm=True), 4, 2), r"expert=Mlp\(.* has more than matrices"),
+        (lambda: Experts(Mlp(32, more=3), 4, 2), r"expert=Mlp\(.* has more than matrices"),
+        (lambda: Experts(Mlp(32, more=np.array([0])), 4, 2), "expert=.* has more than matr"),
         (lambda: Layer(None, None), "mixer=None leaves nothing"),
         (lambda: Layer("attention", None), "mixer='attention' is no Mixer"),
     ],
@@ -167,6 +170,17 @@ def test_what_is_no_stack_is_refused(layers, message: str) -> None:
 def test_bad_parts_are_refused(make, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_shared_mlp_weighs_beside_experts_what_it_weighs_alone() -> None:
+    """All that it has: biases, a norm inside, further parameters."""
+    shared = Mlp(48, bias=True, norm=True, more=7)
+    models = [stack((3, Layer(PLAIN, mlp))) for mlp in (Experts(Mlp(32), 8, 2), shared)]
+    both = count_parameters(stack((3, Layer(PLAIN, Experts(Mlp(32), 8, 2, shared)))))
+    routed, alone = map(count_parameters, models)
+    assert both.total - routed.total == 3 * (3 * 64 * 48 + 2 * 48 + 64 + 48 + 7)
+    assert both.active - routed.active == both.total - routed.total
+    assert (both.mlp, both.norm) == (routed.mlp + alone.mlp, alone.norm)
 
 
 class Cross(Mixer):
