@@ -223,6 +223,34 @@ def test_changed_files_are_many_and_often_exact() -> None:
     assert sum(verdict(file) == "exact" for file in some) >= len(some) // 3
 
 
+@every_family
+def test_each_size_of_a_familys_files_is_one_that_transformers_reads(family: str) -> None:
+    """A key that transformers did not know would leave its default."""
+    row = FAMILIES[family]
+    for key in [*row.defaults, *row.aliases]:
+        default = row.defaults[row.aliases.get(key, key)]
+        if default is None or type(default) is int:
+            file = {"model_type": family, key: 12}
+            if row.role(row.aliases.get(key, key)) != "num_layers":
+                file |= {name: 8 for name in LAYERS if name in row.defaults}
+            assert not verdict(file).startswith("wrong"), file
+
+
+@every_family
+def test_windows_are_where_transformers_has_them(family: str) -> None:
+    few = {"model_type": family, "num_hidden_layers": 8, "max_window_layers": 3}
+    used = {"sliding_window": 64, "use_sliding_window": True}
+    for file in ({"model_type": family}, few | used, few | used | {"use_sliding_window": False}):
+        try:
+            model, kinds = Transformer.from_config(file), config_of(file).layer_types
+        except Exception:  # refused by either, or no class that tells kinds
+            continue
+        looks = ["sliding_attention", "chunked_attention"]
+        mixers = [layer.mixer for n, layer in model.layers for _ in range(n)]
+        found = [mixer is not None and bool(mixer.window) for mixer in mixers]
+        assert not kinds or found == [kind in looks for kind in kinds]
+
+
 # --- a file under another family's name
 
 
