@@ -54,6 +54,16 @@ def test_pairs_are_those_that_a_token_may_see(s: int, w: int, chunked: bool) -> 
     assert pairs(s, "dense", mixer) == s * s
 
 
+def test_a_window_slides_unless_it_is_said_to_move_on_in_steps() -> None:
+    """Of 6 tokens with a window of 4 each sees 1, 2, 3, 4, 4, 4; in steps 1, 2, 3, 4, 1, 2."""
+    assert pairs(6, "causal", Attention(1, 1, 1, window=4)) == 18
+    assert pairs(6, "causal", Attention(1, 1, 1, window=4, chunked=True)) == 13
+    for family, seen in {"mistral": 18, "llama4_text": 13}.items():
+        keys = {"sliding_window": 4} if family == "mistral" else {"attention_chunk_size": 4}
+        read = Transformer.from_config({"model_type": family, **keys})
+        assert pairs(6, "causal", read.layers[0][1].mixer) == seen
+
+
 def test_a_window_counted_as_full_is_40_percent_over() -> None:
     read = Transformer.from_config({"model_type": "mistral", "sliding_window": 4096})
     full = Transformer.from_config({"model_type": "mistral", "sliding_window": None})

@@ -25,11 +25,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.model.huggingface import rules
 from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, Family
-from llmtrain_helpers.model.huggingface.stacking import (
-    ATTENTION,
-    MOST_LAYERS as MOST_LAYERS,
-    arguments,
-)
+from llmtrain_helpers.model.huggingface.stacking import ATTENTION, arguments
 
 _ONLY: dict[str, Any] = {
     "attention_bias": False,  # would put a bias on the output projection as well

@@ -10,15 +10,11 @@ from typing import Any
 
 from llmtrain_helpers.checks import at_most, is_array, refuse, single
 from llmtrain_helpers.model.huggingface.families import Family
-from llmtrain_helpers.model.huggingface.rules import Values
+from llmtrain_helpers.model.huggingface.rules import MOST_LAYERS, Values
 from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
 
 ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
 """Kinds of layers that differ in where they look, and not in their matrices."""
-
-
-MOST_LAYERS = 100_000
-"""Of a stack of several kinds: no model has more."""
 
 
 def arguments(x: Values, family: Family) -> dict[str, Any]:
