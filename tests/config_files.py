@@ -124,6 +124,7 @@ _MELLUM = {
     **{"intermediate_size": 32, "moe_intermediate_size": 16, "num_local_experts": 4},
     "num_experts_per_tok": 2,
 }
+_NEXT = {"model_type": "qwen3_next", "num_hidden_layers": 4, "vocab_size": 96}
 _OPT = {"model_type": "opt", "num_hidden_layers": 2, "vocab_size": 96}
 
 BUILT: dict[str, tuple[dict[str, Any], int]] = {
@@ -150,6 +151,15 @@ BUILT: dict[str, tuple[dict[str, Any], int]] = {
     "experts in every second layer but one": (
         _QWEN | {"decoder_sparse_step": 2, "mlp_only_layers": [1]},
         171584,
+    ),
+    "a shared expert of no size, and its gate": (
+        {"model_type": "qwen2_moe", "num_hidden_layers": 4, "vocab_size": 96}
+        | {"shared_expert_intermediate_size": 0},
+        2144225280,
+    ),
+    "attention and delta rule, as the file names them": (
+        _NEXT | {"layer_types": ["linear_attention"] + ["full_attention"] * 3},
+        6575156928,
     ),
     "experts in the layer that the file names": (
         _MELLUM | {"mlp_layer_types": ["sparse", "dense", "dense", "dense"]},

@@ -224,15 +224,19 @@ def test_changed_files_are_many_and_often_exact() -> None:
 
 
 @every_family
-def test_each_size_of_a_familys_files_is_one_that_transformers_reads(family: str) -> None:
-    """A key that transformers did not know would leave its default."""
+def test_each_key_of_a_familys_files_is_read_as_transformers_reads_it(family: str) -> None:
+    """Another number, none, null, a switch turned: a key that it did not know would do nothing."""
     row = FAMILIES[family]
+    few = {key: 8 for key in LAYERS if key in row.defaults}
     for key in [*row.defaults, *row.aliases]:
         default = row.defaults[row.aliases.get(key, key)]
-        if default is None or type(default) is int:
-            file = {"model_type": family, key: 12}
-            if row.role(row.aliases.get(key, key)) != "num_layers":
-                file |= {name: 8 for name in LAYERS if name in row.defaults}
+        if isinstance(default, bool):
+            values: list[Any] = [not default, None]
+        else:
+            values = [12, 0, None] if default is None or isinstance(default, int) else [None]
+        own = {} if row.role(row.aliases.get(key, key)) == "num_layers" else few
+        for value in values:
+            file = {"model_type": family, **own, key: value}
             assert not verdict(file).startswith("wrong"), file
 
 

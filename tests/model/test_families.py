@@ -329,6 +329,7 @@ WANTED = {
     "lfm3": ("use_attention_gate", False, True),
     "laguna": ("gating", False, True),
     "apertus": ("hidden_act", "", "xielu"),
+    "hy_v3": ("num_shared_experts", 0, 1),  # transformers makes one as wide as the dense MLPs
 }
 
 

@@ -341,7 +341,7 @@ hy_v3 HYV3 num_hidden_layers=80 num_attention_heads=64 num_key_value_heads=8
     max_position_embeddings=131072 attention_bias=False mlp_bias=False num_experts=192
     num_experts_per_tok=8 num_shared_experts=1 moe_intermediate_size=1536
     mlp_layer_types=None num_local_experts>num_experts attention_bias+qkvo mlp_bias+ms
-    .qk_norm=head .sparse=@after:1 ~enable_moe_fp32_combine
+    num_shared_experts!1 .qk_norm=head .sparse=@after:1 ~enable_moe_fp32_combine
 hyperclovax HyperCLOVAX attention_bias=False mlp_bias=False use_post_norm=True
     attention_bias+qkvo mlp_bias+m .norms=@post_norms ~attention_multiplier
     ~embedding_multiplier ~logits_scaling ~residual_multiplier

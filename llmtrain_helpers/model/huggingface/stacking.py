@@ -160,7 +160,7 @@ def _experts(x: Values, family: Family, biases: str) -> Experts:
         x["num_experts"],
         x["experts_per_token"],
         Mlp(shared, family.gated, "s" in biases) if shares else None,
-        family.shared_gate and shares,
+        family.shared_gate,
         "r" in biases,
         family.corrected * x["num_experts"],
     )
