@@ -69,15 +69,9 @@ def lora_parameters(
     def rows_and_columns(layer: Layer) -> Result:
         """The sum of both sides of each adapted matrix of a layer."""
         mixer, mlp = _attention_and_mlp(layer)
-        q, k = mixer.num_heads * mixer.head_dim, mixer.num_kv_heads * mixer.head_dim
-        sides = {
-            "query": h + q,
-            "key": h + k,
-            "value": h + k,
-            "output": h + q,
-            "mlp": (3 if mlp.gated else 2) * (h + mlp.intermediate_size),
-        }
-        return sum(sides[name] for name in adapted)
+        query, key, value, output, *_ = ([matrix] for matrix in mixer.matrices(h))
+        named = dict(zip(MATRICES, (query, key, value, output, mlp.matrices(h)), strict=True))
+        return sum(m.rows + m.columns for name in adapted for m in named[name])
 
     return r * over_layers(model, rows_and_columns)
 
@@ -91,9 +85,10 @@ def _targets(targets: object) -> list[str]:
 
 def _attention_and_mlp(layer: Layer) -> tuple[Attention, Mlp]:
     """Both parts of a plain layer; a layer of other parts is refused."""
-    if not isinstance(layer.mixer, Attention) or not isinstance(layer.mlp, Mlp):
+    mixer, mlp = layer.mixer, layer.mlp
+    if not isinstance(mixer, Attention) or not isinstance(mlp, Mlp) or layer.beside:
         refuse("model", layer, "has layers other than attention with a plain MLP")
-    return layer.mixer, layer.mlp
+    return mixer, mlp
 
 
 @dataclass(frozen=True)

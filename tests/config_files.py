@@ -1,4 +1,6 @@
-"""Files config.json as published, and the parameters that their weights have."""
+"""Files config.json as published or changed, and the parameters that their weights have."""
+
+from typing import Any
 
 FILES = {
     "gpt2": """{"activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"],
@@ -100,3 +102,80 @@ PARAMETERS = {
     "Qwen3-30B-A3B": 30532122624,
     "Qwen3-Coder-30B-A3B": 30532122624,
 }
+
+_FALCON = {"model_type": "falcon", "hidden_size": 64, "num_attention_heads": 8}
+_FALCON |= {"num_hidden_layers": 2, "vocab_size": 96}
+_BAILING = {
+    **{"model_type": "bailing_hybrid", "hidden_size": 64, "num_attention_heads": 8},
+    **{"num_hidden_layers": 7, "vocab_size": 96, "head_dim": 40, "pad_token_id": 0},
+    **{"intermediate_size": 32, "moe_intermediate_size": 16, "num_experts": 4},
+    **{"num_experts_per_tok": 2, "n_shared_experts": 1, "kv_lora_rank": 16},
+    "layer_group_size": 6,
+}
+_QWEN = {
+    **{"model_type": "qwen2_moe", "hidden_size": 64, "num_attention_heads": 8},
+    **{"num_key_value_heads": 8, "num_hidden_layers": 6, "vocab_size": 96},
+    **{"intermediate_size": 32, "moe_intermediate_size": 16, "num_experts": 4},
+    **{"num_experts_per_tok": 2, "shared_expert_intermediate_size": 24},
+}
+_MELLUM = {
+    **{"model_type": "mellum", "hidden_size": 64, "num_attention_heads": 8, "head_dim": 8},
+    **{"num_key_value_heads": 4, "num_hidden_layers": 4, "vocab_size": 96},
+    **{"intermediate_size": 32, "moe_intermediate_size": 16, "num_local_experts": 4},
+    "num_experts_per_tok": 2,
+}
+_NEXT = {"model_type": "qwen3_next", "num_hidden_layers": 4, "vocab_size": 96}
+_OPT = {"model_type": "opt", "num_hidden_layers": 2, "vocab_size": 96}
+
+BUILT: dict[str, tuple[dict[str, Any], int]] = {
+    "falcon-40b": (
+        {"model_type": "falcon", "hidden_size": 8192, "num_attention_heads": 128}
+        | {"num_kv_heads": 8, "num_hidden_layers": 60, "new_decoder_architecture": True},
+        41303293952,
+    ),
+    "a new Falcon with as many key-value heads": (
+        _FALCON | {"new_decoder_architecture": True},
+        105088,
+    ),
+    "an old Falcon whose key-value heads are read over": (
+        _FALCON | {"multi_query": False, "num_kv_heads": 2},
+        104832,
+    ),
+    "Kimi delta, heads as attention's": (_BAILING, 1071472),
+    "Kimi delta, a size of its own": (_BAILING | {"linear_head_dim": 16}, 613984),
+    "Kimi delta, heads of its own": (_BAILING | {"linear_num_heads": 3}, 593122),
+    "Kimi delta, a kernel of its own": (_BAILING | {"linear_conv_kernel_dim": 5}, 1077232),
+    "experts in every second layer": (_QWEN | {"decoder_sparse_step": 2}, 182656),
+    "experts in every third layer": (_QWEN | {"decoder_sparse_step": 3}, 171584),
+    "experts but in the second layer": (_QWEN | {"mlp_only_layers": [1]}, 204800),
+    "experts in every second layer but one": (
+        _QWEN | {"decoder_sparse_step": 2, "mlp_only_layers": [1]},
+        171584,
+    ),
+    "a shared expert of no size, and its gate": (
+        {"model_type": "qwen2_moe", "num_hidden_layers": 4, "vocab_size": 96}
+        | {"shared_expert_intermediate_size": 0},
+        2144225280,
+    ),
+    "attention and delta rule, as the file names them": (
+        _NEXT | {"layer_types": ["linear_attention"] + ["full_attention"] * 3},
+        6575156928,
+    ),
+    "experts in the layer that the file names": (
+        _MELLUM | {"mlp_layer_types": ["sparse", "dense", "dense", "dense"]},
+        93056,
+    ),
+    "experts in no layer that the file names": (
+        _MELLUM | {"mlp_layer_types": ["dense"] * 4},
+        86656,
+    ),
+    "opt-350m, with norms after": (
+        {"model_type": "opt", "vocab_size": 50272, "hidden_size": 1024, "ffn_dim": 4096}
+        | {"num_hidden_layers": 24, "num_attention_heads": 16, "word_embed_proj_dim": 512}
+        | {"max_position_embeddings": 2048, "do_layer_norm_before": False},
+        331196416,
+    ),
+    "OPT without its last norm": (_OPT | {"_remove_final_layer_norm": True}, 15823872),
+    "OPT with its last norm": (_OPT, 15825408),
+}
+"""Published files, and small ones of a few layers, with what transformers 5.23 builds of them."""

@@ -267,9 +267,9 @@ class Mlp(Part):
 class Experts(Part):
     """Many MLPs of which a router chooses a few for each token, and maybe one for all.
 
-    `shared` is the MLP that every token uses, several of them as one that is as wide;
-    `shared_gate` a number that says how much of it. `router_bias` is on the router's
-    scores, `more` are further parameters.
+    An `expert` is of matrices alone. `shared` is the MLP that every token uses, several of
+    them as one that is as wide; `shared_gate` a number that says how much of it.
+    `router_bias` is on the router's scores, `more` are further parameters.
 
     >>> Experts(Mlp(2048), 256, 8, Mlp(2048)).parameters(7168)
     11320164352
@@ -289,6 +289,8 @@ class Experts(Part):
     def __post_init__(self) -> None:
         super().__post_init__()
         instance("expert", self.expert, Mlp)
+        if self.expert.norm or is_array(self.expert.more) or self.expert.more:
+            refuse("expert", self.expert, "has more than matrices: experts have no norm inside")
         if self.shared is not None:
             instance("shared", self.shared, Mlp)
         for name in ("num_experts", "experts_per_token"):
@@ -310,8 +312,8 @@ class Experts(Part):
         return self.shared.norms() if self.shared else 0
 
     def others(self) -> Result:
-        """Further parameters, as `more` says."""
-        return self.more
+        """Further parameters, as `more` says, and those of the shared MLP."""
+        return self.more + (self.shared.others() if self.shared else 0)
 
     def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
         """Values inside the chosen experts and the shared one; its result, where it has a gate."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from llmtrain_helpers.checks import (
@@ -61,13 +62,21 @@ def one_kind(
     return ((num_layers, Layer(mixer, either, norm_size=1 + shifts)),)  # `checked` counts them
 
 
+def changed(
+    layers: tuple[tuple[Number, Layer], ...], kind: dict[str, Any]
+) -> tuple[tuple[Number, Layer], ...]:
+    """The stack with what keywords say changed; windows and norms of each head stay."""
+    made = one_kind(**(keywords(layers) | kind))
+    (_, _, old, _), (l, layer, new, _) = _plain(layers), _plain(made)
+    norms = new.qk_norm and (old.qk_norm or new.qk_norm)
+    mixer = replace(new, qk_norm=norms, window=old.window, chunked=old.chunked)
+    return ((l, replace(layer, mixer=mixer)),)
+
+
 def keywords(layers: tuple[tuple[Number, Layer], ...]) -> dict[str, Any]:
     """The keywords that describe a stack; one that needs more than keywords is refused."""
-    (l, layer), *others = layers
-    mixer, mlp = layer.mixer, layer.mlp
-    expert = mlp.expert if isinstance(mlp, Experts) else mlp
-    if others or not isinstance(mixer, Attention) or not isinstance(expert, Mlp):
-        refuse("layers", layers, "are not of one plain kind: change them as `layers`")
+    l, layer, mixer, expert = _plain(layers)
+    mlp = layer.mlp
     said: dict[str, Any] = {
         "num_layers": l,
         "num_heads": mixer.num_heads,
@@ -90,10 +99,20 @@ def keywords(layers: tuple[tuple[Number, Layer], ...]) -> dict[str, Any]:
     return said
 
 
-def _traits(layer: Layer) -> dict[str, Any]:
-    """All that describes a layer and its parts, but for what keywords say as it is.
+def _plain(layers: tuple[tuple[Number, Layer], ...]) -> tuple[Number, Layer, Attention, Mlp]:
+    """How many layers, their one kind, its attention, and its MLP or an expert of it."""
+    (l, layer), *others = layers
+    mixer, mlp = layer.mixer, layer.mlp
+    expert = mlp.expert if isinstance(mlp, Experts) else mlp
+    if others or not isinstance(mixer, Attention) or not isinstance(expert, Mlp):
+        refuse("layers", layers, "are not of one plain kind: change them as `layers`")
+    return l, layer, mixer, expert
 
-    Sizes among that may be arrays, which cannot be compared with one word.
+
+def _traits(layer: Layer) -> list[tuple[str, Any]]:
+    """All that describes a layer, part after part, but for what keywords say as it is.
+
+    Sizes among that may be arrays, which cannot be compared; no keyword says another.
     """
     as_it_is = {
         "num_heads",
@@ -107,7 +126,8 @@ def _traits(layer: Layer) -> dict[str, Any]:
         "window",
         "chunked",
     }
-    return {name: value for name, value in numbers(layer) if name not in as_it_is}
+    traits = [(name, value) for name, value in numbers(layer) if name not in as_it_is]
+    return [(name, None if is_array(value) else value) for name, value in traits]
 
 
 def checked(name: str, value: Any) -> tuple[tuple[Number, Layer], ...]:

@@ -23,7 +23,13 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.model.huggingface import configs
 from llmtrain_helpers.model.layers import Experts, Layer, numbers
-from llmtrain_helpers.model.one_kind import checked, keywords as keywords, one_kind, share_of_heads
+from llmtrain_helpers.model.one_kind import (
+    changed,
+    checked,
+    keywords as keywords,
+    one_kind,
+    share_of_heads,
+)
 
 
 @dataclass(frozen=True, init=False)
@@ -112,7 +118,7 @@ class Transformer:
         if layers is None:
             layers = one_kind(**kind)
         elif kind:  # as `dataclasses.replace` gives both: what the keywords say is changed
-            layers = one_kind(**(keywords(checked("layers", layers)) | kind))
+            layers = changed(checked("layers", layers), kind)
         stack = checked("layers", layers)
         if final_norm is None or "layer_norm" in kind:
             final_norm = stack[0][1].norm_size

@@ -89,6 +89,14 @@ def test_young_is_the_square_root_and_daly_comes_to_it() -> None:
     assert best_checkpoint_interval(300, 100) == 100
 
 
+def test_where_a_write_takes_twice_the_time_between_failures_work_is_m_long() -> None:
+    """Daly 2006, equation 37: its series holds for δ below 2M, where it ends at 8M/9."""
+    assert best_checkpoint_interval(200, 100) == 100
+    swept = best_checkpoint_interval(np.array([200 * (1 - 1e-9), 200, 201]), 100)
+    assert swept[0] == pytest.approx(800 / 9)
+    assert swept[1:].tolist() == [100, 100]
+
+
 @pytest.mark.parametrize("d", [1, 40, 300])
 @pytest.mark.parametrize("hours", [2, 20, 200])
 def test_dalys_interval_is_the_best_of_the_exact_form(d: float, hours: float) -> None:

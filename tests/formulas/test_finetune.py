@@ -6,6 +6,9 @@ import pytest
 
 from llmtrain_helpers import (
     OPTIMIZERS,
+    Attention,
+    Layer,
+    Mlp,
     Transformer,
     lora_memory,
     lora_parameters,
@@ -14,6 +17,7 @@ from llmtrain_helpers import (
     plan_run,
 )
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.finetune import MATRICES
 
 H100 = published.accelerator("H100 SXM")
 
@@ -37,6 +41,49 @@ TRAINED |= {"Llama 2 7B": 4_194_304, "Llama 2 13B": 6_553_600}
 @pytest.mark.parametrize("name", LORA)
 def test_adapters_are_counted_as_published(name: str) -> None:
     assert lora_parameters(LORA[name]) == TRAINED[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "trained"), [("Llama-2-7b", 19_988_480), ("Llama-3.1-8B", 20_971_520)]
+)
+def test_adapters_of_all_linear_layers_are_counted_as_peft_prints_them(name, trained) -> None:
+    """Rank 8 on every matrix but the head: `print_trainable_parameters`."""
+    model = published.config_model(name)
+    assert lora_parameters(model, 8, MATRICES) == trained
+
+
+@pytest.mark.parametrize("target", MATRICES)
+@pytest.mark.parametrize("family", ["qwen3", "gpt2", "gemma", "starcoder2", "llama"])
+def test_an_adapter_has_the_rows_and_the_columns_of_its_matrix(family: str, target: str) -> None:
+    """Against the full matrices: r columns more, and r rows more, of each."""
+    model = Transformer.from_config({"model_type": family, **SIZES[family]})
+    h, [(l, layer)] = model.hidden_size, model.layers
+    attention = dict(zip(MATRICES, layer.mixer.matrices(h), strict=False))
+    matrices = layer.mlp.matrices(h) if target == "mlp" else [attention[target]]
+    wider = sum((m.rows + 3) * (m.columns + 3) - m.rows * m.columns - 9 for m in matrices)
+    assert lora_parameters(model, 3, [target]) == l * wider
+
+
+SIZES: dict[str, dict[str, Any]] = {
+    "qwen3": {},  # 4,096 numbers wide, with 32 heads of 128
+    "gpt2": {},
+    "gemma": {"num_attention_heads": 8, "num_key_value_heads": 2},  # 8 heads of 256 for 3,072
+    "starcoder2": {},
+    "llama": {"num_key_value_heads": 8, "head_dim": 96},
+}
+
+
+def test_values_may_be_wider_than_keys_and_a_gate_is_not_adapted() -> None:
+    mixer = Attention(8, 2, 16, value_dim=24, gate="values")
+    model = Transformer(
+        layers=[(3, Layer(mixer, Mlp(96)))], hidden_size=64, vocab_size=100, sequence_length=32
+    )
+    found = {name: lora_parameters(model, 1, [name]) / 3 for name in MATRICES}
+    assert found["query"] == 64 + 8 * 16
+    assert found["key"] == 64 + 2 * 16
+    assert found["value"] == 64 + 2 * 24
+    assert found["output"] == 8 * 24 + 64
+    assert lora_parameters(model, 1, MATRICES) == 3 * sum(found.values())
 
 
 def lora_rows(setup: str) -> list[dict[str, Any]]:
@@ -71,6 +118,13 @@ def test_what_is_adapted_needs_its_input() -> None:
     assert all_of_it.adapters > few.adapters
 
 
+@pytest.mark.parametrize("target", ["query", "key", "value"])
+def test_one_adapted_projection_needs_the_input_of_all_three(target: str) -> None:
+    model = LORA["Llama 2 7B"]
+    at_output, here = (lora_memory(model, 1, targets=[name]) for name in ("output", target))
+    assert here.activations - at_output.activations == 2 * 1304 * 32 * 4096
+
+
 def test_optimizers_are_recipes_for_a_plan() -> None:
     held = {
         name: plan_run(
@@ -94,9 +148,11 @@ def test_unknown_matrices_are_refused(targets: Any) -> None:
         lora_parameters(LLAMA, targets=targets)
 
 
-def test_lora_is_for_plain_layers() -> None:
+@pytest.mark.parametrize("family", ["mixtral", "mamba", "youtu", "qwen3_5_text", "falcon_h1"])
+def test_lora_is_for_plain_layers(family: str) -> None:
+    """Not for experts, and for no mixer but attention, alone, with a matrix to each part."""
     with pytest.raises(ValueError, match="has layers other than attention"):
-        lora_parameters(published.architecture("Mixtral-8x7B", 4096))
+        lora_parameters(Transformer.from_config({"model_type": family}))
 
 
 def test_lora_and_full_training_count_logits_alike() -> None:

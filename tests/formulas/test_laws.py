@@ -1,6 +1,7 @@
 """Laws of loss: their optimum, their fits, and where they end."""
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,44 @@ def test_published_runs_give_the_fits_of_the_table(text: str) -> None:
     for letter in ("E", "A", "B", "alpha", "beta"):
         assert getattr(found, letter) == pytest.approx(told[letter], rel=0.01)
     assert found.fitted["parameters"][1] == pytest.approx(6.89e9, rel=0.01)
+
+
+def test_a_fitted_law_keeps_the_ranges_of_its_runs() -> None:
+    N, D, L = runs_like("besiroglu", 20)
+    found, work = fit_law(N, D, L), 6 * N * D
+    wanted = {"parameters": N, "tokens": D, "flops": work}
+    for key, runs in wanted.items():
+        assert found.fitted[key] == pytest.approx((runs.min(), runs.max())), key
+    most = work.argmax()
+    assert laws.outside(N[most], D[most], found) == ""
+    assert "2.0 times the FLOP" in laws.outside(N[most], 2 * D[most], found)
+
+
+RANGES = {"besiroglu", "llama3_printed", "llama3", "deepseek", "porian", "kaplan", "muennighoff"}
+"""Laws whose row says of which runs they are, in numbers."""
+
+
+@pytest.mark.parametrize("law", sorted(RANGES))
+def test_a_laws_runs_are_those_of_its_row(law: str) -> None:
+    told = re.findall(
+        r"([\d.e]+) to ([\d.e]+) (parameters|tokens(?! a)|FLOP)", row(law)["fitted_range"]
+    )
+    assert told
+    for least, most, what in told:
+        key = {"FLOP": "flops"}.get(what, what)
+        assert LAWS[law].fitted[key] == (float(least), float(most))
+
+
+@pytest.mark.parametrize("law", [name for name, law in LAWS.items() if "flops" in law.fitted])
+def test_the_work_of_a_laws_runs_bounds_the_sizes_that_it_knows(law: str) -> None:
+    """A tenth beyond the least and the most is as good as inside."""
+    least, most = LAWS[law].fitted["flops"]
+    for flops in (least / 1.09, least, most, 1.09 * most):
+        assert sizes_known(flops, law) != (math.inf, math.inf)
+        assert "FLOP" not in compute_optimal(flops, law).outside
+    for flops in (least / 1.11, 1.11 * most):
+        assert sizes_known(flops, law) == (math.inf, math.inf)
+        assert "times the FLOP" in compute_optimal(flops, law).outside
 
 
 def test_too_few_runs_are_refused() -> None:

@@ -10,13 +10,14 @@ import torch
 
 from llmtrain_helpers import Transformer, count_parameters
 from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES
-from tests.config_files import FILES
+from tests.config_files import BUILT, FILES
 
 transformers = pytest.importorskip("transformers", minversion="5.0")
 
 SMALL = {"num_hidden_layers": 2, "vocab_size": 96}
 CASES: dict[str, dict[str, Any]] = {
     **{name: json.loads(text) for name, text in FILES.items()},
+    **{name: file for name, (file, _) in BUILT.items()},
     **{family: {"model_type": family} | SMALL for family in COMMON},
     "tied": {"model_type": "llama", "tie_word_embeddings": True} | SMALL,
     "wide heads": {"model_type": "mistral", "head_dim": 256} | SMALL,

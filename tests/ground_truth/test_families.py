@@ -223,6 +223,38 @@ def test_changed_files_are_many_and_often_exact() -> None:
     assert sum(verdict(file) == "exact" for file in some) >= len(some) // 3
 
 
+@every_family
+def test_each_key_of_a_familys_files_is_read_as_transformers_reads_it(family: str) -> None:
+    """Another number, none, null, a switch turned: a key that it did not know would do nothing."""
+    row = FAMILIES[family]
+    few = {key: 8 for key in LAYERS if key in row.defaults}
+    for key in [*row.defaults, *row.aliases]:
+        default = row.defaults[row.aliases.get(key, key)]
+        if isinstance(default, bool):
+            values: list[Any] = [not default, None]
+        else:
+            values = [12, 0, None] if default is None or isinstance(default, int) else [None]
+        own = {} if row.role(row.aliases.get(key, key)) == "num_layers" else few
+        for value in values:
+            file = {"model_type": family, **own, key: value}
+            assert not verdict(file).startswith("wrong"), file
+
+
+@every_family
+def test_windows_are_where_transformers_has_them(family: str) -> None:
+    few = {"model_type": family, "num_hidden_layers": 8, "max_window_layers": 3}
+    used = {"sliding_window": 64, "use_sliding_window": True}
+    for file in ({"model_type": family}, few | used, few | used | {"use_sliding_window": False}):
+        try:
+            model, kinds = Transformer.from_config(file), config_of(file).layer_types
+        except Exception:  # refused by either, or no class that tells kinds
+            continue
+        looks = ["sliding_attention", "chunked_attention"]
+        mixers = [layer.mixer for n, layer in model.layers for _ in range(n)]
+        found = [mixer is not None and bool(mixer.window) for mixer in mixers]
+        assert not kinds or found == [kind in looks for kind in kinds]
+
+
 # --- a file under another family's name
 
 

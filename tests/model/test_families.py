@@ -10,7 +10,7 @@ import pytest
 from llmtrain_helpers import Transformer, count_parameters
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES
-from tests.config_files import FILES, PARAMETERS
+from tests.config_files import BUILT, FILES, PARAMETERS
 
 every_family = pytest.mark.parametrize("family", COMMON)
 every_file = pytest.mark.parametrize("name", FILES)
@@ -65,6 +65,13 @@ def test_a_published_file_gives_the_parameters_of_its_weights(name, tmp_path) ->
     assert model.sequence_length == json.loads(FILES[name]).get("max_position_embeddings", 1024)
 
 
+@pytest.mark.parametrize("name", BUILT)
+def test_a_file_gives_the_parameters_that_transformers_builds(name: str) -> None:
+    """tests/ground_truth builds them again."""
+    file, built = BUILT[name]
+    assert count_parameters(Transformer.from_config(file)).total == built
+
+
 @every_family
 def test_an_empty_file_has_every_default_of_the_class(family: str) -> None:
     shape = GPT2 if family == "gpt2" else Transformer(**(LLAMA | DEFAULTS[family]))
@@ -97,6 +104,59 @@ def test_heads_of_keys_left_out_are_the_classes_and_null_as_many(family, heads) 
     assert read(family, num_attention_heads=64).num_kv_heads == heads
     null = {"num_attention_heads": 64, "num_key_value_heads": None}
     assert read(family, **null).num_kv_heads == 64
+
+
+def test_heads_that_do_not_make_up_the_hidden_size_are_refused_where_they_must() -> None:
+    """Helium's matrix back is hidden by hidden: with other heads it cannot be run."""
+    sizes = {"hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 8}
+    assert read("helium", **sizes, head_dim=8).head_dim == 8
+    for d in (4, 16):
+        said = refusal("helium", **sizes, head_dim=d)
+        assert said == f"head_dim={d} times 8 heads is not hidden_size=64"
+
+
+# --- how far a layer looks
+
+WINDOWS = [
+    ("qwen2", 2, [0, 0, 64, 64]),
+    ("qwen3", 3, [0, 0, 0, 64]),
+    ("qwen3_moe", 2, [64, 64, 64, 64]),
+    ("qwen2_moe", 3, [64, 0, 64, 0]),
+    ("qwen2_moe", 1, [64, 0, 0, 0]),
+    ("smollm3", 2, [0, 0, 0, 64]),
+]
+"""Of four layers, by `max_window_layers`: those that transformers gives the window of 64."""
+
+
+@pytest.mark.parametrize(("family", "first", "windows"), WINDOWS)
+def test_a_window_holds_where_it_is_in_use_and_only_there(family, first, windows) -> None:
+    keys = {"num_hidden_layers": 4, "max_window_layers": first, "sliding_window": 64}
+    used, unused = (read(family, **keys, use_sliding_window=used) for used in (True, False))
+    found = [layer.mixer.window for n, layer in used.layers for _ in range(n)]
+    assert found == windows
+    assert [layer.mixer.window for _, layer in unused.layers] == [0]
+    assert read(family, **keys).layers == unused.layers
+
+
+def test_a_stack_of_several_kinds_has_at_most_100_000_layers() -> None:
+    kinds = {"use_sliding_window": True, "max_window_layers": 7}
+    assert read("qwen2", num_hidden_layers=100_000, **kinds).num_layers == 100_000
+    for keys in (kinds, {**kinds, "layer_types": ["full_attention"]}):
+        said = refusal("qwen2", num_hidden_layers=100_001, **keys)
+        assert said.startswith("num_hidden_layers=100001 ")
+    assert refusal("mellum", num_hidden_layers=10**6, mlp_layer_types=["dense"]).startswith("num_h")
+    assert read("qwen2", num_hidden_layers=10**6).num_layers == 10**6  # one kind
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [["sparse"], ["sparse"] * 5, ["sparse", "dense", "full", "dense"], [1, 0, 1, 0]],
+    ids=str,
+)
+def test_kinds_of_mlps_that_are_not_one_for_each_layer_are_refused(kinds) -> None:
+    said = refusal("mellum", num_hidden_layers=4, mlp_layer_types=kinds)
+    assert said.startswith("mlp_layer_types=")
+    assert said.endswith("are no 4 of 'dense' or 'sparse'")
 
 
 # --- which model, and whose code
@@ -192,6 +252,7 @@ FOREIGN = [
     *[(f, key) for f in ("gpt2", "llama", "mistral", "qwen2") for key in EXPERTS_ONLY],
     *[("gpt2", key) for key in ("intermediate_size", "head_dim")],
     *[("gpt2", "num_key_value_heads"), ("mixtral", "moe_intermediate_size")],
+    ("bailing_hybrid", "n_routed_experts"),
 ]
 
 
@@ -259,6 +320,54 @@ def test_structure_that_is_not_known_is_refused(family: str, key: str) -> None:
 )
 def test_what_a_shape_cannot_hold_is_said_with_what_it_can(key, value, only) -> None:
     assert re.search(f"no place in this shape: {only}", refusal("llama", **{key: value}))
+
+
+WANTED = {
+    "qwen3_moe": ("decoder_sparse_step", 0, 1),
+    "deepseek_v3": ("moe_layer_freq", 0, 1),
+    "opt": ("layer_norm_elementwise_affine", False, True),
+    "lfm3": ("use_attention_gate", False, True),
+    "laguna": ("gating", False, True),
+    "apertus": ("hidden_act", "", "xielu"),
+    "hy_v3": ("num_shared_experts", 0, 1),  # transformers makes one as wide as the dense MLPs
+}
+
+
+@pytest.mark.parametrize("family", WANTED)
+def test_a_value_that_says_no_is_refused_where_one_is_wanted(family: str) -> None:
+    key, nothing, wanted = WANTED[family]
+    said = refusal(family, **{key: nothing})
+    assert said == f"{key}={nothing!r} has no place in this shape: only {wanted!r} has"
+    assert read(family, **{key: wanted}) == read(family)
+
+
+@pytest.mark.parametrize(
+    ("family", "key", "value"),
+    [
+        ("gemma", "hidden_size", 3072),
+        ("gemma", "head_dim", 256),
+        ("deepseek_v3", "kv_lora_rank", 512),
+        ("mamba", "state_size", 16),
+        ("opt", "do_layer_norm_before", True),
+        ("bamba", "mamba_conv_bias", True),
+    ],
+)
+def test_a_null_where_a_class_has_a_value_is_refused_with_it(family, key, value) -> None:
+    said = refusal(family, **{key: None})
+    assert said == f"{key}=None is null, where {FAMILIES[family].model} has {value!r}"
+
+
+def test_a_null_says_that_there_is_no_such_thing_where_there_may_be_none() -> None:
+    """Queries straight from the hidden size, and attention that looks back to the start."""
+    straight = read("deepseek_v3", q_lora_rank=None)
+    h, a, d, r = 7168, 128, 192, 1536
+    fewer = count_parameters(read("deepseek_v3")).attention - count_parameters(straight).attention
+    assert fewer == 61 * (h * r + r * a * d - h * a * d)
+    assert read("mistral", sliding_window=None).layers[0][1].mixer.window == 0
+    chunks = read("llama4_text", attention_chunk_size=None)
+    assert {layer.mixer.window for _, layer in chunks.layers} == {0}
+    inner = read("falcon_h1", mamba_d_ssm=None).layers[0][1].beside
+    assert inner.inner_size == 2 * 4096
 
 
 ABSENT = STRUCTURE.keys() - {"layer_types", "decoder_sparse_step", "mlp_only_layers"}
@@ -393,6 +502,10 @@ def test_a_real_file_gives_the_parameters_of_its_weights(row) -> None:
     assert counted.active == row.get("active_parameters", row["parameters"])
 
 
+NESTED: list[Any] = []
+for _ in range(5000):  # deeper than Python prints
+    NESTED = [NESTED]
+
 HOSTILE: list[Any] = [
     None,
     True,
@@ -416,13 +529,17 @@ HOSTILE: list[Any] = [
     ["full_attention"] * 3,
     10**6,
     np.array([2, 4]),
+    np.array([]),
+    np.int64(3),
+    NESTED,
 ]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_hostile_values_make_a_shape_or_words(family: str) -> None:
     row = FAMILIES[family]
-    for key in [*row.defaults, *row.aliases, *row.only, "layer_types"]:
+    others = ["layer_types", "mlp_only_layers", "architectures", "auto_map", "hidden_act"]
+    for key in [*row.defaults, *row.aliases, *row.only, *others]:
         for value in HOSTILE:
             said = ""
             try:

@@ -54,6 +54,16 @@ def test_pairs_are_those_that_a_token_may_see(s: int, w: int, chunked: bool) -> 
     assert pairs(s, "dense", mixer) == s * s
 
 
+def test_a_window_slides_unless_it_is_said_to_move_on_in_steps() -> None:
+    """Of 6 tokens with a window of 4 each sees 1, 2, 3, 4, 4, 4; in steps 1, 2, 3, 4, 1, 2."""
+    assert pairs(6, "causal", Attention(1, 1, 1, window=4)) == 18
+    assert pairs(6, "causal", Attention(1, 1, 1, window=4, chunked=True)) == 13
+    for family, seen in {"mistral": 18, "llama4_text": 13}.items():
+        keys = {"sliding_window": 4} if family == "mistral" else {"attention_chunk_size": 4}
+        read = Transformer.from_config({"model_type": family, **keys})
+        assert pairs(6, "causal", read.layers[0][1].mixer) == seen
+
+
 def test_a_window_counted_as_full_is_40_percent_over() -> None:
     read = Transformer.from_config({"model_type": "mistral", "sliding_window": 4096})
     full = Transformer.from_config({"model_type": "mistral", "sliding_window": None})
@@ -96,6 +106,34 @@ def test_keywords_and_layers_say_the_same() -> None:
     assert replace(plain, sequence_length=64).layers == plain.layers
 
 
+@pytest.mark.parametrize("family", ["olmo2", "mistral", "minimax_m2", "llama", "qwen3_moe"])
+def test_what_no_keyword_says_stays_when_keywords_change_a_stack(family: str) -> None:
+    """Norms of each head, and windows: what a file of so many layers says."""
+    read = Transformer.from_config({"model_type": family})
+    deeper = Transformer.from_config({"model_type": family, "num_hidden_layers": 48})
+    copy = replace(read, num_layers=48)
+    assert copy == deeper
+    flops = [count_flops(model, 1, "none", "causal", 32768) for model in (copy, deeper)]
+    assert flops[0] == flops[1]
+    assert replace(deeper, qk_norm=False).layers[0][1].mixer.qk_norm == ""
+    assert replace(deeper, qk_norm=True).qk_norm
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Layer(PLAIN, MIXED),
+        Layer(replace(PLAIN, more=4), DENSE),
+        Layer(replace(PLAIN, value_dim=np.array([16, 32])), DENSE),
+        Layer(PLAIN, DENSE, beside=PLAIN),
+    ],
+    ids=["shared expert", "parameters of attention alone", "an array", "two mixers"],
+)
+def test_a_kind_that_keywords_cannot_make_again_is_refused(layer: Layer) -> None:
+    with pytest.raises(ValueError, match=r"layers=.* are of no plain kind"):
+        replace(stack((4, layer)), num_layers=8)
+
+
 def test_several_kinds_answer_for_most_of_their_layers() -> None:
     assert (MIXTURE.num_layers, MIXTURE.num_experts) == (8, 8)
     assert (MIXTURE.num_kv_heads, MIXTURE.head_dim) == (2, 16)
@@ -132,6 +170,9 @@ def test_what_is_no_stack_is_refused(layers, message: str) -> None:
         (lambda: LatentAttention(8, 0, 0, 8, 8, 8), "kv_rank=0 is not positive"),
         (lambda: Experts(DENSE, 4, 5), "experts_per_token=5 is more than"),
         (lambda: Experts(DENSE, 4, 0), "experts_per_token=0 is not positive"),
+        (lambda: Experts(Mlp(32, norm=True), 4, 2), r"expert=Mlp\(.* has more than matrices"),
+        (lambda: Experts(Mlp(32, more=3), 4, 2), r"expert=Mlp\(.* has more than matrices"),
+        (lambda: Experts(Mlp(32, more=np.array([0])), 4, 2), "expert=.* has more than matr"),
         (lambda: Layer(None, None), "mixer=None leaves nothing"),
         (lambda: Layer("attention", None), "mixer='attention' is no Mixer"),
     ],
@@ -139,6 +180,17 @@ def test_what_is_no_stack_is_refused(layers, message: str) -> None:
 def test_bad_parts_are_refused(make, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_shared_mlp_weighs_beside_experts_what_it_weighs_alone() -> None:
+    """All that it has: biases, a norm inside, further parameters."""
+    shared = Mlp(48, bias=True, norm=True, more=7)
+    models = [stack((3, Layer(PLAIN, mlp))) for mlp in (Experts(Mlp(32), 8, 2), shared)]
+    both = count_parameters(stack((3, Layer(PLAIN, Experts(Mlp(32), 8, 2, shared)))))
+    routed, alone = map(count_parameters, models)
+    assert both.total - routed.total == 3 * (3 * 64 * 48 + 2 * 48 + 64 + 48 + 7)
+    assert both.active - routed.active == both.total - routed.total
+    assert (both.mlp, both.norm) == (routed.mlp + alone.mlp, alone.norm)
 
 
 class Cross(Mixer):

@@ -25,11 +25,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.model.huggingface import rules
 from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, Family
-from llmtrain_helpers.model.huggingface.stacking import (
-    ATTENTION,
-    MOST_LAYERS as MOST_LAYERS,
-    arguments,
-)
+from llmtrain_helpers.model.huggingface.stacking import ATTENTION, arguments
 
 _ONLY: dict[str, Any] = {
     "attention_bias": False,  # would put a bias on the output projection as well
@@ -172,11 +168,11 @@ def _family(config: Mapping[str, Any]) -> Family:
 def _check_model(config: Mapping[str, Any], family: Family) -> None:
     """Refuse another head, another class, and code that comes beside the file."""
     classes, own = config.get("architectures"), [family.model]
-    if classes and classes != own:
+    if is_array(classes) or (classes and classes != own):
         refuse("architectures", classes, f"is not what is counted here: only {own} is")
-    if config.get("auto_map") and not classes:
-        problem = f"is code of its own: read only beside architectures={own}"
-        refuse("auto_map", config["auto_map"], problem)
+    code = config.get("auto_map")
+    if (is_array(code) or code) and not classes:
+        refuse("auto_map", code, f"is code of its own: read only beside architectures={own}")
 
 
 def _check_structure(key: str, value: Any, family: Family) -> None:
@@ -186,7 +182,8 @@ def _check_structure(key: str, value: Any, family: Family) -> None:
     only = family.only if family.has(key) else {**_ONLY, **family.only}
     if key in only and is_array(value):
         refuse(key, value, "is an array: here it must be one value")
-    if key in only and not (value == only[key] or (not value and not only[key])):
+    # NumPy's numbers cannot be compared with an empty list.
+    if key in only and not (value == only[key] if only[key] else not value):
         refuse(key, value, f"has no place in this shape: only {only[key]!r} has")
     if key == "layer_types" and not (family.has(key) or _all_attention(value)):
         refuse(key, value, f"has no place in this shape: only {ATTENTION} have")
@@ -218,10 +215,10 @@ def _check_other_families(config: Mapping[str, Any], family: Family) -> None:
     """
     if family.mlp and not family.any_act:
         for key in _ACT_KEYS:
-            gated = _ACTS.get(str(config.get(key)), family.gated)
-            if gated != family.gated:
-                problem = f"is not what {family.model} has between its matrices"
-                refuse(key, config[key], problem)
+            act = config.get(key)
+            gated = _ACTS.get(act) if isinstance(act, str) else None
+            if gated not in (None, family.gated):
+                refuse(key, act, f"is not what {family.model} has between its matrices")
     present = (str(key) for key, value in config.items() if is_array(value) or value)
     roles = {family.role(family.aliases.get(key, key)) for key in present}
     if "vocab_size" not in roles or len(roles & _SIZES) < 4:

@@ -87,18 +87,18 @@ axk1 AXK1 -num_key_value_heads -head_dim num_hidden_layers=61 hidden_size=7168
     ~qk_head_dim ~rope_interleave ~routed_scaling_factor
 bailing_hybrid BailingHybrid -num_key_value_heads num_hidden_layers=42 hidden_size=2560
     head_dim=128 intermediate_size=6144 vocab_size=157184 max_position_embeddings=262144
-    n_routed_experts=512 num_experts_per_tok=8 moe_intermediate_size=768
-    n_shared_experts=1 kv_lora_rank=512 qk_nope_head_dim=128 qk_rope_head_dim=64
-    v_head_dim=128 attention_bias=False layer_group_size=6 short_conv_kernel_size=4
+    num_experts=512 num_experts_per_tok=8 moe_intermediate_size=768 n_shared_experts=1
+    kv_lora_rank=512 qk_nope_head_dim=128 qk_rope_head_dim=64 v_head_dim=128
+    attention_bias=False layer_group_size=6 short_conv_kernel_size=4
     linear_head_dim=None linear_num_heads=None linear_conv_kernel_dim=None
     first_k_dense_replace=2 layer_types=None mlp_layer_types=None
-    num_local_experts>n_routed_experts model_max_length>max_position_embeddings
-    num_experts>n_routed_experts num_experts_per_token>num_experts_per_tok
-    num_shared_experts>n_shared_experts attention_bias!False
-    .kinds=@every_by:layer_group_size:linear_attention .looks=full_attention
-    full_attention@gated_latent linear_attention@wide_kimi .sparse=@after_dense
-    tie_word_embeddings!False ~n_group ~norm_topk_prob ~num_expert_group
-    ~num_key_value_heads ~num_nextn_predict_layers ~qk_head_dim ~routed_scaling_factor
+    num_local_experts>num_experts model_max_length>max_position_embeddings
+    num_experts_per_token>num_experts_per_tok num_shared_experts>n_shared_experts
+    attention_bias!False .kinds=@every_by:layer_group_size:linear_attention
+    .looks=full_attention full_attention@gated_latent linear_attention@wide_kimi
+    .sparse=@after_dense tie_word_embeddings!False ~n_group ~norm_topk_prob
+    ~num_expert_group ~num_key_value_heads ~num_nextn_predict_layers ~qk_head_dim
+    ~routed_scaling_factor
 bamba Bamba num_key_value_heads=8 intermediate_size=14336 vocab_size=128000
     max_position_embeddings=262144 attention_bias=False mlp_bias=False
     attn_layer_indices=None mamba_n_heads=128 mamba_n_groups=1 mamba_d_state=256
@@ -341,7 +341,7 @@ hy_v3 HYV3 num_hidden_layers=80 num_attention_heads=64 num_key_value_heads=8
     max_position_embeddings=131072 attention_bias=False mlp_bias=False num_experts=192
     num_experts_per_tok=8 num_shared_experts=1 moe_intermediate_size=1536
     mlp_layer_types=None num_local_experts>num_experts attention_bias+qkvo mlp_bias+ms
-    .qk_norm=head .sparse=@after:1 ~enable_moe_fp32_combine
+    num_shared_experts!1 .qk_norm=head .sparse=@after:1 ~enable_moe_fp32_combine
 hyperclovax HyperCLOVAX attention_bias=False mlp_bias=False use_post_norm=True
     attention_bias+qkvo mlp_bias+m .norms=@post_norms ~attention_multiplier
     ~embedding_multiplier ~logits_scaling ~residual_multiplier

@@ -28,7 +28,7 @@ def falcon_attention(x: Values) -> Mixer:
     """Attention of a Falcon: one key-value head for all, some, or as many as heads."""
     a, k = x["num_heads"], x["num_kv_heads"]
     one = x["multi_query"] and not x["new_decoder_architecture"]
-    k = 1 if one else a if k is None or not x["new_decoder_architecture"] else k
+    k = 1 if one else k if x["new_decoder_architecture"] else a
     return Attention(a, k, x["hidden_size"] // a, biases="qkvo" * x["bias"])
 
 

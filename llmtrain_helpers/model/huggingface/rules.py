@@ -16,6 +16,9 @@ from llmtrain_helpers.checks import refuse
 Values: TypeAlias = Mapping[str, Any]
 """The values of a file, by the names of `families.ROLES`, else by the file's own."""
 
+MOST_LAYERS = 100_000
+"""Of a stack of several kinds: no model has more."""
+
 FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 
 
@@ -31,8 +34,9 @@ def pattern(full: Callable[[int, Values], bool], other: str = SLIDING) -> Any:
 def few(x: Values) -> int:
     """How many layers are looked at one by one: one number, of a model's size."""
     l = x["num_layers"]
-    if not isinstance(l, int) or l > 100_000:
-        refuse("num_hidden_layers", l, "is not one number of at most 100,000 layers")
+    if not isinstance(l, int) or l > MOST_LAYERS:
+        problem = f"is not one number of at most {MOST_LAYERS:,} layers"
+        refuse("num_hidden_layers", l, problem)
     return l
 
 
@@ -228,7 +232,7 @@ def llama4_kinds(x: Values) -> Any:
 
 
 def smollm_kinds(x: Values) -> Any:
-    """Windows, where in use, in the layers that have rotary positions."""
+    """Windows, where in use, in the layers without rotary positions."""
     if switched(x) == FULL:
         return FULL
     return pattern(lambda i, x: (i + 1) % x["no_rope_layer_interval"] != 0)(x)

@@ -8,17 +8,13 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from llmtrain_helpers.checks import at_most, is_array, refuse, single
+from llmtrain_helpers.checks import is_array, refuse
 from llmtrain_helpers.model.huggingface.families import Family
-from llmtrain_helpers.model.huggingface.rules import Values
+from llmtrain_helpers.model.huggingface.rules import Values, few
 from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
 
 ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
 """Kinds of layers that differ in where they look, and not in their matrices."""
-
-
-MOST_LAYERS = 100_000
-"""Of a stack of several kinds: no model has more."""
 
 
 def arguments(x: Values, family: Family) -> dict[str, Any]:
@@ -58,19 +54,12 @@ def _layers(x: Values, family: Family) -> tuple[tuple[Any, Layer], ...]:
     kinds, sparse = _kinds(x, family), _sparse(x, family)
     if isinstance(kinds, str) and isinstance(sparse, bool):
         return ((x["num_layers"], _layer(kinds, sparse, x, family)),)
-    l = _listed(x)
+    l = few(x)
     kinds = [kinds] * l if isinstance(kinds, str) else kinds
     sparse = [sparse] * l if isinstance(sparse, bool) else sparse
     pairs = [*zip(kinds, sparse, strict=True)]
     layers = {pair: _layer(*pair, x, family) for pair in {*pairs}}
     return tuple((len([*run]), layers[pair]) for pair, run in groupby(pairs))
-
-
-def _listed(x: Values) -> int:
-    """How many layers there are, where each is looked at by itself."""
-    l = single("num_hidden_layers", x["num_layers"])
-    at_most("num_hidden_layers", l, "what a stack of several kinds has", MOST_LAYERS)
-    return l
 
 
 def _kinds(x: Values, family: Family) -> Any:
@@ -79,7 +68,7 @@ def _kinds(x: Values, family: Family) -> Any:
         return family.kinds(x) if callable(family.kinds) else family.kinds
     older = {"attention": "full_attention", "mamba": "linear_attention"}
     kinds = [older.get(kind, kind) for kind in x["layer_types"]]
-    l = _listed(x)
+    l = few(x)
     known = {*family.mixers, *family.looks}
     if not all(kind in known for kind in kinds):
         refuse("layer_types", kinds, f"has no place in this shape: only {ATTENTION} have")
@@ -95,7 +84,7 @@ def _sparse(x: Values, family: Family) -> Any:
     if not x.get("num_experts"):
         return False
     if x.get("mlp_layer_types"):
-        kinds, l = x["mlp_layer_types"], _listed(x)
+        kinds, l = x["mlp_layer_types"], few(x)
         if len(kinds) != l or not {*kinds} <= {"dense", "sparse"}:
             refuse("mlp_layer_types", kinds, f"are no {l} of 'dense' or 'sparse'")
         return [kind == "sparse" for kind in kinds]
@@ -171,7 +160,7 @@ def _experts(x: Values, family: Family, biases: str) -> Experts:
         x["num_experts"],
         x["experts_per_token"],
         Mlp(shared, family.gated, "s" in biases) if shares else None,
-        family.shared_gate and shares,
+        family.shared_gate,
         "r" in biases,
         family.corrected * x["num_experts"],
     )
