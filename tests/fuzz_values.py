@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,14 @@ HOSTILE: list[Any] = [
     np.float64("nan"),
     np.int8(-3),
     np.datetime64("2026-01-01"),
+    np.datetime64("2026-01-01", "ns"),
+    np.timedelta64(8, "ns"),
+    np.longdouble("1e400"),
+    np.array(["1e400", "1"], "longdouble"),
+    SimpleNamespace(dtype=np.dtype("int64"), shape=(2,)),
+    SimpleNamespace(dtype=np.dtype("int64"), shape=()),
     np.array(8),
+    np.array(8, object),
     np.array([]),
     np.array([8]),
     np.array([[8], [16]]),
@@ -310,6 +318,7 @@ ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it 
 CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one", "single"]
 
 SLOW = {"fit_law", "frontier", "largest_model", "shelf", "best_split", "pipeline_schedule"}
+SLOW |= {"train_small_network"}
 """Called a tenth as often."""
 
 TRUSTING = {
