@@ -411,7 +411,7 @@ def sizes_known(flops: float, law: str | Law = "besiroglu") -> tuple[float, floa
     >>> f"{low:.2g}, {high:.2g}"
     '3e+08, 1.8e+10'
     """
-    fitted = known_law(law).fitted
+    fitted, flops = known_law(law).fitted, one("flops", flops, quantity)
     parameters, tokens, works = (
         fitted.get(name, (0.0, math.inf)) for name in ("parameters", "tokens", "flops")
     )

@@ -33,6 +33,7 @@ LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
 GPTS = Transformer.gpt(np.array([12, 24, 48]), 768, 12, 50257, 1024)
 MIXED = Layer(None, Experts(Mlp(64), 8, 2, Mlp(32)))
 A100 = Accelerator("A100", 80e9, 2e12, 400, {"bf16": 312e12, "fp16": 312e12})
+H100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
 PLAN = plan_run(LLAMA, A100, 64, 10**12, 512, recompute="none")
 SWEEP = sweep(LLAMA, A100, [64], 10**12, 512, recompute="full")
 
@@ -230,11 +231,23 @@ GOOD: dict[str, list[Any]] = {
     "Law.source": ["here"],
     "text": [None],
     "fitted": [{"parameters": (1e6, 1e9)}],
+    "known": [FORMATS["bf16"], FORMATS["fp8_e4m3"]],
+    "weight": [1.0, -0.37],
+    "update": [0.001, 1e-9],
+    "num_layers": [12, 2],
+    "time": [3],
+    "again": [True, False],
+    "keep_gradients": [False, True],
+    "communication.exchanges.accelerator": [H100, A100],
+    "communication.bandwidth_of.accelerator": [H100, A100],
+    "communication_seconds.accelerator": [H100, A100],
+    "communication.exchanges.traffic": [step_traffic(LLAMA, 8 * 10**9, recompute="none")],
+    "noun": ["GPU", "pass"],
+    "visible": [{"tensor": 0.2}, {}],
     "values": [1.5, [1, 2.5], np.array([1e-9, 3e38])],
     "counted": [lambda layer: layer.norms],
     "size": [8, 64],
     "Law.size": [None, (0.1, 0.5)],
-    "replicas": [8],
     "expert_parallel": [1],
     "model.layers.pairs.attention": ["dense", "causal"],
     "Transformer.layers": [LLAMA.layers, None, [(1, LLAMA.layers[0][1]), (2, MIXED)]],
@@ -252,6 +265,7 @@ ABOUT = {
     "plan": plan_run,
     "name": lambda config, run, architecture, accelerator: None,
     "mapping": lambda config, model_type: None,
+    "layers": lambda num_layers: None,
     "seconds_per_iteration": lambda flops_per_gpu: None,
 }
 """What a refusal may name in place of an argument: what is inside it."""
@@ -275,9 +289,10 @@ FINDS = {"frontier", "largest_model"}
 takes them."""
 
 SPECIAL = {"NumberFormat.round", "NumberFormat.neighbours", "NumberFormat.shifted"}
+SPECIAL |= {"precision.stored", "precision.scaled_back", "laws.sizes_known"}
 SPECIAL |= {"train_small_network", "units.read", "checks.finite", "checks.one"}
 """What may come back infinite, NaN or negative: a format's own, a training gone astray,
-and what somebody wrote."""
+a budget that no run had, and what somebody wrote."""
 
 ELSEWHERE = {
     "evidence": "the lookups of published are called, tables take no numbers",
@@ -293,25 +308,16 @@ ELSEWHERE = {
 """Modules and functions that are not called here one by one, and why."""
 
 UNCHECKED = [
-    "activations.bytes_kept",
     "activations.largest_layer",
-    "activations.there",
     "communication.replica_bytes",
     "communication.traffic",
     "communication.traffic_seconds",
-    "communication.ring",
-    "laws.sizes_known",
     "plan.plan.planned",
     "plan.plan.step_sent",
     "plan.run.needs_experts",
     "plan.run.split_rules",
     "plan.search.least_steps",
     "plan.search.step_price",
-    "precision.stored",
-    "precision.half_spacing",
-    "precision.updates_to_move",
-    "precision.gradient_window",
-    "precision.scaled_back",
 ]
 ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it is given")
 
@@ -322,14 +328,8 @@ SLOW |= {"train_small_network"}
 """Called a tenth as often."""
 
 TRUSTING = {
-    "communication.bandwidth_of",
-    "communication.divides_experts",
     "model.layers.pairs",
     "model.transformer.over_layers",
-    "parameters.embedding_parameters",
-    "parameters.head_parameters",
-    "parameters.norm_parameters",
-    "parameters.prediction_parameters",
     "plan.plan.is_many",
     "results.greater",
     "results.lesser",
@@ -365,7 +365,7 @@ ARRAYS: list[Any] = [np.array([8, 16]), pd.Series([8, 16])]
 
 BAD_FLAGS: list[Any] = [None, 0, 1, "yes", np.array([True, False])]
 BAD_WORDS: list[Any] = [None, True, 8, "", "ful", ["full"], object()]
-TEXTS = {"name", "unit", "note", "source", "counts", "text"}
+TEXTS = {"name", "unit", "note", "noun", "source", "counts", "text"}
 """Words that may be any, but words."""
 
 BAD_THINGS: dict[str, list[Any]] = {
@@ -389,7 +389,7 @@ NAMES: dict[str, str] = {
         repair_days failures_per_node_day mean_time_between_failures checkpoint_interval
         best_checkpoint_interval.checkpoint_seconds money price_per_gpu_hour watts_per_gpu
         power bandwidth link_bandwidth network_bandwidth host_bandwidth num_bytes memory
-        serving_memory overhead rate loss flops share imbalance tokens_per_parameter
+        serving_memory overhead update scale rate loss flops share imbalance tokens_per_parameter
         loss_scale delta A B E alpha beta planned_days published_seconds
         duration.tokens_in_time.tokens duration.tokens_in_time.limit
         laws.tokens_for_size.parameters loss.parameters loss.tokens
@@ -401,7 +401,7 @@ NAMES: dict[str, str] = {
     "amount": """
         checkpoint_seconds restart_seconds outages evaluation factor weight_bytes
         gradient_bytes expert_parameters weights gradients main_gradients main_weights
-        optimizer step_traffic.value_bytes reserve
+        optimizer step_traffic.value_bytes reserve scores_to_hidden
         """,
     "whole": """
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage
@@ -411,8 +411,9 @@ NAMES: dict[str, str] = {
     "share": "certainty matmul_share share_of_peak hfu",
     "rate": "flops_per_gpu peak_flops",
     "finite": """
-        number amount value units.seconds.time units.share.part units.duration.seconds
+        number amount value weight units.seconds.time units.share.part units.duration.seconds
         units.percent.share units.size.parameters NumberFormat.shifted.steps
+        precision.stored.steps
         """,
     "number": "NumberFormat.split.value",
     "free": "units.short.number units.read.text published.read_config.sequence_length",

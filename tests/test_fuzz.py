@@ -210,7 +210,7 @@ def properties(result: Any) -> list[str]:
 
 def names_an_argument(name: str, arguments: Collection[str], said: str) -> bool:
     """Whether a refusal names an argument, or what is inside one, or the outcome."""
-    known = {name.rpartition(".")[2], *arguments}
+    known = {*arguments, *filter(None, [name.rpartition(".")[2]])}
     for argument in known & {*ABOUT}:
         known |= {*inspect.signature(ABOUT[argument]).parameters}
     named = any(re.search(rf"\b{word}\b", said) for word in known)
