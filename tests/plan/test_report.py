@@ -1,13 +1,15 @@
 """The page for who pays."""
 
 import re
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
 import pytest
 
-from llmtrain_helpers import loss, plan_run
+from llmtrain_helpers import LAWS, loss, plan_run
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.plan import planned
 
 H100 = published.accelerator("H100 SXM")
 
@@ -42,6 +44,37 @@ def test_the_numbers_of_the_report_are_the_plans() -> None:
     assert told["cost"].number == "90,600 dollars"
     assert told["loss expected"].number == f"{loss(8.03e9, 1e12):.2f} nats a token"
     assert told["tokens a parameter"].assumption.startswith("1.35 times the least work")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a|b",
+        "two\nlines",
+        "`ls`",
+        "<b>bold</b>",
+        "<script>",
+        "$x$ and $y$",
+        "*a* _b_ [c](d) \\|",
+        "&lt;",
+    ],
+)
+def test_names_are_words_whatever_they_hold(name: str) -> None:
+    """In Markdown no table, code, tag or formula; in HTML no tag."""
+    chip = replace(H100, name=name)
+    page = replace(PLAN.run, accelerator=chip)
+    told = planned(page).report(name, replace(LAWS["besiroglu"], source=name))
+    plain = PLAN.report()
+    assert told.markdown.count("\n") == plain.markdown.count("\n")
+    bare = re.sub(r"\\[\W_]", "", told.markdown)
+    rows = [line for line in bare.splitlines() if line.startswith("|")]
+    assert {row.count("|") for row in rows} == {6}
+    assert not re.search(r"[`<$*\[]", bare.replace("* ", ""))
+    assert name.replace("\n", " ") in re.sub(r"\\([\W_])", r"\1", told.markdown)
+    assert name in unescape(told.html)
+    tags = set(re.findall(r"</?(\w+)", plain.html))
+    assert set(re.findall(r"</?(\w+)", told.html)) == tags
+    assert told.html.count("<") == plain.html.count("<")
 
 
 def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
