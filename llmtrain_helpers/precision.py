@@ -7,7 +7,7 @@ al. (arXiv 1910.02054) for ZeRO; DeepSeek-AI (arXiv 2412.19437), section 3.3, fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import copysign, frexp, inf, isfinite, isinf, isnan, ldexp, nan
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -249,7 +249,9 @@ def half_spacing(known: NumberFormat, weight: float) -> float:
     (0.00390625, 0.001953125)
     """
     instance("known", known, NumberFormat)
-    w = known.shifted(one("weight", weight), 0)
+    w = float(known.round(one("weight", weight)))
+    if not abs(w) <= known.max:
+        refuse("weight", weight, f"is more than {known.name} holds: {known.max:g}")
     return (known.shifted(w, 1) - w) / 2
 
 
@@ -264,7 +266,9 @@ def updates_to_move(known: NumberFormat, weight: float, update: float) -> int:
     """
     half, weight = half_spacing(known, weight), one("weight", weight)
     update = one("update", update, quantity)
-    if FORMATS["fp32"].round(weight + update) == FORMATS["fp32"].round(weight):
+    if FORMATS["fp32"].round(finite("weight + update", weight + update)) == FORMATS["fp32"].round(
+        weight
+    ):
         return 0
     if not half:
         refuse("weight", weight, f"is the largest number of {known.name}")
@@ -429,7 +433,7 @@ def missing_format(recipe: str | Recipe, formats: Iterable[str]) -> str:
     ('fp8', '')
     """
     needed = products_in(recipe)
-    if isinstance(formats, str) or not isinstance(formats, Iterable):
+    if not isinstance(formats, (list, tuple, set, frozenset, Mapping)):
         refuse("formats", formats, "is no list of formats")
     return "" if needed == "" or needed in list(formats) else needed
 

@@ -26,15 +26,25 @@ from llmtrain_helpers import (
     step_traffic,
     sweep,
 )
+from llmtrain_helpers.evidence import published
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, NO_NUMBERS
 
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
+MIXTURE = Transformer.llama(16, 512, 8, 8, 1024, 32000, 1024, num_experts=8, experts_per_token=2)
 GPTS = Transformer.gpt(np.array([12, 24, 48]), 768, 12, 50257, 1024)
 MIXED = Layer(None, Experts(Mlp(64), 8, 2, Mlp(32)))
 A100 = Accelerator("A100", 80e9, 2e12, 400, {"bf16": 312e12, "fp16": 312e12})
 H100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
+PACE = (
+    plan_run(LLAMA, published.accelerator("A100"), 64, 10**12, 512, recompute="none")
+    .calibrated(10.0)
+    .run.pace
+)
 PLAN = plan_run(LLAMA, A100, 64, 10**12, 512, recompute="none")
+SPREAD = plan_run(
+    MIXTURE, A100, 64, 10**12, 512, recompute="none", expert_parallel=8, imbalance=1.2, zero_stage=1
+)
 SWEEP = sweep(LLAMA, A100, [64], 10**12, 512, recompute="full")
 
 EXTREME: list[Any] = [1e40, int(1e40), 1e-40, 1, 2, np.array([1e40, 1.0]), 10**39 + 1]
@@ -118,9 +128,9 @@ HOSTILE: list[Any] = [
     Interval(1, 2, 3),
 ]
 GOOD: dict[str, list[Any]] = {
-    "model": [LLAMA, LLAMA, Transformer.gpt(12, 768, 12, 50257, 1024), GPTS],
+    "model": [LLAMA, MIXTURE, LLAMA, MIXTURE, Transformer.gpt(12, 768, 12, 50257, 1024), GPTS],
     "accelerator": [A100],
-    "plan": [PLAN, PLAN.but(zero_stage=3), PLAN.but(num_gpus=8)],
+    "plan": [PLAN, PLAN.but(zero_stage=3), PLAN.but(num_gpus=8), SPREAD],
     "num_gpus": [8, 64, 512.0, np.array([64, 128])],
     "num_heads": [8, 16],
     "num_kv_heads": [2, 8],
@@ -238,6 +248,8 @@ GOOD: dict[str, list[Any]] = {
     "time": [3],
     "again": [True, False],
     "keep_gradients": [False, True],
+    "plan_run.keep_gradients": [None, False, True],
+    "Run.keep_gradients": [None, False, True],
     "communication.exchanges.accelerator": [H100, A100],
     "communication.bandwidth_of.accelerator": [H100, A100],
     "communication_seconds.accelerator": [H100, A100],
@@ -248,7 +260,16 @@ GOOD: dict[str, list[Any]] = {
     "counted": [lambda layer: layer.norms],
     "size": [8, 64],
     "Law.size": [None, (0.1, 0.5)],
-    "expert_parallel": [1],
+    "expert_parallel": [1, 2, 8],
+    "imbalance": [1, 1.5],
+    "sequence_parallel": [True, False],
+    "uneven_stages": [False, True],
+    "dropout": [False, True],
+    "fused_mlp": [False, True],
+    "interleave": [1, 2, 4],
+    "sharding": ["zero", "fsdp"],
+    "context": ["ring", "all-to-all"],
+    "pace": [PACE],
     "model.layers.pairs.attention": ["dense", "causal"],
     "Transformer.layers": [LLAMA.layers, None, [(1, LLAMA.layers[0][1]), (2, MIXED)]],
     "Experts.num_experts": [8],
@@ -269,6 +290,18 @@ ABOUT = {
     "seconds_per_iteration": lambda flops_per_gpu: None,
 }
 """What a refusal may name in place of an argument: what is inside it."""
+
+EXCLUDING: list[tuple[dict[str, Any], str]] = [
+    ({"sharding": "fsdp", "zero_stage": 1}, "zero_stage"),
+    ({"pipeline_parallel": 2, "zero_stage": 3}, "keep_gradients"),
+    ({"interleave": 2, "pipeline_parallel": 1}, "interleave"),
+    ({"model": LLAMA, "expert_parallel": 2}, "expert_parallel"),
+    ({"model": MIXTURE, "expert_parallel": 3}, "expert_parallel"),
+    ({"model": MIXTURE, "expert_parallel": 8, "context_parallel": 16}, "expert_parallel"),
+    ({"micro_batch_size": 16, "global_batch_size": 8}, "micro_batch_size"),
+    ({"tokens": 1e6, "global_batch_size": 1024}, "tokens"),
+]
+"""Arguments of a plan that do not go together, and the one that a refusal names."""
 
 OUTCOMES = [
     "not even a batch of 1 fits",
@@ -416,7 +449,7 @@ NAMES: dict[str, str] = {
         precision.stored.steps
         """,
     "number": "NumberFormat.split.value",
-    "free": "units.short.number units.read.text published.read_config.sequence_length",
+    "free": "units.read.text published.read_config.sequence_length",
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 """The kind of a number by its name, or by its formula's and its own: a count if not here."""

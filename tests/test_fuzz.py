@@ -22,9 +22,10 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import combinations, product
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -46,6 +47,7 @@ from llmtrain_helpers import (
     Transformer,
     checks,
     plan_run,
+    sweep,
 )
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.evidence import published
@@ -60,6 +62,7 @@ from .fuzz_values import (
     BAD_WORDS,
     CHECKS,
     ELSEWHERE,
+    EXCLUDING,
     EXTREME,
     FINDS,
     GOOD,
@@ -67,6 +70,7 @@ from .fuzz_values import (
     KINDS,
     LLAMA,
     MIXED,
+    MIXTURE,
     NUMBERS,
     OF_ONE,
     OR_NOTHING,
@@ -276,6 +280,33 @@ def test_every_call_is_right_or_refused_in_words(name: str) -> None:
     assert not failures, "\n".join(failures.values())
 
 
+@pytest.mark.parametrize("e", [1, 2, 8])
+@pytest.mark.parametrize("imbalance", [1, 1.5])
+def test_plans_with_experts_are_right(e: int, imbalance: float) -> None:
+    """On every split that comes out even; those are refused whose replicas do not."""
+    run = {"model": MIXTURE, "accelerator": A100, "num_gpus": 64, "tokens": 10**12}
+    run |= {"global_batch_size": 512, "recompute": "none", "keep_gradients": False}
+    run |= {"expert_parallel": e, "imbalance": imbalance if e > 1 else 1}
+    for t, p, c, stage in product((1, 2, 8), (1, 2, 4), (1, 2), (0, 1, 3)):
+        ways = {"tensor_parallel": t, "pipeline_parallel": p, "context_parallel": c}
+        split = {**run, **ways, "zero_stage": stage}
+        said = problem("plan_run", plan_run, split)
+        assert not said, f"{ways}, {stage}: {said}"
+        assert bool(refusal(plan_run, split)) == (64 // (t * p * c) % e > 0)
+
+
+@pytest.mark.parametrize(("together", "named"), EXCLUDING)
+@pytest.mark.parametrize("call", [plan_run, sweep], ids=lambda call: call.__name__)
+def test_what_excludes_each_other_is_refused(
+    call: Callable[..., Any], together: dict[str, Any], named: str
+) -> None:
+    run = {"model": LLAMA, "accelerator": A100, "num_gpus": 64, "tokens": 10**12}
+    run |= {"global_batch_size": 512, "recompute": "none", "micro_batch_size": 1}
+    run |= {"tensor_parallel": 1, "pipeline_parallel": 1, "expert_parallel": 1}
+    assert not refusal(call, run)
+    assert names_an_argument("", {named}, refusal(call, {**run, **together}))
+
+
 CHECKED = [name for name in FORMULAS if name not in TRUSTING]
 """Formulas that check what they are given."""
 
@@ -286,7 +317,7 @@ def good_call(formula: str) -> dict[str, Any]:
     needed = {k for k, each in known.items() if each.default is EMPTY}
     needed -= {k for k, each in known.items() if each.kind is each.VAR_KEYWORD}
     needed |= {k for k in known if f"{formula}.{k}" in GOOD}
-    return {k: good(formula, k, known[k].default)[0] for k in needed}
+    return {k: good(formula, k, each.default)[0] for k, each in known.items() if k in needed}
 
 
 # --- numbers of NumPy's types
@@ -332,6 +363,22 @@ def test_all_numbers_may_be_in_the_narrowest_arrays(name: str) -> None:
     wanted = outcome(call, plain)
     differs = unlike(call, arrays, [wanted]) if wanted else ""
     assert not differs, f"{arrays}: {differs}"
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_arrays_that_do_not_go_together_are_refused_by_a_name(name: str) -> None:
+    call, plain, found = FORMULAS[name], good_call(name), []
+    several: dict[str, Callable[[int], Any]] = {}
+    for argument, value in plain.items():
+        if is_number(value) and name != "sweep":
+            repeated = partial(np.full, fill_value=np.ravel(value)[0])
+            if outcome(call, {**plain, argument: repeated(2)}):
+                several[argument] = repeated
+    for one, other in combinations(several, 2):
+        said = refusal(call, {**plain, one: several[one](2), other: several[other](3)})
+        if said and not names_an_argument("", {one, other}, said):
+            found.append(f"{one} and {other}: {said}")
+    assert not found, "\n".join(found)
 
 
 def plain_numbers(
