@@ -15,6 +15,7 @@ from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.checks import (
     Number,
     Result,
+    amount,
     at_most,
     broadcast,
     choice,
@@ -118,7 +119,7 @@ KEPT = [
 """A GPT's layer from input to output (arXiv 2205.05198, section 4.1)."""
 
 
-def bytes_kept(scores_to_hidden: float) -> float:
+def bytes_kept(scores_to_hidden: Number) -> Result:
     """Bytes that a GPT's layer keeps for each value of the hidden state: 34 + 5as/h.
 
     Takes as/h, the values of the scores for each of the hidden state.
@@ -126,8 +127,9 @@ def bytes_kept(scores_to_hidden: float) -> float:
     >>> bytes_kept(96 * 2048 / 12288)  # GPT-3
     114.0
     """
+    ratio = amount("scores_to_hidden", scores_to_hidden)
     plain = sum(kept.size for kept in KEPT if not kept.scores)
-    return plain + sum(kept.size for kept in KEPT if kept.scores) * scores_to_hidden
+    return plain + sum(kept.size for kept in KEPT if kept.scores) * ratio
 
 
 @dataclass(frozen=True)
@@ -298,9 +300,12 @@ def there(num_layers: int, time: int, again: bool) -> list[str]:
     >>> there(3, 4, again=True)
     ['input', 'input', 'again']
     """
-    at = min(time, 2 * num_layers + 1 - time)  # the layer that is at work
+    l, time, again = single("num_layers", num_layers), single("time", time), flag("again", again)
+    at_most("num_layers", l, "what can be shown", 10_000)
+    at_most("time", time, "2·num_layers", 2 * l)
+    at = min(time, 2 * l + 1 - time)  # the layer that is at work
     kinds = ["input" if again else "kept"] * at
-    if again and time > num_layers:
+    if again and time > l:
         kinds[-1] = "again"
     return kinds
 

@@ -241,10 +241,11 @@ def frontier(
 
     `shapes` go by names, or, in a list, by their sizes. Each gets its best split
     (`best_split`) and all of the days; `options` go to `plan_run`. Without a batch,
-    about four million tokens a step. `serving_memory` is that of the card it shall
-    answer on, in 16 bits, in bytes. A mixture of experts is
-    told by its active parameters, though the laws are of dense models: its loss is an
-    upper bound. ValueError for an empty shelf, and for bad input of any kind.
+    about four million tokens a step; shapes whose step takes longer than the days are
+    left out. `serving_memory` is that of the card it shall answer on, in 16 bits, in
+    bytes. A mixture of experts is told by its active parameters, though the laws are of
+    dense models: its loss is an upper bound. ValueError for an empty shelf, for days
+    that are less than a step of any shape, and for bad input of any kind.
 
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
     >>> front = frontier(h100, 64, 21, shelf())
@@ -257,14 +258,16 @@ def frontier(
         serving_memory = one("serving_memory", serving_memory, quantity)
     for name in {"model", "tokens"} & {*options}:
         refuse(name, options[name], "is what a frontier finds: give shapes and days")
-    points = []
+    points, steps = [], []
     for name, model in _named(shapes).items():
         B = usual_batch(model, n) if global_batch_size is None else global_batch_size
         run = {**options, "price_per_gpu_hour": price_per_gpu_hour}
         plan = best_split(model, accelerator, n, B, **run)
         tokens = most_tokens(plan, time)
-        one_step = plan.run.global_batch_size * model.sequence_length
-        plan = plan.but(tokens=max(int(tokens.likely), one_step))
+        steps.append(time * plan.run.global_batch_size * model.sequence_length / tokens.likely)
+        if steps[-1] > time:
+            continue
+        plan = plan.but(tokens=int(tokens.likely))
         N = plan.parameters.active
         ends = (tokens.greatest, tokens.likely, tokens.least)
         losses = Interval(*(loss(N, T, known_law) for T in ends))
@@ -275,8 +278,11 @@ def frontier(
         answers = serving_memory is None or weights <= SERVED * serving_memory
         words = "; ".join(filter(None, warnings))
         points.append(Point(name, plan, tokens, losses, words, answers))
-    if not points:
+    if not steps:
         refuse("shapes", shapes, "holds no shape")
+    if not points:
+        shortest = units.duration(units.DAY * min(steps), 2)
+        refuse("days", days, f"is less than one step: the shortest takes {shortest}")
     return Frontier(tuple(points), known_law, time)
 
 

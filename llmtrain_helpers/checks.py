@@ -4,7 +4,7 @@ Shared by all chapters. Each function takes an argument's name and its value, an
 the value back ready for arithmetic: a whole number as an exact Python int (also when it
 was written `300e9` or `np.int64(96)`), any other number as a float, an array of numbers
 as float64, in which integers cannot wrap around. An array is recognised by its dtype;
-NumPy is imported only by the few functions that cannot do without (`numpy`, `floats`).
+NumPy is imported only where there is one, or by those who ask for it (`numpy`, `floats`).
 """
 
 from __future__ import annotations
@@ -353,10 +353,10 @@ def _together(
 
 def _number(name: str, value: Any) -> Result:
     """The value as int, float or float64 array."""
-    if hasattr(value, "dtype") and not is_array(value):
-        value = value.item()
     if is_array(value):
         return _array(name, value)
+    if hasattr(value, "dtype"):
+        return _scalar(name, value)
     if isinstance(value, (list, tuple)):
         refuse(name, value, "is no number (several at once go in as a NumPy array)")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -364,18 +364,40 @@ def _number(name: str, value: Any) -> Result:
     return value
 
 
+def _scalar(name: str, value: Any) -> int | float:
+    """One of NumPy's numbers, or an array of no dimension, as Python's own."""
+    try:
+        numeric = getattr(value.dtype, "kind", "f") in "iuf"  # of a time, `item` can be an int
+        number = value.item()
+        plain: int | float = number if type(number) in _PLAIN else float(number)
+    except Exception:  # it has a dtype, and is no number
+        numeric = False
+    if not numeric:
+        refuse(name, value, "is not a number")
+    if math.isinf(plain) and number != plain:
+        refuse(name, value, "is more than a float holds")
+    return plain
+
+
 def _array(name: str, value: Any) -> NDArray[Any]:
     """A read-only float64 copy of an array, or of a column without its index."""
     if type(value).__name__ in ("matrix", "MaskedArray"):
         refuse(name, value, "is no plain array")
-    dtype = getattr(value, "dtype", None)  # a whole table has none
+    dtype: Any = getattr(value, "dtype", None)  # a whole table has none
     if getattr(dtype, "kind", "O") not in "iuf":
         kind = f"an array of {dtype}" if dtype else f"a {type(value).__name__}"
         raise ValueError(f"{name} is {kind}, not one number or an array of numbers")
-    if hasattr(value, "to_numpy"):
-        array: NDArray[Any] = value.to_numpy("float64", copy=True, na_value=math.nan)
-    else:
-        array = value.astype("float64")
+    np = numpy()
+    try:
+        with np.errstate(over="ignore"):
+            array: NDArray[Any] = np.array(value, "float64")
+        beyond = np.isinf(array) & np.isfinite(value) if dtype.itemsize > 8 else False
+    except Exception:  # it has a dtype and a shape, and is no array
+        refuse(name, value, "is no plain array")
+    if array.shape != value.shape:
+        refuse(name, value, "is no plain array")
+    if np.any(beyond):
+        refuse(name, value, "is more than a float holds (in an array)")
     array.setflags(write=False)
     return array
 

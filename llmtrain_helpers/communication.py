@@ -393,7 +393,7 @@ def split_traffic(
     b, m = split.micro_batch_size, split.accumulation_steps
     divides("num_heads", model.num_heads, "tensor_parallel", t)
     divides("sequence_length", model.sequence_length, "context_parallel", c)
-    divides_experts(model, e, d)
+    _divides_experts(model, e, d)
     at_most("pipeline_parallel", p, "num_layers", model.num_layers)
 
     # Forward and backward have two all-reduces each, or two trips to the experts and
@@ -437,8 +437,8 @@ def split_traffic(
     )
 
 
-def divides_experts(model: Transformer, expert_parallel: Result, replicas: Result) -> None:
-    """ValueError where experts, or replicas, do not come out even over the GPUs."""
+def _divides_experts(model: Transformer, expert_parallel: Result, replicas: Result) -> None:
+    """Refuse experts, or replicas, that do not come out even over the GPUs."""
     e = expert_parallel
     if anywhere(e > 1):
         if not model.num_experts:
@@ -538,20 +538,30 @@ def communication_seconds(
         data_parallel=data_parallel,
     )
     split = Split(t * p * c * d, 1, t, p, c, d, 1, expert_parallel=e)
-    return traffic_seconds(
-        traffic, accelerator, split, _by_part("calls", calls), _by_part("behind", behind)
+    numbers = {
+        "traffic": _by_part("traffic", traffic.parts()),
+        "calls": _by_part("calls", {} if calls is None else calls),
+        "behind": _by_part("behind", {} if behind is None else behind),
+    }
+    broadcast(
+        tensor_parallel=t,
+        pipeline_parallel=p,
+        context_parallel=c,
+        expert_parallel=e,
+        data_parallel=d,
+        **vars(accelerator),
+        **{f"{name}[{x!r}]": n for name, parts in numbers.items() for x, n in parts.items()},
     )
+    sent = Traffic(**numbers["traffic"])
+    return traffic_seconds(sent, accelerator, split, numbers["calls"], numbers["behind"])
 
 
-def _by_part(name: str, numbers: Mapping[str, Number] | None) -> dict[str, Result]:
+def _by_part(name: str, numbers: Mapping[str, Number]) -> dict[str, Result]:
     """Numbers by the part of the traffic that they belong to, checked."""
-    checked = {}
-    if numbers is not None:
-        instance(name, numbers, Mapping)
-    for part, value in (numbers or {}).items():
+    instance(name, numbers, Mapping)
+    for part in numbers:
         choice(name, part, [field.name for field in fields(Traffic)])
-        checked[part] = amount(f"{name}[{part!r}]", value)
-    return checked
+    return {part: amount(f"{name}[{part!r}]", value) for part, value in numbers.items()}
 
 
 def traffic_seconds(
@@ -572,14 +582,14 @@ def traffic_seconds(
         return None
     t, p = split.tensor_parallel, split.pipeline_parallel
     c, e, d = split.context_parallel, split.expert_parallel, split.data_parallel
-    neighbours = bandwidth_of(accelerator, t)
+    neighbours = _bandwidth(accelerator, t)
     rates = {
         "tensor": neighbours,
         "sequence": neighbours,
-        "context": bandwidth_of(accelerator, c, t),
-        "expert": bandwidth_of(accelerator, e, t * c, ring=False),
-        "pipeline": bandwidth_of(accelerator, p, t * c * d, ring=False),
-        "data": bandwidth_of(accelerator, d * c, t),
+        "context": _bandwidth(accelerator, c, t),
+        "expert": _bandwidth(accelerator, e, t * c, ring=False),
+        "pipeline": _bandwidth(accelerator, p, t * c * d, ring=False),
+        "data": _bandwidth(accelerator, d * c, t),
     }
     seconds = {
         name: sent / rates[name] + LATENCY * calls.get(name, 0)
@@ -589,7 +599,7 @@ def traffic_seconds(
 
 
 def bandwidth_of(
-    accelerator: Accelerator, size: Result, stride: Result = 1, ring: bool = True
+    accelerator: Accelerator, size: Number, stride: Number = 1, ring: bool = True
 ) -> Result | None:
     """Bytes/s at which one GPU of a group sends, latency left out; None if unknown.
 
@@ -604,6 +614,16 @@ def bandwidth_of(
     >>> bandwidth_of(h100, 16, stride=8) / 1e9  # one GPU of each node: its own card
     46.0
     """
+    instance("accelerator", accelerator, Accelerator)
+    size, stride = counts(size=size, stride=stride)
+    broadcast(size=size, stride=stride, **vars(accelerator))
+    return _bandwidth(accelerator, size, stride, flag("ring", ring))
+
+
+def _bandwidth(
+    accelerator: Accelerator, size: Result, stride: Result = 1, ring: bool = True
+) -> Result | None:
+    """`bandwidth_of` a group whose sizes are checked."""
     link, card = accelerator.link_bandwidth, accelerator.network_bandwidth
     if link is None or card is None:
         return None
@@ -652,25 +672,37 @@ def exchanges(
     >>> [(name, x.others, x.inside, round(x.seconds, 3)) for name, x in parts.items()]
     [('tensor', 7, True, 0.2), ('data', 15, False, 0.348)]
     """
-    t, c, d = tensor_parallel, context_parallel, data_parallel
+    instance("traffic", traffic, Traffic)
+    if any(map(is_array, traffic.parts().values())):
+        refuse("traffic", traffic, "is many: here it must be one")
+    instance("visible", visible, Mapping)
+    visible = {x: one(f"visible[{x!r}]", seconds, amount) for x, seconds in visible.items()}
+    ways = {
+        "tensor_parallel": tensor_parallel,
+        "pipeline_parallel": pipeline_parallel,
+        "context_parallel": context_parallel,
+        "expert_parallel": expert_parallel,
+        "data_parallel": data_parallel,
+    }
+    t, p, c, e, d = (single(name, size) for name, size in ways.items())
     taken = communication_seconds(
         traffic,
         accelerator,
         tensor_parallel=t,
-        pipeline_parallel=pipeline_parallel,
+        pipeline_parallel=p,
         context_parallel=c,
-        expert_parallel=expert_parallel,
+        expert_parallel=e,
         data_parallel=d,
     )
     if taken is None:
-        raise ValueError(f"the links of {accelerator.name} are not known")
+        refuse("accelerator", accelerator.name, "has links that are not known")
     sent = traffic.parts() | {"tensor": traffic.tensor + traffic.sequence}
     seconds = taken.parts() | {"tensor": taken.tensor + taken.sequence}
     groups = {  # how many GPUs take part, and over how many neighbours they are spread
         "tensor": (t, t),
         "context": (c, t * c),
-        "expert": (expert_parallel, t * c * expert_parallel),
-        "pipeline": (min(pipeline_parallel, 3), t * c * d * pipeline_parallel),
+        "expert": (e, t * c * e),
+        "pipeline": (min(p, 3), t * c * d * p),
         "data": (d * c, t * c * d),
     }  # a stage talks to two others at the most: the one before it and the one behind
     return {
@@ -690,11 +722,13 @@ def ring(gpus: int) -> list[list[list[int]]]:
     """An all-reduce in a ring, turn by turn: whose numbers are in each piece of each GPU.
 
     Counts how many GPUs' numbers each GPU has in each piece of the buffer, at the start
-    and after each of 2(n − 1) turns. Source: Patarasuk and Yuan (2009).
+    and after each of 2(n − 1) turns; of 128 GPUs at most. Source: Patarasuk and Yuan (2009).
 
     >>> ring(2)
     [[[1, 1], [1, 1]], [[1, 2], [2, 1]], [[2, 2], [2, 2]]]
     """
+    gpus = single("gpus", gpus)
+    at_most("gpus", gpus, "what can be shown", 128)
     state = [[1] * gpus for _ in range(gpus)]
     states = [[row[:] for row in state]]
     for turn in range(2 * (gpus - 1)):

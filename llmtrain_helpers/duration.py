@@ -125,9 +125,10 @@ def trainable_tokens(
     >>> f"{trainable_tokens(30 * 86400, 8e9, 8, 109.2e12, recompute='none'):.3g}"
     '4.72e+10'
     """
-    return quantity("seconds", seconds) / training_seconds(
-        1, parameters, num_gpus, flops_per_gpu, recompute
-    )
+    t = quantity("seconds", seconds)
+    of_one = training_seconds(1, parameters, num_gpus, flops_per_gpu, recompute)
+    broadcast(seconds=t, parameters=parameters, num_gpus=num_gpus, flops_per_gpu=flops_per_gpu)
+    return t / of_one
 
 
 def rate_at(share_of_peak: Number, peak_flops: Number) -> Result:
@@ -136,7 +137,9 @@ def rate_at(share_of_peak: Number, peak_flops: Number) -> Result:
     >>> f"{rate_at(0.35, peak_flops=312e12):.4g}"
     '1.092e+14'
     """
-    return share("share_of_peak", share_of_peak) * rate("peak_flops", peak_flops)
+    u, peak = share("share_of_peak", share_of_peak), rate("peak_flops", peak_flops)
+    broadcast(share_of_peak=u, peak_flops=peak)
+    return u * peak
 
 
 def mfu_of_hfu(hfu: Number, recompute: str) -> Result:
@@ -216,7 +219,7 @@ def first_run_days(planned_days: Number, published_seconds: Number) -> Result:
     >>> round(first_run_days(40.0, span.greatest), 1)
     45.6
     """
-    planned = quantity("planned_days", planned_days)
+    planned = 1.0 * quantity("planned_days", planned_days)  # arrays hold no int beyond 2⁶³
     published = quantity("published_seconds", published_seconds) / DAY
     broadcast(planned_days=planned, published_seconds=published)
     return greater(planned, published)

@@ -8,7 +8,7 @@ those of each law in `LAWS`, which a test holds to data/scaling_laws.csv.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +17,7 @@ from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
     Number,
     Result,
+    amount,
     at_most,
     broadcast,
     choice,
@@ -44,9 +45,10 @@ class Law:
     """A scaling law: a loss E + A/N^α + B/D^β, or the best N or D as a power of C.
 
     `size` and `text` are (p, q) of N = p·C^q and D = p·C^q, C in FLOP. `fitted` holds
-    the ranges of the runs behind it: parameters, tokens, or flops, least and most.
-    `counts` says which parameters it means, `note` where its own figures disagree. What a
-    law does not have is None.
+    the ranges of the runs behind it: parameters, tokens, or flops, least and most; beyond
+    them it is a guess, which `outside` tells. `counts` says which parameters it means,
+    `note` where its own figures disagree. What a law does not have is None. ValueError
+    for numbers that are not positive, and for pairs that are none.
     """
 
     name: str
@@ -65,10 +67,16 @@ class Law:
     def __post_init__(self) -> None:
         for name in ("name", "source", "counts", "note"):
             instance(name, getattr(self, name), str)
-        instance("fitted", self.fitted, Mapping)
         for name in ("size", "text"):
             if getattr(self, name) is not None:
-                instance(name, getattr(self, name), tuple)
+                object.__setattr__(self, name, _pair(name, getattr(self, name), quantity))
+        instance("fitted", self.fitted, Mapping)
+        ranges = {}
+        for name, ends in self.fitted.items():
+            choice("fitted", name, ["parameters", "tokens", "flops"])
+            ranges[name] = low, high = _pair(f"fitted[{name!r}]", ends, amount)
+            at_most(f"the least of fitted[{name!r}]", low, "the most", high)
+        object.__setattr__(self, "fitted", ranges)
         for name in ("E", "A", "B", "alpha", "beta"):
             if getattr(self, name) is not None:
                 number = one(name, getattr(self, name), quantity)
@@ -78,6 +86,14 @@ class Law:
     def tells_loss(self) -> bool:
         """Whether it gives a loss, and not only the best division."""
         return None not in (self.E, self.A, self.B, self.alpha, self.beta)
+
+
+def _pair(name: str, value: Sequence[object], check: Callable[[str, object], Result]) -> Range:
+    """Two numbers, both checked."""
+    instance(name, value, tuple)
+    if len(value) != 2:
+        refuse(name, value, "is no pair of numbers")
+    return one(name, value[0], check), one(name, value[1], check)
 
 
 _CHINCHILLA = {"parameters": (57e6, 16.2e9), "tokens": (5e9, 5e11)}
@@ -308,15 +324,22 @@ def outside(parameters: Number, tokens: Number, law: str | Law = "besiroglu") ->
         most, least = (value.max(), value.min()) if is_array(value) else (value,) * 2
         # Up to a tenth beyond the runs is as good as inside.
         if most > 1.1 * high:
-            over.append(f"{units.digits(float(most) / high, 2)} times the {name}")
+            over.append(f"{_times(float(most) / high)} the {name}")
         if least < low / 1.1:
-            under.append(f"{units.digits(float(least) / low, 2)} times the {name}")
+            under.append(f"{_times(float(least) / low)} the {name}")
     phrases = []
     if over:
         phrases.append(f"{', '.join(over)} of its largest runs")
     if under:
         phrases.append(f"{', '.join(under)} of its smallest runs")
     return "; ".join(phrases)
+
+
+def _times(ratio: float) -> str:
+    """A ratio in two digits; what is beyond all measure in words."""
+    if ratio > 1e9:
+        return "over a billion times"
+    return "under a billionth of" if ratio < 1e-9 else f"{units.digits(ratio, 2)} times"
 
 
 def compute_for_loss(parameters: Number, loss: Number, law: str | Law = "besiroglu") -> Result:
@@ -388,7 +411,7 @@ def sizes_known(flops: float, law: str | Law = "besiroglu") -> tuple[float, floa
     >>> f"{low:.2g}, {high:.2g}"
     '3e+08, 1.8e+10'
     """
-    fitted = known_law(law).fitted
+    fitted, flops = known_law(law).fitted, one("flops", flops, quantity)
     parameters, tokens, works = (
         fitted.get(name, (0.0, math.inf)) for name in ("parameters", "tokens", "flops")
     )
@@ -478,10 +501,11 @@ def fit_law(
     """The law E + A/N^α + B/D^β that lies nearest to the losses of some runs.
 
     Least sum of Huber's function of ln L (δ = 0.001, as Hoffmann et al.), by steps of
-    Gauss and Newton with weights, from 45 starts. At least six runs; with sizes all
-    alike, or text all alike, there is no telling the terms apart. It belongs to its
-    runs: their text, tokenizer and schedule. ValueError for fewer, for lengths that
-    differ, and for anything not positive.
+    Gauss and Newton with weights, from 45 starts. It belongs to its runs: their text,
+    tokenizer and schedule, and their range, which `fitted` holds: from the smallest to
+    the largest in parameters, tokens and FLOP. ValueError for less than six different
+    runs, for sizes, text or losses that are all alike (no telling the terms apart), for
+    lengths that differ, and for anything not positive.
 
     Source: arXiv 2203.15556, section 3.3 and appendix D.2.
 
@@ -493,12 +517,16 @@ def fit_law(
     (1.8, 0.34, 0.36)
     """
     np = numpy()
-    x, y, L = (
-        np.log(np.ravel(quantity(key, floats(key, value))))
-        for key, value in {"parameters": parameters, "tokens": tokens, "loss": loss}.items()
-    )
+    given = {"parameters": parameters, "tokens": tokens, "loss": loss}
+    logs = [np.log(np.ravel(quantity(key, floats(key, value)))) for key, value in given.items()]
+    x, y, L = logs
     if not len(x) == len(y) == len(L) >= 6:
         refuse("loss", loss, "is not of at least six runs, one loss for each")
+    for (key, value), log in zip(given.items(), logs, strict=True):
+        if log.min() == log.max():
+            refuse(key, value, "is the same for all runs: no telling what it does")
+    if np.unique(logs, axis=1).shape[1] < 6:
+        refuse("loss", loss, "is not of at least six runs that differ")
     instance("name", name, str)
     d = one("delta", delta, quantity)
     # The sum has many hollows: α and β start low, middling and high, and E at so large
@@ -506,8 +534,8 @@ def fit_law(
     starts = product((0.2, 0.35, 0.5), (0.2, 0.35, 0.5), (0.2, 0.5, 0.7, 0.85, 0.95))
     fits = [_nearest(x, y, L, d, *start) for start in starts]
     _, (a, alpha, b, beta, e) = min(fits, key=lambda fit: fit[0])
-    logs = {"parameters": x, "tokens": y, "flops": x + y + math.log(6)}
-    ranges = {key: (math.exp(v.min()), math.exp(v.max())) for key, v in logs.items()}
+    sizes = {"parameters": x, "tokens": y, "flops": x + y + math.log(6)}
+    ranges = {key: (math.exp(v.min()), math.exp(v.max())) for key, v in sizes.items()}
     E, A, B = (math.exp(value) for value in (e, a, b))
     return Law(name, "fitted here", E, A, B, float(alpha), float(beta), fitted=ranges)
 

@@ -120,6 +120,7 @@ def prediction_parameters(model: Transformer) -> Result:
     >>> prediction_parameters(Transformer.llama(2, 64, 4, 4, 32, 99, 8))
     0
     """
+    instance("model", model, Transformer)
     h, (_, layer) = model.hidden_size, model.layers[-1]
     joined = 2 * h * h + 3 * layer.norm_size * h
     return model.prediction_layers * (layer.parameters(h) + joined)
@@ -127,6 +128,7 @@ def prediction_parameters(model: Transformer) -> Result:
 
 def norm_parameters(model: Transformer) -> Result:
     """Parameters of the norm after the layers: it scales and shifts (2h), or only scales (h)."""
+    instance("model", model, Transformer)
     return model.final_norm * model.hidden_size
 
 
@@ -135,6 +137,7 @@ def embedding_parameters(model: Transformer) -> Result:
 
     An embedding narrower than the hidden size has matrices to h and back as well.
     """
+    instance("model", model, Transformer)
     h, V, e = model.hidden_size, model.vocab_size, model.embedding_size
     tables = (V + model.num_positions) * h
     if is_array(e) or e:
@@ -144,5 +147,6 @@ def embedding_parameters(model: Transformer) -> Result:
 
 def head_parameters(model: Transformer) -> Result:
     """Parameters of the output matrix, tied or not: it is as wide as the embedding."""
+    instance("model", model, Transformer)
     h, e = model.hidden_size, model.embedding_size
     return model.vocab_size * (e if is_array(e) or e else h)

@@ -7,12 +7,13 @@ al. (arXiv 1910.02054) for ZeRO; DeepSeek-AI (arXiv 2412.19437), section 3.3, fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import copysign, frexp, inf, isfinite, isinf, isnan, ldexp, nan
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from llmtrain_helpers.checks import (
+    LARGEST,
     Number,
     Result,
     amount,
@@ -190,7 +191,7 @@ class NumberFormat:
         if abs(x) > self.max or isnan(x):
             refuse("value", value, f"is more than {self.name} holds: {self.max:g}")
         # Counted from 0, down as well as up, the numbers of a format have whole places.
-        place = int(copysign(self._place(abs(x)), x)) + int(one("steps", steps))
+        place = int(copysign(self._place(abs(x)), x)) + _places(steps)
         return copysign(self._number(min(abs(place), self._place(self.max))), place)
 
     def _place(self, x: float) -> int:
@@ -225,14 +226,20 @@ FORMATS = {
 """The formats of training, by name; tf32 is stored in 32 bits and has 19."""
 
 
+def _places(steps: int) -> int:
+    """How many numbers of a format to go up, or down."""
+    return single("steps", steps, least=-int(LARGEST))
+
+
 def stored(known: NumberFormat, value: float, steps: int = 0) -> float:
     """What a format makes of a value, or its number so many places above that.
 
     >>> stored(FORMATS["bf16"], 0.1), stored(FORMATS["bf16"], 1.0, steps=1)
     (0.10009765625, 1.0078125)
     """
-    held = float(known.round(value))
-    return known.shifted(held, steps) if isfinite(held) and steps else held
+    instance("known", known, NumberFormat)
+    held, above = float(known.round(one("value", value))), _places(steps)
+    return known.shifted(held, above) if isfinite(held) and above else held
 
 
 def half_spacing(known: NumberFormat, weight: float) -> float:
@@ -241,21 +248,31 @@ def half_spacing(known: NumberFormat, weight: float) -> float:
     >>> half_spacing(FORMATS["bf16"], 1), half_spacing(FORMATS["bf16"], -1)
     (0.00390625, 0.001953125)
     """
-    w = known.shifted(weight, 0)
+    instance("known", known, NumberFormat)
+    w = float(known.round(one("weight", weight)))
+    if not abs(w) <= known.max:
+        refuse("weight", weight, f"is more than {known.name} holds: {known.max:g}")
     return (known.shifted(w, 1) - w) / 2
 
 
 def updates_to_move(known: NumberFormat, weight: float, update: float) -> int:
     """How many equal updates of a main weight in fp32 it takes until its copy moves.
 
-    0 where none does, because even fp32 loses the update.
+    0 where none does, because even fp32 loses the update. ValueError for the largest
+    number of the format: nothing lies above it.
 
     >>> updates_to_move(FORMATS["bf16"], 1.0, 0.001), updates_to_move(FORMATS["bf16"], 1.0, 1e-9)
     (4, 0)
     """
-    if FORMATS["fp32"].round(weight + update) == FORMATS["fp32"].round(weight):
+    half, weight = half_spacing(known, weight), one("weight", weight)
+    update = one("update", update, quantity)
+    if FORMATS["fp32"].round(finite("weight + update", weight + update)) == FORMATS["fp32"].round(
+        weight
+    ):
         return 0
-    count = max(1, int(half_spacing(known, weight) / update))
+    if not half:
+        refuse("weight", weight, f"is the largest number of {known.name}")
+    count = max(1, int(half / update))
     while known.round(weight + count * update) == weight:
         count += 1
     return count
@@ -270,6 +287,8 @@ def gradient_window(known: NumberFormat, scale: float = 1.0) -> tuple[float, flo
     >>> gradient_window(FORMATS["fp16"], 1024) == (2**-35, 65520 / 1024)
     True
     """
+    instance("known", known, NumberFormat)
+    scale = one("scale", scale, quantity)
     beyond = known.max + known.spacing(known.max) / 2
     return known.min_subnormal / 2 / scale, beyond / scale
 
@@ -281,7 +300,9 @@ def scaled_back(known: NumberFormat, value: float, scale: float) -> float:
     >>> [scaled_back(fp16, 2.0**-26, scale) for scale in (1, 1024)] == [0, 2.0**-26]
     True
     """
-    return float(known.round(value * scale)) / scale
+    instance("known", known, NumberFormat)
+    scale = one("scale", scale, quantity)
+    return float(known.round(finite("value·scale", one("value", value) * scale))) / scale
 
 
 @dataclass(frozen=True)
@@ -412,7 +433,7 @@ def missing_format(recipe: str | Recipe, formats: Iterable[str]) -> str:
     ('fp8', '')
     """
     needed = products_in(recipe)
-    if isinstance(formats, str) or not isinstance(formats, Iterable):
+    if not isinstance(formats, (list, tuple, set, frozenset, Mapping)):
         refuse("formats", formats, "is no list of formats")
     return "" if needed == "" or needed in list(formats) else needed
 

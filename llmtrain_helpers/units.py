@@ -182,6 +182,7 @@ def about(number: float, unit: Callable[[float], str] = count) -> str:
     if not callable(unit):
         refuse("unit", unit, "is no function that makes words of a number")
     rounded = unit(float(f"{one('number', number):.1e}"))
+    instance("unit", rounded, str)
     return re.sub(r"(\d)\.0+(?=\s|$)|(\.\d)0(?=\s|$)", r"\1\2", rounded)
 
 
@@ -270,7 +271,7 @@ def short(number: float) -> str:
     >>> short(300_000_000_000), short(8192), short(2.5), short(12_500_000)
     ('300B', '8,192', '2.5', '12.5M')
     """
-    x = read(number)
+    x = one("number", number)
     for power, letter in ((12, "T"), (9, "B"), (6, "M")):
         written = f"{x / 10**power:.10g}{letter}"
         if abs(x) >= 10**power and "e" not in written and read(written) == x:

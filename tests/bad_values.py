@@ -41,9 +41,9 @@ BAD_QUANTITIES: list[Any] = [
 BAD_COUNTS: list[Any] = [*BAD_QUANTITIES, 0.5, 96.5, 1e-30, np.float64(2.5), np.array([1.5])]
 
 
-def assert_refused(call: Callable[..., Any], argument: str, /, **values: Any) -> None:
+def assert_refused(call: Callable[..., Any], argument: str, /, *given: Any, **values: Any) -> None:
     """The call is refused with a ValueError in words that names the argument."""
     with pytest.raises(ValueError, match=argument) as caught:
-        call(**values)
+        call(*given, **values)
     assert type(caught.value) is ValueError
     assert len(str(caught.value)) < 400

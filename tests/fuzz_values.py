@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,25 @@ from llmtrain_helpers import (
     step_traffic,
     sweep,
 )
+from llmtrain_helpers.evidence import published
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, NO_NUMBERS
 
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
+MIXTURE = Transformer.llama(16, 512, 8, 8, 1024, 32000, 1024, num_experts=8, experts_per_token=2)
 GPTS = Transformer.gpt(np.array([12, 24, 48]), 768, 12, 50257, 1024)
 MIXED = Layer(None, Experts(Mlp(64), 8, 2, Mlp(32)))
 A100 = Accelerator("A100", 80e9, 2e12, 400, {"bf16": 312e12, "fp16": 312e12})
+H100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
+PACE = (
+    plan_run(LLAMA, published.accelerator("A100"), 64, 10**12, 512, recompute="none")
+    .calibrated(30.0)
+    .run.pace
+)
 PLAN = plan_run(LLAMA, A100, 64, 10**12, 512, recompute="none")
+SPREAD = plan_run(
+    MIXTURE, A100, 64, 10**12, 512, recompute="none", expert_parallel=8, imbalance=1.2, zero_stage=1
+)
 SWEEP = sweep(LLAMA, A100, [64], 10**12, 512, recompute="full")
 
 EXTREME: list[Any] = [1e40, int(1e40), 1e-40, 1, 2, np.array([1e40, 1.0]), 10**39 + 1]
@@ -66,7 +78,14 @@ HOSTILE: list[Any] = [
     np.float64("nan"),
     np.int8(-3),
     np.datetime64("2026-01-01"),
+    np.datetime64("2026-01-01", "ns"),
+    np.timedelta64(8, "ns"),
+    np.longdouble("1e400"),
+    np.array(["1e400", "1"], "longdouble"),
+    SimpleNamespace(dtype=np.dtype("int64"), shape=(2,)),
+    SimpleNamespace(dtype=np.dtype("int64"), shape=()),
     np.array(8),
+    np.array(8, object),
     np.array([]),
     np.array([8]),
     np.array([[8], [16]]),
@@ -109,9 +128,9 @@ HOSTILE: list[Any] = [
     Interval(1, 2, 3),
 ]
 GOOD: dict[str, list[Any]] = {
-    "model": [LLAMA, LLAMA, Transformer.gpt(12, 768, 12, 50257, 1024), GPTS],
+    "model": [LLAMA, MIXTURE, LLAMA, MIXTURE, Transformer.gpt(12, 768, 12, 50257, 1024), GPTS],
     "accelerator": [A100],
-    "plan": [PLAN, PLAN.but(zero_stage=3), PLAN.but(num_gpus=8)],
+    "plan": [PLAN, PLAN.but(zero_stage=3), PLAN.but(num_gpus=8), SPREAD],
     "num_gpus": [8, 64, 512.0, np.array([64, 128])],
     "num_heads": [8, 16],
     "num_kv_heads": [2, 8],
@@ -222,12 +241,35 @@ GOOD: dict[str, list[Any]] = {
     "Law.source": ["here"],
     "text": [None],
     "fitted": [{"parameters": (1e6, 1e9)}],
+    "known": [FORMATS["bf16"], FORMATS["fp8_e4m3"]],
+    "weight": [1.0, -0.37],
+    "update": [0.001, 1e-9],
+    "num_layers": [12, 2],
+    "time": [3],
+    "again": [True, False],
+    "keep_gradients": [False, True],
+    "plan_run.keep_gradients": [None, False, True],
+    "Run.keep_gradients": [None, False, True],
+    "communication.exchanges.accelerator": [H100, A100],
+    "communication.bandwidth_of.accelerator": [H100, A100],
+    "communication_seconds.accelerator": [H100, A100],
+    "communication.exchanges.traffic": [step_traffic(LLAMA, 8 * 10**9, recompute="none")],
+    "noun": ["GPU", "pass"],
+    "visible": [{"tensor": 0.2}, {}],
     "values": [1.5, [1, 2.5], np.array([1e-9, 3e38])],
     "counted": [lambda layer: layer.norms],
     "size": [8, 64],
     "Law.size": [None, (0.1, 0.5)],
-    "replicas": [8],
-    "expert_parallel": [1],
+    "expert_parallel": [1, 2, 8],
+    "imbalance": [1, 1.5],
+    "sequence_parallel": [True, False],
+    "uneven_stages": [False, True],
+    "dropout": [False, True],
+    "fused_mlp": [False, True],
+    "interleave": [1, 2, 4],
+    "sharding": ["zero", "fsdp"],
+    "context": ["ring", "all-to-all"],
+    "pace": [PACE],
     "model.layers.pairs.attention": ["dense", "causal"],
     "Transformer.layers": [LLAMA.layers, None, [(1, LLAMA.layers[0][1]), (2, MIXED)]],
     "Experts.num_experts": [8],
@@ -244,9 +286,22 @@ ABOUT = {
     "plan": plan_run,
     "name": lambda config, run, architecture, accelerator: None,
     "mapping": lambda config, model_type: None,
+    "layers": lambda num_layers: None,
     "seconds_per_iteration": lambda flops_per_gpu: None,
 }
 """What a refusal may name in place of an argument: what is inside it."""
+
+EXCLUDING: list[tuple[dict[str, Any], str]] = [
+    ({"sharding": "fsdp", "zero_stage": 1}, "zero_stage"),
+    ({"pipeline_parallel": 2, "zero_stage": 3}, "keep_gradients"),
+    ({"interleave": 2, "pipeline_parallel": 1}, "interleave"),
+    ({"model": LLAMA, "expert_parallel": 2}, "expert_parallel"),
+    ({"model": MIXTURE, "expert_parallel": 3}, "expert_parallel"),
+    ({"model": MIXTURE, "expert_parallel": 8, "context_parallel": 16}, "expert_parallel"),
+    ({"micro_batch_size": 16, "global_batch_size": 8}, "micro_batch_size"),
+    ({"tokens": 1e6, "global_batch_size": 1024}, "tokens"),
+]
+"""Arguments of a plan that do not go together, and the one that a refusal names."""
 
 OUTCOMES = [
     "not even a batch of 1 fits",
@@ -267,9 +322,10 @@ FINDS = {"frontier", "largest_model"}
 takes them."""
 
 SPECIAL = {"NumberFormat.round", "NumberFormat.neighbours", "NumberFormat.shifted"}
+SPECIAL |= {"precision.stored", "precision.scaled_back", "laws.sizes_known"}
 SPECIAL |= {"train_small_network", "units.read", "checks.finite", "checks.one"}
 """What may come back infinite, NaN or negative: a format's own, a training gone astray,
-and what somebody wrote."""
+a budget that no run had, and what somebody wrote."""
 
 ELSEWHERE = {
     "evidence": "the lookups of published are called, tables take no numbers",
@@ -285,15 +341,11 @@ ELSEWHERE = {
 """Modules and functions that are not called here one by one, and why."""
 
 UNCHECKED = [
-    "activations.bytes_kept",
     "activations.largest_layer",
-    "activations.there",
     "budget.most_flops",
     "communication.replica_bytes",
     "communication.split_traffic",
     "communication.traffic_seconds",
-    "communication.ring",
-    "laws.sizes_known",
     "plan.plan.planned",
     "plan.plan.run_traffic",
     "plan.run.needs_experts",
@@ -301,11 +353,6 @@ UNCHECKED = [
     "plan.search.least_prices",
     "plan.search.layouts",
     "plan.search.step_price",
-    "precision.stored",
-    "precision.half_spacing",
-    "precision.updates_to_move",
-    "precision.gradient_window",
-    "precision.scaled_back",
 ]
 ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it is given")
 
@@ -313,17 +360,12 @@ CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one
 
 SLOW = {"fit_law", "frontier", "largest_model", "shelf", "best_split", "pipeline_schedule"}
 SLOW |= {"budget.usual_plan", "budget.plan_on_nodes", "budget.rough_frontier"}
+SLOW |= {"train_small_network"}
 """Called a tenth as often."""
 
 TRUSTING = {
-    "communication.bandwidth_of",
-    "communication.divides_experts",
     "model.layers.pairs",
     "model.transformer.over_layers",
-    "parameters.embedding_parameters",
-    "parameters.head_parameters",
-    "parameters.norm_parameters",
-    "parameters.prediction_parameters",
     "plan.plan.is_many",
     "results.greater",
     "results.lesser",
@@ -360,7 +402,7 @@ ARRAYS: list[Any] = [np.array([8, 16]), pd.Series([8, 16])]
 
 BAD_FLAGS: list[Any] = [None, 0, 1, "yes", np.array([True, False])]
 BAD_WORDS: list[Any] = [None, True, 8, "", "ful", ["full"], object()]
-TEXTS = {"name", "unit", "note", "source", "counts", "text"}
+TEXTS = {"name", "unit", "note", "noun", "source", "counts", "text"}
 """Words that may be any, but words."""
 
 BAD_THINGS: dict[str, list[Any]] = {
@@ -384,7 +426,7 @@ NAMES: dict[str, str] = {
         repair_days failures_per_node_day mean_time_between_failures checkpoint_interval
         best_checkpoint_interval.checkpoint_seconds money price_per_gpu_hour watts_per_gpu
         power bandwidth link_bandwidth network_bandwidth host_bandwidth num_bytes memory
-        serving_memory overhead rate loss flops share imbalance tokens_per_parameter
+        serving_memory overhead update scale rate loss flops share imbalance tokens_per_parameter
         loss_scale delta A B E alpha beta planned_days published_seconds
         duration.tokens_in_time.tokens duration.tokens_in_time.limit
         laws.tokens_for_size.parameters loss.parameters loss.tokens
@@ -397,7 +439,7 @@ NAMES: dict[str, str] = {
     "amount": """
         checkpoint_seconds restart_seconds outages evaluation factor weight_bytes
         gradient_bytes expert_parameters weights gradients main_gradients main_weights
-        optimizer step_traffic.value_bytes reserve
+        optimizer step_traffic.value_bytes reserve scores_to_hidden
         """,
     "whole": """
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage
@@ -407,11 +449,12 @@ NAMES: dict[str, str] = {
     "share": "certainty matmul_share share_of_peak hfu",
     "rate": "flops_per_gpu peak_flops",
     "finite": """
-        number amount value units.seconds.time units.share.part units.duration.seconds
+        number amount value weight units.seconds.time units.share.part units.duration.seconds
         units.percent.share units.size.parameters NumberFormat.shifted.steps
+        precision.stored.steps
         """,
     "number": "NumberFormat.split.value",
-    "free": "units.short.number units.read.text published.read_config.sequence_length",
+    "free": "units.read.text published.read_config.sequence_length",
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 """The kind of a number by its name, or by its formula's and its own: a count if not here."""

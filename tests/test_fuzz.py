@@ -5,6 +5,7 @@ signatures, so a new formula and a new argument come in by themselves.
 
 * Any call: arguments drawn from good, extreme and hostile values. Some thousand calls by
   default, always the same ones; `make fuzz` makes 100,000, and `make fuzz FUZZ=7` so many.
+* Numbers of each of NumPy's types, alone and in arrays: what comes of Python's own.
 * One bad argument among good ones: a `ValueError` names it. What is bad follows from
   the argument's type and kind: a number is a count unless `KINDS` says otherwise. All of
   them, every time.
@@ -21,9 +22,10 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import combinations, product
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -45,6 +47,7 @@ from llmtrain_helpers import (
     Transformer,
     checks,
     plan_run,
+    sweep,
 )
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.evidence import published
@@ -59,6 +62,7 @@ from .fuzz_values import (
     BAD_WORDS,
     CHECKS,
     ELSEWHERE,
+    EXCLUDING,
     EXTREME,
     FINDS,
     GOOD,
@@ -66,6 +70,7 @@ from .fuzz_values import (
     KINDS,
     LLAMA,
     MIXED,
+    MIXTURE,
     NUMBERS,
     OF_ONE,
     OR_NOTHING,
@@ -209,7 +214,7 @@ def properties(result: Any) -> list[str]:
 
 def names_an_argument(name: str, arguments: Collection[str], said: str) -> bool:
     """Whether a refusal names an argument, or what is inside one, or the outcome."""
-    known = {name.rpartition(".")[2], *arguments}
+    known = {*arguments, *filter(None, [name.rpartition(".")[2]])}
     for argument in known & {*ABOUT}:
         known |= {*inspect.signature(ABOUT[argument]).parameters}
     named = any(re.search(rf"\b{word}\b", said) for word in known)
@@ -275,11 +280,184 @@ def test_every_call_is_right_or_refused_in_words(name: str) -> None:
     assert not failures, "\n".join(failures.values())
 
 
-# --- one bad argument
+@pytest.mark.parametrize("e", [1, 2, 8])
+@pytest.mark.parametrize("imbalance", [1, 1.5])
+def test_plans_with_experts_are_right(e: int, imbalance: float) -> None:
+    """On every split that comes out even; those are refused whose replicas do not."""
+    run = {"model": MIXTURE, "accelerator": A100, "num_gpus": 64, "tokens": 10**12}
+    run |= {"global_batch_size": 512, "recompute": "none", "keep_gradients": False}
+    run |= {"expert_parallel": e, "imbalance": imbalance if e > 1 else 1}
+    for t, p, c, stage in product((1, 2, 8), (1, 2, 4), (1, 2), (0, 1, 3)):
+        ways = {"tensor_parallel": t, "pipeline_parallel": p, "context_parallel": c}
+        split = {**run, **ways, "zero_stage": stage}
+        said = problem("plan_run", plan_run, split)
+        assert not said, f"{ways}, {stage}: {said}"
+        assert bool(refusal(plan_run, split)) == (64 // (t * p * c) % e > 0)
+
+
+@pytest.mark.parametrize(("together", "named"), EXCLUDING)
+@pytest.mark.parametrize("call", [plan_run, sweep], ids=lambda call: call.__name__)
+def test_what_excludes_each_other_is_refused(
+    call: Callable[..., Any], together: dict[str, Any], named: str
+) -> None:
+    run = {"model": LLAMA, "accelerator": A100, "num_gpus": 64, "tokens": 10**12}
+    run |= {"global_batch_size": 512, "recompute": "none", "micro_batch_size": 1}
+    run |= {"tensor_parallel": 1, "pipeline_parallel": 1, "expert_parallel": 1}
+    assert not refusal(call, run)
+    assert names_an_argument("", {named}, refusal(call, {**run, **together}))
 
 
 CHECKED = [name for name in FORMULAS if name not in TRUSTING]
 """Formulas that check what they are given."""
+
+
+def good_call(formula: str) -> dict[str, Any]:
+    """What a formula cannot do without, each the first of its good values."""
+    known = inspect.signature(FORMULAS[formula]).parameters
+    needed = {k for k, each in known.items() if each.default is EMPTY}
+    needed -= {k for k, each in known.items() if each.kind is each.VAR_KEYWORD}
+    needed |= {k for k in known if f"{formula}.{k}" in GOOD}
+    return {k: good(formula, k, each.default)[0] for k, each in known.items() if k in needed}
+
+
+# --- numbers of NumPy's types
+
+
+TYPES = ["int16", "int32", "int64", "uint8", "float16", "float32", "longdouble"]
+"""Those that wrap around or round where Python's numbers do not, and one that holds more."""
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_numbers_of_numpys_types_give_what_pythons_give(name: str) -> None:
+    """Alone, in arrays of no dimension, of one, and in columns."""
+    call, fitting, found = FORMULAS[name], good_call(name), []
+    for argument in inspect.signature(call).parameters.values():
+        told = plain_numbers(name, fitting, argument)
+        broadcasts = name != "sweep" and told  # there an array is many choices
+        arrays = broadcasts and outcome(call, {**fitting, argument.name: np.array([*told])})
+        for kind in TYPES[::3] if name in SLOW else TYPES:
+            held = [value for value in told if holds(kind, value)]
+            if not held:
+                continue
+            several = np.array(held, kind)
+            forms = [several[0], several[0].reshape(())]
+            forms += [several, several.reshape(-1, 1)] if arrays else []
+            for form in forms:
+                wanted = [told[value] for value in held[: form.size]]
+                differs = unlike(call, {**fitting, argument.name: form}, wanted)
+                if differs:
+                    found.append(f"{argument.name}={show(form)}, {kind}: {differs}")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_all_numbers_may_be_in_the_narrowest_arrays(name: str) -> None:
+    """Where all are, no Python number beside them widens a product."""
+    call, plain = FORMULAS[name], good_call(name)
+    arrays = dict(plain)
+    for argument, value in plain.items():
+        kind = next((kind for kind in ("uint8", "int16", "int64") if holds(kind, value)), None)
+        narrow = {**arrays, argument: np.array([value], kind)}
+        if kind and outcome(call, narrow):
+            arrays = narrow
+    wanted = outcome(call, plain)
+    differs = unlike(call, arrays, [wanted]) if wanted else ""
+    assert not differs, f"{arrays}: {differs}"
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_arrays_that_do_not_go_together_are_refused_by_a_name(name: str) -> None:
+    call, plain, found = FORMULAS[name], good_call(name), []
+    several: dict[str, Callable[[int], Any]] = {}
+    for argument, value in plain.items():
+        if is_number(value) and name != "sweep":
+            repeated = partial(np.full, fill_value=np.ravel(value)[0])
+            if outcome(call, {**plain, argument: repeated(2)}):
+                several[argument] = repeated
+    for one, other in combinations(several, 2):
+        said = refusal(call, {**plain, one: several[one](2), other: several[other](3)})
+        if said and not names_an_argument("", {one, other}, said):
+            found.append(f"{one} and {other}: {said}")
+    assert not found, "\n".join(found)
+
+
+def plain_numbers(
+    formula: str, fitting: dict[str, Any], argument: inspect.Parameter
+) -> dict[float, dict[str, Any]]:
+    """The first four numbers that an argument takes, as Python has them, and what comes of each.
+
+    Good ones, and some whose products overflow.
+    """
+    if argument.kind is argument.VAR_KEYWORD:
+        return {}
+    values = [*good(formula, argument.name, argument.default), 3, 100, 30_000, 2**31, 0.5]
+    flat = [np.ravel(value).tolist() for value in values if is_number(value)]
+    told: dict[float, dict[str, Any]] = {}
+    for value in dict.fromkeys(float(x) for each in flat for x in each):
+        found = outcome(FORMULAS[formula], {**fitting, argument.name: value})
+        told |= {value: found} if found else {}
+        if len(told) == (1 if formula in SLOW else 4):
+            break
+    return told
+
+
+def holds(kind: str, value: Any) -> bool:
+    """Whether a type of NumPy has this very number."""
+    if not is_number(value) or np.ndim(value):
+        return False
+    limits = np.iinfo(kind) if np.dtype(kind).kind in "iu" else np.finfo(kind)
+    within = float(limits.min) <= float(value) <= float(limits.max)
+    return within and bool(float(np.array(value, kind)) == value)
+
+
+def is_number(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int | float | np.generic | np.ndarray)
+
+
+def outcome(call: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """The numbers that come of a call; None if it is refused."""
+    try:
+        return numbers(call(**arguments))
+    except ValueError:
+        return None
+
+
+def numbers(result: Any, path: str = "") -> dict[str, Any]:
+    """The numbers in a result, by where they stand; those of its properties too."""
+    if is_number(result) or isinstance(result, bool):
+        return {path: result}
+    inside: dict[Any, Any] = {}
+    if isinstance(result, Mapping):
+        inside = dict(result)
+    elif isinstance(result, list | tuple):
+        inside = dict(enumerate(result[:3]))
+    elif is_dataclass(result):
+        names = {*(item.name for item in fields(result)), *properties(result)} - {"inputs"}
+        inside = {name: getattr(result, name) for name in sorted(names)}
+    return {k: v for at, x in inside.items() for k, v in numbers(x, f"{path}.{at}").items()}
+
+
+def unlike(
+    call: Callable[..., Any], arguments: dict[str, Any], wanted: list[dict[str, Any]]
+) -> str:
+    """Where the numbers that come of a call are not the wanted ones, one after the other."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            got = numbers(call(**arguments))
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    for path, value in got.items():
+        expected = np.array([each[path] for each in wanted], float)
+        many = np.ravel(np.asarray(value, float))
+        if many.size not in (1, expected.size) or not np.allclose(many, expected, 1e-12, 0):
+            return f"{path}={show(value)}, not {show(expected)}"
+    return ""
+
+
+# --- one bad argument
 
 
 def bad_values(formula: str, argument: inspect.Parameter) -> list[Any]:
@@ -319,10 +497,7 @@ def bad_values(formula: str, argument: inspect.Parameter) -> list[Any]:
 def test_a_bad_argument_is_refused_by_its_name(name: str) -> None:
     call, accepted = FORMULAS[name], []
     known = inspect.signature(call).parameters
-    needed = {k for k, each in known.items() if each.default is EMPTY}
-    needed -= {k for k, each in known.items() if each.kind is each.VAR_KEYWORD}
-    needed |= {k for k in known if f"{name}.{k}" in GOOD}
-    fitting = {k: good(name, k, known[k].default)[0] for k in needed}
+    fitting = good_call(name)
     said = problem(name, call, fitting)
     assert not said, said
     for argument in known.values():

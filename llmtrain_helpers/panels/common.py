@@ -128,6 +128,11 @@ class Control:
             return units.short(value)
         return f"{value:.10g}".replace("e+", "e")
 
+    def typed(self, value: float) -> str:
+        """A number as `read` takes it back: with its % where it would be read as a share."""
+        small = self.unit == "%" and 0 < value < 1
+        return f"{self.write(value)} %" if small else self.write(value)
+
     def caption(self, value: Value) -> str:
         """The label and a value: `Loading 20 ms a sequence`."""
         if self.kind == "flag":

@@ -78,7 +78,7 @@ class Field:
         if control.kind != "number" or isinstance(value, str):
             self.input.value = value
         else:
-            self.input.value = control.write(value)
+            self.input.value = control.typed(value)
             echo = control.echo(value)
             self.echo.value = "" if echo == f"= {self.input.value}" else escape(echo)
             if self.slider and (value or control.stops[0] <= 0):

@@ -111,7 +111,7 @@ def _field(control: Control, value: Value) -> dict[str, str | bool]:
     """What stands in a field: its text, what was understood, the place of its slider."""
     if control.kind != "number" or isinstance(value, str):
         return {"text": value if isinstance(value, bool) else str(value)}
-    text, echo = control.write(value), control.echo(value)
+    text, echo = control.typed(value), control.echo(value)
     field: dict[str, str | bool] = {"text": text, "echo": ""}
     if echo != f"= {text}":
         field["echo"] = escape(echo)
@@ -138,6 +138,12 @@ def address(state: State) -> str:
     return link if len(link) <= LONGEST_ADDRESS else ""
 
 
+def _linked(control: Control, text: str) -> str:
+    """What a link says: a bare number of a percentage is one, and no share."""
+    bare = control.unit == "%" and text.replace(".", "", 1).isdecimal()
+    return f"{text} %" if bare else text
+
+
 def follow(state: State, address: str) -> str:
     """Set what a link says; the first thing that cannot be, in words.
 
@@ -146,7 +152,11 @@ def follow(state: State, address: str) -> str:
     "The link sets 'gpus', which this panel does not have."
     """
     wanted = dict(parse_qsl(address[:LONGEST_ADDRESS], keep_blank_values=True))
-    known = {name: text for name, text in wanted.items() if name in state.values}
+    known = {
+        name: _linked(state.panel.controls[name], text)
+        for name, text in wanted.items()
+        if name in state.values
+    }
     if known:
         state.set(**known)
     problem = next(iter(state.problems.values()), "")

@@ -6,6 +6,7 @@ formulas, and of what others reached (`plan.UTILIZATIONS`, `plan.STOPS`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -55,9 +56,10 @@ class Report:
     @property
     def markdown(self) -> str:
         """The page in Markdown."""
-        page = f"# {self.title}\n\n{self.summary}\n\n"
+        page = f"# {_in_markdown(self.title)}\n\n{_in_markdown(self.summary)}\n\n"
         for name, lines in self.parts.items():
-            rows = [HEAD, ("---",) * len(HEAD), *(line.cells() for line in lines)]
+            cells = [map(_in_markdown, line.cells()) for line in lines]
+            rows = [HEAD, ("---",) * len(HEAD), *cells]
             table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
             page += f"## {name}\n\n{table}\n\n"
         missing = "\n".join(f"* {text}" for text in self.left_out)
@@ -78,6 +80,11 @@ class Report:
 
     def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
         return {"text/html": self.html, "text/plain": self.markdown}
+
+
+def _in_markdown(text: str) -> str:
+    """A text in one line of Markdown, where its pipes, backticks and tags mean nothing."""
+    return re.sub(r"[\\`*_~#$&<>|\[\]]", r"\\\g<0>", " ".join(text.split()))
 
 
 _FONT = "font-family:system-ui,sans-serif;font-size:15px"

@@ -5,16 +5,17 @@ Sources: those of `plan`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from math import prod
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
     Number,
-    Result,
     at_most,
     choice,
     count,
@@ -129,7 +130,7 @@ def sweep(
     and pipelines with ZeRO 2 or 3 unless `keep_gradients` is among the options. What a
     split costs is what a plan says (`step_seconds`); where the chip's bandwidths are
     unknown, only bubble, memory and recomputed work, and of equals the one that splits
-    least stands first. ValueError if no split comes out even.
+    least stands first. ValueError if no split comes out even, with the reason.
 
     >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
     >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
@@ -156,9 +157,18 @@ def sweep(
     size = prod(map(len, axes.values())) * len(pairs)
     at_most("plans in the sweep", size, "what one call takes", 10_000_000)
     mesh = dict(zip(axes, map(np.ravel, np.meshgrid(*axes.values())), strict=True))
-    even = _even(model, mesh, options)
+    even = reduce(and_, _rules(model, mesh, options))
     if not even.any():
-        raise ValueError(f"none of {size:,} splits comes out even: see plan_run")
+        rules = [*_rules(model, mesh, options)]
+        nearest = np.sum(rules, axis=0).argmax()  # breaks fewest
+        split = {name: column[nearest].item() for name, column in mesh.items()}
+        try:
+            plan_run(model, accelerator, **split, recompute=recomputes[0], **options)
+        except ValueError as error:
+            if all(rule.any() for rule in rules):  # each split has a fault of its own
+                none = f"none of {size:,} splits comes out even: of the nearest, {error}"
+                raise ValueError(none) from error
+            raise
     plans = []
     for r, z in pairs:
         # A pipeline with sharded gradients must be told what becomes of them.
@@ -187,8 +197,11 @@ def _axis(name: str, values: Choices) -> NDArray[Any]:
     return np.array(checked, dtype=float)  # type: ignore[no-any-return]
 
 
-def _even(model: Transformer, mesh: Mapping[str, NDArray[Any]], options: Mapping[str, Any]) -> Any:
-    """Which of the splits come out even: true where `plan_run` would not refuse."""
+def _rules(
+    model: Transformer, mesh: Mapping[str, NDArray[Any]], options: Mapping[str, Any]
+) -> Iterator[NDArray[Any]]:
+    """For each thing that `plan_run` would refuse, which of the splits it would let pass."""
+    np = numpy()
     instance("model", model, Transformer)
     if is_array(count_parameters(model).total):
         refuse("model", model, "is many shapes: here it must be one")
@@ -196,7 +209,7 @@ def _even(model: Transformer, mesh: Mapping[str, NDArray[Any]], options: Mapping
     context = choice("context", options.get("context", "ring"), CONTEXT)
     uneven_stages = flag("uneven_stages", options.get("uneven_stages", False))
     sizes = {name: column for name, column in mesh.items() if name != "tokens"}
-    even: Result = mesh["tokens"] >= mesh["global_batch_size"] * model.sequence_length
+    yield mesh["tokens"] >= mesh["global_batch_size"] * model.sequence_length
     for rule in split_rules(
         model,
         **sizes,
@@ -204,5 +217,4 @@ def _even(model: Transformer, mesh: Mapping[str, NDArray[Any]], options: Mapping
         sequence_parallel=sequence_parallel,
         uneven_stages=uneven_stages,
     ):
-        even = even & rule.holds
-    return even
+        yield np.broadcast_to(rule.holds, mesh["tokens"].shape)

@@ -98,6 +98,22 @@ def test_a_link_brings_back_what_was_set(word: str) -> None:
         assert again["status"] == (state.problem and again["status"])
 
 
+@pytest.mark.parametrize("written", ["0.5 %", "0.5%", "0.1 %", "1", "0.45", "33.7"])
+def test_a_percentage_means_the_same_in_field_and_link(written: str) -> None:
+    """What stands in the field is read as it is, and so is what stands in the link."""
+    state = State(PANELS["duration"])
+    state.write("percent", written)
+    told, meant = page.shown(state), state.values["percent"]
+    page.follow(again := State(PANELS["duration"]), told["address"])
+    assert again.values["percent"] == meant
+    again.write("percent", told["fields"]["percent"]["text"])
+    assert again.values["percent"] == meant
+    page.follow(again, "percent=0.5")
+    assert again.values["percent"] == 0.5
+    page.follow(again, "percent=0.5%25")
+    assert again.values["percent"] == 0.5
+
+
 @every_panel
 @pytest.mark.parametrize(
     "address",

@@ -96,6 +96,18 @@ def test_what_does_not_fit_is_told() -> None:
         _ = frontier(A100, 8, 30, {"large": [*shelf().values()][-1]}).best
 
 
+def test_less_than_a_step_is_no_run() -> None:
+    """No shape gets one in a nanoday; in a hundredth of a second the small ones do."""
+    assert_refused(frontier, r"days=1e-09 is less than one step: .* s$", H100, 64, 1e-9, shelf())
+    front = frontier(H100, 64, 1e-5, shelf())
+    assert front["name"] == [*shelf()][: len(front.points)]
+    assert 0 < len(front.points) < 23
+    assert all(x.tokens.likely >= 1024 * 4096 for x in front.points)
+    assert front.best.loss.likely < 10
+    with pytest.raises(ValueError, match="days=1e-09"):
+        largest_model(H100, 64, 1e-9, shelf())
+
+
 def test_a_model_that_must_answer_on_a_small_card() -> None:
     front = frontier(A100, 8, 30, shelf(), serving_memory=24e9)
     assert all(p.answers == (2 * p.parameters <= 0.8 * 24e9) for p in front.points)

@@ -49,6 +49,41 @@ def test_arrays_become_float64_so_that_nothing_wraps_around(dtype: str) -> None:
     assert (taken**4).tolist() == [100.0**4, 120.0**4]
 
 
+class Pretender:
+    """What has the dtype and the shape of an array, and is none."""
+
+    def __init__(self, dtype: object, shape: object) -> None:
+        self.dtype, self.shape = dtype, shape
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 1), 8])
+@pytest.mark.parametrize("dtype", [np.dtype("int64"), np.dtype("float32"), "int64", None, 8])
+def test_what_only_has_the_dtype_of_an_array_is_refused(dtype: object, shape: object) -> None:
+    for check in (checks.count, checks.quantity, checks.finite, checks.floats, checks.one):
+        assert_refused(check, "num_layers", "num_layers", Pretender(dtype, shape))
+
+
+@pytest.mark.parametrize("value", ["1e400", "-1e400"])
+def test_what_is_more_than_a_float_holds_is_refused(value: str) -> None:
+    large = np.longdouble(value)
+    if np.isinf(large):
+        pytest.skip("here NumPy's largest type is float64")
+    for each in (large, np.array(large), np.array([1, large])):
+        for check in (checks.count, checks.quantity, checks.finite, checks.floats):
+            assert_refused(check, "num_layers", "num_layers", each)
+
+
+def test_a_time_is_no_number() -> None:
+    """`item` of one that counts nanoseconds is an int."""
+    for each in (np.datetime64("2026-01-01", "ns"), np.timedelta64(8, "ns"), np.array(8, object)):
+        assert_refused(checks.count, "num_layers", "num_layers", each)
+
+
+def test_the_widest_floats_are_numbers() -> None:
+    assert checks.count("num_layers", np.longdouble(96)) == 96
+    assert type(checks.quantity("seconds", np.longdouble(2.5))) is float
+
+
 @pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "Float64"])
 def test_a_column_of_a_table_is_an_array(dtype: str) -> None:
     taken = checks.count("num_layers", pd.Series([12, 24], dtype=dtype))

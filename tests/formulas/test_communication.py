@@ -27,6 +27,7 @@ from llmtrain_helpers.communication import (
     ring,
 )
 from llmtrain_helpers.evidence import published
+from tests.bad_values import assert_refused
 
 
 def test_a_ring_sends_nearly_twice_the_buffer() -> None:
@@ -387,5 +388,28 @@ def test_exchanges_are_as_long_as_the_communication() -> None:
     assert [part.others for part in parts.values()] == [7, 2, 1]
     assert [part.inside for part in parts.values()] == [True, False, False]
     assert parts["data"].seconds == parts["data"].visible == 100  # seen for longer than sent
-    with pytest.raises(ValueError, match="links of A are not known"):
+    with pytest.raises(ValueError, match="accelerator='A' has links that are not known"):
         exchanges(sent, Accelerator("A", 80e9), {})
+
+
+def test_what_communication_takes_is_refused_by_its_full_name() -> None:
+    """Also the parts of a traffic, and arrays of them that do not go together."""
+    sent, many = Traffic(0, 50e9, 0, 0, 0, 16e9), Traffic(0, np.ones(3), 0, 0, 0, 0)
+    two = np.array([1, 2])
+    assert_refused(communication_seconds, r"traffic\['tensor'\]", Traffic("8", 1, 0, 0, 0, 0), H100)
+    assert_refused(communication_seconds, r"traffic\['tensor'\]", Traffic(-8, 1, 0, 0, 0, 0), H100)
+    words = r"tensor_parallel and traffic\['sequence'\] do not broadcast"
+    assert_refused(communication_seconds, words, many, H100, tensor_parallel=two)
+    for name in ("calls", "behind"):
+        words = rf"data_parallel and {name}\['data'\] do not broadcast"
+        given = {name: {"data": np.ones(3)}, "data_parallel": two}
+        assert_refused(communication_seconds, words, sent, H100, **given)
+        assert_refused(communication_seconds, name, sent, H100, **{name: 0})
+    assert_refused(exchanges, "traffic", many, H100, {})
+    assert_refused(exchanges, r"visible\['data'\]", sent, H100, {"data": "8"})
+    assert_refused(bandwidth_of, "stride", H100, 8, 0)
+    assert_refused(bandwidth_of, "accelerator", "H100", 8)
+    narrow = Traffic(0, np.array([30_000], "int16"), 0, 0, 0, 0)
+    taken = communication_seconds(narrow, H100, tensor_parallel=8)
+    assert taken is not None
+    assert taken.sequence[0] == 30_000 / bandwidth_of(H100, 8)

@@ -22,7 +22,13 @@ from llmtrain_helpers import (
     over_training,
 )
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.laws import parameters_for, sizes_known, smallest_share, tokens_for_size
+from llmtrain_helpers.laws import (
+    outside,
+    parameters_for,
+    sizes_known,
+    smallest_share,
+    tokens_for_size,
+)
 from tests.bad_values import assert_refused
 
 CHINCHILLA = 5.76e23
@@ -268,6 +274,37 @@ def test_too_few_runs_are_refused() -> None:
     with pytest.raises(ValueError, match="one loss for each"):
         fit_law([*N, 1e9, 1e9], D, L)
     assert_refused(fit_law, "loss", parameters=N, tokens=D, loss=-L)
+
+
+def test_runs_that_tell_nothing_are_refused() -> None:
+    """Six equal ones, sizes or text or losses all alike, five that are told twice."""
+    N, D, L = runs_like("besiroglu", 6)
+    alike = np.full(6, 2.5)
+    for name in ("parameters", "tokens", "loss"):
+        runs = {"parameters": N, "tokens": D, "loss": L, name: alike}
+        assert_refused(fit_law, f"{name}=.* is the same for all runs", **runs)
+    assert_refused(fit_law, "parameters", parameters=alike, tokens=alike, loss=alike)
+    twice = {"parameters": N, "tokens": D, "loss": L}
+    twice = {name: [*numbers[:5], numbers[0]] for name, numbers in twice.items()}
+    assert_refused(fit_law, "loss=.* six runs that differ", **twice)
+
+
+def test_a_law_is_checked_when_it_is_made() -> None:
+    for bad in [(1,), (1, 0.5, 2), (1, "0.5"), (1, 0), (-1, 0.5), [1, 0.5], "ab"]:
+        assert_refused(Law, "size", "mine", "here", size=bad)
+        assert_refused(Law, "text", "mine", "here", text=bad)
+    for bad in [{"parameters": (1e9,)}, {"tokens": (2e9, 1e9)}, {"flops": 1e21}, {"size": (1, 2)}]:
+        assert_refused(Law, "fitted", "mine", "here", fitted=bad)
+
+
+def test_however_far_outside_it_is_told() -> None:
+    """Also where the ratio is more than any number that is taken."""
+    far = outside(np.array([1e40, 1]), np.array([1e40, 1]), "llama3")
+    assert "over a billion times the FLOP of its largest runs" in far
+    assert "under a billionth of the FLOP of its smallest runs" in far
+    assert outside(1e40, 1e40, "llama3").startswith("over a billion times the parameters")
+    assert outside(1e40, np.array([1e40, 1]), "llama3") == outside(1e40, 1e40, "llama3")
+    assert_refused(outside, "tokens", parameters=1e40, tokens=[1e40, 1])
 
 
 @pytest.mark.parametrize("law", [key for key, law in LAWS.items() if law.tells_loss])

@@ -1,13 +1,15 @@
 """The page for who pays."""
 
 import re
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
 import pytest
 
-from llmtrain_helpers import RECIPES, compute_optimal, loss, plan_run, units
+from llmtrain_helpers import LAWS, RECIPES, compute_optimal, loss, plan_run, units
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.plan import planned
 from llmtrain_helpers.plan.report import Line, Report
 from tests.bad_values import assert_refused
 
@@ -111,6 +113,37 @@ def test_given_utilisations_are_not_called_published() -> None:
 @pytest.mark.parametrize("bad", [None, 3, ["our 8B"], b"8B"], ids=repr)
 def test_a_name_is_text(bad) -> None:
     assert_refused(PLAN.report, "name=", name=bad)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a|b",
+        "two\nlines",
+        "`ls`",
+        "<b>bold</b>",
+        "<script>",
+        "$x$ and $y$",
+        "*a* _b_ [c](d) \\|",
+        "&lt;",
+    ],
+)
+def test_names_are_words_whatever_they_hold(name: str) -> None:
+    """In Markdown no table, code, tag or formula; in HTML no tag."""
+    chip = replace(H100, name=name)
+    page = replace(PLAN.run, accelerator=chip)
+    told = planned(page).report(name, replace(LAWS["besiroglu"], source=name))
+    plain = PLAN.report()
+    assert told.markdown.count("\n") == plain.markdown.count("\n")
+    bare = re.sub(r"\\[\W_]", "", told.markdown)
+    rows = [line for line in bare.splitlines() if line.startswith("|")]
+    assert {row.count("|") for row in rows} == {6}
+    assert not re.search(r"[`<$*\[]", bare.replace("* ", ""))
+    assert name.replace("\n", " ") in re.sub(r"\\([\W_])", r"\1", told.markdown)
+    assert name in unescape(told.html)
+    tags = set(re.findall(r"</?(\w+)", plain.html))
+    assert set(re.findall(r"</?(\w+)", told.html)) == tags
+    assert told.html.count("<") == plain.html.count("<")
 
 
 def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
