@@ -26,12 +26,15 @@ from typing import Any
 
 from jupyterhub.spawner import SimpleLocalProcessSpawner
 
+from tools.notebooks import all_notebooks
+
 HERE = Path(__file__).resolve().parent
 COURSE = HERE.parent
 HOMES = Path(os.environ.get("WORKSHOP_HOMES", HERE / "homes")).resolve()
 MEMORY = int(float(os.environ.get("WORKSHOP_MEMORY", "2")) * 1e9)
 PROXY = HERE / "node_modules" / ".bin" / "configurable-http-proxy"
 LINKED = (
+    "notebooks/course.png",
     "data/README.md",
     "llmtrain_helpers/measure/model.py",
     "tests/ground_truth/test_step_memory.py",
@@ -51,13 +54,7 @@ def give_notebooks(spawner: Any) -> None:
 
 def given() -> list[Path]:
     """The notebooks as they lie in the course, and the files that they link to."""
-    source = COURSE / "notebooks"
-    notebooks = [
-        path
-        for path in sorted(source.rglob("*.ipynb"))
-        if ".mine" not in path.name and path.parent.name[0] != "."
-    ]
-    return [*notebooks, source / "course.png", *(COURSE / name for name in LINKED)]
+    return [*all_notebooks(), *(COURSE / name for name in LINKED)]
 
 
 def prepare(spawner: Any) -> None:

@@ -18,8 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools import notebooks
+
 COURSE = Path(__file__).resolve().parents[1]
-NOTEBOOKS, GUIDE = COURSE / "notebooks", COURSE / "TEACHING.md"
+GUIDE = COURSE / "TEACHING.md"
 
 WORDS_A_MINUTE = 150
 CODE, EXERCISE, PREDICTION, PANEL = 0.5, 4, 1, 3
@@ -85,11 +87,7 @@ def _count(pattern: str, cells: Sequence[str]) -> int:
 
 def chapters() -> dict[str, list[Section]]:
     """The sections of every chapter, by the number that its file begins with."""
-    return {
-        path.name[:2]: sections(path)
-        for path in sorted(NOTEBOOKS.glob("[01]?_*.ipynb"))
-        if ".mine" not in path.name
-    }
+    return {path.name[:2]: sections(path) for path in notebooks.chapters()}
 
 
 def line(chapter: list[Section]) -> str:

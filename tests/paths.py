@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from tools.notebooks import NOTEBOOKS
 
-ROOT = Path(__file__).parents[1]
-NOTEBOOKS = ROOT / "notebooks"
+ROOT = NOTEBOOKS.parent
+
+__all__ = ["NOTEBOOKS", "ROOT"]

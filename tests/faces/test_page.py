@@ -15,9 +15,9 @@ from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, page as cells
 from llmtrain_helpers.panels import PANELS, in_notebook, page
 from llmtrain_helpers.panels.state import State
 from tests.faces.kernel import restart
-from tests.paths import NOTEBOOKS
+from tools.notebooks import chapters
 
-CHAPTERS = sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))
+CHAPTERS = chapters()
 
 every_panel = pytest.mark.parametrize("word", PANELS)
 

@@ -32,8 +32,9 @@ from teaching.class_report import (
     wide,
 )
 from tests.paths import NOTEBOOKS, ROOT
+from tools.notebooks import chapters
 
-CHAPTERS = sorted(NOTEBOOKS.glob("[01]*.ipynb"))
+CHAPTERS = chapters()
 TOO_LONG = 4 / 3
 """The slip of 03-a that takes 8 for 6."""
 

@@ -9,7 +9,6 @@ import pytest
 
 from tests.notebooks.scripts import load
 from tests.paths import ROOT
-from tools import regenerate
 
 reset = load("reset")
 FRESH = b'{"cells": []}\n'
@@ -110,13 +109,3 @@ def test_make_passes_the_name_on(capfd: pytest.CaptureFixture[str]) -> None:
     assert "Is 04_batch meant?" in capfd.readouterr().err
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert 'teaching/reset.py "$(NOTEBOOK)"' in makefile
-
-
-def test_neither_the_tests_nor_the_build_take_a_kept_copy_for_the_courses() -> None:
-    folder = ROOT / "notebooks"
-    assert regenerate.kept(folder / "03_duration.mine.ipynb")
-    assert regenerate.kept(folder / "03_duration.mine-2.ipynb")
-    assert not regenerate.kept(folder / "03_duration.ipynb")
-    ignored = (ROOT / "conftest.py").read_text("utf-8")
-    assert "notebooks/*.mine.ipynb" in ignored
-    assert "notebooks/*.mine-*.ipynb" in ignored

@@ -21,12 +21,13 @@ from packaging.utils import canonicalize_name
 from llmtrain_helpers.exercises import EXERCISES
 from tests.notebooks.scripts import load
 from tests.paths import ROOT
-from tools.regenerate import all_notebooks
+from tools.notebooks import all_notebooks, chapters
 
 TEACHING = ROOT / "teaching"
 GUIDE = (ROOT / "TEACHING.md").read_text("utf-8")
 minutes = load("minutes")
 KNOWN = minutes.chapters()
+PATHS = {path.name[:2]: path for path in chapters()}
 PARTS = dict(re.findall(r"^### (\d\d) · .*\n((?:(?!^### ).*\n?)*)", GUIDE, re.MULTILINE))
 
 every_chapter = pytest.mark.parametrize("chapter", sorted(KNOWN))
@@ -62,7 +63,7 @@ def test_every_chapter_has_a_part_in_one_form() -> None:
 def test_minutes_are_those_of_the_notebook_in_all(chapter: str) -> None:
     """Near what the notebook declares, which leaves the panel and the guess out."""
     total = sum(one.minutes for one in KNOWN[chapter])
-    [path] = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    path = PATHS[chapter]
     declared = re.search(r"(\d+) minutes to teach", path.read_text("utf-8"))
     assert declared
     assert 0.8 <= total / int(declared[1]) <= 1.5
@@ -120,7 +121,7 @@ def test_what_is_kept_needs_nothing_of_what_is_left_out(
 
 def cells_of(chapter: str, items: list[str]) -> list[str]:
     """The code of the opening, of these sections and of these exercises."""
-    [path] = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    path = PATHS[chapter]
     title, found = minutes.OPENING, []
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
@@ -162,7 +163,7 @@ def test_numbers_of_a_part_stand_in_its_chapter(chapter: str) -> None:
     words = re.sub(r"^\*\*(Minutes|In half).*$", "", PARTS[chapter], flags=re.M)
     words = re.sub(r"\b\d\d-[a-z]\b|\bnotebook \d\d|\bchapter \d\d", "", words)
     told = set(re.findall(r"\d[\d,.]*\d", words))
-    [path] = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    path = PATHS[chapter]
     solved = path.parent / "solutions" / path.name
     both = path.read_text("utf-8") + solved.read_text("utf-8")
     assert {one for one in told if one not in both} <= set()
@@ -238,7 +239,7 @@ def test_notebooks_are_copied_once_and_a_learners_is_never_overwritten(
 
 
 def notebooks_of(home: Path) -> list[Path]:
-    return sorted((home / "notebooks").rglob("*.ipynb"))
+    return [path for path in home.rglob("*") if path.suffix == ".ipynb"]
 
 
 def test_the_hub_wants_a_password_and_a_user_of_its_own(
