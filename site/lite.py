@@ -97,7 +97,7 @@ def build() -> None:
     _write("jupyter-lite.json", {"jupyter-config-data": page})
     _write("jupyter_lite_config.json", {"LiteBuildConfig": options})
     command = [sys.executable, "-m", "jupyterlite_core", "build"]
-    with (STAGE / "build.log").open("w") as log:
+    with (STAGE / "build.log").open("wb") as log:
         subprocess.run(command, cwd=STAGE, stdout=log, check=True)
 
 

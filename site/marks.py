@@ -123,7 +123,7 @@ def runnable(sources: list[str]) -> list[bool]:
         [sys.executable, "-c", BARE],
         input=json.dumps(cells),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     return [bool(ran) for ran in json.loads(process.stdout)]

@@ -73,7 +73,7 @@ def ask_for_no_news(home: Path) -> None:
     file = place / "notification.jupyterlab-settings"
     if not file.exists():
         place.mkdir(parents=True, exist_ok=True)
-        file.write_text('{"fetchNews": "false", "checkForUpdates": false}')
+        file.write_text('{"fetchNews": "false", "checkForUpdates": false}', "utf-8")
 
 
 def free_port() -> int:

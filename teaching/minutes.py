@@ -187,6 +187,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if "--write" in (sys.argv[1:] if arguments is None else arguments):
         GUIDE.write_text(written(GUIDE.read_text("utf-8")), encoding="utf-8")
         return
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")  # where a terminal has fewer letters
     for number, chapter in chapters().items():
         print(f"{number}: {line(chapter)}\n")
 

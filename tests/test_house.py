@@ -177,7 +177,7 @@ def test_only_faces_import_faces(path: Path) -> None:
 )
 def test_the_old_spelling_of_a_command_names_the_new_one(old: str, new: str) -> None:
     command = [sys.executable, "-m", f"llmtrain_helpers.{old}"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
     assert done.returncode == 1
     assert done.stderr == f"Write: python -m llmtrain_helpers {new}\n"
 
@@ -400,7 +400,7 @@ def run(command: list[str], cwd: Path | None = None, env: dict[str, str] | None 
         command,
         check=True,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         cwd=cwd,
         env={**os.environ, **(env or {})},
     )
@@ -423,6 +423,48 @@ def test_no_paths_of_a_machine_and_no_registry_hosts() -> None:
         if path.suffix != ".png" and path != Path(__file__):
             found = banned.search(path.read_text("utf-8"))
             assert not found, (path.name, found)
+
+
+TEXT = {"open": 2, "fdopen": 2, "read_text": 0, "write_text": 1, "read_csv": 99, "to_csv": 99}
+"""What reads or writes text, and behind how many arguments its encoding stands."""
+
+
+def leaves_its_encoding_open(call: ast.Call) -> bool:
+    """Whether a call reads or writes text as this machine's locale would have it."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    words = {word.arg: word.value for word in call.keywords}
+    if "encoding" in words:
+        return False
+    if name in ("run", "Popen", "check_output"):
+        return "text" in words or "universal_newlines" in words
+    modes = [one.value for one in (*call.args, *words.values()) if isinstance(one, ast.Constant)]
+    binary = {"rb", "wb", "ab", "xb"} & {mode for mode in modes if isinstance(mode, str)}
+    descriptor = ast.unparse(call.func) == "os.open"
+    return name in TEXT and len(call.args) <= TEXT[name] and not binary and not descriptor
+
+
+def test_what_reads_or_writes_text_names_its_encoding() -> None:
+    """ruff's PLW1514 sees fewer: it must know that something is a path."""
+    for path in tracked():
+        if path.suffix == ".py":
+            calls = [one for one in ast.walk(syntax(path)) if isinstance(one, ast.Call)]
+            found = [ast.unparse(one) for one in calls if leaves_its_encoding_open(one)]
+            assert not found, path
+
+
+def test_a_text_without_its_encoding_is_found() -> None:
+    for wrong in (
+        "open(x)",
+        'x.open("w")',
+        "x.read_text()",
+        "x.write_text(y)",
+        "run(x, text=True)",
+    ):
+        call = ast.parse(wrong).body[0].value  # type: ignore[attr-defined]
+        assert leaves_its_encoding_open(call), wrong
+    for right in ('x.open("rb")', 'x.read_text("utf-8")', 'open(x, encoding="utf-8")', "run(x)"):
+        call = ast.parse(right).body[0].value  # type: ignore[attr-defined]
+        assert not leaves_its_encoding_open(call), right
 
 
 def test_no_caches_and_no_large_files_are_committed() -> None:

@@ -275,7 +275,7 @@ def machine_records() -> DataFrame:
     from pandas import DataFrame, concat, read_csv
 
     paths = sorted((data_folder() / "measured").glob("*.csv"))
-    tables = [read_csv(path, dtype_backend="numpy_nullable") for path in paths]
+    tables = [read_csv(path, encoding="utf-8", dtype_backend="numpy_nullable") for path in paths]
     empty = DataFrame(columns=RECORD_COLUMNS)
     return concat(tables, ignore_index=True) if tables else empty
 
@@ -557,7 +557,8 @@ def _read_table(name: str) -> DataFrame:
     from pandas import read_csv
 
     # Nullable columns keep whole numbers whole beside a gap.
-    return read_csv(data_folder() / f"{name}.csv", dtype_backend="numpy_nullable")
+    path = data_folder() / f"{name}.csv"
+    return read_csv(path, encoding="utf-8", dtype_backend="numpy_nullable")
 
 
 def _table(name: str) -> DataFrame:

@@ -175,7 +175,10 @@ for before, source in json.load(sys.stdin):
 def test_every_exercise_runs_where_only_the_standard_library_is(path: Path) -> None:
     asked = judged(path)
     found = subprocess.run(
-        [sys.executable, "-c", BARE], input=json.dumps(asked), capture_output=True, text=True
+        [sys.executable, "-X", "utf8", "-c", BARE],
+        input=json.dumps(asked),
+        capture_output=True,
+        encoding="utf-8",
     )
     assert found.stdout.count("○") == len(asked), found.stdout + found.stderr
     assert found.stdout.count("<p style") == len(asked)

@@ -277,7 +277,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert told.stdout == "this needs NumPy: pip install numpy\n", told.stderr
 
 

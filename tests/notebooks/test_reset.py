@@ -31,19 +31,19 @@ def course(tmp_path: Path) -> Path:
 def git(folder: Path, *words: str) -> str:
     who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     command = ["git", *who, "-c", "commit.gpgsign=false", *words]
-    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, encoding="utf-8")
     return done.stdout
 
 
 def test_a_changed_notebook_comes_back_and_every_copy_is_kept(course: Path) -> None:
     notebook = course / "notebooks" / "03_duration.ipynb"
     for number, kept in enumerate(["mine", "mine-2", "mine-3"]):
-        notebook.write_text(f"work {number}")
+        notebook.write_text(f"work {number}", "utf-8")
         told = reset.reset("03_duration", course)
         assert f"Yours is kept as notebooks/03_duration.{kept}.ipynb." in told
         assert notebook.read_bytes() == FRESH
         copy = notebook.with_name(f"03_duration.{kept}.ipynb")
-        assert copy.read_text() == f"work {number}"
+        assert copy.read_text("utf-8") == f"work {number}"
     assert git(course, "status", "--porcelain") == ""  # the copies are git's no more
 
 
@@ -91,7 +91,7 @@ def test_a_course_may_lie_inside_another_checkout(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--quiet", "--message", "Both")
-    notebook.write_text("work")
+    notebook.write_text("work", "utf-8")
     reset.reset("03_duration", tmp_path / "inner")
     assert notebook.read_bytes() == FRESH
 

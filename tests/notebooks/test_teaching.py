@@ -5,8 +5,10 @@ from __future__ import annotations
 import builtins
 import doctest
 import json
+import os
 import re
 import runpy
+import subprocess
 import symtable
 import sys
 from collections.abc import Iterator
@@ -82,6 +84,16 @@ def test_every_route_adds_up_to_its_time() -> None:
     for name, (time, rows) in found.items():
         assert sum(rows) == time, name
         assert 5 <= rows[-1] <= 35, name  # left for questions
+
+
+def test_they_are_printed_where_the_terminal_has_few_letters() -> None:
+    printed = subprocess.run(
+        [sys.executable, str(TEACHING / "minutes.py")],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
+    )
+    assert " · **together" in printed.stdout.decode("utf-8")
 
 
 def test_a_wrong_title_is_told() -> None:
@@ -227,10 +239,10 @@ def test_notebooks_are_copied_once_and_a_learners_is_never_overwritten(
     seat = SimpleNamespace(user=SimpleNamespace(name="anna"), environment={})
     home = tmp_path / "homes" / "anna"
     (home / "notebooks").mkdir(parents=True)
-    (home / "notebooks" / "03_duration.ipynb").write_text("mine")
+    (home / "notebooks" / "03_duration.ipynb").write_text("mine", "utf-8")
     for _ in range(2):
         hub["give_notebooks"](seat)
-    assert (home / "notebooks" / "03_duration.ipynb").read_text() == "mine"
+    assert (home / "notebooks" / "03_duration.ipynb").read_text("utf-8") == "mine"
     given = {path.relative_to(home / "notebooks") for path in notebooks_of(home)}
     assert given == {path.relative_to(ROOT / "notebooks") for path in all_notebooks()}
     for path in notebooks_of(home):
