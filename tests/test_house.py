@@ -27,7 +27,8 @@ import llmtrain_helpers as package
 from llmtrain_helpers.__main__ import COMMANDS, main
 from llmtrain_helpers.drawings.common import CARD, COLORS, EDGE, GREY, INK
 from llmtrain_helpers.panels.common import WORDS
-from tests.paths import ROOT
+from tests.paths import ROOT, tracked
+from tools import test as everything
 
 PACKAGE = ROOT / "llmtrain_helpers"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -336,6 +337,12 @@ def test_everything_is_run_by_one_command_everywhere() -> None:
     assert all("python tools/test.py" in text for text in (makefile, workflow, readme))
 
 
+def test_the_linters_write_nothing_where_they_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: path != ROOT)
+    assert everything.environment()["RUFF_NO_CACHE"] == "true"
+    assert everything.environment()["MYPY_CACHE_DIR"] == os.devnull
+
+
 def test_pages_are_built_with_the_pyodide_that_the_site_has() -> None:
     flow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text("utf-8"))
     assert flow[True]["push"] == {"branches": ["main"]}  # YAML reads `on` as true
@@ -372,7 +379,7 @@ def test_the_citation_has_the_projects_version() -> None:
 
 
 def test_the_wheel_works_outside_the_checkout_with_its_data(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    command = [sys.executable, "-X", "utf8", "-m", "pip", "wheel", "--quiet", "--no-deps"]
     command += ["--no-build-isolation", "--no-index", "--wheel-dir", str(tmp_path)]
     run([*command, str(ROOT)])
     [wheel] = tmp_path.glob("*.whl")
@@ -408,13 +415,6 @@ def run(command: list[str], cwd: Path | None = None, env: dict[str, str] | None 
 
 
 # --- what stays out
-
-
-def tracked() -> list[Path]:
-    if not (ROOT / ".git").exists():
-        pytest.skip("no git checkout")
-    names = run(["git", "ls-files"], cwd=ROOT).splitlines()
-    return [ROOT / name for name in names if (ROOT / name).exists()]
 
 
 def test_no_paths_of_a_machine_and_no_registry_hosts() -> None:

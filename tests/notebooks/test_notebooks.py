@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +21,7 @@ from llmtrain_helpers import count_parameters, model_state_bytes
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import Function, Numeric, Word
-from tests.paths import ROOT
+from tests.paths import ROOT, tracked
 from tools import notebooks, regenerate
 from tools.notebooks import all_notebooks, chapters
 
@@ -55,11 +54,7 @@ def outputs(path: Path) -> list[NotebookNode]:
 
 
 def test_the_courses_notebooks_are_those_that_are_committed() -> None:
-    if not (ROOT / ".git").exists():
-        pytest.skip("no git checkout")
-    told = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True)
-    names = told.stdout.decode("utf-8").split("\0")
-    assert {ROOT / name for name in names if name.endswith(".ipynb")} == set(PATHS)
+    assert {path for path in tracked() if path.suffix == ".ipynb"} == set(PATHS)
 
 
 OWN = """03_duration.mine.ipynb, 03_duration.mine-2.ipynb, 03_duration-Copy1.ipynb,

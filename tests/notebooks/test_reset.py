@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.notebooks.scripts import load
-from tests.paths import ROOT
+from tests.paths import ROOT, tracked
 
 reset = load("reset")
 FRESH = b'{"cells": []}\n'
@@ -103,8 +103,7 @@ def test_without_git_it_says_so(course: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_make_passes_the_name_on(capfd: pytest.CaptureFixture[str]) -> None:
-    if not (ROOT / ".git").exists():
-        pytest.skip("no git checkout")
+    assert tracked()
     assert reset.main(["04_bath"]) == 2
     assert "Is 04_batch meant?" in capfd.readouterr().err
     makefile = (ROOT / "Makefile").read_text("utf-8")
