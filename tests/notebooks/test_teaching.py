@@ -210,7 +210,8 @@ def test_the_examples_in_the_scripts_hold(name: str) -> None:
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The configuration as JupyterHub would read it, homes in a temporary folder."""
     spawner = ModuleType("jupyterhub.spawner")
-    spawner.SimpleLocalProcessSpawner = type("Spawner", (), {})  # type: ignore[attr-defined]
+    plain = {"make_preexec_fn": lambda self, name: lambda: None}
+    spawner.SimpleLocalProcessSpawner = type("Spawner", (), plain)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "jupyterhub", ModuleType("jupyterhub"))
     monkeypatch.setitem(sys.modules, "jupyterhub.spawner", spawner)
     monkeypatch.setenv("WORKSHOP_PASSWORD", "eight-or-more")
@@ -270,11 +271,35 @@ def test_the_hub_wants_a_password_and_a_user_of_its_own(
 
 
 def test_a_name_in_the_hub_cannot_leave_its_folder(hub: dict[str, Any]) -> None:
+    """By `match`, which is what JupyterHub's `Authenticator.validate_username` calls."""
     pattern = re.compile(hub["c"].Authenticator.username_pattern)
-    for name in ("anna", "anna-2", "李明"):
-        assert pattern.fullmatch(name)
-    for name in ("..", "a/b", "", "a b", "x" * 40):
-        assert not pattern.fullmatch(name)
+    for name in ("anna", "anna-2", "李明", "x" * 32):
+        assert pattern.match(name)
+    for name in ("..", "a/b", "a/../../b", "", "a b", "anna\n", "a.b", "x" * 33):
+        assert not pattern.match(name)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits are set on Linux")
+def test_a_server_in_the_hub_has_limits(
+    hub: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import resource
+
+    known = {resource.RLIMIT_NPROC: 1000, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (known[kind], known[kind]))
+    found: dict[int, tuple[int, int]] = {}
+    monkeypatch.setattr("resource.setrlimit", found.__setitem__)
+    hub["Seat"]().make_preexec_fn("anna")()
+    assert found == {
+        resource.RLIMIT_NPROC: (1000, 1000),  # lower already
+        resource.RLIMIT_DATA: (2_000_000_000, 2_000_000_000),
+    }
+    settings = hub["c"]
+    assert hub["PROCESSES"] == 100 * settings.JupyterHub.active_server_limit == 4000
+    assert "--ServerApp.terminals_enabled=False" in settings.Spawner.args
+    assert {"cull_idle_timeout", "shutdown_no_activity_timeout"} <= {
+        one.partition("=")[0].rpartition(".")[2] for one in settings.Spawner.args
+    }
 
 
 def test_the_hubs_lock_adds_to_the_courses_and_repeats_nothing() -> None:
