@@ -37,12 +37,14 @@ def refuse(name: str, value: object, problem: str) -> NoReturn:
 
 def show(value: object) -> str:
     """The value as an error message prints it: at most 60 characters."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST:
+    if type(value) is int and abs(value) > LARGEST:
         sign = "-" if value < 0 else ""
         return f"{sign}10^{int(abs(value).bit_length() * math.log10(2))}"
     try:
         text = " ".join(repr(value).split())  # arrays and tables fill several lines
-    except Exception:  # too deep, or a repr of its own that fails
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # too deep, or a repr of its own that fails
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
