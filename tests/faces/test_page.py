@@ -239,9 +239,8 @@ def test_a_cell_whose_repr_fails_is_told_its_line(error: str) -> None:
 
 
 def test_an_earlier_cell_that_is_nested_too_deeply_is_left_out() -> None:
-    assert (
-        json.loads(cells.run(json.dumps(["(" * 99_999, "x = \0"]), "6"))["html"] == "<pre>6</pre>"
-    )
+    before = json.dumps(["(" * 99_999, "x = \0", f"{'-' * 99_999}1"])
+    assert json.loads(cells.run(before, "6"))["html"] == "<pre>6</pre>"
 
 
 @pytest.mark.usefixtures("nothing_done")
