@@ -10,8 +10,10 @@ NumPy is imported only by the few functions that cannot do without (`numpy`, `fl
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from functools import wraps
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Union, cast
 
 if TYPE_CHECKING:
@@ -47,6 +49,21 @@ def show(value: object) -> str:
     except BaseException:  # too deep, or a repr of its own that fails
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def shallow(text: str, most: int = 100) -> str:
+    """A JSON text whose brackets nest no deeper than this; a ValueError for any other.
+
+    Python in a web page does not outlive a parser that calls itself so often.
+
+    >>> shallow('{"a": [1, "[["]}', most=2)
+    '{"a": [1, "[["]}'
+    """
+    bare = re.sub(r'"[^"\\]*(?:\\.[^"\\]*)*"', "", text)
+    depths = accumulate((letter in "[{") - (letter in "]}") for letter in bare)
+    if max(depths, default=0) > most:
+        raise ValueError(f"its brackets nest deeper than {most}")
+    return text
 
 
 def count(name: str, value: object, least: int = 1) -> Result:

@@ -13,11 +13,13 @@ from pathlib import Path
 from statistics import median
 from threading import Thread
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels.parameters import PASTED
 from llmtrain_helpers.panels.state import State
 
 ROOT = Path(__file__).parents[1]
@@ -263,6 +265,13 @@ def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: s
     assert "is no number" in page.inner_text(".live-status")
     assert page.locator(".live-panel img[src=x]").count() == 0
     assert same(page, State(PANELS["duration"]).html)
+
+
+def test_a_link_with_a_file_that_nests_deeply_is_told(page: Page, address: str) -> None:
+    link = urlencode({"model": PASTED, "config": "[" * 7000})
+    start(page, address, "01_parameters", f"?{link}")
+    assert "nest deeper than 100" in page.inner_text(".live-status")
+    assert page.wrong == []  # type: ignore[attr-defined]
 
 
 def test_panels_are_handled_by_keyboard(page: Page, address: str) -> None:

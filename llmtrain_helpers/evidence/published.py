@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llmtrain_helpers.activations import step_timeline
-from llmtrain_helpers.checks import Number, one, quantity, refuse, show, single
+from llmtrain_helpers.checks import Number, one, quantity, refuse, shallow, show, single
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.plan.plan import Plan, plan_run
@@ -655,7 +655,8 @@ def _read_json(path: Path) -> Any:
 def _parsed(name: str, source: str, content: str | bytes) -> Any:
     """The value that a JSON text holds; a ValueError names the text by its source."""
     try:
-        return json.loads(content, object_pairs_hook=_read_object)
+        text = shallow(content) if isinstance(content, str) else content
+        return json.loads(text, object_pairs_hook=_read_object)
     except (ValueError, RecursionError) as error:
         refuse(name, source, f"holds no JSON that can be read: {str(error)[:120]}")
 
