@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from llmtrain_helpers.measure import torch_missing
+from tools.notebooks import all_notebooks
 
 NEED_IT = [
     "llmtrain_helpers/measure/*.py",
@@ -12,14 +13,12 @@ NEED_IT = [
     "notebooks/evidence/11_measure.ipynb",
 ]
 MISSING = torch_missing()
-KEPT = ["notebooks/*.mine.ipynb", "notebooks/*.mine-*.ipynb"]
-"""Copies that `make reset` keeps for a learner."""
-
 MOVED = ["llmtrain_helpers/utilizations.py", "llmtrain_helpers/splits.py"]
 """Old places of two modules of `evidence/`, where their doctests run."""
 
-collect_ignore_glob = [*KEPT, *MOVED, "teaching/homes/*", *(NEED_IT if MISSING else [])]
+collect_ignore_glob = [*MOVED, "teaching/homes/*", *(NEED_IT if MISSING else [])]
 
+COURSE = all_notebooks()
 
 ROOT = Path(__file__).parent
 TESTS = ROOT / "tests"
@@ -30,9 +29,10 @@ tools/test.py, and not beside other tests."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: Any) -> bool | None:
-    """Leave out what stands apart, unless it is named."""
+    """Leave out what stands apart, and notebooks of a learner's own, unless they are named."""
     named = (Path(each.partition("::")[0]).resolve() for each in config.args)
-    left_out = collection_path in APART
+    own = collection_path.suffix == ".ipynb" and collection_path.resolve() not in COURSE
+    left_out = own or collection_path in APART
     return True if left_out and not any(n.is_relative_to(collection_path) for n in named) else None
 
 

@@ -10,8 +10,10 @@ NumPy is imported only where there is one, or by those who ask for it (`numpy`, 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from functools import wraps
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Union, cast
 
 if TYPE_CHECKING:
@@ -37,14 +39,31 @@ def refuse(name: str, value: object, problem: str) -> NoReturn:
 
 def show(value: object) -> str:
     """The value as an error message prints it: at most 60 characters."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST:
+    if type(value) is int and abs(value) > LARGEST:
         sign = "-" if value < 0 else ""
         return f"{sign}10^{int(abs(value).bit_length() * math.log10(2))}"
     try:
         text = " ".join(repr(value).split())  # arrays and tables fill several lines
-    except Exception:  # too deep, or a repr of its own that fails
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # too deep, or a repr of its own that fails
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def shallow(text: str, most: int = 100) -> str:
+    """A JSON text whose brackets nest no deeper than this; a ValueError for any other.
+
+    Python in a web page does not outlive a parser that calls itself so often.
+
+    >>> shallow('{"a": [1, "[["]}', most=2)
+    '{"a": [1, "[["]}'
+    """
+    bare = re.sub(r'"[^"\\]*(?:\\.[^"\\]*)*"', "", text)
+    depths = accumulate((letter in "[{") - (letter in "]}") for letter in bare)
+    if max(depths, default=0) > most:
+        raise ValueError(f"its brackets nest deeper than {most}")
+    return text
 
 
 def count(name: str, value: object, least: int = 1) -> Result:

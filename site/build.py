@@ -15,6 +15,7 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import paper
+import policy
 from sphinx.cmd.build import build_main
 
 HERE = Path(__file__).parent
@@ -52,6 +53,7 @@ def main() -> int:
         (SITE / ".nojekyll").touch()
         for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
             macros.unlink()
+        policy.guard(SITE)
         paper.print_all(SITE)
         print(f"The site is in {SITE.relative_to(ROOT)}: make site-serve shows it.")
     return status

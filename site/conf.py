@@ -2,13 +2,16 @@
 
 import marks
 
+from tools.notebooks import NOTEBOOKS, all_notebooks
+
 project = "What will it take?"
 author = "The llmtrain_helpers authors"
 copyright = "The llmtrain_helpers authors. Text CC BY 4.0, code MIT"
 
 extensions = ["myst_nb"]
 root_doc = "notebooks/00_start_here"
-include_patterns = ["notebooks/**.ipynb", "data/README.md", "TEACHING.md"]
+include_patterns = [path.relative_to(NOTEBOOKS.parent).as_posix() for path in all_notebooks()]
+include_patterns += ["data/README.md", "TEACHING.md"]
 exclude_patterns = [".*", "**/.*", "build"]
 
 nb_execution_mode = "off"  # outputs are committed, and tested by nbval

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+from tools.notebooks import all_notebooks
+
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
 LAB = SITE / "lab"
@@ -70,10 +72,11 @@ def main() -> None:
 
 def stage_notebooks() -> None:
     """The notebooks and what they link to, where JupyterLite takes its files from."""
-    own = shutil.ignore_patterns(".*", "*.mine*")  # a learner's own copies
-    shutil.copytree(ROOT / "notebooks", STAGE / "files/notebooks", ignore=own)
-    (STAGE / "files/data").mkdir()
-    shutil.copy(ROOT / "data/README.md", STAGE / "files/data")
+    linked = (ROOT / "notebooks/course.png", ROOT / "data/README.md")
+    for path in (*all_notebooks(), *linked):
+        copy = STAGE / "files" / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
 
 
 def build() -> None:
@@ -94,7 +97,7 @@ def build() -> None:
     _write("jupyter-lite.json", {"jupyter-config-data": page})
     _write("jupyter_lite_config.json", {"LiteBuildConfig": options})
     command = [sys.executable, "-m", "jupyterlite_core", "build"]
-    with (STAGE / "build.log").open("w") as log:
+    with (STAGE / "build.log").open("wb") as log:
         subprocess.run(command, cwd=STAGE, stdout=log, check=True)
 
 

@@ -19,8 +19,10 @@ from bs4 import BeautifulSoup, Tag
 
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import Word
+from tools.notebooks import chapters
 
-CHAPTERS = "notebooks/[0-9]*.ipynb"
+CHAPTERS = {f"notebooks/{path.stem}": path for path in chapters()}
+"""The chapters' notebooks, by the names that Sphinx has for them."""
 
 HERE = (
     '<p class="live-note">In this page run the <a href="#panel">panel</a>, '
@@ -51,7 +53,7 @@ def slug(title: str) -> str:
 
 def prepare(app: Any, name: str, source: list[str]) -> None:
     """Leave out what is said of notebooks only; contents end the first page."""
-    if not Path(app.srcdir, f"{name}.ipynb").match(CHAPTERS):
+    if name not in CHAPTERS:
         return
     notebook = json.loads(source[0])
     cells = [cell for cell in notebook["cells"] if "notebook-only" not in _tags(cell)]
@@ -67,12 +69,12 @@ def _tags(cell: dict[str, Any]) -> list[str]:
 
 
 def _contents(root: Path) -> Iterator[tuple[str, list[str]]]:
-    chapters = {path.stem: _title(path) for path in sorted(root.glob(CHAPTERS))}
-    yield ("Chapters", [f"{chapters[name]} </notebooks/{name}>" for name in [*chapters][1:]])
+    titles = {path.stem: _title(path) for path in CHAPTERS.values()}
+    yield ("Chapters", [f"{titles[name]} </notebooks/{name}>" for name in [*titles][1:]])
     known = {page: title for page, title in MORE.items() if [*root.glob(f"{page}.*")]}
     yield "Look up", [f"{title} </{page}>" for page, title in known.items()]
     for title, folder in {"Worked answers": "solutions", "Evidence": "evidence"}.items():
-        yield (title, [f"{chapters[name]} </notebooks/{folder}/{name}>" for name in chapters])
+        yield (title, [f"{titles[name]} </notebooks/{folder}/{name}>" for name in titles])
 
 
 def _title(path: Path) -> str:
@@ -91,11 +93,10 @@ def _tree(title: str, pages: list[str]) -> str:
 
 def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any) -> None:
     """Put the marks into a chapter's page."""
-    path = Path(app.srcdir, f"{name}.ipynb")
-    if not path.match(CHAPTERS):
+    if name not in CHAPTERS:
         return
     page = BeautifulSoup(context["body"], "html.parser")
-    sources = list(code_cells(path))
+    sources = list(code_cells(CHAPTERS[name]))
     cells = page.select("div.cell")
     if len(cells) != len(sources):
         raise ValueError(f"{name}: {len(sources)} code cells, {len(cells)} in the page")
@@ -122,7 +123,7 @@ def runnable(sources: list[str]) -> list[bool]:
         [sys.executable, "-c", BARE],
         input=json.dumps(cells),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     return [bool(ran) for ran in json.loads(process.stdout)]

@@ -138,7 +138,7 @@ def test_formulas_and_a_panel_run_with_no_other_host(page: Page, asked: list[str
 
 
 def test_a_cell_without_numpy_says_so(page: Page) -> None:
-    if "numpy" in json.loads((WHEELS / "pyodide-lock.json").read_text())["packages"]:
+    if "numpy" in json.loads((WHEELS / "pyodide-lock.json").read_text("utf-8"))["packages"]:
         pytest.skip("this lab has an address for NumPy")
     told = run(page, "megatron_training_days()[:12]")
     assert "No module named 'pandas'" in told
@@ -152,7 +152,7 @@ def test_another_host_would_have_been_noticed(page: Page, asked: list[str]) -> N
 
 
 def test_the_lock_is_whole() -> None:
-    packages = json.loads((WHEELS / "pyodide-lock.json").read_text())["packages"]
+    packages = json.loads((WHEELS / "pyodide-lock.json").read_text("utf-8"))["packages"]
     beside = [p for p in packages.values() if "://" not in p["file_name"]]
     needed = {name.replace("_", "-") for p in beside for name in p["depends"]}
     assert needed <= {*packages}

@@ -13,11 +13,13 @@ from pathlib import Path
 from statistics import median
 from threading import Thread
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels.parameters import PASTED
 from llmtrain_helpers.panels.state import State
 
 ROOT = Path(__file__).parents[1]
@@ -97,7 +99,7 @@ def live(request: Any, browser: Browser, address: str) -> Iterator[Live]:
 
 
 def watched(page: Page, address: str) -> Page:
-    """Refuse every other host, and note what goes wrong."""
+    """Refuse every other host, and note what goes wrong, or against a page's policy."""
     wrong: list[str] = []
 
     def only_here(route: Any) -> None:
@@ -109,6 +111,7 @@ def watched(page: Page, address: str) -> Page:
     page.route("**/*", only_here)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("response", lambda r: r.status >= 400 and wrong.append(r.url))
+    page.on("console", lambda told: told.type == "error" and wrong.append(told.text))
     page.wrong = wrong  # type: ignore[attr-defined]
     return page
 
@@ -160,6 +163,15 @@ def test_the_first_page_is_chapter_00(page: Page, address: str) -> None:
     assert "what will it take?" in page.inner_text("h1")
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_a_pages_policy_stands_before_all_that_it_governs(name: str) -> None:
+    before, policy, after = (SITE / name).read_text("utf-8").partition("Content-Security-Policy")
+    assert policy
+    assert not re.search("<(script|style|link|img)", before)
+    [rules] = re.findall(r'script-src ([^;"]+)', after)
+    assert "unsafe" not in rules
+
+
 @every_chapter
 def test_nothing_is_fetched_for_python_before_a_click(page: Page, address: str, name: str) -> None:
     asked: list[str] = []
@@ -189,19 +201,19 @@ def test_a_panel_answers_as_in_the_notebook(live: Live) -> None:
     assert page.inner_text(".live-status").endswith(state.problem)
     assert field.input_value() == "a lot"
     page.get_by_role("button", name="Reset").click()
-    page.wait_for_function("!document.querySelector('.live-status p')")
+    page.wait_for_selector(".live-status p", state="detached")
     state.set(**state.panel.default)
     assert same(page, state.html)
     for preset in state.panel.presets:
         page.locator(f"#{live.word}-preset").select_option(preset)
         state.set(**state.panel.presets[preset])
-        page.wait_for_function("!document.querySelector('.live-busy')")
+        page.wait_for_selector(".live-busy", state="detached")
         assert same(page, state.html), preset
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
 def test_axe_finds_nothing_of_our_own(live: Live) -> None:
-    live.page.add_script_tag(path=AXE)
+    live.page.evaluate(AXE.read_text("utf-8"))
     run = """async theme => {
         document.documentElement.dataset.theme = theme;
         const found = await axe.run({include: [["article"]]});
@@ -255,21 +267,27 @@ def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: s
     assert same(page, State(PANELS["duration"]).html)
 
 
+def test_a_link_with_a_file_that_nests_deeply_is_told(page: Page, address: str) -> None:
+    link = urlencode({"model": PASTED, "config": "[" * 7000})
+    start(page, address, "01_parameters", f"?{link}")
+    assert "nest deeper than 100" in page.inner_text(".live-status")
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
 def test_panels_are_handled_by_keyboard(page: Page, address: str) -> None:
     page.goto(f"{address}/notebooks/03_duration.html")
     page.focus(".live-start")
     page.keyboard.press("Enter")
     page.wait_for_selector(".live-on .live-answer svg", timeout=60_000)
-    before = page.inner_text(".live-answer p")
+    answer = page.locator(".live-answer p").first
+    before = answer.inner_text()
     for _ in range(5):  # Reset, the link, tokens, their slider
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.type") == "range":
             break
     page.keyboard.press("ArrowRight")
-    page.wait_for_function(
-        "was => document.querySelector('.live-answer p').innerText !== was", arg=before
-    )
-    page.wait_for_function("document.querySelector('.live-said').textContent")
+    expect(answer).not_to_have_text(before, use_inner_text=True)
+    expect(page.locator(".live-said")).not_to_be_empty()
 
 
 # --- guesses and exercises
@@ -299,6 +317,44 @@ def test_exercises_and_guesses_are_judged_and_kept(live: Live) -> None:
     page.goto(page.url.partition("?")[0])
     assert page.locator(".live-verdict").all_inner_texts() == told
     assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_what_is_stored_comes_back_as_text_and_nonsense_is_left_out(
+    page: Page, address: str
+) -> None:
+    store = """evil => {
+        const cells = {};
+        for (const form of document.querySelectorAll(".live-form")) {
+            const source = form.querySelector("textarea")?.defaultValue;
+            cells[form.dataset.id] = {source, written: 7, html: evil, told: evil};
+        }
+        const tries = "[".repeat(1e5) + "]".repeat(1e5);
+        const text = JSON.stringify({cells, done: 3, guesses: {"03-guess": {}}});
+        localStorage.setItem("llmtrain", `${text.slice(0, -1)}, "tries": ${tries}}`);
+    }"""
+    evil = '<img class="evil" src="x" onerror="document.title = 1">'
+    page.goto(f"{address}/notebooks/03_duration.html")
+    page.evaluate(store, evil)
+    start(page, address, "03_duration")
+    assert page.locator(".evil").count() == 0
+    assert evil in page.locator(".live-verdict").all_inner_texts()
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_no_script_of_anybody_elses_runs_in_a_page(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/03_duration.html")
+    for put in ("innerHTML = '<img src=x onerror=\"document.title = 1\">'", "append(script)"):
+        page.evaluate(
+            f"""() => {{
+                const script = document.createElement("script");
+                script.textContent = "document.title = 1";
+                document.querySelector(".live-note").{put};
+            }}"""
+        )
+    page.wait_for_timeout(300)
+    assert page.title() != "1"
+    told = [one for one in page.wrong if "Content Security Policy" in one]  # type: ignore[attr-defined]
+    assert len(told) == 2
 
 
 def test_cells_print_here_what_they_printed_when_saved(live: Live) -> None:

@@ -13,6 +13,7 @@ Environment:
     WORKSHOP_HOMES     where the learners' folders lie (homes, beside this file)
     WORKSHOP_ADDRESS   what the proxy listens on (http://:8000, which is every network)
     WORKSHOP_MEMORY    GB that each process of a learner may hold (2; Linux only)
+    WORKSHOP_SEATS     how many servers may run at once (40)
     WORKSHOP_AS_ROOT   1 where there is no other user, in a container: all are root then
 """
 
@@ -26,12 +27,19 @@ from typing import Any
 
 from jupyterhub.spawner import SimpleLocalProcessSpawner
 
+from tools.notebooks import all_notebooks
+
 HERE = Path(__file__).resolve().parent
 COURSE = HERE.parent
 HOMES = Path(os.environ.get("WORKSHOP_HOMES", HERE / "homes")).resolve()
 MEMORY = int(float(os.environ.get("WORKSHOP_MEMORY", "2")) * 1e9)
+SEATS = int(os.environ.get("WORKSHOP_SEATS", "40"))
+PROCESSES = 100 * SEATS
+"""Processes and threads of all learners together: Linux counts them by the user."""
+
 PROXY = HERE / "node_modules" / ".bin" / "configurable-http-proxy"
 LINKED = (
+    "notebooks/course.png",
     "data/README.md",
     "llmtrain_helpers/measure/model.py",
     "tests/ground_truth/test_step_memory.py",
@@ -51,13 +59,7 @@ def give_notebooks(spawner: Any) -> None:
 
 def given() -> list[Path]:
     """The notebooks as they lie in the course, and the files that they link to."""
-    source = COURSE / "notebooks"
-    notebooks = [
-        path
-        for path in sorted(source.rglob("*.ipynb"))
-        if ".mine" not in path.name and path.parent.name[0] != "."
-    ]
-    return [*notebooks, source / "course.png", *(COURSE / name for name in LINKED)]
+    return [*all_notebooks(), *(COURSE / name for name in LINKED)]
 
 
 def prepare(spawner: Any) -> None:
@@ -76,7 +78,7 @@ def ask_for_no_news(home: Path) -> None:
     file = place / "notification.jupyterlab-settings"
     if not file.exists():
         place.mkdir(parents=True, exist_ok=True)
-        file.write_text('{"fetchNews": "false", "checkForUpdates": false}')
+        file.write_text('{"fetchNews": "false", "checkForUpdates": false}', "utf-8")
 
 
 def free_port() -> int:
@@ -87,11 +89,12 @@ def free_port() -> int:
 
 
 class Seat(SimpleLocalProcessSpawner):
-    """A server as a plain process in the learner's folder, with a limit of memory.
+    """A server as a plain process in the learner's folder, with limits.
 
-    The limit holds for each process, server and kernels, on what it asks for (data,
-    not shared libraries): beyond it Python raises a MemoryError, and nobody else
-    notices.
+    That of memory holds for each process, server and kernels, on what it asks for
+    (data, not shared libraries): beyond it Python raises a MemoryError, and nobody else
+    notices. That of processes is one for all learners: beyond it no cell starts another
+    process, and the hub, which has no such limit, can still end servers.
     """
 
     def make_preexec_fn(self, name: str) -> Any:
@@ -100,12 +103,23 @@ class Seat(SimpleLocalProcessSpawner):
 
         def limited() -> None:
             begin()
-            if LINUX and MEMORY:
+            if LINUX:
                 import resource
 
-                resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+                limit(resource.RLIMIT_NPROC, PROCESSES)
+                if MEMORY:
+                    limit(resource.RLIMIT_DATA, MEMORY)
 
         return limited
+
+
+def limit(kind: int, most: int) -> None:
+    """Limit this process and all that come from it, unless its limit is lower already."""
+    import resource
+
+    _, hard = resource.getrlimit(kind)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
 
 
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -121,7 +135,8 @@ c = get_config()  # type: ignore[name-defined]  # noqa: F821  (jupyterhub gives 
 c.JupyterHub.authenticator_class = "shared-password"
 c.SharedPasswordAuthenticator.user_password = PASSWORD
 c.Authenticator.allow_all = True
-c.Authenticator.username_pattern = r"[\w-]{1,32}"  # a folder is named after it
+# A folder is named after it. JupyterHub matches the beginning alone, hence the end here.
+c.Authenticator.username_pattern = r"[\w-]{1,32}\Z"
 
 c.JupyterHub.spawner_class = Seat
 c.SimpleLocalProcessSpawner.home_dir_template = str(HOMES / "{username}")
@@ -131,10 +146,15 @@ c.Spawner.environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
 c.Spawner.args = ["--ServerApp.allow_remote_access=True"]
 c.Spawner.args += ["--allow-root"] if AS_ROOT else []
+c.Spawner.args += ["--ServerApp.terminals_enabled=False"]
+# A kernel that no tab shows ends after an hour, a server without kernels after another.
+c.Spawner.args += ["--MappingKernelManager.cull_idle_timeout=3600"]
+c.Spawner.args += ["--ServerApp.shutdown_no_activity_timeout=3600"]
 # Kernels that talk through files: thirty that look for free ports at once may collide.
 c.Spawner.args += ["--KernelManager.transport=ipc"] if LINUX else []
 c.Spawner.start_timeout = 120  # thirty at once on two cores take their time
 c.Spawner.http_timeout = 120
+c.JupyterHub.active_server_limit = SEATS
 c.JupyterHub.concurrent_spawn_limit = 0  # thirty come at once: send nobody away
 
 c.JupyterHub.bind_url = os.environ.get("WORKSHOP_ADDRESS", "http://:8000")

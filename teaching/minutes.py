@@ -18,8 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools import notebooks
+
 COURSE = Path(__file__).resolve().parents[1]
-NOTEBOOKS, GUIDE = COURSE / "notebooks", COURSE / "TEACHING.md"
+GUIDE = COURSE / "TEACHING.md"
 
 WORDS_A_MINUTE = 150
 CODE, EXERCISE, PREDICTION, PANEL = 0.5, 4, 1, 3
@@ -85,11 +87,7 @@ def _count(pattern: str, cells: Sequence[str]) -> int:
 
 def chapters() -> dict[str, list[Section]]:
     """The sections of every chapter, by the number that its file begins with."""
-    return {
-        path.name[:2]: sections(path)
-        for path in sorted(NOTEBOOKS.glob("[01]?_*.ipynb"))
-        if ".mine" not in path.name
-    }
+    return {path.name[:2]: sections(path) for path in notebooks.chapters()}
 
 
 def line(chapter: list[Section]) -> str:
@@ -189,6 +187,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if "--write" in (sys.argv[1:] if arguments is None else arguments):
         GUIDE.write_text(written(GUIDE.read_text("utf-8")), encoding="utf-8")
         return
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")  # where a terminal has fewer letters
     for number, chapter in chapters().items():
         print(f"{number}: {line(chapter)}\n")
 

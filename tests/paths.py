@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-NOTEBOOKS = ROOT / "notebooks"
+import pytest
+
+from tools.notebooks import NOTEBOOKS
+
+ROOT = NOTEBOOKS.parent
+
+__all__ = ["NOTEBOOKS", "ROOT", "tracked"]
+
+
+def tracked() -> list[Path]:
+    """The committed files that are there; where git tells none, a test is skipped.
+
+    It does so without a checkout, and in one that belongs to somebody else.
+    """
+    told = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
+    if told.returncode or not (ROOT / ".git").exists():
+        pytest.skip("no git checkout of one's own")
+    names = os.fsdecode(told.stdout).split("\0")[:-1]
+    return [ROOT / name for name in names if (ROOT / name).exists()]

@@ -27,7 +27,8 @@ import llmtrain_helpers as package
 from llmtrain_helpers.__main__ import COMMANDS, main
 from llmtrain_helpers.drawings.common import CARD, COLORS, EDGE, GREY, INK
 from llmtrain_helpers.panels.common import WORDS
-from tests.paths import ROOT
+from tests.paths import ROOT, tracked
+from tools import test as everything
 
 PACKAGE = ROOT / "llmtrain_helpers"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -177,7 +178,7 @@ def test_only_faces_import_faces(path: Path) -> None:
 )
 def test_the_old_spelling_of_a_command_names_the_new_one(old: str, new: str) -> None:
     command = [sys.executable, "-m", f"llmtrain_helpers.{old}"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
     assert done.returncode == 1
     assert done.stderr == f"Write: python -m llmtrain_helpers {new}\n"
 
@@ -336,6 +337,12 @@ def test_everything_is_run_by_one_command_everywhere() -> None:
     assert all("python tools/test.py" in text for text in (makefile, workflow, readme))
 
 
+def test_the_linters_write_nothing_where_they_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: path != ROOT)
+    assert everything.environment()["RUFF_NO_CACHE"] == "true"
+    assert everything.environment()["MYPY_CACHE_DIR"] == os.devnull
+
+
 def test_pages_are_built_with_the_pyodide_that_the_site_has() -> None:
     flow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text("utf-8"))
     assert flow[True]["push"] == {"branches": ["main"]}  # YAML reads `on` as true
@@ -372,7 +379,7 @@ def test_the_citation_has_the_projects_version() -> None:
 
 
 def test_the_wheel_works_outside_the_checkout_with_its_data(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    command = [sys.executable, "-X", "utf8", "-m", "pip", "wheel", "--quiet", "--no-deps"]
     command += ["--no-build-isolation", "--no-index", "--wheel-dir", str(tmp_path)]
     run([*command, str(ROOT)])
     [wheel] = tmp_path.glob("*.whl")
@@ -400,7 +407,7 @@ def run(command: list[str], cwd: Path | None = None, env: dict[str, str] | None 
         command,
         check=True,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         cwd=cwd,
         env={**os.environ, **(env or {})},
     )
@@ -410,19 +417,54 @@ def run(command: list[str], cwd: Path | None = None, env: dict[str, str] | None 
 # --- what stays out
 
 
-def tracked() -> list[Path]:
-    if not (ROOT / ".git").exists():
-        pytest.skip("no git checkout")
-    names = run(["git", "ls-files"], cwd=ROOT).splitlines()
-    return [ROOT / name for name in names if (ROOT / name).exists()]
-
-
 def test_no_paths_of_a_machine_and_no_registry_hosts() -> None:
     banned = re.compile(r"/(root|work|Users)/\w|pypi\.|pythonhosted|npmjs|\.\./shared")
     for path in tracked():
         if path.suffix != ".png" and path != Path(__file__):
             found = banned.search(path.read_text("utf-8"))
             assert not found, (path.name, found)
+
+
+TEXT = {"open": 2, "fdopen": 2, "read_text": 0, "write_text": 1, "read_csv": 99, "to_csv": 99}
+"""What reads or writes text, and behind how many arguments its encoding stands."""
+
+
+def leaves_its_encoding_open(call: ast.Call) -> bool:
+    """Whether a call reads or writes text as this machine's locale would have it."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    words = {word.arg: word.value for word in call.keywords}
+    if "encoding" in words:
+        return False
+    if name in ("run", "Popen", "check_output"):
+        return "text" in words or "universal_newlines" in words
+    modes = [one.value for one in (*call.args, *words.values()) if isinstance(one, ast.Constant)]
+    binary = {"rb", "wb", "ab", "xb"} & {mode for mode in modes if isinstance(mode, str)}
+    descriptor = ast.unparse(call.func) == "os.open"
+    return name in TEXT and len(call.args) <= TEXT[name] and not binary and not descriptor
+
+
+def test_what_reads_or_writes_text_names_its_encoding() -> None:
+    """ruff's PLW1514 sees fewer: it must know that something is a path."""
+    for path in tracked():
+        if path.suffix == ".py":
+            calls = [one for one in ast.walk(syntax(path)) if isinstance(one, ast.Call)]
+            found = [ast.unparse(one) for one in calls if leaves_its_encoding_open(one)]
+            assert not found, path
+
+
+def test_a_text_without_its_encoding_is_found() -> None:
+    for wrong in (
+        "open(x)",
+        'x.open("w")',
+        "x.read_text()",
+        "x.write_text(y)",
+        "run(x, text=True)",
+    ):
+        call = ast.parse(wrong).body[0].value  # type: ignore[attr-defined]
+        assert leaves_its_encoding_open(call), wrong
+    for right in ('x.open("rb")', 'x.read_text("utf-8")', 'open(x, encoding="utf-8")', "run(x)"):
+        call = ast.parse(right).body[0].value  # type: ignore[attr-defined]
+        assert not leaves_its_encoding_open(call), right
 
 
 def test_no_caches_and_no_large_files_are_committed() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.browser import lab
+from tools.notebooks import chapters
 
 PLACES = [".llmtrain-panel", ".jp-OutputArea-output", ".jp-MarkdownOutput"]
 UPSTREAM = {"aria-input-field-name": ".noUi-handle"}
@@ -35,7 +36,7 @@ async places => {
 def main() -> None:
     """Walk all pages that have a panel, or those named."""
     script, *names = sys.argv[1:]
-    pages = names or sorted(path.name for path in lab.NOTEBOOKS.glob("[0-9]*.ipynb"))
+    pages = names or [path.name for path in chapters()]
     with (
         tempfile.TemporaryDirectory() as folder,
         lab.jupyterlab(Path(folder)) as address,

@@ -22,8 +22,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from llmtrain_helpers.measure import torch_missing
-
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+from tools.notebooks import NOTEBOOKS, all_notebooks
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -36,17 +35,6 @@ METADATA = {
 
 
 NEED_TORCH = [NOTEBOOKS / f"{place}11_measure.ipynb" for place in ("", "evidence/")]
-
-
-def all_notebooks() -> list[Path]:
-    """Every notebook: the course in order, its evidence, its solutions."""
-    folders = (NOTEBOOKS.glob(f"{place}*.ipynb") for place in ("", "evidence/", "solutions/"))
-    return [path for paths in folders for path in sorted(paths) if not kept(path)]
-
-
-def kept(path: Path) -> bool:
-    """Whether it is a learner's copy, kept by `make reset`."""
-    return ".mine" in path.suffixes or ".mine-" in path.name
 
 
 def run(path: Path) -> str:

@@ -11,6 +11,7 @@ Options go to both (`-k 01`, `-x`); paths among them are run alone, in one proce
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -33,7 +34,8 @@ def main(arguments: list[str]) -> int:
         arguments.remove("--no-lint")
     else:
         for tool in LINT:
-            if subprocess.run([sys.executable, "-m", *tool], cwd=ROOT).returncode:
+            command = [sys.executable, "-X", "utf8", "-m", *tool]  # mypy wants the path in it
+            if subprocess.run(command, cwd=ROOT, env=environment()).returncode:
                 return 1
     if names_a_path(arguments):
         return subprocess.run([*PYTEST, *arguments], cwd=ROOT).returncode
@@ -45,6 +47,13 @@ def main(arguments: list[str]) -> int:
     failed = [code for code in codes if code not in (0, NOTHING_CHOSEN)]
     nothing = all(code == NOTHING_CHOSEN for code in codes)
     return failed[0] if failed else NOTHING_CHOSEN if nothing else 0
+
+
+def environment() -> dict[str, str]:
+    """The environment for the linters; without their caches where they cannot write any."""
+    if os.access(ROOT, os.W_OK):
+        return {**os.environ}
+    return {**os.environ, "RUFF_NO_CACHE": "true", "MYPY_CACHE_DIR": os.devnull}
 
 
 def names_a_path(arguments: list[str]) -> bool:

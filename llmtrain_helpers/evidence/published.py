@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llmtrain_helpers.activations import step_timeline
-from llmtrain_helpers.checks import Number, one, quantity, refuse, show, single
+from llmtrain_helpers.checks import Number, one, quantity, refuse, shallow, show, single
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.plan.plan import Plan, plan_run
@@ -275,7 +275,7 @@ def machine_records() -> DataFrame:
     from pandas import DataFrame, concat, read_csv
 
     paths = sorted((data_folder() / "measured").glob("*.csv"))
-    tables = [read_csv(path, dtype_backend="numpy_nullable") for path in paths]
+    tables = [read_csv(path, encoding="utf-8", dtype_backend="numpy_nullable") for path in paths]
     empty = DataFrame(columns=RECORD_COLUMNS)
     return concat(tables, ignore_index=True) if tables else empty
 
@@ -557,7 +557,8 @@ def _read_table(name: str) -> DataFrame:
     from pandas import read_csv
 
     # Nullable columns keep whole numbers whole beside a gap.
-    return read_csv(data_folder() / f"{name}.csv", dtype_backend="numpy_nullable")
+    path = data_folder() / f"{name}.csv"
+    return read_csv(path, encoding="utf-8", dtype_backend="numpy_nullable")
 
 
 def _table(name: str) -> DataFrame:
@@ -654,7 +655,8 @@ def _read_json(path: Path) -> Any:
 def _parsed(name: str, source: str, content: str | bytes) -> Any:
     """The value that a JSON text holds; a ValueError names the text by its source."""
     try:
-        return json.loads(content, object_pairs_hook=_read_object)
+        text = shallow(content) if isinstance(content, str) else content
+        return json.loads(text, object_pairs_hook=_read_object)
     except (ValueError, RecursionError) as error:
         refuse(name, source, f"holds no JSON that can be read: {str(error)[:120]}")
 

@@ -27,6 +27,7 @@ from llmtrain_helpers.exercises.common import (
     Prediction,
     Verdict,
     judge,
+    problem_of,
 )
 
 _CHAPTERS = [
@@ -91,18 +92,12 @@ def predict(id: str, guess: Answer) -> Verdict:
     try:
         reminder = "" if first == guess else "Your first guess counts: "
         sentence = prediction.reveal(first)
-    except Exception as error:  # a guess may be anything at all
-        return Verdict(id, None, f"{_message(error)}.")
+    except KeyboardInterrupt:  # somebody stops it
+        raise
+    except BaseException as error:  # a guess may be anything at all
+        return Verdict(id, None, f"{problem_of(error)}.")
     _GUESSES.setdefault(id, guess)
     return Verdict(id, True, f"{reminder}{sentence}", mark="→")
-
-
-def _message(error: Exception) -> str:
-    """What an error says; its name where even that fails, as a guess's own may."""
-    try:
-        return str(error)[:150]
-    except Exception:
-        return type(error).__name__
 
 
 class Progress:

@@ -126,8 +126,10 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int) -> Verdict:
     try:
         ok, text = exercise.judge(answer)
         hints = exercise.hints_for(answer)
-    except Exception as error:  # an answer may be anything at all
-        return Verdict(id, False, f"{_first_words(str(error))}.")
+    except KeyboardInterrupt:  # somebody stops it
+        raise
+    except BaseException as error:  # an answer may be anything at all
+        return Verdict(id, False, f"{problem_of(error)}.")
     return Verdict(id, ok, _with_hint(text, hints[min(tries, len(hints) - 1)]))
 
 
@@ -141,8 +143,14 @@ def _with_hint(text: str, hint: str) -> str:
     return f"{before}{hint}{after}"
 
 
-def _first_words(problem: str) -> str:
-    """A problem cut between words where it is longer than a line or two."""
+def problem_of(error: BaseException) -> str:
+    """What an error says in a line or two; its name where it says nothing, or cannot."""
+    try:
+        problem = str(error)
+    except Exception:
+        problem = ""
+    if not problem:
+        return f"it raised {type(error).__name__}"
     if len(problem) <= 150:
         return problem.rstrip(".?")
     return problem[:150].rpartition(" ")[0].rstrip(",;:. ") + " …"
@@ -190,7 +198,7 @@ class Numeric(Exercise):
         """Right, rounded, a known slip, or too high or too low with a hint."""
         if is_array(answer):
             return False, "this is an array: give one number."
-        number, key = quantity("answer", _number(answer)), self.key()
+        number, key = quantity("answer", _number("answer", answer)), self.key()
         if self._is(number, key, self.tolerance):
             return True, f"right, {self.unit(key)}."
         if _rounded(number, key):  # in three digits or more, too few for this tolerance
@@ -232,10 +240,10 @@ def _rounded(number: float, value: float, digits: int = 3) -> bool:
     return any(number == float(f"{value:.{k}e}") for k in range(digits - 1, 15))
 
 
-def _number(answer: Answer) -> Result:
+def _number(name: str, answer: Answer) -> Result:
     """A number as people write it; what is none is told so in a learner's words."""
     try:
-        return units.read(answer)
+        return read_as(name, answer)
     except ValueError as error:
         if not isinstance(answer, str):
             raise
@@ -278,7 +286,9 @@ class Function(Exercise):
         for case in self.cases:
             try:
                 result = answer(**case)
-            except (Exception, SystemExit) as error:
+            except KeyboardInterrupt:  # somebody stops it
+                raise
+            except BaseException as error:
                 return False, f"with {_arguments(case)} it raised {show(error)}"
             if result is None:
                 return NOT_YET
@@ -380,7 +390,7 @@ class Prediction:
             chosen = _option(guess, self.options)
             outcome = "and so it is" if chosen == truth else f"it is {truth!r}"
             return f"you said {chosen!r}, {outcome}. {self.options[chosen]} {self.why}"
-        number = quantity("guess", _number(guess))
+        number = quantity("guess", _number("guess", guess))
         if self.percent and isinstance(guess, str) and "%" in guess:
             number *= 100
         said = guess.strip() if isinstance(guess, str) else f"{number:,}"

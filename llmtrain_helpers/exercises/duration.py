@@ -20,6 +20,7 @@ from llmtrain_helpers.exercises.common import (
     Prediction,
     Word,
     entry,
+    read_as,
 )
 from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
@@ -82,7 +83,7 @@ class Copied(Exercise):
             return False, "give three things: the tokens, the rate in FLOP/s, the days."
         if any(part is None for part in answer):
             return NOT_YET
-        T, X, days = (float(one("answer", units.read(x), quantity)) for x in answer)
+        T, X, days = (float(one("answer", read_as("answer", x), quantity)) for x in answer)
         right, sentence = self.days.judge(days)
         if problem := _problem_with_tokens(T) or _problem_with_rate(X):
             return False, f"the days are right, but {problem}" if right else problem

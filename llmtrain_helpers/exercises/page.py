@@ -10,13 +10,14 @@ import builtins
 import json
 import re
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from html import escape
 from io import StringIO
 from typing import Any
 
 from llmtrain_helpers import exercises
+from llmtrain_helpers.checks import shallow
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, progress
 
 # --- what a cell needs of the cells before it
@@ -44,10 +45,10 @@ def needed(before: Sequence[str], source: str) -> str:
 
 
 def _statements(cell: str) -> list[ast.stmt]:
-    """A cell's statements; none while it cannot be read."""
+    """A cell's statements; none while it cannot be read, or is nested too deeply."""
     try:
         return ast.parse(cell).body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
 
 
@@ -109,7 +110,8 @@ def run(before: str, source: str) -> str:
             value = _html(_last_value(source, names))
     except BaseException as error:  # whatever a learner's cell may raise
         value = _plain(_raised(error))
-    return json.dumps({"html": _plain(printed.getvalue()) + value, **kept()})
+    shown = "" if printed.closed else _plain(printed.getvalue())
+    return json.dumps({"html": shown + value, **kept()})
 
 
 def guess(id: str, written: str) -> str:
@@ -162,27 +164,48 @@ def _plain(text: str) -> str:
 
 
 def kept() -> dict[str, Any]:
-    """What was answered and guessed, and where each exercise stands."""
-    tries, guesses = exercises._TRIES, exercises._GUESSES
-    done = {id: True in tries[id] for id in tries}
-    return {
-        "tries": tries,
-        "guesses": {id: str(said) for id, said in guesses.items()},
-        "done": done | dict.fromkeys(guesses, True),
-        "progress": repr(progress()),
-    }
+    """What was answered and guessed, and where each exercise stands.
+
+    Nothing where a cell has spoiled that: what was kept before it stays.
+    """
+    try:
+        tries, guesses = _tries(exercises._TRIES), dict(exercises._GUESSES)
+        return {
+            "tries": tries,
+            "guesses": {id: str(said) for id, said in guesses.items()},
+            "done": {id: True in tries[id] for id in tries} | dict.fromkeys(guesses, True),
+            "progress": repr(progress()),
+        }
+    except BaseException:  # whatever a learner's guess may raise
+        return {}
 
 
 def restore(stored: str) -> None:
     """Take up what an earlier visit kept; what does not fit is left out."""
     try:
-        earlier = json.loads(stored)
-        tries, guesses = dict(earlier["tries"]), dict(earlier["guesses"])
+        earlier = json.loads(shallow(stored))
+        tries, guesses = _tries(dict(earlier["tries"])), dict(earlier["guesses"])
     except (ValueError, TypeError, KeyError):
         return
-    for id, marks in tries.items():
-        if id in EXERCISES and isinstance(marks, list):
-            exercises._TRIES[id] = [bool(mark) for mark in marks]
-    for id, guess in guesses.items():
-        if id in PREDICTIONS and isinstance(guess, str):
-            exercises._GUESSES[id] = guess
+    exercises._TRIES.update(tries)
+    for id, said in guesses.items():
+        if id in PREDICTIONS and isinstance(said, str) and _is_a_guess(id, said):
+            exercises._GUESSES[id] = said
+
+
+def _tries(marks: Mapping[str, Any]) -> dict[str, list[bool]]:
+    """What is a list of marks, of an exercise that there is."""
+    return {
+        id: [bool(mark) for mark in tried]
+        for id, tried in marks.items()
+        if id in EXERCISES and isinstance(tried, list)
+    }
+
+
+def _is_a_guess(id: str, said: str) -> bool:
+    """Whether a prediction takes it: of a first guess that it refuses none gets free."""
+    try:
+        PREDICTIONS[id].reveal(said)
+    except ValueError:
+        return False
+    return True

@@ -18,6 +18,7 @@ from llmtrain_helpers.exercises.common import (
     Judgement,
     Numeric,
     Prediction,
+    read_as,
 )
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
@@ -136,7 +137,7 @@ class OwnModel(Exercise):
             return NOT_YET
         model = name if isinstance(name, Transformer) else architecture(name)
         total, key = float(count_parameters(model).total), _with_twice_the_layers(model)
-        number = float(quantity("the number", units.read(number)))
+        number = float(quantity("number", read_as("number", number)))
         mistakes = {
             2 * total: "this is twice the whole model: embedding and head do not double.",
             total: "this is the model as it is: double its layers.",

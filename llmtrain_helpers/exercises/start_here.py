@@ -21,6 +21,7 @@ from llmtrain_helpers.exercises.common import (
     Numeric,
     Prediction,
     Word,
+    read_as,
 )
 from llmtrain_helpers.parameters import count_parameters
 
@@ -95,7 +96,7 @@ class Size(Exercise):
 
     def judge(self, answer: Answer) -> Judgement:
         """What this size gets, and whether a larger one would do."""
-        size = units.read(answer)
+        size = read_as("answer", answer)
         if size not in self.sizes:
             known = ", ".join(units.short(x) for x in self.sizes)
             return False, f"choose one of the sizes: {known}."

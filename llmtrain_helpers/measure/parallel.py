@@ -70,7 +70,12 @@ def _report(
         ]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=300, env=_environment()
+                command,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=300,
+                env=_environment(),
             )
         except subprocess.TimeoutExpired as error:
             raise RuntimeError("torchrun did not come to an end in 300 s") from error

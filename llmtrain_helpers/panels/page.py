@@ -134,7 +134,7 @@ def address(state: State) -> str:
         for name, value in state.values.items()
         if value != state.panel.default[name]
     }
-    link = urlencode(changed)
+    link = urlencode(changed, errors="replace")  # half a character is none
     return link if len(link) <= LONGEST_ADDRESS else ""
 
 

@@ -276,23 +276,28 @@ class Panel {
 class Progress {
   static KEY = "llmtrain";
 
-  static all() {
+  /** As it was stored; Python looks for itself at what it takes up. */
+  static stored() {
     try {
-      return JSON.parse(localStorage.getItem(this.KEY)) ?? {};
+      return localStorage.getItem(this.KEY) ?? "{}";
     } catch {
-      return {};
+      return "{}"; // a private window may keep nothing
     }
   }
 
-  static stored() {
-    return JSON.stringify(this.all());
+  static all() {
+    try {
+      return JSON.parse(this.stored()) ?? {};
+    } catch {
+      return {};
+    }
   }
 
   static keep(more) {
     try {
       localStorage.setItem(this.KEY, JSON.stringify({ ...this.all(), ...more }));
     } catch {
-      /* private windows may keep nothing */
+      /* a private window may keep nothing */
     }
   }
 
@@ -339,7 +344,7 @@ class Judged {
       this.judge();
     });
     form.addEventListener("reset", () => {
-      this.verdict.innerHTML = "";
+      this.verdict.replaceChildren();
       setTimeout(() => this.#fit());
     });
     this.cell?.addEventListener("input", () => this.#fit());
@@ -349,13 +354,14 @@ class Judged {
     this.#takeUp(Progress.all().cells?.[this.key]);
   }
 
-  /** What was written and told on an earlier visit. */
+  /** What was written and told on an earlier visit; as text, whatever is stored. */
   #takeUp(earlier) {
     if (!earlier || (this.cell && earlier.source !== this.cell.defaultValue)) return;
     this.#open();
-    this.verdict.innerHTML = earlier.html;
+    const told = String(earlier.told || "Run it again to see what it shows.");
+    this.verdict.replaceChildren(made("p", { className: "live-kept", textContent: told }));
     if (this.cell) {
-      CELLS[this.at] = this.cell.value = earlier.written;
+      CELLS[this.at] = this.cell.value = String(earlier.written);
       this.#fit();
     }
     for (const one of this.form.elements) {
@@ -412,7 +418,8 @@ class Judged {
       const { html, ...kept } = await python.call(...this.#ask(written));
       this.verdict.innerHTML = html || "It ran, and showed nothing.";
       const cells = { ...Progress.all().cells };
-      cells[this.key] = { html, written, source: this.cell?.defaultValue };
+      const told = this.verdict.innerText;
+      cells[this.key] = { told, written, source: this.cell?.defaultValue };
       Progress.keep({ ...kept, cells });
       Progress.show();
     } catch (error) {

@@ -41,7 +41,7 @@ def jupyterlab(folder: Path, theme: str = "JupyterLab Light") -> Iterator[str]:
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
     command += ["--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
     command += ["--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
-    with (folder / "server.log").open("w") as log:
+    with (folder / "server.log").open("wb") as log:
         server = subprocess.Popen(command, env=environment(folder, theme), stdout=log, stderr=log)
         try:
             wait_for(f"http://127.0.0.1:{port}/api")
@@ -72,7 +72,7 @@ def environment(folder: Path, theme: str) -> dict[str, str]:
     for name, wish in wishes.items():
         path = folder / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(wish))
+        path.write_text(json.dumps(wish), "utf-8")
     names = ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"]
     names += ["IPYTHONDIR", "JUPYTERLAB_WORKSPACES_DIR"]
     own = {name: str(folder / name.lower()) for name in names}

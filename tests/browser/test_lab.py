@@ -16,6 +16,7 @@ from playwright.sync_api import expect
 from llmtrain_helpers.measure import torch_missing
 from llmtrain_helpers.panels import PANELS
 from tests.paths import ROOT
+from tools.notebooks import chapters
 
 from . import lab
 
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 PAGES = {
     path.stem.partition("_")[2]: path.name
-    for path in sorted(lab.NOTEBOOKS.glob("[0-9]*.ipynb"))
+    for path in chapters()
     if path.stem.partition("_")[2] in PANELS and not (torch_missing() and path.stem == "11_measure")
 }
 WALKED = [*PAGES] if FULL or REQUIRED else ["start_here", "communication", "plan"]

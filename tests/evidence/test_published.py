@@ -341,7 +341,7 @@ def test_the_training_length_can_be_said() -> None:
 
 def test_a_config_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    path.write_text(json.dumps({"model_type": "llama"}))
+    path.write_text(json.dumps({"model_type": "llama"}), "utf-8")
     assert published.read_config(path) == Transformer.from_config({"model_type": "llama"})
     assert published.read_config(str(path), 512).sequence_length == 512
 
@@ -414,14 +414,14 @@ def test_a_config_that_is_no_file_is_refused(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_in_a_file_is_said_with_its_key(text, said, tmp_path) -> None:
     path = tmp_path / "config.json"
-    path.write_text('{"model_type": "llama", ' + text + "}")
+    path.write_text('{"model_type": "llama", ' + text + "}", "utf-8")
     with pytest.raises(ValueError, match=said):
         published.read_config(path)
 
 
 def test_a_key_may_say_the_same_twice(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    path.write_text('{"model_type": "llama", "vocab_size": 8, "vocab_size": 8}')
+    path.write_text('{"model_type": "llama", "vocab_size": 8, "vocab_size": 8}', "utf-8")
     assert published.read_config(path).vocab_size == 8
 
 
@@ -434,9 +434,9 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
 
 def test_a_megabyte_is_read_and_not_a_byte_more(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    path.write_text('{"model_type": "llama"}'.ljust(1_000_000))
+    path.write_text('{"model_type": "llama"}'.ljust(1_000_000), "utf-8")
     assert published.read_config(path).num_layers == 32
-    path.write_text('{"model_type": "llama"}'.ljust(1_000_001))
+    path.write_text('{"model_type": "llama"}'.ljust(1_000_001), "utf-8")
     with pytest.raises(ValueError, match="is larger than 1,000,000 bytes"):
         published.read_config(path)
 
@@ -461,7 +461,7 @@ def test_records_are_read_one_below_another(tmp_path: Path, monkeypatch) -> None
     (tmp_path / "measured").mkdir()
     for name in ("a", "b"):
         lines = [",".join(published.RECORD_COLUMNS), f"{name}{',' * 16}"]
-        (tmp_path / "measured" / f"{name}.csv").write_text("\n".join(lines))
+        (tmp_path / "measured" / f"{name}.csv").write_text("\n".join(lines), "utf-8")
     monkeypatch.setattr(published, "data_folder", lambda: tmp_path)
     assert published.machine_records()["name"].tolist() == ["a", "b"]
 

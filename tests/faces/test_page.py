@@ -15,9 +15,9 @@ from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, page as cells
 from llmtrain_helpers.panels import PANELS, in_notebook, page
 from llmtrain_helpers.panels.state import State
 from tests.faces.kernel import restart
-from tests.paths import NOTEBOOKS
+from tools.notebooks import chapters
 
-CHAPTERS = sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))
+CHAPTERS = chapters()
 
 every_panel = pytest.mark.parametrize("word", PANELS)
 
@@ -31,6 +31,17 @@ def opened(word: str, *about: Any) -> dict[str, Any]:
 
 def act(word: str, *deed: Any) -> dict[str, Any]:
     return dict(json.loads(page.act(word, *deed)))
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 7000, '{"a":' * 1500, "9" * 7000, "-" * 5000, "\0", "\ud800"], ids=ascii
+)
+def test_a_panel_outlives_any_text_in_a_field_or_a_link(text: str) -> None:
+    for word, panel in PANELS.items():
+        opened(word)
+        for name in panel.controls:
+            act(word, "write", name, text)
+        page.follow(State(panel), f"{next(iter(panel.controls))}={text}")
 
 
 @every_panel
@@ -191,7 +202,10 @@ for before, source in json.load(sys.stdin):
 def test_every_exercise_runs_where_only_the_standard_library_is(path: Path) -> None:
     asked = judged(path)
     found = subprocess.run(
-        [sys.executable, "-c", BARE], input=json.dumps(asked), capture_output=True, text=True
+        [sys.executable, "-X", "utf8", "-c", BARE],
+        input=json.dumps(asked),
+        capture_output=True,
+        encoding="utf-8",
     )
     assert found.stdout.count("○") == len(asked), found.stdout + found.stderr
     assert found.stdout.count("<p style") == len(asked)
@@ -223,12 +237,43 @@ def test_a_cell_rests_on_earlier_ones_as_they_stand() -> None:
         ("print('\\x1b[32mgreen\\x1b[0m')", "<pre>green\n</pre>"),
         ("", ""),
         ("x = 1", ""),
+        ("print(1)\nimport sys; sys.stdout.close()\n2", "<pre>2</pre>"),
+        (f"{'(' * 9999}1", "SyntaxError"),
     ],
+    ids=lambda text: text[:40],
 )
 def test_a_cell_shows_what_it_would_in_a_notebook(source: str, shown: str) -> None:
     told = json.loads(cells.run("[]", source))["html"]
     assert shown in told
     assert bool(told) == bool(shown)
+
+
+@pytest.mark.parametrize("error", ["ValueError", "GeneratorExit", "SystemExit"])
+def test_a_cell_whose_repr_fails_is_told_its_line(error: str) -> None:
+    source = f"class A:\n    def __repr__(self):\n        raise {error}('no')\n\n\nA()"
+    assert json.loads(cells.run("[]", source))["html"].startswith(f"<pre>Line 3: {error}")
+
+
+def test_an_earlier_cell_that_is_nested_too_deeply_is_left_out() -> None:
+    before = json.dumps(["(" * 99_999, "x = \0", f"{'-' * 99_999}1"])
+    assert json.loads(cells.run(before, "6"))["html"] == "<pre>6</pre>"
+
+
+@pytest.mark.usefixtures("nothing_done")
+@pytest.mark.parametrize(
+    "source",
+    [
+        "exercises._TRIES['00-b'] = {1}",
+        "exercises._TRIES['zz'] = [print]",
+        "exercises._TRIES = None",
+        "exercises._GUESSES = 7",
+        "exercises._GUESSES['00-guess'] = type('A', (), {'__str__': exit})()",
+    ],
+)
+def test_the_page_outlives_a_cell_that_spoils_what_is_kept(source: str) -> None:
+    told = json.loads(cells.run("[]", f"from llmtrain_helpers import exercises\n{source}"))
+    assert told["html"] == ""
+    assert not told.get("tries")
 
 
 @pytest.fixture
@@ -260,7 +305,11 @@ def test_what_is_done_is_kept_and_taken_up_again() -> None:
         "null",
         '{"tries": 1, "guesses": 2}',
         '{"tries": {"00-a": "x", "zz": [1]}, "guesses": {"zz": "1", "00-guess": []}}',
+        '{"tries": {}, "guesses": {"00-guess": "nan"}}',
+        "[" * 100_000,
+        f'{{"tries": {"[" * 100_000}{"]" * 100_000}, "guesses": {{}}}}',
     ],
+    ids=lambda stored: stored[:60],
 )
 def test_what_a_browser_has_kept_wrongly_is_left_out(stored: str) -> None:
     cells.restore(stored)

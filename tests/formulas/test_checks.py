@@ -1,5 +1,6 @@
 """Bad input is refused where it enters."""
 
+import json
 import subprocess
 import sys
 from functools import partial
@@ -312,7 +313,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert told.stdout == "this needs NumPy: pip install numpy\n", told.stderr
 
 
@@ -333,3 +334,11 @@ def test_what_is_kept_with_a_model_is_not_given_to_its_equal() -> None:
         [count_activations(whole, 1, dropout=x) for x in (True, 1)]
     many = count_flops(whole, np.array([1, 2]), "none").total
     assert many[1] == 2 * count_flops(whole, 1, "none").total
+
+
+@pytest.mark.parametrize("deep", ["[" * 101, '{"a":' * 101, '["\\"[", [' + "[" * 99, "[[]," * 101])
+def test_a_text_that_nests_too_deeply_is_no_json(deep: str) -> None:
+    with pytest.raises(ValueError, match="nest deeper than 100"):
+        checks.shallow(deep)
+    assert checks.shallow(json.dumps(deep)) == json.dumps(deep)
+    assert checks.shallow("[[]]," * 101)

@@ -21,7 +21,7 @@ def first_of(script: str, many: int, meeting: Path) -> Any:
         subprocess.Popen(
             [*command, str(rank), str(many), str(meeting)],
             stdout=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
             env=_environment(),
         )
         for rank in range(many)

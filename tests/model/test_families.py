@@ -59,7 +59,7 @@ def refusal(family: str, **keys: Any) -> str:
 @every_file
 def test_a_published_file_gives_the_parameters_of_its_weights(name, tmp_path) -> None:
     path = tmp_path / "config.json"
-    path.write_text(FILES[name])
+    path.write_text(FILES[name], "utf-8")
     model = published.read_config(path)
     assert count_parameters(model).total == PARAMETERS[name]
     assert model.sequence_length == json.loads(FILES[name]).get("max_position_embeddings", 1024)

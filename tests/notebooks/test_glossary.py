@@ -9,10 +9,9 @@ import nbformat
 import pytest
 
 from tests.paths import NOTEBOOKS, ROOT
+from tools.notebooks import GLOSSARY, all_notebooks, chapters
 
-GLOSSARY = NOTEBOOKS / "glossary.ipynb"
-CHAPTERS = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-PAGES = [*CHAPTERS, *sorted(NOTEBOOKS.glob("*/*.ipynb"))]
+CHAPTERS, PAGES = chapters(), all_notebooks()
 
 FIELD = """
 token, parameter, FLOP, FLOP/s, peak, dense peak, sparse peak, hidden size, head,

@@ -16,15 +16,17 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+import conftest
 from llmtrain_helpers import count_parameters, model_state_bytes
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import Function, Numeric, Word
-from tests.paths import ROOT
-from tools import regenerate
+from tests.paths import ROOT, tracked
+from tools import notebooks, regenerate
+from tools.notebooks import all_notebooks, chapters
 
-PATHS = regenerate.all_notebooks()
-CHAPTERS = [p for p in PATHS if p.parent.name == "notebooks" and p.stem[0].isdigit()]
+PATHS = all_notebooks()
+CHAPTERS = chapters()
 EVIDENCE = [path for path in PATHS if path.parent.name == "evidence"]
 REMADE = [path for path in CHAPTERS if path.stem in {p.stem for p in EVIDENCE}]
 """Pages of the learner's path whose evidence stands apart."""
@@ -49,6 +51,39 @@ def prose(path: Path) -> str:
 
 def outputs(path: Path) -> list[NotebookNode]:
     return [output for cell in code_cells(path) for output in cell.outputs]
+
+
+def test_the_courses_notebooks_are_those_that_are_committed() -> None:
+    assert {path for path in tracked() if path.suffix == ".ipynb"} == set(PATHS)
+
+
+OWN = """03_duration.mine.ipynb, 03_duration.mine-2.ipynb, 03_duration-Copy1.ipynb,
+Untitled.ipynb, 3.ipynb, .ipynb_checkpoints/03_duration-checkpoint.ipynb,
+.ipynb_checkpoints/03_duration.ipynb, solutions/03_duration.mine.ipynb,
+evidence/.ipynb_checkpoints/03_duration-checkpoint.ipynb""".replace("\n", " ")
+"""What JupyterLab, `make reset` and a learner leave beside the course's notebooks."""
+
+
+def test_what_a_learner_leaves_there_is_none_of_the_courses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    ours = ["03_duration.ipynb", "evidence/03_duration.ipynb", "solutions/03_duration.ipynb"]
+    for name in [*ours, *OWN.split(", ")]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path)
+    assert notebooks.all_notebooks() == [tmp_path / name for name in ours]
+    for name in OWN.split(", "):
+        assert conftest.pytest_ignore_collect(ROOT / "notebooks" / name, request.config)
+    assert not any(conftest.pytest_ignore_collect(path, request.config) for path in PATHS)
+
+
+@pytest.mark.parametrize(
+    "files", ["*.py", "llmtrain_helpers/**/*.py", "tests/**/*.py", "t*/*.py", "site/*.py"]
+)
+def test_nothing_else_lists_them(files: str) -> None:
+    for path in ROOT.glob(files):
+        assert not re.search(r"glob\([^)]*[i]pynb", path.read_text("utf-8")), path.name
 
 
 @every_notebook

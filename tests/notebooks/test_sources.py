@@ -15,8 +15,9 @@ import pytest
 
 from llmtrain_helpers.evidence import published
 from tests.paths import ROOT
+from tools.notebooks import pages
 
-CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CHAPTERS = pages()
 TABLES = {path.stem for path in published.data_folder().glob("*.csv")}
 SINGLE = {"architecture": "architectures", "accelerator": "accelerators"}
 """Readers of one row, and the table that it is a row of."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import builtins
 import doctest
 import json
+import os
 import re
 import runpy
+import subprocess
 import symtable
 import sys
 from collections.abc import Iterator
@@ -21,12 +23,13 @@ from packaging.utils import canonicalize_name
 from llmtrain_helpers.exercises import EXERCISES
 from tests.notebooks.scripts import load
 from tests.paths import ROOT
-from tools.regenerate import all_notebooks
+from tools.notebooks import all_notebooks, chapters
 
 TEACHING = ROOT / "teaching"
 GUIDE = (ROOT / "TEACHING.md").read_text("utf-8")
 minutes = load("minutes")
 KNOWN = minutes.chapters()
+PATHS = {path.name[:2]: path for path in chapters()}
 PARTS = dict(re.findall(r"^### (\d\d) · .*\n((?:(?!^### ).*\n?)*)", GUIDE, re.MULTILINE))
 
 every_chapter = pytest.mark.parametrize("chapter", sorted(KNOWN))
@@ -62,7 +65,7 @@ def test_every_chapter_has_a_part_in_one_form() -> None:
 def test_minutes_are_those_of_the_notebook_in_all(chapter: str) -> None:
     """Near what the notebook declares, which leaves the panel and the guess out."""
     total = sum(one.minutes for one in KNOWN[chapter])
-    [path] = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    path = PATHS[chapter]
     declared = re.search(r"(\d+) minutes to teach", path.read_text("utf-8"))
     assert declared
     assert 0.8 <= total / int(declared[1]) <= 1.5
@@ -81,6 +84,16 @@ def test_every_route_adds_up_to_its_time() -> None:
     for name, (time, rows) in found.items():
         assert sum(rows) == time, name
         assert 5 <= rows[-1] <= 35, name  # left for questions
+
+
+def test_they_are_printed_where_the_terminal_has_few_letters() -> None:
+    printed = subprocess.run(
+        [sys.executable, str(TEACHING / "minutes.py")],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
+    )
+    assert " · **together" in printed.stdout.decode("utf-8")
 
 
 def test_a_wrong_title_is_told() -> None:
@@ -120,7 +133,7 @@ def test_what_is_kept_needs_nothing_of_what_is_left_out(
 
 def cells_of(chapter: str, items: list[str]) -> list[str]:
     """The code of the opening, of these sections and of these exercises."""
-    [path] = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    path = PATHS[chapter]
     title, found = minutes.OPENING, []
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
@@ -162,7 +175,7 @@ def test_numbers_of_a_part_stand_in_its_chapter(chapter: str) -> None:
     words = re.sub(r"^\*\*(Minutes|In half).*$", "", PARTS[chapter], flags=re.M)
     words = re.sub(r"\b\d\d-[a-z]\b|\bnotebook \d\d|\bchapter \d\d", "", words)
     told = set(re.findall(r"\d[\d,.]*\d", words))
-    [path] = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    path = PATHS[chapter]
     solved = path.parent / "solutions" / path.name
     both = path.read_text("utf-8") + solved.read_text("utf-8")
     assert {one for one in told if one not in both} <= set()
@@ -197,7 +210,8 @@ def test_the_examples_in_the_scripts_hold(name: str) -> None:
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The configuration as JupyterHub would read it, homes in a temporary folder."""
     spawner = ModuleType("jupyterhub.spawner")
-    spawner.SimpleLocalProcessSpawner = type("Spawner", (), {})  # type: ignore[attr-defined]
+    plain = {"make_preexec_fn": lambda self, name: lambda: None}
+    spawner.SimpleLocalProcessSpawner = type("Spawner", (), plain)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "jupyterhub", ModuleType("jupyterhub"))
     monkeypatch.setitem(sys.modules, "jupyterhub.spawner", spawner)
     monkeypatch.setenv("WORKSHOP_PASSWORD", "eight-or-more")
@@ -226,10 +240,10 @@ def test_notebooks_are_copied_once_and_a_learners_is_never_overwritten(
     seat = SimpleNamespace(user=SimpleNamespace(name="anna"), environment={})
     home = tmp_path / "homes" / "anna"
     (home / "notebooks").mkdir(parents=True)
-    (home / "notebooks" / "03_duration.ipynb").write_text("mine")
+    (home / "notebooks" / "03_duration.ipynb").write_text("mine", "utf-8")
     for _ in range(2):
         hub["give_notebooks"](seat)
-    assert (home / "notebooks" / "03_duration.ipynb").read_text() == "mine"
+    assert (home / "notebooks" / "03_duration.ipynb").read_text("utf-8") == "mine"
     given = {path.relative_to(home / "notebooks") for path in notebooks_of(home)}
     assert given == {path.relative_to(ROOT / "notebooks") for path in all_notebooks()}
     for path in notebooks_of(home):
@@ -238,7 +252,7 @@ def test_notebooks_are_copied_once_and_a_learners_is_never_overwritten(
 
 
 def notebooks_of(home: Path) -> list[Path]:
-    return sorted((home / "notebooks").rglob("*.ipynb"))
+    return [path for path in home.rglob("*") if path.suffix == ".ipynb"]
 
 
 def test_the_hub_wants_a_password_and_a_user_of_its_own(
@@ -257,11 +271,35 @@ def test_the_hub_wants_a_password_and_a_user_of_its_own(
 
 
 def test_a_name_in_the_hub_cannot_leave_its_folder(hub: dict[str, Any]) -> None:
+    """By `match`, which is what JupyterHub's `Authenticator.validate_username` calls."""
     pattern = re.compile(hub["c"].Authenticator.username_pattern)
-    for name in ("anna", "anna-2", "李明"):
-        assert pattern.fullmatch(name)
-    for name in ("..", "a/b", "", "a b", "x" * 40):
-        assert not pattern.fullmatch(name)
+    for name in ("anna", "anna-2", "李明", "x" * 32):
+        assert pattern.match(name)
+    for name in ("..", "a/b", "a/../../b", "", "a b", "anna\n", "a.b", "x" * 33):
+        assert not pattern.match(name)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits are set on Linux")
+def test_a_server_in_the_hub_has_limits(
+    hub: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import resource
+
+    known = {resource.RLIMIT_NPROC: 1000, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (known[kind], known[kind]))
+    found: dict[int, tuple[int, int]] = {}
+    monkeypatch.setattr("resource.setrlimit", found.__setitem__)
+    hub["Seat"]().make_preexec_fn("anna")()
+    assert found == {
+        resource.RLIMIT_NPROC: (1000, 1000),  # lower already
+        resource.RLIMIT_DATA: (2_000_000_000, 2_000_000_000),
+    }
+    settings = hub["c"]
+    assert hub["PROCESSES"] == 100 * settings.JupyterHub.active_server_limit == 4000
+    assert "--ServerApp.terminals_enabled=False" in settings.Spawner.args
+    assert {"cull_idle_timeout", "shutdown_no_activity_timeout"} <= {
+        one.partition("=")[0].rpartition(".")[2] for one in settings.Spawner.args
+    }
 
 
 def test_the_hubs_lock_adds_to_the_courses_and_repeats_nothing() -> None:

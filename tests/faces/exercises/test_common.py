@@ -193,6 +193,53 @@ def test_an_answer_may_be_anything_at_all(id: str, answer) -> None:
     assert len(repr(verdict)) < 400
 
 
+@pytest.mark.parametrize("error", [GeneratorExit, SystemExit, StopIteration, RecursionError])
+def test_a_function_that_raises_anything_is_wrong_and_told_so(error: type[BaseException]) -> None:
+    def answer(**case: int) -> float:
+        raise error
+
+    [id, *_] = [id for id in EXERCISES if isinstance(EXERCISES[id], Function)]
+    verdict = check(id, answer)
+    assert verdict.ok is False
+    assert f"it raised {error.__name__}()" in verdict.text
+
+
+class Leaves:
+    """An object that leaves wherever somebody looks at it."""
+
+    def _leave(self, *about: object) -> None:
+        raise GeneratorExit
+
+    __repr__ = __str__ = __eq__ = __len__ = __getattr__ = __call__ = __float__ = _leave
+    __class__ = property(_leave)  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize("id", [*EXERCISES, *PREDICTIONS])
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: [x], lambda x: (x, x), lambda x: {1: x}])
+def test_an_answer_that_leaves_when_it_is_looked_at_gets_a_verdict(id: str, wrap) -> None:
+    verdict = (check if id in EXERCISES else predict)(id, wrap(Leaves()))
+    assert not verdict.ok
+    assert re.search(r"\w.*\.", verdict.text)
+
+
+def test_an_interrupt_of_a_learners_function_is_no_answer() -> None:
+    def answer(**case: int) -> float:
+        raise KeyboardInterrupt
+
+    [id, *_] = [id for id in EXERCISES if isinstance(EXERCISES[id], Function)]
+    with pytest.raises(KeyboardInterrupt):
+        check(id, answer)
+
+
+@pytest.mark.parametrize("id", [*EXERCISES, *PREDICTIONS])
+@pytest.mark.parametrize("bad", [float("nan"), -1, 10**400, "nan", 1j], ids=show)
+def test_a_refusal_names_what_the_learner_gave(id: str, bad: object) -> None:
+    for answer in (bad, (bad, bad), (bad,) * 3, ("gpt2", bad)):
+        verdict = (check if id in EXERCISES else predict)(id, answer)
+        assert "text=" not in verdict.text
+
+
 def test_another_order_of_operations_is_as_right() -> None:
     price = Function(
         key=lambda n, days: n * days * 24 * 2.5,

@@ -34,7 +34,7 @@ print(*(f"{word}:{len(panel.render())}" for word, panel in PANELS.items()))
 
 
 def test_every_panel_is_made_and_drawn_by_the_standard_library_alone() -> None:
-    told = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True)
+    told = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, encoding="utf-8")
     found = dict(pair.split(":") for pair in told.stdout.split())
     assert set(found) == set(PANELS), told.stderr
     assert all(int(size) > 1000 for size in found.values())

@@ -60,7 +60,7 @@ def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
 
 def test_the_panel_plans_a_model_of_ones_own(tmp_path) -> None:
     path = tmp_path / "config.json"
-    path.write_text('{"model_type": "llama", "num_hidden_layers": 16}')
+    path.write_text('{"model_type": "llama", "num_hidden_layers": 16}', "utf-8")
     panel = plan_panel()
     panel.controls["config"].value = str(path)
     assert "3.50 billion" in text_of(panel)
