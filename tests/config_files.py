@@ -125,6 +125,11 @@ _MELLUM = {
     "num_experts_per_tok": 2,
 }
 _NEXT = {"model_type": "qwen3_next", "num_hidden_layers": 4, "vocab_size": 96}
+_OLMO = {
+    **{"model_type": "olmo_hybrid", "hidden_size": 64, "num_attention_heads": 8},
+    **{"num_hidden_layers": 4, "vocab_size": 96, "intermediate_size": 32},
+    **{"linear_conv_kernel_dim": 4, "pad_token_id": 0},
+}
 _OPT = {"model_type": "opt", "num_hidden_layers": 2, "vocab_size": 96}
 
 BUILT: dict[str, tuple[dict[str, Any], int]] = {
@@ -160,6 +165,15 @@ BUILT: dict[str, tuple[dict[str, Any], int]] = {
     "attention and delta rule, as the file names them": (
         _NEXT | {"layer_types": ["linear_attention"] + ["full_attention"] * 3},
         6575156928,
+    ),
+    "OLMo's delta rule by the hidden size": (_OLMO, 133140),
+    "OLMo's delta rule, heads of its own": (
+        _OLMO | {"linear_num_key_heads": 2, "linear_num_value_heads": 4},
+        188136,
+    ),
+    "OLMo's delta rule, sizes of its own": (
+        _OLMO | {"linear_key_head_dim": 10, "linear_value_head_dim": 12},
+        146196,
     ),
     "experts in the layer that the file names": (
         _MELLUM | {"mlp_layer_types": ["sparse", "dense", "dense", "dense"]},

@@ -138,6 +138,16 @@ def test_a_window_holds_where_it_is_in_use_and_only_there(family, first, windows
     assert read(family, **keys).layers == unused.layers
 
 
+def test_a_gpt_neo_looks_far_and_near_in_turn_or_as_the_file_says() -> None:
+    plain = read("gpt_neo", num_layers=4)
+    assert [layer.mixer.window for _, layer in plain.layers] == [0, 256, 0, 256]
+    named = read("gpt_neo", num_layers=3, attention_layers=["local", "global", "global"])
+    assert [(n, layer.mixer.window) for n, layer in named.layers] == [(1, 256), (2, 0)]
+    for wrong in (["local"], ["local", "global", "far"]):
+        said = refusal("gpt_neo", num_layers=3, attention_layers=wrong)
+        assert said.startswith("attention_layers=")
+
+
 def test_a_stack_of_several_kinds_has_at_most_100_000_layers() -> None:
     kinds = {"use_sliding_window": True, "max_window_layers": 7}
     assert read("qwen2", num_hidden_layers=100_000, **kinds).num_layers == 100_000

@@ -238,6 +238,18 @@ def test_a_mixture_of_kinds_can_be_planned() -> None:
     assert piped.memory.weights < plan.memory.weights
 
 
+def test_latent_attention_keeps_what_its_norms_and_products_read() -> None:
+    """Value by value, as `LATENT` has them; tests/ground_truth counts them with PyTorch."""
+    squeezed = {"queries": 24, "normed": 24, "keys and values": 16, "normed too": 16, "rotary": 8}
+    heads = {"queries": 8 * (8 + 8), "keys": 8 * (8 + 8), "values": 8 * 16, "result": 8 * 16}
+    kept = sum(squeezed.values()), sum(heads.values())
+    assert LATENT.activations(64, True) == LATENT.activations(64, False) == kept
+    gates = {"heads": 8 + 8 * 16, "values": 2 * 8 * 16}  # scores of the gate, and what passes it
+    for gate, more in gates.items():
+        gated = replace(LATENT, gate=gate).activations(64, True)
+        assert gated == (kept[0], kept[1] + more)
+
+
 def test_what_is_not_counted_is_refused_and_not_guessed() -> None:
     model = stack((2, Layer(ShortConvolution(3, 64), DENSE)))
     assert count_flops(model, 1, "none").scores == 0
