@@ -10,15 +10,19 @@ import pytest
 
 from llmtrain_helpers import (
     Accelerator,
+    Attention,
     Transformer,
+    best_checkpoint_interval,
     checks,
     count_activations,
     count_flops,
+    data_parallel_bytes,
     duration,
     model_state_bytes,
 )
 from llmtrain_helpers.batch import StepTime, all_reduce_seconds, epoch_seconds
 from llmtrain_helpers.checks import LARGEST, SMALLEST, show
+from llmtrain_helpers.duration import first_run_days
 from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops, utilization
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
@@ -333,3 +337,20 @@ def test_what_is_kept_with_a_model_is_not_given_to_its_equal() -> None:
         [count_activations(whole, 1, dropout=x) for x in (True, 1)]
     many = count_flops(whole, np.array([1, 2]), "none").total
     assert many[1] == 2 * count_flops(whole, 1, "none").total
+
+
+def test_a_quantity_that_no_array_holds_is_a_float() -> None:
+    """So that it goes together with one; a count stays exact."""
+    assert type(checks.quantity("flops", 10**39)) is float
+    assert type(checks.quantity("flops", 2**62)) is int
+    assert checks.count("tokens", 10**39) == 10**39
+    assert first_run_days(10**39, np.array([1.0, 2.0])).tolist() == [1e39, 1e39]
+    assert best_checkpoint_interval(np.array([8.0, 16.0]), 10**39).dtype == np.float64
+
+
+def test_arrays_inside_a_part_or_a_sharding_go_together() -> None:
+    two, three = np.array([8, 16]), np.array([8, 16, 24])
+    words = "^num_heads and head_dim do not broadcast"
+    assert_refused(Attention, words, num_heads=two, num_kv_heads=8, head_dim=three)
+    words = "^parameters and shard_size do not broadcast"
+    assert_refused(data_parallel_bytes, words, 1e9 * two, 48, shard_size=three)
