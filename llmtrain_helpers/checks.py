@@ -102,7 +102,8 @@ def quantity(name: str, value: object) -> Result:
     """
     number = finite(name, value)
     _require(name, number, number >= SMALLEST, "is not positive")
-    return number
+    # An int that no array of NumPy holds would not go together with one.
+    return float(number) if type(number) is int and number >= 2**63 else number
 
 
 def amount(name: str, value: object, most: float = LARGEST) -> Result:

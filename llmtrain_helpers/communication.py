@@ -242,6 +242,7 @@ def data_parallel_bytes(
         passes=k,
         weight_bytes=sharding.weight_bytes,
         gradient_bytes=sharding.gradient_bytes,
+        shard_size=sharding.shard_size,
     )
     return replica_bytes(P, d, k, sharding)
 
@@ -347,6 +348,7 @@ def step_traffic(
         value_bytes=value_bytes,
         weight_bytes=weight_bytes,
         gradient_bytes=gradient_bytes,
+        shard_size=shard_size,
         **{name: size for name, size in vars(split).items() if name != "num_gpus"},
         **model.numbers(),
     )

@@ -219,7 +219,7 @@ def first_run_days(planned_days: Number, published_seconds: Number) -> Result:
     >>> round(first_run_days(40.0, span.greatest), 1)
     45.6
     """
-    planned = 1.0 * quantity("planned_days", planned_days)  # arrays hold no int beyond 2⁶³
+    planned = quantity("planned_days", planned_days)
     published = quantity("published_seconds", published_seconds) / DAY
     broadcast(planned_days=planned, published_seconds=published)
     return greater(planned, published)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from llmtrain_helpers.checks import Number, Result, count, flag, refuse
+from llmtrain_helpers.checks import Number, Result, broadcast, count, flag, refuse
 
 
 class Matrix(NamedTuple):
@@ -50,6 +50,7 @@ class Part:
             object.__setattr__(self, name, value)
         for name in self._flags:
             object.__setattr__(self, name, flag(name, getattr(self, name)))
+        broadcast(**vars(self))
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
         """The part's matrices, in a layer of this hidden size."""

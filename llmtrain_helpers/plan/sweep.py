@@ -184,15 +184,16 @@ def sweep(
 
 def _several(name: str, values: Any) -> list[Any]:
     """The choices of an axis: one value, or several of them."""
-    many = isinstance(values, (list, tuple, range)) or is_array(values)
-    choices = list(values) if many else [values]
+    array = is_array(values) and hasattr(values, "tolist")
+    choices = list(values) if array or isinstance(values, (list, tuple, range)) else [values]
     return choices or refuse(name, values, "is empty")
 
 
 def _axis(name: str, values: Choices) -> NDArray[Any]:
     np = numpy()
     if is_array(values):
-        return np.ravel(count(name, values))  # type: ignore[no-any-return]
+        column: NDArray[Any] = np.ravel(count(name, values))
+        return column if column.size else refuse(name, values, "is empty")
     checked = [single(name, value) for value in _several(name, values)]
     return np.array(checked, dtype=float)  # type: ignore[no-any-return]
 

@@ -11,15 +11,19 @@ import pytest
 
 from llmtrain_helpers import (
     Accelerator,
+    Attention,
     Transformer,
+    best_checkpoint_interval,
     checks,
     count_activations,
     count_flops,
+    data_parallel_bytes,
     duration,
     model_state_bytes,
 )
 from llmtrain_helpers.batch import StepTime, all_reduce_seconds, epoch_seconds
 from llmtrain_helpers.checks import LARGEST, SMALLEST, show
+from llmtrain_helpers.duration import first_run_days
 from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops, utilization
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
@@ -342,3 +346,20 @@ def test_a_text_that_nests_too_deeply_is_no_json(deep: str) -> None:
         checks.shallow(deep)
     assert checks.shallow(json.dumps(deep)) == json.dumps(deep)
     assert checks.shallow("[[]]," * 101)
+
+
+def test_a_quantity_that_no_array_holds_is_a_float() -> None:
+    """So that it goes together with one; a count stays exact."""
+    assert type(checks.quantity("flops", 10**39)) is float
+    assert type(checks.quantity("flops", 2**62)) is int
+    assert checks.count("tokens", 10**39) == 10**39
+    assert first_run_days(10**39, np.array([1.0, 2.0])).tolist() == [1e39, 1e39]
+    assert best_checkpoint_interval(np.array([8.0, 16.0]), 10**39).dtype == np.float64
+
+
+def test_arrays_inside_a_part_or_a_sharding_go_together() -> None:
+    two, three = np.array([8, 16]), np.array([8, 16, 24])
+    words = "^num_heads and head_dim do not broadcast"
+    assert_refused(Attention, words, num_heads=two, num_kv_heads=8, head_dim=three)
+    words = "^parameters and shard_size do not broadcast"
+    assert_refused(data_parallel_bytes, words, 1e9 * two, 48, shard_size=three)

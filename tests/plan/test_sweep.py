@@ -1,5 +1,6 @@
 """Plans of all combinations at once, and the fastest of them."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,8 @@ def test_a_sweep_refuses_bad_axes(name: str, bad: object) -> None:
     ("axes", "problem"),
     [
         ({"recompute": []}, "recompute=.* is empty"),
+        ({"expert_parallel": np.array([])}, "expert_parallel=.* is empty"),
+        ({"recompute": SimpleNamespace(dtype=np.dtype("int64"), shape=(2,))}, "recompute="),
         ({"zero_stage": []}, "zero_stage=.* is empty"),
         ({"zero_stage": [0, "full"]}, "zero_stage='full' is not a number"),
         ({"tensor_parallel": [[1, 2], [4]]}, "tensor_parallel="),
