@@ -119,6 +119,12 @@ KEPT = [
 """A GPT's layer from input to output (arXiv 2205.05198, section 4.1)."""
 
 
+def check_alternate(layer: Layer) -> None:
+    """Refuse every other product where it is not known which products there are."""
+    if (type(layer.mixer), type(layer.mlp)) != (Attention, Mlp):
+        refuse("recompute", "alternate", "is counted for attention with an MLP only")
+
+
 def bytes_kept(scores_to_hidden: Number) -> Result:
     """Bytes that a GPT's layer keeps for each value of the hidden state: 34 + 5as/h.
 
@@ -245,9 +251,8 @@ def count_activations(
 
     def alternate(layer: Layer) -> Result:
         """The layer's input, what comes out of attention, and every other product."""
-        if (type(layer.mixer), type(layer.mlp)) != (Attention, Mlp):
-            refuse("recompute", "alternate", "is counted for attention with an MLP only")
-        matrices = [matrix for part in layer.parts for matrix in part.matrices(h)]
+        check_alternate(layer)
+        matrices = layer.matrices(h)
         back = matrices[3]  # reads what comes out of attention
         values = back.rows + sum(matrix.columns for matrix in matrices[::2])
         return checkpoint(layer) + shared_out(v * values * tokens, t)

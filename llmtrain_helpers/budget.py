@@ -112,6 +112,15 @@ def most_flops(outcomes: Iterable[Outcome]) -> float:
     return max(outcome.flops for outcome in outcomes)
 
 
+AGAIN: dict[str, list[str]] = {
+    "none": [],
+    "selective": ["scores recomputed"],
+    "alternate": ["half recomputed"],
+    "full": ["recomputed"],
+}
+"""What is computed a second time, in the words of a table."""
+
+
 @dataclass(frozen=True, eq=False)
 class Point:
     """A shape at the budget: the plan with its best split, and the text it gets.
@@ -160,8 +169,7 @@ class Point:
             words.append(f"PP {split.pipeline_parallel}")
         if run.zero_stage:
             words.append(f"ZeRO {run.zero_stage}")
-        if run.recompute == "full":
-            words.append("recomputed")
+        words += AGAIN[run.recompute]
         return ", ".join([*words, f"{split.micro_batch_size} at once"])
 
 

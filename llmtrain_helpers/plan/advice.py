@@ -16,7 +16,6 @@ from typing import NamedTuple
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, instance, refuse
 from llmtrain_helpers.communication import NODE_BANDWIDTH
-from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.plan.memory import memory_per_gpu
 from llmtrain_helpers.plan.plan import Plan, is_many, planned
 from llmtrain_helpers.plan.run import Run
@@ -133,7 +132,7 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
     >>> plan = plan_run(model, a100, 8, 1e12, 512, recompute="none", micro_batch_size=4)
     >>> [advice.change for advice in advise(plan)]
-    [{'zero_stage': 1}, {'micro_batch_size': 1}, {'recompute': 'full'}]
+    [{'zero_stage': 2}, {'micro_batch_size': 1}, {'recompute': 'alternate'}]
     """
     _check_one(plan)
     if plan.fits:
@@ -158,12 +157,11 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
 
 
 def _further_recompute(run: Run) -> list[str]:
-    """What recomputes as much or more; selective only where scores are stored."""
-    if run.recompute == "alternate":
-        return ["alternate", "full"]
-    further = RECOMPUTE[RECOMPUTE.index(run.recompute) :]
-    stored = run.attention == "unfused"
-    return [r for r in further if r != "selective" or stored or r == run.recompute]
+    """What recomputes all that the run does, or more; selective only where scores are stored."""
+    if run.recompute != "none":
+        return list(dict.fromkeys([run.recompute, "full"]))
+    stored = ["selective"] if run.attention == "unfused" else []
+    return ["none", *stored, "alternate", "full"]
 
 
 def _on_more_gpus(plan: Plan) -> Plan | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from llmtrain_helpers.activations import KERNELS
+from llmtrain_helpers.activations import KERNELS, check_alternate
 from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.checks import (
     Number,
@@ -116,7 +116,9 @@ class Run:
         object.__setattr__(self, "zero_stage", stage)
         if choice("sharding", self.sharding, SHARDING) == "fsdp" and stage != 3:
             refuse("zero_stage", stage, "is not what FSDP does: with it write 3")
-        choice("recompute", self.recompute, EVERY_RECOMPUTE)
+        if choice("recompute", self.recompute, EVERY_RECOMPUTE) == "alternate":
+            for layer in self.model.kinds:
+                check_alternate(layer)
         choice("attention", self.attention, KERNELS)
         choice("context", self.context, CONTEXT)
         for name in ("sequence_parallel", "fused_mlp", "dropout", "uneven_stages"):

@@ -35,7 +35,7 @@ class Layout(NamedTuple):
 
 
 TRIED: dict[str, tuple[Any, ...]] = {
-    "recompute": ("none", "full"),
+    "recompute": ("none", "alternate", "full"),
     "pipeline_parallel": (1, 2, 4, 8, 16),
     "zero_stage": (1, 3),
     "tensor_parallel": (1, 2, 4, 8),
@@ -75,10 +75,11 @@ def best_split(
     """The plan on these GPUs whose step is the shortest of those that fit.
 
     By the plan's own seconds, over 1 to 8 GPUs of tensor parallelism, micro-batches of
-    1 to 8, ZeRO 1 and 3, pipelines of up to 16 stages with ZeRO 1, and all recomputed
-    or nothing. `options` are other arguments of `plan_run`; one that says how to split
-    (`recompute`, `zero_stage`, `micro_batch_size`, `tensor_parallel`,
-    `pipeline_parallel`) is obeyed, and the others are searched.
+    1 to 8, ZeRO 1 and 3, pipelines of up to 16 stages with ZeRO 1, and nothing
+    recomputed, every other product, or all. `options` are other arguments of
+    `plan_run`; one that says how to split (`recompute`, `zero_stage`,
+    `micro_batch_size`, `tensor_parallel`, `pipeline_parallel`) is obeyed, and the others
+    are searched.
 
     Where seconds do not tell splits apart, the model of a step does, or, if it does not
     know the chip, what is sent between replicas; then the plainest goes first. Where
@@ -104,18 +105,22 @@ def best_split(
         run = first.run.if_even(**layout._asdict())
         return math.inf if run is None else float(memory_per_gpu(run).total)
 
+    def leanest(layout: Layout) -> Layout:
+        """The same with the smallest micro-batch: larger ones never hold less."""
+        return layout._replace(micro_batch_size=tried[0].micro_batch_size)
+
     best: Plan | None = None
     price: tuple[float, ...] = (math.inf,)
     bounds = zip(least_prices(first, tried), tried, strict=True)
     for bound, layout in sorted(bounds, key=lambda pair: pair[0]):
         if bound > price[: len(bound)]:
             break
-        if held(layout) <= most:
+        if held(leanest(layout)) <= most and held(layout) <= most:
             plan = first.but(**layout._asdict())
             if step_price(plan, first) < price:
                 best, price = plan, step_price(plan, first)
     if best is None:
-        return first.but(**min(tried, key=held)._asdict())
+        return first.but(**min(map(leanest, tried), key=held)._asdict())
     return best
 
 

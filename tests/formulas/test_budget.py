@@ -79,7 +79,7 @@ def test_small_shapes_take_the_plainest_split() -> None:
     for i, point in enumerate(frontier(H100, 64, 21, shelf()).points[:10]):
         split = point.plan.split
         assert split.tensor_parallel == split.pipeline_parallel == 1
-        assert point.plan.run.recompute == "none"
+        assert point.plan.run.recompute in ("none", "alternate")
         assert split.micro_batch_size == (8 if i < 5 else split.micro_batch_size)
 
 

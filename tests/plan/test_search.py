@@ -36,7 +36,7 @@ CASES: dict[str, Any] = {
 def splits_of(num_gpus: int) -> list[dict[str, Any]]:
     """Every usual way to share a model's training out over so many GPUs."""
     few = (1, 2, 4, 8)
-    ways = product(["none", "full"], (*few, 16), (1, 3), few, few)
+    ways = product(["none", "alternate", "full"], (*few, 16), (1, 3), few, few)
     names = ("recompute", "pipeline_parallel", "zero_stage", "tensor_parallel", "micro_batch_size")
     return [
         split

@@ -1,6 +1,6 @@
 """What the page of chapter 08 states, computed anew."""
 
-from llmtrain_helpers import plan_run, training_interval, units
+from llmtrain_helpers import advise, plan_run, training_interval, units
 from llmtrain_helpers.evidence import published
 from tests.pages import words
 from tests.plan.cases import H100, plan_of
@@ -36,3 +36,14 @@ def test_the_page_tells_where_03_was_wider() -> None:
     span = training_interval(1e12, 8_030_261_248, 64, 989.5e12)
     assert round(span.greatest / units.DAY) == 35
     assert round((57.9e21 / (6 * 20)) ** 0.5 / 1e9) == 22
+
+
+def test_the_prices_of_the_advice_that_the_page_tells() -> None:
+    large = published.architecture("Llama-3.1-70B", sequence_length=8192)
+    shared = {"tensor_parallel": 8, "zero_stage": 1, "micro_batch_size": 2}
+    first, second = advise(plan_of(model=large, accelerator=H100, **shared))
+    assert abs(first.dearer) < 0.005
+    assert first.plan.split.accumulation_steps == 32
+    told = words("08_plan")
+    assert f"The second costs {units.percent(second.dearer)}" in told
+    assert f"{units.gigabytes(first.sent)} more a step" in told

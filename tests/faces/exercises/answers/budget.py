@@ -54,7 +54,7 @@ ANSWERS = {
                 ("310M", 950e9, "too small: 310M gets 3,100 tokens a parameter"),
                 ("600M", 550e9, "too small: 600M gets 920 tokens a parameter"),
                 ("14B", 30e9, "too large: 14B gets 2.2 tokens a parameter"),
-                ("14B", "30.2B", "too many tokens: at the slow end they take 30.3 of your 30"),
+                ("14B", "31B", "too many tokens: at the slow end they take 30.3 of your 30"),
                 ("7.2B", "71.5B", "too many tokens: at the slow end they take 34.9 of your 30"),
                 ("31B", 1e9, "31B does not fit: at best"),
                 ("8B", 1e9, "model='8B' is unknown"),
