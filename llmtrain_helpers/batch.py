@@ -176,14 +176,17 @@ def batch_of_run(
     >>> batch_of_run(366e9, 384, 2, 128, 2048, tensor_parallel=4, pipeline_parallel=12)
     Batch(replicas=8, sequences=2048, tokens=4194304, updates=87262, passes=11169536)
     """
-    d = data_parallel_size(num_gpus, tensor_parallel, pipeline_parallel, context_parallel)
-    T, _, b, k, s = counts(
+    T, n, b, k, s, t, p, c = counts(
         tokens=tokens,
         num_gpus=num_gpus,
         micro_batch_size=micro_batch_size,
         gradient_accumulation_steps=gradient_accumulation_steps,
         sequence_length=sequence_length,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        context_parallel=context_parallel,
     )
+    d = data_parallel_size(n, t, p, c)
     B = b * k * d
     updates = -(-T // (B * s))
     return Batch(d, B, B * s, updates, updates * k)

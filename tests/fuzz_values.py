@@ -341,6 +341,7 @@ ELSEWHERE = {
 """Modules and functions that are not called here one by one, and why."""
 
 UNCHECKED = [
+    "activations.check_alternate",
     "activations.largest_layer",
     "budget.most_flops",
     "communication.replica_bytes",

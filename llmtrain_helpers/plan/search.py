@@ -95,7 +95,7 @@ def best_split(
     B = single("global_batch_size", global_batch_size)
     run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **options}
     _check_single(model, accelerator, run)
-    tried = layouts(n, options)
+    tried = layouts(n, _given(options))
     first = _first_even(model, accelerator, tried, run)
     most = first.run.accelerator.memory - first.reserve
 
@@ -122,6 +122,14 @@ def best_split(
     if best is None:
         return first.but(**min(map(leanest, tried), key=held)._asdict())
     return best
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given of a layout, each of its numbers checked."""
+    given = {name: options[name] for name in TRIED if name in options}
+    for name in {*given} - {"recompute"}:
+        given[name] = single(name, given[name], least=int(name != "zero_stage"))
+    return given
 
 
 def _check_single(model: Transformer, accelerator: Accelerator, run: Mapping[str, object]) -> None:
