@@ -204,11 +204,13 @@ class Plan:
         size = run.model, run.accelerator, run.number_format
         return planned(measured.but(pace=Pace(slowdown, self.split, self.step, *size)))
 
-    def report(self, name: str = "the model", law: str | Law = "besiroglu") -> Report:
-        """One page to take to whoever pays: `markdown` and `html` (see `report`)."""
+    def report(
+        self, name: str = "the model", law: str | Law | None = "besiroglu", trained_on: Number = 0
+    ) -> Report:
+        """One page to take to whoever pays: `markdown` and `html` (see `plan.report.report`)."""
         from llmtrain_helpers.plan.report import report  # it stands on laws and plans
 
-        return report(self, name, law)
+        return report(self, name, law, trained_on)
 
     def __repr__(self) -> str:
         if is_many(self):

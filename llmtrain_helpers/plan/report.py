@@ -13,7 +13,7 @@ from functools import partial
 from html import escape
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import instance, refuse
+from llmtrain_helpers.checks import Number, instance, refuse, single
 from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.plan.plan import Plan, is_many
@@ -101,11 +101,15 @@ def _row(cells: tuple[str, ...], tag: str) -> str:
     return f"<tr>{html}</tr>"
 
 
-def report(plan: Plan, name: str = "the model", law: str | Law = "besiroglu") -> Report:
+def report(
+    plan: Plan, name: str = "the model", law: str | Law | None = "besiroglu", trained_on: Number = 0
+) -> Report:
     """One page about a plan, with each number's interval, assumption and source.
 
-    `name` is what the model is called, `law` the one that expects its loss. ValueError
-    for a plan of many, or a law without a loss.
+    `name` is what the model is called. `law` expects its loss; with None the page says
+    nothing of it. `trained_on` are the tokens that the model has seen before this run:
+    the loss is then that of one run over all of them, at best. ValueError for a plan of
+    many, or a law without a loss.
     """
     instance("plan", plan, Plan)
     instance("name", name, str)
@@ -127,7 +131,11 @@ def report(plan: Plan, name: str = "the model", law: str | Law = "besiroglu") ->
         f"{units.count(run.tokens)} tokens in likely "
         f"{units.digits(days.likely, 2)} days{price}. It {fit}."
     )
-    lines = (*_work(plan), *_machine(plan), *_time(plan), *_quality(plan, law))
+    before = single("trained_on", trained_on, least=0)
+    if law is None and before:
+        refuse("trained_on", before, "is what a law wants, and law is None")
+    worth = [] if law is None else _quality(plan, law, before)
+    lines = (*_work(plan), *_machine(plan), *_time(plan), *worth)
     parameters = units.count(plan.parameters.total)
     title = f"{name[:1].upper()}{name[1:]}: {parameters} parameters"
     return Report(title, summary, lines, LEFT_OUT)
@@ -186,7 +194,7 @@ def _time(plan: Plan) -> list[Line]:
     """Days, GPU-hours, money, energy; at a rate of one's own the stops come on top."""
     run, days = plan.run, plan.days_with_stops
     assumption = f"{units.percent(plan.mfu)} of the peak (MFU), stops included"
-    source = f"published runs: {plan.shares.evidence}"
+    source = f"others' steps: {plan.shares.evidence}"
     if run.utilizations is not None:
         source = "yours: the shares of the peak that you gave"
     if plan.measured:
@@ -212,20 +220,26 @@ def _time(plan: Plan) -> list[Line]:
     return lines
 
 
-def _quality(plan: Plan, law: str | Law) -> list[Line]:
+def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:
     """What the model is expected to be worth, and what it could have been."""
     fit = known_law(law)
-    N, T = plan.parameters.active, plan.run.tokens
+    N, T = plan.parameters.active, plan.run.tokens + trained_on
     losses = [loss(N, T, x) for x in (fit, *map(known_law, SAME_RUNS))]
     best = units.digits(compute_optimal(6 * N * T, fit).tokens_per_parameter, 2)
     least = float(times_the_least(N, T, fit))
     times = units.digits(least, 3 if least < 10 else 2)
+    ends = f"{min(losses):.2f} to {max(losses):.2f} by"
+    if f"{min(losses):.2f}" == f"{max(losses):.2f}":
+        ends = "the same by"
+    assumption = outside(N, T, fit) or "inside the runs of the law"
+    if trained_on:
+        assumption = f"as one run with the {units.count(trained_on)} before, at best; {assumption}"
     return [
         Line(
             "loss expected",
             f"{loss(N, T, fit):.2f} nats a token",
-            f"{min(losses):.2f} to {max(losses):.2f} by two fits of the same runs",
-            outside(N, T, fit) or "inside the runs of the law",
+            f"{ends} two fits of the same runs",
+            assumption,
             fit.source,
         ),
         Line(

@@ -110,6 +110,30 @@ def test_given_utilisations_are_not_called_published() -> None:
     assert days.source == "yours: the shares of the peak that you gave"
 
 
+def test_a_model_that_has_read_before_is_worth_what_it_has_read_in_all() -> None:
+    fresh, went_on = of(PLAN.report()), of(PLAN.report(trained_on=14e12))
+    N = PLAN.parameters.active
+    assert went_on["loss expected"].number == f"{loss(N, 15e12):.2f} nats a token"
+    assert went_on["tokens a parameter"].number == units.digits(15e12 / N, 2)
+    assert went_on["loss expected"].assumption.startswith("as one run with the 14.0 trillion before")
+    assert went_on["tokens"] == fresh["tokens"]
+    assert went_on["days"] == fresh["days"]
+    silent = PLAN.report(law=None)
+    assert {*fresh} - {*of(silent)} == {"loss expected", "tokens a parameter"}
+    assert silent.markdown
+    with pytest.raises(ValueError, match=r"trained_on=.* is what a law wants"):
+        PLAN.report(law=None, trained_on=1e12)
+    assert_refused(PLAN.report, "trained_on=", trained_on=-1)
+
+
+def test_two_fits_that_agree_are_not_told_as_an_interval() -> None:
+    told = of(PLAN.report())["loss expected"].interval
+    ends = sorted(f"{loss(PLAN.parameters.active, 1e12, x):.2f}" for x in ("besiroglu", "hoffmann"))
+    assert told.startswith("the same by" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} by")
+    short = PLAN.but(tokens=3e10).report()
+    assert of(short)["loss expected"].interval == "the same by two fits of the same runs"
+
+
 @pytest.mark.parametrize("bad", [None, 3, ["our 8B"], b"8B"], ids=repr)
 def test_a_name_is_text(bad) -> None:
     assert_refused(PLAN.report, "name=", name=bad)
