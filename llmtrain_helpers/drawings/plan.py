@@ -19,7 +19,7 @@ from llmtrain_helpers.drawings.common import (
     text,
 )
 from llmtrain_helpers.drawings.duration import INKS
-from llmtrain_helpers.duration import first_run_days, tokens_in_time
+from llmtrain_helpers.duration import tokens_in_time
 from llmtrain_helpers.plan.memory import at_the_loss
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.schedule import Schedule, Turn, idle_share, pipeline_schedule
@@ -100,7 +100,7 @@ def _chain(plan: Plan) -> str:
 
 def _time(span: Interval, plan: Plan, days: float | None, before: Interval | None) -> str:
     """The interval as a bar on an axis of days, under the days that there are."""
-    slow = first_run(plan)
+    slow = plan.first_run.greatest
     longest = 1.18 * max(slow, days or 0, before.greatest if before else 0)
     step, scale = round_step(longest, 6.5), (_RIGHT - _LEFT) / longest
     head = f"{span_in_words(span)}, likely {units.duration(span.likely * units.DAY, 2)}"
@@ -146,15 +146,9 @@ def _in_time(span: Interval, days: float) -> tuple[str, str]:
     return "✗ too late", COLORS["gradients"]
 
 
-def first_run(plan: Plan) -> float:
-    """Days that a first run of this plan may take; those of the plan where it was measured."""
-    planned = float(plan.days_with_stops.greatest)
-    return planned if plan.measured else float(first_run_days(planned, plan.rough.greatest))
-
-
 def at_first(plan: Plan, days: float) -> str:
     """A word where only a first run would end too late; else nothing."""
-    slow = first_run(plan)
+    slow = plan.first_run.greatest
     if slow <= days or plan.days_with_stops.greatest > days:
         return ""
     most = units.rounded_down(tokens_in_time(plan.run.tokens, slow, days))
@@ -249,7 +243,7 @@ def _money(plan: Plan) -> str:
 def _plan_in_words(plan: Plan, span: Interval, days: float | None) -> str:
     n, chip = plan.split.num_gpus, plan.run.accelerator
     parts = (f"{word} {units.gigabytes(x)}" for word, x in parts_of(plan).items())
-    limit, slow = "", first_run(plan)
+    limit, slow = "", plan.first_run.greatest
     if days:
         limit = f" {_sentence(_in_time(span, days)[0])}: there are {days:g} days."
     if slow > span.greatest:

@@ -10,7 +10,6 @@ from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import STEP_PARTS
 from llmtrain_helpers.drawings.plan import (
     at_first,
-    first_run,
     idle_fraction,
     pipeline_steps,
     plan_at_a_glance,
@@ -330,8 +329,8 @@ def _effect(advice: Advice) -> str:
 def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
     """Offers for a plan that fits: fewer tokens, or more GPUs, to end in time even if slow."""
     late = plan.days_with_stops.greatest / days
-    if plan.fits and late <= 1 < first_run(plan) / days:
-        tokens = units.rounded_down(plan.run.tokens * days / first_run(plan))
+    if plan.fits and late <= 1 < plan.first_run.greatest / days:
+        tokens = units.rounded_down(plan.run.tokens * days / plan.first_run.greatest)
         yield f"Tokens {units.short(tokens)}: in time even as a first run", {"tokens": tokens}
     if not plan.fits or late <= 1:
         return

@@ -21,7 +21,13 @@ from llmtrain_helpers.checks import (
     refuse,
 )
 from llmtrain_helpers.communication import Sharding, Split, Traffic, split_traffic
-from llmtrain_helpers.duration import energy, gpu_hours, iterations, training_interval
+from llmtrain_helpers.duration import (
+    energy,
+    first_run_days,
+    gpu_hours,
+    iterations,
+    training_interval,
+)
 from llmtrain_helpers.flops import FlopCount, count_flops
 from llmtrain_helpers.laws import Law
 from llmtrain_helpers.model import Accelerator, Transformer
@@ -129,6 +135,19 @@ class Plan:
         low, likely, high = STOPS
         days = self.days
         return Interval(days.least * low, days.likely * likely, days.greatest * high)
+
+    @property
+    def first_run(self) -> Interval:
+        """Days of a team's first such run: as others' plans, but as late as any published run.
+
+        Ends where 6TP/(nX) at the slowest published rate ends (`rough`), if that is later:
+        our caution, for no table holds first runs. A measured step or rate takes its place.
+        """
+        days = self.days_with_stops
+        if self.measured:
+            return days
+        latest = first_run_days(days.greatest, self.rough.greatest)
+        return Interval(days.least, days.likely, latest)
 
     @property
     def gpu_hours(self) -> Interval:

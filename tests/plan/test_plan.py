@@ -212,3 +212,15 @@ def test_a_card_that_is_just_full_is_tight_and_one_byte_less_does_not_do() -> No
     assert plan.but(accelerator=replace(A100, memory=held), reserve=0).fits
     less = plan.but(accelerator=replace(A100, memory=held - 1), reserve=0)
     assert (less.fits, less.tight) == (False, False)
+
+
+def test_a_first_run_ends_where_the_slowest_published_runs_do() -> None:
+    plan = plan_of()
+    assert plan.first_run.greatest == plan.rough.greatest / 86400 > plan.days.greatest
+    assert (plan.first_run.least, plan.first_run.likely) == (plan.days.least, plan.days.likely)
+    slow = plan.but(utilizations=(0.01, 0.02, 0.03))
+    assert slow.first_run == slow.days_with_stops
+    measured = plan.calibrated(60.0)
+    assert measured.first_run == measured.days_with_stops
+    many = plan.but(num_gpus=np.array([32, 64])).first_run
+    assert many.greatest[1] == plan.first_run.greatest

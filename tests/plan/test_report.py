@@ -115,7 +115,9 @@ def test_a_model_that_has_read_before_is_worth_what_it_has_read_in_all() -> None
     N = PLAN.parameters.active
     assert went_on["loss expected"].number == f"{loss(N, 15e12):.2f} nats a token"
     assert went_on["tokens a parameter"].number == units.digits(15e12 / N, 2)
-    assert went_on["loss expected"].assumption.startswith("as one run with the 14.0 trillion before")
+    assert went_on["loss expected"].assumption.startswith(
+        "as one run with the 14.0 trillion before"
+    )
     assert went_on["tokens"] == fresh["tokens"]
     assert went_on["days"] == fresh["days"]
     silent = PLAN.report(law=None)

@@ -8,13 +8,7 @@ import pytest
 from llmtrain_helpers import plan_run, units
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.drawings.duration import INKS
-from llmtrain_helpers.drawings.plan import (
-    STAGES,
-    first_run,
-    pipeline_steps,
-    plan_at_a_glance,
-    span_in_words,
-)
+from llmtrain_helpers.drawings.plan import STAGES, pipeline_steps, plan_at_a_glance, span_in_words
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.schedule import pipeline_schedule
 from llmtrain_helpers.results import Interval
@@ -141,14 +135,14 @@ def test_a_thin_line_goes_on_to_where_a_first_run_may_end() -> None:
     [month] = re.findall(r'<line x1="([\d.]+)" y1="148"', drawn.body)
     days = plan.rough.greatest / units.DAY
     assert (float(end) - 24) / (float(month) - 24) == pytest.approx(days / 30, 0.01)
-    assert first_run(plan) == days
+    assert plan.first_run.greatest == days
     assert "A first run: up to 35 days." in drawn.words
     assert ">○ a first run<" in drawn.body
     assert ">✓ a first run<" in plan_at_a_glance(plan, 40).body
     assert ">a first run<" in plan_at_a_glance(plan).body
     known = plan_of(flops_per_gpu=420e12)
     assert "a first run" not in plan_at_a_glance(known, 30).body
-    assert first_run(known) == known.days_with_stops.greatest
+    assert known.first_run.greatest == known.days_with_stops.greatest
     shared = plan_of(tensor_parallel=8)  # slower than any run of chapter 03
     assert "a first run" not in plan_at_a_glance(shared, 30).body
 
