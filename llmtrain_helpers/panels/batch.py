@@ -131,7 +131,10 @@ def _sentence(batch: Batch, old: Batch | None, step: Step) -> str:
     if step.stages == 1:
         return result
     waits = units.percent(step.waits)
-    return f"{result} In this plain schedule a stage waits <b>{waits}</b> of the time."
+    return (
+        f"{result} In this plain schedule a stage waits <b>{waits}</b> of the time. Large runs "
+        "interleave: with v pieces of the model on each GPU the wait is a v-th (notebook 08)."
+    )
 
 
 def _table(num_gpus: int, batch: Batch) -> str:
