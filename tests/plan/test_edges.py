@@ -44,20 +44,25 @@ def test_a_plan_that_fills_the_memory_to_the_last_byte_fits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sequence_parallel", "kept"),
-    [(True, {(1, 1), (1, 2), (2, 1)}), (False, {(1, 1), (1, 2), (2, 1), (2, 2)})],
+    ("options", "kept"),
+    [
+        ({}, {(1, 1), (1, 2), (2, 1)}),
+        ({"sequence_parallel": True}, {(1, 1), (1, 2), (2, 1)}),
+        ({"sequence_parallel": False}, {(1, 1), (1, 2), (2, 1), (2, 2)}),
+    ],
+    ids=["not said", "split", "whole"],
 )
 def test_tensor_and_context_together_divide_a_split_sequence(
-    sequence_parallel: bool, kept: set[tuple[int, int]]
+    options: dict[str, bool], kept: set[tuple[int, int]]
 ) -> None:
-    """A sequence of 2·3 tokens is divided by 2, but not by t·c = 4."""
+    """A sequence of 2·3 tokens is divided by 2, but not by t·c = 4; it is split unless said."""
     table = sweep(
         **{**RUN, "model": replace(LLAMA, sequence_length=6)},
         tensor_parallel=[1, 2],
         context_parallel=[1, 2],
         pipeline_parallel=1,
         micro_batch_size=1,
-        sequence_parallel=sequence_parallel,
+        **options,
     ).columns()
     pairs = zip(table["tensor_parallel"], table["context_parallel"], strict=True)
     assert set(pairs) == kept

@@ -74,6 +74,16 @@ def test_each_format_has_its_own_shares_dense_or_experts(format: str) -> None:
         assert plan.shares is UTILIZATIONS[f"{bits} {kind}"]
 
 
+@pytest.mark.parametrize(("name", "format"), [("GB200", "fp4"), ("A100 80GB SXM", "tf32")])
+def test_where_nobody_published_a_pace_a_split_shifts_nothing(name: str, format: str) -> None:
+    """The model of a step is known there, but no steps were held against it."""
+    plan = plan_of(accelerator=published.accelerator(name), format=format)
+    assert plan.step is not None
+    kind = f"{KINDS[format][1]} dense"
+    assert kind not in PACES
+    assert plan.shares is UTILIZATIONS[kind]
+
+
 def test_fp8_does_not_halve_the_days_and_experts_are_slower() -> None:
     days = {f: plan_of(accelerator=H100, format=f).days for f in ("bf16", "fp8")}
     assert 1.1 < days["bf16"].likely / days["fp8"].likely < 1.5

@@ -1,6 +1,6 @@
 """A plan: its days, its cost, published runs, and what it refuses."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.run import Run
 from tests.bad_values import assert_refused
 from tests.plan.cases import A100, LLAMA, plan_of
 
@@ -29,6 +30,13 @@ def test_the_days_are_flops_over_rate() -> None:
     assert plan.days.least == plan.days.likely == plan.days.greatest
     assert plan.gpu_hours.likely == pytest.approx(plan.days.likely * 24 * 64)
     assert plan.throughput == pytest.approx(10**12 / (plan.days.likely * 86400))
+
+
+def test_a_run_takes_for_granted_what_a_plan_does() -> None:
+    shape = (LLAMA, A100, 64, 10**12, 512)
+    alone, planned = Run(*shape, recompute="none"), plan_run(*shape, recompute="none").run
+    for field in fields(Run):
+        assert getattr(alone, field.name) == getattr(planned, field.name), field.name
 
 
 def test_cost_and_energy() -> None:
@@ -125,6 +133,10 @@ def test_plans_of_arrays_say_how_many_they_are() -> None:
         ({"keep_gradients": "yes"}, "keep_gradients='yes' is neither"),
         ({"reserve": -1}, "reserve=-1 is negative"),
         ({"interleave": 2}, "interleave=2 is more than what a pipeline of one stage"),
+        (
+            {"pipeline_parallel": 5, "interleave": 2},
+            "num_layers=32 is not divisible by pipeline_parallel·interleave=10",
+        ),
         (
             {"pipeline_parallel": 8, "interleave": 3},
             "num_layers=32 is not divisible by pipeline_parallel·interleave=24",

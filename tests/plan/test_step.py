@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from llmtrain_helpers import Transformer, communication_seconds, count_flops, count_parameters
+from llmtrain_helpers.communication import LATENCY, bandwidth_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from tests.plan.cases import H100, LLAMA, UNLINKED, plan_of
+from tests.plan.cases import A100, H100, LLAMA, UNLINKED, plan_of
 
 GPT3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
 
@@ -101,6 +102,19 @@ def test_a_head_that_a_layer_outweighs_is_not_seen() -> None:
     step_of = _bloom(12).but(model=model).step
     assert step_of.head == 0
     assert step_of.total == pytest.approx(sum(step_of.parts().values()))
+
+
+@pytest.mark.parametrize(("recompute", "calls"), [("none", 4), ("full", 6)])
+@pytest.mark.parametrize("sequence_parallel", [True, False])
+def test_all_reduces_of_every_layer_and_pass_wait_for_their_latency(
+    recompute: str, calls: int, sequence_parallel: bool
+) -> None:
+    """Two forward, two backward, and two more where a layer is computed again."""
+    shape = {"tensor_parallel": 8, "pipeline_parallel": 2, "sequence_parallel": sequence_parallel}
+    plan = plan_of(recompute=recompute, **shape)
+    layers, sent = LLAMA.num_layers / 2, plan.sent.tensor + plan.sent.sequence
+    waiting = plan.split.accumulation_steps * layers * calls * LATENCY
+    assert plan.step.tensor == pytest.approx(sent / bandwidth_of(A100, 8) + waiting)
 
 
 SLOW = replace(H100, link_bandwidth=2e9, network_bandwidth=2e9)

@@ -70,6 +70,14 @@ def test_a_sweep_in_which_nothing_fits_says_so() -> None:
         sweep(LLAMA, A100, 64, np.arange(1, 10**6), 512, recompute="none")
 
 
+def test_a_sweep_takes_ten_million_plans_and_not_one_more() -> None:
+    one = {"micro_batch_size": 1, "tensor_parallel": 1, "pipeline_parallel": 1}
+    gpus, tokens = np.arange(1, 12), np.arange(1, 909_092)
+    assert len(gpus) * len(tokens) == 10**7 + 1
+    with pytest.raises(ValueError, match=r"sweep=10000001 is more than .*=10000000$"):
+        sweep(LLAMA, A100, gpus, tokens, 512, recompute="none", **one)
+
+
 @pytest.mark.parametrize("bad", [0, -1, "8", None, [1, "x"], 1e300, [2.5]], ids=repr)
 @pytest.mark.parametrize("name", ["num_gpus", "tokens", "tensor_parallel"])
 def test_a_sweep_refuses_bad_axes(name: str, bad: object) -> None:
