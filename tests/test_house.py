@@ -24,7 +24,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import llmtrain_helpers as package
-from llmtrain_helpers.__main__ import COMMANDS, main
 from llmtrain_helpers.drawings.common import CARD, COLORS, EDGE, GREY, INK
 from llmtrain_helpers.panels.common import WORDS
 from tests.paths import ROOT, tracked
@@ -165,30 +164,6 @@ def test_only_faces_import_faces(path: Path) -> None:
     folder = path.relative_to(PACKAGE).parts[0]
     if folder not in FACES:
         assert not own(imports(path, anywhere=True)) & set(FACES)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("utilizations", "utilizations"),
-        ("splits", "splits"),
-        ("exercises", "class FOLDER"),
-        ("measure", "measure --record FILE.csv"),
-    ],
-)
-def test_the_old_spelling_of_a_command_names_the_new_one(old: str, new: str) -> None:
-    command = [sys.executable, "-m", f"llmtrain_helpers.{old}"]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8")
-    assert done.returncode == 1
-    assert done.stderr == f"Write: python -m llmtrain_helpers {new}\n"
-
-
-def test_commands_are_listed_and_others_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    usage = capsys.readouterr().out
-    assert all(f"\n  {name} " in usage for name in COMMANDS)
-    assert main(["utilisations"]) == 2
-    assert "utilisations is no command" in capsys.readouterr().err
 
 
 def test_importing_the_package_brings_nothing_foreign() -> None:

@@ -6,6 +6,7 @@ from html import unescape
 import pytest
 
 from llmtrain_helpers import training_interval, units
+from llmtrain_helpers.drawings.plan import first_run
 from llmtrain_helpers.panels import PANELS, plan_panel
 from tests.panel_code import value_of
 from tests.plan.cases import H100, plan_of
@@ -121,6 +122,34 @@ def test_advice_is_there_too_where_it_is_tight_or_late() -> None:
     assert gpus.startswith("GPUs 256: 15 to 21 days, the same GPU-hours")
     panel.advice.children[1].click()
     assert "in time: you have 30 days" in text_of(panel)
+
+
+@pytest.mark.parametrize("rate", [0, 420e12])
+def test_a_plan_that_ends_on_the_last_day_is_in_time(rate: float) -> None:
+    panel, plan = plan_panel(), plan_of(accelerator=H100, flops_per_gpu=rate or None, zero_stage=3)
+    panel.set(flops_per_gpu=rate, days=plan.days_with_stops.greatest)
+    assert "✓ in time: you have" in text_of(panel)
+    assert "It fits, and there is time" in text_of(panel)
+    assert not [offer for offer in offers_of(panel) if not offer.endswith("as a first run")]
+    panel.set(days=plan.days_with_stops.least)
+    assert "○ perhaps: you have" in text_of(panel)
+    assert "To be in time at the slow end, too, one of these:" in text_of(panel)
+    panel.set(days=0.999 * plan.days_with_stops.least)
+    assert "✗ too late: you have" in text_of(panel)
+
+
+def test_a_first_run_that_ends_on_the_last_day_needs_no_fewer_tokens() -> None:
+    panel = plan_panel()
+    panel.set(days=first_run(plan_of(accelerator=H100, zero_stage=3)))
+    assert ">✓ a first run<" in text_of(panel)
+    assert "A first run may" not in text_of(panel)
+    assert "It fits, and there is time: no advice." in text_of(panel)
+
+
+def test_gpus_that_end_on_the_last_day_are_enough() -> None:
+    panel = plan_panel()
+    panel.set(days=plan_of(accelerator=H100, num_gpus=128, zero_stage=3).days_with_stops.greatest)
+    assert offers_of(panel)[1].startswith("GPUs 128: ")
 
 
 @pytest.mark.parametrize("name", PANELS["plan"].presets)

@@ -1,0 +1,202 @@
+"""The panel that ipywidgets draws: what a reader of a notebook reads of each widget."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import ipywidgets as widgets
+import pytest
+
+from llmtrain_helpers.panels import PANELS, in_notebook
+from llmtrain_helpers.panels.common import Control
+from llmtrain_helpers.panels.notebook import _CSS, OWN
+from tests.faces.panels.test_common import GPUS, made
+
+every_panel = pytest.mark.parametrize("word", PANELS)
+
+
+LETTER = 7.5
+"""Pixels of a letter at 15 px, on average."""
+
+
+def pixels(length: str) -> float:
+    return float(length.removesuffix("px"))
+
+
+def below(widget: Any) -> Iterator[Any]:
+    """A widget and all that stands in it, in the order in which they are read."""
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from below(child)
+
+
+def kind_of(control: Control) -> type[Any]:
+    if control.lines > 1:
+        return widgets.Textarea
+    kinds = {"choice": widgets.Dropdown, "flag": widgets.Checkbox}
+    return kinds.get(control.kind, widgets.Text)
+
+
+# --- each field
+
+
+@every_panel
+def test_a_field_has_its_controls_label_help_and_choices(word: str) -> None:
+    panel = in_notebook(word)
+    assert [*panel.controls] == [*PANELS[word].controls]
+    for name, control in PANELS[word].controls.items():
+        field = panel.controls[name]
+        assert type(field.input) is kind_of(control)
+        assert (field.input.description, field.input.tooltip) == (control.label, control.help)
+        assert getattr(field.input, "options", ()) == control.options
+        if control.kind == "number":
+            echo = control.echo(field.value)
+            assert field.echo.value in ("", echo)
+            assert field.echo.value or echo == f"= {field.input.value}"
+
+
+@every_panel
+def test_a_slider_stands_between_field_and_echo_and_has_a_place_for_each_stop(word: str) -> None:
+    for field in in_notebook(word).controls.values():
+        slider, stops = field.slider, field.control.stops
+        assert bool(slider) == bool(stops)
+        numbers = [field.echo] if field.control.kind == "number" else []
+        assert [*field.box.children] == [field.input, *([slider] if slider else []), *numbers]
+        if slider:
+            assert (slider.min, slider.max, slider.step) == (0, len(stops) - 1, 1)
+            assert slider.tooltip == field.control.help
+            assert not slider.readout  # a place is no number of the reader's
+
+
+@every_panel
+def test_what_is_written_counts_when_it_is_done(word: str) -> None:
+    for field in in_notebook(word).controls.values():
+        assert getattr(field.input, "continuous_update", False) is False
+
+
+@every_panel
+def test_a_label_and_what_is_written_find_room(word: str) -> None:
+    for field in in_notebook(word).controls.values():
+        control, layout = field.control, field.input.layout
+        label = field.input.style.description_width
+        if control.kind == "choice":
+            assert (label, layout.width) == ("initial", "max-content")
+            assert pixels(layout.min_width) >= 200
+        elif control.kind == "flag":
+            assert (label, layout.width, field.input.indent) == ("initial", "auto", False)
+        elif control.lines > 1:
+            assert (label, layout.width, field.box.layout.width) == ("initial", "100%", "100%")
+            assert pixels(layout.height) >= 20 * control.lines
+        else:
+            assert label == "initial" or LETTER * len(control.label) <= pixels(label)
+            taken = LETTER * len(control.label) if label == "initial" else pixels(label)
+            ends = [control.least, control.most, *control.stops] if control.kind == "number" else []
+            longest = max((len(control.write(end)) for end in ends), default=10)
+            assert taken + LETTER * longest <= pixels(layout.width)
+
+
+@every_panel
+def test_sliders_that_stand_below_one_another_begin_alike(word: str) -> None:
+    """Their labels make a column, and their fields another."""
+    fields = [f for f in in_notebook(word).controls.values() if f.slider and not f.control.more]
+    looks = {(f.input.layout.width, f.input.style.description_width) for f in fields}
+    assert len(looks) == 1
+    assert "initial" not in looks.pop()
+    assert all(pixels(field.slider.layout.width) >= 200 for field in fields)
+
+
+# --- the whole panel
+
+
+@every_panel
+def test_rows_stand_in_the_order_in_which_they_are_read(word: str) -> None:
+    """Where to start from, sliders, lists, what is folded; then the answer."""
+    panel = in_notebook(word)
+    style, chooser, *rows, status, offers, output, advice = panel.children
+    assert style.value == _CSS
+    assert (status, offers, output, advice) == (
+        panel.status,
+        panel.offers,
+        panel.output,
+        panel.advice,
+    )
+    assert [*chooser.children[:2]] == [panel.preset, panel.reset]
+    assert (rows[-1:] == [panel.folded]) == bool(panel.folded)
+
+    fields = panel.controls.values()
+    first = [f.box for f in fields if f.slider and not f.control.more]
+    assert rows[: len(first)] == first
+    seen = [*below(panel)]
+    assert all(seen.count(field.box) == 1 for field in fields)
+    assert [f for f in fields if f.control.lead and f.box not in chooser.children] == []
+    inside = [*below(panel.folded)] if panel.folded else []
+    assert all((field.box in inside) == field.control.more for field in fields)
+
+
+@every_panel
+def test_what_is_folded_says_more_and_begins_closed(word: str) -> None:
+    folded = in_notebook(word).folded
+    assert folded is None or (folded.titles, folded.selected_index) == (("More",), None)
+
+
+def test_more_is_gone_where_nothing_in_it_applies() -> None:
+    other = Control("Other", "For many.", more=True, applies=lambda x: x.num_gpus > 8, stops=(1, 2))
+    panel = made(num_gpus=GPUS, other=other)
+    assert panel.folded.layout.display == "none"
+    panel.controls["num_gpus"].value = 16
+    assert panel.folded.layout.display is None
+
+
+@every_panel
+def test_rows_wrap_where_a_page_is_narrow(word: str) -> None:
+    rows = [box for box in below(in_notebook(word)) if type(box) is widgets.Box]
+    assert len(rows) > 2
+    for row in rows:
+        assert (row.layout.flex_flow, row.layout.align_items) == ("row wrap", "center")
+        assert re.fullmatch(r"\d+px 1\dpx", row.layout.grid_gap)
+
+
+@every_panel
+def test_one_starts_from_a_preset_and_comes_back_to_it(word: str) -> None:
+    panel = in_notebook(word)
+    assert panel.preset.description == "Start from"
+    assert panel.preset.options == (*PANELS[word].presets, OWN)
+    assert panel.preset.tooltip == "A setting to begin with."
+    assert panel.preset.style.description_width == "initial"
+    assert panel.preset.layout.width == "max-content"
+    assert pixels(panel.preset.layout.min_width) >= 200
+    assert (panel.reset.description, panel.reset.tooltip) == ("Reset", "Back to the first setting.")
+    assert LETTER * len("Reset") + 20 <= pixels(panel.reset.layout.width)
+
+
+def test_arriving_at_a_preset_by_hand_keeps_the_comparison() -> None:
+    panel = made(num_gpus=GPUS)
+    panel.controls["num_gpus"].slider.value = 2
+    assert panel.preset.value == "a"
+    assert panel.output.value == "<b>{'num_gpus': 32}</b> before {'num_gpus': 8}"
+
+
+def test_an_offer_is_as_wide_as_its_words_and_says_what_it_sets() -> None:
+    panel = in_notebook("plan")
+    panel.controls["num_gpus"].value = 100
+    assert panel.offers.children
+    for button in panel.offers.children:
+        assert button.tooltip == f"Set {button.description}."
+        assert button.layout.width == "auto"
+
+
+def test_every_class_that_the_style_names_is_a_widgets() -> None:
+    """A reader sees a refused panel's picture dimmed, its echo in grey, its text at 15 px."""
+    panel = in_notebook("plan")
+    panel.controls["num_gpus"].input.value = "a lot"
+    found = {name: widget for widget in below(panel) for name in widget._dom_classes}
+    assert {*re.findall(r"\.(llmtrain-\w+)", _CSS)} == {*found}
+    assert found["llmtrain-panel"] is panel
+    assert found["llmtrain-status"] is panel.status
+    assert found["llmtrain-answer"] is found["llmtrain-old"] is panel.output
+    assert found["llmtrain-advice"] is panel.advice
+    assert {field.echo for field in panel.controls.values()} >= {found["llmtrain-echo"]}
+    assert float(re.findall(r"llmtrain-old { opacity: ([\d.]+)", _CSS)[0]) <= 0.5
+    assert {*re.findall(r"font-size: (\d+)px", _CSS)} == {"15"}

@@ -1,0 +1,124 @@
+"""What a shell learns from the commands: 0 where it is done, 2 with a sentence where not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers import measure
+from llmtrain_helpers.__main__ import COMMANDS, main
+
+
+def status_of(*command: str) -> int:
+    return subprocess.run([sys.executable, "-m", *command], capture_output=True).returncode
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("utilizations", "utilizations"),
+        ("splits", "splits"),
+        ("exercises", "class FOLDER"),
+        ("measure", "measure --record FILE.csv"),
+    ],
+)
+def test_the_old_spelling_of_a_command_names_the_new_one(old: str, new: str) -> None:
+    command = [sys.executable, "-m", f"llmtrain_helpers.{old}"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
+    assert done.returncode == 1
+    assert done.stderr == f"Write: python -m llmtrain_helpers {new}\n"
+
+
+def test_commands_are_listed_and_others_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for asked in ([], ["-h"], ["--help"]):
+        assert main(asked) == 0
+        usage = capsys.readouterr().out
+        assert all(f"\n  {name} " in usage for name in COMMANDS)
+    assert main(["utilisations"]) == 2
+    assert "utilisations is no command" in capsys.readouterr().err
+
+
+def test_a_shell_gets_the_status_too() -> None:
+    assert status_of("llmtrain_helpers") == 0
+    assert status_of("llmtrain_helpers", "utilisations") == 2
+    assert status_of("llmtrain_helpers", "measure", "--record", "x.txt") == 2
+
+
+@pytest.mark.parametrize("name", ["utilizations", "splits"])
+def test_a_table_is_printed_and_ends_in_0(name: str, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr(f"llmtrain_helpers.evidence.{name}.main", lambda: print("the table"))
+    assert main([name]) == 0
+    assert capsys.readouterr().out == "the table\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_takes_help_and_refuses_what_it_does_not_know(name: str, capsys: Any) -> None:
+    for option, status in (("--help", 0), ("--record=x.csv --colour", 2)):
+        with pytest.raises(SystemExit) as left:
+            main([name, *option.split()])
+        assert left.value.code == status
+        told = capsys.readouterr()
+        assert f"usage: python -m llmtrain_helpers {name} " in told.out + told.err
+
+
+def recording(monkeypatch: Any, ends: Any = None, problem: str | None = None) -> list[Any]:
+    """A recorder that needs no PyTorch; what it was asked for."""
+    asked: list[Any] = []
+
+    def record(*wanted: Any) -> None:
+        asked.append(wanted)
+        if ends:
+            raise ends
+
+    recorder = SimpleNamespace(record=record, problem=lambda device: problem)
+    monkeypatch.setitem(sys.modules, "llmtrain_helpers.measure.record", recorder)
+    monkeypatch.setattr(measure, "torch_missing", lambda: None)
+    return asked
+
+
+def test_a_record_that_is_complete_ends_in_0(monkeypatch: Any) -> None:
+    asked = recording(monkeypatch)
+    assert main(["measure", "--record", "x.csv"]) == 0
+    assert main(["measure", "--record", "y.csv", "--device", "cpu", "--tiny"]) == 0
+    assert asked == [(Path("x.csv"), "cuda", False), (Path("y.csv"), "cpu", True)]
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [ValueError("another table\nline 7"), OSError("no room is left"), RuntimeError("no driver")],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_record_that_fails_says_why_in_a_line(
+    ends: Exception, monkeypatch: Any, capsys: Any
+) -> None:
+    recording(monkeypatch, ends)
+    assert main(["measure", "--record", "x.csv"]) == 2
+    assert capsys.readouterr().err == f"{str(ends).splitlines()[0]}\n"
+
+
+def test_a_record_that_is_stopped_says_that_it_goes_on(monkeypatch: Any, capsys: Any) -> None:
+    recording(monkeypatch, KeyboardInterrupt())
+    assert main(["measure", "--record", "x.csv"]) == 130
+    assert capsys.readouterr().out.startswith("Stopped: x.csv keeps its rows;")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem", "told"),
+    [
+        (["x.txt"], None, "--record takes the name of a file that ends in .csv"),
+        (["x.csv", "--device", "cpu"], None, "add --tiny to try the path."),
+        (["x.csv"], "There is no GPU.", "There is no GPU."),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(
+    options: list[str], problem: str | None, told: str, monkeypatch: Any, capsys: Any
+) -> None:
+    asked = recording(monkeypatch, problem=problem)
+    assert main(["measure", "--record", *options]) == 2
+    assert capsys.readouterr().err.strip().endswith(told)
+    assert not asked
