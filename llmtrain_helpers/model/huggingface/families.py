@@ -90,23 +90,23 @@ class Family:
     sinks: bool = False
     inner_norms: bool = False
     positions: int | None = None
-    floor: bool = False
-    twice: bool = False
+    head_dim_rounded_down: bool = False
+    differential: bool = False
     mlp: bool = True
     any_act: bool = False
     any_kinds: bool = False
     null_is_default: bool = False
     kinds: str | Callable[[Values], Any] = "full_attention"
-    looks: tuple[str, ...] = ("full_attention", "sliding_attention")
+    attention_kinds: tuple[str, ...] = ("full_attention", "sliding_attention")
     mixers: Mapping[str, Callable[[Values], Mixer]] = field(default_factory=dict)
     sparse: Callable[[Values], Any] | None = None
     shared_gate: bool = False
     always_shared: bool = False
-    corrected: bool = False
+    score_correction: bool = False
     mixer_more: Callable[[Values], Any] | None = None
     mlp_more: int = 0
     dense_size: Callable[[Values], Any] | None = None
-    narrow: Callable[[Values], Any] | None = None
+    embedding_size: Callable[[Values], Any] | None = None
     more: Callable[[Values], Any] | None = None
     stack: Callable[[Values, str], tuple[tuple[Any, Layer], ...]] | None = None
 
@@ -150,7 +150,7 @@ def _row(words: list[str]) -> Family:
     for word in words[1:]:
         if word[0] == ".":
             trait, _, value = word[1:].partition("=")
-            if trait == "looks":
+            if trait == "attention_kinds":
                 traits[trait] = tuple(value.split(","))
             elif value[:1] == "@":
                 traits[trait] = _rule(value[1:])
