@@ -340,7 +340,7 @@ def _check_fit(entries: Mapping[str, tuple[str, Any]], family: Family) -> None:
     """Refuse numbers that do not go together, by the names that the file gives them."""
     if "num_heads" in entries and "kv_rank" not in entries:
         heads, kv_heads = entries["num_heads"], entries.get("num_kv_heads")
-        if entries.get("head_dim", ("", None))[1] is None and not family.head_dim_rounded_down:
+        if entries.get("head_dim", ("", None))[1] is None and not family.rounds_head_dim:
             divides(*entries["hidden_size"], *heads)
         if kv_heads and kv_heads[1] is not None:
             divides(*heads, *kv_heads)

@@ -1,9 +1,28 @@
 """The rows of `families`: what each `model_type` of a `config.json` means, a row each.
 
-First the class in transformers whose parameters are counted, without `ForCausalLM`.
-Then words, each with a sign: key=default, spelling>key, key+biases, key!only value,
-key:what it stands for, kind of layer@its mixer; and before a word: -no key of it, ~key
-read over, .trait (=value, or =@rule). What a row leaves out is as in a Llama.
+A row is a name and words. What it leaves out is as in a Llama, whose keys
+`families` lists. This one, of a family that there is not, has every sign once:
+
+mini                            the `model_type` of the files
+MiniMoe                         class whose parameters are counted: MiniMoeForCausalLM
+-head_dim                       -key: a Llama's key that these files do not have
+hidden_size=2048                key=default: a key, and its value where it is left out
+tie_word_embeddings=True
+attention_bias=False
+n_positions=1024
+num_experts=8
+num_experts_per_tok=2
+layers_in_period=4
+num_local_experts>num_experts   spelling>key: a second name for one of the keys
+attention_bias+qkvo             key+letters: a key that brings these biases
+hidden_act!relu2                key!value: the one value that is known of a key
+n_positions:sequence_length     key:name: what a key stands for, where it does not say so
+~norm_topk_prob                 ~key: a key that changes no matrix
+.gated=no                       .trait=value: a trait of `families.Family`
+.sinks                          .trait: the same as .trait=True
+.norms=@three_with_experts      .trait=@rule: a function of `rules`, or of `makers`
+.kinds=@full_every:layers_in_period:linear_attention   :value: what a rule is made with
+linear_attention@lightning_attention                   kind@rule: what makes the mixer
 
 Source: the configuration and modelling classes of Hugging Face transformers 5.23.
 """
@@ -260,7 +279,7 @@ glm4_moe Glm4Moe num_hidden_layers=46 num_attention_heads=96 num_key_value_heads
     intermediate_size=10944 vocab_size=151552 max_position_embeddings=131072
     attention_bias=False use_qk_norm=False first_k_dense_replace=1 n_routed_experts=128
     num_experts_per_tok=8 moe_intermediate_size=1408 n_shared_experts=1
-    num_local_experts>n_routed_experts attention_bias+qkv .head_dim_rounded_down
+    num_local_experts>n_routed_experts attention_bias+qkv .rounds_head_dim
     .qk_norm=head .qk_norm_if=use_qk_norm .sparse=@experts_after_first_dense ~n_group
     ~norm_topk_prob num_nextn_predict_layers=0 ~routed_scaling_factor
 glm4_moe_lite Glm4MoeLite -num_key_value_heads -head_dim num_hidden_layers=47

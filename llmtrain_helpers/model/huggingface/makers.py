@@ -54,7 +54,7 @@ def latent_attention_with_head_gates(x: Values) -> Mixer:
     return LatentAttention(x["num_heads"], 0, *sizes, gate="heads")
 
 
-def step_rank(x: Values, key: str) -> Any:
+def _step_rank(x: Values, key: str) -> Any:
     """The rank of a Mamba's step is what the key says; `auto` is a sixteenth of the hidden size."""
     return ceil(x["hidden_size"] / 16) if x[key] == "auto" else x[key]
 
@@ -65,7 +65,7 @@ def mamba(x: Values) -> Mixer:
         x["conv_kernel"],
         x["intermediate_size"] or int(x["expand"] * x["hidden_size"]),
         x["state_size"],
-        step_rank(x, "time_step_rank"),
+        _step_rank(x, "time_step_rank"),
         x["use_bias"],
         x["use_conv_bias"],
     )
@@ -77,7 +77,7 @@ def mamba_with_norms(x: Values) -> Mixer:
         x["mamba_d_conv"],
         x["mamba_expand"] * x["hidden_size"],
         x["mamba_d_state"],
-        step_rank(x, "mamba_dt_rank"),
+        _step_rank(x, "mamba_dt_rank"),
         x["mamba_proj_bias"],
         x["mamba_conv_bias"],
         normed=True,
@@ -175,7 +175,7 @@ def one_part_a_layer(x: Values, letters: str) -> tuple[tuple[Any, Layer], ...]:
         LINEAR: (Mamba2(x["conv_kernel"], e, *own, *ends), None),
         FULL: (Attention(*sizes), None),
         "mlp": (None, Mlp(x["intermediate_size"], gated=False, bias=bias)),
-        "moe": (None, ungated_experts(x)),
+        "moe": (None, _ungated_experts(x)),
     }
     parts["mamba"], parts["attention"] = parts[LINEAR], parts[FULL]
     named = x["layer_types"] or [LINEAR, "moe", FULL, "mlp"]
@@ -184,7 +184,7 @@ def one_part_a_layer(x: Values, letters: str) -> tuple[tuple[Any, Layer], ...]:
     return tuple((1, Layer(*parts[kind], norms=1)) for kind in named)
 
 
-def ungated_experts(x: Values) -> Experts:
+def _ungated_experts(x: Values) -> Experts:
     """Experts whose MLPs have no gate."""
     shared = Mlp(x["shared_size"], gated=False, bias=x["mlp_bias"])
     each = Mlp(x["expert_size"], gated=False)

@@ -40,7 +40,7 @@ def layer_count(x: Values) -> int:
     return l
 
 
-def full_where(is_full: Callable[[int, Values], bool], other: str = SLIDING) -> KindsRule:
+def _full_where(is_full: Callable[[int, Values], bool], other: str = SLIDING) -> KindsRule:
     """A rule that gives full attention to the layers for which `is_full` says so."""
 
     def kinds(x: Values) -> list[str]:
@@ -54,18 +54,18 @@ def full_where(is_full: Callable[[int, Values], bool], other: str = SLIDING) -> 
 
 def full_every(n: int | str, other: str = SLIDING) -> KindsRule:
     """A rule that gives full attention to every nth layer; a word is the key that says n."""
-    return full_where(lambda i, x: (i + 1) % (x[n] if isinstance(n, str) else n) == 0, other)
+    return _full_where(lambda i, x: (i + 1) % (x[n] if isinstance(n, str) else n) == 0, other)
 
 
 def full_first_of_every(n: int) -> KindsRule:
     """A rule that gives full attention to the first of every n layers."""
-    return full_where(lambda i, x: i % n == 0)
+    return _full_where(lambda i, x: i % n == 0)
 
 
 def full_every_sixth_and_last(x: Values) -> list[str]:
     """Every sixth layer has full attention, and so has the last."""
     last = x["num_layers"] - 1
-    return full_where(lambda i, x: (i + 1) % 6 == 0 or i == last)(x)
+    return _full_where(lambda i, x: (i + 1) % 6 == 0 or i == last)(x)
 
 
 def full_every_sliding_window_pattern_if_window(x: Values) -> Kinds:
@@ -87,32 +87,32 @@ def sliding_from_max_window_layers(x: Values) -> Kinds:
     """The layers from `max_window_layers` on have a window, where it is in use."""
     if sliding_if_use_sliding_window(x) == FULL:
         return FULL
-    return full_where(lambda i, x: i < x["max_window_layers"])(x)
+    return _full_where(lambda i, x: i < x["max_window_layers"])(x)
 
 
 def sliding_from_max_window_layers_if_window(x: Values) -> Kinds:
     """The layers from `max_window_layers` on have a window, where the file gives one."""
     if not x["window"]:
         return FULL
-    return full_where(lambda i, x: i < x["max_window_layers"])(x)
+    return _full_where(lambda i, x: i < x["max_window_layers"])(x)
 
 
 def sliding_every_second_below_max_window_layers(x: Values) -> Kinds:
     """Every second layer below `max_window_layers` has a window, where it is in use."""
     if not x["use_sliding_window"]:
         return FULL
-    return full_where(lambda i, x: i % 2 == 1 or i >= x["max_window_layers"])(x)
+    return _full_where(lambda i, x: i % 2 == 1 or i >= x["max_window_layers"])(x)
 
 
 def full_and_linear_in_turn(x: Values) -> list[str]:
     """Full attention and a recurrence follow one another in turn."""
-    return full_where(lambda i, x: i % 2 == 0, LINEAR)(x)
+    return _full_where(lambda i, x: i % 2 == 0, LINEAR)(x)
 
 
 def full_in_attn_layer_indices(x: Values) -> list[str]:
     """The layers that `attn_layer_indices` lists have attention, the others a recurrence."""
     listed = x["attn_layer_indices"] or []
-    return full_where(lambda i, x: i in listed, LINEAR)(x)
+    return _full_where(lambda i, x: i in listed, LINEAR)(x)
 
 
 def cohere2_moe_kinds(x: Values) -> list[str]:
@@ -126,7 +126,7 @@ def cohere2_moe_kinds(x: Values) -> list[str]:
 def flint_kinds(x: Values) -> list[str]:
     """Full attention is in the first two layers, in every fourth from layer 1, in the last."""
     last = x["num_layers"] - 1
-    return full_where(lambda i, x: i < 2 or i % 4 == 1 or i == last)(x)
+    return _full_where(lambda i, x: i < 2 or i % 4 == 1 or i == last)(x)
 
 
 def gpt_neo_kinds(x: Values) -> list[str]:
@@ -140,18 +140,18 @@ def gpt_neo_kinds(x: Values) -> list[str]:
 def jamba_kinds(x: Values) -> list[str]:
     """One layer of each period has attention, the others a recurrence."""
     period, offset = x["attn_layer_period"], x["attn_layer_offset"]
-    return full_where(lambda i, x: i % period == offset, LINEAR)(x)
+    return _full_where(lambda i, x: i % period == offset, LINEAR)(x)
 
 
 def kimi_linear_kinds(x: Values) -> list[str]:
     """Layers 4, 8, 12 and so on have full attention, the others a recurrence."""
-    return full_where(lambda i, x: i > 0 and i % 4 == 0, LINEAR)(x)
+    return _full_where(lambda i, x: i > 0 and i % 4 == 0, LINEAR)(x)
 
 
 def lfm2_kinds(x: Values) -> Kinds:
     """The layers that `full_attn_idxs` lists have attention, the others a convolution."""
     listed = x["full_attn_idxs"]
-    return FULL if listed is None else full_where(lambda i, x: i in listed, "conv")(x)
+    return FULL if listed is None else _full_where(lambda i, x: i in listed, "conv")(x)
 
 
 def lfm3_kinds(x: Values) -> list[str]:
@@ -184,7 +184,7 @@ def smollm3_kinds(x: Values) -> Kinds:
     """Every nth layer, which has no rotary positions, has a window, where it is in use."""
     if sliding_if_use_sliding_window(x) == FULL:
         return FULL
-    return full_where(lambda i, x: (i + 1) % x["no_rope_layer_interval"] != 0)(x)
+    return _full_where(lambda i, x: (i + 1) % x["no_rope_layer_interval"] != 0)(x)
 
 
 # --- experts: which layers have them
