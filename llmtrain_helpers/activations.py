@@ -245,11 +245,11 @@ def count_activations(
 
     def alternate(layer: Layer) -> Result:
         """The layer's input, what comes out of attention, and every other product."""
-        if (type(layer.mixer), type(layer.mlp)) != (Attention, Mlp):
+        mixer = layer.mixer
+        if type(mixer) is not Attention or type(layer.mlp) is not Mlp:
             refuse("recompute", "alternate", "is counted for attention with an MLP only")
-        matrices = [matrix for part in layer.parts for matrix in part.matrices(h)]
-        back = matrices[3]  # reads what comes out of attention
-        values = back.rows + sum(matrix.columns for matrix in matrices[::2])
+        kept, _ = layer.every_other(h)
+        values = mixer.matrix("output", h).rows + sum(matrix.columns for matrix in kept)
         return checkpoint(layer) + shared_out(v * values * tokens, t)
 
     stay: dict[str, dict[str, Callable[[Layer], Result]]] = {
