@@ -119,10 +119,12 @@ KEPT = [
 """A GPT's layer from input to output (arXiv 2205.05198, section 4.1)."""
 
 
-def check_alternate(layer: Layer) -> None:
-    """Refuse every other product where it is not known which products there are."""
-    if (type(layer.mixer), type(layer.mlp)) != (Attention, Mlp):
+def check_alternate(layer: Layer) -> Attention:
+    """The attention of a layer of which every other product is known; other layers are refused."""
+    mixer = layer.mixer
+    if type(mixer) is not Attention or type(layer.mlp) is not Mlp:
         refuse("recompute", "alternate", "is counted for attention with an MLP only")
+    return mixer
 
 
 def bytes_kept(scores_to_hidden: Number) -> Result:
@@ -251,10 +253,9 @@ def count_activations(
 
     def alternate(layer: Layer) -> Result:
         """The layer's input, what comes out of attention, and every other product."""
-        check_alternate(layer)
-        matrices = layer.matrices(h)
-        back = matrices[3]  # reads what comes out of attention
-        values = back.rows + sum(matrix.columns for matrix in matrices[::2])
+        kept, _ = layer.every_other(h)
+        back = check_alternate(layer).matrix("output", h)  # reads what comes out of attention
+        values = back.rows + sum(matrix.columns for matrix in kept)
         return checkpoint(layer) + shared_out(v * values * tokens, t)
 
     stay: dict[str, dict[str, Callable[[Layer], Result]]] = {

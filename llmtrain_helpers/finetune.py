@@ -69,9 +69,11 @@ def lora_parameters(
     def rows_and_columns(layer: Layer) -> Result:
         """The sum of both sides of each adapted matrix of a layer."""
         mixer, mlp = _attention_and_mlp(layer)
-        query, key, value, output, *_ = ([matrix] for matrix in mixer.matrices(h))
-        named = dict(zip(MATRICES, (query, key, value, output, mlp.matrices(h)), strict=True))
-        return sum(m.rows + m.columns for name in adapted for m in named[name])
+        sides: Result = 0
+        for name in adapted:
+            matrices = mlp.matrices(h) if name == "mlp" else (mixer.matrix(name, h),)
+            sides = sides + sum(m.rows + m.columns for m in matrices)
+        return sides
 
     return r * over_layers(model, rows_and_columns)
 

@@ -7,6 +7,7 @@ with selective recomputation; Chowdhery et al. (arXiv 2204.02311), appendix B, f
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llmtrain_helpers.checks import (
@@ -24,7 +25,7 @@ from llmtrain_helpers.checks import (
     refuse,
     remembered,
 )
-from llmtrain_helpers.model.layers import Layer, pairs
+from llmtrain_helpers.model.layers import Layer, Matrix, pairs
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.results import Breakdown
 
@@ -32,7 +33,8 @@ RECOMPUTE = ["none", "selective", "full"]
 """What is computed a second time: nothing, the attention core, every layer."""
 
 EVERY_RECOMPUTE = [*RECOMPUTE, "alternate"]
-"""Beside these `alternate`: every other product of a layer, torchtitan's selective option."""
+"""Beside these `alternate`, torchtitan's selective option: every other product of a layer,
+counted as `Layer.every_other` says."""
 
 ATTENTION = ["dense", "causal"]
 """Which pairs of tokens are counted: all s², or the s(s + 1)/2 that a token may see."""
@@ -130,8 +132,9 @@ def count_flops(
     def scores(layer: Layer) -> Result:
         return sum(x.products() * pairs(s, attention, x) for x in layer.mixers)
 
-    def every_other(layer: Layer) -> Result:
-        return sum(matrix.active * matrix.weights for matrix in layer.matrices(h)[1::2])
+    def alternate(layer: Layer) -> Result:
+        _, again = layer.every_other(h)
+        return sum(matrix.active * matrix.weights for matrix in again)
 
     forward = {
         "projections": 2
@@ -144,7 +147,7 @@ def count_flops(
         "none": 0,
         "selective": forward["scores"],
         "full": sum(forward.values()),
-        "alternate": 2 * tokens * over_layers(model, every_other),
+        "alternate": 2 * tokens * over_layers(model, alternate),
     }[choice("recompute", recompute, EVERY_RECOMPUTE)]
     # A narrower embedding has two more matrices, to the hidden size and back.
     V, e = model.vocab_size, model.embedding_size
@@ -169,15 +172,17 @@ def expert_flops(model: Transformer, batch_size: Number, recompute: str) -> Resu
     instance("model", model, Transformer)
     tokens = count("batch_size", batch_size) * model.sequence_length
     broadcast(batch_size=batch_size, **model.numbers())
-    full = choice("recompute", recompute, EVERY_RECOMPUTE) == "full"
+    choice("recompute", recompute, EVERY_RECOMPUTE)
+
+    def weights(matrices: Iterable[Matrix]) -> Result:
+        """Weights that a token is multiplied with, of the experts' matrices among these."""
+        return sum(m.active * m.weights for m in matrices if m.is_chosen())
 
     def of(layer: Layer) -> Result:
-        work: Result = 0
-        for i, matrix in enumerate(layer.matrices(model.hidden_size)):
-            if matrix.is_chosen():
-                again = full or (recompute == "alternate" and i % 2)
-                work = work + (4 if again else 3) * matrix.active * matrix.weights
-        return work
+        matrices = layer.matrices(model.hidden_size)
+        _, every_other = layer.every_other(model.hidden_size)
+        again = {"full": matrices, "alternate": every_other}.get(recompute, ())
+        return 3 * weights(matrices) + weights(again)  # backward is two forwards
 
     return 2 * tokens * over_layers(model, of)
 

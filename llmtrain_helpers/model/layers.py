@@ -92,14 +92,15 @@ class Attention(Mixer):
         """The matrices to queries, keys and values, back, and to the gate."""
         h, (q, k, v, out) = hidden_size, self._widths
         plain = (
-            Matrix(h, q, ("q" in self.biases) * q),
-            Matrix(h, k, ("k" in self.biases) * k),
-            Matrix(h, v, ("v" in self.biases) * v),
-            Matrix(out, h, ("o" in self.biases) * h),
+            Matrix(h, q, ("q" in self.biases) * q, name="query"),
+            Matrix(h, k, ("k" in self.biases) * k, name="key"),
+            Matrix(h, v, ("v" in self.biases) * v, name="value"),
+            Matrix(out, h, ("o" in self.biases) * h, name="output"),
         )
         if not self.gate:
             return plain
-        return (*plain, Matrix(h, {"values": out, "heads": self.num_heads}[self.gate]))
+        gated = {"values": out, "heads": self.num_heads}[self.gate]
+        return (*plain, Matrix(h, gated, name="gate"))
 
     def norms(self) -> Result:
         """Parameters of the norms on queries and keys, and on what comes out."""
@@ -183,16 +184,17 @@ class LatentAttention(Mixer):
         queries, out = a * self.head_dim, a * self.value_dim
         squeezed = c + self.rotary_dim
         matrices = [
-            Matrix(h, squeezed, self.bias * squeezed),
-            Matrix(c, a * self.plain_dim + out),
-            Matrix(out, h, self.bias * h),
+            Matrix(h, squeezed, self.bias * squeezed, name="key_value_down"),
+            Matrix(c, a * self.plain_dim + out, name="key_value_up"),
+            Matrix(out, h, self.bias * h, name="output"),
         ]
         if r:
-            matrices += [Matrix(h, r, self.bias * r), Matrix(r, queries)]
+            down = Matrix(h, r, self.bias * r, name="query_down")
+            matrices += [down, Matrix(r, queries, name="query_up")]
         else:
-            matrices += [Matrix(h, queries)]
+            matrices += [Matrix(h, queries, name="query")]
         if self.gate:
-            matrices += [Matrix(h, {"values": out, "heads": a}[self.gate])]
+            matrices += [Matrix(h, {"values": out, "heads": a}[self.gate], name="gate")]
         return tuple(matrices)
 
     def norms(self) -> Result:
@@ -242,9 +244,9 @@ class Mlp(Part):
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
         """The matrices up (two with a gate) and down."""
         h, f = hidden_size, self.intermediate_size
-        up = Matrix(h, f, self.bias * f)
-        down = Matrix(f, h, self.bias * h)
-        return (up, up, down) if self.gated else (up, down)
+        up = Matrix(h, f, self.bias * f, name="up")
+        down = Matrix(f, h, self.bias * h, name="down")
+        return (up._replace(name="gate"), up, down) if self.gated else (up, down)
 
     def norms(self) -> Result:
         """Parameters of the norm inside, if there is one."""
@@ -301,11 +303,17 @@ class Experts(Part):
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
         """The matrices of the router, of the experts, and of what all tokens share."""
         h, n, chosen = hidden_size, self.num_experts, self.experts_per_token
-        router = Matrix(h, n, self.router_bias * n)
-        experts = [m._replace(copies=n, active=chosen) for m in self.expert.matrices(h)]
-        shared = self.shared.matrices(h) if self.shared else ()
-        gate = [Matrix(h, 1)] if self.shared_gate else []
-        return (router, *experts, *shared, *gate)
+        router = Matrix(h, n, self.router_bias * n, name="router")
+        experts = [
+            m._replace(copies=n, active=chosen, name=f"expert_{m.name}")
+            for m in self.expert.matrices(h)
+        ]
+        shared = [
+            m._replace(name=f"shared_{m.name}")
+            for m in (self.shared.matrices(h) if self.shared else ())
+        ]
+        share = [Matrix(h, 1, name="share")] if self.shared_gate else []
+        return (router, *experts, *shared, *share)
 
     def norms(self) -> Result:
         """Parameters of the norm inside the shared MLP, if there is one."""
@@ -369,6 +377,21 @@ class Layer:
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
         """Its matrices: those of the mixers, then those of the MLP."""
         return tuple(m for part in self.parts for m in part.matrices(hidden_size))
+
+    def every_other(self, hidden_size: Result) -> tuple[tuple[Matrix, ...], tuple[Matrix, ...]]:
+        """The matrices whose results "alternate" recomputation keeps, and those it does not.
+
+        Of the products of a layer, in the order of `matrices`, it keeps the first, the third
+        and so on, and computes those between again.
+
+        >>> llama = Layer(Attention(32, 8, 128), Mlp(14336))
+        >>> for matrices in llama.every_other(4096):
+        ...     print(*(matrix.name for matrix in matrices))
+        query value gate down
+        key output up
+        """
+        matrices = self.matrices(hidden_size)
+        return matrices[::2], matrices[1::2]
 
     def expert_parameters(self, hidden_size: Result) -> Result:
         """Parameters of its experts, of which a token uses some: what expert parallelism splits."""

@@ -15,7 +15,8 @@ from llmtrain_helpers.checks import Number, Result, broadcast, count, flag, refu
 class Matrix(NamedTuple):
     """A matrix of `rows` × `columns`, of which a layer has `copies`; a token uses `active` ones.
 
-    `biases` are the numbers added to the result of each.
+    `biases` are the numbers added to the result of each; `name` says what it makes, so
+    that nobody has to know the order in which a part states its matrices.
 
     >>> Matrix(4096, 14336).weights
     58720256
@@ -26,6 +27,7 @@ class Matrix(NamedTuple):
     biases: Result = 0
     copies: Result = 1
     active: Result = 1
+    name: str = ""
 
     @property
     def weights(self) -> Result:
@@ -55,6 +57,10 @@ class Part:
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
         """The part's matrices, in a layer of this hidden size."""
         raise NotImplementedError
+
+    def matrix(self, name: str, hidden_size: Result) -> Matrix:
+        """The one of its matrices that has this name."""
+        return {m.name: m for m in self.matrices(hidden_size)}[name]
 
     def norms(self) -> Result:
         """Parameters of the norms inside."""

@@ -64,10 +64,10 @@ class Mamba(Recurrence):
         """The matrices in (with the gate), to the step and the state's two, of the step, out."""
         h, e, r = hidden_size, self.inner_size, self.step_rank
         return (
-            Matrix(h, 2 * e, self.bias * 2 * e),
-            Matrix(e, r + 2 * self.state_size),
-            Matrix(r, e, e),
-            Matrix(e, h, self.bias * h),
+            Matrix(h, 2 * e, self.bias * 2 * e, name="value_and_gate"),
+            Matrix(e, r + 2 * self.state_size, name="step_rank_and_state"),
+            Matrix(r, e, e, name="step"),
+            Matrix(e, h, self.bias * h, name="output"),
         )
 
     def norms(self) -> Result:
@@ -105,7 +105,10 @@ class Mamba2(Recurrence):
         """The matrices in (with the gate, the state's two and the step) and out."""
         h, e = hidden_size, self.inner_size
         wide = e + self.convolved() + self.num_heads
-        return (Matrix(h, wide, self.bias * wide), Matrix(e, h, self.out_bias * h))
+        return (
+            Matrix(h, wide, self.bias * wide, name="value_gate_state_and_step"),
+            Matrix(e, h, self.out_bias * h, name="output"),
+        )
 
     def norms(self) -> Result:
         """Parameters of the norm on what comes out."""
@@ -143,7 +146,11 @@ class DeltaNet(Recurrence):
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
         """The matrices to queries, keys, values and gate, to two numbers a head, and back."""
         h, (k, v), n = hidden_size, self._widths, self.num_value_heads
-        return (Matrix(h, 2 * k + 2 * v), Matrix(h, 2 * n), Matrix(v, h))
+        return (
+            Matrix(h, 2 * k + 2 * v, name="query_key_value_and_gate"),
+            Matrix(h, 2 * n, name="decay_and_step"),
+            Matrix(v, h, name="output"),
+        )
 
     def norms(self) -> Result:
         """Parameters of the norm that the values of all heads share."""
@@ -176,9 +183,19 @@ class KimiDelta(Recurrence):
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
         """The matrices to queries, keys, values, decay and gate, to a number a head, and back."""
         h, r, wide = hidden_size, self.low_rank, self.num_heads * self.key_dim
-        way = (Matrix(h, r), Matrix(r, wide)) if r else (Matrix(h, wide),)
-        back = (Matrix(h, self.num_heads), Matrix(wide, h))
-        return (Matrix(h, 3 * wide), *way, *way, *back)
+
+        def over_rank(name: str) -> tuple[Matrix, ...]:
+            if not r:
+                return (Matrix(h, wide, name=name),)
+            return Matrix(h, r, name=f"{name}_down"), Matrix(r, wide, name=f"{name}_up")
+
+        return (
+            Matrix(h, 3 * wide, name="query_key_and_value"),
+            *over_rank("decay"),
+            *over_rank("gate"),
+            Matrix(h, self.num_heads, name="step"),
+            Matrix(wide, h, name="output"),
+        )
 
     def norms(self) -> Result:
         """Parameters of the norm that the values of all heads share."""
@@ -207,8 +224,9 @@ class LightningAttention(Recurrence):
 
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
         """The matrices to queries, keys, values and gate, and back."""
-        wide = self.num_heads * self.head_dim
-        return (Matrix(hidden_size, 4 * wide), Matrix(wide, hidden_size))
+        h, wide = hidden_size, self.num_heads * self.head_dim
+        together = Matrix(h, 4 * wide, name="query_key_value_and_gate")
+        return (together, Matrix(wide, h, name="output"))
 
     def norms(self) -> Result:
         """Parameters of the norm over all heads."""
@@ -229,7 +247,10 @@ class ShortConvolution(Recurrence):
     def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
         """The matrices to the values and two gates, and back."""
         h, e = hidden_size, self.inner_size
-        return (Matrix(h, 3 * e, self.bias * 3 * e), Matrix(e, h, self.bias * h))
+        return (
+            Matrix(h, 3 * e, self.bias * 3 * e, name="value_and_gates"),
+            Matrix(e, h, self.bias * h, name="output"),
+        )
 
     def convolved(self) -> Result:
         """The values pass the convolution."""
@@ -255,8 +276,13 @@ class GatedRecurrence(Recurrence):
         """The matrices in, to the gate and out, and the recurrence's two gates, in blocks."""
         h, e, n = hidden_size, self.inner_size, self.num_blocks
         each = e // n
-        gate = Matrix(each, each, each, n, n)
-        return (Matrix(h, e, e), Matrix(h, e, e), gate, gate, Matrix(e, h, h))
+        return (
+            Matrix(h, e, e, name="value"),
+            Matrix(h, e, e, name="gate"),
+            Matrix(each, each, each, n, n, name="input_gate"),
+            Matrix(each, each, each, n, n, name="recurrence_gate"),
+            Matrix(e, h, h, name="output"),
+        )
 
     def convolved(self) -> Result:
         """All channels pass the convolution."""

@@ -58,8 +58,8 @@ def test_an_adapter_has_the_rows_and_the_columns_of_its_matrix(family: str, targ
     """Against the full matrices: r columns more, and r rows more, of each."""
     model = Transformer.from_config({"model_type": family, **SIZES[family]})
     h, [(l, layer)] = model.hidden_size, model.layers
-    attention = dict(zip(MATRICES, layer.mixer.matrices(h), strict=False))
-    matrices = layer.mlp.matrices(h) if target == "mlp" else [attention[target]]
+    attention = [m for m in layer.mixer.matrices(h) if m.name == target]
+    matrices = attention or layer.mlp.matrices(h)
     wider = sum((m.rows + 3) * (m.columns + 3) - m.rows * m.columns - 9 for m in matrices)
     assert lora_parameters(model, 3, [target]) == l * wider
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 from llmtrain_helpers import Transformer, count_parameters
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES
+from llmtrain_helpers.model.huggingface import family_rows
+from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, Family, families_of
+from llmtrain_helpers.model.recurrences import LightningAttention
 from tests.config_files import BUILT, FILES, PARAMETERS
 
 every_family = pytest.mark.parametrize("family", COMMON)
@@ -593,3 +596,80 @@ def test_layers_that_predict_further_tokens_stand_beside_the_total() -> None:
     assert round(in_files / 1e9) == 684  # with a second embedding and head
     assert count_parameters(read("glm4_moe", **told)).prediction > 0
     assert "moe_layer_freq" in refusal("deepseek_v3", moe_layer_freq=2)
+
+
+# --- rows
+
+WORKED = re.findall(r"^(\S+)(?:   +.*)?$", family_rows.__doc__.split("once:\n\n")[1], re.M)
+
+
+def test_the_row_that_explains_the_signs_is_read_as_it_says() -> None:
+    mini = families_of(" ".join(WORKED))["mini"]
+    assert mini.model == "MiniMoeForCausalLM"
+    assert "head_dim" not in mini.defaults
+    assert (mini.defaults["hidden_size"], mini.defaults["vocab_size"]) == (2048, 32000)
+    assert mini.defaults["tie_word_embeddings"] is True
+    assert mini.aliases == {"num_local_experts": "num_experts"}
+    assert mini.switches == {"attention_bias": "qkvo"}
+    assert mini.only == {"hidden_act": "relu2"}
+    assert mini.role("n_positions") == "sequence_length"
+    assert mini.read_over == ("norm_topk_prob",)
+    assert (mini.gated, mini.sinks) == (False, True)
+    assert mini.norms({}, True) == 3
+    kinds = mini.kinds({"num_layers": 5, "layers_in_period": 4})
+    assert [kind[:4] for kind in kinds] == ["line", "line", "line", "full", "line"]
+    mixer = mini.mixers["linear_attention"]({"num_heads": 4, "head_dim": None, "hidden_size": 64})
+    assert mixer == LightningAttention(0, 4, 16)
+
+
+def test_each_sign_of_a_row_is_explained_once() -> None:
+    signs = [re.search(r"^[-~.]|[=>+!:@]", word)[0] for word in WORKED[2:]]
+    assert {*signs} == {*"-~.=>+!:@"}
+    assert len(WORKED) == 20
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("hiden_size", "word='hiden_size' is no key and value with one of = > + ! : @ between"),
+        ("hidden_size=", "word='hidden_size=' is no key and value with"),
+        ("=64", "word='=64' is no key and value with"),
+        (".norm=2", "trait='norm' is unknown, did you mean 'norms'?"),
+        (".model=Llama", "trait='model' is unknown"),
+        (".norms=two", "word='.norms=two' gives norms another thing than int or @rule"),
+        (".gated=maybe", "word='.gated=maybe' gives gated another thing than bool"),
+        (".kinds=", "word='.kinds=' gives kinds another thing than str or @rule"),
+        (".sparse=3", "gives sparse another thing than @rule or None"),
+        (".kinds=@refuse", "word='.kinds=@refuse' names 'refuse', which is no function of rules"),
+        (".kinds=@_full_where", "names '_full_where', which is no function of rules"),
+        (".kinds=@full_every", "gives full_every other values behind a colon than it takes"),
+        (".kinds=@full_every:", "gives full_every other values"),
+        (".kinds=@full_every:1:conv:2", "gives full_every other values"),
+        (".kinds=@sliding_if_window:4", "gives sliding_if_window other values"),
+        ("conv@Mamba", "word='conv@Mamba' names 'Mamba', which is no function of rules"),
+        ("-hiden_size", "word='-hiden_size' takes away what is no key of a Llama"),
+        ("attention_bias+qkvo", "key='attention_bias' is used, and has no default"),
+        ("n_embd>hiden_size", "key='hiden_size' is used, and has no default"),
+        ("n_ctx:sequence_length", "key='n_ctx' is used, and has no default"),
+        (".qk_norm_if=use_qk_norm", "key='use_qk_norm' is used, and has no default"),
+        (".parallel=use_parallel", "key='use_parallel' is used, and has no default"),
+        ("hidden_size+qx", "word='hidden_size+qx' names other biases than q, k, v"),
+        (".bias=z", "word='.bias=z' names other biases than q, k, v"),
+    ],
+)
+def test_a_bad_row_is_refused_by_its_name_and_the_word_at_fault(word: str, said: str) -> None:
+    with pytest.raises(ValueError, match="row='mine' cannot be read: ") as caught:
+        families_of(f"fine Llama .gated=no\nmine Llama {word} vocab_size=64")
+    assert said in str(caught.value)
+
+
+def test_a_row_without_a_class_and_a_second_row_of_a_name_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"row='mine' .* name no class of transformers"):
+        families_of("mine")
+    with pytest.raises(ValueError, match=r"row='mine' .* has a row already"):
+        families_of("mine Llama\nmine Llama")
+
+
+def test_a_familys_words_say_each_of_its_traits() -> None:
+    told = re.findall(r"^    (\w+) {2,}\S", Family.__doc__ or "", re.M)
+    assert told == [trait.name for trait in fields(Family)]

@@ -22,6 +22,7 @@ from llmtrain_helpers import (
     plan_run,
 )
 from llmtrain_helpers.communication import Split
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.model.layers import Matrix, Mixer, pairs
 from llmtrain_helpers.model.recurrences import Mamba, ShortConvolution
 from llmtrain_helpers.plan.memory import ends, stage_layers, stage_parameters
@@ -203,6 +204,37 @@ class Cross(Mixer):
     def activations(self, hidden_size, fused):
         """As many values as it has columns."""
         return 0, 2 * hidden_size
+
+
+READ = [row["name"] for row in published.rows("families") if row["read"] != "refused"]
+
+
+@pytest.mark.parametrize("family", READ)
+def test_each_matrix_has_a_name_of_its_own_in_its_part(family: str) -> None:
+    model = Transformer.from_config({"model_type": family})
+    for part in {part for layer in model.kinds for part in layer.parts}:
+        names = [matrix.name for matrix in part.matrices(model.hidden_size)]
+        assert all(names)
+        assert len({*names}) == len(names)
+        assert part.matrix(names[-1], model.hidden_size) == part.matrices(model.hidden_size)[-1]
+
+
+EVERY_OTHER = {
+    (Attention(8, 2, 16), Mlp(96)): ("query value gate down", "key output up"),
+    (Attention(8, 8, 8), Mlp(96, gated=False)): ("query value up", "key output down"),
+    (Attention(8, 2, 16, gate="heads"), Mlp(96)): ("query value gate up", "key output gate down"),
+    (PLAIN, MIXED): (
+        "query value router expert_up shared_gate shared_down",
+        "key output expert_gate expert_down shared_up",
+    ),
+}
+
+
+@pytest.mark.parametrize(("mixer", "mlp"), EVERY_OTHER)
+def test_every_other_product_is_computed_again_and_the_others_are_kept(mixer, mlp) -> None:
+    """A matrix more in the middle moves all behind it: then these words must change too."""
+    named = (" ".join(m.name for m in some) for some in Layer(mixer, mlp).every_other(64))
+    assert tuple(named) == EVERY_OTHER[mixer, mlp]
 
 
 def test_a_new_kind_is_one_class() -> None:

@@ -315,7 +315,11 @@ def _checked(name: str, key: str, value: Any, family: Family) -> Any:
 
 def _sweeps(role: str, family: Family) -> bool:
     """Whether a size may be an array: where no rule of the family takes one number."""
-    ruled = family.mixers or family.stack or family.dense_size not in (None, rules.four_h)
+    ruled = (
+        family.mixers
+        or family.stack
+        or family.dense_size not in (None, rules.four_times_hidden_size)
+    )
     plain = _SIZES | {"num_kv_heads", "head_dim", "sequence_length", "num_positions"}
     plain |= {"num_experts", "experts_per_token"}  # these are refused further on, by name
     return role in plain and not ruled
@@ -336,7 +340,7 @@ def _check_fit(entries: Mapping[str, tuple[str, Any]], family: Family) -> None:
     """Refuse numbers that do not go together, by the names that the file gives them."""
     if "num_heads" in entries and "kv_rank" not in entries:
         heads, kv_heads = entries["num_heads"], entries.get("num_kv_heads")
-        if entries.get("head_dim", ("", None))[1] is None and not family.floor:
+        if entries.get("head_dim", ("", None))[1] is None and not family.rounds_head_dim:
             divides(*entries["hidden_size"], *heads)
         if kv_heads and kv_heads[1] is not None:
             divides(*heads, *kv_heads)

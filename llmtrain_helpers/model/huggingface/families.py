@@ -9,13 +9,17 @@ Source: the configuration and modelling classes of Hugging Face transformers 5.2
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from inspect import isfunction, signature
 from typing import Any
 
+from llmtrain_helpers.checks import Result, choice, refuse
 from llmtrain_helpers.model.huggingface import makers, rules
 from llmtrain_helpers.model.huggingface.family_rows import ROWS
-from llmtrain_helpers.model.huggingface.rules import Values
+from llmtrain_helpers.model.huggingface.rules import Kinds, Sparse, Values
 from llmtrain_helpers.model.layers import Layer, Mixer
 
 ROLES = {
@@ -56,17 +60,66 @@ ROLES = {
 
 @dataclass(frozen=True)
 class Family:
-    """How the files of one `model_type` are read.
+    """How the files of one `model_type` are read: a row of `family_rows`, as a value.
 
-    `model` is the class in transformers whose parameters are counted; `defaults` what a
-    key is when a file leaves it out; `aliases` second spellings, each with its key;
-    `only` the one value that is known of a key, `read_over` keys that change no matrix.
-    `bias` names the biases that there always are, `switches` those that a key brings:
-    q, k, v, o of attention (a: of latent attention), m of the MLP, e of the experts, s
-    of the shared one, r of the router, h of the head. With `null_is_default` a null says
-    no more than a key left out; with `any_kinds` a `layer_types` of another length than
-    the stack says nothing; with `any_act` the activation does not tell of a gate. The
-    other traits are those of `layers`, or functions of what a file says.
+    What the files say:
+
+    model             the class in transformers whose parameters are counted
+    defaults          the keys of the files, with their values where a file leaves them out
+    aliases           second spellings, each with its key
+    only              keys of which one value alone is known
+    read_over         keys that change no matrix
+    roles             keys that stand for something else than `ROLES` says
+    null_is_default   a null says no more than a key left out
+    any_kinds         a `layer_types` of another length than the stack says nothing
+    any_act           the activation does not tell whether the MLP has a gate
+
+    Biases by their letters: q, k, v, o of attention (a: of latent attention), m of the
+    MLP, e of the experts, s of the shared one, r of the router, h of the head:
+
+    bias              the letters of biases that there always are
+    switches          keys, each with the letters of the biases that it brings
+
+    Norms:
+
+    norm_size         parameters of a norm for each value: 1 (it scales), 2 (and shifts) or 0
+    norms             how many a layer has
+    final_norm        `norm_size` of the last norm, where it is another
+    embedding_norm    `norm_size` of a norm behind the embedding; 0: there is none
+    qk_norm           norms on queries and keys, "head", "each" or "" as in `Attention`
+    qk_norm_if        the key that says whether there are such norms
+    qk_norm_size      their `norm_size`
+    inner_norms       a norm on what comes out of attention, and one inside the MLP
+
+    Mixers:
+
+    kinds             the kind of all layers, or a rule that says them, if the file does not
+    attention_kinds   the kinds of attention that a file's `layer_types` may name
+    mixers            a function for each kind whose mixer is not the attention of these traits
+    gate              a gate on what comes out of attention, as in `Attention`
+    sinks             a score for each head that belongs to no token
+    differential      scores are computed twice, and their difference counts
+    rounds_head_dim   a head's size is rounded down where heads do not divide the hidden size
+    mixer_more        further parameters of attention
+
+    MLPs and experts:
+
+    mlp               whether layers have an MLP at all
+    gated             whether MLPs and experts have a gate
+    dense_size        the size of an MLP without experts, where it is not `intermediate_size`
+    mlp_more          further parameters of an MLP without experts
+    sparse            which layers have experts, where not all have
+    shared_gate       a number a token that says how much of the shared expert counts
+    always_shared     there is one shared expert, as large as the others, without a key
+    score_correction  a parameter for each expert, which corrects its score
+
+    The whole model:
+
+    parallel          mixer and MLP read the same; a word is the key that says whether they do
+    positions         the rows of a learned position table beyond the longest sequence
+    embedding_size    the width of an embedding narrower than the model; 0: it is not
+    more              further parameters beside the layers
+    stack             a function that makes all layers, where they are built otherwise
     """
 
     model: str
@@ -75,39 +128,44 @@ class Family:
     only: Mapping[str, Any] = field(default_factory=dict)
     read_over: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
+    null_is_default: bool = False
+    any_kinds: bool = False
+    any_act: bool = False
+
     bias: str = ""
     switches: Mapping[str, str] = field(default_factory=dict)
+
     norm_size: int = 1
     norms: int | Callable[[Values, bool], int] = 2
     final_norm: int | Callable[[Values], int] | None = None
     embedding_norm: int = 0
-    parallel: bool | str = False
-    gated: bool = True
     qk_norm: str = ""
     qk_norm_if: str = ""
     qk_norm_size: int = 1
+    inner_norms: bool = False
+
+    kinds: str | Callable[[Values], Kinds] = "full_attention"
+    attention_kinds: tuple[str, ...] = ("full_attention", "sliding_attention")
+    mixers: Mapping[str, Callable[[Values], Mixer]] = field(default_factory=dict)
     gate: str = ""
     sinks: bool = False
-    inner_norms: bool = False
-    positions: int | None = None
-    floor: bool = False
-    twice: bool = False
+    differential: bool = False
+    rounds_head_dim: bool = False
+    mixer_more: Callable[[Values], Result] | None = None
+
     mlp: bool = True
-    any_act: bool = False
-    any_kinds: bool = False
-    null_is_default: bool = False
-    kinds: str | Callable[[Values], Any] = "full_attention"
-    looks: tuple[str, ...] = ("full_attention", "sliding_attention")
-    mixers: Mapping[str, Callable[[Values], Mixer]] = field(default_factory=dict)
-    sparse: Callable[[Values], Any] | None = None
+    gated: bool = True
+    dense_size: Callable[[Values], Result] | None = None
+    mlp_more: int = 0
+    sparse: Callable[[Values], Sparse] | None = None
     shared_gate: bool = False
     always_shared: bool = False
-    corrected: bool = False
-    mixer_more: Callable[[Values], Any] | None = None
-    mlp_more: int = 0
-    dense_size: Callable[[Values], Any] | None = None
-    narrow: Callable[[Values], Any] | None = None
-    more: Callable[[Values], Any] | None = None
+    score_correction: bool = False
+
+    parallel: bool | str = False
+    positions: int | None = None
+    embedding_size: Callable[[Values], Result] | None = None
+    more: Callable[[Values], Result] | None = None
     stack: Callable[[Values, str], tuple[tuple[Any, Layer], ...]] | None = None
 
     def has(self, key: str) -> bool:
@@ -117,6 +175,143 @@ class Family:
     def role(self, key: str) -> str:
         """What a key of the family's files stands for."""
         return self.roles.get(key, ROLES.get(key, key))
+
+
+_LLAMA: dict[str, Any] = {
+    "num_hidden_layers": 32,
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "num_key_value_heads": None,
+    "head_dim": None,
+    "intermediate_size": 11008,
+    "vocab_size": 32000,
+    "max_position_embeddings": 2048,
+    "tie_word_embeddings": False,
+}
+"""The keys of a Llama, which a family has where its row says nothing else."""
+
+
+def families_of(rows: str) -> dict[str, Family]:
+    """The families that rows describe, by `model_type`; `family_rows` says how to write one.
+
+    ValueError for a row that cannot be read, by its name and the word that is at fault.
+
+    >>> families_of("mine Llama hidden_size=64 .gated=no")["mine"].gated
+    False
+    """
+    families: dict[str, Family] = {}
+    for name, *words in map(str.split, rows.replace("\n    ", " ").strip().split("\n")):
+        try:
+            if name in families:
+                refuse("model_type", name, "has a row already")
+            families[name] = _family(words)
+        except ValueError as error:
+            raise ValueError(f"row={name!r} cannot be read: {error}") from None
+    return families
+
+
+def _family(words: list[str]) -> Family:
+    """A family from the words of its row behind the name: its class, then its traits."""
+    if not words:
+        refuse("words", words, "name no class of transformers")
+    model = words[0] if "Model" in words[0] else f"{words[0]}ForCausalLM"
+    traits: dict[str, Any] = {"defaults": dict(_LLAMA)}
+    for word in words[1:]:
+        _take(word, traits)
+    family = Family(model, **traits)
+    parallel = [family.parallel] if isinstance(family.parallel, str) else []
+    used = {*family.aliases.values(), *family.switches, *family.roles, *parallel}
+    for key in sorted(used | {family.qk_norm_if} - {""}):
+        if key not in family.defaults:
+            refuse("key", key, "is used, and has no default: key=default is missing")
+    return family
+
+
+def _take(word: str, traits: dict[str, Any]) -> None:
+    """Put what a word of a row says among the traits; the signs are those of `family_rows`."""
+    before, rest = word[0], word[1:]
+    if before == ".":
+        name, _, value = rest.partition("=")
+        traits[name] = _trait(word, name, value or "True")
+    elif before == "~":
+        traits["read_over"] = (*traits.get("read_over", ()), rest)
+    elif before == "-":
+        if traits["defaults"].pop(rest, word) == word:
+            refuse("word", word, "takes away what is no key of a Llama")
+    else:
+        sign = next((letter for letter in word if letter in _SIGNS), " ")
+        key, _, value = word.partition(sign)
+        if not key or not value:
+            refuse("word", word, f"is no key and value with one of {' '.join(_SIGNS)} between")
+        known = _rule(word, value) if sign == "@" else _literal(value)
+        if sign == "+":
+            _check_letters(word, value)
+        traits.setdefault(_SIGNS[sign], {})[key] = known
+
+
+_SIGNS = {
+    "=": "defaults",
+    ">": "aliases",
+    "+": "switches",
+    "!": "only",
+    ":": "roles",
+    "@": "mixers",
+}
+"""The traits that a sign inside a word puts its key and value into."""
+
+
+def _trait(word: str, name: str, text: str) -> Any:
+    """The value that a word gives a trait; it must be of the trait's type."""
+    choice("trait", name, _TRAITS)
+    value = _rule(word, text[1:]) if text[0] == "@" else _literal(text)
+    if name == "attention_kinds":
+        value = tuple(text.split(","))
+    if name == "bias":
+        _check_letters(word, text)
+    given = "Callable" if callable(value) else type(value).__name__
+    if given not in _TRAITS[name]:
+        wanted = " or ".join("@rule" if kind == "Callable" else kind for kind in _TRAITS[name])
+        refuse("word", word, f"gives {name} another thing than {wanted}")
+    return value
+
+
+_TRAITS = {
+    trait.name: re.sub(r"\[.*\]", "", str(trait.type)).split(" | ")
+    for trait in fields(Family)
+    if trait.name not in {*_SIGNS.values(), "model", "read_over"}
+}
+"""The traits that a word with a dot sets, with the types that they may have."""
+
+
+def _check_letters(word: str, letters: str) -> None:
+    """Refuse letters that stand for no bias."""
+    if not {*letters} <= {*"qkvoamesrh"}:
+        refuse("word", word, "names other biases than q, k, v, o, a, m, e, s, r and h")
+
+
+def _rule(word: str, text: str) -> Callable[..., Any]:
+    """The function of `rules` or `makers` that a word names, made with the values behind it."""
+    name, *values = text.split(":")
+    if name not in _RULES:
+        refuse("word", word, f"names {name!r}, which is no function of rules or makers")
+    rule = _RULES[name]
+    makes_one = "x" not in signature(rule).parameters  # out of the values, and reads no file
+    if not makes_one and not values:
+        return rule
+    if makes_one and all(values):
+        with suppress(TypeError):
+            made: Callable[..., Any] = rule(*map(_literal, values))
+            return made
+    refuse("word", word, f"gives {name} other values behind a colon than it takes")
+
+
+_RULES = {
+    name: rule
+    for module in (rules, makers)
+    for name, rule in vars(module).items()
+    if isfunction(rule) and rule.__module__ == module.__name__ and name[0] != "_"
+}
+"""The functions that a row may name."""
 
 
 def _literal(text: str) -> Any:
@@ -135,68 +330,7 @@ def _literal(text: str) -> Any:
 
 _WORDS = {"None": None, "True": True, "False": False, "no": False, "''": ""}
 
-
-def _rule(name: str) -> Any:
-    """A function of `rules` or `makers`, made with what follows its name, if any."""
-    name, *values = name.split(":")
-    rule = getattr(rules if hasattr(rules, name) else makers, name)
-    return rule(*map(_literal, values)) if values else rule
-
-
-def _row(words: list[str]) -> Family:
-    """A family from the words of its row: the signs in them are those of `family_rows`."""
-    model = words[0] if "Model" in words[0] else f"{words[0]}ForCausalLM"
-    traits: dict[str, Any] = {"defaults": dict(_LLAMA)}
-    for word in words[1:]:
-        if word[0] == ".":
-            trait, _, value = word[1:].partition("=")
-            if trait == "looks":
-                traits[trait] = tuple(value.split(","))
-            elif value[:1] == "@":
-                traits[trait] = _rule(value[1:])
-            else:
-                traits[trait] = _literal(value or "True")
-        elif word[0] == "~":
-            traits["read_over"] = (*traits.get("read_over", ()), word[1:])
-        elif word[0] == "-":
-            del traits["defaults"][word[1:]]
-        else:
-            sign = next(letter for letter in word if letter in _SIGNS)
-            key, _, value = word.partition(sign)
-            trait = _rule(value) if sign == "@" else _literal(value)
-            traits.setdefault(_SIGNS[sign], {})[key] = trait
-    return Family(model, **traits)
-
-
-_SIGNS = {
-    "=": "defaults",
-    ">": "aliases",
-    "+": "switches",
-    "!": "only",
-    ":": "roles",
-    "@": "mixers",
-}
-"""What the sign inside a word says: key=default, spelling>key, key+biases, key!only value,
-key:what it stands for, kind of layer@its mixer. Before a word: -no key of it, ~key read
-over, .trait (=value, or =@rule)."""
-
-_LLAMA: dict[str, Any] = {
-    "num_hidden_layers": 32,
-    "hidden_size": 4096,
-    "num_attention_heads": 32,
-    "num_key_value_heads": None,
-    "head_dim": None,
-    "intermediate_size": 11008,
-    "vocab_size": 32000,
-    "max_position_embeddings": 2048,
-    "tie_word_embeddings": False,
-}
-"""The keys of a Llama, which a family has where its row says nothing else."""
-
-FAMILIES: dict[str, Family] = {
-    words[0]: _row(words[1:])
-    for words in map(str.split, ROWS.replace("\n    ", " ").strip().split("\n"))
-}
+FAMILIES = families_of(ROWS)
 """The families that are known, by `model_type`."""
 
 COMMON = ["gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe"]

@@ -1,7 +1,7 @@
 """What a family does that no plain trait says, as functions of what its file says.
 
 Shared by all chapters, through `families`, whose table names them. A rule for layers
-gives one answer for all of them, or a list with one for each.
+gives one answer for all of them, or a list with one for each; layers count from 0.
 
 Source: the configuration and modelling classes of Hugging Face transformers 5.23.
 """
@@ -11,10 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from llmtrain_helpers.checks import refuse
+from llmtrain_helpers.checks import Result, refuse
 
 Values: TypeAlias = Mapping[str, Any]
 """The values of a file, by the names of `families.ROLES`, else by the file's own."""
+
+Kinds: TypeAlias = str | list[str]
+"""The kind of mixer of all layers, or of each."""
+
+KindsRule: TypeAlias = Callable[[Values], list[str]]
+"""A rule that says the kind of mixer of each layer."""
+
+Sparse: TypeAlias = bool | list[bool]
+"""Whether all layers have experts, or which of them."""
 
 MOST_LAYERS = 100_000
 """Of a stack of several kinds: no model has more."""
@@ -22,17 +31,8 @@ MOST_LAYERS = 100_000
 FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 
 
-def pattern(full: Callable[[int, Values], bool], other: str = SLIDING) -> Any:
-    """The kind of each layer: full attention where the rule says so."""
-
-    def kinds(x: Values) -> list[str]:
-        return [FULL if full(i, x) else other for i in range(few(x))]
-
-    return kinds
-
-
-def few(x: Values) -> int:
-    """How many layers are looked at one by one: one number, of a model's size."""
+def layer_count(x: Values) -> int:
+    """The number of layers, where each is looked at by itself; no more than MOST_LAYERS."""
     l = x["num_layers"]
     if not isinstance(l, int) or l > MOST_LAYERS:
         problem = f"is not one number of at most {MOST_LAYERS:,} layers"
@@ -40,273 +40,292 @@ def few(x: Values) -> int:
     return l
 
 
-def every(n: int, other: str = SLIDING) -> Any:
-    """Full attention in every nth layer."""
-    return pattern(lambda i, x: (i + 1) % n == 0, other)
+def _full_where(is_full: Callable[[int, Values], bool], other: str = SLIDING) -> KindsRule:
+    """A rule that gives full attention to the layers for which `is_full` says so."""
+
+    def kinds(x: Values) -> list[str]:
+        return [FULL if is_full(i, x) else other for i in range(layer_count(x))]
+
+    return kinds
 
 
-def every_by(key: str, other: str = SLIDING) -> Any:
-    """Full attention in every nth layer, n as this key says."""
-    return pattern(lambda i, x: (i + 1) % x[key] == 0, other)
+# --- kinds: which layers have full attention, a window, or a recurrence
 
 
-def windowed(x: Values) -> str:
-    """All layers look back over a window, where there is one."""
+def full_every(n: int | str, other: str = SLIDING) -> KindsRule:
+    """A rule that gives full attention to every nth layer; a word is the key that says n."""
+    return _full_where(lambda i, x: (i + 1) % (x[n] if isinstance(n, str) else n) == 0, other)
+
+
+def full_first_of_every(n: int) -> KindsRule:
+    """A rule that gives full attention to the first of every n layers."""
+    return _full_where(lambda i, x: i % n == 0)
+
+
+def full_every_sixth_and_last(x: Values) -> list[str]:
+    """Every sixth layer has full attention, and so has the last."""
+    last = x["num_layers"] - 1
+    return _full_where(lambda i, x: (i + 1) % 6 == 0 or i == last)(x)
+
+
+def full_every_sliding_window_pattern_if_window(x: Values) -> Kinds:
+    """Every nth layer has full attention; all have it where the file gives no window."""
+    return full_every("sliding_window_pattern")(x) if x["window"] else FULL
+
+
+def sliding_if_window(x: Values) -> str:
+    """All layers look back over a window, where the file gives one."""
     return SLIDING if x.get("window") else FULL
 
 
-def switched(x: Values) -> str:
-    """All layers look back over a window, where a second key says that it is in use."""
-    return windowed(x) if x["use_sliding_window"] else FULL
+def sliding_if_use_sliding_window(x: Values) -> str:
+    """All layers look back over a window, where `use_sliding_window` says so too."""
+    return sliding_if_window(x) if x["use_sliding_window"] else FULL
 
 
-def upper(x: Values) -> Any:
-    """A window in the layers from `max_window_layers` on."""
-    if switched(x) == FULL:
+def sliding_from_max_window_layers(x: Values) -> Kinds:
+    """The layers from `max_window_layers` on have a window, where it is in use."""
+    if sliding_if_use_sliding_window(x) == FULL:
         return FULL
-    return pattern(lambda i, x: i < x["max_window_layers"])(x)
+    return _full_where(lambda i, x: i < x["max_window_layers"])(x)
 
 
-def after_dense(x: Values) -> Any:
-    """Experts from a layer on that the file says."""
-    k = x["first_dense"]
-    return [i >= k for i in range(few(x))] if k else True
+def sliding_from_max_window_layers_if_window(x: Values) -> Kinds:
+    """The layers from `max_window_layers` on have a window, where the file gives one."""
+    if not x["window"]:
+        return FULL
+    return _full_where(lambda i, x: i < x["max_window_layers"])(x)
 
 
-def stepped(x: Values) -> Any:
-    """Experts in every nth layer, but for those that the file lists."""
-    named, step = x.get("mlp_only_layers") or [], x.get("decoder_sparse_step") or 1
-    if not named and step == 1:
+def sliding_every_second_below_max_window_layers(x: Values) -> Kinds:
+    """Every second layer below `max_window_layers` has a window, where it is in use."""
+    if not x["use_sliding_window"]:
+        return FULL
+    return _full_where(lambda i, x: i % 2 == 1 or i >= x["max_window_layers"])(x)
+
+
+def full_and_linear_in_turn(x: Values) -> list[str]:
+    """Full attention and a recurrence follow one another in turn."""
+    return _full_where(lambda i, x: i % 2 == 0, LINEAR)(x)
+
+
+def full_in_attn_layer_indices(x: Values) -> list[str]:
+    """The layers that `attn_layer_indices` lists have attention, the others a recurrence."""
+    listed = x["attn_layer_indices"] or []
+    return _full_where(lambda i, x: i in listed, LINEAR)(x)
+
+
+def cohere2_moe_kinds(x: Values) -> list[str]:
+    """Layers before the experts have one pattern of windows, layers with experts another."""
+    dense, l = min(x["first_dense"], x["num_layers"]), layer_count(x)
+    before, after = x["prefix_dense_sliding_window_pattern"], x["sliding_window_pattern"]
+    steps = [(i, before) for i in range(dense)] + [(i, after) for i in range(l - dense)]
+    return [SLIDING if (i + 1) % step else FULL for i, step in steps]
+
+
+def flint_kinds(x: Values) -> list[str]:
+    """Full attention is in the first two layers, in every fourth from layer 1, in the last."""
+    last = x["num_layers"] - 1
+    return _full_where(lambda i, x: i < 2 or i % 4 == 1 or i == last)(x)
+
+
+def gpt_neo_kinds(x: Values) -> list[str]:
+    """Every second layer has a window, or those that `attention_layers` calls local."""
+    named = x["attention_layers"] or ["global", "local"] * (layer_count(x) // 2)
+    if len(named) != x["num_layers"] or not {*named} <= {"global", "local"}:
+        refuse("attention_layers", named, "do not say 'global' or 'local' of each layer")
+    return [SLIDING if kind == "local" else FULL for kind in named]
+
+
+def jamba_kinds(x: Values) -> list[str]:
+    """One layer of each period has attention, the others a recurrence."""
+    period, offset = x["attn_layer_period"], x["attn_layer_offset"]
+    return _full_where(lambda i, x: i % period == offset, LINEAR)(x)
+
+
+def kimi_linear_kinds(x: Values) -> list[str]:
+    """Layers 4, 8, 12 and so on have full attention, the others a recurrence."""
+    return _full_where(lambda i, x: i > 0 and i % 4 == 0, LINEAR)(x)
+
+
+def lfm2_kinds(x: Values) -> Kinds:
+    """The layers that `full_attn_idxs` lists have attention, the others a convolution."""
+    listed = x["full_attn_idxs"]
+    return FULL if listed is None else _full_where(lambda i, x: i in listed, "conv")(x)
+
+
+def lfm3_kinds(x: Values) -> list[str]:
+    """Odd layers and the first are convolutions; 2, 6, 10 are full, 4, 8, 12 have a window."""
+    even = {2: FULL, 0: SLIDING}
+    return [even.get(i % 4, "conv") if i else "conv" for i in range(layer_count(x))]
+
+
+def llama4_kinds(x: Values) -> list[str]:
+    """Attention sees its own chunk, but for every nth layer, which sees all."""
+    return full_every("no_rope_layer_interval", "chunked_attention")(x)
+
+
+def olmo_hybrid_kinds(x: Values) -> list[str]:
+    """Every fourth layer has full attention, and at least the last."""
+    kinds = full_every(4, LINEAR)(x)
+    return kinds if FULL in kinds else [*kinds[:-1], FULL]
+
+
+def recurrent_gemma_kinds(x: Values) -> list[str]:
+    """The blocks that `block_types` names follow in turn; attention has a window."""
+    named = x["block_types"]
+    if not named or not {*named} <= {"attention", "recurrent"}:
+        refuse("block_types", named, "know other blocks than attention and recurrent")
+    blocks = [named[i % len(named)] for i in range(layer_count(x))]
+    return [SLIDING if block == "attention" else LINEAR for block in blocks]
+
+
+def smollm3_kinds(x: Values) -> Kinds:
+    """Every nth layer, which has no rotary positions, has a window, where it is in use."""
+    if sliding_if_use_sliding_window(x) == FULL:
+        return FULL
+    return _full_where(lambda i, x: (i + 1) % x["no_rope_layer_interval"] != 0)(x)
+
+
+# --- experts: which layers have them
+
+
+def experts_after_first_dense(x: Values) -> Sparse:
+    """All layers have experts but the first ones, whose number the file says."""
+    dense = x["first_dense"]
+    return [i >= dense for i in range(layer_count(x))] if dense else True
+
+
+def experts_after_first_dense_by_moe_layer_freq(x: Values) -> list[bool]:
+    """Experts follow the first dense layers, in each layer that `moe_layer_freq` divides."""
+    dense, step = x["first_dense"], x["moe_layer_freq"]
+    return [i >= dense and i % step == 0 for i in range(layer_count(x))]
+
+
+def experts_from_layer(first: int) -> Callable[[Values], list[bool]]:
+    """A rule that gives experts to all layers from this one on, which no key says."""
+    return lambda x: [i >= first for i in range(layer_count(x))]
+
+
+def experts_by_decoder_sparse_step(x: Values) -> Sparse:
+    """Every nth layer has experts, but for those that `mlp_only_layers` lists."""
+    dense, step = x.get("mlp_only_layers") or [], x.get("decoder_sparse_step") or 1
+    if not dense and step == 1:
         return True
-    return [i not in named and (i + 1) % step == 0 for i in range(few(x))]
+    return [i not in dense and (i + 1) % step == 0 for i in range(layer_count(x))]
 
 
-def four_h(x: Values) -> Any:
-    """An MLP of four times the hidden size, unless the file says another."""
-    f = x.get("intermediate_size")
+def experts_between_moe_layer_indices(x: Values) -> list[bool]:
+    """Every nth layer has experts, from a first one to a last one (-1: the model's last)."""
+    first, last = x["moe_layer_start_index"], x["moe_layer_end_index"]
+    last = x["num_layers"] - 1 if last == -1 else last
+    step = x["moe_layer_interval"]
+    return [(i + 1) % step == 0 and first <= i <= last for i in range(layer_count(x))]
+
+
+def llama4_experts(x: Values) -> list[bool]:
+    """Every nth layer has experts, or those that `moe_layers` lists."""
+    step, listed = x["interleave_moe_layer_step"], x["moe_layers"]
+    if listed is None:
+        return [(i + 1) % step == 0 for i in range(layer_count(x))]
+    return [i in listed for i in range(layer_count(x))]
+
+
+def jamba_experts(x: Values) -> list[bool]:
+    """One layer of each period has experts."""
+    period, offset = x["expert_layer_period"], x["expert_layer_offset"]
+    return [i % period == offset for i in range(layer_count(x))]
+
+
+# --- sizes of the MLP in layers without experts, and of the embedding
+
+
+def four_times_hidden_size(x: Values) -> Result:
+    """The MLP is four times as wide as the hidden size, unless the file says its size."""
+    f: Result | None = x.get("intermediate_size")
     return 4 * x["hidden_size"] if f is None else f
 
 
-def one_more(x: Values, sparse: bool) -> int:
-    """A third norm in the layers with experts."""
+def multiple_of_hidden_size(x: Values) -> Result:
+    """The MLP is as many times as wide as the hidden size as the file says."""
+    return x["intermediate_multiple_size"] * x["hidden_size"]
+
+
+def half_of_intermediate_size(x: Values) -> Result:
+    """The MLP has half the size that the file says, which is gate and up together."""
+    return x["intermediate_size"] // 2
+
+
+def value_of(key: str) -> Callable[[Values], Result]:
+    """A rule that takes the size that this key says."""
+    return lambda x: x[key]
+
+
+def prefix_dense_or_intermediate_size(x: Values) -> Result:
+    """The MLPs before the experts have a size of their own, where the file says one."""
+    return x["prefix_dense_intermediate_size"] or x["intermediate_size"]
+
+
+def lfm2_intermediate_size(x: Values) -> int:
+    """The MLP has two thirds of the size that the file says, rounded up to whole blocks."""
+    f, block = x["intermediate_size"], x["block_multiple_of"]
+    if not x["block_auto_adjust_ff_dim"]:
+        return int(f)
+    f = int(x["block_ffn_dim_multiplier"] * int(2 * f / 3))
+    return int(block * -(-f // block))
+
+
+def word_embed_proj_dim_if_narrower(x: Values) -> Result:
+    """The embedding has the size `word_embed_proj_dim`; 0 where that is the hidden size."""
+    e = x["word_embed_proj_dim"]
+    return 0 if e is None or e == x["hidden_size"] else e
+
+
+# --- norms of a layer, and the one after all layers
+
+
+def three_with_experts(x: Values, sparse: bool) -> int:
+    """A layer with experts has a third norm."""
     return 2 + sparse
 
 
-def post_norms(x: Values, sparse: bool) -> int:
-    """Norms after mixer and MLP too, where the file says so."""
+def four_if_use_post_norm(x: Values, sparse: bool) -> int:
+    """A layer has norms after mixer and MLP too, where the file says so."""
     return 4 if x["use_post_norm"] else 2
 
 
-def stable_norms(x: Values, sparse: bool) -> int:
-    """Norms of a StableLM: one for mixer and MLP where they are parallel, else two."""
+def one_if_use_parallel_residual(x: Values, sparse: bool) -> int:
+    """A layer has one norm for mixer and MLP where they are parallel, else two."""
     return 1 if x["use_parallel_residual"] else 2
 
 
 def falcon_norms(x: Values, sparse: bool) -> int:
-    """Norms of a Falcon: one for mixer and MLP where they are parallel, or one for each."""
+    """A parallel layer of a Falcon has one norm or two, by version; any other has two."""
     norms, new = x["num_ln_in_parallel_attn"], x["new_decoder_architecture"]
     if not x["parallel_attn"]:
         return 2
     return 2 if norms == 2 or (norms is None and new) else 1
 
 
-def opt_final(x: Values) -> int:
-    """The norm after the layers, of models whose other norms come before the parts."""
+def opt_final_norm(x: Values) -> int:
+    """The last norm scales and shifts; there is none where norms come after the parts."""
     return 2 * (x["do_layer_norm_before"] and not x["_remove_final_layer_norm"])
 
 
-def after_dense_stepped(x: Values) -> Any:
-    """Experts in every nth layer from a first one on, n as the file says."""
-    k, step = x["first_dense"], x["moe_layer_freq"]
-    return [i >= k and i % step == 0 for i in range(few(x))]
+# --- further parameters
 
 
-def after(k: int) -> Any:
-    """Experts from the kth layer on, where the file does not say."""
-    return lambda x: [i >= k for i in range(few(x))]
-
-
-def between(x: Values) -> list[bool]:
-    """Experts in every nth layer from a first to a last one, as the file says."""
-    first, last = x["moe_layer_start_index"], x["moe_layer_end_index"]
-    last = x["num_layers"] - 1 if last == -1 else last
-    step = x["moe_layer_interval"]
-    return [(i + 1) % step == 0 and first <= i <= last for i in range(few(x))]
-
-
-def llama4_sparse(x: Values) -> list[bool]:
-    """Experts in every nth layer, or in those that the file lists."""
-    step, named = x["interleave_moe_layer_step"], x["moe_layers"]
-    if named is None:
-        return [(i + 1) % step == 0 for i in range(few(x))]
-    return [i in named for i in range(few(x))]
-
-
-def jamba_sparse(x: Values) -> list[bool]:
-    """Experts once in a period."""
-    period, offset = x["expert_layer_period"], x["expert_layer_offset"]
-    return [i % period == offset for i in range(few(x))]
-
-
-def jamba_kinds(x: Values) -> Any:
-    """Attention once in a period."""
-    period, offset = x["attn_layer_period"], x["attn_layer_offset"]
-    return pattern(lambda i, x: i % period == offset, LINEAR)(x)
-
-
-def indexed(x: Values) -> Any:
-    """Attention in the layers that the file lists."""
-    named = x["attn_layer_indices"] or []
-    return pattern(lambda i, x: i in named, LINEAR)(x)
-
-
-def every_sixth_and_last(x: Values) -> Any:
-    """Full attention in every sixth layer, and in the last."""
-    return pattern(lambda i, x: (i + 1) % 6 == 0 or i + 1 == x["num_layers"])(x)
-
-
-def every_by_if(x: Values) -> Any:
-    """Full attention in every nth layer, if there is a window for the others."""
-    return every_by("sliding_window_pattern")(x) if x["window"] else FULL
-
-
-def prefixed(x: Values) -> list[str]:
-    """Windows in a pattern, and in another one in the layers without experts."""
-    k, l = min(x["first_dense"], x["num_layers"]), few(x)
-    first, rest = (x["prefix_dense_sliding_window_pattern"], x["sliding_window_pattern"])
-    steps = [(i, first) for i in range(k)] + [(i, rest) for i in range(l - k)]
-    return [SLIDING if (i + 1) % step else FULL for i, step in steps]
-
-
-def prefix_size(x: Values) -> Any:
-    """The MLPs before the experts may have a size of their own."""
-    return x["prefix_dense_intermediate_size"] or x["intermediate_size"]
-
-
-def flint_kinds(x: Values) -> Any:
-    """Full attention in the first two layers, in every fourth and in the last."""
-    last = x["num_layers"] - 1
-    return pattern(lambda i, x: i < 2 or i % 4 == 1 or i == last)(x)
-
-
-def lower_half(x: Values) -> Any:
-    """A window in every second of the layers below `max_window_layers`."""
-    if not x["use_sliding_window"]:
-        return FULL
-    return pattern(lambda i, x: i % 2 == 1 or i >= x["max_window_layers"])(x)
-
-
-def neo_kinds(x: Values) -> list[str]:
-    """Windows in every second layer, or where the file says."""
-    named = x["attention_layers"] or ["global", "local"] * (few(x) // 2)
-    if len(named) != x["num_layers"] or not {*named} <= {"global", "local"}:
-        refuse("attention_layers", named, "do not say 'global' or 'local' of each layer")
-    return [SLIDING if kind == "local" else FULL for kind in named]
-
-
-def lfm2_kinds(x: Values) -> Any:
-    """Attention in the layers that the file lists, convolutions in the others."""
-    named = x["full_attn_idxs"]
-    return FULL if named is None else pattern(lambda i, x: i in named, "conv")(x)
-
-
-def lfm2_size(x: Values) -> int:
-    """The MLP's size: two thirds of what the file says, rounded up."""
-    f, unit = x["intermediate_size"], x["block_multiple_of"]
-    if not x["block_auto_adjust_ff_dim"]:
-        return int(f)
-    f = int(x["block_ffn_dim_multiplier"] * int(2 * f / 3))
-    return int(unit * -(-f // unit))
-
-
-def lfm3_kinds(x: Values) -> list[str]:
-    """Convolutions, and between them attention with a window and without."""
-    kinds = {2: FULL, 0: SLIDING}
-    return [kinds.get(i % 4, "conv") if i else "conv" for i in range(few(x))]
-
-
-def llama4_kinds(x: Values) -> Any:
-    """Attention in chunks, but in every fourth layer."""
-    n = x["no_rope_layer_interval"]
-    return pattern(lambda i, x: (i + 1) % n == 0, "chunked_attention")(x)
-
-
-def smollm_kinds(x: Values) -> Any:
-    """Windows, where in use, in the layers without rotary positions."""
-    if switched(x) == FULL:
-        return FULL
-    return pattern(lambda i, x: (i + 1) % x["no_rope_layer_interval"] != 0)(x)
-
-
-def olmo_kinds(x: Values) -> list[str]:
-    """Full attention in every fourth layer, and at least in the last."""
-    kinds: list[str] = every(4, LINEAR)(x)
-    return kinds if FULL in kinds else [*kinds[:-1], FULL]
-
-
-def griffin_kinds(x: Values) -> list[str]:
-    """Blocks in turn, as the file names them; attention has a window."""
-    named = x["block_types"]
-    if not named or not {*named} <= {"attention", "recurrent"}:
-        refuse("block_types", named, "know other blocks than attention and recurrent")
-    at = [named[i % len(named)] for i in range(few(x))]
-    return [SLIDING if kind == "attention" else LINEAR for kind in at]
-
-
-def multiple(x: Values) -> Any:
-    """The MLP's size as a multiple of the hidden size."""
-    return x["intermediate_multiple_size"] * x["hidden_size"]
-
-
-def one_bias(x: Values) -> Any:
-    """A bias on the way back, which only the last layer has."""
+def output_bias_of_last_layer(x: Values) -> Result:
+    """The last layer alone has a bias on attention's output, as long as the hidden size."""
     return x["hidden_size"]
 
 
-def narrow(x: Values) -> Any:
-    """The embedding's size where it is not the hidden size."""
-    e = x["word_embed_proj_dim"]
-    return 0 if e is None or e == x["hidden_size"] else e
-
-
-def a_number_a_head(x: Values) -> Any:
-    """A further parameter for each head."""
+def one_per_head(x: Values) -> Result:
+    """Each head of a mixer has one parameter more."""
     return x["num_heads"]
 
 
-def four_head_dims(x: Values) -> Any:
-    """Four vectors of a head's size."""
+def four_vectors_of_head_dim(x: Values) -> Result:
+    """A mixer has four vectors more, each of a head's size."""
     d = x["head_dim"]
     return 4 * (x["hidden_size"] // x["num_heads"] if d is None else d)
-
-
-def first_of(n: int) -> Any:
-    """Full attention in the first of every n layers."""
-    return pattern(lambda i, x: i % n == 0)
-
-
-def upper_if(x: Values) -> Any:
-    """A window in the layers from `max_window_layers` on, if there is one."""
-    if not x["window"]:
-        return FULL
-    return pattern(lambda i, x: i < x["max_window_layers"])(x)
-
-
-def every_other(x: Values) -> Any:
-    """Full attention in the first of every two layers, a recurrence in the second."""
-    return pattern(lambda i, x: i % 2 == 0, LINEAR)(x)
-
-
-def after_four(x: Values) -> Any:
-    """Full attention after every four layers."""
-    return pattern(lambda i, x: i > 0 and i % 4 == 0, LINEAR)(x)
-
-
-def size_by(key: str) -> Any:
-    """The size of the MLP in layers without experts, as this key says."""
-    return lambda x: x[key]
-
-
-def half(x: Values) -> Any:
-    """The MLP's size: half of what the file says, which is gate and up together."""
-    return x["intermediate_size"] // 2

@@ -10,7 +10,7 @@ from typing import Any
 
 from llmtrain_helpers.checks import is_array, refuse
 from llmtrain_helpers.model.huggingface.families import Family
-from llmtrain_helpers.model.huggingface.rules import Values, few
+from llmtrain_helpers.model.huggingface.rules import Values, layer_count
 from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
 
 ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
@@ -34,7 +34,7 @@ def arguments(x: Values, family: Family) -> dict[str, Any]:
         "tied_embeddings": x["tied_embeddings"],
         "final_norm": family.norm_size if final_norm is None else final_norm,
         "embedding_norm": family.embedding_norm,
-        "embedding_size": family.narrow(x) if family.narrow else 0,
+        "embedding_size": family.embedding_size(x) if family.embedding_size else 0,
         "head_bias": "h" in _biases(x, family),
         "more": family.more(x) if family.more else 0,
         "prediction_layers": x.get("prediction_layers") or 0,
@@ -54,7 +54,7 @@ def _layers(x: Values, family: Family) -> tuple[tuple[Any, Layer], ...]:
     kinds, sparse = _kinds(x, family), _sparse(x, family)
     if isinstance(kinds, str) and isinstance(sparse, bool):
         return ((x["num_layers"], _layer(kinds, sparse, x, family)),)
-    l = few(x)
+    l = layer_count(x)
     kinds = [kinds] * l if isinstance(kinds, str) else kinds
     sparse = [sparse] * l if isinstance(sparse, bool) else sparse
     pairs = [*zip(kinds, sparse, strict=True)]
@@ -68,8 +68,8 @@ def _kinds(x: Values, family: Family) -> Any:
         return family.kinds(x) if callable(family.kinds) else family.kinds
     older = {"attention": "full_attention", "mamba": "linear_attention"}
     kinds = [older.get(kind, kind) for kind in x["layer_types"]]
-    l = few(x)
-    known = {*family.mixers, *family.looks}
+    l = layer_count(x)
+    known = {*family.mixers, *family.attention_kinds}
     if not all(kind in known for kind in kinds):
         refuse("layer_types", kinds, f"has no place in this shape: only {ATTENTION} have")
     if len(kinds) != l and family.any_kinds:
@@ -84,7 +84,7 @@ def _sparse(x: Values, family: Family) -> Any:
     if not x.get("num_experts"):
         return False
     if x.get("mlp_layer_types"):
-        kinds, l = x["mlp_layer_types"], few(x)
+        kinds, l = x["mlp_layer_types"], layer_count(x)
         if len(kinds) != l or not {*kinds} <= {"dense", "sparse"}:
             refuse("mlp_layer_types", kinds, f"are no {l} of 'dense' or 'sparse'")
         return [kind == "sparse" for kind in kinds]
@@ -129,7 +129,7 @@ def _attention(kind: str, x: Values, family: Family, biases: str) -> Mixer:
         gate=family.gate,
         sinks=family.sinks,
         out_norm=family.inner_norms,
-        twice=family.twice,
+        twice=family.differential,
         more=family.mixer_more(x) if family.mixer_more else 0,
         window=_window(kind, x),
         chunked=kind == "chunked_attention",
@@ -162,5 +162,5 @@ def _experts(x: Values, family: Family, biases: str) -> Experts:
         Mlp(shared, family.gated, "s" in biases) if shares else None,
         family.shared_gate,
         "r" in biases,
-        family.corrected * x["num_experts"],
+        family.score_correction * x["num_experts"],
     )

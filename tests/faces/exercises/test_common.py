@@ -1,6 +1,8 @@
 """What the exercises of all chapters share, and the formulas that lead to the keys."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from itertools import combinations
 
 import numpy as np
@@ -9,7 +11,16 @@ import pytest
 from llmtrain_helpers import exercises
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, predict, progress
-from llmtrain_helpers.exercises.common import NEAR, Function, Numeric, Prediction, Word, judge
+from llmtrain_helpers.exercises.common import (
+    NEAR,
+    Exercise,
+    Function,
+    Numeric,
+    Prediction,
+    Verdict,
+    Word,
+    judge,
+)
 from tests.faces.kernel import restart
 
 
@@ -26,32 +37,53 @@ def test_nothing_answered_yet(id: str) -> None:
     assert repr(verdict).startswith(f"○ {id}: no answer yet")
 
 
-NUMERIC = [name for name, exercise in EXERCISES.items() if isinstance(exercise, Numeric)]
+def numbers(name: str, exercise: Exercise) -> Iterator[tuple[str, Numeric]]:
+    """The numbers that an exercise asks for: itself, or those that it is made of."""
+    if isinstance(exercise, Numeric):
+        yield name, exercise
+    elif is_dataclass(exercise):
+        for field in fields(exercise):
+            part = getattr(exercise, field.name)
+            if isinstance(part, Exercise):
+                yield from numbers(f"{name}.{field.name}", part)
+
+
+NUMERIC = dict(found for item in EXERCISES.items() for found in numbers(*item))
+
+
+def verdict_on(id: str, number: object) -> Verdict:
+    """The verdict on a number, at the first try."""
+    return judge(id, number, NUMERIC[id], 0)
+
+
+def test_numbers_inside_other_exercises_are_checked_as_well() -> None:
+    assert {id for id in NUMERIC if "." in id} == {"02-c.mfu", "03-b.days"}
+    assert {*NUMERIC} - {"02-c.mfu", "03-b.days"} < {*EXERCISES}
 
 
 @pytest.mark.parametrize("id", NUMERIC)
 def test_a_numeric_key_is_right_and_one_per_cent_off_is_wrong(id: str) -> None:
-    key = EXERCISES[id].key()
-    assert EXERCISES[id].tolerance <= 0.005
-    assert check(id, key).ok is True
-    assert "✓" in repr(check(id, key))
+    key = NUMERIC[id].key()
+    assert NUMERIC[id].tolerance <= 0.005
+    assert verdict_on(id, key).ok is True
+    assert "✓" in repr(verdict_on(id, key))
     for off in (0.9, 0.99, 1.01, 1.1):
-        assert check(id, key * off).ok is False
+        assert verdict_on(id, key * off).ok is False
 
 
 @pytest.mark.parametrize("id", NUMERIC)
 def test_each_slip_is_named_exactly_and_in_three_digits(id: str) -> None:
-    exercise = EXERCISES[id]
+    exercise = NUMERIC[id]
     for ratio, slip in exercise.all_slips().items():
         value = ratio * exercise.key()
-        assert check(id, value).text == slip
-        told = check(id, float(f"{value:.2e}"))
+        assert verdict_on(id, value).text == slip
+        told = verdict_on(id, float(f"{value:.2e}"))
         assert told.text == slip or told.ok or told.text.startswith("nearly")
 
 
 @pytest.mark.parametrize("id", NUMERIC)
 def test_no_slip_lies_near_the_key_or_another_slip(id: str) -> None:
-    exercise, key = EXERCISES[id], EXERCISES[id].key()
+    exercise, key = NUMERIC[id], NUMERIC[id].key()
 
     def margin(value: float, share: float) -> float:
         return share * value if exercise.tolerance else min(0.5, NEAR * value)
@@ -67,9 +99,9 @@ def test_no_slip_lies_near_the_key_or_another_slip(id: str) -> None:
 
 @pytest.mark.parametrize("id", NUMERIC)
 def test_what_is_near_a_slip_is_not_taken_for_it(id: str) -> None:
-    for ratio, slip in EXERCISES[id].all_slips().items():
+    for ratio, slip in NUMERIC[id].all_slips().items():
         for off in (0.9979, 1.0021):
-            assert check(id, ratio * off * EXERCISES[id].key()).text != slip
+            assert verdict_on(id, ratio * off * NUMERIC[id].key()).text != slip
 
 
 def test_where_two_slips_fit_none_is_asserted() -> None:
@@ -80,10 +112,10 @@ def test_where_two_slips_fit_none_is_asserted() -> None:
 
 @pytest.mark.parametrize("id", [name for name in NUMERIC if name[:2] != "00"])
 def test_gib_and_factors_of_two_are_named_only_where_they_make_sense(id: str) -> None:
-    key = EXERCISES[id].key()
-    gib = "GiB" in check(id, key * 1.073741824).text
+    key = NUMERIC[id].key()
+    gib = "GiB" in verdict_on(id, key * 1.073741824).text
     assert gib == (id == "06-a")
-    twice = "counted twice?" in check(id, 2 * key).text
+    twice = "counted twice?" in verdict_on(id, 2 * key).text
     assert twice == (id == "11-a")
 
 
@@ -165,7 +197,7 @@ def test_no_hint_begins_with_a_small_word_behind_a_full_stop(id: str) -> None:
 @pytest.mark.parametrize("id", NUMERIC)
 @pytest.mark.parametrize("bad", [0, -1, float("nan"), "34", [34], True, 10**400], ids=show)
 def test_what_is_no_number_gets_a_sentence_and_no_traceback(id: str, bad) -> None:
-    verdict = check(id, bad)
+    verdict = verdict_on(id, bad)
     assert verdict.ok is False
     assert len(repr(verdict)) < 200
 

@@ -6,7 +6,6 @@ from html import unescape
 import pytest
 
 from llmtrain_helpers import training_interval, units
-from llmtrain_helpers.drawings.plan import first_run
 from llmtrain_helpers.panels import PANELS, plan_panel
 from tests.panel_code import value_of
 from tests.plan.cases import H100, plan_of
@@ -140,7 +139,7 @@ def test_a_plan_that_ends_on_the_last_day_is_in_time(rate: float) -> None:
 
 def test_a_first_run_that_ends_on_the_last_day_needs_no_fewer_tokens() -> None:
     panel = plan_panel()
-    panel.set(days=first_run(plan_of(accelerator=H100, zero_stage=3)))
+    panel.set(days=plan_of(accelerator=H100, zero_stage=3).first_run.greatest)
     assert ">✓ a first run<" in text_of(panel)
     assert "A first run may" not in text_of(panel)
     assert "It fits, and there is time: no advice." in text_of(panel)
