@@ -479,14 +479,14 @@ def _links(name: str) -> dict[str, Any]:
     return {column: row[column] for column in columns if column in row}
 
 
-_SAME_SILICON = {"A100 40GB SXM": "A100 80GB SXM", "H800 SXM": "H100 SXM"}
+SAME_SILICON = {"A100 40GB SXM": "A100 80GB SXM", "H800 SXM": "H100 SXM"}
 """Chips that differ in memory or links alone from one whose products were measured."""
 
 
 @cache
 def _matmul_share(name: str) -> float | None:
     """The best measured share of the dense peak in 16 bits, or else in 8."""
-    name = _SAME_SILICON.get(name, name)
+    name = SAME_SILICON.get(name, name)
     best: dict[str, float] = {
         row["format"]: row["flops_per_s"] / row["peak_flops"]
         for row in rows("matmul_measured")

@@ -300,6 +300,14 @@ def test_accelerators_go_by_the_names_that_papers_use(called: str, name: str) ->
     assert published.accelerator(called).name == name
 
 
+def test_chips_of_the_same_silicon_share_what_was_measured_on_one() -> None:
+    measured = {row["accelerator"] for row in published.rows("matmul_measured")}
+    for name, like in published.SAME_SILICON.items():
+        assert name not in measured
+        share = published.accelerator(name).matmul_share
+        assert share == published.accelerator(like).matmul_share is not None
+
+
 def test_an_accelerator_without_a_format_says_so() -> None:
     with pytest.raises(ValueError, match="format='fp8' has no peak on A100 80GB SXM"):
         published.accelerator("A100").peak("fp8")
