@@ -11,8 +11,9 @@ from functools import cache
 from inspect import signature
 from math import isfinite
 from os import PathLike
+from os.path import isfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from llmtrain_helpers.checks import Number, refuse, shallow, show
 from llmtrain_helpers.model.accelerator import Accelerator
@@ -26,6 +27,45 @@ CONFIG_LIMIT = 1_000_000
 """A config.json has a few thousand bytes; a file beyond this is something else."""
 
 
+Model: TypeAlias = Transformer | str | PathLike[str]
+"""A model as it may be given: itself, its published name, or the path of its config.json."""
+
+Chip: TypeAlias = Accelerator | str
+"""An accelerator as it may be given: itself, or its name."""
+
+
+def known_model(model: Model) -> Transformer:
+    """The shape that is meant: a `Transformer`, a published name, or a `config.json`'s path.
+
+    A word is a path where it ends in .json or such a file is there, and else a name. It
+    has the sequence length that the table or the file says, which is often the longest
+    that the model takes.
+
+    >>> known_model("Llama-3.1-8B").sequence_length
+    131072
+    """
+    if isinstance(model, Transformer):
+        return model
+    if not isinstance(model, str | PathLike):
+        refuse("model", model, "is no Transformer, no name and no path of a config.json")
+    if isinstance(model, PathLike) or model.endswith(".json") or isfile(model):
+        return Transformer.from_config(_read_json("model", Path(model)))
+    return _published("model", model)
+
+
+def known_accelerator(accelerator: Chip) -> Accelerator:
+    """The chip that is meant: an `Accelerator`, or its name in `published.accelerators()`.
+
+    >>> known_accelerator("h100").name
+    'H100 SXM'
+    """
+    if isinstance(accelerator, Accelerator):
+        return accelerator
+    if not isinstance(accelerator, str):
+        refuse("accelerator", accelerator, "is no Accelerator and no name of one")
+    return _chip(find_row("accelerator", accelerator, "accelerators"))
+
+
 def architecture(name: str, sequence_length: Number | None = None) -> Transformer:
     """The shape of a published model by its name, as a table lists it.
 
@@ -36,7 +76,12 @@ def architecture(name: str, sequence_length: Number | None = None) -> Transforme
     >>> architecture("Llama-3.1-8B", sequence_length=8192).num_kv_heads
     8
     """
-    row = find_row("architecture", name, "architectures", "configs")
+    return _published("architecture", name, sequence_length)
+
+
+def _published(argument: str, name: str, sequence_length: Number | None = None) -> Transformer:
+    """The shape of this name; a refusal calls it by the argument that it was."""
+    row = find_row(argument, name, "architectures", "configs")
     if "config" in row:
         return config_model(row["name"], sequence_length)
     s = row["max_sequence_length"] if sequence_length is None else sequence_length
@@ -73,7 +118,11 @@ def accelerator(name: str) -> Accelerator:
     ...
     ValueError: accelerator='H10' is unknown, did you mean 'H100 SXM' or 'H20' or 'A10'?
     """
-    row = find_row("accelerator", name, "accelerators")
+    return _chip(find_row("accelerator", name, "accelerators"))
+
+
+def _chip(row: Mapping[str, Any]) -> Accelerator:
+    """The accelerator in a row, with its links and the share of its peak that is reached."""
     return Accelerator(
         name=row["name"],
         memory=row["memory_bytes"],
@@ -118,7 +167,7 @@ def read_config(path: str | PathLike[str], sequence_length: Number | None = None
     """
     if not isinstance(path, str | PathLike):
         refuse("path", path, "is no path of a file")
-    return Transformer.from_config(_read_json(Path(path)), sequence_length)
+    return Transformer.from_config(_read_json("path", Path(path)), sequence_length)
 
 
 def parse_config(config: str, sequence_length: Number | None = None) -> Transformer:
@@ -134,18 +183,18 @@ def parse_config(config: str, sequence_length: Number | None = None) -> Transfor
     return Transformer.from_config(_parsed("config", config, config), sequence_length)
 
 
-def _read_json(path: Path) -> Any:
+def _read_json(argument: str, path: Path) -> Any:
     try:
         path = path.expanduser()
         if not path.is_file():
-            refuse("path", str(path), "is no file: give the path of a config.json")
+            refuse(argument, str(path), "is no file: give the path of a config.json")
         with path.open("rb") as file:
             content = file.read(CONFIG_LIMIT + 1)
     except (OSError, RuntimeError) as error:  # unreadable, or a ~ of nobody
-        refuse("path", str(path), f"cannot be read: {str(error)[:80]}")
+        refuse(argument, str(path), f"cannot be read: {str(error)[:80]}")
     if len(content) > CONFIG_LIMIT:
-        refuse("path", str(path), f"is larger than {CONFIG_LIMIT:,} bytes: no config.json")
-    return _parsed("path", str(path), content)
+        refuse(argument, str(path), f"is larger than {CONFIG_LIMIT:,} bytes: no config.json")
+    return _parsed(argument, str(path), content)
 
 
 def _parsed(name: str, source: str, content: str | bytes) -> Any:
