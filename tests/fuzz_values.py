@@ -441,7 +441,7 @@ NAMES: dict[str, str] = {
         budget.nearest_shape.parameters laws.outside.parameters laws.outside.tokens
         laws.times_the_least.parameters laws.times_the_least.tokens
         published.nearest_run.parameters published.nearest_run.tokens published.batches_near.tokens
-        effective_tokens.epochs
+        effective_tokens.epochs kv_bytes_per_token.value_bytes
         """,
     "amount": """
         checkpoint_seconds restart_seconds outages evaluation factor weight_bytes
