@@ -354,6 +354,7 @@ UNCHECKED = [
     "communication.traffic_seconds",
     "plan.plan.planned",
     "plan.plan.run_traffic",
+    "plan.report.sharded",
     "plan.run.needs_experts",
     "plan.run.spelt_out",
     "plan.run.split_rules",
