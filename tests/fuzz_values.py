@@ -334,7 +334,8 @@ a budget that no run had, and what somebody wrote."""
 ELSEWHERE = {
     "evidence": "the lookups of published are called, tables take no numbers",
     "measure": "runs PyTorch",
-    **dict.fromkeys(["drawings", "figures", "panels", "exercises", "__main__"], "faces"),
+    **dict.fromkeys(["drawings", "figures", "panels", "exercises"], "faces"),
+    **dict.fromkeys(["command", "__main__"], "read what a terminal gives: test_command"),
     **dict.fromkeys(["utilizations", "splits"], "old names of commands"),
     "checks": "those of CHECKS are called",
     "model.huggingface": "reads a file's text: from_config, and test_families spoils files",
