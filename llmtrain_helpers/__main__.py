@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import runpy
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from llmtrain_helpers.command import chips, models, plan
+
 USAGE = """python -m llmtrain_helpers COMMAND
 
+  plan MODEL …               what a run takes, and whether it fits
+  models                     the models that a plan knows by name
+  chips                      the accelerators
   utilizations               how many published figures lie in the others' interval
   splits                     how well the model of a step orders measured splits
   class FOLDER [--csv]       which learners have passed what, from saved notebooks
@@ -85,6 +91,9 @@ def refused(sentence: str) -> int:
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "plan": plan,
+    "models": models,
+    "chips": chips,
     "utilizations": utilizations,
     "splits": splits,
     "class": class_report,
@@ -104,4 +113,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    sys.exit(status)

@@ -162,8 +162,8 @@ GOOD: dict[str, list[Any]] = {
     "utilizations": [(0.3, 0.4, 0.5)],
     "format": ["bf16"],
     "name": ["mine"],
-    "published.architecture.name": ["Llama-3.1-8B", "gpt2"],
-    "published.accelerator.name": ["A100", "h100 sxm"],
+    "model.names.architecture.name": ["Llama-3.1-8B", "gpt2"],
+    "model.names.accelerator.name": ["A100", "h100 sxm"],
     "published.run_model.name": ["Llama 2 70B", "BLOOM-176B"],
     "published.run_plan.name": ["Llama 2 70B", "BLOOM-176B"],
     "memory": [80e9],
@@ -193,6 +193,7 @@ GOOD: dict[str, list[Any]] = {
     "significant": [3, 17],
     "mapping": [{"model_type": "gpt2"}, {"model_type": "llama", "head_dim": 8}],
     "path": ["nowhere.json"],
+    "config": ['{"model_type": "gpt2"}', '{"model_type": "llama"}'],
     "saturate": [True, False],
     "failures_per_node_day": [0.005, 0.016, np.array([0.002, 0.01])],
     "calendar_days.failures_per_node_day": [0.005, Interval(0.002, 0.005, 0.016)],
@@ -268,6 +269,9 @@ GOOD: dict[str, list[Any]] = {
     "fused_mlp": [False, True],
     "interleave": [1, 2, 4],
     "sharding": ["zero", "fsdp"],
+    "shard": ["fsdp", "ddp", "zero1", "zero2", "zero3"],
+    "plan_run.zero_stage": [None, 0, 1, 2, 3],
+    "plan_run.sharding": [None, "zero", "fsdp"],
     "context": ["ring", "all-to-all"],
     "pace": [PACE],
     "model.layers.pairs.attention": ["dense", "causal"],
@@ -275,7 +279,7 @@ GOOD: dict[str, list[Any]] = {
     "Experts.num_experts": [8],
     "Experts.experts_per_token": [2],
     "communication_seconds.traffic": [step_traffic(LLAMA, 8 * 10**9, recompute="none")],
-    "published.config_model.name": ["Llama-3.1-8B"],
+    "model.names.config_model.name": ["Llama-3.1-8B"],
     "smallest_data_parallel.parameters": [10**9],
 }
 """Values that an argument is meant to take, where they are no `NUMBERS`; those of one
@@ -330,12 +334,15 @@ a budget that no run had, and what somebody wrote."""
 ELSEWHERE = {
     "evidence": "the lookups of published are called, tables take no numbers",
     "measure": "runs PyTorch",
-    **dict.fromkeys(["drawings", "figures", "panels", "exercises", "__main__"], "faces"),
+    **dict.fromkeys(["drawings", "figures", "panels", "exercises"], "faces"),
+    **dict.fromkeys(["command", "__main__"], "read what a terminal gives: test_command"),
     **dict.fromkeys(["utilizations", "splits"], "old names of commands"),
     "checks": "those of CHECKS are called",
     "model.huggingface": "reads a file's text: from_config, and test_families spoils files",
     "model.one_kind": "the inside of Transformer, which is called",
     "model.layers.numbers": "yields what is inside a shape",
+    "model.names.shape_of_row": "takes a row of a table",
+    "model.tables": "finds rows: those of names are called",
     **dict.fromkeys(["plan.memory", "plan.pace", "plan.step"], "get what plan_run checked"),
 }
 """Modules and functions that are not called here one by one, and why."""
@@ -349,7 +356,9 @@ UNCHECKED = [
     "communication.traffic_seconds",
     "plan.plan.planned",
     "plan.plan.run_traffic",
+    "plan.report.sharded",
     "plan.run.needs_experts",
+    "plan.run.spelt_out",
     "plan.run.split_rules",
     "plan.search.least_prices",
     "plan.search.layouts",
@@ -435,7 +444,7 @@ NAMES: dict[str, str] = {
         budget.nearest_shape.parameters laws.outside.parameters laws.outside.tokens
         laws.times_the_least.parameters laws.times_the_least.tokens
         published.nearest_run.parameters published.nearest_run.tokens published.batches_near.tokens
-        effective_tokens.epochs
+        effective_tokens.epochs kv_bytes_per_token.value_bytes
         """,
     "amount": """
         checkpoint_seconds restart_seconds outages evaluation factor weight_bytes
@@ -455,7 +464,7 @@ NAMES: dict[str, str] = {
         precision.stored.steps
         """,
     "number": "NumberFormat.split.value",
-    "free": "units.read.text published.read_config.sequence_length",
+    "free": "units.read.text model.names.read_config.sequence_length",
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 """The kind of a number by its name, or by its formula's and its own: a count if not here."""

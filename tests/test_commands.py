@@ -63,7 +63,7 @@ def test_every_command_takes_help_and_refuses_what_it_does_not_know(name: str, c
             main([name, *option.split()])
         assert left.value.code == status
         told = capsys.readouterr()
-        assert f"usage: python -m llmtrain_helpers {name} " in told.out + told.err
+        assert f"python -m llmtrain_helpers {name} " in told.out + told.err
 
 
 def recording(monkeypatch: Any, ends: Any = None, problem: str | None = None) -> list[Any]:

@@ -33,7 +33,7 @@ PACKAGE = ROOT / "llmtrain_helpers"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 EVIDENCE = ["evidence", "measure"]
-FACES = ["drawings", "figures", "panels", "exercises"]
+FACES = ["drawings", "figures", "panels", "exercises", "command"]
 PYTORCH = ["model", "ledger", "counting", "training", "memory", "timing", "parallel", "record"]
 """Parts of `measure` that import PyTorch, from the ground up: only when it is used."""
 
@@ -161,8 +161,7 @@ def test_measure_is_all_there_is_to_it() -> None:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: p.stem)
 def test_only_faces_import_faces(path: Path) -> None:
-    folder = path.relative_to(PACKAGE).parts[0]
-    if folder not in FACES:
+    if room(path) not in [*FACES, "__main__"]:
         assert not own(imports(path, anywhere=True)) & set(FACES)
 
 

@@ -6,33 +6,37 @@ columns are in SI base units. Tables come back as copies: change them as you lik
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from csv import DictReader
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache
-from inspect import signature
-from math import isfinite
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llmtrain_helpers.activations import step_timeline
-from llmtrain_helpers.checks import Number, one, quantity, refuse, shallow, show, single
+from llmtrain_helpers.checks import Number, one, quantity, refuse, single
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.model import Accelerator, Transformer
+from llmtrain_helpers.model import Transformer
+from llmtrain_helpers.model.names import (
+    CONFIG_LIMIT as CONFIG_LIMIT,
+    FORMATS as FORMATS,
+    accelerator as accelerator,
+    architecture as architecture,
+    config_model as config_model,
+    model_names as model_names,
+    parse_config as parse_config,
+    read_config as read_config,
+    shape_of_row,
+)
+from llmtrain_helpers.model.tables import (
+    data_folder as data_folder,
+    find_row,
+    names as names,
+    rows as rows,
+)
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.units import gigabytes, percent, ratio
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
-
-FORMATS = ["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
-"""The columns of `accelerators()` that hold dense peaks, in FLOP/s."""
-
-CONFIG_LIMIT = 1_000_000
-"""A config.json has a few thousand bytes; a file beyond this is something else."""
 
 
 def accelerators() -> DataFrame:
@@ -361,50 +365,13 @@ def _hours(row: Mapping[str, Any]) -> float:
     return float(row.get("gpu_hours", counted))
 
 
-def architecture(name: str, sequence_length: Number | None = None) -> Transformer:
-    """The shape of a published model by its name, as a table lists it.
-
-    Of `architectures()`, or else of `configs()`. `sequence_length` is that of training,
-    in tokens; without it the model's maximum stands. An unknown name is a ValueError
-    that offers the nearest.
-
-    >>> architecture("Llama-3.1-8B", sequence_length=8192).num_kv_heads
-    8
-    """
-    row = _row("architecture", name, "architectures", "configs")
-    if "config" in row:
-        return config_model(row["name"], sequence_length)
-    s = row["max_sequence_length"] if sequence_length is None else sequence_length
-    return _shape({**row, "sequence_length": s})
-
-
-def model_names() -> list[str]:
-    """The names that `architecture` knows, each once.
-
-    >>> "DeepSeek-V3" in model_names()
-    True
-    """
-    return [*dict.fromkeys([*names("architectures"), *names("configs")])]
-
-
-def config_model(name: str, sequence_length: Number | None = None) -> Transformer:
-    """The shape of a real model out of `configs()`, by its name there.
-
-    >>> config_model("DeepSeek-V3").num_experts
-    256
-    """
-    row = _row("config", name, "configs")
-    config = {**json.loads(row["config"]), "model_type": row["family"]}
-    return Transformer.from_config(config, sequence_length)
-
-
 def run(name: str) -> dict[str, Any]:
     """What `training_runs()` says of a run, by its name; gaps are left out.
 
     >>> run("BLOOM-176B")["accelerator"]
     'A100-80'
     """
-    return _row("run", name, "training_runs")
+    return find_row("run", name, "training_runs")
 
 
 def run_model(name: str) -> Transformer:
@@ -419,7 +386,7 @@ def run_model(name: str) -> Transformer:
     row = run(name)
     if "kind" not in row:
         refuse("run", name, "has no shape here: not published, or not expressible")
-    return _shape(row)
+    return shape_of_row(row)
 
 
 def run_plan(name: str, **options: Any) -> Plan:
@@ -449,77 +416,6 @@ def run_plan(name: str, **options: Any) -> Plan:
     return plan_run(**(inputs | options))
 
 
-def accelerator(name: str) -> Accelerator:
-    """An accelerator by its name in `accelerators()`, or as papers call it.
-
-    >>> accelerator("A100-80").peak("bf16")
-    312000000000000.0
-    >>> accelerator("H10")
-    Traceback (most recent call last):
-    ...
-    ValueError: accelerator='H10' is unknown, did you mean 'H100 SXM' or 'H20' or 'A10'?
-    """
-    row = _row("accelerator", name, "accelerators")
-    return Accelerator(
-        name=row["name"],
-        memory=row["memory_bytes"],
-        bandwidth=row.get("bandwidth_bytes_per_s"),
-        power=row.get("power_watts"),
-        peaks={key: row[key] for key in FORMATS if key in row},
-        **_links(row["name"]),
-        matmul_share=_matmul_share(row["name"]),
-    )
-
-
-@cache
-def _links(name: str) -> dict[str, Any]:
-    """The bandwidths of a chip's links and its GPUs in a node, where they are known."""
-    columns = ("link_bandwidth", "network_bandwidth", "gpus_per_node")
-    row = next((row for row in rows("links") if row["name"] == name), {})
-    return {column: row[column] for column in columns if column in row}
-
-
-SAME_SILICON = {"A100 40GB SXM": "A100 80GB SXM", "H800 SXM": "H100 SXM"}
-"""Chips that differ in memory or links alone from one whose products were measured."""
-
-
-@cache
-def _matmul_share(name: str) -> float | None:
-    """The best measured share of the dense peak in 16 bits, or else in 8."""
-    name = SAME_SILICON.get(name, name)
-    best: dict[str, float] = {
-        row["format"]: row["flops_per_s"] / row["peak_flops"]
-        for row in rows("matmul_measured")
-        if row["accelerator"] == name and row["kind"] == "best shape found"
-    }
-    return best.get("bf16", best.get("fp8"))
-
-
-def read_config(path: str | PathLike[str], sequence_length: Number | None = None) -> Transformer:
-    """The shape in a Hugging Face `config.json`; see `Transformer.from_config`.
-
-    A file that is not there, too large, no JSON, or of a family that is not known is a
-    ValueError that says so; so is a key that has two values, or one that is not finite.
-    Nothing is executed, and at most a megabyte is read.
-    """
-    if not isinstance(path, str | PathLike):
-        refuse("path", path, "is no path of a file")
-    return Transformer.from_config(_read_json(Path(path)), sequence_length)
-
-
-def parse_config(config: str, sequence_length: Number | None = None) -> Transformer:
-    """The shape in the text of a `config.json`, with the refusals of `read_config`.
-
-    >>> parse_config('{"model_type": "gpt2"}').num_layers
-    12
-    """
-    if not isinstance(config, str):
-        refuse("config", config, "is no text of a config.json")
-    if len(config) > CONFIG_LIMIT:
-        refuse("config", config[:20], f"is longer than {CONFIG_LIMIT:,} letters")
-    return Transformer.from_config(_parsed("config", config, config), sequence_length)
-
-
 class _Text(Protocol):
     def __call__(self, number: float, /) -> str: ...
 
@@ -545,13 +441,6 @@ def confront(
     return table
 
 
-def data_folder() -> Path:
-    """Where the tables lie: in the installed package, or beside it in a checkout."""
-    here = Path(__file__).parents[1]
-    installed = here / "data"
-    return installed if installed.is_dir() else here.parent / "data"
-
-
 @cache
 def _read_table(name: str) -> DataFrame:
     from pandas import read_csv
@@ -563,118 +452,3 @@ def _read_table(name: str) -> DataFrame:
 
 def _table(name: str) -> DataFrame:
     return _read_table(name).copy()
-
-
-@cache
-def rows(table: str) -> tuple[dict[str, Any], ...]:
-    """The rows of a table without pandas, each without its gaps.
-
-    >>> rows("links")[0]["gpus_per_node"]
-    8
-    """
-    path = data_folder() / f"{table}.csv"
-    if not isinstance(table, str) or not path.is_file():
-        refuse("table", table, "is no table of data/")
-    with path.open(encoding="utf-8", newline="") as file:
-        return tuple(map(_typed, DictReader(file)))
-
-
-def names(table: str) -> list[str]:
-    """The names of a table's rows, in order: what a list to choose from shows.
-
-    >>> names("accelerators")[:2]
-    ['V100 16GB SXM2', 'V100 32GB SXM2']
-    """
-    return [row["name"] for row in rows(table)]
-
-
-def _typed(row: Mapping[str, str]) -> dict[str, Any]:
-    """A row with its numbers as numbers, and without its gaps."""
-    return {key: _value(key, text) for key, text in row.items() if text}
-
-
-def _value(key: str, text: str) -> Any:
-    if text in ("True", "False"):
-        return text == "True"
-    if key in _TEXTS:
-        return text
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-_TEXTS = ("name", "release", "model")
-"""Columns that stay text though they may look like numbers."""
-
-
-def _row(kind: str, name: str, *tables: str) -> dict[str, Any]:
-    """The row of this name or alias, out of the first of these tables that has it."""
-    known = [row for table in reversed(tables) for row in rows(table)]
-    spelt = [";".join([row["name"], row.get("aliases", "")]) for row in known]
-    places = {_plain(x): i for i, text in enumerate(spelt) for x in text.split(";")}
-    places.pop("", None)
-    place = places.get(_plain(name)) if isinstance(name, str) else None
-    if place is None:
-        letters = _plain(show(name))
-        near = get_close_matches(letters, places, n=6, cutoff=0.5)
-        near = near or [x for x in places if letters and letters in x][:3]
-        offers = dict.fromkeys(known[places[spelling]]["name"] for spelling in near)
-        refuse(kind, name, _offer([*offers][:3], names(tables[0])))
-    return dict(known[place])
-
-
-def _plain(name: str) -> str:
-    """A name as it is compared: its letters and digits alone."""
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
-
-
-def _offer(near: list[str], known: list[str]) -> str:
-    if not near:
-        more = f" and {len(known) - 12} more" if len(known) > 12 else ""
-        return f"is unknown. Known: {', '.join(known[:12])}{more}"
-    return f"is unknown, did you mean {' or '.join(map(repr, near))}?"
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        path = path.expanduser()
-        if not path.is_file():
-            refuse("path", str(path), "is no file: give the path of a config.json")
-        with path.open("rb") as file:
-            content = file.read(CONFIG_LIMIT + 1)
-    except (OSError, RuntimeError) as error:  # unreadable, or a ~ of nobody
-        refuse("path", str(path), f"cannot be read: {str(error)[:80]}")
-    if len(content) > CONFIG_LIMIT:
-        refuse("path", str(path), f"is larger than {CONFIG_LIMIT:,} bytes: no config.json")
-    return _parsed("path", str(path), content)
-
-
-def _parsed(name: str, source: str, content: str | bytes) -> Any:
-    """The value that a JSON text holds; a ValueError names the text by its source."""
-    try:
-        text = shallow(content) if isinstance(content, str) else content
-        return json.loads(text, object_pairs_hook=_read_object)
-    except (ValueError, RecursionError) as error:
-        refuse(name, source, f"holds no JSON that can be read: {str(error)[:120]}")
-
-
-def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of a JSON file, in which each key has one value, and no NaN."""
-    values: dict[str, Any] = {}
-    for key, value in pairs:
-        if isinstance(value, float) and not isfinite(value):
-            refuse(key, value, "is not a finite number")
-        if values.setdefault(key, value) != value:
-            refuse(key, value, f"contradicts {key}={show(values[key])} in the same file")
-    return values
-
-
-def _shape(row: Mapping[str, Any]) -> Transformer:
-    """The shape in a row of a table, whose kind is gpt or llama."""
-    columns = signature(Transformer).parameters.keys() & row.keys()
-    gpt = row["kind"] == "gpt"
-    traits = {"layer_norm": gpt, "gated_mlp": not gpt, "bias": gpt}
-    return Transformer(**{column: row[column] for column in columns}, **traits)

@@ -339,8 +339,6 @@ def _refusal(config: str, problem: str) -> str:
     """Why a file is not read, by the names that stand in it."""
     where = "The text" if problem.startswith("config=") else "In the file,"
     reason = problem.removeprefix("config=").replace(" in families.FAMILIES", "").rstrip(".")
-    if "model_type=" in problem and '"text_config"' in config:
-        reason += ". It is of more than text: paste what stands under text_config alone"
     return f"{where} {reason}."
 
 

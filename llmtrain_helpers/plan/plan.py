@@ -30,7 +30,7 @@ from llmtrain_helpers.duration import (
 )
 from llmtrain_helpers.flops import FlopCount, count_flops
 from llmtrain_helpers.laws import Law
-from llmtrain_helpers.model import Accelerator, Transformer
+from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.plan.memory import (
     Memory,
@@ -40,7 +40,7 @@ from llmtrain_helpers.plan.memory import (
     stage_parameters,
 )
 from llmtrain_helpers.plan.pace import STOPS, Shares, others_shares, seconds_per_step
-from llmtrain_helpers.plan.run import Run
+from llmtrain_helpers.plan.run import Run, spelt_out
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
 from llmtrain_helpers.plan.step import excess_flops, step_parts
 from llmtrain_helpers.precision import Recipe
@@ -240,8 +240,8 @@ class Plan:
 
 
 def plan_run(
-    model: Transformer,
-    accelerator: Accelerator,
+    model: Model,
+    accelerator: Chip,
     num_gpus: Number,
     tokens: Number,
     global_batch_size: Number,
@@ -256,9 +256,10 @@ def plan_run(
     imbalance: Number = 1,
     context: str = "ring",
     sequence_parallel: bool = True,
-    zero_stage: int = 0,
+    zero_stage: int | None = None,
     keep_gradients: bool | None = None,
-    sharding: str = "zero",
+    sharding: str | None = None,
+    shard: str | None = None,
     recipe: str | Recipe = "bf16",
     attention: str = "flash",
     fused_mlp: bool = False,
@@ -278,7 +279,9 @@ def plan_run(
     F are the exact FLOPs of an iteration, recomputed ones among them; the bracket is the
     bubble of a pipeline; u the share of the peak (HFU), three of them for an interval.
 
-    model, accelerator    a `Transformer`; an `Accelerator`
+    model                 a `Transformer`, a published name, or the path of a config.json;
+                          the last two with the longest sequences that the model takes
+    accelerator           an `Accelerator`, or its name
     num_gpus              n, all of them
     tokens                T, of the whole run
     global_batch_size     B, sequences of s tokens in a step
@@ -291,12 +294,14 @@ def plan_run(
     expert_parallel       e GPUs share the experts
     imbalance             tokens of the fullest expert's GPU over the average: 1 to e
     sequence_parallel     whether tensor-parallel GPUs share norms and dropout too
-    zero_stage            0 to 3: optimizer states, gradients, weights are sharded, over
-                          all GPUs that hold the same
+    zero_stage            0 to 3, by default 0: optimizer states, gradients, weights are
+                          sharded, over all GPUs that hold the same
     keep_gradients        whether gradients stay whole between the passes of a step, from
                           ZeRO 2 on; with a pipeline it must be said (frameworks differ)
     sharding              "zero", or "fsdp": ZeRO 3 as PyTorch does it, with what is
                           gathered, and with a pipeline a whole stage (see `Memory`)
+    shard                 zero_stage and sharding in one word, in place of both: "ddp",
+                          "zero1", "zero2", "zero3" or "fsdp"
     recipe                bytes of a parameter, one of `RECIPES` or a `Recipe`
     attention             "flash", or "unfused", which keeps the scores
     fused_mlp, dropout    whether the MLP's activation is fused; whether there is dropout
@@ -320,6 +325,7 @@ def plan_run(
     for more pieces than layers, and for bad input of any kind.
     Source: those of the chapters before; the bubble, arXiv 2104.04473 section 2.2.
 
+    >>> from llmtrain_helpers import Accelerator, Transformer
     >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
     >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
     >>> plan = plan_run(gpt3, a100, 1024, 300e9, 1536, recompute="full",
@@ -327,9 +333,10 @@ def plan_run(
     >>> plan
     <Plan: 34.7 days, 14.0 GB a GPU, fits>
     """
+    ways = {"zero_stage": zero_stage, "sharding": sharding, "shard": shard}
     run = Run(
-        model=model,
-        accelerator=accelerator,
+        model=known_model(model),
+        accelerator=known_accelerator(accelerator),
         num_gpus=num_gpus,
         tokens=tokens,
         global_batch_size=global_batch_size,
@@ -343,9 +350,7 @@ def plan_run(
         imbalance=imbalance,
         context=context,
         sequence_parallel=sequence_parallel,
-        zero_stage=zero_stage,
         keep_gradients=keep_gradients,
-        sharding=sharding,
         recipe=recipe,
         attention=attention,
         fused_mlp=fused_mlp,
@@ -357,6 +362,7 @@ def plan_run(
         pace=pace,
         reserve=reserve,
         price_per_gpu_hour=price_per_gpu_hour,
+        **spelt_out(ways),
     )
     return planned(run)
 

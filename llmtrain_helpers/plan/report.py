@@ -17,6 +17,7 @@ from llmtrain_helpers.checks import Number, instance, refuse, single
 from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.plan.plan import Plan, is_many
+from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.results import Interval
 
 HEAD = ("what", "number", "interval", "assumption", "source")
@@ -163,10 +164,22 @@ def _work(plan: Plan) -> list[Line]:
     ]
 
 
+def sharded(run: Run) -> str:
+    """How a run's replicas share its states, in a word.
+
+    >>> from llmtrain_helpers import plan_run
+    >>> plan = plan_run("gpt2", "A100", 8, 1e10, 512, recompute="none", shard="zero2")
+    >>> sharded(plan.run), sharded(plan.but(shard="ddp").run)
+    ('ZeRO 2', 'DDP')
+    """
+    if run.sharding == "fsdp":
+        return "FSDP"
+    return f"ZeRO {run.zero_stage}" if run.zero_stage else "DDP"
+
+
 def _machine(plan: Plan) -> list[Line]:
     """The GPUs, their split, and what each holds."""
     run, split, chip = plan.run, plan.split, plan.run.accelerator
-    sharding = "FSDP" if run.sharding == "fsdp" else f"ZeRO {run.zero_stage}"
     ways = f"tensor {split.tensor_parallel}, pipeline {split.pipeline_parallel}, "
     others = {
         "pieces of a stage": split.interleave,
@@ -174,7 +187,7 @@ def _machine(plan: Plan) -> list[Line]:
         "experts on": split.expert_parallel,
     }
     ways += "".join(f"{what} {n}, " for what, n in others.items() if n > 1)
-    ways += f"replicas {split.data_parallel}, {sharding}"
+    ways += f"replicas {split.data_parallel}, {sharded(run)}"
     recipe = run.recipe if isinstance(run.recipe, str) else run.recipe.name
     held = plan.memory.total
     return [

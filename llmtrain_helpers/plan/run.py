@@ -6,10 +6,10 @@ those of the formulas that it is given to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llmtrain_helpers.activations import KERNELS, check_alternate
 from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
@@ -36,6 +36,7 @@ from llmtrain_helpers.communication import CONTEXT, Split
 from llmtrain_helpers.duration import checked_utilizations
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Accelerator, Transformer
+from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.seconds import Pace
 from llmtrain_helpers.precision import Recipe, known_recipe
@@ -60,6 +61,15 @@ batch beyond is one of tokens, given as sequences."""
 
 SHARDING = ["zero", "fsdp"]
 """How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it."""
+
+SHARDS = {
+    "ddp": (0, "zero"),
+    "zero1": (1, "zero"),
+    "zero2": (2, "zero"),
+    "zero3": (3, "zero"),
+    "fsdp": (3, "fsdp"),
+}
+"""`zero_stage` and `sharding` in one word, as people say it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +112,8 @@ class Run:
     split: Split = field(init=False)
 
     def __post_init__(self) -> None:
-        instance("model", self.model, Transformer)
-        instance("accelerator", self.accelerator, Accelerator)
+        object.__setattr__(self, "model", known_model(self.model))
+        object.__setattr__(self, "accelerator", known_accelerator(self.accelerator))
         for name in NUMBERS:
             object.__setattr__(self, name, count(name, getattr(self, name)))
         imbalance = one("imbalance", self.imbalance, quantity)
@@ -206,7 +216,7 @@ class Run:
 
     def but(self, **changes: object) -> Run:
         """The same run with some of its arguments changed."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return replace(self, **spelt_out(changes))
 
     def if_even(self, **changes: object) -> Run | None:
         """The same run with some of its arguments changed; None where it is refused."""
@@ -214,6 +224,29 @@ class Run:
             return self.but(**changes)
         except ValueError:
             return None
+
+
+def spelt_out(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `plan_run` with the two that `shard` stands for in its place.
+
+    Of these three, None is left out.
+
+    >>> spelt_out({"num_gpus": 8, "shard": "fsdp", "zero_stage": None})
+    {'num_gpus': 8, 'zero_stage': 3, 'sharding': 'fsdp'}
+    """
+    ways = ("zero_stage", "sharding", "shard")
+    given = {name: x for name, x in arguments.items() if name not in ways or x is not None}
+    shard = given.pop("shard", None)
+    if shard is None:
+        return given
+    for name in ways[:2]:
+        if name in given:
+            refuse("shard", shard, f"says {name} too: leave one of them out")
+    if shard == "hsdp":
+        known = ", ".join(SHARDS)
+        refuse("shard", shard, f"has no plan: all replicas share the states. Known: {known}")
+    stage, sharding = SHARDS[choice("shard", shard, SHARDS)]
+    return {**given, "zero_stage": stage, "sharding": sharding}
 
 
 class Rule(NamedTuple):

@@ -13,14 +13,16 @@ from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
-from llmtrain_helpers.checks import instance, is_array, refuse, single
+from llmtrain_helpers.checks import is_array, refuse, single
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.model import Accelerator, Transformer
+from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.memory import memory_per_gpu
 from llmtrain_helpers.plan.pace import UTILIZATIONS
 from llmtrain_helpers.plan.plan import Plan, plan_run, run_traffic
+from llmtrain_helpers.plan.run import spelt_out
 from llmtrain_helpers.plan.step import step_parts
 
 
@@ -65,8 +67,8 @@ def layouts(num_gpus: int, given: Mapping[str, Any]) -> list[Layout]:
 
 
 def best_split(
-    model: Transformer,
-    accelerator: Accelerator,
+    model: Model,
+    accelerator: Chip,
     num_gpus: int,
     global_batch_size: int,
     tokens: float = 1e12,
@@ -77,7 +79,7 @@ def best_split(
     By the plan's own seconds, over 1 to 8 GPUs of tensor parallelism, micro-batches of
     1 to 8, ZeRO 1 and 3, pipelines of up to 16 stages with ZeRO 1, and nothing
     recomputed, every other product, or all. `options` are other arguments of
-    `plan_run`; one that says how to split (`recompute`, `zero_stage`,
+    `plan_run`; one that says how to split (`recompute`, `zero_stage` or `shard`,
     `micro_batch_size`, `tensor_parallel`, `pipeline_parallel`) is obeyed, and the others
     are searched.
 
@@ -93,6 +95,8 @@ def best_split(
     """
     n = single("num_gpus", num_gpus)
     B = single("global_batch_size", global_batch_size)
+    model, accelerator = known_model(model), known_accelerator(accelerator)
+    options = spelt_out(options)
     run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **options}
     _check_single(model, accelerator, run)
     tried = layouts(n, _given(options))
@@ -134,8 +138,6 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_single(model: Transformer, accelerator: Accelerator, run: Mapping[str, object]) -> None:
     """Refuse arrays: a best split is that of one plan."""
-    instance("model", model, Transformer)
-    instance("accelerator", accelerator, Accelerator)
     if is_array(count_parameters(model).total):
         refuse("model", model, "is many shapes: here it must be one")
     if any(map(is_array, vars(accelerator).values())):

@@ -20,7 +20,6 @@ from llmtrain_helpers.checks import (
     choice,
     count,
     flag,
-    instance,
     is_array,
     numpy,
     refuse,
@@ -28,10 +27,11 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.communication import CONTEXT
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
-from llmtrain_helpers.model import Accelerator, Transformer
+from llmtrain_helpers.model import Transformer
+from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.plan.run import NUMBERS, split_rules
+from llmtrain_helpers.plan.run import NUMBERS, spelt_out, split_rules
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,8 +107,8 @@ def _columns(plan: Plan) -> dict[str, NDArray[Any]]:
 
 
 def sweep(
-    model: Transformer,
-    accelerator: Accelerator,
+    model: Model,
+    accelerator: Chip,
     num_gpus: Choices,
     tokens: Choices,
     global_batch_size: Choices,
@@ -120,7 +120,7 @@ def sweep(
     context_parallel: Choices = 1,
     interleave: Choices = 1,
     expert_parallel: Choices = 1,
-    zero_stage: int | Sequence[int] = 0,
+    zero_stage: int | Sequence[int] | None = None,
     **options: Any,
 ) -> Sweep:
     """Every plan that these choices make, in one call.
@@ -132,6 +132,7 @@ def sweep(
     unknown, only bubble, memory and recomputed work, and of equals the one that splits
     least stands first. ValueError if no split comes out even, with the reason.
 
+    >>> from llmtrain_helpers import Accelerator, Transformer
     >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
     >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
     >>> plans = sweep(gpt3, a100, 1024, 300e9, 1536, recompute=["none", "full"],
@@ -140,6 +141,9 @@ def sweep(
     (120, <Plan: 28.3 days, 55.5 GB a GPU, fits>)
     """
     np = numpy()
+    model, accelerator = known_model(model), known_accelerator(accelerator)
+    options = spelt_out({"zero_stage": zero_stage, **options})
+    several = _several("zero_stage", options.pop("zero_stage", 0))
     axes = {
         "num_gpus": _axis("num_gpus", num_gpus),
         "tokens": _axis("tokens", tokens),
@@ -152,7 +156,7 @@ def sweep(
         "expert_parallel": _axis("expert_parallel", expert_parallel),
     }
     recomputes = [choice("recompute", r, EVERY_RECOMPUTE) for r in _several("recompute", recompute)]
-    stages = [single("zero_stage", z, 0) for z in _several("zero_stage", zero_stage)]
+    stages = [single("zero_stage", z, 0) for z in several]
     pairs = dict.fromkeys(product(recomputes, stages))  # each once
     size = prod(map(len, axes.values())) * len(pairs)
     at_most("plans in the sweep", size, "what one call takes", 10_000_000)
@@ -203,7 +207,6 @@ def _rules(
 ) -> Iterator[NDArray[Any]]:
     """For each thing that `plan_run` would refuse, which of the splits it would let pass."""
     np = numpy()
-    instance("model", model, Transformer)
     if is_array(count_parameters(model).total):
         refuse("model", model, "is many shapes: here it must be one")
     sequence_parallel = flag("sequence_parallel", options.get("sequence_parallel", True))

@@ -146,7 +146,7 @@ def test_a_config_json_is_pasted_into_parameters(page: lab.Page, address: str) -
     page.keyboard.press("Tab")
     page.wait_for_function(
         "() => document.querySelector('.llmtrain-status').innerText"
-        ".includes('stands under text_config')"
+        ".includes('give its text_config')"
     )
     assert panel.locator(".llmtrain-old").count() == 1
     assert "3 layers, from first to last" in answer(page)

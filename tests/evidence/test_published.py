@@ -13,6 +13,7 @@ import pytest
 from llmtrain_helpers import Transformer, count_parameters, step_timeline, units
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.evidence.published import batches_of_size
+from llmtrain_helpers.model.names import SAME_SILICON
 from tests.bad_values import assert_refused
 
 LAYOUTS = published.parallel_layouts().to_dict("records")
@@ -302,7 +303,7 @@ def test_accelerators_go_by_the_names_that_papers_use(called: str, name: str) ->
 
 def test_chips_of_the_same_silicon_share_what_was_measured_on_one() -> None:
     measured = {row["accelerator"] for row in published.rows("matmul_measured")}
-    for name, like in published.SAME_SILICON.items():
+    for name, like in SAME_SILICON.items():
         assert name not in measured
         share = published.accelerator(name).matmul_share
         assert share == published.accelerator(like).matmul_share is not None

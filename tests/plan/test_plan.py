@@ -113,8 +113,10 @@ def test_plans_of_arrays_say_how_many_they_are() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"model": "Llama-3.1-8B"}, "model='Llama-3.1-8B' is no Transformer"),
-        ({"accelerator": "A100"}, "accelerator='A100' is no Accelerator"),
+        ({"model": "Llama-3.1-9B"}, "model='Llama-3.1-9B' is unknown, did you mean"),
+        ({"model": 8}, "model=8 is no Transformer, no name"),
+        ({"accelerator": "A101"}, "accelerator='A101' is unknown, did you mean"),
+        ({"accelerator": None}, "accelerator=None is no Accelerator"),
         ({"num_gpus": 63, "tensor_parallel": 8}, "num_gpus=63 is not divisible"),
         ({"tensor_parallel": 64}, "divisible by tensor_parallel=64"),
         ({"pipeline_parallel": 64}, "pipeline_parallel=64 is more than num_layers=32"),

@@ -159,6 +159,8 @@ def _family(config: Mapping[str, Any]) -> Family:
         refuse("config", config, "is no mapping of names to values")
     name = config.get("model_type")
     if not isinstance(name, str) or name not in FAMILIES:
+        if isinstance(config.get("text_config"), Mapping):
+            refuse("model_type", name, "is of more than text: give its text_config alone")
         # The nearest is not offered: a name that looks alike is another shape.
         known = [*COMMON, f"and {len(FAMILIES) - len(COMMON)} more in families.FAMILIES"]
         refuse("model_type", name, f"is unknown. Known: {', '.join(known)}")

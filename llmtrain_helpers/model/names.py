@@ -1,0 +1,225 @@
+"""Models and chips by their names, and out of a `config.json`. Shared by all chapters.
+
+Sources: those of the rows in `data/`, each of which names its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from inspect import signature
+from math import isfinite
+from os import PathLike
+from os.path import isfile
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from llmtrain_helpers.checks import Number, refuse, shallow, show
+from llmtrain_helpers.model.accelerator import Accelerator
+from llmtrain_helpers.model.tables import find_row, names, rows
+from llmtrain_helpers.model.transformer import Transformer
+
+FORMATS = ["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
+"""The columns of `accelerators()` that hold dense peaks, in FLOP/s."""
+
+CONFIG_LIMIT = 1_000_000
+"""A config.json has a few thousand bytes; a file beyond this is something else."""
+
+
+Model: TypeAlias = Transformer | str | PathLike[str]
+"""A model as it may be given: itself, its published name, or the path of its config.json."""
+
+Chip: TypeAlias = Accelerator | str
+"""An accelerator as it may be given: itself, or its name."""
+
+
+def known_model(model: Model) -> Transformer:
+    """The shape that is meant: a `Transformer`, a published name, or a `config.json`'s path.
+
+    A word is a path where it ends in .json or such a file is there, and else a name. It
+    has the sequence length that the table or the file says, which is often the longest
+    that the model takes.
+
+    >>> known_model("Llama-3.1-8B").sequence_length
+    131072
+    """
+    if isinstance(model, Transformer):
+        return model
+    if not isinstance(model, str | PathLike):
+        refuse("model", model, "is no Transformer, no name and no path of a config.json")
+    if isinstance(model, PathLike) or model.endswith(".json") or isfile(model):
+        return Transformer.from_config(_read_json("model", Path(model)))
+    return _published("model", model)
+
+
+def known_accelerator(accelerator: Chip) -> Accelerator:
+    """The chip that is meant: an `Accelerator`, or its name in `published.accelerators()`.
+
+    >>> known_accelerator("h100").name
+    'H100 SXM'
+    """
+    if isinstance(accelerator, Accelerator):
+        return accelerator
+    if not isinstance(accelerator, str):
+        refuse("accelerator", accelerator, "is no Accelerator and no name of one")
+    return _chip(find_row("accelerator", accelerator, "accelerators"))
+
+
+def architecture(name: str, sequence_length: Number | None = None) -> Transformer:
+    """The shape of a published model by its name, as a table lists it.
+
+    Of `architectures()`, or else of `configs()`. `sequence_length` is that of training,
+    in tokens; without it the model's maximum stands. An unknown name is a ValueError
+    that offers the nearest.
+
+    >>> architecture("Llama-3.1-8B", sequence_length=8192).num_kv_heads
+    8
+    """
+    return _published("architecture", name, sequence_length)
+
+
+def _published(argument: str, name: str, sequence_length: Number | None = None) -> Transformer:
+    """The shape of this name; a refusal calls it by the argument that it was."""
+    row = find_row(argument, name, "architectures", "configs")
+    if "config" in row:
+        return config_model(row["name"], sequence_length)
+    s = row["max_sequence_length"] if sequence_length is None else sequence_length
+    return shape_of_row({**row, "sequence_length": s})
+
+
+def model_names() -> list[str]:
+    """The names that `architecture` knows, each once.
+
+    >>> "DeepSeek-V3" in model_names()
+    True
+    """
+    return [*dict.fromkeys([*names("architectures"), *names("configs")])]
+
+
+def config_model(name: str, sequence_length: Number | None = None) -> Transformer:
+    """The shape of a real model out of `configs()`, by its name there.
+
+    >>> config_model("DeepSeek-V3").num_experts
+    256
+    """
+    row = find_row("config", name, "configs")
+    config = {**json.loads(row["config"]), "model_type": row["family"]}
+    return Transformer.from_config(config, sequence_length)
+
+
+def accelerator(name: str) -> Accelerator:
+    """An accelerator by its name in `accelerators()`, or as papers call it.
+
+    >>> accelerator("A100-80").peak("bf16")
+    312000000000000.0
+    >>> accelerator("H10")
+    Traceback (most recent call last):
+    ...
+    ValueError: accelerator='H10' is unknown, did you mean 'H100 SXM' or 'H20' or 'A10'?
+    """
+    return _chip(find_row("accelerator", name, "accelerators"))
+
+
+def _chip(row: Mapping[str, Any]) -> Accelerator:
+    """The accelerator in a row, with its links and the share of its peak that is reached."""
+    return Accelerator(
+        name=row["name"],
+        memory=row["memory_bytes"],
+        bandwidth=row.get("bandwidth_bytes_per_s"),
+        power=row.get("power_watts"),
+        peaks={key: row[key] for key in FORMATS if key in row},
+        **_links(row["name"]),
+        matmul_share=_matmul_share(row["name"]),
+    )
+
+
+@cache
+def _links(name: str) -> dict[str, Any]:
+    """The bandwidths of a chip's links and its GPUs in a node, where they are known."""
+    columns = ("link_bandwidth", "network_bandwidth", "gpus_per_node")
+    row = next((row for row in rows("links") if row["name"] == name), {})
+    return {column: row[column] for column in columns if column in row}
+
+
+SAME_SILICON = {"A100 40GB SXM": "A100 80GB SXM", "H800 SXM": "H100 SXM"}
+"""Chips that differ in memory or links alone from one whose products were measured."""
+
+
+@cache
+def _matmul_share(name: str) -> float | None:
+    """The best measured share of the dense peak in 16 bits, or else in 8."""
+    name = SAME_SILICON.get(name, name)
+    best: dict[str, float] = {
+        row["format"]: row["flops_per_s"] / row["peak_flops"]
+        for row in rows("matmul_measured")
+        if row["accelerator"] == name and row["kind"] == "best shape found"
+    }
+    return best.get("bf16", best.get("fp8"))
+
+
+def read_config(path: str | PathLike[str], sequence_length: Number | None = None) -> Transformer:
+    """The shape in a Hugging Face `config.json`; see `Transformer.from_config`.
+
+    A file that is not there, too large, no JSON, or of a family that is not known is a
+    ValueError that says so; so is a key that has two values, or one that is not finite.
+    Nothing is executed, and at most a megabyte is read.
+    """
+    if not isinstance(path, str | PathLike):
+        refuse("path", path, "is no path of a file")
+    return Transformer.from_config(_read_json("path", Path(path)), sequence_length)
+
+
+def parse_config(config: str, sequence_length: Number | None = None) -> Transformer:
+    """The shape in the text of a `config.json`, with the refusals of `read_config`.
+
+    >>> parse_config('{"model_type": "gpt2"}').num_layers
+    12
+    """
+    if not isinstance(config, str):
+        refuse("config", config, "is no text of a config.json")
+    if len(config) > CONFIG_LIMIT:
+        refuse("config", config[:20], f"is longer than {CONFIG_LIMIT:,} letters")
+    return Transformer.from_config(_parsed("config", config, config), sequence_length)
+
+
+def _read_json(argument: str, path: Path) -> Any:
+    try:
+        path = path.expanduser()
+        if not path.is_file():
+            refuse(argument, str(path), "is no file: give the path of a config.json")
+        with path.open("rb") as file:
+            content = file.read(CONFIG_LIMIT + 1)
+    except (OSError, RuntimeError) as error:  # unreadable, or a ~ of nobody
+        refuse(argument, str(path), f"cannot be read: {str(error)[:80]}")
+    if len(content) > CONFIG_LIMIT:
+        refuse(argument, str(path), f"is larger than {CONFIG_LIMIT:,} bytes: no config.json")
+    return _parsed(argument, str(path), content)
+
+
+def _parsed(name: str, source: str, content: str | bytes) -> Any:
+    """The value that a JSON text holds; a ValueError names the text by its source."""
+    try:
+        text = shallow(content) if isinstance(content, str) else content
+        return json.loads(text, object_pairs_hook=_read_object)
+    except (ValueError, RecursionError) as error:
+        refuse(name, source, f"holds no JSON that can be read: {str(error)[:120]}")
+
+
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a JSON file, in which each key has one value, and no NaN."""
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if isinstance(value, float) and not isfinite(value):
+            refuse(key, value, "is not a finite number")
+        if values.setdefault(key, value) != value:
+            refuse(key, value, f"contradicts {key}={show(values[key])} in the same file")
+    return values
+
+
+def shape_of_row(row: Mapping[str, Any]) -> Transformer:
+    """The shape in a row of a table, whose kind is gpt or llama."""
+    columns = signature(Transformer).parameters.keys() & row.keys()
+    gpt = row["kind"] == "gpt"
+    traits = {"layer_norm": gpt, "gated_mlp": not gpt, "bias": gpt}
+    return Transformer(**{column: row[column] for column in columns}, **traits)

@@ -1,0 +1,133 @@
+"""Models and chips by their names, and `shard`: the same plan by each way to say it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from llmtrain_helpers import Plan, best_split, plan_run, sweep
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.run import SHARDS
+
+from .cases import H100
+
+LLAMA = published.architecture("Llama-3.1-8B")
+CONFIG = next(row["config"] for row in published.rows("configs") if row["name"] == "Llama-3.1-8B")
+RUN = {"num_gpus": 64, "tokens": 10**12, "global_batch_size": 64}
+
+
+def plan_of(model: object, accelerator: object = H100, **options: object) -> Plan:
+    return plan_run(model, accelerator, **RUN, recompute="full", **options)
+
+
+def config_file(folder: Path, name: str = "config.json", **changes: object) -> Path:
+    path = folder / name
+    config = {**json.loads(CONFIG), "model_type": "llama", **changes}
+    path.write_text(json.dumps(config), "utf-8")
+    return path
+
+
+def test_a_name_a_file_and_a_shape_make_the_same_plan(tmp_path: Path) -> None:
+    path = config_file(tmp_path)
+    for model in (LLAMA, "Llama-3.1-8B", "llama 3.1 8b", path, str(path)):
+        plan = plan_of(model)
+        assert plan.run.model == LLAMA
+        assert plan.run.model.sequence_length == 131_072
+        assert plan.seconds == plan_of(LLAMA).seconds
+    for chip in (H100, "H100", "h100 sxm"):
+        assert plan_of(LLAMA, chip).run.accelerator == H100
+
+
+def test_a_file_without_an_ending_is_a_path_too(tmp_path: Path, monkeypatch) -> None:
+    config_file(tmp_path, "mine", num_hidden_layers=16)
+    monkeypatch.chdir(tmp_path)
+    assert plan_of("mine").run.model.num_layers == 16
+
+
+def test_searches_and_changes_take_names_as_well() -> None:
+    by_name = best_split("gpt2", "A100", 8, 512)
+    by_shape = best_split(published.architecture("gpt2"), published.accelerator("A100"), 8, 512)
+    assert by_name.inputs == by_shape.inputs
+    plans = sweep("gpt2", "A100", 8, 1e10, 512, recompute="none", tensor_parallel=1)
+    assert plans.fastest().run.model == published.architecture("gpt2")
+    changed = plan_of(LLAMA).but(accelerator="B200", model="Mistral-7B-v0.1", shard="zero1")
+    assert changed.run.accelerator.name.startswith("B200")
+    assert (changed.run.model.vocab_size, changed.run.zero_stage) == (32_000, 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        ("Llama-3.1-9B", "^model='Llama-3.1-9B' is unknown, did you mean 'Llama-"),
+        ("nowhere.json", "^model='nowhere.json' is no file: give the path of a config.json"),
+        (Path("nowhere"), "^model='nowhere' is no file"),
+        ("", "^model='' is unknown"),
+        ("x" * 10**5, "^model='xxx"),
+        ("a\0b", "^model='a.x00b' is unknown"),
+        (None, "^model=None is no Transformer, no name and no path"),
+        (b"gpt2", "^model=b'gpt2' is no Transformer"),
+    ],
+)
+def test_a_model_that_is_not_known_is_refused_with_near_names(model: object, problem: str) -> None:
+    for call in (plan_of, lambda model: best_split(model, H100, 8, 64)):
+        with pytest.raises(ValueError, match=problem):
+            call(model)
+
+
+def test_a_folder_and_a_file_that_is_no_config_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is no file: give the path of a config"):
+        plan_of(tmp_path)
+    (tmp_path / "config.json").write_text("layers: 32", "utf-8")
+    with pytest.raises(ValueError, match=r"^model=.*holds no JSON that can be read"):
+        plan_of(tmp_path / "config.json")
+    vision = config_file(tmp_path, "vision.json", model_type="llava", text_config={})
+    with pytest.raises(ValueError, match=r"^model_type='llava' .* give its text_config"):
+        plan_of(vision)
+
+
+@pytest.mark.parametrize(
+    ("chip", "problem"),
+    [
+        ("H10", "^accelerator='H10' is unknown, did you mean 'H100 SXM'"),
+        ("", "^accelerator='' is unknown"),
+        (8, "^accelerator=8 is no Accelerator and no name of one"),
+    ],
+)
+def test_a_chip_that_is_not_known_is_refused_with_near_names(chip: object, problem: str) -> None:
+    for call in (plan_of, lambda model, chip: best_split(model, chip, 8, 64)):
+        with pytest.raises(ValueError, match=problem):
+            call(LLAMA, chip)
+
+
+@pytest.mark.parametrize("shard", SHARDS)
+def test_one_word_says_stage_and_way_of_sharding(shard: str) -> None:
+    stage, sharding = SHARDS[shard]
+    said = plan_of(LLAMA, shard=shard)
+    spelt = plan_of(LLAMA, zero_stage=stage, sharding=sharding)
+    assert said.inputs == spelt.inputs
+    assert said.memory == spelt.memory
+    found = best_split(LLAMA, H100, 8, 64, shard=shard)
+    assert (found.run.zero_stage, found.run.sharding) == (stage, sharding)
+    [plans] = sweep(LLAMA, H100, 8, 1e12, 64, recompute="full", shard=shard).plans
+    assert (plans.run.zero_stage, plans.run.sharding) == (stage, sharding)
+
+
+@pytest.mark.parametrize("other", [{"zero_stage": 3}, {"zero_stage": 0}, {"sharding": "zero"}])
+def test_the_word_beside_what_it_says_is_refused_by_name(other: dict[str, object]) -> None:
+    calls = (
+        lambda: plan_of(LLAMA, shard="fsdp", **other),
+        lambda: best_split(LLAMA, H100, 8, 64, shard="fsdp", **other),
+        lambda: sweep(LLAMA, H100, 8, 1e12, 64, recompute="full", shard="fsdp", **other),
+        lambda: plan_of(LLAMA).but(shard="fsdp", **other),
+    )
+    [name] = other
+    for call in calls:
+        with pytest.raises(ValueError, match=f"^shard='fsdp' says {name} too: leave one"):
+            call()
+
+
+def test_words_for_sharding_that_a_plan_cannot_say_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^shard='hsdp' has no plan: all replicas share"):
+        plan_of(LLAMA, shard="hsdp")
+    with pytest.raises(ValueError, match=r"^shard='fdsp' is unknown, did you mean 'fsdp'"):
+        plan_of(LLAMA, shard="fdsp")

@@ -1,0 +1,295 @@
+"""The command line: a plan as a new user asks for it, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llmtrain_helpers import best_split, plan_run
+from llmtrain_helpers.__main__ import main
+from llmtrain_helpers.command import OPTIONS, in_options
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.plan.run import Run
+from tests.paths import ROOT
+
+PLAN = "plan llama-3.1-8b --gpus 64 --chip h100 --tokens 1T --batch 512"
+LLAMA = published.architecture("Llama-3.1-8B", sequence_length=8192)
+CONFIG = {
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "intermediate_size": 5504,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "vocab_size": 32000,
+    "max_position_embeddings": 2048,
+}
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]):
+    """What a command prints, once it went well."""
+
+    def run(command: str) -> str:
+        assert main(shlex.split(command)) == 0
+        told = capsys.readouterr()
+        assert not told.err
+        return told.out
+
+    return run
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]):
+    """The sentence with which a command is refused, with exit status 2."""
+
+    def run(command: str) -> str:
+        try:
+            status = main(shlex.split(command))
+        except SystemExit as left:
+            status = left.code
+        told = capsys.readouterr()
+        assert (status, told.out) == (2, "")
+        assert "Traceback" not in told.err
+        return told.err
+
+    return run
+
+
+def numbers(text: str) -> dict:
+    return json.loads(text, parse_constant=lambda name: pytest.fail(name))
+
+
+def config_file(folder: Path, **changes: object) -> Path:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**CONFIG, **changes}), "utf-8")
+    return path
+
+
+# --- what is printed
+
+
+def test_the_readme_shows_what_its_command_prints() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    [(command, shown)] = re.findall(r"```console\n\$ python -m (.*)\n((?:.*\n)*?)```", readme)
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-m", *shlex.split(command)],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0
+    assert done.stdout == shown
+
+
+def test_the_plan_in_the_readme_is_made_as_it_is_written_there() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    [call] = re.findall(r"`(plan_run\(.*?\))`", readme)
+    plan = eval(call, {"plan_run": plan_run})
+    assert plan.run.sharding == "fsdp"
+    assert plan.fits
+
+
+def test_what_was_left_out_is_the_fastest_and_the_first_line_says_so(printed) -> None:
+    text = printed(PLAN)
+    best = best_split(LLAMA, "H100", 64, 512, 1e12)
+    split, run = best.split, best.run
+    first = " ".join(text.split("\n\n")[0].split())
+    assert first == (
+        f"Sequences of 8,192 tokens, micro-batch {split.micro_batch_size}, tensor "
+        f"{split.tensor_parallel}, pipeline {split.pipeline_parallel}, ZeRO {run.zero_stage}, "
+        "nothing recomputed: chosen, change with --sequence, --micro-batch, --tensor, "
+        "--pipeline, --shard, --recompute."
+    )
+    made = numbers(printed(f"{PLAN} --json"))
+    assert {x: made["inputs"][x] for x in ("recompute", "zero_stage", "tensor_parallel")} == {
+        "recompute": run.recompute,
+        "zero_stage": run.zero_stage,
+        "tensor_parallel": split.tensor_parallel,
+    }
+    assert made["days"]["likely"] == pytest.approx(best.days.likely)
+    assert made["memory_bytes"]["total"] == best.memory.total
+
+
+GIVEN = {
+    "--sequence 4k": ("sequence_length", 4000),
+    "--batch 1,024": ("global_batch_size", 1024),
+    "--micro-batch 2": ("micro_batch_size", 2),
+    "--tensor 4": ("tensor_parallel", 4),
+    "--pipeline 2": ("pipeline_parallel", 2),
+    "--context 2": ("context_parallel", 2),
+    "--shard FSDP": ("sharding", "fsdp"),
+    "--shard zero2": ("zero_stage", 2),
+    "--recompute Full": ("recompute", "full"),
+    "--price $2.50": ("price_per_gpu_hour", 2.5),
+    "--tensor 1 --shard zero3 --keep-gradients yes": ("keep_gradients", True),
+}
+
+
+@pytest.mark.parametrize("option", GIVEN)
+def test_what_is_given_stays(option: str, printed) -> None:
+    command = f"plan llama-3.1-8b --gpus 64 --chip h100 --tokens 1T {shlex.join(option.split())}"
+    made = numbers(printed(f"{command} --json"))
+    name, value = GIVEN[option]
+    assert made["inputs"][name] == value
+    offered = re.findall(r"--[a-z-]+", made["chosen"])
+    assert option.split()[0] not in offered
+
+
+def test_where_all_is_given_nothing_is_said_to_be_chosen(printed) -> None:
+    every = "--sequence 8192 --micro-batch 1 --tensor 1 --pipeline 1 --shard zero3"
+    text = printed(f"{PLAN} {every} --recompute none --step-seconds 9.8")
+    assert "chosen" not in text
+    assert "your measured step" in text
+    assert "your step is taken" not in text.casefold()
+
+
+def test_full_recomputation_is_obeyed_where_none_would_be_faster(printed) -> None:
+    text = printed(f"{PLAN} --recompute full")
+    assert "everything recomputed" in text
+    assert "nothing recomputed" not in text
+
+
+def test_sequences_are_8192_tokens_or_the_files_maximum(tmp_path: Path, printed) -> None:
+    path = config_file(tmp_path)
+    for model, s in ((f"--config {path}", 2048), (path, 2048), ("mistral-7b-v0.1", 8192)):
+        made = numbers(printed(f"plan {model} --gpus 32 --chip a100 --tokens 300B --json"))
+        assert made["inputs"]["sequence_length"] == s
+
+
+def test_days_make_tokens_of_which_the_run_takes_the_likely_number(printed) -> None:
+    command = "plan llama-3.1-8b --gpus 8 --chip h100 --days 14"
+    made = numbers(printed(f"{command} --json"))
+    assert made["days"]["likely"] == pytest.approx(14, rel=1e-6)
+    assert re.search(r"With --days 14 it likely sees \d+ billion tokens", printed(command))
+
+
+def test_a_measured_step_makes_the_days_and_its_split_is_named(printed) -> None:
+    made = numbers(printed(f"{PLAN} --step-seconds 9.8 --json"))
+    assert made["seconds_per_iteration"]["likely"] == pytest.approx(9.8)
+    assert "Your step is taken as one of this split" in printed(f"{PLAN} --step-seconds 9.8")
+
+
+def test_a_price_makes_a_cost_and_markdown_has_the_sources(printed) -> None:
+    text = printed(f"{PLAN} --price 2 --markdown")
+    assert "| cost |" in text
+    assert "| source |" in text
+    made = numbers(printed(f"{PLAN} --price 2 --json"))
+    assert made["cost"]["likely"] == pytest.approx(2 * made["gpu_hours"]["likely"])
+
+
+def test_a_plan_that_does_not_fit_says_what_would_change_it(printed) -> None:
+    command = "plan llama-3.1-8b --gpus 8 --chip h100 --tokens 1T --tensor 1 --pipeline 1"
+    command += " --shard ddp --micro-batch 4 --recompute none"
+    text = printed(command)
+    assert "It does not fit." in text
+    offered = text.split("What would make it fit, one after the other:\n")[1].splitlines()
+    changes = dict(re.findall(r"(--[a-z-]+) (\S+)", " ".join(offered)))
+    assert {"--micro-batch", "--shard"} <= {*changes}
+    for option, value in changes.items():
+        command = re.sub(rf"{option} \S+", f"{option} {value}", command)
+    assert "It fits" in printed(f"{command} --advise")
+    assert "nothing needs to change" in printed(f"{command} --advise")
+
+
+def test_where_nothing_helps_it_says_by_how_much(printed) -> None:
+    text = printed("plan llama-3.1-405b --gpus 1 --chip t4 --tokens 1T --batch 1")
+    assert re.search(r"Nothing that is tried here makes it fit: .* a GPU are missing", text)
+
+
+def test_models_and_chips_are_listed(printed) -> None:
+    assert re.search(r"^DeepSeek-V3 +671 billion +[\d,]+$", printed("models"), re.MULTILINE)
+    assert re.search(r"^H100 SXM +80.0 GB .* H100, H100-80", printed("chips"), re.MULTILINE)
+    assert len(printed("models").splitlines()) == 1 + len(published.model_names())
+    assert len(printed("chips").splitlines()) == 1 + len(published.names("accelerators"))
+
+
+# --- what is refused
+
+
+HOSTILE = {
+    "plan llama-3.1-8b --gpus 8 --chip h1000 --tokens 1T": "--chip 'h1000' is unknown, did you",
+    "plan llama-9 --gpus 8 --chip h100 --tokens 1T": "MODEL 'llama-9' is unknown, did you mean",
+    "plan gpt2 --gpus 0 --chip h100 --tokens 1T": "--gpus 0 is not positive",
+    "plan gpt2 --gpus -8 --chip h100 --tokens 1T": "--gpus -8 is not positive",
+    "plan gpt2 --gpus 2.5 --chip h100 --tokens 1T": "--gpus 2.5 is not a whole number",
+    "plan gpt2 --gpus 8 --chip h100 --tokens nan": "--tokens: 'nan' is no number",
+    "plan gpt2 --gpus 8 --chip h100 --tokens inf": "--tokens: 'inf' is no number",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1e99": "--tokens: ",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 2,5": "commas group thousands",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1e4": "is more than --tokens 10000",
+    "plan gpt2 --gpus 8 --chip h100": "give one of --tokens",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1B --days 3": "give one of --tokens",
+    "plan gpt2 --gpus 8 --chip h100 --days 0": "--days 0 is not positive",
+    "plan gpt2 --gpus 8 --tokens 1B": "required: --chip",
+    "plan --gpus 8 --chip h100 --tokens 1B": "give one model: its name",
+    "plan gpt2 --config x --gpus 8 --chip h100 --tokens 1B": "give one model: its name",
+    "plan --config no.json --gpus 8 --chip h100 --tokens 1B": "--config 'no.json' is no file",
+    "plan no.json --gpus 8 --chip h100 --tokens 1B": "MODEL 'no.json' is no file",
+    "plan gpt2 --gpus 63 --chip h100 --tokens 1T --tensor 2": "63 is not divisible by --tensor",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1B --sequence 0": "--sequence 0 is not positive",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1B --sequence 2k": "--sequence 2000 is more than",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --batch 4M": "--batch 4000000 is more than a bill",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --shard fspd": "--shard 'fspd' is unknown, did",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --recompute ful": "--recompute 'ful' is unknown",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --pipeline 2 --shard zero3": "--keep-gradients",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --keep-gradients 3": "neither yes nor no",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --price 0": "--price 0 is not positive",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --step-seconds 1e-9": "1e-09 is less than",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --experts 2": "--experts 2 has no experts",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --what": "unrecognized arguments: --what",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --json --markdown": "not allowed with",
+    "models all": "unrecognized arguments: all",
+}
+
+
+@pytest.mark.parametrize("command", HOSTILE)
+def test_what_cannot_be_is_refused_in_a_sentence(command: str, refused) -> None:
+    said = refused(command)
+    assert HOSTILE[command] in said
+    assert len(said.splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("layers: 32", "holds no JSON that can be read"),
+        ("[1]", "is no mapping"),
+        ("{}", "model_type=None is unknown"),
+        ('{"model_type": "gemma3", "text_config": {}}', "give its text_config alone"),
+        ('{"model_type": "llama", "hidden_size": NaN}', "is not a finite number"),
+        ("[" * 10**5, "holds no JSON that can be read"),
+    ],
+)
+def test_a_file_that_is_no_config_is_refused(
+    content: str, problem: str, tmp_path: Path, refused
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(content, "utf-8")
+    assert problem in refused(f"plan --config {path} --gpus 8 --chip h100 --tokens 1B")
+
+
+def test_a_folder_is_no_config(tmp_path: Path, refused) -> None:
+    said = refused(f"plan --config {tmp_path} --gpus 8 --chip h100 --tokens 1B")
+    assert said.startswith(f"--config '{tmp_path}' is no file: give the path of a config.json")
+
+
+def test_a_refusal_in_a_terminal_has_no_traceback() -> None:
+    command = [sys.executable, "-m", "llmtrain_helpers", "plan", "gpt2", "--gpus", "0"]
+    command += ["--chip", "h100", "--tokens", "1T"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "--gpus 0 is not positive\n"
+
+
+def test_options_are_arguments_of_a_plan_by_shorter_names() -> None:
+    more = {"model", "accelerator", "sequence_length", "days", "shard", "seconds_per_iteration"}
+    assert {*OPTIONS} <= {*Run.__dataclass_fields__} | more
+    assert in_options("zero_stage=3 with a pipeline") == "--shard zero3 with a pipeline"
+    assert in_options("two tokens=2 and tokens") == "two --tokens 2 and tokens"
