@@ -105,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     option("accelerator", str, "NAME", "h100, a100, mi300x, …")
     option("tokens", _number, "T", "of the whole run")
     option("days", _number, "D", "in place of tokens: as many as they likely pay for")
-    option("sequence_length", _number, "S", "tokens; else 8192, or the model's maximum if less")
+    option(
+        "sequence_length", _number, "S", "tokens (8k is 8,000); else 8192, or the model's maximum"
+    )
     option("global_batch_size", _number, "B", "sequences in a step; else about 4 million tokens")
     option("micro_batch_size", _number, "b", "sequences that a replica works on at once")
     option("tensor_parallel", _number, "t", "GPUs that share each matrix")
@@ -145,7 +147,7 @@ def plan(arguments: Sequence[str]) -> int:
         return 0
     opening = [_chosen(found, given)]
     if opening[0] and "seconds_per_iteration" in given:
-        opening.append("Your step is taken as one of this split: where it was another, give that.")
+        opening.append("Your step is taken as one of just this: where it was another, say which.")
     if tokens is not None:
         opening.append(_in_time(given["days"], tokens))
     print(*(textwrap.fill(line, WIDTH) for line in opening if line), "", sep="\n")
@@ -173,6 +175,8 @@ def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interv
     """The fastest plan with all that is given; and the tokens, where days were."""
     if ("tokens" in given) == ("days" in given):
         raise ValueError("give one of --tokens, of the whole run, and --days")
+    if "seconds_per_iteration" in given and "global_batch_size" not in given:
+        raise ValueError("give --batch beside --step-seconds: a step is as long as its batch")
     s = given.get("sequence_length", min(SEQUENCE, model.sequence_length))
     model, n = replace(model, sequence_length=s), given["num_gpus"]
     run = {name: value for name, value in given.items() if name not in NO_ARGUMENTS}
@@ -196,8 +200,8 @@ def in_options(sentence: str) -> str:
     '--gpus 63 is not divisible by --tensor·--pipeline 8'
     """
     sentence = re.sub(r"\bzero_stage=(\d)", r"--shard zero\1", sentence)
-    known = "|".join(OPTIONS)
-    worded = re.sub(rf"\b({known})(?=[=·])", lambda match: OPTIONS[match[1]], sentence)
+    words = {**OPTIONS, "data_parallel": "replicas"}
+    worded = re.sub(rf"\b({'|'.join(words)})(?=[=·])", lambda match: words[match[1]], sentence)
     return re.sub(r"(--[a-z-]+|MODEL)=", r"\1 ", worded)
 
 
@@ -289,6 +293,7 @@ def _numbers(
     price, watts = plan.run.price_per_gpu_hour, plan.run.accelerator.power
     plain = {k: x for k, x in plan.inputs.items() if isinstance(x, str | int | float)}
     return {
+        "title": report.title,
         "summary": report.summary,
         "chosen": _chosen(plan, given),
         "inputs": {

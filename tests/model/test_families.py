@@ -667,7 +667,7 @@ def test_a_row_without_a_class_and_a_second_row_of_a_name_are_refused() -> None:
     with pytest.raises(ValueError, match=r"row='mine' .* name no class of transformers"):
         families_of("mine")
     with pytest.raises(ValueError, match=r"row='mine' .* has a row already"):
-        families_of("mine Llama\nmine Llama")
+        families_of("mine Llama\n\nmine Llama\n")
 
 
 def test_a_familys_words_say_each_of_its_traits() -> None:

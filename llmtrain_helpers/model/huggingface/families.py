@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from inspect import isfunction, signature
+from inspect import isfunction
 from typing import Any
 
 from llmtrain_helpers.checks import Result, choice, refuse
@@ -200,7 +200,8 @@ def families_of(rows: str) -> dict[str, Family]:
     False
     """
     families: dict[str, Family] = {}
-    for name, *words in map(str.split, rows.replace("\n    ", " ").strip().split("\n")):
+    lines = rows.replace("\n    ", " ").splitlines()
+    for name, *words in filter(None, map(str.split, lines)):
         try:
             if name in families:
                 refuse("model_type", name, "has a row already")
@@ -295,7 +296,7 @@ def _rule(word: str, text: str) -> Callable[..., Any]:
     if name not in _RULES:
         refuse("word", word, f"names {name!r}, which is no function of rules or makers")
     rule = _RULES[name]
-    makes_one = "x" not in signature(rule).parameters  # out of the values, and reads no file
+    makes_one = "x" not in rule.__annotations__  # out of the values, and reads no file
     if not makes_one and not values:
         return rule
     if makes_one and all(values):
