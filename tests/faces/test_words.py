@@ -1,4 +1,4 @@
-"""What a reader reads in two settings of every panel, in drawings beside them, in verdicts.
+"""What a reader reads in every panel as saved, in drawings beside them, in verdicts.
 
 The files in `words` have a line for each sentence, title, row and picture; nothing of
 places and colours. Nothing writes them: pages are written anew after a slip, and these
@@ -119,7 +119,7 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
 def test_a_panel_reads_as_it_is_held(word: str) -> None:
     panel = PANELS[word]
     told: list[str] = []
-    for name in (next(iter(panel.presets)), panel.stills[0]):
+    for name in (next(iter(panel.presets)), *panel.stills):
         answer = panel.answer(panel.presets[name])
         told += [f"# {name}", *read(answer.html)]
         told += [f"button: {label}" for label, _ in answer.offers]
