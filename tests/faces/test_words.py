@@ -81,6 +81,7 @@ def ways() -> Drawing:
 DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "the ladder of 00": start_here.ladder,
     "the question of 00": lambda: start_here.question(8e9, 1e12, 64, 4e14, 2),
+    "a transformer of 01": lambda: parameters.transformer(LLAMA),
     "the changes of 01": lambda: parameters.waterfall(
         ("a GPT", 6 * 10**9), {"a gate": 2 * 10**9, "shared keys": -(10**9)}, "a Llama"
     ),
