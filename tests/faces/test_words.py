@@ -1,4 +1,4 @@
-"""What a reader reads in two settings of every panel, and in the drawings of no setting.
+"""What a reader reads in every panel as saved, in drawings beside them, in verdicts.
 
 The files in `words` have a line for each sentence, title, row and picture; nothing of
 places and colours. Nothing writes them: pages are written anew after a slip, and these
@@ -12,54 +12,154 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from llmtrain_helpers import (
+    LAWS,
+    OPTIMIZERS,
+    Transformer,
+    compute_optimal,
+    count_activations,
+    count_flops,
+    count_parameters,
+    fit_step_time,
+    frontier,
+    lora_memory,
+    plan_run,
+    shelf,
+)
 from llmtrain_helpers.drawings import (
     activations,
+    batch,
     budget,
     calendar,
     communication,
+    duration,
     flops,
+    measure,
+    parameters,
     precision,
+    stack,
     start_here,
 )
 from llmtrain_helpers.drawings.common import Drawing
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.exercises.common import Numeric, judge
 from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.results import Breakdown
+from tests.faces.exercises.answers import ANSWERS
+from tests.plan.cases import H100
 
 WORDS = Path(__file__).parent / "words"
+LLAMA = published.architecture("Llama-3.1-8B", 4096)
 
-DRAWINGS: list[Callable[[], Drawing]] = [
-    start_here.ladder,
-    flops.one_product,
-    precision.block_scales,
-    precision.recipe_bytes,
-    activations.recomputation,
-    communication.ring_turns,
-    communication.shared_layer,
-    calendar.one_stop,
-    calendar.stops_of_nodes,
-    budget.price_of_size,
-]
+
+def three(hidden_size: int) -> list[Breakdown]:
+    model = Transformer.gpt(4, hidden_size, 8, 1024, 256)
+    return [count_parameters(model), count_flops(model, 2, "none"), count_activations(model, 2)]
+
+
+def laws() -> Drawing:
+    ratios = {x: compute_optimal(5.76e23, x).tokens_per_parameter for x in ("kaplan", "besiroglu")}
+    named = {LAWS[x].name: float(ratio) for x, ratio in ratios.items()}
+    return budget.tokens_each(named, published.rows("tokens_per_parameter")[:12])
+
+
+def ways() -> Drawing:
+    one: Any = {"num_gpus": 1, "tokens": 1e9, "global_batch_size": 1, "recompute": "none"}
+    memory = {
+        name: plan_run(LLAMA, H100, **one, recipe=recipe).memory
+        for name, recipe in OPTIMIZERS.items()
+    }
+    memory["LoRA"] = lora_memory(LLAMA, micro_batch_size=1)
+    return budget.memory_of_ways(memory, {"24 GB": 24e9, "80 GB": 80e9})
+
+
+DRAWINGS: dict[str, Callable[[], Drawing]] = {
+    "the ladder of 00": start_here.ladder,
+    "the question of 00": lambda: start_here.question(8e9, 1e12, 64, 4e14, 2),
+    "a transformer of 01": lambda: parameters.transformer(LLAMA),
+    "the changes of 01": lambda: parameters.waterfall(
+        ("a GPT", 6 * 10**9), {"a gate": 2 * 10**9, "shared keys": -(10**9)}, "a Llama"
+    ),
+    "a stack of 01": lambda: stack.stack(published.architecture("Gemma-3-27B (text)")),
+    "one product of 02": flops.one_product,
+    "the peak of 02": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14),
+    "eight or six of 03": lambda: duration.eight_or_six(
+        {("full", "full"): 33.1, ("full", "none"): 44.1}
+        | {("none", "full"): 24.8, ("none", "none"): 33.1}
+    ),
+    "papers of 03": lambda: duration.before_and_after([0.970, 0.986], [0.993, 1.012]),
+    "passes of 04": lambda: batch.pass_times(
+        [1, 2, 4, 8], [3, 4, 6, 10], fit_step_time([1, 2, 4, 8], [3, 4, 6, 10])
+    ),
+    "blocks of 05": precision.block_scales,
+    "recipes of 05": precision.recipe_bytes,
+    "what a layer keeps, 06": lambda: activations.kept_by_layer(12288, 96, 2048),
+    "recomputation of 06": activations.recomputation,
+    "gaps of 06": lambda: activations.segments([[6, 6, -8], [6, -6, 6, -2], [6, 6, -8]], 10),
+    "the ring of 07": communication.ring_turns,
+    "a shared layer of 07": communication.shared_layer,
+    "one stop of 09": calendar.one_stop,
+    "stops of 09": calendar.stops_of_nodes,
+    "losses of 09": lambda: calendar.losses_by_interval(40, 10_000, 1800),
+    "the same work of 10": lambda: budget.same_work(1e22),
+    "another size of 10": budget.price_of_size,
+    "the frontier of 10": lambda: budget.frontier_picture(frontier(H100, 64, 21, shelf()), "7.2B"),
+    "laws of 10": laws,
+    "ways of 12": ways,
+    "instruments of 11": lambda: measure.instruments(three(512), three(256), three(384)),
+}
+"""What no panel shows, by its place in the course."""
 
 
 @pytest.mark.parametrize("word", PANELS)
 def test_a_panel_reads_as_it_is_held(word: str) -> None:
     panel = PANELS[word]
     told: list[str] = []
-    for name in (next(iter(panel.presets)), panel.stills[0]):
+    for name in (next(iter(panel.presets)), *panel.stills):
         answer = panel.answer(panel.presets[name])
         told += [f"# {name}", *read(answer.html)]
         told += [f"button: {label}" for label, _ in answer.offers]
     assert told == held(word)
 
 
-def test_drawings_of_no_setting_read_as_they_are_held() -> None:
-    told: list[str] = []
-    for draw in DRAWINGS:
-        drawing = draw()
-        told += [f"# {draw.__name__}", *read_picture(drawing.words, drawing.body)]
-    assert told == held("drawings")
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_a_drawing_reads_as_it_is_held(name: str) -> None:
+    drawing = DRAWINGS[name]()
+    lines = held("drawings")
+    begin = lines.index(f"# {name}") + 1
+    assert [*read_picture(drawing.words, drawing.body)] == lines[begin : begin + 4]
+
+
+@pytest.mark.parametrize("id", [*EXERCISES, *PREDICTIONS])
+def test_an_exercise_reads_as_it_is_held(id: str) -> None:
+    lines = held("exercises")
+    begin = lines.index(f"# {id}") + 1
+    told = [*(answered(id) if id in EXERCISES else guessed(id))]
+    assert told == lines[begin : begin + len(told)]
+    assert lines[begin + len(told) :][:1] in ([], [""])
+
+
+def answered(id: str) -> Iterator[str]:
+    """What is said to a right answer, to each slip, and to those who ask again."""
+    exercise, known = EXERCISES[id], ANSWERS[id]
+    yield judge(id, known.right[0], exercise, 0).text
+    if isinstance(exercise, Numeric):
+        yield from (f"× {x:.5g}: {text}" for x, text in exercise.all_slips().items())
+    else:
+        yield from dict.fromkeys(judge(id, answer, exercise, 0).text for answer, _ in known.slips)
+    yield from (f"hint: {hint}" for hint in exercise.hints() if hint)
+
+
+def guessed(id: str) -> Iterator[str]:
+    prediction = PREDICTIONS[id]
+    truth = prediction.truth()
+    guesses = [*prediction.options] if isinstance(truth, str) else [float(f"{truth:.3g}")]
+    yield from map(prediction.reveal, guesses)
 
 
 def held(name: str) -> list[str]:

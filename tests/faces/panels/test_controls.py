@@ -1,6 +1,6 @@
 """What a reader may write into each field and where its slider goes: as the panels say it.
 
-The table is written by hand: pages are written anew after a slip, and this is not.
+The table is kept by hand: pages are written anew after a slip, and this is not.
 """
 
 from __future__ import annotations
