@@ -210,6 +210,11 @@ def b200_steps_and_memory() -> DataFrame:
     return _table("b200_steps_and_memory")
 
 
+def software_steps() -> DataFrame:
+    """Measured steps of 17 publications, by whose software made them."""
+    return _table("software_steps")
+
+
 def interruptions() -> DataFrame:
     """What stopped published runs, how often, and the share that was useful."""
     return _table("interruptions")
@@ -479,7 +484,11 @@ def _links(name: str) -> dict[str, Any]:
     return {column: row[column] for column in columns if column in row}
 
 
-_SAME_SILICON = {"A100 40GB SXM": "A100 80GB SXM", "H800 SXM": "H100 SXM"}
+_SAME_SILICON = {
+    "A100 40GB SXM": "A100 80GB SXM",
+    "H100 SXM 96GB (500 W)": "H100 SXM",
+    "H800 SXM": "H100 SXM",
+}
 """Chips that differ in memory or links alone from one whose products were measured."""
 
 
