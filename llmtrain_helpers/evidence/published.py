@@ -472,7 +472,7 @@ def accelerator(name: str) -> Accelerator:
         power=row.get("power_watts"),
         peaks={key: row[key] for key in FORMATS if key in row},
         **_links(row["name"]),
-        matmul_share=_matmul_share(row["name"]),
+        **_matmul_shares(row["name"]),
     )
 
 
@@ -487,21 +487,22 @@ def _links(name: str) -> dict[str, Any]:
 _SAME_SILICON = {
     "A100 40GB SXM": "A100 80GB SXM",
     "H100 SXM 96GB (500 W)": "H100 SXM",
+    "H200 SXM": "H100 SXM",
     "H800 SXM": "H100 SXM",
 }
 """Chips that differ in memory or links alone from one whose products were measured."""
 
 
 @cache
-def _matmul_share(name: str) -> float | None:
-    """The best measured share of the dense peak in 16 bits, or else in 8."""
-    name = _SAME_SILICON.get(name, name)
+def _matmul_shares(name: str) -> dict[str, Any]:
+    """The best measured shares of the dense peaks: in 16 bits, and in other formats."""
     best: dict[str, float] = {
         row["format"]: row["flops_per_s"] / row["peak_flops"]
+        for chip in (_SAME_SILICON.get(name, name), name)  # its own rows come first
         for row in rows("matmul_measured")
-        if row["accelerator"] == name and row["kind"] == "best shape found"
+        if row["accelerator"] == chip and row["kind"] == "best shape found"
     }
-    return best.get("bf16", best.get("fp8"))
+    return {"matmul_share": best.pop("bf16", None), "matmul_shares": best}
 
 
 def read_config(path: str | PathLike[str], sequence_length: Number | None = None) -> Transformer:

@@ -65,10 +65,10 @@ UTILIZATIONS = {
 16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
 
 PACES = {
-    "16-bit dense": ((0.65, 0.79, 0.97), "299 of 340 steps of 4 teams, each judged by the others"),
-    "fp8 dense": ((0.42, 0.66, 1.02), "6 of 19 steps of 2 teams, each judged by the other"),
-    "16-bit experts": ((0.43, 0.68, 1.08), "47 of 57 steps of 3 models, each judged by the others"),
-    "fp8 experts": ((0.43, 0.68, 1.08), "47 of 57 steps of 3 models, each judged by the others"),
+    "16-bit dense": ((0.66, 0.81, 1.0), "300 of 340 steps of 4 teams, each judged by the others"),
+    "fp8 dense": ((0.49, 0.78, 1.24), "6 of 19 steps of 2 teams, each judged by the other"),
+    "16-bit experts": ((0.49, 0.78, 1.27), "47 of 57 steps of 3 models, each judged by the others"),
+    "fp8 experts": ((0.49, 0.78, 1.27), "47 of 57 steps of 3 models, each judged by the others"),
 }
 """How fast others' steps were as a share of what the model of a step says of their own
 split (`step_seconds`), low, likely and high, by kind; and what they rest on."""

@@ -183,6 +183,13 @@ class Run:
         return self.accelerator.training_format if self.format is None else self.format
 
     @property
+    def wide_format(self) -> str:
+        """The format of scores and head: the chip's 16 bits, where the weights have fewer."""
+        narrow = self.number_format in ("fp8", "fp4")
+        wide = self.accelerator.training_format
+        return wide if narrow and wide in self.accelerator.peaks else self.number_format
+
+    @property
     def peak(self) -> Result:
         """The chip's dense peak in that format, in FLOP/s."""
         return self.accelerator.peak(self.number_format)

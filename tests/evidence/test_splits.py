@@ -65,7 +65,7 @@ def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_
     assert mean["first"] <= first
     assert mean["first three"] <= of_three
     if name == splits.FITTED:  # most of the rows
-        assert mean["correlation"] == pytest.approx(0.94, abs=0.005)
+        assert mean["correlation"] == pytest.approx(0.93, abs=0.005)
         assert mean["first"] == pytest.approx(0.05, abs=0.005)
         assert mean["first three"] == pytest.approx(0.013, abs=0.0005)
     assert f"{sum(each[1] for each in ORDERED)} measured steps" in words("07_communication")
@@ -121,7 +121,7 @@ def test_no_step_in_fp4_judges_those_in_16_bits() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "inside", "widest", "error"),
-    [("16-bit dense", 0.80, 2.0, 0.15), ("experts", 0.75, 3.0, 0.5)],
+    [("16-bit dense", 0.80, 2.0, 0.15), ("experts", 0.75, 3.1, 0.5)],
 )
 def test_seconds_lie_in_the_interval_that_the_others_make(kind, inside, widest, error) -> None:
     rows = splits.utilizations.judged(JUDGED[JUDGED["kind"] == kind])
