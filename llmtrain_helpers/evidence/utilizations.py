@@ -205,15 +205,11 @@ def spread(table: DataFrame) -> Span:
     return likely / f, likely, likely * f
 
 
-def without(table: DataFrame, witness: str) -> Span:
-    """The spread of everyone else's rows, to judge a witness by."""
-    return spread(table[table["witness"] != witness])
-
-
-def judged(table: DataFrame) -> DataFrame:
+def judged(table: DataFrame, made: Callable[[DataFrame], Span] = spread) -> DataFrame:
     """Each row with the interval that all other witnesses make, and whether it lies inside."""
     table = table.copy()
-    spans = {name: without(table, name) for name in table["witness"].unique()}
+    witness = table["witness"]
+    spans = {name: made(table[witness != name]) for name in witness.unique()}
     low, likely, high = zip(*table["witness"].map(spans), strict=True)
     table = table.assign(low=low, likely=likely, high=high)
     table["inside"] = table["utilization"].between(table["low"], table["high"])

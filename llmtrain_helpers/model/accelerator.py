@@ -79,8 +79,9 @@ class Accelerator:
         >>> chip.matmul_rate("fp8")
         1400000000000000.0
         """
+        peak = self.peak(format)
         best = self.matmul_shares.get(format, self.matmul_share)
-        return None if best is None else self.peak(format) * best
+        return None if best is None else peak * best
 
     @property
     def training_format(self) -> str:

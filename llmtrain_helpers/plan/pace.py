@@ -65,13 +65,27 @@ UTILIZATIONS = {
 16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
 
 PACES = {
-    "16-bit dense": ((0.66, 0.81, 1.0), "300 of 340 steps of 4 teams, each judged by the others"),
-    "fp8 dense": ((0.49, 0.78, 1.24), "6 of 19 steps of 2 teams, each judged by the other"),
-    "16-bit experts": ((0.49, 0.78, 1.27), "47 of 57 steps of 3 models, each judged by the others"),
-    "fp8 experts": ((0.49, 0.78, 1.27), "47 of 57 steps of 3 models, each judged by the others"),
+    ("dense", "any"): (
+        (0.54, 0.8, 1.18),
+        "455 of 504 steps of 21 publications, each judged by the others",
+    ),
+    ("dense", "megatron-core"): (
+        (0.65, 0.77, 0.91),
+        "44 of 59 steps of 6 publications, each judged by the others",
+    ),
+    ("dense", "other"): (
+        (0.58, 0.78, 1.04),
+        "408 of 445 steps of 16 publications, each judged by the others",
+    ),
+    ("experts", "any"): (
+        (0.42, 0.6, 0.86),
+        "57 of 63 steps of 4 models, each judged by the others",
+    ),
 }
+
 """How fast others' steps were as a share of what the model of a step says of their own
-split (`step_seconds`), low, likely and high, by kind; and what they rest on."""
+split (`step_seconds`), low, likely and high, and what they rest on: by dense or experts,
+in 16 bits and fp8 alike, and by whose software. Of experts only NVIDIA's is known."""
 
 STOPS = (1.08, 1.2, 1.5)
 """A run's time over that of its computing alone, of four published runs whose rate is
@@ -92,9 +106,9 @@ def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares
     layers = "experts" if run.model.num_experts else "dense"
     kind = f"{bits.get(run.number_format, '32-bit')} {layers}"
     known = UTILIZATIONS[kind]
-    if step is None or kind not in PACES:
+    if step is None or kind.split()[0] not in ("16-bit", "fp8"):
         return known
-    paces, evidence = PACES[kind]
+    paces, evidence = PACES.get((layers, run.software), PACES[layers, "any"])
     low, likely, high = (at_peak / step.total * pace for pace in paces)
     runs = [u * likely / known.steps[1] for u in known.runs]
     return Shares((low, likely, high), (runs[0], runs[1], runs[2]), evidence)

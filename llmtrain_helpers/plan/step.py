@@ -1,8 +1,8 @@
 """The seconds of a step under a split. Beside notebooks/07_communication.ipynb.
 
-A model with one fitted constant, the launching of a layer's kernels; all else is
-counted: FLOPs at the chip's best measured share, trips to memory, what is sent.
-`splits.fitted_launching` fits it to measured steps, and a test holds it.
+A model with one fitted constant, a layer's overhead; all else is counted: FLOPs at the
+chip's best measured share, trips to memory, what is sent. `splits.fitted_launching` fits
+it to measured steps, and a test holds it.
 
 Sources: the rates of matrix products and collectives in data/matmul_measured.csv and
 data/collectives_measured.csv; Narayanan et al. (arXiv 2104.04473), section 2.2, for the
@@ -22,11 +22,14 @@ from llmtrain_helpers.plan.seconds import StepSeconds
 from llmtrain_helpers.results import greater, lesser, where
 
 LAUNCHING = 0.64e-3
-"""Seconds to launch a layer's kernels in a forward pass (backward is two): fitted."""
+"""Seconds of overhead a layer in a forward pass (backward is two), launching above all.
+
+Fitted to one team's layouts: what is left over there. It adds to computing, except with
+Megatron-Core, whose launches run ahead (`Run.launches_ahead`)."""
 
 TRIPS, OPTIMIZER_BYTES, LOSS_BYTES = 2, 60, 60
 """Trips of a layer's activations to memory in a pass; bytes through memory for each
-parameter at the update, and for each logit at the loss."""
+parameter at the update, and for each logit at the loss: assumed, all three."""
 
 
 def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
@@ -50,6 +53,8 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     matmuls = here * b * (of_weights / products + of_scores / scores) / (t * c)
     memory = here * trips / chip.bandwidth
     launching = here * l * run.layer_passes * LAUNCHING
+    if run.launches_ahead:  # it shows only where the GPU runs dry
+        launching = greater(launching - (matmuls + memory), 0.0)
 
     # What travels, and what of it no computing hides.
     visible = travel_seconds(run, sent, matmuls, matmuls + memory).visible
@@ -119,7 +124,7 @@ def travel_seconds(
         "pipeline": where(p > 1, m * 2 * split.interleave, 0),
         "data": where(replicas > 1, 1, 0),
     }
-    behind = {"context": m * matmuls}
+    behind = dict.fromkeys(run.beside_products, m * matmuls)
     seconds = traffic_seconds(sent, run.accelerator, split, calls, behind)
     assert seconds is not None  # the links are known here
     of_weights = seconds.data * share_after_update(run)

@@ -121,6 +121,8 @@ def test_plans_of_arrays_say_how_many_they_are() -> None:
         ({"format": "fp8"}, "format='fp8' has no peak on A100"),
         ({"attention": "fast"}, "attention='fast' is unknown"),
         ({"uneven_stages": 1}, "uneven_stages=1 is neither"),
+        ({"overlap": 1}, "overlap=1 is neither"),
+        ({"software": "torchtitan"}, "software='torchtitan' is unknown. Known: any"),
         ({"fused_mlp": 1}, "fused_mlp=1 is neither"),
         ({"keep_gradients": "yes"}, "keep_gradients='yes' is neither"),
         ({"reserve": -1}, "reserve=-1 is negative"),

@@ -168,3 +168,37 @@ def test_fp8_gains_where_tokens_meet_weights_alone() -> None:
     assert gains == sorted(gains, reverse=True)
     assert shares[-1] == pytest.approx(0.82, abs=0.01)
     assert gains[-1] < 1.1
+
+
+@pytest.mark.parametrize("model", [LLAMA, published.architecture("Mixtral-8x7B", 4096)])
+def test_launches_run_ahead_of_the_gpu_with_megatron_core_unless_there_are_experts(model) -> None:
+    step = plan_of(model=model, accelerator=H100).step
+    ahead = plan_of(model=model, accelerator=H100, software="megatron-core").step
+    assert ahead.launching == (step.launching if model.num_experts else 0)
+
+
+def test_launches_show_where_the_gpu_runs_dry() -> None:
+    small = Transformer.gpt(4, 128, 4, 512, 64)
+    steps = [plan_of(model=small, software=x).step for x in ("any", "megatron-core")]
+    computing = steps[0].matmuls + steps[0].memory
+    assert steps[1].launching == pytest.approx(steps[0].launching - computing)
+
+
+def test_what_tensor_parallel_gpus_send_travels_beside_products_where_software_does_so() -> None:
+    split = {"accelerator": H100, "tensor_parallel": 8}
+    alone = plan_of(software="other", **split).step.tensor
+    assert alone > 0
+    assert plan_of(software="megatron-core", **split).step.tensor == 0
+    assert plan_of(overlap=True, **split).step.tensor == 0
+    assert plan_of(software="megatron-core", overlap=False, **split).step.tensor == alone
+    slow = replace(H100, link_bandwidth=5e9)
+    steps = [plan_of(accelerator=slow, tensor_parallel=8, overlap=x).step for x in (False, True)]
+    assert steps[1].tensor == pytest.approx(steps[0].tensor - steps[0].matmuls)
+
+
+def test_what_experts_send_travels_beside_products_unless_it_is_said_not_to() -> None:
+    mixture = published.architecture("Mixtral-8x7B", sequence_length=4096)
+    shared = {"model": mixture, "accelerator": SLOW, "expert_parallel": 8}
+    steps = [plan_of(overlap=overlap, **shared).step for overlap in (False, None, True)]
+    assert steps[1].expert == steps[2].expert
+    assert steps[1].expert == pytest.approx(steps[0].expert - steps[0].matmuls)
