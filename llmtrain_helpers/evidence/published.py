@@ -346,6 +346,16 @@ def reported_gpu_hours() -> Series[float]:
     return Series({name: known for name, known in hours.items() if known})
 
 
+def judged_steps() -> list[dict[str, Any]]:
+    """The rows of `software_steps()` that are judged, each with its `shape`.
+
+    A share `recompute_share` of a forward pass through the layers is done twice.
+    """
+    needed = {"kind", "sequence_length"}
+    judged = (row for row in rows("software_steps") if row["usable"] and needed <= row.keys())
+    return [row | {"shape": _shape(row)} for row in judged]
+
+
 def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
     """The published run with GPU-hours whose work, tokens times parameters, is nearest.
 
@@ -683,8 +693,8 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _shape(row: Mapping[str, Any]) -> Transformer:
-    """The shape in a row of a table, whose kind is gpt or llama."""
+    """The shape in a row of a table, whose kind is gpt, llama or nemo."""
+    kind = row["kind"]
+    traits = {"layer_norm": kind != "llama", "gated_mlp": kind == "llama", "bias": kind == "gpt"}
     columns = signature(Transformer).parameters.keys() & row.keys()
-    gpt = row["kind"] == "gpt"
-    traits = {"layer_norm": gpt, "gated_mlp": not gpt, "bias": gpt}
-    return Transformer(**{column: row[column] for column in columns}, **traits)
+    return Transformer(**traits | {column: row[column] for column in columns})

@@ -149,16 +149,6 @@ def _bits(plan: Plan) -> str:
     return format if format in {"fp4", "fp8"} else "16-bit"
 
 
-MEGATRON_CORE = (
-    "Megatron-Core",
-    "Megatron-Bridge (Megatron-Core + TE)",
-    "Megatron-LM (Megatron-Core + TE)",
-    "NeMo + Megatron-Core + TE",
-    "NeMo",
-)
-"""The software that is Megatron-Core's, as the tables call it; all else is other."""
-
-
 MANY_SPLITS = ("vtrain_a100_single_node", "vtrain_a100_multi_node", "bloom_sweeps")
 """The tables that try many splits of one model."""
 
@@ -234,7 +224,8 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
     """The steps of a table beside their plans."""
     select, constants = SOURCES[source]
     steps = []
-    for row in (step for line in published.rows(source) for step in select(constants | line)):
+    lines = published.judged_steps() if source == "software_steps" else published.rows(source)
+    for row in (step for line in lines for step in select(constants | line)):
         try:
             plan = _plan(row)
         except ValueError:  # the split does not come out even
@@ -242,7 +233,7 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
         if plan.step is None:  # the chip's links are unknown
             continue
         batch = row["global_batch_size"] / plan.run.global_batch_size
-        software = "megatron-core" if row.get("software") in MEGATRON_CORE else "other"
+        software = utilizations.whose(row["software"])
         by_software = plan.but(software=software).step
         assert by_software is not None  # as little as the plan's own
         steps.append(
@@ -371,25 +362,16 @@ def _simumax(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _of_software(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Rows that can be judged, with all that a step needs."""
-    needed = ("kind", "sequence_length", "micro_batch_size", "global_batch_size")
-    if not row["usable"] or not all(row.get(name) for name in needed):
+    """Steps by whose software, with all that a plan needs."""
+    if not all(row.get(name) for name in ("micro_batch_size", "global_batch_size")):
         return
     chip = published.accelerator(_CARDS.get(row["team"], row["accelerator"]))
     if row["num_gpus"] <= chip.gpus_per_node:  # a node alone needs no network
         chip = replace(chip, network_bandwidth=chip.network_bandwidth or chip.link_bandwidth)
     network = row.get("network_bandwidth", chip.network_bandwidth)
-    gpt, llama = row["kind"] == "gpt", row["kind"] == "llama"
     step = {
         **row,
         "chip": replace(chip, network_bandwidth=network),
-        "shape": Transformer(
-            **{name: row[name] for name in _COLUMNS},
-            tied_embeddings=bool(row["tied_embeddings"]),
-            gated_mlp=bool(row["gated_mlp"]),
-            layer_norm=not llama,
-            bias=gpt,
-        ),
         "section": row["note"] if "note" in row else row["source_id"],
         "precision": f"{row['software']} {row.get('version')} {row['format']}",
         "recompute": _nearest(row.get("recompute"), row["recompute_share"]),
@@ -400,17 +382,6 @@ def _of_software(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 _CARDS = {"Meta PyTorch": "H100 SXM 96GB (500 W)"}
 """Teams whose cards are their own."""
-
-_COLUMNS = (
-    "num_layers",
-    "hidden_size",
-    "num_heads",
-    "num_kv_heads",
-    "head_dim",
-    "intermediate_size",
-    "vocab_size",
-    "sequence_length",
-)
 
 
 def _nearest(recompute: str | None, share: float) -> str:

@@ -35,8 +35,8 @@ parameter at the update, and for each logit at the loss: assumed, all three."""
 def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     """Seconds of a step, part by part, without stops; `sent` is what a GPU of the stage sends."""
     model, chip, split = run.model, run.accelerator, run.split
-    products, scores = (chip.matmul_rate(x) for x in (run.number_format, run.wide_format))
-    needed = (chip.link_bandwidth, chip.network_bandwidth, chip.bandwidth, products, scores)
+    rate, wide_rate = (chip.matmul_rate(x) for x in (run.number_format, run.wide_format))
+    needed = (chip.link_bandwidth, chip.network_bandwidth, chip.bandwidth, rate, wide_rate)
     if None in needed:
         return None
     t, c, p = split.tensor_parallel, split.context_parallel, split.pipeline_parallel
@@ -50,7 +50,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     of_weights = counted.total - counted.head - of_scores + excess_flops(run, 1)
     here = split.layers(l) / l
     trips = TRIPS * run.layer_passes * kept_activations(run, model, "none").layers / c
-    matmuls = here * b * (of_weights / products + of_scores / scores) / (t * c)
+    matmuls = here * b * (of_weights / rate + of_scores / wide_rate) / (t * c)
     memory = here * trips / chip.bandwidth
     launching = here * l * run.layer_passes * LAUNCHING
     if run.launches_ahead:  # it shows only where the GPU runs dry
@@ -67,7 +67,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
 
     # The logits and their loss, on a stage that may have a layer less.
     through_memory = LOSS_BYTES * (model.sequence_length * model.vocab_size) / (t * c)
-    head = b * (counted.head / (scores * t * c) + through_memory / chip.bandwidth)
+    head = b * (counted.head / (wide_rate * t * c) + through_memory / chip.bandwidth)
 
     # The update: every parameter and its states through memory, a share of them with ZeRO.
     P = stage_parameters(model, split, ends(split)[0])

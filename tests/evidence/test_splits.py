@@ -170,7 +170,7 @@ def test_each_step_says_whose_software_made_it() -> None:
         for row in published.rows(name)
         if "software" in row
     }
-    assert set(splits.MEGATRON_CORE) <= named
+    assert set(splits.utilizations.MEGATRON_CORE) <= named
     assert set(table["software"]) == {"megatron-core", "other"}
     core = set(table[table["software"] == "megatron-core"]["publication"])
     assert core == {

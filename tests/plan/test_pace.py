@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.plan.pace import PACES, STOPS, UTILIZATIONS
+from llmtrain_helpers.plan.pace import PACES, STOPS, UTILIZATIONS, of_family
 from llmtrain_helpers.plan.seconds import OWN_PACE
 from tests.bad_values import assert_refused
 from tests.plan.cases import A100, H100, LLAMA, UNLINKED, plan_of
@@ -95,6 +95,15 @@ def test_each_format_has_its_own_shares_dense_or_experts(format: str) -> None:
         assert plan.shares is UTILIZATIONS[f"{bits} {kind}"]
 
 
+@pytest.mark.parametrize("name", ["TPU v5p", "Trainium1", "MI325X"])
+def test_a_chip_without_a_model_of_its_step_has_the_shares_of_its_like(name: str) -> None:
+    chip = published.accelerator(name)
+    plan = plan_of(accelerator=chip)
+    assert plan.step is None
+    assert plan.shares is UTILIZATIONS[f"16-bit dense{of_family(name)}"]
+    assert plan_of(accelerator=chip, model=MIXTRAL).shares is UTILIZATIONS["16-bit experts"]
+
+
 def test_fp8_does_not_halve_the_days_and_experts_are_slower() -> None:
     days = {f: plan_of(accelerator=H100, format=f).days for f in ("bf16", "fp8")}
     assert 1.1 < days["bf16"].likely / days["fp8"].likely < 1.5
@@ -108,7 +117,16 @@ def test_fp8_does_not_halve_the_days_and_experts_are_slower() -> None:
 def test_a_kind_that_is_untested_says_so_and_is_wider() -> None:
     widths = {k: s.steps[2] / s.steps[0] for k, s in UTILIZATIONS.items()}
     untested = [k for k, s in UTILIZATIONS.items() if s.evidence.startswith("untested")]
-    assert untested == ["fp4 dense", "32-bit dense", "fp4 experts", "32-bit experts"]
+    assert set(untested) == {
+        "fp4 dense",
+        "32-bit dense",
+        "fp4 experts",
+        "32-bit experts",
+        "16-bit dense on AMD",
+        "16-bit dense on Trainium",
+        "fp8 dense on Gaudi",
+        "fp8 dense on TPU",
+    }
     for kind in untested:
         assert widths[kind] > max(w for k, w in widths.items() if k not in untested)
 
