@@ -301,9 +301,10 @@ def step_traffic(
 
     Of l/p layers, with y bytes of a value, b sequences of s tokens:
     tensor     m · l/p · 4 · 2(t − 1)/t · ybsh/c, 6 in place of 4 with full
-               recomputation; the same as `sequence` with sequence parallelism
-    context    m · l/p · 3(c − 1)/c · 2ybs·kd/t in a ring,
-               m · l/p · 4(a + k)d(c − 1)/c · 2ybs/(ct) by all-to-all, over 2
+               recomputation; as `sequence`, with sequence parallelism, 5 and 7: backward
+               gathers the input of each block once more
+    context    m · l/p · 3(c − 1)/c · 2ybs·kd/t in a ring, 4 in place of 3 with full
+               recomputation; m · l/p · 4(a + k)d(c − 1)/c · ybs/(ct) by all-to-all, 6
     expert     m · l/p · 4(e − 1)/e · ybs·top_k·h/(ct), 6 with full recomputation,
                times the `imbalance`: the fullest GPU's tokens over the average
     pipeline   m · 2v · ybsh/c, over t with sequence parallelism; one less than 2v on
@@ -323,7 +324,7 @@ def step_traffic(
     >>> sent = step_traffic(model, 3e9, 1, 24, recompute="full", tensor_parallel=8,
     ...     pipeline_parallel=8, data_parallel=16)
     >>> sent.sequence / 1e9, sent.pipeline / 1e9, sent.data / 1e9
-    (152.202903552, 0.301989888, 11.25)
+    (177.570054144, 0.301989888, 11.25)
     """
     instance("model", model, Transformer)
     b, m, t, p, v, c, e, d = counts(
@@ -400,26 +401,30 @@ def split_traffic(
 
     # Forward and backward have two all-reduces each, or two trips to the experts and
     # back; full recomputation goes forward once more.
-    rounds = 6 if choice("recompute", recompute, EVERY_RECOMPUTE) == "full" else 4
+    again = choice("recompute", recompute, EVERY_RECOMPUTE) == "full"
+    rounds = 6 if again else 4
     scattered = flag("sequence_parallel", sequence_parallel)
     values = b * (model.sequence_length // c) * model.hidden_size
     of_a_step = m * amount("value_bytes", value_bytes)  # bytes of one value, all m passes
     in_layers = of_a_step * split.layers(model.num_layers)
 
     # An all-reduce, or the gather and the scatter that take its place with sequence
-    # parallelism: the same bytes.
-    reduced = in_layers * shared_out(rounds * 2 * (t - 1) * values, t)
+    # parallelism: the same bytes. What a block was given is then kept in parts, and
+    # backward gathers it once more for the gradients of the weights.
+    halves = 2 * rounds + (2 if scattered else 0)
+    reduced = in_layers * shared_out(halves * (t - 1) * values, t)
 
     # In a ring all keys and values pass each GPU: forward, and with their gradients
     # backward. All to all, queries and what comes out of attention go as well, but a
     # GPU sends each of the others only the c-th of its own share.
     others = (c - 1) * b * model.sequence_length * model.head_dim
     if choice("context", context, CONTEXT) == "ring":
-        exchanged = shared_out(6 * model.num_kv_heads * others, c * t)
+        passed = 8 if again else 6
+        exchanged = shared_out(passed * model.num_kv_heads * others, c * t)
     else:
         divides("num_heads", model.num_heads, "tensor_parallel·context_parallel", t * c)
         heads = model.num_heads + model.num_kv_heads
-        exchanged = shared_out(4 * heads * others, c * c * t)
+        exchanged = shared_out(rounds * heads * others, c * c * t)
 
     # With sequence parallelism a GPU sends only its own t-th of the values.
     to_experts = (e - 1) * (rounds * values) * model.experts_per_token

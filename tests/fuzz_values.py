@@ -265,6 +265,8 @@ GOOD: dict[str, list[Any]] = {
     "imbalance": [1, 1.5],
     "sequence_parallel": [True, False],
     "uneven_stages": [False, True],
+    "software": ["any", "megatron-core", "other"],
+    "overlap": [None, False, True],
     "dropout": [False, True],
     "fused_mlp": [False, True],
     "interleave": [1, 2, 4],

@@ -214,6 +214,11 @@ def b200_steps_and_memory() -> DataFrame:
     return _table("b200_steps_and_memory")
 
 
+def software_steps() -> DataFrame:
+    """Measured steps of 17 publications, by whose software made them."""
+    return _table("software_steps")
+
+
 def interruptions() -> DataFrame:
     """What stopped published runs, how often, and the share that was useful."""
     return _table("interruptions")
@@ -343,6 +348,16 @@ def reported_gpu_hours() -> Series[float]:
 
     hours = {row["name"]: _hours(row) for row in rows("training_runs")}
     return Series({name: known for name, known in hours.items() if known})
+
+
+def judged_steps() -> list[dict[str, Any]]:
+    """The rows of `software_steps()` that are judged, each with its `shape`.
+
+    A share `recompute_share` of a forward pass through the layers is done twice.
+    """
+    needed = {"kind", "sequence_length"}
+    judged = (row for row in rows("software_steps") if row["usable"] and needed <= row.keys())
+    return [row | {"shape": shape_of_row(row)} for row in judged]
 
 
 def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:

@@ -13,8 +13,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers.evidence import published, utilizations
+from llmtrain_helpers.flops import EVERY_RECOMPUTE, count_flops
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.plan.run import SOFTWARE
 from llmtrain_helpers.plan.step import LAUNCHING
 
 if TYPE_CHECKING:
@@ -38,7 +40,8 @@ def measured_splits(*names: str) -> DataFrame:
     """Measured steps: `source`, `seconds`, the `plan`, `modelled` seconds, the `group`.
 
     Of `SOURCES`, all or the named ones; rows whose split does not come out even, or
-    whose chip's links are unknown, are left out.
+    whose chip's links are unknown, are left out. `software` says whose made the step, as
+    a plan calls it, and `by_software` has the seconds of the plan that is told so.
     """
     from pandas import DataFrame
 
@@ -49,57 +52,101 @@ FITTED = "vtrain_a100_single_node"
 """The table to which `LAUNCHING` is fitted: it judges no seconds."""
 
 
-def paces() -> dict[str, tuple[utilizations.Span, str]]:
+HELD = 0.8
+"""The share of known steps that an interval of paces is made to hold."""
+
+
+def paces() -> dict[tuple[str, str], tuple[utilizations.Span, str]]:
     """What `plan.PACES` holds, computed from data/: steps against the model's.
 
-    By kind low, likely and high, as `utilizations.spread` makes them, and how many
-    steps lie in the interval that the others make.
+    By dense or experts, and whose software: low, likely and high, and how many steps lie
+    in the interval that the others make.
     """
-    by_kind: dict[str, tuple[utilizations.Span, str]] = {}
-    for kind, rows in judged_steps().groupby("kind"):
-        low, likely, high = (round(float(pace), 2) for pace in utilizations.spread(rows))
-        inside = utilizations.judged(rows)["inside"].sum()
-        witnesses = rows["witness"].nunique()
-        who = "models" if kind == "experts" else "teams"
-        others = "the other" if witnesses == 2 else "the others"
-        evidence = f"{inside} of {len(rows)} steps of {witnesses} {who}, each judged by {others}"
-        by_kind[str(kind)] = (low, likely, high), evidence
-    # Models with experts are too few to tell 16 bits from fp8.
-    experts = by_kind.pop("experts")
-    return by_kind | {"16-bit experts": experts, "fp8 experts": experts}
+    found = {}
+    for (layers, software), rows in steps_by_software().items():
+        made = SPREADS[layers]
+        low, likely, high = (round(float(pace), 2) for pace in made(rows))
+        inside = utilizations.judged(rows, made)["inside"].sum()
+        who = "models" if layers == "experts" else "publications"
+        evidence = f"{inside} of {len(rows)} steps of {rows['witness'].nunique()} {who}"
+        found[layers, software] = (low, likely, high), f"{evidence}, each judged by the others"
+    return found
 
 
 def judged_steps() -> DataFrame:
-    """The splits that judge seconds: `kind`, `witness`, and the pace as `utilization`.
+    """The steps that judge seconds: `kind`, `witness`, and the pace as `utilization`.
 
-    A pace is what the model says over what was measured.
+    A pace is what the model says over what was measured. A witness, who is left out, is
+    a publication; of experts, which all come from NVIDIA's software, a model.
     """
     table = measured_splits(*(name for name in SOURCES if name != FITTED))
     table = table[table["plan"].map(_bits) != "fp4"]  # one model alone
     plans = table["plan"]
     experts = plans.map(lambda plan: plan.run.model.num_experts > 0)
     kind = (plans.map(_bits) + " dense").where(~experts, "experts")
-    witness = table["source"].map(TEAMS).where(~experts, table["family"])
+    witness = table["publication"].where(~experts, table["family"])
     pace = table["modelled"] / table["seconds"]
     return table.assign(kind=kind, witness=witness, utilization=pace.astype(float))
+
+
+def steps_by_software() -> dict[tuple[str, str], DataFrame]:
+    """The steps that judge seconds, by dense or experts and by whose software.
+
+    Where it is named, the model is told; of "any", which has all of them, it is not.
+    """
+    table = judged_steps()
+    experts = table["kind"] == "experts"
+    told = table.assign(utilization=(table["by_software"] / table["seconds"]).astype(float))
+    named = {
+        ("dense", software): told[~experts & (told["software"] == software)]
+        for software in SOFTWARE
+        if software != "any"
+    }
+    return {("dense", "any"): table[~experts], **named, ("experts", "any"): table[experts]}
+
+
+def spread(rows: DataFrame) -> utilizations.Span:
+    """Low, likely and high pace, each publication weighed alike.
+
+    Likely is the median of the publications' own medians; low and high are a factor
+    below and above, the least that holds `HELD` of the weight of all rows.
+    """
+    pace = rows["utilization"]
+    of_each = pace.groupby(rows["witness"])
+    likely = of_each.median().median()
+    away = (pace / likely).combine(likely / pace, max)
+    order = away.sort_values(kind="stable").index
+    held = (1 / of_each.transform("size"))[order].cumsum() / of_each.ngroups
+    factor = away[order][held >= HELD - 1e-9].iloc[0]
+    return likely / factor, likely, likely * factor
+
+
+SPREADS: dict[str, Callable[[DataFrame], utilizations.Span]] = {
+    "dense": spread,
+    "experts": utilizations.spread,
+}
+"""Who has a voice in an interval: a publication, or, of one publication, a row."""
+
+
+def verdicts(rows: DataFrame, made: Callable[[DataFrame], utilizations.Span]) -> dict[str, float]:
+    """How well others foretell a witness: inside, width, error; by rows and alike."""
+    judged = utilizations.judged(rows, made)
+    error = (judged["utilization"] / judged["likely"] - 1).abs()
+    of_each = judged.assign(error=error, width=judged["high"] / judged["low"]).groupby("witness")
+    return {
+        "rows": len(rows),
+        "witnesses": of_each.ngroups,
+        "inside": judged["inside"].mean(),
+        "inside, alike": of_each["inside"].mean().mean(),
+        "width": of_each["width"].first().median(),
+        "error": error.median(),
+        "error, alike": of_each["error"].median().median(),
+    }
 
 
 def _bits(plan: Plan) -> str:
     format = plan.run.format
     return format if format in {"fp4", "fp8"} else "16-bit"
-
-
-TEAMS = {
-    "vtrain_a100_single_node": "vTrain",
-    "vtrain_a100_multi_node": "vTrain",
-    "bloom_sweeps": "BigScience",
-    "megatron_table1": "NVIDIA",
-    "megatron_h100": "NVIDIA",
-    "recomputation_runs": "NVIDIA",
-    "llmfoundry_benchmarks": "MosaicML",
-    "megatron_bridge": "NVIDIA",
-}
-"""Who measured each table."""
 
 
 MANY_SPLITS = ("vtrain_a100_single_node", "vtrain_a100_multi_node", "bloom_sweeps")
@@ -177,7 +224,8 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
     """The steps of a table beside their plans."""
     select, constants = SOURCES[source]
     steps = []
-    for row in (step for line in published.rows(source) for step in select(constants | line)):
+    lines = published.judged_steps() if source == "software_steps" else published.rows(source)
+    for row in (step for line in lines for step in select(constants | line)):
         try:
             plan = _plan(row)
         except ValueError:  # the split does not come out even
@@ -185,14 +233,20 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
         if plan.step is None:  # the chip's links are unknown
             continue
         batch = row["global_batch_size"] / plan.run.global_batch_size
+        software = utilizations.whose(row["software"])
+        by_software = plan.but(software=software).step
+        assert by_software is not None  # as little as the plan's own
         steps.append(
             {
                 "source": source,
+                "publication": row.get("source_id", source),
                 "name": row["name"],
                 "family": row.get("model", ""),
                 "group": tuple(row.get(column) for column in GROUP),
                 "seconds": row["seconds_per_iteration"] / batch,
                 "modelled": plan.step.total,
+                "software": software,
+                "by_software": by_software.total,
                 "plan": plan,
             }
         )
@@ -218,8 +272,10 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         **split,
         zero_stage=int(row.get("zero_stage") or 0),
         keep_gradients=True,
+        context=row.get("context", "ring"),
         attention=row.get("attention", "unfused"),
         format=row.get("format"),
+        overlap=row.get("overlapped"),
         uneven_stages=True,
     )
 
@@ -289,6 +345,63 @@ def _bridge(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         }
 
 
+def _simumax(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A few layers of a known model on a node of B200, sharded with nothing overlapped."""
+    whole = published.config_model(row["model"], row["sequence_length"])
+    layers, left = [], row["num_layers"]
+    for how_many, layer in whole.layers:
+        taken = min(how_many, left)
+        layers += [(taken, layer)] if taken else []
+        left -= taken
+    ways = row["tensor_parallel"] * row["pipeline_parallel"] * row["context_parallel"]
+    yield {
+        **row,
+        "shape": replace(whole, layers=tuple(layers)),
+        "global_batch_size": row["micro_batches"] * row["num_gpus"] // ways,
+    }
+
+
+def _of_software(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Steps by whose software, with all that a plan needs."""
+    if not all(row.get(name) for name in ("micro_batch_size", "global_batch_size")):
+        return
+    chip = published.accelerator(_CARDS.get(row["team"], row["accelerator"]))
+    if row["num_gpus"] <= chip.gpus_per_node:  # a node alone needs no network
+        chip = replace(chip, network_bandwidth=chip.network_bandwidth or chip.link_bandwidth)
+    network = row.get("network_bandwidth", chip.network_bandwidth)
+    step = {
+        **row,
+        "chip": replace(chip, network_bandwidth=network),
+        "section": row["note"] if "note" in row else row["source_id"],
+        "precision": f"{row['software']} {row.get('version')} {row['format']}",
+        "recompute": _nearest(row.get("recompute"), row["recompute_share"]),
+        "overlapped": False if "no overlap of tensor" in row.get("note", "") else None,
+    }
+    yield {**step, "seconds_per_iteration": _seconds(step)}
+
+
+_CARDS = {"Meta PyTorch": "H100 SXM 96GB (500 W)"}
+"""Teams whose cards are their own."""
+
+
+def _nearest(recompute: str | None, share: float) -> str:
+    """What a plan can say that comes nearest to a part of the layers' work."""
+    if recompute in EVERY_RECOMPUTE:
+        return recompute
+    return "full" if share > 0.8 else "alternate" if share > 0.2 else "none"
+
+
+def _seconds(row: Mapping[str, Any]) -> float:
+    """Of a step: as told, or from tokens a second, or from a rate of the model's FLOPs."""
+    tokens = row["global_batch_size"] * row["sequence_length"] / row["num_gpus"]
+    if "seconds_per_iteration" in row:
+        return float(row["seconds_per_iteration"])
+    if "tokens_per_s_per_gpu" in row:
+        return float(tokens / row["tokens_per_s_per_gpu"])
+    each = count_flops(row["shape"], 1, "none").total / row["sequence_length"]
+    return float(tokens * each / row["published_value"])
+
+
 _BRIDGE = {
     "LLAMA3_70B": "Llama-3.1-70B",
     "DeepSeekV3": "DeepSeek-V3",
@@ -298,6 +411,14 @@ _BRIDGE = {
 
 _FULL = {"recompute": "full", "vocab_size": 51200}
 _FLASH = {"recompute": "none", "attention": "flash"}
+
+_SIMUMAX = {
+    "micro_batch_size": 1,
+    "zero_stage": 1,
+    "context": "all-to-all",
+    "format": "bf16",
+    "overlapped": False,
+}
 
 _Rows = Callable[[Mapping[str, Any]], Iterator[Mapping[str, Any]]]
 
@@ -310,6 +431,8 @@ SOURCES: dict[str, tuple[_Rows, dict[str, Any]]] = {
     "recomputation_runs": (_both, {}),
     "llmfoundry_benchmarks": (_foundry, _FLASH | {"vocab_size": 50368}),
     "megatron_bridge": (_bridge, _FLASH),
+    "b200_steps_and_memory": (_simumax, _FLASH | _SIMUMAX),
+    "software_steps": (_of_software, {"attention": "flash"}),
 }
 """Each table: a function that makes steps of a row, and what its columns do not say."""
 
@@ -325,6 +448,14 @@ def main() -> None:
             print(f"{name:26}{len(table):6}{len(result):8}", end="")
             print(f"{mean['correlation']:+7.2f}{mean['first']:8.1%}", end="")
             print(f"{mean['first three']:10.1%}")
-    print(f"launching {fitted_launching() * 1e3:.2f} ms a layer and forward pass")
-    for kind, (span, evidence) in paces().items():
-        print(f"{kind:16} {span}  {evidence}")
+    print(f"overhead {fitted_launching() * 1e3:.2f} ms a layer and forward pass")
+    print(f"{'':22}{'pace':20}{'rows':>6}{'by':>4}{'inside':>8}{'alike':>7}", end="")
+    print(f"{'width':>7}{'error':>7}{'alike':>7}")
+    known = paces()
+    for key, rows in steps_by_software().items():
+        span, _ = known[key]
+        told = verdicts(rows, SPREADS[key[0]])
+        print(f"{', '.join(key):22}{' to '.join(map(str, span)):20}", end="")
+        print(f"{told['rows']:6}{told['witnesses']:4}{told['inside']:8.0%}", end="")
+        print(f"{told['inside, alike']:7.0%}{told['width']:7.2f}", end="")
+        print(f"{told['error']:7.0%}{told['error, alike']:7.0%}")

@@ -10,12 +10,12 @@ utilizations` prints the table of coverage.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.flops import RECOMPUTE, gpt_flops
-from llmtrain_helpers.plan.pace import Shares
+from llmtrain_helpers.flops import RECOMPUTE, count_flops, gpt_flops
+from llmtrain_helpers.plan.pace import FAMILIES, Shares, of_family
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,7 +26,21 @@ HELD = 0.85
 Span = tuple[float, float, float]
 """Low, likely and high."""
 
-COLUMNS = ["source", "team", "witness", "kind", "share", "bubble", "utilization"]
+COLUMNS = ["source", "team", "witness", "kind", "software", "share", "bubble", "utilization"]
+
+MEGATRON_CORE = (
+    "Megatron-Core",
+    "Megatron-Bridge (Megatron-Core + TE)",
+    "Megatron-LM (Megatron-Core + TE)",
+    "NeMo + Megatron-Core + TE",
+    "NeMo",
+)
+"""The software that is Megatron-Core's, as the tables call it; all else is other."""
+
+
+def whose(software: str) -> str:
+    """Whose software it is, of what a table calls it, as a plan says it."""
+    return "megatron-core" if software in MEGATRON_CORE else "other"
 
 
 def measured_steps() -> DataFrame:
@@ -35,12 +49,12 @@ def measured_steps() -> DataFrame:
     `share` is exact FLOPs, recomputed ones included, over time and dense peak (HFU);
     `bubble` the (p − 1)/(vm) of the split, and `utilization` = share · (1 + bubble).
     A micro-batch that was not published is taken as 1, an interleaving as none.
-    `witness` is who is left out when the rows are judged: the team; of experts, which
-    all come from one team, the model.
+    `witness` is who is left out when the rows are judged: the publication; of experts,
+    which all come from one, the model.
     """
     from pandas import concat
 
-    tables = []
+    tables = [_by_software()]
     for name, team, select, constants in _STEPS:
         table = select(getattr(published, name)()).assign(**constants, source=name, team=team)
         d = table["num_gpus"] / (table["tensor_parallel"] * table["pipeline_parallel"])
@@ -51,9 +65,46 @@ def measured_steps() -> DataFrame:
         rate = _flops_per_gpu(table).astype(float)
         table["share"] = rate / table["peak_flops"].astype(float)
         table["utilization"] = table["share"] * (1 + table["bubble"])
-        table["witness"] = table["model"].where(_has_experts(table), team)
+        table["witness"] = table["model"].where(_has_experts(table), name)
+        table["software"] = table["software"].map(whose)
         tables.append(table[COLUMNS])
     return concat(tables, ignore_index=True)
+
+
+def _by_software() -> DataFrame:
+    """The steps of `software_steps`, with what is recomputed as its share of the layers."""
+    from pandas import DataFrame
+
+    steps = []
+    for row in published.judged_steps():
+        counted = count_flops(row["shape"], 1, "none")
+        layers = (counted.total - counted.head) / 3  # of a forward pass
+        each = counted.total + row["recompute_share"] * layers
+        s, n = row["sequence_length"], row["num_gpus"]
+        if "tokens_per_s_per_gpu" in row:
+            rate = row["tokens_per_s_per_gpu"] / s * each
+        elif "seconds_per_iteration" in row:
+            rate = row["global_batch_size"] / n / row["seconds_per_iteration"] * each
+        else:
+            rate = row["published_value"] * each / counted.total
+        p, t, c = (row[f"{way}_parallel"] for way in ("pipeline", "tensor", "context"))
+        sequences = row.get("global_batch_size", n) * t * p * c / n  # of a replica
+        m = max(sequences / row.get("micro_batch_size", 1), 1)
+        bits = "fp8" if row["format"] == "fp8" else "16-bit"
+        steps.append(
+            {
+                "source": row["source_id"],
+                "team": row["team"],
+                "witness": row["source_id"],
+                "kind": f"{bits} dense{of_family(row['accelerator'])}",
+                "software": whose(row["software"]),
+                "accelerator": row["accelerator"],
+                "share": rate / row["peak_flops"],
+                "bubble": (p - 1) / (m * row.get("interleave", 1)),
+            }
+        )
+    table = DataFrame(steps)
+    return table.assign(utilization=table["share"] * (1 + table["bubble"]))[COLUMNS]
 
 
 def _flops_per_gpu(table: Any) -> Any:
@@ -205,27 +256,23 @@ def spread(table: DataFrame) -> Span:
     return likely / f, likely, likely * f
 
 
-def without(table: DataFrame, witness: str) -> Span:
-    """The spread of everyone else's rows, to judge a witness by."""
-    return spread(table[table["witness"] != witness])
-
-
-def judged(table: DataFrame) -> DataFrame:
+def judged(table: DataFrame, made: Callable[[DataFrame], Span] = spread) -> DataFrame:
     """Each row with the interval that all other witnesses make, and whether it lies inside."""
     table = table.copy()
-    spans = {name: without(table, name) for name in table["witness"].unique()}
+    witness = table["witness"]
+    spans = {name: made(table[witness != name]) for name in witness.unique()}
     low, likely, high = zip(*table["witness"].map(spans), strict=True)
     table = table.assign(low=low, likely=likely, high=high)
     table["inside"] = table["utilization"].between(table["low"], table["high"])
     return table
 
 
-def coverage() -> DataFrame:
+def coverage(tables: Mapping[str, DataFrame] | None = None) -> DataFrame:
     """How many figures lie in the interval that the others make, kind by kind."""
     from pandas import DataFrame
 
     rows = {}
-    for name, table in groups().items():
+    for name, table in (groups() if tables is None else tables).items():
         low, likely, high = spread(table)
         row: dict[str, Any] = {
             "rows": len(table),
@@ -257,6 +304,16 @@ def groups() -> dict[str, DataFrame]:
     }
 
 
+def groups_by_software() -> dict[str, DataFrame]:
+    """The rows of dense models on NVIDIA's chips, by kind and by whose software."""
+    steps: Any = measured_steps()
+    return {
+        f"{kind}, {software}": rows
+        for (kind, software), rows in steps.groupby(["kind", "software"])
+        if kind in ("16-bit dense", "fp8 dense")
+    }
+
+
 def shares() -> dict[str, Shares]:
     """What `plan.UTILIZATIONS` holds, computed from data/.
 
@@ -275,10 +332,15 @@ def shares() -> dict[str, Shares]:
     experts = _in_words(table.loc["steps, experts"], "models")
     few = table.loc["steps, fp4 dense", "rows"]
     evidence = {
-        "16-bit dense": f"{_in_words(table.loc['steps, 16-bit dense'], 'teams')}; "
+        "16-bit dense": f"{_in_words(table.loc['steps, 16-bit dense'], 'publications')}; "
         f"{whole['inside']:.0f} of {whole['rows']:.0f} whole runs",
-        "fp8 dense": _in_words(table.loc["steps, fp8 dense"], "teams"),
+        "fp8 dense": _in_words(table.loc["steps, fp8 dense"], "publications"),
         "fp4 dense": f"untested: {few:.0f} steps, all of one team",
+        **{
+            kind: _in_words(table.loc[f"steps, {kind}"], "publications")
+            for kind in steps
+            if kind.endswith(tuple(FAMILIES.values()))
+        },
         "16-bit experts": experts,
         "fp8 experts": experts,
     }
@@ -300,7 +362,14 @@ def _spans_of_steps() -> dict[str, Span]:
     factor = max(span[2] / span[1] for span in (dense, fp8, experts))
     fewer = fp4[1] / fp8[1]  # of a peak twice as high
     in_fp4 = (experts[0] * fewer, experts[1] * fewer, experts[2] * fewer)
+    own = {name.removeprefix("steps, "): table for name, table in rows.items()}
+    of_families = {
+        kind: spread(table) if table["witness"].nunique() > 1 else _wider(spread(table), factor)
+        for kind, table in own.items()
+        if kind.endswith(tuple(FAMILIES.values()))
+    }
     return {
+        **of_families,
         "16-bit dense": dense,
         "fp8 dense": fp8,
         "fp4 dense": _wider(fp4, factor),
@@ -324,6 +393,8 @@ def _rounded(span: Span) -> Span:
 
 def _in_words(row: Any, witnesses: str) -> str:
     """How many steps of a row of `coverage` lie inside, as the evidence says it."""
+    if row["witnesses"] == 1:
+        return f"untested: {row['rows']:.0f} steps, all of one publication"
     inside = f"{row['inside']:.0f} of {row['rows']:.0f} steps"
     others = "the other" if row["witnesses"] == 2 else "the others"
     return f"{inside} of {row['witnesses']:.0f} {witnesses}, each judged by {others}"
@@ -331,11 +402,11 @@ def _in_words(row: Any, witnesses: str) -> str:
 
 def main() -> None:
     """Print how many published figures lie in the interval that the others make."""
-    table: Any = coverage()
-    print(f"{'':26}{'rows':>6}{'by':>4}{'low':>7}{'likely':>8}{'high':>7}", end="")
+    table: Any = coverage(groups() | groups_by_software())
+    print(f"{'':32}{'rows':>6}{'by':>4}{'low':>7}{'likely':>8}{'high':>7}", end="")
     print(f"{'width':>7}{'inside, left out':>18}{'width':>7}")
     for name, row in table.iterrows():
-        print(f"{name:26}{row['rows']:6.0f}{row['witnesses']:4.0f}", end="")
+        print(f"{name:32}{row['rows']:6.0f}{row['witnesses']:4.0f}", end="")
         print(f"{row['low']:7.3f}{row['likely']:8.3f}{row['high']:7.3f}", end="")
         result = "untested"
         if row["witnesses"] > 1:

@@ -16,8 +16,8 @@ class Accelerator:
 
     `link_bandwidth` and `network_bandwidth` are bytes/s that one GPU sends, one way,
     inside its node of `gpus_per_node` and out of it; `matmul_share` is the best share
-    of its dense peak that a matrix product was measured to reach. What is unknown is
-    None.
+    of its dense peak that a matrix product was measured to reach, and `matmul_shares`
+    maps the formats to it that were measured to reach another. What is unknown is None.
 
     `peaks` maps a number format (fp32, tf32, bf16, fp16, fp8, fp4) to the dense peak, the
     one without structured sparsity: twice that is what many datasheets print.
@@ -40,6 +40,7 @@ class Accelerator:
     network_bandwidth: Result | None = None
     gpus_per_node: Result = 8
     matmul_share: Result | None = None
+    matmul_shares: Mapping[str, Result] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         instance("name", self.name, str)
@@ -56,6 +57,12 @@ class Accelerator:
             refuse("peaks", self.peaks, "is no mapping of formats to FLOP/s")
         peaks = {str(key): rate(f"peaks[{key!r}]", x) for key, x in self.peaks.items()}
         object.__setattr__(self, "peaks", peaks)
+        if not isinstance(self.matmul_shares, Mapping):
+            refuse("matmul_shares", self.matmul_shares, "is no mapping of formats to shares")
+        shares = {
+            str(key): share(f"matmul_shares[{key!r}]", x) for key, x in self.matmul_shares.items()
+        }
+        object.__setattr__(self, "matmul_shares", shares)
 
     def peak(self, format: str) -> Result:
         """The dense peak for a number format, in FLOP/s; an error if there is none."""
@@ -63,6 +70,18 @@ class Accelerator:
             known = ", ".join(self.peaks) or "none"
             refuse("format", format, f"has no peak on {self.name}. Known: {known}")
         return self.peaks[format]
+
+    def matmul_rate(self, format: str) -> Result | None:
+        """FLOP/s of the best matrix product in a number format; None where it is unknown.
+
+        >>> chip = Accelerator("H100", 80e9, peaks={"fp8": 2e15}, matmul_share=0.8,
+        ...     matmul_shares={"fp8": 0.7})
+        >>> chip.matmul_rate("fp8")
+        1400000000000000.0
+        """
+        peak = self.peak(format)
+        best = self.matmul_shares.get(format, self.matmul_share)
+        return None if best is None else peak * best
 
     @property
     def training_format(self) -> str:

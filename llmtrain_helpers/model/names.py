@@ -130,7 +130,7 @@ def _chip(row: Mapping[str, Any]) -> Accelerator:
         power=row.get("power_watts"),
         peaks={key: row[key] for key in FORMATS if key in row},
         **_links(row["name"]),
-        matmul_share=_matmul_share(row["name"]),
+        **_matmul_shares(row["name"]),
     )
 
 
@@ -142,20 +142,25 @@ def _links(name: str) -> dict[str, Any]:
     return {column: row[column] for column in columns if column in row}
 
 
-SAME_SILICON = {"A100 40GB SXM": "A100 80GB SXM", "H800 SXM": "H100 SXM"}
+SAME_SILICON = {
+    "A100 40GB SXM": "A100 80GB SXM",
+    "H100 SXM 96GB (500 W)": "H100 SXM",
+    "H200 SXM": "H100 SXM",
+    "H800 SXM": "H100 SXM",
+}
 """Chips that differ in memory or links alone from one whose products were measured."""
 
 
 @cache
-def _matmul_share(name: str) -> float | None:
-    """The best measured share of the dense peak in 16 bits, or else in 8."""
-    name = SAME_SILICON.get(name, name)
+def _matmul_shares(name: str) -> dict[str, Any]:
+    """The best measured shares of the dense peaks: in 16 bits, and in other formats."""
     best: dict[str, float] = {
         row["format"]: row["flops_per_s"] / row["peak_flops"]
+        for chip in (SAME_SILICON.get(name, name), name)  # its own rows come first
         for row in rows("matmul_measured")
-        if row["accelerator"] == name and row["kind"] == "best shape found"
+        if row["accelerator"] == chip and row["kind"] == "best shape found"
     }
-    return best.get("bf16", best.get("fp8"))
+    return {"matmul_share": best.pop("bf16", None), "matmul_shares": best}
 
 
 def read_config(path: str | PathLike[str], sequence_length: Number | None = None) -> Transformer:
@@ -218,8 +223,8 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def shape_of_row(row: Mapping[str, Any]) -> Transformer:
-    """The shape in a row of a table, whose kind is gpt or llama."""
+    """The shape in a row of a table, whose kind is gpt, llama or nemo."""
+    kind = row["kind"]
+    traits = {"layer_norm": kind != "llama", "gated_mlp": kind == "llama", "bias": kind == "gpt"}
     columns = signature(Transformer).parameters.keys() & row.keys()
-    gpt = row["kind"] == "gpt"
-    traits = {"layer_norm": gpt, "gated_mlp": not gpt, "bias": gpt}
-    return Transformer(**{column: row[column] for column in columns}, **traits)
+    return Transformer(**traits | {column: row[column] for column in columns})

@@ -29,49 +29,95 @@ class Shares:
     evidence: str
 
 
+FAMILIES = {"TPU": " on TPU", "Trainium": " on Trainium", "Gaudi": " on Gaudi", "MI": " on AMD"}
+"""Chips whose shares of the peak are none of NVIDIA's, by how their names begin."""
+
+
+def of_family(chip: str) -> str:
+    """What the kind of a step on a chip ends with: nothing on NVIDIA's.
+
+    >>> of_family("TPU v5p"), of_family("H100 SXM")
+    (' on TPU', '')
+    """
+    return next((told for begins, told in FAMILIES.items() if chip.startswith(begins)), "")
+
+
 UTILIZATIONS = {
+    "16-bit dense on AMD": Shares(
+        (0.22, 0.41, 0.75), (0.18, 0.34, 0.75), "untested: 4 steps, all of one publication"
+    ),
+    "16-bit dense on TPU": Shares(
+        (0.52, 0.66, 0.83),
+        (0.43, 0.54, 0.83),
+        "10 of 47 steps of 2 publications, each judged by the other",
+    ),
+    "16-bit dense on Trainium": Shares(
+        (0.16, 0.32, 0.63), (0.13, 0.26, 0.63), "untested: 24 steps, all of one publication"
+    ),
+    "fp8 dense on Gaudi": Shares(
+        (0.3, 0.51, 0.84), (0.25, 0.42, 0.84), "untested: 3 steps, all of one publication"
+    ),
+    "fp8 dense on TPU": Shares(
+        (0.23, 0.51, 1.0), (0.19, 0.42, 1.0), "untested: 4 steps, all of one publication"
+    ),
     "16-bit dense": Shares(
-        (0.36, 0.48, 0.65),
+        (0.39, 0.52, 0.71),
         (0.37, 0.43, 0.5),
-        ("314 of 384 steps of 4 teams, each judged by the others; 9 of 10 whole runs"),
+        "400 of 472 steps of 17 publications, each judged by the others; 9 of 10 whole runs",
     ),
     "fp8 dense": Shares(
-        (0.2, 0.3, 0.47), (0.18, 0.27, 0.47), "0 of 27 steps of 2 teams, each judged by the other"
+        (0.23, 0.37, 0.59),
+        (0.19, 0.3, 0.59),
+        "55 of 67 steps of 7 publications, each judged by the others",
     ),
     "fp4 dense": Shares(
-        (0.13, 0.22, 0.36), (0.12, 0.19, 0.36), "untested: 8 steps, all of one team"
+        (0.13, 0.22, 0.37), (0.1, 0.18, 0.37), "untested: 8 steps, all of one team"
     ),
     "32-bit dense": Shares(
-        (0.23, 0.48, 1.0), (0.21, 0.43, 1.0), "untested: nobody has published such steps"
+        (0.24, 0.52, 1.0), (0.2, 0.43, 1.0), "untested: nobody has published such steps"
     ),
     "16-bit experts": Shares(
         (0.11, 0.17, 0.26),
-        (0.1, 0.15, 0.26),
+        (0.09, 0.14, 0.26),
         "80 of 99 steps of 4 models, each judged by the others",
     ),
     "fp8 experts": Shares(
         (0.11, 0.17, 0.26),
-        (0.1, 0.15, 0.26),
+        (0.09, 0.14, 0.26),
         "80 of 99 steps of 4 models, each judged by the others",
     ),
     "fp4 experts": Shares(
-        (0.05, 0.12, 0.29), (0.05, 0.11, 0.29), "untested: nobody has published such steps"
+        (0.04, 0.1, 0.25), (0.03, 0.08, 0.25), "untested: nobody has published such steps"
     ),
     "32-bit experts": Shares(
-        (0.07, 0.17, 0.4), (0.06, 0.15, 0.4), "untested: nobody has published such steps"
+        (0.07, 0.17, 0.42), (0.06, 0.14, 0.42), "untested: nobody has published such steps"
     ),
 }
 """What others reached, by kind: the number format, dense or experts. A share of the
 16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
 
 PACES = {
-    "16-bit dense": ((0.65, 0.79, 0.97), "299 of 340 steps of 4 teams, each judged by the others"),
-    "fp8 dense": ((0.42, 0.66, 1.02), "6 of 19 steps of 2 teams, each judged by the other"),
-    "16-bit experts": ((0.43, 0.68, 1.08), "47 of 57 steps of 3 models, each judged by the others"),
-    "fp8 experts": ((0.43, 0.68, 1.08), "47 of 57 steps of 3 models, each judged by the others"),
+    ("dense", "any"): (
+        (0.54, 0.8, 1.18),
+        "455 of 504 steps of 21 publications, each judged by the others",
+    ),
+    ("dense", "megatron-core"): (
+        (0.65, 0.77, 0.91),
+        "44 of 59 steps of 6 publications, each judged by the others",
+    ),
+    ("dense", "other"): (
+        (0.58, 0.78, 1.04),
+        "408 of 445 steps of 16 publications, each judged by the others",
+    ),
+    ("experts", "any"): (
+        (0.42, 0.6, 0.86),
+        "57 of 63 steps of 4 models, each judged by the others",
+    ),
 }
+
 """How fast others' steps were as a share of what the model of a step says of their own
-split (`step_seconds`), low, likely and high, by kind; and what they rest on."""
+split (`step_seconds`), low, likely and high, and what they rest on: by dense or experts,
+in 16 bits and fp8 alike, and by whose software. Of experts only NVIDIA's is known."""
 
 STOPS = (1.08, 1.2, 1.5)
 """A run's time over that of its computing alone, of four published runs whose rate is
@@ -91,10 +137,10 @@ def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares
     bits = {"bf16": "16-bit", "fp16": "16-bit", "fp8": "fp8", "fp4": "fp4"}
     layers = "experts" if run.model.num_experts else "dense"
     kind = f"{bits.get(run.number_format, '32-bit')} {layers}"
-    known = UTILIZATIONS[kind]
-    if step is None or kind not in PACES:
+    known = UTILIZATIONS.get(kind + of_family(run.accelerator.name), UTILIZATIONS[kind])
+    if step is None or kind.split()[0] not in ("16-bit", "fp8"):
         return known
-    paces, evidence = PACES[kind]
+    paces, evidence = PACES.get((layers, run.software), PACES[layers, "any"])
     low, likely, high = (at_peak / step.total * pace for pace in paces)
     runs = [u * likely / known.steps[1] for u in known.runs]
     return Shares((low, likely, high), (runs[0], runs[1], runs[2]), evidence)

@@ -220,7 +220,7 @@ class Plan:
         if self.step is None:
             return planned(measured.but(flops_per_gpu=X))
         slowdown = t / self.step.total
-        size = run.model, run.accelerator, run.number_format
+        size = run.model, run.accelerator, run.number_format, run.software
         return planned(measured.but(pace=Pace(slowdown, self.split, self.step, *size)))
 
     def report(
@@ -265,6 +265,8 @@ def plan_run(
     fused_mlp: bool = False,
     dropout: bool = False,
     uneven_stages: bool = False,
+    software: str = "any",
+    overlap: bool | None = None,
     format: str | None = None,
     utilizations: tuple[float, float, float] | None = None,
     flops_per_gpu: Number | None = None,
@@ -307,7 +309,13 @@ def plan_run(
     fused_mlp, dropout    whether the MLP's activation is fused; whether there is dropout
     uneven_stages         layers need not divide: round up, and the last stage, beside
                           the head, has one less
-    format                of the matrix products; by default the chip's 16 bits
+    software              whose: "megatron-core" (NVIDIA's, with Transformer Engine, as in
+                          NeMo and Megatron-Bridge), "other", or "any", the widest
+    overlap               whether what tensor parallelism and experts send travels beside
+                          the products of the layers; by default the experts' does, and
+                          tensor parallelism's with Megatron-Core
+    format                of the products with weights; by default the chip's 16 bits, which
+                          the scores and the head always have
     utilizations          three shares of the peak, in place of those that others reached
     flops_per_gpu         X, a measured rate with the bubble in it: t = T/(Bs) · F/(nX)
     pace                  what `Plan.calibrated` makes of a measured step
@@ -356,6 +364,8 @@ def plan_run(
         fused_mlp=fused_mlp,
         dropout=dropout,
         uneven_stages=uneven_stages,
+        software=software,
+        overlap=overlap,
         format=format,
         utilizations=utilizations,
         flops_per_gpu=flops_per_gpu,
@@ -422,9 +432,11 @@ def step_seconds(plan: Plan) -> StepSeconds | None:
     FLOPs/(t·c·peak·best share) + 2·activations/bandwidth + 0.64 ms a layer
     and their all-reduces; m passes through the slowest stage, (p − 1)/v more of them
     while the pipeline fills, the gradients that the last backward pass does not hide,
-    and the update: 60 bytes through memory for each parameter.
+    and the update: 60 bytes through memory for each parameter. With Megatron-Core the
+    0.64 ms count only where the GPU has less to do, and the all-reduces travel beside
+    the products.
 
-    It is what good software could reach; others' software takes 1 to 1.6 times as long,
+    It is what good software could reach; most software takes 1 to 1.8 times as long,
     so it compares splits, and `Plan.seconds_per_iteration` says seconds. Takes a
     `Plan`; None where bandwidths or the best share of the chip are unknown.
 

@@ -71,6 +71,10 @@ SHARDS = {
 }
 """`zero_stage` and `sharding` in one word, as people say it."""
 
+SOFTWARE = ["any", "megatron-core", "other"]
+"""Whose software trains: unknown; NVIDIA's Megatron-Core with Transformer Engine, as in
+NeMo and Megatron-Bridge; anybody else's."""
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -103,6 +107,8 @@ class Run:
     fused_mlp: bool = False
     dropout: bool = False
     uneven_stages: bool = False
+    software: str = "any"
+    overlap: bool | None = None
     format: str | None = None
     utilizations: tuple[float, float, float] | None = None
     flops_per_gpu: Result | None = None
@@ -131,6 +137,7 @@ class Run:
                 check_alternate(layer)
         choice("attention", self.attention, KERNELS)
         choice("context", self.context, CONTEXT)
+        choice("software", self.software, SOFTWARE)
         for name in ("sequence_parallel", "fused_mlp", "dropout", "uneven_stages"):
             object.__setattr__(self, name, flag(name, getattr(self, name)))
         known_recipe(self.recipe)
@@ -143,6 +150,7 @@ class Run:
             "flops_per_gpu": rate,
             "reserve": amount,
             "keep_gradients": flag,
+            "overlap": flag,
         }
         for name, check in optional.items():
             if getattr(self, name) is not None:
@@ -165,6 +173,8 @@ class Run:
         instance("pace", pace, Pace)
         if pace.format != self.number_format:
             refuse("pace", pace, f"was measured in {pace.format}, not in {self.number_format}")
+        if pace.software != self.software:
+            refuse("pace", pace, f"is of software={pace.software!r}, not {self.software!r}")
         for name in ("model", "accelerator"):
             then, now = getattr(pace, name), getattr(self, name)
             if then is not now and then != now:
@@ -195,6 +205,13 @@ class Run:
         return self.accelerator.training_format if self.format is None else self.format
 
     @property
+    def wide_format(self) -> str:
+        """The format of scores and head: the chip's 16 bits, where the weights have fewer."""
+        narrow = self.number_format in ("fp8", "fp4")
+        wide = self.accelerator.training_format
+        return wide if narrow and wide in self.accelerator.peaks else self.number_format
+
+    @property
     def peak(self) -> Result:
         """The chip's dense peak in that format, in FLOP/s."""
         return self.accelerator.peak(self.number_format)
@@ -203,6 +220,22 @@ class Run:
     def layer_passes(self) -> int:
         """A layer's work on a micro-batch, in forward passes: backward is two of them."""
         return 4 if self.recompute == "full" else 3
+
+    @property
+    def launches_ahead(self) -> bool:
+        """Whether kernels wait in line before the GPU needs them.
+
+        With experts nobody's do: how many tokens each gets must be known first.
+        """
+        return self.software == "megatron-core" and not self.model.num_experts
+
+    @property
+    def beside_products(self) -> tuple[str, ...]:
+        """What travels beside the products of the layers: see `overlap`."""
+        if self.overlap is None:
+            of_tensors = self.software == "megatron-core"
+            return ("context", "expert", *(("tensor", "sequence") if of_tensors else ()))
+        return ("context", "expert", "tensor", "sequence") if self.overlap else ("context",)
 
     @property
     def excess(self) -> Result:

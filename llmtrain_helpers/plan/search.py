@@ -191,7 +191,9 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
         if step is None:
             return 0.0, 0.0, 0.0
         head = 0.0 if run.uneven_stages else float(step.head)
-        return float(step.matmuls + step.memory), float(step.launching), head
+        # Launches that run ahead may show with one sequence, and not with several.
+        launching = 0.0 if run.launches_ahead else float(step.launching)
+        return float(step.matmuls + step.memory), launching, head
 
     for recompute, p, _, t, b in tried:
         sequences = B * t * p * c / n  # of each replica in a step

@@ -18,8 +18,8 @@ OWN_PACE = 1.2
 class StepSeconds(Breakdown):
     """Seconds of a step on the slowest stage, part by part, as they add up.
 
-    `matmuls` at the chip's best share, `memory` trips of activations, `launching` of
-    kernels; what travels and nothing hides: `tensor`, `context`, `expert`, `pipeline`,
+    `matmuls` at the chip's best share, `memory` trips of activations, `launching`, the
+    overhead of kernels; what travels and nothing hides: `tensor`, `context`, `expert`, `pipeline`,
     `data`; `head`, the logits and their loss; `bubble`, the wait of a pipeline;
     `optimizer`, the update.
     """
@@ -41,7 +41,8 @@ class StepSeconds(Breakdown):
 class Pace:
     """A measured step: its time over what `step` foretold, and with what it was measured.
 
-    Made by `Plan.calibrated`. It holds for that model, chip and number format alone.
+    Made by `Plan.calibrated`. It holds for that model, chip, number format and software
+    alone.
     """
 
     slowdown: float
@@ -50,6 +51,7 @@ class Pace:
     model: Transformer
     accelerator: Accelerator
     format: str
+    software: str = "any"
 
     def seconds(self, step: StepSeconds, split: Split) -> Interval:
         """Seconds of a step: as measured, or `OWN_PACE` around it if anything has changed."""

@@ -1,8 +1,8 @@
 """The seconds of a step under a split. Beside notebooks/07_communication.ipynb.
 
-A model with one fitted constant, the launching of a layer's kernels; all else is
-counted: FLOPs at the chip's best measured share, trips to memory, what is sent.
-`splits.fitted_launching` fits it to measured steps, and a test holds it.
+A model with one fitted constant, a layer's overhead; all else is counted: FLOPs at the
+chip's best measured share, trips to memory, what is sent. `splits.fitted_launching` fits
+it to measured steps, and a test holds it.
 
 Sources: the rates of matrix products and collectives in data/matmul_measured.csv and
 data/collectives_measured.csv; Narayanan et al. (arXiv 2104.04473), section 2.2, for the
@@ -11,41 +11,50 @@ bubble; Korthikanti et al. (arXiv 2205.05198) for the bytes of activations.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from llmtrain_helpers.checks import Result
 from llmtrain_helpers.communication import CommunicationSeconds, Split, Traffic, traffic_seconds
 from llmtrain_helpers.flops import count_flops, expert_flops
 from llmtrain_helpers.plan.memory import ends, kept_activations, stage_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds
-from llmtrain_helpers.results import greater, where
+from llmtrain_helpers.results import greater, lesser, where
 
 LAUNCHING = 0.64e-3
-"""Seconds to launch a layer's kernels in a forward pass (backward is two): fitted."""
+"""Seconds of overhead a layer in a forward pass (backward is two), launching above all.
+
+Fitted to one team's layouts: what is left over there. It adds to computing, except with
+Megatron-Core, whose launches run ahead (`Run.launches_ahead`)."""
 
 TRIPS, OPTIMIZER_BYTES, LOSS_BYTES = 2, 60, 60
 """Trips of a layer's activations to memory in a pass; bytes through memory for each
-parameter at the update, and for each logit at the loss."""
+parameter at the update, and for each logit at the loss: assumed, all three."""
 
 
 def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     """Seconds of a step, part by part, without stops; `sent` is what a GPU of the stage sends."""
     model, chip, split = run.model, run.accelerator, run.split
-    needed = (chip.link_bandwidth, chip.network_bandwidth, chip.bandwidth, chip.matmul_share)
+    rate, wide_rate = (chip.matmul_rate(x) for x in (run.number_format, run.wide_format))
+    needed = (chip.link_bandwidth, chip.network_bandwidth, chip.bandwidth, rate, wide_rate)
     if None in needed:
         return None
     t, c, p = split.tensor_parallel, split.context_parallel, split.pipeline_parallel
     m, b, v = split.accumulation_steps, split.micro_batch_size, split.interleave
     l = model.num_layers
-    rate = run.peak * chip.matmul_share * t * c  # of the GPUs that share a layer
 
-    # A stage's layers and one micro-batch: products, trips to memory, launching.
+    # A stage's layers and one micro-batch: products, trips to memory, launching. Tokens
+    # meet tokens, and the head its logits, in 16 bits also where the weights work in 8.
     counted = count_flops(model, 1, run.recompute)
-    work = counted.total - counted.head + excess_flops(run, 1)
+    of_scores = counted.scores * (4 if run.recompute in ("selective", "full") else 3) / 3
+    of_weights = counted.total - counted.head - of_scores + excess_flops(run, 1)
     here = split.layers(l) / l
     trips = TRIPS * run.layer_passes * kept_activations(run, model, "none").layers / c
-    matmuls = here * b * work / rate
+    matmuls = here * b * (of_weights / rate + of_scores / wide_rate) / (t * c)
     memory = here * trips / chip.bandwidth
     launching = here * l * run.layer_passes * LAUNCHING
+    if run.launches_ahead:  # it shows only where the GPU runs dry
+        launching = greater(launching - (matmuls + memory), 0.0)
 
     # What travels, and what of it no computing hides.
     visible = travel_seconds(run, sent, matmuls, matmuls + memory).visible
@@ -58,7 +67,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
 
     # The logits and their loss, on a stage that may have a layer less.
     through_memory = LOSS_BYTES * (model.sequence_length * model.vocab_size) / (t * c)
-    head = b * (count_flops(model, 1, "none").head / rate + through_memory / chip.bandwidth)
+    head = b * (counted.head / (wide_rate * t * c) + through_memory / chip.bandwidth)
 
     # The update: every parameter and its states through memory, a share of them with ZeRO.
     P = stage_parameters(model, split, ends(split)[0])
@@ -101,7 +110,8 @@ def travel_seconds(
 
     `matmuls` and `computing` are the seconds of its layers for a micro-batch. Gradients
     travel beside the last backward pass, two thirds of a pass or half of one that
-    recomputes; from ZeRO 2 on beside each, and ZeRO 3's weights beside forward too.
+    recomputes; from ZeRO 2 on beside each, and ZeRO 3's weights beside forward too. The
+    new weights that ZeRO 1 and 2 gather come after the update, beside the next forward.
     """
     split = run.split
     t, p, m = split.tensor_parallel, split.pipeline_parallel, split.accumulation_steps
@@ -114,7 +124,20 @@ def travel_seconds(
         "pipeline": where(p > 1, m * 2 * split.interleave, 0),
         "data": where(replicas > 1, 1, 0),
     }
-    behind = {"context": m * matmuls, "data": beside_gradients}
+    behind = dict.fromkeys(run.beside_products, m * matmuls)
     seconds = traffic_seconds(sent, run.accelerator, split, calls, behind)
     assert seconds is not None  # the links are known here
-    return seconds
+    of_weights = seconds.data * share_after_update(run)
+    hidden = lesser(seconds.data - of_weights, beside_gradients)
+    hidden = hidden + lesser(of_weights, computing / run.layer_passes)
+    return replace(seconds, behind=behind | {"data": hidden})
+
+
+def share_after_update(run: Run) -> Result:
+    """The part of what replicas send that is new weights, gathered after the update."""
+    if run.zero_stage not in (1, 2):
+        return 0.0
+    averaged = run.zero_stage == 2 and not run.keep_gradients
+    passes = run.split.accumulation_steps if averaged else 1
+    weights, gradients = run.bytes_of.weights, run.bytes_of.gradients
+    return weights / (weights + passes * gradients)

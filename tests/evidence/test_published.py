@@ -185,7 +185,18 @@ def holds_failures(row: dict[str, str]) -> bool:
     return float(told) == pytest.approx(found, abs=6e-6)
 
 
+def holds_rate(row: dict[str, str]) -> bool:
+    """Tokens of a step over its seconds and GPUs, where a rate or seconds are derived."""
+    told, rate = row["seconds_per_iteration"], row["tokens_per_s_per_gpu"]
+    if not (told and rate):
+        return True
+    tokens = float(row["global_batch_size"]) * float(row["sequence_length"])
+    return tokens / float(told) / int(row["num_gpus"]) == pytest.approx(float(rate), rel=1e-5)
+
+
 DERIVED = {
+    ("software_steps", "seconds_per_iteration"): holds_rate,
+    ("software_steps", "tokens_per_s_per_gpu"): holds_rate,
     ("interruptions", "failures_per_node_day"): holds_failures,
     ("llama3_causes", "share"): lambda row: (
         int(row["stops"]) / 419 == pytest.approx(float(row["share"]), abs=0.0006)

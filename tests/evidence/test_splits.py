@@ -65,7 +65,7 @@ def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_
     assert mean["first"] <= first
     assert mean["first three"] <= of_three
     if name == splits.FITTED:  # most of the rows
-        assert mean["correlation"] == pytest.approx(0.94, abs=0.005)
+        assert mean["correlation"] == pytest.approx(0.93, abs=0.005)
         assert mean["first"] == pytest.approx(0.05, abs=0.005)
         assert mean["first three"] == pytest.approx(0.013, abs=0.0005)
     assert f"{sum(each[1] for each in ORDERED)} measured steps" in words("07_communication")
@@ -119,15 +119,68 @@ def test_no_step_in_fp4_judges_those_in_16_bits() -> None:
     assert {kind for format, kind in kinds.items() if format == "fp8"} <= {"fp8 dense", "experts"}
 
 
+BY_SOFTWARE = splits.steps_by_software()
+
+
 @pytest.mark.parametrize(
-    ("kind", "inside", "widest", "error"),
-    [("16-bit dense", 0.80, 2.0, 0.15), ("experts", 0.75, 3.0, 0.5)],
+    ("key", "inside", "alike", "widest", "error", "error_alike"),
+    [
+        (("dense", "any"), 0.90, 0.78, 2.2, 0.105, 0.155),
+        (("dense", "megatron-core"), 0.74, 0.80, 1.5, 0.105, 0.085),
+        (("dense", "other"), 0.91, 0.79, 1.8, 0.095, 0.125),
+        (("experts", "any"), 0.90, 0.91, 2.3, 0.135, 0.115),
+    ],
+    ids=lambda key: " ".join(key) if isinstance(key, tuple) else "",
 )
-def test_seconds_lie_in_the_interval_that_the_others_make(kind, inside, widest, error) -> None:
-    rows = splits.utilizations.judged(JUDGED[JUDGED["kind"] == kind])
-    assert rows["inside"].mean() >= inside
-    assert (rows["high"] / rows["low"]).median() <= widest
-    assert (rows["utilization"] / rows["likely"] - 1).abs().median() <= error
+def test_seconds_lie_in_the_interval_that_the_others_make(
+    key, inside, alike, widest, error, error_alike
+) -> None:
+    """By rows, and with each publication weighed alike."""
+    found = splits.verdicts(BY_SOFTWARE[key], splits.SPREADS[key[0]])
+    assert found["inside"] >= inside
+    assert found["inside, alike"] >= alike
+    assert found["width"] <= widest
+    assert found["error"] <= error
+    assert found["error, alike"] <= error_alike
+
+
+def test_nvidias_software_falls_short_on_the_newest_chips() -> None:
+    """Three of four steps inside: those outside are the fourteen on B200, and one other."""
+    rows = BY_SOFTWARE["dense", "megatron-core"]
+    judged = splits.utilizations.judged(rows, splits.spread)
+    outside = judged[~judged["inside"]]["source"].value_counts()
+    assert outside["b200_steps_and_memory"] == 14
+    assert outside.sum() == 15
+
+
+def test_the_model_that_knows_the_software_foretells_it_better() -> None:
+    """Launches ahead and sending beside: half the error on Megatron-Core's own steps."""
+    rows = BY_SOFTWARE["dense", "megatron-core"]
+    untold = rows.assign(utilization=(rows["modelled"] / rows["seconds"]).astype(float))
+    told, without = (splits.verdicts(x, splits.spread) for x in (rows, untold))
+    assert told["error, alike"] < 0.6 * without["error, alike"]
+    assert told["width"] < without["width"]
+
+
+def test_each_step_says_whose_software_made_it() -> None:
+    table = splits.measured_splits()
+    named = {
+        str(row["software"])
+        for name in splits.SOURCES
+        for row in published.rows(name)
+        if "software" in row
+    }
+    assert set(splits.utilizations.MEGATRON_CORE) <= named
+    assert set(table["software"]) == {"megatron-core", "other"}
+    core = set(table[table["software"] == "megatron-core"]["publication"])
+    assert core == {
+        "megatron_h100",
+        "megatron_bridge",
+        "b200_steps_and_memory",
+        "mlperf-3-4",
+        "nemo-24.07",
+        "gpu-recipes",
+    }
 
 
 def test_one_measured_step_foretells_the_others_of_its_source() -> None:

@@ -39,7 +39,8 @@ def test_chapter_03s_shares_are_those_of_the_published_runs() -> None:
 @pytest.mark.parametrize(
     ("kind", "rows", "witnesses", "least", "widest"),
     [
-        ("steps, 16-bit dense", 384, 4, 0.80, 2.0),
+        ("steps, 16-bit dense", 472, 17, 0.80, 2.0),
+        ("steps, fp8 dense", 67, 7, 0.80, 3.1),
         ("steps, experts", 99, 4, 0.75, 2.8),
         ("whole runs, 16-bit dense", 10, 6, 0.75, 2.0),
         ("whole runs, by 6PT", 14, 7, 0.75, 2.1),
@@ -53,8 +54,7 @@ def test_who_is_left_out_lies_mostly_inside(kind, rows, witnesses, least, widest
 
 
 def test_fp8_and_fp4_are_told_as_what_they_are() -> None:
-    assert COVERAGE.loc["steps, fp8 dense", "width"] <= 2.4
-    assert COVERAGE.loc["steps, fp8 dense", "inside"] == 0  # two teams that disagree
+    assert COVERAGE.loc["steps, fp8 dense", "width"] <= 2.6
     assert COVERAGE.loc["steps, fp4 dense", "witnesses"] == 1
     assert pd.isna(COVERAGE.loc["steps, fp4 dense", "inside"])
 
@@ -79,8 +79,17 @@ def test_each_table_comes_in_whole() -> None:
     assert rows["llmfoundry_benchmarks"] == len(published.llmfoundry_benchmarks())
     bridge = published.megatron_bridge()
     assert rows["megatron_bridge"] == (bridge["task"] == "pre-training").sum() == 127
-    assert STEPS["utilization"].between(0.04, 0.85).all()
+    assert STEPS["utilization"].between(0.04, 0.9).all()
     assert not STEPS.isna().any(axis=None)
+
+
+def test_the_shares_by_whose_software() -> None:
+    """NVIDIA's own in fp8 foretell each other; others' reach less, and are wider apart."""
+    table = utilizations.coverage(utilizations.groups_by_software())
+    own, others = (table.loc[f"fp8 dense, {x}"] for x in ("megatron-core", "other"))
+    assert own["inside"] / own["rows"] >= 0.8
+    assert own["width without"] < 1.6 < others["width without"]
+    assert others["likely"] < 0.75 * own["likely"]
 
 
 def test_a_bubble_is_taken_out_once() -> None:
@@ -134,7 +143,8 @@ def test_a_spread_gives_each_witness_one_voice() -> None:
 def test_the_table_of_coverage_is_printed(capsys) -> None:
     utilizations.main()
     told = capsys.readouterr().out
-    assert "314 = 82%" in told
+    assert "400 = 85%" in told
+    assert "fp8 dense, megatron-core" in told
     assert "untested" in told
     assert isinstance(BY_KIND["fp8 dense"], Shares)
 

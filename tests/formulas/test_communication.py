@@ -201,9 +201,12 @@ def values(model: Transformer, b: int, c: int = 1) -> int:
 def test_shared_layers_send_what_simulated_ranks_send(recompute, t, b, m, p) -> None:
     sums, pairs = Ranks(t), Ranks(t)
     whole = numbers(t, values(MODEL, b))
-    for _ in range(m * MODEL.num_layers // p * (6 if recompute == "full" else 4)):
-        sums.all_reduce(whole)
-        pairs.gather(pairs.scatter(whole))  # sequence parallelism: the same bytes
+    for _ in range(m * MODEL.num_layers // p):
+        for _ in range(6 if recompute == "full" else 4):
+            sums.all_reduce(whole)
+            pairs.gather(pairs.scatter(whole))  # sequence parallelism: the same bytes
+        for _ in ("attention", "mlp"):  # whose input backward gathers once more
+            pairs.gather(np.split(whole[0], t))
     split = {"tensor_parallel": t, "pipeline_parallel": p, "recompute": recompute}
     told = step_traffic(MODEL, 1, b, m, sequence_parallel=False, **split)
     assert (told.tensor, told.sequence) == (pytest.approx(sums.each), 0)
@@ -236,18 +239,20 @@ def test_borders_of_stages_send_what_simulated_ones_send(p, v, m, t) -> None:
 
 @pytest.mark.parametrize("model", [MODEL, GROUPED], ids=["own", "grouped"])
 @pytest.mark.parametrize(("c", "t", "m"), [(1, 1, 1), (2, 1, 3), (2, 2, 1)])
-def test_a_shared_sequence_sends_what_simulated_ranks_send(model, c, t, m) -> None:
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+def test_a_shared_sequence_sends_what_simulated_ranks_send(model, c, t, m, recompute) -> None:
     b, s, d = 1, model.sequence_length, model.head_dim
     kept = b * (s // c) * d * model.num_kv_heads // t
     asked = b * (s // c) * d * model.num_heads // t
     goes_round, exchanged = Ranks(c), Ranks(c)
     for _ in range(m * model.num_layers):
-        for _ in range(3):  # K and V forward; K and V, and their gradients, backward
+        again = recompute == "full"  # forward once more
+        for _ in range(3 + again):  # K and V forward; K and V, and their gradients, backward
             goes_round.gather(numbers(c, 2 * kept))
         for size in (asked, kept, kept, asked):  # Q, K, V and what comes out
-            exchanged.all_to_all(numbers(c, size))
-            exchanged.all_to_all(numbers(c, size))
-    split = {"recompute": "none", "tensor_parallel": t, "context_parallel": c}
+            for _ in range(2 + again):
+                exchanged.all_to_all(numbers(c, size))
+    split = {"recompute": recompute, "tensor_parallel": t, "context_parallel": c}
     told = step_traffic(model, 1, b, m, **split).context
     assert told == pytest.approx(goes_round.each)
     told = step_traffic(model, 1, b, m, context="all-to-all", **split).context

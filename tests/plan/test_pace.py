@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.plan.pace import PACES, STOPS, UTILIZATIONS
+from llmtrain_helpers.plan.pace import PACES, STOPS, UTILIZATIONS, of_family
 from llmtrain_helpers.plan.seconds import OWN_PACE
 from tests.bad_values import assert_refused
 from tests.plan.cases import A100, H100, LLAMA, UNLINKED, plan_of
@@ -30,7 +30,7 @@ def test_a_rate_that_was_measured_has_the_bubble_in_it() -> None:
 
 def test_the_split_shifts_what_others_reached() -> None:
     """Steps at others' pace of the model; whole runs in the ratio of their shares."""
-    paces, evidence = PACES["16-bit dense"]
+    paces, evidence = PACES["dense", "any"]
     runs = UTILIZATIONS["16-bit dense"].runs
     for split in ({}, {"tensor_parallel": 8}, {"pipeline_parallel": 8}):
         plan = plan_of(**split)
@@ -41,6 +41,27 @@ def test_the_split_shifts_what_others_reached() -> None:
         spans = (run.likely / run.least, run.greatest / run.likely)
         assert spans == pytest.approx((runs[2] / runs[1], runs[1] / runs[0]))
         assert run.likely > plan.iterations * step.likely
+
+
+@pytest.mark.parametrize("software", ["any", "megatron-core", "other"])
+@pytest.mark.parametrize("format", ["bf16", "fp8"])
+def test_whose_software_it_is_decides_the_pace(software, format) -> None:
+    plan = plan_of(accelerator=H100, format=format, software=software)
+    span, (paces, evidence) = plan.seconds_per_iteration, PACES["dense", software]
+    found = [plan.step.total / s for s in (span.greatest, span.likely, span.least)]
+    assert found == pytest.approx(paces)
+    assert plan.shares.evidence == evidence
+    mixture = plan_of(model=MIXTRAL, accelerator=H100, software=software, format=format)
+    assert mixture.shares.evidence == PACES["experts", "any"][1]
+
+
+def test_a_name_makes_the_interval_narrower_and_nvidias_the_step_shorter() -> None:
+    split = {"accelerator": H100, "tensor_parallel": 8}
+    plans = [plan_of(software=software, **split) for software in ("any", "other", "megatron-core")]
+    spans = [plan.seconds_per_iteration for plan in plans]
+    widths = [span.greatest / span.least for span in spans]
+    assert widths == sorted(widths, reverse=True)
+    assert spans[2].likely < 0.9 * spans[0].likely
 
 
 def test_a_step_has_no_stops_and_a_run_has() -> None:
@@ -76,12 +97,18 @@ def test_each_format_has_its_own_shares_dense_or_experts(format: str) -> None:
 
 @pytest.mark.parametrize(("name", "format"), [("GB200", "fp4"), ("A100 80GB SXM", "tf32")])
 def test_where_nobody_published_a_pace_a_split_shifts_nothing(name: str, format: str) -> None:
-    """The model of a step is known there, but no steps were held against it."""
+    """No steps of such a format were held against the model of a step."""
     plan = plan_of(accelerator=published.accelerator(name), format=format)
-    assert plan.step is not None
-    kind = f"{KINDS[format][1]} dense"
-    assert kind not in PACES
-    assert plan.shares is UTILIZATIONS[kind]
+    assert plan.shares is UTILIZATIONS[f"{KINDS[format][1]} dense"]
+
+
+@pytest.mark.parametrize("name", ["TPU v5p", "Trainium1", "MI325X"])
+def test_a_chip_without_a_model_of_its_step_has_the_shares_of_its_like(name: str) -> None:
+    chip = published.accelerator(name)
+    plan = plan_of(accelerator=chip)
+    assert plan.step is None
+    assert plan.shares is UTILIZATIONS[f"16-bit dense{of_family(name)}"]
+    assert plan_of(accelerator=chip, model=MIXTRAL).shares is UTILIZATIONS["16-bit experts"]
 
 
 def test_fp8_does_not_halve_the_days_and_experts_are_slower() -> None:
@@ -97,7 +124,16 @@ def test_fp8_does_not_halve_the_days_and_experts_are_slower() -> None:
 def test_a_kind_that_is_untested_says_so_and_is_wider() -> None:
     widths = {k: s.steps[2] / s.steps[0] for k, s in UTILIZATIONS.items()}
     untested = [k for k, s in UTILIZATIONS.items() if s.evidence.startswith("untested")]
-    assert untested == ["fp4 dense", "32-bit dense", "fp4 experts", "32-bit experts"]
+    assert set(untested) == {
+        "fp4 dense",
+        "32-bit dense",
+        "fp4 experts",
+        "32-bit experts",
+        "16-bit dense on AMD",
+        "16-bit dense on Trainium",
+        "fp8 dense on Gaudi",
+        "fp8 dense on TPU",
+    }
     for kind in untested:
         assert widths[kind] > max(w for k, w in widths.items() if k not in untested)
 
@@ -171,10 +207,11 @@ def test_a_step_that_cannot_be_is_refused_by_its_name(chip) -> None:
         ({"model": replace(LLAMA, sequence_length=4096)}, "was measured with another model"),
         ({"accelerator": A100}, "was measured with another accelerator"),
         ({"format": "fp8"}, "was measured in bf16, not in fp8"),
+        ({"software": "other"}, "is of software='any', not 'other'"),
         ({"flops_per_gpu": 1e14}, "one, the other is None"),
         ({"utilizations": (0.3, 0.4, 0.5)}, "one, the other is None"),
     ],
-    ids=["model", "length", "chip", "format", "rate", "utilizations"],
+    ids=["model", "length", "chip", "format", "software", "rate", "utilizations"],
 )
 def test_a_measured_step_holds_for_what_it_was_measured_with(changes, problem) -> None:
     measured = plan_of(accelerator=H100).calibrated(20.0)

@@ -41,9 +41,9 @@ def test_the_report_stands_alone() -> None:
 def test_the_numbers_of_the_report_are_the_plans() -> None:
     told = {line.what: line for line in PLAN.report().lines}
     assert told["parameters"].number == "8,030,261,248"
-    assert told["days"].number == "24"
-    assert told["days"].interval == "20 to 27"
-    assert told["cost"].number == "90,600 dollars"
+    assert told["days"].number == "25"
+    assert told["days"].interval == "22 to 29"
+    assert told["cost"].number == "96,900 dollars"
     assert told["loss expected"].number == f"{loss(8.03e9, 1e12):.2f} nats a token"
     assert told["tokens a parameter"].assumption.startswith("1.35 times the least work")
 

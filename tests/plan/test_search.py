@@ -116,6 +116,7 @@ def dealt_unevenly(dice: Random) -> tuple[Any, int, dict[str, Any]]:
         "sequence_parallel": dice.random() < 0.7,
         "expert_parallel": e,
         "imbalance": dice.choice([1, (1 + e) / 2]),
+        "software": dice.choice(["any", "megatron-core", "other"]),
         "reserve": 0,
         "utilizations": dice.choice([None, None, (0.3, 0.4, 0.5)]),
     }

@@ -127,13 +127,17 @@ def test_what_replicas_send_hides_beside_the_computing_of_its_passes(stage, reco
     """Stage 2 sends in every backward pass, two thirds of the computing, stage 3 always.
 
     Below it the last pass alone can hide it; with everything recomputed backward is half.
+    New weights, half of stage 1's and a ninth of stage 2's, travel beside one forward pass.
     """
     plan = plan_of(accelerator=SLOW, zero_stage=stage, recompute=recompute)
     m = plan.split.accumulation_steps
     assert m == 8
     computing = plan.step.matmuls + plan.step.memory
     backward = computing * (2 / 4 if recompute == "full" else 2 / 3)
-    beside = {2: backward, 3: computing}.get(stage, backward / m)
+    forward = computing - backward
+    forward = forward / (2 if recompute == "full" else 1) / m
+    beside = {1: backward / m + forward, 2: backward + forward, 3: computing}
+    beside = beside.get(stage, backward / m)
     calls = {"data": 1}
     alone = communication_seconds(plan.sent, SLOW, data_parallel=64, calls=calls).data
     assert plan.step.data == pytest.approx(alone - beside)
@@ -146,3 +150,69 @@ def test_keys_and_values_travel_beside_the_products_of_all_passes() -> None:
     alone = communication_seconds(plan.sent, plan.run.accelerator, **ways).context
     assert plan.split.accumulation_steps == 32
     assert 0 < plan.step.context == pytest.approx(alone - plan.step.matmuls)
+
+
+H200 = published.accelerator("H200")
+
+
+@pytest.mark.parametrize("format", ["bf16", "fp8"])
+def test_h200_is_no_slower_than_h100(format) -> None:
+    """The same silicon with more memory: 16 bits at H100's share, fp8 at its own."""
+    assert H200.matmul_rate("bf16") == H100.matmul_rate("bf16")
+    assert H200.matmul_rate("fp8") > H100.matmul_rate("fp8")
+    steps = [plan_of(accelerator=chip, format=format).step.total for chip in (H100, H200)]
+    assert steps[1] <= steps[0]
+
+
+def test_fp8_gains_where_tokens_meet_weights_alone() -> None:
+    """The longer the text, the more of the work is scores, which stay in 16 bits."""
+    gains, shares = [], []
+    for s in (4096, 32768, 131072):
+        model = replace(LLAMA, sequence_length=s)
+        steps = [plan_of(model=model, accelerator=H100, format=f).step for f in ("bf16", "fp8")]
+        flops = count_flops(model, 1, "none")
+        gains.append(steps[0].matmuls / steps[1].matmuls)
+        shares.append(flops.scores / flops.total)
+        weights = flops.total - flops.head - flops.scores
+        ratio = H100.matmul_rate("fp8") / H100.matmul_rate("bf16")
+        assert gains[-1] == pytest.approx(
+            (weights + flops.scores) / (weights / ratio + flops.scores)
+        )
+        assert steps[0].head == pytest.approx(steps[1].head)
+    assert gains == sorted(gains, reverse=True)
+    assert shares[-1] == pytest.approx(0.82, abs=0.01)
+    assert gains[-1] < 1.1
+
+
+@pytest.mark.parametrize("model", [LLAMA, published.architecture("Mixtral-8x7B", 4096)])
+def test_launches_run_ahead_of_the_gpu_with_megatron_core_unless_there_are_experts(model) -> None:
+    step = plan_of(model=model, accelerator=H100).step
+    ahead = plan_of(model=model, accelerator=H100, software="megatron-core").step
+    assert ahead.launching == (step.launching if model.num_experts else 0)
+
+
+def test_launches_show_where_the_gpu_runs_dry() -> None:
+    small = Transformer.gpt(4, 128, 4, 512, 64)
+    steps = [plan_of(model=small, software=x).step for x in ("any", "megatron-core")]
+    computing = steps[0].matmuls + steps[0].memory
+    assert steps[1].launching == pytest.approx(steps[0].launching - computing)
+
+
+def test_what_tensor_parallel_gpus_send_travels_beside_products_where_software_does_so() -> None:
+    split = {"accelerator": H100, "tensor_parallel": 8}
+    alone = plan_of(software="other", **split).step.tensor
+    assert alone > 0
+    assert plan_of(software="megatron-core", **split).step.tensor == 0
+    assert plan_of(overlap=True, **split).step.tensor == 0
+    assert plan_of(software="megatron-core", overlap=False, **split).step.tensor == alone
+    slow = replace(H100, link_bandwidth=5e9)
+    steps = [plan_of(accelerator=slow, tensor_parallel=8, overlap=x).step for x in (False, True)]
+    assert steps[1].tensor == pytest.approx(steps[0].tensor - steps[0].matmuls)
+
+
+def test_what_experts_send_travels_beside_products_unless_it_is_said_not_to() -> None:
+    mixture = published.architecture("Mixtral-8x7B", sequence_length=4096)
+    shared = {"model": mixture, "accelerator": SLOW, "expert_parallel": 8}
+    steps = [plan_of(overlap=overlap, **shared).step for overlap in (False, None, True)]
+    assert steps[1].expert == steps[2].expert
+    assert steps[1].expert == pytest.approx(steps[0].expert - steps[0].matmuls)
