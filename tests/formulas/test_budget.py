@@ -150,6 +150,15 @@ def test_experts_are_told_by_their_active_parameters() -> None:
     )
 
 
+def test_that_a_model_has_experts_is_told_before_how_far_its_run_lies_outside() -> None:
+    shapes = {"Mixtral": published.architecture("Mixtral-8x7B", 4096)}
+    front = frontier(H100, 64, 365, shapes)
+    [point] = front.points
+    far = outside(point.plan.parameters.active, point.tokens.likely, front.law)
+    assert far
+    assert point.outside == f"experts, by a law of dense models; {far}"
+
+
 def test_the_largest_model_with_enough_text() -> None:
     twenty = largest_model(H100, 64, 21, shelf())
     few = largest_model(H100, 64, 21, shelf(), tokens_per_parameter=5)

@@ -268,6 +268,7 @@ def test_the_first_stop_comes_when_the_dice_say(seed: int) -> None:
 def test_without_failures_only_writing_costs() -> None:
     run = simulate_run(7200, 3600, 40, 1e12, 1800)
     assert (run.stops, run.lost, run.restarting, run.saving) == (0, 0, 0, 80)
+    assert (run.useful, run.total) == (7200, 7280)
     assert len(run.stretches) == 1
 
 

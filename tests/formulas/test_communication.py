@@ -22,6 +22,7 @@ from llmtrain_helpers.communication import (
     LATENCY,
     LINK_SHARE,
     NETWORK_SHARE,
+    Split,
     bandwidth_of,
     exchanges,
     ring,
@@ -280,6 +281,35 @@ def test_arrays_of_splits_are_those_of_each() -> None:
     assert told.sequence.tolist() == [one.sequence for one in each]
 
 
+def test_what_is_not_said_of_a_split_is_one() -> None:
+    told = Split(8, 1, 1, 4, 1, 2, accumulation_steps=6)
+    assert (told.interleave, told.expert_parallel) == (1, 1)
+    assert told.bubble == 3 / 6
+
+
+@pytest.mark.parametrize("stage", [2, 3])
+def test_what_is_not_said_of_traffic_is_one_way_in_a_ring_and_keeps_nothing(stage: int) -> None:
+    split = {"recompute": "none", "tensor_parallel": 2, "pipeline_parallel": 2}
+    split |= {"data_parallel": 2, "zero_stage": stage}
+    plain = {"sequence_parallel": True, "interleave": 1, "context_parallel": 1, "context": "ring"}
+    plain |= {"expert_parallel": 1, "expert_parameters": 0, "imbalance": 1, "value_bytes": 2}
+    plain |= {"weight_bytes": 2, "gradient_bytes": 2, "shard_size": None}
+    plain |= {"keep_gradients": False, "keep_weights": False}
+    told = step_traffic(MODEL, 48, 1, 3, **split)
+    assert told == step_traffic(MODEL, 48, 1, 3, **split, **plain)
+    once = step_traffic(MODEL, 48, recompute="none")
+    assert once == step_traffic(MODEL, 48, 1, 1, recompute="none", **plain)
+
+
+@pytest.mark.parametrize("t", [1, 8])
+def test_seconds_of_what_is_not_split_run_over_the_links(t: int) -> None:
+    """One GPU for each way that is not named: its group lies inside a node that t fill."""
+    taken = communication_seconds(Traffic(*[1e9] * 6), CHIP, tensor_parallel=t)
+    assert taken is not None
+    for name, seconds in taken.parts().items():
+        assert seconds == 1e9 / bandwidth_of(CHIP, t), name
+
+
 @pytest.mark.parametrize(
     ("split", "said"),
     [
@@ -288,6 +318,10 @@ def test_arrays_of_splits_are_those_of_each() -> None:
         ({"expert_parallel": 2}, "has no experts"),
         ({"pipeline_parallel": 8}, "pipeline_parallel=8"),
         ({"context": "star"}, "context='star' is unknown"),
+        (
+            {"tensor_parallel": 2, "context_parallel": 4, "context": "all-to-all"},
+            "num_heads=4 is not divisible by tensor_parallel·context_parallel=8",
+        ),
         ({"zero_stage": 4}, "zero_stage=4 is unknown"),
         ({"data_parallel": 4, "shard_size": 3}, "data_parallel=4 is not divisible"),
     ],
