@@ -6,6 +6,7 @@ import pytest
 
 from llmtrain_helpers.duration import UTILIZATIONS
 from llmtrain_helpers.evidence import published, utilizations
+from llmtrain_helpers.flops import gpt_flops
 from llmtrain_helpers.plan.pace import UTILIZATIONS as BY_KIND, Shares
 from tests.pages import words
 
@@ -99,6 +100,16 @@ def test_blooms_printed_rates_prove_its_vocabulary() -> None:
     counted = STEPS[STEPS["source"] == "bloom_sweeps"]["share"]
     ratio = printed.to_numpy(dtype=float) / counted.to_numpy()
     assert abs(np.median(ratio) - 1) < 0.0005
+
+
+def test_vtrains_steps_are_counted_with_the_vocabulary_that_its_note_names() -> None:
+    """Its file has none; data/README.md says that the package takes 51,200."""
+    row = published.vtrain_a100_multi_node().iloc[0]
+    shape = (row[name] for name in ("num_layers", "hidden_size"))
+    counted = gpt_flops(*shape, 51200, row["sequence_length"], row["global_batch_size"], "full")
+    share = counted / row["seconds_per_iteration"] / row["num_gpus"] / row["peak_flops"]
+    told = STEPS[STEPS["source"] == "vtrain_a100_multi_node"]["share"]
+    assert told.iloc[0] == pytest.approx(share)
 
 
 def test_whole_runs_are_of_the_calendar() -> None:
