@@ -292,9 +292,10 @@ def test_what_is_not_said_of_a_split_is_one() -> None:
     assert told.bubble == 3 / 6
 
 
-def test_what_is_not_said_of_traffic_is_what_the_docstring_says() -> None:
+@pytest.mark.parametrize("stage", [2, 3])
+def test_what_is_not_said_of_traffic_is_one_way_in_a_ring_and_keeps_nothing(stage: int) -> None:
     split = {"recompute": "none", "tensor_parallel": 2, "pipeline_parallel": 2}
-    split |= {"data_parallel": 2, "zero_stage": 2}
+    split |= {"data_parallel": 2, "zero_stage": stage}
     plain = {"sequence_parallel": True, "interleave": 1, "context_parallel": 1, "context": "ring"}
     plain |= {"expert_parallel": 1, "expert_parameters": 0, "imbalance": 1, "value_bytes": 2}
     plain |= {"weight_bytes": 2, "gradient_bytes": 2, "shard_size": None}
@@ -305,15 +306,13 @@ def test_what_is_not_said_of_traffic_is_what_the_docstring_says() -> None:
     assert once == step_traffic(MODEL, 48, 1, 1, recompute="none", **plain)
 
 
-def test_seconds_of_what_is_not_split_run_over_the_links() -> None:
-    """One GPU for each way that is not named: its group lies inside a node."""
-    taken = communication_seconds(Traffic(*[1e9] * 6), CHIP)
+@pytest.mark.parametrize("t", [1, 8])
+def test_seconds_of_what_is_not_split_run_over_the_links(t: int) -> None:
+    """One GPU for each way that is not named: its group lies inside a node that t fill."""
+    taken = communication_seconds(Traffic(*[1e9] * 6), CHIP, tensor_parallel=t)
     assert taken is not None
     for name, seconds in taken.parts().items():
-        assert seconds == 1e9 / bandwidth_of(CHIP, 1), name
-    eight = communication_seconds(Traffic(0, 0, 0, 1e9, 0, 0), CHIP, tensor_parallel=8)
-    assert eight is not None
-    assert eight.expert == 1e9 / bandwidth_of(CHIP, 1, 8)
+        assert seconds == 1e9 / bandwidth_of(CHIP, t), name
 
 
 @pytest.mark.parametrize(
