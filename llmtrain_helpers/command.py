@@ -27,7 +27,7 @@ from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, sharded
-from llmtrain_helpers.plan.run import SHARDS
+from llmtrain_helpers.plan.run import SHARDS, SOFTWARE
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.results import Interval
 
@@ -54,6 +54,7 @@ OPTIONS = {
     "shard": "--shard",
     "keep_gradients": "--keep-gradients",
     "recompute": "--recompute",
+    "software": "--software",
     "price_per_gpu_hour": "--price",
     "seconds_per_iteration": "--step-seconds",
 }
@@ -117,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     option("shard", str.casefold, "WORD", f"of states: {', '.join(SHARDS)}")
     option("keep_gradients", _yes, "yes|no", "whole between passes, from zero2 on")
     option("recompute", str.casefold, "WORD", ", ".join(EVERY_RECOMPUTE))
+    option("software", str.casefold, "WORD", f"whose it is: {', '.join(SOFTWARE)}")
     option("price_per_gpu_hour", _number, "P", "dollars, for the cost")
     option("seconds_per_iteration", _number, "t", "of a step that you measured with this split")
     parser.add_argument("--advise", action="store_true", help="what would make it fit")

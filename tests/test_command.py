@@ -295,3 +295,11 @@ def test_options_are_arguments_of_a_plan_by_shorter_names() -> None:
     assert {*OPTIONS} <= {*Run.__dataclass_fields__} | more
     assert in_options("zero_stage=3 with a pipeline") == "--shard zero3 with a pipeline"
     assert in_options("two tokens=2 and tokens") == "two --tokens 2 and tokens"
+
+
+def test_whose_software_it_is_goes_to_the_plan(printed) -> None:
+    spans = {
+        software: json.loads(printed(f"{PLAN} --json --software {software}"))["days"]
+        for software in ("megatron-core", "other")
+    }
+    assert spans["megatron-core"] != spans["other"]

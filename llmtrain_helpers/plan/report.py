@@ -207,6 +207,8 @@ def _time(plan: Plan) -> list[Line]:
     """Days, GPU-hours, money, energy; at a rate of one's own the stops come on top."""
     run, days = plan.run, plan.days_with_stops
     assumption = f"{units.percent(plan.mfu)} of the peak (MFU), stops included"
+    if run.utilizations is None:
+        assumption += f"; {STACKS[run.software]}"
     source = f"others' steps: {plan.shares.evidence}"
     if run.utilizations is not None:
         source = "yours: the shares of the peak that you gave"
@@ -290,6 +292,13 @@ RECOMPUTED = {
     "full": "everything recomputed",
 }
 """What is computed a second time, in words."""
+
+STACKS = {
+    "any": "whose software is not said",
+    "megatron-core": "Megatron-Core",
+    "other": "not Megatron-Core",
+}
+"""Whose software trains, in words."""
 
 SAME_RUNS = ("besiroglu", "hoffmann")
 """Two fits of the same runs: how far they differ is how sure a loss is, at least."""

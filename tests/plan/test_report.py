@@ -105,6 +105,19 @@ def test_a_report_names_all_ways_of_sharing_and_what_is_computed_again() -> None
     assert again["work"].assumption.endswith("scores recomputed")
 
 
+@pytest.mark.parametrize(
+    ("software", "words"),
+    [
+        ("any", "whose software is not said"),
+        ("megatron-core", "Megatron-Core"),
+        ("other", "not Megatron-Core"),
+    ],
+)
+def test_the_days_say_whose_software_they_are_of(software: str, words: str) -> None:
+    days = of(PLAN.but(software=software).report())["days"]
+    assert days.assumption.endswith(f"stops included; {words}")
+
+
 def test_given_utilisations_are_not_called_published() -> None:
     days = of(PLAN.but(utilizations=(0.3, 0.4, 0.5)).report())["days"]
     assert days.source == "yours: the shares of the peak that you gave"
