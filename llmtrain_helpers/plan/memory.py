@@ -201,7 +201,7 @@ def kept_activations(run: Run, model: Transformer, recompute: str) -> Activation
         recompute,
         run.attention,
         run.dropout,
-        fused_mlp=run.fuses_mlp,
+        fused_mlp=run.fused_mlp,
         tensor_parallel=run.tensor_parallel,
         sequence_parallel=run.sequence_parallel,
         value_bytes=value_bytes(run.recipe),

@@ -262,7 +262,7 @@ def plan_run(
     shard: str | None = None,
     recipe: str | Recipe = "bf16",
     attention: str = "flash",
-    fused_mlp: bool | None = None,
+    fused_mlp: bool = False,
     dropout: bool = False,
     uneven_stages: bool = False,
     software: str = "any",
@@ -306,7 +306,7 @@ def plan_run(
                           "zero1", "zero2", "zero3" or "fsdp"
     recipe                bytes of a parameter, one of `RECIPES` or a `Recipe`
     attention             "flash", or "unfused", which keeps the scores
-    fused_mlp             whether the MLP's activation is fused; by default with Megatron-Core
+    fused_mlp             whether the MLP's activation is fused, as Megatron-Core does it
     dropout               whether there is dropout
     uneven_stages         layers need not divide: round up, and the last stage, beside
                           the head, has one less

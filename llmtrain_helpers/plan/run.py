@@ -104,7 +104,7 @@ class Run:
     sharding: str = "zero"
     recipe: str | Recipe = "bf16"
     attention: str = "flash"
-    fused_mlp: bool | None = None
+    fused_mlp: bool = False
     dropout: bool = False
     uneven_stages: bool = False
     software: str = "any"
@@ -138,7 +138,7 @@ class Run:
         choice("attention", self.attention, KERNELS)
         choice("context", self.context, CONTEXT)
         choice("software", self.software, SOFTWARE)
-        for name in ("sequence_parallel", "dropout", "uneven_stages"):
+        for name in ("sequence_parallel", "fused_mlp", "dropout", "uneven_stages"):
             object.__setattr__(self, name, flag(name, getattr(self, name)))
         known_recipe(self.recipe)
         self.accelerator.peak(self.number_format)
@@ -150,7 +150,6 @@ class Run:
             "flops_per_gpu": rate,
             "reserve": amount,
             "keep_gradients": flag,
-            "fused_mlp": flag,
             "overlap": flag,
         }
         for name, check in optional.items():
@@ -216,11 +215,6 @@ class Run:
     def peak(self) -> Result:
         """The chip's dense peak in that format, in FLOP/s."""
         return self.accelerator.peak(self.number_format)
-
-    @property
-    def fuses_mlp(self) -> bool:
-        """Whether the MLP's activation is fused: as given, or as the software does it."""
-        return self.software == "megatron-core" if self.fused_mlp is None else self.fused_mlp
 
     @property
     def layer_passes(self) -> int:

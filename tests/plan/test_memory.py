@@ -318,16 +318,3 @@ def test_whole_gradients_take_the_memory_that_sharding_saved() -> None:
     assert sharded.memory.gradients == whole.memory.gradients / 64
     assert whole.memory.gradients == plan_of().memory.gradients
     assert plan_of(zero_stage=2).memory == sharded.memory
-
-
-def test_megatron_core_fuses_the_mlp_unless_told_otherwise() -> None:
-    kept = {
-        (software, fused): plan_of(software=software, fused_mlp=fused).memory.activations
-        for software in ("any", "megatron-core", "other")
-        for fused in (None, True, False)
-    }
-    for software in ("any", "megatron-core", "other"):
-        by_default = kept[software, software == "megatron-core"]
-        assert kept[software, None] == by_default
-        assert kept[software, True] < kept[software, False]
-    assert_refused(plan_of, "fused_mlp=", fused_mlp="yes")
