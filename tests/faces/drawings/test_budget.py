@@ -35,7 +35,7 @@ def test_drawings_say_in_words_what_they_show() -> None:
     front = frontier(H100, 64, 21, shelf())
     words = drawings.frontier_picture(front, "7.2B").words
     assert "21 of 23 shapes will do, 63M to 220B" in words
-    assert "Yours: 7.2B, 1.0 trillion tokens, 2.081" in words
+    assert "Yours: 7.2B, 970 billion tokens, 2.083" in words
     assert "half size 1.26" in drawings.price_of_size().words
     rows = published.rows("tokens_per_parameter")
     told = drawings.tokens_each({"mine": 20.0}, rows).words

@@ -24,7 +24,7 @@ def test_drawings_say_what_they_show() -> None:
     assert found == [8, 16]
     assert drawn.body.count("✕") == 16
     words = drawings.calendar_at_a_glance(calendar_days(PLAN), 30).words
-    assert "16 to 38 days on the calendar, likely 24 days" in words
+    assert "15 to 35 days on the calendar, likely 22 days" in words
     assert "Likely in time: you have 30 days." in words
     late = drawings.calendar_at_a_glance(calendar_days(PLAN), 10).words
     assert "Too late" in late

@@ -2,9 +2,28 @@
 
 import pytest
 
-from llmtrain_helpers import calendar, calendar_days, mean_time_between_failures
+from llmtrain_helpers import calendar, calendar_days, mean_time_between_failures, plan_run
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.units import HOUR, MINUTE
+from tests.pages import words
+
+
+def test_the_win_goes_from_whole_runs_to_steps_of_unknown_and_of_known_software() -> None:
+    llama = published.architecture("Llama-3.1-8B", sequence_length=8192)
+    chip, run = published.accelerator("H100"), (64, 1e12, 512)
+    plan = plan_run(llama, chip, *run, recompute="none", zero_stage=3)
+    known = plan.but(software="megatron-core")
+    text = words("09_calendar")
+    whole, steps = plan.days, calendar_days(plan).computing
+    assert [round(x) for x in (whole.least, whole.greatest, whole.likely)] == [22, 29, 25]
+    assert "22 to 29 days for the same run, likely 25" in text
+    assert round(whole.likely - calendar_days(plan).total.likely) == 3
+    assert "three days shorter" in text
+    narrow = calendar_days(known).computing
+    ends = [round(x) for x in (steps.least, steps.greatest, narrow.least, narrow.greatest)]
+    assert ends == [14, 31, 17, 24]
+    assert "from 14 to 31 days" in text
+    assert "from 17 to 24" in text
 
 
 def test_the_page_of_sixteen_thousand_with_the_defaults() -> None:
