@@ -264,7 +264,7 @@ def test_mending_a_refusal_keeps_the_comparison() -> None:
     label, mended = state.offers[0]
     state.mend(**mended)
     assert not state.problem, label
-    assert "dashed: 47 s" in state.html
+    assert "dashed: 49 s" in state.html
 
 
 def test_what_cannot_be_read_is_told_and_the_old_picture_stays() -> None:
