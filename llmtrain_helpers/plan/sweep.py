@@ -68,7 +68,7 @@ class Sweep:
         Held against 48 groups of measured splits, the one it names is 5 % slower than
         the best, and the best of its `first` three 1.3 %: measuring three beats
         trusting one. Where the chip's bandwidths are unknown, neither communication nor
-        small matrices count, and the order is no better than chance.
+        launching counts, and the order is no better than chance.
 
         ValueError if none fits, saying by how much the nearest does not.
         """
