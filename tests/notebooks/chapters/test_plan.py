@@ -1,7 +1,9 @@
 """What the page of chapter 08 states, computed anew."""
 
+import pandas as pd
+
 from llmtrain_helpers import advise, plan_run, training_interval, units
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers.evidence import published, splits
 from tests.pages import words
 from tests.plan.cases import H100, plan_of
 
@@ -47,3 +49,26 @@ def test_the_prices_of_the_advice_that_the_page_tells() -> None:
     told = words("08_plan")
     assert f"The second costs {units.percent(second.dearer)}" in told
     assert f"{units.gigabytes(first.sent)} more a step" in told
+
+
+def test_how_far_the_page_trusts_the_order() -> None:
+    others = [name for name in splits.MANY_SPLITS if name != splits.FITTED]
+    ranked = pd.concat([splits.ranked(splits.measured_splits(name)) for name in others])
+    *near, worst = sorted(ranked["first"])
+    assert len(near) == 6
+    assert near[-1] < 0.01
+    assert round(worst, 2) == 0.43
+    assert (ranked["first three"] == 0).all()
+    assert "within 1 % six times, and once 43 % slower" in words("08_plan")
+
+
+def test_how_far_a_split_and_a_software_move_the_bar_of_the_page() -> None:
+    plan, told = plan_of(accelerator=H100, zero_stage=3), words("08_plan")
+    for shares in (plan.shares.runs, plan.but(tensor_parallel=8).shares.runs):
+        assert f"{shares[0]:.2f} to {shares[2]:.2f}" in told
+    step = plan.seconds_per_iteration
+    for software in ("megatron-core", "other"):
+        named = plan.but(software=software)
+        assert 0.5 < abs(named.days.likely - plan.days.likely) < 1.5
+        own = named.seconds_per_iteration
+        assert own.greatest / own.least < step.greatest / step.least
