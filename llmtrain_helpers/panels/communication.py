@@ -193,9 +193,11 @@ def _tables(plan: Plan) -> str:
     ]
     memory = [[name, units.gigabytes(size)] for name, size in parts_of(plan).items()]
     head = ["one GPU sends in a step", "bytes", "with others", "takes", "seen"]
+    others = plan.seconds_per_iteration
     note = (
-        "<p>Seconds of a model that leaves out what software loses; steps of others "
-        "took 1.04 to 1.6 times as long in 16 bits. It compares splits.</p>"
+        "<p>Seconds of a model that leaves out what software loses: it compares splits. "
+        "At the pace of others' software, whichever it is, the step takes "
+        f"{units.seconds(others.least)} to {units.seconds(others.greatest)}.</p>"
     )
     return "".join(
         [

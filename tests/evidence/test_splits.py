@@ -69,6 +69,18 @@ def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_
         assert mean["first"] == pytest.approx(0.05, abs=0.005)
         assert mean["first three"] == pytest.approx(0.013, abs=0.0005)
     assert f"{sum(each[1] for each in ORDERED)} measured steps" in words("07_communication")
+    told = f"| {mean['correlation']:+.2f}, {100 * mean['first']:.1f} % |"
+    assert told in words("evidence/07_communication")
+
+
+def test_megatron_core_is_faster_than_a_model_that_does_not_know_it() -> None:
+    table = measured_splits("megatron_h100")
+    untold = (table["seconds"] / table["modelled"]).median()
+    assert untold == pytest.approx(0.8, abs=0.05)
+    assert (table["seconds"] / table["by_software"]).median() > 1
+    assert f"does not know whose software it is ({untold:.2f})" in words(
+        "evidence/07_communication"
+    )
 
 
 def test_blooms_order_needs_the_layer_less_on_the_last_stage(monkeypatch) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from llmtrain_helpers import all_reduce_seconds, count_parameters, plan_run
+from llmtrain_helpers.communication import LATENCY, LINK_SHARE
 from llmtrain_helpers.evidence import published
 from tests.pages import words
 
@@ -20,21 +21,32 @@ PLAN = plan_run(LLAMA, H100, 64, 1e12, 256, **SPLIT)
 
 def test_the_win_is_what_the_traffic_says() -> None:
     P = count_parameters(LLAMA).total
-    assert PLAN.sent.sequence == 32 * 80 * 6 * 2 * 7 / 8 * 2 * 8192 * 8192
+    assert PLAN.sent.sequence == 32 * 80 * 7 * 2 * 7 / 8 * 2 * 8192 * 8192
     assert PLAN.sent.data == pytest.approx(2 * 7 / 8 * 2 * P / 8, rel=0.001)
     assert PLAN.sent.sequence / PLAN.sent.total > 0.99
-    assert PLAN.step.total == pytest.approx(47, abs=0.5)
+    assert PLAN.step.total == pytest.approx(49, abs=0.5)
+    told = words("07_communication")
+    assert f"hence the {PLAN.step.data:.2f} s that are seen" in told
+    travels = PLAN.sent.sequence / 450e9
+    assert f"= {travels:.1f}$ s at the links' full rate" in told
+    assert f"so {travels / LINK_SHARE:.1f} s; add 15,360 waits" in told
+    waits = 32 * 80 * 6 * LATENCY
+    assert f"first bytes, {waits:.1f} s" in told
+    assert f"the {PLAN.step.tensor:.0f} s of the first drawing" in told
+    assert PLAN.step.tensor == pytest.approx(travels / LINK_SHARE + waits)
     assert "$2 \\cdot \\tfrac{7}{8} \\cdot 17.64 = 30.9$ GB" in words("07_communication")
     assert all_reduce_seconds(17.64e9, 8, 50e9) == pytest.approx(0.62, abs=0.005)
 
 
 def test_a_border_is_cheap_and_shared_layers_are_dear() -> None:
     state = 2 * 8192 * 8192
-    layers = 80 * 4 * 2 * 7 / 8 * state
-    assert layers / (2 * state) == 280
+    layers = 80 * 5 * 2 * 7 / 8 * state
+    stage = 2 * state / 8
+    told = f"{layers / 80 / stage:.0f} times the bytes of a middle stage"
+    assert f"{told}, all 80 together {layers / stage:,.0f} times" in words("07_communication")
     work = 6 * 70e9 * 8192 / 8 / (0.8 * 989e12)
-    assert layers / 450e9 / work == pytest.approx(1 / 3, abs=0.03)
-    assert layers / 50e9 / work == pytest.approx(2.8, abs=0.1)
+    assert layers / 450e9 / work == pytest.approx(0.4, abs=0.03)
+    assert layers / 50e9 / work == pytest.approx(3.5, abs=0.1)
 
 
 def test_tokens_that_hide_a_ring_do_not_depend_on_the_model() -> None:
