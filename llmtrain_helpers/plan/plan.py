@@ -437,9 +437,9 @@ def step_seconds(plan: Plan) -> StepSeconds | None:
     0.64 ms count only where the GPU has less to do, and the all-reduces travel beside
     the products.
 
-    It is what good software could reach; most software takes 1 to 1.8 times as long,
-    so it compares splits, and `Plan.seconds_per_iteration` says seconds. Takes a
-    `Plan`; None where bandwidths or the best share of the chip are unknown.
+    It compares splits. Others' software takes 0.85 to 1.85 times as long (the paces of
+    `PACES`), and `Plan.seconds_per_iteration` says those seconds. Takes a `Plan`; None
+    where bandwidths or the best share of the chip are unknown.
 
     Source: data/vtrain_a100_single_node.csv and vtrain_a100_multi_node.csv, whose 767
     layouts it orders; see notebooks/evidence/07_communication.ipynb.
