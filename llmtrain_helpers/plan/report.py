@@ -13,7 +13,7 @@ from functools import partial
 from html import escape
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import Number, instance, refuse, single
+from llmtrain_helpers.checks import Number, at_most, instance, refuse, single
 from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.plan.plan import Plan, is_many
@@ -133,6 +133,7 @@ def report(
         f"{units.digits(days.likely, 2)} days{price}. It {fit}."
     )
     before = single("trained_on", trained_on, least=0)
+    at_most("trained_on", before, "the tokens that there are", 10**20)
     if law is None and before:
         refuse("trained_on", before, "is what a law wants, and law is None")
     worth = [] if law is None else _quality(plan, law, before)

@@ -30,6 +30,7 @@ from llmtrain_helpers.checks import (
     quantity,
     rate,
     refuse,
+    show,
     single,
 )
 from llmtrain_helpers.communication import CONTEXT, Split
@@ -126,7 +127,8 @@ class Run:
         if imbalance < 1:
             refuse("imbalance", self.imbalance, "is less than 1")
         e = self.expert_parallel
-        at_most("imbalance", imbalance, "expert_parallel", e.max() if is_array(e) else e)
+        if imbalance > 1 and not anywhere(e >= imbalance):
+            refuse("imbalance", imbalance, f"is more than expert_parallel={show(e)}")
         object.__setattr__(self, "imbalance", imbalance)
         stage = single("zero_stage", self.zero_stage, least=0)
         object.__setattr__(self, "zero_stage", stage)
@@ -275,7 +277,7 @@ def spelt_out(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name in ways[:2]:
         if name in given:
             refuse("shard", shard, f"says {name} too: leave one of them out")
-    if shard == "hsdp":
+    if isinstance(shard, str) and shard == "hsdp":
         known = ", ".join(SHARDS)
         refuse("shard", shard, f"has no plan: all replicas share the states. Known: {known}")
     stage, sharding = SHARDS[choice("shard", shard, SHARDS)]
