@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
@@ -184,10 +184,30 @@ class Frontier:
     @property
     def best(self) -> Point:
         """The point of the lowest likely loss that fits, and answers where it must."""
+        return min(self._able(), key=lambda point: point.loss.likely)
+
+    @property
+    def first_run(self) -> Point:
+        """The best for a first run: with the tokens that can be promised (`Plan.first_run`)."""
+        return min(map(self._promised, self._able()), key=lambda point: point.loss.likely)
+
+    def _promised(self, point: Point) -> Point:
+        N, T = point.plan.parameters.active, int(point.plan.first_run_tokens(self.days))
+        reached = loss(N, T, self.law)
+        return replace(
+            point,
+            plan=point.plan.but(tokens=T),
+            tokens=Interval(T, T, T),
+            loss=Interval(reached, reached, reached),
+            outside=_beyond(point.plan, T, self.law),
+        )
+
+    def _able(self) -> list[Point]:
+        """The points that fit, and answer where they must."""
         able = [x for x in self.points if x.fits and x.answers]
         if not able:
             raise ValueError(f"none of {len(self.points)} shapes fits on these GPUs")
-        return min(able, key=lambda point: point.loss.likely)
+        return able
 
     def columns(self) -> dict[str, list[Any]]:
         """The points as columns of a table, one entry a shape."""
@@ -279,12 +299,9 @@ def frontier(
         N = plan.parameters.active
         ends = (tokens.greatest, tokens.likely, tokens.least)
         losses = Interval(*(loss(N, T, known_law) for T in ends))
-        warnings = [outside(N, tokens.likely, known_law)]
-        if model.num_experts:
-            warnings.insert(0, "experts, by a law of dense models")
         weights = 2 * plan.parameters.total
         answers = serving_memory is None or weights <= SERVED * serving_memory
-        words = "; ".join(filter(None, warnings))
+        words = _beyond(plan, tokens.likely, known_law)
         points.append(Point(name, plan, tokens, losses, words, answers))
     if not steps:
         refuse("shapes", shapes, "holds no shape")
@@ -292,6 +309,12 @@ def frontier(
         shortest = units.duration(units.DAY * min(steps), 2)
         refuse("days", days, f"is less than one step: the shortest takes {shortest}")
     return Frontier(tuple(points), known_law, time)
+
+
+def _beyond(plan: Plan, tokens: Number, law: Law) -> str:
+    """What a law was not fitted to, in words; nothing where it was."""
+    experts = "experts, by a law of dense models" if plan.run.model.num_experts else ""
+    return "; ".join(filter(None, [experts, outside(plan.parameters.active, tokens, law)]))
 
 
 def _named(shapes: Any) -> dict[str, Transformer]:

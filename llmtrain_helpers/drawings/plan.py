@@ -19,7 +19,6 @@ from llmtrain_helpers.drawings.common import (
     text,
 )
 from llmtrain_helpers.drawings.duration import INKS
-from llmtrain_helpers.duration import tokens_in_time
 from llmtrain_helpers.plan.memory import at_the_loss
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.schedule import Schedule, Turn, idle_share, pipeline_schedule
@@ -151,7 +150,7 @@ def at_first(plan: Plan, days: float) -> str:
     slow = plan.first_run.greatest
     if slow <= days or plan.days_with_stops.greatest > days:
         return ""
-    most = units.rounded_down(tokens_in_time(plan.run.tokens, slow, days))
+    most = units.rounded_down(plan.first_run_tokens(days))
     late = f"A first run may take up to {units.duration(slow * units.DAY, 2)}, too late"
     return f" ({late}: take at most {units.about(most)} tokens then.)"
 

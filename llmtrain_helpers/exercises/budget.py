@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import most_tokens, shelf, usual_batch
+from llmtrain_helpers.budget import shelf, usual_batch
 from llmtrain_helpers.checks import choice, count
 from llmtrain_helpers.evidence.published import accelerator
 from llmtrain_helpers.exercises.common import (
@@ -125,12 +125,12 @@ class OwnRun(Exercise):
                 f"{name} does not fit: at best {holds} on each GPU, of {room} that the "
                 "reserve leaves."
             )
-        taken = days * T / float(most_tokens(plan, days).least)
-        summary = f"at the slow end they take {units.digits(taken)} of your {days:g} days."
+        taken = days * T / float(plan.first_run_tokens(days))
+        summary = f"a first run may take {units.digits(taken)} of your {days:g} days for them."
         if taken > ROUNDED * days:
             return False, f"too many tokens: {summary}"
         if taken < USED_AT_LEAST * days:
-            return False, f"you leave time: even {summary}"
+            return False, f"you leave time: {summary}"
         return _beside_the_best(name, float(plan.parameters.active), T)
 
 

@@ -139,12 +139,10 @@ class OwnCalendar(Exercise):
                 return False, f"{promised:g} days are after your last one, which is {limit:g}."
             if promised > _MOST_PROMISED * worst:
                 return False, f"{promised:g} days promise nothing: it takes {span}."
-        rent = spares * _NODE / n
         return True, (
             f"right: at the worst rate of failures {summary}. "
             f"With outages as bad as the worst, {units.digits(worst)} days. "
-            f"The spares add {units.percent(rent)} to the rent"
-            f"{'.' if rent < 0.25 else ': would you rather wait for a repair?'}"
+            f"{_price_of_spares(n, spares)}"
         )
 
 
@@ -182,6 +180,8 @@ def _problem_with_spares(n: float, spares: float) -> str:
     if spares % 1:
         return f"{spares:g} spare_nodes: only whole nodes can be rented."
     enough = spare_nodes(n, _WORST, _REPAIR_DAYS)
+    if n <= _NODE and spares == 0:
+        return ""  # with a single node one waits for its repair
     if spares < enough:
         return (
             f"at the worst rate, with repairs of a week, it takes at least {enough} of spare_nodes."
@@ -190,6 +190,19 @@ def _problem_with_spares(n: float, spares: float) -> str:
     if spares > most:
         return f"{spares:g} spare_nodes are too many: keep at most {most}."
     return ""
+
+
+def _price_of_spares(n: float, spares: float) -> str:
+    """What spares add to the rent; with none, how often the run may wait for a repair."""
+    if not spares:
+        stops = units.duration(mean_time_between_failures(n, _WORST), 2)
+        return (
+            "Without a spare the run waits for each repair: at that rate the node stops "
+            f"every {stops}, though few stops need one."
+        )
+    rent = spares * _NODE / n
+    doubt = "." if rent < 0.25 else ": would you rather wait for a repair?"
+    return f"The spares add {units.percent(rent)} to the rent{doubt}"
 
 
 EXERCISES: dict[str, Exercise] = {

@@ -8,8 +8,8 @@ from functools import cache
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
 from llmtrain_helpers.checks import Result, choice, count
-from llmtrain_helpers.drawings.plan import at_first, span_in_words
-from llmtrain_helpers.duration import seconds_from_iterations
+from llmtrain_helpers.drawings.plan import span_in_words
+from llmtrain_helpers.duration import gpu_hours, seconds_from_iterations
 from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.exercises.common import (
     HINT,
@@ -183,12 +183,12 @@ _COMMON_LEAST = 20
 
 
 class OwnPlan(Exercise):
-    """A plan that fits with its reserve, and ends in time at the slow end."""
+    """A plan that fits with its reserve, and ends in time even as a first run."""
 
     hint = (
         "Which factor of the time can give?",
         "Days fall with fewer tokens, with more GPUs, and without recomputation.",
-        "Tokens · days you have / days at the slow end would just do.",
+        "Tokens · days you have / the latest day of a first run would just do.",
     )
 
     def judge(self, answer: Answer) -> Judgement:
@@ -199,14 +199,15 @@ class OwnPlan(Exercise):
         plan = _own(design)
         limit = entry(design, "days")
         holds, days = units.gigabytes(plan.memory.total), span_in_words(plan.days)
+        latest = plan.first_run.greatest
         if not plan.fits:
             return False, _why_not(plan)
-        if plan.days.greatest > limit:
+        if latest > limit:
             return False, (
-                f"it fits, with {holds} on each GPU, but it takes {days} (at the slow end "
-                f"{plan.days.greatest:.1f} days), and you have {limit:g}. {HINT}"
+                f"it fits, with {holds} on each GPU, but it takes {days} (as a first run up "
+                f"to {latest:.1f} days), and you have {limit:g}. {HINT}"
             )
-        if plan.days.greatest < limit / 10:
+        if latest < limit / 10:
             return False, (
                 f"it fits and takes {days}, of {limit:g} days that you have: give it more "
                 "tokens, or a larger model."
@@ -220,9 +221,10 @@ class OwnPlan(Exercise):
                 "model would be better."
             )
         return True, (
-            f"right: {days} of your {limit:g}, {holds} on each GPU, "
-            f"{units.gigabytes(plan.room)} left; set {units.about(plan.gpu_hours.greatest)} "
-            f"GPU-hours aside.{few_tokens}{at_first(plan, limit)}"
+            f"right: {days}, even as a first run no more than {latest:.1f} of your {limit:g}; "
+            f"{holds} on each GPU, {units.gigabytes(plan.room)} left; set "
+            f"{units.about(gpu_hours(units.DAY * latest, plan.split.num_gpus))} "
+            f"GPU-hours aside.{few_tokens}"
         )
 
 

@@ -219,6 +219,7 @@ def _table(setting: Setting, own: Outcome) -> str:
             "tokens, slow end to fast end",
             f"{units.count(tokens.least)} to {units.count(tokens.greatest)}",
         ],
+        ["tokens even of a first run", units.count(plan.first_run_tokens(days))],
         ["tokens for each parameter", units.digits(own.tokens / own.parameters, 2)],
         ["split", ways],
         ["recomputed", plan.run.recompute],

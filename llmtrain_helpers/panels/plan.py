@@ -330,7 +330,7 @@ def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
     """Offers for a plan that fits: fewer tokens, or more GPUs, to end in time even if slow."""
     late = plan.days_with_stops.greatest / days
     if plan.fits and late <= 1 < plan.first_run.greatest / days:
-        tokens = units.rounded_down(plan.run.tokens * days / plan.first_run.greatest)
+        tokens = units.rounded_down(plan.first_run_tokens(days))
         yield f"Tokens {units.short(tokens)}: in time even as a first run", {"tokens": tokens}
     if not plan.fits or late <= 1:
         return

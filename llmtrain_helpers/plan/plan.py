@@ -26,6 +26,7 @@ from llmtrain_helpers.duration import (
     first_run_days,
     gpu_hours,
     iterations,
+    tokens_in_time,
     training_interval,
 )
 from llmtrain_helpers.flops import FlopCount, count_flops
@@ -138,16 +139,21 @@ class Plan:
 
     @property
     def first_run(self) -> Interval:
-        """Days of a team's first such run: as others' plans, but as late as any published run.
+        """Days of a team's first such run: to be promised until a step is measured.
 
-        Ends where 6TP/(nX) at the slowest published rate ends (`rough`), if that is later:
-        our caution, for no table holds first runs. A measured step or rate takes its place.
+        Ends where 6TP/(nX) ends at the slow end of published runs (`rough`), if that is
+        later: our caution, for no table holds first runs. A measured step or rate takes
+        its place.
         """
         days = self.days_with_stops
         if self.measured:
             return days
         latest = first_run_days(days.greatest, self.rough.greatest)
         return Interval(days.least, days.likely, latest)
+
+    def first_run_tokens(self, days: Number) -> Result:
+        """Tokens that even a first run gets through in so many days (see `first_run`)."""
+        return tokens_in_time(self.run.tokens, self.first_run.greatest, days)
 
     @property
     def gpu_hours(self) -> Interval:

@@ -14,7 +14,7 @@ from html import escape
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, at_most, instance, refuse, single
-from llmtrain_helpers.duration import gpu_hours
+from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.plan.plan import Plan, is_many
 from llmtrain_helpers.plan.run import Run
@@ -123,6 +123,9 @@ def report(
         fit = "fits without a reserve: measure a step first"
     else:
         fit = "does not fit"
+    longer = ""
+    if plan.first_run.greatest > days.greatest:
+        longer = f" (a first run: up to {units.digits(plan.first_run.greatest, 2)})"
     price = ""
     if run.price_per_gpu_hour is not None:
         hours = gpu_hours(units.DAY, plan.split.num_gpus) * days.likely
@@ -130,7 +133,7 @@ def report(
     summary = (
         f"{units.exact(run.num_gpus)} {run.accelerator.name} train {name} on "
         f"{units.count(run.tokens)} tokens in likely "
-        f"{units.digits(days.likely, 2)} days{price}. It {fit}."
+        f"{units.digits(days.likely, 2)} days{longer}{price}. It {fit}."
     )
     before = single("trained_on", trained_on, least=0)
     at_most("trained_on", before, "the tokens that there are", 10**20)
@@ -220,6 +223,7 @@ def _time(plan: Plan) -> list[Line]:
     hours = days.times(gpu_hours(units.DAY, plan.split.num_gpus))
     lines = [
         _interval("days", days, lambda x: units.digits(x, 2), assumption, source),
+        *_first_run(plan),
         _interval("GPU-hours", hours, _plain, "GPUs times days", "notebook 03"),
     ]
     if run.price_per_gpu_hour is not None:
@@ -234,6 +238,23 @@ def _time(plan: Plan) -> list[Line]:
             _interval("energy", hours.times(watts), watt_hours, power, "vendor's datasheet")
         )
     return lines
+
+
+def _first_run(plan: Plan) -> list[Line]:
+    """The date to promise before a step is measured, where it is later than others' runs."""
+    days = plan.first_run
+    if days.greatest <= plan.days_with_stops.greatest:
+        return []
+    slow = f"{units.percent(UTILIZATIONS[0])} of the peak (MFU), the slow end of published runs"
+    return [
+        Line(
+            "a first run",
+            f"up to {units.digits(days.greatest, 2)} days",
+            "until a step is measured",
+            slow,
+            "notebook 03; our caution, for no table has first runs",
+        )
+    ]
 
 
 def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:

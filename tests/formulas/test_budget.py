@@ -253,3 +253,16 @@ def test_on_a_doubling_the_rough_frontier_is_the_frontier() -> None:
         if point.fits:
             assert outcome.tokens == pytest.approx(point.tokens.likely, rel=0.001)
             assert outcome.loss == pytest.approx(point.loss.likely, rel=1e-4)
+
+
+def test_a_first_run_takes_fewer_tokens_and_so_a_smaller_model() -> None:
+    front = frontier(published.accelerator("A100 80GB SXM"), 8, 30, shelf())
+    first = front.first_run
+    able = [x for x in front.points if x.fits]
+    tokens = {x.name: float(x.plan.first_run_tokens(30)) for x in able}
+    losses = {x.name: float(loss(x.plan.parameters.active, tokens[x.name])) for x in able}
+    assert first.name == min(losses, key=lambda name: losses[name])
+    assert first.loss.likely == pytest.approx(losses[first.name])
+    assert first.plan.run.tokens == int(tokens[first.name])
+    assert first.plan.first_run.greatest == pytest.approx(30)
+    assert first.parameters < front.best.parameters

@@ -38,12 +38,14 @@ def test_08_d_has_no_word_of_too_little_text_where_there_is_enough() -> None:
     assert "for each parameter" not in check("08-d", MINE | small).text
 
 
-def test_08_d_warns_of_03s_wider_interval() -> None:
-    late = check("08-d", MINE)
+def test_08_d_holds_a_plan_to_03s_slow_end() -> None:
     slow = training_interval(45e9, 8_030_261_248, 8, 312e12).greatest / 86400
-    assert late.ok
-    assert f"may take up to {slow:.0f} days, too late: take at most 33 billion" in late.text
-    assert "too late" not in check("08-d", MINE | {"tokens": 20e9}).text
+    late = check("08-d", MINE | {"tokens": 45e9})
+    assert not late.ok
+    assert f"as a first run up to {slow:.1f} days" in late.text
+    most = 45e9 * 30 / slow
+    assert check("08-d", MINE | {"tokens": int(most)}).ok
+    assert not check("08-d", MINE | {"tokens": int(1.01 * most)}).ok
 
 
 def test_08_d_speaks_of_the_entries_of_the_dictionary() -> None:

@@ -34,28 +34,28 @@ ANSWERS = {
         ],
     ),
     "10-d": Answers(
-        right=[own("4.2B", 81e9)],
+        right=[own("4.2B", 64e9)],
         told=[
             (own(model, tokens), said)
             for model, tokens, said in [
-                ("4.2B", 81e9, "right: 4.2B gets 19 tokens a parameter"),
-                ("1.9B", "160B", "right: 1.9B gets 82 tokens a parameter"),
-                ("9.0B", 44e9, "right: 9.0B gets 4.9 tokens a parameter"),
-                ("7.2B", "57.5B", "right: 7.2B gets 7.9 tokens a parameter"),
-                ("9.0B", 34e9, "right: 9.0B gets 3.8 tokens a parameter"),
+                ("4.2B", 64e9, "right: 4.2B gets 15 tokens a parameter"),
+                ("1.9B", "138B", "right: 1.9B gets 71 tokens a parameter"),
+                ("9.0B", 29.9e9, "right: 9.0B gets 3.3 tokens a parameter"),
+                ("7.2B", "37.2B", "right: 7.2B gets 5.1 tokens a parameter"),
+                ("9.0B", 23e9, "right: 9.0B gets 2.6 tokens a parameter"),
             ]
         ],
         slips=[
             (own(model, tokens), said)
             for model, tokens, said in [
-                ("4.2B", 110e9, "too many tokens: at the slow end they take 35.9 of your 30"),
-                ("4.2B", 30e9, "you leave time: even at the slow end they take 9.79 of"),
-                ("24B", 15e9, "too large: 24B gets 0.63 tokens a parameter"),
-                ("310M", 900e9, "too small: 310M gets 2,900 tokens a parameter"),
-                ("600M", 550e9, "too small: 600M gets 920 tokens a parameter"),
-                ("14B", 28e9, "too large: 14B gets 2.0 tokens a parameter"),
-                ("14B", "29B", "too many tokens: at the slow end they take 30.3 of your 30"),
-                ("7.2B", "66.8B", "too many tokens: at the slow end they take 34.9 of your 30"),
+                ("4.2B", 110e9, "too many tokens: a first run may take 51.1 of your 30"),
+                ("4.2B", 30e9, "you leave time: a first run may take 13.9 of"),
+                ("24B", 11e9, "too large: 24B gets 0.47 tokens a parameter"),
+                ("310M", 850e9, "too small: 310M gets 2,800 tokens a parameter"),
+                ("600M", 440e9, "too small: 600M gets 740 tokens a parameter"),
+                ("14B", 19e9, "too large: 14B gets 1.4 tokens a parameter"),
+                ("14B", "19.8B", "too many tokens: a first run may take 30.5 of your 30"),
+                ("7.2B", "66.8B", "too many tokens: a first run may take 53.8 of your 30"),
                 ("31B", 1e9, "31B does not fit: at best"),
                 ("8B", 1e9, "model='8B' is unknown"),
             ]

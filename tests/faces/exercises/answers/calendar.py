@@ -36,6 +36,7 @@ ANSWERS = {
             (OWN | {"spare_nodes": 2}, "right"),
             (OWN | OFTEN | {"gpus": 1000, "spare_nodes": 23}, "right"),
             (OWN, "to the rent: would you rather wait"),
+            (OWN | {"spare_nodes": 0}, "at that rate the node stops every 62 days"),
         ],
         slips=[
             (OWN | OFTEN | {"save_minutes": 40}, "2.04 % longer than every 7.06 hours"),
@@ -45,7 +46,7 @@ ANSWERS = {
             (OWN | OFTEN | {"gpus": 1000, "spare_nodes": 47}, "keep at most 46"),
             (OWN | {"write_seconds": 1e9}, "leaves hardly any time"),
             (OWN | {"save_minutes": 3000}, "more than a day to restart"),
-            (OWN | {"spare_nodes": 0}, "it takes at least 1 of spare_nodes"),
+            (OWN | {"gpus": 16, "spare_nodes": 0}, "it takes at least 2 of spare_nodes"),
             (OWN | {"restart_minutes": 1}, "within three minutes"),
             (OWN | {"save_minutes": 1}, "saving every 1 minutes makes the run 99.1 % longer"),
             (OWN | {"computing_days": 29}, "even with few outages"),

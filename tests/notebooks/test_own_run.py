@@ -1,0 +1,51 @@
+"""Eight A100 for thirty days and Llama 3.1 8B: the pages agree on what they make."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from llmtrain_helpers import calendar_days, count_parameters, plan_run, training_interval, units
+from llmtrain_helpers.evidence import published
+from tests import pages
+
+GPUS, DAYS, A100 = 8, 30, published.accelerator("A100 80GB SXM")
+MODEL = published.architecture("Llama-3.1-8B", 8192)
+SIZE = count_parameters(MODEL).active
+USUAL = int(GPUS * 110e12 * DAYS * units.DAY / (6 * SIZE))
+
+
+def billions(tokens: float) -> str:
+    return f"{tokens / 1e9:.0f} billion"
+
+
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+def test_03_and_08_promise_the_same_tokens(recompute: str) -> None:
+    plan = plan_run(MODEL, A100, GPUS, USUAL, 512, recompute=recompute, zero_stage=3)
+    slow = training_interval(USUAL, SIZE, GPUS, A100.peak("bf16")).greatest / units.DAY
+    promised = float(plan.first_run_tokens(DAYS))
+    assert promised == pytest.approx(USUAL * DAYS / slow)
+    assert (billions(USUAL), billions(promised)) == ("47 billion", "34 billion")
+
+
+@pytest.mark.parametrize(
+    ("page", "cell", "said"),
+    [
+        ("03_duration", "own", ["47 billion"]),
+        ("03_duration", "exercise-d-text", ["47 billion", "34 billion"]),
+        ("08_plan", "exercise-d-text", ["34 billion", "the 47 of"]),
+        ("09_calendar", "exercise-d-text", ["34 billion"]),
+        ("10_budget", "own", ["34 billion"]),
+    ],
+)
+def test_a_page_leads_on_from_the_one_before(page: str, cell: str, said: list[str]) -> None:
+    text = pages.cell(page, cell)
+    assert [words for words in said if words not in text] == []
+
+
+def test_09_takes_the_days_of_computing_from_that_plan() -> None:
+    plan = plan_run(MODEL, A100, GPUS, 33.5e9, 512, recompute="full", zero_stage=3)
+    [days] = re.findall(r'"computing_days": (\d+)', pages.cell("09_calendar", "exercise-d"))
+    assert round(calendar_days(plan).computing.likely) == int(days)
+    assert f"{days} days for the 34 billion" in pages.cell("09_calendar", "exercise-d-text")
