@@ -1,10 +1,13 @@
 """What is left out where PyTorch is missing, and the one line that says so."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 from llmtrain_helpers.measure import torch_missing
 from tools.notebooks import all_notebooks
+
+os.environ["LLMTRAIN_RUN"] = "example"  # whatever run a learner keeps here
 
 NEED_IT = [
     "llmtrain_helpers/measure/*.py",

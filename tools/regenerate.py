@@ -48,13 +48,14 @@ def run(path: Path) -> str:
         record_timing=False,
         store_widget_state=False,
         resources={"metadata": {"path": str(path.parent)}},
-    ).execute(env=without_backend())
+    ).execute(env=environment())
     return as_text(keep_live_pictures(clean(notebook), clean(before)))
 
 
-def without_backend() -> dict[str, str]:
-    """The environment but for MPLBACKEND, which could make figures vanish."""
-    return {name: it for name, it in os.environ.items() if name != "MPLBACKEND"}
+def environment() -> dict[str, str]:
+    """The environment with the example's run, without MPLBACKEND, which hides figures."""
+    kept = {name: it for name, it in os.environ.items() if name != "MPLBACKEND"}
+    return kept | {"LLMTRAIN_RUN": "example"}
 
 
 def keep_live_pictures(after: NotebookNode, before: NotebookNode) -> NotebookNode:

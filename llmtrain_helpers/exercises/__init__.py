@@ -29,6 +29,7 @@ from llmtrain_helpers.exercises.common import (
     judge,
     problem_of,
 )
+from llmtrain_helpers.exercises.own import OwnRun, own_run
 
 _CHAPTERS = [
     start_here,
@@ -139,9 +140,11 @@ __all__ = [
     "EXERCISES",
     "PREDICTIONS",
     "Exercise",
+    "OwnRun",
     "Prediction",
     "Verdict",
     "check",
+    "own_run",
     "predict",
     "progress",
 ]

@@ -11,14 +11,14 @@ import json
 import re
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from html import escape
 from io import StringIO
 from typing import Any
 
 from llmtrain_helpers import exercises
-from llmtrain_helpers.checks import shallow
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, progress
+from llmtrain_helpers.checks import choice, shallow
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, own, progress
 
 # --- what a cell needs of the cells before it
 
@@ -164,7 +164,7 @@ def _plain(text: str) -> str:
 
 
 def kept() -> dict[str, Any]:
-    """What was answered and guessed, and where each exercise stands.
+    """What was answered and guessed, where each exercise stands, and the own run.
 
     Nothing where a cell has spoiled that: what was kept before it stays.
     """
@@ -174,6 +174,7 @@ def kept() -> dict[str, Any]:
             "tries": tries,
             "guesses": {id: str(said) for id, said in guesses.items()},
             "done": {id: True in tries[id] for id in tries} | dict.fromkeys(guesses, True),
+            "run": dict(own.SET),
             "progress": repr(progress()),
         }
     except BaseException:  # whatever a learner's guess may raise
@@ -188,9 +189,19 @@ def restore(stored: str) -> None:
     except (ValueError, TypeError, KeyError):
         return
     exercises._TRIES.update(tries)
+    own.SET.update(_run(earlier.get("run")))
     for id, said in guesses.items():
         if id in PREDICTIONS and isinstance(said, str) and _is_a_guess(id, said):
             exercises._GUESSES[id] = said
+
+
+def _run(stored: Any) -> dict[str, own.Value]:
+    """The entries of a run that pass their checks."""
+    known = dict[str, own.Value]()
+    for name, value in stored.items() if isinstance(stored, Mapping) else ():
+        with suppress(ValueError):
+            known[name] = own.CHECKS[choice("name", name, own.CHECKS)](name, value)
+    return known
 
 
 def _tries(marks: Mapping[str, Any]) -> dict[str, list[bool]]:

@@ -153,7 +153,9 @@ class Plan:
 
     def first_run_tokens(self, days: Number) -> Result:
         """Tokens that even a first run gets through in so many days (see `first_run`)."""
-        return tokens_in_time(self.run.tokens, self.first_run.greatest, days)
+        t, latest = quantity("days", days), self.first_run.greatest
+        broadcast(days=t, plan=latest)
+        return tokens_in_time(self.run.tokens, latest, t)
 
     @property
     def gpu_hours(self) -> Interval:

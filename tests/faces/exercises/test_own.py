@@ -1,0 +1,146 @@
+"""The learner's own run: read, set, kept, and never written unasked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers import count_parameters
+from llmtrain_helpers.duration import promised_tokens
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.exercises import EXERCISES, own, own_run, page
+from llmtrain_helpers.exercises.common import judge
+
+
+@pytest.fixture
+def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A learner's folder, with a file that is theirs to write."""
+    folder = tmp_path / "Kurs über Modelle" / "notebooks"
+    (folder / "evidence").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("LLMTRAIN_RUN")
+    monkeypatch.setattr(own, "SET", {})
+    return folder
+
+
+def test_the_example_stands_where_nothing_is_set(notebooks: Path) -> None:
+    run = own_run()
+    size = count_parameters(published.architecture(run.model)).active
+    promised = promised_tokens(run.days, size, run.gpus, 312e12)
+    assert run.tokens == int(promised)
+    words = "the example: 8 × A100 80GB SXM for 30 days, Llama-3.1-8B, 34 billion tokens"
+    assert repr(run) == words
+    assert not [*notebooks.glob("*.toml")]
+
+
+def test_what_is_set_is_kept_in_all_folders_of_the_notebooks(
+    notebooks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_run(gpus="64 ", chip="h100", days=14.5, model="Llama-3.2-1B", price=2)
+    monkeypatch.chdir(notebooks / "evidence")
+    run = own_run()
+    assert dict(run) | {"tokens": 0} == {
+        "model": "Llama-3.2-1B",
+        "chip": "H100 SXM",
+        "gpus": 64,
+        "days": 14.5,
+        "tokens": 0,
+        "sequence": 8192,
+        "batch": 512,
+        "tensor": 1,
+        "pipeline": 1,
+        "price": 2,
+    }
+    assert repr(run).startswith("yours: 64 × H100 SXM for 14.5 days, Llama-3.2-1B, ")
+    assert [path.name for path in notebooks.rglob("*.toml")] == ["my_run.toml"]
+    own_run(**dict.fromkeys(["gpus", "chip", "days", "model", "price"]))
+    assert own_run() == own.OwnRun(tokens=own_run().tokens)
+
+
+def test_tokens_follow_the_run_until_they_are_set(notebooks: Path) -> None:
+    first = own_run().tokens
+    assert own_run(gpus=16).tokens == pytest.approx(2 * first, abs=2)
+    assert own_run(tokens="20B").tokens == own_run(gpus=32).tokens == 20 * 10**9
+    assert own_run(tokens=None).tokens == pytest.approx(4 * first, abs=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('days = "soon"', "days='soon' is no number"),
+        ("gpus = 2.5", "gpus=2.5 is not a whole number"),
+        ("gpus = 0", "gpus=0"),
+        ("gpus = [8]", "gpus=[8]"),
+        ('model = "Llama-9"', "model='Llama-9' is unknown"),
+        ("model = 3", "model=3 is no name of a model"),
+        ('chip = "A1000"', "accelerator='A1000' is unknown"),
+        ("nodes = 3", "name='nodes' is unknown"),
+        ("gpus 8", "cannot be read, so the example stands in"),
+        ("days = nan", "days=nan"),
+        ("# " + 10_000 * "x", "it has more than 10,000 bytes"),
+        ("gpus = 1" + 400 * "0", "gpus="),
+    ],
+)
+def test_what_cannot_be_understood_is_named(notebooks: Path, text: str, said: str) -> None:
+    (notebooks / own.NAME).write_text(text, "utf-8")
+    run = own_run()
+    assert run == own.OwnRun(tokens=run.tokens)
+    assert said in repr(run)
+    assert (notebooks / own.NAME).read_text("utf-8") == text
+
+
+def test_a_file_that_is_no_text_is_no_run(notebooks: Path) -> None:
+    (notebooks / own.NAME).write_bytes(b"\xff\xfe\x00")
+    assert "cannot be read" in repr(own_run())
+
+
+def test_where_no_file_can_be_written_the_run_lives_in_the_kernel(notebooks: Path) -> None:
+    (notebooks / own.NAME).mkdir()  # a read-only folder would not stop a superuser
+    assert "my_run.toml cannot be written" in repr(own_run(gpus=64))
+    assert own_run().gpus == 64
+
+
+def test_the_example_alone_reads_and_writes_nothing(
+    notebooks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_run(gpus=64)
+    monkeypatch.setenv("LLMTRAIN_RUN", "example")
+    assert own_run().gpus == 8
+    assert own_run(gpus=16).gpus == own_run().gpus == 16
+    monkeypatch.setattr(own, "SET", {})
+    monkeypatch.delenv("LLMTRAIN_RUN")
+    assert own_run().gpus == 64
+    monkeypatch.setenv("LLMTRAIN_RUN", "mine")
+    with pytest.raises(ValueError, match=r"^LLMTRAIN_RUN='mine' is unknown"):
+        own_run()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"gpu": 8}, {"gpus": -1}, {"days": "1e400"}, {"model": b"x"}, {"chip": 7}]
+)
+def test_a_change_that_cannot_be_is_refused_and_nothing_kept(
+    notebooks: Path, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError, match=f"^(name|accelerator|{next(iter(changes))})="):
+        own_run(**changes)
+    assert not [*notebooks.glob("*.toml")]
+
+
+def test_a_page_keeps_the_run(notebooks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLMTRAIN_RUN", "example")
+    own_run(gpus=64, days=14)
+    stored = json.dumps(page.kept())
+    monkeypatch.setattr(own, "SET", {})
+    page.restore(stored)
+    assert (own_run().gpus, own_run().days) == (64, 14)
+    page.restore(json.dumps(page.kept() | {"run": {"gpus": "many", "days": 7, "x": 1}}))
+    assert (own_run().gpus, own_run().days) == (64, 7)
+
+
+def test_an_exercise_takes_it_as_it_is(notebooks: Path) -> None:
+    run = own_run(sequence=4096, batch=1024)
+    answer = dict(run, micro=1, zero=3, recompute="none")
+    assert judge("08-d", answer, EXERCISES["08-d"], 0).ok
