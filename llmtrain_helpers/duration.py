@@ -225,23 +225,6 @@ def first_run_days(planned_days: Number, published_seconds: Number) -> Result:
     return greater(planned, published)
 
 
-def promised_tokens(
-    days: Number, parameters: Number, num_gpus: Number, peak_flops: Number
-) -> Result:
-    """Tokens that a first run gets through in so many days: T = nXt/(6P).
-
-    X is the low end of the shares of the peak that published runs reached
-    (`UTILIZATIONS`): our caution, for no table has first runs. P are the active parameters.
-
-    >>> f"{promised_tokens(30, 8.03e9, num_gpus=8, peak_flops=312e12):.3g}"
-    '3.36e+10'
-    """
-    t, peak = quantity("days", days), rate("peak_flops", peak_flops)
-    P, n = counts(parameters=parameters, num_gpus=num_gpus)
-    broadcast(days=t, parameters=P, num_gpus=n, peak_flops=peak)
-    return n * UTILIZATIONS[0] * peak * t * DAY / (6 * P)
-
-
 def tokens_in_time(tokens: Number, days: Number, limit: Number) -> Result:
     """The tokens that a run sees in fewer days, of which it takes `days` for all: T·limit/days.
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, count, one, quantity, refuse
-from llmtrain_helpers.duration import promised_tokens
+from llmtrain_helpers.duration import UTILIZATIONS, rate_at, trainable_tokens
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
 
@@ -35,7 +35,7 @@ SET: dict[str, Value] = {}
 class OwnRun:
     """A run's GPUs, days and model, and what the chapters add; `dict(run)` has them by name.
 
-    `tokens` are, where none are set, what a first run gets through (`promised_tokens`).
+    `tokens` are, where none are set, what a first run gets through in the days.
     `problems` are sentences about what was set and could not be understood.
     """
 
@@ -151,10 +151,11 @@ def own_run(**changes: Value) -> OwnRun:
 
 
 def _promised(run: OwnRun) -> int:
+    """The tokens of a first run: at the low end of the shares that published runs reached."""
     chip = known_accelerator(run.chip)
     size = count_parameters(known_model(run.model)).active
-    peak = chip.peak(chip.training_format)
-    return int(promised_tokens(run.days, size, run.gpus, peak))
+    rate = rate_at(UTILIZATIONS[0], chip.peak(chip.training_format))
+    return int(trainable_tokens(run.days * units.DAY, size, run.gpus, rate, "none"))
 
 
 def _kept() -> tuple[dict[str, Value], list[str]]:
