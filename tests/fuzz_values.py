@@ -268,7 +268,7 @@ GOOD: dict[str, list[Any]] = {
     "software": ["any", "megatron-core", "other"],
     "overlap": [None, False, True],
     "dropout": [False, True],
-    "fused_mlp": [False, True],
+    "fused_mlp": [None, False, True],
     "interleave": [1, 2, 4],
     "sharding": ["zero", "fsdp"],
     "shard": ["fsdp", "ddp", "zero1", "zero2", "zero3"],

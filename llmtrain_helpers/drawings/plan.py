@@ -207,7 +207,7 @@ def _fitting(plan: Plan) -> str:
     if plan.fits:
         return f"✓ fits, {units.gigabytes(plan.room)} free"
     if plan.tight:
-        return f"○ tight: {units.gigabytes(plan.room)} free"
+        return f"○ tight: {units.gigabytes(max(plan.room, 0))} free"
     return f"✗ {units.gigabytes(-plan.room)} too much"
 
 

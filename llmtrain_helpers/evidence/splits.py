@@ -253,6 +253,27 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
     return tuple(steps)
 
 
+def held_on_cards() -> DataFrame:
+    """Measured steps, all of which ran on their cards: how many fit by the plan's memory.
+
+    By publication: `steps`; those that `fit`, that are `tight`, that are `over` the card;
+    and the `most` bytes over those of the card. Each with its software, and with
+    gradients that are sharded in each pass, as FSDP does it.
+    """
+    from pandas import DataFrame
+
+    rows = []
+    for step in measured_splits().to_dict("records"):
+        named = {} if step["software"] == "other" else {"software": step["software"]}
+        plan = step["plan"].but(keep_gradients=False, **named)
+        row = {"publication": step["publication"], "steps": 1, "fit": plan.fits}
+        row |= {"tight": plan.tight, "over": not (plan.fits or plan.tight)}
+        rows.append({**row, "most": plan.memory.total / plan.run.accelerator.memory})
+    by_publication = DataFrame(rows).groupby("publication")
+    counts = by_publication[["steps", "fit", "tight", "over"]].sum().astype(int)
+    return counts.assign(most=by_publication["most"].max())
+
+
 def _plan(row: Mapping[str, Any]) -> Plan:
     """The plan of a measured row: one step of the batch that its replicas make."""
     split: dict[str, Any] = {name: int(row.get(name) or 1) for name in _SPLIT}
@@ -273,6 +294,7 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         zero_stage=int(row.get("zero_stage") or 0),
         keep_gradients=True,
         context=row.get("context", "ring"),
+        sequence_parallel=row.get("sequence_parallel", True),
         attention=row.get("attention", "unfused"),
         format=row.get("format"),
         overlap=row.get("overlapped"),
@@ -339,7 +361,7 @@ def _bridge(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield {
             **row,
             "shape": published.config_model(name, row["sequence_length"]),
-            "zero_stage": 1,
+            "zero_stage": 3 if row.get("fsdp") else 1,
             "num_layers": row["model"],  # keeps one model's splits in a group of their own
             "seconds_per_iteration": row["global_batch_size"] * row["sequence_length"] / tokens,
         }
@@ -410,6 +432,7 @@ _BRIDGE = {
 }
 
 _FULL = {"recompute": "full", "vocab_size": 51200}
+_BEFORE_2022 = {"sequence_parallel": False}  # it came with arXiv 2205.05198
 _FLASH = {"recompute": "none", "attention": "flash"}
 
 _SIMUMAX = {
@@ -425,8 +448,8 @@ _Rows = Callable[[Mapping[str, Any]], Iterator[Mapping[str, Any]]]
 SOURCES: dict[str, tuple[_Rows, dict[str, Any]]] = {
     "vtrain_a100_single_node": (_as_it_is, _FULL),
     "vtrain_a100_multi_node": (_as_it_is, _FULL),
-    "bloom_sweeps": (_bloom, _FULL | {"vocab_size": 250880}),
-    "megatron_table1": (_at_rate, _FULL | {"micro_batch_size": 1}),
+    "bloom_sweeps": (_bloom, _FULL | _BEFORE_2022 | {"vocab_size": 250880}),
+    "megatron_table1": (_at_rate, _FULL | _BEFORE_2022 | {"micro_batch_size": 1}),
     "megatron_h100": (_at_rate, _FLASH | {"micro_batch_size": 1}),
     "recomputation_runs": (_both, {}),
     "llmfoundry_benchmarks": (_foundry, _FLASH | {"vocab_size": 50368}),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from llmtrain_helpers.checks import Result, count, instance, is_array, quantity, rate, refuse, share
 
-_RATES = ("bandwidth", "power", "link_bandwidth", "network_bandwidth")
+_RATES = ("bandwidth", "power", "link_bandwidth", "network_bandwidth", "shown_memory")
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Accelerator:
     `link_bandwidth` and `network_bandwidth` are bytes/s that one GPU sends, one way,
     inside its node of `gpus_per_node` and out of it; `matmul_share` is the best share
     of its dense peak that a matrix product was measured to reach, and `matmul_shares`
-    maps the formats to it that were measured to reach another. What is unknown is None.
+    maps the formats to it that were measured to reach another. `shown_memory` are the
+    bytes that its driver shows, where the vendor's GB are rounded. What is unknown is None.
 
     `peaks` maps a number format (fp32, tf32, bf16, fp16, fp8, fp4) to the dense peak, the
     one without structured sparsity: twice that is what many datasheets print.
@@ -41,6 +42,7 @@ class Accelerator:
     gpus_per_node: Result = 8
     matmul_share: Result | None = None
     matmul_shares: Mapping[str, Result] = field(default_factory=dict, hash=False)
+    shown_memory: Result | None = None
 
     def __post_init__(self) -> None:
         instance("name", self.name, str)

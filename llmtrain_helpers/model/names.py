@@ -129,6 +129,7 @@ def _chip(row: Mapping[str, Any]) -> Accelerator:
         bandwidth=row.get("bandwidth_bytes_per_s"),
         power=row.get("power_watts"),
         peaks={key: row[key] for key in FORMATS if key in row},
+        shown_memory=row.get("shown_bytes"),
         **_links(row["name"]),
         **_matmul_shares(row["name"]),
     )

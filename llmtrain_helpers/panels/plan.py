@@ -20,6 +20,8 @@ from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.plan.report import STACKS
+from llmtrain_helpers.plan.run import SOFTWARE
 from llmtrain_helpers.results import Interval
 
 _published = lru_cache(64)(architecture)
@@ -35,6 +37,7 @@ class Setting(controls.Split):
     days: float = 30
     recipe: str = "bf16"
     price: float = 2.5
+    software: str = "any"
     flops_per_gpu: float = 0
     seconds_per_iteration: float = 0
     config: str = ""
@@ -118,6 +121,12 @@ _CONTROLS = {
     "global_batch_size": controls.BATCH,
     "sequence_length": controls.SEQUENCE,
     "recipe": replace(controls.RECIPE, more=True),
+    "software": controls.choice(
+        "Software",
+        "Whose trains: NVIDIA's Megatron-Core, as in NeMo, somebody else's, or any.",
+        SOFTWARE,
+        more=True,
+    ),
     "price": replace(
         controls.PRICE, help="Dollars for one GPU for one hour; 0 leaves the cost out.", least=0
     ),
@@ -167,6 +176,7 @@ def planned(setting: Setting) -> Plan:
         format=setting.format,
         expert_parallel=setting.experts,
         recipe=setting.recipe,
+        software=setting.software,
         **setting.mesh,
     )
     step = setting.seconds_per_iteration
@@ -212,7 +222,7 @@ def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
         return f"{result}<b>fits</b>, {units.gigabytes(plan.room)} free." + at_first(plan, days)
     if plan.tight:
         reserve = units.gigabytes(plan.reserve)
-        left = f"{units.gigabytes(plan.room)} free, where {reserve} should stay so"
+        left = f"{units.gigabytes(max(plan.room, 0))} free, where {reserve} should stay so"
         return f"{result}<b>tight</b>: it fits on paper only, with {left}."
     return f"{result}<b>does not fit</b>, {units.gigabytes(-plan.room)} too much."
 
@@ -242,7 +252,7 @@ def _tables(plan: Plan) -> str:
     else:
         estimated = common.table(["estimated", "least", "likely", "greatest"], spans)
         estimated += f"<p>Likely MFU {units.percent(plan.mfu)}. "
-        estimated += f"The intervals: {plan.shares.evidence}.</p>"
+        estimated += f"The intervals: {plan.shares.evidence}; {STACKS[plan.run.software]}.</p>"
         estimated += _step_by_parts(plan)
     return common.table(["counted", ""], counted) + estimated
 
@@ -375,6 +385,8 @@ def _code(setting: Setting, plan: Plan) -> str:
         given["expert_parallel"] = setting.experts
     given["keep_gradients"] = setting.gradients == "whole"
     given["price_per_gpu_hour"] = setting.price or None
+    if setting.software != "any":
+        given["software"] = setting.software
     if setting.format:
         given["format"] = setting.format
     if plan.run.flops_per_gpu is not None:

@@ -193,7 +193,9 @@ def stage_layers(model: Transformer, split: Split, last: bool) -> tuple[tuple[Re
 # --- activations
 
 
-def kept_activations(run: Run, model: Transformer, recompute: str) -> ActivationCount:
+def kept_activations(
+    run: Run, model: Transformer, recompute: str, fused_mlp: bool | None = None
+) -> ActivationCount:
     """What a model keeps of a micro-batch on each GPU that shares its layers."""
     return count_activations(
         model,
@@ -201,7 +203,7 @@ def kept_activations(run: Run, model: Transformer, recompute: str) -> Activation
         recompute,
         run.attention,
         run.dropout,
-        fused_mlp=run.fused_mlp,
+        fused_mlp=run.mlp_is_fused if fused_mlp is None else fused_mlp,
         tensor_parallel=run.tensor_parallel,
         sequence_parallel=run.sequence_parallel,
         value_bytes=value_bytes(run.recipe),

@@ -94,6 +94,12 @@ class Plan:
         return self.sent.data
 
     @property
+    def card(self) -> Result:
+        """Bytes of the card as its driver shows them, or as the vendor says it."""
+        chip = self.run.accelerator
+        return chip.memory if chip.shown_memory is None else greater(chip.memory, chip.shown_memory)
+
+    @property
     def room(self) -> Result:
         """Bytes left on the GPU that holds most; negative if it takes more."""
         return self.run.accelerator.memory - self.memory.total
@@ -112,8 +118,8 @@ class Plan:
 
     @property
     def tight(self) -> Result:
-        """Whether it fits on paper only, without the reserve."""
-        return (self.room >= 0) & (self.room < self.reserve)
+        """Whether it fits without the reserve, on all the bytes of the card."""
+        return (self.memory.total <= self.card) & (self.room < self.reserve)
 
     @property
     def days(self) -> Interval:
@@ -270,7 +276,7 @@ def plan_run(
     shard: str | None = None,
     recipe: str | Recipe = "bf16",
     attention: str = "flash",
-    fused_mlp: bool = False,
+    fused_mlp: bool | None = None,
     dropout: bool = False,
     uneven_stages: bool = False,
     software: str = "any",
@@ -314,7 +320,8 @@ def plan_run(
                           "zero1", "zero2", "zero3" or "fsdp"
     recipe                bytes of a parameter, one of `RECIPES` or a `Recipe`
     attention             "flash", or "unfused", which keeps the scores
-    fused_mlp             whether the MLP's activation is fused, as Megatron-Core does it
+    fused_mlp             whether the MLP's activation is fused and keeps less; by default
+                          with Megatron-Core alone
     dropout               whether there is dropout
     uneven_stages         layers need not divide: round up, and the last stage, beside
                           the head, has one less

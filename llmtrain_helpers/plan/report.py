@@ -16,6 +16,7 @@ from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, at_most, instance, refuse, single
 from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
+from llmtrain_helpers.plan.advice import advise
 from llmtrain_helpers.plan.plan import Plan, is_many
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.results import Interval
@@ -122,7 +123,7 @@ def report(
     elif plan.tight:
         fit = "fits without a reserve: measure a step first"
     else:
-        fit = "does not fit"
+        fit = f"does not fit{_what_would_fit(plan)}"
     longer = ""
     if plan.first_run.greatest > days.greatest:
         longer = f" (a first run: up to {units.digits(plan.first_run.greatest, 2)})"
@@ -144,6 +145,17 @@ def report(
     parameters = units.count(plan.parameters.total)
     title = f"{name[:1].upper()}{name[1:]}: {parameters} parameters"
     return Report(title, summary, lines, LEFT_OUT)
+
+
+def _what_would_fit(plan: Plan) -> str:
+    """The change after which a plan fits, if one is known: a fused MLP, or what is advised."""
+    if plan.but(fused_mlp=True).fits:
+        return "; it would with the MLP's activation fused"
+    advice = advise(plan)
+    if not advice or not advice[-1].plan.fits:
+        return ""
+    changes = (CHANGED[name](value) for step in advice for name, value in step.change.items())
+    return f"; it would with {', '.join(changes)}"
 
 
 def _work(plan: Plan) -> list[Line]:
@@ -314,6 +326,15 @@ RECOMPUTED = {
     "full": "everything recomputed",
 }
 """What is computed a second time, in words."""
+
+CHANGED: dict[str, Callable[[int | str], str]] = {
+    "zero_stage": lambda stage: f"ZeRO {stage}",
+    "micro_batch_size": lambda b: f"{b} at once",
+    "recompute": lambda what: RECOMPUTED[str(what)],
+    "num_gpus": lambda n: f"{n:,} GPUs",
+    "tensor_parallel": lambda t: f"tensor {t}",
+}
+"""What advice changes, in words."""
 
 STACKS = {
     "any": "whose software is not said",

@@ -105,7 +105,7 @@ class Run:
     sharding: str = "zero"
     recipe: str | Recipe = "bf16"
     attention: str = "flash"
-    fused_mlp: bool = False
+    fused_mlp: bool | None = None
     dropout: bool = False
     uneven_stages: bool = False
     software: str = "any"
@@ -140,7 +140,7 @@ class Run:
         choice("attention", self.attention, KERNELS)
         choice("context", self.context, CONTEXT)
         choice("software", self.software, SOFTWARE)
-        for name in ("sequence_parallel", "fused_mlp", "dropout", "uneven_stages"):
+        for name in ("sequence_parallel", "dropout", "uneven_stages"):
             object.__setattr__(self, name, flag(name, getattr(self, name)))
         known_recipe(self.recipe)
         self.accelerator.peak(self.number_format)
@@ -153,6 +153,7 @@ class Run:
             "reserve": amount,
             "keep_gradients": flag,
             "overlap": flag,
+            "fused_mlp": flag,
         }
         for name, check in optional.items():
             if getattr(self, name) is not None:
@@ -230,6 +231,12 @@ class Run:
         With experts nobody's do: how many tokens each gets must be known first.
         """
         return self.software == "megatron-core" and not self.model.num_experts
+
+    @property
+    def mlp_is_fused(self) -> bool:
+        """Whether the MLP's activation keeps less: as was said, or as the software does it."""
+        by_default = self.software == "megatron-core"
+        return by_default if self.fused_mlp is None else self.fused_mlp
 
     @property
     def beside_products(self) -> tuple[str, ...]:

@@ -49,7 +49,8 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     of_scores = counted.scores * (4 if run.recompute in ("selective", "full") else 3) / 3
     of_weights = counted.total - counted.head - of_scores + excess_flops(run, 1)
     here = split.layers(l) / l
-    trips = TRIPS * run.layer_passes * kept_activations(run, model, "none").layers / c
+    fused = run.fused_mlp is True  # `PACES` were found with what Megatron-Core fuses apart
+    trips = TRIPS * run.layer_passes * kept_activations(run, model, "none", fused).layers / c
     matmuls = here * b * (of_weights / rate + of_scores / wide_rate) / (t * c)
     memory = here * trips / chip.bandwidth
     launching = here * l * run.layer_passes * LAUNCHING

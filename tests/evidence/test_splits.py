@@ -137,7 +137,7 @@ BY_SOFTWARE = splits.steps_by_software()
 @pytest.mark.parametrize(
     ("key", "inside", "alike", "widest", "error", "error_alike"),
     [
-        (("dense", "any"), 0.90, 0.78, 2.2, 0.105, 0.155),
+        (("dense", "any"), 0.90, 0.77, 2.2, 0.105, 0.155),
         (("dense", "megatron-core"), 0.74, 0.80, 1.5, 0.105, 0.085),
         (("dense", "other"), 0.91, 0.79, 1.8, 0.095, 0.125),
         (("experts", "any"), 0.90, 0.91, 2.3, 0.135, 0.115),
@@ -212,3 +212,12 @@ def test_rows_of_a_table_become_plans_of_their_split() -> None:
     assert plan.split.data_parallel == row["data_parallel"]
     assert table["seconds"][0] == row["seconds_per_iteration"]
     assert len(splits.measured_splits("recomputation_runs")) == 8
+
+
+def test_what_ran_on_its_card_fits_by_the_plan_but_where_little_is_printed() -> None:
+    held = splits.held_on_cards()
+    assert (held["fit"] + held["tight"] + held["over"] == held["steps"]).all()
+    assert (held["fit"] + held["tight"]).sum() / held["steps"].sum() > 0.93
+    whole = ["torchtitan", "mlperf-3-4", "nemo-24.07", "fms-fsdp", "bloom_sweeps"]
+    assert not held["over"][whole].any()
+    assert (held["over"] > 0).sum() == 7

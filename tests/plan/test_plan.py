@@ -223,11 +223,27 @@ def test_a_batch_of_tokens_is_not_taken_for_sequences() -> None:
 def test_a_card_that_is_just_full_is_tight_and_one_byte_less_does_not_do() -> None:
     plan = plan_of(zero_stage=3, recompute="full")
     held = plan.memory.total
-    full = plan.but(accelerator=replace(A100, memory=held), reserve=1)
+    card = replace(A100, memory=held, shown_memory=None)
+    full = plan.but(accelerator=card, reserve=1)
     assert (full.fits, full.tight) == (False, True)
-    assert plan.but(accelerator=replace(A100, memory=held), reserve=0).fits
-    less = plan.but(accelerator=replace(A100, memory=held - 1), reserve=0)
+    assert plan.but(accelerator=card, reserve=0).fits
+    card = replace(card, memory=held - 1)
+    less = plan.but(accelerator=card, reserve=0)
     assert (less.fits, less.tight) == (False, False)
+    for shown, tight in ((held - 1, False), (held, True), (2 * held, True)):
+        shows = plan.but(accelerator=replace(card, shown_memory=shown), reserve=0)
+        assert (shows.fits, shows.tight) == (False, tight)
+
+
+def test_megatron_core_fuses_the_mlp_unless_it_is_said() -> None:
+    plan = plan_of(zero_stage=3)
+    fused, apart = plan.but(fused_mlp=True), plan.but(fused_mlp=False)
+    assert fused.memory.activations < apart.memory.activations == plan.memory.activations
+    nvidias = plan.but(software="megatron-core")
+    assert nvidias.memory == fused.memory
+    assert nvidias.but(fused_mlp=False).memory == apart.memory
+    others = plan.but(software="other", fused_mlp=None)
+    assert others.memory == apart.memory
 
 
 def test_a_first_run_ends_where_the_slowest_published_runs_do() -> None:

@@ -79,7 +79,7 @@ def test_the_step_is_told_as_others_software_would_take_it() -> None:
     plan = planned(Setting())
     others = plan.seconds_per_iteration
     assert others.least < plan.step.total < others.greatest
-    assert "the step takes 42 s to 91 s." in PANELS["communication"].render()
+    assert "the step takes 41 s to 91 s." in PANELS["communication"].render()
 
 
 def test_a_split_that_cannot_be_is_refused_by_what_is_wrong_with_it() -> None:
