@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     option("tensor_parallel", _number, "t", "GPUs that share each matrix")
     option("pipeline_parallel", _number, "p", "GPUs that share the layers")
     option("context_parallel", _number, "c", "GPUs that share a sequence; else 1")
-    option("expert_parallel", _number, "e", "GPUs that share the experts; else 1")
+    option("expert_parallel", _number, "e", "GPUs that share the experts")
     option("shard", str.casefold, "WORD", f"of states: {', '.join(SHARDS)}")
     option("keep_gradients", _yes, "yes|no", "whole between passes, from zero2 on")
     option("recompute", str.casefold, "WORD", ", ".join(EVERY_RECOMPUTE))

@@ -34,6 +34,7 @@ class Layout(NamedTuple):
     zero_stage: int
     tensor_parallel: int
     micro_batch_size: int
+    expert_parallel: int
 
 
 TRIED: dict[str, tuple[Any, ...]] = {
@@ -42,25 +43,29 @@ TRIED: dict[str, tuple[Any, ...]] = {
     "zero_stage": (1, 3),
     "tensor_parallel": (1, 2, 4, 8),
     "micro_batch_size": (1, 2, 4, 8),
+    "expert_parallel": (1, 2, 4, 8, 16, 32, 64),
 }
 """What a search tries of each part of a layout where nothing is given, the plainest first."""
 
 
-def layouts(num_gpus: int, given: Mapping[str, Any]) -> list[Layout]:
+def layouts(num_gpus: int, given: Mapping[str, Any], experts: int = 0) -> list[Layout]:
     """The layouts that are tried on so many GPUs, the plainest first.
 
     Those with all that is given. A pipeline is tried with ZeRO 1 alone, unless a stage
-    is given.
+    is given; experts are spread as far as there are so many.
 
-    >>> layouts(1, {"recompute": "full", "micro_batch_size": 2})[0]
-    Layout(recompute='full', pipeline_parallel=1, zero_stage=1, tensor_parallel=1, micro_batch_size=2)
-    """  # noqa: E501
-    choices = [(given[name],) if name in given else tried for name, tried in TRIED.items()]
+    >>> tuple(layouts(1, {"recompute": "full", "micro_batch_size": 2})[0])
+    ('full', 1, 1, 1, 2, 1)
+    """
+    whole = tuple(e for e in TRIED["expert_parallel"] if e == 1 or (experts and experts % e == 0))
+    trials = {**TRIED, "expert_parallel": whole}
+    choices = [(given[name],) if name in given else tried for name, tried in trials.items()]
     every = [Layout(*chosen) for chosen in product(*choices)]
     likely = [
         layout
         for layout in every
-        if num_gpus % (layout.pipeline_parallel * layout.tensor_parallel) == 0
+        if num_gpus % (layout.pipeline_parallel * layout.tensor_parallel * layout.expert_parallel)
+        == 0
         and (layout.pipeline_parallel == 1 or layout.zero_stage == 1 or "zero_stage" in given)
     ]
     return likely or every  # of which none comes out even: whoever plans one is told why
@@ -77,11 +82,11 @@ def best_split(
     """The plan on these GPUs whose step is the shortest of those that fit.
 
     By the plan's own seconds, over 1 to 8 GPUs of tensor parallelism, micro-batches of
-    1 to 8, ZeRO 1 and 3, pipelines of up to 16 stages with ZeRO 1, and nothing
-    recomputed, every other product, or all. `options` are other arguments of
-    `plan_run`; one that says how to split (`recompute`, `zero_stage` or `shard`,
-    `micro_batch_size`, `tensor_parallel`, `pipeline_parallel`) is obeyed, and the others
-    are searched.
+    1 to 8, ZeRO 1 and 3, pipelines of up to 16 stages with ZeRO 1, experts spread over up
+    to 64, and nothing recomputed, every other product, or all. `options` are other
+    arguments of `plan_run`; one that says how to split (`recompute`, `zero_stage` or
+    `shard`, `micro_batch_size`, `tensor_parallel`, `pipeline_parallel`,
+    `expert_parallel`) is obeyed, and the others are searched.
 
     Where seconds do not tell splits apart, the model of a step does, or, if it does not
     know the chip, what is sent between replicas; then the plainest goes first. Where
@@ -99,7 +104,7 @@ def best_split(
     options = spelt_out(options)
     run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **options}
     _check_single(model, accelerator, run)
-    tried = layouts(n, _given(options))
+    tried = layouts(n, _given(options), model.num_experts)
     first = _first_even(model, accelerator, tried, run)
     most = first.run.accelerator.memory - first.reserve
 
@@ -195,7 +200,7 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
         launching = 0.0 if run.launches_ahead else float(step.launching)
         return float(step.matmuls + step.memory), launching, head
 
-    for recompute, p, _, t, b in tried:
+    for recompute, p, _, t, b, _ in tried:
         sequences = B * t * p * c / n  # of each replica in a step
         m = max(sequences / b, 1)
         bubble = 0.0 if p == 1 else float((p - 1) / (v * m))

@@ -33,8 +33,14 @@ CASES: dict[str, Any] = {
 }
 
 
-def splits_of(num_gpus: int) -> list[dict[str, Any]]:
-    """Every usual way to share a model's training out over so many GPUs."""
+def splits_of(num_gpus: int, spread: tuple[int, ...] = ()) -> list[dict[str, Any]]:
+    """Every usual way to share a model's training out over so many GPUs.
+
+    `spread` are the numbers of GPUs over which experts are spread, if that is open.
+    """
+    if spread:
+        whole = splits_of(num_gpus)
+        return [{**split, "expert_parallel": e} for split, e in product(whole, spread)]
     few = (1, 2, 4, 8)
     ways = product(["none", "alternate", "full"], (*few, 16), (1, 3), few, few)
     names = ("recompute", "pipeline_parallel", "zero_stage", "tensor_parallel", "micro_batch_size")
@@ -111,11 +117,12 @@ def dealt_unevenly(dice: Random) -> tuple[Any, int, dict[str, Any]]:
     models = [shelf()["310M"], shelf()["9.0B"], MIXTRAL, replace(shelf()["3.2B"], num_layers=30)]
     model = dice.choice(models)
     e = dice.choice([1, 2, 8]) if model is MIXTRAL else 1
-    options = {
+    given = model is not MIXTRAL or dice.random() < 0.5
+    options: dict[str, Any] = {"expert_parallel": e} if given else {}
+    options |= {
         "uneven_stages": dice.random() < 0.5,
         "sequence_parallel": dice.random() < 0.7,
-        "expert_parallel": e,
-        "imbalance": dice.choice([1, (1 + e) / 2]),
+        "imbalance": dice.choice([1, (1 + e) / 2]) if given else 1,
         "software": dice.choice(["any", "megatron-core", "other"]),
         "reserve": 0,
         "utilizations": dice.choice([None, None, (0.3, 0.4, 0.5)]),
@@ -127,7 +134,8 @@ def test_the_bound_of_a_layout_lies_below_its_step_and_near_the_best_of_them() -
     dice, nearest = Random(5), 0.0
     for _ in range(30):
         model, n, options = dealt_unevenly(dice)
-        tried = layouts(n, {})
+        given = {x: options[x] for x in {"expert_parallel"} & {*options}}
+        tried = layouts(n, given, model.num_experts)
         first = best_split(model, H100, n, 256, **options)
         for bound, layout in zip(least_prices(first, tried), tried, strict=True):
             run = first.run.if_even(**layout._asdict())
@@ -144,7 +152,8 @@ def test_no_split_is_better_however_layers_and_experts_are_dealt() -> None:
     for _ in range(20):
         model, n, options = dealt_unevenly(dice)
         found = best_split(model, H100, n, 256, **options)
-        others = (found.run.if_even(**split) for split in splits_of(n))
+        spread = () if "expert_parallel" in options else (1, 2, 4, 8)
+        others = (found.run.if_even(**split) for split in splits_of(n, spread))
         plans = [plan for plan in map(planned, filter(None, others)) if plan.fits]
         shortest = min((plan.seconds.likely for plan in plans), default=math.inf)
         assert found.fits == bool(plans)
