@@ -167,6 +167,7 @@ GOOD: dict[str, list[Any]] = {
     "published.run_model.name": ["Llama 2 70B", "BLOOM-176B"],
     "published.run_plan.name": ["Llama 2 70B", "BLOOM-176B"],
     "memory": [80e9],
+    "shown_memory": [None, 85.5e9],
     "peaks": [{"bf16": 312e12}],
     "weights": [2, 4.0],
     "gradients": [2, 1.5],
@@ -438,8 +439,8 @@ NAMES: dict[str, str] = {
         repair_days failures_per_node_day mean_time_between_failures checkpoint_interval
         best_checkpoint_interval.checkpoint_seconds money price_per_gpu_hour watts_per_gpu
         power bandwidth link_bandwidth network_bandwidth host_bandwidth num_bytes memory
-        serving_memory overhead update scale rate loss flops share imbalance tokens_per_parameter
-        loss_scale delta A B E alpha beta planned_days published_seconds
+        shown_memory serving_memory overhead update scale rate loss flops share imbalance
+        tokens_per_parameter loss_scale delta A B E alpha beta planned_days published_seconds
         duration.tokens_in_time.tokens duration.tokens_in_time.limit
         laws.tokens_for_size.parameters loss.parameters loss.tokens
         compute_for_loss.parameters effective_tokens.tokens lora_memory.weight_bytes
