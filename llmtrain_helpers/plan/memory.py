@@ -72,7 +72,7 @@ def memory_per_gpu(run: Run) -> Memory:
         # computed again, the head's input is gone.
         transient = greater(recomputed - stage.head * kept.head, stage.head * logits)
         transient = shared_out(transient, c)
-        if run.sharding == "fsdp":
+        if run.sharding != "zero":
             transient = transient + gathered_bytes(model, split, stage)
         return state_bytes(run, stage) | {
             "activations": shared_out(activations + stage.head * kept.head, c),
@@ -112,10 +112,9 @@ def state_bytes(run: Run, stage: Stage) -> dict[str, Result]:
     split = run.split
     P = stage_parameters(run.model, split, stage)
     E = stage_experts(run.model, split, stage.last)
-    replicas = split.data_parallel * split.context_parallel
-    states = sharded_states(run, P - E, replicas)
+    states = sharded_states(run, P - E, run.sharing)
     if run.model.num_experts:  # an e-th of the replicas have the same experts
-        of_experts = sharded_states(run, greater(E, 1), replicas // split.expert_parallel)
+        of_experts = sharded_states(run, greater(E, 1), run.sharing // split.expert_parallel)
         states = {x: size + where(E > 0, of_experts[x], 0) for x, size in states.items()}
     return states
 

@@ -315,9 +315,10 @@ def plan_run(
     keep_gradients        whether gradients stay whole between the passes of a step, from
                           ZeRO 2 on; with a pipeline it must be said (frameworks differ)
     sharding              "zero", or "fsdp": ZeRO 3 as PyTorch does it, with what is
-                          gathered, and with a pipeline a whole stage (see `Memory`)
+                          gathered, and with a pipeline a whole stage (see `Memory`); or
+                          "hsdp": the same inside each node, and nodes average gradients
     shard                 zero_stage and sharding in one word, in place of both: "ddp",
-                          "zero1", "zero2", "zero3" or "fsdp"
+                          "zero1", "zero2", "zero3", "fsdp" or "hsdp"
     recipe                bytes of a parameter, one of `RECIPES` or a `Recipe`
     attention             "flash", or "unfused", which keeps the scores
     fused_mlp             whether the MLP's activation is fused and keeps less; by default
@@ -432,7 +433,13 @@ def run_traffic(run: Run) -> Traffic:
         P,
         E,
         split,
-        Sharding(run.zero_stage, recipe.weights, recipe.gradients, keep_gradients),
+        Sharding(
+            run.zero_stage,
+            recipe.weights,
+            recipe.gradients,
+            keep_gradients,
+            shard_size=run.shard_size,
+        ),
         recompute=run.recompute,
         sequence_parallel=run.sequence_parallel,
         context=run.context,

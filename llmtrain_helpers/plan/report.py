@@ -188,8 +188,8 @@ def sharded(run: Run) -> str:
     >>> sharded(plan.run), sharded(plan.but(shard="ddp").run)
     ('ZeRO 2', 'DDP')
     """
-    if run.sharding == "fsdp":
-        return "FSDP"
+    if run.sharding != "zero":
+        return run.sharding.upper()
     return f"ZeRO {run.zero_stage}" if run.zero_stage else "DDP"
 
 

@@ -60,8 +60,9 @@ LARGEST_STEP = 10**9
 """Tokens of a step that no run comes near (the largest published have 63 million): a
 batch beyond is one of tokens, given as sequences."""
 
-SHARDING = ["zero", "fsdp"]
-"""How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it."""
+SHARDING = ["zero", "fsdp", "hsdp"]
+"""How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it, over
+all replicas or (hybrid) over those of a node."""
 
 SHARDS = {
     "ddp": (0, "zero"),
@@ -69,6 +70,7 @@ SHARDS = {
     "zero2": (2, "zero"),
     "zero3": (3, "zero"),
     "fsdp": (3, "fsdp"),
+    "hsdp": (3, "hsdp"),
 }
 """`zero_stage` and `sharding` in one word, as people say it."""
 
@@ -132,8 +134,11 @@ class Run:
         object.__setattr__(self, "imbalance", imbalance)
         stage = single("zero_stage", self.zero_stage, least=0)
         object.__setattr__(self, "zero_stage", stage)
-        if choice("sharding", self.sharding, SHARDING) == "fsdp" and stage != 3:
+        if choice("sharding", self.sharding, SHARDING) != "zero" and stage != 3:
             refuse("zero_stage", stage, "is not what FSDP does: with it write 3")
+        if self.sharding == "hsdp" and anywhere(self.expert_parallel > 1):
+            problem = "is not planned with sharding='hsdp': experts spread over nodes, states not"
+            refuse("expert_parallel", self.expert_parallel, problem)
         if choice("recompute", self.recompute, EVERY_RECOMPUTE) == "alternate":
             for layer in self.model.kinds:
                 check_alternate(layer)
@@ -220,6 +225,20 @@ class Run:
         return self.accelerator.peak(self.number_format)
 
     @property
+    def shard_size(self) -> Result | None:
+        """GPUs of a node that share the states with hybrid sharding; None for all replicas."""
+        if self.sharding != "hsdp":
+            return None
+        replicas = self.split.data_parallel * self.split.context_parallel
+        return lesser(replicas, greater(self.accelerator.gpus_per_node // self.tensor_parallel, 1))
+
+    @property
+    def sharing(self) -> Result:
+        """GPUs over which ZeRO shards what it shards."""
+        every = self.split.data_parallel * self.split.context_parallel
+        return every if self.shard_size is None else self.shard_size
+
+    @property
     def layer_passes(self) -> int:
         """A layer's work on a micro-batch, in forward passes: backward is two of them."""
         return 4 if self.recompute == "full" else 3
@@ -284,9 +303,6 @@ def spelt_out(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name in ways[:2]:
         if name in given:
             refuse("shard", shard, f"says {name} too: leave one of them out")
-    if isinstance(shard, str) and shard == "hsdp":
-        known = ", ".join(SHARDS)
-        refuse("shard", shard, f"has no plan: all replicas share the states. Known: {known}")
     stage, sharding = SHARDS[choice("shard", shard, SHARDS)]
     return {**given, "zero_stage": stage, "sharding": sharding}
 

@@ -14,7 +14,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from llmtrain_helpers.checks import Result
-from llmtrain_helpers.communication import CommunicationSeconds, Split, Traffic, traffic_seconds
+from llmtrain_helpers.communication import (
+    LATENCY,
+    CommunicationSeconds,
+    Split,
+    Traffic,
+    bandwidth_of,
+    traffic_seconds,
+)
 from llmtrain_helpers.flops import count_flops, expert_flops
 from llmtrain_helpers.plan.memory import ends, kept_activations, stage_parameters
 from llmtrain_helpers.plan.run import Run
@@ -72,7 +79,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
 
     # The update: every parameter and its states through memory, a share of them with ZeRO.
     P = stage_parameters(model, split, ends(split)[0])
-    replicas = split.data_parallel * c if run.zero_stage else 1
+    replicas = run.sharing if run.zero_stage else 1
     return StepSeconds(
         matmuls=m * matmuls,
         memory=m * memory,
@@ -128,10 +135,36 @@ def travel_seconds(
     behind = dict.fromkeys(run.beside_products, m * matmuls)
     seconds = traffic_seconds(sent, run.accelerator, split, calls, behind)
     assert seconds is not None  # the links are known here
+    if run.shard_size is not None:
+        seconds = replace(seconds, data=hybrid_seconds(run, sent.data, replicas))
     of_weights = seconds.data * share_after_update(run)
     hidden = lesser(seconds.data - of_weights, beside_gradients)
     hidden = hidden + lesser(of_weights, computing / run.layer_passes)
     return replace(seconds, behind=behind | {"data": hidden})
+
+
+def hybrid_seconds(run: Run, sent: Result, replicas: Result) -> Result:
+    """Seconds of what replicas send where each node has all states: inside, then across."""
+    t, q = run.tensor_parallel, run.sharing
+    of_nodes = replicas // q
+    across = sent * share_across(run, of_nodes)
+    chip, calls = run.accelerator, where(q > 1, 1, 0) + where(of_nodes > 1, 1, 0)
+    inside = (sent - across) / bandwidth_of(chip, q, t)
+    return inside + across / bandwidth_of(chip, of_nodes, q * t) + LATENCY * calls
+
+
+def share_across(run: Run, nodes: Result) -> Result:
+    """Of what replicas send with hybrid sharding, the share that leaves the node.
+
+    Across go 2(r − 1)/r · g/q for each parameter, r nodes and q GPUs in each; inside, in
+    every pass, (q − 1)/q times two gatherings of weights and a sum of gradients.
+    """
+    q, passes = run.sharing, run.split.accumulation_steps
+    weights, gradients = run.bytes_of.weights, run.bytes_of.gradients
+    averaged = gradients if run.keep_gradients else passes * gradients
+    inside = (q - 1) * (averaged + 2 * passes * weights)
+    across = 2 * (nodes - 1) / nodes * gradients
+    return across / greater(inside + across, 1e-30)
 
 
 def share_after_update(run: Run) -> Result:
