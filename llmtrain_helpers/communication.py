@@ -44,7 +44,8 @@ nodes of A100, H100 and B200 (`published.collectives_measured`)."""
 
 LINK_SHARE, NETWORK_SHARE = 0.7, 0.92
 """What a collective reaches of the links' bandwidth inside a node (0.69 measured on
-A100; more where the switch adds up, 0.98 on H100), and of a node's network cards."""
+A100; more where the switch adds up, 0.98 on H100), and of a node's network cards (0.92
+at most between nodes of B200, 400 GB/s each): `published.collectives_measured`."""
 
 
 NODE_BANDWIDTH = 400e9
