@@ -54,7 +54,7 @@ _SETTINGS = {
     "Two nodes of 8 GPUs": Setting(16, 4, 2, 1, 2, 4, 4096, 10**11),
     "One node of 8 GPUs": Setting(8, 1, 1, 1, 8, 8, 1024, 10**10),
     "BLOOM-176B": Setting(384, 4, 12, 1, 2, 128, 2048, 366 * 10**9),
-    "Llama 3.1 405B, late": Setting(16384, 8, 16, 1, 1, 16, 8192, 15_600 * 10**9),
+    "Llama 3.1 405B, stages not interleaved": Setting(16384, 8, 16, 1, 1, 16, 8192, 15_600 * 10**9),
     "A split that does not divide": Setting(100, 8, 1, 1, 1, 1, 2048, 300 * 10**9),
 }
 
