@@ -27,6 +27,9 @@ UNSET = """[...document.querySelectorAll(".math")]
 NOT_ON_PAPER = ".headerlink, .live-form, .live-panel, .live-note, script, .cell_output details"
 """Links, forms and panels; a panel's tables and code (its details)."""
 
+DARK = ".wt style, .wt .night"
+"""What a drawing has for dark pages: paper is none."""
+
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <link rel="stylesheet" href="_static/pygments.css">
 <link rel="stylesheet" href="_static/paper.css">
@@ -87,7 +90,7 @@ def article(path: Path) -> Tag:
     """What a page says, without its frame."""
     page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
     text = page.select_one("article.bd-article")
-    for tag in text.select(NOT_ON_PAPER):
+    for tag in text.select(f"{NOT_ON_PAPER}, {DARK}"):
         tag.decompose()
     return text
 

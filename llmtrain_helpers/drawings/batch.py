@@ -533,7 +533,7 @@ def _bar_of_pass(x: float, micro: int, measured: float, fitted: StepTime, unit: 
     top, ink = _FLOOR - fixed - grows, COLORS["activations"]
     shapes += rect(x - 20, top, 40, grows, ink, "what grows with the micro-batch")
     place = f'cx="{x:g}" cy="{_FLOOR - unit * measured:.1f}" r="5"'
-    return shapes + f'<circle {place} fill="#FFFFFF" stroke="#000000" stroke-width="2"/>'
+    return shapes + f'<circle {place} fill="#FFFFFF" stroke="currentColor" stroke-width="2"/>'
 
 
 def _key_of_passes(fitted: StepTime) -> str:
@@ -549,7 +549,7 @@ def _key_of_passes(fitted: StepTime) -> str:
     for ink, words in label:
         shapes += rect(x, 15, 18, 18, ink) + text(x + 26, 29, words, 15)
         x += 40 + 8.6 * len(words)
-    dot = '<circle cx="{:g}" cy="24" r="5" fill="#FFFFFF" stroke="#000000"'
+    dot = '<circle cx="{:g}" cy="24" r="5" fill="#FFFFFF" stroke="currentColor"'
     shapes += dot.format(x + 8) + ' stroke-width="2"/>'
     return shapes + text(x + 22, 29, "measured", 15)
 

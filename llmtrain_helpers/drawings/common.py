@@ -1,7 +1,9 @@
 """What all drawings share: colours and words of the parts, shapes, live and saved form.
 
-One colour and one word for one thing, in every chapter: white text on each of them
-reaches 4.5 : 1, and each reaches 3 : 1 on a white and on a dark page.
+One colour and one word for one thing, in every chapter. A drawing is made for a light
+page; `NIGHT` says what becomes of its colours on a dark one. In both, text on each colour
+reaches 4.5 : 1 and each colour 3 : 1 on its card; green, olive and brown differ in
+lightness too.
 """
 
 from __future__ import annotations
@@ -19,29 +21,29 @@ COLORS = {
     "MLP": "#B34700",
     "embedding": "#007050",
     "output head": "#96407A",
-    "norms": "#7A6300",
+    "norms": "#8D7300",
     "weights": "#0067A5",
     "gradients": "#B34700",
-    "main gradients": "#8A5030",
-    "main weights": "#4B4BC8",
+    "main gradients": "#6E3A1B",
+    "main weights": "#3F3FB5",
     "optimizer": "#007050",
     "activations": "#96407A",
-    "logits": "#7A6300",
+    "logits": "#8D7300",
     "recomputed": "#6A6A6A",
     "memory": "#5B6672",
     "idle": "#5B6672",
     "useful": "#007050",
-    "saving": "#4B4BC8",
+    "saving": "#3F3FB5",
     "lost": "#B34700",
-    "restarting": "#7A6300",
+    "restarting": "#8D7300",
     "outages": "#96407A",
     "evaluation": "#0067A5",
     "matrix products": "#0067A5",
-    "launching": "#8A5030",
+    "launching": "#6E3A1B",
     "tensor": "#96407A",
     "context": "#2E7A8C",
-    "expert": "#B8303A",
-    "pipeline": "#4B4BC8",
+    "expert": "#A82433",
+    "pipeline": "#3F3FB5",
     "data": "#B34700",
     "sign": "#44505C",
     "exponent": "#B34700",
@@ -89,6 +91,38 @@ STEP_PARTS = {
 INK, CARD, EDGE, GREY = "#1A1D21", "#F6F7F9", "#C9CED6", "#5B6672"
 """The inks of a saved drawing: text, its card, the card's edge; and a quiet grey."""
 
+NIGHT = {
+    INK: "#E6E9ED",
+    CARD: "#1A1D21",
+    EDGE: "#3D444D",
+    "#FFFFFF": "#1A1D21",
+    "#000000": "#000000",
+    "#0067A5": "#4E9FDB",
+    "#B34700": "#E37E3C",
+    "#007050": "#34AE84",
+    "#96407A": "#C97DB3",
+    "#8D7300": "#CDB240",
+    "#6E3A1B": "#AF7A58",
+    "#3F3FB5": "#8D8FF2",
+    "#6A6A6A": "#A0A0A0",
+    "#5B6672": "#8F9BA9",
+    "#2E7A8C": "#6CC0D1",
+    "#A82433": "#EA6C74",
+    "#44505C": "#B0BAC6",
+}
+"""What becomes of a colour on a dark page: lighter, and the white on it dark."""
+
+DARK = ':is(body[data-jp-theme-light="false"],html[data-theme="dark"],body.vscode-dark)'
+"""CSS for a page in a dark theme: JupyterLab's, the course's site, VS Code's."""
+
+_THEMES = (
+    f"<style>{DARK} .wt .day{{display:none!important}}"
+    f"{DARK} .wt .night{{display:inline!important}}</style>"
+)
+"""Shows the dark image on a dark page; where it is taken away, the light one stays."""
+
+_PAINT = re.compile(r'(fill|stroke|color)="(#[0-9A-F]{6}|white)"')
+
 FONT = "font-family:system-ui,sans-serif"
 
 
@@ -114,7 +148,8 @@ class Drawing:
     """SVG elements on a canvas, and the same in words.
 
     Lines and text take `currentColor`. `live()` is an element that follows the page,
-    `saved()` an image on a card; a notebook cell that ends in a drawing shows that.
+    `saved()` an image on a card, light or dark as the page is; a notebook cell that ends
+    in a drawing shows that.
     """
 
     body: str
@@ -129,23 +164,31 @@ class Drawing:
         """
         wide = f"width:100%;min-width:{0.82 * self.width:.0f}px"
         return self._svg(
-            f'role="img" aria-label="{escape(self.words)}" '
+            f'class="wt" role="img" aria-label="{escape(self.words)}" '
             f'style="{wide};max-width:{self.width}px;height:auto;{FONT}"',
-            self.body,
+            _night_rules(self.body) + self.body,
         )
 
     def saved(self) -> str:
-        """An `<img>` with the words as its text, on a card that suits any page."""
+        """An `<img>` with the words as its text, on a light card and on a dark one.
+
+        The page's theme says which of the two shows: the light one where nobody says.
+        """
         card = (
             f'<rect x="1" y="1" width="{self.width - 2}" height="{self.height - 2}" '
             f'rx="12" fill="{CARD}" stroke="{EDGE}"/>'
         )
-        style = f'style="color:{INK};{FONT}" width="{self.width}" height="{self.height}"'
-        image = self._svg(style, card + self.body)
-        coded = b64encode(image.encode()).decode()
+        style = f'style="{FONT}" color="{INK}" width="{self.width}" height="{self.height}"'
+        day = self._svg(style, card + self.body)
+        night = _PAINT.sub(lambda paint: f'{paint[1]}="{at_night(paint[2])}"', day)
+        images = self._image("day", day) + self._image("night", night, "display:none;")
+        return f'<div class="wt">{_THEMES}{images}</div>'
+
+    def _image(self, theme: str, svg: str, hidden: str = "") -> str:
+        coded = b64encode(svg.encode()).decode()
         return (
-            f'<img alt="{escape(self.words)}" width="{self._shown}" '
-            f'style="max-width:100%;height:auto" '
+            f'<img class="{theme}" alt="{escape(self.words)}" width="{self._shown}" '
+            f'style="{hidden}max-width:100%;height:auto" '
             f'src="data:image/svg+xml;base64,{coded}">'
         )
 
@@ -163,7 +206,9 @@ class Drawing:
 
 
 _LIVE = re.compile(
-    r'<svg [^>]*viewBox="0 0 (\d+) (\d+)" [^>]*aria-label="([^"]*)"[^>]*>(.*?)</svg>', re.DOTALL
+    r'<svg [^>]*viewBox="0 0 (\d+) (\d+)" [^>]*aria-label="([^"]*)"[^>]*>'
+    r"(?:<style>.*?</style>)?(.*?)</svg>",
+    re.DOTALL,
 )
 
 
@@ -175,6 +220,28 @@ def as_images(html: str) -> str:
         return Drawing(body, int(width), int(height), unescape(words)).saved()
 
     return _LIVE.sub(image, html)
+
+
+def at_night(color: str) -> str:
+    """A colour as it is on a dark page: one of no table is mixed with white.
+
+    >>> at_night("#0067A5"), at_night("#1172AC")
+    ('#4E9FDB', '#70AACD')
+    """
+    color = "#FFFFFF" if color == "white" else color
+    if color in NIGHT:
+        return NIGHT[color]
+    parts = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(x + 0.4 * (255 - x)):02X}" for x in parts)
+
+
+def _night_rules(body: str) -> str:
+    """CSS for the colours of a live drawing where the page is dark."""
+    rules = (
+        f"{DARK} .wt [{kind}='{color}']{{{kind}:{at_night(color)}}}"
+        for kind, color in sorted(set(_PAINT.findall(body)))
+    )
+    return f"<style>{''.join(rules)}</style>"
 
 
 def rect(

@@ -1,7 +1,8 @@
 """What the figures of all chapters share: their style, and their description in words.
 
 Made for a projector: text of 14 points, lines of 2.5, five colours that reach 3:1 on
-white and that colour-blind eyes tell apart, labels at the lines instead of a legend.
+the card and that colour-blind eyes tell apart, labels at the lines instead of a legend.
+They stand on the drawings' light card, in their ink.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
+from llmtrain_helpers.drawings.common import CARD, EDGE, INK
 from llmtrain_helpers.units import digits
 
-BLUE, VERMILION, GREEN, PURPLE, BLACK = ("#0072B2", "#D55E00", "#00875F", "#B8578F", "#000000")
-"""Okabe and Ito's colours; green and purple darkened until they reach 3:1 on white."""
+BLUE, VERMILION, GREEN, PURPLE, BLACK = ("#0072B2", "#D55E00", "#00875F", "#B8578F", INK)
+"""Okabe and Ito's colours; green and purple darkened until they reach 3:1 on the card."""
 
-GRID, GREY = "#E0E0E0", "#808080"
+GRID, GREY = "#DDE0E5", "#75797F"
 """Of lines that stay behind."""
 
 MARKERS = {BLUE: "o", VERMILION: "s", GREEN: "^", PURPLE: "D", BLACK: "v"}
@@ -53,7 +55,13 @@ STYLE: Any = {
     "lines.markersize": 7,
     "figure.figsize": (9, 4.5),
     "figure.dpi": 100,
-    "figure.facecolor": "white",
+    "figure.facecolor": CARD,
+    "axes.facecolor": CARD,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
     "figure.constrained_layout.use": True,
 }
 
@@ -108,7 +116,8 @@ class Shown:
         plt.close(figure)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        style = "max-width:100%;height:auto;border-radius:12px;background-color:white"
+        card = f"border:1px solid {EDGE};border-radius:12px;background-color:{CARD}"
+        style = f"max-width:100%;height:auto;{card}"
         image = (
             f'<img alt="{escape(self.words)}" width="{self._width}" style="{style}" '
             f'src="data:image/png;base64,{self._png}">'

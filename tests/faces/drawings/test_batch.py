@@ -12,6 +12,7 @@ from llmtrain_helpers.drawings.batch import Layout, Step, gpu_grid, pass_times, 
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.schedule import idle_share
+from tests.faces.contrast import contrast
 
 
 def test_each_gpu_has_its_replica_and_its_stage() -> None:
@@ -71,17 +72,6 @@ def test_words_on_shades_can_be_read() -> None:
         assert shown[0][0] == COLORS["weights"]
         for fill, ink in shown:
             assert contrast(fill, ink) >= 4.5
-
-
-def contrast(one: str, other: str) -> float:
-    dark, light = sorted(map(luminance, (one, other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-def luminance(color: str) -> float:
-    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    r, g, b = (((x + 0.055) / 1.055) ** 2.4 if x > 0.04 else x / 12.92 for x in parts)
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b
 
 
 def test_what_was_there_before_is_outlined() -> None:

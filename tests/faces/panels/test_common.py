@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from llmtrain_helpers import panels
-from llmtrain_helpers.drawings.common import COLORS, GREY
 from llmtrain_helpers.panels import PANELS, common, controls, in_notebook
 from llmtrain_helpers.panels.common import Control, Panel
 from llmtrain_helpers.panels.notebook import OWN, NotebookPanel
@@ -363,19 +362,3 @@ def test_a_refusal_a_result_and_a_call_say_what_they_are() -> None:
     assert ">f(1 &lt; 2)</pre>" in common.call("f(1 < 2)")
     assert common.in_code(300 * 10**9) == "300e9"
     assert common.in_code(1_500_000) == "1500000"
-
-
-def test_text_on_every_colour_reaches_4_5_to_1() -> None:
-    for color in {*COLORS.values(), GREY}:
-        assert contrast(color, "#FFFFFF") >= 4.5, color
-
-
-def contrast(one: str, other: str) -> float:
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def luminance(color: str) -> float:
-    parts = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    linear = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -101,7 +101,8 @@ def test_cold_the_panel_leaves_pictures_that_a_sanitizer_keeps() -> None:
     for total in ("174,604,259,328", "8,030,261,248", "671,026,404,352"):
         assert total in cold
     assert "<svg" not in cold
-    assert cold.count("<img alt=") == 3
+    for theme in ("day", "night"):
+        assert cold.count(f'<img class="{theme}" alt=') == 3
 
 
 def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
