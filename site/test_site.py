@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
+from llmtrain_helpers.drawings.common import at_night
 from llmtrain_helpers.panels import PANELS
 from llmtrain_helpers.panels.parameters import PASTED
 from llmtrain_helpers.panels.state import State
@@ -181,7 +182,35 @@ def test_nothing_is_fetched_for_python_before_a_click(page: Page, address: str, 
     assert page.locator(".live-start").count() == 1
 
 
+@every_chapter
+def test_a_drawing_is_as_dark_as_the_page(page: Page, address: str, name: str) -> None:
+    shown = """theme => {
+        document.documentElement.dataset.theme = theme;
+        const drawings = [...document.querySelectorAll(".cell_output .wt")];
+        const seen = drawings.filter(one => one.checkVisibility()).map(
+            one => [...one.querySelectorAll("img")].filter(img => img.checkVisibility())
+                .map(img => img.className).join());
+        return [...new Set(seen)];
+    }"""
+    page.goto(f"{address}/notebooks/{name}.html")
+    assert page.evaluate(shown, "dark") == ["night"]
+    assert page.evaluate(shown, "light") == ["day"]
+
+
 # --- panels
+
+
+def test_a_panel_is_as_dark_as_the_page(live: Live) -> None:
+    """The first coloured shape of its live drawing has the theme's colour."""
+    color = """theme => {
+        document.documentElement.dataset.theme = theme;
+        const shape = document.querySelector(".live-answer svg [fill^='#']");
+        return [shape.getAttribute("fill"), getComputedStyle(shape).fill];
+    }"""
+    for theme, of in {"dark": at_night, "light": str}.items():
+        drawn, seen = live.page.evaluate(color, theme)
+        wanted = [int(of(drawn)[i : i + 2], 16) for i in (1, 3, 5)]
+        assert [*map(int, re.findall(r"\d+", seen))] == wanted
 
 
 def test_a_panel_answers_as_in_the_notebook(live: Live) -> None:
@@ -412,3 +441,14 @@ def test_the_sheet_is_one_page_and_the_course_has_all_chapters() -> None:
 
     assert pages("sheet.pdf") == 1
     assert pages("course.pdf") > 100
+
+
+@every_chapter
+def test_paper_has_the_light_images_alone(name: str) -> None:
+    import paper
+
+    drawings = paper.article(SITE / "notebooks" / f"{name}.html").select(".wt")
+    assert drawings
+    for drawing in drawings:
+        assert [image["class"] for image in drawing.select("img")] == [["day"]]
+        assert not drawing.get_text()

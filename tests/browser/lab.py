@@ -101,6 +101,12 @@ def wait_for(address: str, seconds: float = 60) -> None:
             time.sleep(0.3)
 
 
+def trust(folder: Path, theme: str, path: Path) -> None:
+    """Trust a notebook, so that this folder's Lab shows its outputs as they are."""
+    command = [sys.executable, "-m", "jupyter", "trust", str(path)]
+    subprocess.run(command, env=environment(folder, theme), check=True, capture_output=True)
+
+
 def strip(path: Path) -> None:
     """Remove a notebook's outputs: committed ones would look like a finished run."""
     notebook = nbformat.read(path, as_version=4)

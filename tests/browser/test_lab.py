@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -150,6 +151,31 @@ def test_a_config_json_is_pasted_into_parameters(page: lab.Page, address: str) -
     )
     assert panel.locator(".llmtrain-old").count() == 1
     assert "3 layers, from first to last" in answer(page)
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_a_saved_drawing_is_as_dark_as_the_page(tmp_path: Path, theme: str) -> None:
+    """In a notebook that is trusted; in another the light image shows in any theme."""
+    trusted, other = (tmp_path / "notebooks" / PAGES[x] for x in ("parameters", "flops"))
+    with lab.jupyterlab(tmp_path, theme) as address, lab.chromium() as browser:
+        lab.trust(tmp_path, theme, trusted)
+        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        lab.open_notebook(page, address, trusted.name)
+        assert images_shown(page) == {"night" if "Dark" in theme else "day"}
+        lab.open_notebook(page, address, other.name)
+        assert images_shown(page) == {"day"}
+
+
+def images_shown(page: lab.Page) -> set[str]:
+    """Which of each drawing's two images is seen: one of the two, and the same in all."""
+    drawings = page.locator(".jp-OutputArea-output .wt")
+    expect(drawings.nth(2)).to_be_attached()
+    shown = drawings.evaluate_all(
+        """drawings => drawings.filter(one => !one.closest("details:not([open])")).map(
+            one => [...one.querySelectorAll("img")].filter(img => img.checkVisibility())
+                .map(img => img.className).join())"""
+    )
+    return set(shown)
 
 
 def _refused(values: object) -> bool:
