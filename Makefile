@@ -20,7 +20,7 @@ help: ## this list
 	@echo 'Options go in ARGS: make test ARGS="-k 01", make lab ARGS="--port 8899"'
 
 lab: $(READY) ## JupyterLab at the first notebook
-	$(BIN)/jupyter lab $(ARGS) notebooks/00_start_here.ipynb
+	$(BIN)/python tools/lab.py $(ARGS)
 
 test: $(READY) ## everything: ruff, mypy, unit tests, notebooks under strict nbval, browser
 	$(BIN)/python tools/test.py $(ARGS)

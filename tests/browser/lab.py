@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,8 @@ from urllib.request import urlopen
 import nbformat
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-from tests.paths import NOTEBOOKS
+from tests.paths import NOTEBOOKS, ROOT
+from tools import lab as make_lab
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -35,12 +35,20 @@ FLAGS = [
 
 @contextmanager
 def jupyterlab(folder: Path, theme: str = "JupyterLab Light") -> Iterator[str]:
-    """Serve a copy of the notebooks from `folder`; yields the server's address."""
-    shutil.copytree(NOTEBOOKS, folder / "notebooks")
+    """Serve a copy of notebooks and data from `folder`; yields the server's address."""
+    for name in ("notebooks", "data"):
+        shutil.copytree(ROOT / name, folder / name)
+    with served(folder, folder, theme) as address:
+        yield address
+
+
+@contextmanager
+def served(root: Path, folder: Path, theme: str = "JupyterLab Light") -> Iterator[str]:
+    """Serve `root` as `make lab` does, with Jupyter's own folders inside `folder`."""
     port = free_port()
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
-    command += ["--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
-    command += ["--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
+    options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
+    options += ["--ServerApp.port_retries=0", "--IdentityProvider.token="]
+    command = make_lab.command(options, root)
     with (folder / "server.log").open("wb") as log:
         server = subprocess.Popen(command, env=environment(folder, theme), stdout=log, stderr=log)
         try:
@@ -63,9 +71,8 @@ def chromium() -> Iterator[Browser]:
 
 
 def environment(folder: Path, theme: str) -> dict[str, str]:
-    """Jupyter's folders inside `folder`; no news, and the theme that was asked for."""
+    """Jupyter's folders inside `folder`, and the theme that was asked for."""
     wishes = {
-        "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
         "apputils-extension/themes": {"theme": theme},
         "notebook-extension/tracker": {"windowingMode": "none"},  # render every cell
     }
@@ -119,6 +126,11 @@ def strip(path: Path) -> None:
 def open_notebook(page: Page, address: str, path: str) -> None:
     """Open a notebook alone (no side bar) and wait until its kernel is ready."""
     page.goto(f"{address}/doc/tree/notebooks/{path}", timeout=60_000)
+    wait_until_idle(page)
+
+
+def wait_until_idle(page: Page) -> None:
+    """Until the notebook is there and its kernel is ready."""
     page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=60_000)
     page.wait_for_function(
         """() => {

@@ -1,0 +1,74 @@
+"""JupyterLab as the course wants it: python tools/lab.py [JupyterLab's options].
+
+`make lab` runs this. It serves the whole project, so that links from the notebooks to data
+and code lead somewhere; it opens notebook 00 in a workspace of its own, so that nobody's
+other layout is touched; it asks neither you about news nor the network for new versions.
+The course's own notebooks are signed first, as `jupyter trust` does: an untrusted one
+shows light cards in a dark theme.
+"""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import nbformat
+from nbformat.sign import NotebookNotary
+
+from tools.notebooks import NOTEBOOKS, all_notebooks
+
+ROOT = NOTEBOOKS.parent
+FIRST = "/lab/workspaces/llmtrain/tree/notebooks/00_start_here.ipynb"
+"""The first notebook, in the course's workspace; JupyterLab keeps that in the user's folder."""
+
+SETTINGS = ROOT / "tools" / "settings"
+"""Defaults in place of JupyterLab's: no news, no look for new versions, Markdown to read."""
+
+
+def main(options: Sequence[str]) -> int:
+    """Trust the course's notebooks, then run JupyterLab until it ends; its exit status."""
+    if why := untrusted():
+        told = "In a dark theme pictures stay light until their cells run"
+        print(f"{told}: the notebooks are not trusted ({why}).", file=sys.stderr)
+    server = subprocess.Popen(command(options))
+    signal.signal(signal.SIGTERM, lambda *_: server.terminate())
+    while True:
+        try:
+            return server.wait()
+        except KeyboardInterrupt:  # it has heard it too, and asks whether to stop
+            continue
+
+
+def command(options: Sequence[str] = (), root: Path = ROOT) -> list[str]:
+    """The command that serves a folder with the course's `notebooks/` in it.
+
+    JupyterLab's own options come last, and so win.
+    """
+    return [
+        *(sys.executable, "-m", "jupyterlab"),
+        f"--ServerApp.root_dir={root}",
+        f"--LabApp.default_url={FIRST}",
+        f"--LabApp.app_settings_dir={SETTINGS}",
+        *options,
+    ]
+
+
+def untrusted() -> str:
+    """Why the course's notebooks are not all signed for this user; nothing if they are."""
+    try:
+        notary = NotebookNotary()
+        for path in all_notebooks():
+            notary.sign(nbformat.read(path, nbformat.NO_CONVERT))
+        notary.store.close()
+    except (OSError, ValueError, sqlite3.Error) as error:
+        return str(error) or type(error).__name__
+    kept = getattr(notary.store, "db_file", ":memory:") != ":memory:"
+    return "" if kept else "Jupyter's folder cannot be written"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
