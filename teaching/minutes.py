@@ -58,7 +58,7 @@ def sections(notebook: Path) -> list[Section]:
     """The sections of a chapter, in order."""
     titles, texts, codes = [OPENING], [""], [list[str]()]
     for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
-        source = "".join(cell["source"])
+        source = notebooks.without_tooltips("".join(cell["source"]))
         if cell["cell_type"] == "code":
             codes[-1].append(source)
             continue

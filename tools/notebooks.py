@@ -30,6 +30,15 @@ def chapters() -> list[Path]:
     return [path for path in pages() if path != GLOSSARY]
 
 
+def without_tooltips(text: str) -> str:
+    """Markdown without the titles of its links, which stand on no page.
+
+    >>> without_tooltips('a [chip](glossary.ipynb#GPU "The chip.") of yours')
+    'a [chip](glossary.ipynb#GPU) of yours'
+    """
+    return re.sub(r'(\]\([^)\s]+) "[^"\n]*"\)', r"\1)", text)
+
+
 def _is_ours(path: Path) -> bool:
     """Whether it is named as chapters are, in words and nothing behind them."""
     return path == GLOSSARY or bool(re.fullmatch(r"\d\d_[a-z_]+\.ipynb", path.name))

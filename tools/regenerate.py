@@ -6,7 +6,8 @@ Two runs give identical bytes: a picture of this machine's times, shown by a lin
 ends in `# live`, stays as it is as long as its words do. `make regenerate CHECK=1`
 writes nothing, and tells which committed notebooks are stale (the bytes of pictures
 aside, which depend on the machine's libraries: their text twins are compared). Without
-PyTorch, notebook 11 and its evidence are left out.
+PyTorch, notebook 11 and its evidence are left out. Before that, links to the glossary get
+their tooltips (see tools/glossary.py), in all notebooks.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from llmtrain_helpers.measure import torch_missing
+from tools import glossary
 from tools.notebooks import NOTEBOOKS, all_notebooks
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -124,7 +126,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing")
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
-    stale = 0
+    stale = glossary.update(options.check)
     for path in options.notebooks or all_notebooks():
         if path.resolve() in NEED_TORCH and torch_missing():
             print(f"left out {path.name}: {torch_missing()}")

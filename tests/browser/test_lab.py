@@ -17,6 +17,8 @@ from playwright.sync_api import expect
 from llmtrain_helpers.measure import torch_missing
 from llmtrain_helpers.panels import PANELS
 from tests.paths import ROOT
+from tools import glossary
+from tools.lab import FIRST
 from tools.notebooks import chapters
 
 from . import lab
@@ -56,6 +58,19 @@ def page(request, address: str) -> Iterator[lab.Page]:
         page.on("pageerror", lambda error: page.errors.append(str(error)))
         yield page
         assert not page.errors
+
+
+def test_the_course_opens_at_its_first_page_and_asks_nothing(page: lab.Page, address: str) -> None:
+    """Links say what the glossary says; that to the data shows them, as they are read."""
+    page.goto(address)
+    lab.wait_until_idle(page)
+    assert page.url == address + FIRST
+    expect(page.locator(".jp-FileBrowser-crumbs")).to_contain_text("notebooks")
+    expect(page.get_by_text("Jupyter news")).to_have_count(0)
+    link = page.locator(".jp-RenderedMarkdown a[href$='#GPU']").first
+    expect(link).to_have_attribute("title", glossary.tooltip(glossary.entries()["GPU"]))
+    page.locator(".jp-RenderedMarkdown a[href*='data/README.md']").first.click()
+    expect(page.locator(".jp-MarkdownViewer h1").first).to_contain_text("The data")
 
 
 @pytest.mark.parametrize("word", WALKED)

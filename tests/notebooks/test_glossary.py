@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import nbformat
 import pytest
 
 from tests.paths import NOTEBOOKS, ROOT
+from tools import glossary, notebooks
 from tools.notebooks import GLOSSARY, all_notebooks, chapters
 
 CHAPTERS, PAGES = chapters(), all_notebooks()
@@ -46,15 +48,7 @@ def everything(path: Path) -> str:
     return "\n".join(cell.source for cell in cells)
 
 
-def entries() -> dict[str, str]:
-    """The glossary: each heading, and what stands under it."""
-    found = re.split(r"^### (.+)$", prose(GLOSSARY), flags=re.MULTILINE)[1:]
-    bodies = [re.split(r"^## |^\*\*Sources", it, flags=re.M)[0] for it in found[1::2]]
-    assert len(set(found[::2])) == len(found[::2])
-    return dict(zip(found[::2], map(str.strip, bodies), strict=True))
-
-
-ENTRIES = entries()
+ENTRIES = glossary.entries()
 
 
 def plain(term: str) -> str:
@@ -126,6 +120,8 @@ def test_terms_of_the_field_stand_in_the_glossary(term: str) -> None:
 
 
 def test_entries_are_alphabetical_and_none_stands_twice() -> None:
+    headings = re.findall(r"^### (.+)$", prose(GLOSSARY), re.MULTILINE)
+    assert headings == [*ENTRIES]
     keys = [re.sub(r"[^a-z0-9]", "", term.casefold()) for term in ENTRIES]
     assert keys == sorted(keys)
     assert len({plain(term) for term in ENTRIES}) == len(ENTRIES)
@@ -164,7 +160,7 @@ def test_names_in_code_exist(term: str) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_links_into_the_glossary_find_their_heading(path: Path) -> None:
-    for where, anchor in re.findall(r"\]\(([./]*)glossary\.ipynb#([^)]+)\)", prose(path)):
+    for where, anchor in re.findall(r"\]\(([./]*)glossary\.ipynb#([^)\s]+)", prose(path)):
         assert (path.parent / f"{where}glossary.ipynb").exists()
         assert anchor in {term.replace(" ", "-") for term in ENTRIES}
 
@@ -173,7 +169,7 @@ def test_links_into_the_glossary_find_their_heading(path: Path) -> None:
 def test_what_a_page_defines_leads_into_the_glossary(path: Path) -> None:
     """Once a page, where the term is set off for the first time."""
     text = prose(path)
-    linked = set(re.findall(r"\[[^\]]*\]\(glossary\.ipynb#([^)]+)\)", text))
+    linked = set(re.findall(r"\[[^\]]*\]\(glossary\.ipynb#([^)\s]+)", text))
     assert len(linked) >= 1
     bare = {
         term.replace(" ", "-")
@@ -181,3 +177,58 @@ def test_what_a_page_defines_leads_into_the_glossary(path: Path) -> None:
         if re.search(rf"^(?![#|]).*(?<![\[*])\*\*{re.escape(term)}\*\* (is|are)\b", text, re.M)
     }
     assert bare - linked == set()
+
+
+# --- tooltips
+
+
+@pytest.mark.parametrize("term", ENTRIES)
+def test_a_tooltip_is_a_short_sentence_without_marks(term: str) -> None:
+    """Brackets would end the link for whoever counts words; marks are shown as they are."""
+    told = glossary.tooltip(ENTRIES[term])
+    assert len(told.split()) >= 3
+    assert len(told) <= 160
+    assert re.fullmatch(r'[^"()\[\]{}<>$*_`|\\\n]+[^.,:; ]\.', told)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_links_have_the_glossarys_sentence_for_a_tooltip(path: Path) -> None:
+    """After a change of the glossary or a link: python tools/glossary.py."""
+    assert not glossary.behind(path, ENTRIES)
+    links = re.findall(r'\]\([./]*glossary\.ipynb#([^)\s]+)( "[^"\n]+")?\)', prose(path))
+    assert all(title for _, title in links)
+
+
+def test_tooltips_follow_the_glossary() -> None:
+    known = {"hidden size": "Numbers of a **token**. In formulas and code: $h$. [01](x.ipynb)"}
+    link, tooltip = "[size](../glossary.ipynb#hidden-size", ' "Numbers of a token."'
+    for before in ("", ' "Another sentence, from before."', tooltip):
+        assert glossary.titled(f"a {link}{before}).", known) == f"a {link}{tooltip})."
+    for other in ("[all](glossary.ipynb)", '[so](https://x.org "It")', "[A](#A)"):
+        assert glossary.titled(other, known) == other
+    with pytest.raises(ValueError, match="no such entry"):
+        glossary.titled("[size](glossary.ipynb#size)", known)
+
+
+def test_the_tool_writes_and_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "01_parameters.ipynb"
+    cell = nbformat.v4.new_markdown_cell("a [chip](glossary.ipynb#GPU)", id="chip")
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), page)
+    before = page.read_bytes()
+    monkeypatch.setattr(glossary, "all_notebooks", lambda: [page])
+    assert glossary.main(["--check"]) == 1
+    assert "01_parameters" in capsys.readouterr().out
+    assert page.read_bytes() == before
+    assert glossary.main([]) == 0
+    assert prose(page) == f'a [chip](glossary.ipynb#GPU "{glossary.tooltip(ENTRIES["GPU"])}")'
+    assert glossary.main(["--check"]) == 0
+
+
+def test_tooltips_are_no_words_of_a_page() -> None:
+    for module in (glossary, notebooks):
+        assert doctest.testmod(module).failed == 0
+        assert doctest.testmod(module).attempted
+    text = 'a [b](glossary.ipynb#b "Two words.") and [c](https://x.org "d")'
+    assert notebooks.without_tooltips(text) == "a [b](glossary.ipynb#b) and [c](https://x.org)"

@@ -23,7 +23,7 @@ from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import Function, Numeric, Word
 from tests.paths import ROOT, tracked
 from tools import notebooks, regenerate
-from tools.notebooks import all_notebooks, chapters
+from tools.notebooks import all_notebooks, chapters, without_tooltips
 
 PATHS = all_notebooks()
 CHAPTERS = chapters()
@@ -238,7 +238,7 @@ def checks_of(path: Path) -> list[str]:
 def test_declared_minutes_are_what_the_notebook_takes(path: Path) -> None:
     """150 words a minute, half a minute for each cell, four for each exercise."""
     taught, done = declared_minutes(path)
-    reading = len(prose(path).split()) / 150
+    reading = len(without_tooltips(prose(path)).split()) / 150
     estimate = reading + len(code_cells(path)) / 2 + 4 * len(checks_of(path))
     assert 0.75 <= done / estimate <= 1.3, estimate
     assert 0.75 <= taught / estimate <= 1.3, estimate
