@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from llmtrain_helpers.checks import amount, at_most, instance, one, refuse, single
+from llmtrain_helpers.checks import amount, at_most, instance, one, refuse, show, single
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 """Seconds in each."""
@@ -183,7 +184,12 @@ def about(number: float, unit: Callable[[float], str] = count) -> str:
         refuse("unit", unit, "is no function that makes words of a number")
     rounded = unit(float(f"{one('number', number):.1e}"))
     instance("unit", rounded, str)
-    return re.sub(r"(\d)\.0+(?=\s|$)|(\.\d)0(?=\s|$)", r"\1\2", rounded)
+    return _without_zeros(rounded)
+
+
+def _without_zeros(text: str) -> str:
+    """A number without the zeros behind its point."""
+    return re.sub(r"(\d)\.0+(?=\s|$)|(\.\d*[1-9])0+(?=\s|$)", r"\1\2", text)
 
 
 def rounded_down(number: float) -> int:
@@ -234,35 +240,157 @@ def read(text: object) -> Any:
     """A number as people write it, exact where it is whole; a plain number as it is.
 
     k, M, B (or G), T, P, E, Z stand for 10³ to 10²¹, and so do thousand to
-    quadrillion; commas group thousands; % is a hundredth. ValueError in words for
-    anything else.
+    quadrillion; commas group thousands; % is a hundredth; of / * ** any few may stand
+    between plain numbers. ValueError in words for anything else, a unit among it.
 
     >>> read("7B"), read("300e9"), read("15T"), read("8k"), read("1,024"), read("2.5")
     (7000000000, 300000000000, 15000000000000, 8000, 1024, 2.5)
+    >>> read("1/64"), read("2**16"), read("4 * 2**-7 / 2")
+    (0.015625, 65536, 0.015625)
     >>> read("2,5")
     Traceback (most recent call last):
     ...
     ValueError: text='2,5' is no number: commas group thousands (1,024), a point is 2.5
     """
+    return read_as(text).number
+
+
+@dataclass(frozen=True)
+class Written:
+    """A number that somebody wrote, in the unit that was asked for.
+
+    `unit` is the one that stood behind it, as `UNITS` has it ("" for none); `said` says
+    what was understood where that is another one than was asked for ("" elsewhere).
+    """
+
+    number: Any
+    unit: str = ""
+    said: str = ""
+
+
+def read_as(text: object, unit: str = "") -> Written:
+    """A number as people write it, in the unit that is asked for; any other is converted.
+
+    text  what `read` takes, and a unit behind it: "22.4 days", "44.2 GB", "64 GPUs"
+    unit  the name of one of `UNITS`; "" where a number alone is asked for
+
+    A number without a unit is taken to be in the one that is asked for. ValueError for
+    what is no number, and for a unit of another kind: days are no bytes. GB and GiB are
+    told apart.
+
+    >>> read_as("22.4 days", "days").number, read_as("16 GiB", "bytes").number
+    (22.4, 17179869184)
+    >>> read_as("538 hours", "days").said
+    'you wrote 538 hours, that is 22.4 days'
+    >>> read_as("22.4 days", "bytes")
+    Traceback (most recent call last):
+    ...
+    ValueError: text='22.4 days': these are days; bytes are asked
+    """
+    instance("unit", unit, str)
+    if unit not in UNITS and unit:
+        refuse("unit", unit, "is no unit that is read here")
     if not isinstance(text, str):
-        return one("text", text)
-    written = text.strip() if text.isascii() and len(text) <= 60 else ""
-    match = re.fullmatch(_WRITTEN, written, re.IGNORECASE)
-    power = _POWERS.get(match["size"].casefold()) if match else None
-    if match is None or power is None:
+        return Written(one("text", text))
+    written = _plain(text)
+    match = re.fullmatch(_WRITTEN, written)
+    if match is None:
         refuse("text", text, f"is no number: {_hint(text)}")
-    mantissa, _, exponent = re.sub("[,_]", "", match["number"]).lower().partition("e")
-    return one("text", _shifted(mantissa, power + int(exponent or 0)))
+    power, name = _behind(match["behind"], unit)
+    several = re.search(r"[*/]", match["number"])
+    if power is None or (several and power):
+        if unit and power is None:
+            problem = f"{match['behind'].strip()!r} is no unit known here; {_asked(unit)}"
+            raise ValueError(f"text={show(text)}: {problem}")
+        refuse("text", text, f"is no number: {_hint(text)}")
+    over, under = _fraction(match["number"], power, text)
+    name = name or ("dollars" if match["dollar"] and unit else "")
+    if not unit and name == "%":
+        under *= 100
+    elif not unit and name:
+        raise ValueError(f"text={show(text)}: give the number alone, without its unit")
+    elif name and UNITS[name] != UNITS[unit]:
+        problem = f"these are {_in_words(name)}; {_asked(unit)}"
+        raise ValueError(f"text={show(text)}: {problem}")
+    elif name:
+        over, under = over * _FACTORS[name], under * _FACTORS[unit]
+    number = one("text", over // under if over % under == 0 else over / under)
+    if name in ("", unit) or UNITS[name] == "share":
+        return Written(number, name)
+    shown = count(number) if abs(number) >= 10**6 else digits(number)
+    said = f"you wrote {written}, that is {_without_zeros(shown)} {_in_words(unit)}"
+    return Written(number, name, said)
 
 
-def _shifted(mantissa: str, power: int) -> int | float:
-    """Decimal digits times a power of ten: an int where that is whole."""
+def _plain(text: str) -> str:
+    """What was written, in one line and in the signs of a keyboard; "" if it is too long."""
+    if len(text) > 60:
+        return ""
+    text = re.sub("[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda found: f"**{found[0].translate(_RAISED)}", text)
+    return " ".join(text.translate(_SIGNS).split())
+
+
+def _behind(words: str, unit: str) -> tuple[int | None, str]:
+    """The power of ten and the unit that words behind a number stand for; None for neither."""
+    words = words.strip()
+    if not words:
+        return 0, ""
+    if name := _unit(words, unit):
+        return 0, name
+    size, _, rest = words.partition(" ")
+    power = _POWERS.get(size.casefold())
+    name = _unit(rest, unit) if rest else ""
+    return (None, "") if power is None or (rest and not name) else (power, name)
+
+
+def _unit(words: str, unit: str) -> str:
+    """The unit that is written so, or ""; "TFLOPS" is a rate, "TFLOPs" a count."""
+    flops = re.fullmatch(r"([kMGTPEZY]?)flop(s?)(?:(?:/| per )s(?:ec(?:ond)?)?)?", words, re.I)
+    if flops:
+        prefix = "k" if flops[1] in "kK" and flops[1] else flops[1].upper()
+        rate = not words.casefold().endswith(("flop", "flops")) or words.endswith("FLOPS")
+        if words.islower() and UNITS.get(unit) == "rate":  # "tflops" may be either
+            rate = True
+        return f"{prefix}FLOP/s" if rate else f"{prefix}FLOP"
+    return _SPELLED.get(words.casefold().replace("-", " ").rstrip("."), "")
+
+
+def _in_words(unit: str) -> str:
+    """A unit as it stands behind a number or in "these are"."""
+    return {"s": "seconds", "%": "per cent"}.get(unit, unit)
+
+
+def _asked(unit: str) -> str:
+    return "a share is asked" if unit == "share" else f"{_in_words(unit)} are asked"
+
+
+def _fraction(written: str, power: int, text: str) -> tuple[int, int]:
+    """What products, quotients and powers of plain numbers make, times a power of ten."""
+    over: int = 10 ** max(power, 0)
+    under: int = 10 ** max(-power, 0)
+    for sign, base, raised in re.findall(_FACTOR, written):
+        top, bottom = _decimal(base)
+        exponent = int(raised or 1)
+        if max(top.bit_length(), bottom.bit_length()) * abs(exponent) > _MOST_BITS:
+            refuse("text", text, "is larger or smaller than any number here")
+        negative = base.startswith("-")
+        top, bottom = abs(top) ** abs(exponent), bottom ** abs(exponent)
+        if (exponent < 0) != (sign == "/"):
+            top, bottom = bottom, top
+        over, under = over * (-top if negative else top), under * bottom
+    if under == 0:
+        refuse("text", text, "divides by zero")
+    if over.bit_length() > under.bit_length() + _MOST_BITS:
+        refuse("text", text, "is larger or smaller than any number here")
+    return over, under
+
+
+def _decimal(written: str) -> tuple[int, int]:
+    """The numerator and the power of ten under it of a number in decimal digits."""
+    mantissa, _, exponent = re.sub("[,_+]", "", written).lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
-    counted, power = int(whole + fraction), power - len(fraction)
-    if power >= 0:
-        return int(counted * 10**power)
-    exact = counted % 10**-power == 0
-    return int(counted // 10**-power) if exact else float(counted / 10**-power)
+    power = int(exponent or 0) - len(fraction)
+    return int(whole + fraction) * 10 ** max(power, 0), 10 ** max(-power, 0)
 
 
 def short(number: float) -> str:
@@ -285,13 +413,63 @@ def _hint(text: str) -> str:
     return "write 7B, 300e9, 15T, 8k, 1,024 or 2.5"
 
 
+_NUMBER = r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?"
+_POWER = rf"{_NUMBER}(?: ?(?:\*\*|\^) ?[+-]?\d{{1,3}})?"
 _WRITTEN = (
-    r"\$?(?P<number>[+-]?(\d{1,3}(,\d{3})+|\d[\d_]*)(\.\d+)?(e[+-]?\d{1,2})?)"
-    r"\s*(?P<size>%|[a-z]*)"
+    rf"(?P<dollar>\$?) ?(?P<number>{_POWER}(?: ?(?:\*(?!\*)|/) ?{_POWER})*)"
+    r"(?P<behind> ?(?:[A-Za-zµ%][A-Za-z/. -]*)?)"
 )
-_POWERS = {"": 0, "%": -2, "k": 3, "m": 6, "b": 9, "g": 9, "t": 12, "p": 15, "e": 18}
+_FACTOR = rf"(^|[*/]) ?({_NUMBER})(?: ?(?:\*\*|\^) ?([+-]?\d{{1,3}}))?"
+_MOST_BITS = 1000
+"""The longest whole number that a power may have on either side of its fraction."""
+
+_SIGNS = str.maketrans("−–·×\u00a0\u202f\u2009μ", "--**   µ")
+_RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
+
+_POWERS = {"": 0, "k": 3, "m": 6, "b": 9, "g": 9, "t": 12, "p": 15, "e": 18}
 _POWERS |= {"z": 21} | {word.strip(): 3 * i for i, word in enumerate(_WORDS) if i}
 """What may stand behind a number, and the power of ten that it stands for."""
+
+_LENGTHS = {"minutes": MINUTE, "hours": HOUR, "days": DAY, "weeks": 7 * DAY}
+_LENGTHS |= {"months": round(YEAR / 12), "years": round(YEAR)}
+
+_OF_KIND: dict[str, dict[str, int]] = {
+    "time": {"ns": 1, "µs": 10**3, "ms": 10**6, "s": 10**9}
+    | {name: 10**9 * length for name, length in _LENGTHS.items()},
+    "memory": {"bytes": 1}
+    | {f"{prefix}B": 1000**i for i, prefix in enumerate(_SI[:7]) if i}
+    | {f"{prefix}B": 1024**i for i, prefix in enumerate(_IEC[:7]) if i},
+    "work": {f"{prefix}FLOP": 1000**i for i, prefix in enumerate(_SI[:9])},
+    "rate": {f"{prefix}FLOP/s": 1000**i for i, prefix in enumerate(_SI[:9])},
+    "share": {"share": 100, "%": 1},
+}
+_THINGS = ["GPUs", "tokens", "parameters", "sequences", "passes", "steps", "nodes", "layers"]
+_THINGS += ["stages", "times", "dollars", "GPU-hours"]
+_OF_KIND |= {thing: {thing: 1} for thing in _THINGS}
+
+UNITS = {unit: kind for kind, units in _OF_KIND.items() for unit in units}
+"""The units that `read_as` may be asked for, and of what kind each is."""
+
+_FACTORS = {unit: factor for units in _OF_KIND.values() for unit, factor in units.items()}
+
+_SPELLED = {unit.casefold().replace("-", " "): unit for unit in UNITS}
+_SPELLED |= {unit.casefold().replace("-", " ").removesuffix("s"): unit for unit in _THINGS}
+_SPELLED |= {
+    f"{unit[:-1]}{end}": unit
+    for unit in ["days", "hours", "weeks", "months", "years"]
+    for end in ("", "s")
+}
+_SPELLED |= dict.fromkeys(["sec", "secs", "second", "seconds"], "s")
+_SPELLED |= dict.fromkeys(["min", "mins", "minute"], "minutes")
+_SPELLED |= dict.fromkeys(["h", "hr", "hrs"], "hours") | {
+    "d": "days",
+    "yr": "years",
+    "yrs": "years",
+}
+_SPELLED |= {"us": "µs", "byte": "bytes", "percent": "%", "per cent": "%", "pass": "passes"}
+_SPELLED |= {"x": "times", "usd": "dollars", "params": "parameters", "param": "parameters"}
+_SPELLED |= {"iterations": "steps", "iteration": "steps", "gpu h": "GPU-hours"}
+"""Units as people write them, in small letters, with a space for a hyphen."""
 
 
 def _rounded(number: float, significant: int = 3) -> float:

@@ -192,6 +192,7 @@ GOOD: dict[str, list[Any]] = {
     "greatest": [4],
     "unit": ["FLOP"],
     "significant": [3, 17],
+    "units.read_as.unit": ["days", "bytes", ""],
     "mapping": [{"model_type": "gpt2"}, {"model_type": "llama", "head_dim": 8}],
     "path": ["nowhere.json"],
     "config": ['{"model_type": "gpt2"}', '{"model_type": "llama"}'],
@@ -330,7 +331,7 @@ takes them."""
 
 SPECIAL = {"NumberFormat.round", "NumberFormat.neighbours", "NumberFormat.shifted"}
 SPECIAL |= {"precision.stored", "precision.scaled_back", "laws.sizes_known"}
-SPECIAL |= {"train_small_network", "units.read", "checks.finite", "checks.one"}
+SPECIAL |= {"train_small_network", "units.read", "units.read_as", "checks.finite", "checks.one"}
 """What may come back infinite, NaN or negative: a format's own, a training gone astray,
 a budget that no run had, and what somebody wrote."""
 
@@ -467,7 +468,7 @@ NAMES: dict[str, str] = {
         precision.stored.steps
         """,
     "number": "NumberFormat.split.value",
-    "free": "units.read.text model.names.read_config.sequence_length",
+    "free": "units.read.text units.read_as.text model.names.read_config.sequence_length",
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 """The kind of a number by its name, or by its formula's and its own: a count if not here."""

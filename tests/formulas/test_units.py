@@ -1,6 +1,8 @@
 """Numbers as text for people."""
 
 import math
+import re
+import time
 
 import numpy as np
 import pytest
@@ -137,3 +139,137 @@ def test_digits_keeps_three_significant_digits(number: float) -> None:
 def test_a_prefix_leaves_at_least_one_and_less_than_a_thousand(number: float) -> None:
     read = float(units.si(number, "FLOP").split()[0])
     assert 1 <= read < 1000
+
+
+# --- what people write
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1/64", 0.015625),
+        ("64/8", 8),
+        ("2**16", 65536),
+        ("2^16", 65536),
+        ("2 ** -6", 0.015625),
+        ("2⁻⁶", 0.015625),
+        ("4 · 2⁻⁷ / 2", 0.015625),
+        ("24576 * 2**20", 24576 * 2**20),
+        ("1e3 * 2.5", 2500),
+        ("8/3/2", 8 / 6),
+        ("-2**2", -4),
+        (".35", 0.35),
+        ("35 %", 0.35),
+        ("28.8 %", 0.288),
+        ("1,024", 1024),
+        ("$50k", 50_000),
+        (" 300 billion ", 300 * 10**9),
+        ("12\u202f000 ", None),
+    ],
+)
+def test_a_number_is_read_as_people_write_it(text: str, number: float | None) -> None:
+    if number is None:
+        assert_refused(units.read, "text", text=text)
+        return
+    assert units.read(text) == number
+    assert type(units.read(text)) is type(number)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "number"),
+    [
+        ("22.4 days", "days", 22.4),
+        ("1 day", "hours", 24),
+        ("3.96 s", "s", 3.96),
+        ("3.96 sec.", "s", 3.96),
+        ("360 ms", "s", 0.36),
+        ("1/2 h", "minutes", 30),
+        ("12 months", "years", 1),
+        ("44.2 GB", "GB", 44.2),
+        ("44.2GB", "bytes", 44_200_000_000),
+        ("24 GiB", "bytes", 24 * 2**30),
+        ("24576 MiB", "GiB", 24),
+        ("2 TB", "GB", 2000),
+        ("64 GPUs", "GPUs", 64),
+        ("1 gpu", "GPUs", 1),
+        ("8k tokens", "tokens", 8192 - 192),
+        ("300 billion tokens", "tokens", 300 * 10**9),
+        ("7B", "parameters", 7 * 10**9),
+        ("154 TFLOP/s", "FLOP/s", 154 * 10**12),
+        ("154 TFLOPS", "FLOP/s", 154 * 10**12),
+        ("154 tflops", "FLOP/s", 154 * 10**12),
+        ("3 TFLOPs", "FLOP", 3 * 10**12),
+        ("35 %", "share", 0.35),
+        ("35 per cent", "share", 0.35),
+        ("35 %", "%", 35),
+        ("3.4 times", "times", 3.4),
+        ("5 thousand GPU-hours", "GPU-hours", 5000),
+        ("$2.50", "dollars", 2.5),
+        (2.5, "days", 2.5),
+        ("22.4", "days", 22.4),
+    ],
+)
+def test_a_unit_is_read_and_another_of_its_kind_converted(
+    text: object, unit: str, number: float
+) -> None:
+    assert units.read_as(text, unit).number == number
+    assert type(units.read_as(text, unit).number) is type(number)
+
+
+def test_what_was_understood_is_said_only_where_it_was_converted() -> None:
+    assert units.read_as("538 hours", "days").said == "you wrote 538 hours, that is 22.4 days"
+    assert units.read_as("41.2 GiB", "GB").said == "you wrote 41.2 GiB, that is 44.2 GB"
+    assert units.read_as("60 s", "minutes").said == "you wrote 60 s, that is 1 minutes"
+    assert units.read_as("24 GiB", "bytes").said.endswith("that is 25.8 billion bytes")
+    for text, unit in (("22.4 days", "days"), ("35 %", "share"), ("7B", "tokens"), (3, "s")):
+        assert units.read_as(text, unit).said == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "problem"),
+    [
+        ("22.4 days", "bytes", "these are days; bytes are asked"),
+        ("44.2 GB", "days", "these are GB; days are asked"),
+        ("10 s", "GPUs", "these are seconds; GPUs are asked"),
+        ("8 tokens", "parameters", "these are tokens; parameters are asked"),
+        ("35 %", "days", "these are per cent; days are asked"),
+        ("3 days", "share", "these are days; a share is asked"),
+        ("154 TFLOP/s", "FLOP", "these are TFLOP/s; FLOP are asked"),
+        ("$5", "days", "these are dollars; days are asked"),
+        ("22.4 days", "", "give the number alone, without its unit"),
+        ("7 bananas", "days", "'bananas' is no unit known here; days are asked"),
+        ("7 bananas", "", "is no number: write"),
+        ("1/64k", "tokens", "is no number: write"),
+        ("1/0", "", "divides by zero"),
+        ("2,5", "days", "a point is 2.5"),
+        ("GB", "GB", "is no number"),
+        ("", "days", "is no number"),
+    ],
+)
+def test_another_kind_of_unit_is_refused_by_name(text: str, unit: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^text={re.escape(repr(text))}.*{re.escape(problem)}"):
+        units.read_as(text, unit)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("10**400", "2**10**9", "9**999", "1e9**99", "(2)**3", "2**(3)", "1e400", "2**1.5"),
+        *("nan", "inf", "7*8**", "10**250*10**250", "10**250*10**250/3", "__import__('os')"),
+        *(f"{'9' * 50}**9", "2**" * 19 + "2", "1," * 29 + "1", "2 3"),
+    ],
+    # , "2**" * 19 + "2", "1," * 29 + "1", "__import__('os')", "2 3", "10**400"]
+)
+def test_a_monster_is_refused_quickly(text: str) -> None:
+    begin = time.perf_counter()
+    assert_refused(units.read, "text", text=text)
+    assert time.perf_counter() - begin < 0.1
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(-9, 9))
+def test_arithmetic_is_pythons(a: int, b: int, c: int) -> None:
+    assert units.read(f"{a}/{b}") == pytest.approx(a / b)
+    assert units.read(f"{a}*{b}") == a * b
+    bounded = 1e-40 < (a / b) * 2.0**c < 1e40
+    assert bounded
+    assert units.read(f"{a} / {b} * 2**{c}") == pytest.approx(a / b * 2.0**c)
