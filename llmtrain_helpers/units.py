@@ -315,7 +315,7 @@ def read_as(text: object, unit: str = "") -> Written:
     elif name:
         over, under = over * _FACTORS[name], under * _FACTORS[unit]
     number = one("text", over // under if over % under == 0 else over / under)
-    if name in ("", unit) or UNITS[name] == "share":
+    if name in ("", unit) or UNITS[name] not in ("time", "memory"):  # TFLOP say it themselves
         return Written(number, name)
     shown = count(number) if abs(number) >= 10**6 else digits(number)
     said = f"you wrote {written}, that is {_without_zeros(shown)} {_in_words(unit)}"

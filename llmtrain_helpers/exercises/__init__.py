@@ -56,6 +56,12 @@ PREDICTIONS: dict[str, Prediction] = {
 _TRIES: dict[str, list[bool]] = {}
 """Whether each answer since the kernel started was right, by the exercise."""
 
+_HINTS: dict[str, int] = {}
+"""How many hints each exercise has given: an answer whose slip is named gets none."""
+
+_TURNS: dict[str, int] = {}
+"""Which question an exercise asks now, where a choice was wrong and came back."""
+
 _GUESSES: dict[str, Answer] = {}
 """The first guess since the kernel started, by the prediction."""
 
@@ -63,18 +69,22 @@ _GUESSES: dict[str, Answer] = {}
 def check(id: str, answer: Answer) -> Verdict:
     """The verdict on an answer; shown as one sentence, true when the answer is right.
 
-    `answer` is a number in SI base units (also as text, "7B"), a word, or a function,
-    as the exercise asks; None says that nothing is answered yet. A wrong answer gets a
-    hint, the next one a further one. An unknown id is a ValueError.
+    `answer` is a number in the unit that is asked for (also as text, "7B" or "22.4
+    days"), a word, or a function, as the exercise asks; None says that nothing is
+    answered yet. A wrong answer is told its slip, or gets a hint, the next one a further
+    one. After a wrong choice the exercise asks something else. An unknown id is a
+    ValueError.
 
     >>> check("01-a", None)
     ○ 01-a: no answer yet. Put in yours and run the cell again.
     """
     exercise = EXERCISES[choice("id", id, EXERCISES)]
-    wrong = _TRIES.get(id, []).count(False)
-    verdict = judge(id, answer, exercise, wrong)
+    turn = min(_TURNS.get(id, 0), len(exercise.again))
+    verdict = judge(id, answer, exercise, _HINTS.get(id, 0), turn)
     if verdict.ok is not None:
         _TRIES.setdefault(id, []).append(verdict.ok)
+    _HINTS[id] = _HINTS.get(id, 0) + verdict.hinted
+    _TURNS[id] = verdict.turn
     return verdict
 
 

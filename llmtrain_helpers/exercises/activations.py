@@ -211,14 +211,16 @@ def _checked(design: Design) -> Design:
     if positions and numbers["sequence"] > positions:
         raise ValueError(f"{design['model']} has positions for {positions:,} tokens only")
     choice("recompute", design["recompute"], RECOMPUTE)
-    if design["zero"] not in (0, 1, 2, 3):
+    zero = entry(design, "zero", lambda name, number: number)
+    if zero not in (0, 1, 2, 3):
         raise ValueError(f"zero={show(design['zero'])} is no stage: 0, 1, 2 or 3")
-    return {**design, **numbers}
+    return {**design, **numbers, "zero": zero}
 
 
 EXERCISES: dict[str, Exercise] = {
     "06-a": Numeric(
         key=_bytes_of_22b,
+        asked="bytes",
         unit=units.gigabytes,
         hint=(
             "Which part is off: the hidden values, or the bytes for each?",
@@ -290,6 +292,7 @@ PREDICTIONS: dict[str, Prediction] = {
     "06-guess": Prediction(
         truth=lambda: _gpt3_bytes(4096) / _gpt3_bytes(2048),
         unit=lambda ratio: f"{units.digits(ratio)} times as much",
+        asked="times",
         why="Of 114 bytes for each hidden value 34 stay as they are, and 80, the "
         "scores, double with the sequence: 34 + 160 = 194. And there are twice as "
         "many hidden values. (Only the scores are quadratic: they alone make 4.)",

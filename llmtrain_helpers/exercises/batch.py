@@ -17,12 +17,14 @@ from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
     HINT,
     NOT_YET,
+    PERCENT,
     PREFIXES,
     Answer,
     Exercise,
     Judgement,
     Numeric,
     Prediction,
+    Question,
     Word,
     design_of,
     entry,
@@ -57,11 +59,32 @@ _SPLITS = {
     "TP 16, PP 1": "no: 16 GPUs are two nodes, so what each layer exchanges has to "
     "cross the slow network.",
     "TP 8, PP 2": f"right: TP stays inside a node, and {_idle(8, 2)}.",
+    "TP 4, PP 4": f"no: it can be done, and stays inside a node, but the stages wait longer "
+    f"than they need: {_idle(4, 4)}.",
     "TP 4, PP 3": f"no: a replica takes 12 GPUs, and {_GPUS} are no multiple of 12; "
     "nor do 12 hold what needs 16.",
     "TP 1, PP 16": f"no: it can be done, but is not the best: {_idle(1, 16)}, for "
     "sixteen stages fill and empty in every step.",
 }
+
+_WAITING = Numeric(
+    key=lambda: float(idle_share(4, 128)),
+    unit=lambda share: f"{units.percent(share)} of the step",
+    asked="share",
+    hint=(
+        "How many replicas are there, and how many passes does each make?",
+        "A step is as many turns as passes, and one more for each further stage.",
+    ),
+    slips={**PERCENT, 128: "these are the turns that are waited: of how many?"},
+    mistaken={
+        3 / 128: "this is over the turns that work: a step has those of waiting as well.",
+        4 / 132: "four stages wait for three turns: the first one need not wait for itself.",
+        float(idle_share(4, 64)): "this is with 64 passes: with 32 GPUs a copy there are fewer "
+        "replicas, and each makes more.",
+        float(idle_share(2, 128)): "this is for two stages: here there are four.",
+        128 / 131: "this is the share that works: the rest of it is waiting.",
+    },
+)
 
 # --- 04-c: a micro-batch by its time, with a pipeline
 
@@ -89,7 +112,7 @@ _MISTAKEN_STEPS = {
     _step(2, stages=1): "micro-batches of 2 without the waiting: the pipeline has to fill "
     "and empty.",
     _PASS.seconds(4): "this is one pass: the replica has 32 sequences.",
-    4: "this is a micro-batch; asked are the seconds of the step.",
+    4: "is this a micro-batch, or the seconds of the step, rounded? Give them in three digits.",
     8: "this is a micro-batch; asked are the seconds of the step.",
     11: "these are the turns; each takes the seconds of a pass.",
 }
@@ -154,21 +177,22 @@ def _beside_published(tokens: float, replicas: int, parameters: float) -> tuple[
     if len(known) > 2:
         span += f", the middle one {units.count(known[len(known) // 2][0])}"
     who = f"{units.plural(replicas, 'replica')} {'makes' if replicas == 1 else 'make'}"
-    summary = f"{who} {units.count(tokens)} tokens a step; models of this size had {span}"
+    summary = f"{who} {units.count(tokens)} tokens a step"
     if not 0.9 * least <= tokens <= 1.1 * most:
-        return False, f"{summary}. {HINT}"
-    return True, f"right: {summary}."
+        side = "fewer" if tokens < least else "more"
+        return False, f"{summary}, {side} than any model of this size is known to have had. {HINT}"
+    return True, f"right: {summary}; models of this size had {span}."
 
 
 EXERCISES: dict[str, Exercise] = {
     "04-a": Numeric(
         key=_neox_tokens,
+        asked="tokens",
         unit=lambda number: f"{units.exact(number)} tokens",
         tolerance=0,
         hint=(
             "First find how many copies of the model there are.",
             "Two GPUs times four stages hold one copy; each copy makes all its passes.",
-            "GPUs / (TP · PP) replicas, times micro-batch, accumulation and sequence.",
         ),
         slips={
             **PREFIXES,
@@ -177,20 +201,25 @@ EXERCISES: dict[str, Exercise] = {
             2: "twice too much: the GPUs of a tensor-parallel group share one replica.",
             12: "twelve times too much: one replica takes its micro-batch once a pass, "
             "and the replicas are counted already.",
+            1 / 4: "four times too little: a pass takes a whole micro-batch.",
             1 / 12: "this is one replica's part: there are several.",
             1 / 32: "this is one pass of each replica, not all the passes of a step.",
             1 / 2048: "these are sequences: each has 2,048 tokens.",
         },
     ),
-    "04-b": Word(key=lambda: "TP 8, PP 2", options=_SPLITS),
+    "04-b": Word(
+        key=lambda: "TP 8, PP 2",
+        options=_SPLITS,
+        again=[Question("with TP 8 and PP 4, what share of a step do the stages wait?", _WAITING)],
+    ),
     "04-c": Numeric(
         key=lambda: _step(4),
+        asked="s",
         unit=lambda number: f"{units.digits(number)} s, in eight passes of 4",
         tolerance=0.005,
         hint=(
             "How many passes does a replica make, and how long does a stage wait?",
             "A step is k + PP − 1 turns of a stage, each as long as a pass; try each column.",
-            "(32 / b + 3) · t(b); 16 sequences do not fit.",
         ),
         mistaken=_MISTAKEN_STEPS,
     ),

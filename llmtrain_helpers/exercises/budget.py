@@ -163,11 +163,11 @@ def _beside_the_best(name: str, N: float, T: float) -> tuple[bool, str]:
 EXERCISES: dict[str, Exercise] = {
     "10-a": Numeric(
         key=_size,
+        asked="parameters",
         unit=lambda number: f"{units.count(number)} parameters",
         hint=(
             "first GPU-hours, then the work, then how it is divided.",
             "C is GPU-hours times 3600 times 40 % of the peak; and C = 6ND.",
-            "with D = 40N it is C = 240N², so N = √(C/240).",
         ),
         slips={
             40: "these are the tokens: the parameters are a fortieth.",
@@ -186,11 +186,11 @@ EXERCISES: dict[str, Exercise] = {
     "10-b": Word(key=_cheapest, options={name: _sentence_on_size(name) for name in SHARES}),
     "10-c": Numeric(
         key=_worth,
+        asked="tokens",
         unit=lambda number: f"{units.count(number)} tokens' worth",
         hint=(
             "the first epoch is worth all of it, each later one less.",
             "in twenty epochs there are 19 repeats.",
-            "U·(1 + R*(1 - exp(-R/R*))) with R* = 15.4.",
         ),
         slips={
             1e-9: "too little by a billion: give tokens, not billions of them.",
@@ -209,6 +209,7 @@ PREDICTIONS: dict[str, Prediction] = {
     "10-guess": Prediction(
         truth=lambda: float(over_training(0.5)),
         unit=lambda times: f"{times:.2f} times the work",
+        asked="times",
         why="Near the bottom of the curve the loss hardly changes, so half the size is "
         "bought back with two and a half times the tokens, which costs a quarter more.",
     )

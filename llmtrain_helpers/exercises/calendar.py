@@ -208,12 +208,12 @@ def _price_of_spares(n: float, spares: float) -> str:
 EXERCISES: dict[str, Exercise] = {
     "09-a": Numeric(
         key=_hours_of_stops,
+        asked="hours",
         unit=lambda hours: f"{units.digits(hours)} hours, nearly two days",
         hint=(
             "First: how many stops in 52 days?",
             "256 nodes, 6 stops in 1,000 days of one; each costs half an interval of "
             "30 minutes, and the restart.",
-            "256 · 0.006 · 52 stops, times (15 + 20) minutes.",
         ),
         slips={
             8: "eight times too much: the rate is that of a node, and a node has 8.",
@@ -229,6 +229,7 @@ EXERCISES: dict[str, Exercise] = {
     "09-b": Word(key=lambda: min(_COSTS, key=lambda change: _COSTS[change]), options=_OPTIONS),
     "09-c": Numeric(
         key=lambda: spare_nodes(512, 0.008, repair_days=5),
+        asked="nodes",
         unit=lambda spares: f"{spares:.0f} spare nodes",
         tolerance=0,
         hint=(
@@ -281,6 +282,6 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=_points_longer,
         why=_why_flat(),
         unit=lambda share: f"{units.digits(share, 2)} %",
-        percent=True,
+        asked="%",
     )
 }

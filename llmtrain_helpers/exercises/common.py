@@ -8,16 +8,21 @@ say to it.
     slips={**TENFOLD, 24: "these are hours: divide by 24."}
 
 A wrong answer that no slip explains is told which way it is off, and gets a hint: the
-first one, and with each further try a plainer one.
+first one, then a plainer one, and at last where the worked answer is. A named slip uses
+up no hint.
+
+A choice that was wrong comes back as another question: see `Question`.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from inspect import Parameter, signature
 from typing import Any, TypeAlias
 
 from termcolor import colored
@@ -41,6 +46,12 @@ HINT = "<hint>"
 
 UNANSWERED = "no answer yet. Put in yours and run the cell again."
 UNGUESSED = "no guess yet. Put in yours, run the cell, and see how near it comes."
+
+CHAPTERS = (
+    *("start_here", "parameters", "flops", "duration", "batch", "precision", "activations"),
+    *("communication", "plan", "calendar", "budget", "measure"),
+)
+"""The chapters' words in their order: of exercise 03-a it is the fourth."""
 
 NOT_YET: Judgement = (None, UNANSWERED)
 """The judgement on an answer that still has a None in it."""
@@ -92,12 +103,18 @@ NEAR = 0.001
 
 @dataclass(frozen=True)
 class Verdict:
-    """Right, wrong, or not answered (`ok` is None); its repr is the sentence."""
+    """Right, wrong, or not answered (`ok` is None); its repr is the sentence.
+
+    `hinted` says whether a hint was given, and `turn` which question stands now: 0 the
+    exercise's own, then those of its `again`.
+    """
 
     id: str
     ok: bool | None
     text: str
     mark: str = ""
+    hinted: bool = False
+    turn: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.ok)
@@ -111,26 +128,122 @@ class Verdict:
         return f"{colored(f'{sign} {self.id}', color, force_color=True)}: {self.text}"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        return {"text/html": self.html(_from_here()), "text/plain": repr(self)}
+
+    def html(self, solution: Callable[[str], str]) -> str:
+        """The paragraph of a page; `solution` makes a link's address of an exercise."""
         ink = {None: "inherit", True: "#007050", False: "#B34700"}[self.ok]
         sign = self.mark or {None: "○", True: "✓", False: "✗"}[self.ok]
         badge = f'<b style="color:{"#0067A5" if self.mark else ink}">{sign}</b>'
         style = "margin:0;font-size:15px;overflow-wrap:break-word"
-        paragraph = f'<p style="{style}">{badge} {self.id}: {escape(self.text)}</p>'
-        return {"text/html": paragraph, "text/plain": repr(self)}
+        text = escape(self.text)
+        if path := solution_of(self.id):
+            link = f'<a href="{escape(solution(self.id))}">the solutions</a>'
+            text = text.replace(path, link)
+        return f'<p style="{style}">{badge} {self.id}: {text}</p>'
 
 
-def judge(id: str, answer: Answer, exercise: Exercise, tries: int) -> Verdict:
-    """The verdict on an answer to an exercise, after so many wrong ones."""
-    if answer is None:
-        return Verdict(id, None, UNANSWERED)
+def solution_of(id: str) -> str:
+    """The notebook with the worked answer to an exercise; "" where there is none.
+
+    >>> solution_of("03-a")
+    'solutions/03_duration.ipynb'
+    """
+    if not re.fullmatch(r"\d\d-[a-z-]+", id) or int(id[:2]) >= len(CHAPTERS):
+        return ""
+    return f"solutions/{id[:2]}_{CHAPTERS[int(id[:2])]}.ipynb"
+
+
+def _from_here() -> Callable[[str], str]:
+    """How JupyterLab finds a solution's cell, from the folder of this notebook."""
     try:
-        ok, text = exercise.judge(answer)
-        hints = exercise.hints_for(answer)
+        inner = os.path.basename(os.getcwd()) in ("solutions", "evidence")
+    except OSError:  # the folder is gone
+        inner = False
+    above = "../" if inner else ""
+
+    def address(id: str) -> str:
+        return f"{above}{solution_of(id)}#cell-id={_cell_of(id)}"
+
+    return address
+
+
+def _cell_of(id: str) -> str:
+    """The cell of a solution that answers an exercise, or is the blank's own."""
+    letter = id[3:]
+    return f"exercise-{letter}-text" if len(letter) == 1 else letter
+
+
+def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0) -> Verdict:
+    """The verdict on an answer to an exercise, after so many hints.
+
+    `turn` is the question that stands: 0 the exercise's own, then those of its `again`.
+    """
+    asked = exercise.again[turn - 1].text if turn else ""
+    one = exercise.again[turn - 1].exercise if turn else exercise
+    if answer is None:
+        return Verdict(id, None, f"{one.stub}{asked and f' {_NOW} {asked}'}", turn=turn)
+    try:
+        ok, text = one.judge(answer)
+        hints = [hint for hint in one.hints_for(answer) if hint]
+        said = _understood(answer)
     except KeyboardInterrupt:  # somebody stops it
         raise
     except BaseException as error:  # an answer may be anything at all
-        return Verdict(id, False, f"{problem_of(error)}.")
-    return Verdict(id, ok, _with_hint(text, hints[min(tries, len(hints) - 1)]))
+        if not turn and (known := _right_later(answer, exercise)):
+            return Verdict(id, True, known)
+        problem = f"{problem_of(error)}."
+        if turn:
+            past = "that was the question before." if _is_read(answer, exercise) else problem
+            problem = f"{past} {_NOW} {asked}"
+        return Verdict(id, False, problem, turn=turn)
+    if ok is False and turn < len(exercise.again) and HINT not in text:
+        return Verdict(id, False, f"{text} {_NEXT} {exercise.again[turn].text}", turn=turn + 1)
+    if path := solution_of(id):
+        hints.append(f"The worked answer is in {path}.")
+    hinted = HINT in text
+    text = _with_hint(f"{said}{text}", hints[min(tries, len(hints) - 1)] if hints else "")
+    return Verdict(id, ok, text, exercise.mark if ok else "", hinted, turn)
+
+
+_NEXT, _NOW = "Next, in the same cell:", "The question is now:"
+
+
+def _is_read(answer: Answer, exercise: Exercise) -> bool:
+    """Whether an exercise itself understands an answer, right or wrong."""
+    try:
+        exercise.judge(answer)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return False
+    return True
+
+
+def _right_later(answer: Answer, exercise: Exercise) -> str:
+    """What is said to an answer that is right for a further question; "" to any other."""
+    for question in exercise.again:
+        try:
+            ok, text = question.exercise.judge(answer)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # it is none of that kind
+            continue
+        if ok:
+            return text
+    return ""
+
+
+def _understood(answer: Answer) -> str:
+    """What was understood of entries that a design has in other units than are asked."""
+    if not isinstance(answer, Mapping):
+        return ""
+    said = [
+        f"{name}: {units.read_as(value, UNITS[name]).said}"
+        for name, value in answer.items()
+        if name in UNITS and isinstance(value, str)
+    ]
+    return "".join(f"{text}. " for text in said if not text.endswith(": "))
 
 
 def _with_hint(text: str, hint: str) -> str:
@@ -163,7 +276,17 @@ class Exercise:
     """A question whose answers can be judged; each kind of exercise says how."""
 
     hint: str | Sequence[str] = ""
-    """What to say at the first wrong answer, the second, and from then on."""
+    """What to say at the first wrong answer that no slip explains, and at the next ones;
+    after the last of them comes the link to the worked answer."""
+
+    stub: str = UNANSWERED
+    """What to say while the answer is None."""
+
+    mark: str = ""
+    """The sign of an answer that is taken and not judged; "" for the ✓ of a right one."""
+
+    again: Sequence[Question] = ()
+    """What is asked, one after the other, when the answer before it was wrong."""
 
     def judge(self, answer: Answer) -> Judgement:
         """Whether an answer is right, and why it is (not)."""
@@ -179,11 +302,27 @@ class Exercise:
 
 
 @dataclass(frozen=True)
+class Question:
+    """What an exercise asks after a wrong choice: its words, and how it is judged.
+
+    A choice of four falls to four tries. So after a wrong one the same cell is asked
+    something else, the number behind the choice at last, which no trying finds. Who
+    answers that at once, as a notebook that is run anew does, is right as well.
+    """
+
+    text: str
+    exercise: Exercise
+
+
+@dataclass(frozen=True)
 class Numeric(Exercise):
     """A number: right within `tolerance` (a share; 0 for an exact count) of the key.
 
-    `unit` writes the key for people. A slip stands in `slips` by its factor (100, for
-    per cent) or in `mistaken` by its value (what the formula gives without the head),
+    `unit` writes the key for people; `asked` is the unit in which it is asked for, one
+    of `units.UNITS`, "" for a number without one. An answer in another unit of its kind
+    is converted, unless that is the exercise (`converts`). A slip stands in `slips` by
+    its factor (100, for per cent) or in `mistaken` by its value (what the formula gives
+    without the head),
     whichever is plainer to write. `hint` is for a wrong answer that none explains.
     """
 
@@ -193,23 +332,36 @@ class Numeric(Exercise):
     tolerance: float = 0.005
     slips: Slips = field(default_factory=dict)
     mistaken: Mapping[float, str] = field(default_factory=dict)
+    asked: str = ""
+    converts: bool = True
 
     def judge(self, answer: Answer) -> Judgement:
         """Right, rounded, a known slip, or too high or too low with a hint."""
         if is_array(answer):
             return False, "this is an array: give one number."
-        number, key = quantity("answer", _number("answer", answer)), self.key()
+        written = read_written(answer, self.asked)
+        number = quantity("answer", written.number)
+        if written.unit not in ("", self.asked) and not self.converts:
+            problem = f"these are {written.unit}; {self.asked} are asked"
+            return False, f"{problem}, as a number without a unit."
+        ok, text = self.judge_number(number)
+        return ok, f"{written.said}: {text}" if written.said else text
+
+    def judge_number(self, number: float) -> Judgement:
+        """The judgement on a number, in the unit that was asked for."""
+        key = self.key()
         if self._is(number, key, self.tolerance):
             return True, f"right, {self.unit(key)}."
         if _rounded(number, key):  # in three digits or more, too few for this tolerance
             if abs(number - key) <= NEAR * key:
                 return True, f"right, and rounded: exactly it is {self.unit(key)}."
             return False, "nearly: this is rounded; please give at least one digit more."
-        slip = self._slip(number, key)
-        if slip:
+        if slip := self._slip(number, key, self._near):
             return False, slip
         if self.tolerance and _rounded(number, key, digits=2):
             return False, "nearly: this is rounded; please give one digit more."
+        if slip := self._slip(number, key, _rounded):
+            return False, slip
         if abs(number - key) < 0.005 * key:
             return False, f"nearly: is it rounded, or is a small part missing? {HINT}"
         return False, f"too {'high' if number > key else 'low'}. {HINT}"
@@ -219,15 +371,14 @@ class Numeric(Exercise):
         key = self.key()
         return {**self.slips, **{value / key: cause for value, cause in self.mistaken.items()}}
 
-    def _slip(self, number: float, key: float) -> str:
+    def _slip(self, number: float, key: float, fits: Callable[[float, float], bool]) -> str:
         """The one slip that a number stands for; nothing where none or several fit."""
-        near = min(NEAR, self.tolerance or NEAR)
-        causes = {
-            cause
-            for factor, cause in self.all_slips().items()
-            if self._is(number, factor * key, near) or _rounded(number, factor * key)
-        }
+        slips = self.all_slips().items()
+        causes = {cause for factor, cause in slips if fits(number, factor * key)}
         return causes.pop() if len(causes) == 1 else ""
+
+    def _near(self, number: float, value: float) -> bool:
+        return self._is(number, value, min(NEAR, self.tolerance or NEAR))
 
     def _is(self, number: float, value: float, share: float) -> bool:
         """Whether a number is this value; of an exact count, whether it rounds to it."""
@@ -240,16 +391,13 @@ def _rounded(number: float, value: float, digits: int = 3) -> bool:
     return any(number == float(f"{value:.{k}e}") for k in range(digits - 1, 15))
 
 
-def _number(name: str, answer: Answer) -> Result:
+def read_written(answer: Answer, asked: str) -> units.Written:
     """A number as people write it; what is none is told so in a learner's words."""
     try:
-        return read_as(name, answer)
+        return units.read_as(answer, asked)
     except ValueError as error:
-        if not isinstance(answer, str):
-            raise
-        example = str(error).partition("is no number: ")[2]
-        plain = "give the number alone, without its unit"
-        raise ValueError(f"{show(answer)} is no number; {plain}; {example}") from None
+        name = "" if isinstance(answer, str) else "answer="
+        raise ValueError(str(error).replace("text=", name, 1)) from None
 
 
 @dataclass(frozen=True)
@@ -258,6 +406,7 @@ class Word(Exercise):
 
     key: Callable[[], str]
     options: Mapping[str, str]
+    again: Sequence[Question] = ()
 
     def judge(self, answer: Answer) -> Judgement:
         """The sentence of the option that was chosen."""
@@ -285,11 +434,13 @@ class Function(Exercise):
         results = []
         for case in self.cases:
             try:
-                result = answer(**case)
+                result = _called(answer, case)
+            except _ArgumentsError as error:
+                return False, str(error)
             except KeyboardInterrupt:  # somebody stops it
                 raise
             except BaseException as error:
-                return False, f"with {_arguments(case)} it raised {show(error)}"
+                return False, f"with {_arguments(case)} it raised {_raised(error)}"
             if result is None:
                 return NOT_YET
             results.append(result)
@@ -309,6 +460,36 @@ class Function(Exercise):
             if all(_agree(x, y) for x, y in zip(results, mistaken, strict=True)):
                 return cause
         return ""
+
+
+class _ArgumentsError(Exception):
+    """A function takes more or fewer arguments than it should."""
+
+
+def _called(function: Callable[..., Any], case: Mapping[str, int]) -> Any:
+    """What a function returns; arguments that it names otherwise come in their order."""
+    try:
+        known = signature(function).parameters
+    except (TypeError, ValueError):  # some of C have none
+        return function(**case)
+    if any(each.kind is Parameter.VAR_KEYWORD for each in known.values()):
+        return function(**case)
+    if any(each.kind is Parameter.VAR_POSITIONAL for each in known.values()):
+        return function(*case.values())
+    own = [name for name, each in known.items() if each.default is Parameter.empty]
+    own, others = ([x for x in own if x not in case], [x for x in case if x not in known])
+    if len(own) != len(others):
+        takes = ", ".join(known) or "nothing"
+        raise _ArgumentsError(f"it takes {takes}; it should take {', '.join(case)}.")
+    named = {name: case[name] for name in case if name in known}
+    return function(**named, **{x: case[y] for x, y in zip(own, others, strict=True)})
+
+
+def _raised(error: BaseException) -> str:
+    """An error as Python shows it; a long one by its name and as many words as fit."""
+    shown = show(error)
+    cut = shown.endswith("...") and len(shown) == 60
+    return f"{type(error).__name__}: {problem_of(error)}" if cut else shown
 
 
 def _arguments(case: Mapping[str, int]) -> str:
@@ -352,15 +533,26 @@ def design_of(answer: Answer, names: Sequence[str], example: str) -> Design:
     return answer
 
 
+UNITS = dict.fromkeys(["days", "computing_days", "calendar_days", "promised_days"], "days")
+UNITS |= dict.fromkeys(["gpus", "tensor", "my_gpus"], "GPUs")
+UNITS |= dict.fromkeys(["tokens", "sequence"], "tokens")
+UNITS |= dict.fromkeys(["batch", "micro", "my_batch"], "sequences")
+UNITS |= dict.fromkeys(["gigabytes", "peak"], "GB")
+UNITS |= dict.fromkeys(["restart_minutes", "save_minutes"], "minutes") | {"write_seconds": "s"}
+UNITS |= dict.fromkeys(["warm_up", "repeats"], "steps") | {"accumulation": "passes"}
+UNITS |= {"pipeline": "stages", "spare_nodes": "nodes", "layers": "layers", "price": "dollars"}
+"""The units in which a design's entries are asked for, by their names."""
+
+
 def entry(design: Design, name: str, check: Callable[[str, object], Result] = quantity) -> Result:
     """A design's entry as a number that passes a check; a ValueError names the entry."""
     return check(name, read_as(name, design[name]))
 
 
-def read_as(name: str, written: Answer) -> Result:
-    """A number as people write it; the error names the entry that holds it."""
+def read_as(name: str, written: Answer, unit: str = "") -> Result:
+    """A number as people write it, in its unit; the error names the entry that holds it."""
     try:
-        return units.read(written)
+        return units.read_as(written, unit or UNITS.get(name, "")).number
     except ValueError as error:
         raise ValueError(str(error).replace("text=", f"{name}=", 1)) from None
 
@@ -373,15 +565,15 @@ class Prediction:
     """A guess before the answer: a number, or one of some `options`.
 
     `truth` computes the answer, `unit` writes it for people, and `why` explains it. For
-    a choice, `options` has a sentence for each: the belief behind it. Where it is asked
-    in per cent, `2` and `"2 %"` are the same.
+    a choice, `options` has a sentence for each: the belief behind it. `asked` is the
+    unit of a guess, one of `units.UNITS`; of "%", `2` and `"2 %"` are the same.
     """
 
     truth: Callable[[], float | str]
     why: str
     unit: Callable[[float], str] = units.digits
     options: Mapping[str, str] = field(default_factory=dict)
-    percent: bool = False
+    asked: str = ""
 
     def reveal(self, guess: Answer) -> str:
         """How far the guess was off, what is true, and why."""
@@ -390,11 +582,11 @@ class Prediction:
             chosen = _option(guess, self.options)
             outcome = "and so it is" if chosen == truth else f"it is {truth!r}"
             return f"you said {chosen!r}, {outcome}. {self.options[chosen]} {self.why}"
-        number = quantity("guess", _number("guess", guess))
-        if self.percent and isinstance(guess, str) and "%" in guess:
-            number *= 100
-        said = guess.strip() if isinstance(guess, str) else f"{number:,}"
-        return f"you said {said}; it is {self.unit(truth)}{_gap(number, truth)}. {self.why}"
+        written = read_written(guess, self.asked)
+        number = quantity("guess", written.number)
+        shown = guess.strip() if isinstance(guess, str) else f"{number:,}"
+        said = written.said or f"you said {shown}"
+        return f"{said}; it is {self.unit(truth)}{_gap(number, truth)}. {self.why}"
 
 
 def _gap(guess: float, truth: float) -> str:

@@ -23,6 +23,7 @@ from llmtrain_helpers.exercises.common import (
     Word,
     design_of,
     entry,
+    read_as,
     unanswered,
 )
 from llmtrain_helpers.plan.plan import Plan, plan_run
@@ -172,7 +173,9 @@ def _own(answer: Design) -> Plan:
     replicas = n // (t * p)
     if design["batch"] % replicas:
         raise ValueError(f"{replicas} replicas do not share {design['batch']} sequences")
-    return _plan(design, tensor_parallel=t, pipeline_parallel=p, zero_stage=design["zero"])
+    return _plan(
+        design, tensor_parallel=t, pipeline_parallel=p, zero_stage=read_as("zero", design["zero"])
+    )
 
 
 def best_of(design: Design) -> Plan | None:
@@ -239,11 +242,11 @@ class OwnSplit(Exercise):
 EXERCISES: dict[str, Exercise] = {
     "07-a": Numeric(
         key=_ring_seconds,
+        asked="s",
         unit=lambda number: f"{units.digits(number)} s",
         hint=(
             "Two numbers: what a GPU sends, and how fast the node lets it out.",
             "A GPU sends nearly twice its gradients; a node has 8 cards.",
-            "sent: 2(d − 1)/d of the gradients, d = GPUs; rate: 8 cards together.",
         ),
         slips={
             8: "eight times too long: the node's 8 cards carry eight rings at once.",
@@ -284,6 +287,7 @@ PREDICTIONS: dict[str, Prediction] = {
     "07-guess": Prediction(
         truth=_longer,
         unit=lambda ratio: f"{units.digits(ratio)} times",
+        asked="times",
         why="Each GPU sends 2(d − 1)/d of its buffer: 1.875 times it with 16 GPUs, "
         "1.996 with 512. The pieces get smaller as there are more turns. (These are "
         "the bytes; real networks add some, as the measurements below show.)",
@@ -291,6 +295,7 @@ PREDICTIONS: dict[str, Prediction] = {
     "07-passes": Prediction(
         truth=_sent_by_zero_3,
         unit=lambda ratio: f"{units.digits(ratio)} times",
+        asked="times",
         why="Plain data parallelism sends gradients once a step, 2 times the weights. "
         "ZeRO 3 gathers weights twice and scatters gradients in every pass: 3 times, "
         "32 times over.",

@@ -11,6 +11,7 @@ from llmtrain_helpers.checks import Result, count, one, quantity
 from llmtrain_helpers.duration import UTILIZATIONS, cost, seconds_from_iterations, training_seconds
 from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.exercises.common import (
+    HINT,
     NOT_YET,
     TENFOLD,
     Answer,
@@ -18,6 +19,7 @@ from llmtrain_helpers.exercises.common import (
     Judgement,
     Numeric,
     Prediction,
+    Question,
     Word,
     entry,
     read_as,
@@ -83,7 +85,10 @@ class Copied(Exercise):
             return False, "give three things: the tokens, the rate in FLOP/s, the days."
         if any(part is None for part in answer):
             return NOT_YET
-        T, X, days = (float(one("answer", read_as("answer", x), quantity)) for x in answer)
+        T, X, days = (
+            float(one("answer", read_as("answer", x, unit), quantity))
+            for x, unit in zip(answer, ("tokens", "FLOP/s", "days"), strict=True)
+        )
         right, sentence = self.days.judge(days)
         if problem := _problem_with_tokens(T) or _problem_with_rate(X):
             return False, f"the days are right, but {problem}" if right else problem
@@ -141,13 +146,12 @@ def _problem_with_rate(rate: float) -> str:
 
 _DAYS_OF_COPY = Numeric(
     key=_days_of_copy,
+    asked="days",
     unit=_days,
     tolerance=0.002,
     hint=(
         "there are three slips; read each number in the code aloud, with its unit.",
         "what are 10e09 and 10e12 in words? And is 1048 a power of two?",
-        "s = 1024, 300e9 tokens, and the rate in FLOP/s, neither divided by 1e12 "
-        "nor multiplied again.",
     ),
     slips={
         0.1: "tokens and rate are right; in the days only one of the two tenfold "
@@ -194,7 +198,11 @@ MOST_DAYS, BUDGET = 45, 150_000
 
 def of_offer(name: str, share: float = LOW) -> tuple[float, float]:
     """Days and dollars of 7 billion parameters and a trillion tokens on an offer."""
-    offer = OFFERS[name]
+    return _of(OFFERS[name], share)
+
+
+def _of(offer: Offer, share: float = LOW) -> tuple[float, float]:
+    """Days and dollars of 03-c's run on these GPUs."""
     X = share * accelerator(offer.chip).peak(offer.format)
     seconds = training_seconds(1e12, 7e9, offer.num_gpus, X, "none")
     dollars = cost(seconds, offer.num_gpus, offer.price)
@@ -223,6 +231,30 @@ def _sentence_on_offer(name: str) -> str:
     )
 
 
+_FIFTH = Offer(40, "H100 SXM", "bf16", 2.80)
+"""What is offered after a wrong choice."""
+
+_DAYS_ON_FIFTH = Numeric(
+    key=lambda: _of(_FIFTH)[0],
+    unit=lambda days: f"{_days(days)}, so it would be too late",
+    asked="days",
+    hint=(
+        "What is the work of this run, and what do 40 of these GPUs do of it in a second?",
+        "Six operations for each parameter and token; a quarter of the peak.",
+    ),
+    slips={
+        **TENFOLD,
+        LOW: "this has the whole peak: promise a quarter of it.",
+        LOW / LIKELY: "this is at the likely 35 %: promise 25 %.",
+        4 / 3: "this has 8TP: nothing is recomputed here, so 6TP.",
+        1 / 3: "this has 2TP, the forward pass alone.",
+        40: "this is on one GPU: there are 40.",
+        989.5 / 312: "this is with the peak of an A100: these are H100.",
+        units.DAY: "these are seconds: divide by 86,400.",
+        24: "these are hours: divide by 24.",
+    },
+)
+
 # --- 03-d: GPUs for a run of the learner's own
 
 NODE, EACH = 8, 20
@@ -233,6 +265,11 @@ _ENTRIES = ("model", "days", "chip", "gpus")
 
 class OwnRun(Exercise):
     """A model, days, a chip and GPUs: enough at the low end, and no node too many."""
+
+    hint = (
+        "Which rate is sure, and how many days are there?",
+        "Ask what one GPU does in your days at a quarter of its peak, then how many it takes.",
+    )
 
     def judge(self, answer: Answer) -> Judgement:
         """Whether these GPUs keep the days, in days and in words."""
@@ -257,9 +294,9 @@ class OwnRun(Exercise):
         )
         if low > limit:
             hope = " At the likely share it would do, but that is no promise."
-            return False, f"too few: {summary}.{hope if likely <= limit else ''}"
+            return False, f"too few: {summary}.{hope if likely <= limit else ''} {HINT}"
         if n > NODE and low * n / (n - NODE) <= limit:
-            return False, f"more than it takes: {summary}. A node less would do."
+            return False, f"more than it takes: {summary}. A node less would do. {HINT}"
         hours, tokens = units.count(low * 24 * n), units.count(EACH * P)
         return True, (
             f"right: {summary}; likely it takes {_whole(likely)}. "
@@ -283,11 +320,11 @@ def _beside(days: float, limit: float) -> str:
 EXERCISES: dict[str, Exercise] = {
     "03-a": Numeric(
         key=_thirteen_billion,
+        asked="days",
         unit=_days,
         hint=(
             "compare what the work counts with what the rate counts.",
             "an MFU leaves the second forward pass out, so the work must as well.",
-            "6TP/(nX), with X = 0.41 of the peak in FLOP/s; a day has 86,400 seconds.",
         ),
         slips={
             **TENFOLD,
@@ -308,6 +345,13 @@ EXERCISES: dict[str, Exercise] = {
     "03-c": Word(
         key=lambda: next(name for name in OFFERS if _will_do(name)),
         options={name: _sentence_on_offer(name) for name in OFFERS},
+        again=[
+            Question(
+                "a fifth offer has 40 H100 at 2.80 dollars. How many days "
+                "does the run take at 25 %?",
+                _DAYS_ON_FIFTH,
+            )
+        ],
     ),
     "03-d": OwnRun(),
 }

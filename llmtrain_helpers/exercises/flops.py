@@ -190,7 +190,6 @@ class OwnBatch(Exercise):
     hint = (
         "The seconds are proportional to the batch.",
         f"They are F / (GPUs · X), with X {units.percent(SHARE)} of the peak.",
-        f"count_flops(model, B, 'none').total / (GPUs · {SHARE} · 312e12) seconds.",
     )
 
     def judge(self, answer: Answer) -> Judgement:
@@ -204,14 +203,16 @@ class OwnBatch(Exercise):
         n = int(count("my_gpus", read_as("my_gpus", gpus)))
         B = int(count("my_batch", read_as("my_batch", batch)))
         seconds = own_seconds(known, n, B)
-        summary = f"an iteration of {units.plural(B, 'sequence')} takes {units.digits(seconds)} s"
+        which = f"an iteration of {units.plural(B, 'sequence')} takes"
+        summary = f"{which} {units.digits(seconds)} s"
         if LEAST <= seconds <= MOST:
             a_day = units.count(units.DAY / seconds)
             return True, f"right: {summary}, and a day holds {a_day} of them."
         if B == 1 and seconds > MOST:
             return True, f"right: {summary}, and fewer there are not. More GPUs would help."
-        side = "shorter" if seconds < LEAST else "longer"
-        return False, f"{summary}: {side} than {LEAST:g} to {MOST:g} s. {HINT}"
+        # Its seconds would give the answer away: they are proportional to the batch.
+        limit = f"less than {LEAST:g} s" if seconds < LEAST else f"more than {MOST:g} s"
+        return False, f"{which} {limit}. {HINT}"
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -229,21 +230,21 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "Look at the parts one by one: projections, MLP, scores.",
             "Each weight costs 6 for each token; which weights are there in the MLP?",
-            "6s(2h² + 2hk + 3hf) for the weights, and 12s²h for the scores.",
         ),
     ),
     "02-b": Numeric(
         key=_mfu,
+        asked="share",
         unit=units.percent,
         hint=(
             "First the work, then the rate of one GPU, then its share of the peak.",
             "F has three terms, weights, scores and head; MFU counts nothing twice.",
-            "(72Bslh² + 12Bs²lh + 6BshV) / (14.6 · 128) / 989.5e12, as a share.",
         ),
         slips={
             **PERCENT,
             0.5: "half of it: is this the sparse peak, or a multiply-add counted once?",
             2: "twice too much: a multiply-add is 2 FLOPs, not 4.",
+            4 / 3: "this counts the recomputed work: it is HFU.",
             1 / 3: "this counts the forward pass only.",
             2 / 3: "this counts the backward pass only.",
             128: "this is all 128 GPUs together over the peak of one.",
@@ -254,11 +255,11 @@ EXERCISES: dict[str, Exercise] = {
     "02-c": Decided(
         Numeric(
             key=lambda: readings()["none"],
+            asked="share",
             unit=units.percent,
             hint=(
                 "which work does MFU count, and over which peak?",
                 "count without the recomputed pass, over the dense peak of an A100.",
-                "(72Bslh² + 12Bs²lh + 6BshV) / (13.8 · 32) / 312e12, as a share.",
             ),
             slips={
                 **PERCENT,

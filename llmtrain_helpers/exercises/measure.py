@@ -228,6 +228,7 @@ def _near(stated: float, values: Sequence[float], share: float) -> bool:
 EXERCISES: dict[str, Exercise] = {
     "11-a": Numeric(
         key=_flops_of_mlp,
+        asked="FLOP",
         unit=units.flops,
         tolerance=0,
         hint=(
@@ -250,6 +251,7 @@ EXERCISES: dict[str, Exercise] = {
     "11-b": Word(key=lambda: "the link", options=_FIRST),
     "11-c": Numeric(
         key=_gain_of_accumulation,
+        asked="times",
         unit=lambda gain: f"{units.digits(gain)} times as many",
         tolerance=0.005,
         hint=(

@@ -19,6 +19,7 @@ from typing import Any
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, count, one, quantity, refuse
 from llmtrain_helpers.duration import UTILIZATIONS, rate_at, trainable_tokens
+from llmtrain_helpers.exercises.common import read_as
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
 
@@ -70,20 +71,12 @@ class OwnRun:
 
 
 def _whole(name: str, value: object) -> int:
-    return int(one(name, _number(name, value), count))
+    return int(one(name, read_as(name, value), count))
 
 
 def _amount(name: str, value: object) -> float:
-    number = float(one(name, _number(name, value), quantity))
+    number = float(one(name, read_as(name, value), quantity))
     return int(number) if not number % 1 else number
-
-
-def _number(name: str, value: object) -> object:
-    """A number as people write it; the error names the entry that holds it."""
-    try:
-        return units.read(value)
-    except ValueError as error:
-        raise ValueError(str(error).replace("text=", f"{name}=", 1)) from None
 
 
 def _model(name: str, value: object) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 from llmtrain_helpers import exercises
 from llmtrain_helpers.checks import choice, shallow
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, own, progress
+from llmtrain_helpers.exercises.common import Verdict, solution_of
 
 # --- what a cell needs of the cells before it
 
@@ -149,9 +150,16 @@ def _html(value: Any) -> str:
     """A value as a notebook shows it: its own HTML, or its repr; nothing of None."""
     if value is None:
         return ""
+    if isinstance(value, Verdict):
+        return value.html(_solution)
     if hasattr(value, "_repr_mimebundle_"):
         return str(value._repr_mimebundle_()["text/html"])
     return _plain(repr(value))
+
+
+def _solution(id: str) -> str:
+    """Where a page finds the worked answer to an exercise."""
+    return f"{solution_of(id).removesuffix('.ipynb')}.html#{id}"
 
 
 def _plain(text: str) -> str:
@@ -172,6 +180,8 @@ def kept() -> dict[str, Any]:
         tries, guesses = _tries(exercises._TRIES), dict(exercises._GUESSES)
         return {
             "tries": tries,
+            "hints": _counts(exercises._HINTS, 99),
+            "turns": _counts(exercises._TURNS),
             "guesses": {id: str(said) for id, said in guesses.items()},
             "done": {id: True in tries[id] for id in tries} | dict.fromkeys(guesses, True),
             "run": dict(own.SET),
@@ -189,6 +199,8 @@ def restore(stored: str) -> None:
     except (ValueError, TypeError, KeyError):
         return
     exercises._TRIES.update(tries)
+    exercises._HINTS.update(_counts(earlier.get("hints"), 99))
+    exercises._TURNS.update(_counts(earlier.get("turns")))
     own.SET.update(_run(earlier.get("run")))
     for id, said in guesses.items():
         if id in PREDICTIONS and isinstance(said, str) and _is_a_guess(id, said):
@@ -211,6 +223,12 @@ def _tries(marks: Mapping[str, Any]) -> dict[str, list[bool]]:
         for id, tried in marks.items()
         if id in EXERCISES and isinstance(tried, list)
     }
+
+
+def _counts(stored: Any, most: int = 9) -> dict[str, int]:
+    """What is a number from 1 to a most, of an exercise that there is."""
+    items = stored.items() if isinstance(stored, Mapping) else ()
+    return {id: n for id, n in items if id in EXERCISES and type(n) is int and 0 < n <= most}
 
 
 def _is_a_guess(id: str, said: str) -> bool:

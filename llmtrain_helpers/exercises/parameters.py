@@ -124,8 +124,6 @@ class OwnModel(Exercise):
         "What is in the layers doubles; what stands outside them does not.",
         "count_parameters(…) has the parts: attention, mlp and norm are in the "
         "layers, embedding and head are outside.",
-        "counted = count_parameters(…); add counted.attention + counted.mlp + "
-        "counted.norm once more to counted.total.",
     )
 
     def judge(self, answer: Answer) -> Judgement:
@@ -137,7 +135,7 @@ class OwnModel(Exercise):
             return NOT_YET
         model = name if isinstance(name, Transformer) else architecture(name)
         total, key = float(count_parameters(model).total), _with_twice_the_layers(model)
-        number = float(quantity("number", read_as("number", number)))
+        number = float(quantity("number", read_as("number", number, "parameters")))
         mistakes = {
             2 * total: "this is twice the whole model: embedding and head do not double.",
             total: "this is the model as it is: double its layers.",
@@ -165,13 +163,12 @@ def _with_twice_the_layers(model: Transformer) -> float:
 EXERCISES: dict[str, Exercise] = {
     "01-a": Numeric(
         key=_laptop_parameters,
+        asked="parameters",
         unit=lambda number: f"{units.exact(number)} parameters",
         tolerance=0.00003,  # with the last norm, 2h, it is as right
         hint=(
             "Count the layers and the tables apart: are both norms there, and no bias?",
             "A layer: 4h² and 8h² in matrices; of the 13h, 9h were biases.",
-            "12lh² + 4lh for the layers, and h for each row of three tables: V tokens, "
-            "s positions, V again in the head.",
         ),
         slips=PREFIXES,
         mistaken=_laptop_mistakes(),
@@ -209,11 +206,11 @@ EXERCISES: dict[str, Exercise] = {
     ),
     "01-c": Numeric(
         key=_active_parameters,
+        asked="parameters",
         unit=units.count,
         hint=(
             "What does a token meet that is no expert?",
             "All 4 billion outside the experts, and a part of the 36 billion.",
-            "(40 − 36) + 36 · 2/16, in billions.",
         ),
         slips={**TENFOLD, 1e-9: "give the number itself, such as 3.2e9 or “3.2B”."},
         mistaken={
@@ -264,7 +261,9 @@ def _verdict_on_llama() -> str:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "01-guess": Prediction(truth=lambda: _table(GPT3), unit=units.count, why=_why_so_few()),
+    "01-guess": Prediction(
+        truth=lambda: _table(GPT3), unit=units.count, why=_why_so_few(), asked="parameters"
+    ),
     "01-llama": Prediction(
         truth=_verdict_on_llama,
         options={

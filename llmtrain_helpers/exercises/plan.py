@@ -302,11 +302,11 @@ def _planned(design: Design) -> Plan:
 EXERCISES: dict[str, Exercise] = {
     "08-a": Numeric(
         key=_days_to_set_aside,
+        asked="days",
         unit=_days,
         hint=(
             "First the steps, then the days of computing, then the calendar.",
             "Steps are tokens over tokens in a step, 1,024 sequences of 4,096.",
-            "T/(Bs) · 3.4 s / 86,400, and half as much again for the stops.",
         ),
         slips={
             **TENFOLD,
@@ -327,12 +327,12 @@ EXERCISES: dict[str, Exercise] = {
     ),
     "08-b": Numeric(
         key=_batch,
+        asked="sequences",
         unit=lambda number: f"{units.exact(number)} sequences",
         tolerance=0,
         hint=(
             "First find how many micro-batches each replica needs.",
             "Of the step, (p − 1)/(m + p − 1) is idle; let it be a tenth.",
-            "m = 9(p − 1) for each replica, and 96 GPUs are 96/8 replicas.",
         ),
         slips={8: "this counts every GPU as a replica: eight of them share one."},
         mistaken={
@@ -352,6 +352,7 @@ PREDICTIONS: dict[str, Prediction] = {
     "08-guess": Prediction(
         truth=lambda: _plan_of_70b().memory.total / 1e9,
         unit=lambda number: f"{units.digits(number)} GB",
+        asked="GB",
         why=_why_no_fit(),
     )
 }

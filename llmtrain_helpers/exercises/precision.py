@@ -16,6 +16,7 @@ from llmtrain_helpers.exercises.common import (
     Judgement,
     Numeric,
     Prediction,
+    Question,
     Word,
     design_of,
     entry,
@@ -59,6 +60,29 @@ def _right_scale() -> str:
         if fp16.round(_SMALLEST * scale) > 0 and fp16.round(_LARGEST * scale) <= fp16.max
     )
 
+
+def _least_scale(bits: int = 0) -> float:
+    """The smallest power of two that keeps the smallest gradient; or so many above it."""
+    fp16 = FORMATS["fp16"]
+    return next(2.0**n for n in range(40) if fp16.round(_SMALLEST * 2.0**n) > 0) * 2.0**bits
+
+
+_LEAST_SCALE = Numeric(
+    key=_least_scale,
+    unit=lambda number: f"{number:,.0f}, which is 2¹⁴",
+    tolerance=0,
+    hint=(
+        "Which is the smallest number of fp16 that is not 0?",
+        "What lies halfway between two numbers goes to the even one, and 0 is even.",
+    ),
+    mistaken={
+        14: "this is the power: give the number, two to that power.",
+        _least_scale(-1): "at this scale it lies exactly halfway to the smallest number, and "
+        "goes to 0.",
+        _least_scale(1): "this keeps it, and half of it would do.",
+        _least_scale(10): "at this scale it has all its digits; asked is the first that keeps it.",
+    },
+)
 
 # --- 05-d: the states of a run of one's own
 
@@ -169,7 +193,6 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "compare with the cell that built fp16: what changes with e, what with m?",
             "the bias is 2 ** (e - 1) - 1, and the largest exponent is as large.",
-            "(2 − 2⁻⁴) · 2³",
         ),
         slips={
             2: "the exponent is one too high: the highest stands for infinity.",
@@ -194,12 +217,12 @@ EXERCISES: dict[str, Exercise] = {
         hint=(
             "how far is it from 6 to the next number of bf16?",
             "between 4 and 8 the spacing is 4 times that at 1; half of it is lost.",
-            "4 · 2⁻⁷ / 2",
         ),
         slips={2: "this is the whole spacing, and arrives; half of it is lost."},
         mistaken={
             _lost_update("bf16", 1): "this is lost at a weight of 1; at 6 "
             "the numbers stand farther apart.",
+            0.0039: "this is lost at a weight of 1; at 6 the numbers stand farther apart.",
             FORMATS["bf16"].eps: "this is the spacing at 1.",
             _lost_update("fp16"): "this is the figure for fp16.",
             _WEIGHT * _lost_update("bf16", 1): "the spacing does not grow in "
@@ -217,6 +240,12 @@ EXERCISES: dict[str, Exercise] = {
             "S = 2**24": "no: the largest, 2⁻³ · 2²⁴ = 2²¹, is past 65,520 and "
             "overflows: every such step would be skipped.",
         },
+        again=[
+            Question(
+                "which is the smallest power of two that keeps the smallest of these gradients?",
+                _LEAST_SCALE,
+            )
+        ],
     ),
     "05-d": OwnStates(),
 }

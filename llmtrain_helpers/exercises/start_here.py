@@ -20,9 +20,11 @@ from llmtrain_helpers.exercises.common import (
     Judgement,
     Numeric,
     Prediction,
+    Question,
     Word,
     read_as,
 )
+from llmtrain_helpers.laws import parameters_for
 from llmtrain_helpers.parameters import count_parameters
 
 PACKAGES = ["jupyterlab", "numpy", "pandas", "matplotlib", "ipywidgets", "termcolor"]
@@ -71,6 +73,23 @@ def _days() -> float:
 MIB = 2**20
 """Bytes of a mebibyte."""
 
+# --- 00-b, asked again: a count from a rate
+
+_WORK_OF_AN_HOUR = Numeric(
+    key=lambda: 32 * RATE_H100 * units.HOUR,
+    unit=units.flops,
+    asked="FLOP",
+    hint=("A count is a rate times the seconds that it lasts.",),
+    slips={
+        **TENFOLD,
+        1 / units.HOUR: "this is what they do in a second: an hour has 3,600.",
+        1 / 60: "this is what they do in a minute: an hour has 60 of them.",
+        24: "this is what they do in a day.",
+        1 / 32: "this is one GPU's part: there are 32.",
+        2: "these are 64 GPUs: now there are 32.",
+    },
+)
+
 # --- 00-d: the largest model that gets enough tokens
 
 SIZES = [3 * 10**9, 8 * 10**9, 14 * 10**9, 32 * 10**9, 70 * 10**9]
@@ -89,6 +108,7 @@ class Size(Exercise):
     """A choice among sizes: the largest that gets enough tokens is right."""
 
     sizes: Sequence[int]
+    again: Sequence[Question] = ()
 
     def key(self) -> int:
         """The largest size that gets its tokens."""
@@ -96,10 +116,10 @@ class Size(Exercise):
 
     def judge(self, answer: Answer) -> Judgement:
         """What this size gets, and whether a larger one would do."""
-        size = read_as("answer", answer)
+        size = read_as("answer", answer, "parameters")
         if size not in self.sizes:
             known = ", ".join(units.short(x) for x in self.sizes)
-            return False, f"choose one of the sizes: {known}."
+            raise ValueError(f"choose one of the sizes: {known}")
         tokens = units.digits(tokens_for_each_parameter(size), 2)
         summary = f"{units.short(size)} gets {tokens} tokens for each parameter"
         if size > self.key():
@@ -109,14 +129,38 @@ class Size(Exercise):
         return True, f"right: {summary}, and no larger size of the list has enough."
 
 
+_WORK = 32 * RATE_H100 * 14 * units.DAY
+"""FLOP that half of the GPUs of 00-d do in their days."""
+
+_LARGEST = Numeric(
+    key=lambda: float(parameters_for(_WORK, ENOUGH)),
+    unit=lambda number: f"{units.count(number)} parameters",
+    asked="parameters",
+    hint=(
+        "What is the work of the days, and what does a model of P parameters take of it?",
+        "Twenty tokens for each parameter: the work grows with the square of the size.",
+    ),
+    slips={
+        1e-9: "too little by a billion: give the number itself, or “3.2B”.",
+        ENOUGH**0.5: "these would get one token for each parameter: they are to get 20.",
+        6**0.5: "a token costs 6 operations for each parameter.",
+        0.75**0.5: "this counts 8 for each parameter and token; nothing is recomputed here.",
+        2**0.5: "this is for all 64 GPUs: now there are 32.",
+        32**-0.5: "this is for one GPU: there are 32.",
+        14**-0.5: "this is for one day: there are 14.",
+        units.DAY**-0.5: "a day has 86,400 seconds.",
+        20: "these are the tokens: 20 for each parameter.",
+    },
+)
+
 EXERCISES: dict[str, Exercise] = {
     "00-a": Numeric(
         key=_days,
+        asked="days",
         unit=lambda days: f"{units.digits(days)} days",
         hint=(
             "Is the rate that of all GPUs together, and are the seconds made days?",
             "The operations are 6 × parameters × tokens; the rate is GPUs × the rate of each.",
-            "Days = 6TP / (nX) / 86,400.",
         ),
         slips={
             **TENFOLD,
@@ -141,16 +185,15 @@ EXERCISES: dict[str, Exercise] = {
             "D": "no: a rate over a count for each token is tokens a second: "
             f"{units.count(64 * RATE_H100 / (6 * 8e9))} of them.",
         },
+        again=[Question("how much do 32 of these GPUs do in an hour, in FLOP?", _WORK_OF_AN_HOUR)],
     ),
     "00-c": Numeric(
         key=lambda: 24576 * MIB,
+        asked="bytes",
+        converts=False,
         unit=lambda number: f"{units.exact(number)} bytes",
         tolerance=0,
-        hint=(
-            "A MiB is no MB.",
-            "The i stands for powers of 1024 in place of 1000.",
-            "A MiB is 2²⁰ bytes.",
-        ),
+        hint=("A MiB is no MB.", "The i stands for powers of 1024 in place of 1000."),
         slips={
             **PREFIXES,
             1e6 / MIB: "this takes a MiB for a MB, 10⁶ bytes: 5 % too little.",
@@ -160,7 +203,16 @@ EXERCISES: dict[str, Exercise] = {
         },
         mistaken={24e9: "this is 24 GB, as the card is sold; what it shows is 24 GiB, 7 % more."},
     ),
-    "00-d": Size(SIZES),
+    "00-d": Size(
+        SIZES,
+        again=[
+            Question(
+                "32 of these GPUs, the same days, and no list: with how many parameters does a "
+                f"model get exactly {ENOUGH} tokens for each?",
+                _LARGEST,
+            )
+        ],
+    ),
 }
 
 
@@ -191,6 +243,9 @@ def _why_so_long() -> str:
 
 PREDICTIONS: dict[str, Prediction] = {
     "00-guess": Prediction(
-        truth=_years, unit=lambda years: f"{units.digits(years, 2)} years", why=_why_so_long()
+        truth=_years,
+        unit=lambda years: f"{units.digits(years, 2)} years",
+        why=_why_so_long(),
+        asked="years",
     )
 }

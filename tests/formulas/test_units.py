@@ -221,7 +221,13 @@ def test_what_was_understood_is_said_only_where_it_was_converted() -> None:
     assert units.read_as("41.2 GiB", "GB").said == "you wrote 41.2 GiB, that is 44.2 GB"
     assert units.read_as("60 s", "minutes").said == "you wrote 60 s, that is 1 minutes"
     assert units.read_as("24 GiB", "bytes").said.endswith("that is 25.8 billion bytes")
-    for text, unit in (("22.4 days", "days"), ("35 %", "share"), ("7B", "tokens"), (3, "s")):
+    for text, unit in (
+        ("22.4 days", "days"),
+        ("35 %", "share"),
+        ("7B", "tokens"),
+        (3, "s"),
+        ("3 TFLOP", "FLOP"),
+    ):
         assert units.read_as(text, unit).said == ""
 
 

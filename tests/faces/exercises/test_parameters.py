@@ -10,7 +10,7 @@ def test_hints_come_in_steps() -> None:
     hints = [judge("01-a", 5, EXERCISES["01-a"], tries).text for tries in range(4)]
     assert len(set(hints)) == 3
     assert "12lh²" not in hints[0]
-    assert "12lh² + 4lh" in hints[2] == hints[3]
+    assert "in solutions/01_parameters.ipynb" in hints[2] == hints[3]
 
 
 def test_the_pages_first_try_of_a_design_fails_by_its_tables() -> None:

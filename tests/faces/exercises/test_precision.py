@@ -6,7 +6,8 @@ import ml_dtypes
 import pytest
 
 from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.exercises.common import judge
 from llmtrain_helpers.exercises.precision import walked
 from llmtrain_helpers.precision import gradient_window
 from tests.faces.exercises.answers.precision import MINE
@@ -26,7 +27,8 @@ def test_the_update_of_05_b_is_the_largest_that_is_lost() -> None:
 def test_the_scale_of_05_c_keeps_both_ends() -> None:
     for name, scale in (("S = 2**10", 2**10), ("S = 2**16", 2**16), ("S = 2**24", 2**24)):
         low, high = gradient_window(fp16, scale)
-        assert check("05-c", name).ok == (low < 2**-38 and high > 2**-3)
+        verdict = judge("05-c", name, EXERCISES["05-c"], 0)
+        assert verdict.ok == (low < 2**-38 and high > 2**-3)
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -22,6 +22,7 @@ ANSWERS = {
             (3_145_728 * 4, "pipeline's stages"),
             (3_145_728 * 2, "tensor-parallel group"),
             (3_145_728 // 12, "one replica's part"),
+            (3_145_728 // 4, "a pass takes a whole micro-batch"),
             (3_145_728 // 32, "one pass of each"),
             (1536, "these are sequences"),
             (3_145_728 * 12, "the replicas are counted already"),
@@ -29,15 +30,27 @@ ANSWERS = {
     ),
     "04-b": Answers(
         right=["TP 8, PP 2", "tp 8, pp 2"],
-        told=[("TP 8, PP 2", "64 passes, 1.5 % of the step idle")],
+        told=[
+            ("TP 8, PP 2", "64 passes, 1.5 % of the step idle"),
+            ("2.29 %", "2.29 % of the step"),
+        ],
         slips=[
             ("TP 16, PP 1", "two nodes"),
             ("TP 4, PP 3", "no multiple of 12"),
+            ("TP 4, PP 4", "64 passes, 4.5 % of the step idle"),
             ("TP 1, PP 16", "64 passes, 19 % of the step idle"),
         ],
     ),
     "04-c": Answers(
-        right=[3.96, "3.96", 11 * 0.36, (32 / 4 + 3) * (0.12 + 4 * 0.06), 3.9600001],
+        right=[
+            3.96,
+            "3.96",
+            "3.96 s",
+            "3960 ms",
+            11 * 0.36,
+            (32 / 4 + 3) * (0.12 + 4 * 0.06),
+            3.9600001,
+        ],
         slips=[
             (4.2, "wait for 3 of 7"),
             (4.56, "wait less"),
@@ -47,8 +60,11 @@ ANSWERS = {
             (2.4, "the largest micro-batch, and no waiting"),
             (3.84, "of 2 without the waiting"),
             (0.36, "one pass"),
-            (4, "this is a micro-batch"),
+            (4, "a micro-batch, or the seconds"),
             ("8", "this is a micro-batch"),
+            (4.0, "three digits"),
+            ("4.0 s", "three digits"),
+            ("4 GB", "these are GB; seconds are asked"),
             (11, "these are the turns"),
             (5.0, "too high"),
         ],
@@ -61,7 +77,7 @@ ANSWERS = {
                 {"accumulation": 32},
                 {"micro": 2, "accumulation": "32"},
                 {"gpus": 1024, "tensor": 8, "pipeline": 2, "accumulation": 8, "micro": 1},
-                {"sequence": "8k", "accumulation": 64},
+                {"sequence": "8k tokens", "accumulation": "64 passes", "gpus": "8 GPUs"},
                 {"model": "Llama-3.1-70B", "gpus": 64, "tensor": 8},
             )
         ],
@@ -83,8 +99,11 @@ ANSWERS = {
             *(
                 (MINE | change, said)
                 for change, said in [
-                    ({"accumulation": 1}, "65.5 thousand tokens a step; models of this size had"),
-                    ({"accumulation": 4096}, "268 million tokens"),
+                    (
+                        {"accumulation": 1},
+                        "65.5 thousand tokens a step, fewer than any model of this size",
+                    ),
+                    ({"accumulation": 4096}, "268 million tokens a step, more than any"),
                     ({"gpus": 12, "tensor": 8}, "8 GPUs a replica do not divide 12"),
                     ({"gpus": 32, "tensor": 16}, "does not stay inside a node"),
                     ({"gpus": 24, "tensor": 3}, "TP 3 does not stay inside a node"),
@@ -93,6 +112,7 @@ ANSWERS = {
                     ({"gpus": 10, "pipeline": 5}, "32 layers do not come out even over 5"),
                     ({"micro": 0}, "micro=0 is not positive"),
                     ({"micro": "two"}, "is no number"),
+                    ({"gpus": "8 days"}, "gpus='8 days': these are days; GPUs are asked"),
                     ({"model": "Llama-9"}, "Llama-9"),
                 ]
             ),

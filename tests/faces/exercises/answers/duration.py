@@ -33,7 +33,7 @@ def own(gpus: object, chip: str = "A100 80GB SXM", **changes: object) -> object:
 
 ANSWERS = {
     "03-a": Answers(
-        right=[DAYS_A, by_helper(0.41), 10.4, "10.44"],
+        right=[DAYS_A, by_helper(0.41), 10.4, "10.44", "10.4 days", "250.5 h"],
         slips=[
             (13.9, "8TP"),
             (DAYS_A * 4 / 3, "8TP"),
@@ -53,6 +53,7 @@ ANSWERS = {
         right=[
             (300e9, X_B, copied(MENDED, 300e9, 1)),
             ("300B", "154e12", 207.8),
+            ("300 billion tokens", "154 TFLOP/s", "208 days"),
             [3e11, 154.02e12, "208"],
         ],
         told=[
@@ -72,6 +73,7 @@ ANSWERS = {
             ((300e9, X_B, copied(MENDED, 300e9, 1, flops=6)), "6TP"),
             ((300e9, X_B, 212.52), "by iterations"),
             (207.8, "give three things"),
+            ((300e9, "154 TFLOP", 207.8), "these are TFLOP; FLOP/s are asked"),
             ((3e12, X_B, 207.8), "the days are right, but the tokens are 3.00 tri"),
             ((30e9, X_B, 207.8), "too few"),
             ((300e9, 10 * X_B, 207.8), "1.54 PFLOP/s: it is ten times too much"),
@@ -95,6 +97,7 @@ ANSWERS = {
     ),
     "03-c": Answers(
         right=["C", " c "],
+        told=[(49.1, "right, 49.1 days, so it would be too late"), ("49.1 days", "right")],
         slips=[
             ("A", "within the money at the likely share only"),
             ("B", "too late"),
@@ -104,6 +107,9 @@ ANSWERS = {
     ),
     "03-d": Answers(
         right=[own(40), own(40.0), own("40"), own(16, "H100 SXM"), own(96, "V100 32GB SXM2")],
+        told=[
+            (own("40 GPUs", days="720 hours"), "days: you wrote 720 hours, that is 30 days. right")
+        ],
         slips=[
             (own(32), "likely share it would do"),  # at 35 %
             (own(8), "too few: at 25 % of the peak it takes 144 days"),

@@ -59,6 +59,8 @@ ANSWERS = {
             (LAPTOP - 4 * 8 * 512**2, "two matrices of h × 4h"),
             (LAPTOP - 6 * 8 * 512**2, "four times as wide"),
             (58.212352, "not millions"),
+            (58e6, "nearly: this is rounded; please give one digit more"),
+            ("58 GB", "these are GB; parameters are asked"),
             (10 * LAPTOP, "ten times too much"),
             (5, "too low. Count the layers and the tables apart"),
             ("many", "is no number"),
@@ -67,7 +69,12 @@ ANSWERS = {
     ),
     "01-b": Answers(
         right=[attention(lambda h, a, k, d: 2 * h * d * (a + k))],
-        told=[(attention(lambda h, a, k, d: 2 * h * d * (a + k)), "right, in all 4 cases.")],
+        told=[
+            (attention(lambda h, a, k, d: 2 * h * d * (a + k)), "right, in all 4 cases."),
+            (lambda h, heads, kv, d: 2 * h * d * (heads + kv), "right, in all 4 cases."),
+            (lambda head_dim, h, a, k: 2 * h * head_dim * (a + k), "right, in all 4 cases."),
+            (lambda h, a, k, d, extra=1: 2 * h * d * (a + k), "right, in all 4 cases."),
+        ],
         slips=[
             *(
                 (attention(count), said)
@@ -86,6 +93,7 @@ ANSWERS = {
             (attention(lambda h, a, k, d: 4 * h**2), "this is 4h², a GPT's"),
             (attention(lambda h, a, k, d: h / 0), "ZeroDivisionError"),
             (42, "is no function"),
+            (lambda h, a: 1, "it takes h, a; it should take hidden_size, num_heads, num_kv_heads"),
         ],
         unanswered=[lambda **_: None],
     ),

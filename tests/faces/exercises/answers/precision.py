@@ -28,10 +28,21 @@ ANSWERS = {
         ],
     ),
     "05-b": Answers(
-        right=[2**-6, "0.015625", 0.0156, 4 * 2**-7 / 2, bf16.spacing(6) / 2],
+        right=[
+            2**-6,
+            "0.015625",
+            "1/64",
+            "2**-6",
+            "2⁻⁶",
+            0.0156,
+            4 * 2**-7 / 2,
+            bf16.spacing(6) / 2,
+        ],
         slips=[
             (2**-5, "whole spacing"),
             (2**-8, "at a weight of 1"),
+            (0.0039, "at a weight of 1"),
+            (0.0078, "too low"),
             (2**-7, "the spacing at 1"),
             (2**-9, "for fp16"),
             (6 * 2**-8, "doubles at each power"),
@@ -39,7 +50,7 @@ ANSWERS = {
         ],
     ),
     "05-c": Answers(
-        right=["S = 2**16", "s = 2**16"],
+        right=["S = 2**16", "s = 2**16", 2**14, "2**14"],
         slips=[
             ("S = 2**10", "becomes 0"),
             ("S = 2**24", "overflows"),
@@ -53,6 +64,8 @@ ANSWERS = {
                 {},
                 {"gigabytes": 44},
                 {"gigabytes": "44.2", "gpus": "8"},
+                {"gigabytes": "44.2 GB", "gpus": "8 GPUs"},
+                {"gigabytes": "41.1 GiB"},
                 {"gigabytes": (4 + 12 / 8) * 8.03},
                 {"recipe": "bf16_fp32_grads", "zero_stage": 2, "gigabytes": 32.1},
                 {"recipe": "fp8", "chip": "H100 SXM", "zero_stage": 1, "gigabytes": 48.2},

@@ -15,6 +15,8 @@ ANSWERS = {
             training_seconds(1.4e12, 13e9, 512, 110e12, "none") / units.DAY,
             22.4,
             "22.4",
+            "22.4 days",
+            "538 hours",
             22.44,
             round(DAYS, 1),
         ],
@@ -27,11 +29,12 @@ ANSWERS = {
             (DAYS / 2, "a multiply-add is 2"),
             (DAYS * 10, "ten times too much"),
             (DAYS / 10, "ten times too little"),
+            ("25 GB", "these are GB; days are asked"),
             (30, "too high. Is the rate that of all GPUs together"),
         ],
     ),
     "00-b": Answers(
-        right=["B", "b", " B "],
+        right=["B", "b", " B ", "40.3 EFLOP", 32 * 350e12 * 3600],
         slips=[
             ("A", "what GPUs deliver is a rate"),
             ("C", "what one token takes is a number"),
@@ -50,10 +53,12 @@ ANSWERS = {
             (24576 * 1024, "these are MiB, not KiB"),
             (25.8e9, "rounded; please give"),
             (26e9, "too high. A MiB is no MB."),
+            ("24576 MiB", "these are MiB; bytes are asked, as a number without a unit"),
+            ("24 GiB", "these are GiB"),
         ],
     ),
     "00-d": Answers(
-        right=["14B", "14b", 14e9, 14 * 10**9, "14e9", "14,000,000,000"],
+        right=["14B", "14b", 14e9, 14 * 10**9, "14e9", "14,000,000,000", "10.6B"],
         slips=[
             ("3B", "3B gets 500 tokens for each parameter: enough, and a larger"),
             ("8B", "8B gets 71 tokens for each parameter: enough, and a larger"),

@@ -1,0 +1,130 @@
+"""Further kinds of exercises: an order of magnitude, a line to write, a recommendation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.checks import is_array, quantity, show
+from llmtrain_helpers.exercises.common import HINT, Answer, Exercise, Judgement, Slips, read_written
+
+NOTHING_YET = "nothing is here yet. Write the line, and run the cell again."
+"""The stub of a blank."""
+
+
+@dataclass(frozen=True)
+class Estimate(Exercise):
+    """An order of magnitude: right `within` a factor of the key, 3 unless it says another.
+
+    The verdict says by what factor one is off. `asked` is the unit of the answer, one of
+    `units.UNITS`; `unit` writes the key for people, and `why` says where it comes from.
+    `slips` are of a wrong answer over the key, each met within a fifth.
+    """
+
+    key: Callable[[], float]
+    unit: Callable[[float], str]
+    hint: str | Sequence[str] = ""
+    within: float = 3
+    slips: Slips = field(default_factory=dict)
+    asked: str = ""
+    why: str = ""
+
+    def judge(self, answer: Answer) -> Judgement:
+        """By what factor an answer is off, and whether that is near enough."""
+        if is_array(answer):
+            return False, "this is an array: give one number."
+        written = read_written(answer, self.asked)
+        number, key = float(quantity("answer", written.number)), float(self.key())
+        said = f"{written.said}: " if written.said else ""
+        ratio = number / key
+        off = max(ratio, 1 / ratio)
+        side = "high" if ratio > 1 else "low"
+        shown = units.about(off)
+        if off > self.within >= float(f"{off:.1e}"):
+            shown = f"just over {self.within:g}"
+        times = f"{shown} times too {side}"
+        if off <= self.within:
+            near = "you are nearly there" if off < 1.15 else f"yours is {times}"
+            why = f" {self.why}" if self.why else ""
+            return True, f"{said}right: it is {self.unit(key)}, and {near}.{why}"
+        for factor, cause in self.slips.items():
+            if abs(math.log(ratio / factor)) < math.log(1.2):
+                return False, f"{said}{cause}"
+        return False, f"{said}{times}; within {self.within:g} times is near enough. {HINT}"
+
+
+@dataclass(frozen=True)
+class Blank(Exercise):
+    """A line of a build that the learner writes: it gives what the helper gives, to 1e-9.
+
+    `unit` writes that value for people. A slip stands in `slips`, by its cause, as what
+    a wrong line gives. Nothing is rounded: the line is code. `hint` comes before the
+    solution, whose cell has the blank's own name.
+    """
+
+    key: Callable[[], Any]
+    unit: Callable[[Any], str] = units.digits
+    hint: str | Sequence[str] = ""
+    slips: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    stub: str = NOTHING_YET
+
+    def judge(self, answer: Answer) -> Judgement:
+        """Whether a line agrees with the helper, or which slip it has."""
+        if is_array(answer) or isinstance(answer, str):
+            return False, f"this is {show(answer)}: the line should give one number."
+        number, key = quantity("this", answer), self.key()
+        if _same(number, key):
+            return True, f"the helper agrees: {self.unit(key)}."
+        for cause, wrong in self.slips.items():
+            if _same(number, wrong()):
+                return False, cause
+        side = "more" if number > key else "less"
+        return (
+            False,
+            f"this is {units.digits(number / key)} times what the helper gives, {side} "
+            f"than it should be. {HINT}",
+        )
+
+
+def _same(number: float, other: float) -> bool:
+    """Equal; floats may come from another order of operations."""
+    if isinstance(number, int) and isinstance(other, int):
+        return number == other
+    return math.isclose(number, other, rel_tol=1e-9)
+
+
+FEWEST_WORDS, FEWEST_DIFFERENT = 8, 6
+"""Words that a recommendation has at least, and how many of them differ."""
+
+
+@dataclass(frozen=True)
+class Recommendation(Exercise):
+    """Two sentences that nobody judges: a model answer is shown beside them, and its points.
+
+    `model` is such an answer, and `points` are what a good one names. What has some eight
+    words counts as done.
+    """
+
+    model: str
+    points: Sequence[str]
+    stub: str = "no recommendation yet. Write two sentences, and run the cell again."
+    mark: str = "→"
+
+    def judge(self, answer: Answer) -> Judgement:
+        """The model answer, as soon as something is written."""
+        if not isinstance(answer, str):
+            return False, "write it in words, in quotes."
+        words = answer.casefold().split()
+        if len(words) < FEWEST_WORDS or len({*words}) < FEWEST_DIFFERENT:
+            return None, (
+                f"{units.plural(len(words), 'word')} so far: a sentence or two, please, then "
+                "you see another answer."
+            )
+        points = "; ".join(self.points)
+        return (
+            True,
+            f"one could also say: “{self.model}” A good answer names: {points}. Does yours?",
+        )

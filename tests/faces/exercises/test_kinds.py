@@ -1,0 +1,144 @@
+"""Kinds of exercises that pages choose from: an estimate, a blank, a recommendation."""
+
+import re
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers import exercises
+from llmtrain_helpers.exercises.common import Exercise, Verdict, judge
+from llmtrain_helpers.exercises.kinds import Blank, Estimate, Recommendation
+
+
+def said(answer: object, exercise: Exercise, tries: int = 0) -> Verdict:
+    return judge("x", answer, exercise, tries)
+
+
+GUESS = Estimate(
+    key=lambda: 2.0e9,
+    unit=lambda number: f"{number / 1e9:g} billion tokens",
+    hint=("Begin with a day.", "A page has 500 words."),
+    slips={1e-9: "this is in billions.", 86400: "this is for seconds."},
+    asked="tokens",
+    why="That is a small library.",
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (2e9, "right: it is 2 billion tokens, and you are nearly there. That is a small library."),
+        (5e9, "right: it is 2 billion tokens, and yours is 2.5 times too high."),
+        ("0.7B", "right: it is 2 billion tokens, and yours is 2.9 times too low."),
+        ("6 billion tokens", "and yours is 3 times too high"),
+        (6.02e9, "just over 3 times too high; within 3 times is near enough. Begin with a day."),
+        (6.2e9, "3.1 times too high; within 3 times is near enough. Begin with a day."),
+        (2e7, "100 times too low; within 3 times is near enough."),
+        (2.2, "this is in billions."),
+        (1.6e14, "this is for seconds."),
+        ("3 days", "'3 days': these are days; tokens are asked."),
+        (0, "answer=0 is not positive."),
+        (np.ones(3), "this is an array: give one number."),
+        ("lots", "'lots' is no number: write 7B"),
+    ],
+)
+def test_an_estimate_is_told_its_factor(answer: object, told: str) -> None:
+    verdict = said(answer, GUESS)
+    assert told in verdict.text
+    assert verdict.ok is told.startswith(("right", "and yours"))
+    assert verdict.hinted == ("near enough" in told)
+
+
+def test_an_estimate_names_its_factor_and_says_what_it_understood() -> None:
+    days = Estimate(lambda: 10, lambda days: f"{days:g} days", within=2, asked="days")
+    assert said("336 h", days).text.startswith("you wrote 336 h, that is 14 days: right: it is 10")
+    assert said(21, days).text.startswith("2.1 times too high; within 2 times is near enough.")
+    assert said(None, days).ok is None
+
+
+LAYER = Blank(
+    key=lambda: 12 * 4096**2,
+    unit=lambda number: f"{number:,} weights",
+    hint="Which matrices are there?",
+    slips={"the MLP is missing: 8h² more.": lambda: 4 * 4096**2},
+)
+
+
+def test_a_blank_agrees_with_the_helper_or_names_the_slip() -> None:
+    h = 4096
+    assert said(4 * h * h + 2 * h * 4 * h, LAYER).text == "the helper agrees: 201,326,592 weights."
+    assert said(12.0 * h**2 * (1 + 1e-10), LAYER).ok
+    assert said(np.int64(12 * h**2), LAYER).ok
+    for wrong in (12 * h**2 + 1, 12 * h**2 * (1 + 1e-8), 201e6):
+        assert said(wrong, LAYER).ok is False
+    assert said(4 * h**2, LAYER).text == "the MLP is missing: 8h² more."
+    assert not said(4 * h**2, LAYER).hinted
+    told = said(6 * h**2, LAYER)
+    assert told.text == (
+        "this is 0.500 times what the helper gives, less than it should be. "
+        "Which matrices are there?"
+    )
+
+
+def test_a_blank_is_empty_without_complaint() -> None:
+    told = said(None, LAYER)
+    assert told.ok is None
+    assert told.text == "nothing is here yet. Write the line, and run the cell again."
+    for odd in ("201,326,592", np.ones(2), [], -1, float("nan"), lambda: 3):
+        assert said(odd, LAYER).ok is False
+        assert said(odd, LAYER).text.endswith(".")
+
+
+def test_the_solution_of_a_blank_is_the_cell_of_its_name() -> None:
+    verdict = judge("02-blank", 7, LAYER, 1)
+    assert "The worked answer is in solutions/02_flops.ipynb." in verdict.text
+    link = re.findall('href="(.*?)"', verdict._repr_mimebundle_()["text/html"])
+    assert link == ["solutions/02_flops.ipynb#cell-id=blank"]
+
+
+ADVICE = Recommendation(
+    model="Keep the GPUs: they are as busy as others'. Recompute less.",
+    points=["what the share is measured against", "what would change it"],
+)
+
+
+def test_a_recommendation_is_shown_another_and_not_judged() -> None:
+    told = said("Do not buy more of them, since those that we have are busy.", ADVICE)
+    assert told.ok is True
+    assert told.text == (
+        "one could also say: “Keep the GPUs: they are as busy as others'. Recompute less.” "
+        "A good answer names: what the share is measured against; what would change it. "
+        "Does yours?"
+    )
+    assert "→" in repr(told)
+    assert "✓" not in repr(told) + told._repr_mimebundle_()["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("Buy.", "1 word so far"),
+        ("", "0 words so far"),
+        ("no no no no no no no no no", "9 words so far"),
+        ("keep the ones that we have now", "7 words so far"),
+    ],
+)
+def test_before_there_is_a_sentence_nothing_is_shown(answer: str, told: str) -> None:
+    verdict = said(answer, ADVICE)
+    assert verdict.ok is None
+    assert told in verdict.text
+    assert "Keep the GPUs" not in verdict.text
+
+
+def test_what_is_no_text_is_no_recommendation() -> None:
+    for odd in (3, ["Keep them"], {}, lambda: "Keep"):
+        assert said(odd, ADVICE).ok is False
+        assert "Keep the GPUs" not in said(odd, ADVICE).text
+
+
+def test_a_recommendation_counts_as_done(monkeypatch) -> None:
+    monkeypatch.setattr(exercises, "EXERCISES", {"00-x": ADVICE})
+    exercises.check("00-x", "Keep")
+    assert "nothing answered yet" in repr(exercises.progress())
+    exercises.check("00-x", "Keep all of them, for they are busy enough as it is.")
+    assert "1 of 1 exercises" in repr(exercises.progress())
