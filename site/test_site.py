@@ -5,6 +5,7 @@ make site-test
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import pytest
+from bs4 import BeautifulSoup
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from llmtrain_helpers.drawings.common import at_night
@@ -162,6 +164,24 @@ def test_the_first_page_is_chapter_00(page: Page, address: str) -> None:
     page.goto(address)
     page.wait_for_url("**/notebooks/00_start_here.html")
     assert "what will it take?" in page.inner_text("h1")
+
+
+@every_chapter
+def test_links_to_the_glossary_lead_to_its_entries_and_say_them(name: str) -> None:
+    cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))["cells"]
+    shown = [cell for cell in cells if "notebook-only" not in cell["metadata"].get("tags", [])]
+    text = "\n".join("".join(it["source"]) for it in shown if it["cell_type"] == "markdown")
+    wanted = re.findall(r'glossary\.ipynb#\S+ "([^"]+)"', text)
+    links = read(name).select('article a[href*="glossary.html#"]')
+    assert [link["title"] for link in links] == wanted
+    assert wanted
+    headings = {section["id"] for section in read("glossary").select("section[id]")}
+    assert {str(link["href"]).partition("#")[2] for link in links} <= headings
+
+
+def read(name: str) -> BeautifulSoup:
+    """A page as it was built."""
+    return BeautifulSoup((SITE / "notebooks" / f"{name}.html").read_text("utf-8"), "html.parser")
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from tests.notebooks.scripts import load
 from tests.paths import NOTEBOOKS, ROOT
 from tools import glossary, notebooks
 from tools.notebooks import GLOSSARY, all_notebooks, chapters
@@ -226,7 +227,11 @@ def test_the_tool_writes_and_checks(
     assert glossary.main(["--check"]) == 0
 
 
-def test_tooltips_are_no_words_of_a_page() -> None:
+def test_tooltips_are_no_words_of_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.ipynb"
+    cell = nbformat.v4.new_markdown_cell('one [two](glossary.ipynb#b "Three four.") five')
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), page)
+    assert [it.words for it in load("minutes").sections(page)] == [3]
     for module in (glossary, notebooks):
         assert doctest.testmod(module).failed == 0
         assert doctest.testmod(module).attempted
