@@ -46,15 +46,17 @@ def main(options: Sequence[str]) -> int:
 def command(options: Sequence[str] = (), root: Path = ROOT) -> list[str]:
     """The command that serves a folder with the course's `notebooks/` in it.
 
-    JupyterLab's own options come last, and so win.
+    Of the course's own settings each gives way to an option of that name, since JupyterLab
+    takes none twice.
     """
-    return [
-        *(sys.executable, "-m", "jupyterlab"),
-        f"--ServerApp.root_dir={root}",
-        f"--LabApp.default_url={FIRST}",
-        f"--LabApp.app_settings_dir={SETTINGS}",
-        *options,
-    ]
+    own = {
+        "--ServerApp.root_dir": root,
+        "--LabApp.default_url": FIRST,
+        "--LabApp.app_settings_dir": SETTINGS,
+    }
+    given = {option.partition("=")[0] for option in options}
+    settings = [f"{name}={value}" for name, value in own.items() if name not in given]
+    return [sys.executable, "-m", "jupyterlab", *settings, *options]
 
 
 def untrusted() -> str:

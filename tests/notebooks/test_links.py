@@ -52,7 +52,8 @@ def markdown(page: str) -> str:
 
 def links(page: str) -> set[str]:
     """What a page links to, or shows, inside the project."""
-    found = re.findall(r"\]\(([^)\s]+)", markdown(page))
+    text = re.sub(r"`[^`\n]*`", "", markdown(page))  # code shows how a link is written
+    found = re.findall(r"\]\(([^)\s]+)", text)
     found += re.findall(r'(?:href|src)="([^"]+)"', markdown(page))
     return {link for link in found if not re.match(r"https?:|data:", link)}
 
@@ -127,6 +128,12 @@ def test_options_come_last_and_paths_stay_whole() -> None:
     command = lab.command(["--port", "8899"], root)
     assert command[-2:] == ["--port", "8899"]
     assert f"--ServerApp.root_dir={root}" in command
+
+
+def test_an_option_takes_the_place_of_the_courses_setting() -> None:
+    wish = "--LabApp.default_url=/lab"
+    command = lab.command([wish])
+    assert [it for it in command if "default_url" in it] == [wish]
 
 
 def test_make_and_the_readme_start_it() -> None:
