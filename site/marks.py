@@ -24,6 +24,8 @@ from tools.notebooks import chapters
 CHAPTERS = {f"notebooks/{path.stem}": path for path in chapters()}
 """The chapters' notebooks, by the names that Sphinx has for them."""
 
+SOLUTIONS = "notebooks/solutions/"
+
 HERE = (
     '<p class="live-note">In this page run the <a href="#panel">panel</a>, '
     "guesses, exercises, and each cell with a <b>Run</b> at its side; the others show "
@@ -92,7 +94,11 @@ def _tree(title: str, pages: list[str]) -> str:
 
 
 def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any) -> None:
-    """Put the marks into a chapter's page."""
+    """Put the marks into a chapter's page, and into its solutions what links there find."""
+    if name.startswith(SOLUTIONS):
+        page = BeautifulSoup(context["body"], "html.parser")
+        name_answers(page)
+        context["body"] = str(page)
     if name not in CHAPTERS:
         return
     page = BeautifulSoup(context["body"], "html.parser")
@@ -107,6 +113,13 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
     cells[0].parent.insert_before(parsed(HERE))
     ids = [*EXERCISES, *PREDICTIONS]
     context["body"] = f"{page}{_data('course', ids)}{_data('cells', sources)}"
+
+
+def name_answers(page: BeautifulSoup) -> None:
+    """Give each exercise's question in a page of solutions the exercise's name."""
+    for title in page.select("p > strong"):
+        if id := re.fullmatch(r"(\d\d-[a-z]+)\.", title.get_text()):
+            title.parent["id"] = id[1]
 
 
 def code_cells(path: Path) -> Iterator[str]:
@@ -216,7 +229,7 @@ def choices(id: str, kind: str, legend: str, button: str, options: Iterable[str]
 def exercise(id: str, at: int, source: str) -> str:
     """Choices, or the cell as a field to write in."""
     known = EXERCISES[id]
-    if isinstance(known, Word) and source.startswith("answer = None"):
+    if isinstance(known, Word) and not known.again and source.startswith("answer = None"):
         return choices(id, "chosen", f"Exercise {id}", "Check", known.options)
     return written(id, at, source, f"Exercise {id}: put in your answer, then run")
 

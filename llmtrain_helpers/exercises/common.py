@@ -199,10 +199,12 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
         return Verdict(id, False, problem, turn=turn)
     if ok is False and turn < len(exercise.again) and HINT not in text:
         return Verdict(id, False, f"{text} {_NEXT} {exercise.again[turn].text}", turn=turn + 1)
+    if ok is False and not hints:  # what was said is a first hint
+        text, hints = text if HINT in text else f"{text} {HINT}", [""]
     if path := solution_of(id):
         hints.append(f"The worked answer is in {path}.")
     hinted = HINT in text
-    text = _with_hint(f"{said}{text}", hints[min(tries, len(hints) - 1)] if hints else "")
+    text = _with_hint(f"{said}{text}", hints[min(tries, len(hints) - 1)] if hints else "").strip()
     return Verdict(id, ok, text, exercise.mark if ok else "", hinted, turn)
 
 

@@ -267,7 +267,7 @@ class OwnRun(Exercise):
     """A model, days, a chip and GPUs: enough at the low end, and no node too many."""
 
     hint = (
-        "Which rate is sure, and how many days are there?",
+        "Which rate can you promise, and how many days are there?",
         "Ask what one GPU does in your days at a quarter of its peak, then how many it takes.",
     )
 

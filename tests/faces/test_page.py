@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, page as cells
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, page as cells
 from llmtrain_helpers.panels import PANELS, in_notebook, page
 from llmtrain_helpers.panels.state import State
 from tests.faces.kernel import restart
@@ -320,3 +320,51 @@ def test_an_empty_guess_says_so() -> None:
     id = next(iter(PREDICTIONS))
     assert "no guess yet" in json.loads(cells.guess(id, "  "))["html"]
     assert set(EXERCISES) & {"00-a", "11-d"}
+
+
+# --- verdicts in the page
+
+
+@pytest.mark.usefixtures("nothing_done")
+def test_a_verdict_in_a_page_links_to_the_pages_solutions() -> None:
+    source = "from llmtrain_helpers.exercises import check\ncheck('03-a', 12)"
+    told = [json.loads(cells.run("[]", source)) for _ in range(3)]
+    assert "<a href" not in told[1]["html"]
+    assert '<a href="solutions/03_duration.html#03-a">the solutions</a>' in told[2]["html"]
+    assert told[2]["hints"] == {"03-a": 3}
+
+
+@pytest.mark.usefixtures("nothing_done")
+def test_hints_and_the_question_that_is_asked_now_are_kept() -> None:
+    wrong = json.loads(cells.chosen("00-b", "A"))
+    assert wrong["turns"] == {"00-b": 1}
+    check("03-a", 12)
+    kept = json.dumps(cells.kept())
+    restart()
+    cells.restore(kept)
+    assert "that was the question before" in json.loads(cells.chosen("00-b", "B"))["html"]
+    assert EXERCISES["03-a"].hints()[1].casefold() in check("03-a", 12).text.casefold()
+
+
+@pytest.mark.usefixtures("nothing_done")
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"hints": {"03-a": -1}, "turns": {"00-b": "1"}},
+        {"hints": {"03-a": True, "zz": 1}, "turns": {"03-a": 10**400, "00-b": 1.5}},
+        {"hints": [], "turns": None},
+        {"hints": {"03-a": {}}, "turns": 3},
+    ],
+    ids=str,
+)
+def test_hints_that_were_kept_wrongly_are_left_out(spoilt: dict[str, object]) -> None:
+    cells.restore(json.dumps({"tries": {}, "guesses": {}, **spoilt}))
+    assert (cells.kept()["hints"], cells.kept()["turns"]) == ({}, {})
+    assert check("00-b", "B").ok
+
+
+@pytest.mark.usefixtures("nothing_done")
+def test_a_turn_that_an_exercise_does_not_have_is_its_last() -> None:
+    cells.restore(json.dumps({"tries": {}, "guesses": {}, "turns": {"00-b": 9, "00-a": 5}}))
+    assert "The question is now" in check("00-b", "B").text
+    assert check("00-a", "22.4 days").ok

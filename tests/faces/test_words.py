@@ -149,9 +149,18 @@ def answered(id: str) -> Iterator[str]:
     exercise, known = EXERCISES[id], ANSWERS[id]
     yield judge(id, known.right[0], exercise, 0).text
     if isinstance(exercise, Numeric):
-        yield from (f"× {x:.5g}: {text}" for x, text in exercise.all_slips().items())
-    else:
-        yield from dict.fromkeys(judge(id, answer, exercise, 0).text for answer, _ in known.slips)
+        yield from of_number(exercise)
+        return
+    yield from dict.fromkeys(judge(id, answer, exercise, 0).text for answer, _ in known.slips)
+    yield from (f"hint: {hint}" for hint in exercise.hints() if hint)
+    for question in exercise.again:
+        assert isinstance(question.exercise, Numeric)
+        yield judge(id, question.exercise.key(), exercise, 0, 1).text
+        yield from of_number(question.exercise)
+
+
+def of_number(exercise: Numeric) -> Iterator[str]:
+    yield from (f"× {x:.5g}: {text}" for x, text in exercise.all_slips().items())
     yield from (f"hint: {hint}" for hint in exercise.hints() if hint)
 
 
