@@ -748,3 +748,64 @@ def ring(gpus: int) -> list[list[list[int]]]:
             to[piece] = to[piece] + parts if adds else parts
         states.append([row[:] for row in state])
     return states
+
+
+@dataclass(frozen=True)
+class RingTurn:
+    """A ring's all-reduce after some of its turns: what moved, and what each GPU holds.
+
+    `moved` is the piece that each GPU handed to the next in the last turn (none at the
+    start); `summed` how many GPUs' numbers each GPU has in each piece of its buffer.
+    """
+
+    gpus: int
+    turn: int
+    moved: tuple[int, ...]
+    summed: tuple[tuple[int, ...], ...]
+
+    @property
+    def turns(self) -> int:
+        """How many turns there are in all: 2(n − 1)."""
+        return 2 * (self.gpus - 1)
+
+    @property
+    def adds(self) -> bool:
+        """Whether what moved was added up (a reduce-scatter), rather than copied."""
+        return 0 < self.turn < self.gpus
+
+    def sent_bytes(self, num_bytes: Number) -> Result:
+        """Bytes that each GPU has sent until now, of a buffer of so many bytes.
+
+        >>> ring_turn(8, turn=3).sent_bytes(16e9)
+        6000000000.0
+        """
+        return all_reduce_bytes(num_bytes, self.gpus) * self.turn / max(self.turns, 1)
+
+
+def ring_turn(gpus: int, turn: int) -> RingTurn:
+    """An all-reduce in a ring of up to 128 GPUs after a turn: what `ring` gives, for one turn.
+
+    There are 2(n − 1) turns, and 0 is the start. In the first n − 1 GPU i hands on piece
+    i − k in turn k + 1, and the next one adds it; in the others the finished pieces go
+    round. ValueError for numbers that are no counts, and turns that the ring does not have.
+
+    >>> state = ring_turn(3, turn=1)
+    >>> state.moved, state.summed
+    ((0, 1, 2), ((1, 1, 2), (2, 1, 1), (1, 2, 1)))
+    """
+    n, turn = single("gpus", gpus), single("turn", turn, least=0)
+    at_most("gpus", n, "what can be shown", 128)
+    at_most("turn", turn, "the turns of this ring", 2 * (n - 1))
+    adding, copying = min(turn, n - 1), max(turn - (n - 1), 0)
+
+    def parts(gpu: int, piece: int) -> int:
+        """How many GPUs' numbers are in a piece: it came in turn k, or has not come yet."""
+        if (gpu - piece) % n < copying:
+            return n
+        k = (gpu - 1 - piece) % n
+        return k + 2 if k < adding else 1
+
+    back = turn - 1 if turn < n else turn - n - 1  # pieces behind its own that a GPU sends
+    moved = tuple((i - back) % n for i in range(n)) if turn else ()
+    summed = tuple(tuple(parts(gpu, piece) for piece in range(n)) for gpu in range(n))
+    return RingTurn(n, turn, moved, summed)

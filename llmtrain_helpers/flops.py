@@ -14,6 +14,7 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     anywhere,
+    at_most,
     broadcast,
     choice,
     count,
@@ -24,8 +25,9 @@ from llmtrain_helpers.checks import (
     rate,
     refuse,
     remembered,
+    single,
 )
-from llmtrain_helpers.model.layers import Layer, Matrix, pairs
+from llmtrain_helpers.model.layers import Attention, Layer, Matrix, pairs
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.results import Breakdown
 
@@ -154,6 +156,46 @@ def count_flops(
     outer = V * e + 2 * e * h if is_array(e) or e else h * V
     layers = {name: 3 * flops for name, flops in forward.items()}  # backward is two forwards
     return FlopCount(**layers, head=6 * tokens * outer, recomputed=recomputed)
+
+
+@dataclass(frozen=True)
+class AttentionPairs:
+    """The pairs of a query and a key that are counted, among all of a sequence.
+
+    `keys` are those of each query, both numbered from 0; `counted` is how many pairs
+    that makes, `dense` how many there are in all: s².
+    """
+
+    keys: tuple[range, ...]
+    counted: int
+    dense: int
+
+    @property
+    def share(self) -> float:
+        """The part of all pairs that is counted."""
+        return self.counted / self.dense
+
+
+def attention_pairs(sequence_length: int, attention: str, window: int = 0) -> AttentionPairs:
+    """Which pairs of tokens attention counts in a sequence, as `count_flops` counts them.
+
+    `attention` is "dense" (all s²) or "causal": a token sees those before it and itself,
+    with a `window` of w only the last w of them (0: all). Takes up to 1,024 tokens, for
+    what can be shown. ValueError for anything else, and for a window without "causal".
+
+    >>> attention_pairs(4, "causal", window=2)
+    AttentionPairs(keys=(range(0, 1), range(0, 2), range(1, 3), range(2, 4)), counted=7, dense=16)
+    """
+    s, w = single("sequence_length", sequence_length), single("window", window, least=0)
+    at_most("sequence_length", s, "what can be shown", 1024)
+    causal = choice("attention", attention, ATTENTION) == "causal"
+    if w and not causal:
+        refuse("window", w, "goes with attention='causal': dense counts all pairs")
+    if causal:
+        keys = tuple(range(max(i + 1 - w, 0) if w else 0, i + 1) for i in range(s))
+    else:
+        keys = tuple(range(s) for _ in range(s))
+    return AttentionPairs(keys, int(pairs(s, attention, Attention(1, 1, 1, window=w))), s * s)
 
 
 def expert_flops(model: Transformer, batch_size: Number, recompute: str) -> Result:

@@ -182,9 +182,20 @@ def about(number: float, unit: Callable[[float], str] = count) -> str:
     """
     if not callable(unit):
         refuse("unit", unit, "is no function that makes words of a number")
-    rounded = unit(float(f"{one('number', number):.1e}"))
-    instance("unit", rounded, str)
-    return _without_zeros(rounded)
+    return edited(float(f"{one('number', number):.1e}"), unit)
+
+
+def edited(number: float, unit: Callable[[float], str] = count) -> str:
+    """A number in three digits as people write it: no zeros behind the point.
+
+    >>> edited(28e9, gigabytes), edited(31.5e9, gigabytes)
+    ('28 GB', '31.5 GB')
+    """
+    if not callable(unit):
+        refuse("unit", unit, "is no function that makes words of a number")
+    written = unit(one("number", number))
+    instance("unit", written, str)
+    return _without_zeros(written)
 
 
 def _without_zeros(text: str) -> str:

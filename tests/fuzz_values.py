@@ -457,7 +457,7 @@ NAMES: dict[str, str] = {
         """,
     "whole": """
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage
-        Transformer.num_experts Transformer.experts_per_token kernel_size low_rank
+        Transformer.num_experts Transformer.experts_per_token kernel_size low_rank turn
         """,
     "bound": "least likely greatest",
     "share": "certainty matmul_share share_of_peak hfu",

@@ -26,6 +26,7 @@ from llmtrain_helpers.communication import (
     bandwidth_of,
     exchanges,
     ring,
+    ring_turn,
 )
 from llmtrain_helpers.evidence import published
 from tests.bad_values import assert_refused
@@ -413,6 +414,32 @@ def test_a_ring_ends_with_all_sums_everywhere() -> None:
     states = ring(5)
     assert len(states) == 1 + 2 * 4
     assert states[-1] == [[5] * 5] * 5
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 17])
+def test_a_ring_can_be_asked_for_one_turn(n: int) -> None:
+    """What it holds is what `ring` gives, and what moved is the one piece that changed."""
+    before = None
+    for turn, state in enumerate(ring(n)):
+        asked = ring_turn(n, turn)
+        assert [[*row] for row in asked.summed] == state
+        assert (asked.turns, asked.adds) == (2 * (n - 1), 1 <= turn <= n - 1)
+        if before is None:
+            assert asked.moved == ()
+        else:
+            for gpu, piece in enumerate(asked.moved):
+                to = (gpu + 1) % n
+                assert [i for i in range(n) if before[to][i] != state[to][i]] == [piece]
+        before = state
+
+
+def test_a_ring_sends_as_much_in_all_its_turns_as_an_all_reduce() -> None:
+    for n in (1, 2, 8, 64):
+        last = ring_turn(n, 2 * (n - 1))
+        assert last.sent_bytes(16e9) == all_reduce_bytes(16e9, n)
+    assert [ring_turn(8, turn).sent_bytes(16e9) for turn in (0, 1, 7)] == [0, 2e9, 14e9]
+    with pytest.raises(ValueError, match="turn=15 is more than the turns of this ring=14"):
+        ring_turn(8, 15)
 
 
 def test_exchanges_are_as_long_as_the_communication() -> None:

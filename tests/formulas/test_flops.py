@@ -14,7 +14,7 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.flops import RECOMPUTE, attention_pairs
 from tests.bad_values import assert_refused
 from tests.formulas.cases import shape_of
 from tests.strategies import transformers
@@ -213,3 +213,19 @@ def test_the_worked_case() -> None:
     assert round(100 * utilization(X, 312e12), 2) == 49.37
     own = achieved_flops_per_gpu(none, 32.09, 16)
     assert round(100 * utilization(own, 312e12), 2) == 37.18
+
+
+@given(s=st.integers(1, 60), w=st.integers(0, 70))
+def test_the_pairs_that_are_shown_are_as_many_as_are_counted(s: int, w: int) -> None:
+    seen = attention_pairs(s, "causal", w)
+    assert seen.counted == sum(map(len, seen.keys))
+    assert seen.share == seen.counted / s**2
+    for query, keys in enumerate(seen.keys):
+        assert keys[-1] == query
+        assert len(keys) == min(query + 1, w or s)
+    assert attention_pairs(s, "dense").counted == seen.dense == s * s
+
+
+def test_a_window_goes_with_causal_attention() -> None:
+    with pytest.raises(ValueError, match="window=4 goes with attention='causal'"):
+        attention_pairs(16, "dense", window=4)
