@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import atan2, cos, sin, tau
+
 from llmtrain_helpers import units
-from llmtrain_helpers.communication import Exchange, exchanges, ring
+from llmtrain_helpers.communication import Exchange, RingTurn, exchanges, ring, ring_turn
 from llmtrain_helpers.drawings.batch import letters
 from llmtrain_helpers.drawings.common import (
     COLORS,
@@ -12,6 +14,7 @@ from llmtrain_helpers.drawings.common import (
     Drawing,
     Style,
     arrow,
+    circle,
     fits,
     ghost,
     hatched,
@@ -324,6 +327,158 @@ def _piece(x: float, y: float, side: float, parts: int, gpus: int, came: bool) -
     ink = "#FFFFFF" if whole else "currentColor"
     svg = rect(x, y, side - 2, side, fill, **style)
     return svg + text(x + side / 2 - 1, y + 15, f"{parts}", 14, "middle", ink)
+
+
+# --- the same ring as a circle, one turn at a time
+
+_CIRCLE = (600, 430)
+"""The canvas, whatever the ring: nothing jumps while a hand moves it."""
+
+_ALL_PIECES = 8
+"""GPUs up to which every piece of each is drawn; of more, what they hold of the first."""
+
+
+def ring_circle(state: RingTurn, num_bytes: float) -> Drawing:
+    """GPUs in a circle after a turn: what each holds, which piece moved, what GPU 1 has sent.
+
+    A piece is as full as there are GPUs' numbers in it, and green when it is finished.
+    `num_bytes` are those of the gradients of one GPU.
+    """
+    n = state.gpus
+    svg = _counter(state, num_bytes)
+    if n <= _ALL_PIECES:
+        svg += "".join(_hand_over(state, i) for i in range(n) if state.moved)
+        svg += "".join(_ring_gpu(state, i) for i in range(n))
+    else:
+        svg += "".join(_ring_bar(state, i) for i in range(n))
+    return Drawing(svg, *_CIRCLE, _ring_words(state, num_bytes))
+
+
+def _on_circle(gpus: int, place: float, reach: float = 1) -> tuple[float, float]:
+    """A place on the ring: GPU 1 stands at the top, the others follow clockwise."""
+    angle = tau * place / gpus - tau / 4
+    return 300 + 236 * reach * cos(angle), 215 + 172 * reach * sin(angle)
+
+
+def _box(gpus: int) -> tuple[float, float]:
+    """How wide and high a GPU is drawn, half of each: room for its pieces and its name."""
+    return max(6 * gpus + 5, 34), 33
+
+
+def _ring_gpu(state: RingTurn, gpu: int) -> str:
+    """A GPU: its name over its pieces; framed is the one that just came."""
+    n = state.gpus
+    (x, y), (wide, high) = _on_circle(n, gpu), _box(n)
+    came = state.moved[gpu - 1] if state.moved else -1
+    label = f"GPU {gpu + 1}"
+    svg = rect(x - wide, y - high, 2 * wide, 2 * high, stroke=GREY, rx=6)
+    svg += text(x, y - high + 19, label, 15, "middle", font_weight=600)
+    for piece, parts in enumerate(state.summed[gpu]):
+        spot = x - 6 * n + 12 * piece + 1, y - high + 26
+        told = f"{label}, piece {piece + 1}: {parts} of {n} summed"
+        svg += _level(*spot, parts / n, told, piece == came)
+    return svg
+
+
+def _level(x: float, y: float, full: float, told: str, came: bool) -> str:
+    """A piece, filled from below."""
+    style: Style = {"stroke": "currentColor", "stroke_width": 2.5} if came else {"stroke": GREY}
+    fill = COLORS["useful"] if full == 1 else COLORS["data"]
+    return rect(x, y + 34 * (1 - full), 10, 34 * full, fill) + rect(
+        x, y, 10, 34, title=told, **style
+    )
+
+
+def _hand_over(state: RingTurn, gpu: int) -> str:
+    """The arrow to the next GPU, and on it the number of the piece that moved."""
+    n = state.gpus
+    bend = 2 - cos(tau / 2 / n)  # so that its middle lies on the circle
+    over = _on_circle(n, gpu + 0.5, bend)
+    ends = [_edge(_on_circle(n, gpu + k), over, *_box(n)) for k in (0, 1)]
+    (x1, y1), (x2, y2) = ends
+    svg = f'<path d="M{x1:.1f} {y1:.1f}Q{over[0]:.1f} {over[1]:.1f} {x2:.1f} {y2:.1f}" '
+    svg += 'fill="none" stroke="currentColor" stroke-width="2"/>'
+    away = atan2(y2 - over[1], x2 - over[0])
+    wings = [(x2 - 9 * cos(away + k), y2 - 9 * sin(away + k)) for k in (0.45, -0.45)]
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in [wings[0], (x2, y2), wings[1]])
+    svg += f'<polygon points="{points}" fill="currentColor"/>'
+    x, y = ((a + b) / 4 + c / 2 for a, b, c in zip(*ends, over, strict=True))
+    fill = COLORS["data"] if state.adds else COLORS["useful"]
+    piece = state.moved[gpu] + 1
+    svg += circle(x, y, 12, fill, f"piece {piece}, from GPU {gpu + 1}")
+    return svg + text(x, y + 5, f"{piece}", 15, "middle", "#FFFFFF", font_weight=600)
+
+
+def _edge(
+    middle: tuple[float, float], toward: tuple[float, float], wide: float, high: float
+) -> tuple[float, float]:
+    """Where the way from a box's middle leaves the box, and three pixels on."""
+    dx, dy = toward[0] - middle[0], toward[1] - middle[1]
+    part = min((wide + 3) / max(abs(dx), 1e-9), (high + 3) / max(abs(dy), 1e-9))
+    return middle[0] + part * dx, middle[1] + part * dy
+
+
+def _ring_bar(state: RingTurn, gpu: int) -> str:
+    """One of many GPUs: a spoke, as full as its first piece; a dot where that just came."""
+    n = state.gpus
+    parts = state.summed[gpu][0]
+    wide = 13 if n <= 24 else 7
+    fill = COLORS["useful"] if parts == n else COLORS["data"]
+
+    def spoke(full: float, color: str, opacity: float = 1) -> str:
+        ends = *_on_circle(n, gpu, 0.84), *_on_circle(n, gpu, 0.84 + 0.32 * full)
+        return line(*ends, stroke=color, stroke_width=wide, opacity=opacity)
+
+    svg = spoke(1, GREY, 0.3) + spoke(parts / n, fill)
+    if state.moved and state.moved[gpu - 1] == 0:  # it has just come here
+        svg += circle(*_on_circle(n, gpu, 1.22), 4, "currentColor", "piece 1 just came")
+    if gpu % (n // 8) == 0:
+        x, y = _on_circle(n, gpu, 0.75)
+        svg += text(x, y + 5, f"{gpu + 1}", 14, "middle")
+    return svg
+
+
+def _counter(state: RingTurn, num_bytes: float) -> str:
+    """In the middle: the turn, and what GPU 1 has sent beside what it holds."""
+    sent, in_all = state.sent_bytes(num_bytes), ring_turn(state.gpus, state.turns)
+    half = 92
+    scale = half / num_bytes  # to the same end in every ring: twice its gradients
+    svg = text(300, 158, f"turn {state.turn} of {state.turns}", 20, "middle", font_weight=700)
+    svg += text(300, 181, _phase(state), 15, "middle")
+    svg += text(300, 215, f"GPU 1 has sent {_size(sent)}", 16, "middle", font_weight=600)
+    svg += rect(300 - half, 226, 2 * half, 16, stroke=GREY)
+    svg += rect(300 - half, 226, scale * sent, 16, COLORS["data"], f"sent: {_size(sent)}")
+    at_end = 300 - half + scale * in_all.sent_bytes(num_bytes)
+    svg += line(at_end, 222, at_end, 246, stroke_dasharray="3 2")
+    for times, word in ((0, "0"), (1, _size(num_bytes)), (2, _size(2 * num_bytes))):
+        x = 300 + half * (times - 1)
+        svg += line(x, 242, x, 248) + text(x, 263, word, 14, "middle")
+    svg += text(300, 284, f"its gradients: {_size(num_bytes)}", 14, "middle")
+    if state.gpus > _ALL_PIECES:
+        svg += text(300, 306, f"drawn: the first of {state.gpus} pieces", 14, "middle")
+    return svg
+
+
+def _phase(state: RingTurn) -> str:
+    if not state.turn:
+        return "nothing has moved yet"
+    if state.turn == state.turns:
+        return "all have every piece"
+    return "adding up" if state.adds else "handing round"
+
+
+def _size(num_bytes: float) -> str:
+    return "nothing" if not num_bytes else units.edited(num_bytes, units.gigabytes)
+
+
+def _ring_words(state: RingTurn, num_bytes: float) -> str:
+    n = state.gpus
+    piece = _size(num_bytes / n)
+    held = sorted({parts for row in state.summed for parts in row})
+    words = f"{n} GPUs in a circle, each with {n} pieces of {piece}. Turn {state.turn} of "
+    words += f"{state.turns}: {_phase(state)}. A piece holds the numbers of "
+    words += f"{held[0]} to {held[-1]} GPUs" if len(held) > 1 else units.plural(held[0], "GPU")
+    return f"{words}; GPU 1 has sent {_size(state.sent_bytes(num_bytes))}."
 
 
 # --- a layer that GPUs share

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import (
     COLORS,
+    GREY,
     Drawing,
     Style,
     arrow,
@@ -21,7 +22,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.flops import FlopCount, utilization
+from llmtrain_helpers.flops import AttentionPairs, FlopCount, utilization
 
 WORDS = {"projections": "projections", "scores": "scores", "mlp": "MLP", "head": "output head"}
 """The words of the parts, from the tokens up."""
@@ -356,3 +357,42 @@ def _peak(peak: float, unit: float = _BAR_WIDE) -> str:
     if not fits(label, unit, 16):
         x, anchor = float(_BAR_X), "start"
     return mark + text(x, _BAR_Y - 22, label, 16, anchor, font_weight="bold")
+
+
+# --- the square of queries and keys
+
+_PAIR, _MOST = 12, 32
+"""A pair of tokens, in pixels, and the longest sequence that has room: the scale is fixed."""
+
+
+def attention_square(found: AttentionPairs) -> Drawing:
+    """The square of queries and keys, to one scale: filled pairs count, hollow ones do not.
+
+    Twice the tokens are four times the area; the dashed square is the longest sequence.
+    """
+    s, (left, top) = len(found.keys), (88, 44)
+    side = _PAIR * _MOST
+    svg = text(left + side / 2, 20, "keys: the tokens that are looked at", 15, "middle")
+    svg += text(14, top - 8, "queries", 15) + arrow(38, top, 38, top + 60)
+    svg += ghost(left, top, side, side, f"{_MOST} tokens")
+    for tick in (8, 16, 24, 32):
+        at = _PAIR * tick
+        svg += line(left + at, top - 5, left + at, top) + line(left - 5, top + at, left, top + at)
+        svg += text(left + at, top - 8, f"{tick}", 14, "middle") if tick < 32 else ""
+        svg += text(left - 9, top + at + 5, f"{tick}", 14, "end")
+    cells = {True: "", False: ""}
+    for query, keys in enumerate(found.keys):
+        for key in range(s):
+            x, y = left + _PAIR * key + 1, top + _PAIR * query + 1
+            cells[key in keys] += f"M{x} {y}h{_PAIR - 2}v{_PAIR - 2}h{2 - _PAIR}z"
+    svg += f'<path d="{cells[True]}" fill="{COLORS["attention"]}"/>'
+    if cells[False]:
+        svg += f'<path d="{cells[False]}" fill="none" stroke="{GREY}"/>'
+    counted, dense = units.exact(found.counted), units.exact(found.dense)
+    share = units.share(found.share)
+    x = left + side + 18
+    svg += text(x, top + 40, f"{counted}", 26, font_weight=700)
+    svg += text(x, top + 62, f"of {dense} pairs", 15)
+    svg += text(x, top + 96, share, 26, font_weight=700)
+    words = f"A square of {s} queries by {s} keys: {counted} of {dense} pairs are filled, {share}."
+    return Drawing(svg, 600, top + side + 12, words)

@@ -1,11 +1,13 @@
-"""The what-if panels: `PANELS` holds them as data, by the chapter's word.
+"""What can be moved: `PANELS` by the chapter's word, and `HANDLES`, the small ones, by name.
 
-`parameters_panel()` and its sisters return a panel for a notebook, drawn by `notebook`
-with ipywidgets. The definitions need the standard library alone.
+`parameters_panel()` and its sisters return a panel for a notebook, `handle("ring")` a
+handle, drawn by `notebook` with ipywidgets. The definitions need the standard library
+alone.
 """
 
 from typing import TYPE_CHECKING
 
+from llmtrain_helpers.checks import choice
 from llmtrain_helpers.panels import (
     activations,
     batch,
@@ -20,7 +22,7 @@ from llmtrain_helpers.panels import (
     precision,
     start_here,
 )
-from llmtrain_helpers.panels.common import Panel
+from llmtrain_helpers.panels.common import Handle, Panel
 
 if TYPE_CHECKING:
     from llmtrain_helpers.panels.notebook import NotebookPanel
@@ -40,6 +42,23 @@ PANELS: dict[str, Panel] = {
     "measure": measure.PANEL,
 }
 """Every panel, by its chapter's word."""
+
+
+HANDLES: dict[str, Handle] = {
+    "attention_square": flops.ATTENTION_SQUARE,
+    "ring": communication.RING,
+}
+"""Every handle, by its name."""
+
+
+def handle(name: str) -> "NotebookPanel":
+    """A handle of this name, for a notebook: one picture, and what moves it.
+
+    Each call makes one of its own. ValueError for a name that `HANDLES` does not have.
+    """
+    from llmtrain_helpers.panels.notebook import NotebookPanel
+
+    return NotebookPanel(HANDLES[choice("name", name, HANDLES)])
 
 
 def in_notebook(word: str) -> "NotebookPanel":

@@ -11,13 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from html import escape
-from typing import TYPE_CHECKING, TypeVar
+from html import escape, unescape
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import llmtrain_helpers
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.drawings.common import as_images
+from llmtrain_helpers.drawings.common import Drawing, as_images
 from llmtrain_helpers.results import Breakdown
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Control:
     `view` only turns the picture: the preset stays the same. What is to `lead` stands
     above the sliders: it decides which there are. What is `about` others begins again
     when one of them changes. A text may have several `lines`; `zero` says what 0 means.
+    `reach` is the last stop that a setting has, where not every setting has them all:
+    what lies beyond counts as that one. With `play` a button moves it stop by stop.
     """
 
     label: str
@@ -68,6 +70,8 @@ class Control:
     about: tuple[str, ...] = ()
     lines: int = 1
     zero: str = ""
+    play: bool = False
+    reach: Callable[..., float] | None = field(default=None, repr=False)
     applies: Callable[..., bool] = field(default=lambda setting: True, repr=False)
 
     def read(self, written: Value) -> Value:
@@ -148,10 +152,24 @@ class Control:
         if abs(value) >= _HUGE:
             number = self.write(value)
         elif abs(value) >= 1e6:
-            number = units.count(value)
+            number = units.edited(value)
         else:
             number = units.exact(value) if self.whole else f"{value:,.10g}"
         return f"= {number} {self.unit}".rstrip()
+
+    def shown(self, value: Value, setting: DataclassInstance) -> Shown:
+        """What stands in the field of a value, of a setting that has it."""
+        if self.kind != "number" or isinstance(value, str):
+            return Shown(value)
+        end = self.reach(setting) if self.reach else self.most
+        last = self.nearest_stop(end) if self.stops else -1
+        value = min(value, end)
+        text, echo = self.typed(value), self.echo(value)
+        if self.reach and not (self.zero and not value):
+            echo = f"of {self.write(end)}"
+        on_slider = self.stops and (value or self.stops[0] <= 0)
+        place = self.nearest_stop(value) if on_slider else None
+        return Shown(text, "" if echo == f"= {text}" else echo, place, last)
 
     def nearest_stop(self, value: float) -> int:
         """The place of the slider's nearest stop: in ratio, where all are above 0."""
@@ -160,6 +178,24 @@ class Control:
         else:
             distances = [max(stop / value, value / stop) for stop in self.stops]
         return distances.index(min(distances))
+
+
+def pace(last: int) -> int:
+    """Milliseconds from one stop to the next while a control plays: 20 seconds at the most.
+
+    >>> pace(14), pace(126)
+    (900, 158)
+    """
+    return min(900, 20_000 // max(last, 1))
+
+
+class Shown(NamedTuple):
+    """What a field shows: its text, what was understood, its slider's place and last place."""
+
+    text: Value
+    echo: str = ""
+    place: int | None = None
+    last: int = -1
 
 
 class WordedError(ValueError):
@@ -197,7 +233,7 @@ class Panel:
     title: str
     controls: Mapping[str, Control]
     settings: Mapping[str, DataclassInstance]
-    stills: tuple[str, str]
+    stills: tuple[str, ...]
     draw: Callable[..., str | Answer]
     narrow: Callable[..., str | Answer] | None = None
     captioned: bool = False
@@ -287,6 +323,11 @@ class Panel:
             return False
         return True
 
+    @property
+    def words(self) -> str:
+        """The panel where nothing but text can be shown."""
+        return f"Panel: {self.title}"
+
     def still(self) -> str:
         """The panel for a page without a kernel: its default, two others folded."""
         names = [next(iter(self.presets)), *self.stills]
@@ -307,6 +348,30 @@ class Panel:
             return caption + warning(answer.problem)
         offers = "".join(f"<li>{escape(label)}</li>" for label, _ in answer.offers)
         return caption + as_images(answer.html) + (f"<ol>{offers}</ol>" if offers else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handle(Panel):
+    """The smallest panel: one picture that one to three controls move, and a sentence.
+
+    It begins with its one setting, and has no title to read: `title` names it where it
+    cannot be seen. `draw` gives what `pictured` makes.
+    """
+
+    settings: Mapping[str, DataclassInstance]
+    stills: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The words of its picture as it begins, and the sentence."""
+        html = self.render()
+        words = [unescape(found) for found in re.findall(r'aria-label="(.*?)"', html)]
+        told = re.sub(r"<svg .*?</svg>", "", html, flags=re.DOTALL)
+        return " ".join([*words, unescape(re.sub(r"<.*?>", "", told))])
+
+    def still(self) -> str:
+        """The picture as it begins, as images, and the sentence below it."""
+        return as_images(self.render())
 
 
 NAMES = {
@@ -336,6 +401,15 @@ def _near(control: Control, value: float) -> list[float]:
 def sentence(text: str) -> str:
     """The result, which comes first. May hold <b>."""
     return f'<p style="font-size:20px;margin:10px 0px">{text}</p>'
+
+
+def pictured(drawing: Drawing, told: str) -> str:
+    """What a handle shows: its picture, and a sentence below it, which may hold <b>.
+
+    The sentence keeps room for a second line, so that nothing below it jumps.
+    """
+    style = "font-size:17px;line-height:1.4;min-height:2.8em;margin:6px 0px 0px;max-width:640px"
+    return f'{drawing.live()}<p style="{style}">{told}</p>'
 
 
 def warning(text: str) -> str:

@@ -1,13 +1,13 @@
-"""The panel of chapter 07: who sends what to whom under a split, and how long."""
+"""Chapter 07: the panel of who sends what to whom, and how long; the handle of a ring."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from llmtrain_helpers import units
-from llmtrain_helpers.communication import bandwidth_of
+from llmtrain_helpers.communication import RingTurn, bandwidth_of, ring_turn
 from llmtrain_helpers.drawings.common import STEP_PARTS
-from llmtrain_helpers.drawings.communication import sending, step_bar, who_sends
+from llmtrain_helpers.drawings.communication import ring_circle, sending, step_bar, who_sends
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import common, controls
@@ -233,3 +233,69 @@ PANEL = common.Panel(
     ("A small model, cut fine", "Little work for each"),
     render,
 )
+
+
+# --- the handle: a ring, turn by turn
+
+GRADIENTS = 16e9
+"""Bytes of the gradients that go round: 8 billion parameters in 16 bits."""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A ring of GPUs, and how many of its turns are done."""
+
+    gpus: int = 8
+    turn: int = 3
+
+    @property
+    def state(self) -> RingTurn:
+        """The ring after this turn; a turn that it does not have is its last one."""
+        return ring_turn(self.gpus, min(self.turn, self.turns))
+
+    @property
+    def turns(self) -> int:
+        """How many turns it has."""
+        return ring_turn(self.gpus, 0).turns
+
+
+_RING = {
+    "gpus": common.Control(
+        "GPUs", "How many GPUs stand in the ring.", least=2, most=64, stops=(2, 3, 4, 8, 16, 64)
+    ),
+    "turn": common.Control(
+        "Turn",
+        "How often each GPU has handed a piece to the next one.",
+        least=0,
+        most=126,
+        stops=tuple(range(127)),
+        play=True,
+        reach=lambda setting: setting.turns,
+    ),
+}
+
+
+def draw_ring(setting: Ring, before: Ring | None = None) -> str:
+    """The ring after a turn, and what that turn did."""
+    state = setting.state
+    n, turn, turns = state.gpus, state.turn, state.turns
+    each, now, in_all = (
+        units.edited(ring_turn(n, x).sent_bytes(GRADIENTS), units.gigabytes)
+        for x in (1, turn, turns)
+    )
+    sent = f"GPU 1 has sent <b>{now}</b> of {in_all}."
+    if not turn:
+        does = f"Each GPU holds its own gradients, cut into {n} pieces."
+        sent = f"By the end each will have sent <b>{in_all}</b>."
+    elif turn < n - 1:
+        does = f"Each GPU hands a piece of {each} to the next one, which adds it to its own."
+    elif turn == n - 1:
+        does = "Each GPU owns one finished piece: the sum over all."
+    elif turn < turns:
+        does = f"The finished pieces of {each} go round; nothing is added any more."
+    else:
+        does = "Every GPU has every finished piece."
+    return common.pictured(ring_circle(state, GRADIENTS), f"{does} {sent}")
+
+
+RING = common.Handle("A ring of GPUs", _RING, draw_ring, settings={"start": Ring()})

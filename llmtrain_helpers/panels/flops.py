@@ -1,4 +1,4 @@
-"""The panel of chapter 02: from the seconds of an iteration to MFU and HFU."""
+"""Chapter 02: the panel from an iteration's seconds to MFU and HFU; the handle of pairs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.flops import filled, passes, past_peak
+from llmtrain_helpers.drawings.flops import attention_square, filled, passes, past_peak
 from llmtrain_helpers.evidence.published import (
     FORMATS,
     accelerator,
@@ -16,7 +16,14 @@ from llmtrain_helpers.evidence.published import (
     names,
     rows,
 )
-from llmtrain_helpers.flops import ATTENTION, FlopCount, achieved_flops_per_gpu, count_flops
+from llmtrain_helpers.flops import (
+    ATTENTION,
+    AttentionPairs,
+    FlopCount,
+    achieved_flops_per_gpu,
+    attention_pairs,
+    count_flops,
+)
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common, controls
 
@@ -242,4 +249,65 @@ PANEL = common.Panel(
     ("GPT-3 on 64 A100, selective", "Llama 3.1 8B at 32,768 tokens"),
     render,
     captioned=True,
+)
+
+
+# --- the handle: which pairs of tokens are counted
+
+
+@dataclass(frozen=True)
+class Square:
+    """A sequence of tokens, and which of their pairs attention counts."""
+
+    causal: bool = True
+    tokens: int = 16
+    window: int = 0
+
+    @property
+    def pairs(self) -> AttentionPairs:
+        """The pairs; a window as long as the sequence or longer leaves none out."""
+        attention = "causal" if self.causal else "dense"
+        return attention_pairs(self.tokens, attention, self.window if self.causal else 0)
+
+
+_TOKENS = (4, 6, 8, 12, 16, 20, 24, 28, 32)
+
+_SQUARE = {
+    "causal": common.Control(
+        "Causal: no token looks ahead",
+        "Whether a token sees only itself and those before it.",
+        "flag",
+    ),
+    "tokens": common.Control(
+        "Tokens", "How many tokens the sequence has.", least=4, most=32, stops=_TOKENS
+    ),
+    "window": common.Control(
+        "Window",
+        "How many tokens back a token looks, itself included; 0 is all of them.",
+        least=0,
+        most=32,
+        stops=(0, 1, 2, 3, 5, *_TOKENS),
+        zero="none",
+        applies=lambda setting: setting.causal,
+        reach=lambda setting: setting.tokens,
+    ),
+}
+
+
+def draw_square(setting: Square, before: Square | None = None) -> str:
+    """The square of queries and keys, and how many of its pairs count."""
+    found = setting.pairs
+    many = f"<b>{units.exact(found.counted)} of {units.exact(found.dense)} pairs</b>"
+    told = f"{many} are multiplied: {units.share(found.share)}."
+    if not setting.causal:
+        told = f"{many}: every token with every token, as most papers count."
+    elif 0 < setting.window < setting.tokens:
+        told += f" A token sees {units.plural(setting.window, 'token')} at the most."
+    else:
+        told += " A token sees itself and those before it."
+    return common.pictured(attention_square(found), told)
+
+
+ATTENTION_SQUARE = common.Handle(
+    "Which pairs attention counts", _SQUARE, draw_square, settings={"start": Square()}
 )

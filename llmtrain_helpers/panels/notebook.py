@@ -13,21 +13,23 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from llmtrain_helpers.panels.common import Control, Panel, Value, Values, warning
+from llmtrain_helpers.panels.common import Control, Handle, Panel, Value, Values, pace, warning
 from llmtrain_helpers.panels.state import OWN, State
 
 _CSS = """<style>
+.llmtrain-panel { overflow: visible; }
 .llmtrain-panel .widget-label, .llmtrain-panel select, .llmtrain-panel input,
 .llmtrain-panel .widget-checkbox label, .llmtrain-panel .jupyter-button {
   font-size: 15px; }
 .llmtrain-panel .widget-html-content { line-height: 1.4; font-size: 15px; }
 .llmtrain-panel .widget-html > .widget-label { display: none; }
+.llmtrain-panel select { min-width: 0; }
 .llmtrain-panel .llmtrain-echo { color: var(--jp-ui-font-color2, #555); }
 .llmtrain-panel .llmtrain-old { opacity: 0.4; }
 .llmtrain-panel .llmtrain-answer { overflow-x: auto; }
 .llmtrain-panel .llmtrain-answer > .widget-html-content { min-width: 0; }
 .llmtrain-panel .llmtrain-answer svg { display: block; }
-.llmtrain-panel .llmtrain-status { min-height: 34px; }
+.llmtrain-panel .widget-text > .widget-label { text-align: left; }
 .llmtrain-panel .llmtrain-advice button { white-space: normal; text-align: left;
   height: auto; line-height: 1.35; padding: 6px 12px; max-width: 744px; }
 .llmtrain-panel input:focus-visible, .llmtrain-panel select:focus-visible,
@@ -35,8 +37,15 @@ _CSS = """<style>
 .llmtrain-panel .noUi-handle:focus-visible { outline: 3px solid #0067A5; }
 </style>"""
 
-_ROW: Any = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 18px"}
+_ROW: Any = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 14px"}
 _LABELLED = {"description_width": "initial"}
+
+_LETTER = 8
+"""Pixels of a letter of a label, at the most on average."""
+
+_BESIDE = {False: ("1 1 270px", "1 1 700px"), True: ("1 1 270px", "1 1 500px")}
+"""How wide controls and picture are at least beside each other, for panels and handles:
+with their gap 1,000 pixels, or 800. Where there is less, the picture stands below."""
 
 
 class Field:
@@ -45,18 +54,22 @@ class Field:
     def __init__(self, name: str, control: Control, panel: NotebookPanel) -> None:
         self.name, self.control, self._panel = name, control, panel
         self._quiet = False
-        self.input, self.slider = _input(control), _slider(control)
+        self.input, self.slider = _input(control, panel.label_width), _slider(control)
+        self.play = _play(control)
         self.input.observe(self._type, "value")
         self.echo = widgets.HTML()
         self.echo.add_class("llmtrain-echo")
-        parts = [self.input]
-        if self.slider:
-            self.slider.observe(self._slide, "value")
-            parts.append(self.slider)
-        if self.slider or control.kind == "number":
-            parts.append(self.echo)
-        wide = {"width": "100%"} if control.lines > 1 else {}
-        self.box = widgets.Box(parts, layout=_ROW | wide)
+        parts = [self.input, self.echo] if control.kind == "number" else [self.input]
+        for widget in (self.play, self.slider):
+            if widget:
+                widget.observe(self._slide, "value")
+                parts.append(widget)
+        wide = control.lines > 1 or (panel.small and control.kind == "flag")
+        flex = "1 1 100%" if wide else "0 1 auto"
+        if self.slider:  # a handle's few fields stand side by side where there is room
+            flex = "1 1 250px" if panel.small else "1 1 400px"
+            self.slider.layout.flex = "1 1 100%" if panel.small else "1 1 200px"
+        self.box = widgets.Box(parts, layout=_ROW | {"flex": flex})
 
     @property
     def value(self) -> Value:
@@ -73,16 +86,18 @@ class Field:
         """What the state says; a field that could not be read stays as it is."""
         if self.name in self._panel.state.problems:
             return
+        state = self._panel.state
+        shown = self.control.shown(self.value, self._panel.panel.setting(state.values))
         self._quiet = True  # the widgets report what code sets, too
-        value, control = self.value, self.control
-        if control.kind != "number" or isinstance(value, str):
-            self.input.value = value
-        else:
-            self.input.value = control.typed(value)
-            echo = control.echo(value)
-            self.echo.value = "" if echo == f"= {self.input.value}" else escape(echo)
-            if self.slider and (value or control.stops[0] <= 0):
-                self.slider.value = control.nearest_stop(value)
+        self.input.value = shown.text
+        self.echo.value = escape(shown.echo)
+        for widget in (self.play, self.slider):
+            if widget:
+                widget.max = shown.last
+                if shown.place is not None:
+                    widget.value = shown.place
+        if self.play:
+            self.play.interval = pace(shown.last)
         self._quiet = False
 
     def _type(self, change: Any) -> None:
@@ -94,11 +109,11 @@ class Field:
             self.value = self.control.stops[change["new"]]
 
 
-def _input(control: Control) -> Any:
+def _input(control: Control, label_width: int) -> Any:
     """The widget in which a value is typed or chosen."""
     common = {"description": control.label, "tooltip": control.help, "style": _LABELLED}
     if control.kind == "choice":
-        layout = {"width": "max-content", "min_width": "240px"}
+        layout = {"width": "max-content", "min_width": "200px", "max_width": "100%"}
         return widgets.Dropdown(options=control.options, layout=layout, **common)
     if control.kind == "flag":
         return widgets.Checkbox(indent=False, layout={"width": "auto"}, **common)
@@ -107,8 +122,10 @@ def _input(control: Control) -> Any:
         return widgets.Textarea(continuous_update=False, layout=layout, **common)
     width = "360px" if control.kind == "text" else "250px"
     if control.stops and not control.more:  # sliders that stand below one another
-        width, common["style"] = "315px", {"description_width": "165px"}
-    return widgets.Text(continuous_update=False, layout={"width": width}, **common)
+        width = f"{label_width + 100}px"
+        common["style"] = {"description_width": f"{label_width}px"}
+    layout = {"width": width, "max_width": "100%"}
+    return widgets.Text(continuous_update=False, layout=layout, **common)
 
 
 def _slider(control: Control) -> Any:
@@ -120,15 +137,30 @@ def _slider(control: Control) -> Any:
         max=len(control.stops) - 1,
         readout=False,
         tooltip=control.help,
-        layout={"width": "260px"},
+        layout={"width": "auto"},
     )
 
 
-class NotebookPanel(widgets.VBox):
-    """A panel's controls above its answer. `set` and `values` are for code."""
+def _play(control: Control) -> Any:
+    """A button that moves a step slider stop by stop; None where it has none."""
+    if not control.play:
+        return None
+    last = len(control.stops) - 1
+    layout = {"width": "76px"}
+    return widgets.Play(min=0, max=last, show_repeat=False, tooltip=control.help, layout=layout)
+
+
+class NotebookPanel(widgets.Box):
+    """A panel's or a handle's controls, and beside them its answer; below, where it is narrow.
+
+    `set` and `values` are for code.
+    """
 
     def __init__(self, panel: Panel) -> None:
         self.panel, self.state, self._quiet = panel, State(panel), False
+        self.small = isinstance(panel, Handle)
+        sliders = [x.label for x in panel.controls.values() if x.stops and not x.more]
+        self.label_width = round(_LETTER * max(map(len, sliders), default=0)) + 12
         self.controls = {
             name: Field(name, control, self) for name, control in panel.controls.items()
         }
@@ -136,7 +168,7 @@ class NotebookPanel(widgets.VBox):
             description="Start from",
             options=[*panel.presets, OWN],
             style=_LABELLED,
-            layout={"width": "max-content", "min_width": "260px"},
+            layout={"width": "max-content", "min_width": "200px", "max_width": "100%"},
             tooltip="A setting to begin with.",
         )
         self.reset = widgets.Button(
@@ -148,8 +180,16 @@ class NotebookPanel(widgets.VBox):
         self.offers, self.advice = widgets.Box([], layout=_ROW), widgets.VBox([])
         self.advice.add_class("llmtrain-advice")
         self.folded: Any = None
-        super().__init__(self._rows())
+        beside = _BESIDE[self.small]
+        top = {"align_items": "flex-start", "min_width": "0px"}
+        rows = widgets.Box(self._rows(), layout=_ROW | top | {"flex": beside[0]})
+        answer = widgets.VBox([self.output, self.advice], layout={"flex": beside[1]})
+        answer.layout.min_width = "0px"
+        layout = {"flex_flow": "row wrap", "align_items": "flex-start", "grid_gap": "6px 30px"}
+        super().__init__([rows, answer], layout=layout | {"max_width": "1400px"})
         self.add_class("llmtrain-panel")
+        if self.small:
+            self.add_class("llmtrain-handle")
         self.preset.observe(self._choose, "value")
         self.reset.on_click(lambda _: self.begin_again())
         self.refresh()
@@ -160,20 +200,25 @@ class NotebookPanel(widgets.VBox):
         return {**self.panel.presets}
 
     def _rows(self) -> list[Any]:
+        """All that is set, in the order in which it is read; then what was refused."""
         first = [f for f in self.controls.values() if not f.control.more]
         more = [f.box for f in self.controls.values() if f.control.more]
-        lead = [f.box for f in first if f.control.lead]
-        others = [f.box for f in first if not f.slider and not f.control.lead]
-        few = others if len(others) <= 2 and not lead else []  # these find room above
-        chooser = widgets.Box([self.preset, self.reset, *lead, *few], layout=_ROW)
-        lists = [] if few else [widgets.Box(others, layout=_ROW)]
-        sliders = [f.box for f in first if f.slider]
-        rows = [widgets.HTML(_CSS), chooser, *sliders, *lists]
+        rows = [widgets.HTML(_CSS, layout={"display": "none"})]
+        if self.small:
+            rows += [f.box for f in first]
+        else:
+            lead = [f.box for f in first if f.control.lead]
+            sliders = [f.box for f in first if f.slider]
+            others = [f.box for f in first if not f.slider and not f.control.lead]
+            rows += [_row(self.preset, self.reset, *lead), *sliders, _row(*others)]
         if more:
-            self.folded = widgets.Accordion([widgets.Box(more, layout=_ROW)], titles=["More"])
+            self.folded = widgets.Accordion([_row(*more)], titles=["More"])
             self.folded.selected_index = None
+            self.folded.layout.flex = "1 1 100%"
             rows.append(self.folded)
-        return [*rows, self.status, self.offers, self.output, self.advice]
+        for below in (self.status, self.offers):
+            below.layout.flex = "1 1 100%"
+        return [*rows, self.status, self.offers]
 
     def set(self, **values: Value) -> None:
         """Set several controls, and redraw once."""
@@ -209,7 +254,10 @@ class NotebookPanel(widgets.VBox):
         shown = self.panel.shown(state.values)
         for name, field in self.controls.items():
             field.show()
-            field.box.layout.display = None if name in shown else "none"
+            if self.small:  # its place is kept, so that nothing jumps
+                field.box.layout.visibility = None if name in shown else "hidden"
+            else:
+                field.box.layout.display = None if name in shown else "none"
         if self.folded:
             inside = any(self.controls[name].control.more for name in shown)
             self.folded.layout.display = None if inside else "none"
@@ -231,9 +279,14 @@ class NotebookPanel(widgets.VBox):
     def _repr_mimebundle_(self, **options: Any) -> Any:
         bundle = super()._repr_mimebundle_(**options)
         data = bundle[0] if isinstance(bundle, tuple) else bundle
-        data["text/plain"] = f"Panel: {self.panel.title}"
+        data["text/plain"] = self.panel.words
         data["text/html"] = self.still()
         return bundle
+
+
+def _row(*boxes: Any) -> Any:
+    """What stands side by side as far as there is room."""
+    return widgets.Box(boxes, layout=_ROW | {"flex": "1 1 100%"})
 
 
 def _button(act: Callable[..., None], label: str, change: Values) -> Any:

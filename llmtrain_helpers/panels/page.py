@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from llmtrain_helpers.checks import choice, show
-from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.common import Control, Panel, Value, warning
+from llmtrain_helpers.panels import HANDLES, PANELS
+from llmtrain_helpers.panels.common import Control, Handle, Panel, Shown, pace, warning
 from llmtrain_helpers.panels.state import OWN, State
 
 LONGEST_ADDRESS = 8000
@@ -25,23 +25,29 @@ LONGEST_ADDRESS = 8000
 JSON = dict[str, Any]
 """An object as the page's script gets it."""
 
+KNOWN: dict[str, Panel] = {**PANELS, **{f"handle:{name}": it for name, it in HANDLES.items()}}
+"""What a page can open: panels by their chapter's word, handles as `handle:ring`."""
+
 _STATES: dict[str, State] = {}
-"""The panels that this page has opened, by their chapter's word."""
+"""What this page has opened, by the page's own names."""
 
 
-def opened(word: str, address: str = "", narrow: bool = False) -> str:
-    """The panel of this chapter, as its address says, beside what it shows."""
-    panel = PANELS[choice("word", word, PANELS)]
+def opened(word: str, address: str = "", narrow: bool = False, name: str = "") -> str:
+    """The panel of this chapter, as its address says, or a handle, beside what it shows.
+
+    It is called by `name` from then on, where a page has one twice; else by its word.
+    """
+    panel = KNOWN[choice("word", word, KNOWN)]
     if narrow and panel.narrow:
         panel = replace(panel, draw=panel.narrow)
-    _STATES[word] = state = State(panel)
+    _STATES[name or word] = state = State(panel)
     problem = follow(state, address)
     return json.dumps({"layout": layout(panel), **shown(state, problem)})
 
 
-def act(word: str, deed: str, *details: Any) -> str:
+def act(name: str, deed: str, *details: Any) -> str:
     """Do what somebody did, and say what the panel shows now."""
-    state = _STATES[choice("word", word, _STATES)]
+    state = _STATES[choice("name", name, _STATES)]
     _DEEDS[choice("deed", deed, _DEEDS)](state, *details)
     return json.dumps(shown(state))
 
@@ -78,19 +84,22 @@ def layout(panel: Panel) -> JSON:
             "lead": control.lead,
             "lines": control.lines,
             "stops": len(control.stops),
+            "play": control.play,
             "options": [str(option) for option in control.options],
         }
         for name, control in panel.controls.items()
     }
-    return {"title": panel.title, "controls": controls, "presets": [*panel.presets, OWN]}
+    presets = [*panel.presets, OWN] if len(panel.presets) > 1 else []
+    small = isinstance(panel, Handle)
+    return {"title": panel.title, "controls": controls, "presets": presets, "small": small}
 
 
 def shown(state: State, problem: str = "") -> JSON:
     """What a page shows of a panel now; a problem of its own comes first."""
     problem = problem or state.problem
-    applies = state.panel.shown(state.values)
+    applies, setting = state.panel.shown(state.values), state.panel.setting(state.values)
     fields = {
-        name: {**_field(control, state.values[name]), "shown": name in applies}
+        name: {**_field(control.shown(state.values[name], setting)), "shown": name in applies}
         for name, control in state.panel.controls.items()
         if name not in state.problems
     }
@@ -107,17 +116,13 @@ def shown(state: State, problem: str = "") -> JSON:
     }
 
 
-def _field(control: Control, value: Value) -> dict[str, str | bool]:
+def _field(field: Shown) -> dict[str, str | bool | int]:
     """What stands in a field: its text, what was understood, the place of its slider."""
-    if control.kind != "number" or isinstance(value, str):
-        return {"text": value if isinstance(value, bool) else str(value)}
-    text, echo = control.typed(value), control.echo(value)
-    field: dict[str, str | bool] = {"text": text, "echo": ""}
-    if echo != f"= {text}":
-        field["echo"] = escape(echo)
-    if control.stops and (value or control.stops[0] <= 0):
-        field["stop"] = str(control.nearest_stop(value))
-    return field
+    text = field.text if isinstance(field.text, bool) else str(field.text)
+    told: dict[str, str | bool | int] = {"text": text, "echo": escape(field.echo)}
+    if field.place is not None:
+        told |= {"stop": str(field.place), "last": field.last, "pace": pace(field.last)}
+    return told
 
 
 def address(state: State) -> str:

@@ -8,9 +8,11 @@ in both themes, at 1280 and at 800, and leaves pictures of page and panel in art
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 from playwright.sync_api import expect
 
@@ -191,6 +193,56 @@ def images_shown(page: lab.Page) -> set[str]:
                 .map(img => img.className).join())"""
     )
     return set(shown)
+
+
+def test_a_handle_is_moved_by_keyboard_and_played(tmp_path: Path) -> None:
+    """Beside its picture in a wide window, above it in a narrow one; nothing else follows."""
+    cell = nbformat.v4.new_code_cell('from llmtrain_helpers.panels import handle\nhandle("ring")')
+    again = nbformat.v4.new_code_cell('handle("ring")')
+    with lab.jupyterlab(tmp_path / "lab") as served, lab.chromium() as browser:
+        path = tmp_path / "lab" / "notebooks" / "handles.ipynb"
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell, again], metadata=kernel), path)
+        page = browser.new_page(viewport={"width": 1366, "height": 768})
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        lab.open_notebook(page, served, "handles.ipynb")
+        lab.run_panel(page)
+        ring, other = page.locator(".llmtrain-handle").all()
+        untouched = other.locator(".llmtrain-answer").inner_html()
+
+        first, second = ring.locator(".noUi-handle").all()
+        first.focus()
+        page.keyboard.press("ArrowRight")
+        expect(ring.get_by_text("turn 3 of 30")).to_be_visible(timeout=20_000)
+        expect(ring.get_by_label("GPUs", exact=True)).to_have_value("16")
+        second.focus()
+        page.keyboard.press("ArrowRight")
+        expect(ring.get_by_text("turn 4 of 30")).to_be_visible(timeout=20_000)
+
+        page.wait_for_timeout(1500)
+        turn = ring.get_by_label("Turn", exact=True)
+        expect(turn).to_have_value("4")  # it does not move by itself
+        ring.locator(".widget-play button").first.focus()
+        page.keyboard.press("Enter")
+        expect(turn).not_to_have_value(re.compile("^[45]$"), timeout=20_000)
+        page.keyboard.press("Enter")
+        expect(ring.get_by_text(f"turn {turn.input_value()} of 30")).to_be_visible(timeout=20_000)
+
+        assert other.locator(".llmtrain-answer").inner_html() == untouched
+        assert beside(ring)
+        assert ring.bounding_box()["height"] < 600  # picture and controls in one window
+        page.set_viewport_size({"width": 800, "height": 768})
+        page.wait_for_function("() => document.querySelector('.llmtrain-handle').clientWidth < 700")
+        assert not beside(ring)
+        assert ring.bounding_box()["height"] < 660
+        assert not errors
+
+
+def beside(panel: lab.Locator) -> bool:
+    """Whether a panel's controls stand beside its picture."""
+    controls, picture = panel.locator(".noUi-handle").first, panel.locator("svg").first
+    return controls.bounding_box()["x"] + 20 < picture.bounding_box()["x"]
 
 
 def _refused(values: object) -> bool:

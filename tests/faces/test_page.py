@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, page as cells
-from llmtrain_helpers.panels import PANELS, in_notebook, page
+from llmtrain_helpers.panels import HANDLES, PANELS, common, controls, in_notebook
 from llmtrain_helpers.panels.state import State
 from tests.faces.kernel import restart
 from tools.notebooks import chapters
@@ -75,6 +74,48 @@ def test_page_and_notebook_show_the_same(word: str) -> None:
             told = act(word, "take", 0)
             notebook.advice.children[0].click()
             agree(notebook, told)
+
+
+@pytest.mark.parametrize("name", HANDLES)
+def test_page_and_notebook_show_the_same_of_a_handle(name: str) -> None:
+    """At every stop, and after what cannot be read; nothing of it stands in the address."""
+    small, told = handle(name), opened(f"handle:{name}")
+    layout = told["layout"]
+    assert (layout["presets"], layout["small"]) == ([], True)
+    agree_of_handles(small, told)
+    for key, control in HANDLES[name].controls.items():
+        assert layout["controls"][key]["play"] == control.play
+        for place in range(small.controls[key].slider.max + 1 if control.stops else 0):
+            told = act(f"handle:{name}", "slide", key, place)
+            small.controls[key].slider.value = place
+            agree_of_handles(small, told)
+        for written in ("5", "a lot", "1e300") if control.stops else (False, True):
+            told = act(f"handle:{name}", "write", key, written)
+            small.controls[key].input.value = written
+            agree_of_handles(small, told)
+
+
+def agree_of_handles(small: Any, told: dict[str, Any]) -> None:
+    assert told["html"] == small.output.value
+    assert bool(told["status"]) == bool(small.status.value)
+    for key, field in told["fields"].items():
+        widget = small.controls[key]
+        assert str(field["text"]) == str(widget.input.value)
+        assert field["shown"] == (widget.box.layout.visibility != "hidden")
+        if "stop" in field:
+            assert field["stop"] == str(widget.slider.value)
+            assert field["last"] == widget.slider.max
+            assert not widget.play or field["pace"] == widget.play.interval
+
+
+def test_a_page_may_have_a_handle_twice_and_each_has_its_own_state() -> None:
+    first, second = (json.loads(page.opened("handle:ring", "", False, x)) for x in ("one", "two"))
+    assert first == second
+    moved = act("one", "slide", "gpus", 0)
+    assert moved["fields"]["gpus"]["text"] == "2"
+    assert act("two", "slide", "turn", 4)["fields"]["gpus"]["text"] == "8"
+    with pytest.raises(ValueError, match="word='handle:rings' is unknown, did you mean"):
+        page.opened("handle:rings")
 
 
 def agree(notebook: Any, told: dict[str, Any]) -> None:

@@ -48,7 +48,7 @@ from llmtrain_helpers.drawings.common import Drawing
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import Numeric, judge
-from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels import HANDLES, PANELS
 from llmtrain_helpers.results import Breakdown
 from tests.faces.exercises.answers import ANSWERS
 from tests.plan.cases import H100
@@ -125,6 +125,13 @@ def test_a_panel_reads_as_it_is_held(word: str) -> None:
         told += [f"# {name}", *read(answer.html)]
         told += [f"button: {label}" for label, _ in answer.offers]
     assert told == held(word)
+
+
+@pytest.mark.parametrize("name", HANDLES)
+def test_a_handle_reads_as_it_is_held(name: str) -> None:
+    lines = held("handles")
+    begin = lines.index(f"# {name}") + 1
+    assert [*read(HANDLES[name].render())] == lines[begin : begin + 5]
 
 
 @pytest.mark.parametrize("name", DRAWINGS)

@@ -9,13 +9,13 @@ from typing import Any
 import ipywidgets as widgets
 import pytest
 
-from llmtrain_helpers.panels import PANELS, in_notebook
+from llmtrain_helpers.panels import HANDLES, PANELS, handle, in_notebook
 from llmtrain_helpers.panels.common import Control
 from llmtrain_helpers.panels.notebook import _CSS, OWN
 from tests.faces.panels.test_common import GPUS, made
 
 every_panel = pytest.mark.parametrize("word", PANELS)
-
+every_handle = pytest.mark.parametrize("name", HANDLES)
 
 LETTER = 7.5
 """Pixels of a letter at 15 px, on average."""
@@ -39,6 +39,10 @@ def kind_of(control: Control) -> type[Any]:
     return kinds.get(control.kind, widgets.Text)
 
 
+def ring() -> Any:
+    return handle("ring")
+
+
 # --- each field
 
 
@@ -58,12 +62,12 @@ def test_a_field_has_its_controls_label_help_and_choices(word: str) -> None:
 
 
 @every_panel
-def test_a_slider_stands_between_field_and_echo_and_has_a_place_for_each_stop(word: str) -> None:
+def test_a_slider_stands_behind_field_and_echo_and_has_a_place_for_each_stop(word: str) -> None:
     for field in in_notebook(word).controls.values():
         slider, stops = field.slider, field.control.stops
         assert bool(slider) == bool(stops)
         numbers = [field.echo] if field.control.kind == "number" else []
-        assert [*field.box.children] == [field.input, *([slider] if slider else []), *numbers]
+        assert [*field.box.children] == [field.input, *numbers, *([slider] if slider else [])]
         if slider:
             assert (slider.min, slider.max, slider.step) == (0, len(stops) - 1, 1)
             assert slider.tooltip == field.control.help
@@ -84,10 +88,11 @@ def test_a_label_and_what_is_written_find_room(word: str) -> None:
         if control.kind == "choice":
             assert (label, layout.width) == ("initial", "max-content")
             assert pixels(layout.min_width) >= 200
+            assert layout.max_width == "100%"  # of a narrow column
         elif control.kind == "flag":
             assert (label, layout.width, field.input.indent) == ("initial", "auto", False)
         elif control.lines > 1:
-            assert (label, layout.width, field.box.layout.width) == ("initial", "100%", "100%")
+            assert (label, layout.width, field.box.layout.flex) == ("initial", "100%", "1 1 100%")
             assert pixels(layout.height) >= 20 * control.lines
         else:
             assert label == "initial" or LETTER * len(control.label) <= pixels(label)
@@ -104,7 +109,15 @@ def test_sliders_that_stand_below_one_another_begin_alike(word: str) -> None:
     looks = {(f.input.layout.width, f.input.style.description_width) for f in fields}
     assert len(looks) == 1
     assert "initial" not in looks.pop()
-    assert all(pixels(field.slider.layout.width) >= 200 for field in fields)
+    assert all(wide(field.slider) >= 200 for field in fields)
+    assert all(wide(field.box) == 400 for field in fields)  # or the whole column
+
+
+def wide(widget: Any) -> float:
+    """Pixels that a widget takes at least before it moves to a row of its own."""
+    grows, shrinks, basis = widget.layout.flex.split()
+    assert (grows, shrinks) == ("1", "1")
+    return pixels(basis)
 
 
 # --- the whole panel
@@ -112,16 +125,13 @@ def test_sliders_that_stand_below_one_another_begin_alike(word: str) -> None:
 
 @every_panel
 def test_rows_stand_in_the_order_in_which_they_are_read(word: str) -> None:
-    """Where to start from, sliders, lists, what is folded; then the answer."""
+    """Where to start from, sliders, lists, what is folded, refusals; beside them the answer."""
     panel = in_notebook(word)
-    style, chooser, *rows, status, offers, output, advice = panel.children
-    assert style.value == _CSS
-    assert (status, offers, output, advice) == (
-        panel.status,
-        panel.offers,
-        panel.output,
-        panel.advice,
-    )
+    controls, answer = panel.children
+    assert [*answer.children] == [panel.output, panel.advice]
+    style, chooser, *rows, status, offers = controls.children
+    assert (style.value, style.layout.display) == (_CSS, "none")
+    assert (status, offers) == (panel.status, panel.offers)
     assert [*chooser.children[:2]] == [panel.preset, panel.reset]
     assert (rows[-1:] == [panel.folded]) == bool(panel.folded)
 
@@ -133,6 +143,17 @@ def test_rows_stand_in_the_order_in_which_they_are_read(word: str) -> None:
     assert [f for f in fields if f.control.lead and f.box not in chooser.children] == []
     inside = [*below(panel.folded)] if panel.folded else []
     assert all((field.box in inside) == field.control.more for field in fields)
+
+
+@pytest.mark.parametrize(("make", "room"), [(lambda: in_notebook("plan"), 1000), (ring, 800)])
+def test_controls_stand_beside_the_picture_where_both_have_room(make: Any, room: float) -> None:
+    """Both grow, and neither is pushed out of the page by what stands in it."""
+    panel = make()
+    controls, answer = panel.children
+    assert (panel.layout.flex_flow, panel.layout.align_items) == ("row wrap", "flex-start")
+    gap = pixels(panel.layout.grid_gap.split()[1])
+    assert wide(controls) + gap + wide(answer) == room
+    assert controls.layout.min_width == answer.layout.min_width == "0px"
 
 
 @every_panel
@@ -154,8 +175,9 @@ def test_rows_wrap_where_a_page_is_narrow(word: str) -> None:
     rows = [box for box in below(in_notebook(word)) if type(box) is widgets.Box]
     assert len(rows) > 2
     for row in rows:
-        assert (row.layout.flex_flow, row.layout.align_items) == ("row wrap", "center")
-        assert re.fullmatch(r"\d+px 1\dpx", row.layout.grid_gap)
+        assert row.layout.flex_flow == "row wrap"
+        assert row.layout.align_items in ("center", "flex-start")
+        assert re.fullmatch(r"\dpx [13]\dpx", row.layout.grid_gap)
 
 
 @every_panel
@@ -192,11 +214,99 @@ def test_every_class_that_the_style_names_is_a_widgets() -> None:
     panel = in_notebook("plan")
     panel.controls["num_gpus"].input.value = "a lot"
     found = {name: widget for widget in below(panel) for name in widget._dom_classes}
-    assert {*re.findall(r"\.(llmtrain-\w+)", _CSS)} == {*found}
-    assert found["llmtrain-panel"] is panel
+    assert {*re.findall(r"\.(llmtrain-\w+)", _CSS)} <= {*found}
     assert found["llmtrain-status"] is panel.status
+    assert found["llmtrain-panel"] is panel
     assert found["llmtrain-answer"] is found["llmtrain-old"] is panel.output
     assert found["llmtrain-advice"] is panel.advice
     assert {field.echo for field in panel.controls.values()} >= {found["llmtrain-echo"]}
     assert float(re.findall(r"llmtrain-old { opacity: ([\d.]+)", _CSS)[0]) <= 0.5
     assert {*re.findall(r"font-size: (\d+)px", _CSS)} == {"15"}
+
+
+# --- a handle
+
+
+@every_handle
+def test_a_handle_has_its_controls_its_picture_and_nothing_else(name: str) -> None:
+    small = handle(name)
+    controls, answer = small.children
+    _, *rows, status, offers = controls.children
+    assert rows == [field.box for field in small.controls.values()]
+    assert (status, offers) == (small.status, small.offers)
+    assert small.output in answer.children
+    read = [*below(small)]
+    assert small.preset not in read
+    assert small.reset not in read
+    for field in small.controls.values():
+        assert field.input.description == field.control.label
+        assert not field.slider or field.slider.layout.flex == "1 1 100%"
+
+
+@every_handle
+def test_a_handle_shows_its_first_state_and_saves_it(name: str) -> None:
+    small, held = handle(name), HANDLES[name]
+    assert small.output.value == held.render()
+    bundle = small._repr_mimebundle_()
+    data = bundle[0] if isinstance(bundle, tuple) else bundle
+    assert data["text/html"] == held.still()
+    assert "<svg" not in data["text/html"]
+    assert data["text/html"].index("<img") < data["text/html"].index("<p ")
+    assert data["text/plain"] == held.words
+    small.set(**{next(iter(small.values())): small.values()[next(iter(small.values()))]})
+    assert held.still() == data["text/html"]
+
+
+def test_two_handles_share_no_state() -> None:
+    one, other = handle("ring"), handle("ring")
+    one.controls["gpus"].slider.value = 0
+    assert one.values() == {"gpus": 2, "turn": 3}
+    assert other.values() == {"gpus": 8, "turn": 3}
+    assert handle("ring").output.value == other.output.value == HANDLES["ring"].render()
+
+
+def test_what_a_setting_does_not_reach_counts_as_its_last_stop() -> None:
+    """The slider ends with the ring's turns; what was set comes back with a larger ring."""
+    small = ring()
+    turn = small.controls["turn"]
+    assert (turn.slider.max, turn.slider.value, turn.echo.value) == (14, 3, "of 14")
+    small.controls["gpus"].input.value = "2"
+    assert (turn.slider.max, turn.slider.value, turn.input.value) == (2, 2, "2")
+    assert turn.echo.value == "of 2"
+    assert "turn 2 of 2" in small.output.value
+    small.controls["gpus"].input.value = "16"
+    assert (turn.slider.max, turn.slider.value, turn.input.value) == (30, 3, "3")
+
+
+def test_play_moves_a_step_slider_stop_by_stop_and_only_when_told() -> None:
+    small = ring()
+    turn = small.controls["turn"]
+    assert isinstance(turn.play, widgets.Play)
+    assert (turn.play.playing, turn.play.repeat, turn.play.max) == (False, False, 14)
+    assert 600 <= turn.play.interval <= 1200
+    turn.play.value = 4  # as its button does
+    assert (turn.slider.value, turn.input.value) == (4, "4")
+    assert "turn 4 of 14" in small.output.value
+    turn.slider.value = 9
+    assert turn.play.value == 9  # and goes on from there
+    small.controls["gpus"].input.value = "64"
+    assert turn.play.max == 126
+    assert turn.play.interval * 126 <= 20_000
+    assert [f.play for f in handle("attention_square").controls.values()] == [None] * 3
+
+
+def test_a_handles_control_that_does_not_apply_keeps_its_place() -> None:
+    small = handle("attention_square")
+    window = small.controls["window"].box.layout
+    small.controls["causal"].input.value = False
+    assert (window.visibility, window.display) == ("hidden", None)
+    small.controls["causal"].input.value = True
+    assert window.visibility is None
+
+
+def test_an_unknown_handle_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match="name='rings' is unknown, did you mean 'ring'"):
+        handle("rings")
+    for bad in (None, 3, ["ring"], ""):
+        with pytest.raises(ValueError, match="name="):
+            handle(bad)

@@ -1,0 +1,167 @@
+"""What all handles share, and what each shows: one picture, one to three controls, a sentence."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from llmtrain_helpers.panels import HANDLES
+from llmtrain_helpers.panels.common import Handle
+from llmtrain_helpers.panels.state import State
+
+every_handle = pytest.mark.parametrize("name", HANDLES)
+
+
+def said(html: str) -> str:
+    """The sentence below the picture."""
+    [sentence] = re.findall(r"<p [^>]*>(.*?)</p>", html)
+    return unescape(re.sub("<.*?>", "", sentence))
+
+
+def area(html: str) -> list[str]:
+    return re.findall(r'viewBox="(.*?)"', html)
+
+
+# --- all of them
+
+
+@every_handle
+def test_a_handle_is_one_picture_and_at_most_three_controls(name: str) -> None:
+    handle = HANDLES[name]
+    assert isinstance(handle, Handle)
+    assert 1 <= len(handle.controls) <= 3
+    assert (len(handle.presets), handle.stills) == (1, ())
+    html = handle.render()
+    assert len(area(html)) == 1
+    assert not re.findall("<(table|pre|details|h\\d)", html)
+    assert said(html)
+    assert re.fullmatch("[a-z_]+", name)
+    for control in handle.controls.values():
+        assert re.fullmatch(r"[A-Z].{5,}[.]", control.help), control.label
+        assert control.stops or control.kind in ("flag", "choice")
+        assert [control.read(stop) for stop in control.stops] == [*control.stops]
+        assert not control.more
+
+
+@every_handle
+def test_every_stop_draws_on_the_same_area(name: str) -> None:
+    """And no two neighbours look alike, within what the setting reaches."""
+    handle = HANDLES[name]
+    canvas = area(handle.render())
+    for key, control in handle.controls.items():
+        seen = set()
+        for stop in control.stops or control.options or (False, True):
+            values = {**handle.default, key: stop}
+            answer = handle.answer(values)
+            assert not answer.problem
+            assert area(answer.html) == canvas
+            last = control.reach(handle.setting(values)) if control.reach else control.most
+            if control.kind != "number" or stop <= last:
+                seen.add(answer.html)
+        assert len(seen) >= 2, key
+
+
+@every_handle
+@pytest.mark.parametrize("written", ["a lot", "", "-1", "1e300", "nan", "2.5", "[" * 7000, "\0"])
+def test_what_is_no_value_is_refused_and_the_picture_stays(name: str, written: str) -> None:
+    state = State(HANDLES[name])
+    before = state.html
+    for key in state.panel.controls:
+        state.write(key, written)
+        assert state.html == before
+        assert state.panel.controls[key].label in state.problem
+        state.write(key, state.panel.default[key])
+        assert (state.problem, state.html) == ("", before)
+
+
+@every_handle
+def test_where_only_text_can_be_shown_there_are_the_pictures_words(name: str) -> None:
+    handle = HANDLES[name]
+    [words] = re.findall(r'aria-label="(.*?)"', handle.render())
+    assert handle.words == f"{unescape(words)} {said(handle.render())}"
+    assert "<" not in handle.words
+
+
+# --- the ring
+
+
+def test_the_ring_begins_in_the_middle_of_adding_up() -> None:
+    """So that the saved picture tells it without being moved."""
+    told = said(HANDLES["ring"].render())
+    assert told == (
+        "Each GPU hands a piece of 2 GB to the next one, which adds it to its own. "
+        "GPU 1 has sent 6 GB of 28 GB."
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "turn", "told"),
+    [
+        (8, 0, "Each GPU holds its own gradients, cut into 8 pieces. By the end each will have"),
+        (8, 7, "Each GPU owns one finished piece: the sum over all. GPU 1 has sent 14 GB"),
+        (8, 8, "The finished pieces of 2 GB go round; nothing is added any more. GPU 1 has sent"),
+        (8, 14, "Every GPU has every finished piece. GPU 1 has sent 28 GB of 28 GB."),
+        (2, 2, "Every GPU has every finished piece. GPU 1 has sent 16 GB of 16 GB."),
+        (64, 126, "Every GPU has every finished piece. GPU 1 has sent 31.5 GB of 31.5 GB."),
+        (5, 126, "Every GPU has every finished piece. GPU 1 has sent 25.6 GB of 25.6 GB."),
+    ],
+)
+def test_the_ring_says_what_a_turn_does(gpus: int, turn: int, told: str) -> None:
+    assert said(HANDLES["ring"].render(gpus=gpus, turn=turn)).startswith(told)
+
+
+def test_the_ring_draws_all_pieces_of_eight_gpus_and_one_of_more() -> None:
+    eight = HANDLES["ring"].render(gpus=8, turn=3)
+    assert len(re.findall(r"<title>GPU \d, piece \d: \d of 8 summed", eight)) == 64
+    assert len(re.findall(r"<title>piece \d, from GPU \d<", eight)) == 8
+    assert eight.count(": 4 of 8 summed") == 8  # the piece that has come furthest
+    many = HANDLES["ring"].render(gpus=64, turn=3)
+    assert ">drawn: the first of 64 pieces<" in many
+    assert many.count("piece 1 just came") == 1
+    assert len(many) < 40_000
+
+
+def test_before_the_first_turn_nothing_moves() -> None:
+    start = HANDLES["ring"].render(gpus=8, turn=0)
+    assert "from GPU" not in start
+    assert "GPU 1 has sent nothing" in start
+
+
+# --- the square
+
+
+def test_the_square_counts_pairs_as_the_formula_does() -> None:
+    square = HANDLES["attention_square"]
+    assert said(square.render()).startswith("136 of 256 pairs are multiplied: 53 %.")
+    everything = said(square.render(causal=False))
+    assert everything.startswith("256 of 256 pairs: every token with every token")
+    windowed = said(square.render(window=4))
+    assert windowed.startswith("58 of 256 pairs are multiplied: 23 %. A token sees 4 tokens")
+    assert said(square.render(causal=False, window=4)) == everything
+    assert said(square.render(window=32)) == said(square.render())
+
+
+@pytest.mark.parametrize(
+    ("tokens", "window", "filled", "hollow"), [(16, 0, 136, 120), (4, 0, 10, 6), (32, 5, 150, 874)]
+)
+def test_the_square_fills_the_pairs_that_count(
+    tokens: int, window: int, filled: int, hollow: int
+) -> None:
+    html = HANDLES["attention_square"].render(tokens=tokens, window=window)
+    paths = re.findall(r'<path d="(.*?)"', html)
+    assert [path.count("M") for path in paths] == [filled, hollow]
+
+
+def test_twice_the_tokens_are_drawn_on_four_times_the_area() -> None:
+    square = HANDLES["attention_square"]
+
+    def side(tokens: int) -> int:
+        [path] = re.findall(r'<path d="(.*?)"', square.render(tokens=tokens, causal=False))
+        places = [tuple(map(int, spot)) for spot in re.findall(r"M(\d+) (\d+)", path)]
+        across, down = ({spot[i] for spot in places} for i in (0, 1))
+        assert len(across) == len(down) == tokens
+        return max(across) - min(across)
+
+    assert (side(32) + 12) / (side(16) + 12) == 2
