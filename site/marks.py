@@ -153,10 +153,13 @@ print(json.dumps([bool(html) and "Error: " not in html for html in shown]))
 
 
 def mark_cell(cell: Tag, at: int, source: str, runs: bool) -> None:
-    """Add what makes a panel, a guess, an exercise or another cell live."""
+    """Add what makes a panel, a handle, a guess, an exercise or another cell live."""
     last = source.rstrip().rpartition("\n")[2]
     if call := re.fullmatch(r"(\w+)_panel\(\)", last):
         mark_panel(cell, call[1])
+        return
+    if call := re.fullmatch(r'handle\("(\w+)"\)', last):
+        mark_handle(cell, call[1])
         return
     if call := re.match(r'predict\("([\w-]+)"', last):
         form = guess(call[1], source)
@@ -197,6 +200,18 @@ def mark_panel(cell: Tag, word: str) -> None:
     )
     advice = saved.find(string=re.compile("Run the cell above"))
     advice.replace_with(str(advice).replace("Run the cell above", "Press Start"))
+
+
+def mark_handle(cell: Tag, name: str) -> None:
+    """A small button that starts the handle, below its saved picture."""
+    saved = cell.select_one(".cell_output")
+    saved["class"] = [*saved.get("class", []), "live-saved"]
+    saved.insert_after(
+        parsed(
+            f'<section class="live-panel live-handle" data-word="handle:{name}" hidden><p>'
+            '<button type="button" class="live-button live-start">Move it</button></p></section>'
+        )
+    )
 
 
 def guess(id: str, source: str) -> str:

@@ -16,12 +16,13 @@ from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+import marks
 import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from llmtrain_helpers.drawings.common import at_night
-from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels import HANDLES, PANELS
 from llmtrain_helpers.panels.parameters import PASTED
 from llmtrain_helpers.panels.state import State
 
@@ -30,6 +31,8 @@ SITE = ROOT / "build" / "site"
 AXE = ROOT / "site" / "node_modules" / "axe-core" / "axe.min.js"
 CHAPTERS = sorted(path.stem for path in (SITE / "notebooks").glob("[0-9]*.html"))
 PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html"))
+
+expect.set_options(timeout=20_000)
 
 every_chapter = pytest.mark.parametrize("name", CHAPTERS)
 
@@ -123,8 +126,8 @@ def start(page: Page, address: str, name: str, search: str = "") -> None:
     """Open a chapter, and start its panel."""
     page.goto(f"{address}/notebooks/{name}.html{search}")
     if not search:
-        page.click(".live-start")
-    page.wait_for_selector(".live-on .live-answer > *", timeout=60_000)
+        page.click("#panel .live-start")
+    page.wait_for_selector("#panel.live-on .live-answer > *", timeout=60_000)
 
 
 def same(page: Page, html: str) -> bool:
@@ -132,7 +135,7 @@ def same(page: Page, html: str) -> bool:
     compare = """html => {
         const answer = document.createElement("div");
         answer.innerHTML = html;
-        const here = document.querySelector(".live-answer").cloneNode(true);
+        const here = document.querySelector("#panel .live-answer").cloneNode(true);
         for (const one of here.querySelectorAll("[tabindex]"))
             one.removeAttribute("tabindex");  // the theme's, where something scrolls
         return answer.innerHTML === here.innerHTML;
@@ -199,7 +202,7 @@ def test_nothing_is_fetched_for_python_before_a_click(page: Page, address: str, 
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{address}/notebooks/{name}.html", wait_until="networkidle")
     assert not [url for url in asked if "pyodide" in url or "course.zip" in url]
-    assert page.locator(".live-start").count() == 1
+    assert page.locator("#panel .live-start").count() == 1
 
 
 @every_chapter
@@ -289,7 +292,8 @@ def move(page: Page, slider: str) -> float:
     """Move a slider by a stop; how many ms until the picture is there."""
     script = """async slider => {
         const range = document.querySelector(slider);
-        const answer = document.querySelector(".live-answer");
+        const answer = document.querySelector(slider).closest(".live-panel")
+            .querySelector(".live-answer");
         const seen = new Promise(done =>
             new MutationObserver(done).observe(answer, {childList: true}));
         range.value = (Number(range.value) + 1) % (Number(range.max) + 1);
@@ -325,10 +329,10 @@ def test_a_link_with_a_file_that_nests_deeply_is_told(page: Page, address: str) 
 
 def test_panels_are_handled_by_keyboard(page: Page, address: str) -> None:
     page.goto(f"{address}/notebooks/03_duration.html")
-    page.focus(".live-start")
+    page.focus("#panel .live-start")
     page.keyboard.press("Enter")
-    page.wait_for_selector(".live-on .live-answer svg", timeout=60_000)
-    answer = page.locator(".live-answer p").first
+    page.wait_for_selector("#panel.live-on .live-answer svg", timeout=60_000)
+    answer = page.locator("#panel .live-answer p").first
     before = answer.inner_text()
     for _ in range(5):  # Reset, the link, tokens, their slider
         page.keyboard.press("Tab")
@@ -337,6 +341,120 @@ def test_panels_are_handled_by_keyboard(page: Page, address: str) -> None:
     page.keyboard.press("ArrowRight")
     expect(answer).not_to_have_text(before, use_inner_text=True)
     expect(page.locator(".live-said")).not_to_be_empty()
+
+
+# --- handles
+
+
+def with_handles(page: Page, address: str, *names: str) -> Locator:
+    """Open a page that has these handles before its panel, marked as a build marks them."""
+    text = (SITE / "notebooks" / "03_duration.html").read_text("utf-8")
+    soup = marks.parsed(text)
+    for at, name in enumerate(names):
+        saved = f'<div class="output text_html">{HANDLES[name].still()}</div>'
+        cell = marks.parsed(f'<div class="cell"><div class="cell_output">{saved}</div></div>').div
+        marks.mark_cell(cell, at, f'handle("{name}")', True)
+        soup.select_one("#panel").find_parent(class_="cell").insert_before(cell)
+    page.route("**/handles.html*", lambda route: route.fulfill(body=str(soup), status=200))
+    page.goto(f"{address}/notebooks/handles.html")
+    return page.locator(".live-handle")
+
+
+def test_a_handle_stands_as_its_saved_picture_until_it_is_started(page: Page, address: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    handles = with_handles(page, address, "ring", "attention_square")
+    assert handles.locator(".live-start").all_inner_texts() == ["Move it", "Move it"]
+    expect(page.locator(".live-saved img[alt*='8 GPUs in a circle']").first).to_be_visible()
+    assert not [url for url in asked if "pyodide" in url]
+    handles.nth(0).locator(".live-start").click()
+    handles.nth(0).locator(".live-answer svg").wait_for(timeout=60_000)
+    expect(page.locator(".live-saved img[alt*='8 GPUs in a circle']")).to_have_count(1)
+    expect(page.locator(".live-saved img[alt*='8 GPUs in a circle']")).not_to_be_visible()
+    assert handles.nth(1).locator(".live-answer").count() == 0
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_each_handle_has_a_state_of_its_own_and_leaves_the_address_alone(
+    page: Page, address: str
+) -> None:
+    handles = with_handles(page, address, "ring", "ring")
+    for one in handles.all():
+        one.locator(".live-start").focus()
+        page.keyboard.press("Enter")
+        one.locator(".live-answer svg").wait_for(timeout=60_000)
+    one, other = handles.all()
+    before = one.locator(".live-answer").inner_html()
+    other.get_by_label("GPUs, slider").focus()
+    page.keyboard.press("ArrowRight")
+    expect(other.get_by_text("turn 3 of 30")).to_be_visible()
+    assert one.locator(".live-answer").inner_html() == before
+    assert other.get_by_label("Turn", exact=True).input_value() == "3"
+    expect(other.get_by_label("Turn, slider")).to_have_attribute("max", "30")
+    other.get_by_label("Turn", exact=True).fill("a lot")
+    page.keyboard.press("Enter")
+    expect(other.locator(".live-status")).to_contain_text("is no number")
+    assert not one.locator(".live-status").inner_text()
+    assert page.url == f"{address}/notebooks/handles.html"
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_a_handle_plays_to_its_end_when_told_and_can_be_paused(page: Page, address: str) -> None:
+    [ring] = with_handles(page, address, "ring").all()
+    page.emulate_media(reduced_motion="reduce")
+    ring.locator(".live-start").click()
+    ring.locator(".live-answer svg").wait_for(timeout=60_000)
+    turn = ring.get_by_label("Turn", exact=True)
+    page.wait_for_timeout(1200)
+    assert turn.input_value() == "3"  # it does not move by itself
+    play = ring.locator(".live-play")
+    play.focus()
+    page.keyboard.press("Enter")
+    expect(turn).not_to_have_value("3")
+    page.keyboard.press("Enter")
+    expect(play).to_have_text("▶ Play")
+    page.wait_for_timeout(500)  # what was on its way
+    stopped = turn.input_value()
+    page.wait_for_timeout(1200)
+    assert 3 < int(turn.input_value()) == int(stopped) < 14
+    turn.fill("12")
+    page.keyboard.press("Enter")
+    expect(ring.get_by_text("turn 12 of 14")).to_be_visible()
+    play.focus()
+    page.keyboard.press("Enter")
+    expect(ring.get_by_text("Every GPU has every finished piece.")).to_be_visible()
+    expect(play).to_have_text("▶ Play")
+    page.keyboard.press("Enter")  # once more, from the start
+    expect(turn).to_have_value(re.compile("^[0-5]$"))
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("width", [1366, 390])
+def test_a_handles_controls_stand_beside_its_picture_where_there_is_room(
+    page: Page, address: str, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    [square] = with_handles(page, address, "attention_square").all()
+    square.locator(".live-start").click()
+    square.locator(".live-answer svg").wait_for(timeout=60_000)
+    controls, picture = (
+        square.locator(f".live-{part}").bounding_box() for part in ("controls", "picture")
+    )
+    beside = controls["x"] + controls["width"] <= picture["x"]
+    above = controls["y"] + controls["height"] <= picture["y"]
+    assert (beside, above) == ((True, False) if width == 1366 else (False, True))
+    before = square.bounding_box()["height"]
+    square.get_by_label("Causal: no token looks ahead").uncheck()
+    expect(square.get_by_text("256 of 256 pairs")).to_be_visible()
+    expect(square.get_by_label("Window", exact=True)).not_to_be_visible()
+    if width == 1366:  # nothing jumps; on a telephone a sentence may take a line more
+        assert square.bounding_box()["height"] == before
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate(AXE.read_text("utf-8"))
+    run = """async () => (await axe.run({include: [[".live-handle"]]})).violations.flatMap(
+        rule => rule.nodes.map(node => [rule.id, node.html.slice(0, 120)]))"""
+    assert page.evaluate(run) == []
+    assert page.wrong == []  # type: ignore[attr-defined]
 
 
 # --- guesses and exercises

@@ -91,7 +91,7 @@ class Field {
   constructor(name, control, panel) {
     Object.assign(this, { name, control, panel });
     this.input = this.#input();
-    this.input.id = `${panel.word}-${name}`;
+    this.input.id = `${panel.name}-${name}`;
     this.input.title = control.help;
     this.input.addEventListener("change", () =>
       panel.act("write", name, this.#written()),
@@ -102,6 +102,7 @@ class Field {
     this.box = made("div", { className: `live-field live-${control.kind}` }, ...parts);
     if (control.stops) this.box.append(this.#slider());
     if (control.kind === "number") this.box.append(this.echo);
+    if (control.play) this.box.append(this.#play());
   }
 
   #input() {
@@ -128,41 +129,82 @@ class Field {
     return this.slider;
   }
 
+  /** A button that moves the slider stop by stop, and stops it again. */
+  #play() {
+    const play = button("▶ Play", () => (this.playing ? this.#pause() : this.#begin()));
+    play.classList.add("live-play");
+    return (this.player = play);
+  }
+
+  #begin() {
+    if (this.slider.value === this.slider.max) this.slider.value = -1; // once more
+    this.player.textContent = "⏸ Pause";
+    this.playing = setInterval(() => this.#step(), this.pace);
+    this.#step();
+  }
+
+  #step() {
+    if (this.panel.busy) return; // the last picture is still being drawn
+    this.slider.value = Number(this.slider.value) + 1;
+    this.panel.act("slide", this.name, Number(this.slider.value));
+    if (this.slider.value === this.slider.max) this.#pause();
+  }
+
+  #pause() {
+    clearInterval(this.playing);
+    this.playing = undefined;
+    this.player.textContent = "▶ Play";
+  }
+
+  focus() {
+    (this.slider ?? this.input).focus({ preventScroll: true });
+  }
+
   /** What the panel says of this field; one that could not be read stays as it is. */
   tell(told) {
     if (!told) return;
-    show(this.box, told.shown);
+    // a handle keeps its place, so that nothing jumps
+    if (this.panel.small) this.box.classList.toggle("live-away", !told.shown);
+    else show(this.box, told.shown);
     if (this.control.kind === "flag") this.input.checked = told.text;
     else this.input.value = told.text;
     this.echo.innerHTML = told.echo ?? "";
     if (!this.slider) return;
-    if (told.stop !== undefined && document.activeElement !== this.slider)
+    if (told.last !== undefined) this.slider.max = told.last;
+    if (told.stop !== undefined && document.activeElement !== this.slider && !this.playing)
       this.slider.value = told.stop;
+    this.pace = told.pace;
     this.slider.setAttribute("aria-valuetext", told.text);
   }
 }
 
+/** A panel, or a handle: the smallest one. `name` is the page's own for it. */
 class Panel {
+  static all = [];
   #next;
-  #busy = false;
   #hush;
 
   constructor(section) {
+    const before = Panel.all.push(this) - 1;
     this.section = section;
     this.word = section.dataset.word;
-    this.saved = section.nextElementSibling;
+    this.small = section.classList.contains("live-handle");
+    this.name = this.small ? `handle-${before}` : this.word;
+    this.saved = section.parentElement.querySelector(".live-saved");
+    this.busy = false;
   }
 
   async start(address = "") {
-    const [first] = this.section.children;
+    const first = this.section.firstElementChild;
     first.textContent = "Python is being started …";
     first.setAttribute("role", "status");
     document.addEventListener("python", ({ detail }) => (first.textContent = detail));
     try {
       const narrow = matchMedia("(max-width: 600px)").matches;
-      const told = await python.call("opened", this.word, address, narrow);
+      const told = await python.call("opened", this.word, address, narrow, this.name);
       this.#build(told.layout);
       this.#tell(told);
+      this.#focus();
     } catch (error) {
       first.textContent = `It did not start: ${error.message} `;
       first.append(button("Try again", () => this.start(address), false));
@@ -173,18 +215,8 @@ class Panel {
     this.fields = Object.entries(controls).map(
       ([name, control]) => new Field(name, control, this),
     );
-    const preset = made("select", { id: `${this.word}-preset` });
-    preset.append(...presets.map((one) => new Option(one, one)));
-    preset.addEventListener("change", () => this.act("choose", preset.value));
-    this.preset = preset;
-    const from = made("label", { htmlFor: preset.id, textContent: "Start from" });
     const boxes = (wanted) => this.fields.filter(wanted).map((one) => one.box);
     const first = (one) => !one.control.more;
-    this.copy = button("Copy a link", () => this.#copyLink());
-    const starts = made("div", { className: "live-row" });
-    starts.append(made("div", { className: "live-field" }, from, preset));
-    starts.append(button("Reset", () => this.act("reset")), this.copy);
-    starts.append(...boxes((one) => first(one) && one.control.lead));
     const plain = (one) => first(one) && !one.slider && !one.control.lead;
     this.status = made("div", { className: "live-status", role: "status" });
     this.mend = made("div", { className: "live-row" });
@@ -193,17 +225,42 @@ class Panel {
     this.answer.setAttribute("role", "region");
     this.answer.setAttribute("aria-label", `${title} The answer`);
     this.said = made("div", { className: "live-said", "aria-live": "polite" });
-    this.section.replaceChildren(
-      starts,
-      ...boxes((one) => first(one) && one.slider),
-      made("div", { className: "live-row" }, ...boxes(plain)),
-      this.#more(boxes((one) => one.control.more)),
-      ...[this.status, this.mend, this.answer, this.take, this.said],
-    );
+    const rows = this.small
+      ? boxes(first)
+      : [
+          this.#starts(presets, boxes((one) => first(one) && one.control.lead)),
+          ...boxes((one) => first(one) && one.slider && !one.control.lead),
+          made("div", { className: "live-row" }, ...boxes(plain)),
+          this.#more(boxes((one) => one.control.more)),
+        ];
+    const controlled = made("div", { className: "live-controls" });
+    controlled.append(...rows, this.status, this.mend);
+    const answered = made("div", { className: "live-picture" });
+    answered.append(this.answer, this.take, this.said);
+    this.section.replaceChildren(controlled, answered);
     this.section.classList.add("live-on");
     show(this.saved, false);
-    preset.focus({ preventScroll: true });
+  }
+
+  /** What a keyboard reaches first; a panel comes to the top of the window. */
+  #focus() {
+    if (this.small) return this.fields[0].focus();
+    this.preset.focus({ preventScroll: true });
     this.section.scrollIntoView({ block: "start" });
+  }
+
+  /** Where to start from, and what decides which sliders there are. */
+  #starts(presets, lead) {
+    const preset = made("select", { id: `${this.name}-preset` });
+    preset.append(...presets.map((one) => new Option(one, one)));
+    preset.addEventListener("change", () => this.act("choose", preset.value));
+    this.preset = preset;
+    const from = made("label", { htmlFor: preset.id, textContent: "Start from" });
+    this.copy = button("Copy a link", () => this.#copyLink());
+    const starts = made("div", { className: "live-row" });
+    starts.append(made("div", { className: "live-field" }, from, preset));
+    starts.append(button("Reset", () => this.act("reset")), this.copy, ...lead);
+    return starts;
   }
 
   #more(boxes) {
@@ -216,26 +273,28 @@ class Panel {
   /** Do it now, or when the last answer is there; of two that wait, the later. */
   async act(...deed) {
     this.#next = deed;
-    if (this.#busy) return;
-    this.#busy = true;
+    if (this.busy) return;
+    this.busy = true;
     this.section.classList.add("live-busy");
     while (this.#next) {
       const now = this.#next;
       this.#next = undefined;
       try {
-        this.#tell(await python.call("act", this.word, ...now));
+        this.#tell(await python.call("act", this.name, ...now));
       } catch (error) {
         this.status.textContent = error.message;
       }
     }
-    this.#busy = false;
+    this.busy = false;
     this.section.classList.remove("live-busy");
   }
 
   #tell(told) {
     for (const field of this.fields) field.tell(told.fields[field.name]);
-    show(this.folded, this.fields.some((f) => f.control.more && !f.box.hidden));
-    this.preset.value = told.preset;
+    if (!this.small) {
+      show(this.folded, this.fields.some((f) => f.control.more && !f.box.hidden));
+      this.preset.value = told.preset;
+    }
     this.status.innerHTML = told.status;
     this.answer.classList.toggle("live-old", told.old);
     this.answer.setAttribute("aria-disabled", told.old);
@@ -244,6 +303,7 @@ class Panel {
       labels.map((label, at) => button(label, () => this.act(deed, at)));
     this.mend.replaceChildren(...offers("mend", told.mend));
     this.take.replaceChildren(...offers("take", told.take));
+    if (this.small) return; // what a page's address says is its panel
     const search = told.address ? `?${told.address}` : location.pathname;
     history.replaceState(null, "", search + location.hash);
   }
@@ -256,7 +316,7 @@ class Panel {
     const { scrollWidth, clientWidth } = this.answer;
     this.answer.classList.toggle("live-wide", scrollWidth > clientWidth + 4);
     clearTimeout(this.#hush);
-    const told = this.answer.firstElementChild?.textContent ?? "";
+    const told = this.answer.querySelector("p")?.textContent ?? "";
     this.#hush = setTimeout(() => (this.said.textContent = told), 700);
   }
 
@@ -447,7 +507,7 @@ for (const form of document.querySelectorAll(".live-form")) new Judged(form);
 for (const section of document.querySelectorAll(".live-panel")) {
   const panel = new Panel(section);
   show(section, true);
-  const address = location.search.slice(1);
+  const address = panel.small ? "" : location.search.slice(1);
   section.querySelector(".live-start").onclick = () => panel.start(address);
   const shared = new URLSearchParams(address);
   shared.delete("highlight");
