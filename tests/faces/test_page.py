@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers.panels import HANDLES, PANELS, common, controls, in_notebook
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, page as cells
+from llmtrain_helpers.panels import HANDLES, PANELS, handle, in_notebook, page
 from llmtrain_helpers.panels.state import State
 from tests.faces.kernel import restart
 from tools.notebooks import chapters
