@@ -486,6 +486,32 @@ def test_exercises_and_guesses_are_judged_and_kept(live: Live) -> None:
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
+def test_a_wrong_choice_asks_again_and_the_last_hint_leads_to_the_answer(
+    page: Page, address: str
+) -> None:
+    page.goto(f"{address}/notebooks/00_start_here.html")
+
+    def told(id: str, answer: str) -> str:
+        form = page.locator(f'.live-form[data-id="{id}"]')
+        cell = form.locator("textarea")
+        source = str(cell.evaluate("cell => cell.defaultValue"))
+        cell.fill(source.replace("answer = None", f"answer = {answer}"))
+        form.locator("button").first.click()
+        verdict = form.locator(".live-verdict p")
+        expect(verdict).to_be_visible(timeout=60_000)
+        return verdict.inner_text()
+
+    assert "Next, in the same cell:" in told("00-b", "'A'")
+    assert "The question is now:" in told("00-b", "'B'")
+    assert "✓" in told("00-b", "'40.3 EFLOP'")
+    hints = {told("00-a", "'25 days'") for _ in range(3)}
+    assert len(hints) == 3
+    page.locator('[data-id="00-a"] .live-verdict a').click()
+    expect(page).to_have_url(f"{address}/notebooks/solutions/00_start_here.html#00-a")
+    expect(page.locator('[id="00-a"]')).to_be_in_viewport()
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
 def test_what_is_stored_comes_back_as_text_and_nonsense_is_left_out(
     page: Page, address: str
 ) -> None:
