@@ -209,7 +209,8 @@ def mark_handle(cell: Tag, name: str) -> None:
     saved.insert_after(
         parsed(
             f'<section class="live-panel live-handle" data-word="handle:{name}" hidden><p>'
-            '<button type="button" class="live-button live-start">Move it</button></p></section>'
+            '<button type="button" class="live-button live-start" title="It runs in this page; '
+            'the first start of a visit fetches some 6 MB.">Move it</button></p></section>'
         )
     )
 
