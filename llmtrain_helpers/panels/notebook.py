@@ -181,9 +181,15 @@ class NotebookPanel(widgets.Box):
         self.advice.add_class("llmtrain-advice")
         self.folded: Any = None
         beside = _BESIDE[self.small]
+        for part in (self.status, self.offers):
+            part.layout.flex = "1 1 100%" if self.small else "0 0 auto"
+        refused = [self.status, self.offers]
+        # a handle's picture stays where it is; a panel's controls may reach far down
+        set_here, shown = (refused, []) if self.small else ([], refused)
         top = {"align_items": "flex-start", "min_width": "0px"}
-        rows = widgets.Box(self._rows(), layout=_ROW | top | {"flex": beside[0]})
-        answer = widgets.VBox([self.output, self.advice], layout={"flex": beside[1]})
+        controls = [*self._rows(), *set_here]
+        rows = widgets.Box(controls, layout=_ROW | top | {"flex": beside[0]})
+        answer = widgets.VBox([*shown, self.output, self.advice], layout={"flex": beside[1]})
         answer.layout.min_width = "0px"
         layout = {"flex_flow": "row wrap", "align_items": "flex-start", "grid_gap": "6px 30px"}
         super().__init__([rows, answer], layout=layout | {"max_width": "1400px"})
@@ -200,7 +206,7 @@ class NotebookPanel(widgets.Box):
         return {**self.panel.presets}
 
     def _rows(self) -> list[Any]:
-        """All that is set, in the order in which it is read; then what was refused."""
+        """All that is set, in the order in which it is read."""
         first = [f for f in self.controls.values() if not f.control.more]
         more = [f.box for f in self.controls.values() if f.control.more]
         rows = [widgets.HTML(_CSS, layout={"display": "none"})]
@@ -216,9 +222,7 @@ class NotebookPanel(widgets.Box):
             self.folded.selected_index = None
             self.folded.layout.flex = "1 1 100%"
             rows.append(self.folded)
-        for below in (self.status, self.offers):
-            below.layout.flex = "1 1 100%"
-        return [*rows, self.status, self.offers]
+        return rows
 
     def set(self, **values: Value) -> None:
         """Set several controls, and redraw once."""

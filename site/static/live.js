@@ -234,8 +234,10 @@ class Panel {
           this.#more(boxes((one) => one.control.more)),
         ];
     const controlled = made("div", { className: "live-controls" });
-    controlled.append(...rows, this.status, this.mend);
     const answered = made("div", { className: "live-picture" });
+    controlled.append(...rows);
+    // a handle's picture stays where it is; a panel's controls may reach far down
+    (this.small ? controlled : answered).append(this.status, this.mend);
     answered.append(this.answer, this.take, this.said);
     this.section.replaceChildren(controlled, answered);
     this.section.classList.add("live-on");

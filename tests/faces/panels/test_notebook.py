@@ -125,13 +125,12 @@ def wide(widget: Any) -> float:
 
 @every_panel
 def test_rows_stand_in_the_order_in_which_they_are_read(word: str) -> None:
-    """Where to start from, sliders, lists, what is folded, refusals; beside them the answer."""
+    """Where to start from, sliders, lists, what is folded; beside them refusals and the answer."""
     panel = in_notebook(word)
     controls, answer = panel.children
-    assert [*answer.children] == [panel.output, panel.advice]
-    style, chooser, *rows, status, offers = controls.children
+    assert [*answer.children] == [panel.status, panel.offers, panel.output, panel.advice]
+    style, chooser, *rows = controls.children
     assert (style.value, style.layout.display) == (_CSS, "none")
-    assert (status, offers) == (panel.status, panel.offers)
     assert [*chooser.children[:2]] == [panel.preset, panel.reset]
     assert (rows[-1:] == [panel.folded]) == bool(panel.folded)
 
@@ -234,7 +233,7 @@ def test_a_handle_has_its_controls_its_picture_and_nothing_else(name: str) -> No
     _, *rows, status, offers = controls.children
     assert rows == [field.box for field in small.controls.values()]
     assert (status, offers) == (small.status, small.offers)
-    assert small.output in answer.children
+    assert [*answer.children] == [small.output, small.advice]  # which nothing pushes down
     read = [*below(small)]
     assert small.preset not in read
     assert small.reset not in read
