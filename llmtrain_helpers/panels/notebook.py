@@ -40,6 +40,9 @@ _CSS = """<style>
 _ROW: Any = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 14px"}
 _LABELLED = {"description_width": "initial"}
 
+PLAY, PAUSE = "▶ Play", "⏸ Pause"
+"""What the button of a step slider says."""
+
 _LETTER = 8
 """Pixels of a letter of a label, at the most on average."""
 
@@ -54,16 +57,22 @@ class Field:
     def __init__(self, name: str, control: Control, panel: NotebookPanel) -> None:
         self.name, self.control, self._panel = name, control, panel
         self._quiet = False
-        self.input, self.slider = _input(control, panel.label_width), _slider(control)
+        self.input, self.slider = _input(control, panel), _slider(control)
         self.play = _play(control)
         self.input.observe(self._type, "value")
         self.echo = widgets.HTML()
         self.echo.add_class("llmtrain-echo")
         parts = [self.input, self.echo] if control.kind == "number" else [self.input]
-        for widget in (self.play, self.slider):
-            if widget:
-                widget.observe(self._slide, "value")
-                parts.append(widget)
+        if self.play:
+            self.button = widgets.Button(description=PLAY, layout={"width": "84px"})
+            self.button.tooltip = f"{control.label}, stop by stop"
+            self.button.on_click(self._toggle)
+            self.play.observe(self._tell, "playing")
+            self.play.observe(self._slide, "value")
+            parts += [self.button, self.play]
+        if self.slider:
+            self.slider.observe(self._slide, "value")
+            parts.append(self.slider)
         wide = control.lines > 1 or (panel.small and control.kind == "flag")
         flex = "1 1 100%" if wide else "0 1 auto"
         if self.slider:  # a handle's few fields stand side by side where there is room
@@ -104,12 +113,18 @@ class Field:
         if not self._quiet:
             self.value = change["new"]
 
+    def _toggle(self, button: Any) -> None:
+        self.play.playing = not self.play.playing
+
+    def _tell(self, change: Any) -> None:
+        self.button.description = PAUSE if change["new"] else PLAY
+
     def _slide(self, change: Any) -> None:
         if not self._quiet:
             self.value = self.control.stops[change["new"]]
 
 
-def _input(control: Control, label_width: int) -> Any:
+def _input(control: Control, panel: NotebookPanel) -> Any:
     """The widget in which a value is typed or chosen."""
     common = {"description": control.label, "tooltip": control.help, "style": _LABELLED}
     if control.kind == "choice":
@@ -122,8 +137,8 @@ def _input(control: Control, label_width: int) -> Any:
         return widgets.Textarea(continuous_update=False, layout=layout, **common)
     width = "360px" if control.kind == "text" else "250px"
     if control.stops and not control.more:  # sliders that stand below one another
-        width = f"{label_width + 100}px"
-        common["style"] = {"description_width": f"{label_width}px"}
+        width = f"{panel.label_width + (66 if panel.small else 100)}px"
+        common["style"] = {"description_width": f"{panel.label_width}px"}
     layout = {"width": width, "max_width": "100%"}
     return widgets.Text(continuous_update=False, layout=layout, **common)
 
@@ -142,12 +157,11 @@ def _slider(control: Control) -> Any:
 
 
 def _play(control: Control) -> Any:
-    """A button that moves a step slider stop by stop; None where it has none."""
+    """What moves a step slider stop by stop; unseen, for its own buttons have no name."""
     if not control.play:
         return None
     last = len(control.stops) - 1
-    layout = {"width": "76px"}
-    return widgets.Play(min=0, max=last, show_repeat=False, tooltip=control.help, layout=layout)
+    return widgets.Play(min=0, max=last, show_repeat=False, layout={"display": "none"})
 
 
 class NotebookPanel(widgets.Box):

@@ -223,11 +223,22 @@ def test_a_handle_is_moved_by_keyboard_and_played(tmp_path: Path) -> None:
         page.wait_for_timeout(1500)
         turn = ring.get_by_label("Turn", exact=True)
         expect(turn).to_have_value("4")  # it does not move by itself
-        ring.locator(".widget-play button").first.focus()
+        ring.get_by_role("button", name="Play").focus()
         page.keyboard.press("Enter")
         expect(turn).not_to_have_value(re.compile("^[45]$"), timeout=20_000)
         page.keyboard.press("Enter")
-        expect(ring.get_by_text(f"turn {turn.input_value()} of 30")).to_be_visible(timeout=20_000)
+        expect(ring.get_by_role("button", name="Play")).to_be_visible(timeout=20_000)
+        page.wait_for_timeout(500)  # what was on its way
+        paused = turn.input_value()
+        page.wait_for_timeout(1500)
+        expect(turn).to_have_value(paused)
+        turn.fill("29")
+        page.keyboard.press("Tab")
+        ring.get_by_role("button", name="Play").click()
+        expect(ring.get_by_text("Every GPU has every finished piece.")).to_be_visible(
+            timeout=20_000
+        )
+        expect(ring.get_by_role("button", name="Play")).to_be_visible(timeout=20_000)
 
         assert other.locator(".llmtrain-answer").inner_html() == untouched
         assert beside(ring)

@@ -283,7 +283,12 @@ def test_play_moves_a_step_slider_stop_by_stop_and_only_when_told() -> None:
     assert isinstance(turn.play, widgets.Play)
     assert (turn.play.playing, turn.play.repeat, turn.play.max) == (False, False, 14)
     assert 600 <= turn.play.interval <= 1200
-    turn.play.value = 4  # as its button does
+    assert (turn.button.description, turn.play.layout.display) == ("▶ Play", "none")
+    turn.button.click()
+    assert (turn.button.description, turn.play.playing) == ("⏸ Pause", True)
+    turn.button.click()
+    assert (turn.button.description, turn.play.playing) == ("▶ Play", False)
+    turn.play.value = 4  # as the browser does while it plays
     assert (turn.slider.value, turn.input.value) == (4, "4")
     assert "turn 4 of 14" in small.output.value
     turn.slider.value = 9
