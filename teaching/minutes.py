@@ -2,8 +2,12 @@
 
 Counted from the notebook as it is: 150 words a minute, half a minute for a cell of
 code, four minutes for an exercise, one for a prediction (hands up, then the answer)
-and three for a panel and its tasks. Sections are what stands between two headings;
+three for a panel and its tasks, two for a handle. Sections are what stands between two headings;
 each is rounded to whole minutes, and a chapter's sum is the sum of these.
+
+Those are minutes in a room. Somebody alone, with everything done, takes what `alone`
+counts: 2 minutes for a handle, 4 for a blank or a number, 8 for a design. Neither was
+ever timed with people.
 
 `TEACHING.md` repeats what this prints, and adds up its short cuts and routes from the
 same minutes. A test holds it to that; `--write` brings it up to date.
@@ -18,14 +22,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from llmtrain_helpers.exercises import EXERCISES
+from llmtrain_helpers.exercises.common import Function, Numeric, Word
+from llmtrain_helpers.exercises.kinds import Blank, Estimate
+from llmtrain_helpers.exercises.start_here import Size
 from tools import notebooks
 
 COURSE = Path(__file__).resolve().parents[1]
 GUIDE = COURSE / "TEACHING.md"
 
 WORDS_A_MINUTE = 150
-CODE, EXERCISE, PREDICTION, PANEL = 0.5, 4, 1, 3
-"""Minutes for a cell of code, an exercise, a prediction, a panel with its tasks."""
+CODE, EXERCISE, PREDICTION, PANEL, HANDLE = 0.5, 4, 1, 3, 2
+"""Minutes for a cell of code, an exercise, a prediction, a panel with its tasks, a handle."""
 
 OPENING = "Opening"
 """What stands above the first heading: title, goals, imports."""
@@ -41,6 +49,7 @@ class Section:
     exercises: int
     predictions: int
     panels: int
+    handles: int = 0
 
     @property
     def minutes(self) -> int:
@@ -51,7 +60,7 @@ class Section:
         """
         reading = self.words / WORDS_A_MINUTE + CODE * self.code
         doing = EXERCISE * self.exercises + PREDICTION * self.predictions
-        return max(1, int(reading + doing + PANEL * self.panels + 0.5))
+        return max(1, int(reading + doing + PANEL * self.panels + HANDLE * self.handles + 0.5))
 
 
 def sections(notebook: Path) -> list[Section]:
@@ -76,6 +85,7 @@ def sections(notebook: Path) -> list[Section]:
             exercises=_count(r'\bcheck\("', cells),
             predictions=_count(r'\bpredict\("', cells),
             panels=_count(r"^\w+_panel\(", cells),
+            handles=_count(r"^handle\(", cells),
         )
         for title, text, cells in zip(titles, texts, codes, strict=True)
     ]
@@ -83,6 +93,21 @@ def sections(notebook: Path) -> list[Section]:
 
 def _count(pattern: str, cells: Sequence[str]) -> int:
     return len(re.findall(pattern, "\n".join(cells), re.MULTILINE))
+
+
+def alone(notebook: Path) -> int:
+    """Minutes of somebody alone who does everything: words, and what there is to do."""
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    words = sum(len("".join(c["source"]).split()) for c in cells if c["cell_type"] == "markdown")
+    moved = _count(r"^(?:\w+_panel|handle)\(", code)
+    asked = [EXERCISES[id] for id in re.findall(r'\bcheck\("([\w-]+)"', "\n".join(code))]
+    answered = sum(4 if isinstance(one, SHORT) else 8 for one in asked)
+    return round(words / WORDS_A_MINUTE + 2 * moved + _count(r'\bpredict\("', code) + answered)
+
+
+SHORT = (Numeric, Word, Function, Blank, Estimate, Size)
+"""Exercises with one answer; the others are designs and recommendations."""
 
 
 def chapters() -> dict[str, list[Section]]:
