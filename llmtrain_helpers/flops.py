@@ -78,6 +78,19 @@ def gpt_flops(
     return weights * B * s * l * h**2 + scores * B * s**2 * l * h + 6 * B * s * h * V
 
 
+def product_flops(tokens: Number, inputs: Number, outputs: Number) -> Result:
+    """FLOPs of one matrix product: 2 · tokens · inputs · outputs.
+
+    Takes the rows of the left matrix and the sizes of the right one, numbers or arrays.
+    Each multiplication and each addition is one. ValueError for anything not whole.
+
+    >>> product_flops(1, 3, 4)
+    24
+    """
+    m, k, n = counts(tokens=tokens, inputs=inputs, outputs=outputs)
+    return 2 * m * k * n
+
+
 @dataclass(frozen=True)
 class FlopCount(Breakdown):
     """FLOPs of an iteration part by part, in FLOP.

@@ -248,6 +248,7 @@ GOOD: dict[str, list[Any]] = {
     "weight": [1.0, -0.37],
     "update": [0.001, 1e-9],
     "num_layers": [12, 2],
+    "duration.flops_on_the_way.passed": [0, 3],
     "time": [3],
     "again": [True, False],
     "keep_gradients": [False, True],
@@ -458,6 +459,7 @@ NAMES: dict[str, str] = {
     "whole": """
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage
         Transformer.num_experts Transformer.experts_per_token kernel_size low_rank turn
+        duration.flops_on_the_way.passed
         """,
     "bound": "least likely greatest",
     "share": "certainty matmul_share share_of_peak hfu",

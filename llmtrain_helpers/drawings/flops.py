@@ -44,63 +44,133 @@ _SYMBOLS = {
 }
 
 
-# --- a token's vector through a matrix, forward and back
+# --- two tokens through a matrix, forward and back
 
-_CELL, _ROWS, _COLUMNS = 36, 3, 4
+_CELL, _ROWS, _COLUMNS = 28, 3, 4
+
+PRODUCTS = ("forward", "backward, to pass on", "backward, to learn")
+"""The three products of a matrix in training, in their order."""
 
 
-def one_product() -> Drawing:
-    """A token's numbers through a matrix: forward, and the two products going back."""
+def two_tokens(step: int, flops_each: float) -> Drawing:
+    """Two tokens meet a matrix of 3 × 4 weights: forward, and the two products going back.
+
+    `step` counts: in each of the `PRODUCTS` the first token, then the second, up to six.
+    Each step takes `flops_each`.
+    """
     svg = ""
-    for place, (title, left, below, kind, result) in enumerate(
-        [
-            ("forward", "input x", "output y", "weights", (1, 0, 1, 3)),
-            ("backward, to pass on", "gradient of x", "gradient of y", "weights", (0, 1, 4, 1)),
-            ("backward, to learn", "input x", "gradient of y", "gradients", (1, 1, 1, 1)),
-        ]
-    ):
-        # a crossbar: a cell for each weight, values at the left and below
-        x, y = 92 + 284 * place, 62
-        svg += text(x - 62, 30, title, 17, font_weight="bold")
+    for place, title in enumerate(PRODUCTS):
+        x, y = 86 + 230 * place, 58
+        came = min(max(step - 2 * place, 0), 2)  # tokens that came through here
+        now = came and step <= 2 * place + 2
+        svg += text(x - 72, 26, title, 16, **_BOLD)
+        left = "gradient of x" if place == 1 else "input x"
+        below = "output y" if place == 0 else "gradient of y"
+        svg += text(x - 72, y - 8, left, 15)
+        for token in range(2):
+            # what comes out is there once its token has come; what goes in, always
+            coming = token < came if place == 1 else step > 2 * place
+            svg += "".join(
+                _cell(x - 72 + _CELL * token, y + _CELL * j, _ink(left), coming)
+                for j in range(_ROWS)
+            )
+            ready = token < came if place == 0 else step > 2 * place
+            svg += "".join(
+                _cell(x + _CELL * i, y + _CELL * (_ROWS + 0.55 + token), _ink(below), ready)
+                for i in range(_COLUMNS)
+            )
+        fill = COLORS["gradients" if place == 2 else "weights"]
         for i in range(_COLUMNS):
             for j in range(_ROWS):
-                svg += _cell(x + _CELL * i, y + _CELL * j, COLORS[kind])
-                svg += text(
-                    x + _CELL * i + _CELL / 2, y + _CELL * j + 24, "× +", 15, "middle", "white"
-                )
-        svg += "".join(_cell(x - 62, y + _CELL * j, _ink(left)) for j in range(_ROWS))
-        middle = y + 1.5 * _CELL
-        start, end = (x - 3, x - 23) if place == 1 else (x - 23, x - 3)
-        svg += arrow(start, middle, end, middle) + text(x - 62, y - 8, left, 15)
-        floor = y + _CELL * _ROWS + 26
-        svg += "".join(_cell(x + _CELL * i, floor, _ink(below)) for i in range(_COLUMNS))
-        middle = x + 2 * _CELL
-        start, end = (floor - 23, floor - 3) if place == 0 else (floor - 3, floor - 23)
-        svg += arrow(middle, start, middle, end) + text(x, floor + _CELL + 17, below, 15)
-
-        # an outline around the cells that belong to one result
-        column, row, wide, high = result
-        corner = x + _CELL * column - 2, y + _CELL * row - 2
-        size = _CELL * wide + 4, _CELL * high + 4
-        svg += rect(*corner, *size, stroke="currentColor", stroke_width=3.5, rx=4)
-        svg += text(middle, floor + 86, "12 cells × 2 = 24 FLOP", 16, "middle")
+                svg += _cell(x + _CELL * i, y + _CELL * j, fill, bool(came))
+                if now:
+                    svg += text(
+                        x + _CELL * (i + 0.5), y + _CELL * j + 19, "× +", 12.5, "middle", "white"
+                    )
+        if now:
+            svg += rect(x - 3, y - 3, 4 * _CELL + 6, 3 * _CELL + 6, **_OUTLINE)
+        svg += text(x + 2 * _CELL, y + _CELL * 6 + 10, below, 15, "middle")
+        sums = " + ".join([f"{flops_each:g}"] * came) or "nothing yet"
+        svg += text(x + 2 * _CELL, y + _CELL * 6 + 36, sums, 16, "middle", **_BOLD)
+    svg += text(74, 293, "in all", 15, "end")
+    svg += rect(86, 274, 480, 28, stroke="currentColor", rx=3)
+    for place in range(3):
+        came = min(max(step - 2 * place, 0), 2)
+        fill = (COLORS["weights"], COLORS["activations"], COLORS["gradients"])[place]
+        svg += rect(86 + 160 * place, 274, 80 * came, 28, fill) if came else ""
+    svg += text(580, 294, f"{step * flops_each:g} FLOP", 18, **_BOLD)
     words = (
-        "A token's 3 numbers meet a matrix of 3 × 4 weights, three times. Forward, "
-        "each output is a column's sum: a multiplication and an addition in each "
-        "cell. Backward, each input's gradient is a row's sum; and each weight's "
-        "gradient is input times output's gradient, added up over the tokens. Each "
-        "time 12 cells × 2 = 24 FLOP: 2 for each weight forward, 4 backward."
+        "Two tokens of 3 numbers meet a matrix of 3 × 4 weights, three times: forward, "
+        "backward to pass the error on, and backward to learn. Each weight multiplies once "
+        f"and adds once for each token, {flops_each:g} FLOP each time. Done so far: "
+        f"{step * flops_each:g} FLOP of {6 * flops_each:g}."
     )
-    return Drawing(svg, 860, 300, words)
+    return Drawing(svg, 690, 318, words)
 
 
-def _cell(x: float, y: float, fill: str) -> str:
-    """A square of a matrix or a vector."""
-    return rect(x + 1, y + 1, _CELL - 2, _CELL - 2, fill, rx=3)
+_BOLD: Style = {"font_weight": "bold"}
+_OUTLINE: Style = {"stroke": "currentColor", "stroke_width": 3, "rx": 5}
+
+
+def _cell(x: float, y: float, fill: str, there: bool = True) -> str:
+    """A square of a matrix or a vector, filled once its number is there."""
+    if there:
+        return rect(x + 1, y + 1, _CELL - 2, _CELL - 2, fill, rx=3)
+    return rect(x + 2, y + 2, _CELL - 4, _CELL - 4, "none", rx=3, stroke=fill, stroke_width=1.5)
 
 
 def _ink(name: str) -> str:
     return COLORS["gradients" if name.startswith("gradient") else "activations"]
+
+
+# --- the work of a step, pass by pass
+
+
+def step_work(counted: FlopCount, most: float, before: FlopCount | None = None) -> Drawing:
+    """The passes of a step as bars of their parts, on a scale that ends at `most` FLOP.
+
+    `before` leaves the outline of where its bars ended.
+    """
+    svg, unit, listed = "", 462 / most, []
+    for row, (name, parts) in enumerate(_bars(counted).items()):
+        y, x = 24 + 60 * row, 124.0
+        svg += text(114, y + 27, name, 16, "end", **_BOLD)
+        for word, flops in parts:
+            wide = unit * flops
+            svg += rect(x, y, wide, 42, _FILLS[word], f"{word}: {units.flops(flops)}")
+            if word == "scores":
+                svg += slanted(x, y, wide, 42)
+            elif fits(word, wide - 8):
+                svg += text(x + wide / 2, y + 27, word, 15, "middle", "white")
+            x += wide
+        work = units.flops(sum(flops for _, flops in parts)) if parts else "nothing"
+        svg += text(x + 8, y + 27, work, 15)
+        listed.append(f"{name} {work}")
+        if before:
+            was = unit * sum(flops for _, flops in _bars(before)[name])
+            svg += ghost(124, y - 3, was, 48, "at the start") if abs(was + 124 - x) > 2 else ""
+    svg += rect(124, 210, 22, 18, COLORS["attention"]) + slanted(124, 210, 22, 18)
+    svg += text(154, 225, "scores: all pairs of tokens", 15)
+    total = f"together {units.flops(counted.total)}"
+    svg += text(684, 225, total, 17, "end", **_BOLD)
+    return Drawing(svg, 700, 240, f"The work of a step: {', '.join(listed)}; {total}.")
+
+
+_FILLS = {WORDS[part]: color for part, color in _COLORS.items()} | {
+    "the layers again": COLORS["recomputed"]
+}
+
+
+def _bars(counted: FlopCount) -> dict[str, list[tuple[str, float]]]:
+    """The bar of each pass: its parts' words and their FLOPs. Backward is two forwards."""
+    order = ("projections", "mlp", "head", "scores")  # what grows stands at the end
+    forward = [(WORDS[part], counted.parts()[part] / 3) for part in order]
+    again = [("the layers again", float(counted.recomputed))] if counted.recomputed else []
+    return {
+        "forward": forward,
+        "recomputed": again,
+        "backward": [(word, 2 * flops) for word, flops in forward],
+    }
 
 
 # --- the passes of an iteration over the stack of layers

@@ -1,9 +1,9 @@
-"""The drawings of chapter 00: prefixes, the whole question, and what a budget makes."""
+"""The drawings of chapter 00: the machine, one token's way, a count and a rate, real runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil, log10
+from collections.abc import Mapping, Sequence
+from math import ceil, log2, log10
 from typing import NamedTuple
 
 from llmtrain_helpers import units
@@ -12,261 +12,349 @@ from llmtrain_helpers.drawings.common import (
     Drawing,
     Style,
     arrow,
-    fits,
+    circle,
     ghost,
     line,
     rect,
     text,
 )
-from llmtrain_helpers.duration import cost, flops_per_parameter, training_seconds
-from llmtrain_helpers.evidence.published import accelerator, architecture, run
-from llmtrain_helpers.parameters import count_parameters
 
-WIDTH = 860
+WIDTH = 700
 
 BOLD: Style = {"font_weight": "bold"}
-QUIET = COLORS["memory"]
-
-STEPS = [
-    ("k", "kilo", "thousand", "10³"),
-    ("M", "mega", "million", "10⁶"),
-    ("G", "giga", "billion", "10⁹"),
-    ("T", "tera", "trillion", "10¹²"),
-    ("P", "peta", "quadrillion", "10¹⁵"),
-    ("E", "exa", "quintillion", "10¹⁸"),
-    ("Z", "zetta", "sextillion", "10²¹"),
-]
-"""Prefix, its name, the word for as many, and the power of ten."""
+BOX: Style = {"stroke": "currentColor", "stroke_width": 1.5, "rx": 4}
+QUIET, MODEL, TOKENS = COLORS["memory"], COLORS["weights"], COLORS["useful"]
+FORWARD, BACKWARD = COLORS["weights"], COLORS["gradients"]
 
 
-def examples() -> list[str]:
-    """Something of each size, from a thousand to 10²¹, computed."""
-    gpt3, small = architecture("GPT-3 175B"), architecture("gpt2")
-    llama = count_parameters(architecture("Llama-3.1-8B")).total
-    reads = run("GPT-3 175B")["sequence_length"]
-    chip, cluster = accelerator("H100 SXM"), run("Llama 3.1 405B")["num_gpus"]
-    tokens = run("GPT-3 175B")["tokens"]
-    work = flops_per_parameter("none") * tokens * count_parameters(gpt3).total
-    return [
-        f"{units.exact(reads)} tokens: what GPT-3 reads at once",
-        f"{units.count(count_parameters(small).total)} parameters: the smallest GPT-2",
-        f"{units.count(llama)} parameters: Llama 3.1 8B (in such names B is billion)",
-        f"{units.flops_per_second(accelerator('A100').peak('bf16'))}: operations a "
-        "second that an A100 promises",
-        f"{units.gigabytes(cluster * chip.memory)}: bytes of memory in {units.exact(cluster)} H100",
-        f"{units.flops_per_second(cluster * chip.peak('bf16'))}: operations a second "
-        f"that {units.exact(cluster)} H100 promise",
-        f"{units.flops(work)}: operations that the training of GPT-3 takes",
-    ]
-
-
-def ladder() -> Drawing:
-    """The prefixes from thousand to 10²¹ as stairs, with an example on each."""
-    height = 44 * len(STEPS) + 64
-    svg, words = text(20, 32, "Each stair is a thousand times the one below", 17, **BOLD), []
-    for i, (step, example) in enumerate(zip(STEPS, examples(), strict=True)):
-        letter, name, word, power = step
-        y, width = height - 58 - 44 * i, 62 + 30 * i
-        svg += rect(20, y, width, 40, QUIET, f"{name}, {word}", rx=3)
-        svg += text(width - 2, y + 27, letter, 20, "end", "white", **BOLD)
-        svg += text(width + 36, y + 17, f"{power}  {word}, {name}", 15, **BOLD)
-        svg += text(width + 36, y + 35, example, 15.5)
-        words.append(f"{letter} ({name}, {power}): {example}")
-    stairs = "Stairs of prefixes, each a thousand times the one below."
-    return Drawing(svg, WIDTH, height, f"{stairs} {'; '.join(words)}.")
-
-
-_SUMS = [
-    ["operations", "×", "parameters", "×", "tokens", "=", "work"],
-    ["work", "÷ (", "GPUs", "×", "rate of each", ") =", "time"],
-    ["hours", "×", "GPUs", "×", "price of a GPU-hour", "=", "money"],
-]
-
-
-def question(
-    parameters: float, tokens: float, num_gpus: int, flops_per_gpu: float, price: float
-) -> Drawing:
-    """The question of the course in one picture: from a token's passes to money.
-
-    Takes the four numbers of a run without recomputation, and dollars a GPU-hour.
-    """
-    given = (round(tokens), round(parameters), num_gpus, flops_per_gpu)
-    seconds = training_seconds(*given, "none")
-    values = {
-        "operations": "6 (or 8)",
-        "parameters": units.count(parameters),
-        "tokens": units.count(tokens, 2),
-        "work": units.flops(seconds * num_gpus * flops_per_gpu),
-        "GPUs": units.exact(num_gpus),
-        "rate of each": units.flops_per_second(flops_per_gpu),
-        "time": units.duration(seconds),
-        "price of a GPU-hour": units.dollars(price),
-        "hours": f"{units.digits(seconds / 3600)} hours",
-        "money": units.dollars(cost(seconds, num_gpus, price)),
-    }
-    svg = _passes()
-    for row, cells in enumerate(_SUMS):  # one below the other; what comes out is filled
-        for i, cell in enumerate(cells):
-            x, y = 24 + 109 * i, 240 + 88 * row
-            if i % 2:
-                svg += text(x + 78, y + 42, cell, 22, "middle", **BOLD)
-                continue
-            fill = QUIET if i == 6 else "none"
-            fill = COLORS["weights"] if cell == "parameters" else fill
-            ink, edge = "white", Style(rx=8)
-            if fill == "none":
-                ink, edge = "currentColor", Style(rx=8, stroke="currentColor", stroke_width=1.5)
-            size = 18 if fits(values[cell], 140, 18) else 15
-            svg += rect(x - 8, y, 172, 64, fill, cell, **edge)
-            svg += text(x + 78, y + 28, values[cell], size, "middle", ink, **BOLD)
-            svg += text(x + 78, y + 50, cell, 15.5, "middle", ink)
-    label = ", ".join(f"{name} {value}" for name, value in values.items())
-    words = (
-        "A token goes through the layers: forward, 2 operations for each parameter, "
-        "to predict the next token; backward, 4, to find how each parameter should "
-        "change; where a run recomputes, forward again, 2 more. Operations × "
-        "parameters × tokens = work; work ÷ (GPUs × rate of each) = time; hours × GPUs "
-        f"× price of a GPU-hour = money. Here: {label}."
-    )
-    return Drawing(svg, WIDTH, 508, words)
-
-
-def _passes() -> str:
-    """A token's way through the layers: forward, back, and perhaps forward again."""
-    blue, orange, grey = (COLORS[x] for x in ("weights", "gradients", "recomputed"))
-    svg = text(20, 24, "What one token costs, for each parameter", 17, **BOLD)
-    for y in (58, 92, 126, 160):
-        svg += rect(330, y, 200, 28, blue, "a layer of the model", rx=4)
-        svg += text(430, y + 19, "a layer: parameters", 15.5, "middle", "white")
-    svg += arrow(312, 188, 312, 58, stroke_width=4)
-    svg += arrow(296, 188, 296, 58, stroke=grey, stroke_width=3, stroke_dasharray="6 4")
-    svg += arrow(548, 58, 548, 188, stroke=orange, stroke_width=4)
-    svg += text(430, 214, "in: the tokens so far", 15.5, "middle")
-    svg += text(430, 46, "out: a guess of the next token", 15.5, "middle")
-    for x, y, anchor, said, meaning in (
-        (284, 80, "end", "forward: 2 operations", "predict the next token"),
-        (284, 148, "end", "forward again: 2 more", "only if the run recomputes"),
-        (566, 80, "start", "backward: 4 operations", "how should it change?"),
-        (566, 148, "start", "6 in all, or 8", "with what is computed again"),
-    ):
-        svg += text(x, y, said, 16, anchor, **BOLD) + text(x, y + 20, meaning, 15.5, anchor)
-    return svg
+# --- the machine: GPUs × days = work, and the tokens that it pays for
 
 
 class Layout(NamedTuple):
-    """Where the parts of the budget's picture stand."""
+    """Where the parts of the machine stand."""
 
     width: int
     gpus: tuple[int, int, int]  # x, y, columns
     days: tuple[int, int, int]
     work: tuple[int, int]
-    signs: tuple[tuple[int, int], tuple[int, int]]  # of × and =
+    token: tuple[int, int]
+    signs: tuple[tuple[str, int, int], ...]
     lower: int  # how far the scale stands below where it stands on a wide page
 
 
-WIDE = Layout(WIDTH, (20, 0, 16), (372, 0, 14), (684, 44), ((334, 84), (660, 84)), 0)
-NARROW = Layout(400, (20, 0, 16), (20, 156, 12), (224, 306), ((340, 84), (200, 350)), 256)
+WIDE = Layout(
+    WIDTH,
+    (16, 0, 8),
+    (192, 0, 10),
+    (374, 36),
+    (544, 36),
+    (("×", 174, 80), ("=", 358, 80), ("÷", 529, 80), ("=", 20, 264)),
+    0,
+)
+NARROW = Layout(
+    400,
+    (20, 0, 8),
+    (204, 0, 10),
+    (34, 166),
+    (220, 166),
+    (("×", 180, 80), ("=", 16, 210), ("÷", 203, 210), ("=", 20, 400)),
+    132,
+)
 """As on a page, and as on a telephone."""
 
-FIRST, LAST = 6, 14
-"""The powers of ten of tokens at which the scale begins and ends."""
+FIRST, LAST, LEFT = 6, 14, 38
+"""The powers of ten of tokens at which the scale begins and ends; where it begins."""
 
 
-def budget(
+def machine(
     num_gpus: int,
     days: float,
+    parameters: float,
     flops_per_gpu: float,
+    flops_per_token: float,
     tokens: float,
     marks: Sequence[tuple[str, float]],
     before: float | None = None,
     chip: Sequence[str] = (),
     layout: Layout = WIDE,
 ) -> Drawing:
-    """GPUs and days as squares, the work they do, and a bar of the tokens it pays for.
+    """GPUs and days as squares, the work they do, what a token takes, and a bar of tokens.
 
-    Takes the rate that each GPU reaches in FLOP/s, and the tokens.
-    `marks` are tokens to compare with, by name; `before` the tokens of the picture
-    before this one, which leave a dashed outline. `chip` says in two lines whose rate
-    it is.
+    Takes the rate that each GPU reaches in FLOP/s, and the tokens. `marks` are tokens
+    to compare with, by name; `before` the tokens of the picture before this one, which
+    leave a dashed outline. `chip` says in two lines whose rate it is.
     """
     work = units.flops(num_gpus * flops_per_gpu * days * units.DAY)
     rate = units.flops_per_second(flops_per_gpu)
-    rows = ceil(min(num_gpus, 64) / 16)
-    x, y, _ = layout.gpus
-    svg = ""
-    for i, said in enumerate(chip or [f"each does {rate}"]):
-        svg += text(x, y + 62 + 18 * rows + 20 * i, said, 15.5)
-    svg += _squares(layout.gpus, num_gpus, "GPU")
+    each = units.flops(flops_per_token)
+    size = units.short(parameters)
+    svg = _squares(layout.gpus, num_gpus, "GPU", chip or [f"each {rate}"])
     svg += _squares(layout.days, ceil(days), "day")
-    x, y = layout.work
-    svg += rect(x, y, 156, 69, QUIET, "work", rx=8)
-    svg += text(x + 78, y + 32, work, 18, "middle", "white", **BOLD)
-    svg += text(x + 78, y + 55, "of work", 15.5, "middle", "white")
-    for sign, place in zip("×=", layout.signs, strict=True):
-        svg += text(*place, sign, 26, "middle", **BOLD)
+    svg += _box(layout.work, 140, QUIET, work, "of work")
+    svg += _box(layout.token, 154, MODEL, each, f"a token: 6 × {size}")
+    for sign, left, top in layout.signs:
+        svg += text(left, top, sign, 26, "middle", **BOLD)
     scale = _scale(marks, layout.width) + _bar(tokens, before, layout.width)
     svg += f'<g transform="translate(0 {layout.lower})">{scale}</g>'
     label = "; ".join(f"{name}: {units.count(number, 2)}" for name, number in marks)
     words = (
-        f"{units.exact(num_gpus)} GPUs for {units.digits(days)} days, each at {rate}, "
-        f"do {work} of work. A bar on a logarithmic scale: "
-        f"{units.count(tokens, 2)} tokens. Marks: {label}."
+        f"{units.exact(num_gpus)} GPUs × {units.digits(days)} days = {work} of work, each "
+        f"GPU at {rate}; ÷ {each} for a token (6 × {size} parameters) = "
+        f"{units.count(tokens, 2)} tokens, a bar on a logarithmic scale. Marks: {label}."
     )
-    return Drawing(svg, layout.width, 318 + layout.lower, words)
+    return Drawing(svg, layout.width, 306 + layout.lower, words)
 
 
-def _squares(place: tuple[int, int, int], number: int, what: str) -> str:
+def _box(place: tuple[int, int], width: int, fill: str, number: str, what: str) -> str:
+    x, y = place
+    svg = rect(x, y, width, 70, fill, what, rx=8)
+    svg += text(x + width / 2, y + 32, number, 19, "middle", "white", **BOLD)
+    return svg + text(x + width / 2, y + 54, what, 14.5, "middle", "white")
+
+
+def _squares(place: tuple[int, int, int], number: int, what: str, below: Sequence[str] = ()) -> str:
     """A block of squares, at most four rows; each stands for one thing, or for several."""
     x, y, columns = place
     each = ceil(number / (4 * columns))
     shown = ceil(number / each)
-    fill = COLORS["weights"] if what == "GPU" else QUIET
     squares = "".join(
-        rect(x + 18 * (i % columns), y + 44 + 18 * (i // columns), 15, 15, fill, rx=2)
+        rect(x + 15 * (i % columns), y + 40 + 15 * (i // columns), 12, 12, QUIET, rx=2)
         for i in range(shown)
     )
-    many = units.plural(number, what)
-    note = f", {units.exact(each)} a square" if each > 1 else ""
-    return text(x, y + 30, many + note, 16, **BOLD) + squares
+    notes = [*([f"{units.exact(each)} in a square"] if each > 1 else []), *below]
+    low = y + 58 + 15 * ceil(shown / columns)
+    for i, note in enumerate(notes):
+        squares += text(x, low + 20 * i, note, 15)
+    return text(x, y + 30, units.plural(number, what), 16, **BOLD) + squares
 
 
 def _place(tokens: float, width: float) -> float:
     """Where so many tokens lie on the scale, which ends at its ends."""
     part = (log10(tokens) - FIRST) / (LAST - FIRST)
-    return 20 + (width - 40) * min(max(part, 0.0), 1.0)
+    return LEFT + (width - LEFT - 20) * min(max(part, 0.0), 1.0)
 
 
 def _scale(marks: Sequence[tuple[str, float]], width: float) -> str:
     """The logarithmic scale under the bar, and above it the marks, dotted lines with names."""
-    svg = line(20, 268, width - 20, 268)
+    svg = line(LEFT, 276, width - 20, 276)
     names = {6: "million", 9: "billion", 12: "trillion"}
     for power in range(FIRST, LAST + 1):
         x = _place(10.0**power, width)
-        svg += line(x, 268, x, 276 if power in names else 272)
+        svg += line(x, 276, x, 284 if power in names else 280)
         if power in names:
             anchor = "start" if power == FIRST else "middle"
-            svg += text(x, 294, f"1 {names[power]}", 15.5, anchor)
-    svg += text(width - 20, 294, "tokens", 15.5, "end")
+            svg += text(x, 300, f"1 {names[power]}", 15, anchor)
+    svg += text(width - 20, 300, "tokens", 15, "end")
     largest_first = sorted(marks, key=lambda mark: -mark[1])
     for i, (name, tokens) in enumerate(largest_first):
-        x, y = _place(tokens, width), 150 + 18 * i
-        svg += line(x, y - 4, x, 268, stroke_width=1.5, stroke_dasharray="3 3")
+        x, y = _place(tokens, width), 166 + 18 * i
+        svg += line(x, y - 4, x, 276, stroke_width=1.5, stroke_dasharray="3 3")
         # the name stands to the left, where no lower line crosses it
-        left = x > width / 4
-        svg += text(x - 6 if left else x + 6, y + 4, name, 15, "end" if left else "start")
+        left = x > 0.45 * width
+        svg += text(x - 6 if left else x + 6, y + 6, name, 15, "end" if left else "start")
     return svg
 
 
 def _bar(tokens: float, before: float | None, width: float) -> str:
     """The tokens as a bar, their number in it or behind it; dashed: before."""
     end = _place(tokens, width)
-    svg = rect(20, 228, end - 20, 36, COLORS["weights"], "tokens", rx=3)
+    svg = rect(LEFT, 236, end - LEFT, 36, TOKENS, "tokens", rx=3)
     label = f"{units.count(tokens, 2)} tokens"
     if end > min(240, 0.45 * width):
-        svg += text(end - 10, 252, label, 17, "end", "white", **BOLD)
+        svg += text(end - 10, 260, label, 17, "end", "white", **BOLD)
     else:
-        svg += text(end + 10, 252, label, 17, **BOLD)
+        svg += text(end + 10, 260, label, 17, **BOLD)
     was = _place(before, width) if before else end
     if abs(was - end) > 1:
-        svg += ghost(20, 226, was - 20, 40, "at the start")
+        svg += ghost(LEFT, 234, was - LEFT, 40, "at the start")
     return svg
+
+
+# --- one token's way through the layers, forward and back
+
+
+LAYERS = 4
+"""How many layers the drawn stack has."""
+
+
+def one_token(step: int, parameters: float, done: float, whole: float) -> Drawing:
+    """A token on its way up a stack of layers, and its error on the way down.
+
+    `step` counts layers: up to `LAYERS` forward, as many again backward. `done` are the
+    operations so far, `whole` those of the whole way. Areas are to scale: backward is
+    twice as wide.
+    """
+    up, down = min(step, LAYERS), max(step - LAYERS, 0)
+    so_far = units.flops(done) if done else "none"
+    svg = text(208, 24, "forward", 16, "middle", **BOLD)
+    svg += text(208, 44, "2 for each parameter", 15, "middle")
+    svg += text(386, 24, "backward", 16, "middle", **BOLD)
+    svg += text(386, 44, "4 for each parameter", 15, "middle")
+    for i in range(LAYERS):  # from the bottom
+        y = 216 - 44 * i
+        svg += text(138, y + 25, f"layer {i + 1}", 15, "end")
+        went, came = i < up, i >= LAYERS - down
+        svg += rect(150, y, 116, 38, FORWARD if went else "none", "forward", **BOX)
+        svg += rect(270, y, 232, 38, BACKWARD if came else "none", "backward", **BOX)
+        svg += text(208, y + 25, "× +", 17, "middle", "white") if went else ""
+        svg += text(386, y + 25, "× +   × +", 17, "middle", "white") if came else ""
+    svg += _traveller(up, down)
+    svg += text(208, 280, "in: the tokens so far", 15, "middle")
+    if up == LAYERS:
+        svg += text(150, 68, "out: a guess of the next token", 15)
+    svg += rect(150, 298, 352, 32, "none", "operations in all", **BOX)
+    forward = 352 * min(done, whole / 3) / whole
+    svg += rect(150, 298, forward, 32, FORWARD, "forward") if forward else ""
+    if down:
+        svg += rect(150 + 352 / 3, 298, 352 * (done / whole - 1 / 3), 32, BACKWARD, "backward")
+    svg += text(138, 319, "operations so far", 15, "end") + text(516, 320, so_far, 18, **BOLD)
+    words = (
+        f"A token has gone up {units.plural(up, 'layer')} of {LAYERS}"
+        + (f", and its error down {down}" if down else "")
+        + f". Operations so far: {so_far} of {units.flops(whole)}, for "
+        f"{units.short(parameters)} parameters. Forward takes 2 for each parameter, backward 4."
+    )
+    return Drawing(svg, 640, 344, words)
+
+
+def _traveller(up: int, down: int) -> str:
+    """The token as a dot with an arrow behind it; its error, once it comes down."""
+    bottom, x = 262, 66
+    top = bottom - 44 * up
+    svg = arrow(x, bottom + 4, x, top + 12, stroke=FORWARD, stroke_width=3) if up else ""
+    svg += circle(x, top, 9, FORWARD, "the token") + text(x - 16, top + 5, "token", 15, "end")
+    if down:
+        start, end = bottom - 44 * LAYERS, bottom - 44 * (LAYERS - down)
+        svg += arrow(530, start, 530, end - 11, stroke=BACKWARD, stroke_width=3)
+        svg += circle(530, end, 9, BACKWARD, "its error") + text(546, end + 5, "its error", 15)
+    return svg
+
+
+# --- a count and a rate
+
+
+def count_and_rate(
+    num_gpus: int, days: float, rate: float, done: float, work: float, seconds: float
+) -> Drawing:
+    """A tank of work that GPUs fill: what comes each second, and what is there by now.
+
+    `rate` is that of all GPUs together in FLOP/s; `done` and `work` are counts, in FLOP;
+    the tank is full after `seconds`.
+    """
+    part = min(done / work, 1.0)
+    wide = 4 + 5 * log2(max(num_gpus, 1))  # the jet, thicker with each doubling
+    svg = text(16, 30, "the rate: how fast", 16, **BOLD)
+    svg += rect(16, 44, 210, 64, MODEL, "rate", rx=8)
+    svg += text(121, 72, units.flops_per_second(rate), 19, "middle", "white", **BOLD)
+    svg += text(121, 95, f"from {units.plural(num_gpus, 'GPU')}", 15, "middle", "white")
+    svg += rect(226, 76 - wide / 2, 104, wide, MODEL, "a rate")
+    svg += rect(330 - wide, 76 - wide / 2, wide, 208 + wide / 2, MODEL, "a rate", opacity=0.5)
+    svg += text(360, 30, "the count: how much", 16, **BOLD)
+    svg += rect(264, 284 - 180 * part, 330, 180 * part, TOKENS, "done")
+    for x1, y1, x2, y2 in ((264, 104, 264, 284), (264, 284, 594, 284), (594, 104, 594, 284)):
+        svg += line(x1, y1, x2, y2, stroke_width=3)
+    svg += line(594, 104, 604, 104) + text(610, 109, "full:", 15)
+    svg += text(610, 129, units.flops(work), 15)
+    label = f"{units.flops(done)} after {units.plural(days, 'day')}"
+    inside = part > 0.2
+    y = 284 - 180 * part + (26 if inside else -10)
+    ink = "white" if inside else "currentColor"
+    svg += text(584, y, label, 16, "end", ink, **BOLD)
+    full = f"full after {units.duration(seconds)}"
+    svg += text(429, 310, full, 16, "middle")
+    words = (
+        f"{units.plural(num_gpus, 'GPU')} fill a tank at a rate of "
+        f"{units.flops_per_second(rate)}. After {units.plural(days, 'day')} the count is "
+        f"{units.flops(done)} of {units.flops(work)}; it is {full}."
+    )
+    return Drawing(svg, WIDTH, 322, words)
+
+
+# --- runs that really happened
+
+
+MOST, CLOSE, MIDDLE = 4, 1.1, 346
+"""The times too high or too low at which the scale of estimates ends; how near is green;
+where the scale has its middle."""
+
+
+def real_runs(ratios: Sequence[tuple[str, float]], rate: float) -> Drawing:
+    """Estimates over what runs really took, by name, on a logarithmic scale around 1."""
+    height = 92 + 40 * len(ratios)
+    svg = text(MIDDLE, 30, "as reported", 16, "middle", **BOLD)
+    for times, label in ((1 / 4, "a quarter"), (1 / 2, "half"), (2, "twice"), (4, "4 times")):
+        x = _beside(times)
+        svg += line(x, 44, x, height - 36, stroke_width=1, stroke_dasharray="3 4", opacity=0.7)
+        svg += text(x, height - 14, label, 15, "middle")
+    for i, (name, ratio) in enumerate(ratios):
+        y, x = 52 + 40 * i, _beside(ratio)
+        fill = TOKENS if abs(log2(ratio)) <= log2(CLOSE) else COLORS["lost"]
+        svg += text(124, y + 20, name, 15, "end")
+        svg += rect(min(x, MIDDLE), y + 2, max(abs(x - MIDDLE), 2), 26, fill, name, rx=3)
+        svg += text(WIDTH - 10, y + 20, off(ratio), 15, "end", **BOLD)
+    svg += line(MIDDLE, 44, MIDDLE, height - 36, stroke_width=2.5)
+    listed = "; ".join(f"{name} {off(ratio)}" for name, ratio in ratios)
+    words = (
+        f"Estimated GPU-hours at {units.flops_per_second(rate)} for all, beside those "
+        f"reported: {listed}."
+    )
+    return Drawing(svg, WIDTH, height, words)
+
+
+def _beside(ratio: float) -> float:
+    """Where a ratio lies: 1 in the middle, each doubling as far as the next."""
+    return MIDDLE + 190 / log2(MOST) * min(max(log2(ratio), -log2(MOST)), log2(MOST))
+
+
+def off(ratio: float) -> str:
+    """How far an estimate is off, in words.
+
+    >>> off(0.744), off(1.355), off(1.001), off(2.5)
+    ('26 % too low', '36 % too high', 'right', '2.5 times')
+    """
+    if ratio >= 2 or ratio <= 0.5:
+        return f"{units.digits(ratio, 2)} times"
+    percent = round(100 * (ratio - 1))
+    if not percent:
+        return "right"
+    return f"{abs(percent)} % too {'high' if percent > 0 else 'low'}"
+
+
+# --- the course
+
+
+STOPS = (
+    ("00", "Start here", "what do GPUs and", "days make?"),
+    ("01", "Parameters", "how many are there,", "and where?"),
+    ("02", "FLOPs", "how much work is there,", "how fast is it done?"),
+    ("03", "Duration", "how many days,", "at what price?"),
+    ("04", "Batch", "how many texts at once,", "and on which GPUs?"),
+    ("05", "Precision", "what does a parameter", "weigh?"),
+    ("06", "Activations", "what must a step", "remember?"),
+    ("07", "Communication", "what do GPUs tell", "each other?"),
+    ("08", "Plan", "will it fit, and how long", "will it take?"),
+    ("09", "Calendar", "when is it really", "done?"),
+    ("10", "Budget", "what should you", "train?"),
+    ("11", "Measure", "is it true on", "this machine?"),
+)
+"""The chapters in the order in which they are walked, each with its question in two lines."""
+
+
+def course_map(done: Mapping[str, tuple[int, int]]) -> Drawing:
+    """The chapters as a path, and of each how many exercises and guesses are done, of how many."""
+    svg, words = "", []
+    for i, (chapter, title, first, second) in enumerate(STOPS):
+        x, y = 20 + 210 * (i % 4), 16 + 104 * (i // 4)
+        passed, whole = done.get(chapter, (0, 0))
+        fill = TOKENS if passed == whole else MODEL
+        ink = "white" if passed else "currentColor"
+        svg += arrow(x - 13, y + 44, x - 1, y + 44) if i % 4 else ""
+        svg += rect(x, y, 196, 88, fill if passed else "none", title, **BOX)
+        svg += text(x + 10, y + 25, f"{chapter} {title}", 16, fill=ink, **BOLD)
+        svg += text(x + 10, y + 50, first, 14, fill=ink) + text(
+            x + 10, y + 70, second, 14, fill=ink
+        )
+        state = f"{passed} of {whole}" if passed else ""
+        svg += text(x + 188, y + 81, state, 14, "end", ink)
+        words.append(f"{chapter} {title}: {first} {second} {state and f'({state} done)'}".strip())
+    return Drawing(svg, 860, 324, f"The course as a path. {' '.join(words)}")

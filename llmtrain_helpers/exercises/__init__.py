@@ -3,9 +3,13 @@
 Answer keys are computed by the package, never typed; one module a chapter.
 """
 
+from pathlib import Path
+
 from termcolor import colored
 
 from llmtrain_helpers.checks import choice
+from llmtrain_helpers.drawings.common import Drawing
+from llmtrain_helpers.drawings.start_here import course_map as drawn_map
 from llmtrain_helpers.exercises import (
     activations,
     batch,
@@ -30,6 +34,7 @@ from llmtrain_helpers.exercises.common import (
     problem_of,
 )
 from llmtrain_helpers.exercises.own import OwnRun, own_run
+from llmtrain_helpers.exercises.saved import saved_answers
 
 _CHAPTERS = [
     start_here,
@@ -129,6 +134,22 @@ def progress() -> Progress:
     return Progress()
 
 
+def course_map() -> Drawing:
+    """The chapters of the course, each with what is done of it: now, and as saved.
+
+    A page's answers count once it is saved beside this one, or given in this kernel.
+    """
+    here = {id for id, tries in _TRIES.items() if True in tries} | {*_GUESSES}
+    done = here | saved_answers(Path.cwd())
+    asked = [*EXERCISES, *PREDICTIONS]
+    counts = {
+        chapter: (sum(id in done for id in ids), len(ids))
+        for chapter in sorted({id[:2] for id in asked})
+        if (ids := [id for id in asked if id[:2] == chapter])
+    }
+    return drawn_map(counts)
+
+
 def _line(chapter: str) -> str:
     """The marks of a chapter's exercises, and how many are passed and guessed."""
     ids = [id for id in EXERCISES if id[:2] == chapter]
@@ -154,6 +175,7 @@ __all__ = [
     "Prediction",
     "Verdict",
     "check",
+    "course_map",
     "own_run",
     "predict",
     "progress",

@@ -21,6 +21,7 @@ from llmtrain_helpers.exercises.common import (
     Word,
     read_as,
 )
+from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.flops import RECOMPUTE, achieved_flops_per_gpu, count_flops, gpt_flops
 from llmtrain_helpers.model.transformer import Transformer
 
@@ -215,7 +216,31 @@ class OwnBatch(Exercise):
         return False, f"{which} {limit}. {HINT}"
 
 
+def _layer(weights: int = 12, products: int = 2, flops_each: int = 2) -> int:
+    """FLOPs of one of GPT-3's layers, forward, for one sequence of 2,048 tokens."""
+    h, s = 12288, 2048
+    return flops_each * weights * h**2 * s + products * 2 * s**2 * h
+
+
 EXERCISES: dict[str, Exercise] = {
+    "02-layer": Blank(
+        key=_layer,
+        unit=units.flops,
+        hint=(
+            "Each of the 12h² weights meets each of the s tokens.",
+            "A weight costs 2 FLOP for each token, and each of two products 2s²h.",
+        ),
+        slips={
+            "this is a layer's weights, without its scores.": lambda: _layer(products=0),
+            "the scores are two products: this has one of them.": lambda: _layer(products=1),
+            "a weight costs 2 FLOP for each token: it multiplies and adds.": lambda: _layer(
+                flops_each=1
+            ),
+            "this has backward in it: 6 for each weight and token.": lambda: 3 * _layer(),
+            "this counts attention's four matrices alone.": lambda: _layer(weights=4),
+            "this counts the MLP's matrices alone.": lambda: _layer(weights=8),
+        },
+    ),
     "02-a": Function(
         key=layer_flops,
         cases=[

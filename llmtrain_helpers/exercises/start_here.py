@@ -13,7 +13,6 @@ from llmtrain_helpers import units
 from llmtrain_helpers.duration import gpu_hours, training_seconds
 from llmtrain_helpers.evidence.published import architecture, run
 from llmtrain_helpers.exercises.common import (
-    PREFIXES,
     TENFOLD,
     Answer,
     Exercise,
@@ -54,8 +53,8 @@ def _line(installed: bool, name: str, cure: str) -> str:
     return f"{colored('✗', 'red', force_color=True)} {name} is missing: {cure}"
 
 
-RATE = 110e12
-"""FLOP/s that an A100 reaches in a usual run: some 35 % of its dense peak."""
+RATE = 109e12
+"""FLOP/s that an A100 reaches in a usual run: 35 % of its dense peak."""
 
 RATE_H100 = 350e12
 """FLOP/s that an H100 reaches in a usual run."""
@@ -67,11 +66,6 @@ def _days() -> float:
     """Days of 13 billion parameters on 1.4 trillion tokens, on 512 A100."""
     return float(training_seconds(1.4e12, 13e9, 512, RATE, "none")) / units.DAY
 
-
-# --- 00-c: the memory of a card
-
-MIB = 2**20
-"""Bytes of a mebibyte."""
 
 # --- 00-b, asked again: a count from a rate
 
@@ -186,22 +180,6 @@ EXERCISES: dict[str, Exercise] = {
             f"{units.count(64 * RATE_H100 / (6 * 8e9))} of them.",
         },
         again=[Question("how much do 32 of these GPUs do in an hour, in FLOP?", _WORK_OF_AN_HOUR)],
-    ),
-    "00-c": Numeric(
-        key=lambda: 24576 * MIB,
-        asked="bytes",
-        converts=False,
-        unit=lambda number: f"{units.exact(number)} bytes",
-        tolerance=0,
-        hint=("A MiB is no MB.", "The i stands for powers of 1024 in place of 1000."),
-        slips={
-            **PREFIXES,
-            1e6 / MIB: "this takes a MiB for a MB, 10⁶ bytes: 5 % too little.",
-            1 / MIB: "these are still MiB: how many bytes has one?",
-            1024: "1,024 times too much: these are MiB, not GiB.",
-            1 / 1024: "1,024 times too little: these are MiB, not KiB.",
-        },
-        mistaken={24e9: "this is 24 GB, as the card is sold; what it shows is 24 GiB, 7 % more."},
     ),
     "00-d": Size(
         SIZES,

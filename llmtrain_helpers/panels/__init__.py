@@ -45,7 +45,14 @@ PANELS: dict[str, Panel] = {
 
 
 HANDLES: dict[str, Handle] = {
+    "machine": start_here.MACHINE,
+    "one_token": start_here.ONE_TOKEN,
+    "five_runs": start_here.FIVE_RUNS,
+    "count_and_rate": start_here.COUNT_AND_RATE,
+    "two_tokens": flops.TWO_TOKENS,
     "attention_square": flops.ATTENTION_SQUARE,
+    "step_work": flops.STEP_WORK,
+    "achieved": flops.ACHIEVED,
     "ring": communication.RING,
 }
 """Every handle, by its name."""

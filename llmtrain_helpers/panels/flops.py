@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.flops import attention_square, filled, passes, past_peak
+from llmtrain_helpers.drawings.flops import (
+    attention_square,
+    filled,
+    passes,
+    past_peak,
+    step_work,
+    two_tokens,
+)
 from llmtrain_helpers.evidence.published import (
     FORMATS,
     accelerator,
@@ -15,6 +22,7 @@ from llmtrain_helpers.evidence.published import (
     config_model,
     names,
     rows,
+    run,
 )
 from llmtrain_helpers.flops import (
     ATTENTION,
@@ -23,6 +31,7 @@ from llmtrain_helpers.flops import (
     achieved_flops_per_gpu,
     attention_pairs,
     count_flops,
+    product_flops,
 )
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common, controls
@@ -310,4 +319,133 @@ def draw_square(setting: Square, before: Square | None = None) -> str:
 
 ATTENTION_SQUARE = common.Handle(
     "Which pairs attention counts", _SQUARE, draw_square, settings={"start": Square()}
+)
+
+
+@dataclass(frozen=True)
+class Product:
+    """How many tokens have gone through the three products of a matrix."""
+
+    step: int = 3
+
+
+_TOLD = (
+    "Two tokens wait in front of 12 weights.",
+    "Forward: each weight multiplies a number of the token, and adds it to its column's sum.",
+    "The second token meets the same weights.",
+    "Backward: the error of the first token goes back through the same weights.",
+    "And that of the second. Now the layer before knows its error.",
+    "To learn: each weight's gradient is a number of the token times the error above it.",
+    "The second token's part is <b>added</b>. Six products of 24: 2 FLOP forward and 4 "
+    "backward, for each weight and token.",
+)
+
+
+def _draw_product(product: Product, before: Product | None) -> str:
+    each = product_flops(1, 3, 4)
+    return common.pictured(two_tokens(product.step, each), _TOLD[product.step])
+
+
+TWO_TOKENS = common.Handle(
+    title="Two tokens meet a matrix",
+    controls={
+        "step": common.Control(
+            "Products",
+            "How many products are done: two tokens, three times.",
+            least=0,
+            most=6,
+            stops=tuple(range(7)),
+            play=True,
+        )
+    },
+    settings={"": Product()},
+    draw=_draw_product,
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of GPT-3: 131,072 tokens, cut into sequences of one length."""
+
+    sequence_length: int = 2048
+    recompute: str = "full"
+
+    @cached_property
+    def work(self) -> FlopCount:
+        """FLOPs of the step, part by part."""
+        # its table of positions is taken to be longer than it was
+        gpt3 = replace(architecture("GPT-3 175B"), num_positions=STEP_TOKENS)
+        batch = STEP_TOKENS // self.sequence_length
+        return count_flops(gpt3, batch, self.recompute, sequence_length=self.sequence_length)
+
+
+STEP_TOKENS = 2**17
+"""Tokens of the step that the handle shows: 64 sequences of 2,048."""
+
+
+def _draw_step(step: Step, before: Step | None) -> str:
+    longest = Step(STEP_TOKENS, "none").work
+    picture = step_work(step.work, 2 * longest.model / 3, before.work if before else None)
+    parameters = run("GPT-3 175B")["active_parameters"]
+    each = step.work.total / (STEP_TOKENS * parameters)
+    told = (
+        f"{units.plural(STEP_TOKENS // step.sequence_length, 'sequence')} of "
+        f"{units.exact(step.sequence_length)} tokens. The scores are "
+        f"{units.percent(step.work.scores / step.work.model)} of the model's own work. "
+        f"<b>{units.digits(each)} FLOP for each parameter and token.</b>"
+    )
+    return common.pictured(picture, told)
+
+
+STEP_WORK = common.Handle(
+    title="The work of a step of GPT-3",
+    controls={
+        "sequence_length": replace(
+            controls.SEQUENCE,
+            help="Tokens in each sequence; the step's tokens stay as many.",
+            least=2048,
+            most=STEP_TOKENS,
+            stops=controls.doublings(2048, STEP_TOKENS),
+            more=False,
+        ),
+        "recompute": controls.RECOMPUTED,
+    },
+    settings={"": Step()},
+    draw=_draw_step,
+)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The 18.4B run on 16 A100, and the seconds that its step might take."""
+
+    seconds: float = 32.09
+
+
+def _draw_timed(timed: Timed, before: Timed | None) -> str:
+    setting = Setting(seconds=timed.seconds)
+    mfu, hfu = setting.shares
+    rate = units.flops_per_second(setting.rate)
+    if hfu > 1:
+        told = f"{rate} on each GPU: <b>past the peak</b>. No chip does that."
+        return common.pictured(past_peak(setting.work, setting.rate, setting.peak), told)
+    told = f"{rate} on each GPU. <b>MFU {units.percent(mfu)}, HFU {units.percent(hfu)}.</b>"
+    return common.pictured(filled(setting.work, setting.rate, setting.peak), told)
+
+
+ACHIEVED = common.Handle(
+    title="A share of the peak",
+    controls={
+        "seconds": common.Control(
+            "Seconds a step",
+            "Measured time from one update to the next.",
+            unit="s",
+            least=5,
+            most=200,
+            whole=False,
+            stops=(12, 14, 16, 18, 20, 25, 32.09, 40, 50, 64, 80, 100),
+        )
+    },
+    settings={"": Timed()},
+    draw=_draw_timed,
 )

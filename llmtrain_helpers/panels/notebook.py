@@ -46,7 +46,7 @@ PLAY, PAUSE = "▶ Play", "⏸ Pause"
 _LETTER = 8
 """Pixels of a letter of a label, at the most on average."""
 
-_BESIDE = {False: ("1 1 270px", "1 1 700px"), True: ("1 1 270px", "1 1 500px")}
+_BESIDE = {False: ("1 1 270px", "1 1 700px"), True: ("1 1 270px", "3 1 500px")}
 """How wide controls and picture are at least beside each other, for panels and handles:
 with their gap 1,000 pixels, or 800. Where there is less, the picture stands below."""
 

@@ -6,8 +6,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.start_here import NARROW, WIDE, Layout, budget
-from llmtrain_helpers.duration import gpu_hours, rate_at, trainable_tokens
+from llmtrain_helpers.drawings import start_here as drawings
+from llmtrain_helpers.drawings.common import Drawing
+from llmtrain_helpers.drawings.start_here import NARROW, WIDE, Layout
+from llmtrain_helpers.duration import (
+    flops_on_the_way,
+    flops_per_parameter,
+    gpu_hours,
+    rate_at,
+    trainable_tokens,
+    training_seconds,
+)
 from llmtrain_helpers.evidence.published import accelerator, run
 from llmtrain_helpers.panels import common, controls
 
@@ -65,11 +74,9 @@ _CONTROLS = {
 }
 
 
-def draw(setting: Setting, before: Setting | None = None, layout: Layout = WIDE) -> str:
-    """The panel's answer as HTML: sentence, picture, table, and the call in code."""
-    n, days, P, rate = setting.num_gpus, setting.days, setting.parameters, setting.rate
-    seconds, tokens = days * units.DAY, setting.tokens
-    work = seconds * n * rate
+def _machine(setting: Setting, before: Setting | None, layout: Layout = WIDE) -> Drawing:
+    """The picture that the handle and the panel share."""
+    P, tokens = setting.parameters, setting.tokens
     chinchilla = run("Chinchilla 70B")
     each = chinchilla["tokens"] / chinchilla["active_parameters"]
     marks = [
@@ -77,9 +84,34 @@ def draw(setting: Setting, before: Setting | None = None, layout: Layout = WIDE)
         ("GPT-3", run("GPT-3 175B")["tokens"]),
         ("Llama 3.1 405B", run("Llama 3.1 405B")["tokens"]),
     ]
-    chip = [setting.chip, f"{setting.percent:g} % of its peak: {units.flops_per_second(rate)}"]
-    old = before.tokens if before else None
-    picture = budget(n, days, rate, tokens, marks, old, chip, layout)
+    rate = units.flops_per_second(setting.rate)
+    return drawings.machine(
+        setting.num_gpus,
+        setting.days,
+        P,
+        setting.rate,
+        flops_per_parameter("none") * P,
+        tokens,
+        marks,
+        before.tokens if before else None,
+        [setting.chip, f"{setting.percent:g} %: {rate}"],
+        layout,
+    )
+
+
+def _result(setting: Setting) -> str:
+    tokens, P = setting.tokens, setting.parameters
+    return (
+        f"<b>{units.count(tokens, 2)} tokens</b> for a model of {units.short(P)} "
+        f"parameters: {units.digits(tokens / P, 2)} for each parameter."
+    )
+
+
+def draw(setting: Setting, before: Setting | None = None, layout: Layout = WIDE) -> str:
+    """The panel's answer as HTML: sentence, picture, table, and the call in code."""
+    n, days, P, rate = setting.num_gpus, setting.days, setting.parameters, setting.rate
+    seconds, tokens = days * units.DAY, setting.tokens
+    work = seconds * n * rate
     rows = [
         ["each GPU does", units.flops_per_second(rate)],
         ["all together, over the days", units.flops(work)],
@@ -94,11 +126,8 @@ def draw(setting: Setting, before: Setting | None = None, layout: Layout = WIDE)
     )
     return "".join(
         [
-            common.sentence(
-                f"<b>{units.count(tokens, 2)} tokens</b> for a model of {units.short(P)} "
-                f"parameters: {units.digits(tokens / P, 2)} for each parameter."
-            ),
-            picture.live(),
+            common.sentence(_result(setting)),
+            _machine(setting, before, layout).live(),
             common.folded("The numbers behind it", common.table(["", ""], rows)),
             common.folded("The same in code", common.call(code)),
         ]
@@ -112,4 +141,163 @@ PANEL = common.Panel(
     ("One gaming card for a weekend", "1,024 A100 for 34 days"),
     draw,
     narrow=partial(draw, layout=NARROW),
+)
+
+
+# --- handles
+
+
+@dataclass(frozen=True)
+class Machine:
+    """GPUs, days and a model, each GPU an A100 at its usual share of the peak."""
+
+    num_gpus: int = 8
+    days: float = 30
+    parameters: int = 8 * 10**9
+
+    @property
+    def setting(self) -> Setting:
+        """The same in the panel."""
+        return Setting(self.num_gpus, self.days, self.parameters)
+
+
+def _draw_machine(now: Machine, before: Machine | None, layout: Layout = WIDE) -> str:
+    picture = _machine(now.setting, before.setting if before else None, layout)
+    return common.pictured(picture, _result(now.setting))
+
+
+MACHINE = common.Handle(
+    title="GPUs, days and a model: how many tokens?",
+    controls={name: _CONTROLS[name] for name in ("num_gpus", "days", "parameters")},
+    settings={"": Machine()},
+    draw=_draw_machine,
+    narrow=partial(_draw_machine, layout=NARROW),
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How many layers a token has gone through, up and down again."""
+
+    step: int = 6
+
+
+def _draw_way(way: Way, before: Way | None) -> str:
+    P, layers = 8 * 10**9, drawings.LAYERS
+    done = flops_on_the_way(P, way.step, layers)
+    whole = flops_on_the_way(P, 2 * layers, layers)
+    if not way.step:
+        told = "A token waits below the layers of a model with 8 billion parameters."
+    elif way.step < layers:
+        told = "Forward: each parameter multiplies once and adds once. That is 2 operations."
+    elif way.step == layers:
+        told = "At the top the model guesses the next token. Now its error is known."
+    elif way.step < 2 * layers:
+        told = (
+            "Backward: the error goes back down, and each parameter learns how it "
+            "should change. That is 4 operations."
+        )
+    else:
+        told = f"<b>6 operations for each parameter: {units.flops(whole)} for one token.</b>"
+    return common.pictured(drawings.one_token(way.step, P, done, whole), told)
+
+
+ONE_TOKEN = common.Handle(
+    title="A token goes up through the layers, and its error comes down",
+    controls={
+        "step": common.Control(
+            "Layers passed",
+            "How many layers the token, and then its error, have gone through.",
+            least=0,
+            most=2 * drawings.LAYERS,
+            stops=tuple(range(2 * drawings.LAYERS + 1)),
+            play=True,
+        )
+    },
+    settings={"": Way()},
+    draw=_draw_way,
+)
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of its peak that each GPU is taken to reach, in per cent."""
+
+    percent: int = 35
+
+
+REAL_RUNS = ("Pythia 12B", "LLaMA-1 65B", "Llama 2 7B", "Llama 2 70B", "BLOOM-176B")
+"""Runs on A100 whose GPU-hours are published."""
+
+
+def _draw_runs(share: Share, before: Share | None) -> str:
+    rate = float(rate_at(share.percent / 100, accelerator("A100").peak("bf16")))
+    ratios = []
+    for name in REAL_RUNS:
+        row = run(name)
+        seconds = training_seconds(row["tokens"], row["active_parameters"], 1, rate, "none")
+        ratios.append((name, float(gpu_hours(seconds, 1)) / row["gpu_hours"]))
+    least, most = min(x for _, x in ratios), max(x for _, x in ratios)
+    told = (
+        f"Each A100 at {share.percent} % of its peak, {units.flops_per_second(rate)}: the "
+        f"estimates are {units.digits(least, 2)} to {units.digits(most, 2)} times what was "
+        "reported."
+    )
+    return common.pictured(drawings.real_runs(ratios, rate), told)
+
+
+FIVE_RUNS = common.Handle(
+    title="Estimates beside five real runs",
+    controls={
+        "percent": common.Control(
+            "Share of the peak",
+            "What each GPU is taken to reach, in per cent of its peak.",
+            unit="%",
+            least=5,
+            most=80,
+            stops=tuple(range(10, 71, 5)),
+        )
+    },
+    settings={"": Share()},
+    draw=_draw_runs,
+)
+
+
+@dataclass(frozen=True)
+class Tank:
+    """GPUs that fill a tank with work, and for how many days."""
+
+    num_gpus: int = 64
+    days: int = 30
+
+
+def _draw_tank(tank: Tank, before: Tank | None) -> str:
+    gpt3 = run("GPT-3 175B")
+    work = flops_per_parameter("none") * gpt3["tokens"] * gpt3["active_parameters"]
+    rate = tank.num_gpus * Setting().rate
+    done = min(rate * tank.days * units.DAY, work)
+    told = (
+        "More GPUs fill it faster. The tank, <b>what GPT-3 took</b>, stays as large as it is."
+        if done < work
+        else "Full: that is <b>all the work of GPT-3</b>. Fewer GPUs do it too, only later."
+    )
+    picture = drawings.count_and_rate(tank.num_gpus, tank.days, rate, done, work, work / rate)
+    return common.pictured(picture, told)
+
+
+COUNT_AND_RATE = common.Handle(
+    title="A rate fills a tank: how fast, and how much",
+    controls={
+        "num_gpus": replace(controls.GPUS, most=10**6, stops=controls.doublings(8, 4096)),
+        "days": common.Control(
+            "Days",
+            "How long they have been at it.",
+            least=0,
+            most=3650,
+            stops=(0, 5, 10, 20, 30, 60, 90, 180, 365),
+            play=True,
+        ),
+    },
+    settings={"": Tank()},
+    draw=_draw_tank,
 )

@@ -90,7 +90,8 @@ def test_page_and_notebook_show_the_same_of_a_handle(name: str) -> None:
             told = act(f"handle:{name}", "slide", key, place)
             small.controls[key].slider.value = place
             agree_of_handles(small, told)
-        for written in ("5", "a lot", "1e300") if control.stops else (False, True):
+        others = control.options or (False, True)
+        for written in ("5", "a lot", "1e300") if control.stops else others:
             told = act(f"handle:{name}", "write", key, written)
             small.controls[key].input.value = written
             agree_of_handles(small, told)
@@ -208,7 +209,7 @@ def test_what_is_no_panel_no_deed_and_no_choice_is_refused() -> None:
 
 def test_a_telephone_has_a_drawing_of_its_own_where_there_is_one() -> None:
     wide, narrow = opened("start_here"), opened("start_here", "", True)
-    assert 'viewBox="0 0 860 ' in wide["html"]
+    assert 'viewBox="0 0 700 ' in wide["html"]
     assert 'viewBox="0 0 400 ' in narrow["html"]
     words = [re.findall(r'aria-label="(.*?)"', one["html"]) for one in (wide, narrow)]
     assert words[0] == words[1]
@@ -409,4 +410,4 @@ def test_hints_that_were_kept_wrongly_are_left_out(spoilt: dict[str, object]) ->
 def test_a_turn_that_an_exercise_does_not_have_is_its_last() -> None:
     cells.restore(json.dumps({"tries": {}, "guesses": {}, "turns": {"00-b": 9, "00-a": 5}}))
     assert "The question is now" in check("00-b", "B").text
-    assert check("00-a", "22.4 days").ok
+    assert check("00-a", "22.6 days").ok

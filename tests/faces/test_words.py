@@ -79,14 +79,12 @@ def ways() -> Drawing:
 
 
 DRAWINGS: dict[str, Callable[[], Drawing]] = {
-    "the ladder of 00": start_here.ladder,
-    "the question of 00": lambda: start_here.question(8e9, 1e12, 64, 4e14, 2),
+    "the map of 00": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)}),
     "a transformer of 01": lambda: parameters.transformer(LLAMA),
     "the changes of 01": lambda: parameters.waterfall(
         ("a GPT", 6 * 10**9), {"a gate": 2 * 10**9, "shared keys": -(10**9)}, "a Llama"
     ),
     "a stack of 01": lambda: stack.stack(published.architecture("Gemma-3-27B (text)")),
-    "one product of 02": flops.one_product,
     "the peak of 02": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14),
     "eight or six of 03": lambda: duration.eight_or_six(
         {("full", "full"): 33.1, ("full", "none"): 44.1}

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from llmtrain_helpers import achieved_flops_per_gpu, count_flops
+from llmtrain_helpers import Transformer, achieved_flops_per_gpu, count_flops, units
 from llmtrain_helpers.drawings.common import COLORS, Drawing
-from llmtrain_helpers.drawings.flops import WORDS, filled, one_product, passes, past_peak
+from llmtrain_helpers.drawings.flops import WORDS, filled, passes, past_peak, step_work, two_tokens
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
 
@@ -82,11 +82,32 @@ def test_layers_are_drawn_in_equal_groups(layers: int, told: str) -> None:
     assert "13 layers<" in passes(count_flops(GPT3, 64, "full"), 13).body
 
 
-def test_one_product_has_twelve_cells_three_times() -> None:
-    drawing = one_product()
-    assert drawing.body.count("× +") == 36
-    assert drawing.body.count("12 cells × 2 = 24 FLOP") == 3
-    assert "2 for each weight forward, 4 backward" in drawing.words
+@pytest.mark.parametrize("step", range(7))
+def test_each_product_fills_what_its_tokens_reach(step: int) -> None:
+    drawing = two_tokens(step, 24)
+    assert drawing.body.count("× +") == (12 if step else 0)  # where it happens now
+    assert f">{24 * step} FLOP<" in drawing.body
+    [*bars] = re.findall(r'y="274" width="([\d.]+)" height="28" fill="#', drawing.body)
+    assert sum(map(float, bars)) == 80 * step
+    weights = f'width="26" height="26" fill="{COLORS["weights"]}"'
+    assert drawing.body.count(weights) == 12 * ((step > 0) + (step > 2))
+
+
+@every_recompute
+@pytest.mark.parametrize("model", [GPT3, LLAMA], ids=["gpt", "llama"])
+def test_the_bars_of_a_step_are_to_one_scale(recompute: str, model: Transformer) -> None:
+    counted = count_flops(model, 64, recompute)
+    drawing = step_work(counted, counted.total)
+    wide = sum(float(r["width"]) for r in rectangles(drawing) if r["title"] and ":" in r["title"])
+    assert wide == pytest.approx(462, abs=1)
+    assert f"together {units.flops(counted.total)}" in drawing.words
+    assert ("recomputed nothing" in drawing.words) == (recompute == "none")
+
+
+def test_a_longer_step_leaves_the_outline_of_the_one_before() -> None:
+    short, long = (count_flops(LLAMA, 8, "none", sequence_length=s) for s in (2048, 8192))
+    assert step_work(long, long.total).body.count("at the start") == 0
+    assert step_work(long, long.total, short).body.count("at the start") == 2
 
 
 def test_the_bar_is_filled_to_mfu_and_hfu() -> None:
@@ -115,7 +136,8 @@ def test_nothing_recomputed_is_one_share() -> None:
 
 def test_all_parts_have_the_colours_of_the_course() -> None:
     counted = count_flops(GPT3, 64, "full")
-    drawn = [one_product(), passes(counted, 96), filled(counted, 150e12, 312e12)]
+    drawn = [two_tokens(4, 24), step_work(counted, counted.total), passes(counted, 96)]
+    drawn.append(filled(counted, 150e12, 312e12))
     fills = {r["fill"] for drawing in drawn for r in rectangles(drawing)}
     assert fills - {"none"} <= set(COLORS.values())
 

@@ -1,12 +1,15 @@
 """Chapter 00's drawings: to scale, inside their canvas, the same in words."""
 
 import re
+from typing import Any
 
 import pytest
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings import start_here as drawings
-from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers.drawings.common import COLORS, Drawing
+from llmtrain_helpers.duration import flops_on_the_way
+from llmtrain_helpers.exercises import EXERCISES
 
 
 def test_an_estimate_is_told_in_two_digits() -> None:
@@ -15,47 +18,77 @@ def test_an_estimate_is_told_in_two_digits() -> None:
     assert [units.count(number, 2) for number in numbers] == told
 
 
-def test_the_stairs_have_a_computed_example_for_each_prefix() -> None:
-    words = drawings.ladder().words
-    for letter, example in zip(
-        "kMGTPEZ",
-        ["2,048 tokens", "124 million", "8.03 billion", "312 T", "1.31 P", "16.2 E"],
-        strict=False,
-    ):
-        assert re.search(rf"{letter} \(\w+, 10[³⁶⁹¹²⁵⁸]+\): {example}", words)
-    assert "314 ZFLOP" in words
-    letters = re.findall(r'fill="white"[^>]*>(\w)<', drawings.ladder().body)
-    assert "".join(letters) == "kMGTPEZ"
+MARKS = [("20 for each parameter", 160e9), ("GPT-3", 300e9)]
 
 
-def test_each_prefix_is_what_units_prints() -> None:
-    for i, (letter, *_) in enumerate(drawings.STEPS[1:], 2):
-        assert units.flops(1000.0**i) == f"1.00 {letter}FLOP"
+def drawn(num_gpus: int = 8, days: float = 30, tokens: float = 47e9, **more: Any) -> Drawing:
+    """The machine of eight A100 that train 8 billion parameters."""
+    return drawings.machine(num_gpus, days, 8e9, 109.2e12, 48e9, tokens, MARKS, **more)
 
 
-def test_the_question_shows_its_sums() -> None:
-    tokens = 8 * 110e12 * 30 * 86400 / (6 * 8e9)
-    drawing = drawings.question(8e9, tokens, 8, 110e12, price=2)
-    for value in ("2.28 ZFLOP", "30.0 days", "8.00 billion", "48 billion", "110 TFLOP/s"):
-        assert f">{value}<" in drawing.body
-        assert value in drawing.words
-    assert "$11.5 thousand" in drawing.words
-    for told in ("forward: 2 operations", "backward: 4 operations", "2 more"):
-        assert told in drawing.body
+def test_the_machine_shows_its_sum() -> None:
+    for value in ("2.26 ZFLOP", "48.0 GFLOP", "6 × 8B"):
+        assert value in drawn().body
+        assert value in drawn().words
+    assert "47 billion tokens" in drawn().words
 
 
-@pytest.mark.parametrize(("n", "shown"), [(1, 1), (64, 64), (65, 33), (16384, 64)])
-def test_a_square_stands_for_one_gpu_or_for_as_many_as_it_says(n: int, shown: int) -> None:
-    body = drawings.budget(n, 30, 1e14, 1e9, []).body
-    squares = re.findall(rf'width="15" height="15" fill="{COLORS["weights"]}"', body)
-    assert len(squares) == shown
-    each = re.search(r"GPUs?, (\d+) a square", body)
+@pytest.mark.parametrize("layout", [drawings.WIDE, drawings.NARROW])
+@pytest.mark.parametrize(("n", "shown"), [(1, 1), (32, 32), (33, 17), (16384, 32)])
+def test_a_square_stands_for_one_gpu_or_for_as_many_as_it_says(
+    n: int, shown: int, layout: drawings.Layout
+) -> None:
+    body = drawn(n, 1, layout=layout).body
+    assert body.count('width="12" height="12"') == shown + 1  # one for the day
+    each = re.search(r"(\d+) in a square", body)
     assert shown == -(-n // int(each[1] if each else 1))
 
 
+@pytest.mark.parametrize("layout", [drawings.WIDE, drawings.NARROW])
 @pytest.mark.parametrize("tokens", [1.0, 1e6, 1e9, 1e14, 1e20])
-def test_the_bar_ends_on_the_scale(tokens: float) -> None:
-    body = drawings.budget(1, 1, 1e14, tokens, [("x", tokens)], before=1e10).body
-    for x in re.findall(r' (?:x|x1|x2)="(-?[\d.]+)"', body):
-        assert 0 <= float(x) <= 860
-    assert not re.search(r'width="-', body)
+def test_the_bar_ends_on_the_scale(tokens: float, layout: drawings.Layout) -> None:
+    drawing = drawn(tokens=tokens, before=1e10, layout=layout)
+    for x in re.findall(r' (?:x|x1|x2)="(-?[\d.]+)"', drawing.body):
+        assert 0 <= float(x) <= drawing.width
+    assert not re.search(r'width="-', drawing.body)
+
+
+@pytest.mark.parametrize("step", range(2 * drawings.LAYERS + 1))
+def test_what_a_token_has_cost_is_filled_to_scale(step: int) -> None:
+    done = float(flops_on_the_way(8e9, step, drawings.LAYERS))
+    drawing = drawings.one_token(step, 8e9, done, 48e9)
+    up, down = min(step, 4), max(step - 4, 0)
+    assert len(re.findall(r'width="116" height="38" fill="#', drawing.body)) == up
+    assert len(re.findall(r'width="232" height="38" fill="#', drawing.body)) == down
+    bars = re.findall(r'y="298" width="([\d.]+)" height="32" fill="#', drawing.body)
+    assert sum(map(float, bars)) == pytest.approx(352 * done / 48e9, abs=0.2)
+    assert ("its error" in drawing.body) == (down > 0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_the_tank_is_as_full_as_the_count(share: float) -> None:
+    drawing = drawings.count_and_rate(64, 30, 7e15, share * 3e23, 3e23, 4e7)
+    fill = COLORS["useful"]
+    [height] = re.findall(rf'width="330" height="([\d.]+)" fill="{fill}"', drawing.body)
+    assert float(height) == pytest.approx(180 * share)
+
+
+def test_real_runs_lie_on_a_scale_of_doublings() -> None:
+    ratios = [("a", 0.5), ("b", 1.0), ("c", 2.0), ("d", 100.0)]
+    drawing = drawings.real_runs(ratios, 1e14)
+    bars = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawing.body)
+    ends = [float(x) + (float(w) if i else 0) for i, (x, w) in enumerate(bars)]
+    middle = drawings.MIDDLE
+    assert ends[2] - middle == pytest.approx(middle - ends[0], abs=0.2)
+    assert ends[3] == pytest.approx(middle + 2 * (ends[2] - middle), abs=0.2)
+    assert "b right; c 2.0 times; d 100 times" in drawing.words
+
+
+def test_the_map_has_every_chapter_and_says_what_is_done() -> None:
+    plain = drawings.course_map({})
+    assert [row[0] for row in drawings.STOPS] == sorted({id[:2] for id in EXERCISES})
+    assert all(title in plain.words for _, title, *_ in drawings.STOPS)
+    assert "done)" not in plain.words
+    told = drawings.course_map({"03": (2, 5), "05": (6, 6)})
+    assert "(2 of 5 done)" in told.words
+    assert told.body.count(f'fill="{COLORS["useful"]}"') == 1

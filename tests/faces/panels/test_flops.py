@@ -116,7 +116,7 @@ def too_high(model: Transformer, s: int) -> float:
 
 @pytest.mark.parametrize("name", WINDOWS)
 def test_what_the_page_says_of_windows_is_so(name: str) -> None:
-    page, model = cell("02_flops", "heard"), published.config_model(name)
+    page, model = cell("evidence/02_flops", "windows-models"), published.config_model(name)
     title, window, which = WINDOWS[name]
     assert max(layer.mixer.window for _, layer in model.layers) == window
     share = f"{100 * too_high(model, 32768):.0f} %"

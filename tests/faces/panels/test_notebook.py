@@ -116,7 +116,8 @@ def test_sliders_that_stand_below_one_another_begin_alike(word: str) -> None:
 def wide(widget: Any) -> float:
     """Pixels that a widget takes at least before it moves to a row of its own."""
     grows, shrinks, basis = widget.layout.flex.split()
-    assert (grows, shrinks) == ("1", "1")
+    assert grows in ("1", "3")  # of a handle's width the picture takes the more
+    assert shrinks == "1"
     return pixels(basis)
 
 

@@ -6,17 +6,17 @@ from html import unescape
 import pytest
 
 from llmtrain_helpers import training_seconds, units
-from llmtrain_helpers.drawings import start_here as drawings
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.evidence.published import run
-from llmtrain_helpers.panels import PANELS, start_here_panel
+from llmtrain_helpers.panels import HANDLES, PANELS, start_here_panel
 from tests.panel_code import value_of
 
 PANEL = PANELS["start_here"]
 
 
 def test_fills_are_colours_that_have_a_meaning() -> None:
-    bodies = [drawings.ladder().body, PANEL.render(), drawings.question(1, 1, 1, 1e9, 1).body]
+    small = [HANDLES[name] for name in ("machine", "one_token", "five_runs", "count_and_rate")]
+    bodies = [panel.render(**panel.default) for panel in (PANEL, *small)]
     fills = set(re.findall(r'(?:fill|stroke)="(#\w+)"', "".join(bodies)))
     assert fills <= set(COLORS.values())
 

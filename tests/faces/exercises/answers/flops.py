@@ -42,7 +42,21 @@ def layer(count: Callable[..., float]) -> Callable[..., float]:
     return answer
 
 
+LAYER = 2 * 12 * 12288**2 * 2048 + 4 * 2048**2 * 12288
+
 ANSWERS = {
+    "02-layer": Answers(
+        right=[LAYER, float(LAYER)],
+        slips=[
+            (24 * 12288**2 * 2048, "without its scores"),
+            (LAYER - 2 * 2048**2 * 12288, "this has one of them"),
+            (12 * 12288**2 * 2048 + 4 * 2048**2 * 12288, "multiplies and adds"),
+            (3 * LAYER, "this has backward in it"),
+            (8 * 12288**2 * 2048 + 4 * 2048**2 * 12288, "attention's four matrices alone"),
+            (16 * 12288**2 * 2048 + 4 * 2048**2 * 12288, "MLP's matrices alone"),
+            (2 * LAYER, "2.00 times what the helper gives, more than it should be"),
+        ],
+    ),
     "02-a": Answers(
         right=[by_hand, in_floats, layer_flops],
         slips=[

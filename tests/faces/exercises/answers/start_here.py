@@ -3,21 +3,18 @@
 from llmtrain_helpers import training_seconds, units
 from tests.faces.exercises.answers.table import Answers
 
-DAYS = 6 * 1.4e12 * 13e9 / (512 * 110e12) / 86400
-
-BYTES = 24576 * 2**20
-
+DAYS = 6 * 1.4e12 * 13e9 / (512 * 109e12) / 86400
 
 ANSWERS = {
     "00-a": Answers(
         right=[
             DAYS,
-            training_seconds(1.4e12, 13e9, 512, 110e12, "none") / units.DAY,
-            22.4,
-            "22.4",
-            "22.4 days",
-            "538 hours",
-            22.44,
+            training_seconds(1.4e12, 13e9, 512, 109e12, "none") / units.DAY,
+            22.6,
+            "22.6",
+            "22.6 days",
+            "543 hours",
+            22.65,
             round(DAYS, 1),
         ],
         slips=[
@@ -40,21 +37,6 @@ ANSWERS = {
             ("C", "what one token takes is a number"),
             ("D", "is tokens a second: 467 thousand"),
             ("E", "none of the choices"),
-        ],
-    ),
-    "00-c": Answers(
-        right=[BYTES, 24 * 2**30, float(BYTES), "25,769,803,776", 25.77e9, "25.77B"],
-        slips=[
-            (24e9, "as the card is sold"),
-            ("24B", "as the card is sold"),
-            (24576e6, "takes a MiB for a MB"),
-            (24576, "these are still MiB"),
-            (24576 * 2**30, "these are MiB, not GiB"),
-            (24576 * 1024, "these are MiB, not KiB"),
-            (25.8e9, "rounded; please give"),
-            (26e9, "too high. A MiB is no MB."),
-            ("24576 MiB", "these are MiB; bytes are asked, as a number without a unit"),
-            ("24 GiB", "these are GiB"),
         ],
     ),
     "00-d": Answers(
