@@ -305,6 +305,8 @@ def read_as(text: object, unit: str = "") -> Written:
         return Written(one("text", text))
     written = _plain(text)
     match = re.fullmatch(_WRITTEN, written)
+    if match is None and re.fullmatch(r"[\d,_]{61,}", text.strip()):
+        refuse("text", text, "is larger than any number here")
     if match is None:
         refuse("text", text, f"is no number: {_hint(text)}")
     power, name = _behind(match["behind"], unit)
@@ -380,7 +382,7 @@ def _fraction(written: str, power: int, text: str) -> tuple[int, int]:
     over: int = 10 ** max(power, 0)
     under: int = 10 ** max(-power, 0)
     for sign, base, raised in re.findall(_FACTOR, written):
-        top, bottom = _decimal(base)
+        top, bottom = _decimal(base, text)
         exponent = int(raised or 1)
         if max(top.bit_length(), bottom.bit_length()) * abs(exponent) > _MOST_BITS:
             refuse("text", text, "is larger or smaller than any number here")
@@ -396,9 +398,11 @@ def _fraction(written: str, power: int, text: str) -> tuple[int, int]:
     return over, under
 
 
-def _decimal(written: str) -> tuple[int, int]:
+def _decimal(written: str, text: str) -> tuple[int, int]:
     """The numerator and the power of ten under it of a number in decimal digits."""
     mantissa, _, exponent = re.sub("[,_+]", "", written).lower().partition("e")
+    if abs(int(exponent or 0)) > _MOST_POWER:
+        refuse("text", text, "is larger or smaller than any number here")
     whole, _, fraction = mantissa.partition(".")
     power = int(exponent or 0) - len(fraction)
     return int(whole + fraction) * 10 ** max(power, 0), 10 ** max(-power, 0)
@@ -424,15 +428,18 @@ def _hint(text: str) -> str:
     return "write 7B, 300e9, 15T, 8k, 1,024 or 2.5"
 
 
-_NUMBER = r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?"
-_POWER = rf"{_NUMBER}(?: ?(?:\*\*|\^) ?[+-]?\d{{1,3}})?"
+_NUMBER = r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_POWER = rf"{_NUMBER}(?: ?(?:\*\*|\^) ?[+-]?\d+)?"
 _WRITTEN = (
     rf"(?P<dollar>\$?) ?(?P<number>{_POWER}(?: ?(?:\*(?!\*)|/) ?{_POWER})*)"
     r"(?P<behind> ?(?:[A-Za-zµ%][A-Za-z/. -]*)?)"
 )
-_FACTOR = rf"(^|[*/]) ?({_NUMBER})(?: ?(?:\*\*|\^) ?([+-]?\d{{1,3}}))?"
+_FACTOR = rf"(^|[*/]) ?({_NUMBER})(?: ?(?:\*\*|\^) ?([+-]?\d+))?"
 _MOST_BITS = 1000
 """The longest whole number that a power may have on either side of its fraction."""
+
+_MOST_POWER = 99
+"""The largest power of ten behind an e: 1e99."""
 
 _SIGNS = str.maketrans("−–·×\u00a0\u202f\u2009μ", "--**   µ")
 _RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")

@@ -272,6 +272,12 @@ def test_a_monster_is_refused_quickly(text: str) -> None:
     assert time.perf_counter() - begin < 0.1
 
 
+@pytest.mark.parametrize("text", ["10^400", "1e400", "10**4000", "1e-400", "1" + "0" * 400])
+def test_a_number_beyond_all_others_is_not_called_no_number(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is larger (or smaller )?than any number here"):
+        units.read(text)
+
+
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(-9, 9))
 def test_arithmetic_is_pythons(a: int, b: int, c: int) -> None:
     assert units.read(f"{a}/{b}") == pytest.approx(a / b)
