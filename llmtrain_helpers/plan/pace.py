@@ -96,6 +96,21 @@ UTILIZATIONS = {
 """What others reached, by kind: the number format, dense or experts. A share of the
 16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
 
+HIGHEST = {
+    "16-bit dense": 0.79,
+    "16-bit dense on AMD": 0.47,
+    "16-bit dense on TPU": 0.89,
+    "16-bit dense on Trainium": 0.39,
+    "16-bit experts": 0.21,
+    "fp4 dense": 0.22,
+    "fp8 dense": 0.47,
+    "fp8 dense on Gaudi": 0.5,
+    "fp8 dense on TPU": 0.58,
+    "fp8 experts": 0.33,
+}
+"""The highest share of the peak (HFU) of any published step, by kind; a step of one's own
+beyond it wants a second look."""
+
 PACES = {
     ("dense", "any"): (
         (0.54, 0.8, 1.19),
@@ -134,16 +149,26 @@ def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares
     if run.utilizations is not None:
         u = run.utilizations
         return Shares(u, u, "the utilisations that were given")
-    bits = {"bf16": "16-bit", "fp16": "16-bit", "fp8": "fp8", "fp4": "fp4"}
-    layers = "experts" if run.model.num_experts else "dense"
-    kind = f"{bits.get(run.number_format, '32-bit')} {layers}"
+    bits, layers = _kind(run)
+    kind = f"{bits} {layers}"
     known = UTILIZATIONS.get(kind + of_family(run.accelerator.name), UTILIZATIONS[kind])
-    if step is None or kind.split()[0] not in ("16-bit", "fp8"):
+    if step is None or bits not in ("16-bit", "fp8"):
         return known
     paces, evidence = PACES.get((layers, run.software), PACES[layers, "any"])
     low, likely, high = (at_peak / step.total * pace for pace in paces)
     runs = [u * likely / known.steps[1] for u in known.runs]
     return Shares((low, likely, high), (runs[0], runs[1], runs[2]), evidence)
+
+
+def highest_share(run: Run) -> float | None:
+    """The highest share of the peak (HFU) of any published step of a run's kind, if any is."""
+    return HIGHEST.get(f"{' '.join(_kind(run))}{of_family(run.accelerator.name)}")
+
+
+def _kind(run: Run) -> tuple[str, str]:
+    """Of which format a run's products are, and whether its layers are dense or experts."""
+    bits = {"bf16": "16-bit", "fp16": "16-bit", "fp8": "fp8", "fp4": "fp4"}
+    return bits.get(run.number_format, "32-bit"), "experts" if run.model.num_experts else "dense"
 
 
 def seconds_per_step(

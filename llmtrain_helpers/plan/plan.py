@@ -40,7 +40,7 @@ from llmtrain_helpers.plan.memory import (
     stage_experts,
     stage_parameters,
 )
-from llmtrain_helpers.plan.pace import STOPS, Shares, others_shares, seconds_per_step
+from llmtrain_helpers.plan.pace import STOPS, Shares, highest_share, others_shares, seconds_per_step
 from llmtrain_helpers.plan.run import Run, spelt_out
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
 from llmtrain_helpers.plan.step import excess_flops, step_parts
@@ -192,6 +192,22 @@ class Plan:
         """The likely share of the peak, without recomputed work."""
         work = self.flops.model * self.iterations / self.seconds.likely
         return work / (self.split.num_gpus * self.run.peak)
+
+    @property
+    def hfu(self) -> Result:
+        """The likely share of the peak, recomputed work counted."""
+        return self.total_flops / self.seconds.likely / (self.split.num_gpus * self.run.peak)
+
+    @property
+    def highest_published(self) -> float | None:
+        """The highest such share of any published step of this kind; None where none is."""
+        return highest_share(self.run)
+
+    @property
+    def beyond_published(self) -> bool:
+        """Whether a step or rate of one's own is faster than any published one."""
+        most = self.highest_published
+        return self.measured and most is not None and anywhere(self.hfu > most)
 
     @property
     def rough(self) -> Interval:

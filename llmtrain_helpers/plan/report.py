@@ -17,6 +17,7 @@ from llmtrain_helpers.checks import Number, at_most, instance, refuse, single
 from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.plan.advice import advise
+from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.plan import Plan, is_many
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.results import Interval
@@ -140,8 +141,8 @@ def report(
     at_most("trained_on", before, "the tokens that there are", 10**20)
     if law is None and before:
         refuse("trained_on", before, "is what a law wants, and law is None")
-    worth = [] if law is None else _quality(plan, law, before)
-    lines = (*_work(plan), *_machine(plan), *_time(plan), *worth)
+    quality = [] if law is None else _quality(plan, law, before)
+    lines = (*_work(plan), *_machine(plan), *_time(plan), *quality)
     parameters = units.count(plan.parameters.total)
     title = f"{name[:1].upper()}{name[1:]}: {parameters} parameters"
     return Report(title, summary, lines, LEFT_OUT)
@@ -164,6 +165,8 @@ def _work(plan: Plan) -> list[Line]:
     shape = f"{run.model.num_layers} layers, hidden size {run.model.hidden_size:,}"
     active = f"; {units.count(P.active)} active" if P.active != P.total else ""
     recompute = RECOMPUTED[run.recompute]
+    if run.recompute != "none":
+        recompute += ": counted here, not in the MFU"
     batch = units.count(run.global_batch_size * run.model.sequence_length)
     return [
         Line("parameters", units.exact(P.total), "exact", shape + active, "notebook 01"),
@@ -174,7 +177,7 @@ def _work(plan: Plan) -> list[Line]:
             "work",
             units.flops(plan.total_flops),
             "exact",
-            f"attention counted whole, {recompute}",
+            f"attention counted whole; {recompute}",
             "notebook 02",
         ),
     ]
@@ -222,15 +225,14 @@ def _machine(plan: Plan) -> list[Line]:
 def _time(plan: Plan) -> list[Line]:
     """Days, GPU-hours, money, energy; at a rate of one's own the stops come on top."""
     run, days = plan.run, plan.days_with_stops
-    assumption = f"{units.percent(plan.mfu)} of the peak (MFU), stops included"
+    assumption = f"{_share(plan)}, stops included"
     if run.utilizations is None:
         assumption += f"; {STACKS[run.software]}"
     source = f"others' steps: {plan.shares.evidence}"
     if run.utilizations is not None:
         source = "yours: the shares of the peak that you gave"
     if plan.measured:
-        own = "step" if run.flops_per_gpu is None else "rate"
-        assumption = f"your measured {own}; stops add 8 to 50 %"
+        assumption = _own_speed(plan)
         source = "your step; stops of four published runs (notebook 08)"
     hours = days.times(gpu_hours(units.DAY, plan.split.num_gpus))
     lines = [
@@ -252,30 +254,87 @@ def _time(plan: Plan) -> list[Line]:
     return lines
 
 
+def _share(plan: Plan) -> str:
+    """The likely share of the peak, and how it is counted."""
+    return f"{units.percent(plan.mfu)} of the peak (MFU, attention counted)"
+
+
+def _own_speed(plan: Plan) -> str:
+    """What a measured step or rate comes to: its share of the peak, its days, the stops."""
+    own = "step" if plan.run.flops_per_gpu is None else "rate"
+    alone = f"{units.digits(plan.days.likely, 2)} days without stops"
+    low, _, high = (units.share(longer - 1).removesuffix(" %") for longer in STOPS)
+    told = f"your measured {own}: {_share(plan)}; {alone}, which add {low} to {high} %"
+    if not plan.beyond_published:
+        return told
+    share = units.percent(plan.hfu)
+    share += "" if plan.run.recompute == "none" else " with what is recomputed"
+    most = units.share(plan.highest_published or 0)
+    return f"{told}. {share} is above any published step ({most}): was it of the whole batch?"
+
+
 def _first_run(plan: Plan) -> list[Line]:
-    """The date to promise before a step is measured, where it is later than others' runs."""
-    days = plan.first_run
-    if days.greatest <= plan.days_with_stops.greatest:
+    """The date to promise before a step is measured: the slow end of others' runs, or its own."""
+    if plan.measured:
         return []
-    slow = f"{units.percent(UTILIZATIONS[0])} of the peak (MFU), the slow end of published runs"
+    rough = units.digits(plan.rough.greatest / units.DAY, 2)
+    days = units.digits(plan.first_run.greatest, 2)
+    slow = f"{units.percent(UTILIZATIONS[0])} of the peak by 6TP, attention left out"
+    later = plan.first_run.greatest > plan.days_with_stops.greatest
     return [
         Line(
             "a first run",
-            f"up to {units.digits(days.greatest, 2)} days",
-            "until a step is measured",
-            slow,
+            f"up to {days} days",
+            "until a step is measured" if later else "no later than the interval above",
+            f"{slow}: the slow end of published runs"
+            if later
+            else f"{slow}, would be {rough} days",
             "notebook 03; our caution, for no table has first runs",
         )
     ]
 
 
-def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:
-    """What the model is expected to be worth, and what it could have been."""
+@dataclass(frozen=True)
+class Worth:
+    """What a plan's model is expected to be worth, and what it could have been.
+
+    `loss` by a law and `losses` by two fits of the same runs, in nats a token; tokens for
+    each active parameter, and how many are `best` for this work, 6NT; `times_the_least` is
+    this work over the least for its loss.
+    """
+
+    loss: float
+    losses: dict[str, float]
+    tokens_per_parameter: float
+    best: float
+    times_the_least: float
+
+
+def worth(plan: Plan, law: str | Law = "besiroglu", trained_on: Number = 0) -> Worth:
+    """What a plan's model is expected to be worth by a law, with the tokens it saw before.
+
+    >>> from llmtrain_helpers import plan_run
+    >>> plan = plan_run("Llama-3.1-8B", "H100", 64, 1e12, 512, recompute="none")
+    >>> round(worth(plan).loss, 2), round(worth(plan).best)
+    (2.08, 20)
+    """
     fit = known_law(law)
     N, T = plan.parameters.active, plan.run.tokens + trained_on
-    losses = [loss(N, T, x) for x in (fit, *map(known_law, SAME_RUNS))]
-    best = units.digits(compute_optimal(6 * N * T, fit).tokens_per_parameter, 2)
-    least = float(times_the_least(N, T, fit))
+    return Worth(
+        loss=float(loss(N, T, fit)),
+        losses={name: float(loss(N, T, known_law(name))) for name in SAME_RUNS},
+        tokens_per_parameter=float(T / N),
+        best=float(compute_optimal(6 * N * T, fit).tokens_per_parameter),
+        times_the_least=float(times_the_least(N, T, fit)),
+    )
+
+
+def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:
+    """The lines of what the model is expected to be worth."""
+    fit, told = known_law(law), worth(plan, law, trained_on)
+    N, T = plan.parameters.active, plan.run.tokens + trained_on
+    losses = [told.loss, *told.losses.values()]
+    least = told.times_the_least
     times = units.digits(least, 3 if least < 10 else 2)
     ends = f"{min(losses):.2f} to {max(losses):.2f} by"
     if f"{min(losses):.2f}" == f"{max(losses):.2f}":
@@ -286,15 +345,15 @@ def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:
     return [
         Line(
             "loss expected",
-            f"{loss(N, T, fit):.2f} nats a token",
+            f"{told.loss:.2f} nats a token",
             f"{ends} two fits of the same runs",
             assumption,
             fit.source,
         ),
         Line(
             "tokens a parameter",
-            units.digits(T / N, 2),
-            f"{best} is best for this work",
+            units.digits(told.tokens_per_parameter, 2),
+            f"{units.digits(told.best, 2)} is best for this work",
             f"{times} times the least work for its loss",
             fit.source,
         ),

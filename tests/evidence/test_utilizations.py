@@ -7,7 +7,7 @@ import pytest
 from llmtrain_helpers.duration import UTILIZATIONS
 from llmtrain_helpers.evidence import published, utilizations
 from llmtrain_helpers.flops import gpt_flops
-from llmtrain_helpers.plan.pace import UTILIZATIONS as BY_KIND, Shares
+from llmtrain_helpers.plan.pace import HIGHEST, UTILIZATIONS as BY_KIND, Shares
 from tests.pages import words
 
 
@@ -29,6 +29,11 @@ COVERAGE = utilizations.coverage()
 
 def test_the_plans_shares_are_those_of_the_published_figures() -> None:
     assert utilizations.shares() == BY_KIND
+
+
+def test_the_highest_shares_are_those_of_the_published_steps() -> None:
+    highest = STEPS.groupby("kind")["share"].max()
+    assert {kind: round(float(share), 2) for kind, share in highest.items()} == HIGHEST
 
 
 def test_chapter_03s_shares_are_those_of_the_published_runs() -> None:

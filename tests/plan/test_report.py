@@ -9,8 +9,10 @@ import pytest
 
 from llmtrain_helpers import LAWS, RECIPES, compute_optimal, loss, plan_run, units
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.laws import times_the_least
+from llmtrain_helpers.plan.pace import HIGHEST
 from llmtrain_helpers.plan.plan import planned
-from llmtrain_helpers.plan.report import Line, Report
+from llmtrain_helpers.plan.report import Line, Report, worth
 from tests.bad_values import assert_refused
 
 H100 = published.accelerator("H100 SXM")
@@ -95,14 +97,16 @@ def test_each_end_of_the_price_follows_from_its_own_days(plan) -> None:
 def test_a_report_names_all_ways_of_sharing_and_what_is_computed_again() -> None:
     shared = of(PLAN.but(sharding="fsdp", context_parallel=2, recompute="alternate").report())
     assert shared["GPUs"].assumption == "tensor 1, pipeline 1, context 2, replicas 32, FSDP"
-    assert shared["work"].assumption.endswith("every other product recomputed")
+    counted = "every other product recomputed: counted here, not in the MFU"
+    assert shared["work"].assumption == f"attention counted whole; {counted}"
+    assert of(PLAN.report())["work"].assumption == "attention counted whole; nothing recomputed"
     mixtral = published.architecture("Mixtral-8x7B", sequence_length=4096)
     piped = {"pipeline_parallel": 4, "interleave": 2, "expert_parallel": 8, "zero_stage": 1}
     assert of(PLAN.but(model=mixtral, **piped).report())["GPUs"].assumption == (
         "tensor 1, pipeline 4, pieces of a stage 2, experts on 8, replicas 16, ZeRO 1"
     )
     again = of(PLAN.but(attention="unfused", recompute="selective").report())
-    assert again["work"].assumption.endswith("scores recomputed")
+    assert "; scores recomputed: counted here" in again["work"].assumption
 
 
 @pytest.mark.parametrize(
@@ -187,10 +191,52 @@ def test_names_are_words_whatever_they_hold(name: str) -> None:
 
 def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
     told = {x.what: x for x in PLAN.but(flops_per_gpu=420e12).report().lines}
-    assert told["days"].assumption == "your measured rate; stops add 8 to 50 %"
+    mfu = "42.4 % of the peak (MFU, attention counted)"  # 420 of 989.5 TFLOP/s
+    alone = "25 days without stops, which add 8 to 50 %"
+    assert told["days"].assumption == f"your measured rate: {mfu}; {alone}"
     told = {x.what: x for x in PLAN.calibrated(10.0).report().lines}
-    assert told["days"].assumption == "your measured step; stops add 8 to 50 %"
+    assert told["days"].assumption.startswith("your measured step: 38.4 % of the peak (MFU, a")
+    assert "a first run" not in told
     with pytest.raises(ValueError, match="is many: a report is about one"):
         PLAN.but(tokens=np.array([1e12, 2e12])).report()
     with pytest.raises(ValueError, match="law='chinchila' is unknown"):
         PLAN.report(law="chinchila")
+
+
+def test_a_measured_step_above_any_published_is_called_so() -> None:
+    """5.1 s make 75 % of the peak, which was published; everything recomputed, 79 % was not."""
+    assert "above any published" not in of(PLAN.calibrated(5.1).report())["days"].assumption
+    plan = PLAN.but(recompute="full").calibrated(6.0)
+    told = of(plan.report())["days"].assumption
+    most = units.share(HIGHEST["16-bit dense"])
+    assert plan.mfu < HIGHEST["16-bit dense"] < plan.hfu
+    assert f"{units.percent(plan.hfu)} with what is recomputed is above any published" in told
+    assert f"({most})" in told
+    unknown = plan_run(LLAMA, H100, 64, 1e12, 512, recompute="none", format="fp32")
+    assert "above any" not in of(unknown.report())["days"].assumption
+
+
+def test_a_first_run_says_how_its_share_is_counted_and_is_never_left_out() -> None:
+    """25 % is a share by 6TP, the days' own with attention: each row says which."""
+    told = of(PLAN.report())
+    assert "% of the peak (MFU, attention counted), stops" in told["days"].assumption
+    assert told["a first run"].interval == "until a step is measured"
+    assert told["a first run"].assumption == (
+        "25.0 % of the peak by 6TP, attention left out: the slow end of published runs"
+    )
+    slow = PLAN.but(recompute="full")
+    assert slow.first_run.greatest == slow.days_with_stops.greatest > slow.rough.greatest / 86400
+    row = of(slow.report())["a first run"]
+    assert row.number == f"up to {units.digits(slow.days.greatest, 2)} days"
+    assert row.interval == "no later than the interval above"
+    rough = units.digits(slow.rough.greatest / 86400, 2)
+    assert row.assumption == f"25.0 % of the peak by 6TP, attention left out, would be {rough} days"
+
+
+def test_what_a_model_is_worth_is_what_the_laws_say() -> None:
+    told, N = worth(PLAN), PLAN.parameters.active
+    assert told.loss == loss(N, 10**12)
+    assert told.losses == {law: loss(N, 10**12, law) for law in ("besiroglu", "hoffmann")}
+    assert told.tokens_per_parameter == 10**12 / N
+    assert told.best == compute_optimal(6 * N * 10**12).tokens_per_parameter
+    assert told.times_the_least == times_the_least(N, 10**12)
