@@ -15,6 +15,7 @@ from llmtrain_helpers.command import chips, models, plan
 USAGE = """python -m llmtrain_helpers COMMAND
 
   plan MODEL …               what a run takes, and whether it fits
+  plan --days D …            what these GPUs can train in so many days
   models                     the models that a plan knows by name
   chips                      the accelerators
   utilizations               how many published figures lie in the others' interval
@@ -56,6 +57,7 @@ def measure(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m llmtrain_helpers measure",
         description="Time matrix products and training steps, and write each as a row.",
+        allow_abbrev=False,
     )
     parser.add_argument("--record", type=Path, required=True, metavar="FILE.csv")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")

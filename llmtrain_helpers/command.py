@@ -12,12 +12,13 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import most_tokens, usual_batch
+from llmtrain_helpers.budget import Point, frontier, most_tokens, shelf, usual_batch
+from llmtrain_helpers.checks import quantity
 from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Transformer
@@ -26,7 +27,7 @@ from llmtrain_helpers.model.tables import find_row, names
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.plan import Plan
-from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, sharded
+from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, sharded, worth
 from llmtrain_helpers.plan.run import SHARDS, SOFTWARE
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.results import Interval
@@ -64,7 +65,38 @@ NO_ARGUMENTS = ("model", "config", "sequence_length", "days", "seconds_per_itera
 """Options that are no arguments of `best_split`, or not as they are given."""
 
 
+OF_A_SHELF = (
+    *("num_gpus", "accelerator", "days", "sequence_length"),
+    *("global_batch_size", "software", "price_per_gpu_hour"),
+)
+"""Options that need no model; the last three are those of `frontier`."""
+
+EXAMPLE = """\
+Names of models and chips: python -m llmtrain_helpers models, and chips.
+
+For example: how many tokens does Llama 3.1 8B see on eight H100 in two weeks?
+
+  python -m llmtrain_helpers plan llama-3.1-8b --gpus 8 --chip h100 --days 14
+
+  With --days 14 it likely sees 65 billion tokens, 56 billion to 75 billion.
+"""
+"""What the help of a plan ends with; a test holds its last line to the command's."""
+
+
 class _Parser(argparse.ArgumentParser):
+    """A parser that takes each option once, by its whole name."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog=f"python -m llmtrain_helpers {prog}", allow_abbrev=False, **options)
+
+    def read(self, arguments: Sequence[str]) -> dict[str, Any]:
+        """The options by their names."""
+        words = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+        for word in words:
+            if words.count(word) > 1:
+                self.error(f"{word} is given {words.count(word)} times: once is enough")
+        return vars(self.parse_args(arguments))
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and where to read more; the exit status is 2."""
         self.exit(2, f"{message.removeprefix('argument ')}\n{self.prog} --help says more\n")
@@ -84,13 +116,15 @@ def _yes(text: str) -> bool:
     return known[text.casefold()]
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> _Parser:
     parser = _Parser(
-        prog="python -m llmtrain_helpers plan",
-        usage="%(prog)s (MODEL | --config FILE) --gpus N --chip NAME (--tokens T | --days D) …",
-        description="What a run takes, and whether it fits. What is left out is chosen, and "
+        "plan",
+        usage="%(prog)s (MODEL | --config FILE) --gpus N --chip NAME (--tokens T | --days D) …\n"
+        "       %(prog)s --gpus N --chip NAME --days D: what these GPUs can train",
+        description="What a run takes, and whether it fits. What is left out is chosen, and\n"
         "the first line says so; what is given stays. Numbers may be written 1T, 300B, 15e12.",
-        epilog="Names of models and chips: python -m llmtrain_helpers models, and chips.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a published model by its name")
     parser.add_argument("--config", type=Path, metavar="FILE", help="or a config.json")
@@ -130,10 +164,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def plan(arguments: Sequence[str]) -> int:
     """Print the plan of a run; 2 with one sentence where there is none."""
-    options = vars(_parser().parse_args(arguments))
+    options = _parser().read(arguments)
     shown = {name: options.pop(name) for name in ("advise", "json", "markdown")}
     given = {name: value for name, value in options.items() if value is not None}
     try:
+        if not {"model", "config", "tokens"} & {*given} and "days" in given:
+            print(_trained(given, shown))
+            return 0
         name, model = _model(given.get("model"), given.get("config"))
         found, tokens = _planned(model, given)
         advice = advise(found)
@@ -147,12 +184,18 @@ def plan(arguments: Sequence[str]) -> int:
     if shown["json"]:
         print(json.dumps(_numbers(found, report, given, advice), indent=2, ensure_ascii=False))
         return 0
-    opening = [_chosen(found, given)]
-    if opening[0] and "seconds_per_iteration" in given:
+    chosen, pasted = _chosen(found, given)
+    if chosen:
+        print(textwrap.fill(f"{chosen}: chosen; as options, to keep or to change:", WIDTH))
+        print(f"  {pasted}")
+    opening = []
+    if chosen and "seconds_per_iteration" in given:
         opening.append("Your step is taken as one of just this: where it was another, say which.")
     if tokens is not None:
         opening.append(_in_time(given["days"], tokens))
-    print(*(textwrap.fill(line, WIDTH) for line in opening if line), "", sep="\n")
+    print(*(textwrap.fill(line, WIDTH) for line in opening), sep="\n", end="\n" if opening else "")
+    if chosen or opening:
+        print()
     print(report.markdown if shown["markdown"] else _table(report))
     if shown["advise"] or not found.fits:
         print("", *_advice(found, advice), sep="\n")
@@ -162,34 +205,115 @@ def plan(arguments: Sequence[str]) -> int:
 def _model(name: str | None, config: Path | None) -> tuple[str, Transformer]:
     """The model, and what a report calls it."""
     if name is None and config is not None:
-        return f"the model of {config}", known_model(config)
+        return f"the model of {config}", _of_file(config)
     if name is None or config is not None:
         raise ValueError(
-            "give one model: its name, of those that the command models lists, or --config FILE"
+            "give one model: its name, of those that the command models lists, or --config FILE; "
+            "with --days alone: what these GPUs can train"
         )
     if name.endswith(".json"):
         return _model(None, Path(name))
-    name = find_row("model", name, "architectures", "configs")["name"]
+    name = _named("model", name, "models", "architectures", "configs")
     return name, architecture(name)
+
+
+def _named(argument: str, name: str, command: str, *tables: str) -> str:
+    """The name as its table has it; a refusal says which command lists them all."""
+    try:
+        return str(find_row(argument, name, *tables)["name"])
+    except ValueError as problem:
+        raise ValueError(f"{problem} (all: python -m llmtrain_helpers {command})") from None
+
+
+def _of_file(path: Path) -> Transformer:
+    """The model of a file; what is wrong in it is told with the file's name."""
+    try:
+        return known_model(path)
+    except ValueError as problem:
+        told = str(problem)
+        if told.startswith("model="):  # it is about the file as a whole, and names it
+            raise
+        told = told.removeprefix("config=").replace(" in families.FAMILIES", "")
+        raise ValueError(f"in {path}: {told}") from None
 
 
 def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interval | None]:
     """The fastest plan with all that is given; and the tokens, where days were."""
-    if ("tokens" in given) == ("days" in given):
-        raise ValueError("give one of --tokens, of the whole run, and --days")
-    if "seconds_per_iteration" in given and "global_batch_size" not in given:
-        raise ValueError("give --batch beside --step-seconds: a step is as long as its batch")
+    _check(given)
     s = given.get("sequence_length", min(SEQUENCE, model.sequence_length))
     model, n = replace(model, sequence_length=s), given["num_gpus"]
     run = {name: value for name, value in given.items() if name not in NO_ARGUMENTS}
+    run["accelerator"] = _named("accelerator", run["accelerator"], "chips", "accelerators")
     run.setdefault("global_batch_size", usual_batch(model, n))
     found = best_split(model=model, **run)
+    if "keep_gradients" in given and found.run.zero_stage < 2:
+        chosen = f"{sharded(found.run)}, which was chosen"
+        word = f"--shard {given['shard']}" if "shard" in given else chosen
+        able = ", ".join(word for word, (stage, _) in SHARDS.items() if stage > 1)
+        problem = f"--keep-gradients changes nothing with {word}: it is for --shard {able}"
+        raise ValueError(problem)
     if "seconds_per_iteration" in given:
         found = found.calibrated(given["seconds_per_iteration"])
     if "days" not in given:
         return found, None
     tokens = most_tokens(found, given["days"])
     return found.but(tokens=int(tokens.likely)), tokens
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """Refuse options of which one is missing, or one too many."""
+    if "tokens" in given and "days" in given:
+        raise ValueError("give --tokens or --days, not both: each says how long the run is")
+    if "tokens" not in given and "days" not in given:
+        raise ValueError(
+            "say how long the run is: --tokens T, or --days D for as many as they pay for"
+        )
+    if "seconds_per_iteration" in given:
+        quantity("seconds_per_iteration", given["seconds_per_iteration"])
+        if "global_batch_size" not in given:
+            raise ValueError("give --batch beside --step-seconds: a step is as long as its batch")
+
+
+# --- what GPUs and days can train, without a model
+
+
+def _trained(given: Mapping[str, Any], shown: Mapping[str, bool]) -> str:
+    """The shapes around the best that these GPUs can train in these days, or all as JSON."""
+    odd = [OPTIONS[x] for x in given if x not in OF_A_SHELF]
+    odd += [f"--{x}" for x in ("advise", "markdown") if shown[x]]
+    if odd:
+        raise ValueError(f"{odd[0]} is of one model: give its name, or --config FILE")
+    shapes = shelf(given["sequence_length"]) if "sequence_length" in given else shelf()
+    chip = known_accelerator(_named("accelerator", given["accelerator"], "chips", "accelerators"))
+    n, days = given["num_gpus"], given["days"]
+    options = {x: given[x] for x in OF_A_SHELF[4:] if x in given}
+    front = frontier(chip, n, days, shapes, **options)
+    best, first = front.best, front.first_run
+    if shown["json"]:
+        points = {"best": best, "first_run": first, **{x.name: x for x in front.points}}
+        outcomes = {name: point.outcome._asdict() for name, point in points.items()}
+        return json.dumps(outcomes, indent=2)
+
+    def told(point: Point) -> str:
+        tokens = units.count(point.tokens.likely, 2)
+        return f"{point.name} on {tokens} tokens ({point.loss.likely:.2f} nats a token)"
+
+    s = units.exact(int(best.plan.run.model.sequence_length))
+    price = given.get("price_per_gpu_hour")
+    cost = "" if price is None else f" for {units.dollars(gpu_hours(days * units.DAY, n) * price)}"
+    summary = (
+        f"{units.exact(n)} {chip.name} in {units.short(days)} days{cost}, by sequences of {s} "
+        f"tokens. Of {len(front.points)} shapes like Llama's, those that fit come to their lowest "
+        f"loss with {told(best)}; with what even a first run can promise, {told(first)}."
+    )
+    at = [point.name for point in front.points].index(best.name)
+    rows = [("parameters", "tokens", "likely", "loss", "fits")]
+    for x in front.points[max(at - 4, 0) : at + 5]:
+        ends = f"{units.count(x.tokens.least, 2)} to {units.count(x.tokens.greatest, 2)}"
+        likely, loss = units.count(x.tokens.likely, 2), f"{x.loss.likely:.2f} nats a token"
+        rows.append((x.name, ends, likely, loss, "yes" if x.fits else "no"))
+    last = f"Give a MODEL too for its whole plan. The loss is by {front.law.source}."
+    return f"{textwrap.fill(summary, WIDTH)}\n\n{_columns(rows)}\n\n{last}"
 
 
 # --- words
@@ -202,31 +326,38 @@ def in_options(sentence: str) -> str:
     '--gpus 63 is not divisible by --tensor·--pipeline 8'
     """
     sentence = re.sub(r"\bzero_stage=(\d)", r"--shard zero\1", sentence)
+    sentence = re.sub(r"\bsharding='(\w+)'", r"--shard \1", sentence)
+    sentence = sentence.replace("keep_gradients=True", "keep_gradients=yes")
+    sentence = sentence.replace(") or False (", ") or no (")
     words = {**OPTIONS, "data_parallel": "replicas"}
     worded = re.sub(rf"\b({'|'.join(words)})(?=[=·])", lambda match: words[match[1]], sentence)
     return re.sub(r"(--[a-z-]+|MODEL)=", r"\1 ", worded)
 
 
-def _chosen(plan: Plan, given: Mapping[str, Any]) -> str:
-    """What was chosen, and the options that change it; nothing where all was given."""
+def _chosen(plan: Plan, given: Mapping[str, Any]) -> tuple[str, str]:
+    """What was chosen, in words and as options to paste; nothing where all was given."""
     run, count = plan.run, units.exact
-    words = {
-        "sequence_length": f"sequences of {count(int(run.model.sequence_length))} tokens",
-        "global_batch_size": f"{count(run.global_batch_size)} sequences a step",
-        "micro_batch_size": f"micro-batch {count(run.micro_batch_size)}",
-        "tensor_parallel": f"tensor {count(run.tensor_parallel)}",
-        "pipeline_parallel": f"pipeline {count(run.pipeline_parallel)}",
-        "shard": sharded(run),
-        "recompute": RECOMPUTED[run.recompute],
+    s, way = int(run.model.sequence_length), (run.zero_stage, run.sharding)
+    shard = next(word for word, known in SHARDS.items() if known == way)
+    chosen: dict[str, tuple[str, int | str]] = {
+        "sequence_length": (f"sequences of {count(s)} tokens", s),
+        "global_batch_size": (
+            f"{count(run.global_batch_size)} sequences a step",
+            run.global_batch_size,
+        ),
+        "micro_batch_size": (f"micro-batch {count(run.micro_batch_size)}", run.micro_batch_size),
+        "tensor_parallel": (f"tensor {count(run.tensor_parallel)}", run.tensor_parallel),
+        "pipeline_parallel": (f"pipeline {count(run.pipeline_parallel)}", run.pipeline_parallel),
+        "shard": (sharded(run), shard),
+        "recompute": (RECOMPUTED[run.recompute], run.recompute),
     }
     if run.model.num_experts:
-        words["expert_parallel"] = f"experts on {units.plural(run.expert_parallel, 'GPU')}"
-    left = {name: word for name, word in words.items() if name not in given}
-    if not left:
-        return ""
-    options = ", ".join(OPTIONS[name] for name in left)
-    said = ", ".join(left.values())
-    return f"{said[:1].upper()}{said[1:]}: chosen, change with {options}."
+        e = run.expert_parallel
+        chosen["expert_parallel"] = (f"experts on {units.plural(e, 'GPU')}", e)
+    left = {name: both for name, both in chosen.items() if name not in given}
+    said = ", ".join(word for word, _ in left.values())
+    pasted = " ".join(f"{OPTIONS[name]} {value}" for name, (_, value) in left.items())
+    return f"{said[:1].upper()}{said[1:]}", pasted
 
 
 def _in_time(days: float, tokens: Interval) -> str:
@@ -253,8 +384,9 @@ def _columns(cells: Sequence[Sequence[str]]) -> str:
     for *row, last in cells:
         start = "".join(f"{cell:{width}}  " for cell, width in zip(row, widths, strict=True))
         below = " " * len(start)
-        filled = textwrap.fill(last, WIDTH, initial_indent=start, subsequent_indent=below)
-        rows.append(filled or start.rstrip())
+        whole = last.replace(" %", "\u00a0%")  # a number and its sign stay in one line
+        filled = textwrap.fill(whole, WIDTH, initial_indent=start, subsequent_indent=below)
+        rows.append(filled.replace("\u00a0", " ") or start.rstrip())
     return "\n".join(rows)
 
 
@@ -293,11 +425,14 @@ def _numbers(
     days = plan.days_with_stops
     hours = days.times(gpu_hours(units.DAY, plan.split.num_gpus))
     price, watts = plan.run.price_per_gpu_hour, plan.run.accelerator.power
+    chosen, pasted = _chosen(plan, given)
+    measured = plan.measured
     plain = {k: x for k, x in plan.inputs.items() if isinstance(x, str | int | float)}
     return {
         "title": report.title,
         "summary": report.summary,
-        "chosen": _chosen(plan, given),
+        "chosen": chosen,
+        "chosen_options": pasted,
         "inputs": {
             **plain,
             "accelerator": plan.run.accelerator.name,
@@ -310,10 +445,15 @@ def _numbers(
         "flops": float(plan.total_flops),
         "seconds_per_iteration": _ends(plan.seconds_per_iteration),
         "days": _ends(days),
+        "days_without_stops": _ends(plan.days) if measured else None,
+        "first_run_days": None if measured else _ends(plan.first_run),
         "gpu_hours": _ends(hours),
         "cost": None if price is None else _ends(hours.times(price)),
         "energy_joules": None if watts is None else _ends(hours.times(units.HOUR * watts)),
         "mfu": float(plan.mfu),
+        "step_mfu": float(plan.mfu) if measured else None,
+        "beyond_published": plan.beyond_published if measured else None,
+        "worth": asdict(worth(plan)),
         "memory_bytes": {**plan.memory.parts(), "total": plan.memory.total},
         "reserve_bytes": float(plan.reserve),
         "room_bytes": float(plan.room),
@@ -343,7 +483,7 @@ def _ends(numbers: Interval) -> dict[str, float]:
 
 def models(arguments: Sequence[str]) -> int:
     """Print the models that a plan knows by name, with parameters and longest sequence."""
-    _Parser(prog="python -m llmtrain_helpers models").parse_args(arguments)
+    _Parser("models").read(arguments)
     rows = [("model", "parameters", "longest sequence", "or")]
     for name in model_names():
         model = architecture(name)
@@ -356,7 +496,7 @@ def models(arguments: Sequence[str]) -> int:
 
 def chips(arguments: Sequence[str]) -> int:
     """Print the accelerators that a plan knows by name, with memory and dense peak."""
-    _Parser(prog="python -m llmtrain_helpers chips").parse_args(arguments)
+    _Parser("chips").read(arguments)
     rows = [("chip", "memory", "dense peak in 16 bits", "or")]
     for name in names("accelerators"):
         chip = known_accelerator(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from llmtrain_helpers import best_split, plan_run
+from llmtrain_helpers import best_split, compute_optimal, frontier, loss, plan_run, shelf, units
 from llmtrain_helpers.__main__ import main
 from llmtrain_helpers.command import OPTIONS, in_options
 from llmtrain_helpers.evidence import published
@@ -104,8 +104,9 @@ def test_what_was_left_out_is_the_fastest_and_the_first_line_says_so(printed) ->
     assert first == (
         f"Sequences of 8,192 tokens, micro-batch {split.micro_batch_size}, tensor "
         f"{split.tensor_parallel}, pipeline {split.pipeline_parallel}, ZeRO {run.zero_stage}, "
-        "nothing recomputed: chosen, change with --sequence, --micro-batch, --tensor, "
-        "--pipeline, --shard, --recompute."
+        "nothing recomputed: chosen; as options, to keep or to change: "
+        f"--sequence 8192 --micro-batch {split.micro_batch_size} --tensor {split.tensor_parallel} "
+        f"--pipeline {split.pipeline_parallel} --shard zero{run.zero_stage} --recompute none"
     )
     made = numbers(printed(f"{PLAN} --json"))
     assert {x: made["inputs"][x] for x in ("recompute", "zero_stage", "tensor_parallel")} == {
@@ -115,6 +116,27 @@ def test_what_was_left_out_is_the_fastest_and_the_first_line_says_so(printed) ->
     }
     assert made["days"]["likely"] == pytest.approx(best.days.likely)
     assert made["memory_bytes"]["total"] == best.memory.total
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "llama-3.1-8b --gpus 64 --chip h100 --tokens 1T",
+        "llama-3.1-70b --gpus 64 --chip a100 --tokens 1T --batch 512 --tensor 8",
+        "mixtral-8x7b --gpus 256 --chip h100 --tokens 1T --sequence 4k",
+        "llama-3.1-8b --gpus 8 --chip h100 --tokens 1T --shard fsdp",
+        "gpt2 --gpus 8 --chip a100 --tokens 1T --shard ddp",
+    ],
+)
+def test_what_was_chosen_can_be_pasted(command: str, printed) -> None:
+    text = printed(f"plan {command}")
+    [line] = re.findall(r"^  (--.*)$", text, re.MULTILINE)
+    assert not {*re.findall(r"--[a-z-]+", command)} & {*re.findall(r"--[a-z-]+", line)}
+    again = printed(f"plan {command} {line}")
+    assert "chosen;" not in again
+    assert again == text.split("\n\n", 1)[1]
+    made = numbers(printed(f"plan {command} --json"))
+    assert made["chosen_options"] == line
 
 
 GIVEN = {
@@ -138,7 +160,8 @@ def test_what_is_given_stays(option: str, printed) -> None:
     made = numbers(printed(f"{command} --json"))
     name, value = GIVEN[option]
     assert made["inputs"][name] == value
-    offered = re.findall(r"--[a-z-]+", made["chosen"])
+    offered = re.findall(r"--[a-z-]+", made["chosen_options"])
+    assert offered
     assert option.split()[0] not in offered
 
 
@@ -174,6 +197,63 @@ def test_a_measured_step_makes_the_days_and_its_split_is_named(printed) -> None:
     made = numbers(printed(f"{PLAN} --step-seconds 9.8 --json"))
     assert made["seconds_per_iteration"]["likely"] == pytest.approx(9.8)
     assert "Your step is taken as one of just this" in printed(f"{PLAN} --step-seconds 9.8")
+
+
+def test_a_measured_step_has_its_own_mfu_and_days_without_stops(printed) -> None:
+    plan = best_split(LLAMA, "H100", 64, 512, 1e12).calibrated(9.8)
+    made = numbers(printed(f"{PLAN} --step-seconds 9.8 --json"))
+    assert made["step_mfu"] == pytest.approx(plan.flops.model / (9.8 * 64 * plan.run.peak))
+    seconds = 9.8 * 1e12 / (512 * 8192)
+    assert made["days_without_stops"]["likely"] == pytest.approx(seconds / 86400)
+    assert made["beyond_published"] is False
+    assert made["first_run_days"] is None
+    text = " ".join(printed(f"{PLAN} --step-seconds 9.8").split())
+    told = f"{units.percent(made['step_mfu'])} of the peak (MFU, attention counted); "
+    assert told + f"{units.digits(seconds / 86400, 2)} days without stops" in text
+    assert "above any published" not in text
+
+
+def test_a_step_faster_than_any_published_is_called_so(printed) -> None:
+    assert numbers(printed(f"{PLAN} --step-seconds 4.5 --json"))["beyond_published"] is True
+    assert "is above any published step (79 %)" in " ".join(
+        printed(f"{PLAN} --step-seconds 4.5").split()
+    )
+
+
+def test_the_json_holds_what_the_table_says_of_a_first_run_and_the_losses(printed) -> None:
+    made, plan = numbers(printed(f"{PLAN} --json")), best_split(LLAMA, "H100", 64, 512, 1e12)
+    assert made["first_run_days"]["greatest"] == pytest.approx(plan.first_run.greatest)
+    assert made["days_without_stops"] is made["step_mfu"] is made["beyond_published"] is None
+    N = made["active_parameters"]
+    laws = ("besiroglu", "hoffmann")
+    assert made["worth"]["losses"] == {law: pytest.approx(loss(N, 1e12, law)) for law in laws}
+    best = compute_optimal(6 * N * 1e12).tokens_per_parameter
+    assert made["worth"]["best"] == pytest.approx(best)
+    assert f"{units.digits(best, 2)} is best for this work" in printed(PLAN)
+
+
+def test_without_a_model_days_are_told_by_what_they_train(printed) -> None:
+    command = "plan --gpus 8 --chip h100 --days 14"
+    front = frontier(published.accelerator("H100"), 8, 14, shelf())
+    text = " ".join(printed(command).split())
+    for point in (front.best, front.first_run):
+        tokens = units.count(point.tokens.likely, 2)
+        assert f"{point.name} on {tokens} tokens ({point.loss.likely:.2f} nats" in text
+    made = numbers(printed(f"{command} --json"))
+    assert made["best"] == made[front.best.name] == pytest.approx(front.best.outcome._asdict())
+    shorter = numbers(printed(f"{command} --sequence 2k --json"))
+    assert "in 14 days for $5.38 thousand, by" in printed(f"{command} --price 2")
+    named = frontier(published.accelerator("H100"), 8, 14, shelf(2000))
+    assert shorter["best"] == pytest.approx(named.best.outcome._asdict())
+
+
+def test_the_help_ends_with_an_example_that_is_true(printed, capsys) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["plan", "--help"])
+    assert left.value.code == 0
+    *_, command, _, answer = capsys.readouterr().out.rstrip().splitlines()
+    assert command.startswith("  python -m llmtrain_helpers plan ")
+    assert answer.strip() in printed(command.removeprefix("  python -m llmtrain_helpers "))
 
 
 def test_a_price_makes_a_cost_and_markdown_has_the_sources(printed) -> None:
@@ -224,10 +304,34 @@ HOSTILE = {
     "plan gpt2 --gpus 8 --chip h100 --tokens 1e99": "--tokens: ",
     "plan gpt2 --gpus 8 --chip h100 --tokens 2,5": "commas group thousands",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1e4": "is more than --tokens 10000",
-    "plan gpt2 --gpus 8 --chip h100": "give one of --tokens",
+    "plan gpt2 --gpus 8 --chip h100": "say how long the run is: --tokens T, or --days D",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 10^400": "'10^400' is larger or smaller than any",
+    "plan gpt2 --gpu 8 --gpus 64 --chip h100 --tokens 1T": "unrecognized arguments: --gpu 8",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --gpus 64": "--gpus is given 2 times: once is",
+    "plan gpt2 --gpus=8 --chip h100 --tokens 1T --gpus 8": "--gpus is given 2 times",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --shard ddp --keep-gradients no": (
+        "--keep-gradients changes nothing with --shard ddp: it is for --shard zero2, zero3, "
+    ),
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --shard zero1 --keep-gradients yes": (
+        "--keep-gradients changes nothing with --shard zero1"
+    ),
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --pipeline 2 --shard zero2": (
+        "say --keep-gradients yes (whole between the passes of a step, as FSDP can) or no ("
+    ),
+    "plan llama-3.1-70b --gpus 64 --chip a100 --tokens 1T --keep-gradients yes": (
+        "--keep-gradients changes nothing with ZeRO 1, which was chosen"
+    ),
+    "plan mixtral-8x7b --gpus 64 --chip h100 --tokens 1T --shard hsdp --experts 8": (
+        "is not planned with --shard hsdp"
+    ),
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1B --step-seconds 0": "--step-seconds 0 is not pos",
+    "plan --gpus 8 --chip h100 --days 3 --tensor 2": "--tensor is of one model: give its name",
+    "plan --gpus 8 --chip h100 --days 3 --markdown": "--markdown is of one model",
+    "plan --gpus 8 --chip h100 --days 1e-9": "--days 1e-09 is less than one step",
+    "plan --gpus 8 --chip h1000 --days 3": "--chip 'h1000' is unknown, did you",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --step-seconds 3": "give --batch beside",
     "plan gpt2 --gpus 7 --chip h100 --tokens 1B --batch 8": "by --micro-batch·replicas=7",
-    "plan gpt2 --gpus 8 --chip h100 --tokens 1B --days 3": "give one of --tokens",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1B --days 3": "--tokens or --days, not both",
     "plan gpt2 --gpus 8 --chip h100 --days 0": "--days 0 is not positive",
     "plan gpt2 --gpus 8 --tokens 1B": "required: --chip",
     "plan --gpus 8 --chip h100 --tokens 1B": "give one model: its name",
@@ -274,7 +378,23 @@ def test_a_file_that_is_no_config_is_refused(
 ) -> None:
     path = tmp_path / "config.json"
     path.write_text(content, "utf-8")
-    assert problem in refused(f"plan --config {path} --gpus 8 --chip h100 --tokens 1B")
+    said = refused(f"plan --config {path} --gpus 8 --chip h100 --tokens 1B")
+    assert problem in said
+    assert re.search(r"/config\.json|\.\.\. holds no JSON", said)
+    assert "FAMILIES" not in said
+    assert problem in refused(f"plan {path} --gpus 8 --chip h100 --tokens 1B")
+
+
+@pytest.mark.parametrize(
+    ("command", "other"),
+    [
+        ("plan llama-9 --gpus 8 --chip h100 --tokens 1T", "models"),
+        ("plan xyzzy --gpus 8 --chip h100 --tokens 1T", "models"),
+        ("plan gpt2 --gpus 8 --chip h1000 --tokens 1T", "chips"),
+    ],
+)
+def test_an_unknown_name_is_sent_to_the_list_of_names(command: str, other: str, refused) -> None:
+    assert f"(all: python -m llmtrain_helpers {other})" in refused(command)
 
 
 def test_a_folder_is_no_config(tmp_path: Path, refused) -> None:
