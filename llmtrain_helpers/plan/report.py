@@ -137,8 +137,7 @@ def report(
         f"{units.count(run.tokens)} tokens in likely "
         f"{units.digits(days.likely, 2)} days{longer}{price}. It {fit}."
     )
-    before = single("trained_on", trained_on, least=0)
-    at_most("trained_on", before, "the tokens that there are", 10**20)
+    before = _seen_before(trained_on)
     if law is None and before:
         refuse("trained_on", before, "is what a law wants, and law is None")
     quality = [] if law is None else _quality(plan, law, before)
@@ -313,13 +312,18 @@ class Worth:
 def worth(plan: Plan, law: str | Law = "besiroglu", trained_on: Number = 0) -> Worth:
     """What a plan's model is expected to be worth by a law, with the tokens it saw before.
 
+    ValueError for a plan of many, a law without a loss, and bad input of any kind.
+
     >>> from llmtrain_helpers import plan_run
     >>> plan = plan_run("Llama-3.1-8B", "H100", 64, 1e12, 512, recompute="none")
     >>> round(worth(plan).loss, 2), round(worth(plan).best)
     (2.08, 20)
     """
+    instance("plan", plan, Plan)
+    if is_many(plan):
+        refuse("plan", plan, "is many: a model's worth is told of one")
     fit = known_law(law)
-    N, T = plan.parameters.active, plan.run.tokens + trained_on
+    N, T = plan.parameters.active, plan.run.tokens + _seen_before(trained_on)
     return Worth(
         loss=float(loss(N, T, fit)),
         losses={name: float(loss(N, T, known_law(name))) for name in SAME_RUNS},
@@ -327,6 +331,13 @@ def worth(plan: Plan, law: str | Law = "besiroglu", trained_on: Number = 0) -> W
         best=float(compute_optimal(6 * N * T, fit).tokens_per_parameter),
         times_the_least=float(times_the_least(N, T, fit)),
     )
+
+
+def _seen_before(trained_on: Number) -> int:
+    """The tokens that a model has seen before a run, checked."""
+    before = single("trained_on", trained_on, least=0)
+    at_most("trained_on", before, "the tokens that there are", 10**20)
+    return before
 
 
 def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:
