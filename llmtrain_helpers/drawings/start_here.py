@@ -46,9 +46,9 @@ WIDE = Layout(
     WIDTH,
     (16, 0, 8),
     (192, 0, 10),
-    (374, 36),
-    (544, 36),
-    (("×", 174, 80), ("=", 358, 80), ("÷", 529, 80), ("=", 20, 264)),
+    (370, 36),
+    (536, 36),
+    (("×", 174, 80), ("=", 355, 80), ("÷", 523, 80), ("=", 20, 264)),
     0,
 )
 NARROW = Layout(
@@ -91,7 +91,7 @@ def machine(
     svg = _squares(layout.gpus, num_gpus, "GPU", chip or [f"each {rate}"])
     svg += _squares(layout.days, ceil(days), "day")
     svg += _box(layout.work, 140, QUIET, work, "of work")
-    svg += _box(layout.token, 154, MODEL, each, f"a token: 6 × {size}")
+    svg += _box(layout.token, 150, MODEL, each, f"a token: 6 × {size}")
     for sign, left, top in layout.signs:
         svg += text(left, top, sign, 26, "middle", **BOLD)
     scale = _scale(marks, layout.width) + _bar(tokens, before, layout.width)
