@@ -26,6 +26,9 @@ from tools.notebooks import chapters
 from . import lab
 
 ARTIFACTS = ROOT / "artifacts"
+PANEL = ".llmtrain-panel:not(.llmtrain-handle)"
+"""A page's panel; its handles are small ones."""
+
 FULL = os.environ.get("WALK") == "full"
 REQUIRED = bool(os.environ.get("REQUIRE_BROWSER"))
 
@@ -85,7 +88,7 @@ def test_a_page_is_walked_as_a_learner_does(
         lab.tall(page)
         picture(page, request, "page")
     lab.run_panel(page)
-    panel = page.locator(".llmtrain-panel")
+    panel = page.locator(PANEL)
     panel.scroll_into_view_if_needed()
     a_slider_redraws_while_it_moves(page, panel, word)
     fields_read_and_refuse(page, panel, word)
@@ -110,7 +113,7 @@ def a_slider_redraws_while_it_moves(page: lab.Page, panel: lab.Locator, word: st
         page.keyboard.press(key)
         page.wait_for_timeout(60)
     page.wait_for_function(
-        "old => document.querySelector('.llmtrain-answer').innerHTML != old", arg=before
+        f"old => document.querySelector('{PANEL} .llmtrain-answer').innerHTML != old", arg=before
     )
     expect(field).not_to_have_value(typed)  # the last key may still be on its way
 
@@ -122,7 +125,8 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     field.fill("a lot")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        "() => document.querySelector('.llmtrain-status').innerText.includes('is no number')"
+        f"() => document.querySelector('{PANEL} .llmtrain-status')"
+        ".innerText.includes('is no number')"
     )
     assert control.label in panel.locator(".llmtrain-status").inner_text()
     assert panel.locator(".llmtrain-old").count() == 1
@@ -130,20 +134,23 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     field.fill(f"{stop:g}")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        "() => !document.querySelector('.llmtrain-status').innerText.includes('is no number')"
+        f"() => !document.querySelector('{PANEL} .llmtrain-status')"
+        ".innerText.includes('is no number')"
     )
 
 
 def test_an_offer_is_taken_by_a_click(page: lab.Page, address: str) -> None:
     lab.open_notebook(page, address, PAGES["batch"])
     lab.run_panel(page)
-    panel = page.locator(".llmtrain-panel")
+    panel = page.locator(PANEL)
     refused = next(n for n, v in PANELS["batch"].presets.items() if _refused(v))
     panel.get_by_label("Start from", exact=True).select_option(refused)
     offer = panel.get_by_role("button", name="GPUs:").first
     wanted = offer.inner_text().partition(": ")[2]
     offer.click()
-    page.wait_for_function("() => !document.querySelector('.llmtrain-status').innerText.trim()")
+    page.wait_for_function(
+        f"() => !document.querySelector('{PANEL} .llmtrain-status').innerText.trim()"
+    )
     assert panel.get_by_label("GPUs", exact=True).input_value() == wanted
 
 
@@ -151,19 +158,19 @@ def test_a_config_json_is_pasted_into_parameters(page: lab.Page, address: str) -
     """Over several lines; what is none is refused, and the picture stays."""
     lab.open_notebook(page, address, PAGES["parameters"])
     lab.run_panel(page)
-    panel = page.locator(".llmtrain-panel")
+    panel = page.locator(PANEL)
     panel.get_by_label("Or from a file", exact=True).select_option("a config.json, pasted")
     text = panel.get_by_label("The file's text", exact=True)
     text.fill('{\n  "model_type": "llama",\n  "num_hidden_layers": 3\n}')
     page.keyboard.press("Tab")
     page.wait_for_function(
-        "() => document.querySelector('.llmtrain-answer').innerHTML"
+        f"() => document.querySelector('{PANEL} .llmtrain-answer').innerHTML"
         ".includes('3 layers, from first to last')"
     )
     text.fill('{"model_type": "gemma3", "text_config": {}}')
     page.keyboard.press("Tab")
     page.wait_for_function(
-        "() => document.querySelector('.llmtrain-status').innerText"
+        f"() => document.querySelector('{PANEL} .llmtrain-status').innerText"
         ".includes('give its text_config')"
     )
     assert panel.locator(".llmtrain-old").count() == 1
@@ -261,7 +268,7 @@ def _refused(values: object) -> bool:
 
 
 def answer(page: lab.Page) -> str:
-    return page.locator(".llmtrain-answer").inner_html()
+    return page.locator(f"{PANEL} .llmtrain-answer").inner_html()
 
 
 def picture(place: lab.Locator | lab.Page, request: pytest.FixtureRequest, kind: str) -> None:
