@@ -193,10 +193,13 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
         if not turn and (known := _right_later(answer, exercise)):
             return Verdict(id, True, known)
         problem = f"{problem_of(error)}."
-        if turn:
-            past = "that was the question before." if _is_read(answer, exercise) else problem
-            problem = f"{past} {_NOW} {asked}"
-        return Verdict(id, False, problem, turn=turn)
+        if not turn:
+            return Verdict(id, False, problem)
+        if before := _judged(answer, exercise):  # the first question, answered once more
+            right, text = before
+            said = f"right this time: {re.sub('^right[:,.]? ', '', text)}" if right else text
+            return Verdict(id, None if right else False, f"{said} {_NOW} {asked}", turn=turn)
+        return Verdict(id, False, f"{problem} {_NOW} {asked}", turn=turn)
     if ok is False and turn < len(exercise.again) and HINT not in text:
         return Verdict(id, False, f"{text} {_NEXT} {exercise.again[turn].text}", turn=turn + 1)
     if ok is False and not hints:  # what was said is a first hint
@@ -208,31 +211,25 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
     return Verdict(id, ok, text, exercise.mark if ok else "", hinted, turn)
 
 
-_NEXT, _NOW = "Next, in the same cell:", "The question is now:"
+_NEXT, _NOW = "Next, in the same cell:", "To be sure:"
 
 
-def _is_read(answer: Answer, exercise: Exercise) -> bool:
-    """Whether an exercise itself understands an answer, right or wrong."""
+def _judged(answer: Answer, exercise: Exercise) -> Judgement | None:
+    """An exercise's own judgement on an answer; None to what it does not understand."""
     try:
-        exercise.judge(answer)
+        return exercise.judge(answer)
     except KeyboardInterrupt:
         raise
     except BaseException:
-        return False
-    return True
+        return None
 
 
 def _right_later(answer: Answer, exercise: Exercise) -> str:
     """What is said to an answer that is right for a further question; "" to any other."""
     for question in exercise.again:
-        try:
-            ok, text = question.exercise.judge(answer)
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # it is none of that kind
-            continue
-        if ok:
-            return text
+        judgement = _judged(answer, question.exercise)
+        if judgement and judgement[0]:
+            return judgement[1]
     return ""
 
 
@@ -596,11 +593,13 @@ def _gap(guess: float, truth: float) -> str:
     if guess <= 0:
         return ""
     ratio = max(guess / truth, truth / guess)
-    if ratio < 1.05:
+    if ratio < 1.02:
         return ": as good as exact"
+    if ratio < 1.15:
+        return ": very near"
     side = "too much" if guess > truth else "too little"
     if ratio < 2:
-        return f": {units.percent(abs(guess / truth - 1))} {side}"
+        return f": {units.digits(100 * abs(guess / truth - 1), 2)} % {side}"
     return f": {units.digits(ratio, 2)} times {side}"
 
 

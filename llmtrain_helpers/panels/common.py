@@ -171,6 +171,11 @@ class Control:
         place = self.nearest_stop(value) if on_slider else None
         return Shown(text, "" if echo == f"= {text}" else echo, place, last)
 
+    @property
+    def longest(self) -> int:
+        """Letters of the longest number that a slider writes into the field."""
+        return max((len(self.typed(stop)) for stop in self.stops), default=0)
+
     def nearest_stop(self, value: float) -> int:
         """The place of the slider's nearest stop: in ratio, where all are above 0."""
         if self.stops[0] <= 0:

@@ -7,8 +7,9 @@ stays, dimmed, and values that would do stand ready as buttons.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from html import escape
+from html import escape, unescape
 from typing import Any
 
 import ipywidgets as widgets
@@ -37,6 +38,9 @@ _CSS = """<style>
 .llmtrain-panel .noUi-handle:focus-visible { outline: 3px solid #0067A5; }
 </style>"""
 
+_FOLDED = re.compile(r"<details[^>]*><summary>(.*?)</summary>(.*?)</details>", re.DOTALL)
+"""What `common.folded` makes: its title, and what is folded away."""
+
 _ROW: Any = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 14px"}
 _LABELLED = {"description_width": "initial"}
 
@@ -56,7 +60,7 @@ class Field:
 
     def __init__(self, name: str, control: Control, panel: NotebookPanel) -> None:
         self.name, self.control, self._panel = name, control, panel
-        self._quiet = False
+        self._quiet = self._played = False
         self.input, self.slider = _input(control, panel), _slider(control)
         self.play = _play(control)
         self.input.observe(self._type, "value")
@@ -78,7 +82,8 @@ class Field:
         if self.slider:  # a handle's few fields stand side by side where there is room
             flex = "1 1 250px" if panel.small else "1 1 400px"
             self.slider.layout.flex = "1 1 100%" if panel.small else "1 1 200px"
-        self.box = widgets.Box(parts, layout=_ROW | {"flex": flex})
+        room = {"flex": flex, "min_width": "0px", "max_width": "100%"}
+        self.box = widgets.Box(parts, layout=_ROW | room)
 
     @property
     def value(self) -> Value:
@@ -114,7 +119,12 @@ class Field:
             self.value = change["new"]
 
     def _toggle(self, button: Any) -> None:
-        self.play.playing = not self.play.playing
+        """Play or pause; the first time, and after the last stop, from the beginning."""
+        starts = not self.play.playing
+        if starts and (not self._played or self.play.value == self.play.max):
+            self.play.value = self.play.min
+        self._played = True
+        self.play.playing = starts
 
     def _tell(self, change: Any) -> None:
         self.button.description = PAUSE if change["new"] else PLAY
@@ -137,7 +147,7 @@ def _input(control: Control, panel: NotebookPanel) -> Any:
         return widgets.Textarea(continuous_update=False, layout=layout, **common)
     width = "360px" if control.kind == "text" else "250px"
     if control.stops and not control.more:  # sliders that stand below one another
-        width = f"{panel.label_width + (66 if panel.small else 100)}px"
+        width = f"{panel.label_width + 8 + panel.number_width}px"
         common["style"] = {"description_width": f"{panel.label_width}px"}
     layout = {"width": width, "max_width": "100%"}
     return widgets.Text(continuous_update=False, layout=layout, **common)
@@ -173,8 +183,10 @@ class NotebookPanel(widgets.Box):
     def __init__(self, panel: Panel) -> None:
         self.panel, self.state, self._quiet = panel, State(panel), False
         self.small = isinstance(panel, Handle)
-        sliders = [x.label for x in panel.controls.values() if x.stops and not x.more]
-        self.label_width = round(_LETTER * max(map(len, sliders), default=0)) + 12
+        sliders = [x for x in panel.controls.values() if x.stops and not x.more]
+        self.label_width = _LETTER * max((len(x.label) for x in sliders), default=0) + 12
+        longest = max((x.longest for x in sliders), default=0)
+        self.number_width = max(_LETTER * longest + 26, 58 if self.small else 92)
         self.controls = {
             name: Field(name, control, self) for name, control in panel.controls.items()
         }
@@ -192,6 +204,8 @@ class NotebookPanel(widgets.Box):
         self.status.add_class("llmtrain-status")
         self.output.add_class("llmtrain-answer")
         self.offers, self.advice = widgets.Box([], layout=_ROW), widgets.VBox([])
+        self.folds = widgets.VBox([])
+        self._folds: dict[str, Any] = {}
         self.advice.add_class("llmtrain-advice")
         self.folded: Any = None
         beside = _BESIDE[self.small]
@@ -203,7 +217,9 @@ class NotebookPanel(widgets.Box):
         top = {"align_items": "flex-start", "min_width": "0px"}
         controls = [*self._rows(), *set_here]
         rows = widgets.Box(controls, layout=_ROW | top | {"flex": beside[0]})
-        answer = widgets.VBox([*shown, self.output, self.advice], layout={"flex": beside[1]})
+        answer = widgets.VBox(
+            [*shown, self.output, self.folds, self.advice], layout={"flex": beside[1]}
+        )
         answer.layout.min_width = "0px"
         layout = {"flex_flow": "row wrap", "align_items": "flex-start", "grid_gap": "6px 30px"}
         super().__init__([rows, answer], layout=layout | {"max_width": "1400px"})
@@ -262,6 +278,11 @@ class NotebookPanel(widgets.Box):
         """What the controls say now."""
         return dict(self.state.values)
 
+    @property
+    def html(self) -> str:
+        """What it answers, the folded parts in their places."""
+        return self.state.html
+
     def still(self) -> str:
         """The panel for a page without a kernel."""
         return self.panel.still()
@@ -286,9 +307,19 @@ class NotebookPanel(widgets.Box):
         self.status.value = status if state.problem else ""
         mark = self.output.add_class if state.problem else self.output.remove_class
         mark("llmtrain-old")
-        self.output.value = state.html
+        self.output.value = _FOLDED.sub("", state.html)
+        self._fold(_FOLDED.findall(state.html))
         self.offers.children = [_button(self.mend, *offer) for offer in state.offers]
         self.advice.children = [_button(self.take, *offer) for offer in state.advice]
+
+    def _fold(self, parts: list[tuple[str, str]]) -> None:
+        """What is folded away below the picture; what a reader has opened stays open."""
+        for title, html in parts:
+            if title not in self._folds:
+                fold = widgets.Accordion([widgets.HTML()], titles=[unescape(title)])
+                self._folds[title] = fold
+            self._folds[title].children[0].value = html
+        self.folds.children = [self._folds[title] for title, _ in parts]
 
     def _choose(self, change: Any) -> None:
         if change["new"] != OWN and not self._quiet:

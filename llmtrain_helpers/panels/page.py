@@ -84,6 +84,7 @@ def layout(panel: Panel) -> JSON:
             "lead": control.lead,
             "lines": control.lines,
             "stops": len(control.stops),
+            "longest": control.longest,
             "play": control.play,
             "options": [str(option) for option in control.options],
         }

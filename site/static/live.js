@@ -106,13 +106,14 @@ class Field {
   }
 
   #input() {
-    const { kind, options, lines } = this.control;
+    const { kind, options, lines, longest } = this.control;
     if (kind === "choice")
       return made("select", {}, ...options.map((one) => new Option(one, one)));
     if (kind === "flag") return made("input", { type: "checkbox" });
     if (lines > 1) return made("textarea", { rows: lines, spellcheck: false });
     const about = { type: "text", autocomplete: "off", spellcheck: false };
-    return made("input", { ...about, size: kind === "text" ? 32 : 9 });
+    const size = kind === "text" ? 32 : this.panel.small ? Math.max(longest, 4) : 9;
+    return made("input", { ...about, size });
   }
 
   #written() {
@@ -136,17 +137,23 @@ class Field {
     return (this.player = play);
   }
 
+  /** The first time, and after the last stop, from the beginning. */
   #begin() {
-    if (this.slider.value === this.slider.max) this.slider.value = -1; // once more
+    const anew = !this.played || this.slider.value === this.slider.max;
+    this.played = true;
     this.player.textContent = "⏸ Pause";
     this.playing = setInterval(() => this.#step(), this.pace);
-    this.#step();
+    this.#to(anew ? 0 : Number(this.slider.value) + 1);
   }
 
   #step() {
     if (this.panel.busy) return; // the last picture is still being drawn
-    this.slider.value = Number(this.slider.value) + 1;
-    this.panel.act("slide", this.name, Number(this.slider.value));
+    this.#to(Number(this.slider.value) + 1);
+  }
+
+  #to(place) {
+    this.slider.value = place;
+    this.panel.act("slide", this.name, place);
     if (this.slider.value === this.slider.max) this.#pause();
   }
 

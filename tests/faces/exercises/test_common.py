@@ -314,8 +314,8 @@ CHOSEN = Prediction(lambda: "same", "Why.", options={"same": "Yes.", "more": "No
     [
         (25, "you said 25; it is 2.5 days: 10 times too much. Why it is so."),
         ("1", "you said 1; it is 2.5 days: 2.5 times too little. Why it is so."),
-        (3, "you said 3; it is 2.5 days: 20.0 % too much. Why it is so."),
-        (2.55, "you said 2.55; it is 2.5 days: as good as exact. Why it is so."),
+        (3, "you said 3; it is 2.5 days: 20 % too much. Why it is so."),
+        (2.55, "you said 2.55; it is 2.5 days: very near. Why it is so."),
     ],
 )
 def test_a_guess_is_told_its_gap(guess: object, told: str) -> None:
@@ -481,12 +481,16 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
     first = check("00-b", "A")
     question = EXERCISES["00-b"].again[0].text
     assert first.text.endswith(f"22.4 PFLOP/s. Next, in the same cell: {question}")
-    for option in "ABCD":
+    for option in "ACD":
         told = check("00-b", option)
         assert told.ok is False
-        assert told.text == f"that was the question before. The question is now: {question}"
-    assert check("00-b", "E").text.endswith(f"The question is now: {question}")
-    assert check("00-b", None).text.endswith(f"The question is now: {question}")
+        assert told.text == f"{EXERCISES['00-b'].judge(option)[1]} To be sure: {question}"
+    told = check("00-b", "B")  # the right one, but it may have been tried
+    assert told.ok is None
+    assert told.text.startswith("right this time: what is done in a day")
+    assert told.text.endswith(f"To be sure: {question}")
+    assert check("00-b", "E").text.endswith(f"To be sure: {question}")
+    assert check("00-b", None).text.endswith(f"To be sure: {question}")
     assert check("00-b", 1e19).text == "too low. A count is a rate times the seconds that it lasts."
     assert "in solutions/00_start_here.ipynb" in check("00-b", 1e19).text
     assert "stands" not in check("00-b", 32 * 350e12).text
@@ -535,7 +539,7 @@ def test_several_questions_come_one_after_the_other(monkeypatch) -> None:
     told = [exercises.check("00-x", answer).text for answer in ("b", "y", "x", 4, 5)]
     assert told[0] == "no, b. Next, in the same cell: X or y?"
     assert told[1] == "no, y. Next, in the same cell: How many?"
-    assert told[2].endswith("The question is now: How many?")
+    assert told[2].endswith("To be sure: How many?")
     assert told[3:] == ["too low. h.", "right, 5."]
 
 

@@ -46,9 +46,9 @@ def test_each_panel_still_says_something_else() -> None:
 )
 def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
     panel = activations_panel()
-    before = panel.output.value + panel.status.value
+    before = panel.html + panel.status.value
     panel.controls[control].value = value
-    shown = panel.status.value + panel.output.value
+    shown = panel.status.value + panel.html
     assert shown != before
     assert re.search(said, shown)
 
@@ -71,11 +71,11 @@ def test_the_panels_code_gives_what_it_shows_for_as_many_passes(name, passes) ->
     """The call has the passes that the control says; the picture those it can show."""
     panel = activations_panel()
     panel.set(**{**panel.presets[name], "accumulation_steps": passes})
-    assert f"accumulation_steps={passes}," in code_of(panel.output.value)
-    told = units.gigabytes(value_of(panel.output.value).total)
-    assert f"<b>{told}</b> at the peak" in panel.output.value
+    assert f"accumulation_steps={passes}," in code_of(panel.html)
+    told = units.gigabytes(value_of(panel.html).total)
+    assert f"<b>{told}</b> at the peak" in panel.html
     shown = {1: "update", 2: "pass 2", 16: "pass 16", 100: "pass 100"}[passes]
-    assert f">{shown}</text>" in panel.output.value
+    assert f">{shown}</text>" in panel.html
 
 
 def test_key_and_table_have_the_parts_that_are_drawn() -> None:
@@ -96,5 +96,5 @@ def test_key_and_table_have_the_parts_that_are_drawn() -> None:
 def test_the_panels_code_gives_what_it_shows() -> None:
     panel = activations_panel()
     panel.preset.value = "GPT-2 on a small card"
-    told = units.gigabytes(value_of(panel.output.value).total)
-    assert f"<b>{told}</b>" in panel.output.value
+    told = units.gigabytes(value_of(panel.html).total)
+    assert f"<b>{told}</b>" in panel.html

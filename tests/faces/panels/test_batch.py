@@ -25,9 +25,9 @@ from llmtrain_helpers.panels.batch import Setting
 )
 def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
     panel = batch_panel()
-    assert "<b>65.5 thousand tokens</b> a step: 16 sequences" in panel.output.value
+    assert "<b>65.5 thousand tokens</b> a step: 16 sequences" in panel.html
     panel.controls[control].value = value
-    assert said in panel.status.value + panel.output.value
+    assert said in panel.status.value + panel.html
 
 
 @pytest.mark.parametrize("name", PANELS["batch"].presets)
@@ -50,5 +50,5 @@ def test_the_panel_offers_gpu_counts_that_do() -> None:
     panel = batch_panel()
     panel.set(**panel.presets["A split that does not divide"])
     panel.offers.children[1].click()
-    assert "from 13 replicas" in panel.output.value
+    assert "from 13 replicas" in panel.html
     assert panel.status.value == ""

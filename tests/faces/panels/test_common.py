@@ -226,7 +226,7 @@ def test_a_slider_moves_the_field_and_redraws() -> None:
     field = panel.controls["num_gpus"]
     field.slider.value = 1
     assert (field.value, field.input.value, field.echo.value) == (16, "16", "")
-    assert panel.output.value == "<b>{'num_gpus': 16}</b> before {'num_gpus': 8}"
+    assert panel.html == "<b>{'num_gpus': 16}</b> before {'num_gpus': 8}"
     assert panel.preset.value == OWN
     panel.reset.click()
     assert panel.values() == {"num_gpus": 8}
@@ -240,7 +240,7 @@ def test_what_is_typed_stays_as_it_is_and_the_slider_goes_near() -> None:
     assert field.value == 1000
     assert field.input.value == "1,000"
     assert field.slider.value == 2
-    assert "1000" in panel.output.value
+    assert "1000" in panel.html
 
 
 def test_reset_goes_back_to_the_preset_that_was_chosen() -> None:
@@ -252,7 +252,7 @@ def test_reset_goes_back_to_the_preset_that_was_chosen() -> None:
     assert panel.preset.value == OWN
     panel.reset.click()
     assert panel.preset.value == "A slow link"
-    assert "dashed" not in panel.output.value
+    assert "dashed" not in panel.html
 
 
 def test_mending_a_refusal_keeps_the_comparison() -> None:
@@ -268,11 +268,11 @@ def test_mending_a_refusal_keeps_the_comparison() -> None:
 
 def test_what_cannot_be_read_is_told_and_the_old_picture_stays() -> None:
     panel = made(num_gpus=GPUS)
-    field, before = panel.controls["num_gpus"], panel.output.value
+    field, before = panel.controls["num_gpus"], panel.html
     field.input.value = "a lot"
     assert "GPUs: &#x27;a lot&#x27; is no number" in panel.status.value
     assert 'role="status"' in panel.status.value
-    assert panel.output.value == before
+    assert panel.html == before
     assert "llmtrain-old" in panel.output._dom_classes
     assert field.value == 8
     field.input.value = "16"
@@ -294,7 +294,7 @@ def test_a_refusal_has_buttons_that_mend_it() -> None:
     panel.offers.children[0].click()
     assert panel.values() == {"num_gpus": 96}
     assert not panel.offers.children
-    assert panel.output.value == "a picture"
+    assert panel.html == "a picture"
 
 
 def test_advice_stands_behind_the_picture_and_keeps_what_was_before() -> None:
@@ -306,12 +306,12 @@ def test_advice_stands_behind_the_picture_and_keeps_what_was_before() -> None:
     panel = made(fewer, num_gpus=GPUS)
     assert not panel.advice.children
     panel.set(num_gpus=16)
-    assert panel.output.value == "16 before None"
+    assert panel.html == "16 before None"
     [button] = panel.advice.children
     assert button.description == "half: 8"
     assert not panel.offers.children
     button.click()
-    assert panel.output.value == "8 before 16"
+    assert panel.html == "8 before 16"
     assert not panel.advice.children
     panel.set(num_gpus=16)
     panel.controls["num_gpus"].input.value = "a lot"
@@ -331,7 +331,7 @@ def test_controls_that_do_not_apply_are_gone() -> None:
 def test_the_notebook_shows_the_panel_and_leaves_it_for_a_page(word: str) -> None:
     panel = getattr(panels, f"{word}_panel")()
     assert panel.values() == dict(PANELS[word].default)
-    assert panel.output.value == PANELS[word].render()
+    assert panel.html == PANELS[word].render()
     bundle = panel._repr_mimebundle_()
     data = bundle[0] if isinstance(bundle, tuple) else bundle
     assert data["text/plain"] == f"Panel: {PANELS[word].title}"

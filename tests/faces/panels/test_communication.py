@@ -28,9 +28,9 @@ from llmtrain_helpers.panels.communication import Setting, planned
 )
 def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
     panel = communication_panel()
-    assert "A step takes <b>49 s</b>, <b>29 %</b> of it sending" in panel.output.value
+    assert "A step takes <b>49 s</b>, <b>29 %</b> of it sending" in panel.html
     panel.controls[control].value = units.read(value) if value == "4k" else value
-    assert said in panel.status.value + panel.output.value
+    assert said in panel.status.value + panel.html
 
 
 def test_experts_pieces_and_gradients_are_asked_for_where_there_are_any() -> None:

@@ -129,7 +129,13 @@ def test_rows_stand_in_the_order_in_which_they_are_read(word: str) -> None:
     """Where to start from, sliders, lists, what is folded; beside them refusals and the answer."""
     panel = in_notebook(word)
     controls, answer = panel.children
-    assert [*answer.children] == [panel.status, panel.offers, panel.output, panel.advice]
+    assert [*answer.children] == [
+        panel.status,
+        panel.offers,
+        panel.output,
+        panel.folds,
+        panel.advice,
+    ]
     style, chooser, *rows = controls.children
     assert (style.value, style.layout.display) == (_CSS, "none")
     assert [*chooser.children[:2]] == [panel.preset, panel.reset]
@@ -197,7 +203,7 @@ def test_arriving_at_a_preset_by_hand_keeps_the_comparison() -> None:
     panel = made(num_gpus=GPUS)
     panel.controls["num_gpus"].slider.value = 2
     assert panel.preset.value == "a"
-    assert panel.output.value == "<b>{'num_gpus': 32}</b> before {'num_gpus': 8}"
+    assert panel.html == "<b>{'num_gpus': 32}</b> before {'num_gpus': 8}"
 
 
 def test_an_offer_is_as_wide_as_its_words_and_says_what_it_sets() -> None:
@@ -234,7 +240,7 @@ def test_a_handle_has_its_controls_its_picture_and_nothing_else(name: str) -> No
     _, *rows, status, offers = controls.children
     assert rows == [field.box for field in small.controls.values()]
     assert (status, offers) == (small.status, small.offers)
-    assert [*answer.children] == [small.output, small.advice]  # which nothing pushes down
+    assert [*answer.children] == [small.output, small.folds, small.advice]  # nothing pushes it down
     read = [*below(small)]
     assert small.preset not in read
     assert small.reset not in read
@@ -246,7 +252,7 @@ def test_a_handle_has_its_controls_its_picture_and_nothing_else(name: str) -> No
 @every_handle
 def test_a_handle_shows_its_first_state_and_saves_it(name: str) -> None:
     small, held = handle(name), HANDLES[name]
-    assert small.output.value == held.render()
+    assert small.html == held.render()
     bundle = small._repr_mimebundle_()
     data = bundle[0] if isinstance(bundle, tuple) else bundle
     assert data["text/html"] == held.still()
@@ -262,7 +268,7 @@ def test_two_handles_share_no_state() -> None:
     one.controls["gpus"].slider.value = 0
     assert one.values() == {"gpus": 2, "turn": 3}
     assert other.values() == {"gpus": 8, "turn": 3}
-    assert handle("ring").output.value == other.output.value == HANDLES["ring"].render()
+    assert handle("ring").html == other.html == HANDLES["ring"].render()
 
 
 def test_what_a_setting_does_not_reach_counts_as_its_last_stop() -> None:
@@ -273,7 +279,7 @@ def test_what_a_setting_does_not_reach_counts_as_its_last_stop() -> None:
     small.controls["gpus"].input.value = "2"
     assert (turn.slider.max, turn.slider.value, turn.input.value) == (2, 2, "2")
     assert turn.echo.value == "of 2"
-    assert "turn 2 of 2" in small.output.value
+    assert "turn 2 of 2" in small.html
     small.controls["gpus"].input.value = "16"
     assert (turn.slider.max, turn.slider.value, turn.input.value) == (30, 3, "3")
 
@@ -287,13 +293,20 @@ def test_play_moves_a_step_slider_stop_by_stop_and_only_when_told() -> None:
     assert (turn.button.description, turn.play.layout.display) == ("▶ Play", "none")
     turn.button.click()
     assert (turn.button.description, turn.play.playing) == ("⏸ Pause", True)
+    assert (turn.play.value, turn.input.value) == (0, "0")  # whatever the still shows
     turn.button.click()
     assert (turn.button.description, turn.play.playing) == ("▶ Play", False)
     turn.play.value = 4  # as the browser does while it plays
     assert (turn.slider.value, turn.input.value) == (4, "4")
-    assert "turn 4 of 14" in small.output.value
+    assert "turn 4 of 14" in small.html
     turn.slider.value = 9
-    assert turn.play.value == 9  # and goes on from there
+    turn.button.click()
+    assert turn.play.value == 9  # it goes on from there
+    turn.button.click()
+    turn.slider.value = 14
+    turn.button.click()
+    assert turn.play.value == 0  # past the last stop it begins again
+    turn.button.click()
     small.controls["gpus"].input.value = "64"
     assert turn.play.max == 126
     assert turn.play.interval * 126 <= 20_000
@@ -315,3 +328,30 @@ def test_an_unknown_handle_is_refused_with_the_nearest() -> None:
     for bad in (None, 3, ["ring"], ""):
         with pytest.raises(ValueError, match="name="):
             handle(bad)
+
+
+# --- parts that are folded away
+
+
+def test_what_a_reader_has_opened_stays_open_when_a_slider_moves() -> None:
+    panel = in_notebook("start_here")
+    numbers, code = panel.folds.children
+    assert [*numbers.titles, *code.titles] == ["The numbers behind it", "The same in code"]
+    assert "<details" not in panel.output.value
+    assert numbers.selected_index is None
+    numbers.selected_index = 0
+    before = numbers.children[0].value
+    panel.controls["num_gpus"].input.value = "64"
+    assert panel.folds.children == (numbers, code)
+    assert numbers.selected_index == 0
+    assert numbers.children[0].value != before
+    assert handle("ring").folds.children == ()
+
+
+@every_panel
+def test_fields_shrink_with_the_window_and_hold_the_longest_number(word: str) -> None:
+    for field in in_notebook(word).controls.values():
+        assert (field.box.layout.min_width, field.box.layout.max_width) == ("0px", "100%")
+        if field.slider and not field.control.more:
+            room = pixels(field.input.layout.width) - pixels(field.input.style.description_width)
+            assert room >= LETTER * max(len(field.control.typed(x)) for x in field.control.stops)

@@ -12,7 +12,7 @@ from tests.plan.cases import H100, plan_of
 
 
 def text_of(panel) -> str:
-    return unescape(panel.status.value + panel.output.value)
+    return unescape(panel.status.value + panel.html)
 
 
 def offers_of(panel) -> list[str]:
@@ -70,7 +70,7 @@ def test_the_panel_plans_a_model_of_ones_own(tmp_path) -> None:
 def test_the_panel_escapes_what_is_typed() -> None:
     panel = plan_panel()
     panel.controls["config"].value = "<img src=x>"
-    assert "<img" not in panel.status.value + panel.output.value
+    assert "<img" not in panel.status.value + panel.html
 
 
 def test_the_panels_advice_is_taken_by_a_click_and_held_against_before() -> None:
@@ -84,7 +84,7 @@ def test_the_panels_advice_is_taken_by_a_click_and_held_against_before() -> None
     assert (panel.values()["num_gpus"], panel.values()["zero_stage"]) == (32, 2)
     assert "<b>fits</b>," in text_of(panel)
     assert "(dashed: 2,800 days to 10 years)" in text_of(panel)
-    assert "stroke-dasharray" in panel.output.value
+    assert "stroke-dasharray" in panel.html
 
 
 def test_the_panel_prices_what_it_advises() -> None:
@@ -214,7 +214,7 @@ def test_the_panels_code_gives_what_it_shows() -> None:
             panel.preset.value = name
             if panel.status.value:  # refused
                 continue
-            plan = value_of(panel.output.value)
+            plan = value_of(panel.html)
             assert f"<b>{units.gigabytes(plan.memory.total)}</b>" in text_of(panel)
             assert f">{units.duration(plan.seconds.likely)}<" in text_of(panel)
 
@@ -251,7 +251,7 @@ def test_no_measurement_says_so() -> None:
 def test_the_panels_code_runs_for_chips_without_bf16(chip: str) -> None:
     panel = plan_panel()
     panel.set(chip=chip, model="gpt2", sequence_length=1024)
-    cost = value_of(panel.output.value).cost.likely
+    cost = value_of(panel.html).cost.likely
     assert units.dollars(cost) in text_of(panel)
 
 

@@ -129,7 +129,7 @@ def test_a_large_loss_scale_is_shown_as_the_power_that_the_picture_names() -> No
     panel.controls["look"].value = "a loss scale"
     panel.controls["loss_scale"].value = "2**22"
     assert panel.controls["loss_scale"].input.value == "2^22"
-    shown = unescape(panel.output.value)
+    shown = unescape(panel.html)
     assert "at S = 2²²" in shown
     assert "scaled by 2²²" in shown
     assert "at S = 4,194,304" not in shown
@@ -141,7 +141,7 @@ def test_a_number_past_all_names_is_written_by_its_power_of_ten() -> None:
     for said, shown in (("1e39", "1e39"), (-(10**39), "-1e39"), ("3.4e38", "3.4e38")):
         field.value = said
         assert (field.input.value, field.echo.value) == (shown, "")
-    assert "round(3.4e+38)" in unescape(panel.output.value)
+    assert "round(3.4e+38)" in unescape(panel.html)
     field.value = "1e50"
     assert "Number: '1e50' lies outside -1e40 to 1e40" in unescape(panel.status.value)
 
@@ -150,17 +150,17 @@ def test_steps_begin_anew_at_another_number_or_format() -> None:
     panel = precision_panel()
     steps = panel.controls["steps"]
     steps.value = 3
-    assert "<b>3 places above</b>" in panel.output.value
+    assert "<b>3 places above</b>" in panel.html
     panel.controls["number"].value = "a lot"  # refused: nothing has changed
     assert steps.value == 3
     panel.controls["number"].value = 1
     assert (steps.value, steps.input.value, steps.slider.value) == (0, "0", 8)
-    assert "<b>Exact</b>" in panel.output.value
+    assert "<b>Exact</b>" in panel.html
     steps.value = -1
     panel.controls["format"].value = "fp16"
     assert panel.values()["steps"] == 0
     panel.set(number=2, steps=5)  # by code both may be said at once
-    assert "<b>5 places above</b>" in panel.output.value
+    assert "<b>5 places above</b>" in panel.html
 
 
 def test_the_stops_at_which_updates_are_kept_are_those_of_the_page() -> None:
@@ -200,8 +200,8 @@ def test_few_controls_are_shown_at_once() -> None:
 def test_another_view_begins_its_own_ghosts() -> None:
     panel = precision_panel()
     panel.controls["look"].value = "an update"
-    assert "dashed" not in panel.output.value
+    assert "dashed" not in panel.html
     panel.controls["update"].value = 0.01
-    assert "dashed: + 0.002" in panel.output.value
+    assert "dashed: + 0.002" in panel.html
     panel.controls["steps"].slider.value += 1  # hidden, and about something else
-    assert "<b>Kept" in panel.output.value
+    assert "<b>Kept" in panel.html
