@@ -96,6 +96,9 @@ UTILIZATIONS = {
 """What others reached, by kind: the number format, dense or experts. A share of the
 16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
 
+WHOLE_RUNS = UTILIZATIONS["16-bit dense"].evidence.rpartition("; ")[2]
+"""What any interval of days rests on: whole runs are known of this one kind."""
+
 HIGHEST = {
     "16-bit dense": 0.79,
     "16-bit dense on AMD": 0.47,

@@ -17,7 +17,7 @@ from llmtrain_helpers.checks import Number, at_most, instance, refuse, single
 from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.plan.advice import advise
-from llmtrain_helpers.plan.pace import STOPS
+from llmtrain_helpers.plan.pace import STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
 from llmtrain_helpers.plan.plan import Plan, is_many
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.results import Interval
@@ -226,10 +226,8 @@ def _time(plan: Plan) -> list[Line]:
     run, days = plan.run, plan.days_with_stops
     assumption = f"{_share(plan)}, stops included"
     if run.utilizations is None:
-        assumption += f"; {STACKS[run.software]}"
-    source = f"others' steps: {plan.shares.evidence}"
-    if run.utilizations is not None:
-        source = "yours: the shares of the peak that you gave"
+        assumption += f"; {STACKS[run.software]}{_bubble_alone(plan)}"
+    source = rests_on(plan)
     if plan.measured:
         assumption = _own_speed(plan)
         source = "your step; stops of four published runs (notebook 08)"
@@ -251,6 +249,24 @@ def _time(plan: Plan) -> list[Line]:
             _interval("energy", hours.times(watts), watt_hours, power, "vendor's datasheet")
         )
     return lines
+
+
+def rests_on(plan: Plan) -> str:
+    """What others' days rest on: whole runs, and the steps that move them to a split or kind."""
+    if plan.run.utilizations is not None:
+        return "yours: the shares of the peak that you gave"
+    steps = plan.shares.evidence
+    if steps.endswith(WHOLE_RUNS):  # the steps are of just the runs' kind, and move nothing
+        return f"{WHOLE_RUNS} in the interval that the others make"
+    moved = "this kind" if plan.shares in BY_KIND.values() else "this split"
+    return f"{WHOLE_RUNS} in the interval that the others make; {moved}: {steps}"
+
+
+def _bubble_alone(plan: Plan) -> str:
+    """That a split counts by its bubble alone, where more is not known of the chip."""
+    if not plan.unknown:
+        return ""
+    return f"; of the split its bubble alone, for want of the chip's {', '.join(plan.unknown)}"
 
 
 def _share(plan: Plan) -> str:

@@ -10,7 +10,7 @@ import pytest
 from llmtrain_helpers import LAWS, RECIPES, compute_optimal, loss, plan_run, units
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.laws import times_the_least
-from llmtrain_helpers.plan.pace import HIGHEST
+from llmtrain_helpers.plan.pace import HIGHEST, PACES
 from llmtrain_helpers.plan.plan import planned
 from llmtrain_helpers.plan.report import Line, Report, worth
 from tests.bad_values import assert_refused
@@ -120,6 +120,44 @@ def test_a_report_names_all_ways_of_sharing_and_what_is_computed_again() -> None
 def test_the_days_say_whose_software_they_are_of(software: str, words: str) -> None:
     days = of(PLAN.but(software=software).report())["days"]
     assert days.assumption.endswith(f"stops included; {words}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "source"),
+    [
+        ({}, f"; this split: {PACES['dense', 'any'][1]}"),
+        ({"software": "other"}, f"; this split: {PACES['dense', 'other'][1]}"),
+        ({"accelerator": "V100"}, ""),
+        ({"accelerator": "MI325X"}, "; this kind: untested: 4 steps, all of one publication"),
+        (
+            {"accelerator": "GB200", "format": "fp4"},
+            "; this kind: untested: 8 steps, all of one team",
+        ),
+    ],
+    ids=["any", "other", "V100", "MI325X", "fp4"],
+)
+def test_days_rest_on_whole_runs_and_steps_only_move_them(changes, source: str) -> None:
+    days = of(PLAN.but(**changes).report())["days"]
+    assert days.source == f"9 of 10 whole runs in the interval that the others make{source}"
+
+
+@pytest.mark.parametrize(
+    ("chip", "missing"),
+    [
+        ("H200", ""),
+        ("MI300X", ""),
+        ("MI325X", "network"),
+        ("V100", "network, best matrix product"),
+        ("TPU v5p", "link, network, best matrix product"),
+    ],
+)
+def test_a_chip_whose_splits_cannot_be_told_apart_says_what_is_missing(chip, missing) -> None:
+    plan = PLAN.but(accelerator=chip)
+    assert ", ".join(plan.unknown) == missing
+    assert (plan.step is None) == bool(missing)
+    told = of(plan.report())["days"].assumption
+    assert ("its bubble alone" in told) == bool(missing)
+    assert told.endswith(missing or "whose software is not said")
 
 
 def test_given_utilisations_are_not_called_published() -> None:
