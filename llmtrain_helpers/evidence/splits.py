@@ -128,20 +128,12 @@ SPREADS: dict[str, Callable[[DataFrame], utilizations.Span]] = {
 """Who has a voice in an interval: a publication, or, of one publication, a row."""
 
 
-def verdicts(rows: DataFrame, made: Callable[[DataFrame], utilizations.Span]) -> dict[str, float]:
-    """How well others foretell a witness: inside, width, error; by rows and alike."""
-    judged = utilizations.judged(rows, made)
-    error = (judged["utilization"] / judged["likely"] - 1).abs()
-    of_each = judged.assign(error=error, width=judged["high"] / judged["low"]).groupby("witness")
-    return {
-        "rows": len(rows),
-        "witnesses": of_each.ngroups,
-        "inside": judged["inside"].mean(),
-        "inside, alike": of_each["inside"].mean().mean(),
-        "width": of_each["width"].first().median(),
-        "error": error.median(),
-        "error, alike": of_each["error"].median().median(),
-    }
+def by_kind(
+    rows: DataFrame, made: Callable[[DataFrame], utilizations.Span]
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """How well others foretell each kind of step in rows that make an interval together."""
+    for kind, own in utilizations.judged(rows, made).groupby("kind"):
+        yield str(kind), utilizations.verdicts(own)
 
 
 def _bits(plan: Plan) -> str:
@@ -472,13 +464,21 @@ def main() -> None:
             print(f"{mean['correlation']:+7.2f}{mean['first']:8.1%}", end="")
             print(f"{mean['first three']:10.1%}")
     print(f"overhead {fitted_launching() * 1e3:.2f} ms a layer and forward pass")
-    print(f"{'':22}{'pace':20}{'rows':>6}{'by':>4}{'inside':>8}{'alike':>7}", end="")
+    print(f"{'':28}{'pace':20}{'rows':>6}{'by':>4}{'inside':>8}{'alike':>7}", end="")
     print(f"{'width':>7}{'error':>7}{'alike':>7}")
     known = paces()
-    for key, rows in steps_by_software().items():
-        span, _ = known[key]
-        told = verdicts(rows, SPREADS[key[0]])
-        print(f"{', '.join(key):22}{' to '.join(map(str, span)):20}", end="")
-        print(f"{told['rows']:6}{told['witnesses']:4}{told['inside']:8.0%}", end="")
-        print(f"{told['inside, alike']:7.0%}{told['width']:7.2f}", end="")
-        print(f"{told['error']:7.0%}{told['error, alike']:7.0%}")
+    for (layers, software), rows in steps_by_software().items():
+        made, (span, _) = SPREADS[layers], known[layers, software]
+        told = utilizations.verdicts(utilizations.judged(rows, made))
+        print(f"{layers + ', ' + software:28}{' to '.join(map(str, span)):20}", end="")
+        print(_in_columns(told))
+        kinds = dict(by_kind(rows, made))
+        for kind, told in kinds.items() if len(kinds) > 1 else ():
+            print(f"{'  ' + kind + ', ' + software:48}{_in_columns(told)}")
+
+
+def _in_columns(told: Mapping[str, float]) -> str:
+    """Numbers of verdicts under the heading that `main` prints."""
+    counts = f"{told['rows']:6}{told['witnesses']:4}"
+    shares = f"{told['inside']:8.0%}{told['inside, alike']:7.0%}{told['width']:7.2f}"
+    return f"{counts}{shares}{told['error']:7.0%}{told['error, alike']:7.0%}"
