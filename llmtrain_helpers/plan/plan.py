@@ -64,7 +64,8 @@ class Plan:
     `flops` are those of an iteration; `memory` is that of the GPU that holds most;
     `traffic` the bytes that a GPU sends to other replicas in a step; `seconds` those of
     the whole run, stops included, and `seconds_per_iteration` those of a step without:
-    intervals over what others reached (see `shares`), or exact at a given rate.
+    intervals over what others reached (see `shares`), or exact at a given rate. That of the
+    run is as wide as whole runs are apart, whatever is known of software and split.
     """
 
     run: Run
