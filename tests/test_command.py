@@ -149,6 +149,12 @@ GIVEN = {
     "--shard FSDP": ("sharding", "fsdp"),
     "--shard zero2": ("zero_stage", 2),
     "--recompute Full": ("recompute", "full"),
+    "--interleave 2": ("interleave", 2),
+    "--uneven-stages yes": ("uneven_stages", True),
+    "--format FP8": ("format", "fp8"),
+    "--recipe amp": ("recipe", "amp"),
+    "--fused-mlp yes": ("fused_mlp", True),
+    "--overlap no": ("overlap", False),
     "--price $2.50": ("price_per_gpu_hour", 2.5),
     "--tensor 1 --shard zero3 --keep-gradients yes": ("keep_gradients", True),
 }
@@ -349,6 +355,11 @@ HOSTILE = {
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --price 0": "--price 0 is not positive",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --batch 8 --step-seconds 1e-9": "1e-09 is less",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --experts 2": "--experts 2 has no experts",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --pipeline 8": (
+        "num_layers=12 is not divisible by --pipeline 8: --uneven-stages yes rounds up"
+    ),
+    "plan gpt2 --gpus 8 --chip a100 --tokens 1T --format fp8": "--format 'fp8' has no peak on A100",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --recipe fp7": "--recipe 'fp7' is unknown. Known: ",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --what": "unrecognized arguments: --what",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --json --markdown": "not allowed with",
     "models all": "unrecognized arguments: all",

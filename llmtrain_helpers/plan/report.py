@@ -208,13 +208,14 @@ def _machine(plan: Plan) -> list[Line]:
     ways += f"replicas {split.data_parallel}, {sharded(run)}"
     recipe = run.recipe if isinstance(run.recipe, str) else run.recipe.name
     held = plan.memory.total
+    fused = {None: "", True: ", the MLP fused", False: ", the MLP not fused"}[run.fused_mlp]
     return [
         Line("GPUs", f"{units.exact(split.num_gpus)} {chip.name}", "chosen", ways, "yours"),
         Line(
             "memory of a GPU",
             units.gigabytes(held),
             f"to {units.gigabytes(held + plan.reserve)} with the reserve",
-            f"of {units.gigabytes(chip.memory)}; recipe {recipe}, "
+            f"of {units.gigabytes(chip.memory)}; recipe {recipe}{fused}, "
             f"sequences at once: {split.micro_batch_size}",
             "notebooks 05, 06, 08; reserve from measured peaks",
         ),
@@ -227,6 +228,7 @@ def _time(plan: Plan) -> list[Line]:
     assumption = f"{_share(plan)}, stops included"
     if run.utilizations is None:
         assumption += f"; {STACKS[run.software]}{_bubble_alone(plan)}"
+    assumption += "".join(f"; {said}" for said in _said(run))
     source = rests_on(plan)
     if plan.measured:
         assumption = _own_speed(plan)
@@ -260,6 +262,16 @@ def rests_on(plan: Plan) -> str:
         return f"{WHOLE_RUNS} in the interval that the others make"
     moved = "this kind" if plan.shares in BY_KIND.values() else "this split"
     return f"{WHOLE_RUNS} in the interval that the others make; {moved}: {steps}"
+
+
+def _said(run: Run) -> list[str]:
+    """What was said of a run's products, and of what travels beside them, in words."""
+    said = []
+    if run.number_format != run.wide_format:
+        said.append(f"products with weights in {run.number_format}")
+    if run.overlap is not None:
+        said.append(f"what layers send {'hides behind' if run.overlap else 'adds to'} products")
+    return said
 
 
 def _bubble_alone(plan: Plan) -> str:

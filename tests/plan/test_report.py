@@ -160,6 +160,21 @@ def test_a_chip_whose_splits_cannot_be_told_apart_says_what_is_missing(chip, mis
     assert told.endswith(missing or "whose software is not said")
 
 
+@pytest.mark.parametrize(
+    ("changes", "line", "words"),
+    [
+        ({"format": "fp8"}, "days", "; products with weights in fp8"),
+        ({"overlap": True}, "days", "; what layers send hides behind products"),
+        ({"overlap": False}, "days", "; what layers send adds to products"),
+        ({"fused_mlp": True}, "memory of a GPU", "recipe bf16, the MLP fused, sequences"),
+        ({"fused_mlp": False}, "memory of a GPU", "recipe bf16, the MLP not fused, sequences"),
+    ],
+)
+def test_a_report_names_what_was_said_of_products_and_kernels(changes, line, words) -> None:
+    assert words in of(PLAN.but(**changes).report())[line].assumption
+    assert words not in of(PLAN.report())[line].assumption
+
+
 def test_given_utilisations_are_not_called_published() -> None:
     days = of(PLAN.but(utilizations=(0.3, 0.4, 0.5)).report())["days"]
     assert days.source == "yours: the shares of the peak that you gave"
