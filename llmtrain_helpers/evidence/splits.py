@@ -7,6 +7,7 @@ of `step` that is fitted. `python -m llmtrain_helpers splits` prints the table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -143,6 +144,69 @@ def _bits(plan: Plan) -> str:
 
 MANY_SPLITS = ("vtrain_a100_single_node", "vtrain_a100_multi_node", "bloom_sweeps")
 """The tables that try many splits of one model."""
+
+
+_SPLIT = (
+    "tensor_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+    "interleave",
+    "expert_parallel",
+)
+
+SCALINGS = ("tensorwise", "rowwise")
+"""How fp8's values are scaled, where a row says so: one factor a matrix, or one a row."""
+
+
+SAME = ("num_gpus", "global_batch_size", "micro_batch_size", "recompute_share", *_SPLIT)
+"""What a pair that differs in fp8 alone has in common, beside its name."""
+
+
+def fp8_gains() -> DataFrame:
+    """Pairs of measured steps that differ in fp8 alone: how many times as fast it was.
+
+    From `software_steps`, whose names say what a row changes, and the runs of
+    `fp8_speedup` that are not among them. `gain` in tokens a second; `scaling`; and what
+    the model of a step says of the same pair (`modelled`), where it knows both.
+    """
+    from pandas import DataFrame
+
+    steps = published.judged_steps()
+    seconds = measured_splits("software_steps").set_index("name")["by_software"].to_dict()
+    wide = {_unscaled(x): x for x in steps if x["format"] != "fp8"}
+    pairs = []
+    for row in steps:
+        other = wide.get(_unscaled(row))
+        if row["format"] != "fp8" or other is None:
+            continue
+        if any(row.get(name) != other.get(name) for name in SAME):
+            continue
+        wider, narrower = seconds.get(other["name"]), seconds.get(row["name"])
+        pairs.append(
+            {
+                "publication": row["source_id"],
+                "scaling": next((x for x in SCALINGS if x in row["name"]), "not said"),
+                "gain": _tokens_a_second(row) / _tokens_a_second(other),
+                "modelled": wider / narrower if wider and narrower else None,
+            }
+        )
+    for run in published.rows("fp8_speedup"):
+        if run["kind"] == "run" and not any(x in run["name"] for x in SCALINGS):
+            who = run["source"].partition(" ")[0]
+            pairs.append({"publication": who, "scaling": "not said", "gain": run["speedup"]})
+    return DataFrame(pairs)
+
+
+def _unscaled(row: Mapping[str, Any]) -> str:
+    """A row's name without its format and its scaling."""
+    scaling = "|".join(("none", *SCALINGS))
+    return re.sub(rf"(?<=, )({scaling}), |(?<=, )(fp8|bf16)\b", "", row["name"])
+
+
+def _tokens_a_second(row: Mapping[str, Any]) -> float:
+    """Tokens a second on a GPU, as told or of its seconds."""
+    tokens = row["global_batch_size"] * row["sequence_length"] / row["num_gpus"]
+    return float(tokens / _seconds(row))
 
 
 def own_pace(held: float = 0.85) -> float:
@@ -292,15 +356,6 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         overlap=row.get("overlapped"),
         uneven_stages=True,
     )
-
-
-_SPLIT = (
-    "tensor_parallel",
-    "pipeline_parallel",
-    "context_parallel",
-    "interleave",
-    "expert_parallel",
-)
 
 
 def _shape(row: Mapping[str, Any]) -> Transformer:

@@ -256,3 +256,17 @@ def test_what_ran_on_its_card_fits_by_the_plan_but_where_little_is_printed() -> 
     whole = ["torchtitan", "mlperf-3-4", "nemo-24.07", "fms-fsdp", "bloom_sweeps"]
     assert not held["over"][whole].any()
     assert (held["over"] > 0).sum() == 7
+
+
+def test_fp8s_gain_is_counted_by_how_it_scales() -> None:
+    """Pairs with one thing changed: a factor a row gains nothing, one a matrix a quarter."""
+    pairs = splits.fp8_gains()
+    by_scaling = pairs.groupby("scaling")["gain"]
+    assert by_scaling.size().to_dict() == {"not said": 13, "rowwise": 5, "tensorwise": 5}
+    medians = {name: round(x, 3) for name, x in by_scaling.median().items()}
+    assert medians == {"not said": 1.477, "rowwise": 0.895, "tensorwise": 1.175}
+    assert by_scaling.max()["rowwise"] < 1.005
+    known = pairs.dropna(subset="modelled")
+    assert set(known["publication"]) == {"torchtitan", "nanochat"}
+    best = known[known["scaling"] == "tensorwise"]
+    assert (best["modelled"] / best["gain"] - 1).abs().median() == pytest.approx(0.0466, abs=0.0005)
