@@ -137,6 +137,11 @@ PACES = {
 split (`step_seconds`), low, likely and high, and what they rest on: by dense or experts,
 in 16 bits and fp8 alike, and by whose software. Of experts only NVIDIA's is known."""
 
+LONGEST = 65_536
+"""Tokens of the longest text with which a measured step lies in the interval of its plan;
+with 131,072 and 262,144 the steps took 1.8 and 1.9 times the likely seconds (torchtitan,
+the scores through a ring), and nothing is fitted to them."""
+
 STOPS = (1.08, 1.2, 1.5)
 """A run's time over that of its computing alone, of four published runs whose rate is
 known: least, middle and most. It holds restarts, evaluation, batches that grew."""

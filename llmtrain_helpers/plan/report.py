@@ -17,7 +17,7 @@ from llmtrain_helpers.checks import Number, at_most, instance, refuse, single
 from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.plan.advice import advise
-from llmtrain_helpers.plan.pace import STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
+from llmtrain_helpers.plan.pace import LONGEST, STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
 from llmtrain_helpers.plan.plan import Plan, is_many
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.results import Interval
@@ -265,8 +265,10 @@ def rests_on(plan: Plan) -> str:
 
 
 def _said(run: Run) -> list[str]:
-    """What was said of a run's products, and of what travels beside them, in words."""
+    """What was said of a run's products and of what travels beside them, and long texts."""
     said = []
+    if run.model.sequence_length > LONGEST:
+        said.append(f"texts of over {LONGEST:,} tokens took others nearly twice as long")
     if run.number_format != run.wide_format:
         said.append(f"products with weights in {run.number_format}")
     if run.overlap is not None:

@@ -10,7 +10,7 @@ import pytest
 from llmtrain_helpers import LAWS, RECIPES, compute_optimal, loss, plan_run, units
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.laws import times_the_least
-from llmtrain_helpers.plan.pace import HIGHEST, PACES
+from llmtrain_helpers.plan.pace import HIGHEST, LONGEST, PACES
 from llmtrain_helpers.plan.plan import planned
 from llmtrain_helpers.plan.report import Line, Report, worth
 from tests.bad_values import assert_refused
@@ -173,6 +173,21 @@ def test_a_chip_whose_splits_cannot_be_told_apart_says_what_is_missing(chip, mis
 def test_a_report_names_what_was_said_of_products_and_kernels(changes, line, words) -> None:
     assert words in of(PLAN.but(**changes).report())[line].assumption
     assert words not in of(PLAN.report())[line].assumption
+
+
+def test_texts_longer_than_any_that_was_foretold_are_told_to_take_longer() -> None:
+    way = {"recompute": "full", "shard": "fsdp", "format": "fp8", "software": "other"}
+    slower = {}
+    for row in published.measured_memory().query("sequence_length > 2e4").to_dict("records"):
+        s, c = int(row["sequence_length"]), int(row["context_parallel"])
+        run = replace(LLAMA, sequence_length=s), "H100 SXM 96GB (500 W)", 8, 1e9, 8 // c
+        plan = plan_run(*run, context_parallel=c, **way)
+        span, seconds = plan.seconds_per_iteration, s / c / row["tokens_per_s_per_gpu"]
+        assert (span.least < seconds < span.greatest) == (s <= LONGEST)
+        said = of(plan.report())["days"].assumption
+        assert ("took others nearly twice as long" in said) == (s > LONGEST)
+        slower[s] = round(seconds / span.likely, 2)
+    assert slower == {32768: 1.3, 65536: 1.27, 131072: 1.76, 262144: 1.87}
 
 
 def test_given_utilisations_are_not_called_published() -> None:
