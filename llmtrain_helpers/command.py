@@ -85,7 +85,7 @@ For example: how many tokens does Llama 3.1 8B see on eight H100 in two weeks?
 
   python -m llmtrain_helpers plan llama-3.1-8b --gpus 8 --chip h100 --days 14
 
-  With --days 14 it likely sees 65 billion tokens, 56 billion to 75 billion.
+  With --days 14 it likely sees 65 billion tokens, 56 billion to 75 billion; a first run 50 billion.
 """
 """What the help of a plan ends with; a test holds its last line to the command's."""
 
@@ -205,7 +205,7 @@ def plan(arguments: Sequence[str]) -> int:
     if chosen and "seconds_per_iteration" in given:
         opening.append("Your step is taken as one of just this: where it was another, say which.")
     if tokens is not None:
-        opening.append(_in_time(given["days"], tokens))
+        opening.append(_in_time(found, given["days"], tokens))
     print(*(textwrap.fill(line, WIDTH) for line in opening), sep="\n", end="\n" if opening else "")
     if chosen or opening:
         print()
@@ -375,10 +375,14 @@ def _chosen(plan: Plan, given: Mapping[str, Any]) -> tuple[str, str]:
     return f"{said[:1].upper()}{said[1:]}", pasted
 
 
-def _in_time(days: float, tokens: Interval) -> str:
+def _in_time(plan: Plan, days: float, tokens: Interval) -> str:
+    """The tokens of so many days, and those of a first run, where no step was measured."""
     ends = f"{units.count(tokens.least, 2)} to {units.count(tokens.greatest, 2)}"
     likely = units.count(tokens.likely, 2)
-    return f"With --days {units.short(days)} it likely sees {likely} tokens, {ends}."
+    told = f"With --days {units.short(days)} it likely sees {likely} tokens, {ends}"
+    if plan.measured:
+        return f"{told}."
+    return f"{told}; a first run {units.count(plan.first_run_tokens(days), 2)}."
 
 
 def _table(report: Report) -> str:

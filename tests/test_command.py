@@ -196,7 +196,15 @@ def test_days_make_tokens_of_which_the_run_takes_the_likely_number(printed) -> N
     command = "plan llama-3.1-8b --gpus 8 --chip h100 --days 14"
     made = numbers(printed(f"{command} --json"))
     assert made["days"]["likely"] == pytest.approx(14, rel=1e-6)
-    assert re.search(r"With --days 14 it likely sees \d+ billion tokens", printed(command))
+    text = printed(command)
+    assert re.search(r"With --days 14 it likely sees \d+ billion tokens", text)
+    promised = made["inputs"]["tokens"] * 14 / made["first_run_days"]["greatest"]
+    told = re.search(r"; a first run (\d+) billion", text)
+    assert told
+    assert float(told[1]) == pytest.approx(promised / 1e9, rel=0.011)
+    measured = printed(f"{command} --batch 512 --step-seconds 60")
+    assert "likely sees" in measured
+    assert "; a first run" not in measured
 
 
 def test_a_measured_step_makes_the_days_and_its_split_is_named(printed) -> None:
