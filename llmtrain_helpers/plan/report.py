@@ -114,10 +114,8 @@ def report(
     the loss is then that of one run over all of them, at best. ValueError for a plan of
     many, or a law without a loss.
     """
-    instance("plan", plan, Plan)
+    _check_one(plan)
     instance("name", name, str)
-    if is_many(plan):
-        refuse("plan", plan, "is many: a report is about one")
     run, days = plan.run, plan.days_with_stops
     if plan.fits:
         fit = "fits, with a reserve"
@@ -253,8 +251,18 @@ def _time(plan: Plan) -> list[Line]:
     return lines
 
 
+def _check_one(plan: Plan) -> None:
+    instance("plan", plan, Plan)
+    if is_many(plan):
+        refuse("plan", plan, "is many: a report is about one")
+
+
 def rests_on(plan: Plan) -> str:
-    """What others' days rest on: whole runs, and the steps that move them to a split or kind."""
+    """What others' days rest on: whole runs, and the steps that move them to a split or kind.
+
+    ValueError for a plan of many.
+    """
+    _check_one(plan)
     if plan.run.utilizations is not None:
         return "yours: the shares of the peak that you gave"
     steps = plan.shares.evidence
