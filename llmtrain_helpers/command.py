@@ -30,6 +30,7 @@ from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, sharded, worth
 from llmtrain_helpers.plan.run import SHARDS, SOFTWARE
 from llmtrain_helpers.plan.search import best_split
+from llmtrain_helpers.precision import RECIPES
 from llmtrain_helpers.results import Interval
 
 SEQUENCE = 8192
@@ -52,9 +53,15 @@ OPTIONS = {
     "pipeline_parallel": "--pipeline",
     "context_parallel": "--context",
     "expert_parallel": "--experts",
+    "interleave": "--interleave",
+    "uneven_stages": "--uneven-stages",
     "shard": "--shard",
     "keep_gradients": "--keep-gradients",
     "recompute": "--recompute",
+    "format": "--format",
+    "recipe": "--recipe",
+    "fused_mlp": "--fused-mlp",
+    "overlap": "--overlap",
     "software": "--software",
     "price_per_gpu_hour": "--price",
     "seconds_per_iteration": "--step-seconds",
@@ -78,7 +85,7 @@ For example: how many tokens does Llama 3.1 8B see on eight H100 in two weeks?
 
   python -m llmtrain_helpers plan llama-3.1-8b --gpus 8 --chip h100 --days 14
 
-  With --days 14 it likely sees 65 billion tokens, 56 billion to 75 billion.
+  With --days 14 it likely sees 65 billion tokens, 56 billion to 75 billion; a first run 50 billion.
 """
 """What the help of a plan ends with; a test holds its last line to the command's."""
 
@@ -149,9 +156,15 @@ def _parser() -> _Parser:
     option("pipeline_parallel", _number, "p", "GPUs that share the layers")
     option("context_parallel", _number, "c", "GPUs that share a sequence; else 1")
     option("expert_parallel", _number, "e", "GPUs that share the experts")
+    option("interleave", _number, "v", "pieces of the model on each stage; else 1")
+    option("uneven_stages", _yes, "yes|no", "layers need not divide: the last stage has one less")
     option("shard", str.casefold, "WORD", f"of states: {', '.join(SHARDS)}")
     option("keep_gradients", _yes, "yes|no", "whole between passes, from zero2 on")
     option("recompute", str.casefold, "WORD", ", ".join(EVERY_RECOMPUTE))
+    option("format", str.casefold, "WORD", "of the products with weights, as fp8; else 16 bits")
+    option("recipe", str.casefold, "WORD", f"bytes of a parameter: {', '.join(RECIPES)}")
+    option("fused_mlp", _yes, "yes|no", "an MLP that keeps less; else as Megatron-Core alone")
+    option("overlap", _yes, "yes|no", "what layers send travels beside their products")
     option("software", str.casefold, "WORD", f"whose it is: {', '.join(SOFTWARE)}")
     option("price_per_gpu_hour", _number, "P", "dollars, for the cost")
     option("seconds_per_iteration", _number, "t", "of a step that you measured with this split")
@@ -192,7 +205,7 @@ def plan(arguments: Sequence[str]) -> int:
     if chosen and "seconds_per_iteration" in given:
         opening.append("Your step is taken as one of just this: where it was another, say which.")
     if tokens is not None:
-        opening.append(_in_time(given["days"], tokens))
+        opening.append(_in_time(found, given["days"], tokens))
     print(*(textwrap.fill(line, WIDTH) for line in opening), sep="\n", end="\n" if opening else "")
     if chosen or opening:
         print()
@@ -329,6 +342,8 @@ def in_options(sentence: str) -> str:
     sentence = re.sub(r"\bsharding='(\w+)'", r"--shard \1", sentence)
     sentence = sentence.replace("keep_gradients=True", "keep_gradients=yes")
     sentence = sentence.replace(") or False (", ") or no (")
+    if re.match(r"num_layers=\d+ is not divisible", sentence):
+        sentence += ": --uneven-stages yes rounds up"
     words = {**OPTIONS, "data_parallel": "replicas"}
     worded = re.sub(rf"\b({'|'.join(words)})(?=[=·])", lambda match: words[match[1]], sentence)
     return re.sub(r"(--[a-z-]+|MODEL)=", r"\1 ", worded)
@@ -360,10 +375,14 @@ def _chosen(plan: Plan, given: Mapping[str, Any]) -> tuple[str, str]:
     return f"{said[:1].upper()}{said[1:]}", pasted
 
 
-def _in_time(days: float, tokens: Interval) -> str:
+def _in_time(plan: Plan, days: float, tokens: Interval) -> str:
+    """The tokens of so many days, and those of a first run, where no step was measured."""
     ends = f"{units.count(tokens.least, 2)} to {units.count(tokens.greatest, 2)}"
     likely = units.count(tokens.likely, 2)
-    return f"With --days {units.short(days)} it likely sees {likely} tokens, {ends}."
+    told = f"With --days {units.short(days)} it likely sees {likely} tokens, {ends}"
+    if plan.measured:
+        return f"{told}."
+    return f"{told}; a first run {units.count(plan.first_run_tokens(days), 2)}."
 
 
 def _table(report: Report) -> str:

@@ -149,6 +149,12 @@ GIVEN = {
     "--shard FSDP": ("sharding", "fsdp"),
     "--shard zero2": ("zero_stage", 2),
     "--recompute Full": ("recompute", "full"),
+    "--interleave 2": ("interleave", 2),
+    "--uneven-stages yes": ("uneven_stages", True),
+    "--format FP8": ("format", "fp8"),
+    "--recipe amp": ("recipe", "amp"),
+    "--fused-mlp yes": ("fused_mlp", True),
+    "--overlap no": ("overlap", False),
     "--price $2.50": ("price_per_gpu_hour", 2.5),
     "--tensor 1 --shard zero3 --keep-gradients yes": ("keep_gradients", True),
 }
@@ -190,7 +196,15 @@ def test_days_make_tokens_of_which_the_run_takes_the_likely_number(printed) -> N
     command = "plan llama-3.1-8b --gpus 8 --chip h100 --days 14"
     made = numbers(printed(f"{command} --json"))
     assert made["days"]["likely"] == pytest.approx(14, rel=1e-6)
-    assert re.search(r"With --days 14 it likely sees \d+ billion tokens", printed(command))
+    text = printed(command)
+    assert re.search(r"With --days 14 it likely sees \d+ billion tokens", text)
+    promised = made["inputs"]["tokens"] * 14 / made["first_run_days"]["greatest"]
+    told = re.search(r"; a first run (\d+) billion", text)
+    assert told
+    assert float(told[1]) == pytest.approx(promised / 1e9, rel=0.011)
+    measured = printed(f"{command} --batch 512 --step-seconds 60")
+    assert "likely sees" in measured
+    assert "; a first run" not in measured
 
 
 def test_a_measured_step_makes_the_days_and_its_split_is_named(printed) -> None:
@@ -349,6 +363,11 @@ HOSTILE = {
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --price 0": "--price 0 is not positive",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --batch 8 --step-seconds 1e-9": "1e-09 is less",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --experts 2": "--experts 2 has no experts",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --pipeline 8": (
+        "num_layers=12 is not divisible by --pipeline 8: --uneven-stages yes rounds up"
+    ),
+    "plan gpt2 --gpus 8 --chip a100 --tokens 1T --format fp8": "--format 'fp8' has no peak on A100",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --recipe fp7": "--recipe 'fp7' is unknown. Known: ",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --what": "unrecognized arguments: --what",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --json --markdown": "not allowed with",
     "models all": "unrecognized arguments: all",

@@ -7,6 +7,7 @@ of `step` that is fitted. `python -m llmtrain_helpers splits` prints the table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -128,20 +129,12 @@ SPREADS: dict[str, Callable[[DataFrame], utilizations.Span]] = {
 """Who has a voice in an interval: a publication, or, of one publication, a row."""
 
 
-def verdicts(rows: DataFrame, made: Callable[[DataFrame], utilizations.Span]) -> dict[str, float]:
-    """How well others foretell a witness: inside, width, error; by rows and alike."""
-    judged = utilizations.judged(rows, made)
-    error = (judged["utilization"] / judged["likely"] - 1).abs()
-    of_each = judged.assign(error=error, width=judged["high"] / judged["low"]).groupby("witness")
-    return {
-        "rows": len(rows),
-        "witnesses": of_each.ngroups,
-        "inside": judged["inside"].mean(),
-        "inside, alike": of_each["inside"].mean().mean(),
-        "width": of_each["width"].first().median(),
-        "error": error.median(),
-        "error, alike": of_each["error"].median().median(),
-    }
+def by_kind(
+    rows: DataFrame, made: Callable[[DataFrame], utilizations.Span]
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """How well others foretell each kind of step in rows that make an interval together."""
+    for kind, own in utilizations.judged(rows, made).groupby("kind"):
+        yield str(kind), utilizations.verdicts(own)
 
 
 def _bits(plan: Plan) -> str:
@@ -151,6 +144,69 @@ def _bits(plan: Plan) -> str:
 
 MANY_SPLITS = ("vtrain_a100_single_node", "vtrain_a100_multi_node", "bloom_sweeps")
 """The tables that try many splits of one model."""
+
+
+_SPLIT = (
+    "tensor_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+    "interleave",
+    "expert_parallel",
+)
+
+SCALINGS = ("tensorwise", "rowwise")
+"""How fp8's values are scaled, where a row says so: one factor a matrix, or one a row."""
+
+
+SAME = ("num_gpus", "global_batch_size", "micro_batch_size", "recompute_share", *_SPLIT)
+"""What a pair that differs in fp8 alone has in common, beside its name."""
+
+
+def fp8_gains() -> DataFrame:
+    """Pairs of measured steps that differ in fp8 alone: how many times as fast it was.
+
+    From `software_steps`, whose names say what a row changes, and the runs of
+    `fp8_speedup` that are not among them. `gain` in tokens a second; `scaling`; and what
+    the model of a step says of the same pair (`modelled`), where it knows both.
+    """
+    from pandas import DataFrame
+
+    steps = published.judged_steps()
+    seconds = measured_splits("software_steps").set_index("name")["by_software"].to_dict()
+    wide = {_unscaled(x): x for x in steps if x["format"] != "fp8"}
+    pairs = []
+    for row in steps:
+        other = wide.get(_unscaled(row))
+        if row["format"] != "fp8" or other is None:
+            continue
+        if any(row.get(name) != other.get(name) for name in SAME):
+            continue
+        wider, narrower = seconds.get(other["name"]), seconds.get(row["name"])
+        pairs.append(
+            {
+                "publication": row["source_id"],
+                "scaling": next((x for x in SCALINGS if x in row["name"]), "not said"),
+                "gain": _tokens_a_second(row) / _tokens_a_second(other),
+                "modelled": wider / narrower if wider and narrower else None,
+            }
+        )
+    for run in published.rows("fp8_speedup"):
+        if run["kind"] == "run" and not any(x in run["name"] for x in SCALINGS):
+            who = run["source"].partition(" ")[0]
+            pairs.append({"publication": who, "scaling": "not said", "gain": run["speedup"]})
+    return DataFrame(pairs)
+
+
+def _unscaled(row: Mapping[str, Any]) -> str:
+    """A row's name without its format and its scaling."""
+    scaling = "|".join(("none", *SCALINGS))
+    return re.sub(rf"(?<=, )({scaling}), |(?<=, )(fp8|bf16)\b", "", row["name"])
+
+
+def _tokens_a_second(row: Mapping[str, Any]) -> float:
+    """Tokens a second on a GPU, as told or of its seconds."""
+    tokens = row["global_batch_size"] * row["sequence_length"] / row["num_gpus"]
+    return float(tokens / _seconds(row))
 
 
 def own_pace(held: float = 0.85) -> float:
@@ -300,15 +356,6 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         overlap=row.get("overlapped"),
         uneven_stages=True,
     )
-
-
-_SPLIT = (
-    "tensor_parallel",
-    "pipeline_parallel",
-    "context_parallel",
-    "interleave",
-    "expert_parallel",
-)
 
 
 def _shape(row: Mapping[str, Any]) -> Transformer:
@@ -472,13 +519,21 @@ def main() -> None:
             print(f"{mean['correlation']:+7.2f}{mean['first']:8.1%}", end="")
             print(f"{mean['first three']:10.1%}")
     print(f"overhead {fitted_launching() * 1e3:.2f} ms a layer and forward pass")
-    print(f"{'':22}{'pace':20}{'rows':>6}{'by':>4}{'inside':>8}{'alike':>7}", end="")
+    print(f"{'':28}{'pace':20}{'rows':>6}{'by':>4}{'inside':>8}{'alike':>7}", end="")
     print(f"{'width':>7}{'error':>7}{'alike':>7}")
     known = paces()
-    for key, rows in steps_by_software().items():
-        span, _ = known[key]
-        told = verdicts(rows, SPREADS[key[0]])
-        print(f"{', '.join(key):22}{' to '.join(map(str, span)):20}", end="")
-        print(f"{told['rows']:6}{told['witnesses']:4}{told['inside']:8.0%}", end="")
-        print(f"{told['inside, alike']:7.0%}{told['width']:7.2f}", end="")
-        print(f"{told['error']:7.0%}{told['error, alike']:7.0%}")
+    for (layers, software), rows in steps_by_software().items():
+        made, (span, _) = SPREADS[layers], known[layers, software]
+        told = utilizations.verdicts(utilizations.judged(rows, made))
+        print(f"{layers + ', ' + software:28}{' to '.join(map(str, span)):20}", end="")
+        print(_in_columns(told))
+        kinds = dict(by_kind(rows, made))
+        for kind, told in kinds.items() if len(kinds) > 1 else ():
+            print(f"{'  ' + kind + ', ' + software:48}{_in_columns(told)}")
+
+
+def _in_columns(told: Mapping[str, float]) -> str:
+    """Numbers of verdicts under the heading that `main` prints."""
+    counts = f"{told['rows']:6}{told['witnesses']:4}"
+    shares = f"{told['inside']:8.0%}{told['inside, alike']:7.0%}{told['width']:7.2f}"
+    return f"{counts}{shares}{told['error']:7.0%}{told['error, alike']:7.0%}"

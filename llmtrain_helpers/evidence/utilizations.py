@@ -267,6 +267,29 @@ def judged(table: DataFrame, made: Callable[[DataFrame], Span] = spread) -> Data
     return table
 
 
+ERRORS = ("error", "error, alike")
+"""Median errors: by rows, and with each witness weighed alike."""
+
+
+def verdicts(judged: DataFrame) -> dict[str, float]:
+    """How well the others foretell each judged row: by rows, and each witness weighed alike.
+
+    The share `inside`, the median `width` (greatest over least) of a witness's interval,
+    and the median `error` of its middle.
+    """
+    error = (judged["utilization"] / judged["likely"] - 1).abs()
+    of_each = judged.assign(error=error, width=judged["high"] / judged["low"]).groupby("witness")
+    return {
+        "rows": len(judged),
+        "witnesses": of_each.ngroups,
+        "inside": judged["inside"].mean(),
+        "inside, alike": of_each["inside"].mean().mean(),
+        "width": of_each["width"].first().median(),
+        "error": error.median(),
+        "error, alike": of_each["error"].median().median(),
+    }
+
+
 def coverage(tables: Mapping[str, DataFrame] | None = None) -> DataFrame:
     """How many figures lie in the interval that the others make, kind by kind."""
     from pandas import DataFrame
@@ -281,14 +304,14 @@ def coverage(tables: Mapping[str, DataFrame] | None = None) -> DataFrame:
             "likely": likely,
             "high": high,
             "width": high / low,
-            "inside": None,  # one witness alone has nobody to be judged by
-            "width without": None,
+            # one witness alone has nobody to be judged by
+            **dict.fromkeys(("inside", "width without", "inside, alike", *ERRORS)),
         }
         if row["witnesses"] > 1:
-            verdicts = judged(table)
-            row["inside"] = verdicts["inside"].sum()
-            bounds = verdicts.groupby("witness")[["low", "high"]].first()
-            row["width without"] = (bounds["high"] / bounds["low"]).median()
+            rows_judged = judged(table)
+            told = verdicts(rows_judged)
+            row["inside"], row["width without"] = rows_judged["inside"].sum(), told["width"]
+            row |= {name: told[name] for name in ("inside, alike", *ERRORS)}
         rows[name] = row
     return DataFrame.from_dict(rows, orient="index")
 
@@ -403,13 +426,14 @@ def _in_words(row: Any, witnesses: str) -> str:
 def main() -> None:
     """Print how many published figures lie in the interval that the others make."""
     table: Any = coverage(groups() | groups_by_software())
-    print(f"{'':32}{'rows':>6}{'by':>4}{'low':>7}{'likely':>8}{'high':>7}", end="")
-    print(f"{'width':>7}{'inside, left out':>18}{'width':>7}")
+    print(f"{'':32}{'rows':>6}{'by':>4}{'low':>7}{'likely':>8}{'high':>7}{'width':>7}", end="")
+    print(f"{'inside, left out':>18}{'alike':>7}{'width':>7}{'error':>7}{'alike':>7}")
     for name, row in table.iterrows():
         print(f"{name:32}{row['rows']:6.0f}{row['witnesses']:4.0f}", end="")
-        print(f"{row['low']:7.3f}{row['likely']:8.3f}{row['high']:7.3f}", end="")
-        result = "untested"
-        if row["witnesses"] > 1:
-            share = row["inside"] / row["rows"]
-            result = f"{row['inside']:.0f} = {share:.0%}   {row['width without']:6.2f}"
-        print(f"{row['width']:7.2f}{result:>25}")
+        print(f"{row['low']:7.3f}{row['likely']:8.3f}{row['high']:7.3f}{row['width']:7.2f}", end="")
+        if row["witnesses"] == 1:
+            print(f"{'untested':>18}")
+            continue
+        inside = f"{row['inside']:.0f} = {row['inside'] / row['rows']:.0%}"
+        print(f"{inside:>18}{row['inside, alike']:7.0%}{row['width without']:7.2f}", end="")
+        print("".join(f"{row[name]:7.0%}" for name in ERRORS))

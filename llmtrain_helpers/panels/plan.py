@@ -20,7 +20,7 @@ from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.plan.report import STACKS
+from llmtrain_helpers.plan.report import STACKS, rests_on
 from llmtrain_helpers.plan.run import SOFTWARE
 from llmtrain_helpers.results import Interval
 
@@ -252,7 +252,7 @@ def _tables(plan: Plan) -> str:
     else:
         estimated = common.table(["estimated", "least", "likely", "greatest"], spans)
         estimated += f"<p>Likely MFU {units.percent(plan.mfu)}. "
-        estimated += f"The intervals: {plan.shares.evidence}; {STACKS[plan.run.software]}.</p>"
+        estimated += f"The intervals: {rests_on(plan)}; {STACKS[plan.run.software]}.</p>"
         estimated += _step_by_parts(plan)
     return common.table(["counted", ""], counted) + estimated
 

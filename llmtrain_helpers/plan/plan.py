@@ -43,7 +43,7 @@ from llmtrain_helpers.plan.memory import (
 from llmtrain_helpers.plan.pace import STOPS, Shares, highest_share, others_shares, seconds_per_step
 from llmtrain_helpers.plan.run import Run, spelt_out
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
-from llmtrain_helpers.plan.step import excess_flops, step_parts
+from llmtrain_helpers.plan.step import excess_flops, step_parts, unknown_figures
 from llmtrain_helpers.precision import Recipe
 from llmtrain_helpers.results import Interval, greater, lesser
 
@@ -64,7 +64,8 @@ class Plan:
     `flops` are those of an iteration; `memory` is that of the GPU that holds most;
     `traffic` the bytes that a GPU sends to other replicas in a step; `seconds` those of
     the whole run, stops included, and `seconds_per_iteration` those of a step without:
-    intervals over what others reached (see `shares`), or exact at a given rate.
+    intervals over what others reached (see `shares`), or exact at a given rate. That of the
+    run is as wide as whole runs are apart, whatever is known of software and split.
     """
 
     run: Run
@@ -92,6 +93,11 @@ class Plan:
     def traffic(self) -> Result:
         """Bytes that a GPU sends to other replicas in a step; `sent` has all parts."""
         return self.sent.data
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What of the chip is not known, so that of a split only the bubble counts."""
+        return unknown_figures(self.run)
 
     @property
     def card(self) -> Result:

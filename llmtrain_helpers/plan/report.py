@@ -17,7 +17,7 @@ from llmtrain_helpers.checks import Number, at_most, instance, refuse, single
 from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.plan.advice import advise
-from llmtrain_helpers.plan.pace import STOPS
+from llmtrain_helpers.plan.pace import LONGEST, STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
 from llmtrain_helpers.plan.plan import Plan, is_many
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.results import Interval
@@ -114,10 +114,8 @@ def report(
     the loss is then that of one run over all of them, at best. ValueError for a plan of
     many, or a law without a loss.
     """
-    instance("plan", plan, Plan)
+    _check_one(plan)
     instance("name", name, str)
-    if is_many(plan):
-        refuse("plan", plan, "is many: a report is about one")
     run, days = plan.run, plan.days_with_stops
     if plan.fits:
         fit = "fits, with a reserve"
@@ -208,13 +206,14 @@ def _machine(plan: Plan) -> list[Line]:
     ways += f"replicas {split.data_parallel}, {sharded(run)}"
     recipe = run.recipe if isinstance(run.recipe, str) else run.recipe.name
     held = plan.memory.total
+    fused = {None: "", True: ", the MLP fused", False: ", the MLP not fused"}[run.fused_mlp]
     return [
         Line("GPUs", f"{units.exact(split.num_gpus)} {chip.name}", "chosen", ways, "yours"),
         Line(
             "memory of a GPU",
             units.gigabytes(held),
             f"to {units.gigabytes(held + plan.reserve)} with the reserve",
-            f"of {units.gigabytes(chip.memory)}; recipe {recipe}, "
+            f"of {units.gigabytes(chip.memory)}; recipe {recipe}{fused}, "
             f"sequences at once: {split.micro_batch_size}",
             "notebooks 05, 06, 08; reserve from measured peaks",
         ),
@@ -226,10 +225,9 @@ def _time(plan: Plan) -> list[Line]:
     run, days = plan.run, plan.days_with_stops
     assumption = f"{_share(plan)}, stops included"
     if run.utilizations is None:
-        assumption += f"; {STACKS[run.software]}"
-    source = f"others' steps: {plan.shares.evidence}"
-    if run.utilizations is not None:
-        source = "yours: the shares of the peak that you gave"
+        assumption += f"; {STACKS[run.software]}{_bubble_alone(plan)}"
+    assumption += "".join(f"; {said}" for said in _said(run))
+    source = rests_on(plan)
     if plan.measured:
         assumption = _own_speed(plan)
         source = "your step; stops of four published runs (notebook 08)"
@@ -251,6 +249,46 @@ def _time(plan: Plan) -> list[Line]:
             _interval("energy", hours.times(watts), watt_hours, power, "vendor's datasheet")
         )
     return lines
+
+
+def _check_one(plan: Plan) -> None:
+    instance("plan", plan, Plan)
+    if is_many(plan):
+        refuse("plan", plan, "is many: a report is about one")
+
+
+def rests_on(plan: Plan) -> str:
+    """What others' days rest on: whole runs, and the steps that move them to a split or kind.
+
+    ValueError for a plan of many.
+    """
+    _check_one(plan)
+    if plan.run.utilizations is not None:
+        return "yours: the shares of the peak that you gave"
+    steps = plan.shares.evidence
+    if steps.endswith(WHOLE_RUNS):  # the steps are of just the runs' kind, and move nothing
+        return f"{WHOLE_RUNS} in the interval that the others make"
+    moved = "this kind" if plan.shares in BY_KIND.values() else "this split"
+    return f"{WHOLE_RUNS} in the interval that the others make; {moved}: {steps}"
+
+
+def _said(run: Run) -> list[str]:
+    """What was said of a run's products and of what travels beside them, and long texts."""
+    said = []
+    if run.model.sequence_length > LONGEST:
+        said.append(f"texts of over {LONGEST:,} tokens took others nearly twice as long")
+    if run.number_format != run.wide_format:
+        said.append(f"products with weights in {run.number_format}")
+    if run.overlap is not None:
+        said.append(f"what layers send {'hides behind' if run.overlap else 'adds to'} products")
+    return said
+
+
+def _bubble_alone(plan: Plan) -> str:
+    """That a split counts by its bubble alone, where more is not known of the chip."""
+    if not plan.unknown:
+        return ""
+    return f"; of the split its bubble alone, for want of the chip's {', '.join(plan.unknown)}"
 
 
 def _share(plan: Plan) -> str:

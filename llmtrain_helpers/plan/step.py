@@ -39,13 +39,25 @@ TRIPS, OPTIMIZER_BYTES, LOSS_BYTES = 2, 60, 60
 parameter at the update, and for each logit at the loss: assumed, all three."""
 
 
+def unknown_figures(run: Run) -> tuple[str, ...]:
+    """What of a chip is not known that the model of a step wants, in words."""
+    chip = run.accelerator
+    rates = [chip.matmul_rate(x) for x in (run.number_format, run.wide_format)]
+    wanted = {
+        "link": chip.link_bandwidth,
+        "network": chip.network_bandwidth,
+        "memory bandwidth": chip.bandwidth,
+        "best matrix product": None if None in rates else rates[0],
+    }
+    return tuple(name for name, figure in wanted.items() if figure is None)
+
+
 def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     """Seconds of a step, part by part, without stops; `sent` is what a GPU of the stage sends."""
     model, chip, split = run.model, run.accelerator, run.split
-    rate, wide_rate = (chip.matmul_rate(x) for x in (run.number_format, run.wide_format))
-    needed = (chip.link_bandwidth, chip.network_bandwidth, chip.bandwidth, rate, wide_rate)
-    if None in needed:
+    if unknown_figures(run):
         return None
+    rate, wide_rate = (chip.matmul_rate(x) for x in (run.number_format, run.wide_format))
     t, c, p = split.tensor_parallel, split.context_parallel, split.pipeline_parallel
     m, b, v = split.accumulation_steps, split.micro_batch_size, split.interleave
     l = model.num_layers

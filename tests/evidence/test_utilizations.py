@@ -137,7 +137,10 @@ def test_the_table_of_coverage_is_printed(capsys) -> None:
     utilizations.main()
     told = capsys.readouterr().out
     assert "400 = 85%" in told
-    assert "fp8 dense, megatron-core" in told
+    [own] = (line for line in told.splitlines() if line.startswith("fp8 dense, megatron-core"))
+    assert own.split()[-6:] == ["=", "82%", "89%", "1.52", "7%", "7%"]
+    [alone] = (line for line in told.splitlines() if line.startswith("16-bit dense, megatron-core"))
+    assert alone.endswith("untested")
     assert "untested" in told
     assert isinstance(BY_KIND["fp8 dense"], Shares)
 

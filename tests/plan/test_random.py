@@ -12,6 +12,7 @@ import pytest
 from llmtrain_helpers import Transformer, advise, count_flops, count_parameters, plan_run
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
+from llmtrain_helpers.plan.advice import LEVERS
 from llmtrain_helpers.plan.plan import Plan, planned
 
 PLANS = max(100, int(os.environ.get("FUZZ", 0)) // 100)
@@ -132,6 +133,11 @@ def test_what_is_advised_fits_and_is_no_dearer_than_anything_tried() -> None:
         )
         fitting = [other for other in map(planned, filter(None, runs)) if other.fits]
         last = steps[-1].plan if steps else plan
+        changed = {name for name, x in plan.inputs.items() if last.inputs[name] != x}
+        assert changed <= {*LEVERS, "num_gpus", "tensor_parallel"}
+        assert last.run.recompute in {now, *again}
+        assert last.run.zero_stage >= plan.run.zero_stage
+        assert last.split.micro_batch_size <= plan.split.micro_batch_size
         if fitting:
             looked_at += 1
             assert last.fits

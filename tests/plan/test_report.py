@@ -10,7 +10,7 @@ import pytest
 from llmtrain_helpers import LAWS, RECIPES, compute_optimal, loss, plan_run, units
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.laws import times_the_least
-from llmtrain_helpers.plan.pace import HIGHEST
+from llmtrain_helpers.plan.pace import HIGHEST, LONGEST, PACES
 from llmtrain_helpers.plan.plan import planned
 from llmtrain_helpers.plan.report import Line, Report, worth
 from tests.bad_values import assert_refused
@@ -120,6 +120,74 @@ def test_a_report_names_all_ways_of_sharing_and_what_is_computed_again() -> None
 def test_the_days_say_whose_software_they_are_of(software: str, words: str) -> None:
     days = of(PLAN.but(software=software).report())["days"]
     assert days.assumption.endswith(f"stops included; {words}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "source"),
+    [
+        ({}, f"; this split: {PACES['dense', 'any'][1]}"),
+        ({"software": "other"}, f"; this split: {PACES['dense', 'other'][1]}"),
+        ({"accelerator": "V100"}, ""),
+        ({"accelerator": "MI325X"}, "; this kind: untested: 4 steps, all of one publication"),
+        (
+            {"accelerator": "GB200", "format": "fp4"},
+            "; this kind: untested: 8 steps, all of one team",
+        ),
+    ],
+    ids=["any", "other", "V100", "MI325X", "fp4"],
+)
+def test_days_rest_on_whole_runs_and_steps_only_move_them(changes, source: str) -> None:
+    days = of(PLAN.but(**changes).report())["days"]
+    assert days.source == f"9 of 10 whole runs in the interval that the others make{source}"
+
+
+@pytest.mark.parametrize(
+    ("chip", "missing"),
+    [
+        ("H200", ""),
+        ("MI300X", ""),
+        ("MI325X", "network"),
+        ("V100", "network, best matrix product"),
+        ("TPU v5p", "link, network, best matrix product"),
+    ],
+)
+def test_a_chip_whose_splits_cannot_be_told_apart_says_what_is_missing(chip, missing) -> None:
+    plan = PLAN.but(accelerator=chip)
+    assert ", ".join(plan.unknown) == missing
+    assert (plan.step is None) == bool(missing)
+    told = of(plan.report())["days"].assumption
+    assert ("its bubble alone" in told) == bool(missing)
+    assert told.endswith(missing or "whose software is not said")
+
+
+@pytest.mark.parametrize(
+    ("changes", "line", "words"),
+    [
+        ({"format": "fp8"}, "days", "; products with weights in fp8"),
+        ({"overlap": True}, "days", "; what layers send hides behind products"),
+        ({"overlap": False}, "days", "; what layers send adds to products"),
+        ({"fused_mlp": True}, "memory of a GPU", "recipe bf16, the MLP fused, sequences"),
+        ({"fused_mlp": False}, "memory of a GPU", "recipe bf16, the MLP not fused, sequences"),
+    ],
+)
+def test_a_report_names_what_was_said_of_products_and_kernels(changes, line, words) -> None:
+    assert words in of(PLAN.but(**changes).report())[line].assumption
+    assert words not in of(PLAN.report())[line].assumption
+
+
+def test_texts_longer_than_any_that_was_foretold_are_told_to_take_longer() -> None:
+    way = {"recompute": "full", "shard": "fsdp", "format": "fp8", "software": "other"}
+    slower = {}
+    for row in published.measured_memory().query("sequence_length > 2e4").to_dict("records"):
+        s, c = int(row["sequence_length"]), int(row["context_parallel"])
+        run = replace(LLAMA, sequence_length=s), "H100 SXM 96GB (500 W)", 8, 1e9, 8 // c
+        plan = plan_run(*run, context_parallel=c, **way)
+        span, seconds = plan.seconds_per_iteration, s / c / row["tokens_per_s_per_gpu"]
+        assert (span.least < seconds < span.greatest) == (s <= LONGEST)
+        said = of(plan.report())["days"].assumption
+        assert ("took others nearly twice as long" in said) == (s > LONGEST)
+        slower[s] = round(seconds / span.likely, 2)
+    assert slower == {32768: 1.3, 65536: 1.27, 131072: 1.76, 262144: 1.87}
 
 
 def test_given_utilisations_are_not_called_published() -> None:

@@ -155,6 +155,7 @@ def test_no_split_is_better_however_layers_and_experts_are_dealt() -> None:
         spread = () if "expert_parallel" in options else (1, 2, 4, 8)
         others = (found.run.if_even(**split) for split in splits_of(n, spread))
         plans = [plan for plan in map(planned, filter(None, others)) if plan.fits]
+        assert {name: found.inputs[name] for name in options} == options
         shortest = min((plan.seconds.likely for plan in plans), default=math.inf)
         assert found.fits == bool(plans)
         assert not plans or found.seconds.likely <= shortest * 1.00001, (options, found.split)
