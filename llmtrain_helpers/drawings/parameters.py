@@ -103,15 +103,17 @@ def stream(model: Transformer, step: int) -> Drawing:
     svg += text(620, 84, f"one of {l} layers, h = {h:,}", 15, "end", **BOLD)
     svg += "".join(_trunk(step))
     svg += "".join([*_attention_branch(step), *_mlp_branch(step)])
+    svg += rect(*_ACTING[step], stroke="currentColor", stroke_width=2.5, rx=6)
+    svg += text(632, 466, "purple: the tokens' own numbers", 14, "end")
 
     # the way in, and the way out
     svg += text(_STREAM, 466, "“sat”", 15, "middle", **BOLD) + arrow(_STREAM, 450, _STREAM, 436)
     svg += rect(_STREAM - 32, 416, 64, 18, COLORS["embedding"], "embedding")
-    svg += text(_STREAM + 42, 431, f"embedding: {V:,} rows of {h:,} numbers, of which one is “sat”")
+    svg += text(_STREAM + 46, 431, f"embedding: {V:,} rows of {h:,} numbers, of which one is “sat”")
     seen = step > 6
     svg += _shape(_STREAM - 32, 18, 64, 18, "embedding", seen)
     svg += arrow(_STREAM, 16, _STREAM, 3, opacity=1 if seen else 0.4)
-    svg += text(_STREAM + 42, 32, f"the embedding again: a score for each of {V:,} tokens")
+    svg += text(_STREAM + 46, 32, f"the embedding again: a score for each of {V:,} tokens")
     if step > 5:
         svg += text(_STREAM - 12, 84, f"{l - 1} more", 15, "end", **BOLD)
         svg += text(_STREAM - 12, 102, "layers", 15, "end", **BOLD)
@@ -122,6 +124,19 @@ def stream(model: Transformer, step: int) -> Drawing:
         f"MLP reads it and adds to it. Step {step} of {STEPS - 1}."
     )
     return Drawing(svg, 640, 474, words)
+
+
+_ACTING = (
+    (56, 411, 72, 28),
+    (157, 268, 71, 126),
+    (308, 270, 190, 118),
+    (533, 357, 36, 36),
+    (157, 165, 162, 50),
+    (355, 113, 36, 114),
+    (150, 62, 482, 344),
+    (56, 13, 72, 28),
+)
+"""What acts in each step: the place of a frame around it."""
 
 
 def _shape(x: float, y: float, wide: float, high: float, part: str, met: bool) -> str:
@@ -154,7 +169,7 @@ def _attention_branch(step: int) -> Iterator[str]:
     yield label("attention", 168, 256) + text(272, 256, "four matrices of h × h", 15)
     yield arrow(_STREAM + 6, 330, 160, 330, **_faint(read))
     yield _shape(164, 310, 7, 40, "norms", read)
-    yield text(167, 370, "norm", 14, "middle")
+    yield text(175, 370, "norm", 14, "middle")
     names = ("query", "key", "value")
     for row, name in enumerate(names):
         y = 274 + 44 * row
@@ -185,7 +200,7 @@ def _attention_branch(step: int) -> Iterator[str]:
 
 
 def _match(here: bool) -> tuple[str, str]:
-    return (COLORS["attention"] if here else "none"), "how well its key fits the query"
+    return (COLORS["activations"] if here else "none"), "how well its key fits the query"
 
 
 def _mlp_branch(step: int) -> Iterator[str]:
@@ -193,7 +208,7 @@ def _mlp_branch(step: int) -> Iterator[str]:
     read, added = step > 3, step > 4
     yield label("MLP", 168, 116)
     yield arrow(_STREAM + 6, 190, 160, 190, **_faint(read))
-    yield _shape(164, 170, 7, 40, "norms", read) + text(167, 228, "norm", 14, "middle")
+    yield _shape(164, 170, 7, 40, "norms", read) + text(175, 228, "norm", 14, "middle")
     yield arrow(175, 190, 206, 190, **_faint(read))
     yield _shape(210, 177, 4 * SIDE, SIDE, "MLP", read)
     yield text(210 + 2 * SIDE, 168, "up", 14, "middle")
@@ -270,7 +285,7 @@ def bricks(now: ParameterCount, shape: Shape, start: Shape | None = None) -> Dra
         fill = COLORS["attention" if row > 1 else "MLP"]
         svg += "".join(rect(x + 22 * i, 316 + 22 * row, 21, 21, fill) for i in range(4))
         svg += text(x + 98, 332 + 22 * row, word, 14)
-    svg += text(x, 304, "one layer: 12 squares of h × h", 14)
+    svg += text(x, 304, "a layer, 12 times h × h", 14)
     svg += text(x + 98, 394, "value, output", 14)
     words = (
         f"{l} layers of a GPT as bricks of twelve squares, each h × h with h = {h:,}, on its "
@@ -379,12 +394,18 @@ def experts(model: Transformer, token: int, most: float = 92e9) -> Drawing:
             svg += rect(
                 x, y + 8, idle, 26, COLORS["MLP"], "experts that it does not meet", opacity=0.25
             )
+    for word, at, part, shade in (
+        ("attention, tables", 24, "attention", Style()),
+        ("experts that it meets", 190, "MLP", Style()),
+        ("others", 384, "MLP", Style(opacity=0.25)),
+    ):
+        svg += rect(at, 430, 12, 12, COLORS[part], **shade) + text(at + 18, 441, word, 15)
     words = (
         f"A layer with {units.plural(count, 'expert')}: the token “{_SENTENCE[token]}” meets "
         f"attention, the router and {units.plural(met, 'expert')}. In memory "
         f"{units.count(counted.total)}, met by a token {units.count(counted.active)}."
     )
-    return Drawing(svg, 640, 420, words)
+    return Drawing(svg, 640, 452, words)
 
 
 _EDGE: Style = {"stroke": COLORS["activations"], "stroke_width": 1.5, "rx": 6}

@@ -400,7 +400,7 @@ PANEL = common.Panel(
 class Way:
     """How far a token has come past a layer of GPT-2 XL."""
 
-    step: int = 5
+    step: int = 7
 
 
 _ON_THE_WAY = (
@@ -411,7 +411,7 @@ _ON_THE_WAY = (
     "One more matrix brings the mixture back to the stream, and it is <b>added</b>.",
     "The MLP reads the stream, where attention's part is already in it. One matrix makes "
     "<b>four times as many numbers</b>.",
-    "A second matrix makes as many as before of them, and they are <b>added</b> too.",
+    "A second matrix makes as many as before of them. They are <b>added</b> too.",
     "All other layers do the same, each with <b>matrices of its own</b>.",
     "At the top the stream is compared with the embedding again: <b>a score for each token</b>.",
 )
@@ -560,7 +560,7 @@ class Routed:
 
     num_experts: int = 8
     experts_per_token: int = 2
-    token: int = 4
+    token: int = 7
 
     @property
     def shape(self) -> Transformer:

@@ -47,8 +47,8 @@ def test_the_token_meets_more_with_every_step() -> None:
     colors = [COLORS[part] for part in ("embedding", "norms", "attention", "MLP")]
     met = [[len(rectangles(body, color)) for color in colors] for body in bodies]
     assert met[0] == [1, 0, 0, 0]
-    assert met[3] == [1, 1, 4 + 4, 0]  # four matrices, and how well each of four keys fits
-    assert met[-1] == [2, 2, 4 + 4, 2]
+    assert met[3] == [1, 1, 4, 0]
+    assert met[-1] == [2, 2, 4, 2]
     assert all(one <= other for a, b in pairwise(met) for one, other in zip(a, b, strict=True))
 
 
