@@ -129,7 +129,7 @@ def stream(model: Transformer, step: int) -> Drawing:
 _ACTING = (
     (56, 411, 72, 28),
     (157, 268, 71, 126),
-    (308, 270, 190, 118),
+    (308, 270, 190, 113),
     (533, 357, 36, 36),
     (157, 165, 162, 50),
     (355, 113, 36, 114),
@@ -169,7 +169,7 @@ def _attention_branch(step: int) -> Iterator[str]:
     yield label("attention", 168, 256) + text(272, 256, "four matrices of h × h", 15)
     yield arrow(_STREAM + 6, 330, 160, 330, **_faint(read))
     yield _shape(164, 310, 7, 40, "norms", read)
-    yield text(175, 370, "norm", 14, "middle")
+    yield text(171, 297, "norm", 14, "middle")
     names = ("query", "key", "value")
     for row, name in enumerate(names):
         y = 274 + 44 * row
@@ -208,7 +208,7 @@ def _mlp_branch(step: int) -> Iterator[str]:
     read, added = step > 3, step > 4
     yield label("MLP", 168, 116)
     yield arrow(_STREAM + 6, 190, 160, 190, **_faint(read))
-    yield _shape(164, 170, 7, 40, "norms", read) + text(175, 228, "norm", 14, "middle")
+    yield _shape(164, 170, 7, 40, "norms", read) + text(171, 163, "norm", 14, "middle")
     yield arrow(175, 190, 206, 190, **_faint(read))
     yield _shape(210, 177, 4 * SIDE, SIDE, "MLP", read)
     yield text(210 + 2 * SIDE, 168, "up", 14, "middle")
