@@ -21,17 +21,17 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.drawings.parameters import BOLD, PARTS, WHOLE, key, totals
+from llmtrain_helpers.drawings.parameters import BOLD, PARTS, label
 from llmtrain_helpers.model import recurrences
 from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 
-LEFT, ACROSS, TOP, TALL = 20, 820, 130, 104
+LEFT, ACROSS, TOP, TALL = 14, 662, 130, 104
 """Where the strip of areas stands."""
 
-ROW, CELL, CARDS, MOST = 272, 40, 350, 4
-"""The height of the row of layers, a cell's, that of the cards, how many there are."""
+ROW, CELL, MOST = 272, 40, 4
+"""The height of the row of layers, a cell's, how many kinds have a card."""
 
 _MIXERS: dict[type, str] = {
     recurrences.Mamba: "Mamba",
@@ -72,9 +72,10 @@ def stack(model: Transformer, name: str = "", before: Transformer | None = None)
     of the last picture.
     """
     changed, found = (before if before != model else None), kinds(model)
-    cards, floor = _cards(found[:MOST], model.hidden_size)
-    svg = totals(model, changed) + key(model, changed, WHOLE)
-    svg += _areas(model) + _row(model, found) + cards
+    row, below = _row(model, found)
+    cards, floor = _cards(found[:MOST], model.hidden_size, below)
+    svg = _totals(model, changed) + _key(model, changed)
+    svg += _areas(model) + row + cards
 
     counted, runs = count_parameters(model), in_order(model)
     sizes = ", ".join(
@@ -94,7 +95,7 @@ def stack(model: Transformer, name: str = "", before: Transformer | None = None)
         f"areas: {sizes}. Kinds of layers: {each}. {order}."
     )
     words += f" {_further(model)}" if model.prediction_layers else ""
-    return Drawing(svg, 860, round(floor + 14), words)
+    return Drawing(svg, 690, round(floor + 14), words)
 
 
 def kinds(model: Transformer) -> list[Kind]:
@@ -170,6 +171,35 @@ def _further(model: Transformer) -> str:
 # --- areas
 
 
+def _totals(model: Transformer, before: Transformer | None) -> str:
+    """What areas mean; beside it, as bars, all parameters before a change and now."""
+    now = int(count_parameters(model).total)
+    shown = text(LEFT, 30, "Where they sit: areas to scale", 16, **BOLD)
+    if before is None:
+        return shown
+    then = int(count_parameters(before).total)
+    unit = 270 / max(now, then)
+    was = text(LEFT + ACROSS, 20, f"dashed: {units.count(then)}", 14, "end")
+    bars = rect(406, 26, now * unit, 15, COLORS["idle"]) + ghost(406, 26, then * unit, 15)
+    return shown + was + bars
+
+
+def _key(model: Transformer, before: Transformer | None) -> str:
+    """A column for each part: its colour and word, its count, its share."""
+    now, shares = count_parameters(model).parts(), count_parameters(model).shares()
+    then = count_parameters(before).parts() if before else now
+    svg = ""
+    for place, (name, word) in enumerate(PARTS.items()):
+        x = LEFT + place * 134
+        count = units.count(now[name]) if now[name] else "none (tied)"
+        svg += label(word, x, 60) + text(x + 18, 83, count, 15)
+        svg += text(x + 18, 101, units.percent(shares[name]) if now[name] else "", 14)
+        if then[name] != now[name]:
+            was = f"was {units.count(then[name]) if then[name] else 'none'}"
+            svg += text(x + 18, 119, was, 14)
+    return svg
+
+
 def _areas(model: Transformer) -> str:
     """Embedding, layers and head: widths are shares, heights those inside a layer."""
     counted, h, x = count_parameters(model), model.hidden_size, float(LEFT)
@@ -197,14 +227,17 @@ def _areas(model: Transformer) -> str:
             svg += f'<path d="{seams}" stroke="white" stroke-width="0.7" fill="none"/>'
         x += wide
     wide = ACROSS * float(shares["head"])
-    return svg + rect(x, TOP, wide, TALL, COLORS["output head"], "output head")
+    return svg + (rect(x, TOP, wide, TALL, COLORS["output head"], "output head") if wide else "")
 
 
 # --- the layers in order
 
 
-def _row(model: Transformer, found: Sequence[Kind]) -> str:
-    """A cell for each layer, the first at the left; a long stack is thinned out."""
+def _row(model: Transformer, found: Sequence[Kind]) -> tuple[str, float]:
+    """A cell for each layer, the first at the left; what its looks say; and where that ends.
+
+    A long stack is thinned out.
+    """
     by_letter = {kind.letter: kind.layer for kind in found}
     cells = [letter for letter, n in in_order(model) for _ in range(min(n, 400))]
     step = -(-len(cells) // 164)
@@ -213,10 +246,13 @@ def _row(model: Transformer, found: Sequence[Kind]) -> str:
     every = "" if step == 1 else f", one in {step} drawn"
     label = f"{int(model.num_layers):,} layers, from first to last{every}"
     svg = text(LEFT, ROW - 12, label, 15, **BOLD)
-    if extra:
-        svg += text(LEFT + ACROSS, ROW - 12, _further(model), 15, "end")
+    boxes: list[Box] = []
+    slants = ""
     for place, letter in enumerate(shown):
-        svg += _cell(by_letter[letter], LEFT + place * wide, ROW, wide - 1.5)
+        here = by_letter[letter], LEFT + place * wide, float(ROW), wide - 1.5
+        boxes += _cell(*here)
+        slants += _slants(*here)
+    svg += _painted(boxes) + slants
     for i in range(extra):
         x = LEFT + (len(shown) + 0.5 + i) * wide
         svg += ghost(x, ROW, wide - 1.5, CELL, "predicts a further token")
@@ -233,64 +269,85 @@ def _row(model: Transformer, found: Sequence[Kind]) -> str:
         looks.append("slanted: a recurrence")
     if len(found) > MOST:
         looks.append(f"of {len(found)} kinds {MOST} have a card")
-    return svg + text(LEFT, ROW + CELL + 22, "; ".join(looks), 15, opacity=0.9)
+    lines = wrapped("; ".join(looks), ACROSS) + ([_further(model)] if extra else [])
+    for i, words in enumerate(lines):
+        svg += text(LEFT, ROW + CELL + 22 + 20 * i, words, 15)
+    return svg, ROW + CELL + 38.0 + 20 * (len(lines) - 1)
 
 
-def _cell(layer: Layer, x: float, y: float, wide: float) -> str:
-    """A layer's picture: its MLP above its mixer.
+Box = tuple[str, float, float, float, float, float]
+"""A rectangle of many: its colour and opacity, its place and its sides."""
 
-    Experts are pale but for a piece, windows low, recurrences slanted.
-    """
-    half, parts = CELL / 2, []
+
+def _cell(layer: Layer, x: float, y: float, wide: float) -> list[Box]:
+    """A layer's picture: its MLP above its mixer; experts are pale but for a piece, windows low."""
+    half, boxes = CELL / 2, []
+    orange, blue = COLORS["MLP"], COLORS["attention"]
     if layer.mlp is not None:
         experts = isinstance(layer.mlp, Experts)
-        look: Style = {"opacity": 0.3} if experts else {}
-        parts.append(rect(x, y, wide, half - 1, COLORS["MLP"], **look))
+        boxes.append((orange, 0.3 if experts else 1.0, x, y, wide, half - 1))
         if experts:
-            parts.append(rect(x, y + half - 7, wide, 6, COLORS["MLP"]))
+            boxes.append((orange, 1.0, x, y + half - 7, wide, 6.0))
     if layer.mixers:
         low = y + half
         window = isinstance(layer.mixer, Mixer) and bool(layer.mixer.window)
         high = 0.35 * half if window else half
-        pale: Style = {"opacity": 0.3} if window else {}
-        parts.append(rect(x, low, wide, half, COLORS["attention"], **pale))
-        parts.append(rect(x, low + half - high, wide, high, COLORS["attention"]))
-        if type(layer.mixer) in _MIXERS and wide > 6:
-            slants = hatched(x, low, wide, half, 5)
-            parts.append(f'<g color="white">{slants}</g>')
-    return "".join(parts)
+        if window:
+            boxes.append((blue, 0.3, x, low, wide, half))
+        boxes.append((blue, 1.0, x, low + half - high, wide, high))
+    return boxes
+
+
+def _slants(layer: Layer, x: float, y: float, wide: float) -> str:
+    """White slanted lines over the mixer of a layer that is a recurrence."""
+    if not layer.mixers or type(layer.mixer) not in _MIXERS or wide <= 6:
+        return ""
+    return f'<g color="white">{hatched(x, y + CELL / 2, wide, CELL / 2, 5)}</g>'
+
+
+def _painted(boxes: Sequence[Box]) -> str:
+    """Rectangles as a path for each colour: hundreds of elements would be slow to redraw."""
+    paths: dict[tuple[str, float], str] = {}
+    for color, opacity, x, y, wide, high in boxes:
+        block = f"M{x:.1f} {y:.1f}h{wide:.1f}v{high:.1f}h{-wide:.1f}z"
+        paths[color, opacity] = paths.get((color, opacity), "") + block
+    return "".join(
+        f'<path d="{path}" fill="{color}" opacity="{opacity:g}"/>'
+        for (color, opacity), path in paths.items()
+    )
 
 
 # --- a card for each kind
 
 
-def _cards(found: Sequence[Kind], hidden_size: Any) -> tuple[str, float]:
+def _cards(found: Sequence[Kind], hidden_size: Any, top: float) -> tuple[str, float]:
     """Cards as tall as the one that says most, and where they end.
 
     Each says what a layer of the kind looks like, how many there are, how large, its parts.
     """
     room = ACROSS / max(len(found), 2)
     said = [
-        [(word, wrapped(label, room - 48)) for word, label in kind.in_words(hidden_size)]
+        [(word, wrapped(told, room - 48)) for word, told in kind.in_words(hidden_size)]
         for kind in found
     ]
-    rows = max(sum(len(label) for _, label in parts) for parts in said)
+    rows = max(sum(len(lines) for _, lines in parts) for parts in said)
     high = 72.0 + 18 * rows + 3 * max(len(parts) for parts in said)
     svg = ""
     for place, (kind, parts) in enumerate(zip(found, said, strict=True)):
-        x, y = LEFT + place * room, CARDS
+        x, y = LEFT + place * room, top
         svg += rect(x, y, room - 8, high, stroke="currentColor", opacity=0.5, rx=8)
-        svg += _cell(kind.layer, x + 12, y + 12, 26)
+        svg += _painted(_cell(kind.layer, x + 12, y + 12, 26))
+        svg += _slants(kind.layer, x + 12, y + 12, 26)
         svg += text(x + 50, y + 27, units.plural(kind.how_many, "layer"), 17, **BOLD)
         svg += text(x + 50, y + 47, f"{units.count(kind.parameters)} each", 15)
         y += 75
-        for word, label in parts:
+        for word, lines in parts:
             svg += rect(x + 12, y - 11, 12, 12, COLORS[word])
-            for row in label:
+            for row in lines:
                 svg += text(x + 30, y, row, 15)
                 y += 18
             y += 3
-    return svg, CARDS + high
+    return svg, top + high
 
 
 def wrapped(words: str, wide: float) -> list[str]:

@@ -80,8 +80,8 @@ def check(id: str, answer: Answer) -> Verdict:
     one. After a wrong choice the exercise asks something else. An unknown id is a
     ValueError.
 
-    >>> check("01-a", None)
-    ○ 01-a: no answer yet. Put in yours and run the cell again.
+    >>> check("01-b", None)
+    ○ 01-b: no answer yet. Put in yours and run the cell again.
     """
     exercise = EXERCISES[choice("id", id, EXERCISES)]
     turn = min(_TURNS.get(id, 0), len(exercise.again))

@@ -471,17 +471,23 @@ def _called(function: Callable[..., Any], case: Mapping[str, int]) -> Any:
         known = signature(function).parameters
     except (TypeError, ValueError):  # some of C have none
         return function(**case)
-    if any(each.kind is Parameter.VAR_KEYWORD for each in known.values()):
-        return function(**case)
-    if any(each.kind is Parameter.VAR_POSITIONAL for each in known.values()):
+    kinds = {each.kind for each in known.values()}
+    if Parameter.VAR_POSITIONAL in kinds:
         return function(*case.values())
-    own = [name for name, each in known.items() if each.default is Parameter.empty]
-    own, others = ([x for x in own if x not in case], [x for x in case if x not in known])
-    if len(own) != len(others):
+    plain = {x: each for x, each in known.items() if each.kind is not Parameter.VAR_KEYWORD}
+    own = [name for name in plain if name not in case]
+    needed = [name for name in own if plain[name].default is Parameter.empty]
+    if len(plain) < len(known) and not needed:  # it takes any name
+        return function(**case)
+    others = [name for name in case if name not in plain]
+    own = needed if len(needed) == len(others) else own[: len(others)]
+    if not len(needed) <= len(own) == len(others):
         takes = ", ".join(known) or "nothing"
         raise _ArgumentsError(f"it takes {takes}; it should take {', '.join(case)}.")
-    named = {name: case[name] for name in case if name in known}
-    return function(**named, **{x: case[y] for x, y in zip(own, others, strict=True)})
+    values = {name: case[name] for name in case if name in plain}
+    values |= {x: case[y] for x, y in zip(own, others, strict=True)}
+    first = [x for x in plain if plain[x].kind is Parameter.POSITIONAL_ONLY and x in values]
+    return function(*[values.pop(name) for name in first], **values)
 
 
 def _raised(error: BaseException) -> str:

@@ -10,7 +10,6 @@ from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.exercises.common import (
     HINT,
     NOT_YET,
-    PREFIXES,
     TENFOLD,
     Answer,
     Exercise,
@@ -20,42 +19,19 @@ from llmtrain_helpers.exercises.common import (
     Prediction,
     read_as,
 )
+from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
 
-# --- 01-a: a GPT that trains on a laptop
+# --- 01-layer: the matrices of one layer
 
-LAPTOP = {"num_layers": 8, "hidden_size": 512, "vocab_size": 32000, "sequence_length": 512}
-
-
-def _laptop_parameters() -> Result:
-    """Parameters of 01-a: without the 9h biases of a layer, with a head of its own."""
-    l, h, V, _ = LAPTOP.values()
-    return gpt_parameters(**LAPTOP) - 9 * l * h + V * h
+GPT2_XL = {"num_layers": 48, "hidden_size": 1600}
 
 
-_HEADLESS = (
-    "the output head is missing: here it has a matrix of its own. (And no matrix has a "
-    "bias, which is 9h of the formula's 13h.)"
-)
-
-
-def _laptop_mistakes() -> dict[float, str]:
-    """What one counts in 01-a who forgets a part, or has one too many."""
-    l, h, V, s = LAPTOP.values()
-    key = _laptop_parameters()
-    return {
-        gpt_parameters(**LAPTOP): _HEADLESS,
-        key - V * h: _HEADLESS,
-        12 * l * h**2: "this is 12lh² alone: add the norms and the tables.",
-        key - s * h: "the table of positions is missing: s · h.",
-        key + 9 * l * h: "the biases are still in: 9h of a layer's 13h.",
-        key - (l - 1) * (12 * h**2 + 4 * h): "this has one layer only.",
-        key - 4 * l * h**2: "the MLP has two matrices of h × 4h: 8h² in a layer, "
-        "beside attention's 4h².",
-        key - 6 * l * h**2: "the MLP's matrices are four times as wide as h: h × 4h up, "
-        "4h × h down.",
-    }
+def _layer(squares: int = 12) -> int:
+    """So many matrices of h × h, of GPT-2 XL's hidden size."""
+    return squares * GPT2_XL["hidden_size"] ** 2
 
 
 # --- 01-b: attention whose heads have a size of their own
@@ -102,6 +78,8 @@ class OwnDesign(Exercise):
         if answer.vocab_size != VOCABULARY:
             return False, f"its vocabulary should be {VOCABULARY:,}."
         total = f"{units.count(parameters.total)} parameters"
+        if unheard := _unheard_of(answer):
+            return False, f"{total}, but {unheard}"
         excess = float(parameters.total / BUDGET - 1)
         if abs(excess) > ROOM:
             side = "more" if excess > 0 else "less"
@@ -112,6 +90,19 @@ class OwnDesign(Exercise):
         if in_tables > MOST_IN_TABLES:
             return False, f"{summary}: more than a fifth. {HINT}"
         return True, f"right: {summary}."
+
+
+def _unheard_of(model: Transformer) -> str:
+    """What no model of this kind is like, with what would do; empty where there is nothing."""
+    l, h, f = int(model.num_layers), int(model.hidden_size), int(model.intermediate_size)
+    across = int(model.num_heads) * int(model.head_dim)
+    if not 6 <= l <= 128:
+        return f"nobody trains one with {units.plural(l, 'layer')}: take 6 to 128."
+    if not h <= f <= 8 * h:
+        return f"an MLP of {f:,} does not suit h = {h:,}: take one to eight times h."
+    if not h / 2 <= across <= 4 * h:
+        return f"its heads make {across:,} numbers, h is {h:,}: take half of h to four times h."
+    return ""
 
 
 # --- 01-e: the learner's own run
@@ -133,7 +124,7 @@ class OwnModel(Exercise):
         name, number = answer
         if number is None:
             return NOT_YET
-        model = name if isinstance(name, Transformer) else architecture(name)
+        model = name if isinstance(name, Transformer) else known_model(name)
         total, key = float(count_parameters(model).total), _with_twice_the_layers(model)
         number = float(quantity("number", read_as("number", number, "parameters")))
         mistakes = {
@@ -161,17 +152,24 @@ def _with_twice_the_layers(model: Transformer) -> float:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "01-a": Numeric(
-        key=_laptop_parameters,
-        asked="parameters",
+    "01-layer": Blank(
+        key=_layer,
         unit=lambda number: f"{units.exact(number)} parameters",
-        tolerance=0.00003,  # with the last norm, 2h, it is as right
         hint=(
-            "Count the layers and the tables apart: are both norms there, and no bias?",
-            "A layer: 4h² and 8h² in matrices; of the 13h, 9h were biases.",
+            "A matrix of h × 4h has four times as many numbers as one of h × h.",
+            "How many squares of h × h are they together, and how many numbers has a square?",
         ),
-        slips=PREFIXES,
-        mistaken=_laptop_mistakes(),
+        slips={
+            "these are attention's four matrices: the MLP has two more.": lambda: _layer(4),
+            "these are the MLP's matrices alone: attention has four more.": lambda: _layer(8),
+            "the MLP's matrices are four times as wide: h × 4h, and 4h × h.": lambda: _layer(6),
+            "this is all 48 layers: one of them is asked.": lambda: (
+                GPT2_XL["num_layers"] * _layer()
+            ),
+            "this has biases and norms in it: here the matrices alone are asked.": lambda: (
+                _layer() + 13 * GPT2_XL["hidden_size"]
+            ),
+        },
     ),
     "01-b": Function(
         key=attention_weights,
@@ -215,7 +213,7 @@ EXERCISES: dict[str, Exercise] = {
         slips={**TENFOLD, 1e-9: "give the number itself, such as 3.2e9 or “3.2B”."},
         mistaken={
             TOTAL * EXPERTS_PER_TOKEN / EXPERTS: "this is 2/16 of everything, as in the "
-            "text: but every token meets what is outside the experts.",
+            "text. But every token meets what is outside the experts.",
             IN_EXPERTS * EXPERTS_PER_TOKEN / EXPERTS: "these are the experts that it meets: "
             "add what every token meets.",
             TOTAL - IN_EXPERTS: "this is what is outside the experts: add "
@@ -235,18 +233,17 @@ GPT3 = {"num_layers": 96, "hidden_size": 12288, "vocab_size": 50257, "sequence_l
 GPT2 = {"num_layers": 12, "hidden_size": 768, "vocab_size": 50257, "sequence_length": 1024}
 
 
-def _table(model: dict[str, int]) -> int:
-    """The parameters of a table of tokens."""
-    return model["vocab_size"] * model["hidden_size"]
+def _in_table(model: dict[str, int]) -> float:
+    """The share of a model's parameters, in per cent, that its table of tokens has."""
+    return float(100 * model["vocab_size"] * model["hidden_size"] / gpt_parameters(**model))
 
 
 def _why_so_few() -> str:
-    gpt3, gpt2 = (units.percent(_table(model) / gpt_parameters(**model)) for model in (GPT3, GPT2))
-    layer = units.count(12 * GPT3["hidden_size"] ** 2)
+    wider, deeper = GPT3["hidden_size"] // GPT2["hidden_size"], GPT3["num_layers"] // 12
     return (
-        f"That is {gpt3} of the model: the table grows with h, a layer's matrices "
-        f"with h², and each of the 96 layers has {layer}. In GPT-2, h = 768, the same "
-        f"table is {gpt2} of the model."
+        f"In GPT-2 it is {units.digits(_in_table(GPT2), 2)} %. GPT-3 is {wider} times as wide, "
+        f"so its table has {wider} times as many numbers. Each layer has {wider}² times as many, "
+        f"and there are {deeper} times as many layers."
     )
 
 
@@ -262,18 +259,19 @@ def _verdict_on_llama() -> str:
 
 PREDICTIONS: dict[str, Prediction] = {
     "01-guess": Prediction(
-        truth=lambda: _table(GPT3), unit=units.count, why=_why_so_few(), asked="parameters"
+        truth=lambda: _in_table(GPT3),
+        unit=lambda share: f"{units.digits(share, 2)} %",
+        why=_why_so_few(),
+        asked="%",
     ),
     "01-llama": Prediction(
         truth=_verdict_on_llama,
         options={
-            "right": "Behind that stands the belief that a transformer is a "
-            "transformer; but the matrices of a layer have other sizes.",
-            "too many": "Shared keys and values do save something, and the formula "
-            "does not know it; but more is added elsewhere.",
+            "right": "Llama is a transformer too, but the matrices of its layers have other sizes.",
+            "too many": "Shared keys and values do save something. But more is added elsewhere.",
             "too few": "The third matrix of the MLP and the output head of its own "
             "outweigh what shared keys and values save.",
         },
-        why="The next cells show each matrix.",
+        why="The next picture shows each matrix.",
     ),
 }

@@ -1,4 +1,4 @@
-"""The panel of chapter 01: a model's shape, and where its parameters sit."""
+"""Chapter 01: the panel of a model's shape, and the handles of its stream, bricks and experts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inspect import signature
 from math import gcd
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.parameters import CHOICES, PARTS, WHOLE, areas
+from llmtrain_helpers.drawings import parameters as drawings
 from llmtrain_helpers.drawings.stack import stack
 from llmtrain_helpers.evidence.published import (
     architecture,
@@ -52,11 +52,10 @@ EXAMPLE = """{
 
 @dataclass(frozen=True)
 class Setting:
-    """A shape by hand, and which part of it is open; or a real model, or a file's text."""
+    """A shape by hand; or a real model, or a file's text."""
 
     model: str
     config: str
-    part: str
     num_layers: int
     hidden_size: int
     vocab_size: int
@@ -79,7 +78,6 @@ class Setting:
         return cls(
             model=BY_HAND,
             config=EXAMPLE,
-            part=WHOLE,
             num_layers=model.num_layers,
             hidden_size=int(model.hidden_size),
             vocab_size=int(model.vocab_size),
@@ -135,6 +133,11 @@ class Setting:
         """The model that the sliders describe."""
         return self.make(**self.shape)
 
+    @property
+    def counted(self) -> Transformer:
+        """The model that is shown."""
+        return self.shaped if self.by_hand else of_file(self.model, self.config)
+
 
 _WIDTHS = [512, 768, *(1024 * k for k in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16))]
 _WIDTHS += [20480, 24576, 25600, 32768]
@@ -166,13 +169,6 @@ _CONTROLS = {
         lead=True,
         applies=lambda setting: setting.model == PASTED,
     ),
-    "part": controls.choice(
-        "Open",
-        "The part whose matrices are shown.",
-        CHOICES,
-        view=True,
-        applies=lambda setting: setting.by_hand,
-    ),
     "num_layers": common.Control(
         "Layers",
         "How many are stacked.",
@@ -202,7 +198,11 @@ _CONTROLS = {
         more=True,
         applies=lambda setting: setting.by_hand,
     ),
-    "num_heads": _LLAMA_SIZE,
+    "num_heads": replace(
+        _LLAMA_SIZE,
+        help="Pieces of attention. A GPT's count does not depend on them.",
+        applies=lambda setting: setting.by_hand,
+    ),
     "num_kv_heads": replace(_LLAMA_SIZE, label="Key-value heads", help="Heads of keys and values."),
     "head_dim": replace(
         _LLAMA_SIZE, label="Head size", help="How many numbers a head has.", most=10_000
@@ -240,28 +240,19 @@ _CONTROLS = {
 
 def render(setting: Setting, before: Setting | None = None) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
+    model, count = setting.counted, count_parameters(setting.counted)
+    old = before.counted if before and before.model == setting.model else None
+    result = _sentence(count)
     if setting.by_hand:
-        old = before if before and before.by_hand else None
-        model = setting.shaped
-        count = count_parameters(model)
-        result = _sentence(count, setting.part) + _kept_sizes(setting, old)
-        picture = areas(model, setting.part, old.shaped if old else None)
-        below = _by_formula(model, count)
-        code = _shape_in_code(setting)
+        result += _kept_sizes(setting, before)
+        picture = stack(model, "", old)
+        below, code = _by_formula(model, count), _shape_in_code(setting)
     else:
         name = setting.model
-        model = of_file(name, setting.config)
-        old_file = before if before and before.model == name == PASTED else None
-        count = count_parameters(model)
-        result = _sentence(count, WHOLE)
         if count.prediction:
             result += f" Beside them: {units.count(count.prediction)} to predict further tokens, "
             result += "which the total leaves out."
-        picture = stack(
-            model,
-            "" if name == PASTED else name,
-            of_file(name, old_file.config) if old_file else None,
-        )
+        picture = stack(model, "" if name == PASTED else name, old)
         below = _source(name)
         reading = 'read_config("config.json")' if name == PASTED else f"config_model({name!r})"
         code = f"count_parameters(published.{reading})"
@@ -362,14 +353,9 @@ def _source(name: str) -> str:
 # --- both
 
 
-def _sentence(count: ParameterCount, part: str) -> str:
-    whole = f"<b>{units.count(count.total)} parameters</b>"
-    for name, word in PARTS.items():
-        if word == part:
-            size, share = count.parts()[name], units.percent(count.shares()[name])
-            return f"{word}: <b>{units.count(size)}</b>, {share} of {whole}."
-    layers = count.attention + count.mlp
-    result = f"{whole}, {units.percent(layers / count.total)} in attention and MLP"
+def _sentence(count: ParameterCount) -> str:
+    layers = units.percent((count.attention + count.mlp) / count.total)
+    result = f"<b>{units.count(count.total)} parameters</b>, {layers} in attention and MLP"
     if count.active != count.total:
         result += f"; a token meets <b>{units.count(count.active)}</b> of them"
     return f"{result}."
@@ -404,4 +390,220 @@ _SETTINGS[PASTED] = replace(_SETTINGS[_BY_HAND[0]], model=PASTED)
 
 PANEL = common.Panel(
     "How many parameters, and where?", _CONTROLS, _SETTINGS, ("Llama-3.1-8B", "DeepSeek-V3"), render
+)
+
+
+# --- handles
+
+
+@dataclass(frozen=True)
+class Way:
+    """How far a token has come past a layer of GPT-2 XL."""
+
+    step: int = 7
+
+
+_ON_THE_WAY = (
+    "A word is looked up: <b>its row of the embedding</b> is where the stream begins.",
+    "Attention reads the stream. Three matrices make <b>a query, a key and a value</b> of it.",
+    "The query is compared with the keys so far. The better a key fits, <b>the more of its "
+    "value</b> is taken along.",
+    "One more matrix brings the mixture back to the stream, and it is <b>added</b>.",
+    "The MLP reads the stream, where attention's part is already in it. One matrix makes "
+    "<b>four times as many numbers</b>.",
+    "A second matrix makes as many as before of them. They are <b>added</b> too.",
+    "All other layers do the same, each with <b>matrices of its own</b>.",
+    "At the top the stream is compared with the embedding again: <b>a score for each token</b>.",
+)
+
+
+def _draw_way(way: Way, before: Way | None) -> str:
+    picture = drawings.stream(architecture("gpt2-xl"), way.step)
+    return common.pictured(picture, _ON_THE_WAY[way.step])
+
+
+STREAM = common.Handle(
+    title="A token goes up the stream, past attention and MLP",
+    controls={
+        "step": common.Control(
+            "Step",
+            "How far the token has come, from its look-up to the scores.",
+            least=0,
+            most=drawings.STEPS - 1,
+            stops=tuple(range(drawings.STEPS)),
+            play=True,
+        )
+    },
+    settings={"": Way()},
+    draw=_draw_way,
+)
+
+
+@dataclass(frozen=True)
+class Wider:
+    """The hidden size and the layers of a GPT with GPT-2's tables."""
+
+    hidden_size: int = 768
+    num_layers: int = 12
+
+    @property
+    def count(self) -> ParameterCount:
+        """Its parameters, part by part."""
+        h = self.hidden_size
+        return count_parameters(Transformer.gpt(self.num_layers, h, h // 64, 50257, 1024))
+
+
+def _draw_wider(now: Wider, before: Wider | None) -> str:
+    old = before if before != now else None
+    shape = (now.hidden_size, now.num_layers)
+    start = (old.hidden_size, old.num_layers) if old else None
+    told = f"{now.num_layers} layers, each of 12 squares of {now.hidden_size:,} × "
+    told += f"{now.hidden_size:,}: <b>{units.count(now.count.total)}</b> in all."
+    if old:
+        inside = [x.attention + x.mlp for x in (now.count, old.count)]
+        layers = _times(inside[0] / inside[1])
+        tables = _times(now.count.embedding / old.count.embedding)
+        told = f"The layers have <b>{layers}</b> the parameters that they had at the start, "
+        told += f"the tables {tables}."
+    return common.pictured(drawings.bricks(now.count, shape, start), told)
+
+
+def _times(ratio: float) -> str:
+    """How many times as many, in two digits.
+
+    >>> _times(3.998), _times(1)
+    ('4 times', 'once')
+    """
+    rounded = float(units.digits(ratio, 2))
+    if rounded == 1:
+        return "once"
+    return f"{units.short(rounded if rounded % 1 else int(rounded))} times"
+
+
+WIDER_OR_DEEPER = common.Handle(
+    title="A wider GPT, or a deeper one",
+    controls={
+        "hidden_size": common.Control(
+            "Hidden size",
+            "How many numbers stand for one token: the side of each square.",
+            least=384,
+            most=1536,
+            stops=(384, 512, 768, 1024, 1280, 1536),
+        ),
+        "num_layers": common.Control(
+            "Layers",
+            "How many bricks are stacked.",
+            least=6,
+            most=48,
+            stops=(6, 12, 18, 24, 36, 48),
+        ),
+    },
+    settings={"": Wider()},
+    draw=_draw_wider,
+)
+
+
+@dataclass(frozen=True)
+class Mended:
+    """Which of Llama's matrices a model of Llama 3.1 8B's layers and width has."""
+
+    shared: bool = False
+    gated: bool = False
+    head: bool = False
+
+    @property
+    def shape(self) -> Transformer:
+        """The model: where a matrix is not Llama's, it is as in a GPT."""
+        whole = architecture("Llama-3.1-8B")
+        sizes: dict[str, common.Value] = {"tied_embeddings": not self.head}
+        if not self.shared:
+            sizes["num_kv_heads"] = int(whole.num_heads)
+        if not self.gated:
+            sizes |= {"gated_mlp": False, "intermediate_size": 4 * int(whole.hidden_size)}
+        return common.changed(whole, sizes)
+
+
+def _draw_mended(now: Mended, before: Mended | None) -> str:
+    whole, model = architecture("Llama-3.1-8B"), now.shape
+    there, here = count_parameters(whole).total, count_parameters(model).total
+    if here == there:
+        told = f"<b>{units.exact(here)}</b>, to the last one what Meta's files hold."
+    else:
+        side = "missing" if here < there else "too many"
+        told = f"<b>{units.count(here)}</b>: {units.count(abs(there - here))} {side}."
+    return common.pictured(drawings.mended(model, whole), told)
+
+
+INTO_A_LLAMA = common.Handle(
+    title="From a GPT's matrices to those of Llama 3.1 8B",
+    controls={
+        "shared": common.Control(
+            "Share keys and values",
+            "Four heads of queries share one head of keys and values.",
+            "flag",
+        ),
+        "gated": common.Control(
+            "Gate the MLP", "Two matrices go up, and one of them gates the other.", "flag"
+        ),
+        "head": common.Control(
+            "A head of its own", "The output head is no longer the embedding again.", "flag"
+        ),
+    },
+    settings={"": Mended()},
+    draw=_draw_mended,
+)
+
+
+@dataclass(frozen=True)
+class Routed:
+    """Experts in a layer of Mixtral, how many a token meets, and which token it is."""
+
+    num_experts: int = 8
+    experts_per_token: int = 2
+    token: int = 7
+
+    @property
+    def shape(self) -> Transformer:
+        """Mixtral with so many experts; a token meets no more than there are."""
+        met = min(self.experts_per_token, self.num_experts)
+        mixtral = Setting.of("Mixtral-8x7B")
+        return replace(mixtral, num_experts=self.num_experts, experts_per_token=met).shaped
+
+
+def _draw_routed(now: Routed, before: Routed | None) -> str:
+    model = now.shape
+    counted = count_parameters(model)
+    told = (
+        f"A token meets {model.experts_per_token} of {units.plural(now.num_experts, 'expert')} "
+        f"in a layer, and <b>{units.percent(counted.active / counted.total)}</b> of all "
+        "parameters."
+    )
+    return common.pictured(drawings.experts(model, now.token - 1), told)
+
+
+EXPERTS = common.Handle(
+    title="Which experts a token meets",
+    controls={
+        "num_experts": common.Control(
+            "Experts", "How many MLPs each layer has.", least=2, most=16, stops=(2, 4, 6, 8, 12, 16)
+        ),
+        "experts_per_token": common.Control(
+            "Met by a token",
+            "How many of its experts a layer sends each token to.",
+            least=1,
+            most=16,
+            stops=(1, 2, 4, 8, 16),
+            reach=lambda setting: setting.num_experts,
+        ),
+        "token": common.Control(
+            "Token",
+            "Which token of the sentence is on its way.",
+            least=1,
+            most=7,
+            stops=tuple(range(1, 8)),
+            play=True,
+        ),
+    },
+    settings={"": Routed()},
+    draw=_draw_routed,
 )

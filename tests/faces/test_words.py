@@ -39,7 +39,6 @@ from llmtrain_helpers.drawings import (
     duration,
     flops,
     measure,
-    parameters,
     precision,
     stack,
     start_here,
@@ -80,10 +79,6 @@ def ways() -> Drawing:
 
 DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "the map of 00": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)}),
-    "a transformer of 01": lambda: parameters.transformer(LLAMA),
-    "the changes of 01": lambda: parameters.waterfall(
-        ("a GPT", 6 * 10**9), {"a gate": 2 * 10**9, "shared keys": -(10**9)}, "a Llama"
-    ),
     "a stack of 01": lambda: stack.stack(published.architecture("Gemma-3-27B (text)")),
     "the peak of 02": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14),
     "eight or six of 03": lambda: duration.eight_or_six(

@@ -1,11 +1,11 @@
 """Chapter 01's drawings: to scale, inside their canvas, the same in words."""
 
 import re
-from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
 
 from llmtrain_helpers import Transformer, count_parameters
 from llmtrain_helpers.drawings import parameters as drawings, stack
@@ -24,108 +24,153 @@ def test_the_matrices_that_are_drawn_are_those_that_are_counted(name: str) -> No
     counted = count_parameters(model)
     l, h, f = model.num_layers, model.hidden_size, model.intermediate_size
     d, a, k = model.head_dim, model.num_heads, model.num_kv_heads
-    count = lambda matrices: sum(matrix.count for matrix in matrices)  # noqa: E731
     biases = model.qkv_bias * (a + 2 * k) * d + model.bias * h
-    assert l * (count(drawings.attention(model)) + biases) == counted.attention
+    inside = sum(matrix.count for matrix in drawings.attention(model))
+    assert l * (inside + biases) == counted.attention
     experts, bias = max(model.num_experts, 1), model.bias * (f + h)
-    mlps = experts * (count(drawings.mlp(model)) + bias) + model.num_experts * h
-    assert l * mlps == counted.mlp
-    *inside, last = drawings.norms(model)
-    assert l * count(inside) + last.count == counted.norm
-    assert count(drawings.tables(model)) == counted.embedding
-    assert count(drawings.heads(model)) == counted.head
+    one = sum(matrix.count for matrix in drawings.mlp(model)) + bias
+    assert l * (experts * one + model.num_experts * h) == counted.mlp
 
 
-@pytest.mark.parametrize("name", ["GPT-3 175B", "Llama-3.1-8B", "Mixtral-8x7B"])
-def test_the_flow_shows_every_matrix_with_its_size_and_tells_it(name: str) -> None:
-    model = published.architecture(name)
-    drawn = drawings.transformer(model, name)
-    kinds = (drawings.attention, drawings.mlp, drawings.tables, drawings.heads)
-    for matrix in [matrix for kind in kinds for matrix in kind(model)]:
-        assert f">{matrix.size}</text>" in drawn.body
-        assert matrix.size in drawn.words
-        assert f'fill="{COLORS[matrix.part]}"' in drawn.body
-    assert f"one of {model.num_layers} layers, open" in drawn.body
-    assert f"{model.vocab_size:,} scores" in drawn.words
-    assert ("again (tied)" in drawn.body) == model.tied_embeddings
-    assert ("experts" in drawn.words) == bool(model.num_experts)
-
-
-def rectangles(body: str, color: str) -> list[tuple[float, float]]:
-    """Width and height of each rectangle of a colour."""
-    pattern = rf'width="([\d.]+)" height="([\d.]+)" fill="{color}"'
+def rectangles(body: str, color: str, title: str = ".*?") -> list[tuple[float, float]]:
+    """Width and height of each rectangle of a colour that a pointer can name."""
+    pattern = rf'width="([\d.]+)" height="([\d.]+)" fill="{color}"[^>]*><title>{title}<'
     return [(float(w), float(h)) for w, h in re.findall(pattern, body)]
 
 
+# --- the stream
+
+
+def test_the_token_meets_more_with_every_step() -> None:
+    model = published.architecture("gpt2-xl")
+    bodies = [drawings.stream(model, step).body for step in range(drawings.STEPS)]
+    colors = [COLORS[part] for part in ("embedding", "norms", "attention", "MLP")]
+    met = [[len(rectangles(body, color)) for color in colors] for body in bodies]
+    assert met[0] == [1, 0, 0, 0]
+    assert met[3] == [1, 1, 4, 0]
+    assert met[-1] == [2, 2, 4, 2]
+    assert all(one <= other for a, b in pairwise(met) for one, other in zip(a, b, strict=True))
+
+
+def test_mlp_and_attention_read_the_stream_and_add_to_it() -> None:
+    """What comes out of attention goes to the stream, not to the MLP."""
+    body = drawings.stream(published.architecture("gpt2-xl"), 5).body
+    assert body.count("<title>added</title>") == 2
+    middle = drawings._STREAM
+    reading = re.findall(rf'<line x1="{middle + 6}" y1="(\d+)" x2="160"', body)
+    adding = re.findall(rf'<line x1="140" y1="(\d+)" x2="{middle + 14}"', body)
+    assert (reading, adding) == (["330", "190"], ["262", "122"])
+
+
 def test_the_sides_of_a_layers_matrices_are_to_scale() -> None:
-    model = published.architecture("Llama-3.1-8B")
-    drawn = drawings.transformer(model).body
-    swatch = (12, 12)
-    blue, red = (
-        [side for side in rectangles(drawn, COLORS[part]) if side != swatch]
-        for part in ("attention", "MLP")
+    body = drawings.stream(published.architecture("gpt2-xl"), 5).body
+    side = drawings.SIDE
+    assert rectangles(body, COLORS["attention"], "attention") == [(side, side)] * 4
+    assert rectangles(body, COLORS["MLP"], "MLP") == [(4 * side, side), (side, 4 * side)]
+
+
+# --- bricks
+
+
+def gpt(h: int, l: int) -> Transformer:
+    return Transformer.gpt(l, h, h // 64, 50257, 1024)
+
+
+def brick_areas(h: int, l: int) -> dict[str, float]:
+    """The area of each colour, in pixels; biases and norms are not drawn."""
+    body = drawings.bricks(count_parameters(gpt(h, l)), (h, l)).body
+    [(wide, high)] = rectangles(body, COLORS["embedding"])
+    areas = {"embedding": wide * high}
+    for part in ("MLP", "attention"):
+        [path] = re.findall(rf'<path d="([^"]+z)" fill="{COLORS[part]}"', body)
+        sides = re.findall(r"h([\d.]+)v([\d.]+)", path)
+        areas[part] = sum(float(x) * float(y) for x, y in sides)
+    return areas
+
+
+@pytest.mark.parametrize(("h", "l"), [(768, 12), (1536, 48), (384, 6), (1024, 18)])
+def test_a_brick_is_as_large_as_its_parameters_on_one_scale_for_all(h: int, l: int) -> None:
+    counted, areas = count_parameters(gpt(h, l)), brick_areas(h, l)
+    pixel = drawings._PIXEL**2
+    assert areas["MLP"] / pixel == pytest.approx(counted.mlp, rel=0.03)
+    assert areas["attention"] / pixel == pytest.approx(counted.attention, rel=0.03)
+    assert areas["embedding"] / pixel == pytest.approx(counted.embedding, rel=0.01)
+
+
+def test_twice_the_width_is_four_times_the_area_and_twice_the_layers_are_two() -> None:
+    start, wider, deeper = brick_areas(768, 12), brick_areas(1536, 12), brick_areas(768, 24)
+    for part in ("MLP", "attention"):
+        assert wider[part] / start[part] == pytest.approx(4, rel=0.01)
+        assert deeper[part] / start[part] == pytest.approx(2)
+    assert wider["embedding"] / start["embedding"] == pytest.approx(2, rel=0.01)
+    assert deeper["embedding"] == start["embedding"]
+
+
+def test_what_was_there_at_the_start_stays_as_an_outline() -> None:
+    counted = count_parameters(gpt(1536, 12))
+    assert "at the start" not in drawings.bricks(counted, (1536, 12)).body
+    assert "at the start" in drawings.bricks(counted, (1536, 12), (768, 12)).body
+
+
+# --- a Llama, and experts
+
+
+def test_outlines_are_of_what_is_not_yet_llamas() -> None:
+    whole = published.architecture("Llama-3.1-8B")
+    done = drawings.mended(whole, whole)
+    assert "stroke-dasharray" not in done.body
+    sides = rectangles(done.body, COLORS["attention"], r"4,096.*?")
+    assert sides[1] == (sides[0][0] / 4, sides[0][1]) == (11.5, 46)
+    gate, _, down = rectangles(done.body, COLORS["MLP"], r"\d+,.*?")
+    assert gate == down[::-1] == (161, 46)
+    gpt = Transformer.gpt(32, 4096, 32, 128256, 2048)
+    assert drawings.mended(gpt, whole).body.count("<title>Llama 3.1 8B</title>") == 5
+
+
+@pytest.mark.parametrize(("count", "met"), [(8, 2), (16, 16), (2, 1)])
+def test_as_many_experts_are_full_as_a_token_meets(count: int, met: int) -> None:
+    mixtral = Transformer.llama(
+        32, 4096, 32, 8, 14336, 32000, 32768, num_experts=count, experts_per_token=met
     )
-    unit = blue[0][0] / 4096
-    sides = [*drawings.attention(model), *drawings.mlp(model)]
-    for (wide, high), matrix in zip([*blue, *red], sides, strict=True):
-        assert wide == pytest.approx(matrix.columns * unit, abs=0.15)
-        assert high == pytest.approx(matrix.rows * unit, abs=0.15)
+    seen = set()
+    for token in range(7):
+        body = drawings.experts(mixtral, token).body
+        blocks = re.findall(r"<rect [^>]*><title>expert (\d+)</title>", body)
+        pale = re.findall(r'opacity="0.25"><title>expert (\d+)</title>', body)
+        assert (len(blocks), len(pale)) == (count, count - met)
+        seen.add(tuple(pale))
+    assert len(seen) > 1 or count == met
+
+
+def test_the_bars_of_experts_are_to_scale() -> None:
+    model = published.architecture("Mixtral-8x7B")
+    body, counted = drawings.experts(model, 0).body, count_parameters(model)
+    rest = rectangles(body, COLORS["attention"], "attention and tables")
+    full = rectangles(body, COLORS["MLP"], "experts that it meets")
+    [idle] = rectangles(body, COLORS["MLP"], "experts that it does not meet")
+    assert rest[0] == rest[1]
+    assert full[0] == full[1]
+    unit = (rest[0][0] + full[0][0] + idle[0]) / counted.total
+    assert rest[0][0] + full[0][0] == pytest.approx(unit * counted.active, abs=0.2)
+
+
+# --- the stack of any model
 
 
 @given(transformers())
-def test_areas_are_to_scale(model: Transformer) -> None:
-    shares = count_parameters(model).shares()
-    boxes = drawings.boxes(model)
-    whole = sum(wide * high for _, _, wide, high in boxes.values())
-    for part, word in drawings.PARTS.items():
-        _, _, wide, high = boxes[word]
-        assert wide * high / whole == pytest.approx(shares[part])
-
-
-@given(transformers(), st.sampled_from(drawings.CHOICES))
-def test_any_model_can_be_drawn_and_opened(model: Transformer, part: str) -> None:
-    shown = drawings.areas(model, part)
-    for matrix in drawings.opened(model, part):
-        assert f">{matrix.size}</text>" in shown.body
-        assert matrix.size in shown.words
-    assert drawings.transformer(model).words.startswith("Drawing: A transformer.")
-    for body in (shown.body, drawings.transformer(model).body):
-        assert not re.search(r'(width|height)="-|nan|inf"', body)
-
-
-def test_the_areas_tell_counts_shares_and_what_is_idle() -> None:
-    told = drawings.areas(published.architecture("Mixtral-8x7B"), "MLP").words
-    assert "46.7 billion parameters as areas" in told
-    assert "attention 1.34 billion (2.87 %)" in told
-    assert "Pale: experts that a token does not meet, 6 of 8 in a layer." in told
-    assert "gate 4,096 × 14,336" in told
-    with pytest.raises(ValueError, match="chosen='mpl' is unknown"):
-        drawings.areas(published.architecture("gpt2"), "mpl")
-
-
-@pytest.mark.parametrize("name", ["Mixtral-8x7B", "Qwen3-30B-A3B"])
-def test_as_many_experts_are_full_as_a_token_meets(name: str) -> None:
-    model = published.architecture(name)
-    drawn = drawings.areas(model, "MLP").body
-    assert f"{model.experts_per_token} of {model.num_experts} for each token" in drawn
-    [full] = re.findall(rf'<path d="([^"]+z)" fill="{COLORS["MLP"]}"', drawn)
-    places = set(re.findall(r"M([\d.]+) ([\d.]+)h", full))
-    in_layers = Counter(x for x, _ in places)
-    assert [*in_layers.values()] == [model.experts_per_token] * model.num_layers
-    _, top, _, high = drawings.boxes(model)["MLP"]
-    assert all(top - 0.05 <= float(y) < top + high for _, y in places)
+def test_any_model_can_be_drawn(model: Transformer) -> None:
+    assert not re.search(r'(width|height)="-|nan|inf"', stack.stack(model).body)
 
 
 def test_what_changed_leaves_a_ghost_and_its_number() -> None:
     model = published.architecture("Llama-3.1-8B")
     wider = replace(model, num_kv_heads=32)
-    plain = drawings.areas(model, "attention").body
+    plain = stack.stack(model).body
     assert "stroke-dasharray" not in plain
-    assert drawings.areas(model, "attention", model).body == plain
-    shown = drawings.areas(model, "attention", wider).body
+    assert stack.stack(model, before=model).body == plain
+    shown = stack.stack(model, before=wider).body
     assert "dashed: 8.84 billion" in shown
     assert "was 2.15 billion" in shown
-    assert shown.count("<title>at the start</title>") == 2  # keys and values
 
 
 def config_model(name: str) -> Transformer:
@@ -160,9 +205,3 @@ def test_the_areas_of_a_stack_are_to_scale(name: str) -> None:
     for part, share in count_parameters(model).shares().items():
         area = found.get(drawings.PARTS[part], 0) / stack.ACROSS / stack.TALL
         assert area == pytest.approx(float(share), abs=0.004)
-
-
-def test_the_waterfall_tells_each_change() -> None:
-    drawn = drawings.waterfall(("one", 100), {"more": 50, "less": -30}, "other")
-    assert drawn.words == "one 100; more + 50, less − 30; other 120."
-    assert drawn.body.count("<rect") == 4

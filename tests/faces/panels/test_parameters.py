@@ -6,7 +6,7 @@ import re
 import pytest
 
 from llmtrain_helpers import Transformer, count_parameters, units
-from llmtrain_helpers.drawings import parameters as drawings, stack
+from llmtrain_helpers.drawings import stack
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import PANELS, parameters as panel_module
 from llmtrain_helpers.panels.notebook import NotebookPanel
@@ -37,7 +37,7 @@ def test_each_preset_shows_the_count_and_the_code_that_gives_it(name: str) -> No
     model = published.architecture(name)
     shown = PANEL.answer(PANEL.presets[name]).html
     assert f"{count_parameters(model).total:,}" in shown
-    assert drawings.areas(model).live() in shown
+    assert stack.stack(model).live() in shown
     assert value_of(shown) == count_parameters(model)
 
 
@@ -54,7 +54,7 @@ def test_no_stop_of_a_slider_ends_in_a_refusal(name: str) -> None:
 def test_two_or_three_sliders_and_the_rest_folded_if_it_applies() -> None:
     first = [name for name, it in PANEL.controls.items() if not it.more]
     sliders = ["num_layers", "hidden_size", "vocab_size"]
-    assert first == ["model", "config", "part", *sliders]
+    assert first == ["model", "config", *sliders]
     assert [name for name, it in PANEL.controls.items() if it.lead] == first[:2]
     assert sum(bool(it.stops) for it in PANEL.controls.values()) == 3
     gpt, llama = (set(PANEL.shown(PANEL.presets[n])) for n in ("gpt2", "Llama-3.1-8B"))
@@ -73,14 +73,6 @@ def test_a_field_that_does_not_apply_does_not_change_the_count() -> None:
             assert changed.split("<pre")[0] == answer.split("<pre")[0], name
 
 
-@pytest.mark.parametrize("part", drawings.CHOICES)
-def test_an_opened_part_stands_in_the_sentence(part: str) -> None:
-    shown = PANEL.render(**{**PANEL.presets["Llama-3.1-8B"], "part": part})
-    said = shown.split("</p>")[0]
-    assert "8.03 billion parameters" in said
-    assert part == "whole model" or f"{part}: <b>" in said
-
-
 def test_a_refusal_speaks_in_labels_and_offers_what_would_do() -> None:
     values = {**PANEL.presets["Llama-3.1-8B"], "num_kv_heads": 7}
     answer = PANEL.answer(values)
@@ -92,8 +84,6 @@ def test_a_change_leaves_the_state_before_as_a_ghost() -> None:
     before = PANEL.default
     after = {**before, "num_layers": 48}
     assert "dashed: 175 billion" in PANEL.answer(after, before).html
-    opened = {**before, "part": "MLP"}
-    assert "dashed:" not in PANEL.answer(opened, before).html
 
 
 def test_cold_the_panel_leaves_pictures_that_a_sanitizer_keeps() -> None:
@@ -110,8 +100,6 @@ def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
         panel_module.Setting(**{**PANEL.presets[preset], **changes}).shaped
     )
     page = cell("01_parameters", "panel-answers")
-    assert f"{units.count(count('GPT-3 175B', hidden_size=24576).total)}," in page
-    assert f"{units.count(count('GPT-3 175B', num_layers=192).total)}," in page
     sizes = {k: count("Llama-3.1-8B", num_kv_heads=k).total for k in (32, 8, 1)}
     assert f"{units.count(sizes[32])} parameters" in page
     assert f"saves {(sizes[32] - sizes[8]) / 1e9:.2f} billion, 9 %" in page
@@ -172,16 +160,6 @@ def test_sizes_that_a_pasted_file_leaves_out_are_named() -> None:
     fewer = re.sub(r'\s*"num_hidden_layers": 24,', "", FILE["config"])
     shown = PANEL.answer({**FILE, "config": fewer}).html
     assert "family are counted: num_hidden_layers = 36." in shown
-
-
-def test_a_side_that_no_outline_can_show_is_told() -> None:
-    def shown(hidden_size: int) -> str:
-        values = {**PANEL.default, "hidden_size": hidden_size}
-        return PANEL.answer(values, PANEL.default).html
-
-    for size in (1, 512, 1_000_000):
-        assert "dashed: longest side 49,152" in shown(size)
-    assert "longest side" not in shown(14336)
 
 
 def test_layers_for_further_tokens_stand_beside_the_total() -> None:

@@ -11,25 +11,28 @@ def config_model(name: str) -> Transformer:
     return published.config_model(name)
 
 
-def test_what_the_page_says_of_deepseek_is_so() -> None:
-    page, model = cell("01_parameters", "experts-reading"), config_model("DeepSeek-V3")
+def test_what_is_said_of_deepseek_is_so() -> None:
+    page, model = cell("evidence/01_parameters", "latent"), config_model("DeepSeek-V3")
     counted, [(dense, _), (sparse, layer)] = count_parameters(model), model.layers
     h = model.hidden_size
     assert (dense, sparse) == (3, 58)
     assert f"{counted.total:,} parameters, and a token meets" in page
     assert f"meets {units.count(counted.active)}. Published" in page
+    shown = cell("01_parameters", "experts-seen")
+    assert f"{units.count(counted.total)} parameters in this way" in shown
+    assert f"a token meets {units.count(counted.active, 2)}." in shown
     assert f"holds {units.count(layer.mlp.parameters(h))} parameters" in page
     met = layer.mlp.parameters(h) - layer.mlp.idle(h)
     assert f"meets {units.count(met)} of them" in page
     assert f"{units.count(layer.mixer.parameters(h))} parameters a layer" in page
     assert f"would have {units.count(4 * h * 128 * 128)}." in page
     copies = counted.prediction + counted.embedding + counted.head
-    told = f"{units.count(counted.prediction)}, or {units.count(copies)} with its copies"
+    told = f"{units.count(counted.prediction)} parameters, or {units.count(copies)} with its copies"
     assert f"{told} of embedding and head, which the 671 billion leave out" in page
 
 
 def test_what_the_page_says_of_vocabularies_and_depths_is_so() -> None:
-    page = cell("01_parameters", "questions")
+    page = cell("01_parameters", "recap")
     for name, told in {"70B": "3 %", "8B": "13 %"}.items():
         counted = count_parameters(published.architecture(f"Llama-3.1-{name}"))
         share = (counted.embedding + counted.head) / counted.total

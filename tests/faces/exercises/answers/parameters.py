@@ -3,14 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from llmtrain_helpers import Transformer, count_parameters, gpt_parameters
+from llmtrain_helpers import Transformer, count_parameters
 from llmtrain_helpers.evidence import published
 from tests.faces.exercises.answers.table import Answers
-
-PLAIN = gpt_parameters(8, 512, 32000, 512)
-
-LAPTOP = 8 * (12 * 512**2 + 4 * 512) + (2 * 32000 + 512) * 512
-
 
 EIGHT = count_parameters(published.architecture("Llama-3.1-8B"))
 
@@ -37,34 +32,15 @@ def design(l: int, h: int, f: int, V: int = 128256, tied: bool = True) -> Transf
 
 
 ANSWERS = {
-    "01-a": Answers(
-        right=[LAPTOP],
-        told=[
-            (LAPTOP, "right, 58,212,352 parameters"),
-            (PLAIN - 9 * 8 * 512 + 32000 * 512, "right"),
-            (LAPTOP + 2 * 512, "right"),
-            ("58,212,352", "right"),
-            ("58.21M", "right, and rounded"),
-            (58.2e6, "right, and rounded"),
-        ],
+    "01-layer": Answers(
+        right=[12 * 1600**2, 4 * 1600 * 1600 + 2 * 1600 * 6400],
         slips=[
-            (PLAIN, "output head is missing"),
-            (12 * 8 * 512**2, "12lh² alone"),
-            (LAPTOP - 512 * 512, "table of positions is missing"),
-            (LAPTOP - 32000 * 512, "output head is missing"),
-            (LAPTOP + 9 * 8 * 512, "the biases are still in"),
-            (LAPTOP + 8 * 8 * 512, "nearly: is it rounded, or is a small part"),
-            (LAPTOP - 4 * 8 * 512, "are both norms there, and no bias?"),
-            (12 * 512**2 + 4 * 512 + 64512 * 512, "one layer only"),
-            (LAPTOP - 4 * 8 * 512**2, "two matrices of h × 4h"),
-            (LAPTOP - 6 * 8 * 512**2, "four times as wide"),
-            (58.212352, "not millions"),
-            (58e6, "nearly: this is rounded; please give one digit more"),
-            ("58 GB", "these are GB; parameters are asked"),
-            (10 * LAPTOP, "ten times too much"),
-            (5, "too low. Count the layers and the tables apart"),
-            ("many", "is no number"),
-            (-1, "is not positive"),
+            (4 * 1600**2, "these are attention's four matrices"),
+            (8 * 1600**2, "these are the MLP's matrices alone"),
+            (6 * 1600**2, "four times as wide"),
+            (48 * 12 * 1600**2, "this is all 48 layers"),
+            (12 * 1600**2 + 13 * 1600, "biases and norms"),
+            (1600**2, "0.0833 times what the helper gives, less than it should be"),
         ],
     ),
     "01-b": Answers(
@@ -74,6 +50,9 @@ ANSWERS = {
             (lambda h, heads, kv, d: 2 * h * d * (heads + kv), "right, in all 4 cases."),
             (lambda head_dim, h, a, k: 2 * h * head_dim * (a + k), "right, in all 4 cases."),
             (lambda h, a, k, d, extra=1: 2 * h * d * (a + k), "right, in all 4 cases."),
+            (lambda h, a, k, d=128: 2 * h * d * (a + k), "right, in all 4 cases."),
+            (lambda h, a, k, d, /: 2 * h * d * (a + k), "right, in all 4 cases."),
+            (lambda h, /, *, a, k, head_dim: 2 * h * head_dim * (a + k), "right, in all 4 cases."),
         ],
         slips=[
             *(
@@ -93,6 +72,7 @@ ANSWERS = {
             (attention(lambda h, a, k, d: 4 * h**2), "this is 4h², a GPT's"),
             (attention(lambda h, a, k, d: h / 0), "ZeroDivisionError"),
             (42, "is no function"),
+            (lambda h, **sizes: 1, "it takes h, sizes; it should take hidden_size"),
             (lambda h, a: 1, "it takes h, a; it should take hidden_size, num_heads, num_kv_heads"),
         ],
         unanswered=[lambda **_: None],
