@@ -6,8 +6,6 @@ Sources: Narayanan et al. (arXiv 2104.04473), section 5.1, equations 3 and 4, fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -167,7 +165,7 @@ def whole_run_share(
     """The MFU over a whole run, from the GPU-hours that it took: 6TP / (3600 · hours · peak).
 
     Takes T tokens, the active parameters, the hours of all GPUs together and the dense
-    peak of one in FLOP/s. ValueError for more than the peak.
+    peak of one in FLOP/s. Above 1 one of them is not as it was in the run.
 
     >>> round(whole_run_share(2e12, 69e9, gpu_hours=1_720_320, peak_flops=312e12), 3)
     0.429
@@ -175,17 +173,8 @@ def whole_run_share(
     T, P = counts(tokens=tokens, parameters=parameters)
     hours, peak = quantity("gpu_hours", gpu_hours), rate("peak_flops", peak_flops)
     broadcast(tokens=T, parameters=P, gpu_hours=hours, peak_flops=peak)
-    return share("share", flops_per_parameter("none") * T * P / (hours * HOUR * peak))
-
-
-def slower_runs(shares: Mapping[str, float], promised: float) -> tuple[str, ...]:
-    """The runs whose share of the peak is less than what was promised, by their names.
-
-    >>> slower_runs({"one": 0.22, "other": 0.48}, promised=0.35)
-    ('one',)
-    """
-    least = one("promised", promised, share)
-    return tuple(name for name, reached in shares.items() if reached < least)
+    reached = flops_per_parameter("none") * T * P / (hours * HOUR * peak)
+    return quantity("tokens·parameters/(gpu_hours·peak_flops)", reached)
 
 
 def mfu_of_hfu(hfu: Number, recompute: str) -> Result:

@@ -191,6 +191,9 @@ INKS = {
 }
 """The colours of the passes: forward meets the weights, backward makes gradients."""
 
+WRONG = COLORS["expert"]
+"""Days that do not follow, in no colour of a pass."""
+
 LONGEST = 160
 """Days at which the axis below two counts ends."""
 
@@ -209,7 +212,7 @@ def eight_or_six(work: Count, rate: Count, days: float, right: float) -> Drawing
     svg += _passes(106, "a second of all GPUs", rate)
     svg += text(370, 184, "=", 26, "middle", **BOLD)
     fits = abs(days / right - 1) < 1e-6
-    ink = GOOD if fits else BAD
+    ink = GOOD if fits else WRONG
     svg += text(168, 222, f"{units.digits(days)} days", 17, "end", **BOLD)
     svg += rect(180, 202, 480 * days / LONGEST, 30, ink, "days by this count", rx=3)
     x = 180 + 480 * right / LONGEST
@@ -277,8 +280,9 @@ def promise(
         svg += line(x, 44, x, bottom, **FAINT)
         svg += text(x, bottom + 20, f"{10 * tenth} %", 14, "middle")
     svg += text(684, bottom + 40, "of the peak, over the whole run", 14, "end")
-    if before and before != promised:
-        svg += line(_at(before), 40, _at(before), bottom, **DASHED)
+    if before and before != promised:  # above and below the names alone
+        svg += line(_at(before), 30, _at(before), 48, **DASHED)
+        svg += line(_at(before), bottom - 4, _at(before), bottom + 6, **DASHED)
     for i, name in enumerate(order):
         x, y = _at(shares[name]), 58 + 19 * i
         kept = name not in late

@@ -19,7 +19,6 @@ from llmtrain_helpers.duration import (
     mfu_of_hfu,
     rate_at,
     seconds_of_hours,
-    slower_runs,
     trainable_tokens,
     training_interval,
     training_seconds,
@@ -249,6 +248,7 @@ def _draw_spread(now: Spread, before: Spread | None) -> str:
         f"{now.run} on {units.plural(now.num_gpus, 'GPU')}: "
         f"<b>{units.duration(now.mark.days * units.DAY)}</b>, {units.count(now.hours)} "
         f"GPU-hours, {units.dollars(bill)} at {PRICE} dollars an hour."
+        + (" <b>Within a month.</b>" if now.mark.days <= 30 else "")
     )
     return common.pictured(picture, told)
 
@@ -348,7 +348,7 @@ class Promise:
 
 def _draw_promise(now: Promise, before: Promise | None) -> str:
     shares, promised = shares_of_runs(), now.percent / 100
-    late = slower_runs(shares, promised)
+    late = [name for name, share in shares.items() if share < promised]
     picture = drawings.promise(
         shares, promised, late, DOUBTFUL, before.percent / 100 if before else None
     )
@@ -385,10 +385,10 @@ class Cluster:
     """A model of 175 billion parameters on a number of A100, divided in one of two ways."""
 
     num_gpus: int = 768
-    way: str = "ZeRO-3: each fetches all weights"
+    way: str = "fetched (ZeRO-3)"
 
 
-WAYS = {"ZeRO-3: each fetches all weights": "ZeRO-3", "PTD-P: 96 share the weights": "PTD-P"}
+WAYS = {"fetched (ZeRO-3)": "ZeRO-3", "shared (PTD-P)": "PTD-P"}
 CLUSTERS = (384, 768, 1536)
 """The ways to divide the model by their names, and on how many GPUs each was measured."""
 
@@ -422,7 +422,9 @@ MORE_GPUS = common.Handle(
     controls={
         "num_gpus": replace(controls.GPUS, least=384, most=1536, stops=CLUSTERS),
         "way": controls.choice(
-            "The model", "How it is divided: whole on no GPU, or shared by groups of 96.", WAYS
+            "Weights",
+            "Each GPU fetches all of them in each step, or keeps a part, in groups of 96.",
+            WAYS,
         ),
     },
     settings={"": Cluster()},

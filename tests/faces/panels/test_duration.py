@@ -8,7 +8,7 @@ import pytest
 from llmtrain_helpers import units
 from llmtrain_helpers.evidence import published, utilizations
 from llmtrain_helpers.panels import HANDLES, PANELS
-from llmtrain_helpers.panels.duration import published_marks, shares_of_runs
+from llmtrain_helpers.panels.duration import WAYS, published_marks, shares_of_runs
 from tests.pages import cell
 from tests.panel_code import value_of
 
@@ -149,7 +149,7 @@ def told(name: str, **values: object) -> str:
     [
         ({}, "Llama 2 70B on 1,024 GPUs: 70.0 days, 1.72 million GPU-hours, $3.44 million"),
         ({"num_gpus": 2048}, "on 2,048 GPUs: 35.0 days, 1.72 million GPU-hours, $3.44 million"),
-        ({"num_gpus": 2389}, "30.0 days"),
+        ({"num_gpus": 4096}, "dollars an hour. Within a month."),
         ({"run": "Llama 2 7B"}, "7.50 days, 184 thousand GPU-hours, $369 thousand"),
         ({"run": "LLaMA-1 7B", "num_gpus": 32}, "107 days, 82.4 thousand"),
     ],
@@ -186,7 +186,7 @@ def test_more_gpus_are_what_the_paper_measured() -> None:
     }
     for (way, n), said in days.items():
         table = published.megatron_training_days().set_index("name")
-        row = table.loc[f"{way[:6].rstrip(':')} 174.6B on {n} GPUs"]
+        row = table.loc[f"{WAYS[way]} 174.6B on {n} GPUs"]
         assert f"GPUs: {row['days']} days." in said
     assert "Each GPU computes 1 sequence in a step" in days[zero, 1536]
     assert "Each GPU computes 4 sequences" in days[zero, 384]

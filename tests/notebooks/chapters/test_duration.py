@@ -11,11 +11,9 @@ from tests.pages import cell, words
 PAGE, EVIDENCE = "03_duration", "evidence/03_duration"
 
 
-def test_llama_2_70b_in_a_month() -> None:
+def test_llama_2_70b_took_what_the_page_says() -> None:
     hours = published.run("Llama 2 70B")["gpu_hours"]
     assert f"{units.count(hours)} GPU-hours" in cell(PAGE, "gpus")
-    assert round(hours / 24 / 30, -2) == 2400
-    assert "About 2,400 GPUs" in cell(PAGE, "gpus-seen")
 
 
 def test_bloom_as_the_page_tells_it() -> None:
@@ -40,7 +38,7 @@ def test_the_8b_took_two_and_a_half_times_the_estimate() -> None:
     work = (row["tokens"], row["active_parameters"])
     rate = UTILIZATIONS[1] * row["peak_flops"]
     hours = training_seconds(*work, 1, rate, "none") / units.HOUR
-    assert f"is {hours / 1e6:.2f} million GPU-hours" in told
+    assert f"should have taken {hours / 1e6:.2f} million GPU-hours" in told
     assert f"reports {row['gpu_hours'] / 1e6:.2f} million, two and a half times" in told
     assert row["gpu_hours"] / hours == pytest.approx(2.5, abs=0.05)
     assert "hours cover all training stages" in row["note"]

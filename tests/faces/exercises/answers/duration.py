@@ -28,20 +28,6 @@ def offer(chip: object, gpus: object) -> object:
 
 
 ANSWERS = {
-    "03-days": Answers(
-        right=[DAYS_BY_STEPS, DAYS_BY_STEPS * (1 + 1e-12)],
-        told=[(DAYS_BY_STEPS, "the helper agrees: 213 days, the scores included")],
-        slips=[
-            (DAYS_BY_STEPS * 86400, "these are seconds"),
-            (DAYS_BY_STEPS * 24, "these are hours"),
-            (300e9 / (512 * 1024), "the number of steps"),
-            (DAYS_BY_STEPS * 1024, "leaves out s"),
-            (DAYS_BY_STEPS * 512, "leaves out B"),
-            (DAYS_BY_STEPS / 16, "no GPUs are needed"),
-            (207.8, "than it should be. How many steps are there?"),
-            ("213 days", "should give one number"),
-        ],
-    ),
     "03-a": Answers(
         right=[DAYS_A, by_helper(0.41), 10.4, "10.44", "10.4 days", "250.5 h"],
         slips=[
@@ -57,6 +43,20 @@ ANSWERS = {
             (DAYS_A / 100, "as a share that is 0.41"),
             (DAYS_A * 1e12, "X is in TFLOP/s"),
             (DAYS_A * 1e10, "is 0.41, and is in TFLOP/s"),
+        ],
+    ),
+    "03-days": Answers(
+        right=[DAYS_BY_STEPS, DAYS_BY_STEPS * (1 + 1e-12)],
+        told=[(DAYS_BY_STEPS, "the helper agrees: 213 days, the scores included")],
+        slips=[
+            (DAYS_BY_STEPS * 86400, "these are seconds"),
+            (DAYS_BY_STEPS * 24, "these are hours"),
+            (300e9 / (512 * 1024), "the number of steps"),
+            (DAYS_BY_STEPS * 1024, "leaves out s"),
+            (DAYS_BY_STEPS * 512, "leaves out B"),
+            (DAYS_BY_STEPS / 16, "no GPUs are needed"),
+            (207.8, "than it should be. How many steps are there?"),
+            ("213 days", "should give one number"),
         ],
     ),
     "03-b": Answers(
