@@ -138,11 +138,24 @@ def test_a_count_that_is_left_out_is_dashed_and_the_days_tell_which_way_they_are
     assert off(1.5) == "50 % too long"
 
 
+def test_the_days_end_where_the_mark_is_only_if_the_counts_agree() -> None:
+    def bar_and_mark(days: float) -> list[float]:
+        body = eight_or_six(WORK, RATE, days, 100).body
+        [bar] = re.findall(r'x="180" y="202" width="([\d.]+)"', body)
+        [mark] = re.findall(r'<line x1="([\d.]+)" y1="194"', body)
+        return [180 + float(bar), float(mark)]
+
+    assert bar_and_mark(100) == pytest.approx([480, 480])
+    assert bar_and_mark(75) == pytest.approx([405, 480])
+
+
 def test_a_promise_marks_those_who_were_slower() -> None:
     words, body = DRAWINGS["promise"].words, DRAWINGS["promise"].body
     assert "35 % promised: one 48.0 %, other 30.0 % (late), third 14.0 % (late)" in words
     assert body.count(f'stroke="{COLORS["lost"]}"') == 2
     assert ">third*<" in body
+    dots = [float(x) for x in re.findall(r'cx="([\d.]+)"', body)]
+    assert dots == pytest.approx([168 + 850 * x for x in sorted(SHARES.values())[::-1]], abs=0.1)
     assert ">one<" in body
 
 
@@ -152,6 +165,10 @@ def test_more_gpus_are_drawn_one_after_the_other(now: int, dots: int) -> None:
     assert drawn.body.count("<circle") == dots
     assert drawn.body.count(f'stroke="{COLORS["lost"]}"') == max(dots - 1, 0)
     assert "each at 14 % of its peak" in drawn.words
+    across = [float(x) for x in re.findall(r'cx="([\d.]+)"', drawn.body)]
+    down = [float(y) for y in re.findall(r'cy="([\d.]+)"', drawn.body)]
+    assert across == pytest.approx([64 + 386 * run.num_gpus / 1650 for run in ZERO[:dots]], abs=0.1)
+    assert down == pytest.approx([276 - 2.36 * run.days for run in ZERO[:dots]], abs=0.1)
 
 
 def test_a_copied_line_stands_on_its_ruler_beside_what_is_known() -> None:
