@@ -159,6 +159,24 @@ def rate_at(share_of_peak: Number, peak_flops: Number) -> Result:
     return u * peak
 
 
+def whole_run_share(
+    tokens: Number, parameters: Number, gpu_hours: Number, peak_flops: Number
+) -> Result:
+    """The MFU over a whole run, from the GPU-hours that it took: 6TP / (3600 · hours · peak).
+
+    Takes T tokens, the active parameters, the hours of all GPUs together and the dense
+    peak of one in FLOP/s. Above 1 one of them is not as it was in the run.
+
+    >>> round(whole_run_share(2e12, 69e9, gpu_hours=1_720_320, peak_flops=312e12), 3)
+    0.429
+    """
+    T, P = counts(tokens=tokens, parameters=parameters)
+    hours, peak = quantity("gpu_hours", gpu_hours), rate("peak_flops", peak_flops)
+    broadcast(tokens=T, parameters=P, gpu_hours=hours, peak_flops=peak)
+    reached = flops_per_parameter("none") * T * P / (hours * HOUR * peak)
+    return quantity("tokens·parameters/(gpu_hours·peak_flops)", reached)
+
+
 def mfu_of_hfu(hfu: Number, recompute: str) -> Result:
     """Model FLOPs utilization of a run whose hardware FLOPs utilization is known.
 
@@ -262,6 +280,17 @@ def gpu_hours(seconds: Number, num_gpus: Number) -> Result:
     t, n = quantity("seconds", seconds), count("num_gpus", num_gpus)
     broadcast(seconds=t, num_gpus=n)
     return t * n / HOUR
+
+
+def seconds_of_hours(gpu_hours: Number, num_gpus: Number) -> Result:
+    """Seconds that so many GPU-hours take on so many GPUs: 3600 · hours / n.
+
+    >>> seconds_of_hours(24576, num_gpus=1024)
+    86400.0
+    """
+    hours, n = quantity("gpu_hours", gpu_hours), count("num_gpus", num_gpus)
+    broadcast(gpu_hours=hours, num_gpus=n)
+    return hours * HOUR / n
 
 
 def cost(seconds: Number, num_gpus: Number, price_per_gpu_hour: Number) -> Result:

@@ -119,10 +119,11 @@ def run(page: Page, at: str, source: str = "") -> str:
 
 
 def test_formulas_and_a_panel_run_with_no_other_host(page: Page, asked: list[str]) -> None:
-    run(page, "from llmtrain_helpers import count_parameters")
+    run(page, "from llmtrain_helpers.exercises import check")
     own = (2e12, 7e9, 64, 2e14, "none")
-    source = f"print(units.duration(training_seconds{own}))"
-    told = run(page, "work_to_days(**run)", source)
+    source = "from llmtrain_helpers import training_seconds, units\n"
+    source += f"print(units.duration(training_seconds{own}))"
+    told = run(page, "mine = own_run()", source)
     assert units.duration(training_seconds(*own)) in told
     run(page, "duration_panel()")
     page.locator(".llmtrain-panel .noUi-handle").first.focus()

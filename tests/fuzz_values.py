@@ -443,7 +443,7 @@ NAMES: dict[str, str] = {
         power bandwidth link_bandwidth network_bandwidth host_bandwidth num_bytes memory
         shown_memory serving_memory overhead update scale rate loss flops share imbalance
         tokens_per_parameter loss_scale delta A B E alpha beta planned_days published_seconds
-        duration.tokens_in_time.tokens duration.tokens_in_time.limit
+        duration.tokens_in_time.tokens duration.tokens_in_time.limit gpu_hours
         laws.tokens_for_size.parameters loss.parameters loss.tokens
         compute_for_loss.parameters effective_tokens.tokens lora_memory.weight_bytes
         budget.nearest_shape.parameters laws.outside.parameters laws.outside.tokens

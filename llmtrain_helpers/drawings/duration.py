@@ -1,10 +1,9 @@
-"""Drawings of chapter 03: work through GPUs into days, 8 or 6, days against GPUs."""
+"""Drawings of chapter 03: days against GPUs, 8 or 6, a promise, more GPUs, slips that cancel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from math import ceil, floor, log10
+from collections.abc import Collection, Mapping, Sequence
+from math import log10
 from typing import NamedTuple
 
 from llmtrain_helpers import units
@@ -13,231 +12,36 @@ from llmtrain_helpers.drawings.common import (
     GREY,
     Drawing,
     Style,
-    arrow,
     circle,
     ghost,
-    hatched,
     line,
     rect,
     text,
 )
-from llmtrain_helpers.duration import PASSES, UTILIZATIONS, flops_per_parameter, training_seconds
+from llmtrain_helpers.duration import PASSES, UTILIZATIONS
 
-INKS = {
-    "forward": COLORS["weights"],
-    "backward": COLORS["gradients"],
-    "again": COLORS["recomputed"],
-}
-"""The colours of the passes: forward meets the weights, backward makes gradients."""
+WIDTH = 700
 
-BLUE = COLORS["weights"]
-"""What is the learner's own."""
+BLUE, GOOD, BAD = COLORS["weights"], COLORS["useful"], COLORS["lost"]
+"""What is the learner's own; what is kept, and what is not."""
 
-
-# --- the formula as a machine
+BOLD: Style = {"font_weight": "bold"}
+FAINT: Style = {"stroke_width": 1, "opacity": 0.18}
+DASHED: Style = {"stroke_dasharray": "5 4"}
 
 
-def work_to_days(
-    tokens: float, parameters: float, num_gpus: int, flops_per_gpu: float, recompute: str
-) -> Drawing:
-    """8TP or 6TP of work flows into n GPUs of X FLOP/s each, and comes out as days."""
-    passes = {k: x for k, x in PASSES.items() if k != "again" or recompute == "full"}
-    each, rate = flops_per_parameter(recompute), num_gpus * flops_per_gpu
-    run = (tokens, parameters, num_gpus, flops_per_gpu)
-    days = float(training_seconds(*run, recompute)) / units.DAY
-    work = [
-        f"{each} × {units.count(tokens)} × {units.count(parameters)}",
-        f"= {units.flops(each * tokens * parameters)}",
-    ]
-    rates = [
-        f"{units.exact(num_gpus)} × {units.flops_per_second(flops_per_gpu)}",
-        f"= {units.flops_per_second(rate)}",
-    ]
+class Scale(NamedTuple):
+    """A logarithmic axis: two values, and the pixels where they lie."""
 
-    # the work: a bar of a pass's colours, as long as its FLOPs, and the sum below
-    svg, x = text(24, 36, "work", 18, font_weight=700), 24.0
-    for name, flops in passes.items():
-        svg += rect(x, 78, 30 * flops - 2, 48, INKS[name], f"{name}: {flops}TP")
-        svg += text(x + 15 * flops - 1, 107, name, 14, "middle", "white")
-        svg += text(x + 15 * flops - 1, 70, f"{flops}", 15, "middle")
-        x += 30 * flops
-    svg += text(24, 152, f"{each} · T · P", 17, font_weight=700)
-    svg += text(24, 182, work[0], 15) + text(24, 208, work[1], 15)
+    least: float
+    most: float
+    begin: float
+    end: float
 
-    # a block of GPUs, some thirty at most, over their rate
-    svg += text(310, 36, "GPUs", 18, font_weight=700)
-    a_square = ceil(num_gpus / 32)
-    for i in range(ceil(num_gpus / a_square)):
-        svg += rect(310 + 22 * (i % 8), 52 + 20 * (i // 8), 18, 16, GREY, rx=3)
-    svg += text(484, 36, f"■ = {units.plural(a_square, 'GPU')}", 14, "end")
-    svg += text(310, 152, "n · X", 17, font_weight=700)
-    svg += text(310, 182, rates[0], 15) + text(310, 208, rates[1], 15)
-
-    svg += _calendar(days)
-    svg += arrow(270, 102, 300, 102) + arrow(498, 102, 538, 102)
-    words = f"The work, {' '.join(work)}, flows into {units.plural(num_gpus, 'GPU')}, "
-    words += f"{' '.join(rates)}, and comes out as {units.digits(days)} days."
-    return Drawing(svg, 740, 250, words)
-
-
-def _calendar(days: float) -> str:
-    """A square for each day (or hour, week, year), seven in a row."""
-    size, name = _square(days)
-    full, svg = days / size, text(550, 36, "time", 18, font_weight=700)
-    high = 12 if full > 49 else 15
-    for i in range(min(ceil(full), 63)):
-        x, y = 550 + 24 * (i % 7), 52 + high * (i // 7)
-        svg += rect(x, y, 20 * min(1, full - i), high - 3, COLORS["optimizer"])
-    svg += text(718, 36, f"■ = {name}", 14, "end")
-    if full > 63:
-        svg += hatched(550, 52, 164, 105)
-    svg += text(550, 182, "t = work / (n · X)", 17, font_weight=700)
-    return svg + text(550, 218, f"= {units.duration(days * units.DAY)}", 20)
-
-
-def _square(days: float) -> tuple[float, str]:
-    """The unit of which a calendar of nine rows has room for all, and its name."""
-    sizes = {"an hour": 1 / 24, "a day": 1, "a week": 7, "a year": 365.25}
-    fit = [(size, name) for name, size in sizes.items() if days / size <= 63]
-    return fit[0] if fit else (365.25, "a year")
-
-
-# --- 8 or 6
-
-
-def eight_or_six(days: Mapping[tuple[str, str], float]) -> Drawing:
-    """Days by what the work counts and what the rate counts: two fit, two do not.
-
-    Keys are two settings of recomputation, that of the work first: ("full", "none").
-    """
-    svg = text(24, 44, "the rate X counts", 15) + text(262, 30, "the work counts", 15)
-    words = []
-    for column, work in enumerate(("full", "none")):
-        x, formula = 262 + 240 * column, f"{flops_per_parameter(work)}TP"
-        svg += _bar(x, 44, work, formula)
-        for row, rate in enumerate(("full", "none")):
-            shown, right = days[work, rate], days[rate, rate]
-            label, note = f"{units.digits(shown)} days", ""
-            if abs(shown / right - 1) >= 1e-6:
-                off = f"{abs(shown / right - 1):.0%}".replace("%", " %")
-                note = f"{off} too {'long' if shown > right else 'short'}"
-            svg += _cell(x, 102 + 90 * row, label, note, work == rate)
-            words.append(f"{formula} over {_CALLED[rate]}: {label}{note and ', ' + note}")
-    for row, rate in enumerate(("full", "none")):
-        svg += _bar(24, 112 + 90 * row, rate, _CALLED[rate])
-    return Drawing(svg, 740, 286, f"Days by two counts. {'; '.join(words)}.")
-
-
-_CALLED = {"full": "HFU", "none": "MFU"}
-"""What a share of the peak is called that counts recomputation, and that does not."""
-
-
-def _bar(x: float, y: float, counted: str, name: str) -> str:
-    """The passes that are counted, as a bar, and what this is called."""
-    svg = text(x + 182, y + 26, name, 17, font_weight=700)
-    for part, flops in PASSES.items():
-        if part == "again" and counted != "full":
-            svg += ghost(x, y, 22 * flops - 2, 40, "not counted")
-        else:
-            word = "fwd" if part == "forward" else part
-            svg += rect(x, y, 22 * flops - 2, 40, INKS[part], part)
-            svg += text(x + 11 * flops - 1, y + 26, word, 14, "middle", "white")
-        x += 22 * flops
-    return svg
-
-
-def _cell(x: float, y: float, days: str, note: str, right: bool) -> str:
-    """Days with a mark: a solid frame where the counts fit, a dashed one elsewhere."""
-    if right:
-        svg = rect(x, y, 222, 66, rx=8, stroke=COLORS["optimizer"], stroke_width=3)
-    else:
-        svg = ghost(x, y, 222, 66)
-    svg += text(x + 16, y + 29, f"{'✓' if right else '✗'} {days}", 19, font_weight=700)
-    return svg + text(x + 16, y + 53, note or "the counts agree", 15)
-
-
-# --- the formula beside the exact count, over what a paper prints
-
-
-def before_and_after(before: Sequence[float], after: Sequence[float]) -> Drawing:
-    """Estimated days over the paper's days: by 8TP/(nX), and with attention counted."""
-    svg = text(_near(1), 30, "the paper's days", 15, "middle", font_weight=700)
-    svg += line(_near(1), 42, _near(1), 214, stroke=GREY, stroke_width=2)
-    for x, y in zip(before, after, strict=True):
-        svg += line(_near(x), 82, _near(y), 168, opacity=0.3)
-    rows = [("by 8TP / (nX)", before, 82, "recomputed")]
-    rows += [("attention counted too", after, 168, "weights")]
-    label = []
-    for name, ratios, height, ink in rows:
-        off = _off(ratios)
-        label.append(f"{name}, {off}")
-        svg += text(24, height - 3, name, 15, font_weight=700)
-        svg += text(24, height + 18, off, 15)
-        for x in ratios:
-            svg += circle(_near(x), height, 6, COLORS[ink], f"{x:.3f}", stroke="currentColor")
-    svg += line(250, 214, 716, 214)
-    for x in (0.97, 0.98, 0.99, 1, 1.01):
-        off = f"{100 * abs(x - 1):.0f} % " + ("short" if x < 1 else "over")
-        svg += text(_near(x), 236, "the same" if x == 1 else off, 14, "middle")
-    words = f"{len(before)} estimates over the paper's days. {'; '.join(label)}."
-    return Drawing(svg, 744, 254, words)
-
-
-def _near(ratio: float) -> float:
-    """Where a ratio stands: the axis goes from 0.966 to 1.018."""
-    return 250 + 466 * (ratio - 0.966) / (1.018 - 0.966)
-
-
-def _off(ratios: Sequence[float]) -> str:
-    """How far the least and the greatest are off."""
-    ends = (min(ratios), max(ratios))
-    least, greatest = (units.digits(100 * abs(x - 1), 2) for x in ends)
-    if max(ratios) < 1:
-        return f"{greatest} to {least} % short"
-    return f"{least} % short to {greatest} % over"
-
-
-# --- the shares of the peak that whole runs reached
-
-
-def shares_of_runs(shares: Mapping[str, float], span: tuple[float, float, float]) -> Drawing:
-    """A dot for each run at its share of the peak; the interval as a band behind.
-
-    `shares` are the runs' shares by name, `span` the interval's low, likely and high.
-    """
-    order = sorted(shares, key=lambda name: shares[name])
-    bottom = 66 + 22 * len(order)
-    low, likely, high = (_at(share) for share in span)
-    svg = ""
-    for name, share in zip(("slowest", "likely", "fastest"), span, strict=True):
-        svg += text(_at(share), 30, name, 15, "middle", font_weight=600)
-        svg += text(_at(share), 49, _of_peak(share), 14, "middle")
-    svg += rect(low, 56, high - low, bottom - 56, BLUE, opacity=0.16)
-    svg += line(likely, 56, likely, bottom, stroke=BLUE, stroke_width=3)
-    svg += line(206, bottom, 706, bottom)
-    for part in range(0, 7):
-        x = _at(part / 10)
-        svg += line(x, bottom, x, bottom + 5)
-        svg += text(x, bottom + 22, f"{10 * part} %", 14, "middle")
-    svg += text(706, bottom + 42, "of the peak (MFU)", 14, "end")
-    for i, name in enumerate(order):
-        x, y = _at(shares[name]), 72 + 22 * i
-        svg += text(146, y + 5, name, 14, "end") + line(206, y, x, y, opacity=0.25)
-        svg += text(196, y + 5, _of_peak(shares[name]), 14, "end", font_weight=600)
-        svg += circle(x, y, 6, BLUE, name, stroke="currentColor")
-    ends = f"from {_of_peak(span[0])} to {_of_peak(span[2])}, likely {_of_peak(span[1])}"
-    runs = ", ".join(f"{name} {_of_peak(shares[name])}" for name in order)
-    words = f"Shares of the peak, the interval {ends}: {runs}."
-    return Drawing(svg, 744, bottom + 50, words)
-
-
-def _of_peak(share: float) -> str:
-    return f"{units.digits(100 * share, 2)} %"
-
-
-def _at(share: float) -> float:
-    """Where a share of the peak stands: the axis goes to 60 per cent."""
-    return 206 + 500 * share / 0.6
+    def at(self, value: float) -> float:
+        """Where a value lies; what is off the axis lies at its end."""
+        part = log10(value / self.least) / log10(self.most / self.least)
+        return self.begin + (self.end - self.begin) * min(max(part, 0.0), 1.0)
 
 
 # --- days against GPUs
@@ -251,133 +55,107 @@ class Mark(NamedTuple):
     days: float
 
 
-@dataclass(frozen=True)
-class Plane:
-    """Logarithmic axes: GPUs to the right, days upwards, in powers of ten."""
+GPUS = Scale(3, 100_000, 96, 684)
+DAYS = Scale(0.1, 4000, 344, 16)
+"""The axes of days against GPUs, the same for every run."""
 
-    x0: float
-    x1: float
-    y0: float
-    y1: float
-    left, right, top, bottom = 100, 702, 18, 374
+SPANS = {1: "1 day", 7: "1 week", 30.44: "1 month", 365.25: "1 year", 3652.5: "10 years"}
+"""The lines across the picture."""
 
-    def x(self, num_gpus: float) -> float:
-        """The place of a number of GPUs on the horizontal axis."""
-        share = (log10(num_gpus) - self.x0) / (self.x1 - self.x0)
-        return self.left + share * (self.right - self.left)
-
-    def y(self, days: float) -> float:
-        """The place of a number of days on the vertical axis."""
-        share = (log10(days) - self.y0) / (self.y1 - self.y0)
-        return self.bottom - share * (self.bottom - self.top)
-
-    def place(self, run: Mark) -> tuple[float, float]:
-        """The place of a run in the picture, across and down."""
-        return self.x(run.num_gpus), self.y(run.days)
-
-    def holds(self, days: float) -> bool:
-        """Whether so many days lie between the least and the most."""
-        return self.y0 - 1e-9 <= log10(days) <= self.y1 + 1e-9
-
-    def along(self, gpu_days: float) -> list[float]:
-        """Where a line of so many GPU-days enters and leaves the picture, in GPUs."""
-        edges = [10**self.x0, 10**self.x1]
-        edges += [gpu_days / 10**self.y0, gpu_days / 10**self.y1]
-        return sorted(min(max(n, edges[0]), edges[1]) for n in edges)
-
-    def clamped(self, num_gpus: float, gpu_days: float) -> tuple[float, float]:
-        """A line's place at so many GPUs, kept inside the picture."""
-        days = min(max(gpu_days / num_gpus, 10**self.y0), 10**self.y1)
-        return self.x(num_gpus), self.y(days)
-
-
-def around(marks: Iterable[Mark]) -> Plane:
-    """Axes with room for the runs; the same ones for all that lies in the usual."""
-    n = [m.num_gpus for m in marks]
-    t = [m.days for m in marks]
-    x = (min(log10(3), floor(log10(min(n)))), max(5, ceil(log10(max(n)))))
-    y = (min(log10(0.3), floor(log10(min(t)))), max(log10(3000), ceil(log10(max(t)))))
-    return Plane(*map(float, (*x, *y)))
+PLACES = {
+    "TinyLlama 1.1B": (10, 5, "start"),
+    "Pythia 70M": (10, 5, "start"),
+    "Pythia 410M": (-10, 5, "end"),
+    "Pythia 1.4B": (10, 10, "start"),
+    "Pythia 12B": (-10, 2, "end"),
+    "MPT-7B": (10, 10, "start"),
+    "BLOOM-176B": (-10, -11, "end"),
+    "LLaMA-1 65B": (10, 10, "start"),
+    "DeepSeek-V3": (-8, 18, "end"),
+    "PaLM 540B": (8, 16, "start"),
+    "Llama 3.1 405B": (0, -12, "middle"),
+}
+"""Where a published run's name stands beside its dot: across, down, and its anchor."""
 
 
 def days_against_gpus(
-    you: Mark, band: tuple[float, float], runs: Sequence[Mark], before: Mark | None = None
+    you: Mark,
+    runs: Sequence[Mark],
+    band: tuple[float, float] | None = None,
+    before: Mark | None = None,
 ) -> Drawing:
-    """The learner's dot on its curve, the published interval, and the published runs.
+    """A run's dot on its line of equal GPU-hours, among the published runs.
 
-    `band` is the least and the greatest number of days of the interval at the dot; a
+    `band` is the least and the greatest number of days of an interval at the dot; a
     dashed ring is where the dot stood `before`.
     """
-    moved = before if before and before[1:] != you[1:] else None
-    plane = around([you, *runs, *([moved] if moved else [])])
-    n, (x, y) = you.num_gpus, plane.place(you)
-    svg = _axes(plane)
-
-    # all between the interval's two lines of GPU-days, and the line of this run
-    least, greatest = n * band[0], n * band[1]
-    gpus = sorted({*plane.along(least), *plane.along(greatest)})
-    edge = [plane.clamped(n, greatest) for n in gpus]
-    edge += [plane.clamped(n, least) for n in reversed(gpus)]
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in edge)
-    svg += f'<polygon points="{points}" fill="{BLUE}" opacity="0.28"/>'
-    ends = _across(plane, n * you.days)
+    svg = "".join(
+        line(GPUS.at(n), DAYS.end, GPUS.at(n), DAYS.begin, **FAINT)
+        + text(GPUS.at(n), DAYS.begin + 22, f"{n:,}", 14, "end" if n > 10_000 else "middle")
+        for n in (10, 100, 1000, 10_000, 100_000)
+    )
+    for days, name in SPANS.items():
+        svg += line(GPUS.begin, DAYS.at(days), GPUS.end, DAYS.at(days), **FAINT)
+        svg += text(GPUS.begin - 10, DAYS.at(days) + 5, name, 14, "end")
+    if band:
+        svg += _band(*(you.num_gpus * days for days in band))
+    ends = _reach(you.num_gpus * you.days)
     svg += line(*ends, stroke=BLUE, stroke_width=3) if ends else ""
 
+    x, y = GPUS.at(you.num_gpus), DAYS.at(you.days)
     dots: Style = {"stroke_dasharray": "2 5", "opacity": 0.7}
-    svg += line(x, y, x, plane.bottom, **dots) + line(plane.left, y, x, y, **dots)
+    svg += line(x, y, x, DAYS.begin, **dots) + line(GPUS.begin, y, x, y, **dots)
+    moved = before if before and before[1:] != you[1:] else None
     if moved:
-        start, dashes = plane.place(moved), "4 3"
-        ring: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": dashes}
-        svg += line(*start, x, y, stroke_dasharray=dashes, opacity=0.7)
-        svg += circle(*start, 9, "none", f"at the start: {_words(moved)}", **ring)
-    svg += circle(x, y, 9, BLUE, _words(you), stroke="currentColor", stroke_width=2.5)
-    for run in runs:  # smaller: seen on the own dot
-        svg += circle(*plane.place(run), 5, GREY, _words(run), stroke="currentColor")
-    svg += _labels(plane, you, runs, band, moved) + _key(bool(moved))
+        ring: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": "4 3"}
+        place = GPUS.at(moved.num_gpus), DAYS.at(moved.days)
+        svg += circle(*place, 10, "none", f"at the start: {_words(moved)}", **ring)
+    svg += circle(x, y, 10, BLUE, _words(you), stroke="currentColor", stroke_width=2.5)
+    for run in runs:
+        dx, dy, anchor = PLACES[run.name]
+        left, top = GPUS.at(run.num_gpus), DAYS.at(run.days)
+        svg += circle(left, top, 5, GREY, _words(run), stroke="currentColor")
+        svg += text(left + dx, top + dy, run.name, 14, anchor)
+    svg += _flag(GPUS.begin - 96, y - 13, 92, units.duration(you.days * units.DAY))
+    wide = 9 * len(units.plural(you.num_gpus, "GPU")) + 12
+    svg += _flag(x - wide / 2, DAYS.begin + 4, wide, units.plural(you.num_gpus, "GPU"))
+    svg += _key(bool(band), bool(moved))
 
-    low, high = (f"{units.digits(days, 2)} days" for days in band)
-    words = [f"Days against GPUs. {_words(you)}, as published runs {low} to {high}"]
+    words = [f"Days against GPUs. {_words(you)}"]
+    if band:
+        low, high = (f"{units.digits(days, 2)} days" for days in band)
+        words[0] += f", as published runs {low} to {high}"
     words += [f"at the start: {_words(moved)}"] if moved else []
     words += [_words(run) for run in runs]
-    return Drawing(svg, 744, 482, f"{'; '.join(words)}.")
+    return Drawing(svg, WIDTH, 404 if band is None else 430, f"{'; '.join(words)}.")
 
 
-DAYS = {
-    1 / 24: "1 hour",
-    1: "1 day",
-    7: "1 week",
-    30.44: "1 month",
-    365.25: "1 year",
-    3652.5: "10 years",
-    36525: "100 years",
-    365250: "1,000 years",
-}
-"""The lines across the picture."""
-
-
-def _axes(plane: Plane) -> str:
-    """Faint lines at powers of ten of GPUs and at spans of time, with their names."""
-    faint: Style = {"stroke_width": 1, "opacity": 0.18}
-    svg = text(plane.right, plane.bottom + 42, "GPUs", 15, "end", font_weight=700)
-    for power in range(ceil(plane.x0), floor(plane.x1) + 1):
-        x = plane.x(10**power)
-        svg += line(x, plane.top, x, plane.bottom, **faint)
-        svg += text(x, plane.bottom + 20, f"{10**power:,}", 14, "middle")
-    for days, name in DAYS.items():
-        if plane.y0 <= log10(days) <= plane.y1:
-            y = plane.y(days)
-            svg += line(plane.left, y, plane.right, y, **faint)
-            svg += text(plane.left - 10, y + 5, name, 14, "end")
-    return svg
-
-
-def _across(plane: Plane, gpu_days: float) -> Box | None:
+def _reach(gpu_days: float) -> tuple[float, float, float, float] | None:
     """Both ends of a line of so many GPU-days, if it comes into the picture."""
-    ends = [n for n in plane.along(gpu_days) if plane.holds(gpu_days / n)]
-    if len(ends) < 2:
+    first = max(GPUS.least, gpu_days / DAYS.most)
+    last = min(GPUS.most, gpu_days / DAYS.least)
+    if first >= last:
         return None
-    (x1, y1), (x2, y2) = (plane.clamped(n, gpu_days) for n in (ends[0], ends[-1]))
-    return x1, y1, x2, y2
+    return (
+        *(GPUS.at(first), DAYS.at(gpu_days / first)),
+        *(GPUS.at(last), DAYS.at(gpu_days / last)),
+    )
+
+
+def _band(least: float, greatest: float) -> str:
+    """All between two lines of GPU-days."""
+    edges = {GPUS.least, GPUS.most}
+    edges |= {x / days for x in (least, greatest) for days in (DAYS.least, DAYS.most)}
+    gpus = sorted(n for n in edges if GPUS.least <= n <= GPUS.most)
+    corners = [(n, greatest) for n in gpus] + [(n, least) for n in reversed(gpus)]
+    points = " ".join(f"{GPUS.at(n):.1f},{DAYS.at(work / n):.1f}" for n, work in corners)
+    return f'<polygon points="{points}" fill="{BLUE}" opacity="0.28"/>'
+
+
+def _flag(x: float, y: float, width: float, words: str) -> str:
+    """A value on an axis."""
+    svg = rect(x, y, width, 26, BLUE, rx=5)
+    return svg + text(x + width / 2, y + 18, words, 14.5, "middle", "white", **BOLD)
 
 
 def _words(run: Mark) -> str:
@@ -385,185 +163,244 @@ def _words(run: Mark) -> str:
     return f"{run.name}: {span} on {units.plural(run.num_gpus, 'GPU')}"
 
 
-# --- names beside the dots, where least is in the way
-
-Box = tuple[float, float, float, float]
-"""Left, top, right, bottom."""
-
-Stroke = tuple[Box, float]
-"""A line from end to end, and how much a name over it costs."""
-
-_SIDES = [(1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1)]
-"""Where a name may stand, seen from its dot: right, left, above, below, slanting."""
-
-
-def _labels(
-    plane: Plane, you: Mark, runs: Sequence[Mark], band: tuple[float, float], before: Mark | None
-) -> str:
-    """The own run's time and every other's name; far ones with a line to their dot.
-
-    None over another and none over a dot, where that can be; each is placed up to
-    three times, so that the first make room for the last.
-    """
-    dots = [_box(*plane.place(r), 7, 7) for r in [*runs, you]]
-    if before:
-        dots.append(_box(*plane.place(before), 11, 11))
-    strokes = _strokes(plane, you, band, before)
-    named = [(you, units.duration(you.days * units.DAY), 18)]
-    named += [(run, run.name, 14) for run in sorted(runs, key=lambda run: run.days)]
-    boxes: dict[int, Box] = {}
-    for _ in range(3):
-        last = dict(boxes)
-        for i, (run, words, size) in enumerate(named):
-            taken = [*dots, *(box for k, box in boxes.items() if k != i)]
-            above = _above_its_way(plane, you, words, taken, strokes) if not i else None
-            boxes[i] = above or _place(plane, run, words, size, taken, strokes)
-        if boxes == last:
-            break
-    return "".join(_name(plane, *named[i], box) for i, box in boxes.items())
-
-
-def _strokes(
-    plane: Plane, you: Mark, band: tuple[float, float], before: Mark | None
-) -> list[Stroke]:
-    """What a name should not cross: the run's line, its way to the axes, the grid."""
-    x, y = plane.place(you)
-    strokes: list[Stroke] = [((x, y, x, plane.bottom), 20), ((plane.left, y, x, y), 20)]
-    if before:
-        strokes.append(((x, y, *plane.place(before)), 20))
-    for days, price in ((you.days, 40.0), (band[0], 10.0), (band[1], 10.0)):
-        ends = _across(plane, you.num_gpus * days)
-        strokes += [(ends, price)] if ends else []
-    for power in range(ceil(plane.x0), floor(plane.x1) + 1):
-        at = plane.x(10**power)
-        strokes.append(((at, plane.top, at, plane.bottom), 3))
-    for days in DAYS:
-        if plane.y0 <= log10(days) <= plane.y1:
-            at = plane.y(days)
-            strokes.append(((plane.left, at, plane.right, at), 3))
-    return strokes
-
-
-def _place(
-    plane: Plane,
-    run: Mark,
-    words: str,
-    size: float,
-    taken: Sequence[Box],
-    strokes: Sequence[Stroke],
-) -> Box:
-    """The box beside a dot in which the words cost least."""
-    x, y = plane.place(run)
-    wide = (0.64 if size > 15 else 0.62) * size * len(words)
-    others = [box for box in taken if not _crosses(box, (x, y, x, y))]
-    best, cheapest = float("inf"), (x, y, x, y)
-    for away in (0, 11, 25, 43, 63, 87):
-        if away / 4 >= best:
-            break
-        for order, (dx, dy) in enumerate(_SIDES):
-            box = _beside(x, y, _gap(size) + away, dx, dy, wide, size)
-            price = _price(box, plane, taken, strokes) + away / 4 + order / 8
-            if price < best:
-                way = (x, y, *_nearest(x, y, box))
-                price += 30 * sum(_crosses(other, way) for other in others)
-            if price < best:
-                best, cheapest = price, box
-    return cheapest
-
-
-def _above_its_way(
-    plane: Plane, you: Mark, words: str, taken: Sequence[Box], strokes: Sequence[Stroke]
-) -> Box | None:
-    """The own time on the dotted line to the days, if there is room free of lines."""
-    (x, y), half = plane.place(you), 0.32 * 18 * len(words)
-    crossed = [(box, price) for box, price in strokes if price > 3]
-    least = max(plane.left + half, x - 176 - half)  # no farther: else beside the dot
-    for middle in range(round(x - 16 - half), round(least), -4):
-        box = _box(middle, y - 13, half, 9)
-        if _price(box, plane, taken, crossed) == 0:
-            return box
-    return None
-
-
-def _nearest(x: float, y: float, box: Box) -> tuple[float, float]:
-    """Where a line from a dot meets the words' box."""
-    left, top, right, bottom = box
-    return min(max(x, left), right), min(max(y, top + 2), bottom - 2)
-
-
-def _gap(size: float) -> float:
-    """From a dot's middle to its words: the own one is larger."""
-    return 15 if size > 15 else 9
-
-
-def _name(plane: Plane, run: Mark, words: str, size: float, box: Box) -> str:
-    """Words in their box, with a thin line to their dot where they stand apart."""
-    x, y = plane.place(run)
-    left, _, right, bottom = box
-    end = _nearest(x, y, box)
-    far = max(abs(end[0] - x), abs(end[1] - y)) > _gap(size) + 4
-    far &= not (size > 15 and bottom < y)  # the dotted line leads there
-    svg = line(x, y, *end, stroke_width=1, opacity=0.7) if far else ""
-    weight = "700" if size > 15 else "400"
-    middle = ((left + right) / 2, bottom - 0.2 * size)
-    return svg + text(*middle, words, size, "middle", font_weight=weight)
-
-
-def _beside(x: float, y: float, away: float, dx: int, dy: int, wide: float, high: float) -> Box:
-    """The box of words on one side of a dot, so far away."""
-    reach = away if not (dx and dy) else 0.7 * away
-    middle = x + dx * (reach + wide / 2)
-    base = y + dy * (reach + high / 2)
-    return _box(middle, base, wide / 2, high / 2)
-
-
-def _price(box: Box, plane: Plane, taken: Sequence[Box], strokes: Sequence[Stroke]) -> float:
-    """What stands in the way: the edge and other words most, the grid least."""
-    left, top, right, bottom = box
-    out = left < plane.left or right > plane.right + 36
-    out |= top < plane.top - 8 or bottom > plane.bottom
-    over = sum(left < r and l < right and top < b and t < bottom for l, t, r, b in taken)
-    if out or over:  # no place, unless there is no other
-        return 1000.0 * out + 100 * over
-    return sum(price for stroke, price in strokes if _crosses(box, stroke))
-
-
-def _crosses(box: Box, stroke: Box) -> bool:
-    """Whether a line goes through a box."""
-    left, top, right, bottom = box
-    x1, y1, x2, y2 = stroke
-    if max(x1, x2) < left or min(x1, x2) > right:
-        return False
-    if max(y1, y2) < top or min(y1, y2) > bottom:
-        return False
-    if (x1, y1) == (x2, y2):
-        return True
-    corners = [(x, y) for x in (left, right) for y in (top, bottom)]
-    sides = {(x2 - x1) * (y - y1) > (y2 - y1) * (x - x1) for x, y in corners}
-    return len(sides) == 2
-
-
-def _box(x: float, y: float, wide: float, high: float) -> Box:
-    return (x - wide, y - high, x + wide, y + high)
-
-
-_BAND = "at an MFU of {:.0f} to {:.0f} %".format(*(100 * u for u in UTILIZATIONS[::2]))
-
-
-def _key(moved: bool) -> str:
-    """What the marks mean, in a row under the picture."""
-    y, low = 444, 469
-    svg = circle(110, y - 5, 7, BLUE, stroke="currentColor", stroke_width=2) + text(
-        126, y, "your run", 14
-    )
-    svg += line(240, y - 5, 268, y - 5, stroke=BLUE, stroke_width=3)
-    svg += text(276, y, "your run on other numbers of GPUs", 14)
-    svg += circle(110, low - 5, 5, GREY, stroke="currentColor")
-    svg += text(126, low, "published", 14)
-    svg += rect(240, low - 14, 28, 18, BLUE, opacity=0.28)
-    svg += text(276, low, f"{_BAND}, as 13 of 14 published runs", 14)
+def _key(band: bool, moved: bool) -> str:
+    """What the marks mean, in a row or two under the picture."""
+    y = 394
+    svg = line(96, y - 5, 124, y - 5, stroke=BLUE, stroke_width=3)
+    svg += text(132, y, "the same GPU-hours on other GPUs", 14)
+    svg += circle(404, y - 5, 5, GREY, stroke="currentColor") + text(416, y, "published runs", 14)
     if moved:
-        svg += circle(618, y - 5, 8, "none", stroke="currentColor", stroke_dasharray="4 3") + text(
-            634, y, "at the start", 14
-        )
+        svg += circle(556, y - 5, 8, "none", stroke="currentColor", stroke_dasharray="4 3")
+        svg += text(572, y, "at the start", 14)
+    if band:
+        svg += rect(96, y + 8, 28, 18, BLUE, opacity=0.28) + text(132, y + 22, _BAND, 14)
     return svg
+
+
+_BAND = "at an MFU of {:.0f} to {:.0f} %, as 13 of 14 published runs".format(
+    *(100 * u for u in UTILIZATIONS[::2])
+)
+
+
+# --- 8 or 6
+
+INKS = {
+    "forward": COLORS["weights"],
+    "backward": COLORS["gradients"],
+    "again": COLORS["recomputed"],
+}
+"""The colours of the passes: forward meets the weights, backward makes gradients."""
+
+WRONG = COLORS["expert"]
+"""Days that do not follow, in no colour of a pass."""
+
+LONGEST = 160
+"""Days at which the axis below two counts ends."""
+
+
+class Count(NamedTuple):
+    """What is counted: its name, its size in words, and whether the repeated pass is in it."""
+
+    name: str
+    size: str
+    again: bool
+
+
+def eight_or_six(work: Count, rate: Count, days: float, right: float) -> Drawing:
+    """Work over rate, and the days that come out, beside those that the computing took."""
+    svg = _passes(14, "the work", work) + text(370, 92, "÷", 26, "middle", **BOLD)
+    svg += _passes(106, "a second of all GPUs", rate)
+    svg += text(370, 184, "=", 26, "middle", **BOLD)
+    fits = abs(days / right - 1) < 1e-6
+    ink = GOOD if fits else WRONG
+    svg += text(168, 222, f"{units.digits(days)} days", 17, "end", **BOLD)
+    svg += rect(180, 202, 480 * days / LONGEST, 30, ink, "days by this count", rx=3)
+    x = 180 + 480 * right / LONGEST
+    svg += line(x, 194, x, 240, stroke_width=2.5)
+    svg += text(x, 258, "the GPUs computed so long", 15, "middle")
+    verdict = "the counts agree" if fits else off(days / right)
+    svg += text(168, 244, f"{'✓' if fits else '✗'} {verdict}", 15, "end", fill=ink, **BOLD)
+    words = (
+        f"The work, {work.size}, {_with(work)}, over {rate.size} of all GPUs, {_with(rate)}: "
+        f"{units.digits(days)} days, {verdict}. The GPUs computed for {units.digits(right)} days."
+    )
+    return Drawing(svg, 690, 268, words)
+
+
+def _with(count: Count) -> str:
+    return f"{'with' if count.again else 'without'} what is computed again"
+
+
+def _passes(y: float, what: str, count: Count) -> str:
+    """The passes that are counted, side by side; dashed the one that is left out."""
+    svg = text(168, y + 20, what, 15, "end") + text(168, y + 44, count.name, 17, "end", **BOLD)
+    x = 180.0
+    for name, flops in PASSES.items():
+        wide = 48 * flops
+        if name == "again" and not count.again:
+            svg += ghost(x, y, wide - 2, 52, "not counted")
+            svg += text(x + wide / 2, y + 32, "not counted", 14, "middle")
+        else:
+            svg += rect(x, y, wide - 2, 52, INKS[name], name)
+            svg += text(x + wide / 2, y + 32, name, 15, "middle", "white")
+        x += wide
+    return svg + text(x + 10, y + 32, count.size, 15)
+
+
+def off(ratio: float) -> str:
+    """How far days are off, in words.
+
+    >>> off(4 / 3), off(0.75)
+    ('33 % too long', '25 % too short')
+    """
+    percent = f"{abs(ratio - 1):.0%}".replace("%", " %")
+    return f"{percent} too {'long' if ratio > 1 else 'short'}"
+
+
+# --- a promise, and the runs that would have broken it
+
+
+def promise(
+    shares: Mapping[str, float],
+    promised: float,
+    late: Collection[str],
+    doubtful: Collection[str],
+    before: float | None = None,
+) -> Drawing:
+    """Each run's share of the peak, and a line at the share that a plan promises.
+
+    `late` are the runs that were slower, `doubtful` those whose hours are of all
+    stages of training; a dashed line is what was promised `before`.
+    """
+    order = sorted(shares, key=lambda name: -shares[name])
+    bottom = 52 + 19 * len(order)
+    svg = ""
+    for tenth in range(7):
+        x = _at(tenth / 10)
+        svg += line(x, 44, x, bottom, **FAINT)
+        svg += text(x, bottom + 20, f"{10 * tenth} %", 14, "middle")
+    svg += text(684, bottom + 40, "of the peak, over the whole run", 14, "end")
+    if before and before != promised:  # above and below the names alone
+        svg += line(_at(before), 30, _at(before), 48, **DASHED)
+        svg += line(_at(before), bottom - 4, _at(before), bottom + 6, **DASHED)
+    for i, name in enumerate(order):
+        x, y = _at(shares[name]), 58 + 19 * i
+        kept = name not in late
+        if not kept:
+            svg += line(x, y, _at(promised), y, stroke=BAD, stroke_width=4)
+        star = "*" if name in doubtful else ""
+        svg += text(150, y + 5, f"{name}{star}", 14, "end")
+        svg += circle(x, y, 6, GOOD if kept else BAD, name, stroke="currentColor")
+        beside = (x - 12, "end") if not kept else (x + 12, "start")
+        svg += text(beside[0], y + 5, units.percent(shares[name]), 14, beside[1])
+    x = _at(promised)
+    svg += line(x, 34, x, bottom, stroke=BLUE, stroke_width=3)
+    anchor = "end" if promised > 0.5 else "middle"
+    svg += text(x, 24, f"promised: {units.share(promised)}", 16, anchor, **BOLD)
+    svg += text(20, bottom + 40, "* hours of all stages of training", 14)
+    runs = ", ".join(
+        f"{name} {units.percent(shares[name])}{' (late)' if name in late else ''}" for name in order
+    )
+    words = f"Shares of the peak of whole runs, {units.share(promised)} promised: {runs}."
+    return Drawing(svg, WIDTH, bottom + 50, words)
+
+
+def _at(share: float) -> float:
+    """Where a share of the peak lies: the axis goes to 60 per cent."""
+    return 168 + 510 * share / 0.6
+
+
+# --- more GPUs on the same batch
+
+
+def more_gpus(runs: Sequence[Mark], now: int, ideal: Sequence[float], share: float) -> Drawing:
+    """Days of one model on more and more GPUs, beside what they would be at the first rate.
+
+    `runs` are measured, in the order of their GPUs; those up to `now` are drawn. `ideal`
+    are the days if every GPU kept the rate of the first run; `share` is the part of its
+    peak that each reaches now.
+    """
+    svg = "".join(
+        line(64, _down(days), 450, _down(days), **FAINT)
+        + text(56, _down(days) + 5, f"{days}", 14, "end")
+        for days in range(0, 101, 20)
+    )
+    svg += text(64, 24, "days", 15, **BOLD) + text(450, 318, "GPUs", 15, "end", **BOLD)
+    svg += line(64, _down(0), 450, _down(0))
+    svg += "".join(text(_across(n), 298, f"{n:,.0f}", 14, "middle") for _, n, _ in runs)
+    first = runs[0]
+    gpus = [first.num_gpus * (1 + k / 20) for k in range(66)]
+    path = [(_across(n), _down(first.days * first.num_gpus / n)) for n in gpus]
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in path)
+    svg += f'<polyline points="{points}" fill="none" stroke="{GREY}" stroke-width="2" '
+    svg += 'stroke-dasharray="5 4"/>'
+    for i, run in enumerate(runs[: now + 1]):
+        x, y = _across(run.num_gpus), _down(run.days)
+        if run.days > 1.1 * ideal[i]:
+            svg += line(x, y, x, _down(ideal[i]), stroke=BAD, stroke_width=4)
+        svg += circle(x, y, 9 if i == now else 6, BLUE, _words(run), stroke="currentColor")
+        svg += text(x, y - 16, f"{run.days:.0f} days", 15, "middle", **BOLD)
+    svg += text(490, 80, "each GPU computes", 15)
+    svg += rect(490, 94, 190, 40, GOOD, "its peak", rx=2, opacity=0.15)
+    svg += rect(490, 94, 190 * share, 40, GOOD, "computing", rx=2)
+    svg += text(490, 160, f"at {units.share(share)} of its peak", 17, **BOLD)
+    svg += line(490, 214, 526, 214, stroke=GREY, stroke_width=2, stroke_dasharray="5 4")
+    svg += text(534, 219, "at the first rate", 14)
+    run = runs[now]
+    words = (
+        f"{_words(run)}, each at {units.share(share)} of its peak; at the rate of the first "
+        f"it would be {ideal[now]:.0f} days."
+    )
+    return Drawing(svg, WIDTH, 328, words)
+
+
+def _across(num_gpus: float) -> float:
+    return 64 + 386 * num_gpus / 1650
+
+
+def _down(days: float) -> float:
+    return 276 - 236 * days / 100
+
+
+# --- a calculation in which slips cancel
+
+
+class Line(NamedTuple):
+    """A line of a calculation: what it says, in code and in words, and its value.
+
+    Its ruler begins at `least` and has four decades; `known` is a value to hold it
+    against, with its name.
+    """
+
+    what: str
+    code: str
+    said: str
+    value: float
+    least: float
+    right: bool
+    known: tuple[float, str] | None = None
+
+
+def copied(lines: Sequence[Line]) -> Drawing:
+    """A calculation line by line, each value on a ruler beside what is known of it."""
+    svg, words = "", []
+    for i, one in enumerate(lines):
+        y = 14 + 94 * i
+        ruler = Scale(one.least, 1e4 * one.least, 290, 670)
+        svg += text(16, y + 20, one.what, 15) + text(16, y + 46, one.code, 16, **BOLD)
+        svg += line(ruler.begin, y + 42, ruler.end, y + 42)
+        for power in range(5):
+            x = ruler.at(one.least * 10**power)
+            svg += line(x, y + 37, x, y + 47)
+        if one.known:
+            x = ruler.at(one.known[0])
+            svg += line(x, y + 30, x, y + 54, stroke_width=4)
+        note = one.known[1] if one.known else "nothing says what it should be"
+        place = ruler.at(one.known[0] if one.known else 1e2 * one.least)
+        svg += text(place, y + 70, note, 14, "middle")
+        x, ink = ruler.at(one.value), GOOD if one.right else BAD
+        svg += circle(x, y + 42, 9, ink, one.what, stroke="currentColor", stroke_width=2)
+        svg += text(x, y + 22, f"{one.said} {'✓' if one.right else '✗'}", 16, "middle", **BOLD)
+        known = f" (known: {one.known[1]})" if one.known else ""
+        words.append(f"{one.what}: {one.code}, {one.said}{known}")
+    return Drawing(svg, WIDTH, 8 + 94 * len(lines), f"A calculation. {'; '.join(words)}.")

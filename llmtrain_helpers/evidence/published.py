@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from llmtrain_helpers.activations import step_timeline
 from llmtrain_helpers.checks import Number, one, quantity, refuse, single
+from llmtrain_helpers.duration import whole_run_share
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import (
@@ -387,6 +388,21 @@ def run(name: str) -> dict[str, Any]:
     'A100-80'
     """
     return find_row("run", name, "training_runs")
+
+
+def share_of_run(name: str) -> float:
+    """The MFU over a published run, from the GPU-hours that it reported.
+
+    ValueError for a run whose tokens or hours are unknown.
+
+    >>> round(share_of_run("Llama 3.1 8B"), 3)
+    0.139
+    """
+    row = run(name)
+    if not (_hours(row) and {"tokens", "peak_flops"} <= row.keys()):
+        refuse("run", name, "has no share: its tokens or its GPU-hours were not published")
+    work = (row["tokens"], row["active_parameters"])
+    return float(whole_run_share(*work, _hours(row), row["peak_flops"]))
 
 
 def run_model(name: str) -> Transformer:

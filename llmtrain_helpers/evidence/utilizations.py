@@ -234,11 +234,9 @@ def model_utilizations() -> DataFrame:
     the peak is that of bf16 or fp16, for FP8 too.
     """
     runs = published.training_runs().query("tier == 'A'").set_index("name")
-    work = 6 * runs["tokens"].astype(float) * runs["active_parameters"]
-    hours = published.reported_gpu_hours().reindex(runs.index)
-    mfu = work / (hours * 3600 * runs["peak_flops"])
-    table = runs[["team"]].assign(witness=runs["team"], utilization=mfu.astype(float))
-    return table.dropna(subset="utilization")
+    runs = runs[runs.index.isin(published.reported_gpu_hours().index)]
+    shares = [published.share_of_run(name) for name in runs.index]
+    return runs[["team"]].assign(witness=runs["team"], utilization=shares)
 
 
 def spread(table: DataFrame) -> Span:

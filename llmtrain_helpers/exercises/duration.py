@@ -1,15 +1,21 @@
-"""Exercises of chapter 03: days, slips, an offer of GPUs, a run of your own."""
+"""Exercises of chapter 03: days, a timed step, slips, GPUs to rent, a run of your own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, count, one, quantity
-from llmtrain_helpers.duration import UTILIZATIONS, cost, seconds_from_iterations, training_seconds
-from llmtrain_helpers.evidence.published import accelerator, architecture
+from llmtrain_helpers.duration import (
+    UTILIZATIONS,
+    cost,
+    iterations,
+    rate_at,
+    seconds_from_iterations,
+    training_seconds,
+)
+from llmtrain_helpers.evidence.published import accelerator, architecture, rows, share_of_run
 from llmtrain_helpers.exercises.common import (
     HINT,
     NOT_YET,
@@ -19,13 +25,12 @@ from llmtrain_helpers.exercises.common import (
     Judgement,
     Numeric,
     Prediction,
-    Question,
-    Word,
     entry,
     read_as,
+    unanswered,
 )
-from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops
-from llmtrain_helpers.parameters import count_parameters, gpt_parameters
+from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_helpers.parameters import count_parameters
 
 
 def _days(number: float) -> str:
@@ -49,29 +54,30 @@ def _thirteen_billion() -> Result:
     return training_seconds(1.8e12, 13e9, 384, X, "none") / units.DAY
 
 
-# --- 03-b: the copied calculation, whose sequence length has a slip: 1048 for 1024
+# --- 03-days: the time of all steps, from the time of one
 
 
-def _rate_of_copy(sequence_length: int = 1024) -> Result:
-    """FLOP/s of one GPU in the 18.4B case."""
-    F = gpt_flops(40, 6144, 50257, sequence_length, 512, "full")
-    return achieved_flops_per_gpu(F, 32.09, 16)
+def _days_by_steps(tokens: float = 300e9, batch: int = 512, length: int = 1024) -> float:
+    """Days of the 18.4B case, whose step takes 32.09 seconds."""
+    return float(seconds_from_iterations(tokens, batch, length, 32.09)) / units.DAY
 
 
-def _days_of_copy(sequence_length: int = 1024) -> Result:
-    """The 18.4B case by 8TP/(nX), in days."""
-    P = gpt_parameters(40, 6144, 50257, sequence_length)
-    X = _rate_of_copy(sequence_length)
-    return training_seconds(300e9, P, 16, X, "full") / units.DAY
+# --- 03-b: a script with a tenfold slip above and one below, and a sparse peak
 
 
-def _days_by_iterations() -> Result:
-    return seconds_from_iterations(300e9, 512, 1024, 32.09) / units.DAY
+def _rate_of_script() -> float:
+    """FLOP/s of one H100 at an MFU of 42 %."""
+    return float(rate_at(0.42, accelerator("H100 SXM").peak("bf16")))
+
+
+def _days_of_script() -> float:
+    """Days of 34 billion parameters on 800 billion tokens, on 256 of them."""
+    return float(training_seconds(800e9, 34e9, 256, _rate_of_script(), "none")) / units.DAY
 
 
 @dataclass(frozen=True)
-class Copied(Exercise):
-    """Tokens, rate and days of the copied calculation, in this order."""
+class Script(Exercise):
+    """Tokens, rate and days of a script with slips, in this order."""
 
     days: Numeric
 
@@ -92,9 +98,6 @@ class Copied(Exercise):
         right, sentence = self.days.judge(days)
         if problem := _problem_with_tokens(T) or _problem_with_rate(X):
             return False, f"the days are right, but {problem}" if right else problem
-        if right:
-            exact = units.digits(_days_by_iterations())
-            sentence += f" By iterations it is {exact} days: the formula leaves attention out."
         return right, sentence
 
     def hints(self) -> tuple[str, ...]:
@@ -104,20 +107,22 @@ class Copied(Exercise):
 
 def _problem_with_tokens(tokens: float) -> str:
     """What is wrong with the tokens of 03-b, if anything is."""
-    if abs(tokens / 300e9 - 1) <= 0.005:
+    if abs(tokens / 800e9 - 1) <= 0.005:
         return ""
     number = f"the tokens are {units.count(tokens)}"
-    return f"{number}: say 10e09 in words." if tokens > 300e9 else f"{number}, too few."
+    return f"{number}: say 10e9 in words." if tokens > 800e9 else f"{number}, too few."
 
 
 _SLIPS_OF_RATE = {
-    16: "it is that of all 16 GPUs: divide by 16.",
-    1 / 16: "it is divided by 16 twice.",
+    2: "the peak is twice what an H100 does in training. For which matrices is it?",
+    20: "it is more than an H100 does. What is 10e12 in words, and what peak is this?",
     10: "it is ten times too much: 10e12 is ten tera.",
     0.1: "it is ten times too little: one tera is 1e12.",
-    32.09: "the FLOPs of an iteration are not yet divided by its 32.09 seconds.",
-    16 * 32.09: "this is the work of an iteration: divide by seconds and by GPUs.",
-    0.75: "it leaves recomputation out: count with “full”.",
+    256: "it is that of all 256 GPUs: give that of one.",
+    1 / 0.42: "it is the whole peak: the report says 42 % of it.",
+    2 / 0.42: "it is a whole peak, and twice what an H100 does in training.",
+    4 / 3: "an MFU of 42 % is 42 % of the peak: nothing is to be added.",
+    312 / 989.5: "it is that of an A100: these are H100.",
 }
 """Factors by which the rate of 03-b may be wrong, and their cause."""
 
@@ -125,135 +130,104 @@ _SLIPS_OF_RATE = {
 def _problem_with_rate(rate: float) -> str:
     """What is wrong with the rate of one GPU in 03-b, if anything is."""
 
-    def near(factor: float, *sequence_lengths: int) -> bool:
-        right = (float(_rate_of_copy(s)) for s in sequence_lengths)
-        return any(abs(rate / factor / X - 1) <= 0.005 for X in right)
+    def near(factor: float) -> bool:
+        return abs(rate / factor / _rate_of_script() - 1) <= 0.005
 
-    if near(1, 1024):
+    if near(1):
         return ""
     for prefix, unit, factor in ((1e-12, "TFLOP/s", "1e12"), (1e-15, "PFLOP/s", "1e15")):
-        if near(prefix, 1024, 1048):
+        if near(prefix) or near(2 * prefix):
             number = f"the rate is {units.digits(rate)}, so in {unit}"
             return f"{number}; give FLOP/s, times {factor}."
     number = f"the rate is {units.flops_per_second(rate)}"
-    if near(1, 1048):
-        return f"{number}: the sequence length is still 1048."
     for slip, cause in _SLIPS_OF_RATE.items():
-        if near(slip, 1024, 1048):
+        if near(slip):
             return f"{number}: {cause}"
     return f"{number}: give it in FLOP/s, of one GPU."
 
 
-_DAYS_OF_COPY = Numeric(
-    key=_days_of_copy,
-    asked="days",
-    unit=_days,
-    tolerance=0.002,
-    hint=(
-        "there are three slips; read each number in the code aloud, with its unit.",
-        "what are 10e09 and 10e12 in words? And is 1048 a power of two?",
-    ),
-    slips={
-        0.1: "tokens and rate are right; in the days only one of the two tenfold "
-        "slips is mended: this is a tenth.",
-        10: "tokens and rate are right; in the days only one of the two tenfold "
-        "slips is mended: this is ten times.",
-        0.75: "this has 6TP: the rate in the code counts recomputation, so 8TP.",
-        1e12: "in the days the rate is still in TFLOP/s: one TFLOP/s is 1e12 FLOP/s.",
-        16: "n is missing: 16 GPUs share the work.",
-        1 / 16: "n counts twice: the rate is that of one GPU, so divide it by 16.",
-        units.DAY: "these are seconds: divide by 86,400.",
-    },
-    mistaken={
-        _days_of_copy(1048): "tokens and rate are right; in the days the sequence length "
-        "is still 1048.",
-        _days_by_iterations(): "this is the exact way, by iterations: here 8TP/(nX) is asked for.",
-    },
+_ONE_LEFT = "tokens and rate are right; in the days only one of the two tenfold slips is mended: "
+
+_SCRIPT = Script(
+    Numeric(
+        key=_days_of_script,
+        asked="days",
+        unit=_days,
+        hint=(
+            "there are three slips; read each number in the code aloud, with its unit.",
+            "what are 10e9 and 10e12 in words? And which of the two peaks is for training?",
+        ),
+        slips={
+            0.1: f"{_ONE_LEFT}this is a tenth.",
+            10: f"{_ONE_LEFT}this is ten times.",
+            0.5: "tokens and rate are right; in the days the peak is still twice too high.",
+            4 / 3: "this has 8TP: the rate is an MFU, so it is 6TP.",
+            1e12: "in the days the rate is still in TFLOP/s: one TFLOP/s is 1e12 FLOP/s.",
+            256: "n is missing: 256 GPUs share the work.",
+            1 / 256: "n counts twice: the rate is that of one GPU.",
+            units.DAY: "these are seconds: divide by 86,400.",
+            24: "these are hours: divide by 24.",
+        },
+    )
 )
 
 
-# --- 03-c: which offer
+# --- 03-c: a chip and a number of them, under two limits
+
+PRICES = {"A100 80GB SXM": 1.30, "H100 SXM": 3.00, "V100 32GB SXM2": 0.60}
+"""Dollars for a GPU-hour of each chip; they are assumptions."""
+
+MOST_DAYS, BUDGET, AT_HAND = 45, 150_000, 512
+"""What the run of 03-c may take, and how many of each chip there are."""
 
 
-class Offer(NamedTuple):
-    """GPUs to rent: how many, which, in what format, and what one costs an hour."""
-
-    num_gpus: int
-    chip: str
-    format: str
-    price: float
-
-
-OFFERS = {
-    "A": Offer(160, "A100 80GB SXM", "bf16", 1.30),
-    "B": Offer(32, "H100 SXM", "bf16", 2.40),
-    "C": Offer(48, "H100 SXM", "bf16", 3.00),
-    "D": Offer(512, "V100 32GB SXM2", "fp16", 0.60),
-}
-"""The four offers of exercise 03-c; their prices are assumptions."""
-
-MOST_DAYS, BUDGET = 45, 150_000
-"""What the run of 03-c may take."""
-
-
-def of_offer(name: str, share: float = LOW) -> tuple[float, float]:
-    """Days and dollars of 7 billion parameters and a trillion tokens on an offer."""
-    return _of(OFFERS[name], share)
-
-
-def _of(offer: Offer, share: float = LOW) -> tuple[float, float]:
-    """Days and dollars of 03-c's run on these GPUs."""
-    X = share * accelerator(offer.chip).peak(offer.format)
-    seconds = training_seconds(1e12, 7e9, offer.num_gpus, X, "none")
-    dollars = cost(seconds, offer.num_gpus, offer.price)
+def of_offer(chip: str, num_gpus: int, share: float = LOW) -> tuple[float, float]:
+    """Days and dollars of 7 billion parameters and a trillion tokens on these GPUs."""
+    each = accelerator(chip)
+    X = rate_at(share, each.peak(each.training_format))
+    seconds = training_seconds(1e12, 7e9, num_gpus, X, "none")
+    dollars = cost(seconds, num_gpus, PRICES[each.name])
     return float(seconds) / units.DAY, float(dollars)
 
 
-def _will_do(name: str) -> bool:
-    days, dollars = of_offer(name)
-    return days <= MOST_DAYS and dollars <= BUDGET
+class Rented(Exercise):
+    """A chip and how many of them: within the days and the money, at the low end."""
 
-
-_BELIEFS = {
-    "A": "In time, but within the money at the likely share only.",
-    "B": "The least money, and in time at the likely share only: at the low end it is too late.",
-    "C": "Neither the cheapest hour nor the fastest: the one that does at the low end.",
-    "D": "The cheapest hour is the dearest run: an old chip needs many more of them.",
-}
-
-
-def _sentence_on_offer(name: str) -> str:
-    """An offer's days and dollars at the low end, and the belief behind it."""
-    days, dollars = of_offer(name)
-    return (
-        f"{'right' if _will_do(name) else 'no'}: at {_whole_percent(LOW)} of the peak it takes "
-        f"{units.digits(days, 2)} days and {units.dollars(dollars)}. {_BELIEFS[name]}"
+    hint = (
+        "What is the work of this run, and what does an hour of each chip do of it?",
+        "Take the bill of each chip first, at a quarter of its peak. Then the days.",
     )
 
+    def judge(self, answer: Answer) -> Judgement:
+        """The first limit that does not hold, money before days."""
+        if not isinstance(answer, Mapping) or set(answer) != {"chip", "gpus"}:
+            return False, "give a dictionary with chip and gpus."
+        if unanswered(answer):
+            return NOT_YET
+        chip, n = accelerator(answer["chip"]).name, int(entry(answer, "gpus", count))
+        if chip not in PRICES:
+            return False, f"nobody offers you {chip}: take one of {', '.join(PRICES)}."
+        if n % NODE:
+            return False, f"{n} GPUs do not make whole nodes of {NODE}."
+        if n > AT_HAND:
+            return False, f"there are {AT_HAND} of each chip, and not {n:,}."
+        days, dollars = of_offer(chip, n)
+        usual = of_offer(chip, n, LIKELY)
+        said = (
+            f"at {_whole_percent(LOW)} of the peak it takes {_beside(days, MOST_DAYS)} and "
+            f"{units.dollars(dollars)}"
+        )
+        hope = " At the likely share it would do, but that is no promise."
+        if dollars > BUDGET:
+            no_promise = hope if usual[1] <= BUDGET else ""
+            return False, f"too dear: {said}.{no_promise} {HINT}"
+        if days > MOST_DAYS:
+            return False, f"too late: {said}.{hope if usual[0] <= MOST_DAYS else ''} {HINT}"
+        return True, (
+            f"right: {said}. Any number of them has this bill, so the money chose the chip, "
+            "and the days chose how many."
+        )
 
-_FIFTH = Offer(40, "H100 SXM", "bf16", 2.80)
-"""What is offered after a wrong choice."""
-
-_DAYS_ON_FIFTH = Numeric(
-    key=lambda: _of(_FIFTH)[0],
-    unit=lambda days: f"{_days(days)}, so it would be too late",
-    asked="days",
-    hint=(
-        "What is the work of this run, and what do 40 of these GPUs do of it in a second?",
-        "Six operations for each parameter and token; a quarter of the peak.",
-    ),
-    slips={
-        **TENFOLD,
-        LOW: "this has the whole peak: promise a quarter of it.",
-        LOW / LIKELY: "this is at the likely 35 %: promise 25 %.",
-        4 / 3: "this has 8TP: nothing is recomputed here, so 6TP.",
-        1 / 3: "this has 2TP, the forward pass alone.",
-        40: "this is on one GPU: there are 40.",
-        989.5 / 312: "this is with the peak of an A100: these are H100.",
-        units.DAY: "these are seconds: divide by 86,400.",
-        24: "these are hours: divide by 24.",
-    },
-)
 
 # --- 03-d: GPUs for a run of the learner's own
 
@@ -341,34 +315,72 @@ EXERCISES: dict[str, Exercise] = {
             24: "these are hours: divide by 24.",
         },
     ),
-    "03-b": Copied(_DAYS_OF_COPY),
-    "03-c": Word(
-        key=lambda: next(name for name in OFFERS if _will_do(name)),
-        options={name: _sentence_on_offer(name) for name in OFFERS},
-        again=[
-            Question(
-                "a fifth offer has 40 H100 at 2.80 dollars. How many days "
-                "does the run take at 25 %?",
-                _DAYS_ON_FIFTH,
-            )
-        ],
+    "03-days": Blank(
+        key=_days_by_steps,
+        unit=lambda days: f"{_days(days)}, the scores included that 8TP leaves out",
+        hint=("How many steps are there? Each takes the same time.",),
+        slips={
+            "these are seconds: a day has 86,400.": lambda: _days_by_steps() * units.DAY,
+            "these are hours: divide by 24.": lambda: _days_by_steps() * 24,
+            "this is the number of steps: each takes t seconds.": lambda: float(
+                iterations(300e9, 512, 1024)
+            ),
+            "a step has B sequences, of s tokens each: this leaves out s.": lambda: _days_by_steps(
+                length=1
+            ),
+            "a step has B sequences, of s tokens each: this leaves out B.": lambda: _days_by_steps(
+                batch=1
+            ),
+            "no GPUs are needed: all of them work on each step.": lambda: _days_by_steps() / 16,
+        },
     ),
+    "03-b": _SCRIPT,
+    "03-c": Rented(),
     "03-d": OwnRun(),
 }
 
+# --- predictions
+
+
+def _slowest() -> float:
+    """The least share of the peak of the published runs, in per cent."""
+    return 100 * share_of_run("Llama 3.1 8B")
+
+
+def _days_by_zero(num_gpus: int) -> float:
+    """Days of the model of 175 billion parameters by ZeRO-3 on so many GPUs."""
+    [row] = [
+        row
+        for row in rows("megatron_training_days")
+        if (row["scheme"], row["num_gpus"]) == ("ZeRO-3", num_gpus)
+    ]
+    return float(row["days"])
+
+
+def _after_doubling() -> str:
+    """The option that names what twice the GPUs do to the days."""
+    ratio = _days_by_zero(1536) / _days_by_zero(768)
+    if abs(ratio - 1) < 0.02:
+        return "the same"
+    return "longer" if ratio > 1 else "half" if ratio < 0.6 else "a fifth less"
+
+
 PREDICTIONS: dict[str, Prediction] = {
-    "03-guess": Prediction(
-        truth=lambda: _whole_percent(LIKELY),
+    "03-twice": Prediction(
+        truth=_after_doubling,
         options={
-            "90 %": "The datasheet suggests it. But only one large product of matrices "
-            "alone comes near the peak.",
-            "70 %": "Good code for single products reaches it. But a step also waits "
-            "for memory, and for other GPUs.",
-            "50 %": "Timed steps of good code reach it, as in notebook 02. But a run "
-            "is more than its steps.",
-            "35 %": "Two thirds of what was paid for did none of the 6TP.",
+            "half": "So it would be if every GPU kept its rate.",
+            "a fifth less": "That is what the doubling before brought.",
+            "the same": "All that the new GPUs can do is lost in waiting.",
+            "longer": "It can come to that. Here it did not quite.",
         },
-        why="Between the products a GPU loads and stores, sends and waits; and a whole "
-        "run stops and restarts, and may begin with small batches.",
-    )
+        why="It is not a day less than on half as many. Move the picture below, and see "
+        "what becomes of each GPU.",
+    ),
+    "03-guess": Prediction(
+        truth=_slowest,
+        unit=lambda percent: f"{percent:.0f} %",
+        asked="%",
+        why="It is Llama 3.1 8B, and it is of the same team as the fastest.",
+    ),
 }

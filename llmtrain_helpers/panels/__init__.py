@@ -57,6 +57,11 @@ HANDLES: dict[str, Handle] = {
     "attention_square": flops.ATTENTION_SQUARE,
     "step_work": flops.STEP_WORK,
     "achieved": flops.ACHIEVED,
+    "gpus_and_days": duration.GPUS_AND_DAYS,
+    "eight_or_six": duration.EIGHT_OR_SIX,
+    "more_gpus": duration.MORE_GPUS,
+    "promise": duration.PROMISE,
+    "copied": duration.COPIED,
     "ring": communication.RING,
 }
 """Every handle, by its name."""

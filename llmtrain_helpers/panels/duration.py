@@ -1,19 +1,25 @@
-"""The panel of chapter 03: days, GPU-hours and cost of a run."""
+"""Chapter 03: the panel of days, GPU-hours and cost; handles for days, counts, promises."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.duration import Mark, days_against_gpus
+from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
+from llmtrain_helpers.drawings import duration as drawings
+from llmtrain_helpers.drawings.duration import Count, Line, Mark, days_against_gpus
 from llmtrain_helpers.duration import (
     UTILIZATIONS,
     cost,
     energy,
+    flops_per_parameter,
     gpu_hours,
     mfu_of_hfu,
     rate_at,
+    seconds_of_hours,
+    trainable_tokens,
     training_interval,
     training_seconds,
 )
@@ -23,10 +29,13 @@ from llmtrain_helpers.evidence.published import (
     architecture,
     nearest_run,
     rows,
+    run,
+    share_of_run,
 )
+from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops, utilization
 from llmtrain_helpers.model import Accelerator
 from llmtrain_helpers.panels import common, controls
-from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.parameters import count_parameters, gpt_parameters
 from llmtrain_helpers.results import Interval
 
 
@@ -34,11 +43,11 @@ from llmtrain_helpers.results import Interval
 class Setting:
     """A model, its tokens and GPUs, and what the rate of a GPU counts."""
 
-    model: str = "GPT-3 175B"
-    tokens: int = 300 * 10**9
+    model: str = "Llama-2-70b"
+    tokens: int = 2 * 10**12
     num_gpus: int = 1024
-    percent: float = 44.9
-    recompute: str = "full"
+    percent: float = 43
+    recompute: str = "none"
     chip: str = "A100 80GB SXM"
     format: str = "bf16"
     price: float = 2.0
@@ -66,8 +75,8 @@ class Setting:
 
 
 _SETTINGS = {
-    "GPT-3 on 1,024 A100": Setting(),
-    "Llama 2 70B": Setting("Llama-2-70b", 2 * 10**12, 2048, 43.0, "none"),
+    "Llama 2 70B on 1,024 A100": Setting(),
+    "GPT-3, all recomputed": Setting("GPT-3 175B", 300 * 10**9, 1024, 44.9, "full"),
     "Llama 3.1 405B": Setting(
         "Llama-3.1-405B", 15_600 * 10**9, 16384, 38.0, "none", chip="H100 SXM"
     ),
@@ -100,9 +109,6 @@ _CONTROLS = {
     "price": controls.PRICE,
 }
 
-_SLOWEST = 0.22
-"""The least MFU of the fourteen published runs, Pythia 70M's."""
-
 
 def render(setting: Setting, before: Setting | None = None) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
@@ -110,8 +116,8 @@ def render(setting: Setting, before: Setting | None = None) -> str:
     span = training_interval(T, P, n, accelerator(setting.chip).peak(setting.format))
     picture = days_against_gpus(
         setting.mark,
-        (span.least / units.DAY, span.greatest / units.DAY),
         published_marks(),
+        (span.least / units.DAY, span.greatest / units.DAY),
         before.mark if before else None,
     )
     code = (
@@ -138,7 +144,9 @@ def published_marks() -> tuple[Mark, ...]:
     marks = []
     for row in rows("training_runs"):
         if row["tier"] == "A" and "num_gpus" in row:
-            days = row.get("gpu_hours", 0) / row["num_gpus"] / 24 or row.get("days", 0)
+            days = row.get("days", 0)
+            if "gpu_hours" in row:
+                days = seconds_of_hours(row["gpu_hours"], row["num_gpus"]) / units.DAY
             if days:
                 marks.append(Mark(row["name"], row["num_gpus"], float(days)))
     return tuple(marks)
@@ -166,14 +174,14 @@ def _utilization(setting: Setting) -> str:
     if setting.recompute == "full":
         text = f" Your {setting.percent:g} % is an HFU, recomputed work counted"
         text += f"; the MFU is {mfu:.3g} %."
+    shares = shares_of_runs().values()
     if mfu > 100 * UTILIZATIONS[2]:
         place = f"over {units.share(UTILIZATIONS[2])}"
-    elif mfu < 100 * _SLOWEST:
-        place = f"out below {units.share(_SLOWEST)}"
+    elif mfu < 100 * min(shares):
+        place = f"out below {units.share(min(shares))}"
     else:
         return text
-    whole = "none of the fourteen published whole runs"
-    return f"{text} <b>Look again</b>: {whole} came {place}."
+    return f"{text} <b>Look again</b>: none of {len(shares)} published runs came {place}."
 
 
 def _table(setting: Setting) -> str:
@@ -203,5 +211,279 @@ def _energy(chip: Accelerator, hours: float) -> str:
 
 
 PANEL = common.Panel(
-    "How many days?", _CONTROLS, _SETTINGS, ("Llama 2 70B", "Llama 3.1 405B"), render
+    "How many days?", _CONTROLS, _SETTINGS, ("GPT-3, all recomputed", "Llama 3.1 405B"), render
+)
+
+
+# --- handles
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A published run whose GPU-hours are known, on so many GPUs."""
+
+    run: str = "Llama 2 70B"
+    num_gpus: int = 1024
+
+    @property
+    def hours(self) -> float:
+        """The GPU-hours that were published."""
+        return float(run(self.run)["gpu_hours"])
+
+    @property
+    def mark(self) -> Mark:
+        """The dot of the run on these GPUs."""
+        days = seconds_of_hours(self.hours, self.num_gpus) / units.DAY
+        return Mark(self.run, self.num_gpus, float(days))
+
+
+PRICE = 2
+"""Dollars for a GPU-hour, where a handle says what a run costs; an assumption."""
+
+
+def _draw_spread(now: Spread, before: Spread | None) -> str:
+    picture = days_against_gpus(now.mark, published_marks(), before=before.mark if before else None)
+    bill = cost(now.hours * units.HOUR, 1, PRICE)
+    told = (
+        f"{now.run} on {units.plural(now.num_gpus, 'GPU')}: "
+        f"<b>{units.duration(now.mark.days * units.DAY)}</b>, {units.count(now.hours)} "
+        f"GPU-hours, {units.dollars(bill)} at {PRICE} dollars an hour."
+        + (" <b>Within a month.</b>" if now.mark.days <= 30 else "")
+    )
+    return common.pictured(picture, told)
+
+
+GPUS_AND_DAYS = common.Handle(
+    title="Days against GPUs",
+    controls={
+        "num_gpus": replace(controls.GPUS, most=100_000, stops=controls.doublings(32, 16384)),
+        "run": controls.choice(
+            "Run",
+            "A run whose GPU-hours are published, but not on how many GPUs.",
+            ["Llama 2 70B", "Llama 2 7B", "LLaMA-1 7B"],
+        ),
+    },
+    settings={"": Spread()},
+    draw=_draw_spread,
+)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the work of BLOOM counts, and what the rate of its GPUs counts."""
+
+    work: str = "6TP"
+    rate: str = "HFU, with it"
+
+
+WORKS = {"6TP": "none", "8TP": "full"}
+RATES = {"HFU, with it": "full", "MFU, without it": "none"}
+"""What can be counted, by its name: with the pass that is computed again, or without it."""
+
+
+def _draw_counted(now: Counted, before: Counted | None) -> str:
+    bloom = run("BLOOM-176B")
+    T, P, n = bloom["tokens"], bloom["active_parameters"], bloom["num_gpus"]
+    peak = bloom["peak_flops"]
+    hfu = float(utilization(bloom["flops_per_gpu"], peak))
+    rates = {
+        "full": float(rate_at(hfu, peak)),
+        "none": float(rate_at(mfu_of_hfu(hfu, "full"), peak)),
+    }
+    counted, by = WORKS[now.work], RATES[now.rate]
+    right = float(training_seconds(T, P, n, rates["full"], "full")) / units.DAY
+    days = float(training_seconds(T, P, n, rates[by], counted)) / units.DAY
+    work = Count(now.work, units.flops(flops_per_parameter(counted) * T * P), counted == "full")
+    rate = Count(now.rate[:3], units.flops_per_second(n * rates[by]), by == "full")
+    told = "Both count the pass that is computed again. <b>The counts agree.</b>"
+    if counted == by == "none":
+        told = "Neither counts the pass that is computed again. <b>The counts agree.</b>"
+    elif counted != by:
+        told = (
+            f"The {'work' if counted == 'full' else 'rate'} counts a pass that the "
+            f"{'rate' if counted == 'full' else 'work'} leaves out: "
+            f"<b>{drawings.off(days / right)}</b>."
+        )
+    return common.pictured(drawings.eight_or_six(work, rate, days, right), told)
+
+
+EIGHT_OR_SIX = common.Handle(
+    title="Eight or six?",
+    controls={
+        "work": controls.choice(
+            "The work counts", "Six operations for a parameter and token, or eight.", WORKS
+        ),
+        "rate": controls.choice(
+            "The rate counts", "The work that is done again is in an HFU, and not in an MFU.", RATES
+        ),
+    },
+    settings={"": Counted()},
+    draw=_draw_counted,
+)
+
+
+DOUBTFUL = ("Llama 3.1 70B", "Llama 3.1 8B")
+"""Runs whose hours are those of all stages of training."""
+
+
+@cache
+def shares_of_runs() -> dict[str, float]:
+    """The share of the peak over each whole run that publishes enough, and over two in doubt."""
+    names = [row["name"] for row in rows("training_runs") if row["tier"] == "A"]
+    shares = {}
+    for name in (*names, *DOUBTFUL):
+        try:
+            shares[name] = share_of_run(name)
+        except ValueError:  # it does not publish its tokens or its hours
+            continue
+    return shares
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The share of the peak that somebody promises, in per cent."""
+
+    percent: int = 35
+
+
+def _draw_promise(now: Promise, before: Promise | None) -> str:
+    shares, promised = shares_of_runs(), now.percent / 100
+    late = [name for name, share in shares.items() if share < promised]
+    picture = drawings.promise(
+        shares, promised, late, DOUBTFUL, before.percent / 100 if before else None
+    )
+    chip = accelerator("A100 80GB SXM")
+    rate = rate_at(promised, chip.peak(chip.training_format))
+    tokens = float(trainable_tokens(30 * units.DAY, 8 * 10**9, 8, rate, "none"))
+    slower = f"{len(late)} of {len(shares)} runs were slower" if late else "No run was slower"
+    told = (
+        f"<b>{slower}.</b> Eight A100 would read "
+        f"{units.count(tokens, 2)} tokens in 30 days, for a model of 8B."
+    )
+    return common.pictured(picture, told)
+
+
+PROMISE = common.Handle(
+    title="Who would have kept this promise?",
+    controls={
+        "percent": common.Control(
+            "You promise",
+            "The share of its peak that you promise of each GPU, over the whole run.",
+            unit="%",
+            least=5,
+            most=60,
+            stops=tuple(range(10, 56, 5)),
+        )
+    },
+    settings={"": Promise()},
+    draw=_draw_promise,
+)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A model of 175 billion parameters on a number of A100, divided in one of two ways."""
+
+    num_gpus: int = 768
+    way: str = "fetched (ZeRO-3)"
+
+
+WAYS = {"fetched (ZeRO-3)": "ZeRO-3", "shared (PTD-P)": "PTD-P"}
+CLUSTERS = (384, 768, 1536)
+"""The ways to divide the model by their names, and on how many GPUs each was measured."""
+
+
+def measured(way: str) -> list[dict[str, Any]]:
+    """The rows of the model on 384, 768 and 1,536 GPUs, divided in this way."""
+    known = (row for row in rows("megatron_training_days") if row["scheme"] == way)
+    return [row for row in known if row["num_gpus"] in CLUSTERS]
+
+
+def _draw_cluster(now: Cluster, before: Cluster | None) -> str:
+    known = measured(WAYS[now.way])
+    i = CLUSTERS.index(min(CLUSTERS, key=lambda n: abs(n - now.num_gpus)))
+    row, first = known[i], known[0]
+    hours = gpu_hours(first["days"] * units.DAY, first["num_gpus"])
+    ideal = [float(seconds_of_hours(hours, n)) / units.DAY for n in CLUSTERS]
+    share = float(utilization(row["flops_per_gpu"], accelerator("A100").peak("bf16")))
+    groups = data_parallel_size(row["num_gpus"], tensor_parallel=row["model_parallel"])
+    each = units.plural(accumulation_steps(row["global_batch_size"], 1, groups), "sequence")
+    who = "Each GPU" if groups == row["num_gpus"] else "Each group of 96 GPUs"
+    told = (
+        f"{units.plural(row['num_gpus'], 'GPU')}: <b>{row['days']} days</b>. {who} computes "
+        f"{each} in a step before all exchange what they found."
+    )
+    marks = [Mark(f"175B by {WAYS[now.way]}", x["num_gpus"], x["days"]) for x in known]
+    return common.pictured(drawings.more_gpus(marks, i, ideal, share), told)
+
+
+MORE_GPUS = common.Handle(
+    title="The same step on more GPUs",
+    controls={
+        "num_gpus": replace(controls.GPUS, least=384, most=1536, stops=CLUSTERS),
+        "way": controls.choice(
+            "Weights",
+            "Each GPU fetches all of them in each step, or keeps a part, in groups of 96.",
+            WAYS,
+        ),
+    },
+    settings={"": Cluster()},
+    draw=_draw_cluster,
+)
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Which slips of the copied calculation are mended."""
+
+    tokens: bool = False
+    rate: bool = False
+    length: bool = False
+
+
+def _draw_copied(now: Copied, before: Copied | None) -> str:
+    s = 1024 if now.length else 1048
+    shape = (40, 6144, 50257, s)
+    rate = float(achieved_flops_per_gpu(gpt_flops(*shape, 512, "full"), 32.09, 16))
+    T, X = (300e9 if now.tokens else 3e12), (rate if now.rate else 10 * rate)
+    days = float(training_seconds(T, gpt_parameters(*shape), 16, X, "full")) / units.DAY
+    all_right = now.tokens and now.rate and now.length
+    lines = [
+        Line(
+            "tokens",
+            "T = 300e9" if now.tokens else "T = 300 * 10e09",
+            units.count(T),
+            *(T, 1e10, now.tokens, (300e9, "the text says 300 billion")),
+        ),
+        Line(
+            f"rate of a GPU, with s = {s}",
+            f"X = {rate / 1e12:.0f} * {'1e12' if now.rate else '10e12'}",
+            units.flops_per_second(X),
+            *(X, 1e12, now.rate and now.length, (312e12, "peak of an A100: 312 TFLOP/s")),
+        ),
+        Line(
+            "days",
+            "8 * T * P / (16 * X) / 86400",
+            f"{units.digits(days)} days",
+            *(days, 1, all_right),
+        ),
+    ]
+    left = 3 - sum((now.tokens, now.rate, now.length))
+    told = f"<b>{units.digits(days)} days</b>, with {units.plural(left, 'slip')} left."
+    if all_right:
+        told = f"<b>{units.digits(days)} days</b>, and no slip is left."
+    return common.pictured(drawings.copied(lines), told)
+
+
+COPIED = common.Handle(
+    title="A calculation with three slips",
+    controls={
+        "tokens": common.Control("Write 300e9 for 300 * 10e09", "Mend the tokens.", "flag"),
+        "rate": common.Control("Write 1e12 for 10e12", "Mend the unit of the rate.", "flag"),
+        "length": common.Control(
+            "Write s = 1024 for 1048", "Mend the length of a sequence.", "flag"
+        ),
+    },
+    settings={"": Copied()},
+    draw=_draw_copied,
 )

@@ -36,7 +36,6 @@ from llmtrain_helpers.drawings import (
     budget,
     calendar,
     communication,
-    duration,
     flops,
     measure,
     precision,
@@ -81,11 +80,6 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "the map of 00": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)}),
     "a stack of 01": lambda: stack.stack(published.architecture("Gemma-3-27B (text)")),
     "the peak of 02": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14),
-    "eight or six of 03": lambda: duration.eight_or_six(
-        {("full", "full"): 33.1, ("full", "none"): 44.1}
-        | {("none", "full"): 24.8, ("none", "none"): 33.1}
-    ),
-    "papers of 03": lambda: duration.before_and_after([0.970, 0.986], [0.993, 1.012]),
     "passes of 04": lambda: batch.pass_times(
         [1, 2, 4, 8], [3, 4, 6, 10], fit_step_time([1, 2, 4, 8], [3, 4, 6, 10])
     ),

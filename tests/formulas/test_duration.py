@@ -20,7 +20,14 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.duration import PASSES, first_run_days, flops_per_parameter, tokens_in_time
+from llmtrain_helpers.duration import (
+    PASSES,
+    first_run_days,
+    flops_per_parameter,
+    seconds_of_hours,
+    tokens_in_time,
+    whole_run_share,
+)
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.units import DAY
 from tests.bad_values import assert_refused
@@ -204,3 +211,13 @@ def test_a_first_run_takes_the_slower_of_plan_and_published_runs() -> None:
     assert first_run_days(30.0, 46 * DAY) == 46
     assert first_run_days(50.0, 46 * DAY) == 50
     assert tokens_in_time(1e12, days=40, limit=40) == 1e12
+
+
+@pytest.mark.parametrize("num_gpus", [1, 8, 2048])
+def test_gpu_hours_and_their_seconds_undo_each_other(num_gpus: int) -> None:
+    assert gpu_hours(seconds_of_hours(1_720_320, num_gpus), num_gpus) == pytest.approx(1_720_320)
+
+
+def test_the_share_over_a_whole_run_is_that_of_its_rate() -> None:
+    hours = gpu_hours(training_seconds(2e12, 69e9, 64, 0.43 * 312e12, "none"), 64)
+    assert whole_run_share(2e12, 69e9, hours, 312e12) == pytest.approx(0.43)

@@ -95,7 +95,7 @@ def test_chapters_have_the_numbers_and_names_of_their_notebooks() -> None:
 def a_class(folder: Path) -> Room:
     """Three learners of chapter 03, one of whom has opened 04."""
     done(folder / "anna" / "03_duration.ipynb", "03_duration", {"03-a": RIGHT})
-    wrong = {"03-a": RIGHT * TOO_LONG, "03-c": "C"}
+    wrong = {"03-a": RIGHT * TOO_LONG, "03-c": {"chip": "H100", "gpus": 48}}
     done(folder / "bo" / "03_duration.ipynb", "03_duration", wrong)
     done(folder / "cleo" / "03_duration.ipynb", "03_duration", wrong)
     done(folder / "cleo" / "04_batch.ipynb", "04_batch")
@@ -112,11 +112,11 @@ def test_what_a_class_did_stands_in_the_table(tmp_path: Path) -> None:
     room = a_class(tmp_path)
     assert [line.split() for line in table(room).splitlines()] == [
         ["03", "duration"],
-        ["guess", "a", "b", "c", "d", "passed"],
-        ["anna", "○", "✓", "○", "○", "○", "1", "of", "4"],
-        ["bo", "○", "✗", "○", "✓", "○", "1", "of", "4"],
-        ["cleo", "○", "✗", "○", "✓", "○", "1", "of", "4"],
-        ["passed", "0", "1", "0", "2", "0", "3"],
+        ["twice", "guess", "a", "days", "b", "c", "d", "passed"],
+        ["anna", "○", "○", "✓", "○", "○", "○", "○", "1", "of", "5"],
+        ["bo", "○", "○", "✗", "○", "○", "✓", "○", "1", "of", "5"],
+        ["cleo", "○", "○", "✗", "○", "○", "✓", "○", "1", "of", "5"],
+        ["passed", "0", "0", "1", "0", "0", "2", "0", "3"],
     ]
     [worst] = hardest(room)
     assert worst.startswith("03-a: 2 of 3 who tried it. 2 × “this has 8TP: an MFU")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from llmtrain_helpers.evidence import published, utilizations
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.common import judge
-from llmtrain_helpers.exercises.duration import BUDGET, MOST_DAYS, OFFERS, of_offer
+from llmtrain_helpers.exercises.duration import AT_HAND, BUDGET, MOST_DAYS, PRICES, of_offer
 from tests.faces.exercises.answers import ANSWERS
 from tests.faces.exercises.answers.duration import X_B
 from tests.pages import words
@@ -13,7 +13,7 @@ from tests.pages import words
 
 @pytest.mark.parametrize("id", ["03-a", "03-b"])
 def test_hints_come_in_steps_and_the_solution_last(id: str) -> None:
-    odd = 77 if id == "03-a" else (300e9, X_B, 77)
+    odd = 77 if id == "03-a" else (800e9, X_B, 77)
     told = [judge(id, odd, EXERCISES[id], tries).text for tries in range(4)]
     assert len(set(told)) == 3
     assert told[2] == told[3]
@@ -21,22 +21,20 @@ def test_hints_come_in_steps_and_the_solution_last(id: str) -> None:
     assert "solutions" not in told[0] + told[1]
 
 
-def test_the_offers_are_the_pages_and_one_alone_will_do() -> None:
+def test_the_offers_are_the_pages_and_one_chip_alone_will_do() -> None:
     page = words("03_duration")
-    for name, offer in OFFERS.items():
-        chip = offer.chip.split()[0]
-        peak = published.accelerator(offer.chip).peak(offer.format) / 1e12
-        row = f"| {name} | {offer.num_gpus} {chip} | {peak:g} TFLOP/s | "
-        assert f"{row}{offer.price:.2f} dollars |" in page
-    low = {name: of_offer(name) for name in OFFERS}
-    will = [n for n, (d, p) in low.items() if d <= MOST_DAYS and p <= BUDGET]
-    assert will == ["C"]
-    days, paid = of_offer("B", 0.35)
-    assert days <= MOST_DAYS
-    assert paid <= BUDGET
-    assert of_offer("A", 0.35)[1] <= BUDGET < low["A"][1]
-    assert max(low, key=lambda name: low[name][1]) == "D"
-    assert min(OFFERS, key=lambda name: OFFERS[name].price) == "D"
+    for chip, price in PRICES.items():
+        each = published.accelerator(chip)
+        peak = each.peak(each.training_format) / 1e12
+        assert f"| {chip.split()[0]} | {peak:g} TFLOP/s | {price:.2f} dollars |" in page
+    bills = {chip: of_offer(chip, 64)[1] for chip in PRICES}
+    assert [chip for chip, bill in bills.items() if bill <= BUDGET] == ["H100 SXM"]
+    assert of_offer("H100 SXM", 8)[1] == pytest.approx(bills["H100 SXM"])
+    assert of_offer("H100 SXM", 40)[0] > MOST_DAYS >= of_offer("H100 SXM", 48)[0]
+    assert of_offer("A100 80GB SXM", 64, 0.35)[1] <= BUDGET
+    assert min(PRICES, key=lambda chip: PRICES[chip]) == max(bills, key=lambda chip: bills[chip])
+    assert f"up to {AT_HAND} of one chip" in page
+    assert f"within {MOST_DAYS} days and {BUDGET:,} dollars" in page
 
 
 @pytest.mark.parametrize("run", ANSWERS["03-d"].right, ids=str)
@@ -51,16 +49,14 @@ def test_a_run_of_ones_own_by_the_formula(run) -> None:
     assert told in verdict.text
 
 
-@pytest.mark.parametrize("guess", ["90 %", "70%", 50, "35 %"])
-def test_the_prediction_names_the_belief_behind_each_option(guess: object) -> None:
-    told = PREDICTIONS["03-guess"].reveal(guess)
-    option = f"{str(guess)[:2]} %"
-    assert ("and so it is" in told) == (option == "35 %")
-    assert PREDICTIONS["03-guess"].options[option] in told
-    assert "it is '35 %'" in told or option == "35 %"
+def test_the_slowest_run_is_met_as_a_number_and_as_a_percentage() -> None:
+    for guess in (14, "14 %", "14%"):
+        assert "it is 14 %: as good as exact" in PREDICTIONS["03-guess"].reveal(guess)
+    assert "2.5 times too much" in PREDICTIONS["03-guess"].reveal(35)
 
 
-def test_the_prediction_is_the_middle_of_the_published_runs() -> None:
-    shares = utilizations.model_utilizations()["utilization"]
-    assert f"{shares.median():.0%}".replace("%", " %") == "35 %"
-    assert PREDICTIONS["03-guess"].truth() == "35 %"
+@pytest.mark.parametrize("guess", ["half", "a fifth less", "same", "longer"])
+def test_the_doubling_names_the_belief_behind_each_option(guess: str) -> None:
+    told = PREDICTIONS["03-twice"].reveal(guess)
+    assert ("and so it is" in told) == (guess == "same")
+    assert "not a day less" in told

@@ -1,60 +1,16 @@
-"""Chapter 03's panel: what each control changes, and what it refuses."""
+"""Chapter 03's panel and handles: what each control changes, and what is refused."""
 
 import re
+from html import unescape
 
 import pytest
 
-from llmtrain_helpers import count_parameters, training_seconds, units
-from llmtrain_helpers.drawings.duration import Mark, around, days_against_gpus
+from llmtrain_helpers import units
 from llmtrain_helpers.evidence import published, utilizations
-from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.duration import published_marks
+from llmtrain_helpers.panels import HANDLES, PANELS
+from llmtrain_helpers.panels.duration import WAYS, published_marks, shares_of_runs
 from tests.pages import cell
 from tests.panel_code import value_of
-
-
-def names_in(drawing) -> dict[str, tuple[float, float, float, float]]:
-    """Where the names of published runs stand, by name, as boxes."""
-    pattern = r'<text x="([\d.]+)" y="([\d.]+)" font-size="14" text-anchor="middle"'
-    pattern += r'[^>]*font-weight="400">([^<]+)<'
-    found = {}
-    for x, y, name in re.findall(pattern, drawing.body):
-        wide = 0.56 * 14 * len(name) / 2
-        x, y = float(x), float(y)
-        found[name] = (x - wide, y - 11, x + wide, y + 3)
-    return found
-
-
-@pytest.mark.parametrize("name", PANELS["duration"].presets)
-def test_every_published_run_is_named_and_no_name_stands_on_another(name) -> None:
-    values = PANELS["duration"].presets[name]
-    P = published.architecture(values["model"])
-    n, share = values["num_gpus"], values["percent"] / 100
-    size = count_parameters(P).active
-    X = share * published.accelerator(values["chip"]).peak("bf16")
-    days = training_seconds(values["tokens"], size, n, X, values["recompute"])
-    days = float(days) / units.DAY
-    you = Mark("your run", n, days)
-    plane = around([you, *published_marks()])
-    boxes = names_in(days_against_gpus(you, (days / 1.4, days * 1.4), published_marks()))
-    assert set(boxes) == {run.name for run in published_marks()}
-    for one, (left, top, right, bottom) in boxes.items():
-        for other, (l, t, r, b) in boxes.items():
-            apart = r <= left or right <= l or b <= top or bottom <= t
-            assert one == other or apart, (one, other)
-        for x in (left, right):  # its ends on one side of the run's own line
-            gpus = 10 ** (plane.x0 + (x - plane.left) / 602 * (plane.x1 - plane.x0))
-            line = plane.y(min(max(n * days / gpus, 0.31), 2900))
-            assert not top < line < bottom, one
-
-
-def test_the_curve_has_the_dot_the_band_and_every_published_run() -> None:
-    words = days_against_gpus(Mark("your run", 8, 32), (23, 45), published_marks()).words
-    assert "your run: 32.0 days on 8 GPUs, as published runs 23 days to 45" in words
-    for run in published_marks():
-        assert f"{run.name}: " in words
-    assert len(published_marks()) == 11
-    assert "at the start" not in words
 
 
 def test_published_marks_are_what_was_reported() -> None:
@@ -64,9 +20,11 @@ def test_published_marks_are_what_was_reported() -> None:
         assert hours == pytest.approx(reported[mark.name])
 
 
+GPT3 = PANELS["duration"].presets["GPT-3, all recomputed"]
+
+
 def shown(**changes: object) -> str:
-    panel = PANELS["duration"]
-    return panel.render(**{**panel.default, **changes})
+    return PANELS["duration"].render(**{**GPT3, **changes})
 
 
 def test_the_panel_gives_days_interval_hours_and_cost() -> None:
@@ -124,11 +82,11 @@ def test_a_share_outside_is_refused_in_both_ways_to_write_it() -> None:
 @pytest.mark.parametrize(
     ("percent", "said"),
     [
-        (1, "none of the fourteen published whole runs came out below 22 %."),
-        (21.9, "came out below 22 %."),
-        (22, ""),
+        (1, "none of 16 published runs came out below 14 %."),
+        (13.8, "came out below 14 %."),
+        (14, ""),
         (48, ""),
-        (48.1, "none of the fourteen published whole runs came over 48 %."),
+        (48.1, "none of 16 published runs came over 48 %."),
     ],
 )
 def test_the_panel_says_what_no_run_did(percent: float, said: str) -> None:
@@ -141,19 +99,11 @@ def test_the_panel_says_whose_shares_the_interval_is_of() -> None:
     assert "as 13 of 14 published runs had" in shown()
 
 
-def test_the_own_days_stand_on_the_dotted_line_to_the_days() -> None:
-    drawn = shown()
-    [(x, y)] = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>33.8 days<', drawn)
-    [(at, height)] = re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="9"', drawn)
-    assert 0 < float(height) - float(y) < 20
-    assert float(x) < float(at)
-
-
 def test_the_nearest_published_run_is_nearest_in_work_and_has_no_blank() -> None:
     rows = shown().split("published, nearest in work")[1].split("<pre")[0]
     assert rows.count("<td") == 21
     assert "></td>" not in rows
-    assert "400 for an A100" in cell("03_duration", "heard")
+    assert "400 W for an A100" in cell("evidence/03_duration", "figure-reading")
     assert published.accelerator("A100 80GB SXM").power == 400
 
 
@@ -163,15 +113,15 @@ def test_of_three_runs_the_number_of_gpus_is_not_published() -> None:
     missing = set(shares.index) - known
     assert len(known) == 11
     assert missing == {"LLaMA-1 7B", "Llama 2 7B", "Llama 2 70B"}
-    told = cell("03_duration", "heard-reading")
-    assert "Eleven of the fourteen" in told
+    told = cell("evidence/03_duration", "interval")
     assert all(name in told for name in missing)
+    assert {*HANDLES["gpus_and_days"].controls["run"].options} == missing
 
 
 def test_the_panel_leaves_a_ring_where_it_was() -> None:
-    before = {**PANELS["duration"].default, "num_gpus": 512}
+    before = {**GPT3, "num_gpus": 512}
     assert "at the start: your run: 67.6 days on 512 GPUs" in shown(before=before)
-    assert "at the start:" not in shown(before=PANELS["duration"].default)
+    assert "at the start:" not in shown(before=GPT3)
     same = {**before, "num_gpus": 1024, "price": 9.0}
     assert "at the start:" not in shown(before=same)
 
@@ -183,3 +133,105 @@ def test_the_panels_code_gives_what_it_shows() -> None:
 @pytest.mark.parametrize("name", PANELS["duration"].presets)
 def test_every_preset_is_drawn(name: str) -> None:
     assert "<svg" in shown(**PANELS["duration"].presets[name])
+
+
+# --- handles
+
+
+def told(name: str, **values: object) -> str:
+    """The sentence below a handle's picture."""
+    [sentence] = re.findall(r"<p [^>]*>(.*?)</p>", HANDLES[name].render(**values))
+    return unescape(re.sub("<.*?>", "", sentence))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "Llama 2 70B on 1,024 GPUs: 70.0 days, 1.72 million GPU-hours, $3.44 million"),
+        ({"num_gpus": 2048}, "on 2,048 GPUs: 35.0 days, 1.72 million GPU-hours, $3.44 million"),
+        ({"num_gpus": 4096}, "dollars an hour. Within a month."),
+        ({"run": "Llama 2 7B"}, "7.50 days, 184 thousand GPU-hours, $369 thousand"),
+        ({"run": "LLaMA-1 7B", "num_gpus": 32}, "107 days, 82.4 thousand"),
+    ],
+)
+def test_twice_the_gpus_take_half_the_days_for_the_same_bill(values, said: str) -> None:
+    assert said in told("gpus_and_days", **values)
+
+
+@pytest.mark.parametrize(
+    ("work", "rate", "said", "days"),
+    [
+        ("6TP", "HFU, with it", "25 % too short", "77.8 days"),
+        ("8TP", "MFU, without it", "33 % too long", "138 days"),
+        ("8TP", "HFU, with it", "The counts agree", "104 days"),
+        ("6TP", "MFU, without it", "The counts agree", "104 days"),
+    ],
+)
+def test_work_and_rate_count_the_same_passes(work: str, rate: str, said: str, days: str) -> None:
+    assert said in told("eight_or_six", work=work, rate=rate)
+    html = HANDLES["eight_or_six"].render(work=work, rate=rate)
+    assert f">{days}<" in html
+    bloom = published.run("BLOOM-176B")
+    assert (bloom["recompute"], bloom["flops_per_gpu"]) == ("full", 150e12)
+    seconds = 8 * 366e9 * 176.247e9 / (384 * 150e12)
+    assert f"computed for {units.digits(seconds / units.DAY)} days" in html
+
+
+def test_more_gpus_are_what_the_paper_measured() -> None:
+    zero, shared = HANDLES["more_gpus"].controls["way"].options
+    days = {
+        (way, n): told("more_gpus", way=way, num_gpus=n)
+        for way in (zero, shared)
+        for n in (384, 768, 1536)
+    }
+    for (way, n), said in days.items():
+        table = published.megatron_training_days().set_index("name")
+        row = table.loc[f"{WAYS[way]} 174.6B on {n} GPUs"]
+        assert f"GPUs: {row['days']} days." in said
+    assert "Each GPU computes 1 sequence in a step" in days[zero, 1536]
+    assert "Each GPU computes 4 sequences" in days[zero, 384]
+    assert "Each group of 96 GPUs computes 96 sequences" in days[shared, 1536]
+    assert "at 14 % of its peak" in HANDLES["more_gpus"].render(num_gpus=1536)
+
+
+def test_the_promise_is_held_against_all_runs_that_tell_enough() -> None:
+    shares = shares_of_runs()
+    known = dict(utilizations.model_utilizations()["utilization"])
+    for name, share in known.items():
+        assert shares[name] == pytest.approx(share)
+    assert {*shares} - {*known} == {"Llama 3.1 8B", "Llama 3.1 70B"}
+    assert min(shares, key=lambda name: shares[name]) == "Llama 3.1 8B"
+    assert max(shares, key=lambda name: shares[name]) == "LLaMA-1 65B"
+    assert shares["Llama 3.1 8B"] == pytest.approx(0.139, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("percent", "said"),
+    [
+        (10, "No run was slower. Eight A100 would read 13 billion"),
+        (25, "2 of 16 runs were slower. Eight A100 would read 34 billion"),
+        (35, "10 of 16 runs were slower. Eight A100 would read 47 billion"),
+        (55, "16 of 16 runs were slower."),
+    ],
+)
+def test_a_promise_says_how_many_runs_were_slower(percent: int, said: str) -> None:
+    assert told("promise", percent=percent).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("mended", "said"),
+    [
+        ("", "203 days, with 3 slips left."),
+        ("tokens", "20.3 days, with 2 slips left."),
+        ("rate", "2,030 days, with 2 slips left."),
+        ("tokens rate", "203 days, with 1 slip left."),
+        ("tokens rate length", "208 days, and no slip is left."),
+        ("length", "208 days, with 2 slips left."),
+    ],
+)
+def test_two_of_the_slips_cancel(mended: str, said: str) -> None:
+    values = dict.fromkeys(mended.split(), True)
+    assert told("copied", **values) == said
+    html = HANDLES["copied"].render(**values)
+    assert (">1.58 PFLOP/s ✗<" in html) == (mended in ("", "tokens"))
+    assert (">154 TFLOP/s ✓<" in html) == (mended == "tokens rate length")

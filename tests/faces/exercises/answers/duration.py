@@ -1,25 +1,17 @@
 """Chapter 03."""
 
-from llmtrain_helpers import gpt_flops, gpt_parameters, training_seconds, units
+from llmtrain_helpers import training_seconds, units
 from tests.faces.exercises.answers.table import Answers
 
-X_B = gpt_flops(40, 6144, 50257, 1024, 512, "full") / 32.09 / 16
+X_B = 0.42 * 989.5e12
+
+DAYS_B = 6 * 800e9 * 34e9 / (256 * X_B) / 86400
 
 X_A = 0.41 * 989.5e12
 
 DAYS_A = 6 * 1.8e12 * 13e9 / (384 * X_A) / 86400
 
-MENDED = (40, 6144, 50257, 1024)
-
-
-def copied(shape, tokens: float, rate: float, flops: int = 8) -> float:
-    """The copied calculation with its slips as arguments."""
-    X = gpt_flops(*shape, 512, "full") / 32.09 / 16
-    return flops * tokens * gpt_parameters(*shape) / (16 * X * rate) / 86400
-
-
-def copied_rate(sequence_length: int) -> float:
-    return gpt_flops(40, 6144, 50257, sequence_length, 512, "full") / 32.09 / 16
+DAYS_BY_STEPS = 300e9 / (512 * 1024) * 32.09 / 86400
 
 
 def by_helper(share: float) -> float:
@@ -29,6 +21,10 @@ def by_helper(share: float) -> float:
 def own(gpus: object, chip: str = "A100 80GB SXM", **changes: object) -> object:
     run = {"model": "Llama-3.1-8B", "days": 30, "chip": chip, "gpus": gpus}
     return run | changes
+
+
+def offer(chip: object, gpus: object) -> object:
+    return {"chip": chip, "gpus": gpus}
 
 
 ANSWERS = {
@@ -49,61 +45,80 @@ ANSWERS = {
             (DAYS_A * 1e10, "is 0.41, and is in TFLOP/s"),
         ],
     ),
-    "03-b": Answers(
-        right=[
-            (300e9, X_B, copied(MENDED, 300e9, 1)),
-            ("300B", "154e12", 207.8),
-            ("300 billion tokens", "154 TFLOP/s", "208 days"),
-            [3e11, 154.02e12, "208"],
-        ],
-        told=[
-            (
-                (300e9, X_B, copied(MENDED, 300e9, 1)),
-                "By iterations it is 213 days: the formula leaves attention out.",
-            )
-        ],
+    "03-days": Answers(
+        right=[DAYS_BY_STEPS, DAYS_BY_STEPS * (1 + 1e-12)],
+        told=[(DAYS_BY_STEPS, "the helper agrees: 213 days, the scores included")],
         slips=[
-            ((300e9, X_B, 202.9), "still 1048"),
-            ((300e9, X_B, copied((40, 6144, 50257, 1048), 3e12, 10)), "still 1048"),
-            ((3e12, 1.58e15, 203), "the tokens are 3.00 trillion: say 10e09"),
-            ((300e9, 1.58e15, 203), "the rate is 1.58 PFLOP/s: it is ten times"),
-            ((300e9, 1.58e14, 203), "158 TFLOP/s: the sequence length is still"),
-            ((300e9, X_B, copied(MENDED, 3e12, 1)), "only one of the two"),
-            ((300e9, X_B, copied(MENDED, 300e9, 10)), "only one of the two"),
-            ((300e9, X_B, copied(MENDED, 300e9, 1, flops=6)), "6TP"),
-            ((300e9, X_B, 212.52), "by iterations"),
-            (207.8, "give three things"),
-            ((300e9, "154 TFLOP", 207.8), "these are TFLOP; FLOP/s are asked"),
-            ((3e12, X_B, 207.8), "the days are right, but the tokens are 3.00 tri"),
-            ((30e9, X_B, 207.8), "too few"),
-            ((300e9, 10 * X_B, 207.8), "1.54 PFLOP/s: it is ten times too much"),
-            ((300e9, X_B / 10, 207.8), "ten times too little"),
-            ((300e9, 154.02, 207.8), "is 154, so in TFLOP/s; give FLOP/s, times 1e12"),
-            ((300e9, 0.154, 207.8), "is 0.154, so in PFLOP/s; give FLOP/s, times 1e15"),
-            ((300e9, 16 * X_B, 207.8), "that of all 16 GPUs"),
-            ((300e9, X_B / 16, 207.8), "divided by 16 twice"),
-            ((300e9, 32.09 * X_B, 207.8), "by its 32.09 seconds"),
-            ((300e9, 16 * 32.09 * X_B, 207.8), "divide by seconds and by GPUs"),
-            ((300e9, 0.75 * X_B, 207.8), "count with “full”"),
-            ((300e9, copied_rate(1048), 207.8), "sequence length is still 1048"),
-            ((300e9, 1.3 * X_B, 207.8), "give it in FLOP/s, of one GPU"),
-            ((300e9, 16 * X_B, 77), "the rate is 2.46 PFLOP/s: it is that of all"),
-            ((3e12, X_B, 77), "say 10e09 in words"),
-            ((300e9, 154.02, 207.8e12), "the rate is 154, so in TFLOP/s"),
-            ((300e9, X_B, 207.8e12), "in the days the rate is still in TFLOP/s"),
-            ((300e9, X_B, 207.8 * 16), "n is missing"),
-            ((300e9, X_B, 207.8 / 16), "n counts twice"),
+            (DAYS_BY_STEPS * 86400, "these are seconds"),
+            (DAYS_BY_STEPS * 24, "these are hours"),
+            (300e9 / (512 * 1024), "the number of steps"),
+            (DAYS_BY_STEPS * 1024, "leaves out s"),
+            (DAYS_BY_STEPS * 512, "leaves out B"),
+            (DAYS_BY_STEPS / 16, "no GPUs are needed"),
+            (207.8, "than it should be. How many steps are there?"),
+            ("213 days", "should give one number"),
         ],
     ),
-    "03-c": Answers(
-        right=["C", " c "],
-        told=[(49.1, "right, 49.1 days, so it would be too late"), ("49.1 days", "right")],
-        slips=[
-            ("A", "within the money at the likely share only"),
-            ("B", "too late"),
-            ("D", "dearest run"),
-            ("E", "none of the choices"),
+    "03-b": Answers(
+        right=[
+            (800e9, X_B, DAYS_B),
+            ("800B", "415.6e12", 17.75),
+            ("800 billion tokens", "416 TFLOP/s", "17.8 days"),
+            [8e11, 0.42 * 989.5e12, "17.75"],
         ],
+        slips=[
+            ((800e9, X_B, DAYS_B / 2), "the peak is still twice too high"),
+            ((8e12, 20 * X_B, 8.9), "the tokens are 8.00 trillion: say 10e9"),
+            ((800e9, 20 * X_B, 8.9), "more than an H100 does"),
+            ((800e9, 2 * X_B, 8.9), "the peak is twice what an H100 does in training"),
+            ((800e9, X_B, DAYS_B * 10), "only one of the two tenfold slips is mended: this is ten"),
+            ((800e9, X_B, DAYS_B / 10), "is mended: this is a tenth"),
+            ((800e9, X_B, DAYS_B * 4 / 3), "8TP"),
+            (17.75, "give three things"),
+            ((800e9, "416 TFLOP", 17.75), "these are TFLOP; FLOP/s are asked"),
+            ((8e12, X_B, 17.75), "the days are right, but the tokens are 8.00 tri"),
+            ((80e9, X_B, 17.75), "too few"),
+            ((800e9, 10 * X_B, 17.75), "4.16 PFLOP/s: it is ten times too much"),
+            ((800e9, X_B / 10, 17.75), "ten times too little"),
+            ((800e9, 415.6, 17.75), "is 416, so in TFLOP/s; give FLOP/s, times 1e12"),
+            ((800e9, 831.2, 17.75), "is 831, so in TFLOP/s"),
+            ((800e9, 0.4156, 17.75), "is 0.416, so in PFLOP/s; give FLOP/s, times 1e15"),
+            ((800e9, 256 * X_B, 17.75), "that of all 256 GPUs"),
+            ((800e9, 989.5e12, 17.75), "it is the whole peak"),
+            ((800e9, 1979e12, 17.75), "it is a whole peak, and twice what"),
+            ((800e9, X_B * 4 / 3, 17.75), "nothing is to be added"),
+            ((800e9, 0.42 * 312e12, 17.75), "that of an A100"),
+            ((800e9, 1.3 * X_B, 17.75), "give it in FLOP/s, of one GPU"),
+            ((800e9, X_B, DAYS_B * 1e12), "in the days the rate is still in TFLOP/s"),
+            ((800e9, X_B, DAYS_B * 256), "n is missing"),
+            ((800e9, X_B, DAYS_B / 256), "n counts twice"),
+            ((800e9, X_B, DAYS_B * 86400), "these are seconds"),
+            ((800e9, X_B, DAYS_B * 24), "these are hours"),
+        ],
+        unanswered=[(None, None, None)],
+    ),
+    "03-c": Answers(
+        right=[
+            offer("H100", 48),
+            offer("H100 SXM", "48 GPUs"),
+            offer("H100", 64),
+            offer("H100", 512),
+        ],
+        told=[(offer("H100", 64), "right: at 25 % of the peak it takes 31 days and $141")],
+        slips=[
+            (offer("H100", 40), "too late: at 25 % of the peak it takes 49 days"),
+            (offer("H100", 32), "At the likely share it would do, but that is no promise"),
+            (offer("A100", 160), "too dear: at 25 % of the peak it takes 39 days and $194"),
+            (offer("A100", 8), "At the likely share it would do"),
+            (offer("V100", 512), "too dear: at 25 % of the peak it takes 30 days and $224"),
+            (offer("H100", 520), "there are 512 of each chip, and not 520"),
+            (offer("H100", 50), "50 GPUs do not make whole nodes of 8"),
+            (offer("B200", 64), "nobody offers you B200"),
+            (offer("H1000", 64), "is unknown"),
+            (offer("H100", -8), "gpus=-8"),
+            (("H100", 48), "give a dictionary with chip and gpus"),
+        ],
+        unanswered=[offer(None, None), offer("H100", None)],
     ),
     "03-d": Answers(
         right=[own(40), own(40.0), own("40"), own(16, "H100 SXM"), own(96, "V100 32GB SXM2")],
