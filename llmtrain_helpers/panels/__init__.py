@@ -53,6 +53,11 @@ HANDLES: dict[str, Handle] = {
     "attention_square": flops.ATTENTION_SQUARE,
     "step_work": flops.STEP_WORK,
     "achieved": flops.ACHIEVED,
+    "gpu_split": batch.GPU_SPLIT,
+    "four_gpus": batch.FOUR_GPUS,
+    "epoch": batch.EPOCH,
+    "micro_batches": batch.MICRO_BATCHES,
+    "batch_cost": batch.BATCH_COST,
     "ring": communication.RING,
 }
 """Every handle, by its name."""

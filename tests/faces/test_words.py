@@ -24,7 +24,6 @@ from llmtrain_helpers import (
     count_activations,
     count_flops,
     count_parameters,
-    fit_step_time,
     frontier,
     lora_memory,
     plan_run,
@@ -32,7 +31,6 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.drawings import (
     activations,
-    batch,
     budget,
     calendar,
     communication,
@@ -91,9 +89,6 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
         | {("none", "full"): 24.8, ("none", "none"): 33.1}
     ),
     "papers of 03": lambda: duration.before_and_after([0.970, 0.986], [0.993, 1.012]),
-    "passes of 04": lambda: batch.pass_times(
-        [1, 2, 4, 8], [3, 4, 6, 10], fit_step_time([1, 2, 4, 8], [3, 4, 6, 10])
-    ),
     "blocks of 05": precision.block_scales,
     "recipes of 05": precision.recipe_bytes,
     "what a layer keeps, 06": lambda: activations.kept_by_layer(12288, 96, 2048),
