@@ -327,8 +327,8 @@ def four_gpus(
         svg += line(x, top, x, end_of, stroke_width=2)
     if before and before != end:
         at = _FROM + before * _SCALE
-        svg += line(at, _FIRST - 8, at, bottom, stroke_dasharray="5 4")
-        svg += text(at, _FIRST - 14, "at the start", 14, "middle")
+        svg += line(_FROM, _FIRST - 6, at, _FIRST - 6, stroke_dasharray="5 4")
+        svg += line(at, _FIRST - 11, at, _FIRST - 1) + text(at + 7, _FIRST - 10, "at the start", 14)
     svg += _legend(bottom + 8, copies)
     svg += _kept(schedule, micro_batch, now)
     words = (
@@ -420,7 +420,7 @@ def _kept(schedule: Schedule, micro_batch: int, now: int) -> str:
     for held in (1, 2, 4):
         y = _FLOOR - _KEEPS * held
         svg += line(_FROM - 5, y, _FROM, y) + text(_FROM - 9, y + 5, f"{held}", 14, "end")
-    for i, word in enumerate(["kept by", "GPU 1, in", "sequences"]):
+    for i, word in enumerate(["activations", "on GPU 1"]):
         svg += text(20, _FLOOR - 62 + 18 * i, word, 14)
     for tick in range(0, 121, 30):
         x = _FROM + tick * _SCALE

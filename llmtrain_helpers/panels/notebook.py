@@ -114,6 +114,8 @@ class Field:
             self.value = change["new"]
 
     def _toggle(self, button: Any) -> None:
+        if not self.play.playing and self.play.value == self.play.max:
+            self.play.value = self.play.min  # once more
         self.play.playing = not self.play.playing
 
     def _tell(self, change: Any) -> None:
