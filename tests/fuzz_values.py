@@ -445,7 +445,7 @@ NAMES: dict[str, str] = {
         tokens_per_parameter loss_scale delta critical A B E alpha beta planned_days
         published_seconds
         duration.tokens_in_time.tokens duration.tokens_in_time.limit
-        batch_cost.global_batch_size laws.tokens_for_size.parameters loss.parameters
+        batch.batch_cost.global_batch_size laws.tokens_for_size.parameters loss.parameters
         loss.tokens
         compute_for_loss.parameters effective_tokens.tokens lora_memory.weight_bytes
         budget.nearest_shape.parameters laws.outside.parameters laws.outside.tokens
