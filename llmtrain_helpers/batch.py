@@ -251,46 +251,41 @@ class StepTime:
 
 
 @dataclass(frozen=True)
-class Step:
-    """A step in time: the passes of its replicas, each as long as `fixed` + micro-batch.
+class BatchCost:
+    """What a batch costs over the least: updates over S_min, samples over E_min."""
 
-    `fixed` is the part of a pass that does not grow, in sequences' worth of time.
+    updates: Result
+    samples: Result
 
-    >>> step = Step(micro=2, passes=4, replicas=2, stages=2)
-    >>> step.turns, step.time, step.waits, step.in_flight
-    (5, 7.5, 0.2, 2)
+
+def batch_cost(global_batch_size: Number, critical: Number) -> BatchCost:
+    """Updates and samples of a run, over the fewest that any batch could do with.
+
+    S/S_min = 1 + B_c/B and E/E_min = 1 + B/B_c, so that (S/S_min − 1)(E/E_min − 1) = 1.
+    `critical` is the critical batch B_c, in sequences or tokens as the batch is.
+
+    Source: arXiv 1812.06162 equations 2.7 and 2.11.
+
+    >>> batch_cost(4e6, critical=1e6)
+    BatchCost(updates=1.25, samples=5.0)
     """
+    B, critical = quantities(global_batch_size=global_batch_size, critical=critical)
+    broadcast(global_batch_size=B, critical=critical)
+    return BatchCost(1 + critical / B, 1 + B / critical)
 
-    micro: int
-    passes: int
-    replicas: int
-    stages: int = 1
-    fixed: float = 1.0
 
-    @property
-    def turns(self) -> int:
-        """Turns of a stage, waiting included: k + PP − 1."""
-        return self.passes + self.stages - 1
+def critical_batch(loss: Number) -> Result:
+    """The critical batch in tokens at a loss in nats, as one paper fitted it.
 
-    @property
-    def time(self) -> float:
-        """How long the step takes, in sequences' worth of time."""
-        return self.turns * (self.fixed + self.micro) / self.stages
+    B_c = 2.1e8 · L^(−1/0.21), from models of up to 1.5 billion parameters. It rises as
+    the loss falls.
 
-    @property
-    def waits(self) -> float:
-        """The share of the step in which a stage waits."""
-        return (self.stages - 1) / self.turns
+    Source: arXiv 2001.08361 equation 1.4.
 
-    @property
-    def in_flight(self) -> int:
-        """Micro-batches whose activations the first stage keeps at once."""
-        return min(self.passes, self.stages)
-
-    @property
-    def kept(self) -> float:
-        """Sequences whose whole activations would take as much as the first stage keeps."""
-        return self.micro * self.in_flight / self.stages
+    >>> [f"{critical_batch(loss) / 1e6:.2f}" for loss in (3.0, 2.0)]
+    ['1.12', '7.74']
+    """
+    return 2.1e8 * quantity("loss", loss) ** (-1 / 0.21)
 
 
 def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:

@@ -442,9 +442,11 @@ NAMES: dict[str, str] = {
         best_checkpoint_interval.checkpoint_seconds money price_per_gpu_hour watts_per_gpu
         power bandwidth link_bandwidth network_bandwidth host_bandwidth num_bytes memory
         shown_memory serving_memory overhead update scale rate loss flops share imbalance
-        tokens_per_parameter loss_scale delta A B E alpha beta planned_days published_seconds
-        duration.tokens_in_time.tokens duration.tokens_in_time.limit gpu_hours
-        laws.tokens_for_size.parameters loss.parameters loss.tokens
+        tokens_per_parameter loss_scale delta critical A B E alpha beta planned_days
+        published_seconds gpu_hours
+        duration.tokens_in_time.tokens duration.tokens_in_time.limit
+        batch.batch_cost.global_batch_size laws.tokens_for_size.parameters loss.parameters
+        loss.tokens
         compute_for_loss.parameters effective_tokens.tokens lora_memory.weight_bytes
         budget.nearest_shape.parameters laws.outside.parameters laws.outside.tokens
         laws.times_the_least.parameters laws.times_the_least.tokens

@@ -1,4 +1,4 @@
-"""Drawings of chapter 04: GPUs in their grid, a step, and the time of a pass."""
+"""Drawings of chapter 04: GPUs in their grid, a step on four of them, what a batch costs."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from math import log2
+from math import log2, log10
 
 from llmtrain_helpers import units
-from llmtrain_helpers.batch import Step, StepTime
+from llmtrain_helpers.batch import BatchCost
 from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
     Drawing,
     Style,
-    arrow,
+    circle,
     fits,
-    ghost,
     hatched,
     line,
     rect,
     text,
 )
+from llmtrain_helpers.drawings.duration import INKS
+from llmtrain_helpers.plan.schedule import Schedule
 
 NODE = 8
 """GPUs in a node, as nearly everywhere."""
 
-_ROWS, _LEFT, _TOP = 6, 74, 52
-_ACROSS = 744
-_CELL, _HIGH, _WIDE, _DEEP = 40, 36, 46, 44
+_ACROSS = 680
+_ROWS, _LEFT, _TOP = 6, 68, 52
+_CELL, _HIGH, _WIDE, _DEEP = 36, 36, 42, 46
 """Cells of the grid: width, height, and from one to the next across and down."""
 
 _GAP = 0.5
@@ -39,7 +40,7 @@ _GAP = 0.5
 
 @dataclass(frozen=True)
 class Layout:
-    """How GPUs are shared out: tensor ranks count first, replicas last."""
+    """How GPUs are shared out: tensor ranks count first, then context, replicas, stages."""
 
     num_gpus: int
     tensor: int = 1
@@ -57,27 +58,42 @@ class Layout:
         return self.num_gpus // self.a_replica
 
     @property
+    def left_over(self) -> int:
+        """GPUs that are too few for one more copy."""
+        return self.num_gpus % self.a_replica
+
+    @property
+    def of_a_stage(self) -> int:
+        """GPUs that hold the same stage, of all copies."""
+        return self.replicas * self.tensor * self.context
+
+    @property
     def crosses(self) -> bool:
         """Whether some tensor-parallel group does not stay inside its node."""
         return self.num_gpus > NODE and NODE % self.tensor != 0
 
     def seen(self) -> list[int]:
-        """The nodes that are drawn: the first, or the ends of several replicas."""
-        nodes, each = -(-self.num_gpus // NODE), self.a_replica // NODE
-        if each <= _ROWS / 2 or self.replicas == 1:
+        """The nodes that are drawn: the first six, the first of some stages, or the last one."""
+        nodes = -(-self.num_gpus // NODE)
+        if nodes > _ROWS and self.left_over:
+            return [*range(_ROWS - 1), nodes - 1]
+        if nodes <= _ROWS or self.pipeline == 1 or self.of_a_stage <= NODE:
             return list(range(min(nodes, _ROWS)))
-        some = range(min(self.replicas, _ROWS // 2))
-        return sorted({node for r in some for node in (r * each, r * each + each - 1)})
+        stages = sorted({0, 1, self.pipeline - 1})
+        starts = [stage * self.of_a_stage // NODE for stage in stages]
+        each = _ROWS // len(stages)
+        return sorted({start + k for start in starts for k in range(each) if start + k < nodes})
 
     def in_node(self, node: int) -> range:
         """The GPUs of a node."""
         return range(node * NODE, min((node + 1) * NODE, self.num_gpus))
 
-    def place(self, gpu: int) -> tuple[int, int, int]:
-        """Replica, stage and context rank of a GPU, counted from 0."""
-        group = gpu // self.tensor
-        rest, rank = divmod(group, self.context)
-        replica, stage = divmod(rest, self.pipeline)
+    def place(self, gpu: int) -> tuple[int, int, int] | None:
+        """Replica, stage and context rank of a GPU, counted from 0; None if left over."""
+        if gpu >= self.num_gpus - self.left_over:
+            return None
+        rest, rank = divmod(gpu // self.tensor, self.context)
+        stage, replica = divmod(rest, self.replicas)
         return replica, stage, rank
 
 
@@ -96,44 +112,40 @@ def letters(number: int) -> str:
 
 
 def gpu_grid(
-    num_gpus: int, tensor: int = 1, pipeline: int = 1, context: int = 1, before: Sequence[int] = ()
+    num_gpus: int, tensor: int = 1, pipeline: int = 1, context: int = 1, rows: int = 0
 ) -> Drawing:
     """The GPUs in their nodes: replica by letter, stage by number and shade.
 
-    Shows six nodes: the first ones, or where a replica fills more than three of them
-    the first and the last of several replicas, with the gaps told. `before` are the
-    four numbers of the last picture: what was replica A then is outlined.
+    Neighbours share matrices; then come the other replicas, and the next stage last.
+    Shows six nodes at the most, where there are more the first ones of some stages.
+    GPUs that are too few for a copy are hatched. The canvas has room for `rows` nodes.
     """
     layout = Layout(num_gpus, tensor, pipeline, context)
-    old = Layout(*before) if before else layout
     degrees = {"TP": layout.tensor, "PP": layout.pipeline}
     if layout.context > 1:
         degrees["CP"] = layout.context
     product = " × ".join(f"{name} {n:,}" for name, n in degrees.items())
     title = f"{layout.num_gpus:,} GPUs = {product} × DP {layout.replicas:,}"
-    svg = [text(_LEFT, 30, title, 22, font_weight=700)]
+    title += f" + {layout.left_over:,} left over" if layout.left_over else ""
+    svg = [text(20, 30, title, 20, font_weight=700)]
 
-    rows = _rows_of_nodes(layout.seen())
-    for (row, node), (_, following) in pairwise(rows):
+    drawn = _rows_of_nodes(layout.seen())
+    for (row, node), (_, following) in pairwise(drawn):
         if following > node + 1:
             first, last = node + 2, following
             label = f"nodes {first:,} to {last:,}" if last > first else f"node {first:,}"
             svg.append(text(_LEFT, _TOP + (row + 1) * _DEEP + 11, f"⋮  {label}, not drawn", 14))
-    for row, node in rows:
-        svg += _node(layout, row, node) + _old(layout, old, row, node)
+    for row, node in drawn:
+        svg += _node(layout, row, node)
     svg += _key(layout)
 
-    # below the grid: how much of it is seen, and what the dashed outline is
-    floor, nodes = _TOP + (rows[-1][0] + 1) * _DEEP, -(-layout.num_gpus // NODE)
-    seen = sum(len(layout.in_node(node)) for _, node in rows)
-    shown = f"{len(rows)} of {nodes:,} nodes are shown, {seen} of {layout.num_gpus:,} GPUs."
+    floor, nodes = _TOP + (drawn[-1][0] + 1) * _DEEP, -(-layout.num_gpus // NODE)
+    seen = sum(len(layout.in_node(node)) for _, node in drawn)
+    shown = f"{len(drawn)} of {nodes:,} nodes are drawn, {seen} of {layout.num_gpus:,} GPUs."
     if seen == layout.num_gpus:
-        shown = f"All {units.plural(seen, 'GPU')} are shown; a row is a node."
+        shown = "A row is a node."
     svg.append(text(_LEFT, floor + 16, shown, 14))
-    if old.a_replica != layout.a_replica:
-        label = f"dashed: replica A had {units.plural(old.a_replica, 'GPU')}"
-        svg += [ghost(_LEFT, floor + 24, _CELL, 14), text(_LEFT + 50, floor + 36, label, 14)]
-    height = max(round(floor) + 46, _TOP + 182)
+    height = max(round(floor) + 30, _TOP + rows * _DEEP + 30, _TOP + 4 * 46 + 8)
     return Drawing("".join(svg), _ACROSS, height, _grid_in_words(layout, seen))
 
 
@@ -148,38 +160,42 @@ def _rows_of_nodes(nodes: Sequence[int]) -> list[tuple[float, int]]:
 def _node(layout: Layout, row: float, node: int) -> list[str]:
     """A node's name, its GPUs, and the frames of its tensor-parallel groups."""
     here, y = layout.in_node(node), _TOP + row * _DEEP
-    shapes = [text(_LEFT - 10, y + _HIGH / 2 + 5, f"node {node + 1:,}", 14, "end")]
+    name = f"node {node + 1}" if node < 99 else f"{node + 1:,}"
+    shapes = [text(_LEFT - 10, y + _HIGH / 2 + 5, name, 14, "end")]
     shapes += [_cell(layout, gpu, _LEFT + gpu % NODE * _WIDE, y) for gpu in here]
-    if layout.tensor == 1:
-        return shapes
-    style: Style = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
-    style |= {"stroke_dasharray": "2 3"} if layout.crosses else {}
-    groups = Counter(gpu // layout.tensor for gpu in here)
     first = 0
-    for size in groups.values():
-        shapes.append(rect(*_frame(row, first, size), **style))
+    for group, size in Counter(gpu // layout.tensor for gpu in here).items():
+        place = layout.place(group * layout.tensor)
+        x, wide = _LEFT + first * _WIDE, (size - 1) * _WIDE + _CELL
         first += size
+        copy_a = place is not None and place[0] == 0
+        if place is None or (layout.tensor == 1 and not copy_a):
+            continue
+        style: Style = {"stroke": "currentColor", "rx": 6, "stroke_width": 4 if copy_a else 1.5}
+        style |= {"stroke_dasharray": "2 3"} if layout.crosses else {}
+        shapes.append(rect(x - 3, y - 3, wide + 6, _HIGH + 6, **style))
     return shapes
-
-
-def _frame(row: float, first: int, size: int) -> tuple[float, float, float, float]:
-    """The frame of so many neighbours in a row."""
-    x, y = _LEFT + first * _WIDE, _TOP + row * _DEEP
-    return x - 3, y - 3, (size - 1) * _WIDE + _CELL + 6, _HIGH + 6
 
 
 def _cell(layout: Layout, gpu: int, x: float, y: float) -> str:
     """A GPU: its replica's letter and its stage's number on the stage's shade."""
-    replica, stage, rank = layout.place(gpu)
+    place = layout.place(gpu)
+    if place is None:
+        return _idle_cell(x, y, f"GPU {gpu + 1}: left over")
+    replica, stage, rank = place
     name = f"{letters(replica)}{stage + 1}"
     title = f"GPU {gpu + 1}: replica {letters(replica)}, stage {stage + 1}"
     high = y + _HIGH / 2 + (6 if layout.context == 1 else -1)
     shapes = _shaded(x, y, stage, layout.pipeline, title, replica)
-    ink = _ink(_shade(stage, layout.pipeline))
-    shapes += text(x + _CELL / 2, high, name, 16, "middle", ink, font_weight=600)
+    ink, size = _ink(_shade(stage, layout.pipeline)), 16 if len(name) < 3 else 14
+    shapes += text(x + _CELL / 2, high, name, size, "middle", ink, font_weight=600)
     if layout.context > 1:
         shapes += text(x + _CELL / 2, y + _HIGH - 4, f"c{rank + 1}", 14, "middle", ink)
     return shapes
+
+
+def _idle_cell(x: float, y: float, title: str = "") -> str:
+    return rect(x, y, _CELL, _HIGH, title=title, stroke=GREY, rx=3) + hatched(x, y, _CELL, _HIGH)
 
 
 def _shaded(x: float, y: float, stage: int, stages: int, title: str = "", replica: int = 0) -> str:
@@ -206,43 +222,22 @@ def _ink(fill: str) -> str:
     return "#FFFFFF" if light <= 0.18 else "#000000"
 
 
-def _old(layout: Layout, old: Layout, row: float, node: int) -> list[str]:
-    """What was replica A, or was there, before the change."""
-    first = node * NODE
-    gone = range(max(first, layout.num_gpus), min(first + NODE, old.num_gpus))
-    shapes = [ghost(_LEFT + gpu % NODE * _WIDE, _TOP + row * _DEEP, _CELL, _HIGH) for gpu in gone]
-    size = min(old.a_replica - first, len(layout.in_node(node)))
-    if size > 0 and old.a_replica != layout.a_replica:
-        x, y, wide, high = _frame(row, 0, size)
-        shapes.append(ghost(x - 3, y - 3, wide + 6, high + 6, "replica A at the start"))
-    return shapes
-
-
 def _key(layout: Layout) -> list[str]:
     """What letter, number, shade and frame say, to the right of the grid."""
-    x, y, half = 462, _TOP, _CELL / 2
-    svg = [_shaded(x, y, 0, layout.pipeline)]
-    svg.append(text(x + 20, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600))
-    rank = f", c1 of {layout.context}" if layout.context > 1 else ""
-    svg.append(_beside(x, y, "one GPU", f"replica A, stage 1{rank}"))
+    x, y, half = 426, _TOP, _CELL / 2
+    edge: Style = {"stroke": "currentColor", "rx": 6}
+    bold: Style = {**edge, "stroke_width": 4}
+    svg = [_shaded(x, y, 0, layout.pipeline), rect(x - 3, y - 3, 42, 42, **bold)]
+    svg.append(text(x + half, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600))
+    copies = units.plural(layout.replicas, "replica") if layout.replicas else "no whole replica"
+    note = f"of {units.plural(layout.a_replica, 'GPU')}; bold: A"
+    svg.append(_beside(x, y, f"DP: {copies}", note))
 
     y += 46
-    if layout.pipeline == 1:
-        share = "each GPU has all layers" if layout.tensor == 1 else "a piece of every layer"
-        svg += [_shaded(x, y, 0, 1), _beside(x, y, "one stage", share)]
-    else:
-        for stage, left in ((0, x), (layout.pipeline - 1, x + half)):
-            shade = _shade(stage, layout.pipeline)
-            svg.append(rect(left, y, half, _HIGH, shade))
-            svg.append(text(left + 10, y + 24, f"{stage + 1}", 15, "middle", _ink(shade)))
-        label = f"PP: {layout.pipeline} pipeline stages"
-        svg.append(_beside(x, y, label, "numbers: groups of layers"))
-
-    y += 46
-    edge: Style = {"stroke": "currentColor", "stroke_width": 2, "rx": 6}
+    style: Style = {**edge, "stroke_width": 1.5}
     if layout.crosses:
-        edge["stroke_dasharray"] = "2 3"
-    svg.append(rect(x, y, _CELL, _HIGH, **edge))
+        style["stroke_dasharray"] = "2 3"
+    svg.append(rect(x, y, _CELL, _HIGH, **style))
     if layout.tensor == 1:
         svg.append(_beside(x, y, "TP 1: no frames", "no matrix is shared"))
     else:
@@ -250,316 +245,380 @@ def _key(layout: Layout) -> list[str]:
         svg.append(_beside(x, y, f"TP: frames of {layout.tensor} GPUs", note))
 
     y += 46
-    several, each = layout.replicas > 1, units.plural(layout.a_replica, "GPU")
-    svg.append(_shaded(x, y, 0, layout.pipeline, replica=int(several)))
-    name = "B1" if several else "A"
-    svg.append(text(x + 20, y + 24, name, 16, "middle", "#FFFFFF", font_weight=600))
-    note = f"of {each}; B is round" if several else f"all {each}"
-    return [*svg, _beside(x, y, f"DP: {units.plural(layout.replicas, 'replica')}", note)]
+    if layout.pipeline == 1:
+        share = "each GPU has all layers" if layout.tensor == 1 else "a piece of every layer"
+        svg += [_shaded(x, y, 0, 1), _beside(x, y, "PP: one stage", share)]
+    else:
+        for stage, left in ((0, x), (layout.pipeline - 1, x + half)):
+            shade = _shade(stage, layout.pipeline)
+            svg.append(rect(left, y, half, _HIGH, shade))
+            svg.append(text(left + 9, y + 24, f"{stage + 1}", 14, "middle", _ink(shade)))
+        label = f"PP: {layout.pipeline} stages, by shade"
+        svg.append(_beside(x, y, label, "some of the layers each"))
+
+    y += 46
+    if layout.left_over:
+        svg.append(_idle_cell(x, y))
+        label = f"{units.plural(layout.left_over, 'GPU')} left over"
+        svg.append(_beside(x, y, label, f"a replica takes {layout.a_replica:,}"))
+    elif layout.context > 1:
+        svg.append(_beside(x, y, f"CP: c1 to c{layout.context}", "share each sequence"))
+    return svg
 
 
 def _beside(x: float, y: float, first: str, second: str) -> str:
     """Two lines of words beside a mark of the key."""
-    return text(x + 52, y + 15, first, 15, font_weight=600) + text(x + 52, y + 33, second, 15)
+    return text(x + 50, y + 15, first, 15, font_weight=600) + text(x + 50, y + 33, second, 15)
 
 
 def _grid_in_words(layout: Layout, seen: int) -> str:
     words = (
         f"{layout.num_gpus:,} GPUs in rows of 8: tensor parallel {layout.tensor}, "
         f"pipeline {layout.pipeline}, context {layout.context}, "
-        f"data parallel {layout.replicas:,}. "
-        f"Replica A is the first {units.plural(layout.a_replica, 'GPU')}."
+        f"data parallel {layout.replicas:,}."
     )
+    if layout.left_over:
+        words += f" {units.plural(layout.left_over, 'GPU')} left over."
     if layout.crosses:
         words += " Tensor-parallel groups leave their nodes."
     return words + f" {seen} of {layout.num_gpus:,} GPUs are shown."
 
 
-# --- a step in time
+# --- a step on four GPUs, in time
 
-_START, _END = 92, 420
-"""Where the passes begin, and where the longer of two steps ends."""
+_FROM, _SCALE, _FIRST = 124, 4.3, 44
+"""Where time begins, pixels of a tick, and where the first GPU's row stands."""
 
-_ROW, _PASS = 44, 34
+_ROW, _PASS = 40, 32
+_KEEPS, _FLOOR = 22, 336
+"""Pixels of a sequence whose activations are kept, and where that picture stands."""
 
 
-def step_in_time(now: Step, before: Step | None = None) -> Drawing:
-    """A step: passes, stage by stage, the average of the gradients, the update.
+AVERAGE, UPDATE = 6, 3
+"""Ticks that the average and the update are drawn as long as."""
 
-    Lengths are times. Without a pipeline the rows are replicas; with one they are the
-    stages of replica A, which wait while it fills and empties. Below, the activations
-    that a GPU of the first stage keeps. What changed since `before` is dashed.
+
+def four_gpus(
+    schedule: Schedule, copies: int, micro_batch: int, now: int, before: int = 0
+) -> Drawing:
+    """A step on four GPUs, up to a moment: passes, waiting, average, update.
+
+    Each copy of the model has the same `schedule`. What is still to come is an outline.
+    Below, the activations that the first GPU keeps. Time has one scale for all
+    settings; with `before`, the length of an earlier step is dashed.
     """
-    old = before or now
-    rows = list(range(min(now.replicas, 2)))
-    if now.stages > 1:
-        rows = sorted({0, 1, now.stages - 1})
-    top, floor = 74, 74 + len(rows) * _ROW + 26
-    unit = (_END - _START) / max(now.time, old.time)
-
-    passes = "1 pass" if now.passes == 1 else f"{now.passes:,} passes, one after another"
-    waits = ""
-    if now.stages > 1:
-        passes = f"{units.plural(now.passes, 'pass')}, stage by stage"
-        waits = f"; a stage waits {units.percent(now.waits)}"
-    average = "one average" if now.replicas > 1 else "no average"
-    size = units.plural(now.micro, "sequence")
-    svg = [text(_START, 44, f"{size} in each{waits}", 15)]
-    for x, heading in ((_START, passes), (452, average), (606, "the update")):
-        svg.append(text(x, 22, heading, 15, font_weight=600))
-    svg += [_row(top + i * _ROW, row, now, unit) for i, row in enumerate(rows)]
-    svg += [_length(floor, now, old, unit), _averages(top, rows, now)]
-
-    hidden, note = now.replicas - len(rows), ""
-    if now.stages > len(rows):
-        note = f"{len(rows)} of {now.stages} stages drawn"
-    elif now.stages == 1 and hidden:
-        note = f"… and {hidden:,} more replica{'s' if hidden > 1 else ''}"
-    high = 44 if now.stages > 1 else floor - 8  # beside the heading, or the rows
-    svg.append(text(702, high, note, 14, "end"))
-    if (old.passes, old.micro, old.stages) != (now.passes, now.micro, now.stages):
-        svg.append(ghost(_START, top - 16, unit * old.time, 9))  # as long as the step was
-    svg.append(_memory(floor + 6, now, old, unit))
-    total = units.exact(now.micro * now.passes * now.replicas)
-    product = f"micro-batch {now.micro:,} × accumulation {now.passes:,} × "
-    product += f"replicas {now.replicas:,} = {total} sequences"
-    svg.append(text(24, floor + _TALLEST + 42, product, 17, font_weight=700))
-    return Drawing("".join(svg), _ACROSS, floor + _TALLEST + 60, _step_in_words(now))
+    stages, end = schedule.stages, schedule.end
+    svg = text(20, 26, _setting_of(stages, copies), 17, font_weight=700)
+    for gpu in range(stages * copies):
+        stage, copy = divmod(gpu, copies)
+        y = _FIRST + gpu * _ROW
+        label = f"{letters(copy)}, stage {stage + 1}" if stages > 1 else f"replica {letters(copy)}"
+        svg += text(_FROM - 8, y + 21, label, 14, "end")
+        clock = 0
+        for turn in schedule.of_stage(stage):
+            svg += _waits(y, clock, turn.start)
+            svg += _box(y, turn.start, turn.end, now, turn.micro_batch, turn.backward)
+            clock = turn.end
+        svg += _waits(y, clock, end)
+    svg += _ending(stages, copies, end, now)
+    bottom = _FIRST + 4 * _ROW
+    x = _FROM + now * _SCALE
+    for top, end_of in ((_FIRST - 8, bottom), (bottom + 28, _FLOOR)):
+        svg += line(x, top, x, end_of, stroke_width=2)
+    if before and before != end:
+        at = _FROM + before * _SCALE
+        svg += line(_FROM, _FIRST - 6, at, _FIRST - 6, stroke_dasharray="5 4")
+        svg += line(at, _FIRST - 11, at, _FIRST - 1) + text(at + 7, _FIRST - 10, "at the start", 14)
+    svg += _legend(bottom + 8, copies)
+    svg += _kept(schedule, micro_batch, now)
+    words = (
+        f"A step on four GPUs: {_setting_of(stages, copies)}. {schedule.micro_batches} passes of "
+        f"{units.plural(micro_batch, 'sequence')} for each replica; {now} of {end} ticks are over. "
+        f"A GPU waits {units.percent(schedule.idle)} of them."
+    )
+    return Drawing(svg, _ACROSS, _FLOOR + 34, words)
 
 
-def _length(floor: float, step: Step, old: Step, unit: float) -> str:
-    """How long the passes take: a line as long as they, and the product behind it."""
-    end, y = _START + step.turns * _turn(step, unit) - 3, floor - 29
-    ends = "".join(line(x, y - 4, x, y + 4) for x in (_START, end))
-    turns = units.plural(step.turns, "turn" if step.stages > 1 else "pass")
-    words = f"{turns} × ({step.fixed:g} + {step.micro:,}) = {_long(step)} sequences' time"
-    words += " on a stage" if step.stages > 1 else ""
-    if (old.turns, old.micro, old.fixed) != (step.turns, step.micro, step.fixed):
-        words += f", dashed {_long(old)}"
-    return line(_START, y, end, y) + ends + text(_START, floor - 8, words, 14)
+def _setting_of(stages: int, copies: int) -> str:
+    if stages == 1:
+        return f"{copies} replicas, each on one GPU"
+    each = f"cut into {stages} stages"
+    return f"{copies} replicas, each {each}" if copies > 1 else f"one replica, {each}"
 
 
-def _long(step: Step) -> str:
-    """A step's length on a stage, in times of a sequence."""
-    length = step.turns * (step.fixed + step.micro)
-    return f"{length:,.0f}" if length % 1 == 0 else f"{length:,.1f}"
-
-
-def _row(y: float, row: int, step: Step, unit: float) -> str:
-    """The passes of a replica, or of a stage, in their time; and what comes after."""
-    wide, late = _turn(step, unit), row if step.stages > 1 else 0
-    name = f"replica {letters(row)}" if step.stages == 1 else f"stage {row + 1}"
-    shapes = text(_START - 12, y + 22, name, 14, "end")
-    shapes += _waiting(_START, y, late * wide)
-    shapes += _passes(_START + late * wide, y, step.passes, wide)
-    after = step.stages - 1 - late
-    shapes += _waiting(_START + (late + step.passes) * wide, y, after * wide)
-    shapes += arrow(_START + step.turns * wide + 4, y + 17, 448, y + 17)
-    shapes += arrow(584, y + 17, 602, y + 17)
-    shapes += rect(606, y, 96, _PASS, COLORS["optimizer"], rx=4)
-    label = "same step" if step.stages == 1 else "update"
-    return shapes + text(654, y + 22, label, 15, "middle", "#FFFFFF")
-
-
-def _turn(step: Step, unit: float) -> float:
-    """How wide a turn is drawn."""
-    return unit * step.time / step.turns
-
-
-def _passes(x: float, y: float, passes: int, wide: float) -> str:
-    """Boxes with their numbers; one long box where they would be too narrow."""
-    if wide < 22:
-        label = units.plural(passes, "pass")
-        shapes = rect(x, y, passes * wide - 2, _PASS, COLORS["activations"], rx=4)
-        if fits(label, passes * wide - 6, 14):
-            middle = x + passes * wide / 2
-            shapes += text(middle, y + 22, label, 14, "middle", "#FFFFFF")
-        return shapes
-    shapes = ""
-    for i in range(passes):
-        left = x + i * wide
-        name = f"pass {i + 1}" if wide > 60 else f"{i + 1}"
-        shapes += rect(left, y, wide - 3, _PASS, COLORS["activations"], rx=4)
-        shapes += text(left + wide / 2 - 1, y + 22, name, 14, "middle", "#FFFFFF")
-    return shapes
-
-
-def _waiting(x: float, y: float, wide: float) -> str:
-    """A stage with nothing to do."""
-    if wide < 3:
+def _waits(y: float, start: int, end: int) -> str:
+    """A GPU with nothing to do."""
+    if end == start:
         return ""
-    box = (x, y, wide - 2, _PASS)
-    label = text(x + wide / 2, y + 22, "waits", 14, "middle") if wide > 60 else ""
-    lines = "" if label else hatched(*box)
-    edge: Style = {"stroke": "currentColor", "opacity": 0.6, "rx": 4}
-    return rect(*box, title="waits", **edge) + lines + label
+    x, wide = _FROM + start * _SCALE, (end - start) * _SCALE - 1
+    svg = rect(x, y, wide, _PASS, GREY, "waits", opacity=0.15)
+    return svg + (hatched(x, y, wide, _PASS) if wide > 8 else "")
 
 
-def _averages(top: float, rows: Sequence[int], step: Step) -> str:
-    """Where gradients meet: one box for all replicas, with a pipeline one for each stage."""
-    svg, ink = "", COLORS["gradients"]
-    if step.stages == 1:
-        high = len(rows) * _ROW - (_ROW - _PASS)
-        svg += rect(452, top, 130, high, ink, rx=4)
-        words = ["gradients,", "not weights"] if len(rows) > 1 else ["gradients"]
-        first = top + high / 2 + (5 if len(rows) == 1 else -4)
-        for i, label in enumerate(words):
-            svg += text(517, first + 19 * i, label, 15, "middle", "#FFFFFF")
-    else:
-        for i, stage in enumerate(rows):
-            y = top + i * _ROW
-            label = f"all stages {stage + 1}" if step.replicas > 1 else "gradients"
-            svg += rect(452, y, 130, _PASS, ink, rx=4)
-            svg += text(517, y + 22, label, 15, "middle", "#FFFFFF")
-    if step.replicas > 1:
-        svg += text(517, top - 10, f"of {step.replicas:,} replicas", 14, "middle")
+def _box(y: float, start: int, end: int, now: int, micro: int, backward: bool) -> str:
+    """A turn: filled as far as it is done, with its number where there is room."""
+    x, wide = _FROM + start * _SCALE, (end - start) * _SCALE - 1
+    ink, word = (INKS["backward"], "backward") if backward else (INKS["forward"], "forward")
+    done = min(max((now - start) / (end - start), 0), 1)
+    svg = rect(x, y, wide, _PASS, ink, f"{word} {micro + 1}", rx=2, opacity=0.25)
+    if done:
+        svg += rect(x, y, wide * done, _PASS, ink, rx=2)
+    if fits(f"{micro + 1}", wide - 4, 14):
+        fill = "#FFFFFF" if done > 0.6 else "currentColor"
+        svg += text(x + wide / 2, y + 21, f"{micro + 1}", 14, "middle", fill)
     return svg
 
 
-_TALLEST = 56
-"""The height of the most that is kept now or before, eight sequences at least."""
+def _ending(stages: int, copies: int, end: int, now: int) -> str:
+    """The average over the copies of each stage, and the update of every GPU."""
+    svg, after = "", end + (AVERAGE if copies > 1 else 0)
+    for stage in range(stages if copies > 1 else 0):
+        y = _FIRST + stage * copies * _ROW
+        high = copies * _ROW - (_ROW - _PASS)
+        svg += _late(end, AVERAGE, y, high, COLORS["main gradients"], "average of gradients", now)
+    for gpu in range(stages * copies):
+        y = _FIRST + gpu * _ROW
+        svg += _late(after, UPDATE, y, _PASS, COLORS["optimizer"], "update", now)
+    return svg
 
 
-def _memory(top: float, now: Step, old: Step, unit: float) -> str:
-    """Activations on a GPU of the first stage: up in forward, down in backward."""
-    base = top + _TALLEST + 4
-    scale = _TALLEST / max(now.kept, old.kept, 8)
-    shapes = _saw(base, scale, now, unit)
-    if (now.kept, now.time) != (old.kept, old.time):
-        shapes += _saw(base, scale, old, unit, before=True)
-        shapes += text(452, top + 58, f"dashed: {_kept(old)}", 14)
-    shapes += line(_START, base, _END, base)
-    for i, words in enumerate(["kept on", "a GPU"]):
-        shapes += text(_START - 12, base - 20 + 18 * i, words, 14, "end")
-    shapes += text(452, top + 18, f"activations: {_kept(now)}", 15, font_weight=600)
-    return shapes + text(452, top + 38, _why_kept(now), 15)
+def _late(start: int, ticks: int, y: float, high: float, ink: str, word: str, now: int) -> str:
+    faint: Style = {} if now >= start + ticks else {"opacity": 0.25}
+    return rect(_FROM + start * _SCALE + 1, y, ticks * _SCALE - 2, high, ink, word, **faint)
 
 
-def _kept(step: Step) -> str:
-    if step.stages == 1:
-        return f"of {units.plural(step.micro, 'sequence')}"
-    return f"of {step.in_flight} × {units.plural(step.micro, 'sequence')}"
+def _legend(y: float, copies: int) -> str:
+    svg, x = "", float(_FROM)
+    inks = {"forward": INKS["forward"], "backward": INKS["backward"], "waits": GREY}
+    inks |= {"average": COLORS["main gradients"]} if copies > 1 else {}
+    for word, ink in {**inks, "update": COLORS["optimizer"]}.items():
+        faint: Style = {"opacity": 0.15} if word == "waits" else {}
+        svg += rect(x, y, 14, 14, ink, **faint) + text(x + 20, y + 12, word, 14)
+        svg += hatched(x, y, 14, 14, 6) if word == "waits" else ""
+        x += 46 + 8 * len(word)
+    return svg
 
 
-def _why_kept(step: Step) -> str:
-    if step.stages == 1:
-        return "at a time, in every pass"
-    return f"on stage 1, 1/{step.stages} of the layers each"
+def _kept(schedule: Schedule, micro_batch: int, now: int) -> str:
+    """The activations of the first GPU over time: all that is to come is dashed."""
+    share = micro_batch / schedule.stages
+    corners = [(t, held * share) for t, held in schedule.kept(0)]
+    points = [(_FROM + t * _SCALE, _FLOOR - _KEEPS * held) for t, held in corners]
+    whole = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    line_style = 'fill="none" stroke="currentColor" stroke-dasharray="4 3"'
+    svg = f'<polyline points="{whole}" {line_style}/>'
+    done = [(t, held) for t, held in corners if t <= now]
+    if done and done[-1][0] < now < corners[-1][0]:  # within a turn
+        (t0, h0), (t1, h1) = next(
+            pair for pair in pairwise(corners) if pair[0][0] <= now <= pair[1][0] != pair[0][0]
+        )
+        done.append((now, h0 + (h1 - h0) * (now - t0) / (t1 - t0)))
+    spots = [(_FROM + t * _SCALE, _FLOOR - _KEEPS * held) for t, held in [*done, (done[-1][0], 0)]]
+    area = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+    svg += f'<polygon points="{area}" fill="{COLORS["activations"]}"/>'
+    svg += line(_FROM, _FLOOR, _FROM + 126 * _SCALE, _FLOOR)
+    for held in (1, 2, 4):
+        y = _FLOOR - _KEEPS * held
+        svg += line(_FROM - 5, y, _FROM, y) + text(_FROM - 9, y + 5, f"{held}", 14, "end")
+    for i, word in enumerate(["activations", "on GPU 1"]):
+        svg += text(20, _FLOOR - 62 + 18 * i, word, 14)
+    for tick in range(0, 121, 30):
+        x = _FROM + tick * _SCALE
+        label = f"{tick}" if tick < 120 else "120 ticks"
+        svg += line(x, _FLOOR, x, _FLOOR + 5) + text(x, _FLOOR + 20, label, 14, "middle")
+    return svg
 
 
-def _saw(base: float, scale: float, step: Step, unit: float, before: bool = False) -> str:
-    """Activations over a step: a tooth for each pass, or with a pipeline one hill.
+# --- the beginning of an epoch
 
-    A tooth goes up in a third of its pass. The hill ends with the step: the first
-    stage's last backward passes come a turn apart, as fast as the last stage makes theirs.
-    """
-    style = f'fill="{COLORS["activations"]}"'
-    if before:
-        style = 'fill="none" stroke="currentColor" stroke-dasharray="5 4"'
-    high, wide = base - scale * step.kept, _turn(step, unit)
-    end = _START + step.passes * wide
-    teeth = [(_START + i * wide, wide) for i in range(step.passes)]
-    if step.stages > 1:
-        end, full = _START + step.turns * wide, step.in_flight
-        corners = [(_START, base), (_START + full * wide / 3, high)]
-        corners += [(end - (full - 1 / 3) * wide, high), (end, base)]
-    elif wide < 3:  # too many to tell apart
-        corners = [(_START, base), (_START, high), (end, high), (end, base)]
-    else:
-        corners = [
-            corner for x, w in teeth for corner in ((x, base), (x + w / 3, high), (x + w - 2, base))
-        ]
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
-    return f'<polygon points="{points}" {style}/>'
+_DOT = 12
 
 
-def _step_in_words(step: Step) -> str:
-    n = step.passes
-    each = "one pass" if n == 1 else f"{n:,} passes one after another"
-    makes = f"each of {step.replicas:,} replicas makes"
-    who = "one replica makes" if step.replicas == 1 else makes
-    piped = (
-        f" Its {step.stages} stages wait {units.percent(step.waits)} of the time."
-        if step.stages > 1
-        else ""
+def epoch_rows(micro_batch: int, passes: int, updates: int, samples: int) -> Drawing:
+    """The first updates of an epoch: a row each, a box for a pass, a dot for a sample."""
+    left, top, ink = 96, 40, COLORS["activations"]
+    svg = text(left, 24, "a box: one pass, forward and back", 15)
+    for row in range(3):
+        y = top + 44 * row
+        svg += text(left - 12, y + 22, f"update {row + 1}", 14, "end")
+        for k in range(passes):
+            x = left + k * (micro_batch * _DOT + 10)
+            wide = micro_batch * _DOT + 4
+            svg += rect(x, y, wide, 34, stroke="currentColor", rx=5, title=f"pass {k + 1}")
+            svg += "".join(
+                circle(x + 9 + _DOT * i, y + 17, 5, ink if row == 0 else GREY)
+                for i in range(micro_batch)
+            )
+    y = top + 3 * 44
+    svg += text(left, y + 16, f"⋮  and {updates - 3:,} more, until all {samples:,} are used", 15)
+    batch = micro_batch * passes
+    cells = [(f"{updates:,}", "updates"), (f"{updates * passes:,}", "passes")]
+    cells += [(f"{batch}", "samples in a batch"), (f"{micro_batch}", "at once in memory")]
+    for i, (number, label) in enumerate(cells):
+        x = left + 148 * i
+        svg += text(x, y + 60, number, 26, font_weight=700) + text(x, y + 82, label, 14)
+    words = (
+        f"Of {samples:,} samples, {batch} go into each update, in "
+        f"{units.plural(passes, 'pass')} of {micro_batch}: {updates:,} updates and "
+        f"{updates * passes:,} passes."
     )
-    total = units.exact(step.micro * n * step.replicas)
+    return Drawing(svg, _ACROSS, y + 98, words)
+
+
+# --- a measured step by its micro-batch
+
+Bar = tuple[int, float, float, float, float, float]
+"""A micro-batch; seconds of work, fixed parts and waiting; measured; bytes of a GPU."""
+
+_MOST, _BASE, _LONG = 160, 262, 200
+"""Seconds of the axis, where the bars stand, and the height of the axis."""
+
+
+def step_by_micro_batch(bars: Sequence[Bar], chosen: int) -> Drawing:
+    """A step's seconds and a GPU's memory by the micro-batch, up to the chosen one.
+
+    A bar is the work, the fixed parts of all passes and the waiting; a ring was
+    measured. The axes and the room of all bars stay.
+    """
+    svg = text(20, 26, "seconds of a step", 16, font_weight=700)
+    svg += text(440, 26, "memory of a GPU", 16, font_weight=700)
+    for tick in (0, 50, 100, 150):
+        y = _BASE - _LONG * tick / _MOST
+        svg += line(56, y, 390, y, opacity=0.25) + text(48, y + 5, f"{tick}", 14, "end")
+    unit = _LONG / _MOST
+    inks = {"work": COLORS["useful"], "fixed parts": COLORS["launching"], "waiting": GREY}
+    for i, (micro, work, fixed, waits, measured, memory) in enumerate(bars):
+        x, right = 74 + 80 * i, 446 + 54 * i
+        for at in (x + 26, right + 17):
+            weight = 700 if micro == chosen else 400
+            svg += text(at, _BASE + 20, f"{micro}", 15, "middle", font_weight=weight)
+        if micro > chosen:
+            continue
+        faint: Style = {} if micro == chosen else {"opacity": 0.45}
+        y = float(_BASE)
+        for (word, ink), seconds in zip(inks.items(), (work, fixed, waits), strict=True):
+            y -= unit * seconds
+            svg += rect(x, y, 52, unit * seconds, ink, f"{word}: {seconds:.0f} s", **faint)
+        spot = _BASE - unit * measured
+        svg += circle(x + 26, spot, 6, "#FFFFFF", "measured", stroke="currentColor")
+        if micro == chosen:
+            top = min(y, spot - 6) - 8
+            svg += text(x + 26, top, f"{measured:.0f} s", 16, "middle", font_weight=700)
+        high = _LONG * memory / 100e9
+        svg += rect(right, _BASE - high, 34, high, COLORS["main weights"], **faint)
+        if micro == chosen:
+            label = units.edited(memory, units.gigabytes)
+            svg += text(right + 17, _BASE - high - 8, label, 15, "middle", font_weight=700)
+    limit = _BASE - _LONG * 0.8
+    svg += line(436, limit, 664, limit, stroke_dasharray="5 4")
+    svg += text(664, limit - 8, "80 GB", 14, "end") + line(436, _BASE, 664, _BASE)
+    x = 20
+    for word, ink in inks.items():
+        svg += rect(x, 306, 14, 14, ink) + text(x + 20, 318, word, 14)
+        x += 42 + 8 * len(word)
+    svg += circle(x + 6, 313, 6, "#FFFFFF", stroke="currentColor")
+    svg += text(x + 20, 318, "measured", 14)
+    svg += text(664, 318, "sequences in a micro-batch", 14, "end")
+    told = "; ".join(
+        f"{bar[0]}: {bar[4]:.0f} s and {units.edited(bar[5], units.gigabytes)}"
+        for bar in bars
+        if bar[0] <= chosen
+    )
+    words = f"A step by its micro-batch, as measured, and what a GPU held. {told}."
+    return Drawing(svg, _ACROSS, 332, words)
+
+
+# --- what a batch costs
+
+_SQUARE, _X0, _Y0 = 250, 64, 300
+"""The side of the picture of updates and samples, and its lower left corner."""
+
+
+def batch_cost_curve(cost: BatchCost, batch: float, critical: float, before: BatchCost) -> Drawing:
+    """Updates against samples, over the fewest of each: a dot on the curve of all batches.
+
+    Both axes are logarithmic, from 1 to 64. Below, the batch and the critical batch in
+    tokens. The hollow dot is where it began.
+    """
+
+    def spot(updates: float, samples: float) -> tuple[float, float]:
+        unit = _SQUARE / 6
+        return _X0 + unit * log2(updates), _Y0 - unit * log2(samples)
+
+    svg = text(20, 26, "samples, over the fewest", 15)
+    for power in range(7):
+        x, y = spot(2**power, 2**power)
+        svg += line(x, _Y0, x, _Y0 + 5) + line(_X0 - 5, y, _X0, y)
+        svg += text(x, _Y0 + 20, f"{2**power}", 14, "middle")
+        svg += text(_X0 - 9, y + 5, f"{2**power}", 14, "end")
+    svg += line(_X0, _Y0, _X0 + _SQUARE, _Y0) + line(_X0, _Y0, _X0, _Y0 - _SQUARE)
+    svg += text(_X0 + _SQUARE, _Y0 + 40, "updates, over the fewest", 15, "end")
+    ratios = [2 ** (k / 4) for k in range(-24, 25)]
+    curve = [spot(1 + 1 / r, 1 + r) for r in ratios if 1 + max(r, 1 / r) <= 64]
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in curve)
+    svg += f'<polyline points="{points}" fill="none" stroke="{GREY}" stroke-width="3"/>'
+    x, y = spot(float(cost.updates), float(cost.samples))
+    svg += line(x, y, x, _Y0, stroke_dasharray="3 3") + line(_X0, y, x, y, stroke_dasharray="3 3")
+    old = spot(float(before.updates), float(before.samples))
+    svg += circle(*old, 8, "none", "at the start", stroke="currentColor", stroke_dasharray="3 2")
+    svg += circle(x, y, 8, COLORS["gradients"], stroke="currentColor")
+
+    for i, (name, times) in enumerate({"updates": cost.updates, "samples": cost.samples}.items()):
+        at = 96 + 84 * i
+        svg += text(380, at, f"{units.digits(times, 2)} ×", 30, font_weight=700)
+        svg += text(380, at + 24, f"the fewest {name}", 15)
+    svg += text(380, 262, "few updates: a short run", 14) + text(
+        380, 282, "few samples: a cheap one", 14
+    )
+    return Drawing(svg + _in_tokens(batch, critical), _ACROSS, 430, _cost_in_words(cost))
+
+
+def _in_tokens(batch: float, critical: float) -> str:
+    """The batch and the critical batch on a line of tokens, from 0.1 to 100 million."""
+    y = 386
+
+    def at(tokens: float) -> float:
+        return 70 + 190 * (log10(tokens) - 5)
+
+    svg = line(70, y, 640, y)
+    for tokens in (1e5, 1e6, 1e7, 1e8):
+        svg += line(at(tokens), y - 5, at(tokens), y + 5)
+        svg += text(at(tokens), y + 24, units.count(tokens), 14, "middle")
+    svg += line(at(critical), y - 16, at(critical), y + 8, stroke_width=3)
+    anchor = "end" if critical > batch else "start"
+    side = "start" if anchor == "end" else "end"
+    svg += text(at(critical), y - 22, "critical batch", 14, side)
+    svg += circle(at(batch), y, 7, COLORS["gradients"], stroke="currentColor")
+    return svg + text(at(batch), y - 22, "your batch", 14, anchor)
+
+
+def _cost_in_words(cost: BatchCost) -> str:
     return (
-        f"A step: {who} {each}, of {units.plural(step.micro, 'sequence')}; "
-        "then the gradients, not the weights, meet in one average; then the update, "
-        f"the same on every replica.{piped} {total} sequences in all; a GPU keeps "
-        f"activations {_kept(step)} {_why_kept(step)}."
+        "A curve of updates against samples, each over the fewest. The dot stands at "
+        f"{units.digits(cost.updates, 2)} times the fewest updates and "
+        f"{units.digits(cost.samples, 2)} times the fewest samples."
     )
 
 
-# --- the time of a pass
-
-_BARS, _BETWEEN, _FLOOR, _HIGHEST = 196, 60, 266, 196
-"""Bars: the first one's middle, from one to the next, where they stand, the highest."""
+# --- how much of a step a stage waits
 
 
-def pass_times(micro_batches: Sequence[int], seconds: Sequence[float], fitted: StepTime) -> Drawing:
-    """A bar for each pass, of a fixed part and one that grows, and what was measured.
-
-    Micro-batches double from bar to bar. Below stand milliseconds and sequences a
-    second; a dashed line is the half-rate batch, at which both parts are equal.
-    """
-    sizes, times = [int(b) for b in micro_batches], [float(t) for t in seconds]
-    unit = _HIGHEST / max(*times, *(float(fitted.seconds(b)) for b in sizes))
-    rates = [f"{b / t:,.0f}" for b, t in zip(sizes, times, strict=True)]
-    svg = _key_of_passes(fitted) + _half_rate(sizes, fitted)
-    for i, (b, t) in enumerate(zip(sizes, times, strict=True)):
-        svg += _bar_of_pass(_BARS + i * _BETWEEN, b, t, fitted, unit)
-    rows = {"micro-batch": [f"{b}" for b in sizes]}
-    rows["ms of a pass"] = [f"{1e3 * t:.2f}" for t in times]
-    rows["sequences / s"] = rates
-    for i, (name, cells) in enumerate(rows.items()):
-        y = _FLOOR + 24 + 24 * i
-        svg += text(156, y, name, 14, "end")
-        for k, cell in enumerate(cells):
-            svg += text(_BARS + k * _BETWEEN, y, cell, 14, "middle")
-    svg += line(166, _FLOOR, 708, _FLOOR)
-    label = zip(sizes, rows["ms of a pass"], rates, strict=True)
-    words = "; ".join(f"{b}: {ms} ms, {rate} sequences a second" for b, ms, rate in label)
-    half = f"Half-rate batch {fitted.half_rate_batch:.0f}."
-    return Drawing(svg, _ACROSS, 356, f"A pass by its micro-batch. {words}. {half}")
-
-
-def _bar_of_pass(x: float, micro: int, measured: float, fitted: StepTime, unit: float) -> str:
-    """The fixed part, the growing part on it, and a dot for the measured time."""
-    fixed = unit * float(fitted.overhead)
-    grows = unit * float(fitted.seconds(micro)) - fixed
-    shapes = rect(x - 20, _FLOOR - fixed, 40, fixed, GREY, "the fixed part")
-    top, ink = _FLOOR - fixed - grows, COLORS["activations"]
-    shapes += rect(x - 20, top, 40, grows, ink, "what grows with the micro-batch")
-    place = f'cx="{x:g}" cy="{_FLOOR - unit * measured:.1f}" r="5"'
-    return shapes + f'<circle {place} fill="#FFFFFF" stroke="currentColor" stroke-width="2"/>'
-
-
-def _key_of_passes(fitted: StepTime) -> str:
-    """What the parts of a bar are, in numbers."""
-    label = [
-        (GREY, f"fixed: t₀ = {1e3 * float(fitted.overhead):.1f} ms"),
-        (
-            COLORS["activations"],
-            f"grows: b / r, r = {units.digits(fitted.rate)} sequences a second",
-        ),
-    ]
-    shapes, x = "", 24.0
-    for ink, words in label:
-        shapes += rect(x, 15, 18, 18, ink) + text(x + 26, 29, words, 15)
-        x += 40 + 8.6 * len(words)
-    dot = '<circle cx="{:g}" cy="24" r="5" fill="#FFFFFF" stroke="currentColor"'
-    shapes += dot.format(x + 8) + ' stroke-width="2"/>'
-    return shapes + text(x + 22, 29, "measured", 15)
-
-
-def _half_rate(sizes: Sequence[int], fitted: StepTime) -> str:
-    """The half-rate batch between the bars, where it lies among them."""
-    half = float(fitted.half_rate_batch)
-    if not sizes[0] <= half <= sizes[-1]:
-        return ""
-    x = _BARS + _BETWEEN * log2(half / sizes[0])
-    shapes = line(x, 64, x, _FLOOR, stroke_dasharray="5 4")
-    shapes += text(x - 10, 76, f"half-rate batch {half:.0f}:", 15, "end", font_weight=600)
-    return shapes + text(x - 10, 96, "both parts are equal", 15, "end")
+def stage_time(stages: int, passes: int, waits: float) -> Drawing:
+    """A stage's step as a bar: its passes, and what it waits while others fill and empty."""
+    wide = (_ACROSS - 40) * (1 - waits)
+    svg = text(20, 24, "A GPU in one step", 16, font_weight=700)
+    svg += rect(20, 36, wide, 36, COLORS["useful"], "at work", rx=3)
+    label = units.plural(passes, "pass")
+    if fits(label, wide - 8):
+        svg += text(20 + wide / 2, 59, label, 15, "middle", "#FFFFFF")
+    rest = _ACROSS - 40 - wide
+    if rest > 1:
+        svg += rect(20 + wide, 36, rest, 36, GREY, "waits", opacity=0.18)
+        svg += hatched(20 + wide, 36, rest, 36)
+    share = units.percent(waits) if waits else "nothing"
+    told = f"waits {share}: {units.plural(stages - 1, 'turn')} of {passes + stages - 1:,}"
+    if stages == 1:
+        told = "one stage waits for no other"
+    svg += text(_ACROSS - 20, 24, told, 15, "end")
+    words = f"A GPU's step: {label}; {told}."
+    return Drawing(svg, _ACROSS, 84, words)

@@ -30,6 +30,7 @@ from llmtrain_helpers.exercises.common import (
     entry,
     unanswered,
 )
+from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.schedule import idle_share
 
@@ -184,7 +185,39 @@ def _beside_published(tokens: float, replicas: int, parameters: float) -> tuple[
     return True, f"right: {summary}; models of this size had {span}."
 
 
+# --- the blank: BLOOM's batch
+
+
+def _bloom_batch(tensor_parallel: int = 4, pipeline_parallel: int = 12, passes: int = 128) -> int:
+    """Sequences of a step of BLOOM on 384 GPUs, with a micro-batch of 2."""
+    d = data_parallel_size(384, tensor_parallel, pipeline_parallel)
+    return int(global_batch_size(2, passes, d))
+
+
 EXERCISES: dict[str, Exercise] = {
+    "04-sequences": Blank(
+        key=_bloom_batch,
+        unit=lambda number: units.plural(number, "sequence"),
+        hint=(
+            "How many GPUs hold one replica?",
+            "A replica takes its micro-batch in every pass, and there are several replicas.",
+        ),
+        slips={
+            "this counts every GPU as a replica.": lambda: _bloom_batch(1, 1),
+            "TP cuts a replica too: the GPUs of a frame read the same sequences.": lambda: (
+                _bloom_batch(tensor_parallel=1)
+            ),
+            "PP cuts a replica too: all its stages see the same sequences.": lambda: _bloom_batch(
+                pipeline_parallel=1
+            ),
+            "this is one pass of each replica: an update has more of them.": lambda: _bloom_batch(
+                passes=1
+            ),
+            "this is one replica's part: there are several.": lambda: 2 * 128,
+            "these are the replicas: each has many sequences.": lambda: 384 // 48,
+            "these are passes of all replicas: each takes a micro-batch.": lambda: 8 * 128,
+        },
+    ),
     "04-a": Numeric(
         key=_neox_tokens,
         asked="tokens",
@@ -239,19 +272,15 @@ def _change() -> str:
     return {2: "twice", 1: "the same", 0.5: "half"}[ratio]
 
 
-def _measured_seconds(micro_batch_size: int) -> float:
-    """The measured time of a pass of the tiny model."""
-    tiny = {
-        row["micro_batch_size"]: row["seconds_min"]
-        for row in published.rows("measured_passes")
-        if row["hidden_size"] == 32
-    }
-    return float(tiny[micro_batch_size])
+def _bloom_seconds() -> dict[str, float]:
+    """The seconds of a step by its micro-batch, as BLOOM's engineers measured them."""
+    tried = published.tried_micro_batches()
+    return {f"{row['micro_batch_size']}": float(row["seconds_per_iteration"]) for row in tried}
 
 
-def _eight_over_one() -> str:
-    ratio = _measured_seconds(8) / _measured_seconds(1)
-    return "a quarter longer" if 1.2 < ratio < 1.3 else f"{ratio:.1f} times"
+def _fastest() -> str:
+    seconds = _bloom_seconds()
+    return min(seconds, key=lambda micro: seconds[micro])
 
 
 PREDICTIONS: dict[str, Prediction] = {
@@ -267,14 +296,16 @@ PREDICTIONS: dict[str, Prediction] = {
             "copy, and smaller copies make more of them.",
         },
     ),
-    "04-time": Prediction(
-        truth=_eight_over_one,
-        why=f"One sequence took {1e3 * _measured_seconds(1):.2f} ms, eight took "
-        f"{1e3 * _measured_seconds(8):.2f} ms: starting the work is most of it.",
+    "04-bloom": Prediction(
+        truth=_fastest,
+        why="They measured "
+        + ", ".join(f"{took:.0f} s with {micro}" for micro, took in _bloom_seconds().items())
+        + ".",
         options={
-            "eight times": "That is the work. But a pass is more than its work.",
-            "four times": "A part is shared, you thought: here it is most of it.",
-            "a quarter longer": "Seven more sequences for a quarter of the time.",
+            "1": "Small passes keep the pipeline busy. But each of them has a fixed part.",
+            "2": "You saw two forces at work, and this is between them, only a little early.",
+            "4": "You saw that two forces are at work.",
+            "8": "It has the fewest passes. But then the pipeline fills and empties for long.",
         },
     ),
 }

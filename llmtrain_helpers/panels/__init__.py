@@ -62,6 +62,11 @@ HANDLES: dict[str, Handle] = {
     "more_gpus": duration.MORE_GPUS,
     "promise": duration.PROMISE,
     "copied": duration.COPIED,
+    "gpu_split": batch.GPU_SPLIT,
+    "four_gpus": batch.FOUR_GPUS,
+    "epoch": batch.EPOCH,
+    "micro_batches": batch.MICRO_BATCHES,
+    "batch_cost": batch.BATCH_COST,
     "ring": communication.RING,
 }
 """Every handle, by its name."""

@@ -1,15 +1,39 @@
-"""The panel of chapter 04: how GPUs, micro-batch and accumulation make a batch."""
+"""Chapter 04: the panel from GPUs and their split to a batch, and its handles."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from llmtrain_helpers import units
-from llmtrain_helpers.batch import Batch, Step, batch_of_run
-from llmtrain_helpers.drawings.batch import gpu_grid, step_in_time
-from llmtrain_helpers.evidence.published import batches_near
+from llmtrain_helpers.batch import (
+    Batch,
+    BatchCost,
+    StepTime,
+    accumulation_steps,
+    batch_cost,
+    batch_of_run,
+    critical_batch,
+    data_parallel_size,
+    global_batch_size,
+    pipeline_seconds,
+    steps_per_epoch,
+)
+from llmtrain_helpers.drawings.batch import (
+    AVERAGE,
+    UPDATE,
+    Bar,
+    Layout,
+    batch_cost_curve,
+    epoch_rows,
+    four_gpus,
+    gpu_grid,
+    stage_time,
+    step_by_micro_batch,
+)
+from llmtrain_helpers.evidence.published import batches_near, tried_micro_batches
 from llmtrain_helpers.panels import common, controls
+from llmtrain_helpers.plan.schedule import Schedule, idle_share, pipeline_schedule
 
 
 @dataclass(frozen=True)
@@ -24,30 +48,29 @@ class Setting:
     accumulation: int
     sequence_length: int
     tokens: int
-    fixed: float = 1
 
     @property
     def split(self) -> tuple[int, int, int]:
         """GPUs over which a replica is spread: tensor, pipeline and context parallel."""
         return self.tensor_parallel, self.pipeline_parallel, self.context_parallel
 
+    @property
+    def layout(self) -> Layout:
+        """The GPUs in their places, left over or not."""
+        t, p, c = self.split
+        return Layout(self.num_gpus, t, p, c)
+
     @cached_property
     def batch(self) -> Batch:
-        """The batch that it makes; a ValueError in words if it makes none."""
-        n, (t, p, c) = self.num_gpus, self.split
-        if n % (t * p * c):
-            raise ValueError(
-                f"{n} num_gpus do not make a whole number of replicas: each takes "
-                f"{t} × {p} × {c} = {t * p * c} of them"
-            )
+        """The batch that it makes; a ValueError if its split leaves GPUs over."""
         passes = self.micro_batch_size, self.accumulation
-        return batch_of_run(self.tokens, n, *passes, self.sequence_length, *self.split)
+        n, s = self.num_gpus, self.sequence_length
+        return batch_of_run(self.tokens, n, *passes, s, *self.split)
 
     @property
-    def step(self) -> Step:
-        """A step as it is drawn."""
-        d, p = self.batch.replicas, self.pipeline_parallel
-        return Step(self.micro_batch_size, self.accumulation, d, p, self.fixed)
+    def waits(self) -> float:
+        """The share of a step in which a stage waits, in a plain schedule."""
+        return float(idle_share(self.pipeline_parallel, self.accumulation))
 
 
 _SETTINGS = {
@@ -87,34 +110,27 @@ _CONTROLS = {
     ),
     "sequence_length": replace(controls.SEQUENCE, help="Tokens in each sequence."),
     "tokens": replace(controls.TOKENS, stops=(), more=True),
-    "fixed": common.Control(
-        "Fixed part of a pass",
-        "What each pass takes besides its sequences: as long as so many of them.",
-        unit="× the time of a sequence",
-        least=0,
-        most=1e6,
-        whole=False,
-        more=True,
-    ),
 }
 
 
 def render(setting: Setting, before: Setting | None = None) -> str:
     """The panel's answer as HTML: sentence, pictures, table, and the call in code."""
-    batch, old = setting.batch, before.batch if before else None
-    n, split = setting.num_gpus, setting.split
-    grid = gpu_grid(n, *split, before=(before.num_gpus, *before.split) if before else ())
-    # the time of a step is comparable only while its stages are the same
-    step = step_in_time(setting.step, before.step if before and before.split == split else None)
+    n, split, layout = setting.num_gpus, setting.split, setting.layout
+    grid = gpu_grid(n, *split)
+    if layout.left_over:
+        return common.warning(_left_over(layout)) + grid.live()
+    old = before.batch if before and not before.layout.left_over else None
+    batch, k = setting.batch, setting.accumulation
+    time = stage_time(setting.pipeline_parallel, k, setting.waits)
     code = (
         f"d = data_parallel_size({n}, {', '.join(map(str, split))})\n"
-        f"B = global_batch_size({setting.micro_batch_size}, {setting.accumulation}, d)\n"
+        f"B = global_batch_size({setting.micro_batch_size}, {k}, d)\n"
         f"batch_tokens(B, {setting.sequence_length})"
     )
     return "".join(
         [
-            common.sentence(_sentence(batch, old, setting.step)),
-            f"<div>{grid.live()}</div><div>{step.live()}</div>",
+            common.sentence(_sentence(setting, old)),
+            f"<div>{grid.live()}</div><div>{time.live()}</div>",
             common.folded(
                 "The numbers, and the call in code", _table(n, batch) + common.call(code)
             ),
@@ -122,23 +138,32 @@ def render(setting: Setting, before: Setting | None = None) -> str:
     )
 
 
-def _sentence(batch: Batch, old: Batch | None, step: Step) -> str:
+def _left_over(layout: Layout) -> str:
+    """What does not come out even; not the numbers that would."""
+    over, each = units.plural(layout.left_over, "GPU"), units.exact(layout.a_replica)
+    if not layout.replicas:
+        return f"A replica takes {each} GPUs, and there are {units.exact(layout.num_gpus)}."
+    return f"A replica takes {each} GPUs, and {over} would be left over, with nothing to do."
+
+
+def _sentence(setting: Setting, old: Batch | None) -> str:
+    batch = setting.batch
     result = f"<b>{units.count(batch.tokens)} tokens</b> a step"
     if old and old.tokens != batch.tokens:
-        result += f" (dashed: {units.count(old.tokens)})"
+        result += f" (at the start {units.count(old.tokens)})"
     replicas = "one replica" if batch.replicas == 1 else units.plural(batch.replicas, "replica")
     result += f": {units.exact(batch.sequences)} sequences, from {replicas}."
-    if step.stages == 1:
+    if setting.waits < 0.25:
         return result
-    waits = units.percent(step.waits)
     return (
-        f"{result} In this plain schedule a stage waits <b>{waits}</b> of the time. Large runs "
-        "interleave: with v pieces of the model on each GPU the wait is a v-th (notebook 08)."
+        f"{result} In this plain schedule a stage waits <b>{units.percent(setting.waits)}</b> of "
+        "the time. Large runs interleave: with v pieces of the model on each GPU, the turns that "
+        "are waited shrink to a v-th (notebook 08)."
     )
 
 
 def _table(num_gpus: int, batch: Batch) -> str:
-    rows = [
+    lines = [
         ["replicas (data parallel)", units.exact(batch.replicas)],
         ["GPUs in each replica", units.exact(num_gpus // batch.replicas)],
         ["sequences a step", units.exact(batch.sequences)],
@@ -148,12 +173,12 @@ def _table(num_gpus: int, batch: Batch) -> str:
     ]
     [(name, tokens)] = batches_near(batch.tokens, how_many=1).items()
     if 0.5 <= tokens / batch.tokens <= 2:
-        rows.append([f"nearest published batch, as printed: {name}", units.exact(tokens)])
+        lines.append([f"nearest published batch, as printed: {name}", units.exact(tokens)])
     note = (
         "<p>The last update may not be full. Papers often round: 16M can stand for "
         f"16 × 2²⁰ = {units.exact(16 * 2**20)} tokens.</p>"
     )
-    return common.table(["", "number"], rows) + note
+    return common.table(["", "number"], lines) + note
 
 
 PANEL = common.Panel(
@@ -162,4 +187,297 @@ PANEL = common.Panel(
     _SETTINGS,
     ("BLOOM-176B", "A split that does not divide"),
     render,
+)
+
+
+# --- the handle: how GPUs are split
+
+
+@dataclass(frozen=True)
+class Split:
+    """Nodes of eight GPUs, and over how many of them a replica is spread."""
+
+    gpus: int = 16
+    tensor: int = 4
+    pipeline: int = 2
+
+
+def _draw_split(split: Split, before: Split | None) -> str:
+    layout = Layout(split.gpus, split.tensor, split.pipeline)
+    grid = gpu_grid(split.gpus, split.tensor, split.pipeline, rows=4)
+    if not layout.replicas:
+        return common.pictured(grid, f"<b>{_left_over(layout)}</b>")
+    each = units.plural(layout.a_replica, "GPU")
+    replicas = units.plural(layout.replicas, "replica")
+    told = f"<b>{replicas} of {each}.</b> "
+    if layout.left_over:
+        told += f"{units.plural(layout.left_over, 'GPU')} of {split.gpus} have nothing to do."
+    elif layout.crosses:
+        told += "The GPUs that share matrices are in different nodes, and talk over the network."
+    else:
+        told += (
+            f"All {layout.a_replica} work on the same sequences."
+            if layout.a_replica > 1
+            else ("Every GPU works on sequences of its own.")
+        )
+    return common.pictured(grid, told)
+
+
+GPU_SPLIT = common.Handle(
+    title="GPUs and their replicas",
+    controls={
+        "tensor": replace(
+            controls.TENSOR_PARALLEL, kind="number", options=(), most=16, stops=(1, 2, 4, 8, 16)
+        ),
+        "pipeline": replace(
+            controls.PIPELINE_PARALLEL, kind="number", options=(), most=8, stops=(1, 2, 3, 4, 8)
+        ),
+        "gpus": replace(controls.GPUS, least=8, most=32, stops=(8, 16, 24, 32)),
+    },
+    settings={"": Split()},
+    draw=_draw_split,
+)
+
+
+# --- the handle: a step on four GPUs
+
+
+@dataclass(frozen=True)
+class FourGpus:
+    """Four GPUs with 16 sequences for a step, cut into stages or not, up to a moment."""
+
+    stages: int = 1
+    micro_batch: int = 1
+    now: int = 105  # its end, so that playing begins at the beginning
+
+    @property
+    def copies(self) -> int:
+        """Replicas on the four GPUs."""
+        return int(data_parallel_size(4, pipeline_parallel=self.stages))
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The passes of each replica; the fixed part of one is as long as a sequence."""
+        passes = int(accumulation_steps(16, self.micro_batch, self.copies))
+        forward = int(_TICKS.seconds(self.micro_batch)) // self.stages
+        return pipeline_schedule(self.stages, passes, forward, 2 * forward)
+
+    @property
+    def end(self) -> int:
+        """When the step is over: after the average, if there is one, and the update."""
+        return self.schedule.end + UPDATE + (AVERAGE if self.copies > 1 else 0)
+
+
+_TICKS = StepTime(overhead=4, rate=1 / 4)
+"""Ticks of a forward pass through the whole model, by its sequences."""
+
+
+def _draw_four(setting: FourGpus, before: FourGpus | None) -> str:
+    schedule, now = setting.schedule, min(setting.now, setting.end)
+    old = before.schedule.end if before else 0
+    picture = four_gpus(schedule, setting.copies, setting.micro_batch, now, old)
+    idle = f"a GPU waits {units.share(schedule.idle)} of them" if schedule.idle else "nobody waits"
+    length = f"<b>The passes take {schedule.end} ticks</b>, and {idle}."
+    if now < schedule.end:
+        told = f"{_passes_done(setting, now)} {length}"
+    elif now < setting.end and setting.copies > 1:
+        told = f"The replicas average their <b>gradients</b>, not their weights. {length}"
+    else:
+        told = f"Every GPU has changed its weights, all in the same way. {length}"
+    return common.pictured(picture, told)
+
+
+def _passes_done(setting: FourGpus, now: int) -> str:
+    turns = [turn for turn in setting.schedule.of_stage(0) if turn.backward and turn.end <= now]
+    passes = units.plural(setting.schedule.micro_batches, "pass")
+    return f"GPU 1 is through with {len(turns)} of {passes}."
+
+
+FOUR_GPUS = common.Handle(
+    title="A step on four GPUs",
+    controls={
+        "now": common.Control(
+            "Time",
+            "How far the step has come.",
+            unit="ticks",
+            least=0,
+            most=120,
+            stops=tuple(range(0, 121, 3)),
+            play=True,
+            reach=lambda setting: setting.end,
+        ),
+        "stages": common.Control(
+            "Pipeline stages",
+            "Into how many pieces the model is cut; the GPUs stay four.",
+            least=1,
+            most=4,
+            stops=(1, 2, 4),
+        ),
+        "micro_batch": replace(
+            controls.MICRO_BATCH,
+            help="Sequences in a pass; the step has 16 in all.",
+            most=4,
+            stops=(1, 2, 4),
+        ),
+    },
+    settings={"": FourGpus()},
+    draw=_draw_four,
+)
+
+
+# --- the handle: the beginning of an epoch
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A thousand samples, cut into passes and updates."""
+
+    micro_batch: int = 5
+    accumulation: int = 2
+
+
+SAMPLES = 1000
+
+
+def _draw_epoch(epoch: Epoch, before: Epoch | None) -> str:
+    batch = int(global_batch_size(epoch.micro_batch, epoch.accumulation, 1))
+    updates = int(steps_per_epoch(SAMPLES, batch))
+    picture = epoch_rows(epoch.micro_batch, epoch.accumulation, updates, SAMPLES)
+    told = (
+        f"<b>{units.plural(updates, 'update')} and "
+        f"{units.plural(updates * epoch.accumulation, 'pass')} in an epoch.</b> A GPU keeps the "
+        f"activations of {units.plural(epoch.micro_batch, 'sample')} at once."
+    )
+    return common.pictured(picture, told)
+
+
+EPOCH = common.Handle(
+    title="Passes and updates of an epoch",
+    controls={
+        "micro_batch": replace(
+            controls.MICRO_BATCH,
+            help="Samples in a pass.",
+            unit="samples",
+            most=10,
+            stops=(1, 2, 5, 10),
+        ),
+        "accumulation": replace(_CONTROLS["accumulation"], most=4, stops=(1, 2, 4)),
+    },
+    settings={"": Epoch()},
+    draw=_draw_epoch,
+)
+
+
+# --- the handle: BLOOM's engineers try micro-batches
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The micro-batch of a step that BLOOM's engineers timed."""
+
+    micro_batch: int = 2
+
+
+BLOOM_PASS = StepTime(overhead=0.06971, rate=4.810)
+"""A pass on one of their stages, in seconds, fitted to four measured steps."""
+
+
+@cache
+def bloom_bars() -> tuple[Bar, ...]:
+    """The four steps of 181 billion parameters on 384 A100: by the fit, and as measured."""
+    bars = []
+    for row in tried_micro_batches():
+        b, p = row["micro_batch_size"], row["pipeline_parallel"]
+        k = int(accumulation_steps(row["global_batch_size"], b, row["data_parallel"]))
+        fixed = k * float(BLOOM_PASS.overhead)
+        passes = k * float(BLOOM_PASS.seconds(b))
+        waits = float(pipeline_seconds(BLOOM_PASS.seconds(b), k, p)) - passes
+        measured, memory = float(row["seconds_per_iteration"]), float(row["memory_bytes"])
+        bars.append((b, passes - fixed, fixed, waits, measured, memory))
+    return tuple(bars)
+
+
+def _draw_tried(tried: Tried, before: Tried | None) -> str:
+    bars = bloom_bars()
+    chosen = max(bar[0] for bar in bars if bar[0] <= tried.micro_batch)
+    _, work, fixed, waits, measured, _ = next(bar for bar in bars if bar[0] == chosen)
+    each = units.plural(chosen, "sequence")
+    told = (
+        f"<b>{measured:.0f} seconds a step</b> in passes of {each}. Fixed parts take about "
+        f"{units.digits(fixed, 2)} s, waiting {units.digits(waits, 2)} s, and the work "
+        f"{work:.0f} s, as always."
+    )
+    return common.pictured(step_by_micro_batch(bars, chosen), told)
+
+
+MICRO_BATCHES = common.Handle(
+    title="Micro-batches that BLOOM's engineers tried",
+    controls={
+        "micro_batch": replace(
+            controls.MICRO_BATCH, help="Sequences in a pass.", most=8, stops=(1, 2, 4, 8)
+        )
+    },
+    settings={"": Tried()},
+    draw=_draw_tried,
+)
+
+
+# --- the handle: what a batch costs
+
+
+@dataclass(frozen=True)
+class Bought:
+    """A batch in tokens, and how low the loss has come."""
+
+    batch: int = 4_000_000
+    loss: float = 3
+
+    @property
+    def critical(self) -> float:
+        """The critical batch at this loss."""
+        return float(critical_batch(self.loss))
+
+    @property
+    def cost(self) -> BatchCost:
+        """Updates and samples over the fewest."""
+        return batch_cost(self.batch, self.critical)
+
+
+def _draw_bought(bought: Bought, before: Bought | None) -> str:
+    cost, start = bought.cost, (before or bought).cost
+    picture = batch_cost_curve(cost, bought.batch, bought.critical, start)
+    times = bought.batch / bought.critical
+    told = f"The batch is <b>{units.digits(times, 2)} times the critical one</b>. "
+    if times > 1.5:
+        told += "Twice the batch would save few updates, and see nearly twice the samples."
+    elif times < 1 / 1.5:
+        told += "Twice the batch would save nearly half the updates, at few samples more."
+    else:
+        told += "Both cost about twice the least."
+    return common.pictured(picture, told)
+
+
+BATCH_COST = common.Handle(
+    title="What a batch costs",
+    controls={
+        "batch": replace(
+            controls.TOKENS,
+            label="Batch",
+            help="Tokens that go into one update.",
+            least=500_000,
+            most=32_000_000,
+            stops=tuple(500_000 * 2**k for k in range(7)),
+            more=False,
+        ),
+        "loss": common.Control(
+            "Loss",
+            "How surprised the model still is; it falls while the run goes on.",
+            least=2,
+            most=3.5,
+            whole=False,
+            stops=(2, 2.2, 2.4, 2.7, 3, 3.5),
+        ),
+    },
+    settings={"": Bought()},
+    draw=_draw_bought,
 )

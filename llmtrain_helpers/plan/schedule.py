@@ -68,6 +68,18 @@ class Schedule:
             most = max(most, held)
         return most
 
+    def kept(self, stage: int) -> list[tuple[int, int]]:
+        """When a stage keeps how many micro-batches: the corners of a line in time.
+
+        One more when a forward turn ends, one less when a backward turn does.
+        """
+        held, corners = 0, [(0, 0)]
+        for turn in self.of_stage(stage):
+            corners.append((turn.start, held))
+            held += -1 if turn.backward else 1
+            corners.append((turn.end, held))
+        return corners
+
 
 def idle_share(stages: Number, micro_batches: Number) -> Result:
     """The share of a pipeline's step in which each stage waits: (p − 1)/(m + p − 1).

@@ -24,7 +24,6 @@ from llmtrain_helpers import (
     count_activations,
     count_flops,
     count_parameters,
-    fit_step_time,
     frontier,
     lora_memory,
     plan_run,
@@ -32,7 +31,6 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.drawings import (
     activations,
-    batch,
     budget,
     calendar,
     communication,
@@ -80,9 +78,6 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "the map of 00": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)}),
     "a stack of 01": lambda: stack.stack(published.architecture("Gemma-3-27B (text)")),
     "the peak of 02": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14),
-    "passes of 04": lambda: batch.pass_times(
-        [1, 2, 4, 8], [3, 4, 6, 10], fit_step_time([1, 2, 4, 8], [3, 4, 6, 10])
-    ),
     "blocks of 05": precision.block_scales,
     "recipes of 05": precision.recipe_bytes,
     "what a layer keeps, 06": lambda: activations.kept_by_layer(12288, 96, 2048),

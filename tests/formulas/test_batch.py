@@ -1,5 +1,7 @@
 """Batches, accumulation, steps of an epoch, and the time of a step."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +18,7 @@ from llmtrain_helpers import (
     largest_batch,
     steps_per_epoch,
 )
-from llmtrain_helpers.batch import Step, batch_of_run, pipeline_seconds
+from llmtrain_helpers.batch import batch_cost, batch_of_run, critical_batch, pipeline_seconds
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.schedule import idle_share, pipeline_schedule
 from tests.bad_values import assert_refused
@@ -264,15 +266,28 @@ def test_the_formulas_of_a_pipeline_take_arrays_and_refuse_slips() -> None:
         pipeline_seconds(0, 4, 4)
 
 
-def test_a_step_without_a_pipeline_never_waits() -> None:
-    step = Step(micro=2, passes=4, replicas=2)
-    assert (step.turns, step.waits, step.in_flight, step.time) == (4, 0, 1, 12)
-
-
 @pytest.mark.parametrize(("stages", "passes"), [(2, 4), (4, 8), (8, 3)])
 def test_a_step_a_schedule_and_the_formula_wait_alike(stages: int, passes: int) -> None:
     schedule = pipeline_schedule(stages, passes)
-    assert Step(1, passes, 1, stages).waits == pytest.approx(schedule.idle)
     assert idle_share(stages, passes) == pytest.approx(schedule.shares()["idle"])
     assert sum(schedule.shares().values()) == pytest.approx(1)
-    assert schedule.in_flight(0) == Step(1, passes, 1, stages).in_flight
+    assert schedule.in_flight(0) == min(passes, stages)
+
+
+@pytest.mark.parametrize("times", [1 / 16, 0.5, 1, 4, 64])
+def test_updates_and_samples_trade_off(times: float) -> None:
+    """arXiv 1812.06162 equation 2.11; a batch is samples over updates."""
+    cost = batch_cost(times * 3e6, critical=3e6)
+    assert (cost.updates - 1) * (cost.samples - 1) == pytest.approx(1)
+    assert cost.samples / cost.updates == pytest.approx(times)
+    two = batch_cost(np.array([1e6, 2e6]), 2e6)
+    assert two.updates == pytest.approx([3, 2])
+    assert two.samples == pytest.approx([1.5, 2])
+
+
+def test_the_critical_batch_is_that_of_the_table() -> None:
+    [kaplan] = [row for row in published.rows("critical_batch") if row["name"] == "Kaplan 2020"]
+    told = re.findall(r"L=([\d.]+) -> ([\d.]+)M", kaplan["example"])
+    assert len(told) == 4
+    for loss, millions in told:
+        assert critical_batch(float(loss)) == pytest.approx(1e6 * float(millions), rel=0.005)

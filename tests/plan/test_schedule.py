@@ -65,3 +65,14 @@ def test_a_small_step_by_hand() -> None:
 def test_a_schedule_refuses(bad: dict, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         pipeline_schedule(**{"stages": 4, "micro_batches": 8, **bad})
+
+
+@pytest.mark.parametrize(("p", "m"), [(1, 4), (2, 4), (4, 16), (4, 2)])
+def test_a_stage_keeps_what_it_has_begun_and_not_finished(p: int, m: int) -> None:
+    schedule = pipeline_schedule(p, m)
+    for stage in range(p):
+        corners = schedule.kept(stage)
+        assert corners[0] == (0, 0)
+        assert corners[-1] == (schedule.of_stage(stage)[-1].end, 0)
+        assert max(held for _, held in corners) == schedule.in_flight(stage)
+        assert all(a <= b for (a, _), (b, _) in pairwise(corners))

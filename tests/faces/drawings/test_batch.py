@@ -7,38 +7,69 @@ from html import unescape
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers import StepTime, data_parallel_size, fit_step_time
-from llmtrain_helpers.drawings.batch import Layout, Step, gpu_grid, pass_times, step_in_time
-from llmtrain_helpers.drawings.common import COLORS
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.plan.schedule import idle_share
+from llmtrain_helpers import data_parallel_size
+from llmtrain_helpers.batch import batch_cost
+from llmtrain_helpers.drawings.batch import (
+    Layout,
+    batch_cost_curve,
+    epoch_rows,
+    four_gpus,
+    gpu_grid,
+    stage_time,
+    step_by_micro_batch,
+)
+from llmtrain_helpers.drawings.common import COLORS, Drawing
+from llmtrain_helpers.panels.batch import bloom_bars
+from llmtrain_helpers.plan.schedule import pipeline_schedule
 from tests.faces.contrast import contrast
 
 
 def test_each_gpu_has_its_replica_and_its_stage() -> None:
+    """Tensor first, then the replicas, the stages last: as in 07's drawing."""
     told = re.findall(r">([A-Z]+\d+)</text>", gpu_grid(16, 4, 2).body)
-    assert told[:16] == ["A1"] * 4 + ["A2"] * 4 + ["B1"] * 4 + ["B2"] * 4
+    assert told[:16] == ["A1"] * 4 + ["B1"] * 4 + ["A2"] * 4 + ["B2"] * 4
     titles = re.findall(r"<title>GPU", gpu_grid(16, 4, 2).body)
     assert len(titles) == 16
 
 
-@given(st.integers(1, 16), st.integers(1, 8), st.integers(1, 4), st.integers(1, 5))
-def test_every_layout_gives_each_place_its_tensor_group(t, p, c, d) -> None:
-    layout = Layout(t * p * c * d, t, p, c)
+@given(
+    st.integers(1, 16), st.integers(1, 8), st.integers(1, 4), st.integers(1, 5), st.integers(0, 7)
+)
+def test_every_layout_gives_each_place_its_tensor_group(t, p, c, d, over) -> None:
+    over = min(over, t * p * c - 1)
+    layout = Layout(t * p * c * d + over, t, p, c)
     places = [layout.place(gpu) for gpu in range(layout.num_gpus)]
-    assert layout.replicas == data_parallel_size(layout.num_gpus, t, p, c) == d
-    assert set(Counter(places).values()) == {t}
-    assert len(set(places)) == p * c * d
-    assert {replica for replica, *_ in places[: layout.a_replica]} == {0}
+    assert layout.replicas == data_parallel_size(t * p * c * d, t, p, c) == d
+    assert places.count(None) == layout.left_over == over
+    assert set(Counter(filter(None, places)).values()) == {t}
+    assert len(set(places) - {None}) == p * c * d
+    assert all(place and place[1] == 0 for place in places[: layout.of_a_stage])
+
+
+def test_gpus_and_replicas_are_numbered_as_in_07() -> None:
+    """Its `_place`: tensor, context, replica, stage."""
+    layout = Layout(64, 2, 4, 2)
+    for gpu in range(64):
+        rest, c = divmod(gpu // 2, 2)
+        stage, replica = divmod(rest, 4)
+        assert layout.place(gpu) == (replica, stage, c)
 
 
 def test_a_large_grid_says_how_much_of_it_is_shown() -> None:
     grid = gpu_grid(16384, 8, 16)
-    assert "6 of 2,048 nodes are shown, 48 of 16,384 GPUs." in grid.body
+    assert "6 of 2,048 nodes are drawn, 48 of 16,384 GPUs." in grid.body
     assert "16,384 GPUs = TP 8 × PP 16 × DP 128" in grid.body
     assert grid.body.count("<title>GPU") == 48
     assert "data parallel 128" in grid.words
-    assert "All 16 GPUs are shown" in gpu_grid(16, 4, 2).body
+
+
+def test_of_a_large_grid_the_first_second_and_last_stage_are_drawn() -> None:
+    drawn = gpu_grid(16384, 8, 16).body
+    for name in ("A1", "B1", "A2", "B2", "A16", "B16"):
+        assert f">{name}</text>" in drawn
+    for left_out in ("nodes 3 to 128", "nodes 131 to 1,920"):
+        assert f"⋮  {left_out}, not drawn</text>" in drawn
+    assert "not drawn" not in gpu_grid(64, 8).body
 
 
 def test_a_tensor_group_that_leaves_its_node_is_told() -> None:
@@ -49,19 +80,21 @@ def test_a_tensor_group_that_leaves_its_node_is_told() -> None:
     assert ">c2</text>" in gpu_grid(64, 8, 4, 2).body
 
 
-def test_of_large_replicas_the_ends_of_several_are_drawn() -> None:
-    drawn = gpu_grid(16384, 8, 16).body
-    for name in ("A1", "A16", "B1", "B16", "C16"):
-        assert f">{name}</text>" in drawn
-    assert ">node 17</text>" in drawn
-    assert ">node 2</text>" not in drawn
-    for left_out in ("nodes 2 to 15", "nodes 18 to 31", "nodes 34 to 47"):
-        assert f"⋮  {left_out}, not drawn</text>" in drawn
-    assert "not drawn" not in gpu_grid(64, 8).body
-    alone = gpu_grid(2048, 8, 16, 16).body
-    assert ">node 6</text>" in alone
-    assert "B is round" in drawn
-    assert "B is round" not in alone
+def test_gpus_that_are_left_over_are_hatched() -> None:
+    grid = gpu_grid(100, 8)
+    assert "100 GPUs = TP 8 × PP 1 × DP 12 + 4 left over" in grid.body
+    assert grid.body.count(": left over</title>") == 4
+    assert ">node 13</text>" in grid.body
+    assert "4 GPUs left over" in grid.words
+    none = gpu_grid(8, 4, 4)
+    assert "DP: no whole replica" in none.body
+    assert none.body.count(": left over</title>") == 8
+
+
+def test_the_frames_of_replica_a_are_bold() -> None:
+    bold = re.findall(r'stroke-width="4"', gpu_grid(16, 4, 2).body)
+    assert len(bold) == 2 + 1  # two of its stages, and the key
+    assert gpu_grid(16, 1, 1).body.count('stroke-width="4"') == 1 + 1
 
 
 def test_words_on_shades_can_be_read() -> None:
@@ -74,133 +107,98 @@ def test_words_on_shades_can_be_read() -> None:
             assert contrast(fill, ink) >= 4.5
 
 
-def test_what_was_there_before_is_outlined() -> None:
-    assert "stroke-dasharray" not in gpu_grid(16, 4, 2).body
-    assert "stroke-dasharray" not in gpu_grid(16, 4, 2, before=(16, 4, 2, 1)).body
-    changed = gpu_grid(16, 8, 2, before=(16, 4, 2, 1)).body
-    assert "dashed: replica A had 8 GPUs" in changed
-    assert gpu_grid(8, 4, 2, before=(16, 4, 2, 1)).body.count("5 4") == 0
-    assert gpu_grid(4, 4, before=(8, 4, 1, 1)).body.count("5 4") == 4
+# --- four GPUs
 
 
-def test_the_step_is_passes_then_gradients_then_one_update() -> None:
-    step = step_in_time(Step(2, 4, 2))
-    assert step.body.count(">pass ") == 8
-    assert step.body.count(COLORS["gradients"]) == 1
-    assert step.body.count(COLORS["optimizer"]) == 2
-    assert "micro-batch 2 × accumulation 4 × replicas 2 = 16 sequences" in step.body
-    assert "gradients, not the weights, meet in one average" in step.words
-    assert step.body.count("<polygon") == 1
-    many = step_in_time(Step(1, 16, 128))
-    assert "… and 126 more replicas" in many.body
-    assert ">16 passes</text>" in many.body
-    assert "one replica makes one pass" in step_in_time(Step(1, 1, 1)).words
+def test_a_turn_is_as_long_as_its_time_on_one_scale() -> None:
+    whole = pipeline_schedule(1, 2, 8, 16)
+    halves = pipeline_schedule(2, 4, 4, 8)
+    wide = re.compile(r'width="([\d.]+)" height="32" fill="#\w+" rx="2" opacity="0.25">')
+    one = [float(x) + 1 for x in wide.findall(four_gpus(whole, 4, 1, 0).body)]
+    two = [float(x) + 1 for x in wide.findall(four_gpus(halves, 2, 1, 0).body)]
+    assert one[:2] == pytest.approx([8 * 4.3, 16 * 4.3], abs=0.1)
+    assert two[:2] == pytest.approx([4 * 4.3, 4 * 4.3], abs=0.1)
+    assert len(one) == 4 * 4
+    assert len(two) == 4 * 8
 
 
-def test_a_pipeline_waits_and_keeps_several_passes() -> None:
-    step = Step(2, 4, 2, stages=2)
-    assert step.waits == pytest.approx(1 / 5) == idle_share(2, 4)
-    assert (step.in_flight, step.kept) == (2, 2)
-    drawn = step_in_time(step).body
-    assert drawn.count(">waits</text>") == 2
-    assert ">all stages 1</text>" in drawn  # no stage averages with another
-    assert drawn.count(COLORS["gradients"]) == 2
-    assert "a stage waits 20.0 %" in drawn
-    assert "activations: of 2 × 2 sequences" in drawn
-    large = step_in_time(Step(1, 16, 128, stages=16))
-    assert "3 of 16 stages drawn" in large.body
-    assert ">of 128 replicas</text>" in large.body
-    assert "wait 48.4 %" in large.words
+def test_what_is_done_is_filled_and_the_rest_pale() -> None:
+    schedule = pipeline_schedule(1, 2, 8, 16)
+    start, half, end = (four_gpus(schedule, 4, 1, now).body for now in (0, 24, 57))
+    solid = re.compile(r'height="32" fill="#\w+" rx="2"></rect>')
+    assert [len(solid.findall(body)) for body in (start, half, end)] == [0, 8, 16]
+    assert start.count("average of gradients") == 1
+    assert "average" not in four_gpus(pipeline_schedule(4, 4), 1, 1, 0).body
 
 
-def test_lengths_are_times() -> None:
-    now, old = Step(4, 2, 2, fixed=1), Step(2, 4, 2, fixed=1)
-    assert (now.time, old.time) == (10, 12)
-    body = step_in_time(now, old).body
-    wide = [float(x) for x in re.findall(r'width="([\d.]+)" height="34"', body)]
-    assert 2 * max(wide[:2]) == pytest.approx(328 * 10 / 12, rel=0.04)
-    assert "dashed: of 2 sequences" in body
-    assert ">2 passes × (1 + 4) = 10 sequences' time, dashed 12<".replace("'", "&#x27;") in body
-    halves = step_in_time(Step(2, 4, 2, stages=2, fixed=0.5)).body
-    assert ">5 turns × (0.5 + 2) = 12.5 sequences" in halves
-
-
-def test_the_length_before_is_told_beside_the_new_one() -> None:
-    body = step_in_time(Step(4, 2, 2, stages=2), Step(2, 4, 2, stages=2)).body
-    assert "time on a stage, dashed 15<" in body
-    same = step_in_time(Step(4, 2, 2, stages=2), Step(4, 2, 3, stages=2)).body
-    assert "on a stage, dashed" not in same
-    assert "on a stage" not in step_in_time(Step(4, 2, 2)).body
-
-
-def test_task_2_of_the_panel_gains_nothing() -> None:
-    for micro, passes in ((2, 4), (4, 2)):
-        body = step_in_time(Step(micro, passes, 2, stages=2)).body
-        assert f" turns × (1 + {micro}) = 15 sequences" in body
-
-
-@pytest.mark.parametrize("stages", [2, 3, 16])
-@pytest.mark.parametrize("passes", [1, 2, 4, 128])
-def test_the_hill_of_a_pipeline_ends_with_the_step(stages: int, passes: int) -> None:
-    step = Step(2, passes, 2, stages=stages)
-    body = step_in_time(step).body
-    [points] = re.findall(r'<polygon points="([\d., ]+)" fill="#', body)
-    (x, _), (up, _), (down, _), (end, _) = (
-        map(float, point.split(",")) for point in points.split()
-    )
-    turn = (end - x) / step.turns
-    assert end == pytest.approx(420, abs=0.1)
-    assert up - x == pytest.approx(step.in_flight * turn / 3, abs=0.1)
-    assert end - down == pytest.approx((step.in_flight - 1 / 3) * turn, abs=0.2)
-    assert up <= down + 0.1
-
-
-def test_in_the_units_without_a_pipeline_two_stages_take_half() -> None:
-    assert (Step(2, 4, 2).time, Step(2, 4, 2, stages=2).time) == (12, 7.5)
-
-
-def test_teeth_grow_with_the_micro_batch_and_not_with_the_passes() -> None:
-    def highest(*numbers: int) -> float:
-        body = step_in_time(Step(*numbers)).body
-        found = re.findall(r'<polygon points="([\d., ]+)" fill="#', body)
-        heights = [float(p.split(",")[1]) for p in found[0].split()]
+def test_the_hill_is_as_high_as_the_micro_batch() -> None:
+    def highest(stages: int, passes: int, micro: int) -> float:
+        schedule = pipeline_schedule(stages, passes)
+        body = four_gpus(schedule, 4 // stages, micro, schedule.end).body
+        [points] = re.findall(r'<polygon points="([\d., ]+)"', body)
+        heights = [float(point.split(",")[1]) for point in points.split()]
         return max(heights) - min(heights)
 
-    assert highest(2, 4, 2) == pytest.approx(2 * highest(1, 4, 2))
-    assert highest(2, 4, 2) == highest(2, 128, 2) == highest(2, 4, 64)
+    assert highest(1, 4, 1) == highest(2, 8, 1) == highest(4, 16, 1) == 22
+    assert highest(1, 1, 4) == highest(4, 4, 4) == 88
 
 
-@pytest.mark.parametrize("micro", [1, 7, 64])
-@pytest.mark.parametrize("passes", [1, 6, 7, 1000])
-@pytest.mark.parametrize("replicas", [1, 2, 3, 4096])
-def test_nothing_leaves_the_canvas(micro: int, passes: int, replicas: int) -> None:
-    piped = Step(micro, passes, replicas, stages=12)
-    drawings = [step_in_time(Step(micro, passes, replicas)), step_in_time(piped)]
-    for drawing in (*drawings, gpu_grid(8 * replicas, 4)):
+# --- an epoch, a measured step, what a batch costs, a stage's time
+
+
+def test_an_epochs_rows_have_a_box_for_a_pass_and_a_dot_for_a_sample() -> None:
+    drawn = epoch_rows(5, 2, 100, 1000)
+    assert drawn.body.count("<circle") == 30
+    assert drawn.body.count("<title>pass 2</title>") == 3
+    assert "100 updates and 200 passes" in drawn.words
+
+
+def test_bars_are_seconds_and_only_those_that_were_chosen_are_drawn() -> None:
+    bars = bloom_bars()
+    for chosen, count in ((1, 1), (4, 3), (8, 4)):
+        body = step_by_micro_batch(bars, chosen).body
+        assert body.count("<title>work: 106 s</title>") == count
+        assert body.count("<title>measured</title>") == count
+    heights = re.findall(r'height="([\d.]+)" fill="#007050"', step_by_micro_batch(bars, 8).body)
+    assert float(heights[0]) == pytest.approx(bars[0][1] * 200 / 160, abs=0.06)
+
+
+def test_the_dot_is_on_the_curve() -> None:
+    cost = batch_cost(2e6, 1e6)
+    body = batch_cost_curve(cost, 2e6, 1e6, cost).body
+    assert 'cx="88.4" cy="234.0" r="8" fill="#B34700"' in body  # log₂ 1.5 and log₂ 3 of six
+    middle = batch_cost(1e6, 1e6)
+    assert 'cx="105.7" cy="258.3"' in batch_cost_curve(middle, 1e6, 1e6, cost).body
+
+
+def test_a_stages_bar_is_its_work_and_its_waiting() -> None:
+    drawn = stage_time(16, 16, 15 / 31)
+    wide = [float(x) for x in re.findall(r'width="([\d.]+)" height="36"', drawn.body)]
+    assert wide == pytest.approx([640 * 16 / 31, 640 * 15 / 31], abs=0.1)
+    assert "waits 48.4 %: 15 turns of 31" in drawn.body
+    assert "one stage waits for no other" in stage_time(1, 8, 0).body
+
+
+def drawings() -> list[Drawing]:
+    cost = batch_cost(5e5, 7.7e6)
+    shown = [gpu_grid(n, t, p) for n in (8, 24, 100, 4096) for t in (1, 4, 16) for p in (1, 3, 12)]
+    shown += [epoch_rows(10, 4, 25, 1000), epoch_rows(1, 1, 1000, 1000)]
+    shown += [step_by_micro_batch(bloom_bars(), 8), stage_time(64, 1, 63 / 64)]
+    shown += [batch_cost_curve(cost, 5e5, 7.7e6, batch_cost(3.2e7, 5.4e5))]
+    for stages, passes, forward in ((1, 4, 8), (2, 8, 4), (4, 16, 2)):
+        schedule = pipeline_schedule(stages, passes, forward, 2 * forward)
+        shown.append(four_gpus(schedule, 4 // stages, 1, 50, before=105))
+    return shown
+
+
+def test_nothing_leaves_the_canvas() -> None:
+    for drawing in drawings():
         for place in re.findall(
-            r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"', (drawing.body)
+            r'<rect x="([\d.-]+)" y="([\d.-]+)" width="([\d.]+)" height="([\d.]+)"', drawing.body
         ):
-            x, y, wide = map(float, place)
+            x, y, wide, high = map(float, place)
             assert 0 <= x <= x + wide <= drawing.width
-            assert 0 <= y <= drawing.height
+            assert 0 <= y <= y + high <= drawing.height
         sizes = re.findall(r'font-size="([\d.]+)"', drawing.body)
-        assert min(map(float, sizes)) >= 13
+        assert min(map(float, sizes)) >= 14
         assert drawing.words in unescape(drawing.saved())
-
-
-def test_the_bars_of_a_pass_are_the_fit_and_the_dots_were_measured() -> None:
-    rows = published.measured_passes().query("hidden_size == 32")
-    fitted = fit_step_time(rows["micro_batch_size"], rows["seconds_min"])
-    drawn = pass_times(rows["micro_batch_size"], rows["seconds_min"], fitted)
-    assert drawn.body.count("<circle") == 1 + len(rows)
-    assert "half-rate batch 26:" in drawn.body
-    assert "r = 35,900 sequences a second" in drawn.body
-    assert "1: 0.75 ms, 1,334 sequences a second" in drawn.words
-    heights = re.findall(r'width="40" height="([\d.]+)" fill="#5B6672"', drawn.body)
-    assert len(set(heights)) == 1
-    assert float(heights[0]) == pytest.approx(
-        196 * fitted.overhead / rows["seconds_min"].max(), abs=0.06
-    )
-    sizes = re.findall(r'font-size="([\d.]+)"', drawn.body)
-    assert min(map(float, sizes)) >= 14
-    assert "half-rate" not in pass_times([1, 2], [1, 2], StepTime(9, 1)).body

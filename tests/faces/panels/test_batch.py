@@ -2,21 +2,24 @@
 
 import pytest
 
+from llmtrain_helpers import fit_step_time
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import PANELS, batch_panel
-from llmtrain_helpers.panels.batch import Setting
+from llmtrain_helpers.panels.batch import BLOOM_PASS, Setting, bloom_bars
 
 
 @pytest.mark.parametrize(
     ("control", "value", "said"),
     [
         ("num_gpus", 32, "131 thousand tokens"),
-        ("num_gpus", 100, "100 GPUs do not make a whole number of replicas: each"),
+        ("num_gpus", 100, "A replica takes 8 GPUs, and 4 GPUs would be left over"),
+        ("num_gpus", 4, "A replica takes 8 GPUs, and there are 4."),
         ("num_gpus", 0, "GPUs: 0 lies outside"),
         ("tensor_parallel", 8, "from one replica"),
         ("tensor_parallel", 2, "from 4 replicas"),
         ("pipeline_parallel", 1, "from 4 replicas"),
         ("context_parallel", 2, "from one replica"),
-        ("accumulation", "8", "(dashed: 65.5 thousand): 32 sequences"),
+        ("accumulation", "8", "(at the start 65.5 thousand): 32 sequences"),
         ("micro_batch_size", "1", "32.8 thousand tokens"),
         ("sequence_length", "8k", "128 thousand tokens"),
         ("tokens", 0, "Tokens: 0 lies outside"),
@@ -35,7 +38,8 @@ def test_the_panels_numbers_agree_with_each_other(name: str) -> None:
     values = PANELS["batch"].presets[name]
     if name == "A split that does not divide":
         answer = PANELS["batch"].answer(values)
-        assert [label for label, _ in answer.offers] == ["GPUs: 96", "GPUs: 104"]
+        assert (answer.problem, answer.offers) == ("", ())  # 96 and 104 are the task
+        assert answer.html.count(": left over</title>") == 4
         return
     batch = Setting(**values).batch
     assert batch.passes == batch.updates * values["accumulation"]
@@ -46,9 +50,32 @@ def test_the_panels_numbers_agree_with_each_other(name: str) -> None:
         assert f">{number:,}<" in shown
 
 
-def test_the_panel_offers_gpu_counts_that_do() -> None:
+def test_what_does_not_divide_is_drawn_and_no_older_preset() -> None:
     panel = batch_panel()
     panel.set(**panel.presets["A split that does not divide"])
-    panel.offers.children[1].click()
+    assert "100 GPUs = TP 8 × PP 1 × DP 12 + 4 left over" in panel.html
+    assert "A1" in panel.html
+    panel.controls["num_gpus"].value = 104
     assert "from 13 replicas" in panel.html
     assert panel.status.value == ""
+
+
+def test_the_405b_says_that_its_waiting_is_of_a_plain_schedule() -> None:
+    values = PANELS["batch"].presets["Llama 3.1 405B, stages not interleaved"]
+    shown = PANELS["batch"].render(**values)
+    assert "In this plain schedule a stage waits <b>48.4 %</b>" in shown
+    assert "16.8 million tokens" in shown
+    assert "interleave" not in PANELS["batch"].render(**PANELS["batch"].presets["BLOOM-176B"])
+
+
+def test_the_fixed_part_and_the_rate_are_those_that_fit() -> None:
+    tried = published.tried_micro_batches()
+    sizes = [row["micro_batch_size"] for row in tried]
+    turns = [2048 // (4 * b) + 11 for b in sizes]
+    seconds = [row["seconds_per_iteration"] for row in tried]
+    fitted = fit_step_time(sizes, [s / k for s, k in zip(seconds, turns, strict=True)])
+    assert BLOOM_PASS.overhead == pytest.approx(fitted.overhead, rel=1e-3)
+    assert BLOOM_PASS.rate == pytest.approx(fitted.rate, rel=1e-3)
+    for (_, *parts, measured, _), took in zip(bloom_bars(), seconds, strict=True):
+        assert measured == took
+        assert sum(parts) == pytest.approx(took, rel=0.04)

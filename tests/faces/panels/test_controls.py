@@ -52,7 +52,6 @@ FIELDS = {
         Accumulation: 1 to 100,000 in a row; 9 stops, 1 2 4 to 256
         more: Sequence: 1 to 10M tokens
         more: Tokens: 1 to 10000T tokens
-        more: Fixed part of a pass: 0 to 1M × the time of a sequence, and between
     """,
     "precision": """
         Next representable: -8 to 8; 17 stops, -8 -7 -6 to 8

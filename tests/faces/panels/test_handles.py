@@ -165,3 +165,51 @@ def test_twice_the_tokens_are_drawn_on_four_times_the_area() -> None:
         return max(across) - min(across)
 
     assert (side(32) + 12) / (side(16) + 12) == 2
+
+
+# --- the step on four GPUs, and the batch
+
+
+@pytest.mark.parametrize(
+    ("stages", "micro", "ticks", "waits"),
+    [(1, 1, 96, 0), (1, 4, 60, 0), (2, 2, 90, 20), (4, 1, 114, 16), (4, 2, 99, 27)],
+)
+def test_the_same_work_takes_its_time_and_its_waiting(stages, micro, ticks, waits) -> None:
+    """16 passes of (1 + 1) sequences' time on 4 stages wait for 3 turns more."""
+    told = said(HANDLES["four_gpus"].render(stages=stages, micro_batch=micro, now=0))
+    assert f"The passes take {ticks} ticks" in told
+    assert ("nobody waits" if not waits else f"a GPU waits {waits} % of them") in told
+
+
+def test_the_step_ends_with_the_average_and_the_update() -> None:
+    four = HANDLES["four_gpus"]
+    assert "average their gradients, not their weights" in said(four.render(now=99))
+    assert "changed its weights, all in the same way" in said(four.render(now=120))
+    assert "average" not in said(four.render(stages=4, now=114))
+
+
+def test_the_tutorials_slip_makes_another_batch() -> None:
+    epoch = HANDLES["epoch"]
+    assert said(epoch.render()).startswith("100 updates and 200 passes in an epoch.")
+    slip = said(epoch.render(micro_batch=10))
+    assert slip.startswith("50 updates and 100 passes")
+    assert "activations of 10 samples" in slip
+
+
+def test_a_split_that_leaves_gpus_over_is_shown() -> None:
+    split = HANDLES["gpu_split"]
+    assert said(split.render(pipeline=3)) == (
+        "1 replica of 12 GPUs. 4 GPUs of 16 have nothing to do."
+    )
+    assert "A replica takes 32 GPUs, and there are 16." in said(split.render(tensor=16))
+    assert "talk over the network" in said(split.render(tensor=16, gpus=32))
+
+
+def test_the_loss_decides_whether_a_batch_is_large() -> None:
+    cost = HANDLES["batch_cost"]
+    assert "3.6 times the critical one" in said(cost.render())
+    assert "save few updates" in said(cost.render())
+    late = said(cost.render(loss=2))
+    assert "0.52 times the critical one" in late
+    assert "nearly half the updates" in late
+    assert "about twice the least" in said(cost.render(batch=10**6))

@@ -313,6 +313,16 @@ def test_play_moves_a_step_slider_stop_by_stop_and_only_when_told() -> None:
     assert [f.play for f in handle("attention_square").controls.values()] == [None] * 3
 
 
+def test_playing_from_the_end_begins_again() -> None:
+    small = handle("four_gpus")
+    now = small.controls["now"]
+    assert now.play.value == now.play.max == 35
+    now.button.click()
+    assert now.play.playing
+    assert (now.value, now.play.value) == (0, 0)
+    assert "GPU 1 is through with 0 of 4 passes" in small.output.value
+
+
 def test_a_handles_control_that_does_not_apply_keeps_its_place() -> None:
     small = handle("attention_square")
     window = small.controls["window"].box.layout

@@ -1,6 +1,6 @@
 """What the page of chapter 04 states, computed anew."""
 
-from llmtrain_helpers import accumulation_steps
+from llmtrain_helpers import accumulation_steps, fit_step_time
 from llmtrain_helpers.evidence import published
 
 
@@ -20,11 +20,23 @@ def test_some_runs_raise_their_batch_and_most_do_not() -> None:
     assert runs.loc["Llama 3.1 405B", columns[:2]].tolist() == [4e6, 16e6]
 
 
-def test_what_twice_the_micro_batch_gains_at_the_right_end() -> None:
-    rows = published.measured_passes().query("hidden_size == 32")
-    took = rows.set_index("micro_batch_size")["seconds_min"]
-    assert round(took[256] / took[128], 1) == 1.9
-    assert round(2 * took[128] / took[256], 2) == 1.05
+def test_a_gpus_memory_was_that_of_the_micro_batch() -> None:
+    sweeps = published.bloom_sweeps().set_index("name").loc["line 775":"line 777"]
+    assert sweeps["micro_batch_size"].tolist() == [4, 4, 6]
+    assert sweeps["global_batch_size"].tolist() == [1568, 2048, 2016]
+    assert (sweeps["memory_bytes"] / 1e9).tolist() == [56, 55, 66]
+
+
+def test_in_a_small_model_two_sequences_take_hardly_longer_than_one() -> None:
+    small = published.vtrain_a100_single_node().query(
+        "num_layers == 12 and hidden_size == 1024 and num_gpus == 2"
+        " and data_parallel == 2 and global_batch_size == 32"
+    )
+    took = small.set_index("micro_batch_size")["seconds_per_iteration"]
+    one, two = took[1] / 16, took[2] / 8
+    assert round(two / one, 2) == 1.14
+    step = fit_step_time(small["micro_batch_size"], took.to_numpy() * small["micro_batch_size"])
+    assert round(step.half_rate_batch) == 2
 
 
 def test_blooms_batch_by_nodes_and_gpus_is_48_times_too_large() -> None:

@@ -8,6 +8,18 @@ MINE |= {"accumulation": 64, "sequence": 8192}
 
 
 ANSWERS = {
+    "04-sequences": Answers(
+        right=[384 // 48 * 128 * 2, 2048.0],
+        slips=[
+            (98_304, "every GPU as a replica"),
+            (8192, "TP cuts a replica too"),
+            (24_576, "PP cuts a replica too"),
+            (16, "one pass of each"),
+            (256, "one replica's part"),
+            (8, "these are the replicas"),
+            (1024, "takes a micro-batch"),
+        ],
+    ),
     "04-a": Answers(
         right=[
             3_145_728,
