@@ -53,6 +53,12 @@ HANDLES: dict[str, Handle] = {
     "attention_square": flops.ATTENTION_SQUARE,
     "step_work": flops.STEP_WORK,
     "achieved": flops.ACHIEVED,
+    "eight_bits": precision.EIGHT_BITS,
+    "lost_update": precision.LOST_UPDATE,
+    "gradients": precision.GRADIENTS,
+    "stalled_sum": precision.STALLED_SUM,
+    "parameter_bytes": precision.PARAMETER_BYTES,
+    "slices": precision.SLICES,
     "ring": communication.RING,
 }
 """Every handle, by its name."""

@@ -40,7 +40,6 @@ from llmtrain_helpers.drawings import (
     flops,
     measure,
     parameters,
-    precision,
     stack,
     start_here,
 )
@@ -94,8 +93,6 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "passes of 04": lambda: batch.pass_times(
         [1, 2, 4, 8], [3, 4, 6, 10], fit_step_time([1, 2, 4, 8], [3, 4, 6, 10])
     ),
-    "blocks of 05": precision.block_scales,
-    "recipes of 05": precision.recipe_bytes,
     "what a layer keeps, 06": lambda: activations.kept_by_layer(12288, 96, 2048),
     "recomputation of 06": activations.recomputation,
     "gaps of 06": lambda: activations.segments([[6, 6, -8], [6, -6, 6, -2], [6, 6, -8]], 10),
