@@ -354,21 +354,21 @@ STALLED_SUM = common.Handle(
 # --- what a parameter weighs
 
 _RECIPES = {
-    "all in 32 bits": ("fp32", "Sixteen bytes, and no trouble. Products are slow."),
+    "all in fp32": ("fp32", "Nothing is lost here, and products are slow."),
     "bf16, main weights": (
         "bf16",
         "Main weights take what 16 bits save. Sums of many gradients can stall.",
     ),
-    "and gradients in 32 bits": (
+    "bf16, gradients in fp32": (
         "bf16_fp32_grads",
         "No update is lost, and no sum stalls. Megatron trains like this.",
     ),
-    "and both gradients": (
+    "bf16, both gradients": (
         "bf16_both_grads",
         "Backward's gradients in 16 bits, and their sum in 32 beside them.",
     ),
-    "all in 16 bits": ("pure_bf16", "Half of it. And small updates are lost."),
-    "8-bit products": ("fp8", "As DeepSeek-V3 was trained. What must be exact still has 32 bits."),
+    "all in bf16": ("pure_bf16", "Adam's averages are in 16 bits too. Small updates are lost."),
+    "fp8 products": ("fp8", "As DeepSeek-V3 was trained. What must be exact still has 32 bits."),
 }
 """How a parameter may be kept, the recipe's name, and what is to be said of it."""
 
@@ -392,7 +392,9 @@ def _draw_bytes(kept: Kept, before: Kept | None) -> str:
 
 PARAMETER_BYTES = common.Handle(
     title="What a parameter weighs",
-    controls={"recipe": controls.choice("Kept", "What is kept in how many bits.", tuple(_RECIPES))},
+    controls={
+        "recipe": controls.choice("Recipe", "What is kept in how many bits.", tuple(_RECIPES))
+    },
     settings={"": Kept()},
     draw=_draw_bytes,
 )

@@ -511,7 +511,7 @@ def test_a_recipe_says_what_its_products_need() -> None:
 
 
 @pytest.mark.parametrize(("name", "ours"), [("bf16", ml_dtypes.bfloat16), ("fp16", np.float16)])
-@pytest.mark.parametrize("update", [0.0002, 0.003, 0.004, -0.001])
+@pytest.mark.parametrize("update", [0.0002, 0.003, 0.004, 0.00439, -0.001])
 def test_updates_leave_a_weight_where_the_dtype_itself_leaves_it(name, ours, update) -> None:
     alone, main = ours(1), np.float32(1)
     for updates in range(1, 12):
@@ -566,6 +566,7 @@ def test_the_example_gradients_meet_the_edges_of_fp16() -> None:
             assert fate == truth
         assert sum(fate_shares(fp16, scale).values()) == pytest.approx(1)
     assert round(fate_shares(fp16, 1)["lost"], 2) == 0.47
+    assert fate_shares(fp16, 1024)["lost"] == pytest.approx(0.03895, rel=1e-3)
     assert fate_shares(FORMATS["bf16"], 1)["kept"] == pytest.approx(1)
     assert fate_shares(fp16, 2**24)["too large"] > 0 == fate_shares(fp16, 2**18)["too large"]
 

@@ -78,7 +78,7 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
         ("stalled_sum", {"ones": 128}, "128 ones make 128. One more still counts."),
         ("stalled_sum", {"ones": 4096, "format": "fp16"}, "4,096 ones make 2,048."),
         ("parameter_bytes", {}, "16 bytes a parameter, 128 GB for 8 billion."),
-        ("parameter_bytes", {"recipe": "and both gradients"}, "20 bytes a parameter, 160 GB"),
+        ("parameter_bytes", {"recipe": "bf16, both gradients"}, "20 bytes a parameter, 160 GB"),
         ("slices", {}, "56.2 GB of 80.0 GB: it fits."),
         ("slices", {"gpus": 2}, "80.3 GB of 80.0 GB: it does not fit."),
         ("slices", {"gpus": 2, "stage": 2}, "it fits."),
