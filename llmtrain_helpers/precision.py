@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import copysign, frexp, inf, isfinite, isinf, isnan, ldexp, nan
+from math import copysign, exp, frexp, inf, isfinite, isinf, isnan, ldexp, nan
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from llmtrain_helpers.checks import (
@@ -191,8 +191,51 @@ class NumberFormat:
         if abs(x) > self.max or isnan(x):
             refuse("value", value, f"is more than {self.name} holds: {self.max:g}")
         # Counted from 0, down as well as up, the numbers of a format have whole places.
-        place = int(copysign(self._place(abs(x)), x)) + _places(steps)
-        return copysign(self._number(min(abs(place), self._place(self.max))), place)
+        last = self._place(self.max)
+        return self._number_at(min(max(self._signed_place(x) + _places(steps), -last), last))
+
+    def normal(self, exponent: int, mantissa: int) -> float:
+        """The number that these stored bits mean: 2^(exponent − bias) × (1 + mantissa/2^m).
+
+        ValueError for bits that the format does not have, or that mean no normal number.
+
+        >>> FORMATS["fp8_e4m3"].normal(10, 4), FORMATS["bf16"].normal(127, 0)
+        (12.0, 1.0)
+        """
+        E, F = single("exponent", exponent), single("mantissa", mantissa, least=0)
+        at_most("exponent", E, f"what {self.exponent_bits} bits hold", 2**self.exponent_bits - 1)
+        at_most("mantissa", F, f"what {self.mantissa_bits} bits hold", 2**self.mantissa_bits - 1)
+        value = (1 + F * self.eps) * 2.0 ** (E - self.bias)
+        if value > self.max:
+            refuse("exponent", E, f"with mantissa {F} stands for no number in {self.name}")
+        return value
+
+    def between(self, low: float, high: float) -> list[float]:
+        """All numbers of this format from one to another, both included where it has them.
+
+        >>> FORMATS["fp8_e4m3"].between(3.6, 5)
+        [3.75, 4.0, 4.5, 5.0]
+        """
+        low, high = one("low", low, finite), one("high", high, finite)
+        if low > high:
+            refuse("low", low, f"is above high={high}")
+        if max(abs(low), abs(high)) > self.max:
+            refuse("high", high, f"is more than {self.name} holds: {self.max:g}")
+        first, last = (self._signed_place(x) for x in (low, high))
+        first += self._number_at(first) < low
+        last -= self._number_at(last) > high
+        if last - first > 10_000:
+            refuse("high", high, f"lies {last - first} numbers of {self.name} away")
+        return [self._number_at(place) for place in range(first, last + 1)]
+
+    def _signed_place(self, x: float) -> int:
+        """The place of what this makes of a number, counted from 0 up or down."""
+        held = self.round(x)
+        return int(copysign(self._place(abs(held)), held))
+
+    def _number_at(self, place: int) -> float:
+        """The number so many places above 0, or below it."""
+        return copysign(self._number(abs(place)), place)
 
     def _place(self, x: float) -> int:
         """The place of a stored number above 0, counted from 0 upwards."""
@@ -231,17 +274,6 @@ def _places(steps: int) -> int:
     return single("steps", steps, least=-int(LARGEST))
 
 
-def stored(known: NumberFormat, value: float, steps: int = 0) -> float:
-    """What a format makes of a value, or its number so many places above that.
-
-    >>> stored(FORMATS["bf16"], 0.1), stored(FORMATS["bf16"], 1.0, steps=1)
-    (0.10009765625, 1.0078125)
-    """
-    instance("known", known, NumberFormat)
-    held, above = float(known.round(one("value", value))), _places(steps)
-    return known.shifted(held, above) if isfinite(held) and above else held
-
-
 def half_spacing(known: NumberFormat, weight: float) -> float:
     """Half the way from a weight up to the next number: what is lost of an update.
 
@@ -255,27 +287,47 @@ def half_spacing(known: NumberFormat, weight: float) -> float:
     return (known.shifted(w, 1) - w) / 2
 
 
-def updates_to_move(known: NumberFormat, weight: float, update: float) -> int:
-    """How many equal updates of a main weight in fp32 it takes until its copy moves.
+@dataclass(frozen=True)
+class UpdatedWeight:
+    """Where equal updates leave a weight: kept in a format alone, and beside a main weight.
 
-    0 where none does, because even fp32 loses the update. ValueError for the largest
-    number of the format: nothing lies above it.
-
-    >>> updates_to_move(FORMATS["bf16"], 1.0, 0.001), updates_to_move(FORMATS["bf16"], 1.0, 1e-9)
-    (4, 0)
+    `alone` was rounded after each update. `main` is in fp32, and `copy` is what the format
+    makes of it.
     """
-    half, weight = half_spacing(known, weight), one("weight", weight)
-    update = one("update", update, quantity)
-    if FORMATS["fp32"].round(finite("weight + update", weight + update)) == FORMATS["fp32"].round(
-        weight
-    ):
-        return 0
-    if not half:
-        refuse("weight", weight, f"is the largest number of {known.name}")
-    count = max(1, int(half / update))
-    while known.round(weight + count * update) == weight:
-        count += 1
-    return count
+
+    alone: float
+    main: float
+    copy: float
+
+
+def updated(known: NumberFormat, weight: float, update: float, updates: int) -> UpdatedWeight:
+    """Where a weight stands after so many equal updates, without a main weight and with one.
+
+    >>> after = updated(FORMATS["bf16"], 1, 0.003, updates=4)
+    >>> after.alone, after.copy
+    (1.0, 1.015625)
+    """
+    instance("known", known, NumberFormat)
+    n = single("updates", updates, least=0)
+    at_most("updates", n, "what this goes through one by one", 100_000)
+    start, step = one("weight", weight, finite), one("update", update, finite)
+    alone, main = known.round(start), FORMATS["fp32"].round(start)
+    for _ in range(n):
+        alone, main = known.round(alone + step), FORMATS["fp32"].round(main + step)
+    return UpdatedWeight(alone, main, known.round(main))
+
+
+def sum_of_ones(known: NumberFormat, ones: int) -> float:
+    """What a format makes of so many ones that are added one after the other.
+
+    It stops where 1 is half the way to the next number.
+
+    >>> sum_of_ones(FORMATS["bf16"], 1000), sum_of_ones(FORMATS["fp16"], 10_000)
+    (256.0, 2048.0)
+    """
+    instance("known", known, NumberFormat)
+    ones = single("ones", ones, least=0)
+    return float(known.round(min(ones, 2 / known.eps)))  # there the next number is 2 away
 
 
 def gradient_window(known: NumberFormat, scale: float = 1.0) -> tuple[float, float]:
@@ -303,6 +355,36 @@ def scaled_back(known: NumberFormat, value: float, scale: float) -> float:
     instance("known", known, NumberFormat)
     scale = one("scale", scale, quantity)
     return float(known.round(finite("value·scale", one("value", value) * scale))) / scale
+
+
+EXAMPLE_GRADIENTS = {k: exp(-(((k + 24) / 6) ** 2) / 2) for k in range(-42, -5)}
+"""A drawn example of a model's gradients: how many are of each power of two."""
+
+
+def gradient_fates(known: NumberFormat, scale: float) -> dict[int, str]:
+    """What becomes of a gradient of each power of two: "lost", "kept" or "too large".
+
+    >>> fates = gradient_fates(FORMATS["fp16"], 1024)
+    >>> fates[-36], fates[-35 + 1], fates[-6]
+    ('lost', 'kept', 'kept')
+    """
+    backs = {k: scaled_back(known, 2.0**k, scale) for k in EXAMPLE_GRADIENTS}
+    return {
+        k: "lost" if back == 0 else "kept" if isfinite(back) else "too large"
+        for k, back in backs.items()
+    }
+
+
+def fate_shares(known: NumberFormat, scale: float) -> dict[str, float]:
+    """The shares of the example's gradients that are lost, kept, and too large.
+
+    >>> round(fate_shares(FORMATS["fp16"], 1)["lost"], 2)
+    0.47
+    """
+    shares = {"lost": 0.0, "kept": 0.0, "too large": 0.0}
+    for k, fate in gradient_fates(known, scale).items():
+        shares[fate] += EXAMPLE_GRADIENTS[k] / sum(EXAMPLE_GRADIENTS.values())
+    return shares
 
 
 @dataclass(frozen=True)

@@ -331,7 +331,8 @@ FINDS = {"frontier", "largest_model"}
 takes them."""
 
 SPECIAL = {"NumberFormat.round", "NumberFormat.neighbours", "NumberFormat.shifted"}
-SPECIAL |= {"precision.stored", "precision.scaled_back", "laws.sizes_known"}
+SPECIAL |= {"precision.scaled_back", "precision.updated", "precision.sum_of_ones"}
+SPECIAL |= {"NumberFormat.between", "laws.sizes_known"}
 SPECIAL |= {"train_small_network", "units.read", "units.read_as", "checks.finite", "checks.one"}
 """What may come back infinite, NaN or negative: a format's own, a training gone astray,
 a budget that no run had, and what somebody wrote."""
@@ -461,7 +462,8 @@ NAMES: dict[str, str] = {
     "whole": """
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage
         Transformer.num_experts Transformer.experts_per_token kernel_size low_rank turn
-        duration.flops_on_the_way.passed
+        duration.flops_on_the_way.passed mantissa precision.updated.updates
+        precision.sum_of_ones.ones
         """,
     "bound": "least likely greatest",
     "share": "certainty matmul_share share_of_peak hfu",
@@ -469,7 +471,7 @@ NAMES: dict[str, str] = {
     "finite": """
         number amount value weight units.seconds.time units.share.part units.duration.seconds
         units.percent.share units.size.parameters NumberFormat.shifted.steps
-        precision.stored.steps
+        NumberFormat.between.low NumberFormat.between.high precision.updated.update
         """,
     "number": "NumberFormat.split.value",
     "free": "units.read.text units.read_as.text model.names.read_config.sequence_length",

@@ -127,7 +127,7 @@ def test_batch_panel(benchmark) -> None:
 
 @pytest.mark.benchmark(group="one redraw of a panel, in the kernel")
 def test_precision_panel(benchmark) -> None:
-    benchmark(stepper(precision_panel(), "steps"))
+    benchmark(stepper(precision_panel(), "data_parallel"))
 
 
 @pytest.mark.benchmark(group="one redraw of a panel, in the kernel")

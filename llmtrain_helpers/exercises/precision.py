@@ -22,27 +22,40 @@ from llmtrain_helpers.exercises.common import (
     entry,
     unanswered,
 )
+from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import (
     FORMATS,
     RECIPES,
     NumberFormat,
+    half_spacing,
     model_state_bytes,
     products_in,
+    updated,
 )
 
 # --- 05-a: a format that the course does not list
 
 _E3M4 = NumberFormat("e3m4", exponent_bits=3, mantissa_bits=4)
 
+# --- 05-share: what a GPU keeps at ZeRO's stage 2
+
+_SHARERS = 64
+
+
+def _each(stage: int) -> float:
+    """Bytes of a parameter on each of 64 GPUs, recipe bf16."""
+    return float(model_state_bytes(_SHARERS, "bf16", stage, _SHARERS).total) / _SHARERS
+
+
 # --- 05-b: an update that is lost
 
-_WEIGHT = 6
+_WEIGHT = 0.02
 
 
 def _lost_update(name: str, weight: float = _WEIGHT) -> float:
     """The largest update upwards that is rounded away: half the spacing."""
-    return float(FORMATS[name].spacing(weight) / 2)
+    return half_spacing(FORMATS[name], weight)
 
 
 # --- 05-c: a loss scale for gradients from 2⁻³⁸ to 2⁻³
@@ -186,13 +199,33 @@ def _sums(recipe: str) -> str:
 
 
 EXERCISES: dict[str, Exercise] = {
+    "05-share": Blank(
+        key=lambda: _each(2),
+        unit=lambda number: f"{number:g} bytes",
+        hint=(
+            "Which parts are whole on every GPU at this stage, and which are shared out?",
+            "The weights stay whole. Gradients, main weights and Adam are divided by d.",
+        ),
+        slips={
+            "this is stage 0: nothing is shared out.": lambda: _each(0),
+            "this is stage 1: at stage 2 the gradients are shared out as well.": lambda: _each(1),
+            "this is stage 3: at stage 2 every GPU still has all the weights.": lambda: _each(3),
+            "this is what is shared out, without the weights that stay.": lambda: (
+                _each(2) - RECIPES["bf16"].weights
+            ),
+            "the gradients are missing: each GPU keeps its slice of them.": lambda: (
+                _each(2) - RECIPES["bf16"].gradients / _SHARERS
+            ),
+        },
+    ),
     "05-a": Numeric(
         key=lambda: _E3M4.max,
         unit=lambda number: f"{number:g}",
         tolerance=0,
         hint=(
-            "compare with the cell that built fp16: what changes with e, what with m?",
-            "the bias is 2 ** (e - 1) - 1, and the largest exponent is as large.",
+            "what does the fraction's factor become when all its bits are 1?",
+            "with e exponent bits the bias is 2 ** (e - 1) - 1, and the largest exponent is as "
+            "large.",
         ),
         slips={
             2: "the exponent is one too high: the highest stands for infinity.",
@@ -212,21 +245,24 @@ EXERCISES: dict[str, Exercise] = {
     ),
     "05-b": Numeric(
         key=lambda: _lost_update("bf16"),
-        unit=lambda number: f"2⁻⁶ = {number}",
-        tolerance=0.002,
+        unit=lambda number: (
+            f"2⁻¹⁴ = {number:.2g}. At the end of many runs Adam's updates are "
+            "some 0.00003, so this weight would never move again"
+        ),
+        tolerance=0.005,
         hint=(
-            "how far is it from 6 to the next number of bf16?",
-            "between 4 and 8 the spacing is 4 times that at 1; half of it is lost.",
+            "how far is it from 0.02 to the next number of bf16?",
+            "0.02 lies between two powers of two. What is the spacing there, and what share of "
+            "it is lost?",
         ),
         slips={2: "this is the whole spacing, and arrives; half of it is lost."},
         mistaken={
-            _lost_update("bf16", 1): "this is lost at a weight of 1; at 6 "
-            "the numbers stand farther apart.",
-            0.0039: "this is lost at a weight of 1; at 6 the numbers stand farther apart.",
+            _lost_update("bf16", 1): "this is lost at a weight of 1; at 0.02 the numbers stand "
+            "much closer.",
             FORMATS["bf16"].eps: "this is the spacing at 1.",
             _lost_update("fp16"): "this is the figure for fp16.",
-            _WEIGHT * _lost_update("bf16", 1): "the spacing does not grow in "
-            "proportion to the weight: it doubles at each power of two.",
+            _WEIGHT * _lost_update("bf16", 1): "the spacing does not shrink in "
+            "proportion to the weight: it halves at each power of two.",
         },
     ),
     "05-c": Word(
@@ -256,20 +292,18 @@ EXERCISES: dict[str, Exercise] = {
 _UPDATES, _SIZE = 1000, 0.003
 
 
-def walked(name: str) -> float:
-    """Where a weight of 1 stands after a thousand updates of 0.003 in a format."""
-    weight, number_format = 1.0, FORMATS[name]
-    for _ in range(_UPDATES):
-        weight = number_format.round(weight + _SIZE)
-    return weight
-
-
 def _destination() -> str:
     """The option that names where the weight stands at the end."""
-    weight = walked("bf16")
+    weight = updated(FORMATS["bf16"], 1, _SIZE, _UPDATES).alone
     if weight == 1:
         return "one"
     return "four" if abs(weight - 4) < 0.1 else "in between"
+
+
+def _lighter() -> str:
+    """The option that names what mixed precision leaves of fp32's bytes."""
+    left = RECIPES["bf16"].total / RECIPES["fp32"].total
+    return {0.5: "half", 0.75: "three quarters", 1: "the same"}.get(left, "more")
 
 
 PREDICTIONS: dict[str, Prediction] = {
@@ -284,5 +318,17 @@ PREDICTIONS: dict[str, Prediction] = {
             "but all are alike, and start from the same weight.",
             "one": "You saw that nothing distinguishes one update from the next.",
         },
-    )
+    ),
+    "05-half": Prediction(
+        truth=_lighter,
+        why="In fp32: weights 4, gradients 4, Adam 8. In mixed precision: weights 2, gradients 2, "
+        "main weights 4, Adam 8. Both are 16.",
+        options={
+            "half": "Two of the parts do become half as large. The main weights take that back.",
+            "three quarters": "Weights and gradients do save 4 bytes of 16. The main weights "
+            "take them back.",
+            "the same": "What the 16-bit weights and gradients save, the main weights take back.",
+            "more": "With gradients in fp32 as well it is more. Here they are in bf16.",
+        },
+    ),
 }

@@ -67,6 +67,12 @@ HANDLES: dict[str, Handle] = {
     "epoch": batch.EPOCH,
     "micro_batches": batch.MICRO_BATCHES,
     "batch_cost": batch.BATCH_COST,
+    "eight_bits": precision.EIGHT_BITS,
+    "lost_update": precision.LOST_UPDATE,
+    "gradients": precision.GRADIENTS,
+    "stalled_sum": precision.STALLED_SUM,
+    "parameter_bytes": precision.PARAMETER_BYTES,
+    "slices": precision.SLICES,
     "ring": communication.RING,
 }
 """Every handle, by its name."""

@@ -36,7 +36,6 @@ from llmtrain_helpers.drawings import (
     communication,
     flops,
     measure,
-    precision,
     stack,
     start_here,
 )
@@ -78,8 +77,6 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "the map of 00": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)}),
     "a stack of 01": lambda: stack.stack(published.architecture("Gemma-3-27B (text)")),
     "the peak of 02": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14),
-    "blocks of 05": precision.block_scales,
-    "recipes of 05": precision.recipe_bytes,
     "what a layer keeps, 06": lambda: activations.kept_by_layer(12288, 96, 2048),
     "recomputation of 06": activations.recomputation,
     "gaps of 06": lambda: activations.segments([[6, 6, -8], [6, -6, 6, -2], [6, 6, -8]], 10),

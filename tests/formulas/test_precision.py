@@ -20,12 +20,15 @@ from llmtrain_helpers import (
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.precision import (
+    UpdatedWeight,
+    fate_shares,
+    gradient_fates,
     gradient_window,
     half_spacing,
     products_in,
     scaled_back,
-    stored,
-    updates_to_move,
+    sum_of_ones,
+    updated,
 )
 from tests.bad_values import assert_refused
 from tests.pages import words
@@ -225,7 +228,7 @@ def test_a_main_weight_takes_updates_65_000_times_smaller_and_no_others() -> Non
     assert fp32.round(1 + 2**-25) == fp32.round(1 + 2**-24) == 1
     assert fp32.round(1 + 2**-24 * 1.001) > 1
     assert 2**-8 / 2**-24 == 65_536
-    assert "65,000 times smaller than bf16 does (at 1, anything above" in words("05_precision")
+    assert "65,000 times less than bf16 does" in words("evidence/05_precision")
 
 
 @every_format
@@ -507,13 +510,74 @@ def test_a_recipe_says_what_its_products_need() -> None:
 # --- bad values
 
 
-@pytest.mark.parametrize("name", ["bf16", "fp16", "fp8_e4m3"])
-def test_updates_move_a_copy_once_they_pass_half_the_spacing(name: str) -> None:
+@pytest.mark.parametrize(("name", "ours"), [("bf16", ml_dtypes.bfloat16), ("fp16", np.float16)])
+@pytest.mark.parametrize("update", [0.0002, 0.003, 0.004, 0.00439, -0.001])
+def test_updates_leave_a_weight_where_the_dtype_itself_leaves_it(name, ours, update) -> None:
+    alone, main = ours(1), np.float32(1)
+    for updates in range(1, 12):
+        alone = ours(np.float64(alone) + update)
+        main = np.float32(np.float64(main) + update)
+        after = updated(FORMATS[name], 1, update, updates)
+        assert after == UpdatedWeight(float(alone), float(main), float(ours(main)))
+    assert updated(FORMATS[name], 1, update, 0) == UpdatedWeight(1, 1, 1)
+
+
+@pytest.mark.parametrize("name", ["bf16", "fp16", "fp8_e4m3", "fp8_e5m2"])
+def test_ones_stall_where_they_are_added_one_by_one(name: str) -> None:
+    known, total = FORMATS[name], 0.0
+    for ones in range(1, 3000):
+        total = known.round(total + 1)
+        assert sum_of_ones(known, ones) == total, ones
+    stalls = {"bf16": 256, "fp16": 2048, "fp8_e4m3": 16, "fp8_e5m2": 8}
+    assert total == stalls[name]
+    assert sum_of_ones(FORMATS["fp32"], 10**9) == 2**24
+
+
+@every_format
+def test_bits_make_the_number_that_splits_into_them(name: str) -> None:
     known = FORMATS[name]
-    half = half_spacing(known, 1.0)
-    assert updates_to_move(known, 1.0, 2 * half) == 1
-    assert updates_to_move(known, 1.0, half / 3) == 4  # three make the tie, which goes back
-    assert updates_to_move(known, 1.0, 1e-30) == 0
+    for x in (1, 1.5, known.max, known.min_normal):
+        _, exponent, mantissa = known.split(x)
+        assert known.normal(exponent, mantissa) == known.round(x)
+    with pytest.raises(ValueError, match="exponent"):
+        known.normal(2**known.exponent_bits - 1, 2**known.mantissa_bits - 1)
+
+
+def test_between_two_numbers_stand_all_that_the_format_has() -> None:
+    e4m3 = FORMATS["fp8_e4m3"]
+    every = {float(x) for x in np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn)}
+    for low, high in ((0, 16), (-1.1, 0.3), (3.6, 3.7), (440, 448)):
+        assert e4m3.between(low, high) == sorted(x for x in every if low <= x <= high)
+    assert len([x for x in e4m3.between(8, 16) if x < 16]) == 8  # as the page tells
+    with pytest.raises(ValueError, match="low"):
+        e4m3.between(2, 1)
+    with pytest.raises(ValueError, match="high"):
+        FORMATS["fp32"].between(1, 2)
+    with pytest.raises(ValueError, match="448"):
+        e4m3.between(1, 1000)
+
+
+def test_the_example_gradients_meet_the_edges_of_fp16() -> None:
+    fp16 = FORMATS["fp16"]
+    for scale in (1, 4, 2**20, 2**28):
+        low, high = gradient_window(fp16, scale)
+        for k, fate in gradient_fates(fp16, scale).items():
+            truth = "lost" if 2.0**k <= low else "kept" if 2.0**k < high else "too large"
+            assert fate == truth
+        assert sum(fate_shares(fp16, scale).values()) == pytest.approx(1)
+    assert round(fate_shares(fp16, 1)["lost"], 2) == 0.47
+    assert fate_shares(fp16, 1024)["lost"] == pytest.approx(0.03895, rel=1e-3)
+    assert fate_shares(FORMATS["bf16"], 1)["kept"] == pytest.approx(1)
+    assert fate_shares(fp16, 2**24)["too large"] > 0 == fate_shares(fp16, 2**18)["too large"]
+
+
+@every_format
+def test_an_update_of_half_the_way_to_the_next_number_is_the_first_that_may_arrive(name) -> None:
+    known = FORMATS[name]
+    for weight in (1.0, -1.0, 0.02, 6.0):
+        held = known.round(weight)
+        half = half_spacing(known, weight)
+        assert known.round(held + 0.999 * half) == held < known.round(held + 1.001 * half)
 
 
 def test_the_window_is_where_scaling_gives_back_something() -> None:
@@ -521,12 +585,6 @@ def test_the_window_is_where_scaling_gives_back_something() -> None:
     low, high = gradient_window(fp16, 1024)
     assert scaled_back(fp16, low, 1024) == 0 < scaled_back(fp16, 1.01 * low, 1024)
     assert scaled_back(fp16, 0.999 * high, 1024) < math.inf == scaled_back(fp16, high, 1024)
-
-
-def test_stored_counts_places_from_what_the_format_holds() -> None:
-    bf16 = FORMATS["bf16"]
-    assert stored(bf16, 0.1, steps=1) == bf16.neighbours(0.1)[1]
-    assert stored(bf16, 1e39, steps=3) == math.inf
 
 
 # --- bad values

@@ -1,164 +1,185 @@
 """Chapter 05's drawings: to scale, inside their canvas, the same in words."""
 
+import itertools
 import math
 import re
 from html import unescape
-from itertools import pairwise
 
-import numpy as np
 import pytest
 
-from llmtrain_helpers import FORMATS, RECIPES
-from llmtrain_helpers.drawings.common import COLORS
+from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
+from llmtrain_helpers.drawings.common import COLORS, Drawing
 from llmtrain_helpers.drawings.precision import (
-    block_scales,
-    distinct,
-    factors,
-    fates,
-    loss_scale,
+    eight_bits,
+    gradient_bars,
     number,
-    number_bits,
     on_a_gpu,
+    parameter_bytes,
     power,
-    recipe_bytes,
-    update_line,
-    verdict,
+    slices,
+    sum_line,
+    update_lines,
 )
-from llmtrain_helpers.precision import gradient_window, updates_to_move
+from llmtrain_helpers.precision import fate_shares, gradient_fates, sum_of_ones, updated
 from tests.pages import words
 
-bf16, fp16 = FORMATS["bf16"], FORMATS["fp16"]
+bf16, fp16, e4m3 = FORMATS["bf16"], FORMATS["fp16"], FORMATS["fp8_e4m3"]
 
 
-def test_bits_factors_and_neighbours_are_drawn() -> None:
-    drawn = number_bits(bf16, 0.1)
-    for word in ("sign", "exponent", "fraction"):
-        assert drawn.body.count(f'fill="{COLORS[word]}"') >= 2  # bits and their factor
-    digits = "".join(re.findall(r'fill="#FFFFFF">([01])</text>', drawn.body))
-    assert digits == "0011110111001101"
-    assert digits == f"{int(np.float32(0.1).view(np.uint32)) + 2**15 >> 16:016b}"
-    for told in ("2⁻⁴", "1.6015625", "123 − 127", "1 + 77/128", "0.1 was asked for"):
-        assert f">{told}</text>" in drawn.body
-    assert "neighbours are 0.099609375 and 0.10058594" in drawn.words
+def written(drawing: Drawing) -> list[str]:
+    return re.findall(r"<text [^>]*>([^<]*)</text>", drawing.body)
 
 
-def test_the_product_of_the_factors_is_the_number() -> None:
-    for known in FORMATS.values():
-        for x in (0.1, -3.0, known.min_subnormal, known.max):
-            sign, k, whole = known.split(x)
-            told = [factor for _, factor, _ in factors(known, known.round(x))]
-            assert told[0] == ("−" if sign else "+")
-            scale = 2.0 ** (max(k, 1) - known.bias)
-            digits = (k > 0) + whole / 2**known.mantissa_bits
-            assert scale * digits * (-1) ** sign == known.round(x)
-            assert told[1] == power(int(math.log2(scale)))
-            assert told[2] == number(digits)
+def titled(drawing: Drawing, title: str) -> int:
+    return drawing.body.count(f"<title>{title}</title>")
+
+
+# --- eight bits
+
+
+@pytest.mark.parametrize(("exponent", "fraction"), [(4, 0), (7, 3), (9, 4), (10, 7)])
+def test_the_bits_and_their_factors_are_those_of_the_number(exponent: int, fraction: int) -> None:
+    value = e4m3.normal(exponent, fraction)
+    told = written(eight_bits(e4m3, value))
+    digits = "".join(x for x in told if x in ("0", "1"))
+    assert digits.startswith(f"0{exponent:04b}{fraction:03b}")
+    assert power(exponent - 7) in told
+    assert f"1 + {fraction}/8" in told
+    assert f"= {number(value)}" in told
+    assert f"to the next number: {number(e4m3.shifted(value, 1) - value)}" in told
+
+
+def test_every_number_up_to_16_has_its_mark_and_spacing_doubles() -> None:
+    body = eight_bits(e4m3, 6).body
+    marks = re.findall(r'<line x1="([\d.]+)" y1="(?:229|224)" x2="\1"', body)
+    places = [(float(x) - 30) / 40 for x in marks]
+    assert len(places) == len(e4m3.between(0, 16))
+    for low in (1, 2, 4, 8):
+        inside = [x for x in places if low - 0.01 <= x < 2 * low - 0.01]
+        assert len(inside) == 8
+        steps = [b - a for a, b in itertools.pairwise(inside)]
+        assert steps == pytest.approx([low / 8] * 7, abs=0.006)
 
 
 def test_bits_that_flip_are_outlined() -> None:
-    assert "stroke-dasharray" not in number_bits(bf16, 1.0).body
-    for steps, flipped in ((1, 1), (-1, 8)):  # as the page tells
-        body = number_bits(bf16, 1.0, steps, before=(bf16, 1.0, 0)).body
-        assert body.count("stroke-dasharray") == flipped
-        assert f"{flipped} bit" in body
-    assert "dashed" not in number_bits(bf16, 1.0, before=(fp16, 1.0, 0)).body
+    assert titled(eight_bits(e4m3, 6), "flipped") == 0
+    drawn = eight_bits(e4m3, 8, before=7.5)  # 1001 111 and 1010 000
+    assert titled(drawn, "flipped") == 5
+    assert titled(drawn, "before") == 1
 
 
-def test_a_number_that_is_too_large_or_subnormal_is_told() -> None:
-    assert "infinity, for its largest is 65,504" in number_bits(fp16, 7e4).words
-    assert "fp16 makes infinity of 70,000" in number_bits(fp16, 7e4, -1).body
-    assert "70,000 lies farther right" in number_bits(fp16, 7e4).body
-    assert "NaN, for its largest" in number_bits(FORMATS["fp8_e4m3"], -1e3).words
-    assert "0: as 1 − 15" in number_bits(fp16, 1e-7).body
-    assert "fp16 holds 0.5 exactly" in number_bits(fp16, 0.5).body
+# --- updates
+
+
+def drawn_updates(known, update: float, updates: int) -> Drawing:
+    return update_lines(known, 1, update, updates, updated(known, 1, update, updates))
+
+
+def test_each_update_is_a_dot_and_the_copy_stands_on_a_mark() -> None:
+    drawn = drawn_updates(bf16, 0.003, 4)
+    dots = re.findall(r'cx="([\d.]+)" cy="204.0"', drawn.body)
+    assert [float(x) for x in dots] == pytest.approx(
+        [30 + 640 * (0.005 + 0.003 * k) / 0.0875 for k in range(5)], abs=0.1
+    )
+    assert titled(drawn, "1.015625") == titled(drawn, "1") == 1
+    assert "in bf16 alone it is 1. A main weight in fp32 is 1.012" in drawn.words
+    assert "its bf16 copy 1.015625" in drawn.words
+
+
+def test_a_format_with_more_fraction_has_more_marks() -> None:
+    coarse, fine = (drawn_updates(x, 0.003, 0).body.count("<line") for x in (bf16, fp16))
+    assert fine - coarse > 2 * 7 * len(bf16.between(0.995, 1.0825)) - 60
+
+
+# --- gradients
+
+
+@pytest.mark.parametrize("name", ["fp16", "bf16", "fp8_e4m3"])
+@pytest.mark.parametrize("scale", [1, 1024, 2**24, 2**28])
+def test_bars_show_what_becomes_of_the_gradients(name: str, scale: int) -> None:
+    known = FORMATS[name]
+    drawn, fates = gradient_bars(known, scale), [*gradient_fates(known, scale).values()]
+    for fate in ("lost", "kept", "too large"):
+        assert titled(drawn, fate) == fates.count(fate)
+    assert drawn.body.count("<polyline") == (scale > 1)  # where the bars began
+    assert ("become 0" in written(drawn)) == (name != "bf16")
+
+
+def test_the_bars_move_and_the_window_stands() -> None:
+    def frame(scale: int) -> list[str]:
+        return re.findall(r'<rect [^>]*fill-opacity="0.13"', gradient_bars(fp16, scale).body)
+
+    assert frame(1) == frame(2**20)
+    assert "47 % lost, 53 % kept" in gradient_bars(fp16, 1).words
+    assert fate_shares(fp16, 2**28)["too large"] > 0.02
+
+
+# --- a sum
 
 
 @pytest.mark.parametrize(
-    ("name", "weight", "update", "told", "count"),
+    ("name", "ones", "total", "after"),
     [
-        ("bf16", 1, 0.003, "stays 1: lost", 2),
-        ("bf16", 1, 2**-8, "stays 1: lost", 2),
-        ("bf16", 1, 0.004, "becomes 1.0078125: kept, rounded", 1),
-        ("fp16", 1, 0.003, "kept, rounded", 1),
-        ("bf16", 1, 5e-5, "stays 1: lost", 79),
-        ("fp16", 1, 2**-10, "becomes 1.0009766: kept", 1),
-        ("bf16", 0, 1e-9, "kept", 1),
-        ("bf16", 1, 1e-8, "stays 1: lost", 0),
-        ("bf16", -1, 0.001, "stays −1: lost", 2),
-        ("fp8_e4m3", 400, 100, "overflows", 1),
+        ("bf16", 1024, 256, 256),
+        ("bf16", 128, 128, 129),
+        ("fp16", 4096, 2048, 2048),
+        ("fp8_e4m3", 64, 16, 16),
+        ("fp32", 4096, 4096, 4097),
     ],
 )
-def test_an_update_is_lost_or_kept(name, weight, update, told, count) -> None:
+def test_the_sum_ends_at_the_number_of_ones_or_where_it_stalls(name, ones, total, after) -> None:
     known = FORMATS[name]
-    assert told in verdict(known, weight, update)
-    moved = updates_to_move(known, weight, update)
-    assert moved == count
-    assert known.round(weight + moved * update) != weight or not count
-    assert count < 2 or known.round(weight + (moved - 1) * update) == weight
-    assert told in update_line(known, weight, update).body
+    assert sum_of_ones(known, ones) == total
+    drawn = sum_line(known, ones, total)
+    assert f"make {total:,}." in drawn.words
+    assert f"one more makes {after:,}." in drawn.words
+    x, y = 74 + 330 * ones / 4096, 232 - 200 * total / 4096
+    assert f'cx="{x:.1f}" cy="{y:.1f}" r="8"' in drawn.body
 
 
-def test_the_update_before_is_dashed() -> None:
-    assert "dashed" not in update_line(bf16, 1, 0.01).body
-    changed = update_line(bf16, 1, 0.01, before=(bf16, 1, 0.002)).body
-    assert "dashed: + 0.002" in changed
-    assert "dashed" not in update_line(bf16, 1, 0.01, before=(fp16, 1, 0.002)).body
+# --- a parameter's bytes
 
 
-@pytest.mark.parametrize("name", ["fp16", "fp8_e5m2", "fp8_e4m3", "bf16"])
-@pytest.mark.parametrize("scale", [1, 1024, 2.0**20])
-def test_the_window_is_what_the_format_keeps(name: str, scale: float) -> None:
-    known = FORMATS[name]
-    low, high = gradient_window(known, scale)
-    assert known.round(low * scale) == 0 < known.round(low * 1.001 * scale)
-    assert math.isfinite(known.round(high * 0.999 * scale))
-    assert not math.isfinite(known.round(high * 1.001 * scale))
-    assert sum(fates(known, scale).values()) == pytest.approx(1)
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_cell_is_a_byte_in_its_parts_colour(name: str) -> None:
+    recipe = RECIPES[name]
+    drawn = parameter_bytes(recipe, RECIPES["fp32"])
+    for part, size in recipe.parts().items():
+        word = part.replace("_", " ")
+        assert titled(drawn, word) == 2 * size  # in its row, and in the row of all
+        assert drawn.body.count(f'fill="{COLORS[word]}"') == 2 * size
+    assert f"together {recipe.total}." in drawn.words
+    assert str(recipe.total) in written(drawn)
+    assert ("before" in drawn.body) == (recipe.parts() != RECIPES["fp32"].parts() and name != "amp")
 
 
-def test_fp16_keeps_from_2_to_the_minus_25_to_65520() -> None:
-    assert gradient_window(fp16) == (2**-25, 65520)
-    assert gradient_window(fp16, 2**10) == (2**-35, 65520 / 1024)
+# --- slices
 
 
-def test_a_scale_moves_the_window_and_the_one_before_is_dashed() -> None:
-    plain = loss_scale(fp16, 1e-8, 1)
-    assert "10⁻⁸ comes back as 0, at S = 1" in plain.words
-    assert "47 % become 0, 53 % are kept" in plain.words
-    moved = loss_scale(fp16, 1e-8, 1024, before=(fp16, 1))
-    assert "kept: above 2⁻³⁵ and below 63.984" in moved.body
-    assert moved.body.count("stroke-dasharray") == 1
-    assert "stroke-dasharray" not in plain.body
-    assert "overflow" in loss_scale(fp16, 1e-8, 2**22).words
-    assert "overflow" not in loss_scale(fp16, 1e-8, 2**21).words  # as the page tells
-    assert "100 % are kept." in loss_scale(bf16, 1e-8, 1).words
+@pytest.mark.parametrize("replicas", [2, 4, 8, 16])
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_together_the_gpus_have_every_slice_once_and_each_its_bytes(replicas, stage) -> None:
+    whole = model_state_bytes(16_000, "bf16").parts()
+    held = model_state_bytes(16_000, "bf16", stage, replicas).parts()
+    drawn = slices(whole, held, replicas, 160_000)
+    for part, size in whole.items():
+        left = titled(drawn, f"{part}: left to the others")
+        assert left == (replicas if held[part] < size else 0)
+    widths = re.findall(r'y="302" width="([\d.]+)" height="34" fill="#', drawn.body)
+    assert sum(map(float, widths)) == pytest.approx(
+        640 * sum(held.values()) / sum(whole.values()), abs=0.3
+    )
+    # the slices of a part that is shared out lie one below the other, without a gap
+    tops = re.findall(
+        r'y="([\d.]+)" width="[\d.]+" height="[\d.]+" fill="#007050"><title>optimizer<', drawn.body
+    )[:replicas]
+    if stage:
+        places = [float(y) for y in tops]
+        steps = [b - a for a, b in itertools.pairwise(places)]
+        assert steps == pytest.approx([95 / replicas] * (replicas - 1), abs=0.11)
 
 
-def test_an_outlier_spoils_all_under_one_scale_and_its_block_under_three() -> None:
-    drawn = block_scales()
-    told = re.findall(r"(\d+) of 24 numbers become 0", drawn.words)
-    lost = [int(n) for n in told]
-    assert lost == [14, 3]
-    assert drawn.body.count("<title>becomes 0</title>") == sum(lost)
-    kept = drawn.body.count(f'fill="{COLORS["activations"]}"')
-    assert kept == 2 * 24 - sum(lost)
-    assert drawn.body.count("<title>kept</title>") == kept + 1 + 3  # and the frames
-
-
-def test_neighbours_are_told_apart_however_large() -> None:
-    for known, x in ((FORMATS["fp32"], 3.3e38), (bf16, 2e30), (FORMATS["fp32"], 1e-30)):
-        near = [known.shifted(x, k) for k in (-2, -1, 0, 1, 2)]
-        assert len(set(distinct(near))) == 5
-
-
-def test_a_cell_is_a_byte_in_its_parts_colour() -> None:
-    for name, recipe in RECIPES.items():
-        body = recipe_bytes([name]).body
-        for part, size in recipe.parts().items():
-            color = COLORS[part.replace("_", " ")]
-            assert body.count(f'fill="{color}"') == size + 1  # and one in the key
-        assert f">{recipe.total}</text>" in body
-        assert f"{recipe.total} bytes." in recipe_bytes([name]).words
+# --- the panel's picture, and all of them
 
 
 def test_the_memory_line_stands_still() -> None:
@@ -177,58 +198,55 @@ def test_the_memory_line_stands_still() -> None:
     assert "90.0 GB is more than its 80.0 GB" in told
 
 
-EVERYWHERE = [1e-30, -0.1, 0.1, 1.0, 3.14159265, 399.0, 65504.0, 1e6, 0.0]
-EVERYWHERE += [1e40, -3.3e38, 2.5e30]
+def everything() -> list[Drawing]:
+    drawings = [
+        eight_bits(e4m3, e4m3.normal(e, f), before=6.0) for e in range(4, 11) for f in range(8)
+    ]
+    drawings += [
+        drawn_updates(known, update, updates)
+        for known in (bf16, fp16)
+        for update in (0.0002, 0.003, 0.005)
+        for updates in (0, 4, 10)
+    ]
+    for name in ("fp16", "bf16", "fp8_e4m3"):
+        drawings += [gradient_bars(FORMATS[name], 4**k) for k in range(0, 15, 2)]
+        drawings += [
+            sum_line(FORMATS[name], n, sum_of_ones(FORMATS[name], n)) for n in (1, 256, 1024, 4096)
+        ]
+    drawings += [parameter_bytes(recipe, RECIPES["fp32"]) for recipe in RECIPES.values()]
+    whole = model_state_bytes(8e9, "bf16").parts()
+    drawings += [
+        slices(whole, model_state_bytes(8e9, "bf16", stage, d).parts(), d, 80e9)
+        for stage in range(4)
+        for d in (2, 4, 8, 16)
+    ]
+    return drawings
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_nothing_leaves_the_canvas(name: str) -> None:
-    known = FORMATS[name]
-    drawings = [number_bits(known, x, k) for x in EVERYWHERE for k in (-8, 0, 8)]
-    drawings += [update_line(known, w, d) for w in (-400, 0, 1, 0.3) for d in (1e-9, 0.01, 100)]
-    drawings += [loss_scale(known, g, 2.0**k) for g in (1e-12, 1e4) for k in (0, 12, 40)]
-    drawings += [recipe_bytes(), block_scales()]
-    for drawing in drawings:
+def test_nothing_leaves_the_canvas() -> None:
+    for drawing in everything():
         for place in re.findall(
             r'<rect x="([-\d.]+)" y="([-\d.]+)" width="([-\d.]+)"', drawing.body
         ):
             x, y, wide = map(float, place)
             assert 0 <= x <= x + wide <= drawing.width
             assert 0 <= y <= drawing.height
-        for x, size, place, text in re.findall(
+        for x, size, place, told in re.findall(
             r'<text x="([-\d.]+)" y="[-\d.]+" font-size="([\d.]+)" '
             r'text-anchor="(\w+)"[^>]*>([^<]*)<',
             drawing.body,
         ):
             assert float(size) >= 14
-            room = 0.56 * float(size) * len(text)
+            room = 0.56 * float(size) * len(told)
             left = float(x) - room * {"start": 0, "middle": 0.5, "end": 1}[place]
-            assert -6 <= left <= left + room <= drawing.width + 6, text
+            assert -6 <= left <= left + room <= drawing.width + 6, told
         assert drawing.words in unescape(drawing.saved())
 
 
 def test_the_table_of_formats_is_that_of_the_package() -> None:
-    for name, known in FORMATS.items():
-        cells = [known.bits, known.exponent_bits, known.mantissa_bits]
-        cells += [number(known.max), power(int(math.log2(known.min_subnormal)))]
-        cells += [power(int(math.log2(known.eps)))]
+    for name in ("fp32", "bf16", "fp16", "fp8_e4m3"):
+        known = FORMATS[name]
+        cells = [known.exponent_bits, known.mantissa_bits]
+        cells += [number(known.max, 2 if known.max > 1e6 else 8), power(int(math.log2(known.eps)))]
         row = " | ".join(map(str, [name, *cells]))
         assert f"| {row} |" in words("05_precision"), row
-
-
-def test_words_in_the_drawing_of_bits_keep_apart() -> None:
-    body = number_bits(bf16, 1.0, -1, before=(bf16, 1.0, 0)).body
-    places = re.findall(
-        r'<text x="([\d.]+)" y="([\d.]+)" font-size="([\d.]+)" '
-        r'text-anchor="(\w+)"[^>]*>([^<]*)<',
-        body,
-    )
-    ends: dict[str, list[tuple[float, float]]] = {}
-    for x, y, size, anchor, text in places:
-        wide = 0.62 * float(size) * len(text)  # as wide as broad fonts are
-        left = float(x) - wide * {"start": 0, "middle": 0.5, "end": 1}[anchor]
-        ends.setdefault(y, []).append((left, left + wide))
-    for row in ends.values():
-        row.sort()
-        for (_, end), (start, _) in pairwise(row):
-            assert start - end > 8

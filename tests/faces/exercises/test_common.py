@@ -353,7 +353,7 @@ def test_progress_is_a_line_a_chapter() -> None:
     assert "✓" in repr(progress())
     assert "✗ 05-b" in repr(progress())
     assert "○ 05-c" in repr(progress())
-    assert "1 of 4 exercises" in repr(progress())
+    assert "1 of 5 exercises" in repr(progress())
 
 
 # --- units of answers

@@ -8,10 +8,8 @@ import pytest
 from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import judge
-from llmtrain_helpers.exercises.precision import walked
-from llmtrain_helpers.precision import gradient_window
+from llmtrain_helpers.precision import gradient_window, updated
 from tests.faces.exercises.answers.precision import MINE
-from tests.pages import words
 
 bf16, fp16 = FORMATS["bf16"], FORMATS["fp16"]
 
@@ -21,7 +19,9 @@ def test_the_format_of_05_a_is_one_of_ml_dtypes() -> None:
 
 
 def test_the_update_of_05_b_is_the_largest_that_is_lost() -> None:
-    assert bf16.round(6 + 2**-6) == 6 < bf16.round(6 + 2**-6 * 1.001)
+    held = bf16.round(0.02)
+    assert bf16.round(held + 2**-14) == held < bf16.round(held + 2**-14 * 1.001)
+    assert bf16.round(held + 3e-5) == held  # the end of many learning rates, as the verdict says
 
 
 def test_the_scale_of_05_c_keeps_both_ends() -> None:
@@ -44,14 +44,21 @@ def test_05_d_hints_at_the_sums_of_the_recipe_that_was_chosen(recipe: str) -> No
     assert exercise.hints_for(None) == exercise.hints()
     if recipe == "amp":
         assert sums == "16, 8 + 8/d, 4 + 12/d, 16/d"
-        assert "$8 + 8/d$" in words("05_precision")
 
 
 def test_the_prediction_names_the_belief() -> None:
     prediction = PREDICTIONS["05-guess"]
     assert prediction.truth() == "one"
-    assert walked("bf16") == 1
-    assert walked("fp32") == pytest.approx(4, rel=1e-4)
+    after = updated(bf16, 1, 0.003, 1000)
+    assert (after.alone, after.main) == (1, pytest.approx(4, rel=1e-4))
     assert "on paper" in prediction.reveal("four")
     assert "all are alike" in prediction.reveal("In between")
     assert "and so it is" in prediction.reveal("one")
+
+
+def test_mixed_precision_is_as_heavy_as_fp32() -> None:
+    prediction = PREDICTIONS["05-half"]
+    assert prediction.truth() == "the same"
+    assert RECIPES["bf16"].total == RECIPES["fp32"].total == 16
+    assert "take that back" in prediction.reveal("half")
+    assert "Both are 16" in prediction.reveal("more")

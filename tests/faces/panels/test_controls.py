@@ -54,13 +54,7 @@ FIELDS = {
         more: Tokens: 1 to 10000T tokens
     """,
     "precision": """
-        Next representable: -8 to 8; 17 stops, -8 -7 -6 to 8
-        Update: 1e-09 to 100, and between; 13 stops, 0.0001 0.0002 0.0005 to 1
-        Loss scale S: 1 to 2^40; 31 stops, 1 2 4 to 2^30
-        Number: -1e40 to 1e40, and between
-        Weight: -400 to 400, and between
-        Gradient: 1e-12 to 10,000, and between
-        Replicas: 1 to 1M
+        Replicas: 1 to 1M; 11 stops, 1 2 4 to 1,024
     """,
     "activations": """
         Sequence: 1 to 10M tokens; 11 stops, 128 256 512 to 131,072

@@ -1,52 +1,54 @@
-"""What the page of chapter 05 states, computed anew."""
+"""What the page of chapter 05 and its evidence state, computed anew."""
 
-import re
-
+import numpy as np
 import pytest
 
-from llmtrain_helpers import FORMATS, train_small_network
+from llmtrain_helpers import FORMATS, count_parameters, model_state_bytes, train_small_network
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.precision import sum_of_ones
 from tests.pages import words
 
 bf16, fp16 = FORMATS["bf16"], FORMATS["fp16"]
+PAGE, EVIDENCE = words("05_precision"), words("evidence/05_precision")
 
 
-def test_what_the_page_says_of_the_edges_of_formats() -> None:
-    fp8, fp32 = FORMATS["fp8_e4m3"], FORMATS["fp32"]
-    assert fp8.round(2**-10) == 0 < fp8.round(2**-10 * 1.001)
-    assert "nothing above 448, and 0 from $2^{-10}$ down" in words("05_precision")
+def test_what_is_said_of_the_edges_of_formats() -> None:
+    fp32, e4m3 = FORMATS["fp32"], FORMATS["fp8_e4m3"]
+    assert 9 in e4m3.between(8, 10)
+    assert 9.5 not in e4m3.between(8, 10)
     assert 1 - bf16.max / fp32.max == pytest.approx(1 / 256, rel=1e-4)
-    assert "it lacks a 256th" in words("05_precision")
-    for known in FORMATS.values():  # F = 1 below the smallest normal number
-        small = 2.0 ** (1 - known.bias) * 1 / 2**known.mantissa_bits
-        assert small == known.min_subnormal
-        assert known.spacing(small) == known.spacing(known.min_normal)
-    for page in (words("05_precision"), words("evidence/05_precision")):
-        assert "some 14 bits" in page
-        assert "H800" in page
+    assert "bf16 lacks a 256th of fp32's reach upwards" in EVIDENCE
+    assert fp16.round(2.0**-25) == 0 < fp16.round(2.0**-25 * 1.001)
+    assert "$2^{-25}$, already becomes 0" in PAGE
+    assert "some 14 bits" in EVIDENCE
+    assert "H800" in EVIDENCE
 
 
-def test_what_the_page_says_of_runs_and_of_training() -> None:
-    speedups = published.fp8_speedup().query("kind == 'run'")["speedup"]
-    assert (round(speedups.min(), 1), round(speedups.max(), 1)) == (0.9, 1.7)
-    peaks = published.accelerator("A100").peaks
-    assert (peaks["bf16"], peaks["tf32"]) == (312e12, 156e12)
+def test_what_is_said_of_runs_and_of_training() -> None:
     fp32 = FORMATS["fp32"]
     ratio = train_small_network(bf16, fp32, master_copy=False)[-1]
     ratio /= train_small_network(fp32, fp32)[-1]
-    assert round(ratio) == 11  # "eleven times"
-    outliers = words("evidence/05_precision")  # a hundredfold one does no harm
-    assert "A hundredfold outlier does no harm" in outliers
-    assert (
-        words("05_precision").count("0.9 to 1.7 times")
-        == words("05_precision").count("eleven times")
-        == 1
-    )
+    assert round(ratio) == 11
+    assert EVIDENCE.count("eleven times that of fp32") == 1
+    assert "A hundredfold outlier does no harm" in EVIDENCE
 
 
-def test_the_sum_on_the_page_stalls_where_it_says() -> None:
-    [code] = re.findall(r"```python\n(.*?)```", words("05_precision"), re.DOTALL)
-    names: dict = {"FORMATS": FORMATS}
-    exec(code, names)
-    assert names["total"] == 256
-    assert "# 256.0" in code
+def test_the_sum_stalls_where_the_page_says() -> None:
+    assert (sum_of_ones(bf16, 10**6), sum_of_ones(fp16, 10**6)) == (256, 2048)
+    assert "At 256 the sum stands still" in PAGE
+    assert "fp16 counts to 2,048" in PAGE
+    assert np.ones(10_000, dtype=np.float16).sum() == 10_000  # in pairs
+    assert "`np.sum` adds in pairs" in PAGE
+
+
+def test_who_fits_at_which_stage() -> None:
+    P = int(count_parameters(published.architecture("Llama-3.1-8B")).total)
+
+    def fits(stage: int, replicas: int) -> bool:
+        return model_state_bytes(P, "bf16", stage, replicas).total <= 80e9
+
+    assert [fits(stage, 4) for stage in range(3)] == [False, True, True]
+    assert [fits(stage, 2) for stage in range(3)] == [False, False, True]
+    bf16_bytes = model_state_bytes(1, "bf16")
+    assert (bf16_bytes.main_weights + bf16_bytes.optimizer) / bf16_bytes.total == 0.75
+    assert "three quarters of it all" in PAGE

@@ -10,6 +10,18 @@ MINE |= {"recipe": "bf16", "zero_stage": 1, "gigabytes": 44.17}
 
 
 ANSWERS = {
+    "05-share": Answers(
+        right=[2 + 14 / 64, (128 + 14) / 64, 2.21875],
+        slips=[
+            (16, "this is stage 0"),
+            (4 + 12 / 64, "this is stage 1"),
+            (16 / 64, "this is stage 3"),
+            (14 / 64, "without the weights that stay"),
+            (2 + 12 / 64, "the gradients are missing"),
+            (3, "more than it should be"),
+        ],
+        unanswered=[None],
+    ),
     "05-a": Answers(
         right=[15.5, "15.5", (2 - 2**-4) * 2**3, NumberFormat("x", 3, 4).max],
         slips=[
@@ -28,25 +40,15 @@ ANSWERS = {
         ],
     ),
     "05-b": Answers(
-        right=[
-            2**-6,
-            "0.015625",
-            "1/64",
-            "2**-6",
-            "2⁻⁶",
-            0.0156,
-            4 * 2**-7 / 2,
-            bf16.spacing(6) / 2,
-        ],
+        right=[2**-14, "2**-14", "2⁻¹⁴", 6.1e-5, "0.000061", bf16.spacing(0.02) / 2],
         slips=[
-            (2**-5, "whole spacing"),
+            (2**-13, "whole spacing"),
             (2**-8, "at a weight of 1"),
-            (0.0039, "at a weight of 1"),
-            (0.0078, "too low"),
+            (0.0039, "too high"),
             (2**-7, "the spacing at 1"),
-            (2**-9, "for fp16"),
-            (6 * 2**-8, "doubles at each power"),
-            (0.3, "too high"),
+            (2**-17, "for fp16"),
+            (0.02 * 2**-8, "halves at each power"),
+            (1e-6, "too low"),
         ],
     ),
     "05-c": Answers(
