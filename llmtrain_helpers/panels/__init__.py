@@ -53,7 +53,11 @@ HANDLES: dict[str, Handle] = {
     "attention_square": flops.ATTENTION_SQUARE,
     "step_work": flops.STEP_WORK,
     "achieved": flops.ACHIEVED,
+    "neighbours": communication.NEIGHBOURS,
     "ring": communication.RING,
+    "message": communication.MESSAGE,
+    "shared_matrices": communication.SHARED_MATRICES,
+    "time_line": communication.TIME_LINE,
 }
 """Every handle, by its name."""
 
