@@ -588,7 +588,7 @@ def shared_matrices(mlp: SharedMlp, step: int) -> Drawing:
             style: Style = {"rx": 8, "stroke": COLORS["tensor"], "stroke_width": 2}
             svg += rect(x, 40, 30, 342, fill, f"the sum of {way}", **style)
             svg += text(x + 15, 219, "+", 24, "middle", ink, font_weight=700)
-        svg += text(660, 412, "+ is an all-reduce", 15, "end")
+        svg += text(660, 412, "+ is an all-reduce; framed: just came", 15, "end")
     return Drawing(svg, 668, 428, _shared_words(mlp, step))
 
 
@@ -597,33 +597,38 @@ def _share(mlp: SharedMlp, gpu: int, y: float, step: int) -> str:
     several, places = mlp.gpus > 1, mlp.columns(gpu)
     half = _CELL_WIDE * len(places) / 2
     up, back, weights = (COLORS[x] for x in ("context", "gradients", "weights"))
-    svg = text(8, y - 6, f"GPU {gpu + 1}", 14, font_weight=600)
-    svg += _numbers(8, y, mlp.token, up)
-    svg += _numbers(8, y + 31, mlp.token_error, back, step >= (6 if several else 5))
+    rows: list[tuple[float, float, Sequence[int], str, int]] = [  # and the step that brings them
+        (8, y, mlp.token, up, 0),
+        (8, y + 31, mlp.token_error, back, 6 if several else 5),
+        (356 - half, y, mlp.hidden(gpu), up, 1),
+        (356 - half, y + 31, mlp.hidden_error(gpu), back, 4),
+        (602, y, mlp.output, up, 3 if several else 2),
+        (602, y + 31, mlp.error, back, 4),
+    ]
     if several:
-        svg += _numbers(116, y + 31, mlp.partial_error(gpu), back, step >= 5)
+        rows.append((492, y, mlp.partial(gpu), up, 2))
+        rows.append((116, y + 31, mlp.partial_error(gpu), back, 5))
     for j, row in enumerate(mlp.first):
-        svg += _numbers(236 - half, y + 31 * j, [row[i] for i in places], weights)
-    svg += _numbers(356 - half, y, mlp.hidden(gpu), up, step >= 1)
-    svg += _numbers(356 - half, y + 31, mlp.hidden_error(gpu), back, step >= 4)
+        rows.append((236 - half, y + 31 * j, [row[i] for i in places], weights, 0))
     for j, i in enumerate(places):
-        svg += _numbers(424, y + 31 * j, mlp.second[i], weights)
-    if several:
-        svg += _numbers(492, y, mlp.partial(gpu), up, step >= 2)
-    svg += _numbers(602, y, mlp.output, up, step >= (3 if several else 2))
-    return svg + _numbers(602, y + 31, mlp.error, back, step >= 4)
+        rows.append((424, y + 31 * j, mlp.second[i], weights, 0))
+    svg = text(8, y - 6, f"GPU {gpu + 1}", 14, font_weight=600)
+    return svg + "".join(_numbers(*row, step) for row in rows)
 
 
-def _numbers(x: float, y: float, numbers: Sequence[int], fill: str, there: bool = True) -> str:
-    """Cells with a number in each; hollow before they are computed."""
+def _numbers(x: float, y: float, numbers: Sequence[int], fill: str, brought: int, step: int) -> str:
+    """Cells with a number in each: hollow before the step that brings them, framed at it."""
     svg = ""
     for i, number in enumerate(numbers):
         at = x + _CELL_WIDE * i
-        if there:
-            svg += rect(at, y, 25, 27, fill, rx=3)
-            svg += text(at + 12.5, y + 19, f"{number}", 15, "middle", "#FFFFFF")
-        else:
+        if step < brought:
             svg += rect(at + 1, y + 1, 23, 25, rx=3, stroke=fill, stroke_width=1.5, opacity=0.7)
+            continue
+        svg += rect(at, y, 25, 27, fill, rx=3)
+        svg += text(at + 12.5, y + 19, f"{number}", 15, "middle", "#FFFFFF")
+    if step == brought and step:
+        wide = _CELL_WIDE * len(numbers)
+        svg += rect(x - 3, y - 3, wide + 4, 33, rx=5, stroke="currentColor", stroke_width=2.5)
     return svg
 
 

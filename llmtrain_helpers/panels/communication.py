@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -379,24 +380,36 @@ class Matrices:
     gpus: int = 2
 
 
-_DONE = (
-    "Each GPU has the whole token, and only its share of the two matrices.",
-    "Forward. Each GPU computes its own hidden numbers. <b>Nothing had to be sent.</b>",
-    "Each GPU has all numbers of the result, but only a part of each sum. Both are wrong.",
-    "<b>An all-reduce</b> adds the parts up. Until it is done nobody can go on.",
-    "Backward. The errors pass the second matrix, and again nothing is sent.",
-    "The error of the token is there in parts.",
-    "<b>A second all-reduce</b> adds them up, and the layer below can go on.",
-)
+def _of_matrices(mlp: SharedMlp, step: int) -> str:
+    """What a step of the shared matrices did, with one of its sums."""
+    column = [row[0] for row in mlp.first]
+    product = " + ".join(f"{x} · {w}" for x, w in zip(mlp.token, column, strict=True))
+    first, back = (
+        [part(i)[0] for i in range(mlp.gpus)] for part in (mlp.partial, mlp.partial_error)
+    )
+    return (
+        "Each GPU has the whole token, and only its share of the two matrices.",
+        f"Forward. Each GPU computes hidden numbers, {product} = {mlp.hidden(0)[0]} first. "
+        "<b>Nothing had to be sent.</b>",
+        "Each GPU has all numbers of the result, but only a part of each sum. All are wrong.",
+        f"<b>An all-reduce</b> adds the parts up, {_sum(first)}. Until then nobody can go on.",
+        "Backward. The errors pass the second matrix, and again nothing is sent.",
+        "The error of the token is there, in parts.",
+        f"Backward, <b>a second all-reduce</b> adds up the errors, {_sum(back)}. "
+        "Now the layer below can go on.",
+    )[step]
+
+
+def _sum(parts: Sequence[int]) -> str:
+    return f"{' + '.join(map(str, parts))} = {sum(parts)}"
 
 
 def _draw_matrices(setting: Matrices, before: Matrices | None = None) -> str:
-    told = _DONE[setting.step]
+    mlp = SharedMlp(gpus=setting.gpus)
+    told = _of_matrices(mlp, setting.step)
     if setting.gpus == 1 and setting.step:
         told = "One GPU has everything. It gets the same numbers, and waits for nobody."
-    elif setting.gpus > 2:
-        told = told.replace("Both are wrong", "All are wrong")
-    return common.pictured(shared_matrices(SharedMlp(gpus=setting.gpus), setting.step), told)
+    return common.pictured(shared_matrices(mlp, setting.step), told)
 
 
 SHARED_MATRICES = common.Handle(
