@@ -213,7 +213,7 @@ def test_solutions_are_in_step(path: Path) -> None:
     chapter = path.name[:2]
     assert [name for name in EXERCISES if name[:2] == chapter] == checks_of(path)
     shown = [o.data["text/plain"] for o in outputs(solution) if "data" in o]
-    assert sum("✓" in text or "→ " in text for text in shown) == len(checks_of(path))
+    assert sum(bool(re.search(r"✓|→ \d\d-[a-z]\b", text)) for text in shown) == len(checks_of(path))
     told = "\n".join(text for o in outputs(solution) for text in _texts(o))
     assert "is none of the choices" not in told
     assert "no guess yet" not in told
