@@ -9,7 +9,7 @@ values, Jacobs et al. (arXiv 2309.14509) for the all-to-all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from llmtrain_helpers.checks import (
@@ -28,6 +28,7 @@ from llmtrain_helpers.checks import (
     is_array,
     one,
     quantity,
+    rate,
     refuse,
     single,
 )
@@ -726,28 +727,31 @@ def exchanges(
     }
 
 
-def ring(gpus: int) -> list[list[list[int]]]:
-    """An all-reduce in a ring, turn by turn: whose numbers are in each piece of each GPU.
+def neighbours(split: Split) -> dict[str, tuple[int, ...]]:
+    """Whom the first GPU of a split talks to, part by part; GPUs are counted from 0.
 
-    Counts how many GPUs' numbers each GPU has in each piece of the buffer, at the start
-    and after each of 2(n − 1) turns; of 128 GPUs at most. Source: Patarasuk and Yuan (2009).
+    GPUs are numbered tensor first, so that those that share matrices stand side by side
+    in a node; then context, then data, and the pipeline's stages last. A GPU of the first
+    stage has one stage behind it, and with interleaving the last one before it. Parts
+    with nobody to talk to are left out. Takes a split of whole numbers, as it is.
 
-    >>> ring(2)
-    [[[1, 1], [1, 1]], [[1, 2], [2, 1]], [[2, 2], [2, 2]]]
+    >>> neighbours(Split(16, 1, 2, 2, 1, 4, accumulation_steps=1))
+    {'tensor': (1,), 'pipeline': (8,), 'data': (2, 4, 6)}
     """
-    gpus = single("gpus", gpus)
-    at_most("gpus", gpus, "what can be shown", 128)
-    state = [[1] * gpus for _ in range(gpus)]
-    states = [[row[:] for row in state]]
-    for turn in range(2 * (gpus - 1)):
-        adds = turn < gpus - 1
-        back = turn if adds else turn - gpus  # which piece is sent on
-        sent = [((i - back) % gpus, state[i][(i - back) % gpus]) for i in range(gpus)]
-        for i, (piece, parts) in enumerate(sent):
-            to = state[(i + 1) % gpus]
-            to[piece] = to[piece] + parts if adds else parts
-        states.append([row[:] for row in state])
-    return states
+    t, c, e = split.tensor_parallel, split.context_parallel, split.expert_parallel
+    d, p, n = split.data_parallel, split.pipeline_parallel, split.num_gpus
+    replica, stage = t * c, t * c * d
+    ends = {stage, n - stage} if split.interleave > 1 else {stage}
+    same = range(replica, stage, t)  # the same matrices, and other sequences
+    experts = range(replica, replica * e, replica)
+    groups: dict[str, Sequence[int]] = {
+        "tensor": range(1, t),
+        "context": range(t, replica, t),
+        "expert": experts,
+        "pipeline": sorted(ends) if p > 1 else (),
+        "data": [gpu for gpu in same if gpu not in experts],
+    }
+    return {part: tuple(gpus) for part, gpus in groups.items() if gpus}
 
 
 @dataclass(frozen=True)
@@ -783,7 +787,7 @@ class RingTurn:
 
 
 def ring_turn(gpus: int, turn: int) -> RingTurn:
-    """An all-reduce in a ring of up to 128 GPUs after a turn: what `ring` gives, for one turn.
+    """An all-reduce in a ring of up to 128 GPUs after a turn.
 
     There are 2(n − 1) turns, and 0 is the start. In the first n − 1 GPU i hands on piece
     i − k in turn k + 1, and the next one adds it; in the others the finished pieces go
@@ -809,3 +813,135 @@ def ring_turn(gpus: int, turn: int) -> RingTurn:
     moved = tuple((i - back) % n for i in range(n)) if turn else ()
     summed = tuple(tuple(parts(gpu, piece) for piece in range(n)) for gpu in range(n))
     return RingTurn(n, turn, moved, summed)
+
+
+# --- a matrix that GPUs share
+
+
+@dataclass(frozen=True)
+class SharedMlp:
+    """Two matrices on several GPUs: columns of the first, and the matching rows of the second.
+
+    `token` is what comes in, `error` what comes back from the layer above. Each GPU gets
+    its share of the `hidden` numbers alone; of what comes out it has every number, but
+    only a part of its sum. The activation function, which acts on each number alone, is
+    left out. Source: Shoeybi et al. (arXiv 1909.08053), section 3.
+    """
+
+    token: tuple[int, ...] = (1, 2)
+    first: tuple[tuple[int, ...], ...] = ((1, 0, 2, 1), (1, 3, 0, 1))
+    second: tuple[tuple[int, ...], ...] = ((1, 2), (0, 1), (2, 0), (1, 1))
+    error: tuple[int, ...] = (1, 1)
+    gpus: int = 2
+
+    def columns(self, gpu: int) -> range:
+        """The columns of the first matrix on a GPU, and the rows of the second."""
+        each = len(self.second) // self.gpus
+        return range(gpu * each, (gpu + 1) * each)
+
+    def hidden(self, gpu: int) -> list[int]:
+        """A GPU's share of the numbers between the two matrices."""
+        return [_dot(self.token, [row[k] for row in self.first]) for k in self.columns(gpu)]
+
+    def partial(self, gpu: int) -> list[int]:
+        """What comes out on one GPU: its part of every sum."""
+        rows = [self.second[k] for k in self.columns(gpu)]
+        return [_dot(self.hidden(gpu), column) for column in zip(*rows, strict=True)]
+
+    def hidden_error(self, gpu: int) -> list[int]:
+        """The error of a GPU's share of the numbers between the two matrices."""
+        return [_dot(self.error, self.second[k]) for k in self.columns(gpu)]
+
+    def partial_error(self, gpu: int) -> list[int]:
+        """The error of the token on one GPU: its part of every sum."""
+        columns = self.columns(gpu)
+        return [_dot(self.hidden_error(gpu), [row[k] for k in columns]) for row in self.first]
+
+    @property
+    def output(self) -> list[int]:
+        """What comes out when all parts are added up, by the forward all-reduce.
+
+        >>> SharedMlp().output, SharedMlp(gpus=1).partial(0)
+        ([10, 15], [10, 15])
+        """
+        return [sum(parts) for parts in zip(*map(self.partial, range(self.gpus)), strict=True)]
+
+    @property
+    def token_error(self) -> list[int]:
+        """The error of the token when all parts are added up, by the backward all-reduce."""
+        parts = map(self.partial_error, range(self.gpus))
+        return [sum(numbers) for numbers in zip(*parts, strict=True)]
+
+
+def _dot(left: Sequence[int], right: Sequence[int]) -> int:
+    return sum(x * y for x, y in zip(left, right, strict=True))
+
+
+# --- sending beside computing
+
+
+@dataclass(frozen=True)
+class BesideBackward:
+    """Gradients that leave in equal messages while backward still computes.
+
+    A message can leave once its layers are done and the message before it has left.
+    `backward` and `sending` are seconds, of all layers and of all messages.
+    """
+
+    backward: float
+    sending: float
+    messages: int
+
+    @property
+    def spans(self) -> list[tuple[float, float]]:
+        """When each message begins to travel, and when it has arrived."""
+        each, end = self.sending / self.messages, 0.0
+        spans = []
+        for k in range(1, self.messages + 1):
+            start = max(self.backward * k / self.messages, end)
+            end = start + each
+            spans.append((start, end))
+        return spans
+
+    @property
+    def end(self) -> float:
+        """When the last message has arrived."""
+        return self.spans[-1][1]
+
+    @property
+    def visible(self) -> float:
+        """Seconds by which the step is longer for it: at least those of the last message.
+
+        >>> BesideBackward(backward=6, sending=4, messages=4).visible
+        1.0
+        >>> BesideBackward(backward=4, sending=6, messages=4).visible
+        3.0
+        """
+        return self.end - self.backward
+
+
+def beside_backward(
+    parameters: Number,
+    tokens: Number,
+    flops_per_gpu: Number,
+    data_parallel: Number,
+    bandwidth: Number,
+    messages: int = 1,
+) -> BesideBackward:
+    """The last backward pass, and the ring's all-reduce of 16-bit gradients beside it.
+
+    Backward takes 4PT/X for T tokens on a GPU of X FLOP/s, the ring 2(d − 1)/d · 2P/W and a
+    `LATENCY` for each message. Of many replicas both are equally long at T = X/W tokens,
+    whatever the model. ValueError for what is not positive, and more than 1,000 messages.
+
+    >>> last = beside_backward(8e9, 4096, 989.5e12, 64, 400e9, messages=8)
+    >>> round(last.backward, 3), round(last.sending, 3), round(last.visible, 3)
+    (0.132, 0.079, 0.01)
+    """
+    P, T = (one(x, y, count) for x, y in [("parameters", parameters), ("tokens", tokens)])
+    X = one("flops_per_gpu", flops_per_gpu, rate)
+    m = single("messages", messages)
+    at_most("messages", m, "what is worth showing", 1000)
+    d, W = single("data_parallel", data_parallel), one("bandwidth", bandwidth, quantity)
+    ring = all_reduce_seconds(2 * P, d, W)
+    return BesideBackward(float(4 * P * T / X), float(ring + m * LATENCY), m)

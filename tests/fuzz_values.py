@@ -357,6 +357,7 @@ UNCHECKED = [
     "activations.check_alternate",
     "activations.largest_layer",
     "budget.most_flops",
+    "communication.neighbours",
     "communication.replica_bytes",
     "communication.split_traffic",
     "communication.traffic_seconds",

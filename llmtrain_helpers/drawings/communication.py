@@ -1,11 +1,21 @@
-"""Drawings of chapter 07: who sends what to whom, a ring, a shared layer, a step."""
+"""Drawings of chapter 07: neighbours, a ring, message sizes, shared matrices, hiding, a step."""
 
 from __future__ import annotations
 
-from math import atan2, cos, sin, tau
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import atan2, cos, log2, sin, sqrt, tau
 
 from llmtrain_helpers import units
-from llmtrain_helpers.communication import Exchange, RingTurn, exchanges, ring, ring_turn
+from llmtrain_helpers.communication import (
+    BesideBackward,
+    Exchange,
+    RingTurn,
+    SharedMlp,
+    exchanges,
+    neighbours,
+    ring_turn,
+)
 from llmtrain_helpers.drawings.batch import letters
 from llmtrain_helpers.drawings.common import (
     COLORS,
@@ -13,7 +23,6 @@ from llmtrain_helpers.drawings.common import (
     STEP_PARTS,
     Drawing,
     Style,
-    arrow,
     circle,
     fits,
     ghost,
@@ -49,6 +58,69 @@ def sending(plan: Plan) -> dict[str, Exchange]:
     return exchanges(plan.sent, chip, plan.step.parts(), **ways)
 
 
+_SQUARE = 124
+"""How wide the square of the most bytes is."""
+
+
+def neighbour_grid(plan: Plan, most: float, before: Plan | None = None) -> Drawing:
+    """All GPUs of a plan in their nodes: whom the first one talks to, and how much it says.
+
+    Beside them a square for each part, as large as its bytes in a step; `most` are those
+    of the largest square in any setting. Dashed: the squares before.
+    """
+    split, size = plan.split, plan.run.accelerator.gpus_per_node
+    kinds = {gpu: part for part, gpus in neighbours(split).items() for gpu in gpus}
+    svg = text(70, 26, "GPU 1 and those it talks to", 16, font_weight=600)
+    svg += text(376, 26, "bytes it sends in a step", 16, font_weight=600)
+    for row in range(split.num_gpus // size):
+        y = 44 + 38 * row
+        svg += text(58, y + 20, f"node {row + 1}", 14, "end")
+        svg += rect(66, y - 3, 8 * 36 + 8, 36, rx=7, stroke=GREY)
+        for i in range(size):
+            gpu = row * size + i
+            svg += _numbered(gpu, kinds.get(gpu, ""), 72 + 36 * i, y)
+    parts, old = sending(plan), sending(before) if before else {}
+    listed = []
+    for i, name in enumerate(("tensor", "data", "pipeline")):
+        y = 48 + (0, 144, 230)[i]
+        sides = [_SQUARE * sqrt(x[name].sent / most) if name in x else 0 for x in (parts, old)]
+        svg += rect(376, y, sides[0], sides[0], COLORS[name], name) if sides[0] else ""
+        if old and abs(sides[1] - sides[0]) > 1:
+            svg += ghost(376, y, sides[1], sides[1], "at the start")
+        svg += text(510, y + 14, name, 16, font_weight=600, fill=COLORS[name])
+        part = parts.get(name)
+        told = [units.about(part.sent, units.gigabytes), _partners(name, part)] if part else []
+        told += ["by links" if part.inside else "by network"] if part else ["nothing"]
+        svg += "".join(text(510, y + 34 + 20 * k, x, 15) for k, x in enumerate(told))
+        listed.append(f"{name}: {', '.join(told)}")
+    svg += text(70, 374, _product(plan), 15)
+    words = f"{_product(plan)}. In a step GPU 1 sends, {'; '.join(listed)}."
+    return Drawing(svg, 650, 388, words)
+
+
+def _product(plan: Plan) -> str:
+    split = plan.split
+    ways = f"TP {split.tensor_parallel} × DP {split.data_parallel} × PP {split.pipeline_parallel}"
+    return f"{units.plural(split.num_gpus, 'GPU')} = {ways}"
+
+
+def _partners(name: str, part: Exchange) -> str:
+    if name == "pipeline":
+        return "to the next stage" if part.others == 1 else "of a middle stage"
+    return f"with {units.plural(part.others, 'GPU')}"
+
+
+def _numbered(gpu: int, kind: str, x: float, y: float) -> str:
+    """A GPU with its number, in the colour of what the first one sends it."""
+    style: Style = {"rx": 5, "stroke": GREY}
+    ink = "#FFFFFF" if kind else "currentColor"
+    label = f"shares {kind} with GPU 1" if kind else ""
+    if not gpu:
+        style, label = {"rx": 5, "stroke": "currentColor", "stroke_width": 4}, "GPU 1"
+    svg = rect(x, y, 30, 30, COLORS.get(kind, "none"), label, **style)
+    return svg + text(x + 15, y + 20, f"{gpu + 1}", 14, "middle", ink)
+
+
 def who_sends(plan: Plan) -> Drawing:
     """GPUs in their nodes, seen from the first: with whom it talks, and how much.
 
@@ -57,6 +129,7 @@ def who_sends(plan: Plan) -> Drawing:
     most: that of the first GPU, and those of the nearest that it sends to.
     """
     parts, nodes = sending(plan), _nodes(plan)
+    kinds = {gpu: part for part, gpus in neighbours(plan.split).items() for gpu in gpus}
     split, size = plan.split, plan.run.accelerator.gpus_per_node
     degrees = {"TP": split.tensor_parallel, "CP": split.context_parallel}
     degrees |= {"DP": split.data_parallel, "PP": split.pipeline_parallel}
@@ -65,7 +138,7 @@ def who_sends(plan: Plan) -> Drawing:
     svg = text(_LEFT, 34, title, 19, font_weight=700)
     svg += text(_FROM - 6, 64, "seen from the GPU with the thick frame", 14)
     for row, node in enumerate(nodes):
-        svg += _node(plan, row, node)
+        svg += _node(plan, row, node, kinds)
     svg += _network(len(nodes))
     svg += "".join(_of_part(i, *part) for i, part in enumerate(parts.items()))
     if not parts:
@@ -103,30 +176,16 @@ def _nodes(plan: Plan) -> list[int]:
     return nodes[:SEEN]
 
 
-def _place(plan: Plan, gpu: int) -> tuple[int, int, int, int]:
-    """Rank in the tensor group, in the context group, replica and stage of a GPU."""
+def _cell_name(plan: Plan, gpu: int) -> str:
+    """The letter of a GPU's replica and the number of its stage."""
     split = plan.split
-    rest, t = divmod(gpu, split.tensor_parallel)
-    rest, c = divmod(rest, split.context_parallel)
-    stage, replica = divmod(rest, split.data_parallel)
-    return t, c, replica, stage
+    place, replica = divmod(
+        gpu // (split.tensor_parallel * split.context_parallel), split.data_parallel
+    )
+    return f"{letters(replica)}{place + 1}"
 
 
-def _kind(plan: Plan, gpu: int) -> str:
-    """What the first GPU exchanges with this one; nothing for most."""
-    t, c, replica, stage = _place(plan, gpu)
-    if stage == 0 and replica == 0 and c == 0:
-        return "tensor"
-    if stage == 0 and replica == 0 and t == 0:
-        return "context"
-    if stage == 0 and t == 0:
-        experts = plan.split.expert_parallel
-        return "expert" if c == 0 and replica < experts else "data"
-    ends = {1, plan.split.pipeline_parallel - 1 if plan.split.interleave > 1 else 1}
-    return "pipeline" if stage in ends and (t, c, replica) == (0, 0, 0) else ""
-
-
-def _node(plan: Plan, row: int, node: int) -> str:
+def _node(plan: Plan, row: int, node: int, kinds: Mapping[int, str]) -> str:
     """A node: its name, its frame, its GPUs."""
     size, n = plan.run.accelerator.gpus_per_node, plan.split.num_gpus
     y = _TOP + row * _DEEP
@@ -134,13 +193,14 @@ def _node(plan: Plan, row: int, node: int) -> str:
     svg = text(_FROM - 16, y + 22, f"node {node + 1:,}", 14, "end")
     style: Style = {"rx": 8, "stroke": GREY, "stroke_width": 1.5}
     svg += rect(_FROM - 6, y - 6, CELLS * _WIDE + 6, _HIGH + 12, **style)
-    return svg + "".join(_gpu(plan, gpu, _FROM + i * _WIDE, y) for i, gpu in enumerate(gpus))
+    return svg + "".join(
+        _gpu(_cell_name(plan, gpu), gpu, kinds.get(gpu, ""), _FROM + i * _WIDE, y)
+        for i, gpu in enumerate(gpus)
+    )
 
 
-def _gpu(plan: Plan, gpu: int, x: float, y: float) -> str:
+def _gpu(name: str, gpu: int, kind: str, x: float, y: float) -> str:
     """A GPU in the colour of what the first one sends it."""
-    _, _, replica, stage = _place(plan, gpu)
-    name, kind = f"{letters(replica)}{stage + 1}", _kind(plan, gpu)
     style: Style = {"rx": 5, "stroke": GREY}
     fill, ink = COLORS.get(kind, "none"), "#FFFFFF" if kind else "currentColor"
     label = f"shares {kind} with the first" if kind else ""
@@ -150,7 +210,7 @@ def _gpu(plan: Plan, gpu: int, x: float, y: float) -> str:
     size = 15 if len(name) <= 3 else 14
     svg = rect(x, y, _CELL, _HIGH, fill, label, **style)
     if not fits(name, _CELL, size):
-        name = name[: len(letters(replica))]
+        name = name.rstrip("0123456789")
     svg += text(x + _CELL / 2, y + 22, name, size, "middle", ink, font_weight=600)
     return svg
 
@@ -283,53 +343,7 @@ def _key(step: StepSeconds, y: float) -> tuple[str, float]:
     return svg, y + 14
 
 
-# --- a ring, turn by turn
-
-
-def ring_turns(gpus: int = 4) -> Drawing:
-    """An all-reduce in a ring: how many GPUs' numbers are in each piece, each turn.
-
-    Rows are GPUs, columns the pieces of the buffer. In each turn every GPU sends one
-    piece to the next: first they add up, then the sums go round.
-    """
-    states, side = ring(gpus), 19
-    each, turns = gpus * side + 20, 2 * (gpus - 1)
-    svg = ""
-    for turn, state in enumerate(states):
-        x = 76 + turn * each
-        svg += text(x + gpus * side / 2, 62, f"turn {turn}" if turn else "start", 14, "middle")
-        for gpu, pieces in enumerate(state):
-            for piece, parts in enumerate(pieces):
-                spot = (x + piece * side, 74 + gpu * (side + 6))
-                came = turn > 0 and parts != states[turn - 1][gpu][piece]
-                svg += _piece(*spot, side, parts, gpus, came)
-    for gpu in range(gpus):
-        svg += text(64, 89 + gpu * (side + 6), f"GPU {gpu + 1}", 14, "end")
-    for i, word in enumerate(["adding up: a reduce-scatter", "sending round: an all-gather"]):
-        x, wide = 76 + each + i * (gpus - 1) * each, (gpus - 1) * each - 20
-        svg += line(x, 42, x + wide, 42, stroke_width=2)
-        svg += text(x + wide / 2, 34, word, 15, "middle", font_weight=600)
-    floor = 74 + gpus * (side + 6) + 12
-    note = "Columns: pieces of the buffer. Numbers: how many GPUs' parts are in. "
-    note += "Framed: just came."
-    total = f"{turns} turns of 1/{gpus}: each GPU sends {turns}/{gpus} of its buffer."
-    svg += text(_LEFT, floor + 16, note, 15) + text(_LEFT, floor + 38, total, 15, font_weight=700)
-    return Drawing(svg, _ACROSS, floor + 56, f"{note} {total}")
-
-
-def _piece(x: float, y: float, side: float, parts: int, gpus: int, came: bool) -> str:
-    """A piece: whole sums are full, parts of one are not; framed if it just came."""
-    whole = parts == gpus
-    fill = COLORS["data"] if whole else "none"
-    style: Style = {"stroke": GREY}
-    if came:
-        style = {"stroke": "currentColor", "stroke_width": 2.5}
-    ink = "#FFFFFF" if whole else "currentColor"
-    svg = rect(x, y, side - 2, side, fill, **style)
-    return svg + text(x + side / 2 - 1, y + 15, f"{parts}", 14, "middle", ink)
-
-
-# --- the same ring as a circle, one turn at a time
+# --- a ring, one turn at a time
 
 _CIRCLE = (600, 430)
 """The canvas, whatever the ring: nothing jumps while a hand moves it."""
@@ -481,42 +495,234 @@ def _ring_words(state: RingTurn, num_bytes: float) -> str:
     return f"{words}; GPU 1 has sent {_size(state.sent_bytes(num_bytes))}."
 
 
-# --- a layer that GPUs share
+# --- small messages and large ones
+
+MIB = 2**20
+_SIZES = (2**17, 2**33)
+"""The smallest message that is drawn, and the largest."""
 
 
-def shared_layer(tensor_parallel: int = 2) -> Drawing:
-    """A layer on several GPUs: each has a part of every matrix; two sums meet.
+def message_rates(
+    series: Mapping[str, Mapping[int, float]], seconds: Mapping[str, float], size: int
+) -> Drawing:
+    """Measured bytes/s of all-reduces over the bytes of the message, a line a machine.
 
-    Two of the GPUs are drawn. Attention is shared by heads, the MLP by its columns.
+    Dots stand at the message of `size`, and what it takes beside each line.
     """
-    t = tensor_parallel
-    svg = text(_LEFT, 34, f"one layer, shared by {t} GPUs", 19, font_weight=700)
-    for row in range(2):
-        svg += _half(row, 62 + 84 * row, t)
-    for x, head in ((300, "sum"), (612, "sum")):
-        svg += rect(x, 56, 62, 164, COLORS["tensor"], "an all-reduce", rx=8)
-        for i, word in enumerate([head, "over", "all"]):
-            svg += text(x + 31, 122 + 20 * i, word, 15, "middle", "#FFFFFF")
-    shares = f"One layer, shared by {t} GPUs: each computes 1/{t} of the heads, and of the "
-    shares += "MLP's matrices."
-    waits = "Each GPU has only its share of a sum; all of them wait until it is added up."
-    sums = "Forward 2 sums, backward 2 more: 4 all-reduces of b·s·h values in each layer."
-    svg += text(_LEFT, 250, waits, 15) + text(_LEFT, 272, sums, 15, font_weight=700)
-    return Drawing(svg, _ACROSS, 290, f"{shares} {waits} {sums}")
+    inks = [COLORS[x] for x in ("weights", "gradients", "optimizer", "activations")]
+    left, right, floor, most = 62, 424, 330, 900e9
+
+    def place(bytes_: int, rate: float) -> tuple[float, float]:
+        across = log2(bytes_ / _SIZES[0]) / log2(_SIZES[1] / _SIZES[0])
+        return left + (right - left) * across, floor - 280 * rate / most
+
+    svg = text(8, 24, "GB/s", 15) + text(right, 384, "bytes of the message", 15, "end")
+    for rate in (0, 200, 400, 600, 800):
+        y = place(_SIZES[0], rate * 1e9)[1]
+        svg += line(left, y, right, y, stroke=GREY, stroke_width=0.6)
+        svg += text(left - 8, y + 5, f"{rate}", 14, "end")
+    for power, word in ((20, "1 MiB"), (25, "32 MiB"), (30, "1 GiB")):
+        x = place(2**power, 0)[0]
+        svg += line(x, floor, x, floor + 6) + text(x, floor + 24, word, 14, "middle")
+    x = place(size, 0)[0]
+    svg += line(x, 40, x, floor, stroke_dasharray="4 3")
+
+    ends = {}
+    for ink, (name, rates) in zip(inks, series.items(), strict=True):
+        spots = [place(*one) for one in rates.items() if one[0] <= _SIZES[1]]
+        for (x1, y1), (x2, y2) in pairwise(spots):
+            svg += line(x1, y1, x2, y2, stroke=ink, stroke_width=2.5)
+        x, y = place(size, rates[size])
+        svg += circle(x, y, 6, ink, f"{name}: {units.gigabytes(rates[size])}/s")
+        ends[name] = spots[-1][1], ink
+    below = -100.0
+    for name, (y, ink) in sorted(ends.items(), key=lambda end: end[1][0]):
+        below = max(y + 4, below + 46)
+        svg += line(right + 3, y, right + 16, below - 5, stroke=ink)
+        svg += text(right + 20, below, name, 15, font_weight=600, fill=ink)
+        share = units.share(series[name][size] / max(series[name].values()))
+        svg += text(right + 20, below + 19, f"{units.seconds(seconds[name])}, {share} of best", 14)
+    told = ", ".join(f"{name} {units.seconds(time)}" for name, time in seconds.items())
+    words = "Measured rates of all-reduces, over the bytes of the message: low for small ones, "
+    words += f"flat for large ones. {units.gibibytes(size)} take {told}."
+    return Drawing(svg, 640, 396, words)
 
 
-def _half(row: int, y: float, t: int) -> str:
-    """What one GPU does of a layer."""
-    gpu = 1 if row == 0 else t
-    svg = text(_LEFT, y + 37, f"GPU {gpu}", 15)
-    svg += arrow(78, y + 32, 98, y + 32)
-    for x, color, head, label in (
-        (102, "attention", "attention", f"1/{t} of the heads"),
-        (414, "MLP", "MLP", f"1/{t} of each matrix"),
-    ):
-        svg += rect(x, y, 160, 64, COLORS[color], rx=6)
-        svg += text(x + 80, y + 28, head, 16, "middle", "#FFFFFF", font_weight=600)
-        svg += text(x + 80, y + 50, label, 14, "middle", "#FFFFFF")
-        svg += arrow(x + 164, y + 32, x + 194, y + 32)
-    svg += arrow(366, y + 32, 410, y + 32) + arrow(678, y + 32, 712, y + 32)
+# --- a matrix that GPUs share
+
+_CELL_WIDE = 27
+SUMMED = {3: "forward", 6: "backward"}
+"""The steps of `shared_matrices` in which parts are added up."""
+
+
+def shared_matrices(mlp: SharedMlp, step: int) -> Drawing:
+    """Two matrices cut over GPUs, and what has been computed after so many of six steps.
+
+    1 hidden numbers, 2 what comes out in parts, 3 the sum; 4 to 6 the errors going back.
+    Each GPU's cells stand in a row of their own.
+    """
+    heads = {
+        35: "token",
+        143: "parts",
+        236: "columns",
+        356: "hidden",
+        451: "rows",
+        519: "parts",
+        629: "result",
+    }
+    svg = "".join(text(x, 24, word, 15, "middle") for x, word in heads.items())
+    pitch = 336 / mlp.gpus
+    for gpu in range(mlp.gpus):
+        svg += _share(mlp, gpu, 62 + pitch * gpu + (pitch - 84) / 2, step)
+    svg += "".join(
+        rect(8 + x, 398, 18, 18, COLORS[name], rx=3) + text(33 + x, 412, word, 15)
+        for x, name, word in (
+            (0, "weights", "weights"),
+            (100, "context", "forward"),
+            (200, "gradients", "errors, backward"),
+        )
+    )
+    if mlp.gpus > 1:
+        for x, way, at in ((558, "forward", 3), (74, "backward", 6)):
+            fill, ink = (COLORS["tensor"], "#FFFFFF") if step >= at else ("none", COLORS["tensor"])
+            style: Style = {"rx": 8, "stroke": COLORS["tensor"], "stroke_width": 2}
+            svg += rect(x, 40, 30, 342, fill, f"the sum of {way}", **style)
+            svg += text(x + 15, 219, "+", 24, "middle", ink, font_weight=700)
+        svg += text(660, 412, "+ is an all-reduce; framed: just came", 15, "end")
+    return Drawing(svg, 668, 428, _shared_words(mlp, step))
+
+
+def _share(mlp: SharedMlp, gpu: int, y: float, step: int) -> str:
+    """What one GPU has: its share of both matrices, and its numbers as far as they are."""
+    several, places = mlp.gpus > 1, mlp.columns(gpu)
+    half = _CELL_WIDE * len(places) / 2
+    up, back, weights = (COLORS[x] for x in ("context", "gradients", "weights"))
+    rows: list[tuple[float, float, Sequence[int], str, int]] = [  # and the step that brings them
+        (8, y, mlp.token, up, 0),
+        (8, y + 31, mlp.token_error, back, 6 if several else 5),
+        (356 - half, y, mlp.hidden(gpu), up, 1),
+        (356 - half, y + 31, mlp.hidden_error(gpu), back, 4),
+        (602, y, mlp.output, up, 3 if several else 2),
+        (602, y + 31, mlp.error, back, 4),
+    ]
+    if several:
+        rows.append((492, y, mlp.partial(gpu), up, 2))
+        rows.append((116, y + 31, mlp.partial_error(gpu), back, 5))
+    for j, row in enumerate(mlp.first):
+        rows.append((236 - half, y + 31 * j, [row[i] for i in places], weights, 0))
+    for j, i in enumerate(places):
+        rows.append((424, y + 31 * j, mlp.second[i], weights, 0))
+    svg = text(8, y - 6, f"GPU {gpu + 1}", 14, font_weight=600)
+    return svg + "".join(_numbers(*row, step) for row in rows)
+
+
+def _numbers(x: float, y: float, numbers: Sequence[int], fill: str, brought: int, step: int) -> str:
+    """Cells with a number in each: hollow before the step that brings them, framed at it."""
+    svg = ""
+    for i, number in enumerate(numbers):
+        at = x + _CELL_WIDE * i
+        if step < brought:
+            svg += rect(at + 1, y + 1, 23, 25, rx=3, stroke=fill, stroke_width=1.5, opacity=0.7)
+            continue
+        svg += rect(at, y, 25, 27, fill, rx=3)
+        svg += text(at + 12.5, y + 19, f"{number}", 15, "middle", "#FFFFFF")
+    if step == brought and step:
+        wide = _CELL_WIDE * len(numbers)
+        svg += rect(x - 3, y - 3, wide + 4, 33, rx=5, stroke="currentColor", stroke_width=2.5)
     return svg
+
+
+def _shared_words(mlp: SharedMlp, step: int) -> str:
+    n = units.plural(mlp.gpus, "GPU")
+    words = f"Two matrices on {n}: columns of the first, rows of the second. "
+    if not step:
+        return f"{words}Nothing is computed yet."
+    hidden = "; ".join(" ".join(map(str, mlp.hidden(i))) for i in range(mlp.gpus))
+    words += f"Hidden numbers by GPU: {hidden}. "
+    if step >= 2:
+        parts = "; ".join(" ".join(map(str, mlp.partial(i))) for i in range(mlp.gpus))
+        words += f"What comes out, in parts: {parts}. "
+    if step >= 3:
+        words += f"Added up: {' '.join(map(str, mlp.output))}. "
+    if step >= 5:
+        parts = "; ".join(" ".join(map(str, mlp.partial_error(i))) for i in range(mlp.gpus))
+        words += f"The token's error, in parts: {parts}. "
+    if step >= 6:
+        words += f"Added up: {' '.join(map(str, mlp.token_error))}. "
+    return words.strip()
+
+
+# --- sending beside computing
+
+LONGEST = 220
+"""Milliseconds of the axis: no setting of the handle takes longer."""
+
+_MS = 2.42
+
+
+def milliseconds(seconds: float) -> str:
+    """A time of a time line in ms, in two digits, whatever its size."""
+    return f"{units.digits(1e3 * seconds, 2)} ms"
+
+
+def time_line(last: BesideBackward, moment: float) -> Drawing:
+    """Backward and the messages of its gradients on one time line, up to a moment in ms.
+
+    What travels beside computing is pale; what the step waits for is full.
+    """
+    left = 90
+    svg = text(left - 10, 78, "computes", 15, "end") + text(left - 10, 158, "sends", 15, "end")
+    n, now = last.messages, moment / 1e3
+    for k, (start, end) in enumerate(last.spans, 1):
+        begin, done = last.backward * (k - 1) / n, last.backward * k / n
+        svg += _until(
+            left, 52, begin, done, now, COLORS["matrix products"], f"part {k} of backward"
+        )
+        x = left + 1e3 * _MS * done
+        if n <= 8 and now >= done:
+            svg += line(x, 92, left + 1e3 * _MS * start, 132, stroke=GREY, stroke_dasharray="3 2")
+        hidden = min(end, max(last.backward, start))
+        svg += _until(left, 132, start, hidden, now, COLORS["data"], f"message {k}, hidden", 0.25)
+        svg += _until(left, 132, hidden, end, now, COLORS["data"], f"message {k}, seen")
+        if now >= end and 1e3 * _MS * (end - start) > 20:
+            ink = "#FFFFFF" if hidden <= start else "currentColor"
+            svg += text(left + 500 * _MS * (start + end), 158, f"{k}", 14, "middle", ink)
+    end = left + 1e3 * _MS * last.backward
+    svg += line(end, 34, end, 196, stroke_dasharray="5 4")
+    svg += text(min(end, 520), 26, "backward ends", 15, "middle")
+    if now >= last.end:
+        wide = 1e3 * _MS * last.visible
+        svg += line(end, 188, end + wide, 188, stroke=COLORS["data"], stroke_width=4)
+        at, anchor = (end + wide + 8, "start") if end + wide < 520 else (end + wide, "end")
+        y = 193 if anchor == "start" else 212
+        svg += text(at, y, f"seen: {milliseconds(last.visible)}", 15, anchor, font_weight=600)
+    svg += line(left, 232, left + _MS * LONGEST, 232)
+    for ms in range(0, LONGEST + 1, 50):
+        x = left + _MS * ms
+        svg += line(x, 232, x, 238) + text(x, 255, f"{ms}", 14, "middle")
+    svg += text(left - 10, 255, "ms", 14, "end")
+    svg += rect(left, 274, 18, 16, COLORS["data"], fill_opacity=0.25, stroke=COLORS["data"])
+    svg += text(left + 25, 287, "hidden beside computing", 15)
+    svg += rect(left + 240, 274, 18, 16, COLORS["data"]) + text(left + 265, 287, "seen", 15)
+    words = f"One time line: backward takes {milliseconds(last.backward)}. Its gradients leave "
+    words += f"in {units.plural(n, 'message')}, {milliseconds(last.sending)} in all. "
+    words += f"{milliseconds(last.visible)} stand behind the end of backward, and are seen."
+    return Drawing(svg, 640, 302, words)
+
+
+def _until(
+    left: float,
+    y: float,
+    start: float,
+    end: float,
+    now: float,
+    fill: str,
+    title: str,
+    full: float = 1,
+) -> str:
+    """A piece of a time line, in seconds, as far as it has come."""
+    if end - start < 1e-7 or now < start:
+        return ""
+    x, wide = left + 1e3 * _MS * start, 1e3 * _MS * (min(now, end) - start)
+    style: Style = {"fill_opacity": full, "stroke": fill} if full < 1 else {}
+    return rect(x + 0.5, y, max(wide - 1, 0.5), 40, fill, title, **style)

@@ -184,20 +184,21 @@ def collectives_measured() -> DataFrame:
     return _table("collectives_measured")
 
 
-def all_reduces(sources: Mapping[str, str]) -> dict[str, DataFrame]:
-    """All-reduces of more than 100 kB, by names that stand for a word of the source.
+def all_reduce_rates(source: str) -> dict[int, float]:
+    """Bytes/s of one measured series of all-reduces, by the bytes of the buffer.
 
-    The first source that has the word is taken; `ValueError` where none has it.
+    The first series whose source has this word, from 100 kB on; ValueError where none has.
+
+    >>> round(all_reduce_rates("ND_H100")[2**33] / 1e9)
+    479
     """
-    table = collectives_measured().query("message_bytes > 1e5")
-    runs = table[table["collective"] == "all-reduce"].groupby("source", sort=True)
-    tables: dict[str, DataFrame] = {}
-    for name, word in sources.items():
-        matches = [rows for source, rows in runs if word in str(source)]
-        if not matches:
-            raise ValueError(f"no measured all-reduce has {word!r} in its source")
-        tables[name] = matches[0]
-    return tables
+    made = [row for row in rows("collectives_measured") if row["collective"] == "all-reduce"]
+    sources = sorted({row["source"] for row in made if source in row["source"]})
+    if not sources:
+        refuse("source", source, "stands in no source of a measured all-reduce")
+    of_it = [row for row in made if row["source"] == sources[0] and row["message_bytes"]]
+    sizes = {int(row["message_bytes"]): float(row["bus_bytes_per_s"]) for row in of_it}
+    return {size: sizes[size] for size in sorted(sizes) if size > 1e5}
 
 
 def matmul_measured() -> DataFrame:

@@ -1,13 +1,14 @@
-"""Exercises of chapter 07: seconds of a ring, two splits to choose, one's own."""
+"""Exercises of chapter 07: what hides a ring, its seconds, a split, a plan, one's own."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result, count
-from llmtrain_helpers.communication import all_reduce_bytes, all_reduce_seconds, data_parallel_bytes
+from llmtrain_helpers.checks import Result, count, one
+from llmtrain_helpers.communication import all_reduce_bytes, all_reduce_seconds
 from llmtrain_helpers.drawings.common import STEP_PARTS
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
@@ -20,12 +21,14 @@ from llmtrain_helpers.exercises.common import (
     Judgement,
     Numeric,
     Prediction,
+    Question,
     Word,
     design_of,
     entry,
     read_as,
     unanswered,
 )
+from llmtrain_helpers.exercises.kinds import Blank, Recommendation
 from llmtrain_helpers.plan.plan import Plan, plan_run
 
 # --- 07-a: a 13B on four nodes of A100
@@ -38,7 +41,11 @@ def _ring_seconds() -> Result:
     return all_reduce_seconds(_GRADIENTS, _REPLICAS, _EGRESS)
 
 
-# --- 07-b and 07-c: an 8B on 64 H100, a 405B on 16,384
+# --- 07-tokens: what hides a ring on H100
+
+_PEAK, _NODE = 989.5e12, 8 * 50e9
+
+# --- 07-b: an 8B on 64 H100
 
 
 def _plan(design: Design, *, tensor_parallel: int, pipeline_parallel: int, zero_stage: int) -> Plan:
@@ -80,17 +87,11 @@ def _summary(plan: Plan) -> str:
 
 _H100 = {"chip": "H100 SXM", "sequence": 8192}
 _8B = {"model": "Llama-3.1-8B", "gpus": 64, "batch": 512, "recompute": "none", **_H100}
-_405B = {"model": "Llama-3.1-405B", "gpus": 16384, "batch": 2048, "recompute": "full", **_H100}
 
 
 @cache
 def _small(t: int, p: int, zero_stage: int) -> Plan:
     return _plan(_8B, tensor_parallel=t, pipeline_parallel=p, zero_stage=zero_stage)
-
-
-@cache
-def _large(t: int, p: int) -> Plan:
-    return _plan(_405B, tensor_parallel=t, pipeline_parallel=p, zero_stage=1)
 
 
 _FOR_8B = {
@@ -115,26 +116,30 @@ _FOR_8B = {
     ),
 }
 
-_FOR_405B = {
-    "TP 1, PP 16": lambda: (
-        f"no: {_summary(_large(1, 16))}. 1,024 replicas have 2 "
-        "sequences each, far too few to fill 16 stages."
+
+def _sums_of_a_sequence() -> float:
+    """GB that each of eight GPUs sends for one sequence of the 8B: four sums in 32 layers."""
+    return float(32 * 4 * all_reduce_bytes(2 * 8192 * 4096, 8) / 1e9)
+
+
+_SUMS = Numeric(
+    key=_sums_of_a_sequence,
+    asked="GB",
+    unit=lambda number: f"{units.digits(number)} GB",
+    hint=(
+        "What is added up has 2 bytes for each of the tokens and each of h numbers.",
+        "32 layers, each with two sums forward and two backward.",
     ),
-    "TP 2, PP 32": lambda: (
-        f"no: {_summary(_large(2, 32))}. It fits, but 8 passes do not fill 32 stages."
-    ),
-    "TP 8, PP 1": lambda: (
-        f"no: {_summary(_large(8, 1))}. Every replica has a sequence to "
-        "itself, and nobody has room for an eighth of 405 billion parameters."
-    ),
-    "TP 8, PP 16": lambda: (
-        f"right: {_summary(_large(8, 16))}. The batch has one sequence for 8 GPUs, so at "
-        "least 8 must share each. Stages alone cannot: they need many passes to fill, "
-        "and there are too few. So 8 share it by tensor, on fast links, with layers "
-        "large enough for it; and 16 stages make it fit. Waiting stays the worst of "
-        "it: Llama 3 took this very split, with interleaved stages, which wait less."
-    ),
-}
+    slips={
+        0.5: "half: two sums forward, and two backward. Or: each goes round twice.",
+        1 / 32: "this is one layer: there are 32.",
+        8 / 7: "nearly: each GPU keeps its own eighth, and sends the other seven, twice.",
+        4 / 7: "this is the sums themselves; a ring sends nearly twice as much.",
+        2: "twice too much: 2 bytes a number, and four sums in a layer.",
+        1000: "these are MB: give GB.",
+        1e9: "these are bytes: give GB.",
+    },
+)
 
 
 class _Lazy(Mapping[str, str]):
@@ -158,8 +163,9 @@ class _Lazy(Mapping[str, str]):
 _NUMBERS = ("gpus", "batch", "sequence", "tensor", "pipeline")
 _ENTRIES = ("model", "chip", *_NUMBERS, "zero", "recompute")
 
-NEAR = 1.1
-"""How much longer than the best split's step a good one may take."""
+NEAR = 1.3
+"""How much longer than the best split's step a good one may take: the model of a step is
+off by about as much where many GPUs take part."""
 
 
 def _own(answer: Design) -> Plan:
@@ -173,9 +179,14 @@ def _own(answer: Design) -> Plan:
     replicas = n // (t * p)
     if design["batch"] % replicas:
         raise ValueError(f"{replicas} replicas do not share {design['batch']} sequences")
-    return _plan(
-        design, tensor_parallel=t, pipeline_parallel=p, zero_stage=read_as("zero", design["zero"])
-    )
+    return _plan(design, tensor_parallel=t, pipeline_parallel=p, zero_stage=_stage(design["zero"]))
+
+
+def _stage(written: Answer) -> int:
+    """ZeRO's stage, also as it is spoken: `3`, `"3"`, `"ZeRO 3"`, `"stage 3"`."""
+    if isinstance(written, str):
+        written = re.sub(r"(?i)^\s*(zero|stage|[-\s])*(?=\d)", "", written)
+    return int(one("zero", read_as("zero", written)))
 
 
 def best_of(design: Design) -> Plan | None:
@@ -236,10 +247,27 @@ class OwnSplit(Exercise):
         if longer > NEAR:
             gap = f"{100 * (longer - 1):.0f} % longer than another split that fits"
             return False, f"{summary}: {gap}, above all by {_slowest_part(plan, best)}. {HINT}"
-        return True, f"right: {summary}; none that recomputes alike is 10 % faster."
+        fastest = units.seconds(_seconds(best))
+        close = f"the fastest that fits takes {fastest}, too near for a model to tell them apart"
+        return True, f"right: {summary}; {close}."
 
 
 EXERCISES: dict[str, Exercise] = {
+    "07-tokens": Blank(
+        key=lambda: _PEAK / _NODE,
+        hint=(
+            "Set the two times equal, 4PT/X = 4P/W, and solve for T.",
+            "The parameters P drop out, and the 4 as well.",
+        ),
+        slips={
+            "this is the other way round: faster GPUs need more tokens.": lambda: _NODE / _PEAK,
+            "the 4 stands on both sides, and drops out.": lambda: _PEAK / _NODE / 4,
+            "one 4 is left over: it stands on both sides.": lambda: 4 * _PEAK / _NODE,
+            "this has one card alone: W is what the node's eight let out.": lambda: (
+                8 * _PEAK / _NODE
+            ),
+        },
+    ),
     "07-a": Numeric(
         key=_ring_seconds,
         asked="s",
@@ -263,9 +291,29 @@ EXERCISES: dict[str, Exercise] = {
             _EGRESS: "these are the bytes; divide them by the node's rate.",
         },
     ),
-    "07-b": Word(key=lambda: "TP 1, ZeRO 3", options=_Lazy(_FOR_8B)),
-    "07-c": Word(key=lambda: "TP 8, PP 16", options=_Lazy(_FOR_405B)),
+    "07-b": Word(
+        key=lambda: "TP 1, ZeRO 3",
+        options=_Lazy(_FOR_8B),
+        again=[
+            Question(
+                "eight GPUs share every layer of this model, which has 32, with h = 4,096. How "
+                "many GB does each of them send for one sequence, forward and backward, with "
+                "four sums a layer?",
+                _SUMS,
+            )
+        ],
+    ),
     "07-d": OwnSplit(),
+    "07-e": Recommendation(
+        model="The batch has one sequence for eight GPUs, so they cannot all be replicas. I would "
+        "let the eight of a node share each layer by TP 8, where links are fast, and cut the "
+        "layers into stages until it fits, as Llama 3 did with PP 16.",
+        points=(
+            "2,048 replicas at the most, one for each sequence",
+            "what must be said in each layer stays inside the node",
+            "stages may stand in different nodes, and wait for each other",
+        ),
+    ),
 }
 
 
@@ -277,10 +325,14 @@ def _longer() -> float:
     return float(all_reduce_bytes(16e9, 512) / all_reduce_bytes(16e9, 16))
 
 
-def _sent_by_zero_3() -> float:
-    """What ZeRO 3 sends in 32 passes, beside plain data parallelism."""
-    plain, sharded = (data_parallel_bytes(8e9, 64, stage, 32) for stage in (0, 3))
-    return float(sharded / plain)
+def _longer_by_sharing() -> float:
+    """A measured step of a 3.6B on 64 A100 with TP 8, over the one with TP 1."""
+    seconds = {
+        row["tensor_parallel"]: float(row["seconds_per_iteration"])
+        for row in published.rows("vtrain_a100_multi_node")
+        if (row["num_gpus"], row["pipeline_parallel"], row["micro_batch_size"]) == (64, 1, 4)
+    }
+    return seconds[8] / seconds[1]
 
 
 PREDICTIONS: dict[str, Prediction] = {
@@ -289,15 +341,13 @@ PREDICTIONS: dict[str, Prediction] = {
         unit=lambda ratio: f"{units.digits(ratio)} times",
         asked="times",
         why="Each GPU sends 2(d − 1)/d of its buffer: 1.875 times it with 16 GPUs, "
-        "1.996 with 512. The pieces get smaller as there are more turns. (These are "
-        "the bytes; real networks add some, as the measurements below show.)",
+        "1.996 with 512. There are more turns, but the pieces get smaller. Below you see it.",
     ),
-    "07-passes": Prediction(
-        truth=_sent_by_zero_3,
+    "07-share": Prediction(
+        truth=_longer_by_sharing,
         unit=lambda ratio: f"{units.digits(ratio)} times",
         asked="times",
-        why="Plain data parallelism sends gradients once a step, 2 times the weights. "
-        "ZeRO 3 gathers weights twice and scatters gradients in every pass: 3 times, "
-        "32 times over.",
+        why="One pass gets faster, but of 64 replicas only 8 are left, and each has eight times "
+        "as many passes to make. What is sent and started in each of them is on top.",
     ),
 }

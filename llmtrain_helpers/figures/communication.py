@@ -1,4 +1,4 @@
-"""Figures of chapter 07: measured collectives, measured steps and the model's."""
+"""Figures of chapter 07: measured steps and the model's, and its terms left out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from llmtrain_helpers.figures.common import (
     BLACK,
     BLUE,
     GREEN,
-    GREY,
     MARKERS,
     PURPLE,
     VERMILION,
@@ -27,48 +26,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _COLORS = [BLUE, VERMILION, GREEN, PURPLE, BLACK]
-
-
-@styled
-def collectives(
-    series: Mapping[str, DataFrame], marked: Mapping[str, float] | None = None
-) -> Figure:
-    """Bytes/s that each GPU sent in an all-reduce over the bytes of the buffer.
-
-    A series has rows of `published.collectives_measured()`; `marked` are sizes of
-    messages to be pointed out, by their names.
-    """
-    figure, axes = new_figure(
-        "Small messages are slow, whoever sends them",
-        "buffer on each GPU (bytes)",
-        "ring's bytes over seconds (GB/s)",
-    )
-    figure.set(size_inches=(8, 3.9), dpi=90)  # a page stays under 300 kB
-    ends: dict[str, tuple[float, str]] = {}
-    for color, (name, rows) in zip(_COLORS, series.items(), strict=False):
-        rows = rows.sort_values("message_bytes")
-        sizes = rows["message_bytes"].to_numpy(float)
-        rates = rows["bus_bytes_per_s"].to_numpy(float) / 1e9
-        axes.plot(sizes, rates, color=color, marker=MARKERS[color], label=name)
-        ends[name] = rates[-1], color
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
-    _name_apart(axes, ends)
-    for name, size in (marked or {}).items():
-        axes.axvline(size, color=GREY, linewidth=1.2, linestyle="--")
-        place: dict[str, Any] = {"xytext": (-6, 0), "textcoords": "offset points"}
-        place |= {"ha": "right", "va": "top", "fontsize": 12}
-        axes.annotate(name, (size, 0.97 * axes.get_ylim()[1]), **place)
-    return figure
-
-
-def _name_apart(axes: Axes, ends: Mapping[str, tuple[float, str]]) -> None:
-    """Names of lines at the right edge, moved up where they would overlap."""
-    right, free = axes.get_xlim()[1], 0.0
-    for name, (y, color) in sorted(ends.items(), key=lambda item: item[1]):
-        at = max(y, free)
-        label_line(axes, name, right, at, color)
-        free = at + 0.065 * axes.get_ylim()[1]
 
 
 def by_tensor(

@@ -73,7 +73,11 @@ HANDLES: dict[str, Handle] = {
     "stalled_sum": precision.STALLED_SUM,
     "parameter_bytes": precision.PARAMETER_BYTES,
     "slices": precision.SLICES,
+    "neighbours": communication.NEIGHBOURS,
     "ring": communication.RING,
+    "message": communication.MESSAGE,
+    "shared_matrices": communication.SHARED_MATRICES,
+    "time_line": communication.TIME_LINE,
 }
 """Every handle, by its name."""
 

@@ -1,13 +1,35 @@
-"""Chapter 07: the panel of who sends what to whom, and how long; the handle of a ring."""
+"""Chapter 07: the panel of who sends what to whom, and how long; its handles."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 from llmtrain_helpers import units
-from llmtrain_helpers.communication import RingTurn, bandwidth_of, ring_turn
+from llmtrain_helpers.communication import (
+    BesideBackward,
+    RingTurn,
+    SharedMlp,
+    all_reduce_seconds,
+    bandwidth_of,
+    beside_backward,
+    ring_turn,
+)
 from llmtrain_helpers.drawings.common import STEP_PARTS
-from llmtrain_helpers.drawings.communication import ring_circle, sending, step_bar, who_sends
+from llmtrain_helpers.drawings.communication import (
+    LONGEST,
+    MIB,
+    message_rates,
+    milliseconds,
+    neighbour_grid,
+    ring_circle,
+    sending,
+    shared_matrices,
+    step_bar,
+    time_line,
+    who_sends,
+)
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import common, controls
@@ -80,7 +102,7 @@ _SETTINGS = {
         sequence_length=2048,
     ),
     "8B on 64 H100, of 07-b": Setting("Llama-3.1-8B", recompute="none", global_batch_size=512),
-    "405B on 16,384 H100, of 07-c": Setting(
+    "405B on 16,384 H100, of 07-e": Setting(
         "Llama-3.1-405B", num_gpus=16384, global_batch_size=2048
     ),
     "A mixture of experts": Setting(
@@ -235,10 +257,246 @@ PANEL = common.Panel(
 )
 
 
-# --- the handle: a ring, turn by turn
+# --- the handles
 
 GRADIENTS = 16e9
 """Bytes of the gradients that go round: 8 billion parameters in 16 bits."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A split of 64 H100 that train a 70B."""
+
+    tensor_parallel: int = 8
+    pipeline_parallel: int = 1
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of this split, with all layers computed again and ZeRO 1."""
+        split = {name: getattr(self, name) for name in ("tensor_parallel", "pipeline_parallel")}
+        return planned(replace(Setting(), **split))
+
+
+def _draw_neighbours(setting: Neighbours, before: Neighbours | None = None) -> str:
+    plan, most = setting.plan, sending(Neighbours().plan)["tensor"].sent
+    picture = neighbour_grid(plan, most, before.plan if before else None)
+    parts = sending(plan)
+    if setting.tensor_parallel > 1:
+        inside = sum(x.sent for x in parts.values() if x.inside) / plan.sent.total
+        told = f"<b>{units.share(inside)} of its bytes never leave the node.</b>"
+        others = sum(x.sent for x in parts.values() if not x.inside)
+        told += f" The other {units.about(others, units.gigabytes)} do."
+    else:
+        told = "Nobody shares a matrix. All that is sent are gradients and new weights"
+        told += ", and what passes from stage to stage." if len(parts) > 1 else "."
+    return common.pictured(picture, told)
+
+
+NEIGHBOURS = common.Handle(
+    title="Whom GPU 1 talks to",
+    controls={
+        "tensor_parallel": replace(_CONTROLS["tensor_parallel"], most=8, stops=(1, 2, 4, 8)),
+        "pipeline_parallel": replace(_CONTROLS["pipeline_parallel"], most=8, stops=(1, 2, 4, 8)),
+    },
+    settings={"": Neighbours()},
+    draw=_draw_neighbours,
+)
+
+
+MACHINES = {
+    "8 H100": ("ND_H100", 8),
+    "16 H100": ("nebius", 16),
+    "8 B200": ("P6-B200, NCCL", 8),
+    "32 B200": ("EFA v4", 32),
+}
+"""Measured series of all-reduces: a word of the source, and how many GPUs took part."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """An all-reduce of so many MiB."""
+
+    size: float = 128
+
+    @property
+    def bytes(self) -> int:
+        """Its bytes, those of the nearest stop: only there was measured."""
+        return int(MIB * min(MESSAGE.controls["size"].stops, key=self._far))
+
+    def _far(self, stop: float) -> float:
+        return max(stop / self.size, self.size / stop)
+
+
+def _draw_message(setting: Message, before: Message | None = None) -> str:
+    series = {name: published.all_reduce_rates(word) for name, (word, _) in MACHINES.items()}
+    size = setting.bytes
+    taken = {
+        name: float(all_reduce_seconds(size, gpus, series[name][size]))
+        for name, (_, gpus) in MACHINES.items()
+    }
+    picture = message_rates(series, taken, size)
+    first, last = min(taken.values()), max(taken.values())
+    told = f"A message of <b>{common_size(size)}</b> takes {units.seconds(first)} to "
+    told += f"{units.seconds(last)}."
+    half = [name for name, rates in series.items() if rates[size] < max(rates.values()) / 2]
+    told += f" {_machines(len(half))} half of their best rate."
+    return common.pictured(picture, told)
+
+
+def common_size(size: int) -> str:
+    """The bytes of a message in MiB or GiB, as a slider says them."""
+    return f"{size / MIB:g} MiB" if size < 1024 * MIB else f"{size / MIB / 1024:g} GiB"
+
+
+def _machines(slow: int) -> str:
+    if slow == len(MACHINES):
+        return "None of the four reaches"
+    return "All four reach" if not slow else f"{units.plural(slow, 'machine')} of 4 miss"
+
+
+MESSAGE = common.Handle(
+    title="Small messages and large ones",
+    controls={
+        "size": common.Control(
+            "Message",
+            "Bytes on each GPU that are added up.",
+            unit="MiB",
+            least=0.125,
+            most=8192,
+            whole=False,
+            stops=tuple(2.0**k for k in range(-3, 14)),
+        )
+    },
+    settings={"": Message()},
+    draw=_draw_message,
+)
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """GPUs that share two matrices, and how many steps are done."""
+
+    step: int = 6
+    gpus: int = 2
+
+
+def _of_matrices(mlp: SharedMlp, step: int) -> str:
+    """What a step of the shared matrices did, with one of its sums."""
+    column = [row[0] for row in mlp.first]
+    product = " + ".join(f"{x} · {w}" for x, w in zip(mlp.token, column, strict=True))
+    first, back = (
+        [part(i)[0] for i in range(mlp.gpus)] for part in (mlp.partial, mlp.partial_error)
+    )
+    return (
+        "Each GPU has the whole token, and only its share of the two matrices.",
+        f"Forward. Each GPU computes hidden numbers, {product} = {mlp.hidden(0)[0]} first. "
+        "<b>Nothing had to be sent.</b>",
+        "Each GPU has all numbers of the result, but only a part of each sum. All are wrong.",
+        f"<b>An all-reduce</b> adds the parts up, {_sum(first)}. Until then nobody can go on.",
+        "Backward. The errors pass the second matrix, and again nothing is sent.",
+        "The error of the token is there, in parts.",
+        f"Backward, <b>a second all-reduce</b> adds up the errors, {_sum(back)}. "
+        "Now the layer below can go on.",
+    )[step]
+
+
+def _sum(parts: Sequence[int]) -> str:
+    return f"{' + '.join(map(str, parts))} = {sum(parts)}"
+
+
+def _draw_matrices(setting: Matrices, before: Matrices | None = None) -> str:
+    mlp = SharedMlp(gpus=setting.gpus)
+    told = _of_matrices(mlp, setting.step)
+    if setting.gpus == 1 and setting.step:
+        told = "One GPU has everything. It gets the same numbers, and waits for nobody."
+    return common.pictured(shared_matrices(mlp, setting.step), told)
+
+
+SHARED_MATRICES = common.Handle(
+    title="Two matrices on several GPUs",
+    controls={
+        "step": common.Control(
+            "Step",
+            "What is done: three steps forward, three steps back.",
+            least=0,
+            most=6,
+            stops=tuple(range(7)),
+            play=True,
+        ),
+        "gpus": common.Control("GPUs", "How many share the matrices.", most=4, stops=(1, 2, 4)),
+    },
+    settings={"": Matrices()},
+    draw=_draw_matrices,
+)
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """The last backward pass of an 8B on 64 H100, each of them a replica."""
+
+    tokens: int = 3072
+    messages: int = 8
+    moment: int = LONGEST
+
+    @property
+    def last(self) -> BesideBackward:
+        """That pass at the chip's peak, and its gradients by the eight cards of each node."""
+        h100 = published.accelerator("H100")
+        egress = h100.gpus_per_node * h100.network_bandwidth
+        return beside_backward(
+            int(GRADIENTS / 2), self.tokens, h100.peak("bf16"), 64, egress, self.messages
+        )
+
+    @property
+    def end(self) -> int:
+        """The stop of the slider of time at which all has arrived."""
+        return 10 * ceil(100 * self.last.end)
+
+
+def _draw_time_line(setting: TimeLine, before: TimeLine | None = None) -> str:
+    last = setting.last
+    told = f"Backward takes {milliseconds(last.backward)}, the gradients "
+    told += f"{milliseconds(last.sending)}. <b>{milliseconds(last.visible)} show.</b> "
+    if setting.messages == 1:
+        told += "A single message waits for the last layer, so nothing of it hides."
+    elif last.backward >= last.sending:
+        told += "All hide but the last message."
+    else:
+        told += "The messages queue. There are too few tokens to hide them."
+    return common.pictured(time_line(last, min(setting.moment, setting.end)), told)
+
+
+TIME_LINE = common.Handle(
+    title="Sending beside computing",
+    controls={
+        "tokens": common.Control(
+            "Tokens of the pass",
+            "Tokens that each GPU has in its last backward pass.",
+            unit="tokens",
+            least=256,
+            most=4096,
+            stops=(256, 512, 1024, 1536, 2048, 2560, 3072, 3584, 4096),
+        ),
+        "messages": common.Control(
+            "Messages",
+            "In how many messages the gradients leave.",
+            most=32,
+            stops=(1, 2, 4, 8, 16, 32),
+        ),
+        "moment": common.Control(
+            "Time",
+            "How many milliseconds of the pass are drawn.",
+            unit="ms",
+            least=0,
+            most=LONGEST,
+            stops=tuple(range(0, LONGEST + 1, 10)),
+            play=True,
+            reach=lambda setting: setting.end,
+        ),
+    },
+    settings={"": TimeLine()},
+    draw=_draw_time_line,
+)
 
 
 @dataclass(frozen=True)

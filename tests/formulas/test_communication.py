@@ -22,10 +22,13 @@ from llmtrain_helpers.communication import (
     LATENCY,
     LINK_SHARE,
     NETWORK_SHARE,
+    BesideBackward,
+    SharedMlp,
     Split,
     bandwidth_of,
+    beside_backward,
     exchanges,
-    ring,
+    neighbours,
     ring_turn,
 )
 from llmtrain_helpers.evidence import published
@@ -410,6 +413,21 @@ def test_experts_that_are_spread_are_averaged_over_fewer() -> None:
 CHIP = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
 
 
+def ring(gpus: int) -> list[list[list[int]]]:
+    """An all-reduce, turn by turn, as GPUs would do it: whose numbers are in each piece."""
+    state = [[1] * gpus for _ in range(gpus)]
+    states = [[row[:] for row in state]]
+    for turn in range(2 * (gpus - 1)):
+        adds = turn < gpus - 1
+        back = turn if adds else turn - gpus  # which piece is sent on
+        sent = [((i - back) % gpus, state[i][(i - back) % gpus]) for i in range(gpus)]
+        for i, (piece, parts) in enumerate(sent):
+            to = state[(i + 1) % gpus]
+            to[piece] = to[piece] + parts if adds else parts
+        states.append([row[:] for row in state])
+    return states
+
+
 def test_a_ring_ends_with_all_sums_everywhere() -> None:
     states = ring(5)
     assert len(states) == 1 + 2 * 4
@@ -479,3 +497,78 @@ def test_what_communication_takes_is_refused_by_its_full_name() -> None:
     taken = communication_seconds(narrow, H100, tensor_parallel=8)
     assert taken is not None
     assert taken.sequence[0] == 30_000 / bandwidth_of(H100, 8)
+
+
+# --- whom a GPU talks to
+
+
+@pytest.mark.parametrize(("t", "c", "e", "p", "d"), [
+    (8, 1, 1, 1, 8), (2, 2, 2, 4, 4), (1, 1, 4, 2, 8), (4, 1, 1, 1, 1), (1, 1, 1, 1, 1),
+])  # fmt: skip
+def test_the_first_gpus_neighbours_are_those_that_differ_in_one_way(t, c, e, p, d) -> None:
+    split = Split(t * c * p * d, 1, t, p, c, d, 4, expert_parallel=e)
+    places = {}  # of every GPU: its place in the tensor and context group, its replica, its stage
+    for gpu in range(split.num_gpus):
+        rest, in_tensor = divmod(gpu, t)
+        rest, in_context = divmod(rest, c)
+        stage, replica = divmod(rest, d)
+        places[gpu] = in_tensor, in_context, replica, stage
+    found = neighbours(split)
+    same_weights = [g for g, (x, _, _, s) in places.items() if x == 0 == s and g]
+    assert found.get("tensor", ()) == tuple(
+        g for g, (x, *rest) in places.items() if x and rest == [0, 0, 0]
+    )
+    assert len(found.get("context", ())) == c - 1
+    assert len(found.get("expert", ())) == e - 1
+    both = {*found.get("context", ()), *found.get("expert", ()), *found.get("data", ())}
+    assert both == {*same_weights}
+    assert found.get("pipeline", ()) == ((t * c * d,) if p > 1 else ())
+
+
+def test_with_interleaving_the_last_stage_is_a_neighbour_too() -> None:
+    split = Split(32, 1, 2, 4, 1, 4, 8, interleave=2)
+    assert neighbours(split)["pipeline"] == (8, 24)
+
+
+# --- matrices that GPUs share
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 4])
+def test_shared_matrices_give_what_whole_ones_give(gpus: int) -> None:
+    mlp = SharedMlp(gpus=gpus)
+    x, A, B, error = map(np.array, (mlp.token, mlp.first, mlp.second, mlp.error))
+    assert [n for gpu in range(gpus) for n in mlp.hidden(gpu)] == [*(x @ A)]
+    assert mlp.output == [*(x @ A @ B)]
+    assert [n for gpu in range(gpus) for n in mlp.hidden_error(gpu)] == [*(B @ error)]
+    assert mlp.token_error == [*(A @ (B @ error))]
+    for gpu in range(gpus):
+        k = mlp.columns(gpu)
+        assert mlp.partial(gpu) == [*(x @ A[:, k] @ B[k])]
+        assert mlp.partial_error(gpu) == [*(A[:, k] @ (B[k] @ error))]
+        assert gpus == 1 or mlp.partial(gpu) != mlp.output
+
+
+# --- sending beside backward
+
+
+@given(st.floats(0.01, 10), st.floats(0.01, 10), st.integers(1, 40))
+def test_messages_leave_once_they_exist_and_one_after_the_other(backward, sending, m) -> None:
+    last = BesideBackward(backward, sending, m)
+    for k, (start, end) in enumerate(last.spans, 1):
+        assert start >= backward * k / m - 1e-9
+        assert end - start == pytest.approx(sending / m)
+    assert all(a[1] <= b[0] + 1e-9 for a, b in pairwise(last.spans))
+    slower = max(sending - backward * (m - 1) / m, sending / m)
+    assert last.visible == pytest.approx(slower, abs=1e-9)  # as a queue has it
+    assert last.visible >= sending / m * (1 - 1e-9)  # the last one cannot hide
+
+
+def test_backward_and_the_ring_are_equally_long_at_x_over_w_tokens() -> None:
+    X, W = H100.peak("bf16"), 8 * H100.network_bandwidth
+    for P in (1e9, 70e9):
+        last = beside_backward(P, round(X / W), X, 100_000, W)
+        assert last.backward == pytest.approx(4 * P / W, rel=1e-3)
+        assert last.sending == pytest.approx(last.backward + LATENCY, rel=1e-3)
+    many = beside_backward(8e9, 3072, X, 64, W, 32)
+    assert many.sending - all_reduce_seconds(16e9, 64, W) == pytest.approx(32 * LATENCY)
+    assert beside_backward(8e9, 4096, X, 1, W).sending == pytest.approx(LATENCY)

@@ -3,18 +3,20 @@
 import re
 from dataclasses import fields
 from html import unescape
-from itertools import pairwise
 
 import pytest
 
 from llmtrain_helpers import Transformer, plan_run, units
+from llmtrain_helpers.communication import SharedMlp, beside_backward
 from llmtrain_helpers.drawings.common import COLORS, STEP_PARTS
 from llmtrain_helpers.drawings.communication import (
-    ring,
-    ring_turns,
+    LONGEST,
+    message_rates,
+    neighbour_grid,
     sending,
-    shared_layer,
+    shared_matrices,
     step_bar,
+    time_line,
     who_sends,
 )
 from llmtrain_helpers.evidence import published
@@ -33,19 +35,6 @@ SPLIT = {"tensor_parallel": 8, "zero_stage": 1, "recompute": "full"}
 
 
 PLAN = plan_run(LLAMA, H100, 64, 1e12, 256, **SPLIT)
-
-
-def test_the_drawn_ring_is_a_real_one() -> None:
-    for n in (1, 2, 4, 6):
-        states = ring(n)
-        assert len(states) == 2 * (n - 1) + 1
-        assert states[-1] == [[n] * n] * n
-        for before, after in pairwise(states):
-            for old, new in zip(before, after, strict=True):
-                assert sum(x != y for x, y in zip(old, new, strict=True)) == 1
-        if n > 1:
-            assert sorted(x for row in states[n - 1] for x in row).count(n) == n
-    assert "each GPU sends 6/4 of its buffer" in ring_turns(4).words
 
 
 def test_who_sends_is_seen_from_the_first_gpu() -> None:
@@ -96,7 +85,7 @@ def test_nothing_leaves_the_canvas(t: int, p: int, n: int) -> None:
     model = published.architecture("GPT-3 175B", 2048)
     split = {"tensor_parallel": t, "pipeline_parallel": p, "recompute": "full"}
     plan = plan_run(model, H100, n, 1e9, n, **split)
-    for drawn in (who_sends(plan), step_bar(plan), ring_turns(4), shared_layer(t + 1)):
+    for drawn in (who_sends(plan), step_bar(plan)):
         for place in re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"', drawn.body):
             x, y, wide = map(float, place)
             assert 0 <= x <= x + wide <= drawn.width
@@ -131,3 +120,63 @@ def test_every_part_of_a_step_has_its_words_and_its_colour() -> None:
     *words, colors = zip(*STEP_PARTS.values(), strict=True)
     assert all(len({*column}) == len(STEP_PARTS) for column in words)
     assert {*colors} <= {*COLORS.values()}
+
+
+# --- the handles' pictures
+
+
+def edges(body: str) -> list[tuple[float, float, float, float]]:
+    """Left, top, right and bottom of each rectangle."""
+    found = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', body)
+    numbers = (map(float, place) for place in found)
+    return [(x, y, x + wide, y + high) for x, y, wide, high in numbers]
+
+
+def test_squares_are_as_large_as_what_is_sent() -> None:
+    piped = PLAN.but(tensor_parallel=2, pipeline_parallel=4)
+    for plan in (PLAN, piped):
+        parts = sending(plan)
+        most = sending(PLAN)["tensor"].sent
+        body = neighbour_grid(plan, most).body
+        for name, part in parts.items():
+            [side] = re.findall(rf'width="([\d.]+)"[^>]*><title>{name}</title>', body)
+            assert float(side) == pytest.approx(124 * (part.sent / most) ** 0.5, abs=0.06)
+    assert neighbour_grid(PLAN, most).body.count("shares tensor with GPU 1") == 7
+    assert neighbour_grid(PLAN, most).body.count("shares data with GPU 1") == 7
+    assert neighbour_grid(piped, most).body.count("shares pipeline with GPU 1") == 1
+    assert "stroke-dasharray" in neighbour_grid(piped, most, PLAN).body
+
+
+def test_the_time_line_is_to_scale_and_what_shows_is_full() -> None:
+    for tokens in (256, 3072, 4096):
+        for messages in (1, 8, 32):
+            last = beside_backward(8e9, tokens, 989.5e12, 64, 400e9, messages)
+            assert 1e3 * last.end < LONGEST
+            body = time_line(last, LONGEST).body
+            full = r'<rect x="([\d.]+)" y="132" width="([\d.]+)" height="40" fill="#\w+">'
+            seen = sum(float(wide) + 1 for _, wide in re.findall(full, body))
+            assert seen == pytest.approx(2420 * last.visible, abs=messages)
+            assert max(edge[2] for edge in edges(body)) <= 640
+    assert "message" not in re.sub("<svg.*?>", "", time_line(last, 0).body)
+
+
+def test_cells_are_filled_when_they_are_computed() -> None:
+    filled = [shared_matrices(SharedMlp(), step).body.count(">3</text>") for step in range(7)]
+    assert filled == sorted(filled)
+    assert "Added up: 10 15. " in shared_matrices(SharedMlp(), 5).words
+    assert shared_matrices(SharedMlp(gpus=4), 6).words.endswith("Added up: 9 8.")
+    for gpus in (1, 2, 4):
+        body = shared_matrices(SharedMlp(gpus=gpus), 6).body
+        boxes = edges(re.sub(r'<rect [^>]*stroke="currentColor".*?</rect>', "", body))
+        for i, one in enumerate(boxes):
+            for two in boxes[i + 1 :]:  # no two lie on each other
+                across = min(one[2], two[2]) - max(one[0], two[0])
+                down = min(one[3], two[3]) - max(one[1], two[1])
+                assert across <= 0 or down <= 0, (gpus, one, two)
+
+
+def test_rates_lie_where_the_axis_says() -> None:
+    rates = {"8 H100": {2**17: 450e9, 2**33: 900e9}} | {x: {2**17: 9e9} for x in "abc"}
+    body = message_rates(rates, dict.fromkeys(rates, 0.001), 2**17).body
+    [(x, y)] = re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="6"[^>]*><title>8 H100', body)
+    assert (float(x), float(y)) == (62, 330 - 140)

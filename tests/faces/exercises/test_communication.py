@@ -4,8 +4,11 @@ import re
 
 import pytest
 
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
-from llmtrain_helpers.exercises.communication import best_of
+from llmtrain_helpers.communication import data_parallel_bytes
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_helpers.exercises.communication import NEAR, best_of
+from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels.communication import Setting, planned
 from tests.faces.exercises.answers.communication import MINE
 from tests.pages import words
 
@@ -19,32 +22,33 @@ def test_07_b_says_why_a_small_model_wants_no_tensor_parallelism() -> None:
     assert 512 // 64 * 8192 == 65_536
 
 
-def test_07_c_says_why_a_large_one_wants_it() -> None:
-    held = [
-        float(re.search(r"(?:holds|need) ([\d.]+) GB", EXERCISES["07-c"].options[x])[1])
-        for x in ("TP 8, PP 1", "TP 8, PP 16")
-    ]
-    assert held[0] > 80 > held[1]
-    assert "would need 209 GB and has 80.0 GB" in EXERCISES["07-c"].options["TP 8, PP 1"]
-    for t, p, told in ((1, 16, "88"), (2, 32, "79"), (8, 16, "48")):
-        k = 2048 * t * p // 16384  # one sequence a pass
-        waits = 100 * (p - 1) / (k + p - 1)
-        said = EXERCISES["07-c"].options[f"TP {t}, PP {p}"]
-        assert f"{told} % waiting" in said
-        assert waits == pytest.approx(int(told), abs=1)
-    assert r"$(\text{PP}-1)/(k+\text{PP}-1)$ of a step (chapter 04)" in words("07_communication")
+def test_07_e_is_the_split_that_llama_took() -> None:
+    """What its model answer and the solution say of TP 8 with 16 stages."""
+    panel = PANELS["communication"]
+    preset = panel.presets["405B on 16,384 H100, of 07-e"]
+    plan = planned(Setting(**{**preset, "pipeline_parallel": 16}))
+    assert plan.fits
+    waits = plan.step.bubble / plan.step.total
+    assert 0.4 < waits < 0.5  # nearly half
+    assert plan.split.accumulation_steps == 16
+    assert not planned(Setting(**preset)).fits  # an eighth of the model
 
 
 def test_07_d_is_held_against_the_best_split() -> None:
     best = best_of(MINE)
     assert best.fits
     assert best.split.tensor_parallel == 1
+    assert NEAR == 1.3
+    for written in ("3", "ZeRO 3", "stage 3", "zero-3", 3.0):
+        assert check("07-d", MINE | {"zero": written}).ok
 
 
 def test_the_predictions_tell_why() -> None:
     assert PREDICTIONS["07-guess"].truth() == pytest.approx((511 / 512) / (15 / 16))
-    assert PREDICTIONS["07-passes"].truth() == 48
+    assert data_parallel_bytes(8e9, 64, 3, 32) / data_parallel_bytes(8e9, 64, 0, 32) == 48
+    assert "sends 48 times what plain data parallelism does" in words("07_communication")
+    assert PREDICTIONS["07-share"].truth() == pytest.approx(5.618 / 3.6383)
     assert "1.996 with 512" in PREDICTIONS["07-guess"].reveal(32)
     assert 2 * 15 / 16 == 1.875
     assert round(2 * 511 / 512, 3) == 1.996
-    assert "it is 48.0 times" in PREDICTIONS["07-passes"].reveal(1.5)
+    assert "it is 1.54 times" in PREDICTIONS["07-share"].reveal(8)

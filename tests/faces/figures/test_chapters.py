@@ -11,7 +11,7 @@ from llmtrain_helpers.evidence.splits import measured_splits
 from llmtrain_helpers.figures import describe
 from llmtrain_helpers.figures.activations import memory_bars, timeline
 from llmtrain_helpers.figures.batch import published_batches, throughput
-from llmtrain_helpers.figures.communication import by_tensor, collectives, layouts
+from llmtrain_helpers.figures.communication import by_tensor, layouts
 from llmtrain_helpers.figures.duration import days_by_gpus
 from llmtrain_helpers.figures.flops import flops_per_parameter
 from llmtrain_helpers.figures.measure import loader_shares, operators, throughputs
@@ -56,14 +56,6 @@ def test_more_tensor_parallelism_was_slower_each_time() -> None:
 
 
 def test_the_figures_show_the_measurements() -> None:
-    rows = published.all_reduces({"32 B200": "EFA v4"})
-    assert set(rows["32 B200"]["num_gpus"]) == {32}
-    assert rows["32 B200"]["message_bytes"].min() == 2**17
-    with pytest.raises(ValueError, match="'EFA v9' in its source"):
-        published.all_reduces({"32 B200": "EFA v9"})
-    told = describe(collectives(rows, {"a layer": 1e8}))
-    assert "- 32 B200: " in told
-    assert "written: a layer" in told
     table = measured_splits("vtrain_a100_multi_node")
     told = describe(layouts({"mine": table}, a_3_6b()))
     assert "47 points" in told

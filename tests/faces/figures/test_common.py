@@ -162,7 +162,6 @@ OPERATORS = [
     for product in (True, False)
 ]
 
-SENT = DataFrame({"message_bytes": [1e6, 1e9], "bus_bytes_per_s": [1e10, 4e11]})
 STEPS = DataFrame({"tensor": [1, 2], "seconds": [3.0, 4.0], "modelled": [2.5, 3.0]})
 
 FIGURES: dict[str, Any] = {
@@ -175,7 +174,6 @@ FIGURES: dict[str, Any] = {
     "years": lambda: batch.published_batches([RAMP, RAMP], "year"),
     "sizes": lambda: batch.published_batches([RAMP, RAMP], "parameters"),
     "throughput": lambda: batch.throughput([1, 8], [0.2, 0.9], StepTime(0.1, 10)),
-    "collectives": lambda: communication.collectives({"8 H100": SENT, "16": SENT}),
     "splits": lambda: communication.layouts({"mine": STEPS}, STEPS.to_dict("records")),
     "ablations": lambda: communication.ablations({"bubble": 0.4, "data": 0.05}, 0.05),
     "layouts": precision.bit_layouts,

@@ -8,6 +8,16 @@ MINE |= {"sequence": 8192, "recompute": "full", "tensor": 1, "pipeline": 1, "zer
 
 
 ANSWERS = {
+    "07-tokens": Answers(
+        right=[989.5e12 / 400e9, 2473.75, 989.5e12 / (8 * 50e9)],
+        slips=[
+            (400e9 / 989.5e12, "the other way round"),
+            (989.5e12 / 400e9 / 4, "drops out"),
+            (4 * 989.5e12 / 400e9, "one 4 is left over"),
+            (989.5e12 / 50e9, "one card alone"),
+            (2474, "times what the helper gives"),
+        ],
+    ),
     "07-a": Answers(
         right=[
             0.251875,
@@ -39,15 +49,6 @@ ANSWERS = {
             ("PP 4, ZeRO 1", "stages wait"),
         ],
     ),
-    "07-c": Answers(
-        right=["TP 8, PP 16"],
-        told=[("TP 8, PP 16", "8 must share each")],
-        slips=[
-            ("TP 1, PP 16", "too few to fill 16 stages"),
-            ("TP 2, PP 32", "8 passes"),
-            ("TP 8, PP 1", "nobody has room"),
-        ],
-    ),
     "07-d": Answers(
         right=[
             MINE | change
@@ -60,6 +61,9 @@ ANSWERS = {
                 {"model": "Llama-3.1-70B", "gpus": 64, "batch": 256},
                 {"recompute": "none", "pipeline": 2},
                 {"recompute": "none", "tensor": 2, "zero": 1},
+                {"tensor": 2},
+                {"zero": "ZeRO 3"},
+                {"zero": "3"},
             )
         ],
         slips=[
@@ -67,8 +71,7 @@ ANSWERS = {
                 (MINE | change, said)
                 for change, said in [
                     ({"tensor": 8, "zero": 1}, "longer than another split that fits"),
-                    ({"tensor": 2}, "longer than another"),
-                    ({"tensor": 2}, "above all by the sums of tensor parallelism"),
+                    ({"tensor": 8}, "above all by the sums of tensor parallelism"),
                     ({"tensor": 8, "recompute": "none", "gpus": 64}, "above all by the sums"),
                     ({"tensor": 8, "model": "Llama-3.2-1B"}, "above all by launching"),
                     ({"pipeline": 8, "zero": 1, "batch": 8}, "above all by stages that wait"),
@@ -87,5 +90,11 @@ ANSWERS = {
             (64, "is no dict"),
         ],
         unanswered=[MINE | {"zero": None}],
+    ),
+    "07-e": Answers(
+        right=["There are 2,048 sequences, so eight GPUs must share each: TP 8 and stages."],
+        told=[("Take TP 8 inside each node, and then cut layers into stages.", "Llama 3")],
+        slips=[(8, "in words")],
+        unanswered=["no", "TP TP TP TP TP TP TP TP TP"],
     ),
 }
