@@ -54,6 +54,10 @@ HANDLES: dict[str, Handle] = {
     "step_work": flops.STEP_WORK,
     "achieved": flops.ACHIEVED,
     "ring": communication.RING,
+    "month": plan.MONTH,
+    "promise": plan.PROMISE,
+    "pipeline": plan.PIPELINE,
+    "levers": plan.LEVERS,
 }
 """Every handle, by its name."""
 
