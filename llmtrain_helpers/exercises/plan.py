@@ -68,7 +68,7 @@ def _why_no_fit() -> str:
     )
 
 
-def _held(shared: float = 64, others: float = 1) -> Result:
+def _held(shared: float = 16, others: float = 1) -> Result:
     """Bytes on a GPU where so many share the states, and so many share the rest."""
     memory, size = _page_plan().memory, _page_plan().parameters.total
     rest = memory.activations + memory.transient
@@ -351,15 +351,13 @@ EXERCISES: dict[str, Exercise] = {
         ),
         slips={
             "this shares the activations as well: each GPU works on a sequence of its own, and "
-            "keeps all of them.": lambda: _held(others=64),
-            "this shares nothing: with ZeRO 3 each GPU keeps one part in 64 of the states.": (
+            "keeps all of them.": lambda: _held(others=16),
+            "this shares nothing: with ZeRO 3 each GPU keeps one part in 16 of the states.": (
                 lambda: _held(shared=1)
             ),
-            "this shares the states over one node: ZeRO 3 does it over all 64 GPUs.": (
-                lambda: _held(shared=8)
-            ),
+            "this is with 64 GPUs: only 16 are left.": lambda: _held(shared=64),
             "these are the states alone: activations and logits come on top.": (
-                lambda: 16 * _page_plan().parameters.total / 64
+                lambda: _page_plan().parameters.total
             ),
         },
     ),

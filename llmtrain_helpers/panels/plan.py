@@ -332,8 +332,7 @@ def _effect(advice: Advice) -> str:
     if advice.sent > 0:
         effects.append(f"sends {units.gigabytes(advice.sent)} more a step")
     if more_gpus:
-        days = advice.plan.days_with_stops.likely
-        effects.append(f"takes {units.duration(days * units.DAY, 2)}")
+        effects.append(f"takes {_days(advice.plan)}")
         if same_hours:
             effects.append("the same GPU-hours")
     elif same_hours and advice.sent <= 0:
@@ -438,7 +437,7 @@ DAYS = Setting().days
 """The month that the page plans for."""
 
 
-def _draw_month(now: Month, before: Month | None, layout: Layout = WIDE) -> str:
+def _draw_month(now: Month, before: Month | None = None, layout: Layout = WIDE) -> str:
     old = before.plan if before and before != now else None
     picture = drawings.answers(now.plan, DAYS, old, layout)
     return common.pictured(picture, _sentence(now.plan, DAYS, None))

@@ -22,12 +22,12 @@ STATES, KEPT, LOGITS = 16 * 8_030_261_248, 48_360_325_120, 8_405_385_216
 
 ANSWERS = {
     "08-memory": Answers(
-        right=[STATES / 64 + KEPT + LOGITS, int(STATES / 64) + KEPT + LOGITS],
+        right=[STATES / 16 + KEPT + LOGITS, STATES // 16 + KEPT + LOGITS],
         slips=[
-            ((STATES + KEPT + LOGITS) / 64, "a sequence of its own"),
-            (STATES + KEPT + LOGITS, "one part in 64"),
-            (STATES / 8 + KEPT + LOGITS, "over one node"),
-            (STATES / 64, "the states alone"),
+            ((STATES + KEPT + LOGITS) / 16, "a sequence of its own"),
+            (STATES + KEPT + LOGITS, "one part in 16"),
+            (STATES / 64 + KEPT + LOGITS, "with 64 GPUs"),
+            (STATES / 16, "the states alone"),
             (58.8, "times what the helper gives, less"),
         ],
     ),
