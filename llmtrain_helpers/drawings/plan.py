@@ -160,7 +160,7 @@ def _time_in_words(plan: Plan, days: float) -> str:
     if plan.measured:
         made = f"{_days(plan.days.likely)} of computing, with stops {span}"
     else:
-        made = f"Other teams would take {span}"
+        made = f"As busy as in other runs it takes {span}"
     return f"{made}; promise {_days(plan.first_run.greatest)}. You have {days:g} days."
 
 
@@ -183,14 +183,14 @@ Key = list[tuple[str, float, str]]
 
 
 def _spent(plan: Plan, axis: Axis, y: float, high: float) -> tuple[str, Key]:
-    """The bar up to the promise: of computing and stops, or of faster and slower teams."""
+    """The bar up to the promise: of computing and stops, or of faster and slower runs."""
     if plan.measured:
         parts = [(plan.days.likely, 1.0, "computing"), (plan.first_run.greatest, 0.4, "stops")]
     else:
         span = plan.days
         parts = [
-            (span.least, 1.0, "the fastest teams"),
-            (span.greatest, 0.62, "most teams"),
+            (span.least, 1.0, "the fastest runs"),
+            (span.greatest, 0.62, "most runs"),
             (plan.first_run.greatest, 0.32, "a first run"),
         ]
     svg, start = "", 0.0
@@ -301,7 +301,7 @@ def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: floa
     seconds = unmeasured.seconds_per_iteration
     ends = units.digits(seconds.least, 2), units.digits(seconds.greatest, 2)
     labels = [
-        ("published runs", "had this been theirs"),
+        ("published runs", "in days of yours"),
         ("a single step", f"others: {ends[0]} to {ends[1]} s"),
         ("your promise", _days(plan.first_run.greatest)),
     ]
@@ -323,8 +323,9 @@ def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: floa
         svg += rect(mark - 3, y - 4, 6, high + 8, BLUE, "your step")
     bar, key = _spent(plan, axis, _ROWS[2][0] - 10, _ROWS[2][1])
     svg += bar
-    if not plan.measured:
-        key += [(BLUE, 1, "a whole run"), (_OTHERWISE, 1, "hours counted otherwise")]
+    for i, (color, label) in enumerate([(BLUE, "a whole run"), (_OTHERWISE, "other hours")]):
+        x = 400 + 118 * i
+        svg += circle(x, 257, 5, color, opacity=faint) + text(x + 12, 262, label, 14)
     late = axis.at(days)
     svg += line(late, 20, late, 214, stroke_width=3)
     svg += text(late, 14, f"you have {days:g} days", 14, "middle")
@@ -336,7 +337,7 @@ def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: floa
         f"({others[0].name}) to {_days(last.days)} ({last.name}) for this plan. "
         f"{_time_in_words(plan, days)}"
     )
-    return Drawing(svg, WIDE.width, 296, words)
+    return Drawing(svg, WIDE.width, 274, words)
 
 
 def _dots(others: Sequence[OtherRun], axis: Axis, y: float, opacity: float) -> str:
@@ -397,7 +398,8 @@ def pipeline(
     svg += _mean(schedule, floor, scale, before)
     kinds: Key = [(FORWARD, 1, "forward"), (BACKWARD, 1, "backward"), (GREY, 0.3, "idle")]
     svg += _key(kinds, floor + 58, WIDE)
-    svg += text(_END, floor + 58, "numbers: the micro-batch", 14, "end")
+    note = "paler: the later pieces" if interleave > 1 else "numbers: the micro-batch"
+    svg += text(_END, floor + 58, note, 14, "end")
     first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
     words = (
         f"A step of a pipeline: {sizes}, one forward and one backward by turns. Idle "

@@ -603,8 +603,12 @@ def _draw_levers(now: Levers, before: Levers | None, layout: Layout = WIDE) -> s
     plan, start = now.plan, Levers().plan
     verdict = drawings.memory_verdict(plan)[2:]
     dearer = float(plan.gpu_hours.likely / start.gpu_hours.likely) - 1
-    price = "no more GPU-hours" if dearer < 0.0005 else f"{units.percent(dearer)} more GPU-hours"
-    told = f"<b>{verdict[0].upper()}{verdict[1:]}</b>, for {price} than at the start."
+    more = (
+        "as many GPU-hours as"
+        if dearer < 0.0005
+        else f"{units.percent(dearer)} more GPU-hours than"
+    )
+    told = f"<b>{verdict[0].upper()}{verdict[1:]}</b>. It takes {more} at the start."
     return common.pictured(drawings.price_of_fitting(plan, start, layout), told)
 
 

@@ -178,8 +178,8 @@ def test_the_bar_of_days_ends_with_the_promise() -> None:
     ends = {word: (float(x) + float(wide) - 16) / scale for x, wide, word in drawn}
     assert ends == pytest.approx(
         {
-            "the fastest teams": plan.days.least,
-            "most teams": plan.days.greatest,
+            "the fastest runs": plan.days.least,
+            "most runs": plan.days.greatest,
             "a first run": plan.first_run.greatest,
         },
         abs=0.02,
@@ -189,7 +189,7 @@ def test_the_bar_of_days_ends_with_the_promise() -> None:
 
 def test_a_measured_step_takes_the_place_of_others_and_has_its_stops_on_top() -> None:
     drawing = answers(plan_of().calibrated(7.2), 30)
-    assert "teams" not in drawing.body
+    assert "runs" not in drawing.body
     assert ">computing<" in drawing.body
     assert "20 days of computing, with stops 21 to 30 days; promise 30 days." in drawing.words
 
@@ -249,7 +249,7 @@ def test_a_measured_step_makes_what_others_took_fade() -> None:
     assert '"0.25"' in measured.body
     assert ">yours: 7.50 s<" in measured.body
     assert ">31 days<" in measured.body
-    assert "yours" not in promise(plan, plan, others, 30).body
+    assert "your step" not in promise(plan, plan, others, 30).body
     [step] = re.findall(r'<rect x="([\d.]+)"[^>]*><title>your step<', measured.body)
     days = 7.5 * plan.iterations / units.DAY
     assert (float(step) + 3 - 176) / 448 * 75 == pytest.approx(days, abs=0.02)

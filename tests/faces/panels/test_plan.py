@@ -271,11 +271,11 @@ def test_one_setting_of_the_levers_is_the_cheapest_that_fits() -> None:
     changed = {name: x for step in advise(Levers().plan) for name, x in step.change.items()}
     assert changed == {"zero_stage": 2, "recompute": "alternate"}
     levers = HANDLES["levers"]
-    assert "Fits, 23.2 GB free</b>, for 6.07 % more GPU-hours" in levers.render(
+    assert "Fits, 23.2 GB free</b>. It takes 6.07 % more GPU-hours than" in levers.render(
         zero_stage=2, recompute="alternate"
     )
-    assert "for 8.14 % more" in levers.render(zero_stage=2, micro_batch_size=1)
-    assert "for 40.8 % more" in levers.render(zero_stage=3, micro_batch_size=1)
+    assert "takes 8.14 % more" in levers.render(zero_stage=2, micro_batch_size=1)
+    assert "takes 40.8 % more" in levers.render(zero_stage=3, micro_batch_size=1)
 
 
 def test_no_measurement_says_so() -> None:
