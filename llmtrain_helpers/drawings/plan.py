@@ -392,7 +392,7 @@ def pipeline(
     for stage in range(stages):
         y = _TOP + stage * _ROW
         svg += text(16, y + 21, f"stage {stage + 1}", 14)
-        svg += text(_FROM - 14, y + 21, f"{schedule.in_flight(stage):g}", 14, "end")
+        svg += text(_FROM - 14, y + 21, f"{schedule.in_flight(stage):.3g}", 14, "end")
         svg += _stage(schedule.of_stage(stage), schedule, y, scale)
     floor = _TOP + STAGES * _ROW + 14
     svg += _mean(schedule, floor, scale, before)
@@ -403,8 +403,8 @@ def pipeline(
     first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
     words = (
         f"A step of a pipeline: {sizes}, one forward and one backward by turns. Idle "
-        f"{units.percent(schedule.idle)} of the step. The first stage keeps {first:g} "
-        f"micro-batches at once, the last {last:g}."
+        f"{units.percent(schedule.idle)} of the step. The first stage keeps {first:.3g} "
+        f"micro-batches at once, the last {last:.3g}."
     )
     return Drawing(svg, int(_END) + 16, floor + 70, words)
 

@@ -83,6 +83,7 @@ def test_the_column_says_what_each_stage_keeps() -> None:
         ("4", "1"),
     ]
     assert ">5.5<" in pipeline(4, 8, 2).body
+    assert ">4.33<" in pipeline(4, 12, 3).body  # no more digits than there is room for
 
 
 def test_what_was_idle_before_is_outlined() -> None:
