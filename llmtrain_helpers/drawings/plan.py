@@ -1,15 +1,16 @@
-"""Drawings of chapter 08: a whole plan at one glance, and a pipeline turn by turn."""
+"""Drawings of chapter 08: days and bytes against what there is, a promise, a pipeline, a price."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
     Drawing,
+    circle,
     fits,
     ghost,
     hatched,
@@ -18,41 +19,88 @@ from llmtrain_helpers.drawings.common import (
     round_step,
     text,
 )
-from llmtrain_helpers.drawings.duration import INKS
+from llmtrain_helpers.evidence.utilizations import OtherRun
 from llmtrain_helpers.plan.memory import at_the_loss
 from llmtrain_helpers.plan.plan import Plan
-from llmtrain_helpers.plan.schedule import Schedule, Turn, idle_share, pipeline_schedule
+from llmtrain_helpers.plan.schedule import Schedule, Turn, pipeline_schedule
 from llmtrain_helpers.results import Interval
 
 BLUE = COLORS["weights"]
 """What is the learner's own."""
 
-_LEFT, _RIGHT, _ACROSS = 24, 720, 744
+
+# --- what all of them share: axes, keys, spans
 
 
-# --- the plan at one glance
+class Layout(NamedTuple):
+    """How wide a drawing is, and whether a verdict stands below its title."""
+
+    width: int
+    stacked: bool
 
 
-def plan_at_a_glance(plan: Plan, days: float | None = None, before: Plan | None = None) -> Drawing:
-    """Model and text make work, GPUs make it days; beside it memory and money.
+WIDE, NARROW = Layout(640, False), Layout(360, True)
+"""As on a page, and as on a telephone."""
 
-    `days` are those that there are; dashed outlines show the plan `before`.
-    """
-    span = plan.days_with_stops
-    was = before.days_with_stops if before else None
-    svg = _chain(plan) + _time(span, plan, days, was)
-    svg += _memory(plan, before) + _money(plan)
-    return Drawing(svg, _ACROSS, 468, _plan_in_words(plan, span, days))
+REACH = 1.6
+"""How far an axis goes, in multiples of what there is."""
+
+
+class Axis(NamedTuple):
+    """A scale from 0 to `most`, between two places of the drawing."""
+
+    left: float
+    right: float
+    most: float
+
+    def at(self, value: float) -> float:
+        """The place of a value; of one beyond the scale, its end."""
+        return self.left + (self.right - self.left) * min(float(value) / self.most, 1)
+
+    def ticks(self, y: float, unit: str) -> str:
+        """The line below the bars with its numbers, the unit at the last."""
+        step = round_step(self.most, 8 if self.right > 400 else 5)
+        svg, last = line(self.left, y, self.right, y), int(self.most / step)
+        for i in range(last + 1):
+            x, label = self.at(i * step), f"{i * step:,.0f}" if step >= 1 else f"{i * step:g}"
+            svg += line(x, y, x, y + 6)
+            label += f" {unit}" if i == last else ""
+            half = 4 * len(label)
+            svg += text(max(min(x, self.right + 14 - half), half), y + 21, label, 14, "middle")
+        return svg
+
+
+def _beyond(axis: Axis, value: float, y: float) -> str:
+    """An arrow at the end of a bar that is longer than the scale."""
+    if value <= axis.most:
+        return ""
+    return text(axis.right - 6, y, "→", 18, "end", "#FFFFFF", font_weight=700)
+
+
+def _key(parts: Iterable[tuple[str, float, str]], y: float, layout: Layout) -> str:
+    """Colour, opacity and label of each part, in as many rows as it takes."""
+    svg, x = "", 16.0
+    for color, opacity, label in parts:
+        wide = 20 + 7.84 * len(label)
+        if x > 16 and x + wide > layout.width - 8:
+            x, y = 16.0, y + 22
+        svg += rect(x, y - 12, 14, 14, color, opacity=opacity)
+        svg += text(x + 20, y, label, 14)
+        x += wide + 14
+    return svg
+
+
+def _heading(title: str, verdict: str, y: float, layout: Layout) -> str:
+    """A title, and what there is to say of it: beside it, or below."""
+    svg = text(16, y, title, 16, font_weight=700)
+    if layout.stacked:
+        return svg + text(16, y + 22, verdict, 15)
+    return svg + text(layout.width - 16, y, verdict, 16, "end", font_weight=700)
 
 
 def span_in_words(span: Interval) -> str:
     """An estimate from its least to its greatest, in two digits, with one unit."""
-    return _from_to([units.duration(days * units.DAY, 2) for days in (span.least, span.greatest)])
-
-
-def _from_to(ends: Sequence[str]) -> str:
-    """Two quantities as a span: `21 to 29 days`; one where they are the same."""
-    least, greatest = ends
+    least, greatest = (_days(days) for days in (span.least, span.greatest))
     if least == greatest:
         return least
     if least.partition(" ")[2] == greatest.partition(" ")[2]:
@@ -60,127 +108,132 @@ def _from_to(ends: Sequence[str]) -> str:
     return f"{least} to {greatest}"
 
 
-def _chain(plan: Plan) -> str:
-    """Four boxes: parameters, tokens, work, and the GPUs that do it."""
-    recompute, n = plan.run.recompute, plan.split.num_gpus
-    chip, X = plan.run.accelerator.name, plan.run.flops_per_gpu
-    mixture = plan.parameters.active < plan.parameters.total
-    passes = "forward, backward" if recompute == "none" else f"recomputed: {recompute}"
-    if X is not None:
-        rate = f"{units.flops_per_second(X)} each"
-    elif plan.run.pace is not None:
-        rate = f"{units.duration(plan.seconds_per_iteration.likely)} a step"
-    else:
-        at_peak = plan.total_flops / (n * plan.run.peak)
-        low, high = at_peak / plan.seconds.greatest, at_peak / plan.seconds.least
-        of = "of peak" if plan.split.pipeline_parallel == 1 else "with idle"
-        rate = f"{100 * low:.0f}–{100 * high:.0f} % {of}"
-    boxes = [
-        (
-            "model",
-            units.count(plan.parameters.active),
-            "active parameters" if mixture else "parameters",
-        ),
-        ("text", units.count(plan.run.tokens), "tokens"),
-        ("work", units.flops(plan.total_flops), passes),
-        ("GPUs", f"{units.exact(n)} × {chip.split(' ')[0]}", rate),
-    ]
-    svg = ""
-    for i, (head, number, note) in enumerate(boxes):
-        x = _LEFT + 182 * i
-        svg += rect(x, 16, 152, 84, rx=8, stroke=GREY, stroke_width=1.5)
-        svg += text(x + 9, 36, head, 15, font_weight=700)
-        svg += text(x + 9, 62, number, 17)
-        svg += text(x + 9, 86, note, 14)
-        sign = "×" if i == 0 else "→"
-        svg += text(x + 167, 64, sign, 20, "middle") if i < 3 else ""
-    return svg
+def _days(days: float) -> str:
+    return units.duration(days * units.DAY, 2)
 
 
-def _time(span: Interval, plan: Plan, days: float | None, before: Interval | None) -> str:
-    """The interval as a bar on an axis of days, under the days that there are."""
-    slow = plan.first_run.greatest
-    longest = 1.18 * max(slow, days or 0, before.greatest if before else 0)
-    step, scale = round_step(longest, 6.5), (_RIGHT - _LEFT) / longest
-    head = f"{span_in_words(span)}, likely {units.duration(span.likely * units.DAY, 2)}"
+# --- two answers: days and bytes, against what there is
+
+
+def answers(plan: Plan, days: float, before: Plan | None = None, layout: Layout = WIDE) -> Drawing:
+    """The days of a run and the bytes on a GPU, each as a bar against what there is.
+
+    The bar of days ends with what may be promised, `Plan.first_run`. Dashed outlines
+    show the plan `before`.
+    """
+    far = 22 if layout.stacked else 0
+    time = _time(plan, days, before, layout)
+    lower = 132 + 2 * far
+    body = time + _memory(plan, before, lower, layout)
+    words = (
+        f"{_time_in_words(plan, days)} Each GPU holds {units.gigabytes(plan.memory.total)} of "
+        f"{units.gigabytes(plan.run.accelerator.memory)}: "
+        f"{', '.join(f'{word} {units.gigabytes(x)}' for word, x in parts_of(plan).items())}. "
+        f"{_begun(memory_verdict(plan))}."
+    )
+    return Drawing(body, layout.width, _foot(plan, lower, layout), words)
+
+
+def _begun(verdict: str) -> str:
+    """A verdict without its sign, to begin a sentence with."""
+    return verdict[2].upper() + verdict[3:]
+
+
+def _foot(plan: Plan, lower: float, layout: Layout) -> int:
+    """Where a drawing ends whose memory begins here: below the key of its parts."""
+    many = len(parts_of(plan)) > 6
+    return int(lower + (236 if layout.stacked else 174 if many else 152))
+
+
+def time_verdict(plan: Plan, days: float) -> str:
+    """Whether the promise keeps the days that there are, with its sign."""
+    promise = _days(plan.first_run.greatest)
+    if plan.in_time(days):
+        return f"✓ {promise}: in time"
+    if plan.days.likely <= days:
+        return f"○ {promise}: perhaps too late"
+    return f"✗ {promise}: too late"
+
+
+def _time_in_words(plan: Plan, days: float) -> str:
+    span = span_in_words(plan.days_with_stops)
     if plan.measured:
-        exact = units.duration(plan.seconds.likely)
-        head = f"{exact} of computing; with stops {span_in_words(span)}"
-    svg = text(_LEFT, 138, "time", 15, font_weight=700) + text(_LEFT + 62, 138, head)
-    x, wide = _LEFT + scale * span.least, scale * (span.greatest - span.least)
-    svg += rect(x, 154, max(wide, 2), 30, BLUE, head, opacity=0.45)
-    likely = _LEFT + scale * plan.days.likely
-    svg += rect(likely - 2.5, 150, 5, 38, BLUE, "computing" if plan.measured else "likely")
-    if slow > span.greatest:  # a thin line from the bar to where a first run may end
-        verdict, _ = _in_time(replace(span, greatest=slow), days or slow)
-        end, ink = _LEFT + scale * slow, BLUE
-        svg += line(x + wide, 169, end, 169, stroke=ink, stroke_width=2.5)
-        svg += line(end, 162, end, 176, stroke=ink, stroke_width=2.5)
-        svg += text(end + 6, 174, f"{verdict[0]} a first run" if days else "a first run", 14)
-    if before and before != span:
-        start = _LEFT + scale * before.least
-        svg += ghost(start, 150, scale * (before.greatest - before.least), 38, "at the start")
-    if days:  # the line of the days that there are, and whether the interval keeps it
-        verdict, ink = _in_time(span, days)
-        limit, label = _LEFT + scale * days, f"{verdict}: you have {days:g} days"
-        svg += line(limit, 148, limit, 196, stroke=ink, stroke_width=3)
-        svg += text(_RIGHT, 138, label, 15, "end", font_weight=700)
-
-    svg += line(_LEFT, 196, _RIGHT, 196)
-    for i in range(int(longest / step) + 1):
-        x, label = _LEFT + scale * i * step, f"{i * step:,.0f}"
-        if step < 1:
-            label = units.digits(i * step)
-        svg += line(x, 196, x, 202)
-        svg += text(x, 217, label if i else f"{label} days", 14, "middle" if i else "start")
-    return svg
+        made = f"{_days(plan.days.likely)} of computing, with stops {span}"
+    else:
+        made = f"As busy as in other runs it takes {span}"
+    return f"{made}; promise {_days(plan.first_run.greatest)}. You have {days:g} days."
 
 
-def _in_time(span: Interval, days: float) -> tuple[str, str]:
-    """Whether an interval keeps the days that there are, and the colour of the answer."""
-    if span.greatest <= days:
-        return "✓ in time", COLORS["optimizer"]
-    if span.least <= days:
-        return "○ perhaps", COLORS["logits"]
-    return "✗ too late", COLORS["gradients"]
+def _time(plan: Plan, days: float, before: Plan | None, layout: Layout) -> str:
+    """The days up to the promise as a bar, against those that there are."""
+    axis = Axis(16, layout.width - 16, REACH * days)
+    y = 72 if layout.stacked else 50
+    promise = plan.first_run.greatest
+    svg = _heading("days to promise", time_verdict(plan, days), 20, layout)
+    bar, key = _spent(plan, axis, y, 30)
+    svg += bar + _beyond(axis, promise, y + 21)
+    if before and before.first_run.greatest != promise:
+        was = axis.at(before.first_run.greatest)
+        svg += ghost(axis.left, y - 4, was - axis.left, 38, "before")
+    svg += _limit(axis, days, y, f"you have {days:g}")
+    return svg + axis.ticks(y + 34, "days") + _key(key, y + 74, layout)
 
 
-def at_first(plan: Plan, days: float) -> str:
-    """A word where only a first run would end too late; else nothing."""
-    slow = plan.first_run.greatest
-    if slow <= days or plan.days_with_stops.greatest > days:
-        return ""
-    most = units.rounded_down(plan.first_run_tokens(days))
-    late = f"A first run may take up to {units.duration(slow * units.DAY, 2)}, too late"
-    return f" ({late}: take at most {units.about(most)} tokens then.)"
+Key = list[tuple[str, float, str]]
 
 
-def _memory(plan: Plan, before: Plan | None) -> str:
-    """What a GPU holds, part after part, under the line of its chip and the reserve."""
-    chip, total = plan.run.accelerator.memory, plan.memory.total
-    seen = [chip * 1.12, total * 1.02, before.memory.total * 1.02 if before else 0]
-    scale = (_RIGHT - _LEFT) / max(seen)
-    y, high, edge = 274, 38, _LEFT + scale * chip
-    head = f"{units.gigabytes(total)} of {units.gigabytes(chip)}"
-    svg = text(_LEFT, 258, "memory of a GPU", 15, font_weight=700)
-    svg += text(_LEFT + 160, 258, head)
-    svg += text(_RIGHT, 258, _fitting(plan), 15, "end", font_weight=700)
-    x, names = float(_LEFT), ""
+def _spent(plan: Plan, axis: Axis, y: float, high: float) -> tuple[str, Key]:
+    """The bar up to the promise: of computing and stops, or of faster and slower runs."""
+    if plan.measured:
+        parts = [(plan.days.likely, 1.0, "computing"), (plan.first_run.greatest, 0.4, "stops")]
+    else:
+        span = plan.days
+        parts = [
+            (span.least, 1.0, "the fastest runs"),
+            (span.greatest, 0.62, "most runs"),
+            (plan.first_run.greatest, 0.32, "a first run"),
+        ]
+    svg, start = "", 0.0
+    for end, opacity, word in parts:
+        x = axis.at(start)
+        svg += rect(x, y, axis.at(end) - x, high, BLUE, f"{word}: to {_days(end)}", opacity=opacity)
+        start = end
+    return svg, [(BLUE, opacity, word) for _, opacity, word in parts]
+
+
+def _limit(axis: Axis, value: float, y: float, label: str) -> str:
+    """The line of what there is, with its label above."""
+    x = axis.at(value)
+    return line(x, y - 6, x, y + 34, stroke_width=3) + text(x, y - 10, label, 14, "middle")
+
+
+def _memory(plan: Plan, before: Plan | None, top: float, layout: Layout) -> str:
+    """What a GPU holds, part after part, against the chip's memory and its reserve."""
+    chip, total = float(plan.run.accelerator.memory), float(plan.memory.total)
+    axis = Axis(16, layout.width - 16, REACH * chip / 1e9)
+    y = top + (72 if layout.stacked else 50)
+    svg = _heading("memory of a GPU", memory_verdict(plan), top + 20, layout)
+    edge, free = axis.at(chip / 1e9), axis.at((chip - plan.reserve) / 1e9)
+    svg += rect(free, y, edge - free, 30, GREY, "the reserve", opacity=0.15)
+    svg += hatched(free, y, edge - free, 30, 10)
+    held = 0.0
     for word, size in parts_of(plan).items():
-        wide, label = scale * size, f"{word}: {units.gigabytes(size)}"
-        svg += rect(x, y, max(wide - 1, 0.5), high, COLORS[word], label)
-        names += _named(x, y + high / 2 + 5, wide, word, edge)
-        x += wide
-    free = scale * plan.reserve
-    svg += hatched(edge - free, y + high + 3, free, 12, 6)
-    svg += rect(edge - free, y + high + 3, free, 12, stroke=GREY)
-    svg += hatched(edge, y, x - edge, high, 12) if x > edge else ""
+        x, held = axis.at(held / 1e9), held + size
+        wide = axis.at(held / 1e9) - x
+        svg += rect(x, y, wide, 30, COLORS[word], f"{word}: {units.gigabytes(size)}")
+        near = edge - x if x < edge < x + wide else wide  # of a part across the chip's line
+        if fits(word, near - 10, 14):
+            svg += text(x + near / 2, y + 20, word, 14, "middle", "#FFFFFF")
+    svg += _beyond(axis, total / 1e9, y + 21)
     if before and before.memory.total != total:
-        svg += ghost(_LEFT, y - 5, scale * before.memory.total, high + 5, "at the start")
-    svg += line(edge, y - 8, edge, y + high + 18, stroke_width=3)
-    y += high + 33  # the reserve and the chip's line have their names below, on their side
-    svg += names + text(edge - free - 8, y - 19, "reserve", 14, "end")
-    return svg + text(min(edge, _RIGHT), y, "the chip's memory", 14, "end") + _key(plan)
+        was = axis.at(before.memory.total / 1e9)
+        svg += ghost(axis.left, y - 4, was - axis.left, 38, "before")
+    svg += _limit(axis, chip / 1e9, y, f"the chip has {units.gigabytes(chip)}")
+    svg += axis.ticks(y + 34, "GB")
+    key: Key = [
+        (COLORS[word], 1, f"{word} {units.gigabytes(x)}") for word, x in parts_of(plan).items()
+    ]
+    return svg + _key(key, y + 74, layout)
 
 
 def parts_of(plan: Plan) -> dict[str, float]:
@@ -194,242 +247,234 @@ def parts_of(plan: Plan) -> dict[str, float]:
     return parts | ({word: moment} if moment else {})
 
 
-def _named(x: float, y: float, wide: float, word: str, edge: float) -> str:
-    """A part's word on it, on the near side of the chip's line where there is room."""
-    near = min(wide, edge - x)
-    wide = near if fits(word, near - 8, 14) else wide
-    if not fits(word, wide - 8, 14):
-        return ""
-    return text(x + wide / 2, y, word, 14, "middle", "#FFFFFF")
-
-
-def _fitting(plan: Plan) -> str:
+def memory_verdict(plan: Plan) -> str:
+    """Whether a plan fits with its reserve, with its sign and its bytes."""
     if plan.fits:
         return f"✓ fits, {units.gigabytes(plan.room)} free"
     if plan.tight:
-        return f"○ tight: {units.gigabytes(max(plan.room, 0))} free"
+        return f"○ tight, {units.gigabytes(max(plan.room, 0))} free"
     return f"✗ {units.gigabytes(-plan.room)} too much"
 
 
-def _key(plan: Plan) -> str:
-    """Every part with its colour and its bytes."""
-    svg, x, y = "", float(_LEFT), 372.0
-    for word, size in parts_of(plan).items():
-        label = f"{word} {units.gigabytes(size)}"
-        wide = 22 + 7.8 * len(label) + 14
-        if x + wide > _RIGHT + 14:
-            x, y = float(_LEFT), y + 24
-        svg += rect(x, y - 12, 14, 14, COLORS[word])
-        svg += text(x + 20, y, label, 14)
-        x += wide
-    return svg
+# --- what it costs to make a plan fit
 
 
-def _money(plan: Plan) -> str:
-    """GPU-hours and dollars, stops included: a GPU that waits costs as much."""
-    hours = plan.days_with_stops.times(24 * plan.split.num_gpus)
-    ends = [units.about(x, units.count) for x in (hours.least, hours.greatest)]
-    label = f"{_from_to(ends)} GPU-hours"
-    price = plan.run.price_per_gpu_hour
-    if price is not None:
-        paid, price = hours.times(price), units.dollars(price)
-        ends = [units.about(x, units.dollars) for x in (paid.least, paid.greatest)]
-        label += f" at {price}: {_from_to(ends)}"
-    svg = text(_LEFT, 440, "cost", 15, font_weight=700)
-    return svg + text(_LEFT + 62, 440, label, 15)
-
-
-def _plan_in_words(plan: Plan, span: Interval, days: float | None) -> str:
-    n, chip = plan.split.num_gpus, plan.run.accelerator
-    parts = (f"{word} {units.gigabytes(x)}" for word, x in parts_of(plan).items())
-    limit, slow = "", plan.first_run.greatest
-    if days:
-        limit = f" {_sentence(_in_time(span, days)[0])}: there are {days:g} days."
-    if slow > span.greatest:
-        limit += f" A first run: up to {units.duration(slow * units.DAY, 2)}."
-    return (
-        f"The plan. {units.count(plan.parameters.total)} parameters and "
-        f"{units.count(plan.run.tokens)} tokens make "
-        f"{units.flops(plan.total_flops)}; {units.exact(n)} {chip.name} take "
-        f"{span_in_words(span)}, likely {units.duration(span.likely * units.DAY, 2)}.{limit} "
-        "Each GPU holds "
-        f"{units.gigabytes(plan.memory.total)} of {units.gigabytes(chip.memory)}: "
-        f"{', '.join(parts)}. {_sentence(_fitting(plan))}. "
-        f"{units.about(plan.gpu_hours.likely, units.count)} GPU-hours."
+def price_of_fitting(plan: Plan, start: Plan, layout: Layout = WIDE) -> Drawing:
+    """The bytes on a GPU, and below them GPU-hours and bytes sent beside those of `start`."""
+    lower = 236 if layout.stacked else 148
+    y = lower + (72 if layout.stacked else 50)
+    was, now = float(start.gpu_hours.likely), float(plan.gpu_hours.likely)
+    axis = Axis(16, layout.width - 16, 100 * REACH)
+    verdict = f"+{units.percent(now / was - 1)}" if now > 1.0005 * was else "as at the start"
+    body = _memory(plan, start, -4, layout)
+    body += _heading("GPU-hours", verdict, lower + 20, layout)
+    body += rect(16, y, axis.at(min(100, 100 * now / was)) - 16, 30, BLUE, "as at the start")
+    more = axis.at(100 * now / was) - axis.at(100)
+    body += rect(axis.at(100), y, max(more, 0), 30, COLORS["gradients"], "more")
+    body += _limit(axis, 100, y, "at the start") + axis.ticks(y + 34, "%")
+    sent = f"{units.gigabytes(plan.traffic)} sent to other replicas in a step"
+    body += text(16, y + 78, sent, 15)
+    words = (
+        f"Each GPU holds {units.gigabytes(plan.memory.total)} of "
+        f"{units.gigabytes(plan.run.accelerator.memory)}, {memory_verdict(plan)[2:]}. "
+        f"GPU-hours: {verdict}. {sent}."
     )
+    return Drawing(body, layout.width, int(y + 94), words)
 
 
-def _sentence(label: str) -> str:
-    """A verdict without its sign, to begin a sentence with."""
-    return label[2:3].upper() + label[3:]
+# --- a promise, before and after a step is measured
+
+_ROWS = ((58, 26), (126, 22), (182, 30))
+"""Where the rows of the promise stand, and how high their bars are."""
+
+_OTHERWISE = COLORS["gradients"]
+"""Runs whose hours hold more than the run, or were counted up from steps."""
+
+
+def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: float) -> Drawing:
+    """What others took, what one step says, and what follows: all in days of one plan.
+
+    `unmeasured` is the plan without its measured step, whose interval fades behind it.
+    """
+    axis = Axis(176, 624, 75)
+    faint = 0.25 if plan.measured else 1.0
+    seconds = unmeasured.seconds_per_iteration
+    ends = units.digits(seconds.least, 2), units.digits(seconds.greatest, 2)
+    labels = [
+        ("published runs", "in days of yours"),
+        ("a single step", f"others: {ends[0]} to {ends[1]} s"),
+        ("your promise", _days(plan.first_run.greatest)),
+    ]
+    if plan.measured:
+        step = units.duration(plan.seconds_per_iteration.likely)
+        labels[1] = ("a single step", f"yours: {step}")
+    svg = ""
+    for (y, _), (head, note) in zip(_ROWS, labels, strict=True):
+        svg += text(16, y, head, 15, font_weight=700) + text(16, y + 20, note, 14)
+    svg += _dots(others, axis, _ROWS[0][0] + 14, faint)
+
+    steps = float(plan.iterations) / units.DAY
+    y, high = _ROWS[1][0] - 8, _ROWS[1][1]
+    x = axis.at(seconds.least * steps)
+    wide = axis.at(seconds.greatest * steps) - x
+    svg += rect(x, y, wide, high, GREY, "steps of others", opacity=0.6 * faint)
+    if plan.measured:
+        mark = axis.at(plan.seconds_per_iteration.likely * steps)
+        svg += rect(mark - 3, y - 4, 6, high + 8, BLUE, "your step")
+    bar, key = _spent(plan, axis, _ROWS[2][0] - 10, _ROWS[2][1])
+    svg += bar
+    for i, (color, label) in enumerate([(BLUE, "a whole run"), (_OTHERWISE, "other hours")]):
+        x = 400 + 118 * i
+        svg += circle(x, 257, 5, color, opacity=faint) + text(x + 12, 262, label, 14)
+    late = axis.at(days)
+    svg += line(late, 20, late, 214, stroke_width=3)
+    svg += text(late, 14, f"you have {days:g} days", 14, "middle")
+    svg += axis.ticks(214, "days") + _key(key, 262, WIDE)
+
+    last = others[-1]
+    words = (
+        f"{len(others)} published runs would have taken {_days(others[0].days)} "
+        f"({others[0].name}) to {_days(last.days)} ({last.name}) for this plan. "
+        f"{_time_in_words(plan, days)}"
+    )
+    return Drawing(svg, WIDE.width, 274, words)
+
+
+def _dots(others: Sequence[OtherRun], axis: Axis, y: float, opacity: float) -> str:
+    """A dot for each run at its days, above one that is too near."""
+    svg, places = "", list[tuple[float, int]]()
+    for run in others:
+        x = axis.at(run.days)
+        floor = next(k for k in range(9) if all(abs(x - u) > 10 or k != j for u, j in places))
+        places.append((x, floor))
+        label = f"{run.name}: {_days(run.days)}"
+        fill = BLUE if run.whole else _OTHERWISE
+        svg += circle(x, y - 10 * floor, 5, fill, label, opacity=opacity)
+    last = others[-1]
+    if last.days > axis.most:
+        svg += text(axis.right + 8, y + 20, f"{last.name} →", 14, "end", opacity=max(opacity, 0.6))
+    slow = others[-2]
+    return svg + text(
+        axis.at(slow.days), y - 12, slow.name, 14, "middle", opacity=max(opacity, 0.6)
+    )
 
 
 # --- a pipeline, turn by turn
 
-STAGES, TURNS, RECTS, NARROW = 8, 1024, 320, 4
-"""Stages that are drawn; stages times micro-batches of a step that is drawn whole; and
-the rectangles, and the width of a forward turn, beyond which neighbours are drawn as
-one."""
+FORWARD, BACKWARD = COLORS["weights"], COLORS["gradients"]
 
-_ROW, _HIGH, _TOP, _FROM = 38, 32, 70, 92
+STAGES, MICRO_BATCHES = 4, 12
+"""The most stages and micro-batches for which there is room."""
+
+_TURN, _FROM, _TOP, _ROW, _HIGH = 11.6, 122, 66, 38, 32
+"""Pixels of a forward turn, the same in every picture; where the rows begin."""
+
+_END = _FROM + 3 * (STAGES + MICRO_BATCHES - 1) * _TURN
+"""Where the longest of these steps ends."""
 
 
-def pipeline_steps(
-    stages: int, micro_batches: int, backward: int = 2, before: Sequence[int] = ()
+def pipeline(
+    stages: int, micro_batches: int, interleave: int = 1, before: Schedule | None = None
 ) -> Drawing:
     """A step of a pipeline: the turns of each stage on one clock, idle time hatched.
 
-    `before` are stages and micro-batches of the last picture. A step too long to draw
-    is cut to fewer micro-batches, which the picture says, for it waits more than the
-    whole.
+    One scale for all: a forward turn of a whole stage is as wide in each. Below the
+    stages stands their mean, what works before what waits; dashed, that of `before`.
     """
-    m = min(micro_batches, max(1, TURNS // stages))
-    schedule = pipeline_schedule(stages, m, backward=backward)
-    rows = [*range(stages)]
-    if stages > STAGES:  # the first and the last
-        rows = [*range(STAGES // 2), *range(stages - STAGES // 2, stages)]
-    scale = (_RIGHT - _FROM) / schedule.end
-    banded = 2 * m * len(rows) > RECTS or scale < NARROW
-
-    sizes = f"{units.plural(stages, 'stage')}, {units.plural(micro_batches, 'micro-batch')}"
-    idle = f"idle {idle_fraction(stages, micro_batches)} of the step"
-    idle = "one stage: nothing is idle" if stages == 1 else idle
-    svg = text(_LEFT, 34, sizes, 18, font_weight=700)
-    svg += text(_RIGHT, 34, idle, 18, "end", font_weight=700)
-    svg += text(_FROM, 58, "time →", 14)
-    for place, stage in enumerate(rows):
-        y = _TOP + place * _ROW
-        svg += text(_FROM - 12, y + 21, f"stage {stage + 1}", 14, "end")
-        svg += _of_stage(schedule.of_stage(stage), schedule.end, y, scale, banded)
-    floor = _TOP + len(rows) * _ROW
-    if banded:
-        note = "bands: one forward, one backward by turns"
-    else:  # a forward turn may be too narrow for its number
-        room = "" if fits(f"{m}", scale - 4, 14) else ", where there is room"
-        note = f"numbers: the micro-batch{room}"
-    svg += _legend(floor + 8, note) + _summed(floor + 44, schedule, before)
-
-    # how much of the step is drawn, and what that changes
-    notes = []
-    if len(rows) < stages:
-        notes.append(f"{len(rows)} of {stages:,} stages are shown; all wait alike.")
-    if m < micro_batches:
-        waits = units.percent(idle_share(stages, m))
-        notes.append(
-            f"{m:,} of {micro_batches:,} micro-batches are shown: so short a step "
-            f"waits {waits}, more than the whole."
-        )
-    notes = notes or ["All stages and all micro-batches are shown."]
-    for i, note in enumerate(notes):
-        svg += text(_LEFT, floor + 112 + 20 * i, note, 14)
-
+    schedule = pipeline_schedule(stages, micro_batches, interleave=interleave)
+    scale = _TURN / interleave
+    names = [units.plural(stages, "stage"), units.plural(micro_batches, "micro-batch")]
+    sizes = ", ".join(names + ([f"{interleave} pieces each"] if interleave > 1 else []))
+    idle = f"idle {units.percent(schedule.idle)} of the step"
+    svg = text(16, 22, sizes, 16, font_weight=700)
+    svg += text(_END, 22, idle, 16, "end", font_weight=700)
+    svg += text(_FROM - 14, 54, "keeps", 14, "end") + text(_FROM, 54, "time →", 14)
+    for stage in range(stages):
+        y = _TOP + stage * _ROW
+        svg += text(16, y + 21, f"stage {stage + 1}", 14)
+        svg += text(_FROM - 14, y + 21, f"{schedule.in_flight(stage):.3g}", 14, "end")
+        svg += _stage(schedule.of_stage(stage), schedule, y, scale)
+    floor = _TOP + STAGES * _ROW + 14
+    svg += _mean(schedule, floor, scale, before)
+    kinds: Key = [(FORWARD, 1, "forward"), (BACKWARD, 1, "backward"), (GREY, 0.3, "idle")]
+    svg += _key(kinds, floor + 58, WIDE)
+    note = "paler: the later pieces" if interleave > 1 else "numbers: the micro-batch"
+    svg += text(_END, floor + 58, note, 14, "end")
     first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
     words = (
-        f"A step of a pipeline: {units.plural(stages, 'stage')} and "
-        f"{units.plural(micro_batches, 'micro-batch')}, one forward and one backward by "
-        f"turns. Idle {units.percent(idle_share(stages, micro_batches))} of the step. The "
-        f"first stage keeps {first} at once, the last {last}. {' '.join(notes)}"
+        f"A step of a pipeline: {sizes}, one forward and one backward by turns. Idle "
+        f"{units.percent(schedule.idle)} of the step. The first stage keeps {first:.3g} "
+        f"micro-batches at once, the last {last:.3g}."
     )
-    return Drawing(svg, _ACROSS, floor + 108 + 20 * len(notes), words)
+    return Drawing(svg, int(_END) + 16, floor + 70, words)
 
 
-def idle_fraction(stages: int, micro_batches: int) -> str:
-    """The idle share as a fraction and in per cent: `3/11 = 27.3 %`."""
-    share = units.percent(idle_share(stages, micro_batches))
-    return f"{stages - 1:,}/{micro_batches + stages - 1:,} = {share}"
+_SHADES = (1.0, 0.8, 0.6, 0.45)
+"""How strong the colour of each piece is; of whole stages, that of every second
+micro-batch is a little weaker."""
 
 
-def _of_stage(turns: Sequence[Turn], end: int, y: float, scale: float, banded: bool) -> str:
+def _stage(turns: Sequence[Turn], schedule: Schedule, y: float, scale: float) -> str:
     """The turns of a stage, and what is idle before, between and after them."""
-    svg, clock = "", 0
-    for run in _runs(turns) if banded else ([turn] for turn in turns):
-        svg += _idle(clock, run[0].start, y, scale)
-        svg += _busy(run, y, scale)
-        clock = run[-1].end
-    return svg + _idle(clock, end, y, scale)
+    boxes: dict[tuple[str, float], str] = {}
+    numbers = ""
+    gap = 0.8 if scale > 3 else 0.2
+    for turn in turns:
+        x, wide = _FROM + scale * turn.start, scale * (turn.end - turn.start)
+        whole = schedule.interleave == 1
+        shade = (1.0, 0.86)[turn.micro_batch % 2] if whole else _SHADES[turn.piece]
+        kind = BACKWARD if turn.backward else FORWARD, shade
+        boxes[kind] = boxes.get(kind, "") + f"M{x:.2f} {y}h{wide - gap:.2f}v{_HIGH}H{x:.2f}z"
+        number = f"{turn.micro_batch + 1}"
+        if fits(number, wide - 3, 14):
+            numbers += text(x + wide / 2 - 0.4, y + 21, number, 14, "middle", "#FFFFFF")
+    svg = "".join(
+        f'<path d="{path}" fill="{color}" opacity="{shade:g}"/>'
+        for (color, shade), path in boxes.items()
+    )
+    return (
+        svg
+        + numbers
+        + "".join(
+            _idle(_FROM + scale * start, y, scale * (end - start), _HIGH)
+            for start, end in _gaps(turns, schedule.end)
+        )
+    )
 
 
-def _runs(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
-    """Turns that follow each other without a gap."""
-    run = [turns[0]]
-    for turn in turns[1:]:
-        if turn.start > run[-1].end:
-            yield run
-            run = []
-        run.append(turn)
-    yield run
+def _gaps(turns: Sequence[Turn], end: int) -> Iterator[tuple[int, int]]:
+    """When a stage waits: before, between and after its turns."""
+    clock = 0
+    for turn in turns:
+        if turn.start > clock:
+            yield clock, turn.start
+        clock = turn.end
+    if end > clock:
+        yield clock, end
 
 
-def _idle(start: int, end: int, y: float, scale: float) -> str:
-    if end == start:
-        return ""
-    x, wide = _FROM + scale * start, scale * (end - start)
-    svg = rect(x, y, wide, _HIGH, GREY, "idle", opacity=0.18)
-    return svg + (_slanted(x, y, wide, _HIGH) if wide > 4 else "")
-
-
-def _slanted(x: float, y: float, wide: float, high: float) -> str:
-    """Hatching as one path: an idle pipeline has a lot of it."""
+def _idle(x: float, y: float, wide: float, high: float) -> str:
+    """A hatched box; its hatching is one path, for an idle pipeline has a lot of it."""
+    svg = rect(x, y, wide, high, GREY, "idle", opacity=0.18)
     lines = []
-    for offset in range(10, int(wide + high), 12):
+    for offset in range(8, int(wide + high), 10):
         x1, y1 = x + min(offset, wide), y + max(0, offset - wide)
         x2, y2 = x + max(0, offset - high), y + min(offset, high)
         lines.append(f"M{x1:.0f} {y1:.0f}L{x2:.0f} {y2:.0f}")
-    path = "".join(lines)
-    return f'<path d="{path}" stroke="currentColor" opacity="0.6"/>'
+    return svg + f'<path d="{"".join(lines)}" stroke="currentColor" opacity="0.6"/>'
 
 
-def _busy(run: Sequence[Turn], y: float, scale: float) -> str:
-    """A turn with its number, or neighbouring turns as one box, forward above backward."""
-    x, wide = _FROM + scale * run[0].start, scale * (run[-1].end - run[0].start)
-    kinds = {turn.backward for turn in run}
-    if len(kinds) == 1:
-        word = "backward" if run[0].backward else "forward"
-        return _turn(x, y, wide, word, run)
-    share = sum(t.end - t.start for t in run if not t.backward)
-    high = _HIGH * share / (run[-1].end - run[0].start)
-    label = f"forward and backward by turns, {len(run)} in all"
-    svg = rect(x, y, wide, high, INKS["forward"], label)
-    return svg + rect(x, y + high, wide, _HIGH - high, INKS["backward"], label)
-
-
-def _turn(x: float, y: float, wide: float, word: str, run: Sequence[Turn]) -> str:
-    number = f"{run[0].micro_batch + 1}"
-    label = f"{word} {number}" if len(run) == 1 else f"{word}, {len(run)} in a row"
-    svg = rect(x, y, max(wide - 1, wide / 2), _HIGH, INKS[word], label)
-    if len(run) == 1 and fits(number, wide - 4, 14):
-        svg += text(x + wide / 2 - 0.5, y + 21, number, 14, "middle", "#FFFFFF")
-    return svg
-
-
-def _legend(y: float, note: str) -> str:
-    svg, x = "", float(_FROM)
-    for word in ("forward", "backward"):
-        svg += rect(x, y, 14, 14, INKS[word]) + text(x + 20, y + 12, word, 14)
-        x += 110
-    svg += rect(x, y, 14, 14, GREY, opacity=0.18) + hatched(x, y, 14, 14, 6)
-    svg += text(x + 20, y + 12, "idle", 14)
-    return svg + text(_RIGHT, y + 12, note, 14, "end")
-
-
-def _summed(y: float, schedule: Schedule, before: Sequence[int]) -> str:
-    """All stages' time as one bar, what is idle at its end; dashed: before."""
-    wide, x = _RIGHT - _FROM, float(_FROM)
-    svg = text(_FROM - 12, y + 17, "in sum", 14, "end")
-    for word, share in schedule.shares().items():
-        label = f"{word} {units.percent(share)}"
-        if word == "idle":
-            svg += rect(x, y, wide * share, 24, GREY, label, opacity=0.18)
-            svg += _slanted(x, y, wide * share, 24) if share else ""
-        else:
-            svg += rect(x, y, wide * share, 24, INKS[word], label)
-            if fits(label, wide * share - 12, 14):
-                svg += text(x + 8, y + 17, label, 14, fill="#FFFFFF")
-        x += wide * share
-    was = idle_share(*before) if before else 0
-    if before and abs(was - schedule.idle) > 1e-9:
-        left = _FROM + wide * (1 - was)
-        svg += ghost(left, y - 4, max(wide * was, 1), 32, "idle at the start")
-        label = f"dashed: idle {units.percent(was)}"
-        svg += text(_RIGHT, y + 46, label, 14, "end")
+def _mean(schedule: Schedule, y: float, scale: float, before: Schedule | None) -> str:
+    """The mean of all stages as one bar: what works, then what waits; dashed: before."""
+    svg = text(16, y + 21, "on average", 14)
+    x, end = float(_FROM), scale * schedule.end
+    for word, color in (("forward", FORWARD), ("backward", BACKWARD)):
+        wide = end * schedule.shares()[word]
+        svg += rect(x, y, wide, _HIGH, color, f"{word}, of all stages")
+        x += wide
+    if schedule.idle:
+        svg += _idle(x, y, end * schedule.idle, _HIGH)
+    if before and before != schedule:
+        was = _TURN / before.interleave * before.end
+        svg += ghost(_FROM + was * (1 - before.idle), y - 4, was * before.idle, _HIGH + 8, "before")
     return svg

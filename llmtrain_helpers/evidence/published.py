@@ -358,7 +358,7 @@ def reported_gpu_hours() -> Series[float]:
     """GPU-hours of the published runs, by name, or else their days times their GPUs."""
     from pandas import Series
 
-    hours = {row["name"]: _hours(row) for row in rows("training_runs")}
+    hours = {row["name"]: hours_of(row) for row in rows("training_runs")}
     return Series({name: known for name, known in hours.items() if known})
 
 
@@ -380,13 +380,13 @@ def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
     """
     T = one("tokens", tokens, quantity)
     P = one("parameters", parameters, quantity)
-    runs = [row | {"gpu_hours": _hours(row)} for row in rows("training_runs")]
+    runs = [row | {"gpu_hours": hours_of(row)} for row in rows("training_runs")]
     known = [row for row in runs if row["gpu_hours"] and "tokens" in row]
     work = [row["tokens"] * row["active_parameters"] / (T * P) for row in known]
     return min(zip(work, known, strict=True), key=lambda w: max(w[0], 1 / w[0]))[1]
 
 
-def _hours(row: Mapping[str, Any]) -> float:
+def hours_of(row: Mapping[str, Any]) -> float:
     """GPU-hours of a run, or its days times its GPUs; 0 where neither is published."""
     counted = 24 * row.get("days", 0) * row.get("num_gpus", 0)
     return float(row.get("gpu_hours", counted))

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE, count_flops, gpt_flops
-from llmtrain_helpers.plan.pace import FAMILIES, Shares, of_family
+from llmtrain_helpers.plan.pace import FAMILIES, UTILIZATIONS, Shares, of_family
+from llmtrain_helpers.plan.plan import Plan
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -222,8 +223,37 @@ def run_share(name: str) -> float:
     run = published.run(name)
     plan = published.run_plan(name, utilizations=(1, 1, 1))
     ratio = run["hfu"] / run["mfu"] if {"hfu", "mfu"} <= run.keys() else 1
-    hours = published.reported_gpu_hours()[run["name"]]
-    return float(plan.gpu_hours.likely * ratio / hours)
+    return float(plan.gpu_hours.likely * ratio / published.hours_of(run))
+
+
+DERIVED = ("GPT-3 175B", "OPT-175B")
+"""Runs whose GPU-hours are an estimate themselves."""
+
+
+class OtherRun(NamedTuple):
+    """A published run, whether its hours are of the run alone, and a plan's days at its share."""
+
+    name: str
+    whole: bool
+    days: float
+
+
+def others_days(plan: Plan) -> list[OtherRun]:
+    """The days of a plan if its GPUs were as busy as those of each published run.
+
+    Of dense runs in 16 bits with a shape and GPU-hours, the fastest first; the plan is
+    such a one too, and has no measured step.
+    """
+    likely = UTILIZATIONS["16-bit dense"].runs[1]
+    runs = []
+    for row in published.rows("training_runs"):
+        hours, known = published.hours_of(row), {"kind", "tokens"} <= row.keys()
+        if hours and known and row["name"] not in DERIVED:
+            p, m, v = (row.get(x, 1) for x in ("pipeline_parallel", "micro_batches", "interleave"))
+            share = run_share(row["name"]) * (1 + (p - 1) / (m * v))
+            days = float(plan.days.likely) * likely / share
+            runs.append(OtherRun(row["name"], bool(row["whole"]), days))
+    return sorted(runs, key=lambda run: run.days)
 
 
 def model_utilizations() -> DataFrame:

@@ -1,4 +1,4 @@
-"""Exercises of chapter 08: a measured step, a busy pipeline, a way to fit, a run."""
+"""Exercises of chapter 08: memory, a measured step, a busy pipeline, a way to fit, a run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ from llmtrain_helpers.exercises.common import (
     Judgement,
     Numeric,
     Prediction,
+    Question,
     Word,
     design_of,
     entry,
     read_as,
 )
+from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.plan import Plan, plan_run
@@ -36,10 +38,11 @@ def _days(number: float) -> str:
     return f"{units.digits(number)} days"
 
 
-# --- 08-guess: the 70B in the plan of the 8B
+# --- 08-guess and 08-memory: the 70B in the plan of the 8B, and what that plan holds
 
 
-def _page_plan(model: str) -> Plan:
+@cache
+def _page_plan(model: str = "Llama-3.1-8B") -> Plan:
     """The plan that the page begins with, for a model."""
     return plan_run(
         architecture(model, 8192),
@@ -52,13 +55,8 @@ def _page_plan(model: str) -> Plan:
     )
 
 
-@cache
-def _plan_of_70b() -> Plan:
-    return _page_plan("Llama-3.1-70B")
-
-
 def _why_no_fit() -> str:
-    memory, small = _plan_of_70b().memory, _page_plan("Llama-3.1-8B").memory
+    memory, small = _page_plan("Llama-3.1-70B").memory, _page_plan().memory
     states = memory.total - memory.activations - memory.transient
     factor = units.digits(memory.activations / small.activations, 2)
     return (
@@ -68,6 +66,22 @@ def _why_no_fit() -> str:
         "2.5 times as many and twice as wide (keys, values and head grow less). It "
         "does not fit."
     )
+
+
+def _held(shared: float = 16, others: float = 1) -> Result:
+    """Bytes on a GPU where so many share the states, and so many share the rest."""
+    memory, size = _page_plan().memory, _page_plan().parameters.total
+    rest = memory.activations + memory.transient
+    return 16 * size / shared + rest / others
+
+
+# --- 08-stages: what a pipeline shares out
+
+
+def _kept_by_first_stage() -> str:
+    """The activations of the first of four stages beside those of one GPU with all layers."""
+    share = pipeline_schedule(4, 8).in_flight(0) / 4
+    return {0.25: "a quarter", 1: "the same", 4: "four times"}[share]
 
 
 # --- 08-a: a measured step
@@ -142,6 +156,34 @@ def _proposed(name: str) -> Plan:
     return long_sequences().but(**PROPOSALS[name])
 
 
+_FILLED = 62.5e9
+"""Bytes of a card of 80 GB that a plan may fill, as the page says it."""
+
+
+def _longest(filled: float = _FILLED, states: float = 1) -> float:
+    """The tokens of a sequence with which that plan just fits: what a GPU keeps grows with them."""
+    plan = long_sequences()
+    grows = plan.memory.activations + plan.memory.transient
+    stays = plan.memory.total - grows
+    return float(plan.run.model.sequence_length * (filled - states * stays) / grows)
+
+
+_LENGTH = Numeric(
+    key=_longest,
+    asked="tokens",
+    unit=lambda number: f"{units.exact(round(number))} tokens, with nothing else changed",
+    hint=(
+        "Which of the bytes grow with the sequence, and which stay?",
+        "The states stay, and all else grows in proportion to the sequence.",
+    ),
+    mistaken={
+        _longest(states=0): "this leaves the states out: they need their room as well.",
+        _longest(80e9): "this fills the card to its edge: the reserve must stay free.",
+        _longest() / 1024: "these are thousands: give the tokens.",
+    },
+)
+
+
 @cache
 def _cheapest() -> str:
     """The proposal that fits with the fewest GPU-hours."""
@@ -202,7 +244,7 @@ class OwnPlan(Exercise):
         latest = plan.first_run.greatest
         if not plan.fits:
             return False, _why_not(plan)
-        if latest > limit:
+        if not plan.in_time(limit):
             return False, (
                 f"it fits, with {holds} on each GPU, but it takes {days} (as a first run up "
                 f"to {latest:.1f} days), and you have {limit:g}. {HINT}"
@@ -300,6 +342,25 @@ def _planned(design: Design) -> Plan:
 
 
 EXERCISES: dict[str, Exercise] = {
+    "08-memory": Blank(
+        key=_held,
+        unit=lambda held: f"{units.gigabytes(held)} on each GPU",
+        hint=(
+            "Which of the three do the GPUs share?",
+            "Each GPU keeps the activations of its own sequence.",
+        ),
+        slips={
+            "this shares the activations as well: each GPU works on a sequence of its own, and "
+            "keeps all of them.": lambda: _held(others=16),
+            "this shares nothing: with ZeRO 3 each GPU keeps one part in 16 of the states.": (
+                lambda: _held(shared=1)
+            ),
+            "this is with 64 GPUs: only 16 are left.": lambda: _held(shared=64),
+            "these are the states alone: activations and logits come on top.": (
+                lambda: _page_plan().parameters.total
+            ),
+        },
+    ),
     "08-a": Numeric(
         key=_days_to_set_aside,
         asked="days",
@@ -342,17 +403,39 @@ EXERCISES: dict[str, Exercise] = {
             12 * 72: "this takes p for p − 1: the first stage need not wait for itself.",
             70: "these are the micro-batches of one replica, and by the useful time.",
             12 * 62: "with one micro-batch less it is a little more than a tenth.",
+            12 * 9: "this divides by the stages once more, (p − 1)/(p·m): but they all wait, each "
+            "for p − 1 turns.",
         },
     ),
-    "08-c": Word(key=_cheapest, options={name: _sentence_on_proposal(name) for name in PROPOSALS}),
+    "08-c": Word(
+        key=_cheapest,
+        options={name: _sentence_on_proposal(name) for name in PROPOSALS},
+        again=[
+            Question(
+                "of its 229 GB, 2.01 GB are states, and 62.5 GB may be filled. Nothing is "
+                "changed but the length of the sequences. With how many tokens in each does it "
+                "just fit?",
+                _LENGTH,
+            )
+        ],
+    ),
     "08-d": OwnPlan(),
 }
 
 PREDICTIONS: dict[str, Prediction] = {
     "08-guess": Prediction(
-        truth=lambda: _plan_of_70b().memory.total / 1e9,
+        truth=lambda: _page_plan("Llama-3.1-70B").memory.total / 1e9,
         unit=lambda number: f"{units.digits(number)} GB",
         asked="GB",
         why=_why_no_fit(),
-    )
+    ),
+    "08-stages": Prediction(
+        truth=_kept_by_first_stage,
+        options={
+            "a quarter": "Of one micro-batch, yes. But it starts more before the first comes back.",
+            "the same": "A quarter of the layers, and four micro-batches at once.",
+            "four times": "It keeps four micro-batches, but each in a quarter of the layers.",
+        },
+        why="Watch the column “keeps” while you move the stages.",
+    ),
 }

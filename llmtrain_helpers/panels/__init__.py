@@ -78,6 +78,10 @@ HANDLES: dict[str, Handle] = {
     "message": communication.MESSAGE,
     "shared_matrices": communication.SHARED_MATRICES,
     "time_line": communication.TIME_LINE,
+    "month": plan.MONTH,
+    "measured_step": plan.PROMISE,
+    "pipeline": plan.PIPELINE,
+    "levers": plan.LEVERS,
 }
 """Every handle, by its name."""
 

@@ -1,8 +1,9 @@
 """A panel in a notebook, with ipywidgets: fields, sliders, the answer, refusals.
 
 Fields read what people write and say back what they understood; sliders redraw as
-they move. What cannot be read, or cannot be, is refused in words: the old picture
-stays, dimmed, and values that would do stand ready as buttons.
+they move. What cannot be read is refused in words, and all else goes on with the last
+value. What cannot be is refused too: the old picture stays, dimmed, and values that
+would do stand ready as buttons.
 """
 
 from __future__ import annotations
@@ -305,7 +306,7 @@ class NotebookPanel(widgets.Box):
         self._quiet = False
         status = f'<div role="status">{warning(state.problem)}</div>'
         self.status.value = status if state.problem else ""
-        mark = self.output.add_class if state.problem else self.output.remove_class
+        mark = self.output.add_class if state.old else self.output.remove_class
         mark("llmtrain-old")
         self.output.value = _FOLDED.sub("", state.html)
         self._fold(_FOLDED.findall(state.html))

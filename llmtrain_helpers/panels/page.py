@@ -109,7 +109,7 @@ def shown(state: State, problem: str = "") -> JSON:
         "unread": [*state.problems],
         "preset": state.preset,
         "html": state.html,
-        "old": bool(state.problem),
+        "old": state.old,
         "status": warning(problem) if problem else "",
         "mend": [label for label, _ in state.offers],
         "take": [label for label, _ in state.advice],

@@ -1,27 +1,25 @@
-"""The panel of chapter 08: a whole plan, its pipeline, and advice that can be taken."""
+"""Chapter 08: the panel of a whole plan with its offers; a month, a promise, a pipeline, levers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 from llmtrain_helpers import units
+from llmtrain_helpers.drawings import plan as drawings
 from llmtrain_helpers.drawings.common import STEP_PARTS
-from llmtrain_helpers.drawings.plan import (
-    at_first,
-    idle_fraction,
-    pipeline_steps,
-    plan_at_a_glance,
-    span_in_words,
-)
+from llmtrain_helpers.drawings.plan import NARROW, WIDE, Layout
+from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.evidence.published import accelerator, architecture, read_config
+from llmtrain_helpers.evidence.utilizations import others_days
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.report import STACKS, rests_on
 from llmtrain_helpers.plan.run import SOFTWARE
+from llmtrain_helpers.plan.schedule import idle_share, pipeline_schedule
 from llmtrain_helpers.results import Interval
 
 _published = lru_cache(64)(architecture)
@@ -98,13 +96,6 @@ _SETTINGS = {
 _CONTROLS = {
     "num_gpus": controls.GPUS,
     "tokens": controls.TOKENS,
-    "micro_batch_size": replace(controls.MICRO_BATCH, stops=controls.doublings(1, 16)),
-    "model": controls.COUNTED_MODEL,
-    "recompute": controls.RECOMPUTED,
-    "zero_stage": controls.ZERO_STAGE,
-    "pipeline_parallel": replace(
-        controls.PIPELINE_PARALLEL, help="GPUs that share the stack of layers."
-    ),
     "days": common.Control(
         "Days you have",
         "The days that the run may take, stops included.",
@@ -112,8 +103,16 @@ _CONTROLS = {
         least=0.1,
         most=100_000,
         whole=False,
+        stops=controls.DAYS_OF_USE,
     ),
+    "model": controls.COUNTED_MODEL,
+    "zero_stage": controls.ZERO_STAGE,
+    "recompute": controls.RECOMPUTED,
     "chip": controls.CHIP,
+    "micro_batch_size": replace(controls.MICRO_BATCH, more=True),
+    "pipeline_parallel": replace(
+        controls.PIPELINE_PARALLEL, help="GPUs that share the stack of layers.", more=True
+    ),
     "tensor_parallel": replace(controls.TENSOR_PARALLEL, more=True),
     "context_parallel": controls.CONTEXT_PARALLEL,
     "expert_parallel": controls.EXPERT_PARALLEL,
@@ -183,18 +182,17 @@ def planned(setting: Setting) -> Plan:
     return plan.calibrated(step) if step else plan
 
 
-def render(setting: Setting, before: Setting | None = None) -> common.Answer:
-    """Sentence, pictures, tables and the call in code; and advice to be taken."""
+def render(setting: Setting, before: Setting | None = None, layout: Layout = WIDE) -> common.Answer:
+    """Sentence, picture, tables and the call in code; and advice to be taken."""
     plan, days = planned(setting), setting.days
     old = planned(before) if before else None
     advice = advise(plan)
     offers = (*_fitting(advice), *_sooner(plan, days))
-    pipeline = _pipeline(plan, old) if plan.split.pipeline_parallel > 1 else ""
     html = "".join(
         [
             common.sentence(_sentence(plan, days, old)),
-            f"<div>{plan_at_a_glance(plan, days, old).live()}</div>",
-            f"<div>{pipeline}</div>",
+            drawings.answers(plan, days, old, layout).live(),
+            f"<p>{_money(plan)}</p>",
             common.folded("The numbers", _tables(plan)),
             common.folded("In code", common.call(_code(setting, plan))),
             f"<p>{_purpose(plan, days, advice, offers)}</p>",
@@ -203,28 +201,35 @@ def render(setting: Setting, before: Setting | None = None) -> common.Answer:
     return common.Answer(html, offers=offers)
 
 
-def _pipeline(plan: Plan, old: Plan | None) -> str:
-    turns, *before = (
-        (x.split.pipeline_parallel, int(x.split.accumulation_steps)) for x in (plan, old) if x
-    )
-    backward = 3 if plan.run.recompute == "full" else 2
-    return pipeline_steps(*turns, backward=backward, before=before[0] if before else ()).live()
+def _days(plan: Plan) -> str:
+    """The days that can be promised."""
+    return units.duration(plan.first_run.greatest * units.DAY, 2)
 
 
 def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
-    span = plan.days_with_stops
-    result = f"<b>{span_in_words(span)}</b>"
-    if old and old.days_with_stops != span:
-        result += f" (dashed: {span_in_words(old.days_with_stops)})"
+    """The two answers: the days to promise, and whether a GPU's memory is enough."""
+    result = f"Promise <b>{_days(plan)}</b>"
+    if old and _days(old) != _days(plan):
+        result += f" (dashed: {_days(old)})"
     held = units.gigabytes(plan.memory.total)
     result += f"; you have {days:g}. Each GPU holds <b>{held}</b>: "
     if plan.fits:
-        return f"{result}<b>fits</b>, {units.gigabytes(plan.room)} free." + at_first(plan, days)
+        return f"{result}<b>fits</b>, {units.gigabytes(plan.room)} free."
     if plan.tight:
         reserve = units.gigabytes(plan.reserve)
         left = f"{units.gigabytes(max(plan.room, 0))} free, where {reserve} should stay so"
-        return f"{result}<b>tight</b>: it fits on paper only, with {left}."
+        return f"{result}<b>tight</b>, with {left}."
     return f"{result}<b>does not fit</b>, {units.gigabytes(-plan.room)} too much."
+
+
+def _money(plan: Plan) -> str:
+    """What to set aside for the promise: a GPU that waits costs as much."""
+    hours = gpu_hours(plan.first_run.greatest * units.DAY, plan.split.num_gpus)
+    told = f"Set aside {units.about(hours)} GPU-hours"
+    price = plan.run.price_per_gpu_hour
+    if price is None:
+        return f"{told}."
+    return f"{told}: {units.about(hours * price, units.dollars)} at {units.dollars(price)} each."
 
 
 # --- the numbers
@@ -233,7 +238,7 @@ def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
 def _tables(plan: Plan) -> str:
     """What is counted; and apart from it, what is estimated."""
     m = int(plan.split.accumulation_steps)
-    idle = idle_fraction(plan.split.pipeline_parallel, m)
+    idle = units.percent(idle_share(plan.split.pipeline_parallel, m))
     counted = [
         ["parameters", units.exact(plan.parameters.total)],
         ["FLOPs of the run", units.flops(plan.total_flops)],
@@ -295,11 +300,11 @@ def _purpose(
 ) -> str:
     """What the offers are for; a word where there is nothing to advise."""
     if plan.fits:
-        if not offers:
+        if plan.in_time(days):
             return "It fits, and there is time: no advice."
-        if plan.days_with_stops.greatest <= days:
-            return "It fits, and there is time, but perhaps not for a first run:"
-        return "It fits. To be in time at the slow end, too, one of these:"
+        return (
+            "It fits. To end in time:" if offers else "It fits, but nothing makes it end in time."
+        )
     if not advice:
         return "Nothing that could be changed here would make it fit."
     order = "What helps, cheapest first; each takes those before it, too."
@@ -327,8 +332,7 @@ def _effect(advice: Advice) -> str:
     if advice.sent > 0:
         effects.append(f"sends {units.gigabytes(advice.sent)} more a step")
     if more_gpus:
-        days = advice.plan.days_with_stops.likely
-        effects.append(f"takes {units.duration(days * units.DAY, 2)}")
+        effects.append(f"takes {_days(advice.plan)}")
         if same_hours:
             effects.append("the same GPU-hours")
     elif same_hours and advice.sent <= 0:
@@ -337,22 +341,17 @@ def _effect(advice: Advice) -> str:
 
 
 def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
-    """Offers for a plan that fits: fewer tokens, or more GPUs, to end in time even if slow."""
-    late = plan.days_with_stops.greatest / days
-    if plan.fits and late <= 1 < plan.first_run.greatest / days:
-        tokens = units.rounded_down(plan.first_run_tokens(days))
-        yield f"Tokens {units.short(tokens)}: in time even as a first run", {"tokens": tokens}
-    if not plan.fits or late <= 1:
+    """Offers for a plan that fits and is late: fewer tokens, or more GPUs."""
+    if not plan.fits or plan.in_time(days):
         return
-    tokens = units.rounded_down(plan.run.tokens / late)
+    tokens = units.rounded_down(plan.first_run_tokens(days))
     if _in_time(plan, days, tokens=tokens):
         each = f"{units.digits(tokens / plan.parameters.active, 2)} for each parameter"
         yield f"Tokens {units.short(tokens)}: in time, {each}", {"tokens": tokens}
     for n in (plan.split.num_gpus * 2**k for k in range(1, 6)):
         faster = _in_time(plan, days, num_gpus=n)
         if faster:
-            span = span_in_words(faster.days_with_stops)
-            yield f"GPUs {n}: {span}, {_price(plan, faster)}", {"num_gpus": n}
+            yield f"GPUs {n}: {_days(faster)}, {_price(plan, faster)}", {"num_gpus": n}
             return
 
 
@@ -373,7 +372,7 @@ def _in_time(plan: Plan, days: float, **change: int) -> Plan | None:
         other = plan.but(**change)
     except ValueError:  # the batch does not divide, or no batch is left
         return None
-    return other if other.fits and other.days_with_stops.greatest <= days else None
+    return other if other.fits and other.in_time(days) else None
 
 
 # --- code
@@ -413,4 +412,214 @@ PANEL = common.Panel(
     _SETTINGS,
     ("A pipeline of 4 stages", "70B on 8 H100"),
     render,
+    narrow=partial(render, layout=NARROW),
+)
+
+
+# --- handles
+
+
+@dataclass(frozen=True)
+class Month:
+    """A model, tokens and GPUs for a month, all else as the page has it."""
+
+    model: str = "Llama-3.1-8B"
+    tokens: int = 10**12
+    num_gpus: int = 64
+
+    @property
+    def plan(self) -> Plan:
+        """The plan on H100, with ZeRO 3 and nothing recomputed."""
+        return planned(Setting(self.model, num_gpus=self.num_gpus, tokens=self.tokens))
+
+
+DAYS = Setting().days
+"""The month that the page plans for."""
+
+
+def _draw_month(now: Month, before: Month | None = None, layout: Layout = WIDE) -> str:
+    old = before.plan if before and before != now else None
+    picture = drawings.answers(now.plan, DAYS, old, layout)
+    return common.pictured(picture, _sentence(now.plan, DAYS, None))
+
+
+MONTH = common.Handle(
+    title="A model, tokens and GPUs: is it in time, does it fit?",
+    controls={
+        "model": controls.choice(
+            "Model", "One of three sizes.", ("Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B")
+        ),
+        "tokens": replace(
+            controls.TOKENS, least=10**9, stops=controls.steps(10**10, 10**13, 1, 1.5, 2, 3, 5, 7)
+        ),
+        "num_gpus": replace(controls.GPUS, most=512, stops=controls.doublings(8, 512)),
+    },
+    settings={"": Month()},
+    draw=_draw_month,
+    narrow=partial(_draw_month, layout=NARROW),
+)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Whose software trains, and the seconds of a measured step, 0 where there is none."""
+
+    software: str = "any"
+    seconds: float = 0
+
+    @property
+    def unmeasured(self) -> Plan:
+        """The page's plan with this software."""
+        return planned(Setting(software=self.software))
+
+    @property
+    def plan(self) -> Plan:
+        """The same with the measured step in it."""
+        return self.unmeasured.calibrated(self.seconds) if self.seconds else self.unmeasured
+
+
+def _draw_promise(now: Promise, before: Promise | None) -> str:
+    plan, others = now.plan, others_days(planned(Setting()))
+    if now.seconds:
+        told = (
+            f"The run's steps take {units.duration(plan.days.likely * units.DAY)}, and its stops "
+            f"add to that. <b>Promise {_days(plan)}.</b>"
+        )
+    else:
+        kept = sum(run.days <= plan.first_run.greatest for run in others)
+        told = (
+            f"Nothing is measured. <b>Promise {_days(plan)}</b>: {kept} of {len(others)} "
+            "published runs would have kept it."
+        )
+    return common.pictured(drawings.promise(plan, now.unmeasured, others, DAYS), told)
+
+
+PROMISE = common.Handle(
+    title="What others took, and what one step of your own says",
+    controls={
+        "software": controls.choice(
+            "Software", "Whose trains: NVIDIA's Megatron-Core, somebody else's, or any.", SOFTWARE
+        ),
+        "seconds": common.Control(
+            "Your step",
+            "Seconds that you measured for one step; 0 if you have none.",
+            unit="s",
+            least=0,
+            most=15,
+            whole=False,
+            zero="not measured",
+            stops=(0, 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, 9.5, 10, 11, 12),
+        ),
+    },
+    settings={"": Promise()},
+    draw=_draw_promise,
+)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Stages, micro-batches, and the pieces of the model on each stage."""
+
+    stages: int = 4
+    micro_batches: int = 4
+    interleave: int = 1
+
+    @property
+    def can_interleave(self) -> bool:
+        """Whether micro-batches go round in groups of as many as there are stages."""
+        return self.stages > 1 and self.micro_batches % self.stages == 0
+
+    @property
+    def pieces(self) -> int:
+        """The pieces on each stage: one where there can be no more."""
+        return self.interleave if self.can_interleave else 1
+
+
+def _draw_pipeline(now: Pipeline, before: Pipeline | None) -> str:
+    schedules = [
+        pipeline_schedule(x.stages, x.micro_batches, interleave=x.pieces)
+        for x in (now, before)
+        if x
+    ]
+    kept = schedules[0].in_flight(0)
+    told = (
+        f"Each stage waits for <b>{units.percent(schedules[0].idle)} of the step</b>. Stage 1 "
+        f"keeps activations of {kept:.3g} micro-batch{'es' if kept != 1 else ''} at once."
+    )
+    size = now.stages, now.micro_batches, now.pieces
+    return common.pictured(drawings.pipeline(*size, schedules[1] if before else None), told)
+
+
+PIPELINE = common.Handle(
+    title="A step of a pipeline, turn by turn",
+    controls={
+        "stages": replace(
+            controls.PIPELINE_PARALLEL, label="Stages", most=drawings.STAGES, stops=(1, 2, 3, 4)
+        ),
+        "micro_batches": common.Control(
+            "Micro-batches",
+            "Into how many pieces a replica's part of the batch is cut.",
+            most=drawings.MICRO_BATCHES,
+            stops=(1, 2, 3, 4, 6, 8, 12),
+            play=True,
+        ),
+        "interleave": common.Control(
+            "Pieces",
+            "How many pieces of the model each stage has, which take turns.",
+            most=4,
+            stops=(1, 2, 3, 4),
+            applies=lambda setting: setting.can_interleave,
+        ),
+    },
+    settings={"": Pipeline()},
+    draw=_draw_pipeline,
+)
+
+
+@dataclass(frozen=True)
+class Levers:
+    """What can be changed without another split: ZeRO, the micro-batch, recomputation."""
+
+    zero_stage: int = 1
+    micro_batch_size: int = 2
+    recompute: str = "none"
+
+    @property
+    def plan(self) -> Plan:
+        """Llama 3.1 70B on 64 H100, eight of which share each layer."""
+        levers = (self.zero_stage, self.micro_batch_size, self.recompute)
+        return planned(
+            Setting(
+                "Llama-3.1-70B",
+                tensor_parallel=8,
+                zero_stage=levers[0],
+                micro_batch_size=levers[1],
+                recompute=levers[2],
+            )
+        )
+
+
+def _draw_levers(now: Levers, before: Levers | None, layout: Layout = WIDE) -> str:
+    plan, start = now.plan, Levers().plan
+    verdict = drawings.memory_verdict(plan)[2:]
+    dearer = float(plan.gpu_hours.likely / start.gpu_hours.likely) - 1
+    more = (
+        "as many GPU-hours as"
+        if dearer < 0.0005
+        else f"{units.percent(dearer)} more GPU-hours than"
+    )
+    told = f"<b>{verdict[0].upper()}{verdict[1:]}</b>. It takes {more} at the start."
+    return common.pictured(drawings.price_of_fitting(plan, start, layout), told)
+
+
+LEVERS = common.Handle(
+    title="Three levers that make a plan fit, and their price",
+    controls={
+        "zero_stage": replace(controls.ZERO_STAGE, options=(1, 2, 3)),
+        "micro_batch_size": replace(controls.MICRO_BATCH, most=2, stops=(1, 2)),
+        "recompute": replace(controls.RECOMPUTED, options=("none", "alternate", "full")),
+    },
+    settings={"": Levers()},
+    draw=_draw_levers,
+    narrow=partial(_draw_levers, layout=NARROW),
 )

@@ -6,6 +6,8 @@ what people do: write into a field, move a slider, take an offer.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from llmtrain_helpers.panels.common import Offer, Panel, Value, Values
 
 OWN = "your own"
@@ -15,15 +17,16 @@ OWN = "your own"
 class State:
     """The values of a panel's controls, the last picture, and what was refused.
 
-    `html` is the last picture; while there is a `problem` it is an old one. `offers`
-    mend the problem, `advice` stands behind the picture.
+    A field that cannot be read keeps its complaint, and its last value, with which all
+    others go on. `html` is the last picture; where the values make none, it is an `old`
+    one. `problem` says both; `offers` mend it, `advice` stands behind the picture.
     """
 
     def __init__(self, panel: Panel) -> None:
         self.panel = panel
         self.values: dict[str, Value] = {}
         self.problems: dict[str, str] = {}  # of fields that could not be read
-        self.html = self.problem = ""
+        self.html = self.problem = self._impossible = ""
         self.offers: tuple[Offer, ...] = ()
         self.advice: tuple[Offer, ...] = ()
         self._start: Values | None = None  # what later pictures are held against
@@ -34,6 +37,9 @@ class State:
     def write(self, name: str, written: Value) -> None:
         """Take what somebody wrote; what cannot be read leaves the old value."""
         self._read(name, written)
+        if name in self.problems:
+            self._tell()
+            return
         values = dict(self.values)
         for other, control in self.panel.controls.items():
             # what is about a control begins again when that one has changed
@@ -84,15 +90,26 @@ class State:
         if self._start and any(values[name] != self._start[name] for name in leads):
             # another view is held against where it began, not against the last one
             self._start = None
-        if self.problems:
-            self._refuse(" ".join(self.problems.values()), ())
-            return
         answer = self.panel.answer(values, self._start)
-        if answer.problem:
-            self._refuse(answer.problem, answer.offers)
+        self._impossible = answer.problem
+        self._tell()
+        if self.old:
+            self.offers, self.advice = answer.offers, ()
             return
-        self.html, self.problem, self.offers = answer.html, "", ()
+        self.html, self.offers = answer.html, ()
         self.advice, self._start = answer.offers, self._start or values
 
-    def _refuse(self, problem: str, offers: tuple[Offer, ...]) -> None:
-        self.problem, self.offers, self.advice = problem, offers, ()
+    @property
+    def old(self) -> bool:
+        """Whether the picture is an old one, for the values make none."""
+        return bool(self._impossible)
+
+    def _tell(self) -> None:
+        self.problem = " ".join(filter(None, [*self._complaints(), self._impossible]))
+
+    def _complaints(self) -> Iterator[str]:
+        """Of each field that could not be read: why, and what it stays."""
+        for name, problem in self.problems.items():
+            control, value = self.panel.controls[name], self.values[name]
+            kept = control.typed(float(value)) if control.kind == "number" else str(value)
+            yield f"{problem} It stays {kept}."

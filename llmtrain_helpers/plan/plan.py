@@ -169,6 +169,12 @@ class Plan:
         broadcast(days=t, plan=latest)
         return tokens_in_time(self.run.tokens, latest, t)
 
+    def in_time(self, days: Number) -> Result:
+        """Whether even a first run ends in so many days; 30.04 are as many as 30."""
+        t, latest = quantity("days", days), self.first_run.greatest
+        broadcast(days=t, plan=latest)
+        return latest <= t * (1 + 0.05 / 30)
+
     @property
     def gpu_hours(self) -> Interval:
         """Hours of all GPUs together."""

@@ -13,20 +13,24 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from llmtrain_helpers.checks import Number, Result, at_most, counts, single
+from llmtrain_helpers.checks import Number, Result, at_most, counts, refuse, single
 
 MOST = 2**20
 """Turns that one schedule may have."""
 
 
 class Turn(NamedTuple):
-    """A stage at work on a micro-batch, both counted from 0, from `start` to `end`."""
+    """A stage at work on a micro-batch, both counted from 0, from `start` to `end`.
+
+    With interleaving, at work on one `piece` of its layers.
+    """
 
     stage: int
     micro_batch: int
     backward: bool
     start: int
     end: int
+    piece: int = 0
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Schedule:
     stages: int
     micro_batches: int
     turns: tuple[Turn, ...]
+    interleave: int = 1
 
     @cached_property
     def end(self) -> int:
@@ -60,13 +65,16 @@ class Schedule:
         """The turns of one stage."""
         return tuple(turn for turn in self.turns if turn.stage == stage)
 
-    def in_flight(self, stage: int) -> int:
-        """The most micro-batches that a stage has begun and not finished at once."""
+    def in_flight(self, stage: int) -> float:
+        """The most micro-batches that a stage has begun and not finished at once.
+
+        Where a stage has several pieces, one in one piece counts as that part of it.
+        """
         held = most = 0
         for turn in self.of_stage(stage):
             held += -1 if turn.backward else 1
             most = max(most, held)
-        return most
+        return most / self.interleave
 
     def kept(self, stage: int) -> list[tuple[int, int]]:
         """When a stage keeps how many micro-batches: the corners of a line in time.
@@ -81,20 +89,25 @@ class Schedule:
         return corners
 
 
-def idle_share(stages: Number, micro_batches: Number) -> Result:
-    """The share of a pipeline's step in which each stage waits: (p − 1)/(m + p − 1).
+def idle_share(stages: Number, micro_batches: Number, interleave: Number = 1) -> Result:
+    """The share of a pipeline's step in which each stage waits: (p − 1)/(vm + p − 1).
 
-    Source: arXiv 2104.04473, section 2.2, there as a share of the rest of the step.
+    With v pieces of the model on each stage (`interleave`). Source: arXiv 2104.04473,
+    section 2.2, there as a share of the rest of the step.
 
     >>> idle_share(stages=4, micro_batches=8)
     0.2727272727272727
     """
-    p, m = counts(stages=stages, micro_batches=micro_batches)
-    return (p - 1) / (m + p - 1)
+    p, m, v = counts(stages=stages, micro_batches=micro_batches, interleave=interleave)
+    return (p - 1) / (v * m + p - 1)
 
 
 def pipeline_schedule(
-    stages: Number, micro_batches: Number, forward: Number = 1, backward: Number = 2
+    stages: Number,
+    micro_batches: Number,
+    forward: Number = 1,
+    backward: Number = 2,
+    interleave: Number = 1,
 ) -> Schedule:
     """The turns of p stages with m micro-batches: one forward, one backward (1F1B).
 
@@ -103,50 +116,69 @@ def pipeline_schedule(
     and for the stage before it (forward) or behind it (backward). Then on every stage
     (p − 1)/(m + p − 1) of the step is idle, and min(p, m) micro-batches are in flight.
 
+    With v pieces of the model on each stage (`interleave`) a micro-batch goes round the
+    stages v times, and (p − 1)/(vm + p − 1) is idle; p must then divide m.
+
     Takes whole numbers; `forward` and `backward` are the lengths of a turn. ValueError
     for anything else, and for more than a million turns. Source: arXiv 2104.04473,
     section 2.2 and figure 4.
 
     >>> step = pipeline_schedule(stages=4, micro_batches=8)
     >>> step.end, round(step.idle, 4), [step.in_flight(stage) for stage in range(4)]
-    (33, 0.2727, [4, 3, 2, 1])
+    (33, 0.2727, [4.0, 3.0, 2.0, 1.0])
     """
     p, m = int(single("stages", stages)), int(single("micro_batches", micro_batches))
     f, b = int(single("forward", forward)), int(single("backward", backward))
-    at_most("stages·micro_batches·2", 2 * p * m, "what one schedule takes", MOST)
-    return _scheduled(p, m, f, b)
+    v = int(single("interleave", interleave))
+    if v > 1 and m % p:
+        refuse("micro_batches", m, f"is not divisible by stages={p}, as interleaving asks")
+    at_most("stages·micro_batches·2", 2 * p * m * v, "what one schedule takes", MOST)
+    return _scheduled(p, m, f, b, v)
 
 
 @lru_cache(32)
-def _scheduled(p: int, m: int, f: int, b: int) -> Schedule:
+def _scheduled(p: int, m: int, f: int, b: int, v: int) -> Schedule:
     """Every stage goes as far as it can, again and again, until all is done."""
-    queues = [deque(_order(p, m, stage)) for stage in range(p)]
+    queues = [deque(_order(p, m, v, stage)) for stage in range(p)]
     came: dict[tuple[int, int, bool], int] = {}  # when a turn's input is there
     came.update({(0, k, False): 0 for k in range(m)})
     free, turns = [0] * p, [[] for _ in range(p)]  # type: list[int], list[list[Turn]]
     while any(queues):
         for stage, queue in enumerate(queues):
-            while queue and (stage, *queue[0]) in came:
-                k, back = queue.popleft()
-                start = max(free[stage], came[stage, k, back])
+            while queue and queue[0] in came:
+                part, k, back = queue.popleft()
+                start = max(free[stage], came[part, k, back])
                 free[stage] = end = start + (b if back else f)
-                turns[stage].append(Turn(stage, k, back, start, end))
-                came[_next(p, stage, k, back)] = end
-    return Schedule(p, m, tuple(turn for row in turns for turn in row))
+                turns[stage].append(Turn(stage, k, back, start, end, part // p))
+                came[_next(p * v, part, k, back)] = end
+    return Schedule(p, m, tuple(turn for row in turns for turn in row), v)
 
 
-def _order(p: int, m: int, stage: int) -> Iterator[tuple[int, bool]]:
-    """The micro-batches of a stage, forward (False) or backward, in its order."""
-    ahead = min(p - stage, m)
-    for k in range(m + ahead):
-        if k < m:
-            yield k, False
-        if k >= ahead - 1 and k - ahead + 1 < m:
-            yield k - ahead + 1, True
+def _order(p: int, m: int, v: int, stage: int) -> Iterator[tuple[int, int, bool]]:
+    """The turns of a stage in its order: part of the model, micro-batch, backward or not.
+
+    The model has p·v parts, of which a stage has every p-th. In each it takes p
+    micro-batches before it goes on to the next.
+    """
+    ahead = p - stage - 1 if v == 1 else 2 * (p - stage - 1) + (v - 1) * p
+    for i in range(m * v + ahead + 1):
+        if i < m * v:
+            piece, k = _place(p, v, i)
+            yield piece * p + stage, k, False
+        if 0 <= i - ahead < m * v:
+            piece, k = _place(p, v, i - ahead)
+            yield (v - 1 - piece) * p + stage, k, True
 
 
-def _next(p: int, stage: int, k: int, back: bool) -> tuple[int, int, bool]:
-    """Which turn waits for this one: the last stage turns round."""
+def _place(p: int, v: int, turn: int) -> tuple[int, int]:
+    """The piece and the micro-batch of a stage's turn: p micro-batches in each piece."""
+    if v == 1:
+        return 0, turn
+    return turn % (p * v) // p, turn // (p * v) * p + turn % p
+
+
+def _next(parts: int, part: int, k: int, back: bool) -> tuple[int, int, bool]:
+    """Which turn waits for this one: the last part of the model turns round."""
     if back:
-        return stage - 1, k, True
-    return (stage, k, True) if stage == p - 1 else (stage + 1, k, False)
+        return part - 1, k, True
+    return (part, k, True) if part == parts - 1 else (part + 1, k, False)

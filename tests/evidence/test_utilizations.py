@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from llmtrain_helpers import plan_run
 from llmtrain_helpers.duration import UTILIZATIONS
 from llmtrain_helpers.evidence import published, utilizations
 from llmtrain_helpers.flops import gpt_flops
@@ -157,3 +158,18 @@ def test_by_chip_the_intervals_would_hold_what_the_page_tells(
         alone = utilizations.judged(dense[of_chip])["inside"].sum()
         told = f"{chip} alone: {alone} of {of_chip.sum()} steps, pooled {pooled[of_chip].sum()}"
         assert told in words("evidence/08_plan")
+
+
+def test_a_plan_at_the_share_of_each_published_run() -> None:
+    """A run that was half as busy would take twice the days; ten of them are whole."""
+    plan = plan_run("Llama-3.1-8B", "H100", 64, 1e12, 512, recompute="none", zero_stage=3)
+    others = {run.name: run for run in utilizations.others_days(plan)}
+    whole = utilizations.whole_runs()
+    assert {name for name, run in others.items() if run.whole} == {*whole.index}
+    at_one = plan.days.likely * BY_KIND["16-bit dense"].runs[1]
+    for name, share in whole["utilization"].items():
+        assert others[name].days == pytest.approx(at_one / share)
+    assert others["Pythia 70M"].days == pytest.approx(at_one / utilizations.run_share("Pythia 70M"))
+    assert not {*others} & {*utilizations.DERIVED}
+    assert len(others) == 17
+    assert [run.days for run in others.values()] == sorted(run.days for run in others.values())

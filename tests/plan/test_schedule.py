@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from llmtrain_helpers.communication import Split
-from llmtrain_helpers.plan.schedule import Turn, pipeline_schedule
+from llmtrain_helpers.plan.schedule import Turn, idle_share, pipeline_schedule
 
 small = st.integers(1, 9)
 
@@ -45,6 +45,32 @@ def test_in_flight_are_as_many_as_the_memory_of_a_plan_counts(p: int, m: int) ->
     assert [step.in_flight(i) for i in range(p)] == [min(p - i, m) for i in range(p)]
 
 
+@given(st.integers(2, 6), st.integers(1, 5), st.integers(2, 5), st.integers(1, 3))
+def test_pieces_of_a_stage_make_its_waiting_shorter(p: int, groups: int, v: int, f: int) -> None:
+    m = p * groups
+    step = pipeline_schedule(p, m, f, 2 * f, interleave=v)
+    assert step.idle == pytest.approx((p - 1) / (v * m + p - 1)) == idle_share(p, m, v)
+    assert step.end == (v * m + p - 1) * 3 * f
+    split = Split(p, 1, 1, p, 1, 1, m, v)
+    assert step.idle / (1 - step.idle) == pytest.approx(split.bubble)
+    assert (step.in_flight(0), step.in_flight(p - 1)) == pytest.approx(split.in_flight)
+
+
+def test_a_turn_with_pieces_waits_for_its_stage_and_for_its_input() -> None:
+    p, m, v = 3, 6, 2
+    step = pipeline_schedule(p, m, interleave=v)
+    at = {(t.piece * p + t.stage, t.micro_batch, t.backward): t for t in step.turns}
+    assert len(at) == len(step.turns) == 2 * p * m * v
+    for (part, k, back), turn in at.items():
+        if back:
+            before = at[part + 1, k, True] if part + 1 < p * v else at[part, k, False]
+            assert turn.start >= before.end
+        elif part:
+            assert turn.start >= at[part - 1, k, False].end
+    for stage in range(p):
+        assert all(a.end <= b.start for a, b in pairwise(step.of_stage(stage)))
+
+
 def test_a_small_step_by_hand() -> None:
     step = pipeline_schedule(2, 2)
     told = [(t.micro_batch, t.backward, t.start, t.end) for t in step.of_stage(0)]
@@ -59,6 +85,8 @@ def test_a_small_step_by_hand() -> None:
         ({"micro_batches": 2.5}, "micro_batches=2.5"),
         ({"stages": "4"}, "stages='4'"),
         ({"forward": -1}, "forward=-1"),
+        ({"interleave": 0}, "interleave=0"),
+        ({"interleave": 2, "micro_batches": 6}, "micro_batches=6 is not divisible by stages=4"),
         ({"stages": 2**11, "micro_batches": 2**11}, "what one schedule takes"),
     ],
 )

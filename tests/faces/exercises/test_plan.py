@@ -5,7 +5,7 @@ import re
 import pytest
 
 from llmtrain_helpers import training_interval
-from llmtrain_helpers.exercises import PREDICTIONS, check
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.plan import PROPOSALS, long_sequences
 from llmtrain_helpers.plan.schedule import pipeline_schedule
 from tests.faces.exercises.answers.plan import MINE
@@ -18,7 +18,7 @@ def test_the_batch_of_08_b_is_the_least_that_idles_a_tenth() -> None:
 
 
 def test_08_c_has_one_proposal_that_helps() -> None:
-    assert [name for name in PROPOSALS if check("08-c", name).ok] == ["CP 4"]
+    assert [name for name in PROPOSALS if EXERCISES["08-c"].judge(name)[0]] == ["CP 4"]
     assert not long_sequences().fits
 
 

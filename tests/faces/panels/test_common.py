@@ -266,18 +266,44 @@ def test_mending_a_refusal_keeps_the_comparison() -> None:
     assert "dashed: 49 s" in state.html
 
 
-def test_what_cannot_be_read_is_told_and_the_old_picture_stays() -> None:
+def test_what_cannot_be_read_is_told_and_stays_as_it_was() -> None:
     panel = made(num_gpus=GPUS)
     field, before = panel.controls["num_gpus"], panel.html
     field.input.value = "a lot"
     assert "GPUs: &#x27;a lot&#x27; is no number" in panel.status.value
+    assert "It stays 8." in panel.status.value
     assert 'role="status"' in panel.status.value
     assert panel.html == before
-    assert "llmtrain-old" in panel.output._dom_classes
+    assert "llmtrain-old" not in panel.output._dom_classes
     assert field.value == 8
     field.input.value = "16"
     assert panel.status.value == ""
     assert "llmtrain-old" not in panel.output._dom_classes
+
+
+def test_a_bad_field_does_not_stop_the_others() -> None:
+    """Each keeps its own complaint until it can be read."""
+    state, mended = State(PANELS["plan"]), State(PANELS["plan"])
+    state.write("tokens", "lots")
+    state.write("days", "a month")
+    state.write("num_gpus", "128")
+    mended.write("num_gpus", "128")
+    assert "Tokens: 'lots' is no number" in state.problem
+    assert "It stays 1T." in state.problem
+    assert "Days you have: 'a month' is no number" in state.problem
+    assert (state.html, state.old, state.advice) == (mended.html, False, mended.advice)
+    state.write("days", "20")
+    assert "a month" not in state.problem
+    assert "you have 20" in state.html
+    state.write("num_gpus", "100")  # no plan: now the picture is an old one
+    assert "'lots' is no number" in state.problem
+    assert "not divisible by 100 replicas" in state.problem
+    assert state.old
+    assert state.offers
+    state.mend(**state.offers[0][1])
+    assert not state.old
+    state.write("tokens", "2T")
+    assert (state.problem, state.problems) == ("", {})
 
 
 def test_a_refusal_has_buttons_that_mend_it() -> None:
@@ -315,7 +341,7 @@ def test_advice_stands_behind_the_picture_and_keeps_what_was_before() -> None:
     assert not panel.advice.children
     panel.set(num_gpus=16)
     panel.controls["num_gpus"].input.value = "a lot"
-    assert not panel.advice.children
+    assert len(panel.advice.children) == 1  # the picture is still that of 16
     assert "<ol><li>half: 16</li></ol>" in panel.still()  # its last preset has 32
 
 

@@ -75,9 +75,9 @@ FIELDS = {
     "plan": """
         GPUs: 1 to 10M; 17 stops, 1 2 4 to 65,536
         Tokens: 1 to 10000T tokens; 31 stops, 1B 1.5B 2B to 100T
-        Micro-batch: 1 to 1M at a time; 5 stops, 1 2 4 to 16
-        Pipeline stages: 1 to 1,000
-        Days you have: 0.1 to 100,000 days, and between
+        Days you have: 0.1 to 100,000 days, and between; 15 stops, 1 2 3 to 365
+        more: Micro-batch: 1 to 1M at a time
+        more: Pipeline stages: 1 to 1,000
         more: Tensor parallel: 1 to 1,000
         more: Context parallel: 1 to 1,000
         more: Expert parallel: 1 to 1,000

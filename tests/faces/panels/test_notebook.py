@@ -218,7 +218,7 @@ def test_an_offer_is_as_wide_as_its_words_and_says_what_it_sets() -> None:
 def test_every_class_that_the_style_names_is_a_widgets() -> None:
     """A reader sees a refused panel's picture dimmed, its echo in grey, its text at 15 px."""
     panel = in_notebook("plan")
-    panel.controls["num_gpus"].input.value = "a lot"
+    panel.controls["num_gpus"].input.value = "100"
     found = {name: widget for widget in below(panel) for name in widget._dom_classes}
     assert {*re.findall(r"\.(llmtrain-\w+)", _CSS)} <= {*found}
     assert found["llmtrain-status"] is panel.status

@@ -5,8 +5,9 @@ from html import unescape
 
 import pytest
 
-from llmtrain_helpers import training_interval, units
-from llmtrain_helpers.panels import PANELS, plan_panel
+from llmtrain_helpers import advise, training_interval, units
+from llmtrain_helpers.panels import HANDLES, PANELS, plan_panel
+from llmtrain_helpers.panels.plan import Levers, Month
 from tests.panel_code import value_of
 from tests.plan.cases import H100, plan_of
 
@@ -25,27 +26,27 @@ def offers_of(panel) -> list[str]:
         ("model", "Llama-3.1-70B", "does not fit"),
         ("sequence_length", 4096, "25.1 days"),
         ("chip", "A100 80GB SXM", "65.8 days"),
-        ("num_gpus", 128, "12.6 days"),
+        ("num_gpus", 128, "Promise <b>18 days</b>"),
         ("num_gpus", 100, "Batch 512 is not divisible by 100 replicas, which GPUs 100"),
         ("tensor_parallel", 8, "9.10 GB"),
-        ("pipeline_parallel", 4, "3/35 = 8.57 %"),
+        ("pipeline_parallel", 4, "8.57 %"),
         ("pipeline_parallel", 5, "each takes Pipeline stages 5"),
         ("context_parallel", 2, "30.4 GB"),
-        ("zero_stage", 2, "tight</b>: it fits on paper only, with 5.42 GB free, where 17.5"),
+        ("zero_stage", 2, "tight</b>, with 5.42 GB free, where 17.5"),
         ("gradients", "whole", "74.6 GB"),
         ("tokens", "2T", "50.5 days"),
         ("global_batch_size", 500, "not divisible"),
         ("micro_batch_size", 2, "does not fit"),
         ("recipe", "bf16_fp32_grads", "59.0 GB"),
         ("recompute", "full", "16.9 GB"),
-        ("price", 5.0, "$194 thousand"),
-        ("days", "20", "too late: you have 20 days"),
-        ("days", 25, "perhaps: you have 25 days"),
-        ("flops_per_gpu", "420T", "24.9 days of computing; with stops 27 to 37 days"),
-        ("flops_per_gpu", "400e12", "400 TFLOP/s each"),
+        ("price", 5.0, "$270 thousand at $5.00 each"),
+        ("days", "20", "35 days: too late"),
+        ("days", 26, "35 days: perhaps too late"),
+        ("flops_per_gpu", "420T", "25 days of computing, with stops 27 to 37 days"),
+        ("flops_per_gpu", "400e12", "Promise <b>39 days</b>"),
         ("flops_per_gpu", 420, "below 10⁹ FLOP/s"),
         ("flops_per_gpu", "2000T", "more than the whole peak"),
-        ("seconds_per_iteration", "8.0", "22.1 days of computing"),
+        ("seconds_per_iteration", "8.0", "22 days of computing"),
         ("config", "/no/such/file.json", "is no file: give the path of a config.json"),
     ],
 )
@@ -63,7 +64,7 @@ def test_the_panel_plans_a_model_of_ones_own(tmp_path) -> None:
     path.write_text('{"model_type": "llama", "num_hidden_layers": 16}', "utf-8")
     panel = plan_panel()
     panel.controls["config"].value = str(path)
-    assert "3.50 billion" in text_of(panel)
+    assert "3,500,281,856" in text_of(panel)
     assert f"read_config({str(path)!r}" in text_of(panel)
 
 
@@ -78,12 +79,12 @@ def test_the_panels_advice_is_taken_by_a_click_and_held_against_before() -> None
     panel.preset.value = "70B on 8 H100"
     [offer] = panel.advice.children
     assert offer.description.startswith("ZeRO stage 2 and GPUs 32: saves 92.6 GB")
-    assert "sends 1.71 TB more a step, takes 820 days" in offer.description
+    assert "sends 1.71 TB more a step, takes 950 days" in offer.description
     assert "at the lowest price. Then it fits:" in text_of(panel)
     offer.click()
     assert (panel.values()["num_gpus"], panel.values()["zero_stage"]) == (32, 2)
     assert "<b>fits</b>," in text_of(panel)
-    assert "(dashed: 2,800 days to 10 years)" in text_of(panel)
+    assert "(dashed: 10 years)" in text_of(panel)
     assert "stroke-dasharray" in panel.html
 
 
@@ -108,47 +109,38 @@ def test_the_panel_prices_what_it_advises() -> None:
 
 def test_advice_is_there_too_where_it_is_tight_or_late() -> None:
     panel = plan_panel()
-    assert offers_of(panel) == ["Tokens 850B: in time even as a first run"]
-    assert "there is time, but perhaps not for a first run:" in text_of(panel)
-    panel.set(tokens=85 * 10**10)
+    tokens, gpus = offers_of(panel)
+    assert tokens == "Tokens 850B: in time, 110 for each parameter"
+    assert gpus == "GPUs 128: 18 days, the same GPU-hours if the network keeps up"
+    assert "It fits. To end in time:" in text_of(panel)
+    panel.advice.children[0].click()
+    assert panel.values()["tokens"] == 85 * 10**10
+    assert "30 days: in time" in text_of(panel)
     assert offers_of(panel) == []
     assert "It fits, and there is time: no advice." in text_of(panel)
     panel.set(zero_stage=2, tokens=10**12)
     assert offers_of(panel)[0].startswith("ZeRO stage 3: saves 15.8 GB")
-    panel.set(zero_stage=3, tokens=3 * 10**12)
-    tokens, gpus = offers_of(panel)
-    assert tokens == "Tokens 1T: in time, 120 for each parameter"
-    assert gpus.startswith("GPUs 256: 16 to 22 days, the same GPU-hours")
-    panel.advice.children[1].click()
-    assert "in time: you have 30 days" in text_of(panel)
+    panel.set(zero_stage=3, tokens=10**16)
+    assert offers_of(panel)[0].startswith("Tokens 850B: in time")
+    assert len(offers_of(panel)) == 1  # no number of GPUs is offered that is not enough
 
 
 @pytest.mark.parametrize("rate", [0, 420e12])
 def test_a_plan_that_ends_on_the_last_day_is_in_time(rate: float) -> None:
     panel, plan = plan_panel(), plan_of(accelerator=H100, flops_per_gpu=rate or None, zero_stage=3)
-    panel.set(flops_per_gpu=rate, days=plan.days_with_stops.greatest)
-    assert "✓ in time: you have" in text_of(panel)
-    assert "It fits, and there is time" in text_of(panel)
-    sooner = [] if rate else ["Tokens 830B: in time even as a first run"]
-    assert offers_of(panel) == sooner
-    panel.set(days=plan.days_with_stops.least)
-    assert "○ perhaps: you have" in text_of(panel)
-    assert "To be in time at the slow end, too, one of these:" in text_of(panel)
-    panel.set(days=0.999 * plan.days_with_stops.least)
-    assert "✗ too late: you have" in text_of(panel)
-
-
-def test_a_first_run_that_ends_on_the_last_day_needs_no_fewer_tokens() -> None:
-    panel = plan_panel()
-    panel.set(days=plan_of(accelerator=H100, zero_stage=3).first_run.greatest)
-    assert ">✓ a first run<" in text_of(panel)
-    assert "A first run may" not in text_of(panel)
+    panel.set(flops_per_gpu=rate, days=plan.first_run.greatest)
+    assert "days: in time<" in text_of(panel)
     assert "It fits, and there is time: no advice." in text_of(panel)
+    panel.set(days=plan.days.likely)
+    assert "days: perhaps too late<" in text_of(panel)
+    panel.set(days=0.99 * plan.days.likely)
+    assert "days: too late<" in text_of(panel)
+    assert "It fits. To end in time:" in text_of(panel)
 
 
 def test_gpus_that_end_on_the_last_day_are_enough() -> None:
     panel = plan_panel()
-    panel.set(days=plan_of(accelerator=H100, num_gpus=128, zero_stage=3).days_with_stops.greatest)
+    panel.set(days=plan_of(accelerator=H100, num_gpus=128, zero_stage=3).first_run.greatest)
     assert offers_of(panel)[1].startswith("GPUs 128: ")
 
 
@@ -194,17 +186,13 @@ def test_only_one_measurement_is_taken() -> None:
 
 def test_the_notebooks_answers_to_the_panels_tasks() -> None:
     panel = PANELS["plan"]
-    pipe = dict(panel.presets["A pipeline of 4 stages"])
-    assert "27.3 %" in panel.render(**pipe)
-    assert "<b>34 to 46 days</b>" in panel.render(**pipe)
-    larger = panel.render(**{**pipe, "global_batch_size": 512})
-    assert "8.57 %" in larger
-    assert "<b>28 to 38 days</b>" in larger
-    eight = {**pipe, "global_batch_size": 512, "pipeline_parallel": 8}
-    assert "9.86 %" in panel.render(**eight)
-    assert "<b>35 to 47 days</b>" in panel.render(**eight)
-    assert "<b>27 to 37 days</b>" in panel.render(flops_per_gpu=420e12)
-    assert "perhaps" in panel.render(flops_per_gpu=420e12)
+    few = panel.presets["70B on 8 H100"]
+    answer = panel.answer(few)
+    assert "<b>10 years</b>" in answer.html
+    [(label, change)] = answer.offers
+    assert label.endswith("the same GPU-hours")
+    assert "<b>950 days</b>" in panel.render(**{**few, **change})
+    assert "Promise <b>37 days</b>" in panel.render(flops_per_gpu=420e12)
 
 
 def test_the_panels_code_gives_what_it_shows() -> None:
@@ -219,26 +207,75 @@ def test_the_panels_code_gives_what_it_shows() -> None:
             assert f">{units.duration(plan.seconds.likely)}<" in text_of(panel)
 
 
-def test_the_share_in_the_picture_is_that_of_the_whole_step() -> None:
-    """A pipeline that waits less shows a larger share and fewer days."""
-    p = PANELS["plan"]
-    few = p.presets["A pipeline of 4 stages"]
-    shares = []
-    for batch in (128, 512):
-        html = p.render(**{**few, "global_batch_size": batch})
-        shares.append(int(re.search(r"(\d+)–\d+ % with idle", html)[1]))
-    assert shares[1] > shares[0]
-
-
-def test_the_panel_tells_a_first_run_of_03s_interval() -> None:
+def test_the_panel_promises_03s_slow_end_until_a_step_is_measured() -> None:
     panel, plan = PANELS["plan"], plan_of(accelerator=H100)
     span = training_interval(1e12, 8_030_261_248, 64, 989.5e12)
     assert plan.rough.greatest == pytest.approx(span.greatest)
-    assert "A first run may take up to 35 days" in panel.render()
-    assert ">○ a first run<" in panel.render()
-    assert "A first run may" not in panel.render(days=40)
-    assert "A first run may" not in panel.render(days=10)
-    assert "A first run may" not in panel.render(flops_per_gpu=420e12)
+    assert "Promise <b>35 days</b>" in panel.render()
+    assert "Promise <b>33 days</b>" in panel.render(seconds_per_iteration=8.0)
+    assert "54 thousand GPU-hours: $140 thousand at $2.50 each." in panel.render()
+    assert "54 thousand GPU-hours.<" in panel.render(price=0)
+
+
+# --- handles
+
+
+def test_a_month_has_two_answers() -> None:
+    month = HANDLES["month"]
+    assert "Promise <b>35 days</b>; you have 30. Each GPU holds <b>58.8 GB</b>" in month.render()
+    assert "Promise <b>30 days</b>" in month.render(tokens=850e9)
+    assert "<b>does not fit</b>, 168 GB too much" in month.render(model="Llama-3.1-70B")
+    refused = month.answer({**month.default, "num_gpus": 100})
+    assert "Batch 512 is not divisible by 100 replicas" in refused.problem.replace("batch", "Batch")
+    assert 'viewBox="0 0 360' in month.narrow(Month())
+
+
+def test_a_promise_is_the_same_for_all_software_until_a_step_is_measured() -> None:
+    promise = HANDLES["measured_step"]
+    for software in ("any", "megatron-core", "other"):
+        html = promise.render(software=software)
+        assert "<b>Promise 35 days</b>: 13 of 17 published runs would have kept it." in html
+    assert "others: 6.1 to 8.6 s" in promise.render(software="megatron-core")
+    measured = promise.render(seconds=7.5)
+    assert "The run's steps take 20.7 days, and its stops add to that." in measured
+    assert "<b>Promise 31 days.</b>" in measured
+    slow = promise.answer({**promise.default, "seconds": 0.5})
+    assert "less than the FLOPs of an iteration take at the whole peak" in slow.problem
+
+
+def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
+    pipeline = HANDLES["pipeline"]
+    assert "<b>42.9 % of the step</b>. Stage 1 keeps activations of 4 micro" in pipeline.render()
+    assert "<b>7.69 % of the step</b>" in pipeline.render(micro_batches=12, interleave=3)
+    odd = {**pipeline.default, "micro_batches": 6, "interleave": 2}
+    assert pipeline.shown(odd) == ["stages", "micro_batches"]
+    assert "<b>33.3 % of the step</b>" in pipeline.render(**odd)
+    one = {**pipeline.default, "stages": 1, "interleave": 2}
+    assert "<b>0 % of the step</b>. Stage 1 keeps activations of 1 micro-batch at" in (
+        pipeline.render(**one)
+    )
+
+
+def test_one_setting_of_the_levers_is_the_cheapest_that_fits() -> None:
+    """And it is what `advise` finds, and what the page says."""
+    settings = [
+        Levers(zero, micro, again)
+        for zero in (1, 2, 3)
+        for micro in (1, 2)
+        for again in ("none", "alternate", "full")
+    ]
+    hours = {x: float(x.plan.gpu_hours.likely) for x in settings if x.plan.fits}
+    best = min(hours.values())
+    cheapest = [x for x, spent in hours.items() if spent < 1.0001 * best]
+    assert cheapest == [Levers(2, 2, "alternate"), Levers(3, 2, "alternate")]
+    changed = {name: x for step in advise(Levers().plan) for name, x in step.change.items()}
+    assert changed == {"zero_stage": 2, "recompute": "alternate"}
+    levers = HANDLES["levers"]
+    assert "Fits, 23.2 GB free</b>. It takes 6.07 % more GPU-hours than" in levers.render(
+        zero_stage=2, recompute="alternate"
+    )
+    assert "takes 8.14 % more" in levers.render(zero_stage=2, micro_batch_size=1)
+    assert "takes 40.8 % more" in levers.render(zero_stage=3, micro_batch_size=1)
 
 
 def test_no_measurement_says_so() -> None:

@@ -17,8 +17,20 @@ MINE = {"model": "Llama-3.1-8B", "gpus": 8, "days": 30, "chip": "A100 80GB SXM"}
 MINE |= {"tokens": 33e9, "sequence": 4096, "batch": 1024, "tensor": 1, "pipeline": 1}
 MINE |= {"micro": 1, "zero": 3, "recompute": "none"}
 
+STATES, KEPT, LOGITS = 16 * 8_030_261_248, 48_360_325_120, 8_405_385_216
+
 
 ANSWERS = {
+    "08-memory": Answers(
+        right=[STATES / 16 + KEPT + LOGITS, STATES // 16 + KEPT + LOGITS],
+        slips=[
+            ((STATES + KEPT + LOGITS) / 16, "a sequence of its own"),
+            (STATES + KEPT + LOGITS, "one part in 16"),
+            (STATES / 64 + KEPT + LOGITS, "with 64 GPUs"),
+            (STATES / 16, "the states alone"),
+            (58.8, "times what the helper gives, less"),
+        ],
+    ),
     "08-a": Answers(
         right=[
             4e12 / (1024 * 4096) * 3.4 / 86400 * 1.5,
@@ -51,11 +63,13 @@ ANSWERS = {
             (6048, "every GPU as a replica"),
             (864, "p for p − 1"),
             (744, "one micro-batch less"),
+            (108, "they all wait"),
             (768, "too high"),
         ],
     ),
     "08-c": Answers(
         right=["CP 4", "cp4"],
+        told=[(8730, "right, 8,730 tokens"), ("8.73k", "right, ")],
         slips=[
             ("recompute", "at +32 % GPU-hours. The activations go"),
             ("128 GPUs", "228 GB on each GPU, which does not fit"),
