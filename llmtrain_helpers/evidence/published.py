@@ -410,10 +410,10 @@ def share_of_run(name: str) -> float:
     0.139
     """
     row = run(name)
-    if not (_hours(row) and {"tokens", "peak_flops"} <= row.keys()):
+    if not (hours_of(row) and {"tokens", "peak_flops"} <= row.keys()):
         refuse("run", name, "has no share: its tokens or its GPU-hours were not published")
     work = (row["tokens"], row["active_parameters"])
-    return float(whole_run_share(*work, _hours(row), row["peak_flops"]))
+    return float(whole_run_share(*work, hours_of(row), row["peak_flops"]))
 
 
 def run_model(name: str) -> Transformer:
