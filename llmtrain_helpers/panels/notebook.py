@@ -251,7 +251,7 @@ class NotebookPanel(widgets.Box):
         if more:
             self.folded = widgets.Accordion([_row(*more)], titles=["More"])
             self.folded.selected_index = None
-            self.folded.layout.flex = "1 1 100%"
+            self.folded.layout = {"flex": "1 1 100%", "min_width": "0px", "max_width": "100%"}
             rows.append(self.folded)
         return rows
 
