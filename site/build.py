@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import light
 import paper
 import policy
 from sphinx.cmd.build import build_main
@@ -47,12 +48,11 @@ def main() -> int:
     status = build_main([*options, "-b", "html", str(ROOT), str(SITE)])
     if status == 0:
         add_python(SITE)
-        (SITE / "_static" / "mathjax").mkdir()
-        shutil.copy(MODULES / "mathjax/es5/tex-svg.js", SITE / "_static" / "mathjax")
         (SITE / "index.html").write_text(REDIRECT, "utf-8")
         (SITE / ".nojekyll").touch()
         for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
             macros.unlink()
+        light.lighten(SITE)
         policy.guard(SITE)
         paper.print_all(SITE)
         print(f"The site is in {SITE.relative_to(ROOT)}: make site-serve shows it.")

@@ -18,7 +18,7 @@ nb_execution_mode = "off"  # outputs are committed, and tested by nbval
 myst_enable_extensions = ["amsmath", "dollarmath"]
 myst_heading_anchors = 4
 myst_heading_slug_func = "marks.slug"
-mathjax_path = "mathjax/tex-svg.js"
+html_math_renderer = "tex"  # `light` sets them
 
 html_theme = "sphinx_book_theme"
 html_title = project

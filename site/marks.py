@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
+from docutils.nodes import SkipNode
 
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import Word
@@ -35,6 +36,9 @@ HERE = (
 )
 """What the site says on each chapter's page."""
 
+SCRIPTED = 'document.documentElement.classList.add("live")'
+"""Before a page is drawn, so that forms stand in place of their cells from the first frame."""
+
 MORE = {"notebooks/glossary": "Glossary", "TEACHING": "For teachers", "data/README": "The data"}
 """Pages beside the chapters, and what the contents call them."""
 
@@ -43,11 +47,28 @@ def setup(app: Any) -> None:
     """Contents for the first page, marks for all."""
     app.connect("source-read", prepare)
     app.connect("html-page-context", mark)
+    app.add_js_file(None, body=SCRIPTED)
+    app.add_html_math_renderer("tex", (leave_inline, None), (leave_displayed, None))
 
 
 def slug(title: str) -> str:
     """A heading's anchor as JupyterLab makes it, so that links serve in both."""
     return title.replace(" ", "-")
+
+
+# --- formulas: as TeX, which `light` sets
+
+
+def leave_inline(page: Any, node: Any) -> None:
+    """A formula inside a line."""
+    page.body.append(f'<span class="math">\\({escape(node.astext())}\\)</span>')
+    raise SkipNode
+
+
+def leave_displayed(page: Any, node: Any) -> None:
+    """A formula on a line of its own."""
+    page.body.append(f'<div class="math">\\[{escape(node.astext())}\\]</div>')
+    raise SkipNode
 
 
 # --- contents
@@ -190,9 +211,10 @@ def mark_panel(cell: Tag, word: str) -> None:
     """A button that starts the panel, above its saved settings."""
     saved = cell.select_one(".cell_output")
     saved["class"] = [*saved.get("class", []), "live-saved"]
+    cell["class"] = [*cell["class"], "live-call"]
     saved.insert_before(
         parsed(
-            f'<section class="live-panel" id="panel" data-word="{word}" hidden><p>'
+            f'<section class="live-panel" id="panel" data-word="{word}"><p>'
             '<button type="button" class="live-button live-start">Start the panel'
             '</button> <span class="live-note">It runs in this page; the first start '
             "of a visit fetches some 6 MB.</span></p></section>"
@@ -206,9 +228,10 @@ def mark_handle(cell: Tag, name: str) -> None:
     """A small button that starts the handle, below its saved picture."""
     saved = cell.select_one(".cell_output")
     saved["class"] = [*saved.get("class", []), "live-saved"]
+    cell["class"] = [*cell["class"], "live-call"]
     saved.insert_after(
         parsed(
-            f'<section class="live-panel live-handle" data-word="handle:{name}" hidden><p>'
+            f'<section class="live-panel live-handle" data-word="handle:{name}"><p>'
             '<button type="button" class="live-button live-start" title="It runs in this page; '
             'the first start of a visit fetches some 6 MB.">Move it</button></p></section>'
         )
@@ -259,7 +282,7 @@ def written(id: str, at: int, source: str, label: str, opened: bool = True) -> s
         f'<label for="of-{id}">{label}</label><textarea id="of-{id}" name="of-{id}" '
         f'rows="{source.count(chr(10)) + 1}" spellcheck="false" autocapitalize="off" '
         f'autocomplete="off">\n{escape(source)}</textarea>',
-        f' data-at="{at}"' + ("" if opened else " data-closed"),
+        f' data-at="{at}"' + ("" if opened else " data-closed hidden"),
         ' <button type="reset" class="live-button live-plain">Begin again</button> '
         '<span class="live-note">or Shift+Enter</span>',
     )
@@ -268,7 +291,7 @@ def written(id: str, at: int, source: str, label: str, opened: bool = True) -> s
 def _form(id: str, kind: str, button: str, field: str, data: str = "", more: str = "") -> str:
     """A form that Python judges: `kind` names the call in `exercises.page`."""
     return (
-        f'<form class="live-form" data-kind="{kind}" data-id="{id}"{data} hidden>'
+        f'<form class="live-form" data-kind="{kind}" data-id="{id}"{data}>'
         f'{field}<p><button class="live-button">{button}</button>{more}</p>'
         '<div class="live-verdict" role="status"></div></form>'
     )

@@ -5,7 +5,6 @@ Both are made of the site's own pages and printed by Chromium, without a network
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -19,27 +18,19 @@ CHROMIUM = os.environ.get("CHROMIUM") or next(
 )
 """The browser that prints: the system's own, or the one that the variable names."""
 
-UNSET = """[...document.querySelectorAll(".math")]
-    .filter(formula => !formula.querySelector("mjx-container svg"))
-    .map(formula => formula.textContent)"""
-"""The formulas of a page that MathJax has not set."""
-
 NOT_ON_PAPER = ".headerlink, .live-form, .live-panel, .live-note, script, .cell_output details"
 """Links, forms and panels; a panel's tables and code (its details)."""
 
 DARK = ".wt style, .wt .night"
 """What a drawing has for dark pages: paper is none."""
 
+GLYPHS = "svg.glyphs"
+"""Where a page keeps the glyphs of its formulas."""
+
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <link rel="stylesheet" href="_static/pygments.css">
 <link rel="stylesheet" href="_static/paper.css">
-<script>MathJax = {settings}</script>
-<script src="_static/mathjax/tex-svg.js"></script><body class="{kind}">{body}"""
-
-SETTINGS = {
-    "svg": {"fontCache": "global"},
-    "options": {"enableMenu": False, "processHtmlClass": "math"},  # as Sphinx marks it
-}
+<body class="{kind}">{body}"""
 
 FOOT = (
     '<div style="width:100%;font:8px sans-serif;text-align:center">'
@@ -72,9 +63,6 @@ def print_all(site: Path) -> None:
             path.write_text(html, "utf-8")
             page = browser.new_page()
             page.goto(path.as_uri())
-            page.evaluate("MathJax.startup.promise")
-            raw = page.evaluate(UNSET)
-            assert not raw, f"formulas not set in {name}: {raw}"
             page.pdf(path=site / f"{name}.pdf", format="A4", print_background=True, **options)
             page.close()
             path.unlink()
@@ -90,15 +78,23 @@ def article(path: Path) -> Tag:
     """What a page says, without its frame."""
     page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
     text = page.select_one("article.bd-article")
-    for tag in text.select(f"{NOT_ON_PAPER}, {DARK}"):
+    for tag in text.select(f"{NOT_ON_PAPER}, {DARK}, {GLYPHS}"):
         tag.decompose()
     return text
 
 
-def filled(kind: str, title: str, body: str) -> str:
+def filled(site: Path, kind: str, title: str, body: str) -> str:
     """A page for printing."""
-    settings = json.dumps(SETTINGS)
-    return HEAD.format(kind=kind, title=title, body=body, settings=settings)
+    return HEAD.format(kind=kind, title=title, body=glyphs(site) + body)
+
+
+def glyphs(site: Path) -> str:
+    """The glyphs that formulas of any page have, each once."""
+    known = {}
+    for path in sorted((site / "notebooks").rglob("*.html")):
+        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        known |= {str(glyph["id"]): str(glyph) for glyph in page.select(f"{GLYPHS} path")}
+    return f'<svg class="glyphs"><defs>{"".join(known.values())}</defs></svg>'
 
 
 # --- the sheet
@@ -108,7 +104,7 @@ def sheet(site: Path) -> str:
     """What each chapter takes away, side by side."""
     parts = "".join(_taken(article(path)) for path in chapters(site))
     title = "What will it take? The formulas of the course"
-    return filled("sheet", title, f"<h1>{title}</h1><main>{parts}</main>")
+    return filled(site, "sheet", title, f"<h1>{title}</h1><main>{parts}</main>")
 
 
 def _taken(page: Tag) -> str:
@@ -135,7 +131,7 @@ def course(site: Path) -> str:
         f'<h1 class="front">{title}</h1><p>A course on the cost of training language '
         f"models.</p><ul>{contents}</ul>"
     )
-    return filled("course", title, front + "".join(map(str, pages)))
+    return filled(site, "course", title, front + "".join(map(str, pages)))
 
 
 def _bound(path: Path, site: Path, known: dict[str, str]) -> Tag:

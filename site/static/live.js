@@ -515,7 +515,6 @@ class Judged {
 for (const form of document.querySelectorAll(".live-form")) new Judged(form);
 for (const section of document.querySelectorAll(".live-panel")) {
   const panel = new Panel(section);
-  show(section, true);
   const address = panel.small ? "" : location.search.slice(1);
   section.querySelector(".live-start").onclick = () => panel.start(address);
   const shared = new URLSearchParams(address);

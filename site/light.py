@@ -1,0 +1,98 @@
+"""Pages that fetch neither MathJax nor an icon font: both are set when the site is built.
+
+A formula becomes an SVG, whose glyphs the page has once, beside its MathML for those who
+listen. An icon becomes the SVG that the theme's own script would have put in its place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from bs4 import BeautifulSoup, Tag
+
+HERE = Path(__file__).parent
+MATHJAX = HERE / "node_modules" / "mathjax"
+ICONS = "_static/scripts/fontawesome.js"
+"""The theme's script of 2,000 icons, of which the pages have a dozen."""
+
+FORMULA = re.compile(r"\s*\\[(\[](.*)\\[)\]]\s*", re.DOTALL)
+"""A formula as Sphinx leaves it in a page, between `\\(` and `\\)` or `\\[` and `\\]`."""
+
+ICON = re.compile(r'<(i|span) class="([^"]*)\bfa-solid fa-([\w-]+)([^"]*)"([^>]*)></\1>')
+ICON_SCRIPT = re.compile(r'\s*<script[^>]*src="[^"]*fontawesome\.js[^"]*"[^>]*></script>')
+
+
+def lighten(site: Path) -> None:
+    """Set the formulas and icons of all pages, and leave their scripts out."""
+    set_formulas(site)
+    set_icons(site)
+
+
+# --- formulas
+
+
+def set_formulas(site: Path) -> None:
+    """Put an SVG in the place of each formula."""
+    pages = {path: BeautifulSoup(path.read_text("utf-8"), "html.parser") for path in _pages(site)}
+    formulas = {path: page.select(".math") for path, page in pages.items()}
+    asked = {str(path): [_read(one) for one in found] for path, found in formulas.items() if found}
+    node = ["node", HERE / "formulas.mjs", MATHJAX]
+    told = subprocess.run(
+        node, input=json.dumps(asked), capture_output=True, encoding="utf-8", check=True
+    )
+    for name, made in json.loads(told.stdout).items():
+        path = Path(name)
+        for place, (svg, mathml) in zip(formulas[path], made["set"], strict=True):
+            place.clear()
+            place.append(_drawn(svg, mathml))
+        glyphs = f'<svg class="glyphs" aria-hidden="true"><defs>{made["glyphs"]}</defs></svg>'
+        pages[path].select_one("article").append(_parsed(glyphs))
+        path.write_text(str(pages[path]), "utf-8")
+
+
+def _pages(site: Path) -> list[Path]:
+    return sorted(site.rglob("*.html"))
+
+
+def _read(formula: Tag) -> tuple[str, bool]:
+    """A formula's TeX, and whether it stands on a line of its own."""
+    return FORMULA.fullmatch(formula.get_text())[1], formula.name == "div"
+
+
+def _drawn(svg: str, mathml: str) -> BeautifulSoup:
+    """A formula to look at, and the same to listen to."""
+    hidden = svg.replace('role="img" focusable="false"', 'aria-hidden="true"')
+    return _parsed(hidden + re.sub(r">\s+<", "><", mathml))
+
+
+def _parsed(html: str) -> BeautifulSoup:
+    return BeautifulSoup(html, "html.parser")
+
+
+# --- icons
+
+
+def set_icons(site: Path) -> None:
+    """Put an SVG in the place of each icon, with the attributes that it had."""
+    script = (site / ICONS).read_text("utf-8")
+
+    def drawn(icon: re.Match[str]) -> str:
+        _, before, name, after, more = icon.groups()
+        found = re.search(rf'\W"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]', script)
+        if not found:
+            raise ValueError(f"no icon {name} in {ICONS}")
+        width, height, path = found.groups()
+        classes = f"{before}svg-inline--fa{after}"  # without the class that asks for the font
+        return (
+            f'<svg class="{classes}"{more} aria-hidden="true" viewBox="0 0 {width} {height}">'
+            f'<path fill="currentColor" d="{path}"/></svg>'
+        )
+
+    for path in _pages(site):
+        page = ICON_SCRIPT.sub("", path.read_text("utf-8"))
+        path.write_text(ICON.sub(drawn, page), "utf-8")
+    for left in (site / ICONS).parent.glob("fontawesome.js*"):
+        left.unlink()
