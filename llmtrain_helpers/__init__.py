@@ -113,6 +113,7 @@ if TYPE_CHECKING:
         count_flops as count_flops,
         gpt_flops as gpt_flops,
         utilization as utilization,
+        without_windows as without_windows,
     )
     from llmtrain_helpers.laws import (
         LAWS as LAWS,
@@ -222,7 +223,7 @@ _NAMES = {
         "training_interval training_seconds"
     ),
     "finetune": ("LoraMemory OPTIMIZERS lora_memory lora_parameters muon_overhead offload_seconds"),
-    "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization",
+    "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization without_windows",
     "laws": (
         "LAWS Law Optimum best_for_loss compute_for_loss compute_optimal "
         "effective_tokens fit_law loss over_training"

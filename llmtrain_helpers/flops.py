@@ -8,7 +8,7 @@ with selective recomputation; Chowdhery et al. (arXiv 2204.02311), appendix B, f
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llmtrain_helpers.checks import (
     Number,
@@ -209,6 +209,28 @@ def attention_pairs(sequence_length: int, attention: str, window: int = 0) -> At
     else:
         keys = tuple(range(s) for _ in range(s))
     return AttentionPairs(keys, int(pairs(s, attention, Attention(1, 1, 1, window=w))), s * s)
+
+
+def without_windows(model: Transformer) -> Transformer:
+    """The same model, in which a token of every layer looks back to the start.
+
+    For counting what its windows save. A ValueError for what is no model.
+
+    >>> from llmtrain_helpers.model import Attention, Layer, Mlp
+    >>> near = Layer(Attention(32, 8, 128, window=128), Mlp(14336))
+    >>> model = Transformer(hidden_size=4096, vocab_size=32000, sequence_length=4096,
+    ...     layers=[(16, near), (16, Layer(Attention(32, 8, 128), Mlp(14336)))])
+    >>> {layer.mixer.window for _, layer in without_windows(model).layers}
+    {0}
+    """
+    instance("model", model, Transformer)
+    layers = []
+    for number, layer in model.layers:
+        mixer = layer.mixer
+        if isinstance(mixer, Attention) and mixer.window:
+            layer = replace(layer, mixer=replace(mixer, window=0))
+        layers.append((number, layer))
+    return replace(model, layers=layers)
 
 
 def expert_flops(model: Transformer, batch_size: Number, recompute: str) -> Result:

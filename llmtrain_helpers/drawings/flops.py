@@ -89,6 +89,10 @@ def two_tokens(step: int, flops_each: float) -> Drawing:
                     )
         if now:
             svg += rect(x - 3, y - 3, 4 * _CELL + 6, 3 * _CELL + 6, **_OUTLINE)
+            # the token that passes, where it goes in and where it comes out
+            across, down = x - 72 + _CELL * (came - 1), y + _CELL * (_ROWS + 0.55 + came - 1)
+            svg += rect(across - 2, y - 3, _CELL + 4, _CELL * _ROWS + 6, **_OUTLINE)
+            svg += rect(x - 3, down - 2, _CELL * _COLUMNS + 6, _CELL + 4, **_OUTLINE)
         svg += text(x + 2 * _CELL, y + _CELL * 6 + 10, below, 15, "middle")
         sums = " + ".join([f"{flops_each:g}"] * came) or "nothing yet"
         svg += text(x + 2 * _CELL, y + _CELL * 6 + 36, sums, 16, "middle", **_BOLD)
@@ -157,7 +161,8 @@ def step_work(counted: FlopCount, most: float, before: FlopCount | None = None) 
 
 
 _FILLS = {WORDS[part]: color for part, color in _COLORS.items()} | {
-    "the layers again": COLORS["recomputed"]
+    "the layers again": COLORS["recomputed"],
+    "the scores again": COLORS["recomputed"],
 }
 
 
@@ -165,7 +170,8 @@ def _bars(counted: FlopCount) -> dict[str, list[tuple[str, float]]]:
     """The bar of each pass: its parts' words and their FLOPs. Backward is two forwards."""
     order = ("projections", "mlp", "head", "scores")  # what grows stands at the end
     forward = [(WORDS[part], counted.parts()[part] / 3) for part in order]
-    again = [("the layers again", float(counted.recomputed))] if counted.recomputed else []
+    what = "scores" if counted.recomputed == counted.scores // 3 else "layers"
+    again = [(f"the {what} again", float(counted.recomputed))] if counted.recomputed else []
     return {
         "forward": forward,
         "recomputed": again,

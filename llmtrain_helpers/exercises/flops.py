@@ -177,16 +177,20 @@ SHARE, LEAST, MOST = 0.35, 5.0, 10.0
 """MFU that is assumed, as in notebook 00, and the seconds of an iteration."""
 
 
-def own_seconds(model: str, num_gpus: int, batch: int) -> float:
-    """Seconds of an iteration of one's own run, on A100 at 35 % of their peak."""
+def own_seconds(model: str, num_gpus: int, batch: int, chip: str = "A100 80GB SXM") -> float:
+    """Seconds of an iteration of one's own run, each GPU at 35 % of its peak."""
     longest = published.architecture(model).sequence_length
     shape = published.architecture(model, min(8192, int(longest)))
-    rate = SHARE * published.accelerator("A100 80GB SXM").peak("bf16")
+    accelerator = published.accelerator(chip)
+    rate = SHARE * accelerator.peak(accelerator.training_format)
     return float(count_flops(shape, batch, "none").total / (num_gpus * rate))
 
 
 class OwnBatch(Exercise):
-    """(model, GPUs, batch): any batch whose iteration takes 5 to 10 seconds."""
+    """(model, GPUs, chip, batch): any batch whose iteration takes 5 to 10 seconds.
+
+    Without a chip it is an A100.
+    """
 
     hint = (
         "The seconds are proportional to the batch.",
@@ -195,25 +199,24 @@ class OwnBatch(Exercise):
 
     def judge(self, answer: Answer) -> Judgement:
         """What the iteration takes, and whether that is in the range."""
-        if not isinstance(answer, (tuple, list)) or len(answer) != 3:
-            return False, "give three things: (my_model, my_gpus, my_batch)."
-        model, gpus, batch = answer
+        if not isinstance(answer, (tuple, list)) or len(answer) not in (3, 4):
+            return False, "give four things: (model, gpus, chip, my_batch)."
+        model, gpus, *chips, batch = answer
         if batch is None:
             return NOT_YET
+        chip = published.accelerator(*chips or ["A100 80GB SXM"])
         known = choice("my_model", model, published.model_names())
         n = int(count("my_gpus", read_as("my_gpus", gpus)))
         B = int(count("my_batch", read_as("my_batch", batch)))
-        seconds = own_seconds(known, n, B)
-        which = f"an iteration of {units.plural(B, 'sequence')} takes"
-        summary = f"{which} {units.digits(seconds)} s"
+        seconds = own_seconds(known, n, B, chip.name)
+        summary = f"a step of {units.plural(B, 'sequence')} takes {units.digits(seconds)} s"
         if LEAST <= seconds <= MOST:
             a_day = units.count(units.DAY / seconds)
             return True, f"right: {summary}, and a day holds {a_day} of them."
         if B == 1 and seconds > MOST:
             return True, f"right: {summary}, and fewer there are not. More GPUs would help."
-        # Its seconds would give the answer away: they are proportional to the batch.
-        limit = f"less than {LEAST:g} s" if seconds < LEAST else f"more than {MOST:g} s"
-        return False, f"{which} {limit}. {HINT}"
+        side = f"less than {LEAST:g}" if seconds < LEAST else f"more than {MOST:g}"
+        return False, f"{summary}, {side}. {HINT}"
 
 
 def _layer(weights: int = 12, products: int = 2, flops_each: int = 2) -> int:
@@ -308,8 +311,8 @@ EXERCISES: dict[str, Exercise] = {
                 "that is a setting, and no month's work.)",
                 "buy": "no: the case for it was their figure, and yours is twice that, "
                 "as high as that of GPT-3 above with every layer recomputed.",
-                "tune": "no: are they idle? By your figure they do as much as GPT-3's "
-                "above with every layer recomputed.",
+                "tune": "no: do others reach twice as much? GPT-3 above, with every layer "
+                f"recomputed too, has {units.percent(busy('full')[0])}.",
             },
         ),
     ),

@@ -32,12 +32,13 @@ from llmtrain_helpers.flops import (
     attention_pairs,
     count_flops,
     product_flops,
+    without_windows,
 )
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common, controls
 
-ALL, SEEN = "all", "those that a token may see"
-"""Which pairs of tokens are counted; the first is how papers count."""
+ALL, BACK, SEEN = "all", "those that look back", "those that a token may see"
+"""Which pairs of tokens are counted: as papers do, without the empty half, and in its window."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,10 @@ class Setting:
     @cached_property
     def work(self) -> FlopCount:
         """FLOPs of the iteration, part by part."""
-        pairs = dict(zip((ALL, SEEN), ATTENTION, strict=True))[self.attention]
         shape = model_shape(self.model, self.sequence_length)
+        if self.attention == BACK:
+            shape = without_windows(shape)
+        pairs = "dense" if self.attention == ALL else "causal"
         return count_flops(shape, self.batch_size, self.recompute, pairs)
 
     @cached_property
@@ -124,8 +127,8 @@ _CONTROLS = {
     ),
     "attention": controls.choice(
         "Pairs of tokens counted",
-        "All, as most papers do; or only those before a token, and in its window.",
-        [ALL, SEEN],
+        "All, as most papers do; those before a token; or of these the ones in its window.",
+        [ALL, BACK, SEEN],
         more=True,
     ),
 }
@@ -239,11 +242,12 @@ def highest_hfu() -> float:
 
 def _code(setting: Setting) -> str:
     source = "config_model" if setting.model in names("configs") else "architecture"
-    pairs = ', attention="causal"' if setting.attention == SEEN else ""
+    pairs = "" if setting.attention == ALL else ', attention="causal"'
+    wide = "model = without_windows(model)\n" if setting.attention == BACK else ""
     return (
         f"model = published.{source}({setting.model!r}, "
         f"{common.in_code(setting.sequence_length)})\n"
-        f"F = count_flops(model, {common.in_code(setting.batch_size)}, "
+        f"{wide}F = count_flops(model, {common.in_code(setting.batch_size)}, "
         f"recompute={setting.recompute!r}{pairs}).total\n"
         f"X = achieved_flops_per_gpu(F, {setting.seconds:g}, {setting.num_gpus})\n"
         f"chip = published.accelerator({setting.chip!r})\n"

@@ -8,7 +8,7 @@ import pytest
 from llmtrain_helpers import Transformer, achieved_flops_per_gpu, count_flops, units
 from llmtrain_helpers.drawings.flops import past_peak
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels.flops import PANEL, SEEN, highest_hfu
+from llmtrain_helpers.panels.flops import ALL, BACK, PANEL, SEEN, highest_hfu
 from tests.pages import cell
 from tests.panel_code import value_of
 
@@ -93,6 +93,17 @@ def test_pairs_that_a_token_may_see_are_counted_on_demand() -> None:
     assert f"by the pairs that it may see, MFU is {share[1]}." in plain
     assert "window" not in PANEL.render()
     assert "attention=&quot;causal&quot;" in seen
+
+
+def test_the_empty_half_and_the_windows_are_left_out_one_after_the_other() -> None:
+    values = PANEL.presets["gpt-oss-20b at 32,768 tokens"]
+    shares = [
+        re.search(r"MFU ([\d.]+) %", PANEL.render(**{**values, "attention": pairs}))[1]
+        for pairs in (ALL, BACK, SEEN)
+    ]
+    assert shares == ["49.9", "33.9", "26.0"]
+    told = cell("02_flops", "panel-answers")
+    assert all(f"{share}" in told for share in shares)
 
 
 WINDOWS = {
