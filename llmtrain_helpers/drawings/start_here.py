@@ -39,6 +39,7 @@ class Layout(NamedTuple):
     work: tuple[int, int]
     token: tuple[int, int]
     signs: tuple[tuple[str, int, int], ...]
+    squares: tuple[int, int]  # of tokens: x, columns
     lower: int  # how far the scale stands below where it stands on a wide page
 
 
@@ -49,6 +50,7 @@ WIDE = Layout(
     (370, 36),
     (536, 36),
     (("×", 174, 80), ("=", 355, 80), ("÷", 523, 80), ("=", 20, 264)),
+    (370, 21),
     0,
 )
 NARROW = Layout(
@@ -58,6 +60,7 @@ NARROW = Layout(
     (34, 166),
     (220, 166),
     (("×", 180, 80), ("=", 16, 210), ("÷", 203, 210), ("=", 20, 400)),
+    (38, 22),
     132,
 )
 """As on a page, and as on a telephone."""
@@ -95,6 +98,7 @@ def machine(
     for sign, left, top in layout.signs:
         svg += text(left, top, sign, 26, "middle", **BOLD)
     scale = _scale(marks, layout.width) + _bar(tokens, before, layout.width)
+    scale += _blocks(tokens, before or tokens, *layout.squares)
     svg += f'<g transform="translate(0 {layout.lower})">{scale}</g>'
     label = "; ".join(f"{name}: {units.count(number, 2)}" for name, number in marks)
     words = (
@@ -151,7 +155,21 @@ def _scale(marks: Sequence[tuple[str, float]], width: float) -> str:
         svg += line(x, y - 4, x, 276, stroke_width=1.5, stroke_dasharray="3 3")
         # the name stands to the left, where no lower line crosses it
         left = x > 0.45 * width
-        svg += text(x - 6 if left else x + 6, y + 6, name, 15, "end" if left else "start")
+        told = f"{name}: {units.count(tokens, 2)}"
+        svg += text(x - 6 if left else x + 6, y + 6, told, 15, "end" if left else "start")
+    return svg
+
+
+def _blocks(tokens: float, start: float, left: int, columns: int) -> str:
+    """A square for as many tokens as there were at the start: twice as many, twice the squares."""
+    shown = min(tokens / start, 2.0 * columns)
+    told = f"a square: {units.count(start, 2)} tokens"
+    if tokens / start > shown:
+        told += f"; {units.count(tokens / start, 2)} squares"
+    svg = text(left, 126, told, 14.5)
+    for i in range(ceil(shown)):
+        x, y = left + 15 * (i % columns), 132 + 15 * (i // columns)
+        svg += rect(x, y, max(12 * min(shown - i, 1.0), 1), 12, TOKENS, "tokens", rx=2)
     return svg
 
 
@@ -165,8 +183,10 @@ def _bar(tokens: float, before: float | None, width: float) -> str:
     else:
         svg += text(end + 10, 260, label, 17, **BOLD)
     was = _place(before, width) if before else end
-    if abs(was - end) > 1:
-        svg += ghost(LEFT, 234, was - LEFT, 40, "at the start")
+    if was > end + 1:
+        svg += ghost(end, 236, was - end, 36, "at the start")
+    elif was < end - 1:  # above and below, where it crosses no number
+        svg += line(was, 226, was, 236) + line(was, 272, was, 282)
     return svg
 
 
@@ -255,7 +275,7 @@ def count_and_rate(
         svg += line(x1, y1, x2, y2, stroke_width=3)
     svg += line(594, 104, 604, 104) + text(610, 109, "full:", 15)
     svg += text(610, 129, units.flops(work), 15)
-    label = f"{units.flops(done)} after {units.plural(days, 'day')}"
+    label = f"{units.flops(done)} after {units.plural(days, 'day')}" if part < 1 else "full"
     inside = part > 0.2
     y = 284 - 180 * part + (26 if inside else -10)
     ink = "white" if inside else "currentColor"

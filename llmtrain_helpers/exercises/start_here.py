@@ -117,7 +117,10 @@ class Size(Exercise):
         tokens = units.digits(tokens_for_each_parameter(size), 2)
         summary = f"{units.short(size)} gets {tokens} tokens for each parameter"
         if size > self.key():
-            return False, f"{summary}: too few. Twice the size is a quarter of these."
+            return (
+                False,
+                f"{summary}: too few. Twice the parameters leave a quarter of the tokens for each.",
+            )
         if size < self.key():
             return False, f"{summary}: enough, and a larger size of the list has enough."
         return True, f"right: {summary}, and no larger size of the list has enough."
@@ -208,14 +211,15 @@ def _why_so_long() -> str:
     hours = gpu_hours(_years() * units.YEAR, 8)
     on_a100 = units.digits(hours / 1e6, 2)
     on_h100 = units.digits(hours * RATE / RATE_H100 / 1e6, 2)
-    meta = units.count(run("Llama 3.1 8B")["gpu_hours"])
+    reported = run("Llama 3.1 8B")["gpu_hours"]
+    times = units.digits(reported / (hours * RATE / RATE_H100), 2)
     return (
         f"The tokens are some {units.digits(months, 2)} times what the eight GPUs "
         "manage in a month, and time grows in proportion. Only more GPUs, or faster "
         f"ones, help: in a month it takes {units.digits(8 * months, 2)} A100, if none "
         f"of them waits for another. (It is {on_a100} million GPU-hours, or {on_h100} "
-        f"million on H100 at 350 TFLOP/s. Meta reports {meta}, on H100, for all stages "
-        "of the training.)"
+        f"million on H100 at 350 TFLOP/s. Meta reports {units.count(reported)}, on H100, "
+        f"{times} times as much. Page 03 asks why.)"
     )
 
 

@@ -194,8 +194,8 @@ def _draw_way(way: Way, before: Way | None) -> str:
         told = "At the top the model guesses the next token. Now its error is known."
     elif way.step < 2 * layers:
         told = (
-            "Backward: the error goes back down, and each parameter learns how it "
-            "should change. That is 4 operations."
+            "Backward: the error goes back down. Each parameter passes it on, 2 operations, "
+            "and learns how it should change, 2 more."
         )
     else:
         told = f"<b>6 operations for each parameter: {units.flops(whole)} for one token.</b>"
@@ -294,7 +294,7 @@ COUNT_AND_RATE = common.Handle(
             "How long they have been at it.",
             least=0,
             most=3650,
-            stops=(0, 5, 10, 20, 30, 60, 90, 180, 365),
+            stops=(0, 5, 10, 20, 30, 60, 90, 180, 365, 730),
             play=True,
         ),
     },

@@ -39,9 +39,21 @@ def test_a_square_stands_for_one_gpu_or_for_as_many_as_it_says(
     n: int, shown: int, layout: drawings.Layout
 ) -> None:
     body = drawn(n, 1, layout=layout).body
-    assert body.count('width="12" height="12"') == shown + 1  # one for the day
+    assert body.count('width="12" height="12"') == shown + 2  # one for the day, one of tokens
     each = re.search(r"(\d+) in a square", body)
     assert shown == -(-n // int(each[1] if each else 1))
+
+
+@pytest.mark.parametrize("layout", [drawings.WIDE, drawings.NARROW])
+def test_twice_the_tokens_are_twice_the_squares(layout: drawings.Layout) -> None:
+    def squares(tokens: float) -> float:
+        body = drawn(tokens=tokens, before=1e10, layout=layout).body
+        found = re.findall(r'width="([\d.]+)" height="12" fill="#007050"', body)
+        return sum(map(float, found)) / 12
+
+    assert [squares(n * 1e10) for n in (0.5, 1, 2, 4, 7.5)] == [0.5, 1, 2, 4, 7.5]
+    assert squares(1e14) == 2 * layout.squares[1]  # no more than have room, and it says so
+    assert "10 thousand squares" in drawn(tokens=1e14, before=1e10, layout=layout).body
 
 
 @pytest.mark.parametrize("layout", [drawings.WIDE, drawings.NARROW])

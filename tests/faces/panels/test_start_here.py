@@ -9,6 +9,8 @@ from llmtrain_helpers import training_seconds, units
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.evidence.published import run
 from llmtrain_helpers.panels import HANDLES, PANELS, start_here_panel
+from llmtrain_helpers.panels.start_here import Setting
+from tests.pages import cell
 from tests.panel_code import value_of
 
 PANEL = PANELS["start_here"]
@@ -42,8 +44,17 @@ def _rate(html: str) -> float:
 def test_a_change_leaves_an_outline_of_the_bar_before() -> None:
     before = dict(PANEL.default)
     assert 'stroke-dasharray="5 4"' not in PANEL.render(before, **before)
+    less = PANEL.render(before, **{**before, "num_gpus": 4})
+    assert less.count('stroke-dasharray="5 4"') == 1
     more = PANEL.render(before, **{**before, "num_gpus": 16})
-    assert more.count('stroke-dasharray="5 4"') == 1
+    assert 'stroke-dasharray="5 4"' not in more  # it would cross the number
+    assert more.count("<line ") == PANEL.render(before, **before).count("<line ") + 2
+
+
+def test_gpt_3_wants_as_many_gpus_as_the_page_says() -> None:
+    tokens = run("GPT-3 175B")["tokens"]
+    assert Setting(num_gpus=51).tokens >= tokens > Setting(num_gpus=50).tokens
+    assert "GPT-3's 300 billion want 51 GPUs" in cell("00_start_here", "machine-seen")
 
 
 def test_the_tasks_come_out_as_the_page_says() -> None:
