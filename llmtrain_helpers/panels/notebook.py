@@ -51,9 +51,9 @@ PLAY, PAUSE = "▶ Play", "⏸ Pause"
 _LETTER = 8
 """Pixels of a letter of a label, at the most on average."""
 
-_BESIDE = {False: ("1 1 270px", "1 1 700px"), True: ("1 1 270px", "3 1 500px")}
+_BESIDE = {False: ("1 1 270px", "1 1 700px"), True: ("1 1 225px", "3 1 575px")}
 """How wide controls and picture are at least beside each other, for panels and handles:
-with their gap 1,000 pixels, or 800. Where there is less, the picture stands below."""
+with their gap 1,000 pixels, or 830. Where there is less, the picture stands below."""
 
 
 class Field:
@@ -81,7 +81,7 @@ class Field:
         wide = control.lines > 1 or (panel.small and control.kind == "flag")
         flex = "1 1 100%" if wide else "0 1 auto"
         if self.slider:  # a handle's few fields stand side by side where there is room
-            flex = "1 1 250px" if panel.small else "1 1 400px"
+            flex = "1 1 220px" if panel.small else "1 1 400px"
             self.slider.layout.flex = "1 1 100%" if panel.small else "1 1 200px"
         room = {"flex": flex, "min_width": "0px", "max_width": "100%"}
         self.box = widgets.Box(parts, layout=_ROW | room)

@@ -151,7 +151,7 @@ def test_rows_stand_in_the_order_in_which_they_are_read(word: str) -> None:
     assert all((field.box in inside) == field.control.more for field in fields)
 
 
-@pytest.mark.parametrize(("make", "room"), [(lambda: in_notebook("plan"), 1000), (ring, 800)])
+@pytest.mark.parametrize(("make", "room"), [(lambda: in_notebook("plan"), 1000), (ring, 830)])
 def test_controls_stand_beside_the_picture_where_both_have_room(make: Any, room: float) -> None:
     """Both grow, and neither is pushed out of the page by what stands in it."""
     panel = make()
