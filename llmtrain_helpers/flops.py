@@ -230,7 +230,7 @@ def without_windows(model: Transformer) -> Transformer:
         if isinstance(mixer, Attention) and mixer.window:
             layer = replace(layer, mixer=replace(mixer, window=0))
         layers.append((number, layer))
-    return replace(model, layers=layers)
+    return replace(model, layers=tuple(layers))
 
 
 def expert_flops(model: Transformer, batch_size: Number, recompute: str) -> Result:

@@ -100,7 +100,7 @@ def two_tokens(step: int, flops_each: float) -> Drawing:
     svg += rect(86, 274, 480, 28, stroke="currentColor", rx=3)
     for place in range(3):
         came = min(max(step - 2 * place, 0), 2)
-        fill = (COLORS["weights"], COLORS["activations"], COLORS["gradients"])[place]
+        fill = (COLORS["weights"], COLORS["main weights"], COLORS["gradients"])[place]
         svg += rect(86 + 160 * place, 274, 80 * came, 28, fill) if came else ""
     svg += text(580, 294, f"{step * flops_each:g} FLOP", 18, **_BOLD)
     words = (
@@ -325,23 +325,25 @@ def filled(
     flops_per_gpu: float,
     peak_flops: float,
     before: tuple[float, float] | None = None,
+    unit: float = _BAR_WIDE,
 ) -> Drawing:
     """A bar as long as the peak, filled as far as the GPUs got: MFU, and HFU beyond.
 
     `flops_per_gpu` counts all that `counted` holds. `before` are MFU and HFU of the
-    state before, drawn as an outline. A rate above the peak is a ValueError.
+    state before, drawn as an outline. `unit` is how long the peak is. A rate above the
+    peak is a ValueError.
     """
     hfu = float(utilization(flops_per_gpu, peak_flops))
     mfu = hfu * counted.model / counted.total
-    svg = rect(_BAR_X, _BAR_Y, _BAR_WIDE, _BAR_HIGH, stroke="currentColor", rx=3)
-    svg += _segments(counted, hfu)
+    svg = rect(_BAR_X, _BAR_Y, unit, _BAR_HIGH, stroke="currentColor", rx=3)
+    svg += _segments(counted, hfu, unit)
     if counted.recomputed:
-        svg += _bracket(mfu, 1, f"MFU {units.percent(mfu)}: the model's own work")
-        svg += _bracket(hfu, -1, f"HFU {units.percent(hfu)}: all that the GPUs did")
+        svg += _bracket(mfu, 1, f"MFU {units.percent(mfu)}: the model's own work", unit)
+        svg += _bracket(hfu, -1, f"HFU {units.percent(hfu)}: all that the GPUs did", unit)
     else:
         same = "HFU is the same, nothing is done twice"
-        svg += _bracket(mfu, 1, f"MFU {units.percent(mfu)}: {same}")
-    svg += _peak(peak_flops)
+        svg += _bracket(mfu, 1, f"MFU {units.percent(mfu)}: {same}", unit)
+    svg += _peak(peak_flops, unit)
     words = (
         f"A bar as long as the peak, {units.flops_per_second(peak_flops)}, filled by the "
         f"model's own work to {units.percent(mfu)} (MFU) and with the recomputed "
@@ -356,21 +358,24 @@ def filled(
         place, label = (_BAR_X + _BAR_WIDE, y + high + 25), f"MFU {old_mfu}, HFU {old_hfu}"
         svg += text(*place, f"dashed: {label}", 15, "end", opacity=0.8)
         words += f" Before: {old_mfu} and {old_hfu}."
-    return Drawing(svg, 860, 168, words)
+    return Drawing(svg + _key(counted, unit), 860, _high(unit), words)
 
 
-def past_peak(counted: FlopCount, flops_per_gpu: float, peak_flops: float) -> Drawing:
+def past_peak(
+    counted: FlopCount, flops_per_gpu: float, peak_flops: float, unit: float = 0
+) -> Drawing:
     """The utilization bar where more is claimed than the peak: it runs past it.
 
-    What lies beyond is slanted. No chip does that, so an input must be wrong.
+    What lies beyond is slanted. No chip does that, so an input must be wrong. `unit` is
+    how long the peak is; 0 lets the whole bar fill the drawing.
     """
     share = flops_per_gpu / peak_flops
-    unit = _BAR_WIDE / share
-    x = _BAR_X + unit
+    unit = unit or _BAR_WIDE / share
+    x, end = _BAR_X + unit, _BAR_X + unit * share
     label = f"HFU {units.percent(share)}: more than the whole peak"
     svg = [
         _segments(counted, share, unit),
-        hatched(x, _BAR_Y - 7, _BAR_X + _BAR_WIDE - x, _BAR_HIGH + 14, 9),
+        hatched(x, _BAR_Y - 7, end - x, _BAR_HIGH + 14, 9),
         _bracket(share, 1, label, unit),
         _peak(peak_flops, unit),
     ]
@@ -378,7 +383,26 @@ def past_peak(counted: FlopCount, flops_per_gpu: float, peak_flops: float) -> Dr
         f"A bar that runs past the peak, {units.flops_per_second(peak_flops)}: the "
         f"work claimed would take {units.percent(share)} of it. No chip does that."
     )
-    return Drawing("".join(svg), 860, 168, words)
+    return Drawing("".join(svg) + _key(counted, unit), 860, _high(unit), words)
+
+
+def _high(unit: float) -> int:
+    """Room for a key where the peak is short, for there parts have no room for names."""
+    return 168 if unit == _BAR_WIDE else 196
+
+
+def _key(counted: FlopCount, unit: float) -> str:
+    """The parts by their colours, where the peak is short."""
+    if unit == _BAR_WIDE:
+        return ""
+    svg, x = "", float(_BAR_X)
+    for name, flops in counted.parts().items():
+        if flops:
+            shade: Style = {"opacity": _PALE} if name == "scores" else {}
+            word, fill = WORDS.get(name, name), _COLORS.get(name, COLORS["recomputed"])
+            svg += rect(x, 166, 16, 16, fill, word, **shade) + text(x + 22, 179, word, 15)
+            x += 40 + 8.6 * len(word)
+    return svg
 
 
 def _segments(counted: FlopCount, hfu: float, unit: float = _BAR_WIDE) -> str:
@@ -406,7 +430,7 @@ def _segments(counted: FlopCount, hfu: float, unit: float = _BAR_WIDE) -> str:
             svg += hatched(*box) if wide > 3 else ""
         elif fits(WORDS[name], wide - 4, 14):
             svg += text(*middle, WORDS[name], 14, "middle", "white")
-    rest = _BAR_X + _BAR_WIDE - x
+    rest = _BAR_X + unit - x
     if fits("not used", rest - 12):
         svg += text(x + rest / 2, _BAR_Y + 30, "not used", 15, "middle", opacity=0.8)
     return svg

@@ -369,7 +369,7 @@ TWO_TOKENS = common.Handle(
 
 @dataclass(frozen=True)
 class Step:
-    """A step of GPT-3: 131,072 tokens, cut into sequences of one length."""
+    """A step of 131,072 tokens of GPT-3, as it was timed, cut into sequences of one length."""
 
     sequence_length: int = 2048
     recompute: str = "full"
@@ -426,15 +426,19 @@ class Timed:
     seconds: float = 32.09
 
 
+PEAK = 600
+"""Pixels of the peak, which stays where it is when a step claims to be past it."""
+
+
 def _draw_timed(timed: Timed, before: Timed | None) -> str:
     setting = Setting(seconds=timed.seconds)
     mfu, hfu = setting.shares
     rate = units.flops_per_second(setting.rate)
     if hfu > 1:
         told = f"{rate} on each GPU: <b>past the peak</b>. No chip does that."
-        return common.pictured(past_peak(setting.work, setting.rate, setting.peak), told)
+        return common.pictured(past_peak(setting.work, setting.rate, setting.peak, PEAK), told)
     told = f"{rate} on each GPU. <b>MFU {units.percent(mfu)}, HFU {units.percent(hfu)}.</b>"
-    return common.pictured(filled(setting.work, setting.rate, setting.peak), told)
+    return common.pictured(filled(setting.work, setting.rate, setting.peak, unit=PEAK), told)
 
 
 ACHIEVED = common.Handle(
