@@ -370,7 +370,7 @@ def past_peak(
     how long the peak is; 0 lets the whole bar fill the drawing.
     """
     share = flops_per_gpu / peak_flops
-    unit = unit or _BAR_WIDE / share
+    fixed, unit = unit or _BAR_WIDE, unit or _BAR_WIDE / share
     x, end = _BAR_X + unit, _BAR_X + unit * share
     label = f"HFU {units.percent(share)}: more than the whole peak"
     svg = [
@@ -383,7 +383,7 @@ def past_peak(
         f"A bar that runs past the peak, {units.flops_per_second(peak_flops)}: the "
         f"work claimed would take {units.percent(share)} of it. No chip does that."
     )
-    return Drawing("".join(svg) + _key(counted, unit), 860, _high(unit), words)
+    return Drawing("".join(svg) + _key(counted, fixed), 860, _high(fixed), words)
 
 
 def _high(unit: float) -> int:
