@@ -292,9 +292,7 @@ KEPT_LAYER = common.Handle(
         "attention": controls.choice(
             "Attention", "Whether the scores are stored.", ("scores stored", "flash")
         ),
-        "dropout": controls.choice(
-            "Dropout", "Whether random values are set to 0.", ("on", "off")
-        ),
+        "dropout": controls.choice("Dropout", "Whether random values are set to 0.", ("on", "off")),
     },
     settings={"": KeptLayer()},
     draw=_draw_layer,
