@@ -128,17 +128,35 @@ def check_alternate(layer: Layer) -> Attention:
     return mixer
 
 
-def bytes_kept(scores_to_hidden: Number) -> Result:
+def kept_tensors(flash: bool = False, dropout: bool = True) -> list[Kept]:
+    """The tensors of `KEPT` that are there: flash stores no scores, and without dropout no mask.
+
+    >>> sum(kept.size for kept in kept_tensors(flash=True, dropout=False))
+    32
+    """
+    stored = not flag("flash", flash)
+    masked = flag("dropout", dropout)
+    return [
+        kept
+        for kept in KEPT
+        if (stored or not kept.scores)
+        and (masked or (kept.operation != "dropout" and kept.tensor != "the dropped-out scores"))
+    ]
+
+
+def bytes_kept(scores_to_hidden: Number, flash: bool = False, dropout: bool = True) -> Result:
     """Bytes that a GPT's layer keeps for each value of the hidden state: 34 + 5as/h.
 
-    Takes as/h, the values of the scores for each of the hidden state.
+    Takes as/h, the values of the scores for each of the hidden state. Flash attention
+    takes away the term with as/h; without dropout 32 + 2as/h are left.
 
     >>> bytes_kept(96 * 2048 / 12288)  # GPT-3
     114.0
     """
     ratio = amount("scores_to_hidden", scores_to_hidden)
-    plain = sum(kept.size for kept in KEPT if not kept.scores)
-    return plain + sum(kept.size for kept in KEPT if kept.scores) * ratio
+    kept = kept_tensors(flash, dropout)
+    plain = sum(tensor.size for tensor in kept if not tensor.scores)
+    return plain + sum(tensor.size for tensor in kept if tensor.scores) * ratio
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from llmtrain_helpers import units
-from llmtrain_helpers.activations import KEPT, Kept, Moment, Timeline, bytes_kept, there
+from llmtrain_helpers.activations import (
+    KEPT,
+    Kept,
+    Moment,
+    Timeline,
+    bytes_kept,
+    kept_tensors,
+    there,
+)
 from llmtrain_helpers.checks import Result, counts
 from llmtrain_helpers.drawings.common import (
     COLORS,
@@ -25,40 +33,49 @@ _WHITE = "#FFFFFF"
 
 # --- what a layer keeps
 
-_TIGHT, _BAR_LEFT, _BAR_ROOM = 25, 372, 262
+_TIGHT, _BAR_LEFT, _BAR_ROOM, _LAYER_WIDE = 25, 318, 224, 640
 
 
-def kept_by_layer(hidden_size: int, num_heads: int, sequence_length: int) -> Drawing:
+def kept_by_layer(
+    hidden_size: int,
+    num_heads: int,
+    sequence_length: int,
+    flash: bool = False,
+    dropout: bool = True,
+) -> Drawing:
     """What each operation of a GPT's layer keeps, as bars in bytes a hidden value.
 
-    Times sbh they make sbh(34 + 5as/h).
+    Times sbh they make sbh(34 + 5as/h). What a switch takes away stays as an outline.
     """
     h, a, s = counts(hidden_size=hidden_size, num_heads=num_heads, sequence_length=sequence_length)
-    ratio = float(a * s / h)
-    scale, whole = _BAR_ROOM / max(8, 2 * ratio), _short(bytes_kept(ratio))
-    svg = text(20, 30, "operation", 15, font_weight=600)
-    svg += text(190, 30, "keeps", 15, font_weight=600)
-    svg += text(_BAR_LEFT, 30, "bytes for each hidden value", 15, font_weight=600)
+    ratio, there = float(a * s / h), kept_tensors(flash, dropout)
+    scale = _BAR_ROOM / max(8, 2 * ratio)
+    whole, all_of_it = _short(bytes_kept(ratio, flash, dropout)), _short(bytes_kept(ratio))
+    svg = text(10, 26, "operation", 15, font_weight=600)
+    svg += text(148, 26, "keeps", 15, font_weight=600)
+    svg += text(_BAR_LEFT, 26, "bytes for each hidden value", 15, font_weight=600)
     for row, kept in enumerate(KEPT):
-        svg += _row(44 + row * _TIGHT, kept, ratio, scale)
-    foot, learned = 44 + len(KEPT) * _TIGHT, sum(kept.size for kept in KEPT if kept.learns)
-    total = f"34 + 5as/h = {whole} bytes for each hidden value"
-    note = f"Bold: with weights, {learned} of the 34. "
-    note += "Hatched: the scores, which flash attention does not keep."
-    svg += text(20, foot + 22, total, 18, font_weight=700) + text(20, foot + 46, note, 14)
+        svg += _row(38 + row * _TIGHT, kept, ratio, scale, kept in there)
+    foot = 38 + len(KEPT) * _TIGHT
+    learned = sum(kept.size for kept in KEPT if kept.learns)
+    total = f"{whole} bytes for each hidden value"
+    if whole != all_of_it:
+        total += f", of {all_of_it}"
+    note = f"Bold: operations with weights keep {learned}. Hatched: scores. Dashed: no longer kept."
+    svg += text(10, foot + 24, total, 18, font_weight=700) + text(10, foot + 48, note, 14)
     rows = "; ".join(
         f"{kept.operation or 'the same'} keeps {kept.tensor}, {kept.size}"
         f"{' times as/h' if kept.scores else ''}"
-        for kept in KEPT
+        for kept in there
     )
     words = (
         f"What a GPT's layer keeps, in bytes for each hidden value: {rows}. "
-        f"Together 34 + 5as/h, here with as/h = {_short(ratio)}: {whole}."
+        f"Together, with as/h = {_short(ratio)}: {whole}."
     )
-    return Drawing(svg, _ACROSS, foot + 62, words)
+    return Drawing(svg, _LAYER_WIDE, foot + 62, words)
 
 
-def _row(y: float, kept: Kept, ratio: float, scale: float) -> str:
+def _row(y: float, kept: Kept, ratio: float, scale: float, there: bool) -> str:
     """An operation in its half's colour, the tensor that it keeps, and a bar of its size."""
     size = kept.size * (ratio if kept.scores else 1)
     label = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
@@ -67,10 +84,12 @@ def _row(y: float, kept: Kept, ratio: float, scale: float) -> str:
         high = 2 * _TIGHT if kept.operation == "average of V" else _TIGHT
         weight: Style = {"font_weight": 700} if kept.learns else {}
         middle = y + 16 + (high - _TIGHT) / 2
-        svg += rect(20, y, 152, high - 3, COLORS[kept.half], rx=3)
-        svg += text(28, middle, kept.operation, 14, fill=_WHITE, **weight)
-    svg += text(190, y + 16, kept.tensor, 14)
+        svg += rect(10, y, 128, high - 3, COLORS[kept.half], rx=3)
+        svg += text(18, middle, kept.operation, 14, fill=_WHITE, **weight)
     wide = size * scale
+    if not there:
+        return svg + ghost(_BAR_LEFT, y + 2, wide, _TIGHT - 7, "no longer kept")
+    svg += text(148, y + 16, kept.tensor, 14)
     svg += rect(_BAR_LEFT, y + 2, wide, _TIGHT - 7, COLORS["activations"])
     if kept.scores:
         svg += hatched(_BAR_LEFT, y + 2, wide, _TIGHT - 7)
@@ -129,6 +148,50 @@ def step_memory(
     svg += [*_marks(shown, passes), *_key(shown)]
     words = _steps_in_words(shown, memory, chip, passes)
     return Drawing("".join(svg), _ACROSS, 518, words)
+
+
+_SHOWN = {"start": 2, "forward": 4, "loss": 6, "layers": 7, "backward": 8, "update": 10}
+"""How many points of a step with one pass are drawn when a moment has come."""
+
+
+def memory_so_far(shown: Timeline, now: Moment, memory: float, chip: str, most: float) -> Drawing:
+    """What has been resident up to a moment of two steps of one pass; what comes is dashed.
+
+    The scale ends at `most` bytes, whatever is shown.
+    """
+    points, up = _points(shown), _Scale(most)
+    past = points[: len(points) // 2 * (now.step - 1) + _SHOWN[now.mark]]
+    x, top = _across(past[-1][0]), up(now.total)
+    y = up(memory)
+    coming = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in _totals(points))
+    dashed = 'fill="none" stroke="currentColor" stroke-width="1.5" stroke-dasharray="5 4"'
+    svg = [*_axis(up), *_bands(past, up), f'<polyline points="{coming}" {dashed}/>']
+    svg += [_over(past, memory, up), line(_LEFT, y, _RIGHT, y, stroke_width=3)]
+    label = f"{units.gigabytes(memory)}, {chip}"
+    svg.append(text(_RIGHT - 4, y - 8, label, 15, "end", font_weight=700))
+    at = f"{MOMENTS[now.mark]}: {units.gigabytes(now.total)}"
+    side = "end" if x > _across(1) else "start"
+    svg.append(line(x, 66, x, _BASE, stroke_width=2))
+    svg.append(text(x + (-8 if side == "end" else 8), 60, at, 17, side, font_weight=700))
+    if now.mark == "loss" and now.total < 0.95 * memory:
+        each = f"2 × {units.gigabytes(now.logits / 2)} on top, the gradients at the loss"
+        svg.append(text(x + (-8 if side == "end" else 8), top - 10, each, 14, side))
+    svg += _marks(shown, 1)
+    parts = {**_split(now, shown), "logits": now.logits}
+    parts.pop("second logits")
+    for i, (name, size) in enumerate(parts.items()):
+        left, row = _LEFT + i % 2 * 280, _BASE + 74 + i // 2 * 24
+        svg.append(rect(left, row - 12, 15, 15, COLORS[name], rx=2))
+        label = f"{LEGEND.get(name, name)} {units.gigabytes(size) if size else 0}"
+        svg.append(text(left + 22, row, label, 15))
+    told = ", ".join(f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in now.parts().items())
+    fits = "under" if now.total <= memory else "over"
+    words = (
+        f"Memory through two steps, up to step {now.step}, {MOMENTS[now.mark]}: {told}. "
+        f"Together {units.gigabytes(now.total)}, {fits} the line of {chip}, "
+        f"{units.gigabytes(memory)}."
+    )
+    return Drawing("".join(svg), _RIGHT + 16, _BASE + 134, words)
 
 
 @dataclass(frozen=True)
@@ -422,51 +485,59 @@ def _steps_in_words(shown: Timeline, memory: float, chip: str, passes: int) -> s
 
 # --- what recomputation leaves
 
-_STEP, _RISE, _FLOOR = 25, 26, 236
+_STEP, _RISE, _FLOOR = 21, 26, 226
 """A moment's width, a layer's height, and where the first layer stands."""
 
 
-def recomputation(num_layers: int = 6) -> Drawing:
-    """Which layers' activations are there from moment to moment, without and with.
+def recomputation(num_layers: int, time: int) -> Drawing:
+    """Which layers' activations have been there up to a moment, without and with.
 
-    Time goes to the right: forward through the layers, then backward.
+    Time goes to the right: forward through the layers, then backward. Moments that are
+    still to come are outlines.
     """
-    l = int(counts(num_layers=num_layers)[0])
-    svg = [*_moments_of(l, 70, "All is kept", again=False)]
-    svg += _moments_of(l, 420, "Only inputs are kept", again=True)
+    l, now = int(counts(num_layers=num_layers)[0]), int(counts(time=time)[0])
+    svg = [*_moments_of(l, now, 66, "All is kept", again=False)]
+    svg += _moments_of(l, now, 350, "Only inputs are kept", again=True)
     for layer in (1, l):
-        svg.append(text(62, _FLOOR - (layer - 1) * _RISE - 8, f"layer {layer}", 14, "end"))
+        svg.append(text(58, _FLOOR - (layer - 1) * _RISE - 8, f"layer {layer}", 14, "end"))
     key = {"kept": "all of a layer", "input": "its input", "again": "computed again"}
     for place, (kind, label) in enumerate(key.items()):
-        x = 70 + place * 190
-        svg += [_tensor(x, _FLOOR + 48, kind), text(x + 32, _FLOOR + 66, label, 15)]
+        x = 66 + place * 170
+        svg += [_tensor(x, _FLOOR + 40, kind), text(x + 28, _FLOOR + 58, label, 15)]
+    whole = len(there(l, now, again=False))
+    left = there(l, now, again=True)
     words = (
-        f"What {l} layers keep through forward and backward, moment by moment. If all "
-        f"is kept, a column grows to {l} whole layers and shrinks again. If inputs are "
-        f"kept, it grows to {l} inputs; going back, one layer at a time is computed "
-        "again."
+        f"{l} layers, moment {now} of {2 * l}. If all is kept, {whole} whole layers are "
+        f"there. If inputs are kept, {left.count('input')} inputs are there, and "
+        f"{left.count('again') or 'no'} layer computed again."
     )
-    return Drawing("".join(svg), _ACROSS, _FLOOR + 92, words)
+    return Drawing("".join(svg), 620, _FLOOR + 76, words)
 
 
-def _moments_of(l: int, x: float, title: str, again: bool) -> Iterator[str]:
+def _moments_of(l: int, now: int, x: float, title: str, again: bool) -> Iterator[str]:
     """A column for each moment, and the turn from forward to backward."""
     wide = 2 * l * _STEP
-    yield text(x, 34, title, 16, font_weight=700)
+    yield text(x, 24, title, 16, font_weight=700)
     for time in range(1, 2 * l + 1):
         for layer, kind in enumerate(there(l, time, again)):
             at = (x + (time - 1) * _STEP, _FLOOR - (layer + 1) * _RISE)
-            yield _tensor(*at, kind)
+            yield _tensor(*at, kind, time > now)
     middle = x + wide / 2
-    yield line(middle, 52, middle, _FLOOR + 26, stroke_dasharray="5 4")
+    yield line(middle, 40, middle, _FLOOR, stroke_dasharray="5 4")
     yield line(x, _FLOOR, x + wide, _FLOOR)
+    at = x + (now - 0.5) * _STEP
+    yield text(at, _FLOOR - l * _RISE - 6, "▼", 15, "middle")
     for place, word in ((x + wide / 4, "forward"), (x + 3 * wide / 4, "backward")):
         yield text(place, _FLOOR + 20, word, 15, "middle")
 
 
-def _tensor(x: float, y: float, kind: str) -> str:
+def _tensor(x: float, y: float, kind: str, coming: bool = False) -> str:
     """What is there of a layer: all of it, its input, or all of it once more."""
     wide, high = _STEP - 4, _RISE - 4
+    if coming:
+        low = 6 if kind == "input" else high
+        top = y + high - 4 if kind == "input" else y + 2
+        return rect(x + 2, top, wide, low, stroke="currentColor", opacity=0.35)
     if kind == "input":
         return rect(x + 2, y + high - 4, wide, 6, COLORS["activations"], kind)
     if kind == "kept":

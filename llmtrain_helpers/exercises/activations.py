@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
+    bytes_kept,
     count_activations,
     gpt_activation_bytes,
     largest_micro_batch,
@@ -32,6 +33,7 @@ from llmtrain_helpers.exercises.common import (
     entry,
     unanswered,
 )
+from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.plan import plan_run
@@ -217,7 +219,31 @@ def _checked(design: Design) -> Design:
     return {**design, **numbers, "zero": zero}
 
 
+def _scores(bytes_each: float) -> float:
+    """Bytes of GPT-2 small's scores for each hidden value, with 512 tokens."""
+    return bytes_each * 12 * 512 / 768
+
+
 EXERCISES: dict[str, Exercise] = {
+    "06-layer": Blank(
+        key=lambda: bytes_kept(12 * 512 / 768) - bytes_kept(0),
+        unit=lambda number: f"{number:g} bytes",
+        hint=(
+            "Which lines of the drawing are hatched, and how many bytes has each score there?",
+            "There are a · s scores for each token, and h hidden values.",
+        ),
+        slips={
+            "this counts each score once: it is kept three times over, in 2, 1 and 2 bytes.": (
+                lambda: _scores(1)
+            ),
+            "this is softmax's result alone: its mask and what that leaves are kept too.": (
+                lambda: _scores(2)
+            ),
+            "the mask is missing: 1 byte for each score.": lambda: _scores(4),
+            "this is for each token: it has h hidden values.": lambda: 5 * 12 * 512,
+            "these are all the bytes: the 34 do not belong to the scores.": lambda: 34 + _scores(5),
+        },
+    ),
     "06-a": Numeric(
         key=_bytes_of_22b,
         asked="bytes",

@@ -10,10 +10,21 @@ from llmtrain_helpers.activations import (
     KERNELS,
     Moment,
     Timeline,
+    bytes_kept,
+    gpt_activation_bytes,
     largest_micro_batch,
     step_timeline,
+    there,
 )
-from llmtrain_helpers.drawings.activations import LEGEND, MOMENTS, parts_at_peak, step_memory
+from llmtrain_helpers.drawings.activations import (
+    LEGEND,
+    MOMENTS,
+    kept_by_layer,
+    memory_so_far,
+    parts_at_peak,
+    recomputation,
+    step_memory,
+)
 from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common, controls
@@ -181,4 +192,143 @@ PANEL = common.Panel(
     ("1B, scores stored", "1B, 4 sequences, all computed again"),
     render,
     captioned=True,
+)
+
+
+# --- memory, moment by moment
+
+_MARKS = ("start", "forward", "loss", "backward", "update")
+_MOST = 125e9
+"""Bytes at which the handle's scale ends: four sequences, nothing recomputed."""
+_TOLD = {
+    "start": "The weights are there, whatever happens.",
+    "forward": "Layer by layer, forward has kept what backward will need.",
+    "loss": "The loss is differentiated, and two tensors of logits stand on top.",
+    "backward": "Backward has used up the activations and left gradients.",
+    "update": "Adam changes the weights, and its averages stay in memory.",
+}
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A moment of the first two steps of Llama 3.2 1B, and its sequences."""
+
+    moment: int = 8
+    micro_batch: int = 1
+
+    @property
+    def timeline(self) -> Timeline:
+        """Both steps."""
+        return replace(Setting(), micro_batch_size=self.micro_batch).timeline
+
+    @property
+    def now(self) -> Moment:
+        """What is resident at the moment."""
+        step, mark = divmod(self.moment - 1, len(_MARKS))
+        return next(
+            x for x in self.timeline.moments if (x.step, x.mark) == (step + 1, _MARKS[mark])
+        )
+
+
+def _draw_memory(watched: Watched, before: Watched | None) -> str:
+    now, peak, memory = watched.now, watched.timeline.peak, Setting().memory
+    picture = memory_so_far(watched.timeline, now, memory, "an A100", _MOST)
+    told = _TOLD[now.mark]
+    if now.mark == "start" and now.step == 2:
+        told = "This time Adam's averages are there from the start."
+    fits = "fits" if peak.total <= memory else "does not fit"
+    return common.pictured(
+        picture,
+        f"{told} <b>The peak of both steps is {units.gigabytes(peak.total)}: it {fits}.</b>",
+    )
+
+
+STEP_MEMORY = common.Handle(
+    title="Memory through two steps",
+    controls={
+        "moment": common.Control(
+            "Moment",
+            "Five moments of the first step, and five of the second.",
+            most=10,
+            stops=tuple(range(1, 11)),
+            play=True,
+        ),
+        "micro_batch": common.Control(
+            "Micro-batch", "Sequences that go through at once.", most=4, stops=(1, 2, 4)
+        ),
+    },
+    settings={"": Watched()},
+    draw=_draw_memory,
+)
+
+
+# --- what a layer keeps
+
+_GPT3 = {"hidden_size": 12288, "num_heads": 96, "sequence_length": 2048}
+
+
+@dataclass(frozen=True)
+class KeptLayer:
+    """How a layer of GPT-3 computes attention, and whether it drops values."""
+
+    attention: str = "scores stored"
+    dropout: str = "on"
+
+
+def _draw_layer(kept: KeptLayer, before: KeptLayer | None) -> str:
+    flash, dropout = kept.attention == "flash", kept.dropout == "on"
+    picture = kept_by_layer(**_GPT3, flash=flash, dropout=dropout)
+    layers = gpt_activation_bytes(96, **_GPT3, micro_batch_size=1)
+    ratio = _GPT3["num_heads"] * _GPT3["sequence_length"] / _GPT3["hidden_size"]
+    held = layers * bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
+    return common.pictured(
+        picture, f"All layers of GPT-3 keep <b>{units.gigabytes(held)}</b> of one sequence."
+    )
+
+
+KEPT_LAYER = common.Handle(
+    title="What a layer keeps",
+    controls={
+        "attention": controls.choice(
+            "Attention", "Whether the scores are stored.", ("scores stored", "flash")
+        ),
+        "dropout": controls.choice("Dropout", "Whether random values are set to 0.", ("on", "off")),
+    },
+    settings={"": KeptLayer()},
+    draw=_draw_layer,
+)
+
+
+# --- forget, and compute again
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """A moment on the way forward and back through six layers."""
+
+    moment: int = 9
+
+
+def _draw_recomputed(shown: Recomputed, before: Recomputed | None) -> str:
+    whole = len(there(6, shown.moment, again=False))
+    left = there(6, shown.moment, again=True)
+    inputs, layers = left.count("input"), left.count("again")
+    told = f"Whole layers on the left: {whole}. Inputs on the right: {inputs}"
+    told += ", and one layer computed again." if layers else "."
+    return common.pictured(recomputation(6, shown.moment), f"<b>{told}</b>")
+
+
+RECOMPUTATION = common.Handle(
+    title="Keep, or compute again",
+    controls={
+        "moment": common.Control(
+            "Moment",
+            "Six layers forward, then six backward.",
+            most=12,
+            stops=tuple(range(1, 13)),
+            play=True,
+        )
+    },
+    settings={"": Recomputed()},
+    draw=_draw_recomputed,
 )

@@ -76,8 +76,6 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "the map of 00": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)}),
     "a stack of 01": lambda: stack.stack(published.architecture("Gemma-3-27B (text)")),
     "the peak of 02": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14),
-    "what a layer keeps, 06": lambda: activations.kept_by_layer(12288, 96, 2048),
-    "recomputation of 06": activations.recomputation,
     "gaps of 06": lambda: activations.segments([[6, 6, -8], [6, -6, 6, -2], [6, 6, -8]], 10),
     "one stop of 09": calendar.one_stop,
     "stops of 09": calendar.stops_of_nodes,

@@ -436,6 +436,9 @@ def test_every_other_product_is_kept_and_the_rest_computed_again() -> None:
 
 def test_what_a_layer_keeps_adds_up_to_the_published_form() -> None:
     assert bytes_kept(0) == 34
+    assert bytes_kept(16, flash=True) == 34
+    assert bytes_kept(16, dropout=False) == 32 + 2 * 16
+    assert bytes_kept(16, flash=True, dropout=False) == 32
     assert bytes_kept(16) - bytes_kept(0) == 5 * 16
     assert sum(kept.size for kept in KEPT if not kept.scores) == 34
 

@@ -13,6 +13,7 @@ from llmtrain_helpers.drawings.activations import (
     KEPT,
     MOMENTS,
     kept_by_layer,
+    memory_so_far,
     recomputation,
     segments,
     step_memory,
@@ -32,11 +33,28 @@ def test_recomputation_leaves_inputs_and_brings_back_one_layer(layers: int) -> N
     assert [len(kinds) for kinds in kept] == [*range(1, layers + 1), *range(layers, 0, -1)]
     left = [there(layers, time, again=True) for time in moments]
     assert [kinds.count("again") for kinds in left] == [0] * layers + [1] * layers
-    drawn = recomputation(layers)
+    drawn = recomputation(layers, 2 * layers)
     shown = [re.findall(rf"<title>{kind}<", drawn.body) for kind in ("kept", "again")]
     assert len(shown[0]) == layers * (layers + 1) + 1  # and one in the key
     assert len(shown[1]) == layers + 1
-    assert f"grows to {layers} inputs" in drawn.words
+    begun = recomputation(layers, 1)
+    assert begun.body.count("<title>kept<") == 2
+    assert f"moment 1 of {2 * layers}. If all is kept, 1 whole" in begun.words
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("mark", ["start", "forward", "loss", "backward", "update"])
+def test_memory_is_drawn_up_to_the_moment(step: int, mark: str) -> None:
+    shown = small()
+    [now] = [x for x in shown.moments if (x.step, x.mark) == (step, mark)]
+    drawn = memory_so_far(shown, now, 80e9, "an A100", 125e9)
+    corners = [c for polygons in bands(drawn.body).values() for p in polygons for c in p]
+    right = max(x for x, _ in corners)
+    heights = [y for x, y in corners if x == right]
+    assert (372 - min(heights)) / 280 * 125e9 == pytest.approx(now.total, rel=0.01)
+    told = f"{MOMENTS[mark]}: {units.gigabytes(now.total)}"
+    assert told in drawn.body
+    assert ("the gradients at the loss" in drawn.body) == (mark == "loss")
 
 
 def bands(body: str) -> dict[str, list[list[tuple[float, float]]]]:
@@ -245,8 +263,18 @@ def test_the_drawing_of_a_layer_adds_up_to_the_formula() -> None:
     for half, counted in by_half.items():
         rows = [kept.size for kept in KEPT if kept.half == half and not kept.scores]
         assert sum(rows) * 768 * 1024 == counted
-    assert "34 + 5as/h = 114 bytes" in kept_by_layer(12288, 96, 2048).body
-    assert "34 + 5as/h = 114." not in kept_by_layer(4096, 32, 2048 * 7).words
+    assert ">114 bytes" in kept_by_layer(12288, 96, 2048).body
+    assert "as/h = 16: 114." not in kept_by_layer(4096, 32, 2048 * 7).words
+
+
+@pytest.mark.parametrize(
+    ("flash", "dropout", "gone", "whole"),
+    [(True, True, 3, 34), (False, False, 4, 64), (True, False, 5, 32)],
+)
+def test_what_a_switch_takes_away_is_an_outline(flash, dropout, gone, whole) -> None:
+    drawn = kept_by_layer(12288, 96, 2048, flash, dropout)
+    assert drawn.body.count("<title>no longer kept<") == gone
+    assert f"{whole} bytes for each hidden value, of 114" in drawn.body
 
 
 def test_bars_of_a_layer_are_to_scale() -> None:

@@ -16,7 +16,8 @@ from tests.pages import cell
 
 
 def test_what_the_page_says_of_experts_and_latent_attention_is_so() -> None:
-    page, model = cell("06_activations", "kinds"), published.config_model("DeepSeek-V3")
+    page = cell("evidence/06_activations", "kinds-others")
+    model = published.config_model("DeepSeek-V3")
     [(_, dense), (_, sparse)] = model.layers
     h = model.hidden_size
     assert dense.mlp.activations(h, False)[1] == sparse.mlp.activations(h, False)[1]

@@ -36,6 +36,17 @@ def one_sequence(s, b, h, f, ad, kd):
 
 
 ANSWERS = {
+    "06-layer": Answers(
+        right=[40, 40.0, 5 * 12 * 512 / 768],
+        slips=[
+            (8, "counts each score once"),
+            (16, "softmax's result alone"),
+            (32, "the mask is missing"),
+            (30720, "for each token"),
+            (74, "all the bytes"),
+            (41, "times what the helper gives"),
+        ],
+    ),
     "06-a": Answers(
         right=[
             KEY,
