@@ -235,7 +235,7 @@ PANEL = common.Panel(
     "When will it really be done?",
     _CONTROLS,
     _SETTINGS,
-    ("16,384 H100 for eight weeks", "Restarted by hand"),
+    ("1,024 A100 for two months", "Restarted by hand"),
     render,
 )
 
