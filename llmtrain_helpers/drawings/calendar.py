@@ -1,9 +1,9 @@
-"""Drawings of chapter 09: a stop, stops of many nodes, the days of a run, losses."""
+"""Drawings of chapter 09: a failure, stops of many nodes, the days of a run, the valley."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import ceil, exp, inf, log
+from math import ceil, inf, log
 
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
@@ -21,17 +21,16 @@ from llmtrain_helpers.calendar import (
 from llmtrain_helpers.drawings.common import (
     COLORS,
     Drawing,
-    arrow,
+    circle,
     fits,
     ghost,
     hatched,
     line,
     rect,
-    round_step,
     text,
 )
 from llmtrain_helpers.drawings.plan import span_in_words
-from llmtrain_helpers.units import DAY
+from llmtrain_helpers.units import DAY, HOUR
 
 _LEFT, _RIGHT, _ACROSS = 24, 720, 744
 
@@ -49,40 +48,30 @@ WORDS = {
 # --- one stop
 
 
-def one_stop() -> Drawing:
-    """The time around a stop: work, a write, work that is lost, and the restart."""
-    x, y, svg, at = _LEFT, 82, "", []
-    for kind, wide, label in _PIECES:
-        svg += _piece(x, y, wide, 46, kind, label)
-        at.append(x)
-        x += wide
-    svg += _measure(at[2], at[3], y + 46, "τ: work to a write")
-    svg += _measure(at[4], at[5], y + 46, "half of τ")
-    svg += _measure(at[5], at[6], y + 46, "R: until it goes on")
-    svg += text(at[3] + 12, y - 34, "δ: a write blocks", 15, "end")
-    svg += arrow(at[3] + 12, y - 30, at[3] + 12, y - 4)
-    svg += text(at[5], 32, "✕ a GPU fails", 16, "middle", font_weight=700)
-    svg += line(at[5], 40, at[5], y + 50, stroke_width=3)
-    label = "Work since the last write is gone, and is done once more."
-    svg += text(_LEFT, 196, label, 15)
+def failure(lost: float, interval: float, restart: float) -> Drawing:
+    """Work between writes, a failure, the work since the last write, and the restart.
+
+    All in minutes, on one scale; beside the writes stand the work and the restart.
+    """
+    scale, y, x = 3.0, 82, float(_LEFT)
+    svg = text(_LEFT, 34, f"a write every {interval:g} minutes of work", 15)
+    for _ in range(2):
+        svg += _piece(x, y, interval * scale, 46, "useful", "kept")
+        svg += _piece(x + interval * scale, y, 9, 46, "saving", "")
+        x += interval * scale + 9
+    svg += text(x - 5, y + 72, "write", 14, "middle")
+    svg += _piece(x, y, lost * scale, 46, "lost", "lost")
+    at = x + lost * scale
+    svg += line(at, 66, at, y + 50, stroke_width=3)
+    svg += text(at, 60, "✕ a GPU fails", 15, "middle", font_weight=700)
+    svg += _piece(at, y, restart * scale, 46, "restarting", "restarting")
+    svg += line(x + 2, y + 58, x + interval * scale, y + 58, stroke_dasharray="5 4")
+    svg += text(x + 30, y + 76, f"{interval:g} minutes to the next write", 14)
     words = (
-        "A run in time, left to right: work, a write, work, a write, work; then a GPU "
-        "fails. What was done since the last write is lost, half an interval on "
-        "average. Then the run restarts, and the lost work is done again."
+        f"Work in pieces of {interval:g} minutes, a write after each. A GPU fails {lost:g} minutes "
+        f"after the last write: {lost:g} minutes of work are lost, {restart:g} go to the restart."
     )
-    return Drawing(svg, _ACROSS, 212, words)
-
-
-_PIECES = [
-    ("useful", 128, "work"),
-    ("saving", 24, ""),
-    ("useful", 128, "work"),
-    ("saving", 24, ""),
-    ("lost", 96, "work, lost"),
-    ("restarting", 146, "restarting"),
-    ("useful", 146, "work again"),
-]
-"""A run around a stop: what each piece is, how wide, and its word."""
+    return Drawing(svg, _ACROSS, 172, words)
 
 
 def _piece(x: float, y: float, wide: float, high: float, kind: str, label: str) -> str:
@@ -91,13 +80,6 @@ def _piece(x: float, y: float, wide: float, high: float, kind: str, label: str) 
     if label and fits(label, wide - 4, 14):
         svg += text(x + wide / 2, y + high / 2 + 5, label, 14, "middle", "#FFFFFF")
     return svg
-
-
-def _measure(x1: float, x2: float, y: float, label: str) -> str:
-    """A span under the pieces, with what it is called."""
-    svg = line(x1 + 2, y + 12, x2 - 2, y + 12)
-    svg += line(x1 + 2, y + 6, x1 + 2, y + 18) + line(x2 - 2, y + 6, x2 - 2, y + 18)
-    return svg + text((x1 + x2) / 2, y + 34, label, 14, "middle")
 
 
 # --- many nodes
@@ -363,109 +345,63 @@ _LEFT_OUT = (
 # --- how often to save
 
 
-def losses_by_interval(
-    checkpoint_seconds: float, mean_seconds: float, restart_seconds: float
-) -> Drawing:
-    """What is lost in a hundred hours of work over the interval between two writes.
+_FIRST, _LAST, _TOP = 60.0, 8 * HOUR, 0.8
+"""The axes of the valley: seconds between writes, and the most that is lost."""
 
-    Three layers: restarting, which the interval does not change; saving, which grows
-    to the left; lost work, which grows to the right. The valley is flat.
+
+def valley(interval: float, write: float, mean: float, restart: float) -> Drawing:
+    """What is lost over the work between two writes, and a dot at one interval.
+
+    Three layers on fixed axes: restarting, lost work, and saving; times in seconds.
     """
-    best = best_checkpoint_interval(checkpoint_seconds, mean_seconds)
-    given = (checkpoint_seconds, mean_seconds, restart_seconds)
-    costs = [losses(best * exp(log(9) * (i / 40 - 1)), *given) for i in range(81)]
-    top = 1.05 * max(cost.total for cost in costs)
-    base, scale, svg = 268, 220 / top, ""
-    layers = [[0.0] * 81]
+    best = float(best_checkpoint_interval(write, mean))
+    times = [_FIRST * (_LAST / _FIRST) ** (i / 80) for i in range(81)]
+    costs = [losses(t, write, mean, restart) for t in times]
+    low, svg = [0.0] * 81, ""
     for name in ("restarting", "lost", "saving"):
-        above = [y + getattr(cost, name) for y, cost in zip(layers[-1], costs, strict=True)]
-        svg += _layer(layers[-1], above, base, scale, COLORS[name])
-        layers.append(above)
-    svg += _names_of(layers, base, scale) + _marks(best, given, base, scale, top)
-
-    # lines up to the curve at half and double the best interval
-    for share, i, label in ((1 / 2, 27, "half"), (2, 53, "double")):
-        x, y = _x_of(40 + 40 * log(share) / log(9)), base - layers[-1][i] * scale
-        svg += line(x, y - 8, x, base, stroke_width=1, opacity=0.8)
-        svg += text(x, y - 14, label, 14, "middle")
+        up = [y + float(getattr(cost, name)) for y, cost in zip(low, costs, strict=True)]
+        svg += _layer(low, up, COLORS[name])
+        low = up
+    svg += line(_across(_FIRST), _BASE, _across(_LAST), _BASE)
+    for share in (0, 0.2, 0.4, 0.6, 0.8):
+        svg += text(66, _down(share) + 5, f"{100 * share:.0f} %", 14, "end")
+    for word, seconds in _TICKS.items():
+        svg += line(_across(seconds), _BASE, _across(seconds), _BASE + 6)
+        svg += text(_across(seconds), _BASE + 22, word, 14, "middle")
+    svg += line(_across(best), _BASE, _across(best), 64, stroke_dasharray="5 4")
+    svg += text(_across(best), 58, f"best: {units.duration(best)}", 15, "middle")
+    total = float(losses(interval, write, mean, restart).total)
+    svg += circle(
+        _across(interval), _down(total), 9, "white", "you", stroke="currentColor", stroke_width=3
+    )
+    svg += text(_LEFT, 30, "lost, in % of the useful time", 14)
+    svg += text(_across(_FIRST), _BASE + 46, "work between two writes, each step a factor", 14)
+    for i, name in enumerate(("restarting", "lost", "saving")):
+        svg += rect(_LEFT + 150 * i, _BASE + 62, 16, 16, COLORS[name])
+        svg += text(_LEFT + 150 * i + 24, _BASE + 75, name, 14)
     words = (
-        "Time lost over the interval between writes, in per cent of the useful time: "
-        f"least at {units.duration(best)}, where it is "
-        f"{units.percent(losses(best, *given).total)}. Saving grows to the "
-        "left, lost work to the right, restarting is the floor. "
-        f"{_flat(best, given)}"
+        f"Time lost over the work between two writes. The least is at {units.duration(best)}; "
+        f"at {units.duration(interval)} it is {units.percent(total)} of the useful time."
     )
-    return Drawing(svg, _ACROSS, 352, words)
+    return Drawing(svg, _ACROSS, 356, words)
 
 
-def _x_of(i: float) -> float:
-    return 70 + (_RIGHT - 90) * i / 80
+_BASE = 268
+_TICKS = {"1 min": 60, "5 min": 300, "15 min": 900, "1 h": 3600, "2 h": 7200, "8 h": 28800}
 
 
-def _layer(low: list[float], up: list[float], base: float, scale: float, fill: str) -> str:
+def _across(seconds: float) -> float:
+    return 74 + 622 * log(seconds / _FIRST) / log(_LAST / _FIRST)
+
+
+def _down(share: float) -> float:
+    """Where a share lies; what is off the axis lies at its end."""
+    return _BASE - 190 * min(share, _TOP) / _TOP
+
+
+def _layer(low: list[float], up: list[float], fill: str) -> str:
     """The area between two curves."""
-    there = [f"{_x_of(i):.1f},{base - y * scale:.1f}" for i, y in enumerate(up)]
-    back = [f"{_x_of(i):.1f},{base - y * scale:.1f}" for i, y in enumerate(low)]
+    xs = [74 + 622 * i / 80 for i in range(81)]
+    there = [f"{x:.1f},{_down(y):.1f}" for x, y in zip(xs, up, strict=True)]
+    back = [f"{x:.1f},{_down(y):.1f}" for x, y in zip(xs, low, strict=True)]
     return f'<polygon points="{" ".join(there + back[::-1])}" fill="{fill}"/>'
-
-
-def _names_of(layers: list[list[float]], base: float, scale: float) -> str:
-    """The words of the layers: where each is thick."""
-    _, first, second, third = layers
-    label = [("saving", 3, (second[3] + third[3]) / 2)]
-    label += [("lost work", 73, (first[73] + second[73]) / 2)]
-    svg = "".join(
-        text(_x_of(i), base - y * scale + 5, word, 15, "middle" if i > 9 else "start",
-             "#FFFFFF", font_weight=700)
-        for word, i, y in label
-    )  # fmt: skip
-    if first[40] * scale > 20:
-        y = base - first[20] * scale / 2 + 5
-        svg += text(_x_of(20), y, "restarting", 15, "middle", "#FFFFFF")
-    return svg
-
-
-def _marks(
-    best: float, given: tuple[float, float, float], base: float, scale: float, top: float
-) -> str:
-    """The axis of intervals, the percentages, and the best, half and double of it."""
-    svg = line(70, base, _x_of(80), base)
-    step = round_step(top, 6)
-    for k in range(int(top / step) + 1):
-        y = base - k * step * scale
-        svg += text(62, y + 5, f"{100 * k * step:g} %", 14, "end")
-    for word, x in _ticks(best):
-        svg += line(x, base, x, base + 6)
-        svg += text(x, base + 22, word, 14, "middle")
-    svg += line(_x_of(40), base, _x_of(40), 40, stroke_dasharray="5 4")
-    svg += text(_LEFT, 32, "lost, in % of the useful time", 14)
-    label = f"best: {units.duration(best)}"
-    svg += text(_x_of(40), 32, label, 16, "middle", font_weight=700)
-    svg += text(70, base + 46, "work between two writes, log scale", 14)
-    return svg + text(_LEFT, base + 72, _flat(best, given), 15, font_weight=700)
-
-
-_ROUND = {f"{x} s": x for x in (1, 2, 5, 10, 30)}
-_ROUND |= {f"{x} min": 60 * x for x in (1, 2, 5, 15, 30)}
-_ROUND |= {f"{x} h": 3600 * x for x in (1, 2, 4, 12, 24)}
-_ROUND |= {f"{x} days": 86400 * x for x in (2, 5, 10, 30, 100)}
-"""Intervals that an axis may name, in seconds."""
-
-
-def _ticks(best: float) -> Iterator[tuple[str, float]]:
-    """Round intervals from a ninth of the best to nine times it, and where they are."""
-    last = -inf
-    for word, seconds in _ROUND.items():
-        x = _x_of(40 + 40 * log(seconds / best) / log(9))
-        if _x_of(0) <= x <= _x_of(78) and x - last > 85:
-            last = x
-            yield word, x
-
-
-def _flat(best: float, given: tuple[float, float, float]) -> str:
-    """What half and double the best interval cost."""
-    least = losses(best, *given).total
-    half, double = (
-        units.digits(100 * (losses(k * best, *given).total - least), 2) for k in (0.5, 2)
-    )
-    return f"Half the best interval costs {half} points more, double {double}."

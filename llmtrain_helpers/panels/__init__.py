@@ -85,6 +85,8 @@ HANDLES: dict[str, Handle] = {
     "measured_step": plan.PROMISE,
     "pipeline": plan.PIPELINE,
     "levers": plan.LEVERS,
+    "failure": calendar.FAILURE,
+    "save_interval": calendar.SAVE_INTERVAL,
 }
 """Every handle, by its name."""
 

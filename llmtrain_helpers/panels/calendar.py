@@ -11,10 +11,17 @@ from llmtrain_helpers.calendar import (
     ExpectedDays,
     best_checkpoint_interval,
     expected_days,
+    losses,
     mean_time_between_failures,
     simulate_run,
 )
-from llmtrain_helpers.drawings.calendar import parts_of_days, row_of_days, strip_of_days
+from llmtrain_helpers.drawings.calendar import (
+    failure,
+    parts_of_days,
+    row_of_days,
+    strip_of_days,
+    valley,
+)
 from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 
@@ -74,9 +81,9 @@ class Setting:
 
 
 _SETTINGS = {
+    "16,384 H100 for eight weeks": Setting(16384, 4.2, 30, 46, 40),
     "1,024 A100 for two months": Setting(1024, 5, 30, 37, 40),
     "64 H100 for a month": Setting(64, 5, 30, 21, 40),
-    "16,384 H100 for eight weeks": Setting(16384, 4.2, 30, 46, 40),
     "Restarted by hand": Setting(992, 15, 300, 34, 40, "3 hours"),
     "A hundred thousand GPUs": Setting(100_000, 4.2, 10, 50, 5),
 }
@@ -228,6 +235,79 @@ PANEL = common.Panel(
     "When will it really be done?",
     _CONTROLS,
     _SETTINGS,
-    ("16,384 H100 for eight weeks", "Restarted by hand"),
+    ("1,024 A100 for two months", "Restarted by hand"),
     render,
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Minutes since the last write at which a GPU fails, and those of a restart."""
+
+    lost: float = 30
+    restart: float = 40
+
+    def draw(self) -> str:
+        """The line of time, and what the stop costs."""
+        told = (
+            f"{self.lost:g} minutes of work are lost, {self.restart:g} go to the restart: "
+            f"the stop costs <b>{self.lost + self.restart:g} minutes</b>."
+        )
+        return common.pictured(failure(self.lost, 60, self.restart), told)
+
+
+FAILURE = common.Handle(
+    title="A failure moved along the line",
+    controls={
+        "lost": common.Control(
+            "It fails after",
+            "Minutes since the last write.",
+            unit="minutes",
+            least=0,
+            most=60,
+            whole=False,
+            stops=tuple(range(0, 61, 5)),
+        ),
+        "restart": replace(_CONTROLS["restart"], most=60, stops=(5, 10, 20, 40, 60)),
+    },
+    settings={"": Failure()},
+    draw=lambda now, before: now.draw(),
+)
+
+
+@dataclass(frozen=True)
+class SaveInterval:
+    """Minutes of work between two writes, and the seconds of a write."""
+
+    minutes: float = 60
+    write: float = 40
+
+    def draw(self) -> str:
+        """The dot on its valley, and what it costs beside the best interval."""
+        M, R = float(mean_time_between_failures(16384, 0.0042)), 10 * MINUTE
+        best = best_checkpoint_interval(self.write, M)
+        here, least = (losses(t, self.write, M, R).total for t in (self.minutes * MINUTE, best))
+        told = (
+            f"Stops and writes add <b>{units.percent(here)}</b> to the useful time; at the "
+            f"best interval, {units.duration(best)}, they would add {units.percent(least)}."
+        )
+        return common.pictured(valley(self.minutes * MINUTE, self.write, M, R), told)
+
+
+SAVE_INTERVAL = common.Handle(
+    title="The interval of checkpoints as a dot on its valley",
+    controls={
+        "minutes": common.Control(
+            "Save every",
+            "Minutes of work between two writes.",
+            unit="minutes",
+            least=1,
+            most=480,
+            whole=False,
+            stops=(1, 2, 4, 7, 15, 30, 60, 120, 240, 480),
+        ),
+        "write": replace(_CONTROLS["write_seconds"], most=300, more=False, stops=(5, 10, 40, 150)),
+    },
+    settings={"": SaveInterval()},
+    draw=lambda now, before: now.draw(),
 )

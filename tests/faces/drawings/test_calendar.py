@@ -28,8 +28,6 @@ def test_drawings_say_what_they_show() -> None:
     assert "Likely in time: you have 30 days." in words
     late = drawings.calendar_at_a_glance(calendar_days(PLAN), 10).words
     assert "Too late" in late
-    valley = drawings.losses_by_interval(40, 112 * HOUR, 1800).words
-    assert "least at 1.57 hours" in valley
 
 
 @pytest.mark.parametrize(("mean", "days"), [(0.01, 5), (0.1, 60), (2, 60), (30, 500)])
@@ -43,15 +41,14 @@ def test_a_strip_has_at_most_ten_rows_and_every_second_of_them(mean: float, days
     assert wide == pytest.approx(min(rows * span, run.total / DAY) / span * 596, rel=0.01)
 
 
-def test_the_axis_of_intervals_is_round_and_holds_its_words() -> None:
-    for write, M in ((0.1, 60), (40, 9990), (40, 4 * DAY), (150, 900 * DAY)):
-        body = drawings.losses_by_interval(write, M, M / 20).body
-        words = re.findall(r">(\d+ (?:s|min|h|days))</text>", body)
-        assert len(words) >= 3, (write, M, words)
+def test_a_dot_lies_on_the_valley_whose_axes_stay() -> None:
+    for minutes, share in ((60, "29.4 %"), (15, "16.2 %")):
+        drawn = drawings.valley(minutes * 60, 40, 10_045.7, 600)
+        assert share in drawn.words
+        assert re.findall(r">(\d+ %)<", drawn.body) == ["0 %", "20 %", "40 %", "60 %", "80 %"]
 
 
-def test_the_axis_of_losses_reaches_stops_that_come_faster_than_restarts() -> None:
-    body = drawings.losses_by_interval(40, 100, 1800).body
-    shares = re.findall(r">([\d.e+]+) %</text>", body)
-    assert 4 <= len(shares) <= 7
-    assert float(shares[-1]) > 1e9
+def test_a_failure_is_drawn_to_scale() -> None:
+    body = drawings.failure(30, 60, 40).body
+    wide = re.findall(r'width="([\d.]+)"[^>]*><title>(lost|restarting)', body)
+    assert wide == [("89", "lost"), ("119", "restarting")]

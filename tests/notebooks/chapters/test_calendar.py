@@ -2,36 +2,20 @@
 
 import pytest
 
-from llmtrain_helpers import calendar, calendar_days, mean_time_between_failures, plan_run
+from llmtrain_helpers import calendar_days, mean_time_between_failures, plan_run
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.units import HOUR, MINUTE
+from llmtrain_helpers.units import HOUR
 from tests.pages import words
 
 
-def test_the_win_goes_from_whole_runs_to_steps_of_unknown_and_of_known_software() -> None:
+def test_the_promise_lies_between_the_likely_and_the_worst_case() -> None:
     llama = published.architecture("Llama-3.1-8B", sequence_length=8192)
     chip, run = published.accelerator("H100"), (64, 1e12, 512)
     plan = plan_run(llama, chip, *run, recompute="none", zero_stage=3)
-    known = plan.but(software="megatron-core")
-    text = words("09_calendar")
-    whole, steps = plan.days, calendar_days(plan).computing
-    assert [round(x) for x in (whole.least, whole.greatest, whole.likely)] == [22, 29, 25]
-    assert "22 to 29 days for the same run, likely 25" in text
-    assert round(whole.likely - calendar_days(plan).total.likely) == 3
-    assert "three days shorter" in text
-    narrow = calendar_days(known).computing
-    ends = [round(x) for x in (steps.least, steps.greatest, narrow.least, narrow.greatest)]
-    assert ends == [14, 31, 17, 24]
-    assert "from 14 to 31 days" in text
-    assert "from 17 to 24" in text
-
-
-def test_the_page_of_sixteen_thousand_with_the_defaults() -> None:
-    """More than three years in the worst case, with a stop every 44 minutes."""
-    plan = published.run_plan("Llama 3.1 405B", tokens=10e12, flops_per_gpu=400e12)
-    assert 3 * 365 < calendar_days(plan).total.greatest < 4 * 365
-    M = mean_time_between_failures(16384, calendar.FAILURES_PER_NODE_DAY.greatest)
-    assert round(M / MINUTE) == 44
+    days, promise = calendar_days(plan).total, plan.first_run.greatest
+    assert round(promise) == 35
+    assert days.likely < promise < days.greatest
+    assert "promise the 35 days of page 08" in words("09_calendar")
 
 
 def test_what_runs_lost_at_a_stop_differs_more_than_their_rates() -> None:
