@@ -82,6 +82,9 @@ HANDLES: dict[str, Handle] = {
     "measured_step": plan.PROMISE,
     "pipeline": plan.PIPELINE,
     "levers": plan.LEVERS,
+    "loss_terms": budget.LOSS_TERMS,
+    "size_price": budget.SIZE_PRICE,
+    "repeated": budget.REPEATED,
 }
 """Every handle, by its name."""
 

@@ -82,8 +82,6 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "one stop of 09": calendar.one_stop,
     "stops of 09": calendar.stops_of_nodes,
     "losses of 09": lambda: calendar.losses_by_interval(40, 10_000, 1800),
-    "the same work of 10": lambda: budget.same_work(1e22),
-    "another size of 10": budget.price_of_size,
     "the frontier of 10": lambda: budget.frontier_picture(frontier(H100, 64, 21, shelf()), "7.2B"),
     "laws of 10": laws,
     "ways of 12": ways,
