@@ -225,6 +225,21 @@ def loss_law(law: str | Law) -> Law:
     return chosen
 
 
+def loss_terms(
+    parameters: Number, tokens: Number, law: str | Law = "besiroglu"
+) -> tuple[Result, Result]:
+    """What a loss has above its floor E: A/N^α for the size, B/D^β for the text.
+
+    Numbers or arrays.
+
+    >>> [round(term, 2) for term in loss_terms(70e9, 1.4e12)]
+    [0.08, 0.07]
+    """
+    law = loss_law(law)
+    N, D = quantities(parameters=parameters, tokens=tokens)
+    return law.A / N**law.alpha, law.B / D**law.beta
+
+
 def loss(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> Result:
     """The loss that a law expects, in nats a token: L = E + A/N^α + B/D^β.
 

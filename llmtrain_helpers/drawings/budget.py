@@ -25,7 +25,9 @@ from llmtrain_helpers.laws import (
     Law,
     Optimum,
     compute_optimal,
+    known_law,
     loss,
+    loss_terms,
     losses_of_sizes,
     over_training,
     sizes_known,
@@ -38,31 +40,82 @@ BLUE, RED, GREEN = COLORS["weights"], COLORS["gradients"], COLORS["optimizer"]
 """Parameters are blue as weights are, tokens vermilion, what is best green."""
 
 
-# --- the same work as rectangles of one area
+# --- the loss of one budget, in three terms
 
 
-def same_work(flops: float) -> Drawing:
-    """Rectangles of parameters by tokens: one area, C/6, and each one's loss."""
-    best = compute_optimal(flops)
-    svg, words, x = "", [], 30.0
-    for share in (1 / 3, 1, 3):
-        N = share * best.parameters
-        D = float(tokens_for_size(N, flops))
-        wide, high = 112 * share**0.5, 112 / share**0.5
-        name = f"{units.count(N)} parameters, {units.count(D)} tokens"
-        ends = f"loss {loss(N, D):.3f}"
-        svg += rect(x, 272 - high, wide, high, GREEN if share == 1 else BLUE, name, opacity=0.85)
-        middle, weight = max(x + wide / 2, 92), "700" if share == 1 else "400"
-        svg += text(middle, 296, f"{units.size(N)} parameters", 15, "middle")
-        svg += text(middle, 317, f"{units.count(D, 2)} tokens", 15, "middle")
-        svg += text(middle, 341, ends, 16, "middle", font_weight=weight)
-        words.append(f"{name}: {ends}")
-        x += max(wide, 150) + 82
-    work = units.flops(flops)
-    svg += text(30, 26, f"{work}, three times", 16, font_weight=700)
-    svg += text(30, 48, "width: parameters · height: tokens · area: the same work", 14)
-    description = f"{work} spent in three ways, of one area. {'; '.join(words)}."
-    return Drawing(svg, 744, 362, description)
+_T_LEFT, _T_RIGHT, _T_TOP, _T_BOTTOM = 62, 470, 50, 330
+_FLOOR, _CEILING = 1.7, 2.6
+"""Where the axis of the loss begins and ends, at every setting."""
+
+
+def _tx(parameters: float) -> float:
+    """Where a size stands: from 0.1 billion to a trillion parameters."""
+    return _T_LEFT + (log10(parameters) - 8) / 4 * (_T_RIGHT - _T_LEFT)
+
+
+def _ty(value: float) -> float:
+    share = (min(value, _CEILING) - _FLOOR) / (_CEILING - _FLOOR)
+    return _T_BOTTOM - share * (_T_BOTTOM - _T_TOP)
+
+
+def stacked_terms(parameters: float, flops: float, began: float) -> Drawing:
+    """The floor, the size's term and the text's, stacked over all sizes of one budget.
+
+    A line cuts at one size, with its terms beside it; a hollow dot is where it began.
+    """
+    floor = float(known_law("besiroglu").E)
+    sizes = [10 ** (8 + k / 40) for k in range(161)]
+    terms = [loss_terms(N, tokens_for_size(N, flops)) for N in sizes]
+    heights = [
+        [_FLOOR for _ in sizes],
+        [floor for _ in sizes],
+        [floor + float(small) for small, _ in terms],
+        [floor + float(small + little) for small, little in terms],
+    ]
+    named = zip(("the floor", "too small", "read too little"), (GREY, BLUE, RED), strict=True)
+    svg = text(_T_LEFT - 42, 28, "loss", 15, font_weight=600)
+    for (name, color), (low, high) in zip(named, pairwise(heights), strict=True):
+        up = [f"{_tx(N):.1f},{_ty(y):.1f}" for N, y in zip(sizes, high, strict=True)]
+        down = [f"{_tx(N):.1f},{_ty(y):.1f}" for N, y in zip(sizes, low, strict=True)]
+        points = " ".join([*up, *reversed(down)])
+        svg += f'<polygon points="{points}" fill="{color}" opacity="0.75">'
+        svg += f"<title>{name}</title></polygon>"
+    for value in (1.8, 2.0, 2.2, 2.4, 2.6):
+        svg += line(_T_LEFT - 5, _ty(value), _T_LEFT, _ty(value))
+        svg += text(_T_LEFT - 10, _ty(value) + 5, f"{value:.1f}", 14, "end")
+    for power in range(8, 13):
+        svg += line(_tx(10**power), _T_BOTTOM, _tx(10**power), _T_BOTTOM + 5)
+        svg += text(_tx(10**power), _T_BOTTOM + 22, units.size(10.0**power), 14, "middle")
+    svg += text(_T_RIGHT, _T_BOTTOM + 44, "parameters", 15, "end")
+
+    tokens = float(tokens_for_size(parameters, flops))
+    small, little = map(float, loss_terms(parameters, tokens))
+    whole, x = floor + small + little, _tx(parameters)
+    first = float(loss(began, tokens_for_size(began, flops)))
+    hollow: Style = {"stroke": "currentColor", "stroke_width": 2, "stroke_dasharray": "3 2"}
+    svg += circle(_tx(began), _ty(first), 9, "none", "where it began", **hollow)
+    svg += line(x, _T_TOP - 8, x, _T_BOTTOM, stroke_width=2.5)
+    svg += circle(x, _ty(whole), 8, GREEN, f"loss {whole:.2f}", stroke="currentColor")
+
+    if whole > _CEILING:
+        at, side = (x + 14, "start") if x < 250 else (x - 14, "end")
+        svg += text(at, _T_TOP - 12, "above the picture", 14, side)
+    svg += text(500, 62, f"{units.size(parameters)} parameters", 16, font_weight=700)
+    svg += text(500, 86, f"{units.count(tokens, 2)} tokens", 16, font_weight=700)
+    rows = (("read too little", RED, little), ("too small", BLUE, small), ("floor", GREY, floor))
+    for i, (name, color, value) in enumerate(rows):
+        y = 134 + 34 * i
+        svg += rect(500, y - 14, 17, 17, color, opacity=0.75)
+        svg += text(526, y, name, 16) + text(716, y, f"{value:.3f}", 16, "end")
+    svg += line(500, 218, 716, 218)
+    svg += text(526, 244, "loss", 16, font_weight=700)
+    svg += text(716, 244, f"{whole:.3f}", 18, "end", font_weight=700)
+    description = (
+        f"{units.flops(flops)} of work, spent on {units.size(parameters)} parameters and "
+        f"{units.count(tokens, 2)} tokens: floor {floor:.3f}, too small {small:.3f}, read too "
+        f"little {little:.3f}, loss {whole:.3f}. Over all sizes the sum is a valley."
+    )
+    return Drawing(svg, 744, 388, description)
 
 
 # --- loss against size
@@ -76,7 +129,7 @@ class Axes:
     x1: float
     y0: float
     y1: float
-    left, right, top, bottom = 78, 722, 40, 376
+    left, right, top, bottom = 78, 722, 72, 376
 
     def x(self, parameters: float) -> float:
         """The place of a model size on the horizontal axis."""
@@ -147,12 +200,13 @@ def loss_against_size(
 
 
 def _grid(axes: Axes, flops: float) -> str:
-    """Faint lines, sizes, the tokens that each gets, and losses."""
-    faint: Style = {"stroke_width": 1, "opacity": 0.18}
+    """Two axes, sizes, the tokens that each gets, and losses."""
     svg = text(axes.left, 24, "loss, nats a token", 14, font_weight=600)
+    svg += line(axes.left, axes.top, axes.left, axes.bottom)
+    svg += line(axes.left, axes.bottom, axes.right, axes.bottom)
     for power in range(ceil(axes.x0), floor(axes.x1) + 1):
         x, N = axes.x(10**power), 10.0**power
-        svg += line(x, axes.top, x, axes.bottom, **faint)
+        svg += line(x, axes.bottom, x, axes.bottom + 5)
         svg += text(x, axes.bottom + 20, units.size(N), 15, "middle")
         each = units.digits(tokens_for_size(N, flops) / N, 1)
         svg += text(x, axes.bottom + 41, each, 14, "middle", opacity=0.8)
@@ -161,7 +215,7 @@ def _grid(axes: Axes, flops: float) -> str:
     value = ceil(axes.y0 / 0.1) * 0.1
     while value < axes.y1:
         y = axes.y(value)
-        svg += line(axes.left, y, axes.right, y, **faint)
+        svg += line(axes.left - 6, y, axes.left, y)
         svg += text(axes.left - 10, y + 5, f"{value:.1f}", 14, "end")
         value += 0.1
     return svg
@@ -186,7 +240,7 @@ def _curve(axes: Axes, flops: float, law: str | Law) -> str:
             for N, value in [pairs[0][0], *(right for _, right in pairs)]
         )
         dots = "" if known else ' stroke-dasharray="2 5"'
-        style = f'fill="none" stroke="{BLUE}" stroke-width="3"{dots}'
+        style = f'fill="none" stroke="{BLUE}" stroke-width="{6 if known else 3}"{dots}'
         svg += f'<polyline points="{points}" {style}/>'
     return svg
 
@@ -199,12 +253,10 @@ def _strip(axes: Axes, flops: float, lowest: float, law: str | Law) -> str:
     if not near:
         return ""
     x1, x2 = axes.x(near[0]), axes.x(near[-1])
-    band = rect(x1, axes.top, x2 - x1, axes.bottom - axes.top, GREEN, opacity=0.13)
-    at = min(max((x1 + x2) / 2, axes.left + 60), axes.right - 60)
-    words = f"{units.size(near[0])} to {units.size(near[-1])}", "within 0.01"
-    for i, label in enumerate(words):
-        band += text(at, axes.top + 20 + 19 * i, label, 14, "middle")
-    return band
+    band = rect(x1, axes.top, x2 - x1, axes.bottom - axes.top, GREEN, opacity=0.25)
+    at = min(max((x1 + x2) / 2, axes.left + 130), axes.right - 130)
+    words = f"within 0.01 of the best: {units.size(near[0])} to {units.size(near[-1])}"
+    return band + text(at, axes.top - 12, words, 14, "middle")
 
 
 def _optimum(axes: Axes, best: Optimum, lowest: float) -> str:
@@ -253,7 +305,7 @@ def _key(axes: Axes, dots: Sequence[Outcome]) -> str:
     """What the marks mean, in a row under the picture: those that stand in it."""
     y = 478
     ink: Style = {"stroke": "currentColor", "stroke_width": 1.5}
-    svg = line(78, y - 5, 106, y - 5, stroke=BLUE, stroke_width=3)
+    svg = line(78, y - 5, 106, y - 5, stroke=BLUE, stroke_width=6)
     svg += text(114, y, "the law (dotted: beyond its runs)", 14)
     svg += circle(360, y - 5, 6, BLUE, **ink) + text(374, y, "fits", 14)
     if any(not dot.fits and axes.holds(dot.parameters, dot.loss) for dot in dots):
@@ -269,8 +321,11 @@ def _key(axes: Axes, dots: Sequence[Outcome]) -> str:
 # --- what another size costs
 
 
-def price_of_size() -> Drawing:
-    """Times the least work for the same loss, over the share of the best size."""
+def price_of_size(chosen: float = 1) -> Drawing:
+    """Times the least work for the same loss, over the share of the best size.
+
+    A dot is at the chosen share, with its price, or with a cross where there is none.
+    """
     least, curve = smallest_share(), []
     for share in (2 ** (i / 80) for i in range(-280, 241)):
         if share > least and (times := float(over_training(share))) <= 8:
@@ -295,20 +350,28 @@ def price_of_size() -> Drawing:
     svg += text((_px(least) + _px(first)) / 2, 180, "over 8", 14, "middle")
     points = " ".join(f"{_px(share):.1f},{_py(times):.1f}" for share, times in curve)
     svg += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
-    words = []
-    for share, name in ((0.25, "a quarter"), (0.5, "half"), (1, "the best"), (2, "twice")):
-        times = float(over_training(share))
-        x, y = _px(share), _py(times)
-        svg += circle(x, y, 7, BLUE, name, stroke="currentColor")
-        if share < 1:
-            svg += text(x + 12, y - 2, f"{times:.2f}", 17, "start", font_weight=700)
-        else:
-            label = "1" if share == 1 else f"{times:.2f}"
-            svg += text(x, y - 14, label, 17, "middle", font_weight=700)
-        words.append(f"{name} size {times:.2f}")
-    start = "Times the least work to the same loss, by the share of the best size: "
-    ends = f"over 8 below {first:.2f}, and below {least:.3f} never"
-    return Drawing(svg, 744, 356, f"{start}{', '.join(words)}; {ends}.")
+    svg += circle(_px(1), _py(1), 7, GREEN, "the best", stroke="currentColor")
+    if chosen > least:
+        times = float(over_training(chosen))
+        x, y = _px(chosen), _py(min(times, 8))
+        if times <= 8:
+            svg += line(x, y, x, 290, stroke_dasharray="4 4")
+        svg += circle(x, y, 9, RED, f"{times:.2f} times", stroke="currentColor")
+        side = "start" if chosen < 1 else "middle" if chosen == 1 else "end"
+        across = x + {"start": 16, "middle": 0, "end": -16}[side]
+        label = f"{units.digits(times, 3)} ×"
+        svg += text(across, y - (20 if chosen == 1 else 10), label, 20, side, font_weight=700)
+        ends = f"{units.digits(times, 3)} times the least work"
+    else:
+        x, ink = _px(chosen), Style(stroke=RED, stroke_width=3)
+        svg += line(x - 8, 212, x + 8, 228, **ink) + line(x - 8, 228, x + 8, 212, **ink)
+        ends = "never"
+    words = (
+        "Times the least work to the same loss, by the share of the best size. Chosen: "
+        f"{units.digits(chosen, 2)} of it, {ends}; over 8 below {first:.2f}, and below "
+        f"{least:.3f} never."
+    )
+    return Drawing(svg, 744, 356, words)
 
 
 def _px(share: float) -> float:
@@ -319,6 +382,36 @@ def _px(share: float) -> float:
 def _py(times: float) -> float:
     """Where so many times the least work stand: from 1 to 8, in doublings."""
     return 290 - log2(times) / 3 * 230
+
+
+# --- text that is read again
+
+
+def epochs_worth(worths: Sequence[float], epochs: int) -> Drawing:
+    """A column for each epoch: what that reading adds, over the first one's worth.
+
+    `worths` holds what 1, 2, … epochs are worth together; those so far are filled.
+    """
+    added = [after - before for before, after in pairwise([0.0, *worths])]
+    wide = 640 / len(added)
+    svg = text(20, 28, "what each reading adds", 15, font_weight=600)
+    for share in (0, 0.5, 1):
+        y = 270 - 210 * share
+        svg += line(64, y, 712, y, stroke_width=1, opacity=0.3)
+        svg += text(54, y + 5, f"{share:g}", 14, "end")
+    for i, share in enumerate(added):
+        x, high, done = 68 + wide * i, 210 * share, i < epochs
+        fill = GREEN if done else "none"
+        edge: Style = {"stroke": "currentColor", "stroke_width": 1, "opacity": 1 if done else 0.45}
+        svg += rect(x, 270 - high, wide - 3, high, fill, f"reading {i + 1}: {share:.2f}", **edge)
+        if (i + 1) % 10 == 0 or not i:
+            svg += text(x + wide / 2, 292, f"{i + 1}", 14, "middle")
+    svg += text(712, 316, "reading", 15, "end")
+    worth = units.digits(worths[epochs - 1], 2 if epochs < 7 else 3)
+    svg += text(712, 44, f"{worth} fresh texts", 26, "end", font_weight=700)
+    svg += text(712, 70, f"{units.plural(epochs, 'reading')}, together worth", 15, "end")
+    description = f"{units.plural(epochs, 'reading')} of one text are worth {worth} fresh ones."
+    return Drawing(svg, 744, 332, f"{description} Each adds less than the one before.")
 
 
 # --- tokens for each parameter: laws, and what was done

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from math import log
 
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import shelf, usual_batch
-from llmtrain_helpers.checks import choice, count
+from llmtrain_helpers.budget import nearest_shape, shelf, usual_batch
+from llmtrain_helpers.checks import count
 from llmtrain_helpers.evidence.published import accelerator
 from llmtrain_helpers.exercises.common import (
     NOT_YET,
@@ -18,14 +20,19 @@ from llmtrain_helpers.exercises.common import (
     Word,
     entry,
 )
+from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.laws import (
+    REPEATS,
     compute_optimal,
     effective_tokens,
     loss,
     over_training,
     parameters_for,
     times_the_least,
+    tokens_for_size,
 )
+from llmtrain_helpers.model import Transformer
+from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.plan.search import best_split
 
 # --- 10-a: a size for money, by a rule
@@ -77,14 +84,15 @@ def _sentence_on_size(name: str) -> str:
     )
 
 
-# --- 10-c: text that is seen twenty times
+# --- 10-c: a plan that counts every reading in full
 
-DIFFERENT, EPOCHS = 30e9, 20
-"""Different tokens, and how often each is seen."""
+TIMES = 10
+"""How many fresh texts the plan needs, and how many readings it has for them."""
 
 
-def _worth() -> float:
-    return float(effective_tokens(DIFFERENT, EPOCHS))
+def _readings() -> float:
+    """The epochs that are worth so many: R = -R*·ln(1 - (TIMES - 1)/R*), and the first."""
+    return 1 - REPEATS * log(1 - (TIMES - 1) / REPEATS)
 
 
 # --- 10-d: the learner's own run
@@ -98,9 +106,9 @@ times the work at 0.22, and cannot be had at all below 0.146, the picture's *nev
 NEAR = 0.01
 """Nats above the least loss that are near it, whatever the size: the green strip."""
 
-USED_AT_LEAST, ROUNDED = 0.7, 1.005
-"""Shares of the days: the least to be used; the most, as tokens are told in three
-digits."""
+USED_AT_LEAST, ROUNDED = 0.7, 1.015
+"""Shares of the days: the least to be used; the most, as the course promises tokens in
+two digits (34 billion to an 8B, which is 33.5)."""
 
 
 class OwnRun(Exercise):
@@ -112,11 +120,13 @@ class OwnRun(Exercise):
             return False, f"give a dictionary with {', '.join(_ENTRIES)}."
         if answer["model"] is None or answer["tokens"] is None:
             return NOT_YET
-        shapes = shelf()
-        name = choice("model", answer["model"], shapes)
+        name = str(answer["model"])
+        try:
+            model = _shape(name)
+        except ValueError as unknown:
+            return False, _neighbour(name) or f"{unknown}"
         n = int(entry(answer, "gpus", count))
         days, T = float(entry(answer, "days")), float(entry(answer, "tokens"))
-        model = shapes[name]
         plan = best_split(model, accelerator(answer["chip"]), n, usual_batch(model, n))
         if not plan.fits:
             holds = units.gigabytes(plan.memory.total)
@@ -132,6 +142,21 @@ class OwnRun(Exercise):
         if taken < USED_AT_LEAST * days:
             return False, f"you leave time: {summary}"
         return _beside_the_best(name, float(plan.parameters.active), T)
+
+
+def _shape(name: str) -> Transformer:
+    """A shape off the shelf, or a published model at the shelf's 4,096 tokens."""
+    shapes = shelf()
+    return shapes[name] if name in shapes else replace(known_model(name), sequence_length=4096)
+
+
+def _neighbour(name: str) -> str:
+    """Which shape of the shelf is nearest to a size that none has; empty for no size."""
+    try:
+        near = nearest_shape(units.read(name), shelf())
+    except ValueError:
+        return ""
+    return f"no shape on the shelf has {name}: the nearest is {near}."
 
 
 def _beside_the_best(name: str, N: float, T: float) -> tuple[bool, str]:
@@ -161,6 +186,18 @@ def _beside_the_best(name: str, N: float, T: float) -> tuple[bool, str]:
 
 
 EXERCISES: dict[str, Exercise] = {
+    "10-tokens": Blank(
+        key=lambda: tokens_for_size(3e9, BUDGET),
+        unit=lambda number: f"{units.count(number)} tokens",
+        hint="What does one token cost, with N parameters?",
+        slips={
+            "this has one FLOP for each parameter and token: there are 6.": lambda: BUDGET / 3e9,
+            "this multiplies by 6: the work is divided by what a token costs.": lambda: (
+                6 * BUDGET / 3e9
+            ),
+            "this is forward only: backward takes 4 of the 6 FLOPs.": lambda: BUDGET / 6e9,
+        },
+    ),
     "10-a": Numeric(
         key=_size,
         asked="parameters",
@@ -185,21 +222,18 @@ EXERCISES: dict[str, Exercise] = {
     ),
     "10-b": Word(key=_cheapest, options={name: _sentence_on_size(name) for name in SHARES}),
     "10-c": Numeric(
-        key=_worth,
-        asked="tokens",
-        unit=lambda number: f"{units.count(number)} tokens' worth",
+        key=_readings,
+        unit=lambda number: f"{units.digits(number, 3)} readings",
         hint=(
-            "the first epoch is worth all of it, each later one less.",
-            "in twenty epochs there are 19 repeats.",
+            "the first reading is worth all of it, each later one less.",
+            "set U times the bracket equal to 250 billion, and solve for R.",
         ),
-        slips={
-            1e-9: "too little by a billion: give tokens, not billions of them.",
-            1 / DIFFERENT: "this is for each different token: there are 30 billion.",
-        },
         mistaken={
-            DIFFERENT * EPOCHS: "this takes every epoch for fresh text.",
-            float(effective_tokens(DIFFERENT, EPOCHS + 1)): "twenty epochs are 19 repeats: R = 19.",
-            _worth() - DIFFERENT: "the first epoch is missing: 1 + R*(…).",
+            TIMES: "this takes every reading for fresh text, as the colleague does.",
+            _readings() - 1: "these are the repeats: the first reading comes on top.",
+            float(effective_tokens(1, TIMES)): "this is what ten readings are worth.",
+            -REPEATS * log(1 - TIMES / REPEATS): "the first reading is worth 1 in full: "
+            "only nine are left for the repeats.",
         },
     ),
     "10-d": OwnRun(),

@@ -87,6 +87,9 @@ HANDLES: dict[str, Handle] = {
     "levers": plan.LEVERS,
     "failure": calendar.FAILURE,
     "save_interval": calendar.SAVE_INTERVAL,
+    "loss_terms": budget.LOSS_TERMS,
+    "size_price": budget.SIZE_PRICE,
+    "repeated": budget.REPEATED,
 }
 """Every handle, by its name."""
 

@@ -18,9 +18,24 @@ from llmtrain_helpers.budget import (
     shelf,
 )
 from llmtrain_helpers.checks import refuse
-from llmtrain_helpers.drawings.budget import loss_against_size
+from llmtrain_helpers.drawings.budget import (
+    epochs_worth,
+    loss_against_size,
+    price_of_size,
+    stacked_terms,
+)
 from llmtrain_helpers.evidence.published import accelerator
-from llmtrain_helpers.laws import LAWS, best_for_loss, compute_optimal, outside
+from llmtrain_helpers.laws import (
+    LAWS,
+    best_for_loss,
+    compute_optimal,
+    effective_tokens,
+    loss,
+    outside,
+    over_training,
+    smallest_share,
+    tokens_for_size,
+)
 from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.plan.plan import Plan
 
@@ -237,4 +252,138 @@ PANEL = common.Panel(
     _SETTINGS,
     ("100,000 dollars in a month", "8 A100 for a month"),
     render,
+)
+
+
+# --- the handle: three terms of a loss
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Work, and the size of the model that it is spent on."""
+
+    size: float = 1e9
+    flops: float = 1e22
+
+
+def _draw_terms(spent: Spent, before: Spent | None) -> str:
+    began = before.size if before else spent.size
+    best = compute_optimal(spent.flops)
+    least = float(loss(best.parameters, best.tokens))
+    above = float(loss(spent.size, tokens_for_size(spent.size, spent.flops))) - least
+    share = spent.size / float(best.parameters)
+    picture = stacked_terms(spent.size, spent.flops, began)
+    if above < 0.01:
+        told = "<b>The floor of the valley.</b> No size ends more than a hundredth lower."
+        return common.pictured(picture, told)
+    told = "A larger model with less text" if share < 1 else "A smaller model with more text"
+    told = f"<b>{above:.2f} above the lowest.</b> {told} would end lower, for the same work."
+    return common.pictured(picture, told)
+
+
+LOSS_TERMS = common.Handle(
+    title="The loss of a budget, in three terms",
+    controls={
+        "size": common.Control(
+            "Size",
+            "Parameters of the model; the tokens are what the work leaves.",
+            unit="parameters",
+            least=1e8,
+            most=1e12,
+            stops=(1e8, 3e8, 6e8, 1e9, 2e9, 4e9, 7e9, 1e10, 2e10, 4e10, 7e10, 1e11, 3e11, 1e12),
+        ),
+        "flops": common.Control(
+            "Work",
+            "FLOPs that the GPUs do in the days you have.",
+            unit="FLOP",
+            least=1e21,
+            most=1e24,
+            stops=(1e21, 1e22, 1e23, 1e24),
+        ),
+    },
+    settings={"": Spent()},
+    draw=_draw_terms,
+)
+
+
+# --- the handle: what another size costs
+
+
+@dataclass(frozen=True)
+class Share:
+    """A size, over the best one for a loss."""
+
+    share: float = 1.0
+
+
+def _draw_price(setting: Share, before: Share | None) -> str:
+    picture = price_of_size(setting.share)
+    if setting.share < smallest_share():
+        told = "<b>Never.</b> So small a model does not reach this loss on any amount of text."
+        return common.pictured(picture, told)
+    if setting.share == 1:
+        told = "<b>The cheapest way to this loss.</b> Every other size takes more work."
+        return common.pictured(picture, told)
+    times = float(over_training(setting.share))
+    size, work = units.digits(setting.share, 2), units.digits(times, 3)
+    text = units.digits(times / setting.share, 3)
+    told = f"<b>{work} times the work.</b> At {size} times the size it has to read {text} times "
+    return common.pictured(picture, f"{told}the text, to end at the same loss.")
+
+
+SIZE_PRICE = common.Handle(
+    title="The price of another size",
+    controls={
+        "share": common.Control(
+            "Size",
+            "The model's size, over the best one for the same loss.",
+            unit="of the best",
+            least=0.1,
+            most=8,
+            whole=False,
+            stops=(0.1, 0.125, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8),
+        )
+    },
+    settings={"": Share()},
+    draw=_draw_price,
+)
+
+
+# --- the handle: text that is read again
+
+_MOST_EPOCHS = 60
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """How often the same text is read."""
+
+    epochs: int = 4
+
+
+def _draw_epochs(setting: Epochs, before: Epochs | None) -> str:
+    worths = [float(effective_tokens(1.0, k)) for k in range(1, _MOST_EPOCHS + 1)]
+    n = setting.epochs
+    picture = epochs_worth(worths, n)
+    added = worths[n - 1] - (worths[n - 2] if n > 1 else 0)
+    told = f"The last reading taught {units.share(added)} of what the first one did."
+    if n == 1:
+        told = "The first reading is all new."
+    return common.pictured(picture, told)
+
+
+REPEATED = common.Handle(
+    title="Text that is read again",
+    controls={
+        "epochs": common.Control(
+            "Readings",
+            "How often the model reads the same text.",
+            least=1,
+            most=_MOST_EPOCHS,
+            stops=(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 50, 60),
+            play=True,
+        )
+    },
+    settings={"": Epochs()},
+    draw=_draw_epochs,
 )

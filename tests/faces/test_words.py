@@ -78,8 +78,6 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "the peak of 02": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14),
     "gaps of 06": lambda: activations.segments([[6, 6, -8], [6, -6, 6, -2], [6, 6, -8]], 10),
     "stops of 09": calendar.stops_of_nodes,
-    "the same work of 10": lambda: budget.same_work(1e22),
-    "another size of 10": budget.price_of_size,
     "the frontier of 10": lambda: budget.frontier_picture(frontier(H100, 64, 21, shelf()), "7.2B"),
     "laws of 10": laws,
     "ways of 12": ways,

@@ -372,3 +372,9 @@ def test_a_loss_that_none_has_is_refused() -> None:
         assert_refused(best_for_loss, "loss", loss=bad)
     many = best_for_loss(np.array([2.0, 2.1]))
     assert many.parameters[0] > many.parameters[1]
+
+
+def test_the_terms_and_the_floor_are_the_loss() -> None:
+    small, little = laws.loss_terms(9.05e9, 1.84e11)
+    assert (small, little) == pytest.approx((0.1660, 0.1580), abs=1e-4)
+    assert 1.8172 + small + little == pytest.approx(laws.loss(9.05e9, 1.84e11))

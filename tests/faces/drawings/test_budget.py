@@ -25,7 +25,7 @@ def test_the_curve_is_dotted_beyond_the_runs_of_its_law() -> None:
 
     def curve(flops: float, law: str = "besiroglu") -> list[str]:
         body = drawings.loss_against_size(dots, flops, law).body
-        return re.findall(r'<polyline [^>]*stroke-width="3"([^>]*)/>', body)
+        return re.findall(r'<polyline [^>]*stroke-width="[36]"([^>]*)/>', body)
 
     assert {"", ' stroke-dasharray="2 5"'} == {*curve(1e21)}
     assert {' stroke-dasharray="2 5"'} == {*curve(1e26)}
@@ -36,11 +36,13 @@ def test_drawings_say_in_words_what_they_show() -> None:
     words = drawings.frontier_picture(front, "7.2B").words
     assert "21 of 23 shapes will do, 63M to 220B" in words
     assert "Yours: 7.2B, 970 billion tokens, 2.083" in words
-    assert "half size 1.26" in drawings.price_of_size().words
+    assert "0.50 of it, 1.26 times" in drawings.price_of_size(0.5).words
     rows = published.rows("tokens_per_parameter")
     told = drawings.tokens_each({"mine": 20.0}, rows).words
     assert told.endswith("58 released models: 1.1 to 60,000.")
-    assert drawings.same_work(1e22).words.count("loss 2.166") == 2
+    terms = drawings.stacked_terms(9.05e9, 1e22, 1e9)
+    assert "floor 1.817, too small 0.166, read too little 0.158, loss 2.141" in terms.words
+    assert "4 readings of one text are worth 3.7" in drawings.epochs_worth([1, 2, 3, 3.7], 4).words
 
 
 def test_the_grey_ends_where_never_begins() -> None:
@@ -53,8 +55,9 @@ def test_the_grey_ends_where_never_begins() -> None:
     picture = drawings.price_of_size()
     [grey] = re.findall(rf'<rect [^>]*fill="{drawings.GREY}"[^>]*>', picture.body)
     x, wide = (float(re.findall(rf' {k}="([\d.]+)"', grey)[0]) for k in ("x", "width"))
-    half, best = (float(x) for x in re.findall(r'<circle cx="([\d.]+)"', picture.body)[1:3])
-    assert x + wide == pytest.approx(best + log2(least) * (best - half), abs=0.3)
+    half = drawings.price_of_size(0.5)
+    best, at = (float(x) for x in re.findall(r'<circle cx="([\d.]+)"', half.body))
+    assert x + wide == pytest.approx(best + log2(least) * (best - at), abs=0.3)
     assert ">over 8<" in picture.body
     assert picture.words.endswith("over 8 below 0.22, and below 0.146 never.")
 

@@ -8,7 +8,7 @@ from llmtrain_helpers import compute_optimal, frontier, shelf, units
 from llmtrain_helpers.budget import most_flops, rough_frontier, usual_plan
 from llmtrain_helpers.drawings import budget as drawings
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels import HANDLES, PANELS
 
 H100 = published.accelerator("H100 SXM")
 A100 = published.accelerator("A100 80GB SXM")
@@ -73,3 +73,15 @@ def test_whole_machines_leave_some_of_the_money() -> None:
     told = PANELS["budget"].answer(PANELS["budget"].presets["100,000 dollars in a month"])
     assert "Whole machines of 8; $13.6 thousand are left." in told.html
     assert "are left" not in panel_with().html
+
+
+def test_the_handles_say_what_the_page_says() -> None:
+    price = HANDLES["size_price"]
+    for share, said in ((0.5, "1.26 times"), (0.25, "4.47 times"), (0.1, "Never."), (2, "1.15")):
+        assert said in price.render(share=share)
+    terms = HANDLES["loss_terms"]
+    assert "0.10 above the lowest" in terms.render()
+    assert "A smaller model with more text" in terms.render(size=10**11)
+    assert "floor of the valley" in terms.render(size=10**10)
+    assert "3.7 fresh texts" in HANDLES["repeated"].render()
+    assert "15.2 fresh texts" in HANDLES["repeated"].render(epochs=40)

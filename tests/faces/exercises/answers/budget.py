@@ -1,6 +1,6 @@
 """Chapter 10."""
 
-from math import exp
+from math import log
 
 from tests.faces.exercises.answers.table import Answers
 
@@ -12,6 +12,14 @@ def own(model: str, tokens: object) -> dict[str, object]:
 
 
 ANSWERS = {
+    "10-tokens": Answers(
+        right=[1e22 / (6 * 3e9)],
+        slips=[
+            (1e22 / 3e9, "this has one FLOP"),
+            (6 * 1e22 / 3e9, "this multiplies by 6"),
+            (1e22 / 6e9, "this is forward only"),
+        ],
+    ),
     "10-a": Answers(
         right=["10.9B"],
         slips=[
@@ -27,10 +35,12 @@ ANSWERS = {
         right=["half"], slips=[("quarter", "no: "), ("best", "no: "), ("twice", "no: ")]
     ),
     "10-c": Answers(
-        right=[30e9 * (1 + 15.4 * (1 - exp(-19 / 15.4)))],
+        right=[1 - 15.387756 * log(1 - 9 / 15.387756)],
         slips=[
-            (30e9 * 20, "takes every epoch for fresh text"),
-            (30e9 * 15.4 * (1 - exp(-19 / 15.4)), "the first epoch is missing"),
+            (10, "takes every reading for fresh text"),
+            (13.53, "these are the repeats"),
+            (7.81, "this is what ten readings are worth"),
+            (16.14, "only nine are left"),
         ],
     ),
     "10-d": Answers(
@@ -39,6 +49,7 @@ ANSWERS = {
             (own(model, tokens), said)
             for model, tokens, said in [
                 ("4.2B", 64e9, "right: 4.2B gets 15 tokens a parameter"),
+                ("Llama-3.1-8B", 34e9, "right: Llama-3.1-8B gets 4.2 tokens a parameter"),
                 ("1.9B", "138B", "right: 1.9B gets 71 tokens a parameter"),
                 ("9.0B", 29.9e9, "right: 9.0B gets 3.3 tokens a parameter"),
                 ("7.2B", "37.2B", "right: 7.2B gets 5.1 tokens a parameter"),
@@ -57,7 +68,8 @@ ANSWERS = {
                 ("14B", "19.8B", "too many tokens: a first run may take 30.5 of your 30"),
                 ("7.2B", "66.8B", "too many tokens: a first run may take 53.8 of your 30"),
                 ("31B", 1e9, "31B does not fit: at best"),
-                ("8B", 1e9, "model='8B' is unknown"),
+                ("8B", 1e9, "no shape on the shelf has 8B: the nearest is 7.2B"),
+                ("Lama 8", 1e9, "model='Lama 8' is unknown"),
             ]
         ],
     ),
