@@ -525,8 +525,8 @@ def _moments_of(l: int, now: int, x: float, title: str, again: bool) -> Iterator
     middle = x + wide / 2
     yield line(middle, 40, middle, _FLOOR, stroke_dasharray="5 4")
     yield line(x, _FLOOR, x + wide, _FLOOR)
-    at = x + (now - 0.5) * _STEP
-    yield text(at, _FLOOR - l * _RISE - 6, "▼", 15, "middle")
+    here = x + (now - 0.5) * _STEP
+    yield text(here, _FLOOR - l * _RISE - 6, "▼", 15, "middle")
     for place, word in ((x + wide / 4, "forward"), (x + 3 * wide / 4, "backward")):
         yield text(place, _FLOOR + 20, word, 15, "middle")
 

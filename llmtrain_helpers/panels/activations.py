@@ -278,7 +278,7 @@ class KeptLayer:
 def _draw_layer(kept: KeptLayer, before: KeptLayer | None) -> str:
     flash, dropout = kept.attention == "flash", kept.dropout == "on"
     picture = kept_by_layer(**_GPT3, flash=flash, dropout=dropout)
-    layers = gpt_activation_bytes(96, **_GPT3, micro_batch_size=1)
+    layers = gpt_activation_bytes(96, *_GPT3.values(), micro_batch_size=1)
     ratio = _GPT3["num_heads"] * _GPT3["sequence_length"] / _GPT3["hidden_size"]
     held = layers * bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
     return common.pictured(
