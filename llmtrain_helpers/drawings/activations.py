@@ -174,7 +174,8 @@ def memory_so_far(shown: Timeline, now: Moment, memory: float, chip: str, most: 
     svg.append(line(x, 66, x, _BASE, stroke_width=2))
     svg.append(text(x + (-8 if side == "end" else 8), 60, at, 17, side, font_weight=700))
     if now.mark == "loss" and now.total < 0.95 * memory:
-        each = f"2 × {units.gigabytes(now.logits / 2)} on top, the gradients at the loss"
+        each = f"2 × {units.gigabytes(now.logits / 2)} on top"
+        each += ", the gradients at the loss" if side == "end" else ""
         svg.append(text(x + (-8 if side == "end" else 8), top - 10, each, 14, side))
     svg += _marks(shown, 1)
     parts = {**_split(now, shown), "logits": now.logits}
