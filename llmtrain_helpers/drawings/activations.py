@@ -174,7 +174,8 @@ def memory_so_far(shown: Timeline, now: Moment, memory: float, chip: str, most: 
     svg.append(line(x, 66, x, _BASE, stroke_width=2))
     svg.append(text(x + (-8 if side == "end" else 8), 60, at, 17, side, font_weight=700))
     if now.mark == "loss" and now.total < 0.95 * memory:
-        each = f"2 × {units.gigabytes(now.logits / 2)} on top, the gradients at the loss"
+        each = f"2 × {units.gigabytes(now.logits / 2)} on top"
+        each += ", the gradients at the loss" if side == "end" else ""
         svg.append(text(x + (-8 if side == "end" else 8), top - 10, each, 14, side))
     svg += _marks(shown, 1)
     parts = {**_split(now, shown), "logits": now.logits}
@@ -525,8 +526,8 @@ def _moments_of(l: int, now: int, x: float, title: str, again: bool) -> Iterator
     middle = x + wide / 2
     yield line(middle, 40, middle, _FLOOR, stroke_dasharray="5 4")
     yield line(x, _FLOOR, x + wide, _FLOOR)
-    at = x + (now - 0.5) * _STEP
-    yield text(at, _FLOOR - l * _RISE - 6, "▼", 15, "middle")
+    here = x + (now - 0.5) * _STEP
+    yield text(here, _FLOOR - l * _RISE - 6, "▼", 15, "middle")
     for place, word in ((x + wide / 4, "forward"), (x + 3 * wide / 4, "backward")):
         yield text(place, _FLOOR + 20, word, 15, "middle")
 

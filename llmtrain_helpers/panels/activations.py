@@ -264,7 +264,8 @@ STEP_MEMORY = common.Handle(
 
 # --- what a layer keeps
 
-_GPT3 = {"hidden_size": 12288, "num_heads": 96, "sequence_length": 2048}
+_GPT3 = (12288, 96, 2048)
+"""Hidden size, heads and tokens."""
 
 
 @dataclass(frozen=True)
@@ -277,9 +278,10 @@ class KeptLayer:
 
 def _draw_layer(kept: KeptLayer, before: KeptLayer | None) -> str:
     flash, dropout = kept.attention == "flash", kept.dropout == "on"
-    picture = kept_by_layer(**_GPT3, flash=flash, dropout=dropout)
-    layers = gpt_activation_bytes(96, **_GPT3, micro_batch_size=1)
-    ratio = _GPT3["num_heads"] * _GPT3["sequence_length"] / _GPT3["hidden_size"]
+    picture = kept_by_layer(*_GPT3, flash=flash, dropout=dropout)
+    layers = gpt_activation_bytes(96, *_GPT3, micro_batch_size=1)
+    h, a, s = _GPT3
+    ratio = a * s / h
     held = layers * bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
     return common.pictured(
         picture, f"All layers of GPT-3 keep <b>{units.gigabytes(held)}</b> of one sequence."

@@ -54,7 +54,7 @@ def test_memory_is_drawn_up_to_the_moment(step: int, mark: str) -> None:
     assert (372 - min(heights)) / 280 * 125e9 == pytest.approx(now.total, rel=0.01)
     told = f"{MOMENTS[mark]}: {units.gigabytes(now.total)}"
     assert told in drawn.body
-    assert ("the gradients at the loss" in drawn.body) == (mark == "loss")
+    assert ("GB on top" in drawn.body) == (mark == "loss")
 
 
 def bands(body: str) -> dict[str, list[list[tuple[float, float]]]]:
