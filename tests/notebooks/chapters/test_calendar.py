@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmtrain_helpers import calendar_days, mean_time_between_failures, plan_run
+from llmtrain_helpers import calendar, calendar_days, mean_time_between_failures, plan_run
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.units import HOUR
 from tests.pages import words
@@ -33,3 +33,11 @@ def test_what_runs_lost_at_a_stop_differs_more_than_their_rates() -> None:
     assert lost[1] / HOUR == pytest.approx(5, abs=0.05)
     assert [rows[x]["useful_kind"] for x in four[:2]] == ["more than", "derived"]
     assert [round(1000 * r, 1) for r in rates] == [4.2, 15.1, 4.5, 2.1]
+
+
+def test_half_or_double_the_best_interval_costs_less_than_three_points() -> None:
+    M = mean_time_between_failures(16384, 0.0042)
+    best = calendar.best_checkpoint_interval(40, M)
+    half, least, double = (calendar.losses(k * best, 40, M, 600).total for k in (0.5, 1, 2))
+    assert [round(100 * (x - least), 1) for x in (half, double)] == [2.5, 2.6]
+    assert "costs less than three points" in words("09_calendar")
