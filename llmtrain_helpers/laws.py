@@ -232,8 +232,8 @@ def loss_terms(
 
     Numbers or arrays.
 
-    >>> [round(term, 2) for term in loss_terms(70e9, 1.4e12)]
-    [0.08, 0.07]
+    >>> [round(term, 3) for term in loss_terms(70e9, 1.4e12)]
+    [0.082, 0.075]
     """
     law = loss_law(law)
     N, D = quantities(parameters=parameters, tokens=tokens)

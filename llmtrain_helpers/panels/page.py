@@ -131,9 +131,9 @@ def address(state: State) -> str:
 
     >>> from llmtrain_helpers.panels import PANELS
     >>> state = State(PANELS["duration"])
-    >>> state.set(tokens="2T", num_gpus=512)
+    >>> state.set(tokens="3T", num_gpus=512)
     >>> address(state)
-    'tokens=2000000000000&num_gpus=512'
+    'tokens=3000000000000&num_gpus=512'
     """
     changed = {
         name: int(value) if isinstance(value, float) and not value % 1 else value
