@@ -233,7 +233,7 @@ def loss_terms(
     Numbers or arrays.
 
     >>> [round(term, 3) for term in loss_terms(70e9, 1.4e12)]
-    [0.082, 0.075]
+    [0.081, 0.075]
     """
     law = loss_law(law)
     N, D = quantities(parameters=parameters, tokens=tokens)
