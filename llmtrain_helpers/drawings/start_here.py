@@ -165,7 +165,7 @@ def _blocks(tokens: float, start: float, left: int, columns: int) -> str:
     shown = min(tokens / start, 2.0 * columns)
     told = f"a square: {units.count(start, 2)} tokens"
     if tokens / start > shown:
-        told += f"; {units.count(tokens / start, 2)} squares"
+        told = f"{units.count(tokens / start, 2)} squares of {units.count(start, 2)}"
     svg = text(left, 126, told, 14.5)
     for i in range(ceil(shown)):
         x, y = left + 15 * (i % columns), 132 + 15 * (i // columns)

@@ -448,7 +448,7 @@ ACHIEVED = common.Handle(
             "Seconds a step",
             "Measured time from one update to the next.",
             unit="s",
-            least=5,
+            least=12,
             most=200,
             whole=False,
             stops=(12, 14, 16, 18, 20, 25, 32.09, 40, 50, 64, 80, 100),
