@@ -1,14 +1,15 @@
 """JupyterLab as the course wants it: python tools/lab.py [JupyterLab's options].
 
 `make lab` runs this. It serves the whole project, so that links from the notebooks to data
-and code lead somewhere; it opens notebook 00 in a workspace of its own, so that nobody's
-other layout is touched; it asks neither you about news nor the network for new versions.
-The course's own notebooks are signed first, as `jupyter trust` does: an untrusted one
-shows light cards in a dark theme.
+and code lead somewhere; it opens notebook 00 in a workspace of its own, one for each copy
+of the course, so that nobody's other layout is touched; it asks neither you about news nor
+the network for new versions. The course's own notebooks are signed first, as `jupyter
+trust` does: an untrusted one shows light cards in a dark theme.
 """
 
 from __future__ import annotations
 
+import hashlib
 import signal
 import sqlite3
 import subprocess
@@ -22,8 +23,11 @@ from nbformat.sign import NotebookNotary
 from tools.notebooks import NOTEBOOKS, all_notebooks
 
 ROOT = NOTEBOOKS.parent
-FIRST = "/lab/workspaces/llmtrain/tree/notebooks/00_start_here.ipynb"
-"""The first notebook, in the course's workspace; JupyterLab keeps that in the user's folder."""
+COPY = hashlib.sha256(bytes(ROOT)).hexdigest()[:6]
+"""A word for this copy of the course; two copies share no layout."""
+
+FIRST = f"/lab/workspaces/llmtrain-{COPY}/tree/notebooks/00_start_here.ipynb"
+"""The first notebook, in the copy's workspace; JupyterLab keeps that in the user's folder."""
 
 SETTINGS = ROOT / "tools" / "settings"
 """Defaults in place of JupyterLab's: no news, no look for new versions, Markdown to read."""

@@ -127,9 +127,9 @@ class Control:
         return f"{self.label}: {show(written)} lies outside {span}."
 
     def write(self, value: float) -> str:
-        """A number as its field shows it: `300B`, and past all names `1e39`."""
+        """A number as its field shows it: `8`, `300B`, and past all names `1e39`."""
         if abs(value) < _HUGE:
-            return units.short(value)
+            return units.short(int(value) if value == int(value) else value)
         return f"{value:.10g}".replace("e+", "e")
 
     def typed(self, value: float) -> str:

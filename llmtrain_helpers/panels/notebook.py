@@ -45,8 +45,8 @@ _FOLDED = re.compile(r"<details[^>]*><summary>(.*?)</summary>(.*?)</details>", r
 _ROW: Any = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 14px"}
 _LABELLED = {"description_width": "initial"}
 
-PLAY, PAUSE = "▶ Play", "⏸ Pause"
-"""What the button of a step slider says."""
+PLAY, PAUSE = ("Play", "play"), ("Pause", "pause")
+"""What the button of a step slider says, and its sign."""
 
 _LETTER = 8
 """Pixels of a letter of a label, at the most on average."""
@@ -69,7 +69,8 @@ class Field:
         self.echo.add_class("llmtrain-echo")
         parts = [self.input, self.echo] if control.kind == "number" else [self.input]
         if self.play:
-            self.button = widgets.Button(description=PLAY, layout={"width": "84px"})
+            self.button = widgets.Button(layout={"width": "90px"})
+            self.button.description, self.button.icon = PLAY
             self.button.tooltip = f"{control.label}, stop by stop"
             self.button.on_click(self._toggle)
             self.play.observe(self._tell, "playing")
@@ -128,7 +129,7 @@ class Field:
         self.play.playing = starts
 
     def _tell(self, change: Any) -> None:
-        self.button.description = PAUSE if change["new"] else PLAY
+        self.button.description, self.button.icon = PAUSE if change["new"] else PLAY
 
     def _slide(self, change: Any) -> None:
         if not self._quiet:

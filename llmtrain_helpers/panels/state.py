@@ -111,5 +111,5 @@ class State:
         """Of each field that could not be read: why, and what it stays."""
         for name, problem in self.problems.items():
             control, value = self.panel.controls[name], self.values[name]
-            kept = control.typed(float(value)) if control.kind == "number" else str(value)
+            kept = control.typed(value) if control.kind == "number" else str(value)
             yield f"{problem} It stays {kept}."

@@ -132,7 +132,7 @@ class Field {
 
   /** A button that moves the slider stop by stop, and stops it again. */
   #play() {
-    const play = button("▶ Play", () => (this.playing ? this.#pause() : this.#begin()));
+    const play = button("Play", () => (this.playing ? this.#pause() : this.#begin()));
     play.classList.add("live-play");
     return (this.player = play);
   }
@@ -141,7 +141,8 @@ class Field {
   #begin() {
     const anew = !this.played || this.slider.value === this.slider.max;
     this.played = true;
-    this.player.textContent = "⏸ Pause";
+    this.player.textContent = "Pause";
+    this.player.classList.add("live-playing");
     this.playing = setInterval(() => this.#step(), this.pace);
     this.#to(anew ? 0 : Number(this.slider.value) + 1);
   }
@@ -160,7 +161,8 @@ class Field {
   #pause() {
     clearInterval(this.playing);
     this.playing = undefined;
-    this.player.textContent = "▶ Play";
+    this.player.textContent = "Play";
+    this.player.classList.remove("live-playing");
   }
 
   focus() {

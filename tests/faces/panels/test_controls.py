@@ -43,7 +43,7 @@ FIELDS = {
     "duration": """
         Tokens: 1 to 10000T tokens; 31 stops, 1B 1.5B 2B to 100T
         GPUs: 1 to 10M; 17 stops, 1 2 4 to 65,536
-        Share of the peak: 0.1 to 100 %, and between; 25 stops, 5.0 5.5 6.0 to 80.0
+        Share of the peak: 0.1 to 100 %, and between; 25 stops, 5 5.5 6 to 80
         more: Price: 0.01 to 1M dollars a GPU-hour, and between
     """,
     "batch": """
