@@ -225,11 +225,14 @@ def _ink(fill: str) -> str:
 def _key(layout: Layout) -> list[str]:
     """What letter, number, shade and frame say, to the right of the grid."""
     x, y, half = 426, _TOP, _CELL / 2
+    if not layout.replicas:
+        note = f"one takes {units.plural(layout.a_replica, 'GPU')}"
+        return [_idle_cell(x, y), _beside(x, y, "DP: no whole replica", note)]
     edge: Style = {"stroke": "currentColor", "rx": 6}
     bold: Style = {**edge, "stroke_width": 4}
     svg = [_shaded(x, y, 0, layout.pipeline), rect(x - 3, y - 3, 42, 42, **bold)]
     svg.append(text(x + half, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600))
-    copies = units.plural(layout.replicas, "replica") if layout.replicas else "no whole replica"
+    copies = units.plural(layout.replicas, "replica")
     note = f"of {units.plural(layout.a_replica, 'GPU')}; bold: A"
     svg.append(_beside(x, y, f"DP: {copies}", note))
 
@@ -333,7 +336,7 @@ def four_gpus(
     svg += _kept(schedule, micro_batch, now)
     words = (
         f"A step on four GPUs: {_setting_of(stages, copies)}. {schedule.micro_batches} passes of "
-        f"{units.plural(micro_batch, 'sequence')} for each replica; {now} of {end} ticks are over. "
+        f"{units.plural(micro_batch, 'sequence')} for each replica take {end} ticks; {now} are over. "
         f"A GPU waits {units.percent(schedule.idle)} of them."
     )
     return Drawing(svg, _ACROSS, _FLOOR + 34, words)
@@ -437,7 +440,7 @@ _DOT = 12
 def epoch_rows(micro_batch: int, passes: int, updates: int, samples: int) -> Drawing:
     """The first updates of an epoch: a row each, a box for a pass, a dot for a sample."""
     left, top, ink = 96, 40, COLORS["activations"]
-    svg = text(left, 24, "a box: one pass, forward and back", 15)
+    svg = text(left, 24, "dot: a sample · box: a micro-batch, one pass · row: a batch", 15)
     for row in range(3):
         y = top + 44 * row
         svg += text(left - 12, y + 22, f"update {row + 1}", 14, "end")
@@ -450,7 +453,9 @@ def epoch_rows(micro_batch: int, passes: int, updates: int, samples: int) -> Dra
                 for i in range(micro_batch)
             )
     y = top + 3 * 44
-    svg += text(left, y + 16, f"⋮  and {updates - 3:,} more, until all {samples:,} are used", 15)
+    svg += text(
+        left, y + 16, f"⋮  and {updates - 3:,} more, until all {samples:,} are used: one epoch", 15
+    )
     batch = micro_batch * passes
     cells = [(f"{updates:,}", "updates"), (f"{updates * passes:,}", "passes")]
     cells += [(f"{batch}", "samples in a batch"), (f"{micro_batch}", "at once in memory")]
@@ -583,7 +588,7 @@ def _in_tokens(batch: float, critical: float) -> str:
     svg = line(70, y, 640, y)
     for tokens in (1e5, 1e6, 1e7, 1e8):
         svg += line(at(tokens), y - 5, at(tokens), y + 5)
-        svg += text(at(tokens), y + 24, units.count(tokens), 14, "middle")
+        svg += text(at(tokens), y + 24, units.edited(tokens), 14, "middle")
     svg += line(at(critical), y - 16, at(critical), y + 8, stroke_width=3)
     anchor = "end" if critical > batch else "start"
     side = "start" if anchor == "end" else "end"
