@@ -235,8 +235,8 @@ EXERCISES: dict[str, Exercise] = {
             16: "the bias is missing, and 7 is set aside for infinity.",
         },
         mistaken={
-            3: "this is the exponent: the number is 2 to it, times the largest factor.",
-            6: "this is what the exponent bits say: take the bias off, then 2 to it.",
+            3: "this is the exponent alone: take 2 to that power, times the largest factor.",
+            6: "this is what the exponent bits say: take the bias off, and raise 2 to what is left.",
             15: "the exponent is right. The last place is 2 ** -m, and m is 4.",
             15.75: "the exponent is right. The last place is 2 ** -m, and m is 4, not 5.",
             16: "this is 2⁴, one place past the largest number.",
