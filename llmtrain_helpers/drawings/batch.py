@@ -336,8 +336,8 @@ def four_gpus(
     svg += _kept(schedule, micro_batch, now)
     words = (
         f"A step on four GPUs: {_setting_of(stages, copies)}. {schedule.micro_batches} passes of "
-        f"{units.plural(micro_batch, 'sequence')} for each replica take {end} ticks; {now} are over. "
-        f"A GPU waits {units.percent(schedule.idle)} of them."
+        f"{units.plural(micro_batch, 'sequence')} for each replica take {end} ticks; "
+        f"{now} are over. A GPU waits {units.percent(schedule.idle)} of them."
     )
     return Drawing(svg, _ACROSS, _FLOOR + 34, words)
 
@@ -475,8 +475,8 @@ def epoch_rows(micro_batch: int, passes: int, updates: int, samples: int) -> Dra
 Bar = tuple[int, float, float, float, float, float]
 """A micro-batch; seconds of work, fixed parts and waiting; measured; bytes of a GPU."""
 
-_MOST, _BASE, _LONG = 160, 262, 200
-"""Seconds of the axis, where the bars stand, and the height of the axis."""
+_MOST, _ROOM, _BASE, _LONG = 160, 90e9, 262, 200
+"""Seconds and bytes of the axes, where the bars stand, and the height of both axes."""
 
 
 def step_by_micro_batch(bars: Sequence[Bar], chosen: int) -> Drawing:
@@ -509,12 +509,12 @@ def step_by_micro_batch(bars: Sequence[Bar], chosen: int) -> Drawing:
         if micro == chosen:
             top = min(y, spot - 6) - 8
             svg += text(x + 26, top, f"{measured:.0f} s", 16, "middle", font_weight=700)
-        high = _LONG * memory / 100e9
+        high = _LONG * memory / _ROOM
         svg += rect(right, _BASE - high, 34, high, COLORS["main weights"], **faint)
         if micro == chosen:
             label = units.edited(memory, units.gigabytes)
             svg += text(right + 17, _BASE - high - 8, label, 15, "middle", font_weight=700)
-    limit = _BASE - _LONG * 0.8
+    limit = _BASE - _LONG * 80e9 / _ROOM
     svg += line(436, limit, 664, limit, stroke_dasharray="5 4")
     svg += text(664, limit - 8, "80 GB", 14, "end") + line(436, _BASE, 664, _BASE)
     x = 20

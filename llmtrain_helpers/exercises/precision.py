@@ -236,7 +236,7 @@ EXERCISES: dict[str, Exercise] = {
         },
         mistaken={
             3: "this is the exponent alone: take 2 to that power, times the largest factor.",
-            6: "this is what the exponent bits say: take the bias off, and raise 2 to what is left.",
+            6: "the exponent bits say this: take off the bias, and raise 2 to the result.",
             15: "the exponent is right. The last place is 2 ** -m, and m is 4.",
             15.75: "the exponent is right. The last place is 2 ** -m, and m is 4, not 5.",
             16: "this is 2⁴, one place past the largest number.",

@@ -35,7 +35,7 @@ ANSWERS = {
             (1.9375, "factor alone"),
             (248, "bias is missing, and 7"),
             (124, "6 is what the exponent bits say"),
-            (6, "take the bias off"),
+            (6, "take off the bias"),
             (3, "this is the exponent"),
             (15.0, "the exponent is right. The last place is 2 ** -m, and m is 4."),
             (15.75, "m is 4, not 5"),
