@@ -176,7 +176,7 @@ def _attention_branch(step: int) -> Iterator[str]:
         yield line(171, 330, 204, y + SIDE / 2, **_faint(read))
         yield _shape(204, y, SIDE, SIDE, "attention", read)
         yield text(236, y + 18, name, 14)
-        yield arrow(278, y + SIDE / 2, 302, y + SIDE / 2, **_faint(compared))
+        yield arrow(282, y + SIDE / 2, 304, y + SIDE / 2, **_faint(compared))
     # a column for each token so far: how well its key matches, its key, its value
     for place, (word, share) in enumerate(zip(_TOKENS, (0.1, 0.2, 0.5, 0.2), strict=True)):
         x, own = 310 + 50 * place, place == len(_TOKENS) - 1
