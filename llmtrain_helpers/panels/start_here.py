@@ -47,7 +47,7 @@ class Setting:
     def gpus_for(self, tokens: float) -> int:
         """How many GPUs read so many tokens in these days."""
         of_one = training_seconds(tokens, self.parameters, 1, self.rate, "none")
-        return ceil(of_one / (self.days * units.DAY))
+        return ceil(float(of_one) / (self.days * units.DAY))
 
 
 _SETTINGS = {
