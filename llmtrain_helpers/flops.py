@@ -111,7 +111,8 @@ def token_products(
     >>> token_products([[3, 1], [2, 0]], [2, 1], [1, 2])
     TokenProducts(output=[8, 2], passed_on=[5, 2], gradient=[[2, 4], [1, 2]])
     """
-    output = [sum(w * x for w, x in zip(column, token, strict=True)) for column in zip(*weights, strict=True)]
+    columns = zip(*weights, strict=True)
+    output = [sum(w * x for w, x in zip(column, token, strict=True)) for column in columns]
     passed_on = [sum(w * d for w, d in zip(row, gradient, strict=True)) for row in weights]
     return TokenProducts(output, passed_on, [[x * d for d in gradient] for x in token])
 

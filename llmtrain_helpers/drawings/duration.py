@@ -206,9 +206,7 @@ class Count(NamedTuple):
     again: bool
 
 
-def eight_or_six(
-    work: Count, rate: Count, days: float, right: float, calendar: float
-) -> Drawing:
+def eight_or_six(work: Count, rate: Count, days: float, right: float, calendar: float) -> Drawing:
     """Work over rate, and the days that come out, beside those that the run took.
 
     `right` are the days where both count the same; the mark is at those of the `calendar`.
@@ -278,7 +276,7 @@ def promise(
     `doubtful` are runs whose hours are of all stages of training, hollow and below the
     others; a dashed line is what was promised `before`.
     """
-    order = sorted(shares, key=lambda name: -shares[name]) + [*doubtful]
+    order = [*sorted(shares, key=lambda name: -shares[name]), *doubtful]
     known = {**shares, **doubtful}
     bottom = 52 + 19 * len(order)
     svg = ""
@@ -296,8 +294,8 @@ def promise(
         svg += text(150, y + 5, f"{name}{'*' if name in doubtful else ''}", 14, "end")
         if share < promised:
             word = "not counted" if name in doubtful else "late"
-            ink: Style = {} if name in doubtful else {"fill": BAD, **BOLD}
-            svg += text(_at(promised) - 10, y + 5, word, 14, "end", **ink)
+            ink = "currentColor" if name in doubtful else BAD
+            svg += text(_at(promised) - 10, y + 5, word, 14, "end", ink)
             listed.append(f"{name} {word}")
             continue
         fill = "none" if name in doubtful else GOOD

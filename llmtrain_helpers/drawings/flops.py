@@ -97,7 +97,7 @@ def two_tokens(step: int, flops_each: float) -> Drawing:
                 svg += _cell(x + _CELL * i, y + _CELL * j, fill, said, bool(now))
         svg += text(x + 2 * _CELL, y + _CELL * 5.5 + 20, below, 15, "middle")
         sums = " + ".join([f"{flops_each:g}"] * came) or "nothing yet"
-        svg += text(x + 2 * _CELL, y + _CELL * 5.5 + 44, f"{sums}", 16, "middle", **_BOLD)
+        svg += text(x + 2 * _CELL, y + _CELL * 5.5 + 44, sums, 16, "middle", **_BOLD)
     svg += text(74, 329, "in all", 15, "end")
     svg += rect(84, 310, 80 * step, 28, COLORS["useful"]) if step else ""
     svg += rect(84, 310, 480, 28, stroke="currentColor", rx=3)
@@ -134,8 +134,8 @@ def _cell(x: float, y: float, fill: str, said: str, acts: bool) -> str:
         if acts
         else rect(x + 2, y + 2, _CELL - 4, _CELL - 4, "none", rx=3, stroke=fill, stroke_width=1.5)
     )
-    ink: Style = {"fill": "white"} if acts else {}
-    return svg + (text(x + _CELL / 2, y + 22, said, 14, "middle", **ink) if said else "")
+    ink = "white" if acts else "currentColor"
+    return svg + (text(x + _CELL / 2, y + 22, said, 14, "middle", ink) if said else "")
 
 
 def _ink(name: str) -> str:

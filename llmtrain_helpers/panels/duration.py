@@ -353,9 +353,7 @@ def _draw_promise(now: Promise, before: Promise | None) -> str:
     shares, promised = shares_of_runs(), now.percent / 100
     late = [name for name, share in shares.items() if share < promised]
     doubtful = {name: share_of_run(name) for name in DOUBTFUL}
-    picture = drawings.promise(
-        shares, promised, doubtful, before.percent / 100 if before else None
-    )
+    picture = drawings.promise(shares, promised, doubtful, before.percent / 100 if before else None)
     chip = accelerator("A100 80GB SXM")
     rate = rate_at(promised, chip.peak(chip.training_format))
     tokens = float(trainable_tokens(30 * units.DAY, 8 * 10**9, 8, rate, "none"))

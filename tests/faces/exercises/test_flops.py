@@ -79,10 +79,11 @@ def test_the_colleagues_share_is_what_runs_that_recompute_everything_reach() -> 
 
 def test_ones_own_model_may_be_a_file(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    path.write_text(FILES["Llama-3.1-8B"])
+    path.write_text(FILES["Llama-3.1-8B"], "utf-8")
     for model in (path, str(path), "Llama-3.1-8B"):
         verdict = check("02-d", (model, 64, "H100", 300))
-        assert verdict.ok and "300 sequences takes 6.42 s" in verdict.text
+        assert verdict.ok is True
+        assert "300 sequences takes 6.42 s" in verdict.text
 
 
 def test_the_hints_of_ones_own_batch_come_in_steps() -> None:

@@ -55,6 +55,18 @@ def test_how_many_would_have_been_late() -> None:
     assert "none of 14 published runs came over 48 %" in cell(PAGE, "panel-answers")
 
 
+def test_blooms_calendar_rules_one_count_out() -> None:
+    row, told = published.run("BLOOM-176B"), cell(PAGE, "convention-seen")
+    work = (row["tokens"], row["active_parameters"], row["num_gpus"])
+    right, long = (
+        float(training_seconds(*work, X, "full")) / units.DAY for X in (150e12, 0.75 * 150e12)
+    )
+    assert right < row["days"] < long
+    assert f"had {row['days']:.0f} days" in told
+    assert f"So {long:.0f} days of computing are impossible" in told
+    assert 13 < row["days"] - right < 15.5  # two weeks
+
+
 def test_the_own_run_is_five_sevenths_of_the_first_pages() -> None:
     assert UTILIZATIONS[0] / UTILIZATIONS[1] == pytest.approx(5 / 7)
     assert "five sevenths" in cell(PAGE, "own")
