@@ -213,7 +213,7 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
     return Verdict(id, ok, text, exercise.mark if ok else "", hinted, turn)
 
 
-_NEXT, _NOW = "Next, in the same cell:", "To be sure:"
+_NEXT, _NOW = "A second question, in place of the first:", "To be sure:"
 
 
 def _judged(answer: Answer, exercise: Exercise) -> Judgement | None:

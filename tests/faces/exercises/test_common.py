@@ -480,7 +480,9 @@ def test_what_a_learner_wrote_is_no_markup_in_a_verdict() -> None:
 def test_a_wrong_choice_comes_back_as_another_question() -> None:
     first = check("00-b", "A")
     question = EXERCISES["00-b"].again[0].text
-    assert first.text.endswith(f"22.4 PFLOP/s. Next, in the same cell: {question}")
+    assert first.text.endswith(
+        f"22.4 PFLOP/s. A second question, in place of the first: {question}"
+    )
     for option in "ACD":
         told = check("00-b", option)
         assert told.ok is False
@@ -540,8 +542,8 @@ def test_several_questions_come_one_after_the_other(monkeypatch) -> None:
     )
     monkeypatch.setattr(exercises, "EXERCISES", {"00-x": first})
     told = [exercises.check("00-x", answer).text for answer in ("b", "y", "x", 4, 5)]
-    assert told[0] == "no, b. Next, in the same cell: X or y?"
-    assert told[1] == "no, y. Next, in the same cell: How many?"
+    assert told[0] == "no, b. A second question, in place of the first: X or y?"
+    assert told[1] == "no, y. A second question, in place of the first: How many?"
     assert told[2].endswith("To be sure: How many?")
     assert told[3:] == ["too low. h.", "right, 5."]
 

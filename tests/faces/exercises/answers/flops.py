@@ -54,7 +54,7 @@ ANSWERS = {
             (3 * LAYER, "this has backward in it"),
             (8 * 12288**2 * 2048 + 4 * 2048**2 * 12288, "attention's four matrices alone"),
             (16 * 12288**2 * 2048 + 4 * 2048**2 * 12288, "MLP's matrices alone"),
-            (2 * LAYER, "2.00 times what the helper gives, more than it should be"),
+            (2 * LAYER, "this gives 2 times too much"),
         ],
     ),
     "02-a": Answers(
@@ -148,7 +148,7 @@ ANSWERS = {
         right=[(0.368, "Sparse"), ("36.8 %", "sparse"), (FOUND["none"], "sparse"), 0.2438],
         told=[((0.368, "sparse"), "36.8 %")],
         slips=[
-            ((0.368, "length"), "17.7 %, near 18.4 % and yet not it. Next, in the same cell"),
+            ((0.368, "length"), "17.7 %, near 18.4 % and yet not it. A second question"),
             ((0.368, "recomputed"), "a larger share, 48.8 %"),
             ((0.184, "sparse"), "their figure, the share of 624"),
             ((36.8, "sparse"), "in per cent"),

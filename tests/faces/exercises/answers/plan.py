@@ -28,7 +28,7 @@ ANSWERS = {
             (STATES + KEPT + LOGITS, "one part in 16"),
             (STATES / 64 + KEPT + LOGITS, "with 64 GPUs"),
             (STATES / 16, "the states alone"),
-            (58.8, "times what the helper gives, less"),
+            (58.8, "times too little"),
         ],
     ),
     "08-a": Answers(

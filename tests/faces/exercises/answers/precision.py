@@ -18,7 +18,7 @@ ANSWERS = {
             (16 / 64, "this is stage 3"),
             (14 / 64, "without the weights that stay"),
             (2 + 12 / 64, "the gradients are missing"),
-            (3, "more than it should be"),
+            (3, "this gives 35 % too much"),
         ],
         unanswered=[None],
     ),
