@@ -34,6 +34,7 @@ from llmtrain_helpers.drawings.communication import (
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import common, controls
+from llmtrain_helpers.panels.plan import RECOMPUTED
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.seconds import StepSeconds
 
@@ -123,7 +124,7 @@ _CONTROLS = {
     ),
     "model": controls.MODEL,
     "zero_stage": controls.ZERO_STAGE,
-    "recompute": controls.RECOMPUTED,
+    "recompute": RECOMPUTED,
     "chip": controls.choice("Accelerator", "The chip, and its links.", CHIPS, more=True),
     "micro_batch_size": replace(
         controls.MICRO_BATCH, help="Sequences at once in a replica.", most=100_000, more=True
