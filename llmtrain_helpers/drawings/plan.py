@@ -145,7 +145,7 @@ def _begun(verdict: str) -> str:
 def _foot(plan: Plan, lower: float, layout: Layout) -> int:
     """Where a drawing ends whose memory begins here: below the key of its parts."""
     many = len(parts_of(plan)) > 6
-    return int(lower + (236 if layout.stacked else 174 if many else 152))
+    return int(lower + (242 if layout.stacked else 182 if many else 160))
 
 
 def time_verdict(plan: Plan, days: float) -> str:
