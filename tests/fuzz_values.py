@@ -359,6 +359,8 @@ UNCHECKED = [
     "budget.most_flops",
     "communication.neighbours",
     "communication.replica_bytes",
+    "communication.replicas_first",
+    "communication.ring_at",
     "communication.split_traffic",
     "communication.traffic_seconds",
     "plan.plan.planned",
