@@ -182,6 +182,7 @@ def loss_against_size(
         style: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": "4 3"}
         place = axes.x(before.parameters), axes.y(before.loss)
         svg += circle(*place, 11, "none", f"at the start: {before.name}", **style)
+        svg += circle(610, 473, 9, "none", **style) + text(626, 478, "at the start", 14)
     svg += (_own(axes, own) if own else "") + _key(axes, dots)
 
     able = [dot for dot in dots if dot.fits and dot.answers]
@@ -324,13 +325,15 @@ def _key(axes: Axes, dots: Sequence[Outcome]) -> str:
 def price_of_size(chosen: float = 1) -> Drawing:
     """Times the least work for the same loss, over the share of the best size.
 
-    A dot is at the chosen share, with its price, or with a cross where there is none.
+    A dot is at the chosen share, with its price, or with a cross where there is none. The
+    curve is drawn as far from the best size, on both sides, as the chosen one is.
     """
     least, curve = smallest_share(), []
     for share in (2 ** (i / 80) for i in range(-280, 241)):
         if share > least and (times := float(over_training(share))) <= 8:
             curve.append((share, times))
-    first = curve[0][0]
+    first, seen = curve[0][0], abs(log2(chosen)) + 1e-9
+    curve = [(share, times) for share, times in curve if abs(log2(share)) <= seen]
 
     faint: Style = {"stroke_width": 1, "opacity": 0.18}
     svg = text(60, 26, "times the least work for the same loss", 15, font_weight=600)
@@ -344,10 +347,12 @@ def price_of_size(chosen: float = 1) -> Drawing:
     svg += text(710, 338, "times the best size for that loss", 15, "end", font_weight=600)
 
     # sizes that reach the loss on no amount of text, and at a price above the picture's top
-    wide = _px(least) - 60
-    svg += rect(60, 60, wide, 230, GREY, opacity=0.18)
-    svg += text(60 + wide / 2, 180, "never", 16, "middle", font_weight=700)
-    svg += text((_px(least) + _px(first)) / 2, 180, "over 8", 14, "middle")
+    if chosen < first:
+        svg += text((_px(least) + _px(first)) / 2, 180, "over 8", 14, "middle")
+    if chosen < least:
+        wide = _px(least) - 60
+        svg += rect(60, 60, wide, 230, GREY, opacity=0.18)
+        svg += text(60 + wide / 2, 180, "never", 16, "middle", font_weight=700)
     points = " ".join(f"{_px(share):.1f},{_py(times):.1f}" for share, times in curve)
     svg += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
     svg += circle(_px(1), _py(1), 7, GREEN, "the best", stroke="currentColor")
@@ -368,8 +373,7 @@ def price_of_size(chosen: float = 1) -> Drawing:
         ends = "never"
     words = (
         "Times the least work to the same loss, by the share of the best size. Chosen: "
-        f"{units.digits(chosen, 2)} of it, {ends}; over 8 below {first:.2f}, and below "
-        f"{least:.3f} never."
+        f"{units.digits(chosen, 2)} of it, {ends}."
     )
     return Drawing(svg, 744, 356, words)
 
