@@ -58,7 +58,7 @@ def failure(lost: float, interval: float, restart: float) -> Drawing:
 
     All in minutes, on one scale; beside the writes stand the work and the restart.
     """
-    scale, y, x = 3.0, 82, float(_LEFT)
+    scale, y, x = 2.4, 82, float(_LEFT)
     svg = rect(_LEFT, 19, 9, 18, COLORS["saving"])
     svg += text(_LEFT + 18, 34, f"a write, every {interval:g} minutes of work", 15)
     for _ in range(2):
@@ -76,7 +76,7 @@ def failure(lost: float, interval: float, restart: float) -> Drawing:
         f"Work in pieces of {interval:g} minutes, a write after each. A GPU fails {lost:g} minutes "
         f"after the last write: {lost:g} minutes of work are lost, {restart:g} go to the restart."
     )
-    return Drawing(svg, _ACROSS, 172, words)
+    return Drawing(svg, 628, 172, words)
 
 
 def _piece(x: float, y: float, wide: float, high: float, kind: str, label: str) -> str:
@@ -353,7 +353,7 @@ _LEFT_OUT = (
 
 # --- a run on the days of a calendar
 
-_WEEKS, _DAY_WIDE, _DAY_HIGH, _GRID = 7, 84, 46, 40
+_WEEKS, _DAY_WIDE, _DAY_HIGH, _GRID = 6, 84, 46, 40
 """The rows and the cells of the calendar, and where it begins."""
 
 
@@ -441,13 +441,13 @@ def valley(interval: float, write: float, mean: float, restart: float) -> Drawin
     svg += text(_LEFT, 30, "lost, in % of the useful time", 14)
     svg += text(_across(_FIRST), _BASE + 46, "work between two writes, each step a factor", 14)
     for i, name in enumerate(("restarting", "lost", "saving")):
-        svg += rect(_LEFT + 150 * i, _BASE + 62, 16, 16, COLORS[name])
-        svg += text(_LEFT + 150 * i + 24, _BASE + 75, name, 14)
+        svg += rect(_LEFT + 140 * i, _BASE + 62, 16, 16, COLORS[name])
+        svg += text(_LEFT + 140 * i + 24, _BASE + 75, name, 14)
     words = (
         f"Time lost over the work between two writes. The least is at {units.duration(best)}; "
         f"at {units.duration(interval)} it is {units.percent(total)} of the useful time."
     )
-    return Drawing(svg, _ACROSS, 356, words)
+    return Drawing(svg, 628, 356, words)
 
 
 _BASE = 268
@@ -455,7 +455,7 @@ _TICKS = {"1 min": 60, "5 min": 300, "15 min": 900, "1 h": 3600, "2 h": 7200, "8
 
 
 def _across(seconds: float) -> float:
-    return 74 + 622 * log(seconds / _FIRST) / log(_LAST / _FIRST)
+    return 74 + 526 * log(seconds / _FIRST) / log(_LAST / _FIRST)
 
 
 def _down(share: float) -> float:
@@ -465,7 +465,7 @@ def _down(share: float) -> float:
 
 def _layer(low: list[float], up: list[float], fill: str) -> str:
     """The area between two curves."""
-    xs = [74 + 622 * i / 80 for i in range(81)]
+    xs = [74 + 526 * i / 80 for i in range(81)]
     there = [f"{x:.1f},{_down(y):.1f}" for x, y in zip(xs, up, strict=True)]
     back = [f"{x:.1f},{_down(y):.1f}" for x, y in zip(xs, low, strict=True)]
     edge = 'stroke="#FFFFFF" stroke-width="1.5"'

@@ -361,7 +361,7 @@ class Dated:
             when = f"{units.plural(abs(early), 'day')} {'before' if early > 0 else 'after'} "
             when += "your last one"
         cost = units.duration(run.lost + run.restarting) if run.stops else "nothing"
-        told = f"Done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. Its "
+        told = f"Done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. "
         told += f"{units.plural(run.stops, 'failure')} cost {cost}."
         return common.pictured(dated_run(run, days, _START, _THERE), told)
 

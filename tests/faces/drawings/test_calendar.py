@@ -73,4 +73,4 @@ def test_a_dot_lies_on_the_valley_whose_axes_stay() -> None:
 def test_a_failure_is_drawn_to_scale() -> None:
     body = drawings.failure(30, 60, 40).body
     wide = re.findall(r'width="([\d.]+)"[^>]*><title>(lost|restarting)', body)
-    assert wide == [("89", "lost"), ("119", "restarting")]
+    assert wide == [("71", "lost"), ("95", "restarting")]
