@@ -91,9 +91,11 @@ def stacked_terms(parameters: float, flops: float, began: float) -> Drawing:
     tokens = float(tokens_for_size(parameters, flops))
     small, little = map(float, loss_terms(parameters, tokens))
     whole, x = floor + small + little, _tx(parameters)
-    first = float(loss(began, tokens_for_size(began, flops)))
-    hollow: Style = {"stroke": "currentColor", "stroke_width": 2, "stroke_dasharray": "3 2"}
-    svg += circle(_tx(began), _ty(first), 9, "none", "where it began", **hollow)
+    if began != parameters:
+        first = float(loss(began, tokens_for_size(began, flops)))
+        hollow: Style = {"stroke": "currentColor", "stroke_width": 2, "stroke_dasharray": "3 2"}
+        svg += circle(_tx(began), _ty(first), 9, "none", "where it began", **hollow)
+        svg += circle(421, 290, 9, "none", **hollow) + text(438, 295, "where it began", 16)
     svg += line(x, _T_TOP - 8, x, _T_BOTTOM, stroke_width=2.5)
     svg += circle(x, _ty(whole), 8, GREEN, f"loss {whole:.2f}", stroke="currentColor")
 
