@@ -20,6 +20,7 @@ from llmtrain_helpers.checks import (
     broadcast,
     choice,
     count,
+    flag,
     instance,
     is_array,
     one,
@@ -186,7 +187,6 @@ class Frontier:
         """The point of the lowest likely loss that fits, and answers where it must."""
         return min(self._able(), key=lambda point: point.loss.likely)
 
-    @property
     def promised(self) -> Frontier:
         """The same shapes with the tokens that a first run can promise (`Plan.first_run`)."""
         return replace(self, points=tuple(map(self._promised, self.points)))
@@ -194,7 +194,7 @@ class Frontier:
     @property
     def first_run(self) -> Point:
         """The best for a first run: of the lowest loss with the tokens that it can promise."""
-        return self.promised.best
+        return self.promised().best
 
     def _promised(self, point: Point) -> Point:
         N, T = point.plan.parameters.active, int(point.plan.first_run_tokens(self.days))
@@ -424,11 +424,12 @@ def rough_frontier(
     n, time, known_law = single("num_gpus", num_gpus), one("days", days, quantity), loss_law(law)
     models, outcomes = _named(shapes), []
     choice("planned", planned, ["", *models])
+    slow = flag("first_run", first_run)
     for name, model in models.items():
         plan_of, gpus = (plan_on_nodes, n) if name == planned else (usual_plan, doubling_below(n))
         plan = plan_of(model, accelerator, gpus)
         N = plan.parameters.active
-        T = plan.first_run_tokens(time) if first_run else most_tokens(plan, time).likely
+        T = plan.first_run_tokens(time) if slow else most_tokens(plan, time).likely
         T = float(T) * n / gpus
         outcomes.append(Outcome(name, N, T, float(loss(N, T, known_law)), bool(plan.fits)))
     return outcomes

@@ -183,7 +183,7 @@ def render(setting: Setting, before: Setting | None = None) -> common.Answer:
     code = (
         f"frontier(published.accelerator({setting.chip!r}), {setting.num_gpus}, "
         f"{setting.days:g}, shelf(), law={law!r}, price_per_gpu_hour={setting.price:g})"
-        f"{'.promised' if setting.first_run else ''}"
+        f"{'.promised()' if setting.first_run else ''}"
     )
     html = "".join(
         [

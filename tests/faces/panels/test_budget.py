@@ -93,9 +93,9 @@ def test_a_first_run_is_promised_less_and_a_model_goes_by_its_name() -> None:
     assert "Yours, Llama-3.1-8B on 33.6 billion" in first  # the 34 of the pages before
     assert "Yours, Llama-3.1-8B on 33.6 billion" not in usual
     front = frontier(A100, 8, 30, SHELF)
-    assert front.promised.best.name == front.first_run.name
+    assert front.promised().best.name == front.first_run.name
     rough = rough_frontier(A100, 8, 30, SHELF, first_run=True)
-    exact = [point.outcome for point in front.promised.points]
+    exact = [point.outcome for point in front.promised().points]
     for a, b in zip(rough, exact, strict=True):
         assert a.tokens == pytest.approx(b.tokens, rel=1e-6)
     assert "1,024" not in panel_with(model="gpt2").problem
