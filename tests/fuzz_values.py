@@ -271,6 +271,7 @@ GOOD: dict[str, list[Any]] = {
     "software": ["any", "megatron-core", "other"],
     "overlap": [None, False, True],
     "dropout": [False, True],
+    "first_run": [False, True],
     "fused_mlp": [None, False, True],
     "interleave": [1, 2, 4],
     "sharding": ["zero", "fsdp"],
