@@ -260,8 +260,10 @@ EXERCISES: dict[str, Exercise] = {
         ),
         slips={2: "this is the whole spacing, and arrives; half of it is lost."},
         mistaken={
-            _lost_update("bf16", 1): "this is lost at a weight of 1; at 0.02 the numbers stand "
-            "much closer.",
+            **dict.fromkeys(
+                [_lost_update("bf16", 1), 0.0039],  # as people round it
+                "this is lost at a weight of 1; at 0.02 the numbers stand much closer.",
+            ),
             FORMATS["bf16"].eps: "this is the spacing at 1.",
             _lost_update("fp16"): "this is the figure for fp16.",
             _WEIGHT * _lost_update("bf16", 1): "the spacing does not shrink in "

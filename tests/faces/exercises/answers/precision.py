@@ -47,7 +47,7 @@ ANSWERS = {
         slips=[
             (2**-13, "whole spacing"),
             (2**-8, "at a weight of 1"),
-            (0.0039, "too high"),
+            (0.0039, "at a weight of 1"),
             (2**-7, "the spacing at 1"),
             (2**-17, "for fp16"),
             (0.02 * 2**-8, "halves at each power"),
