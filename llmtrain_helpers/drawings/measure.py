@@ -250,7 +250,9 @@ def step_by_the_clock(
 
         svg += _passes(start, _SLOWEST, parts.passes * clock.slowest * scale, k)
         parcels = clock.parcels(b, k)
-        svg += text(start + parcels[0][0] * scale, _LINK - 4, "gradients", 14)
+        if not number:
+            leaving = min(start + parcels[0][0] * scale, _LEFT + _TIME - 80)
+            svg += text(leaving, _LINK - 4, "gradients", 14)
         for begin, end in parcels:
             x, wide = start + begin * scale, (end - begin) * scale
             svg += rect(x, _LINK, wide, _HIGH, COLORS["gradients"], rx=3, stroke="#FFFFFF")
