@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers import StepTime, Transformer, measure
+from llmtrain_helpers import StepTime, Transformer, count_flops, measure
 from llmtrain_helpers.__main__ import measure as main
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.measure.clock import (
@@ -23,6 +23,7 @@ from llmtrain_helpers.measure.clock import (
     timed,
     times,
 )
+from llmtrain_helpers.measure.recorded import WIDTHS, recorded_model, recorded_peak, recorded_step
 from llmtrain_helpers.measure.trace import (
     difference,
     length,
@@ -329,6 +330,20 @@ def test_the_recorded_traces_are_what_the_page_says() -> None:
     assert medians[3] / medians[2] == pytest.approx(2 / 3, abs=0.02)  # a third less
     firsts = [s.iloc[0] / medians[n] for n, s in table]
     assert 1.9 < max(firsts) < 2.0
+
+
+def test_the_recorded_steps_hold_together() -> None:
+    best = recorded_peak()
+    assert 5e10 < best < 5e11  # of one thread
+    for width in WIDTHS:
+        step = recorded_step(width)
+        assert step.ideal * best == pytest.approx(
+            count_flops(recorded_model(width), 4, "none").total
+        )
+        assert min(step.parts().values()) > 0
+        assert step.products > step.ideal  # no product beats the best one
+        assert step.total == pytest.approx(step.ratio * step.ideal)
+    assert_refused(lambda: recorded_step(100), "hidden_size=100 was not recorded")
 
 
 # --- bad values
