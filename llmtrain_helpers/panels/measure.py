@@ -438,7 +438,7 @@ def _draw_watched(now: Watched, before: Watched | None) -> str:
     if until == trace.seconds:
         told = (
             f"<b>{units.share(trace.hidden)} of the sending lay beside computing.</b> The step "
-            f"took {units.seconds(trace.seconds)}."
+            f"took {units.digits(1e3 * trace.seconds)} ms."
         )
     elif until <= forward:
         told = "Forward computes. There is no loss yet, so there is no gradient to send."
@@ -449,7 +449,7 @@ def _draw_watched(now: Watched, before: Watched | None) -> str:
     elif until <= backward:
         number = len(parcels)
         fate = "has arrived" if until >= trace.exchange[number - 1][1] else "is on its way"
-        told = f"Backward computes on, while parcel {number} {fate}."
+        told = f"Parcel {number} {fate}, before backward has ended."
     else:
         told = "Backward is over. All gradients must have arrived before the update."
     return common.pictured(one_step(trace, until, longest), told)
