@@ -35,7 +35,7 @@ ANSWERS = {
             (IDEAL * recorded_peak() ** 2, "divide"),
             (IDEAL / 3, "forward alone"),
             (3 * IDEAL, "backward already"),
-            (2 * IDEAL, "more than it should be"),
+            (2 * IDEAL, "this gives 2 times too much"),
         ],
     ),
     "11-a": Answers(
