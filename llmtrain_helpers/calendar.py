@@ -299,7 +299,7 @@ def calendar_days(
     plan: Plan,
     *,
     failures_per_node_day: Spread = FAILURES_PER_NODE_DAY,
-    gpus_per_node: Number = 8,
+    gpus_per_node: Number | None = None,
     checkpoint_seconds: Spread = CHECKPOINT_SECONDS,
     restart_seconds: Spread = RESTART_SECONDS,
     outages: Spread = OUTAGES,
@@ -317,7 +317,8 @@ def calendar_days(
     and outages and evaluation are shares of the calendar. Each argument is one number,
     or an `Interval` for the best case, the likely one and the worst; the defaults are
     those of published runs of many sizes, so for thousands of GPUs give what you know
-    of your restarts. Saves at Daly's best interval unless one is given, in seconds.
+    of your restarts. A node has the chip's `gpus_per_node` unless told otherwise. Saves at
+    Daly's best interval unless one is given, in seconds.
     ValueError for bad input, and for a run that would never end.
 
     >>> from llmtrain_helpers import Accelerator, Transformer, plan_run
@@ -330,7 +331,8 @@ def calendar_days(
     [34.9, 38.2, 56.5]
     """
     instance("plan", plan, Plan)
-    g = count("gpus_per_node", gpus_per_node)
+    known = plan.run.accelerator.gpus_per_node
+    g = count("gpus_per_node", known if gpus_per_node is None else gpus_per_node)
     step = plan.seconds_per_iteration
     interval = checkpoint_interval
     if interval is not None:

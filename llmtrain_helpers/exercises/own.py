@@ -28,6 +28,9 @@ NAME, LARGEST = "my_run.toml", 10_000
 
 Value = str | int | float
 
+PRICES, PRICE = {"A100": 1.5}, 2.5
+"""Dollars for a GPU-hour where none is set, by the first word of the chip; and of all others."""
+
 SET: dict[str, Value] = {}
 """What was set in this kernel and could not be written to the file."""
 
@@ -36,7 +39,8 @@ SET: dict[str, Value] = {}
 class OwnRun:
     """A run's GPUs, days and model, and what the chapters add; `dict(run)` has them by name.
 
-    `tokens` are, where none are set, what a first run gets through in the days.
+    `tokens` are, where none are set, what a first run gets through in the days; `price`,
+    in dollars a GPU-hour, is what the course assumes of the chip.
     `problems` are sentences about what was set and could not be understood.
     """
 
@@ -65,7 +69,7 @@ class OwnRun:
         text = (
             f"{'the example' if self.example else 'yours'}: {units.exact(self.gpus)} × "
             f"{self.chip} for {self.days:g} days, {self.model}, "
-            f"{units.count(self.tokens, 2)} tokens"
+            f"{units.count(self.tokens, 2)} tokens, {units.dollars(self.price)} a GPU-hour"
         )
         return "\n".join([text, *self.problems])
 
@@ -117,7 +121,7 @@ def own_run(**changes: Value) -> OwnRun:
     sequence    tokens in a sequence
     batch       sequences in a step
     tensor      GPUs that share each matrix; pipeline: stages
-    price       dollars for a GPU-hour
+    price       dollars for a GPU-hour; without it 1.50 for an A100 and 2.50 for any other
 
     A change is written to `my_run.toml` in the first `notebooks/` at or above the working
     folder; None takes back what was set. Nothing is written without a change. With
@@ -140,7 +144,8 @@ def own_run(**changes: Value) -> OwnRun:
         problems = _keep(kept)
     known: dict[str, Any] = {**kept, "problems": tuple(problems), "example": not kept}
     run = OwnRun(**known)
-    return run if run.tokens else replace(run, tokens=_promised(run))
+    price = kept.get("price") or PRICES.get(run.chip.split()[0], PRICE)
+    return replace(run, tokens=run.tokens or _promised(run), price=float(price))
 
 
 def _promised(run: OwnRun) -> int:

@@ -31,7 +31,10 @@ def test_the_example_stands_where_nothing_is_set(notebooks: Path) -> None:
     size = count_parameters(published.architecture(run.model)).active
     slow = training_interval(run.tokens, size, run.gpus, 312e12).greatest
     assert slow == pytest.approx(30 * 86400)
-    words = "the example: 8 × A100 80GB SXM for 30 days, Llama-3.1-8B, 34 billion tokens"
+    words = (
+        "the example: 8 × A100 80GB SXM for 30 days, Llama-3.1-8B, 34 billion tokens, "
+        "$1.50 a GPU-hour"
+    )
     assert repr(run) == words
     assert not [*notebooks.glob("*.toml")]
 
@@ -144,3 +147,11 @@ def test_an_exercise_takes_it_as_it_is(notebooks: Path) -> None:
     run = own_run(sequence=4096, batch=1024)
     answer = dict(run, micro=1, zero=3, recompute="none")
     assert judge("08-d", answer, EXERCISES["08-d"], 0).ok
+
+
+def test_a_price_that_nobody_set_is_that_of_the_chip(notebooks: Path) -> None:
+    assert own_run().price == 1.5
+    assert own_run(chip="H100").price == 2.5
+    assert own_run(price=3).price == 3
+    assert own_run(chip="A100").price == 3
+    assert own_run(price=None).price == 1.5
