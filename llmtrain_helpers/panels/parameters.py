@@ -389,7 +389,11 @@ _SETTINGS["DeepSeek-V3"] = replace(_SETTINGS[_BY_HAND[0]], model="DeepSeek-V3")
 _SETTINGS[PASTED] = replace(_SETTINGS[_BY_HAND[0]], model=PASTED)
 
 PANEL = common.Panel(
-    "How many parameters, and where?", _CONTROLS, _SETTINGS, ("Qwen3-30B-A3B", "DeepSeek-V3"), render
+    "How many parameters, and where?",
+    _CONTROLS,
+    _SETTINGS,
+    ("Qwen3-30B-A3B", "DeepSeek-V3"),
+    render,
 )
 
 
