@@ -104,7 +104,8 @@ def stream(model: Transformer, step: int) -> Drawing:
     svg += "".join(_trunk(step))
     svg += "".join([*_attention_branch(step), *_mlp_branch(step)])
     svg += rect(*_ACTING[step], stroke="currentColor", stroke_width=2.5, rx=6)
-    svg += text(632, 466, "purple: the tokens' own numbers", 14, "end")
+    svg += rect(456, 455, 12, 12, COLORS["activations"])
+    svg += text(632, 466, "numbers of the tokens", 14, "end")
 
     # the way in, and the way out
     svg += text(_STREAM, 466, "“sat”", 15, "middle", **BOLD) + arrow(_STREAM, 450, _STREAM, 436)
@@ -113,7 +114,8 @@ def stream(model: Transformer, step: int) -> Drawing:
     seen = step > 6
     svg += _shape(_STREAM - 32, 18, 64, 18, "embedding", seen)
     svg += arrow(_STREAM, 16, _STREAM, 3, opacity=1 if seen else 0.4)
-    svg += text(_STREAM + 46, 32, f"the embedding again: a score for each of {V:,} tokens")
+    top = f"the embedding again: a score for each of {V:,} tokens"
+    svg += text(_STREAM + 46, 32, top if seen else "the top: which token comes next?")
     if step > 5:
         svg += text(_STREAM - 12, 84, f"{l - 1} more", 15, "end", **BOLD)
         svg += text(_STREAM - 12, 102, "layers", 15, "end", **BOLD)
@@ -176,20 +178,8 @@ def _attention_branch(step: int) -> Iterator[str]:
         yield line(171, 330, 204, y + SIDE / 2, **_faint(read))
         yield _shape(204, y, SIDE, SIDE, "attention", read)
         yield text(236, y + 18, name, 14)
-        yield arrow(282, y + SIDE / 2, 304, y + SIDE / 2, **_faint(compared))
-    # a column for each token so far: how well its key matches, its key, its value
-    for place, (word, share) in enumerate(zip(_TOKENS, (0.1, 0.2, 0.5, 0.2), strict=True)):
-        x, own = 310 + 50 * place, place == len(_TOKENS) - 1
-        here = (read if own else step > 0) and compared
-        yield rect(x + 8, 300 - 48 * share, 22, 48 * share, *_match(here))
-        for y in (324, 368):
-            faded = share + 0.5 if y == 368 else 1.0
-            if here:
-                yield rect(x + 4, y, 30, 14, COLORS["activations"], opacity=faded)
-            else:
-                yield rect(x + 4, y, 30, 14, stroke="currentColor", opacity=0.35)
-        yield text(x + 19, 400, word, 14, "middle", **(BOLD if own else {}))
-    yield text(513, 292, "how well", 14) + text(513, 309, "its key fits", 14)
+    if compared:
+        yield from _comparison()
     yield arrow(498, 375, 534, 375, **_faint(added))
     yield _shape(538, 362, SIDE, SIDE, "attention", added)
     yield text(570, 380, "output", 14)
@@ -199,8 +189,22 @@ def _attention_branch(step: int) -> Iterator[str]:
     yield arrow(140, 262, _STREAM + 14, 262, **_faint(added))
 
 
-def _match(here: bool) -> tuple[str, str]:
-    return (COLORS["activations"] if here else "none"), "how well its key fits the query"
+def _comparison() -> Iterator[str]:
+    """The last token's query meets the keys so far; bars say how much of each value it takes."""
+    fill, own = COLORS["activations"], 310 + 50 * (len(_TOKENS) - 1) + 19
+    yield arrow(282, 287, own - 20, 287)
+    yield rect(own - 15, 280, 30, 14, fill, "the query of the last token")
+    for y in (331, 375):
+        yield arrow(282, y, 304, y)
+    for place, (word, share) in enumerate(zip(_TOKENS, (0.1, 0.2, 0.5, 0.2), strict=True)):
+        x = 310 + 50 * place
+        yield line(own, 294, x + 19, 324, opacity=0.6)
+        yield rect(x + 4, 324, 30, 14, fill, "a key")
+        yield rect(x + 8, 366 - 44 * share, 22, 44 * share, fill, "how well its key fits")
+        yield rect(x + 4, 368, 30, 14, fill, "a value", opacity=share + 0.5)
+        yield text(x + 19, 400, word, 14, "middle", **(BOLD if word == _TOKENS[-1] else {}))
+    yield text(304, 358, "how well it fits", 14, "end")
+    yield text(505, 292, "the query", 14) + text(505, 310, "meets each key", 14)
 
 
 def _mlp_branch(step: int) -> Iterator[str]:

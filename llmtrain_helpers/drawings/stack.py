@@ -193,11 +193,22 @@ def _key(model: Transformer, before: Transformer | None) -> str:
         x = LEFT + place * 134
         count = units.count(now[name]) if now[name] else "none (tied)"
         svg += label(word, x, 60) + text(x + 18, 83, count, 15)
-        svg += text(x + 18, 101, units.percent(shares[name]) if now[name] else "", 14)
+        svg += text(x + 18, 101, _share(float(shares[name])), 14)
         if then[name] != now[name]:
             was = f"was {units.count(then[name]) if then[name] else 'none'}"
             svg += text(x + 18, 119, was, 14)
     return svg
+
+
+def _share(part: float) -> str:
+    """A part's share, where it is worth a number.
+
+    >>> _share(0.131), _share(7e-6), _share(0)
+    ('13.1 %', 'under 0.1 %', '')
+    """
+    if not part:
+        return ""
+    return "under 0.1 %" if part < 0.001 else units.percent(part)
 
 
 def _areas(model: Transformer) -> str:
@@ -244,7 +255,7 @@ def _row(model: Transformer, found: Sequence[Kind]) -> tuple[str, float]:
     shown, extra = cells[::step], min(int(model.prediction_layers), 9)
     wide = min(ACROSS / (len(shown) + extra * 1.5), 30)
     every = "" if step == 1 else f", one in {step} drawn"
-    label = f"{int(model.num_layers):,} layers, from first to last{every}"
+    label = f"{int(model.num_layers):,} layers, from first to last{every}; not to scale"
     svg = text(LEFT, ROW - 12, label, 15, **BOLD)
     boxes: list[Box] = []
     slants = ""

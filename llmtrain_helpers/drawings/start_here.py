@@ -135,7 +135,7 @@ def _squares(place: tuple[int, int, int], number: int, what: str, below: Sequenc
         rect(x + 15 * (i % columns), y + 40 + 15 * (i // columns), 12, 12, QUIET, rx=2)
         for i in range(shown)
     )
-    notes = [*([f"{units.exact(each)} in a square"] if each > 1 else []), *below]
+    notes = [*([f"a square: {units.plural(each, what)}"] if each > 1 else []), *below]
     low = y + 58 + 15 * ceil(shown / columns)
     for i, note in enumerate(notes):
         squares += text(x, low + 20 * i, note, 15)
@@ -190,6 +190,8 @@ def _scale(tokens: float, marks: Sequence[tuple[str, float]], layout: Layout, y:
     width = layout.width
     svg = rect(LEFT, y - 4, _place(tokens, width) - LEFT, 8, TOKENS, "tokens")
     svg += line(LEFT, y + 4, width - 20, y + 4)
+    if tokens > 10.0**LAST:  # more than the scale has room for
+        svg += arrow(width - 22, y, width - 2, y, stroke=TOKENS, stroke_width=4)
     names = {6: "million", 9: "billion", 12: "trillion"}
     for power in range(FIRST, LAST + 1):
         x = _place(10.0**power, width)
@@ -330,11 +332,11 @@ def real_runs(ratios: Sequence[tuple[str, float]], rate: float) -> Drawing:
         fill = TOKENS if abs(log2(ratio)) <= log2(CLOSE) else COLORS["lost"]
         svg += text(124, y + 20, name, 15, "end")
         svg += rect(min(x, MIDDLE), y + 2, max(abs(x - MIDDLE), 2), 26, fill, name, rx=3)
-        svg += text(WIDTH - 10, y + 20, off(ratio), 15, "end", **BOLD)
+        svg += text(WIDTH - 10, y + 20, f"{units.digits(ratio, 2)} times", 15, "end", **BOLD)
     svg += line(MIDDLE, 44, MIDDLE, height - 36, stroke_width=2.5)
-    listed = "; ".join(f"{name} {off(ratio)}" for name, ratio in ratios)
+    listed = "; ".join(f"{name} {units.digits(ratio, 2)} times" for name, ratio in ratios)
     words = (
-        f"Estimated GPU-hours at {units.count(rate)} operations a second for all, beside those "
+        f"Estimated GPU-hours at {units.count(rate)} operations a second for all, over those "
         f"reported: {listed}."
     )
     return Drawing(svg, WIDTH, height, words)
@@ -343,20 +345,6 @@ def real_runs(ratios: Sequence[tuple[str, float]], rate: float) -> Drawing:
 def _beside(ratio: float) -> float:
     """Where a ratio lies: 1 in the middle, each doubling as far as the next."""
     return MIDDLE + 190 / log2(MOST) * min(max(log2(ratio), -log2(MOST)), log2(MOST))
-
-
-def off(ratio: float) -> str:
-    """How far an estimate is off, in words.
-
-    >>> off(0.744), off(1.355), off(1.001), off(2.5)
-    ('26 % too low', '36 % too high', 'right', '2.5 times')
-    """
-    if ratio >= 2 or ratio <= 0.5:
-        return f"{units.digits(ratio, 2)} times"
-    percent = round(100 * (ratio - 1))
-    if not percent:
-        return "right"
-    return f"{abs(percent)} % too {'high' if percent > 0 else 'low'}"
 
 
 # --- the course

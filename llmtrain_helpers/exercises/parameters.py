@@ -250,14 +250,24 @@ def _why_so_few() -> str:
     )
 
 
-def _verdict_on_llama() -> str:
-    """Whether the formula for a GPT is right for Llama 3.1 8B, or which way it is off."""
+def _counts_of_llama() -> tuple[float, float]:
+    """What the formula for a GPT finds for Llama 3.1 8B, and what there is."""
     model = architecture("Llama-3.1-8B")
     formula = gpt_parameters(model.num_layers, model.hidden_size, model.vocab_size, 2048)
-    exact = count_parameters(model).total
+    return float(formula), float(count_parameters(model).total)
+
+
+def _verdict_on_llama() -> str:
+    """Whether the formula for a GPT is right for Llama 3.1 8B, or which way it is off."""
+    formula, exact = _counts_of_llama()
     if abs(formula / exact - 1) < 0.005:
         return "right"
     return "too many" if formula > exact else "too few"
+
+
+def _how_far_off() -> str:
+    formula, exact = _counts_of_llama()
+    return f"The formula finds {units.count(formula)} of {units.count(exact)} parameters."
 
 
 PREDICTIONS: dict[str, Prediction] = {
@@ -275,6 +285,6 @@ PREDICTIONS: dict[str, Prediction] = {
             "too few": "The third matrix of the MLP and the output head of its own "
             "outweigh what shared keys and values save.",
         },
-        why="The next picture shows each matrix.",
+        why=_how_far_off() + " The next picture shows each matrix.",
     ),
 }

@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from termcolor import colored
 
 from llmtrain_helpers import units
-from llmtrain_helpers.duration import gpu_hours, training_seconds
-from llmtrain_helpers.evidence.published import architecture, run
+from llmtrain_helpers.duration import training_seconds
+from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.exercises.common import (
     TENFOLD,
     Answer,
@@ -208,20 +208,9 @@ def _years() -> float:
 
 def _why_so_long() -> str:
     months = _years() * units.YEAR / (30 * units.DAY)
-    hours = gpu_hours(_years() * units.YEAR, 8)
-    on_a100 = units.digits(hours / 1e6, 2)
-    on_h100 = units.digits(hours * RATE / RATE_H100 / 1e6, 2)
-    faster = units.digits(RATE_H100 / RATE, 2)
-    reported = run("Llama 3.1 8B")["gpu_hours"]
-    times = units.digits(reported / (hours * RATE / RATE_H100), 2)
     return (
-        f"The tokens are some {units.digits(months, 2)} times what the eight GPUs "
-        "manage in a month, and time grows in proportion. Only more GPUs, or faster "
-        f"ones, help: in a month it takes {units.digits(8 * months, 2)} A100, if none "
-        f"of them waits for another. (It is {on_a100} million GPU-hours, or {on_h100} "
-        f"million on H100, which are {faster} times as fast. Meta reports "
-        f"{units.count(reported)}, on H100, "
-        f"{times} times as much. Page 03 asks why.)"
+        "The next picture shows how many tokens eight GPUs manage in a month. "
+        f"Llama's are some {units.digits(months, 2)} times as many."
     )
 
 

@@ -372,8 +372,8 @@ def _table(count: ParameterCount) -> str:
 
 
 _BY_HAND = (
-    "Qwen3-30B-A3B",
     "Llama-3.1-8B",
+    "Qwen3-30B-A3B",
     "Mixtral-8x7B",
     "GPT-3 175B",
     "gpt2",
@@ -389,7 +389,11 @@ _SETTINGS["DeepSeek-V3"] = replace(_SETTINGS[_BY_HAND[0]], model="DeepSeek-V3")
 _SETTINGS[PASTED] = replace(_SETTINGS[_BY_HAND[0]], model=PASTED)
 
 PANEL = common.Panel(
-    "How many parameters, and where?", _CONTROLS, _SETTINGS, ("Llama-3.1-8B", "DeepSeek-V3"), render
+    "How many parameters, and where?",
+    _CONTROLS,
+    _SETTINGS,
+    ("Qwen3-30B-A3B", "DeepSeek-V3"),
+    render,
 )
 
 
@@ -406,8 +410,8 @@ class Way:
 _ON_THE_WAY = (
     "A word is looked up: <b>its row of the embedding</b> is where the stream begins.",
     "Attention reads the stream. Three matrices make <b>a query, a key and a value</b> of it.",
-    "The query is compared with the keys so far. The better a key fits, <b>the more of its "
-    "value</b> is taken along.",
+    "The query of “sat” meets the keys so far. The better a key fits, <b>the more of that "
+    "token's value</b> comes along.",
     "One more matrix brings the mixture back to the stream, and it is <b>added</b>.",
     "The MLP reads the stream, where attention's part is already in it. One matrix makes "
     "<b>four times as many numbers</b>.",
@@ -463,8 +467,8 @@ def _draw_wider(now: Wider, before: Wider | None) -> str:
         inside = [x.attention + x.mlp for x in (now.count, old.count)]
         layers = _times(inside[0] / inside[1])
         tables = _times(now.count.embedding / old.count.embedding)
-        told = f"The layers have <b>{layers}</b> the parameters that they had at the start, "
-        told += f"the tables {tables}."
+        told = f"Parameters, beside the start: in the layers <b>{layers}</b>, in the tables "
+        told += f"{tables}."
     return common.pictured(drawings.bricks(now.count, shape, start), told)
 
 
@@ -472,12 +476,12 @@ def _times(ratio: float) -> str:
     """How many times as many, in two digits.
 
     >>> _times(3.998), _times(1)
-    ('4 times', 'once')
+    ('4 times as many', 'as many as before')
     """
     rounded = float(units.digits(ratio, 2))
     if rounded == 1:
-        return "once"
-    return f"{units.short(rounded if rounded % 1 else int(rounded))} times"
+        return "as many as before"
+    return f"{units.short(rounded if rounded % 1 else int(rounded))} times as many"
 
 
 WIDER_OR_DEEPER = common.Handle(
@@ -524,12 +528,14 @@ def _draw_mended(now: Mended, before: Mended | None) -> str:
     there, here = count_parameters(whole).total, count_parameters(model).total
     start = now == Mended()
     if start:  # whether that is too many or too few has just been guessed
-        told = "Llama's numbers in a GPT's matrices. Set a switch and see how far off they are."
+        told = "Llama's numbers in a GPT's matrices. Set a switch, and see what changes."
     elif here == there:
         told = f"<b>{units.exact(here)}</b>, to the last one what Meta's files hold."
     else:
         side = "missing" if here < there else "too many"
-        told = f"<b>{units.count(here)}</b>: {units.count(abs(there - here))} {side}."
+        told = f"<b>{units.count(here)}</b>: {units.count(abs(there - here))} {side}. "
+        first = there - count_parameters(Mended().shape).total
+        told += f"At the start {units.count(first)} were missing."
     return common.pictured(drawings.mended(model, whole, marked=not start), told)
 
 

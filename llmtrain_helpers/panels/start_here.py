@@ -175,8 +175,8 @@ def _draw_machine(now: Machine, before: Machine | None, layout: Layout = WIDE) -
     gpt3 = run("GPT-3 175B")["tokens"]
     told = _result(setting)
     if setting.tokens >= gpt3:
-        told += " That is as many as GPT-3 read. "
-        told += f"{units.plural(setting.gpus_for(gpt3), 'GPU')} would do."
+        told += f" GPT-3 read {units.count(gpt3, 2)}. "
+        told += f"{units.plural(setting.gpus_for(gpt3), 'GPU')} would do for that."
     return common.pictured(picture, told)
 
 

@@ -49,6 +49,8 @@ def test_the_token_meets_more_with_every_step() -> None:
     assert met[0] == [1, 0, 0, 0]
     assert met[3] == [1, 1, 4, 0]
     assert met[-1] == [2, 2, 4, 2]
+    keys = [body.count("<title>a key</title>") for body in bodies]
+    assert keys == [0, 0, 4, 4, 4, 4, 4, 4]
     assert all(one <= other for a, b in pairwise(met) for one, other in zip(a, b, strict=True))
 
 

@@ -42,7 +42,7 @@ def test_a_square_stands_for_one_gpu_or_for_as_many_as_it_says(
 ) -> None:
     body = drawn(n, 1, layout=layout).body
     assert body.count('width="12" height="12"') == shown + 1  # one for the day
-    each = re.search(r"(\d+) in a square", body)
+    each = re.search(r"a square: (\d+)", body)
     assert shown == -(-n // int(each[1] if each else 1))
 
 
@@ -75,6 +75,8 @@ def test_the_bar_ends_on_the_scale(tokens: float, layout: drawings.Layout) -> No
     for x in re.findall(r' (?:x|x1|x2)="(-?[\d.]+)"', drawing.body):
         assert 0 <= float(x) <= drawing.width
     assert not re.search(r'width="-', drawing.body)
+    further = f'<polyline points="{drawing.width - 9}'
+    assert (further in drawing.body) == (tokens > 10**drawings.LAST)
 
 
 @pytest.mark.parametrize("step", range(2 * drawings.LAYERS + 1))
@@ -106,7 +108,7 @@ def test_real_runs_lie_on_a_scale_of_doublings() -> None:
     middle = drawings.MIDDLE
     assert ends[2] - middle == pytest.approx(middle - ends[0], abs=0.2)
     assert ends[3] == pytest.approx(middle + 2 * (ends[2] - middle), abs=0.2)
-    assert "b right; c 2.0 times; d 100 times" in drawing.words
+    assert "a 0.50 times; b 1.0 times; c 2.0 times; d 100 times" in drawing.words
 
 
 def test_the_map_has_every_chapter_and_says_what_is_done() -> None:

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from llmtrain_helpers import count_parameters, units
-from llmtrain_helpers.evidence.published import architecture, run
+from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, predict
 from llmtrain_helpers.exercises.start_here import (
     SIZES,
@@ -39,11 +39,7 @@ def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
     told = predict("00-guess", 2).text
     assert told.startswith("you said 2; it is 26 years: 13 times too little")
     months = years * units.YEAR / (30 * units.DAY)
-    assert f"{units.digits(months, 2)} times" in told
-    assert f"{units.digits(8 * months, 2)} A100" in told
-    hours = units.count(run("Llama 3.1 8B")["gpu_hours"])
-    assert f"Meta reports {hours}, on H100" in told
-    assert "1.8 million GPU-hours, or 0.57 million on H100" in told
+    assert f"{units.digits(months, 2)} times as many" in told
 
 
 def test_the_first_guess_counts() -> None:

@@ -53,10 +53,10 @@ def test_a_change_leaves_an_outline_of_the_field_before() -> None:
 def test_the_picture_says_how_many_gpus_reach_gpt_3_once_they_do() -> None:
     machine, tokens = HANDLES["machine"], run("GPT-3 175B")["tokens"]
     assert Setting(num_gpus=51).tokens >= tokens > Setting(num_gpus=50).tokens
-    assert "as many as" not in machine.render(**{**machine.default, "num_gpus": 50})
-    for num_gpus in (51, 64):
+    assert "GPT-3 read 300 billion. " not in machine.render(**{**machine.default, "num_gpus": 50})
+    for num_gpus in (51, 64, 512):
         told = machine.render(**{**machine.default, "num_gpus": num_gpus})
-        assert "as many as GPT-3 read. 51 GPUs would do" in told
+        assert "GPT-3 read 300 billion. 51 GPUs would do for that." in told
     assert "51" not in cell("00_start_here", "machine-seen")
 
 
