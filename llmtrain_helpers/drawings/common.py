@@ -137,6 +137,8 @@ class Style(TypedDict, total=False):
     fill_opacity: float
     font_weight: int | str
     font_style: str
+    paint_order: str
+    stroke_linejoin: str
 
 
 TALLEST = 600

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import (
+    CARD,
     COLORS,
     GREY,
     Drawing,
@@ -28,6 +29,13 @@ BLUE, GOOD, BAD = COLORS["weights"], COLORS["useful"], COLORS["lost"]
 BOLD: Style = {"font_weight": "bold"}
 FAINT: Style = {"stroke_width": 1, "opacity": 0.18}
 DASHED: Style = {"stroke_dasharray": "5 4"}
+HALO: Style = {
+    "stroke": CARD,
+    "stroke_width": 5,
+    "stroke_linejoin": "round",
+    "paint_order": "stroke",
+}
+"""A rim of the page's colour around a name, so that no line strikes through it."""
 
 
 class Scale(NamedTuple):
@@ -89,22 +97,30 @@ def days_against_gpus(
     `band` is the least and the greatest number of days of an interval at the dot; a
     dashed ring is where the dot stood `before`.
     """
-    svg = "".join(
-        line(GPUS.at(n), DAYS.end, GPUS.at(n), DAYS.begin, **FAINT)
-        + text(GPUS.at(n), DAYS.begin + 22, f"{n:,}", 14, "end" if n > 10_000 else "middle")
-        for n in (10, 100, 1000, 10_000, 100_000)
-    )
+    x, y = GPUS.at(you.num_gpus), DAYS.at(you.days)
+    wide = 9 * len(units.plural(you.num_gpus, "GPU")) + 12
+    svg = ""
+    for n in (10, 100, 1000, 10_000, 100_000):
+        at = GPUS.at(n)
+        svg += line(at, DAYS.end, at, DAYS.begin, **FAINT)
+        middle = at - 26 if n > 10_000 else at
+        if abs(middle - x) > wide / 2 + 4.5 * len(f"{n:,}"):  # else your own number stands there
+            svg += text(middle, DAYS.begin + 22, f"{n:,}", 14, "middle")
     for days, name in SPANS.items():
         svg += line(GPUS.begin, DAYS.at(days), GPUS.end, DAYS.at(days), **FAINT)
-        svg += text(GPUS.begin - 10, DAYS.at(days) + 5, name, 14, "end")
+        if abs(DAYS.at(days) - y) > 20:
+            svg += text(GPUS.begin - 10, DAYS.at(days) + 5, name, 14, "end")
     if band:
         svg += _band(*(you.num_gpus * days for days in band))
     ends = _reach(you.num_gpus * you.days)
     svg += line(*ends, stroke=BLUE, stroke_width=3) if ends else ""
 
-    x, y = GPUS.at(you.num_gpus), DAYS.at(you.days)
     dots: Style = {"stroke_dasharray": "2 5", "opacity": 0.7}
     svg += line(x, y, x, DAYS.begin, **dots) + line(GPUS.begin, y, x, y, **dots)
+    for run in runs:
+        dx, dy, anchor = PLACES[run.name]
+        place = GPUS.at(run.num_gpus) + dx, DAYS.at(run.days) + dy
+        svg += text(*place, run.name, 14, anchor, **HALO)
     moved = before if before and before[1:] != you[1:] else None
     if moved:
         ring: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": "4 3"}
@@ -112,12 +128,9 @@ def days_against_gpus(
         svg += circle(*place, 10, "none", f"at the start: {_words(moved)}", **ring)
     svg += circle(x, y, 10, BLUE, _words(you), stroke="currentColor", stroke_width=2.5)
     for run in runs:
-        dx, dy, anchor = PLACES[run.name]
-        left, top = GPUS.at(run.num_gpus), DAYS.at(run.days)
-        svg += circle(left, top, 5, GREY, _words(run), stroke="currentColor")
-        svg += text(left + dx, top + dy, run.name, 14, anchor)
+        place = GPUS.at(run.num_gpus), DAYS.at(run.days)
+        svg += circle(*place, 5, GREY, _words(run), stroke="currentColor")
     svg += _flag(GPUS.begin - 96, y - 13, 92, units.duration(you.days * units.DAY))
-    wide = 9 * len(units.plural(you.num_gpus, "GPU")) + 12
     svg += _flag(x - wide / 2, DAYS.begin + 4, wide, units.plural(you.num_gpus, "GPU"))
     svg += _key(bool(band), bool(moved))
 
@@ -273,8 +286,8 @@ def promise(
     """A line at the share of the peak that a plan promises, and the runs that kept it.
 
     Those that were slower are late and show no dot: lower the promise and they come.
-    `doubtful` are runs whose hours are of all stages of training, hollow and below the
-    others; a dashed line is what was promised `before`.
+    `doubtful` are runs whose hours are of all stages of training, always shown, hollow and
+    below the others; a dashed line is what was promised `before`.
     """
     order = [*sorted(shares, key=lambda name: -shares[name]), *doubtful]
     known = {**shares, **doubtful}
@@ -292,21 +305,20 @@ def promise(
     for i, name in enumerate(order):
         x, y, share = _at(known[name]), 58 + 19 * i, known[name]
         svg += text(150, y + 5, f"{name}{'*' if name in doubtful else ''}", 14, "end")
-        if share < promised:
-            word = "not counted" if name in doubtful else "late"
-            ink = "currentColor" if name in doubtful else BAD
-            svg += text(_at(promised) - 10, y + 5, word, 14, "end", ink)
-            listed.append(f"{name} {word}")
+        if share < promised and name not in doubtful:
+            svg += text(_at(promised) - 10, y + 5, "late", 14, "end", BAD)
+            listed.append(f"{name} late")
             continue
         fill = "none" if name in doubtful else GOOD
         svg += circle(x, y, 6, fill, name, stroke="currentColor", stroke_width=1.5)
-        svg += text(x + 12, y + 5, units.percent(share), 14)
-        listed.append(f"{name} {units.percent(share)}")
+        svg += text(x + 12, y + 5, units.percent(share), 14, **HALO)
+        mark = ", not counted" if name in doubtful else ""
+        listed.append(f"{name} {units.percent(share)}{mark}")
     x = _at(promised)
-    svg += line(x, 34, x, bottom, stroke=BLUE, stroke_width=3)
+    svg = line(x, 34, x, bottom, stroke=BLUE, stroke_width=3) + svg
     anchor = "end" if promised > 0.5 else "middle"
     svg += text(x, 24, f"promised: {units.share(promised)}", 16, anchor, **BOLD)
-    svg += text(20, bottom + 40, "* hours of all stages, tokens of one", 14)
+    svg += text(20, bottom + 40, "* not counted: hours of all stages", 14)
     words = f"Shares of the peak of whole runs, {units.share(promised)} promised: "
     return Drawing(svg, WIDTH, bottom + 50, f"{words}{', '.join(listed)}.")
 
@@ -374,8 +386,8 @@ def _down(days: float) -> float:
 class Line(NamedTuple):
     """A line of a calculation: what it says, in code and in words, and its value.
 
-    Its ruler begins at `least` and has four decades; `known` is a value to hold it
-    against, with its name.
+    Its ruler begins at `least` and has four decades, `ticks` names its begin, its
+    middle and its end; `known` is a value to hold it against, with its name.
     """
 
     what: str
@@ -385,28 +397,36 @@ class Line(NamedTuple):
     least: float
     right: bool
     known: tuple[float, str] | None = None
+    ticks: Sequence[str] = ("1", "100", "10,000")
 
 
 def copied(lines: Sequence[Line]) -> Drawing:
     """A calculation line by line, each value on a ruler beside what is known of it."""
     svg, words = "", []
     for i, one in enumerate(lines):
-        y = 14 + 94 * i
+        y = 14 + 106 * i
         ruler = Scale(one.least, 1e4 * one.least, 290, 670)
         svg += text(16, y + 20, one.what, 15) + text(16, y + 46, one.code, 16, **BOLD)
         svg += line(ruler.begin, y + 42, ruler.end, y + 42)
         for power in range(5):
             x = ruler.at(one.least * 10**power)
             svg += line(x, y + 37, x, y + 47)
+            if power % 2 == 0:
+                anchor = "end" if power == 4 else "middle"
+                x += 24 if power == 4 else 0
+                svg += text(x, y + 64, one.ticks[power // 2], 14, anchor, opacity=0.8)
         if one.known:
             x = ruler.at(one.known[0])
-            svg += line(x, y + 30, x, y + 54, stroke_width=4)
-        note = one.known[1] if one.known else "nothing says what it should be"
+            svg += line(x, y + 30, x, y + 52, stroke_width=4)
+        note = "attention's scores left out, as 8TP does"
+        if not one.right:
+            note = "nothing says what it should be"
+        note = one.known[1] if one.known else note
         place = ruler.at(one.known[0] if one.known else 1e2 * one.least)
-        svg += text(place, y + 70, note, 14, "middle")
+        svg += text(place, y + 84, note, 14, "middle")
         x, ink = ruler.at(one.value), GOOD if one.right else BLUE
         svg += circle(x, y + 42, 9, ink, one.what, stroke="currentColor", stroke_width=2)
         svg += text(x, y + 22, f"{one.said}{' ✓' if one.right else ''}", 16, "middle", **BOLD)
         known = f" (known: {one.known[1]})" if one.known else ""
         words.append(f"{one.what}: {one.code}, {one.said}{known}")
-    return Drawing(svg, WIDTH, 8 + 94 * len(lines), f"A calculation. {'; '.join(words)}.")
+    return Drawing(svg, WIDTH, 8 + 106 * len(lines), f"A calculation. {'; '.join(words)}.")

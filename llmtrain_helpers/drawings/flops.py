@@ -33,9 +33,6 @@ _COLORS = {
     "mlp": COLORS["MLP"],
     "head": COLORS["output head"],
 }
-_PALE = 0.6
-"""The scores are attention too: its colour, paler and slanted."""
-
 _SYMBOLS = {
     "projections": "4h² weights",
     "scores": "s × s pairs",
@@ -156,10 +153,8 @@ def step_work(counted: FlopCount, most: float, before: FlopCount | None = None) 
         svg += text(118, y + 27, name, 16, "end", **_BOLD)
         for word, flops in parts:
             wide = unit * flops
-            svg += rect(x, y, wide, 42, _FILLS[word], f"{word}: {units.flops(flops)}")
-            if word == "scores":
-                svg += slanted(x, y, wide, 42)
-            elif fits(word, wide - 8):
+            svg += _part(x, y, wide, 42, word, f"{word}: {units.flops(flops)}")
+            if word != "scores" and fits(word, wide - 8):
                 svg += text(x + wide / 2, y + 27, word, 15, "middle", "white")
             x += wide
         work = units.flops(sum(flops for _, flops in parts)) if parts else "nothing"
@@ -169,23 +164,29 @@ def step_work(counted: FlopCount, most: float, before: FlopCount | None = None) 
         if before and abs(was + 128 - x) > 2:
             svg += rect(128, y + 46, max(was, 3), 5, GREY, "at the start")
             moved = True
-    x = 128.0
-    for word in ("projections", "MLP", "output head", "scores"):
-        svg += rect(x, 208, 20, 18, _FILLS[word])
-        svg += slanted(x, 208, 20, 18) if word == "scores" else ""
-        svg += text(x + 27, 222, word, 15)
+    x, head = 128.0, f"{units.digits(100 * counted.head / counted.model, 1)} %"
+    for word in ("projections", "MLP", "scores", "output head"):
+        label = f"{word}, {head}" if word == "output head" else word  # too thin to be seen
+        svg += _part(x, 208, 20, 18, word) + text(x + 27, 222, label, 15)
         x += 50 + 8 * len(word)
     if moved:
-        svg += rect(x, 215, 24, 5, GREY) + text(x + 31, 222, "at the start", 15)
+        svg += rect(128, 247, 24, 5, GREY) + text(159, 254, "at the start", 15)
     total = f"together {units.flops(counted.total)}"
     svg += text(684, 254, total, 17, "end", **_BOLD)
     return Drawing(svg, 700, 268, f"The work of a step: {', '.join(listed)}; {total}.")
 
 
-_FILLS = {WORDS[part]: color for part, color in _COLORS.items()} | {
-    "the layers again": COLORS["recomputed"],
-    "the scores again": COLORS["recomputed"],
-}
+_FILLS = {WORDS[part]: color for part, color in _COLORS.items()} | dict.fromkeys(
+    ("recomputed", "the layers again", "the scores again"), COLORS["recomputed"]
+)
+
+
+def _part(x: float, y: float, wide: float, high: float, word: str, title: str = "") -> str:
+    """A part's area, alike in every picture: scores are attention's blue, with white slants."""
+    svg = rect(x, y, wide, high, _FILLS[word], title or word)
+    if word == "scores" and min(wide, high) > 3:
+        svg += f'<g color="white">{hatched(x, y, wide, high, 9)}</g>'
+    return svg
 
 
 def _bars(counted: FlopCount) -> dict[str, list[tuple[str, float]]]:
@@ -237,14 +238,13 @@ def passes(
     svg += arrow(end, bottom, end, _TOP)
     svg += _heading(first + _UNIT / 2, "forward", forward)
 
-    # the second forward pass: slanted where it is done, an outline where not
+    # the second forward pass: filled where it is done, an outline where not
     if len(again) < 3:
         svg += ghost(second, stack[1][1], _UNIT, bottom - stack[1][1], "not done again")
     for name, y, high in stack:
         if name in again:
             label = f"{WORDS[name]}, recomputed"
-            svg += rect(second, y, _UNIT, high, COLORS["recomputed"], label)
-            svg += slanted(second, y, _UNIT, high)
+            svg += _part(second, y, _UNIT, high, "recomputed", label)
     repeated = units.flops(counted.recomputed) if again else "nothing"
     svg += _heading(second + _UNIT / 2, "recomputed", repeated)
     end = second + _UNIT + 14
@@ -298,12 +298,10 @@ def _own_pass(x: float, wide: float, stack: Sequence[Strip]) -> str:
     """A pass of the model's own work; its parts are named where there is room."""
     svg = ""
     for name, y, high in stack:
-        shade: Style = {"opacity": _PALE} if name == "scores" else {}
-        svg += rect(x, y, wide, high, _COLORS[name], WORDS[name], **shade)
+        svg += _part(x, y, wide, high, WORDS[name])
         if name == "scores":
             for edge in (y, y + high):
                 svg += line(x, edge, x + wide, edge, stroke="white", stroke_width=1)
-            svg += hatched(x, y, wide, high) if high > 3 else ""
         elif high >= 20 and fits(WORDS[name], wide - 8):
             svg += text(x + wide / 2, y + high / 2 + 5, WORDS[name], 15, "middle", "white")
     return svg
@@ -312,11 +310,6 @@ def _own_pass(x: float, wide: float, stack: Sequence[Strip]) -> str:
 def _heading(centre: float, name: str, work: str) -> str:
     title = text(centre, 26, name, 17, "middle", font_weight="bold")
     return title + text(centre, 48, work, 15, "middle")
-
-
-def slanted(x: float, y: float, width: float, height: float) -> str:
-    """White slanted lines: work that is done a second time."""
-    return f'<g color="white">{hatched(x, y, width, height, 9)}</g>'
 
 
 def _labels(counted: FlopCount, stack: Sequence[Strip], symbols: bool) -> str:
@@ -377,10 +370,10 @@ def filled(
         svg += ghost(_BAR_X, y, all_done, high, "at the start")
         svg += line(x, y, x, y + high, stroke_width=1, stroke_dasharray="5 4")
         old_mfu, old_hfu = map(units.percent, before)
-        place, label = (_BAR_X + _BAR_WIDE, y + high + 25), f"MFU {old_mfu}, HFU {old_hfu}"
+        place, label = (_wide(unit) - 20, y + high + 25), f"MFU {old_mfu}, HFU {old_hfu}"
         svg += text(*place, f"dashed: {label}", 15, "end", opacity=0.8)
         words += f" Before: {old_mfu} and {old_hfu}."
-    return Drawing(svg + _key(counted, unit), 860, _high(unit), words)
+    return Drawing(svg + _key(counted, unit), _wide(unit), _high(unit), words)
 
 
 def past_peak(
@@ -407,12 +400,17 @@ def past_peak(
         f"A bar that runs past the peak, {units.flops_per_second(peak_flops)}: the "
         f"work claimed would take {units.percent(share)} of it. No chip does that."
     )
-    return Drawing("".join(svg) + _key(counted, fixed), 860, _high(fixed), words)
+    return Drawing("".join(svg) + _key(counted, fixed), _wide(fixed), _high(fixed), words)
 
 
 def _high(unit: float) -> int:
     """Room for a key where the peak is short, for there parts have no room for names."""
     return 168 if unit == _BAR_WIDE else 196
+
+
+def _wide(unit: float) -> int:
+    """A short peak leaves room for a third beyond it."""
+    return 860 if unit == _BAR_WIDE else round(40 + 1.36 * unit)
 
 
 def _key(counted: FlopCount, unit: float) -> str:
@@ -422,10 +420,9 @@ def _key(counted: FlopCount, unit: float) -> str:
     svg, x = "", float(_BAR_X)
     for name, flops in counted.parts().items():
         if flops:
-            shade: Style = {"opacity": _PALE} if name == "scores" else {}
-            word, fill = WORDS.get(name, name), _COLORS.get(name, COLORS["recomputed"])
-            svg += rect(x, 166, 16, 16, fill, word, **shade) + text(x + 22, 179, word, 15)
-            x += 40 + 8.6 * len(word)
+            word = WORDS.get(name, name)
+            svg += _part(x, 166, 20, 18, word) + text(x + 26, 180, word, 15)
+            x += 44 + 8.6 * len(word)
     return svg
 
 
@@ -437,23 +434,15 @@ def _segments(counted: FlopCount, hfu: float, unit: float = _BAR_WIDE) -> str:
     svg, x = "", float(_BAR_X)
     for name, share in counted.shares().items():
         wide = unit * hfu * float(share)
-        box, middle = (x, _BAR_Y + 1, wide, _BAR_HIGH - 2), (x + wide / 2, _BAR_Y + 30)
-        x += wide
         if not wide:
             continue
-        if name == "recomputed":
-            svg += rect(*box, COLORS["recomputed"], "recomputed") + slanted(*box)
-            svg += line(box[0], _BAR_Y + 1, box[0], _BAR_Y + _BAR_HIGH - 1, stroke="white")
-            if fits("recomputed", wide - 12):
-                svg += rect(middle[0] - 42, _BAR_Y + 14, 84, 22, COLORS["recomputed"], rx=4)
-                svg += text(*middle, "recomputed", 15, "middle", "white")
-            continue
-        shade: Style = {"opacity": _PALE} if name == "scores" else {}
-        svg += rect(*box, _COLORS[name], WORDS[name], **shade)
-        if name == "scores":
-            svg += hatched(*box) if wide > 3 else ""
-        elif fits(WORDS[name], wide - 4, 14):
-            svg += text(*middle, WORDS[name], 14, "middle", "white")
+        word = WORDS.get(name, name)
+        svg += _part(x, _BAR_Y + 1, wide, _BAR_HIGH - 2, word)
+        svg += line(x, _BAR_Y + 1, x, _BAR_Y + _BAR_HIGH - 1, stroke="white") if wide > 3 else ""
+        crossed = x < _BAR_X + unit < x + wide - 1  # by the mark of the peak
+        if word != "scores" and not crossed and fits(word, wide - 4, 14):
+            svg += text(x + wide / 2, _BAR_Y + 30, word, 14, "middle", "white")
+        x += wide
     rest = _BAR_X + unit - x
     if fits("not used", rest - 12):
         svg += text(x + rest / 2, _BAR_Y + 30, "not used", 15, "middle", opacity=0.8)

@@ -317,7 +317,10 @@ EXERCISES: dict[str, Exercise] = {
     ),
     "03-days": Blank(
         key=_days_by_steps,
-        unit=lambda days: f"{_days(days)}, the scores included that 8TP leaves out",
+        unit=lambda days: (
+            f"{_days(days)}. The 208 days above leave out attention's scores, "
+            "which a clock does not"
+        ),
         hint=("How many steps are there? Each takes the same time.",),
         slips={
             "these are seconds: a day has 86,400.": lambda: _days_by_steps() * units.DAY,
@@ -369,10 +372,10 @@ PREDICTIONS: dict[str, Prediction] = {
     "03-twice": Prediction(
         truth=_after_doubling,
         options={
-            "half": "So it would be if every GPU kept its rate.",
-            "a fifth less": "That is what the doubling before brought.",
-            "the same": "All that the new GPUs can do is lost in waiting.",
-            "longer": "It can come to that. Here it did not quite.",
+            "half": "Half would be right if every GPU kept its rate.",
+            "a fifth less": "A fifth less is what the doubling before brought.",
+            "the same": "All that the new GPUs could do is lost in waiting.",
+            "longer": "With still more GPUs it can come to that.",
         },
         why="It is not a day less than on half as many. Move the picture below, and see "
         "what becomes of each GPU.",

@@ -416,4 +416,15 @@ PREDICTIONS: dict[str, Prediction] = {
             "before. What differs is how much of it the model needs.",
         },
     ),
+    "02-wrong": Prediction(
+        truth=lambda: "length",
+        why="The cell has sequences of 2,048 tokens, the run had 1,024. Twice the tokens are "
+        "twice the work, in the same seconds.",
+        options={
+            "length": "The run as you met it above tells you.",
+            "GPUs": "Too few GPUs would make the share as large, but 16 it was.",
+            "peak": "The peak of an older chip would make the share as large, but 312 TFLOP/s "
+            "is what an A100 can do.",
+        },
+    ),
 }

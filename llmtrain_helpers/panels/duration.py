@@ -173,7 +173,7 @@ def _utilization(setting: Setting) -> str:
     text = f" Your {setting.percent:g} % is an MFU."
     if setting.recompute == "full":
         text = f" Your {setting.percent:g} % is an HFU, recomputed work counted"
-        text += f"; the MFU is {mfu:.3g} %."
+        text += "."
     shares = shares_of_runs().values()
     if mfu > 100 * UTILIZATIONS[2]:
         place = f"over {units.share(UTILIZATIONS[2])}"
@@ -275,11 +275,11 @@ class Counted:
     """What the work of BLOOM counts, and what the rate of its GPUs counts."""
 
     work: str = "6TP"
-    rate: str = "HFU, with it"
+    rate: str = "HFU"
 
 
 WORKS = {"6TP": "none", "8TP": "full"}
-RATES = {"HFU, with it": "full", "MFU, without it": "none"}
+RATES = {"HFU": "full", "MFU": "none"}
 """What can be counted, by its name: with the pass that is computed again, or without it."""
 
 
@@ -296,7 +296,7 @@ def _draw_counted(now: Counted, before: Counted | None) -> str:
     right = float(training_seconds(T, P, n, rates["full"], "full")) / units.DAY
     days = float(training_seconds(T, P, n, rates[by], counted)) / units.DAY
     work = Count(now.work, units.flops(flops_per_parameter(counted) * T * P), counted == "full")
-    rate = Count(now.rate[:3], units.flops_per_second(n * rates[by]), by == "full")
+    rate = Count(now.rate, units.flops_per_second(n * rates[by]), by == "full")
     told = "Both count the pass that is computed again. <b>The counts agree.</b>"
     if counted == by == "none":
         told = "Neither counts the pass that is computed again. <b>The counts agree.</b>"
@@ -316,7 +316,7 @@ EIGHT_OR_SIX = common.Handle(
             "The work counts", "Six operations for a parameter and token, or eight.", WORKS
         ),
         "rate": controls.choice(
-            "The rate counts", "The work that is done again is in an HFU, and not in an MFU.", RATES
+            "The rate is an", "The work that is done again is in an HFU, and not in an MFU.", RATES
         ),
     },
     settings={"": Counted()},
@@ -357,7 +357,8 @@ def _draw_promise(now: Promise, before: Promise | None) -> str:
     chip = accelerator("A100 80GB SXM")
     rate = rate_at(promised, chip.peak(chip.training_format))
     tokens = float(trainable_tokens(30 * units.DAY, 8 * 10**9, 8, rate, "none"))
-    slower = f"{len(late)} of {len(shares)} runs were slower" if late else "No run was slower"
+    were = "was" if len(late) == 1 else "were"
+    slower = f"{len(late)} of {len(shares)} runs {were} slower" if late else "No run was slower"
     told = (
         f"<b>{slower}.</b> Eight A100 would read "
         f"{units.count(tokens, 2)} tokens in 30 days, for a model of 8B."
@@ -456,12 +457,14 @@ def _draw_copied(now: Copied, before: Copied | None) -> str:
             "T = 300e9" if now.tokens else "T = 300 * 10e09",
             units.count(T),
             *(T, 1e10, now.tokens, (300e9, "the text says 300 billion")),
+            ("10 billion", "1 trillion", "100 trillion"),
         ),
         Line(
             f"rate of a GPU, with s = {s}",
             f"X = {rate / 1e12:.0f} * {'1e12' if now.rate else '10e12'}",
             units.flops_per_second(X),
             *(X, 1e12, now.rate and now.length, (312e12, "peak of an A100: 312 TFLOP/s")),
+            ("1 TFLOP/s", "100 TFLOP/s", "10 PFLOP/s"),
         ),
         Line(
             "days",
@@ -480,11 +483,9 @@ def _draw_copied(now: Copied, before: Copied | None) -> str:
 COPIED = common.Handle(
     title="A calculation with three slips",
     controls={
-        "tokens": common.Control("Write 300e9 for 300 * 10e09", "Mend the tokens.", "flag"),
-        "rate": common.Control("Write 1e12 for 10e12", "Mend the unit of the rate.", "flag"),
-        "length": common.Control(
-            "Write s = 1024 for 1048", "Mend the length of a sequence.", "flag"
-        ),
+        "tokens": common.Control("Mend the tokens", "The first slip.", "flag"),
+        "rate": common.Control("Mend the rate", "The second slip.", "flag"),
+        "length": common.Control("Mend the length", "The third slip.", "flag"),
     },
     settings={"": Copied()},
     draw=_draw_copied,

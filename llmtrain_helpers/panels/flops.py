@@ -93,7 +93,7 @@ def model_shape(model: str, sequence_length: int | None = None) -> Transformer:
     return (config_model if model in names("configs") else architecture)(model, sequence_length)
 
 
-PEAK = 600
+PEAK = 500
 """Pixels of the peak, which stays where it is when a step claims to be past it."""
 
 _GPT3 = Setting("GPT-3 175B", 2048, 64, 64, 18.13)
@@ -107,7 +107,7 @@ _SETTINGS = {
     "GPT-3 on 64 A100, selective": replace(_GPT3, seconds=13.75, recompute="selective"),
     "Llama 3.1 8B at 32,768 tokens": _LONG,
     "gpt-oss-20b at 32,768 tokens": replace(_LONG, model="gpt-oss-20b", seconds=2),
-    "18.4B with the wrong sequence length": Setting(sequence_length=2048),
+    "18.4B, as a colleague counts it": Setting(sequence_length=2048),
 }
 
 _SECONDS = controls.steps(1, 100, 1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.3, 8)
@@ -224,10 +224,9 @@ def _sentence(setting: Setting) -> str:
             "A100)."
         )
     if setting.attention == ALL and _has_windows(setting.model):
-        by_windows = units.percent(replace(setting, attention=SEEN).shares[0])
         result += (
-            " All pairs of tokens are counted, though in some layers a token sees only a "
-            f"window: by the pairs that it may see, MFU is {by_windows}."
+            " All pairs of tokens are counted here, though in some layers a token sees only "
+            "a window."
         )
     return result
 
@@ -347,7 +346,8 @@ _TOLD = (
     "The second token meets the same weights. First column: {column} = {y}.",
     "Backward, first row: <b>{row} = {dx}</b>. The first token's gradient is passed on.",
     "And that of the second, {row} = {dx}. Now the layer before knows its gradients.",
-    "To learn, first weight: a number of the token times a gradient, <b>{learnt}</b>.",
+    "To learn, first weight: a number of the token times a gradient, <b>{learnt}</b>. It is "
+    "added to 0, which counts as well.",
     "The second token's part is <b>added</b>: {learnt}. Six products of 24: 2 FLOP forward "
     "and 4 backward, for each weight and token.",
 )
@@ -411,9 +411,12 @@ class Step:
 STEP_TOKENS = 2**17
 """Tokens of the step that the handle shows: 64 sequences of 2,048."""
 
+LONGEST = 2**16
+"""Tokens of the longest sequence: there backward is as long as the picture is wide."""
+
 
 def _draw_step(step: Step, before: Step | None) -> str:
-    longest = Step(STEP_TOKENS, "none").work
+    longest = Step(LONGEST, "none").work
     picture = step_work(step.work, 2 * longest.model / 3, before.work if before else None)
     parameters = run("GPT-3 175B")["active_parameters"]
     each = step.work.total / (STEP_TOKENS * parameters)
@@ -433,8 +436,8 @@ STEP_WORK = common.Handle(
             controls.SEQUENCE,
             help="Tokens in each sequence; the step's tokens stay as many.",
             least=2048,
-            most=STEP_TOKENS,
-            stops=controls.doublings(2048, STEP_TOKENS),
+            most=LONGEST,
+            stops=controls.doublings(2048, LONGEST),
             more=False,
         ),
         "recompute": controls.RECOMPUTED,

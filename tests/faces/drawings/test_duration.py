@@ -1,12 +1,13 @@
 """Chapter 03's drawings: to scale, inside their canvas, the same in words."""
 
 import re
+from html import unescape
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers.drawings.common import COLORS, GREY
+from llmtrain_helpers.drawings.common import CARD, COLORS, GREY
 from llmtrain_helpers.drawings.duration import (
     DAYS,
     GPUS,
@@ -98,6 +99,17 @@ def test_no_name_stands_on_another_or_on_a_dot() -> None:
             assert not (left < x + 5 and x - 5 < right and top < y + 5 and y - 5 < bottom), one
 
 
+def test_a_line_goes_under_the_names_and_a_number_under_a_flag_is_left_out() -> None:
+    body = days_against_gpus(Mark("your run", 16384, 32), published_marks()).body
+    name = body.index(f'stroke="{CARD}" stroke-width="5"')
+    assert body.index('stroke-width="3"') < name < body.index('r="10"')
+    assert body.count('paint-order="stroke"') == len(published_marks())
+    assert ">100<" in body
+    assert ">10,000<" not in body
+    assert ">1 year<" in body
+    assert ">1 month<" not in body
+
+
 def test_the_dot_has_its_days_and_its_gpus_on_the_axes() -> None:
     body = DRAWINGS["line"].body
     assert ">32.0 days<" in body
@@ -151,7 +163,7 @@ def test_the_mark_is_at_the_days_of_the_calendar_whatever_is_counted() -> None:
 
 def test_a_run_that_was_slower_than_promised_shows_no_share() -> None:
     words, body = DRAWINGS["promise"].words, DRAWINGS["promise"].body
-    assert "35 % promised: one 48.0 %, other late, third not counted." in words
+    assert "35 % promised: one 48.0 %, other late, third 14.0 %, not counted." in words
     assert body.count(">late<") == 1
     assert ">third*<" in body
     assert "30.0 %" not in body
@@ -179,6 +191,9 @@ def test_a_copied_line_stands_on_its_ruler_beside_what_is_known() -> None:
     assert "300 billion ✓" in body
     assert ">2,030 days<" in body
     assert "nothing says what it should be" in body
+    assert [*re.findall(">(1|100|10,000)<", body)] == ["1", "100", "10,000"] * 2
+    right = copied([LINES[1]._replace(right=True)]).body
+    assert "attention's scores left out" in unescape(right)
     first, second = re.findall(r'cx="([\d.]+)"', body)
     assert float(first) == pytest.approx(290 + 380 * 0.3693, abs=0.2)  # log10(30) of 4 decades
     assert float(second) == pytest.approx(290 + 380 * 0.8269, abs=0.2)

@@ -161,6 +161,17 @@ def test_nothing_recomputed_is_one_share() -> None:
         filled(counted, 350e12, 312e12)
 
 
+def test_the_scores_and_what_is_recomputed_look_alike_in_every_picture() -> None:
+    counted = count_flops(LLAMA, 64, "full", sequence_length=32768)
+    drawn = [step_work(counted, counted.total), passes(counted, 96)]
+    drawn += [filled(counted, 150e12, 312e12, unit=500), past_peak(counted, 400e12, 312e12, 500)]
+    for drawing in drawn:
+        slanted = f'fill="{COLORS["attention"]}"><title>scores[^<]*</title></rect><g color="white">'
+        grey = f'fill="{COLORS["recomputed"]}"><title>[^<]*</title></rect><g'
+        assert re.search(slanted, drawing.body)
+        assert not re.search(grey, drawing.body)
+
+
 def test_all_parts_have_the_colours_of_the_course() -> None:
     counted = count_flops(GPT3, 64, "full")
     drawn = [two_tokens(4, 24), step_work(counted, counted.total), passes(counted, 96)]

@@ -8,8 +8,10 @@ from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.common import judge
 from llmtrain_helpers.exercises.flops import STATED, longer, readings
+from llmtrain_helpers.panels.flops import Setting
 from tests.config_files import FILES
 from tests.faces.exercises.answers import ANSWERS
+from tests.pages import cell
 
 
 def test_a_guess_gets_the_truth_and_the_belief_behind_it() -> None:
@@ -20,6 +22,15 @@ def test_a_guess_gets_the_truth_and_the_belief_behind_it() -> None:
         assert why in told
         assert "The factor is 1.40" in told
         assert ("and so it is" in told) == (guess == "less than twice")
+
+
+def test_the_colleague_changes_the_length_alone() -> None:
+    heard, run = cell("02_flops", "heard-length"), Setting()
+    assert "sequence_length=2048" in heard
+    assert run.sequence_length == 1024
+    assert f"batch_size={run.batch_size}, recompute={run.recompute!r}".replace("'", '"') in heard
+    assert f"({run.seconds:g} * {run.num_gpus}) / {run.peak / 1e12:.0f}e12" in heard
+    assert PREDICTIONS["02-wrong"].truth() == "length"
 
 
 def test_equally_busy_and_not_equally_fast() -> None:

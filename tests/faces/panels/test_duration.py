@@ -161,10 +161,10 @@ def test_twice_the_gpus_take_half_the_days_for_the_same_bill(values, said: str) 
 @pytest.mark.parametrize(
     ("work", "rate", "said", "days"),
     [
-        ("6TP", "HFU, with it", "25 % too short", "77.8 days"),
-        ("8TP", "MFU, without it", "33 % too long", "138 days"),
-        ("8TP", "HFU, with it", "The counts agree", "104 days"),
-        ("6TP", "MFU, without it", "The counts agree", "104 days"),
+        ("6TP", "HFU", "25 % too short", "77.8 days"),
+        ("8TP", "MFU", "33 % too long", "138 days"),
+        ("8TP", "HFU", "The counts agree", "104 days"),
+        ("6TP", "MFU", "The counts agree", "104 days"),
     ],
 )
 def test_work_and_rate_count_the_same_passes(work: str, rate: str, said: str, days: str) -> None:
@@ -220,7 +220,7 @@ def test_another_run_has_no_dot_where_the_first_one_stood() -> None:
     ("percent", "said"),
     [
         (10, "No run was slower. Eight A100 would read 13 billion"),
-        (25, "1 of 14 runs were slower. Eight A100 would read 34 billion"),
+        (25, "1 of 14 runs was slower. Eight A100 would read 34 billion"),
         (35, "8 of 14 runs were slower. Eight A100 would read 47 billion"),
         (55, "14 of 14 runs were slower."),
     ],

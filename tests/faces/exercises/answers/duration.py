@@ -47,7 +47,7 @@ ANSWERS = {
     ),
     "03-days": Answers(
         right=[DAYS_BY_STEPS, DAYS_BY_STEPS * (1 + 1e-12)],
-        told=[(DAYS_BY_STEPS, "right, 213 days, the scores included")],
+        told=[(DAYS_BY_STEPS, "right, 213 days. The 208 days above leave out")],
         slips=[
             (DAYS_BY_STEPS * 86400, "these are seconds"),
             (DAYS_BY_STEPS * 24, "these are hours"),
