@@ -1,6 +1,7 @@
 """Pages that fetch neither MathJax nor an icon font: both are set when the site is built.
 
-A formula becomes an SVG, whose glyphs the page has once, beside its MathML for those who
+A drawing that a notebook keeps as two images becomes one SVG that follows the theme. A
+formula becomes an SVG, whose glyphs the page has once, beside its MathML for those who
 listen. An icon becomes the SVG that the theme's own script would have put in its place.
 """
 
@@ -12,6 +13,8 @@ import subprocess
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
+
+from llmtrain_helpers.drawings.common import of_saved
 
 HERE = Path(__file__).parent
 MATHJAX = HERE / "node_modules" / "mathjax"
@@ -26,9 +29,23 @@ ICON_SCRIPT = re.compile(r'\s*<script[^>]*src="[^"]*fontawesome\.js[^"]*"[^>]*><
 
 
 def lighten(site: Path) -> None:
-    """Set the formulas and icons of all pages, and leave their scripts out."""
+    """Set the drawings, formulas and icons of all pages, and leave their scripts out."""
+    set_drawings(site)
     set_formulas(site)
     set_icons(site)
+
+
+# --- drawings
+
+
+def set_drawings(site: Path) -> None:
+    """Put one SVG in the place of each drawing's two images."""
+    for path in _pages(site):
+        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        for saved in page.select("div.wt"):
+            day = saved.select_one("img.day")
+            saved.replace_with(_parsed(of_saved(day["src"], day["alt"]).live()))
+        path.write_text(str(page), "utf-8")
 
 
 # --- formulas

@@ -9,11 +9,13 @@ lightness too.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from html import escape, unescape
 from math import ceil, log10
 from typing import Any, NamedTuple, TypedDict, Unpack
+
+from llmtrain_helpers.checks import show
 
 COLORS = {
     "attention": "#0067A5",
@@ -121,6 +123,8 @@ _THEMES = (
 )
 """Shows the dark image on a dark page; where it is taken away, the light one stays."""
 
+_CARD = f'rx="12" fill="{CARD}" stroke="{EDGE}"'
+
 _PAINT = re.compile(r'(fill|stroke|color)="(#[0-9A-F]{6}|white)"')
 
 FONT = "font-family:system-ui,sans-serif"
@@ -174,10 +178,7 @@ class Drawing:
 
         The page's theme says which of the two shows: the light one where nobody says.
         """
-        card = (
-            f'<rect x="1" y="1" width="{self.width - 2}" height="{self.height - 2}" '
-            f'rx="12" fill="{CARD}" stroke="{EDGE}"/>'
-        )
+        card = f'<rect x="1" y="1" width="{self.width - 2}" height="{self.height - 2}" {_CARD}/>'
         style = f'style="{FONT}" color="{INK}" width="{self.width}" height="{self.height}"'
         day = self._svg(style, card + self.body)
         night = _PAINT.sub(lambda paint: f'{paint[1]}="{at_night(paint[2])}"', day)
@@ -220,6 +221,20 @@ def as_images(html: str) -> str:
         return Drawing(body, int(width), int(height), unescape(words)).saved()
 
     return _LIVE.sub(image, html)
+
+
+_DAY = re.compile(
+    rf'<svg [^>]*viewBox="0 0 (\d+) (\d+)"[^>]*><rect [^>]*{_CARD}/>(.*)</svg>', re.DOTALL
+)
+
+
+def of_saved(address: str, words: str) -> Drawing:
+    """The drawing that a saved image of the day shows, by its address and its words."""
+    drawn = _DAY.fullmatch(b64decode(address.partition(",")[2]).decode())
+    if not drawn:
+        raise ValueError(f"address={show(address)} is no image that a drawing saved")
+    width, height, body = drawn.groups()
+    return Drawing(body, int(width), int(height), words)
 
 
 def at_night(color: str) -> str:
