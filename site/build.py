@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import front
 import light
 import paper
 import policy
@@ -32,13 +33,6 @@ PYODIDE = [
     "pyodide-lock.json",
 ]
 
-FIRST = "notebooks/00_start_here.html"
-REDIRECT = (
-    '<!doctype html><html lang="en"><meta charset="utf-8">'
-    '<title>What will it take?</title><meta http-equiv="refresh" '
-    f'content="0; url={FIRST}"><a href="{FIRST}">What will it take?</a></html>\n'
-)
-
 
 def main() -> int:
     """Build everything anew; the exit status is Sphinx's."""
@@ -48,7 +42,7 @@ def main() -> int:
     status = build_main([*options, "-b", "html", str(ROOT), str(SITE)])
     if status == 0:
         add_python(SITE)
-        (SITE / "index.html").write_text(REDIRECT, "utf-8")
+        front.write(SITE)
         (SITE / ".nojekyll").touch()
         for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
             macros.unlink()
