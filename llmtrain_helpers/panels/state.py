@@ -111,5 +111,8 @@ class State:
         """Of each field that could not be read: why, and what it stays."""
         for name, problem in self.problems.items():
             control, value = self.panel.controls[name], self.values[name]
-            kept = control.typed(value) if control.kind == "number" else str(value)
+            if control.kind != "number" or isinstance(value, str):
+                kept = str(value)
+            else:
+                kept = control.typed(value)
             yield f"{problem} It stays {kept}."

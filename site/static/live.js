@@ -479,7 +479,12 @@ class Judged {
 
   async judge(first = true) {
     const written = this.#written();
-    if (!written) return;
+    if (!written?.trim()) {
+      this.verdict.textContent = this.form.querySelector("input[type=radio]")
+        ? "Nothing is chosen yet."
+        : "Nothing is written yet.";
+      return;
+    }
     const changed = this.cell && written !== CELLS[this.at];
     this.verdict.textContent = "…";
     let slow;
