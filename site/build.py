@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -49,6 +50,7 @@ def main() -> int:
         light.lighten(SITE)
         policy.guard(SITE)
         paper.print_all(SITE)
+        keep_offline(SITE)
         print(f"The site is in {SITE.relative_to(ROOT)}: make site-serve shows it.")
     return status
 
@@ -66,6 +68,32 @@ def add_python(site: Path) -> None:
         for path in metadata.files("termcolor") or []:
             if path.suffix in {".py", ""} and "__pycache__" not in path.parts:
                 archive.write(path.locate(), path)
+    imported = set((site / "pyodide").glob("*.mjs"))  # not fetched, and not counted
+    fetched = {site / "course.zip", *(site / "pyodide").iterdir()} - imported
+    write_in(site / "_static/worker.js", "WHOLE = 1;", f"WHOLE = {sum(map(size, fetched))};")
+
+
+def size(path: Path) -> int:
+    """A file's bytes."""
+    return path.stat().st_size
+
+
+def keep_offline(site: Path) -> None:
+    """Put the worker that keeps visited pages beside them, with this edition's word."""
+    edition = sha256()
+    for path in sorted(site.rglob("*")):
+        if path.is_file():
+            edition.update(path.read_bytes())
+    shutil.move(site / "_static/offline.js", site / "offline.js")
+    write_in(site / "offline.js", '"edition"', f'"llmtrain-{edition.hexdigest()[:12]}"')
+
+
+def write_in(path: Path, was: str, now: str) -> None:
+    """Change one line of a file; a ValueError where it is not there."""
+    text = path.read_text("utf-8")
+    if was not in text:
+        raise ValueError(f"{path.name} has no {was}")
+    path.write_text(text.replace(was, now, 1), "utf-8")
 
 
 if __name__ == "__main__":

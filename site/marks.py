@@ -217,7 +217,7 @@ def mark_panel(cell: Tag, word: str) -> None:
             f'<section class="live-panel" id="panel" data-word="{word}"><p>'
             '<button type="button" class="live-button live-start">Start the panel'
             '</button> <span class="live-note">It runs in this page; the first start '
-            "of a visit fetches some 6 MB.</span></p></section>"
+            "of a visit fetches some 7 MB.</span></p></section>"
         )
     )
     advice = saved.find(string=re.compile("Run the cell above"))
@@ -233,7 +233,7 @@ def mark_handle(cell: Tag, name: str) -> None:
         parsed(
             f'<section class="live-panel live-handle" data-word="handle:{name}"><p>'
             '<button type="button" class="live-button live-start" title="It runs in this page; '
-            'the first start of a visit fetches some 6 MB.">Move it</button></p></section>'
+            'the first start of a visit fetches some 7 MB.">Move it</button></p></section>'
         )
     )
 

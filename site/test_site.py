@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import marks
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
 
 from llmtrain_helpers.drawings.common import at_night
 from llmtrain_helpers.panels import HANDLES, PANELS
@@ -666,3 +666,38 @@ def test_paper_has_the_light_images_alone(name: str) -> None:
     for drawing in drawings:
         assert [image["class"] for image in drawing.select("img")] == [["day"]]
         assert not drawing.get_text()
+
+
+def test_a_visited_page_is_there_without_a_network(browser: Browser, address: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    url = f"{address}/notebooks/00_start_here.html"
+    page.goto(url, wait_until="networkidle")
+    page.evaluate("navigator.serviceWorker.ready.then(() => 0)")
+    start = page.locator(".live-handle .live-start").first
+    start.click()
+    page.locator(".live-on").first.wait_for(timeout=60_000)
+    page.wait_for_timeout(1500)  # what came is being kept
+    context.set_offline(True)
+    page.goto(url)
+    page.locator(".live-handle .live-start").first.click()
+    page.locator(".live-on").first.wait_for(timeout=60_000)
+    with pytest.raises(Error, match="ERR_FAILED"):
+        page.goto(f"{address}/notebooks/03_duration.html")
+    context.close()
+
+
+def test_a_bar_moves_while_python_comes(page: Page, address: str) -> None:
+    """It says how much of the whole is there, and the whole is what comes."""
+    page.goto(f"{address}/notebooks/00_start_here.html")
+    page.evaluate("""() => {
+        window.parts = [];
+        document.addEventListener("python", event => window.parts.push(event.detail.part));
+    }""")
+    page.locator(".live-handle .live-start").first.click()
+    page.locator(".live-on").first.wait_for(timeout=60_000)
+    parts = page.evaluate("window.parts")
+    assert parts == sorted(parts)
+    assert parts[0] < 0.1
+    assert 0.97 < parts[-1] <= 1
+    assert len({*parts}) > 20

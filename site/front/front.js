@@ -76,3 +76,6 @@ for (const card of document.querySelectorAll("[data-chapter]")) {
   const passed = ids.filter((id) => done[id]).length;
   if (passed) card.textContent += ` · ${passed} of ${ids.length} done`;
 }
+
+/* What was visited stays there without a network. */
+if ("serviceWorker" in navigator) navigator.serviceWorker.register("offline.js").catch(() => {});

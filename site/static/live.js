@@ -83,6 +83,17 @@ const button = (text, act, plain = true) =>
     onclick: act,
   });
 
+/** How far Python is, in words and as a bar, until the element says something else. */
+function waiting(element) {
+  const bar = made("progress", { max: 1, "aria-label": "Python is being fetched" });
+  const words = made("span", { textContent: "Python is being started …" });
+  element.replaceChildren(words, " ", bar);
+  document.addEventListener("python", ({ detail }) => {
+    words.textContent = detail.words;
+    bar.value = detail.part;
+  });
+}
+
 const show = (element, wanted) => element.toggleAttribute("hidden", !wanted);
 
 // --- a panel
@@ -205,9 +216,8 @@ class Panel {
 
   async start(address = "") {
     const first = this.section.firstElementChild;
-    first.textContent = "Python is being started …";
     first.setAttribute("role", "status");
-    document.addEventListener("python", ({ detail }) => (first.textContent = detail));
+    waiting(first);
     try {
       const narrow = matchMedia("(max-width: 600px)").matches;
       const told = await python.call("opened", this.word, address, narrow, this.name);
@@ -486,7 +496,7 @@ class Judged {
       return;
     }
     const changed = this.cell && written !== CELLS[this.at];
-    this.verdict.textContent = "…";
+    waiting(this.verdict);
     let slow;
     try {
       await python.start();
@@ -516,6 +526,19 @@ class Judged {
     this.verdict.append(button("Stop it", () => python.stop()));
   }
 }
+
+// --- without a network
+
+/** Pages that were visited stay, with all that they asked for. */
+async function stay() {
+  if (!("serviceWorker" in navigator)) return;
+  const { active } = await navigator.serviceWorker
+    .register(new URL("../offline.js", import.meta.url))
+    .then(() => navigator.serviceWorker.ready);
+  const asked = performance.getEntriesByType("resource").map((one) => one.name);
+  active.postMessage([location.href.split("#")[0], ...asked]);
+}
+addEventListener("load", () => stay().catch(() => {})); // a private window may refuse
 
 // --- begin
 
