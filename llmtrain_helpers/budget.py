@@ -20,6 +20,7 @@ from llmtrain_helpers.checks import (
     broadcast,
     choice,
     count,
+    flag,
     instance,
     is_array,
     one,
@@ -186,10 +187,14 @@ class Frontier:
         """The point of the lowest likely loss that fits, and answers where it must."""
         return min(self._able(), key=lambda point: point.loss.likely)
 
+    def promised(self) -> Frontier:
+        """The same shapes with the tokens that a first run can promise (`Plan.first_run`)."""
+        return replace(self, points=tuple(map(self._promised, self.points)))
+
     @property
     def first_run(self) -> Point:
-        """The best for a first run: with the tokens that can be promised (`Plan.first_run`)."""
-        return min(map(self._promised, self._able()), key=lambda point: point.loss.likely)
+        """The best for a first run: of the lowest loss with the tokens that it can promise."""
+        return self.promised().best
 
     def _promised(self, point: Point) -> Point:
         N, T = point.plan.parameters.active, int(point.plan.first_run_tokens(self.days))
@@ -402,13 +407,14 @@ def rough_frontier(
     shapes: Mapping[str, Transformer] | Sequence[Transformer],
     law: str | Law = "besiroglu",
     planned: str = "",
+    first_run: bool = False,
 ) -> list[Outcome]:
     """The shapes of a shelf at a budget, from a search on a doubling of nodes alone.
 
     Each GPU is taken to be as fast as at the doubling below, where the splits are
     remembered, so that any number of nodes is answered at once; `planned` names a shape
-    with a plan on just these GPUs. On a doubling it is what `frontier` finds. ValueError
-    as there.
+    with a plan on just these GPUs. On a doubling it is what `frontier` finds, or its
+    `promised` for a `first_run`. ValueError as there.
 
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
     >>> least = min(rough_frontier(h100, 64, 21, shelf()), key=lambda outcome: outcome.loss)
@@ -418,11 +424,13 @@ def rough_frontier(
     n, time, known_law = single("num_gpus", num_gpus), one("days", days, quantity), loss_law(law)
     models, outcomes = _named(shapes), []
     choice("planned", planned, ["", *models])
+    slow = flag("first_run", first_run)
     for name, model in models.items():
         plan_of, gpus = (plan_on_nodes, n) if name == planned else (usual_plan, doubling_below(n))
         plan = plan_of(model, accelerator, gpus)
         N = plan.parameters.active
-        T = float(most_tokens(plan, time).likely) * n / gpus
+        T = plan.first_run_tokens(time) if slow else most_tokens(plan, time).likely
+        T = float(T) * n / gpus
         outcomes.append(Outcome(name, N, T, float(loss(N, T, known_law)), bool(plan.fits)))
     return outcomes
 

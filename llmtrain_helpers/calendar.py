@@ -529,6 +529,10 @@ class SimulatedRun:
         """The share of the run's seconds in which it got on with useful work."""
         return self.useful / self.total
 
+    def calendar_days(self, outages: float, evaluation: float = EVALUATION.likely) -> float:
+        """Days on the calendar, of which outages and evaluation take their shares."""
+        return self.total / DAY / (1 - outages - evaluation)
+
 
 def simulate_run(
     compute_seconds: Number,

@@ -10,7 +10,7 @@ values, Jacobs et al. (arXiv 2309.14509) for the all-to-all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from llmtrain_helpers.checks import (
     Number,
@@ -754,6 +754,45 @@ def neighbours(split: Split) -> dict[str, tuple[int, ...]]:
     return {part: tuple(gpus) for part, gpus in groups.items() if gpus}
 
 
+def replicas_first(split: Split) -> dict[str, tuple[int, ...]]:
+    """`neighbours` where replicas share nodes: numbered by replica first, by matrices last.
+
+    Takes a split of whole numbers without context parallelism and experts, as it is.
+
+    >>> replicas_first(Split(16, 1, 2, 2, 1, 4, accumulation_steps=1))
+    {'tensor': (4,), 'pipeline': (8,), 'data': (1, 2, 3)}
+    """
+    t, d = int(split.tensor_parallel), int(split.data_parallel)
+
+    def moved(gpu: int) -> int:
+        stage, place = divmod(gpu, t * d)
+        return stage * t * d + place % t * d + place // t
+
+    return {part: tuple(map(moved, gpus)) for part, gpus in neighbours(split).items()}
+
+
+def ring_at(part: Exchange, accelerator: Accelerator, was: int, stride: int) -> Exchange:
+    """A ring's part of the traffic with its GPUs `stride` places apart, in place of `was`.
+
+    What of it is seen stays as it was: only the way is another.
+
+    >>> h100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
+    >>> sums = Exchange(sent=4.2e12, others=7, inside=True, seconds=14, visible=14)
+    >>> far = ring_at(sums, h100, was=1, stride=8)
+    >>> far.inside, round(far.seconds)
+    (False, 92)
+    """
+    size = part.others + 1
+    near, far = (_bandwidth(accelerator, size, apart) for apart in (was, stride))
+    if near is None or far is None:
+        refuse("accelerator", accelerator.name, "has links that are not known")
+    return replace(
+        part,
+        inside=size * stride <= accelerator.gpus_per_node,
+        seconds=float(part.seconds + (part.sent / far - part.sent / near)),
+    )
+
+
 @dataclass(frozen=True)
 class RingTurn:
     """A ring's all-reduce after some of its turns: what moved, and what each GPU holds.
@@ -907,6 +946,15 @@ class BesideBackward:
     def end(self) -> float:
         """When the last message has arrived."""
         return self.spans[-1][1]
+
+    @property
+    def starts(self) -> float:
+        """Seconds of `sending` in which messages only begin: a `LATENCY` each.
+
+        >>> round(BesideBackward(backward=6, sending=4, messages=1000).starts, 3)
+        0.045
+        """
+        return self.messages * LATENCY
 
     @property
     def visible(self) -> float:

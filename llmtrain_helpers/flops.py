@@ -7,8 +7,9 @@ with selective recomputation; Chowdhery et al. (arXiv 2204.02311), appendix B, f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from llmtrain_helpers.checks import (
     Number,
@@ -89,6 +90,31 @@ def product_flops(tokens: Number, inputs: Number, outputs: Number) -> Result:
     """
     m, k, n = counts(tokens=tokens, inputs=inputs, outputs=outputs)
     return 2 * m * k * n
+
+
+class TokenProducts(NamedTuple):
+    """What the three products of a matrix give for one token: each a list, the last a table."""
+
+    output: list[int]
+    passed_on: list[int]
+    gradient: list[list[int]]
+
+
+def token_products(
+    weights: Sequence[Sequence[int]], token: Sequence[int], gradient: Sequence[int]
+) -> TokenProducts:
+    """A token's way through a matrix and back, for what can be shown.
+
+    `gradient` is that of the token's output. Forward gives xW, backward W·dy to pass on
+    and x ⊗ dy to learn.
+
+    >>> token_products([[3, 1], [2, 0]], [2, 1], [1, 2])
+    TokenProducts(output=[8, 2], passed_on=[5, 2], gradient=[[2, 4], [1, 2]])
+    """
+    columns = zip(*weights, strict=True)
+    output = [sum(w * x for w, x in zip(column, token, strict=True)) for column in columns]
+    passed_on = [sum(w * d for w, d in zip(row, gradient, strict=True)) for row in weights]
+    return TokenProducts(output, passed_on, [[x * d for d in gradient] for x in token])
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,19 @@ def count(number: float, significant: int = 3) -> str:
     return _scaled(number, 1000, _WORDS, significant)
 
 
+def powers(number: float) -> str:
+    """A very large number as a power of ten; below a quadrillion in words.
+
+    >>> powers(2.26e21), powers(109.2e12)
+    ('2.26 × 10²¹', '109 trillion')
+    """
+    number = one("number", number)
+    if number < 10**15:
+        return count(number)
+    digits, power = f"{number:.2e}".split("e")
+    return f"{digits} × 10{''.join('⁰¹²³⁴⁵⁶⁷⁸⁹'[int(x)] for x in str(int(power)))}"
+
+
 def plural(number: float, noun: str) -> str:
     """A whole number of things, with the noun in its plural unless it is one.
 

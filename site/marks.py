@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,12 @@ HERE = (
 
 SCRIPTED = 'document.documentElement.classList.add("live")'
 """Before a page is drawn, so that forms stand in place of their cells from the first frame."""
+
+OF_NOTEBOOKS = (
+    " Run each grey cell with **Shift+Enter**, from top to bottom.",
+    " Write a number in place of `None`.",
+)
+"""Sentences that are true of notebooks only; a page leaves them out."""
 
 MORE = {"notebooks/glossary": "Glossary", "TEACHING": "For teachers", "data/README": "The data"}
 """Pages beside the chapters, and what the contents call them."""
@@ -80,11 +87,19 @@ def prepare(app: Any, name: str, source: list[str]) -> None:
         return
     notebook = json.loads(source[0])
     cells = [cell for cell in notebook["cells"] if "notebook-only" not in _tags(cell)]
+    for cell in cells:
+        cell["source"] = reduce(
+            lambda text, one: text.replace(one, ""), OF_NOTEBOOKS, _source(cell)
+        )
     if name == app.config.root_doc:
         trees = "\n\n".join(_tree(title, pages) for title, pages in _contents(app.srcdir))
         last = {"cell_type": "markdown", "id": "contents", "metadata": {}}
         cells.append(last | {"source": trees})
     source[0] = json.dumps(notebook | {"cells": cells})
+
+
+def _source(cell: dict[str, Any]) -> str:
+    return "".join(cell["source"])
 
 
 def _tags(cell: dict[str, Any]) -> list[str]:

@@ -138,12 +138,14 @@ def step_memory(
     if before:
         most = max(most, before[1])
     up = _Scale(1.03 * most)
+    if shown.peak.total < 0.75 * most:  # the call-out has its room below the line
+        up = _Scale(1.03 * most, 30)
     svg = [*_axis(up), *_bands(points, up)]
     if memory:
         svg += [_over(points, memory, up), *_line_of(memory, chip, up)]
     if old and before:
         svg += _outline(old, before[1] if before[1] != memory else 0, up)
-    svg += _callout(shown, points, up)
+    svg += _callout(shown, points, up, memory)
     passes = passes or shown.moments[-1].micro_batch
     svg += [*_marks(shown, passes), *_key(shown)]
     words = _steps_in_words(shown, memory, chip, passes)
@@ -197,12 +199,13 @@ def memory_so_far(shown: Timeline, now: Moment, memory: float, chip: str, most: 
 
 @dataclass(frozen=True)
 class _Scale:
-    """From bytes to a height on the canvas: 0 stands at the base."""
+    """From bytes to a height on the canvas: 0 stands at the base, `most` at the top."""
 
     most: float
+    top: float = _TOP
 
     def __call__(self, size: float) -> float:
-        return _BASE - (_BASE - _TOP) * size / self.most
+        return _BASE - (_BASE - self.top) * size / self.most
 
 
 def _across(step: float) -> float:
@@ -373,37 +376,38 @@ def _outline(points: Sequence[Point], memory: float, up: _Scale) -> list[str]:
 _AT_THE_PEAK = {
     "start": ("before the step begins", "weights and Adam's state, and nothing else"),
     "forward": ("at the end of forward", "all that the layers keep is there"),
-    "layers": (
-        "as backward enters the last layer",
-        "what a layer keeps is there again, and the head has its gradients",
-    ),
+    "layers": ("as backward enters the last layer", "that layer is there once more"),
     "backward": ("at the end of backward", "all gradients are there"),
     "update": ("at the update", "all gradients stand beside Adam's state"),
 }
 """What makes the peak where the loss does not."""
 
 
-def _callout(shown: Timeline, points: Sequence[Point], up: _Scale) -> list[str]:
-    """What stands at the peak, and a line down to the place of the peak."""
+def _callout(shown: Timeline, points: Sequence[Point], up: _Scale, memory: Result) -> list[str]:
+    """What stands at the peak, right above it, or above the line of the chip's memory."""
     peak = shown.peak
     if peak.mark == "loss":
-        each = units.gigabytes(peak.logits / 2)
-        first = f"Where the loss is differentiated: two more tensors in fp32, {each} each:"
-        second = "the gradient of the log-probabilities, the gradient of the logits"
+        first = f"at the loss: two more tensors, {units.gigabytes(peak.logits / 2)} each"
+        second = "gradients of the log-probabilities and of the logits"
     else:
         when, second = _AT_THE_PEAK[peak.mark]
-        first = f"The peak is {when}:"
+        first = f"the peak: {when}"
     totals = _totals(points)
     most = max(total for _, total in totals)
     start = last = next(i for i, (_, total) in enumerate(totals) if total == most)
     while last + 1 < len(totals) and totals[last + 1][1] == most:
         last += 1  # the first of several peaks, the middle of a plateau
-    x = (totals[start][0] + totals[last][0]) / 2
-    return [
-        text(_LEFT, 30, first, 15, font_weight=600),
-        text(_LEFT, 52, second, 15),
-        line(x, 60, x, min(up(most) - 3, _BASE), stroke_dasharray="2 4"),
+    x, y = (totals[start][0] + totals[last][0]) / 2, up(most) - 12
+    if memory and y - 40 < up(memory) < y + 8:
+        y = up(memory) - 12
+    middle = min(max(x, _LEFT + 200), _RIGHT - 170)
+    svg = [
+        text(middle, y - 19, first, 15, "middle", font_weight=600),
+        text(middle, y, second, 15, "middle"),
     ]
+    if up(most) - y > 20:
+        svg.append(line(x, y + 6, x, up(most) - 3, stroke_dasharray="2 4"))
+    return svg
 
 
 def _marks(shown: Timeline, passes: int) -> Iterator[str]:

@@ -225,11 +225,14 @@ def _ink(fill: str) -> str:
 def _key(layout: Layout) -> list[str]:
     """What letter, number, shade and frame say, to the right of the grid."""
     x, y, half = 426, _TOP, _CELL / 2
+    if not layout.replicas:
+        note = f"one takes {units.plural(layout.a_replica, 'GPU')}"
+        return [_idle_cell(x, y), _beside(x, y, "DP: no whole replica", note)]
     edge: Style = {"stroke": "currentColor", "rx": 6}
     bold: Style = {**edge, "stroke_width": 4}
     svg = [_shaded(x, y, 0, layout.pipeline), rect(x - 3, y - 3, 42, 42, **bold)]
     svg.append(text(x + half, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600))
-    copies = units.plural(layout.replicas, "replica") if layout.replicas else "no whole replica"
+    copies = units.plural(layout.replicas, "replica")
     note = f"of {units.plural(layout.a_replica, 'GPU')}; bold: A"
     svg.append(_beside(x, y, f"DP: {copies}", note))
 
@@ -333,8 +336,8 @@ def four_gpus(
     svg += _kept(schedule, micro_batch, now)
     words = (
         f"A step on four GPUs: {_setting_of(stages, copies)}. {schedule.micro_batches} passes of "
-        f"{units.plural(micro_batch, 'sequence')} for each replica; {now} of {end} ticks are over. "
-        f"A GPU waits {units.percent(schedule.idle)} of them."
+        f"{units.plural(micro_batch, 'sequence')} for each replica take {end} ticks; "
+        f"{now} are over. A GPU waits {units.percent(schedule.idle)} of them."
     )
     return Drawing(svg, _ACROSS, _FLOOR + 34, words)
 
@@ -437,7 +440,7 @@ _DOT = 12
 def epoch_rows(micro_batch: int, passes: int, updates: int, samples: int) -> Drawing:
     """The first updates of an epoch: a row each, a box for a pass, a dot for a sample."""
     left, top, ink = 96, 40, COLORS["activations"]
-    svg = text(left, 24, "a box: one pass, forward and back", 15)
+    svg = text(left, 24, "dot: a sample · box: a micro-batch, one pass · row: a batch", 15)
     for row in range(3):
         y = top + 44 * row
         svg += text(left - 12, y + 22, f"update {row + 1}", 14, "end")
@@ -450,7 +453,9 @@ def epoch_rows(micro_batch: int, passes: int, updates: int, samples: int) -> Dra
                 for i in range(micro_batch)
             )
     y = top + 3 * 44
-    svg += text(left, y + 16, f"⋮  and {updates - 3:,} more, until all {samples:,} are used", 15)
+    svg += text(
+        left, y + 16, f"⋮  and {updates - 3:,} more, until all {samples:,} are used: one epoch", 15
+    )
     batch = micro_batch * passes
     cells = [(f"{updates:,}", "updates"), (f"{updates * passes:,}", "passes")]
     cells += [(f"{batch}", "samples in a batch"), (f"{micro_batch}", "at once in memory")]
@@ -470,8 +475,8 @@ def epoch_rows(micro_batch: int, passes: int, updates: int, samples: int) -> Dra
 Bar = tuple[int, float, float, float, float, float]
 """A micro-batch; seconds of work, fixed parts and waiting; measured; bytes of a GPU."""
 
-_MOST, _BASE, _LONG = 160, 262, 200
-"""Seconds of the axis, where the bars stand, and the height of the axis."""
+_MOST, _ROOM, _BASE, _LONG = 160, 90e9, 262, 200
+"""Seconds and bytes of the axes, where the bars stand, and the height of both axes."""
 
 
 def step_by_micro_batch(bars: Sequence[Bar], chosen: int) -> Drawing:
@@ -504,12 +509,12 @@ def step_by_micro_batch(bars: Sequence[Bar], chosen: int) -> Drawing:
         if micro == chosen:
             top = min(y, spot - 6) - 8
             svg += text(x + 26, top, f"{measured:.0f} s", 16, "middle", font_weight=700)
-        high = _LONG * memory / 100e9
+        high = _LONG * memory / _ROOM
         svg += rect(right, _BASE - high, 34, high, COLORS["main weights"], **faint)
         if micro == chosen:
             label = units.edited(memory, units.gigabytes)
             svg += text(right + 17, _BASE - high - 8, label, 15, "middle", font_weight=700)
-    limit = _BASE - _LONG * 0.8
+    limit = _BASE - _LONG * 80e9 / _ROOM
     svg += line(436, limit, 664, limit, stroke_dasharray="5 4")
     svg += text(664, limit - 8, "80 GB", 14, "end") + line(436, _BASE, 664, _BASE)
     x = 20
@@ -583,7 +588,7 @@ def _in_tokens(batch: float, critical: float) -> str:
     svg = line(70, y, 640, y)
     for tokens in (1e5, 1e6, 1e7, 1e8):
         svg += line(at(tokens), y - 5, at(tokens), y + 5)
-        svg += text(at(tokens), y + 24, units.count(tokens), 14, "middle")
+        svg += text(at(tokens), y + 24, units.edited(tokens), 14, "middle")
     svg += line(at(critical), y - 16, at(critical), y + 8, stroke_width=3)
     anchor = "end" if critical > batch else "start"
     side = "start" if anchor == "end" else "end"

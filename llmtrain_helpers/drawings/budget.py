@@ -43,7 +43,7 @@ BLUE, RED, GREEN = COLORS["weights"], COLORS["gradients"], COLORS["optimizer"]
 # --- the loss of one budget, in three terms
 
 
-_T_LEFT, _T_RIGHT, _T_TOP, _T_BOTTOM = 62, 470, 50, 330
+_T_LEFT, _T_RIGHT, _T_TOP, _T_BOTTOM = 62, 392, 50, 330
 _FLOOR, _CEILING = 1.7, 2.6
 """Where the axis of the loss begins and ends, at every setting."""
 
@@ -91,31 +91,33 @@ def stacked_terms(parameters: float, flops: float, began: float) -> Drawing:
     tokens = float(tokens_for_size(parameters, flops))
     small, little = map(float, loss_terms(parameters, tokens))
     whole, x = floor + small + little, _tx(parameters)
-    first = float(loss(began, tokens_for_size(began, flops)))
-    hollow: Style = {"stroke": "currentColor", "stroke_width": 2, "stroke_dasharray": "3 2"}
-    svg += circle(_tx(began), _ty(first), 9, "none", "where it began", **hollow)
+    if began != parameters:
+        first = float(loss(began, tokens_for_size(began, flops)))
+        hollow: Style = {"stroke": "currentColor", "stroke_width": 2, "stroke_dasharray": "3 2"}
+        svg += circle(_tx(began), _ty(first), 9, "none", "where it began", **hollow)
+        svg += circle(421, 290, 9, "none", **hollow) + text(438, 295, "where it began", 16)
     svg += line(x, _T_TOP - 8, x, _T_BOTTOM, stroke_width=2.5)
     svg += circle(x, _ty(whole), 8, GREEN, f"loss {whole:.2f}", stroke="currentColor")
 
     if whole > _CEILING:
-        at, side = (x + 14, "start") if x < 250 else (x - 14, "end")
+        at, side = (x + 14, "start") if x < 210 else (x - 14, "end")
         svg += text(at, _T_TOP - 12, "above the picture", 14, side)
-    svg += text(500, 62, f"{units.size(parameters)} parameters", 16, font_weight=700)
-    svg += text(500, 86, f"{units.count(tokens, 2)} tokens", 16, font_weight=700)
+    svg += text(412, 62, f"{units.size(parameters)} parameters", 16, font_weight=700)
+    svg += text(412, 86, f"{units.count(tokens, 2)} tokens", 16, font_weight=700)
     rows = (("read too little", RED, little), ("too small", BLUE, small), ("floor", GREY, floor))
     for i, (name, color, value) in enumerate(rows):
         y = 134 + 34 * i
-        svg += rect(500, y - 14, 17, 17, color, opacity=0.75)
-        svg += text(526, y, name, 16) + text(716, y, f"{value:.3f}", 16, "end")
-    svg += line(500, 218, 716, 218)
-    svg += text(526, 244, "loss", 16, font_weight=700)
-    svg += text(716, 244, f"{whole:.3f}", 18, "end", font_weight=700)
+        svg += rect(412, y - 14, 17, 17, color, opacity=0.75)
+        svg += text(438, y, name, 16) + text(616, y, f"{value:.3f}", 16, "end")
+    svg += line(412, 218, 616, 218)
+    svg += text(438, 244, "loss", 16, font_weight=700)
+    svg += text(616, 244, f"{whole:.3f}", 18, "end", font_weight=700)
     description = (
         f"{units.flops(flops)} of work, spent on {units.size(parameters)} parameters and "
         f"{units.count(tokens, 2)} tokens: floor {floor:.3f}, too small {small:.3f}, read too "
         f"little {little:.3f}, loss {whole:.3f}. Over all sizes the sum is a valley."
     )
-    return Drawing(svg, 744, 388, description)
+    return Drawing(svg, 628, 388, description)
 
 
 # --- loss against size
@@ -182,6 +184,7 @@ def loss_against_size(
         style: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": "4 3"}
         place = axes.x(before.parameters), axes.y(before.loss)
         svg += circle(*place, 11, "none", f"at the start: {before.name}", **style)
+        svg += circle(610, 473, 9, "none", **style) + text(626, 478, "at the start", 14)
     svg += (_own(axes, own) if own else "") + _key(axes, dots)
 
     able = [dot for dot in dots if dot.fits and dot.answers]
@@ -324,30 +327,34 @@ def _key(axes: Axes, dots: Sequence[Outcome]) -> str:
 def price_of_size(chosen: float = 1) -> Drawing:
     """Times the least work for the same loss, over the share of the best size.
 
-    A dot is at the chosen share, with its price, or with a cross where there is none.
+    A dot is at the chosen share, with its price, or with a cross where there is none. The
+    curve is drawn as far from the best size, on both sides, as the chosen one is.
     """
     least, curve = smallest_share(), []
     for share in (2 ** (i / 80) for i in range(-280, 241)):
         if share > least and (times := float(over_training(share))) <= 8:
             curve.append((share, times))
-    first = curve[0][0]
+    first, seen = curve[0][0], abs(log2(chosen)) + 1e-9
+    curve = [(share, times) for share, times in curve if abs(log2(share)) <= seen]
 
     faint: Style = {"stroke_width": 1, "opacity": 0.18}
     svg = text(60, 26, "times the least work for the same loss", 15, font_weight=600)
     for times in (1, 2, 4, 8):
-        svg += line(60, _py(times), 710, _py(times), **faint)
+        svg += line(60, _py(times), 600, _py(times), **faint)
         svg += text(48, _py(times) + 5, f"{times}", 14, "end")
     for power in range(-4, 4):
         share, name = 2.0**power, f"{2**power}" if power >= 0 else f"1/{2**-power}"
         svg += line(_px(share), 60, _px(share), 290, **faint)
         svg += text(_px(share), 312, name, 14, "middle")
-    svg += text(710, 338, "times the best size for that loss", 15, "end", font_weight=600)
+    svg += text(600, 338, "times the best size for that loss", 15, "end", font_weight=600)
 
     # sizes that reach the loss on no amount of text, and at a price above the picture's top
-    wide = _px(least) - 60
-    svg += rect(60, 60, wide, 230, GREY, opacity=0.18)
-    svg += text(60 + wide / 2, 180, "never", 16, "middle", font_weight=700)
-    svg += text((_px(least) + _px(first)) / 2, 180, "over 8", 14, "middle")
+    if chosen < first:
+        svg += text((_px(least) + _px(first)) / 2, 180, "over 8", 14, "middle")
+    if chosen < least:
+        wide = _px(least) - 60
+        svg += rect(60, 60, wide, 230, GREY, opacity=0.18)
+        svg += text(60 + wide / 2, 180, "never", 16, "middle", font_weight=700)
     points = " ".join(f"{_px(share):.1f},{_py(times):.1f}" for share, times in curve)
     svg += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
     svg += circle(_px(1), _py(1), 7, GREEN, "the best", stroke="currentColor")
@@ -368,15 +375,14 @@ def price_of_size(chosen: float = 1) -> Drawing:
         ends = "never"
     words = (
         "Times the least work to the same loss, by the share of the best size. Chosen: "
-        f"{units.digits(chosen, 2)} of it, {ends}; over 8 below {first:.2f}, and below "
-        f"{least:.3f} never."
+        f"{units.digits(chosen, 2)} of it, {ends}."
     )
-    return Drawing(svg, 744, 356, words)
+    return Drawing(svg, 628, 356, words)
 
 
 def _px(share: float) -> float:
     """Where a share of the best size stands: from 1/16 to 8, in doublings."""
-    return 60 + (log2(share) + 4) / 7 * 650
+    return 60 + (log2(share) + 4) / 7 * 540
 
 
 def _py(times: float) -> float:
@@ -393,11 +399,11 @@ def epochs_worth(worths: Sequence[float], epochs: int) -> Drawing:
     `worths` holds what 1, 2, … epochs are worth together; those so far are filled.
     """
     added = [after - before for before, after in pairwise([0.0, *worths])]
-    wide = 640 / len(added)
+    wide = 536 / len(added)
     svg = text(20, 28, "what each reading adds", 15, font_weight=600)
     for share in (0, 0.5, 1):
         y = 270 - 210 * share
-        svg += line(64, y, 712, y, stroke_width=1, opacity=0.3)
+        svg += line(64, y, 606, y, stroke_width=1, opacity=0.3)
         svg += text(54, y + 5, f"{share:g}", 14, "end")
     for i, share in enumerate(added):
         x, high, done = 68 + wide * i, 210 * share, i < epochs
@@ -406,12 +412,12 @@ def epochs_worth(worths: Sequence[float], epochs: int) -> Drawing:
         svg += rect(x, 270 - high, wide - 3, high, fill, f"reading {i + 1}: {share:.2f}", **edge)
         if (i + 1) % 10 == 0 or not i:
             svg += text(x + wide / 2, 292, f"{i + 1}", 14, "middle")
-    svg += text(712, 316, "reading", 15, "end")
+    svg += text(606, 316, "reading", 15, "end")
     worth = units.digits(worths[epochs - 1], 2 if epochs < 7 else 3)
-    svg += text(712, 44, f"{worth} fresh texts", 26, "end", font_weight=700)
-    svg += text(712, 70, f"{units.plural(epochs, 'reading')}, together worth", 15, "end")
+    svg += text(606, 44, f"{worth} fresh texts", 26, "end", font_weight=700)
+    svg += text(606, 79, f"{units.plural(epochs, 'reading')}, together worth", 15, "end")
     description = f"{units.plural(epochs, 'reading')} of one text are worth {worth} fresh ones."
-    return Drawing(svg, 744, 332, f"{description} Each adds less than the one before.")
+    return Drawing(svg, 628, 332, f"{description} Each adds less than the one before.")
 
 
 # --- tokens for each parameter: laws, and what was done

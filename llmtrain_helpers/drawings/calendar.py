@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, timedelta
 from math import ceil, inf, log
 
 from llmtrain_helpers import units
@@ -21,6 +22,7 @@ from llmtrain_helpers.calendar import (
 from llmtrain_helpers.drawings.common import (
     COLORS,
     Drawing,
+    Style,
     circle,
     fits,
     ghost,
@@ -44,6 +46,9 @@ WORDS = {
 }
 """The word of each part of the calendar, which has its colour."""
 
+_RISES = {"lost": 0.6, "restarting": 0.3}
+"""How high a part stands where a run does not get on: so it differs without its colour."""
+
 
 # --- one stop
 
@@ -53,32 +58,35 @@ def failure(lost: float, interval: float, restart: float) -> Drawing:
 
     All in minutes, on one scale; beside the writes stand the work and the restart.
     """
-    scale, y, x = 3.0, 82, float(_LEFT)
-    svg = text(_LEFT, 34, f"a write every {interval:g} minutes of work", 15)
+    scale, y, x = 2.4, 82, float(_LEFT)
+    svg = rect(_LEFT, 19, 9, 18, COLORS["saving"])
+    svg += text(_LEFT + 18, 34, f"a write, every {interval:g} minutes of work", 15)
     for _ in range(2):
         svg += _piece(x, y, interval * scale, 46, "useful", "kept")
         svg += _piece(x + interval * scale, y, 9, 46, "saving", "")
         x += interval * scale + 9
-    svg += text(x - 5, y + 72, "write", 14, "middle")
     svg += _piece(x, y, lost * scale, 46, "lost", "lost")
     at = x + lost * scale
     svg += line(at, 66, at, y + 50, stroke_width=3)
     svg += text(at, 60, "✕ a GPU fails", 15, "middle", font_weight=700)
     svg += _piece(at, y, restart * scale, 46, "restarting", "restarting")
-    svg += line(x + 2, y + 58, x + interval * scale, y + 58, stroke_dasharray="5 4")
-    svg += text(x + 30, y + 76, f"{interval:g} minutes to the next write", 14)
+    svg += line(x, y + 58, x + interval * scale, y + 58, stroke_dasharray="5 4")
+    svg += text(x, y + 78, f"{interval:g} minutes to the next write", 14)
     words = (
         f"Work in pieces of {interval:g} minutes, a write after each. A GPU fails {lost:g} minutes "
         f"after the last write: {lost:g} minutes of work are lost, {restart:g} go to the restart."
     )
-    return Drawing(svg, _ACROSS, 172, words)
+    return Drawing(svg, 628, 172, words)
 
 
 def _piece(x: float, y: float, wide: float, high: float, kind: str, label: str) -> str:
-    """Some time of one kind, with its word where there is room."""
-    svg = rect(x, y, max(wide - 1, 0.5), high, COLORS[kind], kind)
+    """Some time of one kind, as high as its kind, with its word where there is room."""
+    rise = high * _RISES.get(kind, 1)
+    svg = rect(x, y + high - rise, max(wide - 1, 0.5), rise, COLORS[kind], kind)
     if label and fits(label, wide - 4, 14):
-        svg += text(x + wide / 2, y + high / 2 + 5, label, 14, "middle", "#FFFFFF")
+        inside = rise >= 18
+        at = y + high - (rise / 2 - 5 if inside else rise + 5)
+        svg += text(x + wide / 2, at, label, 14, "middle", "#FFFFFF" if inside else "currentColor")
     return svg
 
 
@@ -220,7 +228,8 @@ def _legend(parts: Mapping[str, float], y: float, significant: int = 2) -> str:
     for i, (part, size) in enumerate(parts.items()):
         across = -(-len(parts) // 2)
         x, row = _LEFT + 236 * (i % across), y + 26 * (i // across)
-        svg += rect(x, row - 13, 16, 16, COLORS[WORDS[part]])
+        high = 16 * _RISES.get(part, 1)
+        svg += rect(x, row + 3 - high, 16, high, COLORS[WORDS[part]])
         svg += text(x + 24, row, f"{WORDS[part]}: {_short(size, significant)}", 15)
     return svg
 
@@ -301,8 +310,8 @@ def _days_of(stretches: Iterable[Stretch], start: float, span: float, y: float) 
         a = max(begin - start * DAY, 0)
         b = min(end - start * DAY, span * DAY)
         if b > a:
-            x, wide = left + a * scale, (b - a) * scale
-            paths[kind] += f"M{x:.1f} {y}h{wide:.2f}v{_HIGH}h{-wide:.2f}z"
+            x, wide, rise = left + a * scale, (b - a) * scale, _HIGH * _RISES.get(kind, 1)
+            paths[kind] += f"M{x:.1f} {y + _HIGH}h{wide:.2f}v{-rise:.1f}h{-wide:.2f}z"
     svg = "".join(
         f'<path d="{path}" fill="{COLORS[kind]}"/>' for kind, path in paths.items() if path
     )
@@ -342,6 +351,61 @@ _LEFT_OUT = (
 )
 
 
+# --- a run on the days of a calendar
+
+_WEEKS, _DAY_WIDE, _DAY_HIGH, _GRID = 6, 84, 46, 40
+"""The rows and the cells of the calendar, and where it begins."""
+
+
+def dated_run(run: SimulatedRun, all_days: float, start: date, days: int) -> Drawing:
+    """A run on a calendar of weeks, from its first day; a cross is a failure.
+
+    Where the run has ended, `all_days` are filled up with outages and evaluation. The
+    frame is around the last of the `days` that there are.
+    """
+    svg, done = "", ceil(all_days - 1e-9)
+    for i in range(7):
+        name = f"{start + timedelta(days=i):%A}"[:3]
+        svg += text(20 + i * _DAY_WIDE + 4, 28, name, 14, font_weight=600)
+    crosses = [end / DAY for kind, _, end in run.stretches if kind == "lost"]
+    whole = [*run.stretches, Stretch("outages", run.total, all_days * DAY)]
+    for i in range(_WEEKS * 7):
+        x, y, when = 20 + i % 7 * _DAY_WIDE, _GRID + i // 7 * _DAY_HIGH, start + timedelta(days=i)
+        label = f"{when.day} {when:%b}" if when.day == 1 or not i else f"{when.day}"
+        label = f"{label} {'✕' * sum(i <= x < i + 1 for x in crosses)}".rstrip()
+        weight = 700 if i + 1 in (done, days) else 400
+        svg += text(x + 4, y + 17, label, 14, font_weight=weight, opacity=1 if i < done else 0.6)
+        if i + 1 == done:
+            svg += text(x + _DAY_WIDE - 8, y + 17, "done", 14, "end", font_weight=700)
+        for kind, begin, end in whole:
+            a, b = max(begin / DAY - i, 0), min(end / DAY - i, 1)
+            if b > a:
+                kind = "useful" if kind == "running" else kind
+                svg += _piece(x + 2 + a * 79, y + 22, (b - a) * 79 + 1, 18, kind, "")
+                if kind == "outages":
+                    svg += hatched(x + 2 + a * 79, y + 22, (b - a) * 79, 18)
+        if i + 1 == days:
+            frame: Style = {"stroke": "currentColor", "stroke_width": 3}
+            svg += rect(x - 1, y, _DAY_WIDE, _DAY_HIGH - 1, "none", "your last day", **frame)
+    y = _GRID + _WEEKS * _DAY_HIGH + 24
+    key = {"useful": "work", "lost": "lost", "restarting": "restart", "outages": "outages"}
+    for i, (kind, word) in enumerate(key.items()):
+        high = 16 * _RISES.get(kind, 1)
+        svg += rect(20 + 92 * i, y + 3 - high, 16, high, COLORS[kind])
+        svg += hatched(20 + 92 * i, y - 13, 16, 16) if kind == "outages" else ""
+        svg += text(42 + 92 * i, y, word, 14)
+    svg += text(390, y, "✕ a failure", 14)
+    svg += rect(484, y - 13, 18, 16, "none", stroke="currentColor", stroke_width=3)
+    svg += text(510, y, "your last day", 14)
+    last = start + timedelta(days=done - 1)
+    words = (
+        f"A calendar from {start:%A}, {start.day} {start:%B}: the run has "
+        f"{units.plural(len(crosses), 'failure')} and is done on day {done}, {last:%A}, "
+        f"{last.day} {last:%B}. Your last day is day {days}."
+    )
+    return Drawing(svg, 628, y + 16, words)
+
+
 # --- how often to save
 
 
@@ -377,13 +441,13 @@ def valley(interval: float, write: float, mean: float, restart: float) -> Drawin
     svg += text(_LEFT, 30, "lost, in % of the useful time", 14)
     svg += text(_across(_FIRST), _BASE + 46, "work between two writes, each step a factor", 14)
     for i, name in enumerate(("restarting", "lost", "saving")):
-        svg += rect(_LEFT + 150 * i, _BASE + 62, 16, 16, COLORS[name])
-        svg += text(_LEFT + 150 * i + 24, _BASE + 75, name, 14)
+        svg += rect(_LEFT + 140 * i, _BASE + 62, 16, 16, COLORS[name])
+        svg += text(_LEFT + 140 * i + 24, _BASE + 75, name, 14)
     words = (
         f"Time lost over the work between two writes. The least is at {units.duration(best)}; "
         f"at {units.duration(interval)} it is {units.percent(total)} of the useful time."
     )
-    return Drawing(svg, _ACROSS, 356, words)
+    return Drawing(svg, 628, 356, words)
 
 
 _BASE = 268
@@ -391,7 +455,7 @@ _TICKS = {"1 min": 60, "5 min": 300, "15 min": 900, "1 h": 3600, "2 h": 7200, "8
 
 
 def _across(seconds: float) -> float:
-    return 74 + 622 * log(seconds / _FIRST) / log(_LAST / _FIRST)
+    return 74 + 526 * log(seconds / _FIRST) / log(_LAST / _FIRST)
 
 
 def _down(share: float) -> float:
@@ -401,7 +465,8 @@ def _down(share: float) -> float:
 
 def _layer(low: list[float], up: list[float], fill: str) -> str:
     """The area between two curves."""
-    xs = [74 + 622 * i / 80 for i in range(81)]
+    xs = [74 + 526 * i / 80 for i in range(81)]
     there = [f"{x:.1f},{_down(y):.1f}" for x, y in zip(xs, up, strict=True)]
     back = [f"{x:.1f},{_down(y):.1f}" for x, y in zip(xs, low, strict=True)]
-    return f'<polygon points="{" ".join(there + back[::-1])}" fill="{fill}"/>'
+    edge = 'stroke="#FFFFFF" stroke-width="1.5"'
+    return f'<polygon points="{" ".join(there + back[::-1])}" fill="{fill}" {edge}/>'

@@ -22,7 +22,7 @@ COLORS = {
     "projections": "#0067A5",
     "MLP": "#B34700",
     "embedding": "#007050",
-    "output head": "#96407A",
+    "output head": "#3F3FB5",
     "norms": "#8D7300",
     "weights": "#0067A5",
     "gradients": "#B34700",

@@ -14,6 +14,8 @@ from llmtrain_helpers.communication import (
     SharedMlp,
     exchanges,
     neighbours,
+    replicas_first,
+    ring_at,
     ring_turn,
 )
 from llmtrain_helpers.drawings.batch import letters
@@ -58,18 +60,32 @@ def sending(plan: Plan) -> dict[str, Exchange]:
     return exchanges(plan.sent, chip, plan.step.parts(), **ways)
 
 
+def apart(plan: Plan) -> dict[str, Exchange]:
+    """`sending` of a plan whose nodes hold replicas: those that share matrices stand apart."""
+    t, d, chip = plan.split.tensor_parallel, plan.split.data_parallel, plan.run.accelerator
+    strides = {"tensor": (1, d), "data": (t, 1)}
+    return {
+        name: ring_at(part, chip, *strides[name]) if name in strides else part
+        for name, part in sending(plan).items()
+    }
+
+
 _SQUARE = 124
 """How wide the square of the most bytes is."""
 
 
-def neighbour_grid(plan: Plan, most: float, before: Plan | None = None) -> Drawing:
+def neighbour_grid(
+    plan: Plan, most: float, before: Plan | None = None, *, replicas: bool = False
+) -> Drawing:
     """All GPUs of a plan in their nodes: whom the first one talks to, and how much it says.
 
     Beside them a square for each part, as large as its bytes in a step; `most` are those
-    of the largest square in any setting. Dashed: the squares before.
+    of the largest square in any setting. Dashed: the squares before. A node holds GPUs
+    that share matrices, or with `replicas` those that do not.
     """
     split, size = plan.split, plan.run.accelerator.gpus_per_node
-    kinds = {gpu: part for part, gpus in neighbours(split).items() for gpu in gpus}
+    found = replicas_first(split) if replicas else neighbours(split)
+    kinds = {gpu: part for part, gpus in found.items() for gpu in gpus}
     svg = text(70, 26, "GPU 1 and those it talks to", 16, font_weight=600)
     svg += text(376, 26, "bytes it sends in a step", 16, font_weight=600)
     for row in range(split.num_gpus // size):
@@ -79,7 +95,7 @@ def neighbour_grid(plan: Plan, most: float, before: Plan | None = None) -> Drawi
         for i in range(size):
             gpu = row * size + i
             svg += _numbered(gpu, kinds.get(gpu, ""), 72 + 36 * i, y)
-    parts, old = sending(plan), sending(before) if before else {}
+    parts, old = apart(plan) if replicas else sending(plan), sending(before) if before else {}
     listed = []
     for i, name in enumerate(("tensor", "data", "pipeline")):
         y = 48 + (0, 144, 230)[i]
@@ -90,12 +106,17 @@ def neighbour_grid(plan: Plan, most: float, before: Plan | None = None) -> Drawi
         svg += text(510, y + 14, name, 16, font_weight=600, fill=COLORS[name])
         part = parts.get(name)
         told = [units.about(part.sent, units.gigabytes), _partners(name, part)] if part else []
-        told += ["by links" if part.inside else "by network"] if part else ["nothing"]
+        told += [_way(part)] if part else ["nothing"]
         svg += "".join(text(510, y + 34 + 20 * k, x, 15) for k, x in enumerate(told))
         listed.append(f"{name}: {', '.join(told)}")
     svg += text(70, 374, _product(plan), 15)
     words = f"{_product(plan)}. In a step GPU 1 sends, {'; '.join(listed)}."
-    return Drawing(svg, 650, 388, words)
+    return Drawing(svg, 664, 388, words)
+
+
+def _way(part: Exchange) -> str:
+    """By what a part travels, and how long."""
+    return f"by {'links' if part.inside else 'network'}, {units.seconds(part.seconds)}"
 
 
 def _product(plan: Plan) -> str:
@@ -672,8 +693,11 @@ def time_line(last: BesideBackward, moment: float) -> Drawing:
     """
     left = 90
     svg = text(left - 10, 78, "computes", 15, "end") + text(left - 10, 158, "sends", 15, "end")
+    svg += text(left - 10, 98, "at the peak", 14, "end")
     n, now = last.messages, moment / 1e3
-    for k, (start, end) in enumerate(last.spans, 1):
+    if n > _APART:
+        svg += _many_messages(last, left, now)
+    for k, (start, end) in enumerate(last.spans if n <= _APART else (), 1):
         begin, done = last.backward * (k - 1) / n, last.backward * k / n
         svg += _until(
             left, 52, begin, done, now, COLORS["matrix products"], f"part {k} of backward"
@@ -708,6 +732,21 @@ def time_line(last: BesideBackward, moment: float) -> Drawing:
     words += f"in {units.plural(n, 'message')}, {milliseconds(last.sending)} in all. "
     words += f"{milliseconds(last.visible)} stand behind the end of backward, and are seen."
     return Drawing(svg, 640, 302, words)
+
+
+_APART = 32
+"""Messages up to which each has a box of its own."""
+
+
+def _many_messages(last: BesideBackward, left: float, now: float) -> str:
+    """Backward as one bar, all that hides as one path, and what shows in one piece."""
+    svg = _until(left, 52, 0, last.backward, now, COLORS["matrix products"], "backward")
+    way = ""
+    for start, end in last.spans:
+        x, wide = left + 1e3 * _MS * start, 1e3 * _MS * (min(end, last.backward, now) - start)
+        way += f"M{x:.2f} 132h{wide:.2f}v40h{-wide:.2f}z" if wide > 0 else ""
+    svg += f'<path d="{way}" fill="{COLORS["data"]}" opacity="0.4"/>' if way else ""
+    return svg + _until(left, 132, last.backward, last.end, now, COLORS["data"], "messages, seen")
 
 
 def _until(

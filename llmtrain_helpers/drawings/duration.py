@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import log10
 from typing import NamedTuple
 
@@ -68,12 +68,12 @@ PLACES = {
     "Pythia 410M": (-10, 5, "end"),
     "Pythia 1.4B": (10, 10, "start"),
     "Pythia 12B": (-10, 2, "end"),
-    "MPT-7B": (10, 10, "start"),
+    "MPT-7B": (0, -12, "middle"),
     "BLOOM-176B": (-10, -11, "end"),
-    "LLaMA-1 65B": (10, 10, "start"),
-    "DeepSeek-V3": (-8, 18, "end"),
-    "PaLM 540B": (8, 16, "start"),
-    "Llama 3.1 405B": (0, -12, "middle"),
+    "LLaMA-1 65B": (-34, 26, "start"),
+    "DeepSeek-V3": (2, -10, "start"),
+    "PaLM 540B": (8, 12, "start"),
+    "Llama 3.1 405B": (-20, -12, "start"),
 }
 """Where a published run's name stands beside its dot: across, down, and its anchor."""
 
@@ -206,8 +206,11 @@ class Count(NamedTuple):
     again: bool
 
 
-def eight_or_six(work: Count, rate: Count, days: float, right: float) -> Drawing:
-    """Work over rate, and the days that come out, beside those that the computing took."""
+def eight_or_six(work: Count, rate: Count, days: float, right: float, calendar: float) -> Drawing:
+    """Work over rate, and the days that come out, beside those that the run took.
+
+    `right` are the days where both count the same; the mark is at those of the `calendar`.
+    """
     svg = _passes(14, "the work", work) + text(370, 92, "÷", 26, "middle", **BOLD)
     svg += _passes(106, "a second of all GPUs", rate)
     svg += text(370, 184, "=", 26, "middle", **BOLD)
@@ -215,14 +218,15 @@ def eight_or_six(work: Count, rate: Count, days: float, right: float) -> Drawing
     ink = GOOD if fits else WRONG
     svg += text(168, 222, f"{units.digits(days)} days", 17, "end", **BOLD)
     svg += rect(180, 202, 480 * days / LONGEST, 30, ink, "days by this count", rx=3)
-    x = 180 + 480 * right / LONGEST
+    x = 180 + 480 * calendar / LONGEST
     svg += line(x, 194, x, 240, stroke_width=2.5)
-    svg += text(x, 258, "the GPUs computed so long", 15, "middle")
+    told = f"it took {units.digits(calendar)} days, stops included"
+    svg += text(x, 258, told, 15, "middle")
     verdict = "the counts agree" if fits else off(days / right)
     svg += text(168, 244, f"{'✓' if fits else '✗'} {verdict}", 15, "end", fill=ink, **BOLD)
     words = (
         f"The work, {work.size}, {_with(work)}, over {rate.size} of all GPUs, {_with(rate)}: "
-        f"{units.digits(days)} days, {verdict}. The GPUs computed for {units.digits(right)} days."
+        f"{units.digits(days)} days, {verdict}. On the calendar {told}."
     )
     return Drawing(svg, 690, 268, words)
 
@@ -263,16 +267,17 @@ def off(ratio: float) -> str:
 def promise(
     shares: Mapping[str, float],
     promised: float,
-    late: Collection[str],
-    doubtful: Collection[str],
+    doubtful: Mapping[str, float],
     before: float | None = None,
 ) -> Drawing:
-    """Each run's share of the peak, and a line at the share that a plan promises.
+    """A line at the share of the peak that a plan promises, and the runs that kept it.
 
-    `late` are the runs that were slower, `doubtful` those whose hours are of all
-    stages of training; a dashed line is what was promised `before`.
+    Those that were slower are late and show no dot: lower the promise and they come.
+    `doubtful` are runs whose hours are of all stages of training, hollow and below the
+    others; a dashed line is what was promised `before`.
     """
-    order = sorted(shares, key=lambda name: -shares[name])
+    order = [*sorted(shares, key=lambda name: -shares[name]), *doubtful]
+    known = {**shares, **doubtful}
     bottom = 52 + 19 * len(order)
     svg = ""
     for tenth in range(7):
@@ -283,26 +288,27 @@ def promise(
     if before and before != promised:  # above and below the names alone
         svg += line(_at(before), 30, _at(before), 48, **DASHED)
         svg += line(_at(before), bottom - 4, _at(before), bottom + 6, **DASHED)
+    listed = []
     for i, name in enumerate(order):
-        x, y = _at(shares[name]), 58 + 19 * i
-        kept = name not in late
-        if not kept:
-            svg += line(x, y, _at(promised), y, stroke=BAD, stroke_width=4)
-        star = "*" if name in doubtful else ""
-        svg += text(150, y + 5, f"{name}{star}", 14, "end")
-        svg += circle(x, y, 6, GOOD if kept else BAD, name, stroke="currentColor")
-        beside = (x - 12, "end") if not kept else (x + 12, "start")
-        svg += text(beside[0], y + 5, units.percent(shares[name]), 14, beside[1])
+        x, y, share = _at(known[name]), 58 + 19 * i, known[name]
+        svg += text(150, y + 5, f"{name}{'*' if name in doubtful else ''}", 14, "end")
+        if share < promised:
+            word = "not counted" if name in doubtful else "late"
+            ink = "currentColor" if name in doubtful else BAD
+            svg += text(_at(promised) - 10, y + 5, word, 14, "end", ink)
+            listed.append(f"{name} {word}")
+            continue
+        fill = "none" if name in doubtful else GOOD
+        svg += circle(x, y, 6, fill, name, stroke="currentColor", stroke_width=1.5)
+        svg += text(x + 12, y + 5, units.percent(share), 14)
+        listed.append(f"{name} {units.percent(share)}")
     x = _at(promised)
     svg += line(x, 34, x, bottom, stroke=BLUE, stroke_width=3)
     anchor = "end" if promised > 0.5 else "middle"
     svg += text(x, 24, f"promised: {units.share(promised)}", 16, anchor, **BOLD)
-    svg += text(20, bottom + 40, "* hours of all stages of training", 14)
-    runs = ", ".join(
-        f"{name} {units.percent(shares[name])}{' (late)' if name in late else ''}" for name in order
-    )
-    words = f"Shares of the peak of whole runs, {units.share(promised)} promised: {runs}."
-    return Drawing(svg, WIDTH, bottom + 50, words)
+    svg += text(20, bottom + 40, "* hours of all stages, tokens of one", 14)
+    words = f"Shares of the peak of whole runs, {units.share(promised)} promised: "
+    return Drawing(svg, WIDTH, bottom + 50, f"{words}{', '.join(listed)}.")
 
 
 def _at(share: float) -> float:
@@ -398,9 +404,9 @@ def copied(lines: Sequence[Line]) -> Drawing:
         note = one.known[1] if one.known else "nothing says what it should be"
         place = ruler.at(one.known[0] if one.known else 1e2 * one.least)
         svg += text(place, y + 70, note, 14, "middle")
-        x, ink = ruler.at(one.value), GOOD if one.right else BAD
+        x, ink = ruler.at(one.value), GOOD if one.right else BLUE
         svg += circle(x, y + 42, 9, ink, one.what, stroke="currentColor", stroke_width=2)
-        svg += text(x, y + 22, f"{one.said} {'✓' if one.right else '✗'}", 16, "middle", **BOLD)
+        svg += text(x, y + 22, f"{one.said}{' ✓' if one.right else ''}", 16, "middle", **BOLD)
         known = f" (known: {one.known[1]})" if one.known else ""
         words.append(f"{one.what}: {one.code}, {one.said}{known}")
     return Drawing(svg, WIDTH, 8 + 94 * len(lines), f"A calculation. {'; '.join(words)}.")

@@ -1,4 +1,4 @@
-"""Drawings of chapter 02: a product's work, the passes of an iteration, the peak.
+"""Drawings of chapter 02: a product's work, the passes of a step, the peak.
 
 Areas and lengths are to scale: of the passes, one square of the same size is the same
 number of FLOPs; of the bar, its whole length is the peak.
@@ -22,7 +22,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.flops import AttentionPairs, FlopCount, utilization
+from llmtrain_helpers.flops import AttentionPairs, FlopCount, token_products, utilization
 
 WORDS = {"projections": "projections", "scores": "scores", "mlp": "MLP", "head": "output head"}
 """The words of the parts, from the tokens up."""
@@ -46,81 +46,96 @@ _SYMBOLS = {
 
 # --- two tokens through a matrix, forward and back
 
-_CELL, _ROWS, _COLUMNS = 28, 3, 4
+_CELL, _ROWS, _COLUMNS = 34, 3, 4
 
 PRODUCTS = ("forward", "backward, to pass on", "backward, to learn")
 """The three products of a matrix in training, in their order."""
+
+MATRIX = ((3, 1, 0, 2), (1, 2, 1, 0), (2, 0, 1, 1))
+TOKENS = ((2, 1, 3), (1, 0, 2))
+RETURNED = ((1, 2, 0, 1), (2, 0, 1, 1))
+"""The small case: the weights, two tokens, and the gradients that come back to each."""
+
+SMALL = [token_products(MATRIX, *each) for each in zip(TOKENS, RETURNED, strict=True)]
+"""What the three products give for each of the two tokens."""
 
 
 def two_tokens(step: int, flops_each: float) -> Drawing:
     """Two tokens meet a matrix of 3 × 4 weights: forward, and the two products going back.
 
     `step` counts: in each of the `PRODUCTS` the first token, then the second, up to six.
-    Each step takes `flops_each`.
+    Each step takes `flops_each`. Filled is what acts in this step; hollow, with its
+    number, what is known.
     """
     svg = ""
     for place, title in enumerate(PRODUCTS):
-        x, y = 86 + 230 * place, 58
+        x, y = 84 + 232 * place, 58
         came = min(max(step - 2 * place, 0), 2)  # tokens that came through here
-        now = came and step <= 2 * place + 2
-        svg += text(x - 72, 26, title, 16, **_BOLD)
+        now = came if step <= 2 * place + 2 else 0  # the one that passes in this step
+        svg += text(x - 76, 26, title, 16, **_BOLD)
         left = "gradient of x" if place == 1 else "input x"
         below = "output y" if place == 0 else "gradient of y"
-        svg += text(x - 72, y - 8, left, 15)
+        svg += text(x - 76, y - 8, left, 15)
+        svg += text(x + 136, y - 8, "weights" if place < 2 else "their gradient", 15, "end")
         for token in range(2):
-            # what comes out is there once its token has come; what goes in, always
-            coming = token < came if place == 1 else step > 2 * place
-            svg += "".join(
-                _cell(x - 72 + _CELL * token, y + _CELL * j, _ink(left), coming)
-                for j in range(_ROWS)
-            )
-            ready = token < came if place == 0 else step > 2 * place
-            svg += "".join(
-                _cell(x + _CELL * i, y + _CELL * (_ROWS + 0.55 + token), _ink(below), ready)
-                for i in range(_COLUMNS)
-            )
+            acts = token + 1 == now
+            ins = SMALL[token].passed_on if place == 1 else TOKENS[token]
+            outs = SMALL[token].output if place == 0 else RETURNED[token]
+            ins_known = token < came if place == 1 else True
+            outs_known = token < came if place == 0 else step > 2
+            across, down = x - 76 + _CELL * token, y + _CELL * (_ROWS + 0.5 + token)
+            for j, number in enumerate(ins):
+                said = f"{number}" if ins_known else ""
+                svg += _cell(across, y + _CELL * j, _ink(left), said, acts)
+            for i, number in enumerate(outs):
+                said = f"{number}" if outs_known else ""
+                svg += _cell(x + _CELL * i, down, _ink(below), said, acts)
         fill = COLORS["gradients" if place == 2 else "weights"]
         for i in range(_COLUMNS):
             for j in range(_ROWS):
-                svg += _cell(x + _CELL * i, y + _CELL * j, fill, bool(came))
-                if now:
-                    svg += text(
-                        x + _CELL * (i + 0.5), y + _CELL * j + 19, "× +", 12.5, "middle", "white"
-                    )
-        if now:
-            svg += rect(x - 3, y - 3, 4 * _CELL + 6, 3 * _CELL + 6, **_OUTLINE)
-            # the token that passes, where it goes in and where it comes out
-            across, down = x - 72 + _CELL * (came - 1), y + _CELL * (_ROWS + 0.55 + came - 1)
-            svg += rect(across - 2, y - 3, _CELL + 4, _CELL * _ROWS + 6, **_OUTLINE)
-            svg += rect(x - 3, down - 2, _CELL * _COLUMNS + 6, _CELL + 4, **_OUTLINE)
-        svg += text(x + 2 * _CELL, y + _CELL * 6 + 10, below, 15, "middle")
+                said = _at_weight(place, now, j, i)
+                svg += _cell(x + _CELL * i, y + _CELL * j, fill, said, bool(now))
+        svg += text(x + 2 * _CELL, y + _CELL * 5.5 + 20, below, 15, "middle")
         sums = " + ".join([f"{flops_each:g}"] * came) or "nothing yet"
-        svg += text(x + 2 * _CELL, y + _CELL * 6 + 36, sums, 16, "middle", **_BOLD)
-    svg += text(74, 293, "in all", 15, "end")
-    svg += rect(86, 274, 480, 28, stroke="currentColor", rx=3)
-    for place in range(3):
-        came = min(max(step - 2 * place, 0), 2)
-        fill = (COLORS["weights"], COLORS["main weights"], COLORS["gradients"])[place]
-        svg += rect(86 + 160 * place, 274, 80 * came, 28, fill) if came else ""
-    svg += text(580, 294, f"{step * flops_each:g} FLOP", 18, **_BOLD)
+        svg += text(x + 2 * _CELL, y + _CELL * 5.5 + 44, sums, 16, "middle", **_BOLD)
+    svg += text(74, 329, "in all", 15, "end")
+    svg += rect(84, 310, 80 * step, 28, COLORS["useful"]) if step else ""
+    svg += rect(84, 310, 480, 28, stroke="currentColor", rx=3)
+    svg += "".join(line(84 + 160 * i, 310, 84 + 160 * i, 338) for i in (1, 2))
+    svg += text(576, 330, f"{step * flops_each:g} FLOP", 18, **_BOLD)
     words = (
         "Two tokens of 3 numbers meet a matrix of 3 × 4 weights, three times: forward, "
-        "backward to pass the error on, and backward to learn. Each weight multiplies once "
+        "backward to pass on, and backward to learn. Each weight multiplies once "
         f"and adds once for each token, {flops_each:g} FLOP each time. Done so far: "
         f"{step * flops_each:g} FLOP of {6 * flops_each:g}."
     )
-    return Drawing(svg, 690, 318, words)
+    return Drawing(svg, 694, 352, words)
+
+
+def _at_weight(place: int, now: int, j: int, i: int) -> str:
+    """What is written at a weight: its number, or its product with what passes."""
+    weight = MATRIX[j][i]
+    if not now:
+        return f"{weight}" if place < 2 else ""
+    token = now - 1
+    if place == 2:
+        parts = [each.gradient[j][i] for each in SMALL[:now]]
+        return f"{parts[0]}+{parts[1]}" if token else f"{TOKENS[0][j]}·{RETURNED[0][i]}"
+    return f"{weight}·{TOKENS[token][j] if place == 0 else RETURNED[token][i]}"
 
 
 _BOLD: Style = {"font_weight": "bold"}
-_OUTLINE: Style = {"stroke": "currentColor", "stroke_width": 3, "rx": 5}
 
 
-def _cell(x: float, y: float, fill: str, there: bool = True) -> str:
-    """A square of a matrix or a vector, filled once its number is there."""
-    if there:
-        return rect(x + 1, y + 1, _CELL - 2, _CELL - 2, fill, rx=3)
-    return rect(x + 2, y + 2, _CELL - 4, _CELL - 4, "none", rx=3, stroke=fill, stroke_width=1.5)
+def _cell(x: float, y: float, fill: str, said: str, acts: bool) -> str:
+    """A square of a matrix or a vector with its number; filled where it acts."""
+    svg = (
+        rect(x + 1, y + 1, _CELL - 2, _CELL - 2, fill, rx=3)
+        if acts
+        else rect(x + 2, y + 2, _CELL - 4, _CELL - 4, "none", rx=3, stroke=fill, stroke_width=1.5)
+    )
+    ink = "white" if acts else "currentColor"
+    return svg + (text(x + _CELL / 2, y + 22, said, 14, "middle", ink) if said else "")
 
 
 def _ink(name: str) -> str:
@@ -133,12 +148,12 @@ def _ink(name: str) -> str:
 def step_work(counted: FlopCount, most: float, before: FlopCount | None = None) -> Drawing:
     """The passes of a step as bars of their parts, on a scale that ends at `most` FLOP.
 
-    `before` leaves the outline of where its bars ended.
+    A grey strip under a bar is as long as the bar was `before`.
     """
-    svg, unit, listed = "", 462 / most, []
+    svg, unit, listed, moved = "", 450 / most, [], False
     for row, (name, parts) in enumerate(_bars(counted).items()):
-        y, x = 24 + 60 * row, 124.0
-        svg += text(114, y + 27, name, 16, "end", **_BOLD)
+        y, x = 18 + 62 * row, 128.0
+        svg += text(118, y + 27, name, 16, "end", **_BOLD)
         for word, flops in parts:
             wide = unit * flops
             svg += rect(x, y, wide, 42, _FILLS[word], f"{word}: {units.flops(flops)}")
@@ -150,14 +165,21 @@ def step_work(counted: FlopCount, most: float, before: FlopCount | None = None) 
         work = units.flops(sum(flops for _, flops in parts)) if parts else "nothing"
         svg += text(x + 8, y + 27, work, 15)
         listed.append(f"{name} {work}")
-        if before:
-            was = unit * sum(flops for _, flops in _bars(before)[name])
-            svg += ghost(124, y - 3, was, 48, "at the start") if abs(was + 124 - x) > 2 else ""
-    svg += rect(124, 210, 22, 18, COLORS["attention"]) + slanted(124, 210, 22, 18)
-    svg += text(154, 225, "scores: all pairs of tokens", 15)
+        was = unit * sum(flops for _, flops in _bars(before)[name]) if before else 0
+        if before and abs(was + 128 - x) > 2:
+            svg += rect(128, y + 46, max(was, 3), 5, GREY, "at the start")
+            moved = True
+    x = 128.0
+    for word in ("projections", "MLP", "output head", "scores"):
+        svg += rect(x, 208, 20, 18, _FILLS[word])
+        svg += slanted(x, 208, 20, 18) if word == "scores" else ""
+        svg += text(x + 27, 222, word, 15)
+        x += 50 + 8 * len(word)
+    if moved:
+        svg += rect(x, 215, 24, 5, GREY) + text(x + 31, 222, "at the start", 15)
     total = f"together {units.flops(counted.total)}"
-    svg += text(684, 225, total, 17, "end", **_BOLD)
-    return Drawing(svg, 700, 240, f"The work of a step: {', '.join(listed)}; {total}.")
+    svg += text(684, 254, total, 17, "end", **_BOLD)
+    return Drawing(svg, 700, 268, f"The work of a step: {', '.join(listed)}; {total}.")
 
 
 _FILLS = {WORDS[part]: color for part, color in _COLORS.items()} | {
@@ -179,7 +201,7 @@ def _bars(counted: FlopCount) -> dict[str, list[tuple[str, float]]]:
     }
 
 
-# --- the passes of an iteration over the stack of layers
+# --- the passes of a step over the stack of layers
 
 _LEFT, _UNIT, _SPACE, _TOP, _HIGH = 186, 146, 34, 66, 280
 """Where forward begins, how wide it is, what lies between passes; their top, the height."""
@@ -192,7 +214,7 @@ def passes(
     symbols: bool = False,
     before: FlopCount | None = None,
 ) -> Drawing:
-    """An iteration in time order: forward, what is done again, backward twice as wide.
+    """A step in time order: forward, what is done again, backward twice as wide.
 
     Each pass is the same stack of layers; its width times a part's height is the
     part's FLOPs. `num_layers` is the number of layers that `counted` holds; `symbols`
@@ -247,7 +269,7 @@ def passes(
     repeated += f" ({', '.join(WORDS[name] for name in again)})" if again else ""
     largest = max(WORDS, key=lambda name: counted.shares()[name])
     words = (
-        "An iteration as passes over the stack of layers, areas to scale: forward "
+        "A step as passes over the stack of layers, areas to scale: forward "
         f"{forward}, recomputed {repeated}, backward {backward}, twice as wide as forward. "
         f"The largest part of each is the {WORDS[largest]}."
     )
@@ -350,7 +372,7 @@ def filled(
         f"work to {units.percent(hfu)} (HFU)."
     )
     if before:  # an outline as far as HFU, with a mark at MFU
-        own, all_done = (_BAR_WIDE * share for share in before)
+        own, all_done = (unit * share for share in before)
         y, high, x = _BAR_Y - 5, _BAR_HIGH + 10, _BAR_X + own
         svg += ghost(_BAR_X, y, all_done, high, "at the start")
         svg += line(x, y, x, y + high, stroke_width=1, stroke_dasharray="5 4")
@@ -373,12 +395,14 @@ def past_peak(
     fixed, unit = unit or _BAR_WIDE, unit or _BAR_WIDE / share
     x, end = _BAR_X + unit, _BAR_X + unit * share
     label = f"HFU {units.percent(share)}: more than the whole peak"
-    svg = [
-        _segments(counted, share, unit),
-        hatched(x, _BAR_Y - 7, end - x, _BAR_HIGH + 14, 9),
-        _bracket(share, 1, label, unit),
-        _peak(peak_flops, unit),
-    ]
+    svg = [_segments(counted, share, unit), hatched(x, _BAR_Y - 7, end - x, _BAR_HIGH + 14, 9)]
+    if unit == fixed:
+        mfu = share * counted.model / counted.total
+        own = f"MFU {units.percent(mfu)}: the model's own work"
+        svg += [_bracket(mfu, 1, own, unit), _bracket(share, -1, label, unit)]
+    else:
+        svg += [_bracket(share, 1, label, unit)]
+    svg += [_peak(peak_flops, unit)]
     words = (
         f"A bar that runs past the peak, {units.flops_per_second(peak_flops)}: the "
         f"work claimed would take {units.percent(share)} of it. No chip does that."

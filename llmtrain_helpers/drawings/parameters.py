@@ -128,10 +128,10 @@ def stream(model: Transformer, step: int) -> Drawing:
 
 _ACTING = (
     (56, 411, 72, 28),
-    (157, 268, 71, 126),
+    (154, 268, 80, 126),
     (308, 270, 190, 113),
     (533, 357, 36, 36),
-    (157, 165, 162, 50),
+    (157, 166, 162, 46),
     (355, 113, 36, 114),
     (150, 62, 482, 344),
     (56, 13, 72, 28),
@@ -169,14 +169,14 @@ def _attention_branch(step: int) -> Iterator[str]:
     yield label("attention", 168, 256) + text(272, 256, "four matrices of h × h", 15)
     yield arrow(_STREAM + 6, 330, 160, 330, **_faint(read))
     yield _shape(164, 310, 7, 40, "norms", read)
-    yield text(171, 297, "norm", 14, "middle")
+    yield text(156, 290, "norm", 14)
     names = ("query", "key", "value")
     for row, name in enumerate(names):
         y = 274 + 44 * row
-        yield line(171, 330, 196, y + SIDE / 2, **_faint(read))
-        yield _shape(196, y, SIDE, SIDE, "attention", read)
-        yield text(228, y + 18, name, 14)
-        yield arrow(276, y + SIDE / 2, 302, y + SIDE / 2, **_faint(compared))
+        yield line(171, 330, 204, y + SIDE / 2, **_faint(read))
+        yield _shape(204, y, SIDE, SIDE, "attention", read)
+        yield text(236, y + 18, name, 14)
+        yield arrow(282, y + SIDE / 2, 304, y + SIDE / 2, **_faint(compared))
     # a column for each token so far: how well its key matches, its key, its value
     for place, (word, share) in enumerate(zip(_TOKENS, (0.1, 0.2, 0.5, 0.2), strict=True)):
         x, own = 310 + 50 * place, place == len(_TOKENS) - 1
@@ -208,11 +208,11 @@ def _mlp_branch(step: int) -> Iterator[str]:
     read, added = step > 3, step > 4
     yield label("MLP", 168, 116)
     yield arrow(_STREAM + 6, 190, 160, 190, **_faint(read))
-    yield _shape(164, 170, 7, 40, "norms", read) + text(171, 163, "norm", 14, "middle")
+    yield _shape(164, 170, 7, 40, "norms", read) + text(171, 228, "norm", 14, "middle")
     yield arrow(175, 190, 206, 190, **_faint(read))
     yield _shape(210, 177, 4 * SIDE, SIDE, "MLP", read)
-    yield text(210 + 2 * SIDE, 168, "up", 14, "middle")
-    yield text(210 + 2 * SIDE, 222, "h × 4h", 15, "middle")
+    yield text(210 + 2 * SIDE, 160, "up", 14, "middle")
+    yield text(210 + 2 * SIDE, 228, "h × 4h", 15, "middle")
     yield arrow(322, 190, 352, 190, **_faint(added))
     yield _shape(360, 118, SIDE, 4 * SIDE, "MLP", added) + text(394, 165, "down", 14)
     yield text(394, 187, "4h × h", 15)
@@ -268,6 +268,7 @@ def bricks(now: ParameterCount, shape: Shape, start: Shape | None = None) -> Dra
         old = start[0] * _PIXEL
         high = 3 * old * -(-start[1] // _COLUMNS) + flat
         svg += ghost(left, floor - high, 4 * _COLUMNS * old, high, "at the start")
+        svg += text(430, 430, "dashed: the start", 14)
 
     x = 430
     svg += text(x, 60, units.count(now.total), 26, **BOLD) + text(x, 82, "parameters", 15)
@@ -301,10 +302,12 @@ _UNIT = 46 / 4096
 """Pixels of a row or a column of Llama's matrices."""
 
 
-def mended(model: Transformer, whole: Transformer, most: float = 9e9) -> Drawing:
+def mended(
+    model: Transformer, whole: Transformer, most: float = 9e9, marked: bool = True
+) -> Drawing:
     """A layer's matrices as they are, and outlines of those of the `whole` model.
 
-    Below them all parameters as a bar, with a mark where the whole model's end.
+    Below them all parameters as a bar, `marked` where the whole model's end.
     """
     svg, inside = text(14, 24, f"one of {int(model.num_layers)} layers, sides to scale", 15), []
     own = {m.name: m for m in [*attention(model), *mlp(model)]}
@@ -334,12 +337,17 @@ def mended(model: Transformer, whole: Transformer, most: float = 9e9) -> Drawing
     for word, at in (("embedding", 76), ("attention", 198), ("MLP", 310), ("output head", 382)):
         svg += label(word, at, 376)
     end = 14 + unit * there.total
-    svg += line(end, 380, end, 428, stroke_width=3)
-    svg += text(end, 446, f"{units.count(there.total)}: the real one", 15, "end", **BOLD)
+    if marked:
+        svg += line(end, 380, end, 428, stroke_width=3)
+        svg += text(end, 446, f"{units.count(there.total)}: the real one", 15, "end", **BOLD)
     words = (
-        f"A layer's matrices to scale: {', '.join(inside)}. All parameters as a bar: "
-        f"{units.count(counted.total)}. Dashed, and a mark: Llama 3.1 8B, "
-        f"{units.count(there.total)}."
+        f"A layer's matrices to scale: {', '.join(inside)}; dashed, those of Llama 3.1 8B. "
+        "All parameters as a bar"
+        + (
+            f": {units.count(counted.total)}. A mark: {units.count(there.total)}."
+            if marked
+            else "."
+        )
     )
     return Drawing(svg, 640, 456, words)
 

@@ -100,7 +100,7 @@ def _heading(title: str, verdict: str, y: float, layout: Layout) -> str:
 
 def span_in_words(span: Interval) -> str:
     """An estimate from its least to its greatest, in two digits, with one unit."""
-    least, greatest = (_days(days) for days in (span.least, span.greatest))
+    least, greatest = (in_days(days) for days in (span.least, span.greatest))
     if least == greatest:
         return least
     if least.partition(" ")[2] == greatest.partition(" ")[2]:
@@ -108,8 +108,11 @@ def span_in_words(span: Interval) -> str:
     return f"{least} to {greatest}"
 
 
-def _days(days: float) -> str:
-    return units.duration(days * units.DAY, 2)
+def in_days(days: float) -> str:
+    """A time in two digits: in days from one day on, so that years stand beside a month."""
+    if days < 1:
+        return units.duration(days * units.DAY, 2)
+    return f"{units.digits(days, 2)} days"
 
 
 # --- two answers: days and bytes, against what there is
@@ -142,12 +145,12 @@ def _begun(verdict: str) -> str:
 def _foot(plan: Plan, lower: float, layout: Layout) -> int:
     """Where a drawing ends whose memory begins here: below the key of its parts."""
     many = len(parts_of(plan)) > 6
-    return int(lower + (236 if layout.stacked else 174 if many else 152))
+    return int(lower + (242 if layout.stacked else 182 if many else 160))
 
 
 def time_verdict(plan: Plan, days: float) -> str:
     """Whether the promise keeps the days that there are, with its sign."""
-    promise = _days(plan.first_run.greatest)
+    promise = in_days(plan.first_run.greatest)
     if plan.in_time(days):
         return f"✓ {promise}: in time"
     if plan.days.likely <= days:
@@ -158,10 +161,10 @@ def time_verdict(plan: Plan, days: float) -> str:
 def _time_in_words(plan: Plan, days: float) -> str:
     span = span_in_words(plan.days_with_stops)
     if plan.measured:
-        made = f"{_days(plan.days.likely)} of computing, with stops {span}"
+        made = f"{in_days(plan.days.likely)} of computing, with stops {span}"
     else:
         made = f"As busy as in other runs it takes {span}"
-    return f"{made}; promise {_days(plan.first_run.greatest)}. You have {days:g} days."
+    return f"{made}; promise {in_days(plan.first_run.greatest)}. You have {days:,g} days."
 
 
 def _time(plan: Plan, days: float, before: Plan | None, layout: Layout) -> str:
@@ -175,7 +178,7 @@ def _time(plan: Plan, days: float, before: Plan | None, layout: Layout) -> str:
     if before and before.first_run.greatest != promise:
         was = axis.at(before.first_run.greatest)
         svg += ghost(axis.left, y - 4, was - axis.left, 38, "before")
-    svg += _limit(axis, days, y, f"you have {days:g}")
+    svg += _limit(axis, days, y, f"you have {days:,g}")
     return svg + axis.ticks(y + 34, "days") + _key(key, y + 74, layout)
 
 
@@ -196,7 +199,9 @@ def _spent(plan: Plan, axis: Axis, y: float, high: float) -> tuple[str, Key]:
     svg, start = "", 0.0
     for end, opacity, word in parts:
         x = axis.at(start)
-        svg += rect(x, y, axis.at(end) - x, high, BLUE, f"{word}: to {_days(end)}", opacity=opacity)
+        svg += rect(
+            x, y, axis.at(end) - x, high, BLUE, f"{word}: to {in_days(end)}", opacity=opacity
+        )
         start = end
     return svg, [(BLUE, opacity, word) for _, opacity, word in parts]
 
@@ -303,7 +308,7 @@ def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: floa
     labels = [
         ("published runs", "in days of yours"),
         ("a single step", f"others: {ends[0]} to {ends[1]} s"),
-        ("your promise", _days(plan.first_run.greatest)),
+        ("your promise", in_days(plan.first_run.greatest)),
     ]
     if plan.measured:
         step = units.duration(plan.seconds_per_iteration.likely)
@@ -333,8 +338,8 @@ def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: floa
 
     last = others[-1]
     words = (
-        f"{len(others)} published runs would have taken {_days(others[0].days)} "
-        f"({others[0].name}) to {_days(last.days)} ({last.name}) for this plan. "
+        f"{len(others)} published runs would have taken {in_days(others[0].days)} "
+        f"({others[0].name}) to {in_days(last.days)} ({last.name}) for this plan. "
         f"{_time_in_words(plan, days)}"
     )
     return Drawing(svg, WIDE.width, 274, words)
@@ -347,7 +352,7 @@ def _dots(others: Sequence[OtherRun], axis: Axis, y: float, opacity: float) -> s
         x = axis.at(run.days)
         floor = next(k for k in range(9) if all(abs(x - u) > 10 or k != j for u, j in places))
         places.append((x, floor))
-        label = f"{run.name}: {_days(run.days)}"
+        label = f"{run.name}: {in_days(run.days)}"
         fill = BLUE if run.whole else _OTHERWISE
         svg += circle(x, y - 10 * floor, 5, fill, label, opacity=opacity)
     last = others[-1]
@@ -363,13 +368,16 @@ def _dots(others: Sequence[OtherRun], axis: Axis, y: float, opacity: float) -> s
 
 FORWARD, BACKWARD = COLORS["weights"], COLORS["gradients"]
 
-STAGES, MICRO_BATCHES = 4, 12
-"""The most stages and micro-batches for which there is room."""
+STAGES, MICRO_BATCHES, ROOM = 8, 12, 16
+"""The most stages and micro-batches, and both together, for which there is room."""
 
-_TURN, _FROM, _TOP, _ROW, _HIGH = 11.6, 122, 66, 38, 32
+_TURN, _FROM, _TOP, _ROW, _HIGH = 11.6, 122, 66, 48, 32
 """Pixels of a forward turn, the same in every picture; where the rows begin."""
 
-_END = _FROM + 3 * (STAGES + MICRO_BATCHES - 1) * _TURN
+_ROWS_HIGH, _NARROW = 216, 5
+"""Pixels of all rows of stages; of the narrowest forward turn that is drawn by itself."""
+
+_END = _FROM + 3 * (ROOM - 1) * _TURN
 """Where the longest of these steps ends."""
 
 
@@ -389,16 +397,19 @@ def pipeline(
     svg = text(16, 22, sizes, 16, font_weight=700)
     svg += text(_END, 22, idle, 16, "end", font_weight=700)
     svg += text(_FROM - 14, 54, "keeps", 14, "end") + text(_FROM, 54, "time →", 14)
+    pitch = min(_ROW, _ROWS_HIGH / stages)
     for stage in range(stages):
-        y = _TOP + stage * _ROW
-        svg += text(16, y + 21, f"stage {stage + 1}", 14)
-        svg += text(_FROM - 14, y + 21, f"{schedule.in_flight(stage):.3g}", 14, "end")
-        svg += _stage(schedule.of_stage(stage), schedule, y, scale)
-    floor = _TOP + STAGES * _ROW + 14
+        y, high = _TOP + stage * pitch, pitch - 6
+        svg += text(16, y + high / 2 + 5, f"stage {stage + 1}", 14)
+        kept = f"{schedule.in_flight(stage):.3g}"
+        svg += text(_FROM - 14, y + high / 2 + 5, kept, 14, "end")
+        svg += _stage(schedule.of_stage(stage), schedule, y, high, scale)
+    floor = _TOP + _ROWS_HIGH + 14
     svg += _mean(schedule, floor, scale, before)
     kinds: Key = [(FORWARD, 1, "forward"), (BACKWARD, 1, "backward"), (GREY, 0.3, "idle")]
     svg += _key(kinds, floor + 58, WIDE)
-    note = "paler: the later pieces" if interleave > 1 else "numbers: the micro-batch"
+    note = "shades: the pieces" if interleave > 1 else "numbers: the micro-batch"
+    note = "stacked: by turns" if scale < _NARROW else note
     svg += text(_END, floor + 58, note, 14, "end")
     first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
     words = (
@@ -414,32 +425,70 @@ _SHADES = (1.0, 0.8, 0.6, 0.45)
 micro-batch is a little weaker."""
 
 
-def _stage(turns: Sequence[Turn], schedule: Schedule, y: float, scale: float) -> str:
+def _stage(turns: Sequence[Turn], schedule: Schedule, y: float, high: float, scale: float) -> str:
     """The turns of a stage, and what is idle before, between and after them."""
+    draw = _stretches if scale < _NARROW else _boxes
+    gaps = "".join(
+        _idle(_FROM + scale * start, y, scale * (end - start), high)
+        for start, end in _gaps(turns, schedule.end)
+    )
+    return draw(turns, schedule, y, high, scale) + gaps
+
+
+def _boxes(turns: Sequence[Turn], schedule: Schedule, y: float, high: float, scale: float) -> str:
+    """A box for each turn, with the number of its micro-batch where there is room."""
     boxes: dict[tuple[str, float], str] = {}
     numbers = ""
-    gap = 0.8 if scale > 3 else 0.2
     for turn in turns:
         x, wide = _FROM + scale * turn.start, scale * (turn.end - turn.start)
         whole = schedule.interleave == 1
         shade = (1.0, 0.86)[turn.micro_batch % 2] if whole else _SHADES[turn.piece]
         kind = BACKWARD if turn.backward else FORWARD, shade
-        boxes[kind] = boxes.get(kind, "") + f"M{x:.2f} {y}h{wide - gap:.2f}v{_HIGH}H{x:.2f}z"
+        boxes[kind] = boxes.get(kind, "") + f"M{x:.2f} {y:g}h{wide - 0.8:.2f}v{high:g}H{x:.2f}z"
         number = f"{turn.micro_batch + 1}"
         if fits(number, wide - 3, 14):
-            numbers += text(x + wide / 2 - 0.4, y + 21, number, 14, "middle", "#FFFFFF")
+            at = x + wide / 2 - 0.4, y + high / 2 + 5
+            numbers += text(*at, number, 14, "middle", "#FFFFFF")
     svg = "".join(
         f'<path d="{path}" fill="{color}" opacity="{shade:g}"/>'
         for (color, shade), path in boxes.items()
     )
-    return (
-        svg
-        + numbers
-        + "".join(
-            _idle(_FROM + scale * start, y, scale * (end - start), _HIGH)
-            for start, end in _gaps(turns, schedule.end)
-        )
-    )
+    return svg + numbers
+
+
+def _stretches(
+    turns: Sequence[Turn], schedule: Schedule, y: float, high: float, scale: float
+) -> str:
+    """Turns without a break as one box; where they alternate, the two kinds on each other."""
+    paths = {FORWARD: "", BACKWARD: ""}
+    for stretch in _without_break(turns):
+        kinds = [turn.backward for turn in stretch]
+        begin, end = kinds.index(True) if True in kinds else len(kinds), len(kinds)
+        while end > begin and kinds[end - 1]:
+            end -= 1
+        for part in (stretch[:begin], stretch[begin:end], stretch[end:]):
+            if not part:
+                continue
+            x, wide = _FROM + scale * part[0].start, scale * (part[-1].end - part[0].start)
+            top = y
+            for color, backward in ((FORWARD, False), (BACKWARD, True)):
+                time = sum(t.end - t.start for t in part if t.backward == backward)
+                tall = high * time / (part[-1].end - part[0].start)
+                if tall:
+                    paths[color] += f"M{x:.2f} {top:.2f}h{wide:.2f}v{tall:.2f}H{x:.2f}z"
+                top += tall
+    return "".join(f'<path d="{path}" fill="{color}"/>' for color, path in paths.items() if path)
+
+
+def _without_break(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
+    """Turns in groups in which each begins where the one before it ends."""
+    group: list[Turn] = []
+    for turn in turns:
+        if group and turn.start > group[-1].end:
+            yield group
+            group = []
+        group.append(turn)
+    yield group
 
 
 def _gaps(turns: Sequence[Turn], end: int) -> Iterator[tuple[int, int]]:

@@ -173,7 +173,8 @@ def update_lines(
     # alone: what is rounded back, the next update, and where it leads
     below, above = known.neighbours(after.alone)
     left, right = ((after.alone + x) / 2 for x in (below, above))
-    svg += hatched(at(left), top - 14, at(right) - at(left), 28, 5)
+    if updates:  # before the first one it would answer what the page asks
+        svg += hatched(at(left), top - 14, at(right) - at(left), 28, 5)
     end, ink = at(min(after.alone + update, _HIGH)), COLORS["gradients"]
     svg += line(at(after.alone), top - 26, end, top - 26, stroke=ink, stroke_width=4)
     svg += line(end, top - 33, end, top - 10, stroke=ink, stroke_width=3)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import (
+    CARD,
     COLORS,
     Drawing,
     Style,
@@ -39,8 +40,8 @@ class Layout(NamedTuple):
     work: tuple[int, int]
     token: tuple[int, int]
     signs: tuple[tuple[str, int, int], ...]
-    squares: tuple[int, int]  # of tokens: x, columns
-    lower: int  # how far the scale stands below where it stands on a wide page
+    block: float  # from one block of tokens to the next
+    lower: int  # how far the field of tokens stands below where it stands on a wide page
 
 
 WIDE = Layout(
@@ -49,8 +50,8 @@ WIDE = Layout(
     (192, 0, 10),
     (370, 36),
     (536, 36),
-    (("×", 174, 80), ("=", 355, 80), ("÷", 523, 80), ("=", 20, 264)),
-    (370, 21),
+    (("×", 176, 66), ("=", 355, 80), ("÷", 523, 80), ("=", 20, 242)),
+    16,
     0,
 )
 NARROW = Layout(
@@ -59,14 +60,18 @@ NARROW = Layout(
     (204, 0, 10),
     (34, 166),
     (220, 166),
-    (("×", 180, 80), ("=", 16, 210), ("÷", 203, 210), ("=", 20, 400)),
-    (38, 22),
-    132,
+    (("×", 188, 66), ("=", 16, 210), ("÷", 203, 210), ("=", 20, 336)),
+    8.5,
+    94,
 )
 """As on a page, and as on a telephone."""
 
-FIRST, LAST, LEFT = 6, 14, 38
-"""The powers of ten of tokens at which the scale begins and ends; where it begins."""
+BLOCK, COLUMNS, ROWS = 5e9, 40, 5
+"""The tokens of a block, and how many blocks the field has, in columns that fill from below."""
+
+FIRST, LAST, LEFT, TOP = 6, 14, 38, 196
+"""The powers of ten of tokens at which the scale begins and ends; where it begins, and
+where the field does."""
 
 
 def machine(
@@ -80,33 +85,38 @@ def machine(
     before: float | None = None,
     chip: Sequence[str] = (),
     layout: Layout = WIDE,
+    wanted: Sequence[tuple[str, float]] = (),
 ) -> Drawing:
-    """GPUs and days as squares, the work they do, what a token takes, and a bar of tokens.
+    """GPUs and days as squares, the work they do, what a token takes, and a field of tokens.
 
-    Takes the rate that each GPU reaches in FLOP/s, and the tokens. `marks` are tokens
-    to compare with, by name; `before` the tokens of the picture before this one, which
-    leave a dashed outline. `chip` says in two lines whose rate it is.
+    Takes the rate that each GPU reaches in FLOP/s, and the tokens. `marks` are tokens on
+    the scale below the field, by name, `wanted` those that are marked in the field;
+    `before` the tokens of the picture before this one, which leave a dashed outline.
+    `chip` says in two lines what each GPU does.
     """
-    work = units.flops(num_gpus * flops_per_gpu * days * units.DAY)
-    rate = units.flops_per_second(flops_per_gpu)
-    each = units.flops(flops_per_token)
+    work = units.powers(num_gpus * flops_per_gpu * days * units.DAY)
+    rate, each = units.powers(flops_per_gpu), units.edited(flops_per_token)
     size = units.short(parameters)
-    svg = _squares(layout.gpus, num_gpus, "GPU", chip or [f"each {rate}"])
+    svg = _squares(layout.gpus, num_gpus, "GPU", chip)
     svg += _squares(layout.days, ceil(days), "day")
-    svg += _box(layout.work, 140, QUIET, work, "of work")
+    svg += _box(layout.work, 140, QUIET, work, "operations")
     svg += _box(layout.token, 150, MODEL, each, f"a token: 6 × {size}")
     for sign, left, top in layout.signs:
         svg += text(left, top, sign, 26, "middle", **BOLD)
-    scale = _scale(marks, layout.width) + _bar(tokens, before, layout.width)
-    scale += _blocks(tokens, before or tokens, *layout.squares)
-    svg += f'<g transform="translate(0 {layout.lower})">{scale}</g>'
-    label = "; ".join(f"{name}: {units.count(number, 2)}" for name, number in marks)
-    words = (
-        f"{units.exact(num_gpus)} GPUs × {units.digits(days)} days = {work} of work, each "
-        f"GPU at {rate}; ÷ {each} for a token (6 × {size} parameters) = "
-        f"{units.count(tokens, 2)} tokens, a bar on a logarithmic scale. Marks: {label}."
+    low = TOP + 16 * ROWS + 16 + 18 * (len(wanted) + (layout is NARROW))
+    field = _field(tokens, before, wanted, layout.block) + _scale(tokens, marks, layout, low + 22)
+    svg += f'<g transform="translate(0 {layout.lower})">{field}</g>'
+    inside, below = (
+        "; ".join(f"{name} {units.count(number, 2)}" for name, number in named)
+        for named in (wanted, marks)
     )
-    return Drawing(svg, layout.width, 306 + layout.lower, words)
+    words = (
+        f"{units.plural(num_gpus, 'GPU')} × {units.digits(days)} days = {work} operations, each "
+        f"GPU {rate} a second; ÷ {each} for a token (6 × {size} parameters) = "
+        f"{units.count(tokens, 2)} tokens, as blocks of {units.count(BLOCK, 1)}. "
+        f"Marked among them: {inside}; on a scale in powers of ten: {below}."
+    )
+    return Drawing(svg, layout.width, low + 66 + layout.lower, words)
 
 
 def _box(place: tuple[int, int], width: int, fill: str, number: str, what: str) -> str:
@@ -132,61 +142,69 @@ def _squares(place: tuple[int, int, int], number: int, what: str, below: Sequenc
     return text(x, y + 30, units.plural(number, what), 16, **BOLD) + squares
 
 
+def _field(
+    tokens: float, before: float | None, wanted: Sequence[tuple[str, float]], block: float
+) -> str:
+    """The tokens as blocks in a field that stays: twice as many are twice the blocks."""
+    wide, high, whole = COLUMNS * block, 16 * ROWS, BLOCK * COLUMNS * ROWS
+    svg = text(LEFT, TOP - 10, f"{units.count(tokens, 2)} tokens", 18, **BOLD)
+    told = f"a block: {units.count(BLOCK, 1)}{' tokens' if wide > 500 else ''}"
+    if tokens > whole:
+        told = f"the field, {units.digits(tokens / whole, 2)} times"
+    svg += text(LEFT + wide, TOP - 10, told, 15, "end")
+    svg += rect(LEFT, TOP, wide, high, QUIET, "the field", opacity=0.18)
+    columns, rest = divmod(min(tokens, whole) / BLOCK, ROWS)
+    svg += rect(LEFT, TOP, columns * block, high, TOKENS, "tokens") if columns else ""
+    if rest:
+        x = LEFT + columns * block
+        svg += rect(x, TOP + high - 16 * rest, block, max(16 * rest, 1), TOKENS, "tokens")
+    seams = "".join(f"M{LEFT + block * i:g} {TOP}v{high}" for i in range(1, COLUMNS))
+    seams += "".join(f"M{LEFT} {TOP + 16 * i}h{wide:g}" for i in range(1, ROWS))
+    svg += f'<path d="{seams}" stroke="{CARD}" stroke-width="2" fill="none"/>'
+    y = TOP + high + 18
+    if before and before != tokens:
+        end = min(before, whole) / BLOCK / ROWS * block
+        svg += ghost(LEFT, TOP - 2, max(end, 2), high + 4, "at the start")
+        beside = wide > 500  # the names of what is wanted
+        down = y if beside else y + 18 * len(wanted)
+        svg += text(LEFT + wide, down, "dashed: the start", 15, "end")
+    for i, (name, number) in enumerate(wanted):
+        x = LEFT + min(number, whole) / BLOCK / ROWS * block
+        after = number > whole
+        left = x > LEFT + wide / 2
+        if not after:
+            svg += line(x, TOP - 6, x, y + 18 * i + 4, stroke_width=2.5)
+        told = f"{name} {units.count(number, 2)}{'; further right' if after else ''}"
+        svg += text(x - 6 if left else x + 6, y + 18 * i, told, 15, "end" if left else "start")
+    return svg
+
+
 def _place(tokens: float, width: float) -> float:
     """Where so many tokens lie on the scale, which ends at its ends."""
     part = (log10(tokens) - FIRST) / (LAST - FIRST)
     return LEFT + (width - LEFT - 20) * min(max(part, 0.0), 1.0)
 
 
-def _scale(marks: Sequence[tuple[str, float]], width: float) -> str:
-    """The logarithmic scale under the bar, and above it the marks, dotted lines with names."""
-    svg = line(LEFT, 276, width - 20, 276)
+def _scale(tokens: float, marks: Sequence[tuple[str, float]], layout: Layout, y: float) -> str:
+    """A thin bar of the tokens in powers of ten, beside those that others trained on."""
+    width = layout.width
+    svg = rect(LEFT, y - 4, _place(tokens, width) - LEFT, 8, TOKENS, "tokens")
+    svg += line(LEFT, y + 4, width - 20, y + 4)
     names = {6: "million", 9: "billion", 12: "trillion"}
     for power in range(FIRST, LAST + 1):
         x = _place(10.0**power, width)
-        svg += line(x, 276, x, 284 if power in names else 280)
+        svg += line(x, y + 4, x, y + (12 if power in names else 8))
         if power in names:
-            anchor = "start" if power == FIRST else "middle"
-            svg += text(x, 300, f"1 {names[power]}", 15, anchor)
-    svg += text(width - 20, 300, "tokens", 15, "end")
-    largest_first = sorted(marks, key=lambda mark: -mark[1])
-    for i, (name, tokens) in enumerate(largest_first):
-        x, y = _place(tokens, width), 166 + 18 * i
-        svg += line(x, y - 4, x, 276, stroke_width=1.5, stroke_dasharray="3 3")
-        # the name stands to the left, where no lower line crosses it
-        left = x > 0.45 * width
-        told = f"{name}: {units.count(tokens, 2)}"
-        svg += text(x - 6 if left else x + 6, y + 6, told, 15, "end" if left else "start")
-    return svg
-
-
-def _blocks(tokens: float, start: float, left: int, columns: int) -> str:
-    """A square for as many tokens as there were at the start: twice as many, twice the squares."""
-    shown = min(tokens / start, 2.0 * columns)
-    told = f"a square: {units.count(start, 2)} tokens"
-    if tokens / start > shown:
-        told = f"{units.count(tokens / start, 2)} squares of {units.count(start, 2)}"
-    svg = text(left, 126, told, 14.5)
-    for i in range(ceil(shown)):
-        x, y = left + 15 * (i % columns), 132 + 15 * (i // columns)
-        svg += rect(x, y, max(12 * min(shown - i, 1.0), 1), 12, TOKENS, "tokens", rx=2)
-    return svg
-
-
-def _bar(tokens: float, before: float | None, width: float) -> str:
-    """The tokens as a bar, their number in it or behind it; dashed: before."""
-    end = _place(tokens, width)
-    svg = rect(LEFT, 236, end - LEFT, 36, TOKENS, "tokens", rx=3)
-    label = f"{units.count(tokens, 2)} tokens"
-    if end > min(240, 0.45 * width):
-        svg += text(end - 10, 260, label, 17, "end", "white", **BOLD)
-    else:
-        svg += text(end + 10, 260, label, 17, **BOLD)
-    was = _place(before, width) if before else end
-    if was > end + 1:
-        svg += ghost(end, 236, was - end, 36, "at the start")
-    elif was < end - 1:  # above and below, where it crosses no number
-        svg += line(was, 226, was, 236) + line(was, 272, was, 282)
+            svg += text(x, y + 28, f"1 {names[power]}", 14, "start" if power == FIRST else "middle")
+    svg += text(width - 20, y + 28, "tokens", 14, "end")
+    svg += text(LEFT, y - 10, "in powers of ten", 14)
+    narrow = width < 500  # there the field's mark alone says where GPT-3 is
+    for name, number in [
+        mark for mark in marks if not (narrow and mark[1] < BLOCK * COLUMNS * ROWS)
+    ]:
+        x = _place(number, width)
+        svg += line(x, y - 7, x, y + 4, stroke_width=2)
+        svg += text(min(x + 24, width - 6), y - 10, name, 14, "end")
     return svg
 
 
@@ -201,45 +219,46 @@ def one_token(step: int, parameters: float, done: float, whole: float) -> Drawin
     """A token on its way up a stack of layers, and its error on the way down.
 
     `step` counts layers: up to `LAYERS` forward, as many again backward. `done` are the
-    operations so far, `whole` those of the whole way. Areas are to scale: backward is
-    twice as wide.
+    operations so far, `whole` those of the whole way. Areas are to scale: backward has two
+    columns, to learn and to pass the error on.
     """
     up, down = min(step, LAYERS), max(step - LAYERS, 0)
-    so_far = units.flops(done) if done else "none"
-    svg = text(208, 24, "forward", 16, "middle", **BOLD)
-    svg += text(208, 44, "2 for each parameter", 15, "middle")
+    so_far = units.count(done, 2) if done else "none"
+    svg = text(208, 24, "forward", 16, "middle", **BOLD) + text(208, 44, "2 to guess", 15, "middle")
     svg += text(386, 24, "backward", 16, "middle", **BOLD)
-    svg += text(386, 44, "4 for each parameter", 15, "middle")
+    svg += text(327, 44, "2 to learn", 15, "middle") + text(445, 44, "2 to pass on", 15, "middle")
+    svg += text(516, 44, "for each", 15) + text(516, 62, "parameter", 15)
     for i in range(LAYERS):  # from the bottom
-        y = 216 - 44 * i
+        y = 240 - 44 * i
         svg += text(138, y + 25, f"layer {i + 1}", 15, "end")
         went, came = i < up, i >= LAYERS - down
-        svg += rect(150, y, 116, 38, FORWARD if went else "none", "forward", **BOX)
-        svg += rect(270, y, 232, 38, BACKWARD if came else "none", "backward", **BOX)
-        svg += text(208, y + 25, "× +", 17, "middle", "white") if went else ""
-        svg += text(386, y + 25, "× +   × +", 17, "middle", "white") if came else ""
+        columns = ((150, went, FORWARD, "forward"), (270, came, BACKWARD, "to learn"))
+        for x, met, fill, title in (*columns, (388, came, BACKWARD, "to pass on")):
+            svg += rect(x, y, 116, 38, fill if met else "none", title, **BOX)
+            svg += text(x + 58, y + 25, "× +", 17, "middle", "white") if met else ""
     svg += _traveller(up, down)
-    svg += text(208, 280, "in: the tokens so far", 15, "middle")
+    svg += text(208, 304, "in: the tokens so far", 15, "middle")
     if up == LAYERS:
-        svg += text(150, 68, "out: a guess of the next token", 15)
-    svg += rect(150, 298, 352, 32, "none", "operations in all", **BOX)
-    forward = 352 * min(done, whole / 3) / whole
-    svg += rect(150, 298, forward, 32, FORWARD, "forward") if forward else ""
+        svg += text(138, 88, "out: a guess of the next token", 15)
+    svg += rect(150, 322, 354, 32, "none", "operations in all", **BOX)
+    forward = 354 * min(done, whole / 3) / whole
+    svg += rect(150, 322, forward, 32, FORWARD, "forward") if forward else ""
     if down:
-        svg += rect(150 + 352 / 3, 298, 352 * (done / whole - 1 / 3), 32, BACKWARD, "backward")
-    svg += text(138, 319, "operations so far", 15, "end") + text(516, 320, so_far, 18, **BOLD)
+        svg += rect(150 + 354 / 3, 322, 354 * (done / whole - 1 / 3), 32, BACKWARD, "backward")
+    svg += text(138, 343, "operations so far", 15, "end") + text(516, 344, so_far, 18, **BOLD)
     words = (
         f"A token has gone up {units.plural(up, 'layer')} of {LAYERS}"
         + (f", and its error down {down}" if down else "")
-        + f". Operations so far: {so_far} of {units.flops(whole)}, for "
-        f"{units.short(parameters)} parameters. Forward takes 2 for each parameter, backward 4."
+        + f". Operations so far: {so_far} of {units.count(whole, 2)}, for "
+        f"{units.short(parameters)} parameters. Forward takes 2 for each parameter, backward 2 "
+        "to learn and 2 to pass the error on."
     )
-    return Drawing(svg, 640, 344, words)
+    return Drawing(svg, 640, 368, words)
 
 
 def _traveller(up: int, down: int) -> str:
     """The token as a dot with an arrow behind it; its error, once it comes down."""
-    bottom, x = 262, 66
+    bottom, x = 286, 66
     top = bottom - 44 * up
     svg = arrow(x, bottom + 4, x, top + 12, stroke=FORWARD, stroke_width=3) if up else ""
     svg += circle(x, top, 9, FORWARD, "the token") + text(x - 16, top + 5, "token", 15, "end")
@@ -315,7 +334,7 @@ def real_runs(ratios: Sequence[tuple[str, float]], rate: float) -> Drawing:
     svg += line(MIDDLE, 44, MIDDLE, height - 36, stroke_width=2.5)
     listed = "; ".join(f"{name} {off(ratio)}" for name, ratio in ratios)
     words = (
-        f"Estimated GPU-hours at {units.flops_per_second(rate)} for all, beside those "
+        f"Estimated GPU-hours at {units.count(rate)} operations a second for all, beside those "
         f"reported: {listed}."
     )
     return Drawing(svg, WIDTH, height, words)

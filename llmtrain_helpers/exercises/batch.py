@@ -83,6 +83,7 @@ _WAITING = Numeric(
         float(idle_share(4, 64)): "this is with 64 passes: with 32 GPUs a copy there are fewer "
         "replicas, and each makes more.",
         float(idle_share(2, 128)): "this is for two stages: here there are four.",
+        2.3: "this looks like per cent: write it with a %, or as a share between 0 and 1.",
         128 / 131: "this is the share that works: the rest of it is waiting.",
     },
 )
@@ -243,7 +244,13 @@ EXERCISES: dict[str, Exercise] = {
     "04-b": Word(
         key=lambda: "TP 8, PP 2",
         options=_SPLITS,
-        again=[Question("with TP 8 and PP 4, what share of a step do the stages wait?", _WAITING)],
+        again=[
+            Question(
+                "put a share such as 50 % in place of your choice. With TP 8 and PP 4, what share "
+                "of a step do the stages wait?",
+                _WAITING,
+            )
+        ],
     ),
     "04-c": Numeric(
         key=lambda: _step(4),

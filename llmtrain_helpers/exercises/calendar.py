@@ -26,6 +26,7 @@ from llmtrain_helpers.exercises.common import (
     entry,
     unanswered,
 )
+from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.units import DAY, MINUTE
 
 # --- 09-a: stops of a run, and the hours that they take
@@ -79,6 +80,11 @@ _OPTIONS = {
     "waits for a node, and more of them save nothing.",
 }
 
+# --- 09-c: two jobs and their spares
+
+_ALONE = spare_nodes(256, 0.008, repair_days=5)
+"""Spare nodes that each of two jobs on 256 GPUs needs for itself."""
+
 # --- 09-d: a run of one's own
 
 _ENTRIES = (
@@ -94,9 +100,9 @@ _ENTRIES = (
 _WORST = FAILURES_PER_NODE_DAY.greatest
 """The one rate at which all of a design is judged, as its question says."""
 
-_MOST_LONGER, _REPAIR_DAYS, _MOST_SPARES = 0.02, 7, 2
-"""By how much an interval may make the run longer than the best one would; days of a
-repair; times the spares that those take."""
+_MOST_DEARER, _REPAIR_DAYS, _MOST_SPARES = 1 / 3, 7, 2
+"""By how much more an interval may take in writes and lost work than the best one would: a
+factor of two is a quarter more; days of a repair; times the spares that those take."""
 
 _MOST_PROMISED, _NODE = 1.2, 8
 """Times the days with the worst outages that still say something; GPUs of a node."""
@@ -162,15 +168,15 @@ def _problem_with_stops(n: float, write: float, restart: float, save: float) -> 
             "restart or the work between two writes that takes three times as long "
             "leaves hardly any time."
         )
-    interval = best_checkpoint_interval(write, M)
-    cost = losses(save * MINUTE, write, M, restart * MINUTE).total
-    least = losses(interval, write, M, restart * MINUTE).total
-    longer = (1 + cost) / (1 + least) - 1
-    if longer > _MOST_LONGER:
+    best = best_checkpoint_interval(write, M)
+    cost, least = (losses(t, write, M, restart * MINUTE) for t in (save * MINUTE, best))
+    dearer = (cost.saving + cost.lost) / (least.saving + least.lost)
+    if dearer > 1 + _MOST_DEARER:
+        often = "often" if save * MINUTE < best else "seldom"
         return (
-            f"at the worst rate, saving every {save:g} minutes makes the run "
-            f"{units.percent(longer)} longer than every {units.duration(interval)} would; at "
-            f"most {100 * _MOST_LONGER:g} % is asked."
+            f"every {save:g} minutes is too {often}: at the worst rate writes and lost work "
+            f"take {units.digits(dearer, 2)} times what they take at best, and a third more "
+            "is allowed."
         )
     return ""
 
@@ -206,6 +212,19 @@ def _price_of_spares(n: float, spares: float) -> str:
 
 
 EXERCISES: dict[str, Exercise] = {
+    "09-cost": Blank(
+        key=lambda: 40 / 900 + 900 / 2 / 1e4,
+        unit=lambda share: f"{units.percent(share)} of the time",
+        hint="A write comes once in tau seconds, a stop once in M. What does each take?",
+        slips={
+            "this loses a whole interval at each stop: on average it is half.": lambda: (
+                40 / 900 + 900 / 1e4
+            ),
+            "these are the writes alone: a stop also loses work.": lambda: 40 / 900,
+            "this is the lost work alone: writes block the GPUs too.": lambda: 450 / 1e4,
+            "a write comes once in tau seconds, not once in M.": lambda: 40 / 1e4 + 450 / 1e4,
+        },
+    ),
     "09-a": Numeric(
         key=_hours_of_stops,
         asked="hours",
@@ -233,12 +252,15 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda spares: f"{spares:.0f} spare nodes",
         tolerance=0,
         hint=(
-            "How many nodes are in repair at once, on average?",
-            "64 · 0.008 · 5 on average; in 99 of 100 moments there must be enough.",
-            "Let spare_nodes count it: GPUs, failures of a node in a day, days.",
+            "What matters to the pool: which job a node belongs to, or how many nodes fail?",
+            "To the pool the two jobs are one machine. How large is it?",
+            "Let spare_nodes count that machine: GPUs, failures of a node in a day, days.",
         ),
         mistaken={
             3: "that is the average, rounded up: in every fourth moment it is too few.",
+            2 * _ALONE: "that is what they need apart. Both rarely have bad luck in one "
+            "week, so a common pool needs fewer.",
+            _ALONE: "that is enough for one of the two jobs.",
             2.56: "that is the average; asked are whole nodes, enough in 99 of 100 moments.",
             spare_nodes(512, 0.008, 5, gpus_per_node=1): "every GPU counts as a "
             "node here: 8 of them make one.",

@@ -196,11 +196,13 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
         if not turn:
             return Verdict(id, False, problem)
         if before := _judged(answer, exercise):  # the first question, answered once more
-            right, text = before
+            right, text = before[0], _with_hint(before[1], "").strip()
             said = f"right this time: {re.sub('^right[:,.]? ', '', text)}" if right else text
-            return Verdict(id, None if right else False, f"{said} {_NOW} {asked}", turn=turn)
+            ok = False if right is False else None
+            return Verdict(id, ok, f"{said} {_NOW} {asked}", turn=turn)
         return Verdict(id, False, f"{problem} {_NOW} {asked}", turn=turn)
-    if ok is False and turn < len(exercise.again) and HINT not in text:
+    asks_more = ok is False and turn < len(exercise.again) and HINT not in text
+    if asks_more and exercise.moves_on(answer):
         return Verdict(id, False, f"{text} {_NEXT} {exercise.again[turn].text}", turn=turn + 1)
     if ok is False and not hints:  # what was said is a first hint
         text, hints = text if HINT in text else f"{text} {HINT}", [""]
@@ -211,7 +213,7 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
     return Verdict(id, ok, text, exercise.mark if ok else "", hinted, turn)
 
 
-_NEXT, _NOW = "Next, in the same cell:", "To be sure:"
+_NEXT, _NOW = "A second question, in place of the first:", "To be sure:"
 
 
 def _judged(answer: Answer, exercise: Exercise) -> Judgement | None:
@@ -290,6 +292,10 @@ class Exercise:
     def judge(self, answer: Answer) -> Judgement:
         """Whether an answer is right, and why it is (not)."""
         raise NotImplementedError
+
+    def moves_on(self, answer: Answer) -> bool:
+        """Whether the next question follows this answer, if it is wrong and no hint does."""
+        return True
 
     def hints(self) -> tuple[str, ...]:
         """The hints in their order, also where there is only one."""

@@ -344,7 +344,7 @@ EXERCISES: dict[str, Exercise] = {
 
 def _slowest() -> float:
     """The least share of the peak of the published runs, in per cent."""
-    return 100 * share_of_run("Llama 3.1 8B")
+    return 100 * share_of_run("Pythia 70M")
 
 
 def _days_by_zero(num_gpus: int) -> float:
@@ -381,6 +381,6 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=_slowest,
         unit=lambda percent: f"{percent:.0f} %",
         asked="%",
-        why="It is Llama 3.1 8B, and it is of the same team as the fastest.",
+        why="It is Pythia 70M, the smallest model of all.",
     ),
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result, choice, count
+from llmtrain_helpers.checks import Result, count
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
     HINT,
@@ -18,11 +18,13 @@ from llmtrain_helpers.exercises.common import (
     Judgement,
     Numeric,
     Prediction,
+    Question,
     Word,
     read_as,
 )
 from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.flops import RECOMPUTE, achieved_flops_per_gpu, count_flops, gpt_flops
+from llmtrain_helpers.model.names import Model, known_model
 from llmtrain_helpers.model.transformer import Transformer
 
 # --- 02-a: one layer of another make
@@ -71,7 +73,7 @@ _LAYER_SLIPS: dict[str, Callable[[int, int, int, int], Result]] = {
 """What is said to a function that computes this instead."""
 
 
-# --- 02-b: MFU from the seconds of an iteration
+# --- 02-b: MFU from the seconds of a step
 
 _RUN = {
     "num_layers": 48,
@@ -84,7 +86,7 @@ _SECONDS, _GPUS, _PEAK = 14.6, 128, 989.5e12
 
 
 def _share_of_peak(flops: Result) -> float:
-    """What these FLOPs an iteration are of the peak of 02-b's GPUs."""
+    """What these FLOPs a step are of the peak of 02-b's GPUs."""
     return float(achieved_flops_per_gpu(flops, _SECONDS, _GPUS)) / _PEAK
 
 
@@ -108,7 +110,7 @@ def _mistaken_mfu() -> dict[float, str]:
     }
 
 
-# --- 02-c: a decision that rests on somebody's figure
+# --- 02-c: the slip behind somebody's figure
 
 STATED = 0.184
 """The MFU that the colleague of 02-c states."""
@@ -139,32 +141,45 @@ def busy(recompute: str) -> tuple[float, float]:
     return F.model / at_peak, F.total / at_peak
 
 
-def _decision() -> str:
-    """What follows: they state half of what it is, so the GPUs are as busy as most."""
-    wrong = abs(readings()["none"] - STATED) > 0.01
-    return "keep" if wrong else "tune"
+def _slip() -> str:
+    """The slip whose reading is the colleague's figure."""
+    reading = min(readings(), key=lambda name: abs(readings()[name] - STATED))
+    return {"sparse peak": "sparse", "sequence length": "length", "recomputation": "recomputed"}[
+        reading
+    ]
+
+
+def both_slips() -> float:
+    """The colleague's share if the log counts the recomputed work as well."""
+    found = readings()
+    return found["recomputation"] * found["sparse peak"] / found["none"]
 
 
 @dataclass(frozen=True)
-class Decided(Exercise):
-    """(MFU, decision): the number first, then what follows from it."""
+class Traced(Exercise):
+    """(MFU, slip): the right number first, then what made the wrong one."""
 
     mfu: Numeric
-    decision: Word
+    slip: Word
+    again: Sequence[Question] = ()
 
-    def key(self) -> float:
-        """The right MFU."""
-        return self.mfu.key()
+    def key(self) -> tuple[float, str]:
+        """The right MFU and the slip."""
+        return self.mfu.key(), self.slip.key()
 
     def judge(self, answer: Answer) -> Judgement:
-        """What is wrong with the number; or else with the decision."""
+        """What is wrong with the number; or else with the slip."""
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-            return False, "give two things: (mfu, decision)."
+            raise ValueError("give two things: (mfu, slip)")
         if any(part is None for part in answer):
             return NOT_YET
-        mfu, decision = answer
+        mfu, slip = answer
         right, sentence = self.mfu.judge(mfu)
-        return self.decision.judge(decision) if right else (right, f"the MFU: {sentence}")
+        return self.slip.judge(slip) if right else (right, f"the MFU: {sentence}")
+
+    def moves_on(self, answer: Answer) -> bool:
+        """Another question follows a wrong slip, and no wrong number."""
+        return bool(self.mfu.judge(answer[0])[0])
 
     def hints(self) -> tuple[str, ...]:
         """The hints that lead to the MFU."""
@@ -174,20 +189,21 @@ class Decided(Exercise):
 # --- 02-d: the batch of your own run
 
 SHARE, LEAST, MOST = 0.35, 5.0, 10.0
-"""MFU that is assumed, as in notebook 00, and the seconds of an iteration."""
+"""MFU that is assumed, as in notebook 00, and the seconds of a step."""
 
 
-def own_seconds(model: str, num_gpus: int, batch: int, chip: str = "A100 80GB SXM") -> float:
-    """Seconds of an iteration of one's own run, each GPU at 35 % of its peak."""
-    longest = published.architecture(model).sequence_length
-    shape = published.architecture(model, min(8192, int(longest)))
+def own_seconds(model: Model, num_gpus: int, batch: int, chip: str = "A100 80GB SXM") -> float:
+    """Seconds of a step of one's own run, each GPU at 35 % of its peak."""
+    shape = known_model(model)
+    tokens = min(8192, int(shape.sequence_length))
     accelerator = published.accelerator(chip)
     rate = SHARE * accelerator.peak(accelerator.training_format)
-    return float(count_flops(shape, batch, "none").total / (num_gpus * rate))
+    work = count_flops(shape, batch, "none", sequence_length=tokens).total
+    return float(work / (num_gpus * rate))
 
 
 class OwnBatch(Exercise):
-    """(model, GPUs, chip, batch): any batch whose iteration takes 5 to 10 seconds.
+    """(model, GPUs, chip, batch): any batch whose step takes 5 to 10 seconds.
 
     Without a chip it is an A100.
     """
@@ -198,14 +214,14 @@ class OwnBatch(Exercise):
     )
 
     def judge(self, answer: Answer) -> Judgement:
-        """What the iteration takes, and whether that is in the range."""
+        """What the step takes, and whether that is in the range."""
         if not isinstance(answer, (tuple, list)) or len(answer) not in (3, 4):
             return False, "give four things: (model, gpus, chip, my_batch)."
         model, gpus, *chips, batch = answer
         if batch is None:
             return NOT_YET
         chip = published.accelerator(*chips or ["A100 80GB SXM"])
-        known = choice("my_model", model, published.model_names())
+        known = known_model(model)
         n = int(count("my_gpus", read_as("my_gpus", gpus)))
         B = int(count("my_batch", read_as("my_batch", batch)))
         seconds = own_seconds(known, n, B, chip.name)
@@ -280,7 +296,7 @@ EXERCISES: dict[str, Exercise] = {
         },
         mistaken=_mistaken_mfu(),
     ),
-    "02-c": Decided(
+    "02-c": Traced(
         Numeric(
             key=lambda: readings()["none"],
             asked="share",
@@ -301,20 +317,37 @@ EXERCISES: dict[str, Exercise] = {
             },
         ),
         Word(
-            key=_decision,
+            key=_slip,
             options={
-                "keep": "right: over the dense 312 TFLOP/s it is "
-                f"{units.percent(readings()['none'])}, as GPT-3's "
-                f"{units.percent(busy('full')[0])} above, with every layer recomputed "
-                "too. They state the share of 624, the peak with sparsity: correct the "
-                "figure. (To recompute less, where memory allows it, would save time; "
-                "that is a setting, and no month's work.)",
-                "buy": "no: the case for it was their figure, and yours is twice that, "
-                "as high as that of GPT-3 above with every layer recomputed.",
-                "tune": "no: do others reach twice as much? GPT-3 above, with every layer "
-                f"recomputed too, has {units.percent(busy('full')[0])}.",
+                "sparse": f"right: the MFU is {units.percent(readings()['none'])}, and over 624 "
+                "TFLOP/s, the peak for matrices that are half zeros, it shrinks to the 18.4 % of "
+                f"the log. GPT-3 above, all recomputed too, has {units.percent(busy('full')[0])}.",
+                "length": "no: with half the tokens it would be "
+                f"{units.percent(readings()['sequence length'])}, near 18.4 % and yet not it.",
+                "recomputed": "no: more work in the same time makes a larger share, "
+                f"{units.percent(readings()['recomputation'])} and not 18.4 %.",
             },
         ),
+        again=[
+            Question(
+                "the log keeps its peak of 624 TFLOP/s, and now counts the recomputed work too. "
+                "Which share does it show?",
+                Numeric(
+                    key=both_slips,
+                    asked="share",
+                    unit=units.percent,
+                    hint=(
+                        "which work is counted, and over which peak?",
+                        "count the work with its recomputed pass, over 624 TFLOP/s.",
+                    ),
+                    slips={**PERCENT, 2: "this is over the dense peak: the log keeps 624."},
+                    mistaken={
+                        STATED: "this leaves the recomputed work out.",
+                        readings()["none"]: "this is the MFU, without either slip.",
+                    },
+                ),
+            )
+        ],
     ),
     "02-d": OwnBatch(),
 }

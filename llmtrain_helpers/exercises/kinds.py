@@ -77,16 +77,22 @@ class Blank(Exercise):
             return False, f"this is {show(answer)}: the line should give one number."
         number, key = quantity("this", answer), self.key()
         if _same(number, key):
-            return True, f"the helper agrees: {self.unit(key)}."
+            return True, f"right, {self.unit(key)}."
         for cause, wrong in self.slips.items():
             if _same(number, wrong()):
                 return False, cause
-        side = "more" if number > key else "less"
-        return (
-            False,
-            f"this is {units.digits(number / key)} times what the helper gives, {side} "
-            f"than it should be. {HINT}",
-        )
+        return False, f"this gives {_off(number, key)}. {HINT}"
+
+
+def _off(number: float, key: float) -> str:
+    """How far a line's number is off, as people say it."""
+    if number <= 0 < key:
+        return units.digits(number)
+    side = "too much" if number > key else "too little"
+    ratio = max(number / key, key / number)
+    if ratio < 2:
+        return f"{units.digits(100 * abs(number / key - 1), 2)} % {side}"
+    return f"{units.count(ratio, 2)} times {side}"
 
 
 def _same(number: float, other: float) -> bool:

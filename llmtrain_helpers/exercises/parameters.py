@@ -166,6 +166,9 @@ EXERCISES: dict[str, Exercise] = {
             "this is all 48 layers: one of them is asked.": lambda: (
                 GPT2_XL["num_layers"] * _layer()
             ),
+            "this is 12 · h: twelve squares are right, but a square of h × h has h · h numbers.": (
+                lambda: _layer() // GPT2_XL["hidden_size"]
+            ),
             "this has biases and norms in it: here the matrices alone are asked.": lambda: (
                 _layer() + 13 * GPT2_XL["hidden_size"]
             ),

@@ -28,7 +28,7 @@ from llmtrain_helpers.exercises.common import (
     read_as,
 )
 from llmtrain_helpers.exercises.kinds import Blank
-from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.schedule import pipeline_schedule
@@ -325,7 +325,7 @@ def _own(design: Design) -> Plan:
 def _planned(design: Design) -> Plan:
     counts = ("gpus", "tokens", "sequence", "batch", "micro", "tensor", "pipeline")
     number = {name: entry(design, name, count) for name in counts}
-    recompute = choice("recompute", design["recompute"], RECOMPUTE)
+    recompute = choice("recompute", design["recompute"], EVERY_RECOMPUTE)
     return plan_run(
         architecture(design["model"], number["sequence"]),
         accelerator(design["chip"]),

@@ -231,9 +231,12 @@ EXERCISES: dict[str, Exercise] = {
             2: "the exponent is one too high: the highest stands for infinity.",
             0.5: "the exponent is one too low.",
             1 / 8: "this is the fraction's factor alone: times 2 to the exponent.",
-            16: "the bias is missing: the exponent is what is stored, less the bias.",
+            8: "the bias is missing: 6 is what the exponent bits say, and the bias comes off.",
+            16: "the bias is missing, and 7 is set aside for infinity.",
         },
         mistaken={
+            3: "this is the exponent alone: take 2 to that power, times the largest factor.",
+            6: "the exponent bits say this: take off the bias, and raise 2 to the result.",
             15: "the exponent is right. The last place is 2 ** -m, and m is 4.",
             15.75: "the exponent is right. The last place is 2 ** -m, and m is 4, not 5.",
             16: "this is 2⁴, one place past the largest number.",
@@ -257,8 +260,10 @@ EXERCISES: dict[str, Exercise] = {
         ),
         slips={2: "this is the whole spacing, and arrives; half of it is lost."},
         mistaken={
-            _lost_update("bf16", 1): "this is lost at a weight of 1; at 0.02 the numbers stand "
-            "much closer.",
+            **dict.fromkeys(
+                [_lost_update("bf16", 1), 0.0039],  # as people round it
+                "this is lost at a weight of 1; at 0.02 the numbers stand much closer.",
+            ),
             FORMATS["bf16"].eps: "this is the spacing at 1.",
             _lost_update("fp16"): "this is the figure for fp16.",
             _WEIGHT * _lost_update("bf16", 1): "the spacing does not shrink in "

@@ -211,6 +211,7 @@ def _why_so_long() -> str:
     hours = gpu_hours(_years() * units.YEAR, 8)
     on_a100 = units.digits(hours / 1e6, 2)
     on_h100 = units.digits(hours * RATE / RATE_H100 / 1e6, 2)
+    faster = units.digits(RATE_H100 / RATE, 2)
     reported = run("Llama 3.1 8B")["gpu_hours"]
     times = units.digits(reported / (hours * RATE / RATE_H100), 2)
     return (
@@ -218,7 +219,8 @@ def _why_so_long() -> str:
         "manage in a month, and time grows in proportion. Only more GPUs, or faster "
         f"ones, help: in a month it takes {units.digits(8 * months, 2)} A100, if none "
         f"of them waits for another. (It is {on_a100} million GPU-hours, or {on_h100} "
-        f"million on H100 at 350 TFLOP/s. Meta reports {units.count(reported)}, on H100, "
+        f"million on H100, which are {faster} times as fast. Meta reports "
+        f"{units.count(reported)}, on H100, "
         f"{times} times as much. Page 03 asks why.)"
     )
 

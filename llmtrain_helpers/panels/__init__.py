@@ -87,6 +87,7 @@ HANDLES: dict[str, Handle] = {
     "levers": plan.LEVERS,
     "failure": calendar.FAILURE,
     "save_interval": calendar.SAVE_INTERVAL,
+    "dates": calendar.DATES,
     "loss_terms": budget.LOSS_TERMS,
     "size_price": budget.SIZE_PRICE,
     "repeated": budget.REPEATED,

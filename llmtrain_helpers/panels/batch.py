@@ -248,7 +248,7 @@ class FourGpus:
 
     stages: int = 1
     micro_batch: int = 1
-    now: int = 105  # its end, so that playing begins at the beginning
+    now: int = 0
 
     @property
     def copies(self) -> int:
@@ -375,7 +375,7 @@ EPOCH = common.Handle(
 class Tried:
     """The micro-batch of a step that BLOOM's engineers timed."""
 
-    micro_batch: int = 2
+    micro_batch: int = 1
 
 
 BLOOM_PASS = StepTime(overhead=0.06971, rate=4.810)
@@ -403,9 +403,9 @@ def _draw_tried(tried: Tried, before: Tried | None) -> str:
     _, work, fixed, waits, measured, _ = next(bar for bar in bars if bar[0] == chosen)
     each = units.plural(chosen, "sequence")
     told = (
-        f"<b>{measured:.0f} seconds a step</b> in passes of {each}. Fixed parts take about "
-        f"{units.digits(fixed, 2)} s, waiting {units.digits(waits, 2)} s, and the work "
-        f"{work:.0f} s, as always."
+        f"<b>{measured:.0f} seconds a step</b> were measured, in passes of {each}. The bar is "
+        f"our fit to all four steps. It makes {work + fixed + waits:.0f} s: {work:.0f} s of work, "
+        f"{units.digits(fixed, 2)} s of fixed parts and {units.digits(waits, 2)} s of waiting."
     )
     return common.pictured(step_by_micro_batch(bars, chosen), told)
 

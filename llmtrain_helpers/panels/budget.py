@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from llmtrain_helpers import units
@@ -36,6 +36,8 @@ from llmtrain_helpers.laws import (
     smallest_share,
     tokens_for_size,
 )
+from llmtrain_helpers.model.names import known_model
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.plan.plan import Plan
 
@@ -54,16 +56,22 @@ _STOPS = {name: units.read(name) for name in _SHELF}
 """Their parameters in two digits, as people write them: where the slider stops."""
 
 
+USUAL, FIRST = "as usual", "a first run"
+"""What others usually reach, and what a first run can promise."""
+
+
 @dataclass(frozen=True)
 class Setting:
-    """Days and money, a size of model, and what is taken for the price and the law."""
+    """Days and money, a size of model or its name, the speed, the price and the law."""
 
     days: float = 21
     money: float = 80_640
     size: float = _STOPS["7.2B"]
+    speed: str = USUAL
     chip: str = "H100 SXM"
     price: float = 2.5
     law: str = LAWS["besiroglu"].name
+    model: str = ""
 
     @cached_property
     def num_gpus(self) -> int:
@@ -82,15 +90,30 @@ class Setting:
         return self.num_gpus * self.days * 24 * self.price
 
     @property
+    def first_run(self) -> bool:
+        """Whether the tokens are those that a first run can promise."""
+        return self.speed == FIRST
+
+    @cached_property
+    def shapes(self) -> dict[str, Transformer]:
+        """The shelf, and the own model where it is told by its name."""
+        if not self.model.strip():
+            return _SHELF
+        own = known_model(self.model.strip())
+        length = min(4096, int(own.num_positions) or 4096)
+        return {**_SHELF, self.shape: replace(own, sequence_length=length)}
+
+    @property
     def shape(self) -> str:
-        """The shape of the shelf whose size is nearest."""
-        return nearest_shape(self.size, _SHELF)
+        """The own model's name, or the shape of the shelf whose size is nearest."""
+        return self.model.strip() or nearest_shape(self.size, _SHELF)
 
     @cached_property
     def dots(self) -> list[Outcome]:
-        """Every shape of the shelf on the GPUs, the own one planned on just so many."""
-        given = _chip(self.chip), self.num_gpus, self.days, _SHELF, _LAWS[self.law]
-        return rough_frontier(*given, planned=self.shape)
+        """Every shape on the GPUs, by its size, the own one planned on just so many."""
+        given = _chip(self.chip), self.num_gpus, self.days, self.shapes, _LAWS[self.law]
+        dots = rough_frontier(*given, planned=self.shape, first_run=self.first_run)
+        return sorted(dots, key=lambda dot: dot.parameters)
 
     @property
     def dot(self) -> Outcome:
@@ -100,13 +123,13 @@ class Setting:
     @property
     def plan(self) -> Plan:
         """The plan of the own shape on just so many GPUs."""
-        return plan_on_nodes(_SHELF[self.shape], _chip(self.chip), self.num_gpus)
+        return plan_on_nodes(self.shapes[self.shape], _chip(self.chip), self.num_gpus)
 
 
 _SETTINGS = {
     "64 H100 for three weeks": Setting(),
     "100,000 dollars in a month": Setting(30, 100_000, _STOPS["24B"]),
-    "8 A100 for a month": Setting(30, 8640, _STOPS["4.2B"], "A100 80GB SXM", 1.5),
+    "8 A100 for a month": Setting(30, 8640, _STOPS["4.2B"], USUAL, "A100 80GB SXM", 1.5),
     "A large laboratory": Setting(54, 53_084_160, _STOPS["330B"]),
 }
 
@@ -136,9 +159,18 @@ _CONTROLS = {
         most=10**13,
         stops=tuple(_STOPS.values()),
     ),
+    "speed": controls.choice(
+        "Speed", "What others usually reach, or what a first run can promise.", (USUAL, FIRST)
+    ),
     "chip": controls.CHIP,
     "price": controls.PRICE,
     "law": controls.choice("Law", "Whose fit tells the loss.", _LAWS, more=True),
+    "model": common.Control(
+        "or by its name",
+        "A published model, such as Llama-3.1-8B, or the path of a config.json.",
+        "text",
+        more=True,
+    ),
 }
 
 
@@ -151,6 +183,7 @@ def render(setting: Setting, before: Setting | None = None) -> common.Answer:
     code = (
         f"frontier(published.accelerator({setting.chip!r}), {setting.num_gpus}, "
         f"{setting.days:g}, shelf(), law={law!r}, price_per_gpu_hour={setting.price:g})"
+        f"{'.promised()' if setting.first_run else ''}"
     )
     html = "".join(
         [
@@ -175,7 +208,7 @@ def _sentence(setting: Setting, own: Outcome, best: Outcome | None) -> str:
         return result + "That is yours."
     if not own.fits:
         return result + f"Yours, {own.name}, does not fit."
-    if abs(own.parameters / setting.size - 1) > 0.05:
+    if not setting.model and abs(own.parameters / setting.size - 1) > 0.05:
         result += f"On the shelf {own.name} comes nearest to {units.short(setting.size)}. "
     above = f"{own.loss - best.loss:.3f} above"
     return f"{result}Yours, {own.name} on {units.count(own.tokens)}, ends {above}."
@@ -211,9 +244,9 @@ def _offers(own: Outcome, best: Outcome | None) -> list[common.Offer]:
     half = nearest_shape(best.parameters / 2, _SHELF)
     reasons = {best.name: "the lowest loss here", half: "a smaller one, cheap to use"}
     return [
-        (f"Your model: {name}, {why}", {"size": _STOPS[name]})
+        (f"Your model: {name}, {why}", {"size": _STOPS[name], "model": ""})
         for name, why in reasons.items()
-        if name != own.name
+        if name != own.name and name in _STOPS
     ]
 
 

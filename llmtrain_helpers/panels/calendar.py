@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from datetime import date, timedelta
+from functools import cache, cached_property
+from math import ceil
 
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
+    CHECKPOINT_SECONDS,
     HOPELESS,
+    OUTAGES,
+    RESTART_SECONDS,
     ExpectedDays,
     best_checkpoint_interval,
     expected_days,
@@ -16,13 +21,16 @@ from llmtrain_helpers.calendar import (
     simulate_run,
 )
 from llmtrain_helpers.drawings.calendar import (
+    dated_run,
     failure,
     parts_of_days,
     row_of_days,
     strip_of_days,
     valley,
 )
+from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.panels import common, controls
+from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 
 BEST = "at its best interval"
@@ -309,5 +317,73 @@ SAVE_INTERVAL = common.Handle(
         "write": replace(_CONTROLS["write_seconds"], most=300, more=False, stops=(5, 10, 40, 150)),
     },
     settings={"": SaveInterval()},
+    draw=lambda now, before: now.draw(),
+)
+
+
+# --- a run on the days of a calendar
+
+_START, _THERE = date(2027, 3, 1), 30
+"""The first day of the run, and the days that there are."""
+
+_STEPS = {"fast": "least", "as likely": "likely", "slow": "greatest"}
+"""How long a step takes that nobody has timed."""
+
+
+@cache
+def _planned() -> Plan:
+    """The 8B of chapter 08, on a trillion tokens and 64 H100."""
+    llama, h100 = architecture("Llama-3.1-8B", 8192), accelerator("H100")
+    return plan_run(llama, h100, 64, 1e12, 512, recompute="none", zero_stage=3)
+
+
+@dataclass(frozen=True)
+class Dated:
+    """How fast a step is, how often a node fails, and the share of days with an outage."""
+
+    step: str = "as likely"
+    failures: float = 5
+    outages: float = 100 * OUTAGES.likely
+
+    def draw(self) -> str:
+        """The run on its calendar, and the date of its end beside the last day."""
+        plan = _planned()
+        M = float(mean_time_between_failures(64, self.failures / 1000))
+        work = plan.iterations * getattr(plan.seconds_per_iteration, _STEPS[self.step])
+        write = CHECKPOINT_SECONDS.likely
+        interval = best_checkpoint_interval(write, M)
+        run = simulate_run(work, interval, write, M, RESTART_SECONDS.likely, seed=_SEED)
+        days = run.calendar_days(self.outages / 100)
+        end = _START + timedelta(days=ceil(days) - 1)
+        early = _THERE - ceil(days)
+        when = "on your last day"
+        if early:
+            when = f"{units.plural(abs(early), 'day')} {'before' if early > 0 else 'after'} "
+            when += "your last one"
+        cost = units.duration(run.lost + run.restarting) if run.stops else "nothing"
+        told = f"Done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. "
+        told += f"{units.plural(run.stops, 'failure')} cost {cost}."
+        return common.pictured(dated_run(run, days, _START, _THERE), told)
+
+
+_SEED = 1
+"""Draws a run whose failures fall as often as they do on average."""
+
+DATES = common.Handle(
+    title="A run on the days of a calendar",
+    controls={
+        "step": controls.choice("Step", "How fast a step is that nobody has timed.", _STEPS),
+        "failures": replace(_CONTROLS["failures"], most=50, stops=(2, 5, 10, 16, 24, 50)),
+        "outages": common.Control(
+            "Outages",
+            "The share of all days in which the machine is not there.",
+            unit="%",
+            least=0,
+            most=20,
+            whole=False,
+            stops=(0, 2, 5, 10, 15, 20),
+        ),
+    },
+    settings={"": Dated()},
     draw=lambda now, before: now.draw(),
 )

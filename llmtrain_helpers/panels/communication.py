@@ -20,6 +20,7 @@ from llmtrain_helpers.drawings.common import STEP_PARTS
 from llmtrain_helpers.drawings.communication import (
     LONGEST,
     MIB,
+    apart,
     message_rates,
     milliseconds,
     neighbour_grid,
@@ -33,6 +34,7 @@ from llmtrain_helpers.drawings.communication import (
 from llmtrain_helpers.drawings.plan import parts_of
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import common, controls
+from llmtrain_helpers.panels.plan import RECOMPUTED
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.seconds import StepSeconds
 
@@ -122,7 +124,7 @@ _CONTROLS = {
     ),
     "model": controls.MODEL,
     "zero_stage": controls.ZERO_STAGE,
-    "recompute": controls.RECOMPUTED,
+    "recompute": RECOMPUTED,
     "chip": controls.choice("Accelerator", "The chip, and its links.", CHIPS, more=True),
     "micro_batch_size": replace(
         controls.MICRO_BATCH, help="Sequences at once in a replica.", most=100_000, more=True
@@ -265,10 +267,16 @@ GRADIENTS = 16e9
 
 @dataclass(frozen=True)
 class Neighbours:
-    """A split of 64 H100 that train a 70B."""
+    """A split of 64 H100 that train a 70B, and which of them share a node."""
 
     tensor_parallel: int = 8
     pipeline_parallel: int = 1
+    node: str = "share matrices"
+
+    @property
+    def replicas(self) -> bool:
+        """Whether a node holds replicas, and those that share matrices stand apart."""
+        return self.node != "share matrices"
 
     @property
     def plan(self) -> Plan:
@@ -279,11 +287,17 @@ class Neighbours:
 
 def _draw_neighbours(setting: Neighbours, before: Neighbours | None = None) -> str:
     plan, most = setting.plan, sending(Neighbours().plan)["tensor"].sent
-    picture = neighbour_grid(plan, most, before.plan if before else None)
-    parts = sending(plan)
-    if setting.tensor_parallel > 1:
+    old = before.plan if before else None
+    picture = neighbour_grid(plan, most, old, replicas=setting.replicas)
+    parts = apart(plan) if setting.replicas else sending(plan)
+    if setting.tensor_parallel > 1 and not parts["tensor"].inside:
+        far, near = (x["tensor"].seconds for x in (parts, sending(plan)))
+        told = f"<b>The sums of the layers cross the network.</b> They take {units.seconds(far)}, "
+        told += f"and took {units.seconds(near)} inside a node."
+    elif setting.tensor_parallel > 1:
         inside = sum(x.sent for x in parts.values() if x.inside) / plan.sent.total
-        told = f"<b>{units.share(inside)} of its bytes never leave the node.</b>"
+        share = units.share(inside) if inside < 0.995 else "Over 99 %"
+        told = f"<b>{share} of its bytes never leave the node.</b>"
         others = sum(x.sent for x in parts.values() if not x.inside)
         told += f" The other {units.about(others, units.gigabytes)} do."
     else:
@@ -297,6 +311,11 @@ NEIGHBOURS = common.Handle(
     controls={
         "tensor_parallel": replace(_CONTROLS["tensor_parallel"], most=8, stops=(1, 2, 4, 8)),
         "pipeline_parallel": replace(_CONTROLS["pipeline_parallel"], most=8, stops=(1, 2, 4, 8)),
+        "node": controls.choice(
+            "GPUs of a node",
+            "Whether a node holds GPUs that share matrices, or replicas.",
+            ("share matrices", "are replicas"),
+        ),
     },
     settings={"": Neighbours()},
     draw=_draw_neighbours,
@@ -376,7 +395,7 @@ MESSAGE = common.Handle(
 class Matrices:
     """GPUs that share two matrices, and how many steps are done."""
 
-    step: int = 6
+    step: int = 0
     gpus: int = 2
 
 
@@ -434,7 +453,7 @@ SHARED_MATRICES = common.Handle(
 class TimeLine:
     """The last backward pass of an 8B on 64 H100, each of them a replica."""
 
-    tokens: int = 3072
+    tokens: int = 2560
     messages: int = 8
     moment: int = LONGEST
 
@@ -461,6 +480,8 @@ def _draw_time_line(setting: TimeLine, before: TimeLine | None = None) -> str:
         told += "A single message waits for the last layer, so nothing of it hides."
     elif last.backward >= last.sending:
         told += "All hide but the last message."
+    elif last.backward >= last.sending - last.starts:
+        told += f"To begin so many messages takes {milliseconds(last.starts)}, so they queue."
     else:
         told += "The messages queue. There are too few tokens to hide them."
     return common.pictured(time_line(last, min(setting.moment, setting.end)), told)
@@ -480,8 +501,8 @@ TIME_LINE = common.Handle(
         "messages": common.Control(
             "Messages",
             "In how many messages the gradients leave.",
-            most=32,
-            stops=(1, 2, 4, 8, 16, 32),
+            most=512,
+            stops=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512),
         ),
         "moment": common.Control(
             "Time",

@@ -242,7 +242,9 @@ PRICE = 2
 
 
 def _draw_spread(now: Spread, before: Spread | None) -> str:
-    picture = days_against_gpus(now.mark, published_marks(), before=before.mark if before else None)
+    same = before is not None and before.run == now.run
+    ghost = before.mark if before and same else None  # another run's dot says nothing here
+    picture = days_against_gpus(now.mark, published_marks(), before=ghost)
     bill = cost(now.hours * units.HOUR, 1, PRICE)
     told = (
         f"{now.run} on {units.plural(now.num_gpus, 'GPU')}: "
@@ -304,7 +306,7 @@ def _draw_counted(now: Counted, before: Counted | None) -> str:
             f"{'rate' if counted == 'full' else 'work'} leaves out: "
             f"<b>{drawings.off(days / right)}</b>."
         )
-    return common.pictured(drawings.eight_or_six(work, rate, days, right), told)
+    return common.pictured(drawings.eight_or_six(work, rate, days, right, bloom["days"]), told)
 
 
 EIGHT_OR_SIX = common.Handle(
@@ -323,19 +325,20 @@ EIGHT_OR_SIX = common.Handle(
 
 
 DOUBTFUL = ("Llama 3.1 70B", "Llama 3.1 8B")
-"""Runs whose hours are those of all stages of training."""
+"""Runs whose hours are those of all stages of training, and whose tokens are not."""
 
 
 @cache
 def shares_of_runs() -> dict[str, float]:
-    """The share of the peak over each whole run that publishes enough, and over two in doubt."""
-    names = [row["name"] for row in rows("training_runs") if row["tier"] == "A"]
+    """The share of the peak over each whole run that publishes enough."""
     shares = {}
-    for name in (*names, *DOUBTFUL):
+    for row in rows("training_runs"):
         try:
-            shares[name] = share_of_run(name)
+            share = share_of_run(row["name"])
         except ValueError:  # it does not publish its tokens or its hours
             continue
+        if row["tier"] == "A":
+            shares[row["name"]] = share
     return shares
 
 
@@ -349,9 +352,8 @@ class Promise:
 def _draw_promise(now: Promise, before: Promise | None) -> str:
     shares, promised = shares_of_runs(), now.percent / 100
     late = [name for name, share in shares.items() if share < promised]
-    picture = drawings.promise(
-        shares, promised, late, DOUBTFUL, before.percent / 100 if before else None
-    )
+    doubtful = {name: share_of_run(name) for name in DOUBTFUL}
+    picture = drawings.promise(shares, promised, doubtful, before.percent / 100 if before else None)
     chip = accelerator("A100 80GB SXM")
     rate = rate_at(promised, chip.peak(chip.training_format))
     tokens = float(trainable_tokens(30 * units.DAY, 8 * 10**9, 8, rate, "none"))

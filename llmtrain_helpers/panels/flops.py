@@ -1,4 +1,4 @@
-"""Chapter 02: the panel from an iteration's seconds to MFU and HFU; the handle of pairs."""
+"""Chapter 02: the panel from a step's seconds to MFU and HFU; the handle of pairs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from functools import cache, cached_property
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.flops import (
+    MATRIX,
+    RETURNED,
+    SMALL,
+    TOKENS,
     attention_square,
     filled,
     passes,
@@ -43,7 +47,7 @@ ALL, BACK, SEEN = "all", "those that look back", "those that a token may see"
 
 @dataclass(frozen=True)
 class Setting:
-    """An iteration that was measured, and what is counted of it."""
+    """A step that was measured, and what is counted of it."""
 
     model: str = "Megatron 18.4B"
     sequence_length: int = 1024
@@ -57,7 +61,7 @@ class Setting:
 
     @cached_property
     def work(self) -> FlopCount:
-        """FLOPs of the iteration, part by part."""
+        """FLOPs of the step, part by part."""
         shape = model_shape(self.model, self.sequence_length)
         if self.attention == BACK:
             shape = without_windows(shape)
@@ -89,6 +93,9 @@ def model_shape(model: str, sequence_length: int | None = None) -> Transformer:
     return (config_model if model in names("configs") else architecture)(model, sequence_length)
 
 
+PEAK = 600
+"""Pixels of the peak, which stays where it is when a step claims to be past it."""
+
 _GPT3 = Setting("GPT-3 175B", 2048, 64, 64, 18.13)
 _LONG = Setting(
     "Llama-3.1-8B", 32768, batch_size=32, num_gpus=64, seconds=4, recompute="none", chip="H100 SXM"
@@ -109,7 +116,7 @@ _SECONDS = controls.steps(1, 100, 1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.3, 8)
 _CONTROLS = {
     "model": controls.MODEL,
     "seconds": common.Control(
-        "Seconds an iteration",
+        "Seconds a step",
         "Measured time from one update to the next.",
         unit="s",
         least=0.001,
@@ -139,14 +146,15 @@ def render(setting: Setting, before: Setting | None = None) -> str | common.Answ
     work, rate, peak = setting.work, setting.rate, setting.peak
     layers = int(model_shape(setting.model).num_layers)
     stack = passes(work, layers, height=170, before=before.work if before else None).live()
-    if rate > peak:
-        return _impossible(setting, past_peak(work, rate, peak).live() + stack)
+    if rate > peak:  # on the scale of the others, where there is room
+        unit = PEAK if rate < 1.36 * peak else 0
+        return _impossible(setting, past_peak(work, rate, peak, unit).live() + stack)
     ghost = before.shares if before and before != setting else None
-    parts = common.table(["part", "FLOP an iteration", "share"], common.shares(work, units.flops))
+    parts = common.table(["part", "FLOP a step", "share"], common.shares(work, units.flops))
     return "".join(
         [
             common.sentence(_sentence(setting)),
-            filled(work, rate, peak, ghost).live(),
+            filled(work, rate, peak, ghost, PEAK).live(),
             stack,
             common.folded("The work, part by part", parts),
             common.folded("The same in code", common.call(_code(setting))),
@@ -272,7 +280,7 @@ PANEL = common.Panel(
 class Square:
     """A sequence of tokens, and which of their pairs attention counts."""
 
-    causal: bool = True
+    causal: bool = False
     tokens: int = 16
     window: int = 0
 
@@ -330,24 +338,41 @@ ATTENTION_SQUARE = common.Handle(
 class Product:
     """How many tokens have gone through the three products of a matrix."""
 
-    step: int = 3
+    step: int = 0
 
 
 _TOLD = (
     "Two tokens wait in front of 12 weights.",
-    "Forward: each weight multiplies a number of the token, and adds it to its column's sum.",
-    "The second token meets the same weights.",
-    "Backward: the error of the first token goes back through the same weights.",
-    "And that of the second. Now the layer before knows its error.",
-    "To learn: each weight's gradient is a number of the token times the error above it.",
-    "The second token's part is <b>added</b>. Six products of 24: 2 FLOP forward and 4 "
-    "backward, for each weight and token.",
+    "Forward, first column: <b>{column} = {y}</b>. Each weight multiplies once and adds once.",
+    "The second token meets the same weights. First column: {column} = {y}.",
+    "Backward, first row: <b>{row} = {dx}</b>. The first token's gradient is passed on.",
+    "And that of the second, {row} = {dx}. Now the layer before knows its gradients.",
+    "To learn, first weight: a number of the token times a gradient, <b>{learnt}</b>.",
+    "The second token's part is <b>added</b>: {learnt}. Six products of 24: 2 FLOP forward "
+    "and 4 backward, for each weight and token.",
 )
+
+
+def _told(step: int) -> str:
+    """What happens in a step, with the numbers of the first column, row or weight."""
+    token = (step - 1) % 2
+    small, x, dy = SMALL[token], TOKENS[token], RETURNED[token]
+    column = [f"{row[0]}·{number}" for row, number in zip(MATRIX, x, strict=True)]
+    row = [f"{weight}·{number}" for weight, number in zip(MATRIX[0], dy, strict=True)]
+    first, second = (each.gradient[0][0] for each in SMALL)
+    learnt = f"{first} + {second} = {first + second}" if token else f"{x[0]}·{dy[0]} = {first}"
+    return _TOLD[step].format(
+        column=" + ".join(column),
+        y=small.output[0],
+        row=" + ".join(row),
+        dx=small.passed_on[0],
+        learnt=learnt,
+    )
 
 
 def _draw_product(product: Product, before: Product | None) -> str:
     each = product_flops(1, 3, 4)
-    return common.pictured(two_tokens(product.step, each), _TOLD[product.step])
+    return common.pictured(two_tokens(product.step, each), _told(product.step))
 
 
 TWO_TOKENS = common.Handle(
@@ -424,10 +449,6 @@ class Timed:
     """The 18.4B run on 16 A100, and the seconds that its step might take."""
 
     seconds: float = 32.09
-
-
-PEAK = 600
-"""Pixels of the peak, which stays where it is when a step claims to be past it."""
 
 
 def _draw_timed(timed: Timed, before: Timed | None) -> str:

@@ -372,15 +372,15 @@ def _table(count: ParameterCount) -> str:
 
 
 _BY_HAND = (
-    "GPT-3 175B",
+    "Qwen3-30B-A3B",
     "Llama-3.1-8B",
     "Mixtral-8x7B",
+    "GPT-3 175B",
     "gpt2",
     "Llama-3.2-1B",
     "Llama-3.1-70B",
     "Llama-3.1-405B",
     "Qwen2.5-7B",
-    "Qwen3-30B-A3B",
     "Megatron 1T",
 )
 
@@ -400,7 +400,7 @@ PANEL = common.Panel(
 class Way:
     """How far a token has come past a layer of GPT-2 XL."""
 
-    step: int = 7
+    step: int = 0
 
 
 _ON_THE_WAY = (
@@ -488,14 +488,10 @@ WIDER_OR_DEEPER = common.Handle(
             "How many numbers stand for one token: the side of each square.",
             least=384,
             most=1536,
-            stops=(384, 512, 768, 1024, 1280, 1536),
+            stops=(384, 768, 1536),
         ),
         "num_layers": common.Control(
-            "Layers",
-            "How many bricks are stacked.",
-            least=6,
-            most=48,
-            stops=(6, 12, 18, 24, 36, 48),
+            "Layers", "How many bricks are stacked.", least=6, most=48, stops=(6, 12, 24, 48)
         ),
     },
     settings={"": Wider()},
@@ -526,12 +522,15 @@ class Mended:
 def _draw_mended(now: Mended, before: Mended | None) -> str:
     whole, model = architecture("Llama-3.1-8B"), now.shape
     there, here = count_parameters(whole).total, count_parameters(model).total
-    if here == there:
+    start = now == Mended()
+    if start:  # whether that is too many or too few has just been guessed
+        told = "Llama's numbers in a GPT's matrices. Set a switch and see how far off they are."
+    elif here == there:
         told = f"<b>{units.exact(here)}</b>, to the last one what Meta's files hold."
     else:
         side = "missing" if here < there else "too many"
         told = f"<b>{units.count(here)}</b>: {units.count(abs(there - here))} {side}."
-    return common.pictured(drawings.mended(model, whole), told)
+    return common.pictured(drawings.mended(model, whole, marked=not start), told)
 
 
 INTO_A_LLAMA = common.Handle(

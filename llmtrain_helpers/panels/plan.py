@@ -93,6 +93,13 @@ _SETTINGS = {
     "A batch that does not divide": Setting(num_gpus=100),
 }
 
+RECOMPUTED = replace(
+    controls.RECOMPUTED,
+    help="What is computed a second time to save memory; alternate: every other product.",
+    options=("none", "alternate", "full"),
+)
+"""Without `selective`: these plans have flash attention, which has its saving already."""
+
 _CONTROLS = {
     "num_gpus": controls.GPUS,
     "tokens": controls.TOKENS,
@@ -107,7 +114,7 @@ _CONTROLS = {
     ),
     "model": controls.COUNTED_MODEL,
     "zero_stage": controls.ZERO_STAGE,
-    "recompute": controls.RECOMPUTED,
+    "recompute": RECOMPUTED,
     "chip": controls.CHIP,
     "micro_batch_size": replace(controls.MICRO_BATCH, more=True),
     "pipeline_parallel": replace(
@@ -193,8 +200,10 @@ def render(setting: Setting, before: Setting | None = None, layout: Layout = WID
             common.sentence(_sentence(plan, days, old)),
             drawings.answers(plan, days, old, layout).live(),
             f"<p>{_money(plan)}</p>",
+            '<div style="display:flex;flex-wrap:wrap;column-gap:32px">',
             common.folded("The numbers", _tables(plan)),
             common.folded("In code", common.call(_code(setting, plan))),
+            "</div>",
             f"<p>{_purpose(plan, days, advice, offers)}</p>",
         ]
     )
@@ -203,7 +212,7 @@ def render(setting: Setting, before: Setting | None = None, layout: Layout = WID
 
 def _days(plan: Plan) -> str:
     """The days that can be promised."""
-    return units.duration(plan.first_run.greatest * units.DAY, 2)
+    return drawings.in_days(plan.first_run.greatest)
 
 
 def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
@@ -212,7 +221,7 @@ def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
     if old and _days(old) != _days(plan):
         result += f" (dashed: {_days(old)})"
     held = units.gigabytes(plan.memory.total)
-    result += f"; you have {days:g}. Each GPU holds <b>{held}</b>: "
+    result += f"; you have {days:,g}. Each GPU holds <b>{held}</b>: "
     if plan.fits:
         return f"{result}<b>fits</b>, {units.gigabytes(plan.room)} free."
     if plan.tight:
@@ -482,14 +491,15 @@ def _draw_promise(now: Promise, before: Promise | None) -> str:
     plan, others = now.plan, others_days(planned(Setting()))
     if now.seconds:
         told = (
-            f"The run's steps take {units.duration(plan.days.likely * units.DAY)}, and its stops "
-            f"add to that. <b>Promise {_days(plan)}.</b>"
+            f"The run's steps take {units.duration(plan.days.likely * units.DAY)}, with "
+            f"u = {units.share(plan.hfu)}, and stops add to that. <b>Promise {_days(plan)}.</b>"
         )
     else:
         kept = sum(run.days <= plan.first_run.greatest for run in others)
         told = (
             f"Nothing is measured. <b>Promise {_days(plan)}</b>: {kept} of {len(others)} "
-            "published runs would have kept it."
+            "published runs would have kept it. "
+            f"Then u = {units.share(plan.share_of_peak(plan.first_run.greatest))}."
         )
     return common.pictured(drawings.promise(plan, now.unmeasured, others, DAYS), told)
 
@@ -521,13 +531,23 @@ class Pipeline:
     """Stages, micro-batches, and the pieces of the model on each stage."""
 
     stages: int = 4
-    micro_batches: int = 4
+    micro_batches: int = 1
     interleave: int = 1
+
+    @property
+    def most(self) -> int:
+        """The most micro-batches for which there is room beside so many stages."""
+        return min(drawings.MICRO_BATCHES, drawings.ROOM - self.stages)
+
+    @property
+    def batches(self) -> int:
+        """The micro-batches that are drawn."""
+        return min(self.micro_batches, self.most)
 
     @property
     def can_interleave(self) -> bool:
         """Whether micro-batches go round in groups of as many as there are stages."""
-        return self.stages > 1 and self.micro_batches % self.stages == 0
+        return self.stages > 1 and self.batches % self.stages == 0
 
     @property
     def pieces(self) -> int:
@@ -537,16 +557,14 @@ class Pipeline:
 
 def _draw_pipeline(now: Pipeline, before: Pipeline | None) -> str:
     schedules = [
-        pipeline_schedule(x.stages, x.micro_batches, interleave=x.pieces)
-        for x in (now, before)
-        if x
+        pipeline_schedule(x.stages, x.batches, interleave=x.pieces) for x in (now, before) if x
     ]
     kept = schedules[0].in_flight(0)
     told = (
         f"Each stage waits for <b>{units.percent(schedules[0].idle)} of the step</b>. Stage 1 "
         f"keeps activations of {kept:.3g} micro-batch{'es' if kept != 1 else ''} at once."
     )
-    size = now.stages, now.micro_batches, now.pieces
+    size = now.stages, now.batches, now.pieces
     return common.pictured(drawings.pipeline(*size, schedules[1] if before else None), told)
 
 
@@ -554,7 +572,10 @@ PIPELINE = common.Handle(
     title="A step of a pipeline, turn by turn",
     controls={
         "stages": replace(
-            controls.PIPELINE_PARALLEL, label="Stages", most=drawings.STAGES, stops=(1, 2, 3, 4)
+            controls.PIPELINE_PARALLEL,
+            label="Stages",
+            most=drawings.STAGES,
+            stops=(1, 2, 3, 4, 6, 8),
         ),
         "micro_batches": common.Control(
             "Micro-batches",
@@ -562,6 +583,7 @@ PIPELINE = common.Handle(
             most=drawings.MICRO_BATCHES,
             stops=(1, 2, 3, 4, 6, 8, 12),
             play=True,
+            reach=lambda setting: setting.most,
         ),
         "interleave": common.Control(
             "Pieces",
@@ -617,7 +639,7 @@ LEVERS = common.Handle(
     controls={
         "zero_stage": replace(controls.ZERO_STAGE, options=(1, 2, 3)),
         "micro_batch_size": replace(controls.MICRO_BATCH, most=2, stops=(1, 2)),
-        "recompute": replace(controls.RECOMPUTED, options=("none", "alternate", "full")),
+        "recompute": RECOMPUTED,
     },
     settings={"": Levers()},
     draw=_draw_levers,

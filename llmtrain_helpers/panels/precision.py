@@ -178,15 +178,15 @@ EIGHT_BITS = common.Handle(
     title="Bits to flip",
     controls={
         "exponent": common.Control(
-            "Exponent bits",
-            "What the exponent bits hold, as a whole number.",
+            "Exponent E",
+            "The exponent bits, read as a whole number: 1001 is 9.",
             least=4,
             most=10,
             stops=tuple(range(4, 11)),
         ),
         "fraction": common.Control(
-            "Fraction bits",
-            "What the fraction bits hold, as a whole number.",
+            "Fraction F",
+            "The fraction bits, read as a whole number: 100 is 4.",
             least=0,
             most=7,
             stops=tuple(range(8)),
@@ -204,7 +204,7 @@ EIGHT_BITS = common.Handle(
 class Updates:
     """A weight of 1, and equal updates that come one after the other."""
 
-    updates: int = 4
+    updates: int = 0
     update: float = 0.003
     format: str = "bf16"
 
@@ -218,6 +218,8 @@ def _draw_updates(updates: Updates, before: Updates | None) -> str:
     after, name = updates.after, updates.format
     known, exact = FORMATS[name], 1 + updates.updates * updates.update
     picture = update_lines(known, 1, updates.update, updates.updates, after)
+    if not updates.updates:
+        return common.pictured(picture, "No update has come yet. <b>Both weights are 1.</b>")
     moved = float(known.round(after.alone + updates.update)) - after.alone
     fate = f"The next update counts as {number(moved, 3)}." if moved else "The next update is lost."
     return common.pictured(
@@ -316,7 +318,7 @@ GRADIENTS = common.Handle(
 class Sum:
     """Ones that are added up one after the other."""
 
-    ones: int = 1024
+    ones: int = 8
     format: str = "bf16"
 
 
@@ -339,7 +341,7 @@ STALLED_SUM = common.Handle(
             "How many ones have been added so far.",
             least=1,
             most=4096,
-            stops=(1, 8, 16, 64, 128, 256, 512, 1024, 2048, 3072, 4096),
+            stops=(8, 16, 64, 128, 256, 512, 1024, 2048, 3072, 4096),
             play=True,
         ),
         "format": controls.choice(
@@ -355,6 +357,10 @@ STALLED_SUM = common.Handle(
 
 _RECIPES = {
     "all in fp32": ("fp32", "Nothing is lost here, and products are slow."),
+    "fp32, products in 16 bits": (
+        "amp",
+        "PyTorch's autocast. The 16-bit copies for a product come and go.",
+    ),
     "bf16, main weights": (
         "bf16",
         "Main weights take what 16 bits save. Sums of many gradients can stall.",
@@ -377,7 +383,7 @@ _RECIPES = {
 class Kept:
     """How a parameter is kept in training."""
 
-    recipe: str = "bf16, main weights"
+    recipe: str = "all in fp32"
 
 
 def _draw_bytes(kept: Kept, before: Kept | None) -> str:
@@ -386,7 +392,9 @@ def _draw_bytes(kept: Kept, before: Kept | None) -> str:
     weighs = units.gigabytes(8e9 * recipe.total)
     picture = parameter_bytes(recipe, RECIPES["fp32"])
     return common.pictured(
-        picture, f"{told} <b>{recipe.total} bytes a parameter, {weighs} for 8 billion.</b>"
+        picture,
+        f"{told} <b>{recipe.total} bytes a parameter, {weighs} for 8 billion.</b> "
+        f"In code the recipe is <code>{name!r}</code>.",
     )
 
 
@@ -407,7 +415,7 @@ PARAMETER_BYTES = common.Handle(
 class Sharding:
     """Llama 3.1 8B on a few GPUs, and ZeRO's stage."""
 
-    stage: int = 1
+    stage: int = 0
     gpus: int = 4
 
     @property

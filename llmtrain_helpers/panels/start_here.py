@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings import start_here as drawings
@@ -43,6 +44,11 @@ class Setting:
         seconds = self.days * units.DAY
         return float(trainable_tokens(seconds, self.parameters, self.num_gpus, self.rate, "none"))
 
+    def gpus_for(self, tokens: float) -> int:
+        """How many GPUs read so many tokens in these days."""
+        of_one = training_seconds(tokens, self.parameters, 1, self.rate, "none")
+        return ceil(float(of_one) / (self.days * units.DAY))
+
 
 _SETTINGS = {
     "Eight A100 for a month": Setting(),
@@ -74,17 +80,18 @@ _CONTROLS = {
 }
 
 
-def _machine(setting: Setting, before: Setting | None, layout: Layout = WIDE) -> Drawing:
-    """The picture that the handle and the panel share."""
+def _machine(
+    setting: Setting, before: Setting | None, enough: bool, layout: Layout = WIDE
+) -> Drawing:
+    """The picture that the handle and the panel share; there with the mark of enough tokens."""
     P, tokens = setting.parameters, setting.tokens
-    chinchilla = run("Chinchilla 70B")
+    gpt3, chinchilla = run("GPT-3 175B"), run("Chinchilla 70B")
     each = chinchilla["tokens"] / chinchilla["active_parameters"]
-    marks = [
-        (f"{units.digits(each, 2)} for each parameter", each * P),
-        ("GPT-3", run("GPT-3 175B")["tokens"]),
-        ("Llama 3.1 405B", run("Llama 3.1 405B")["tokens"]),
-    ]
-    rate = units.flops_per_second(setting.rate)
+    marks = [(name, run(name)["tokens"]) for name in ("GPT-3 175B", "Llama 3.1 405B")]
+    wanted = [("GPT-3 read", gpt3["tokens"])]
+    if enough:
+        wanted.append((f"{units.digits(each, 2)} for each parameter:", each * P))
+    chip = [f"each {units.powers(setting.rate)}", "operations a second"]
     return drawings.machine(
         setting.num_gpus,
         setting.days,
@@ -92,10 +99,11 @@ def _machine(setting: Setting, before: Setting | None, layout: Layout = WIDE) ->
         setting.rate,
         flops_per_parameter("none") * P,
         tokens,
-        marks,
+        [(name.removesuffix(" 175B"), number) for name, number in marks],
         before.tokens if before else None,
-        [setting.chip, f"{setting.percent:g} %: {rate}"],
+        chip,
         layout,
+        wanted,
     )
 
 
@@ -127,7 +135,7 @@ def draw(setting: Setting, before: Setting | None = None, layout: Layout = WIDE)
     return "".join(
         [
             common.sentence(_result(setting)),
-            _machine(setting, before, layout).live(),
+            _machine(setting, before, True, layout).live(),
             common.folded("The numbers behind it", common.table(["", ""], rows)),
             common.folded("The same in code", common.call(code)),
         ]
@@ -162,8 +170,14 @@ class Machine:
 
 
 def _draw_machine(now: Machine, before: Machine | None, layout: Layout = WIDE) -> str:
-    picture = _machine(now.setting, before.setting if before else None, layout)
-    return common.pictured(picture, _result(now.setting))
+    setting = now.setting
+    picture = _machine(setting, before.setting if before else None, False, layout)
+    gpt3 = run("GPT-3 175B")["tokens"]
+    told = _result(setting)
+    if setting.tokens >= gpt3:
+        told += " That is as many as GPT-3 read. "
+        told += f"{units.plural(setting.gpus_for(gpt3), 'GPU')} would do."
+    return common.pictured(picture, told)
 
 
 MACHINE = common.Handle(
@@ -179,7 +193,7 @@ MACHINE = common.Handle(
 class Way:
     """How many layers a token has gone through, up and down again."""
 
-    step: int = 6
+    step: int = 0
 
 
 def _draw_way(way: Way, before: Way | None) -> str:
@@ -198,7 +212,10 @@ def _draw_way(way: Way, before: Way | None) -> str:
             "and learns how it should change, 2 more."
         )
     else:
-        told = f"<b>6 operations for each parameter: {units.flops(whole)} for one token.</b>"
+        told = (
+            f"<b>6 operations for each parameter: {units.count(whole, 2)} operations for "
+            "one token.</b>"
+        )
     return common.pictured(drawings.one_token(way.step, P, done, whole), told)
 
 
@@ -239,8 +256,8 @@ def _draw_runs(share: Share, before: Share | None) -> str:
         ratios.append((name, float(gpu_hours(seconds, 1)) / row["gpu_hours"]))
     least, most = min(x for _, x in ratios), max(x for _, x in ratios)
     told = (
-        f"Each A100 at {share.percent} % of its peak, {units.flops_per_second(rate)}: the "
-        f"estimates are {units.digits(least, 2)} to {units.digits(most, 2)} times what was "
+        f"Each A100 at {share.percent} % of its peak, {units.count(rate)} operations a second: "
+        f"the estimates are {units.digits(least, 2)} to {units.digits(most, 2)} times what was "
         "reported."
     )
     return common.pictured(drawings.real_runs(ratios, rate), told)

@@ -210,6 +210,12 @@ class Plan:
         """The likely share of the peak, recomputed work counted."""
         return self.total_flops / self.seconds.likely / (self.split.num_gpus * self.run.peak)
 
+    def share_of_peak(self, days: Number) -> Result:
+        """The share of its peak that each GPU reaches if the run takes so many days."""
+        t = quantity("days", days)
+        broadcast(days=t, plan=self.days.likely)
+        return self.hfu * self.days.likely / t
+
     @property
     def highest_published(self) -> float | None:
         """The highest such share of any published step of this kind; None where none is."""

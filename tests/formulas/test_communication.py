@@ -23,12 +23,15 @@ from llmtrain_helpers.communication import (
     LINK_SHARE,
     NETWORK_SHARE,
     BesideBackward,
+    Exchange,
     SharedMlp,
     Split,
     bandwidth_of,
     beside_backward,
     exchanges,
     neighbours,
+    replicas_first,
+    ring_at,
     ring_turn,
 )
 from llmtrain_helpers.evidence import published
@@ -523,6 +526,28 @@ def test_the_first_gpus_neighbours_are_those_that_differ_in_one_way(t, c, e, p, 
     both = {*found.get("context", ()), *found.get("expert", ()), *found.get("data", ())}
     assert both == {*same_weights}
     assert found.get("pipeline", ()) == ((t * c * d,) if p > 1 else ())
+
+
+def test_where_replicas_share_nodes_only_the_numbers_change() -> None:
+    for t, p, d in ((8, 1, 8), (2, 4, 4), (1, 1, 8), (4, 2, 1)):
+        split = Split(t * p * d, 1, t, p, 1, d, 4)
+        found, usual = replicas_first(split), neighbours(split)
+        assert {name: len(gpus) for name, gpus in found.items()} == {
+            name: len(gpus) for name, gpus in usual.items()
+        }
+        assert found.get("data", ()) == tuple(range(1, d))
+        assert found.get("tensor", ()) == tuple(range(d, t * d, d))
+        assert found.get("pipeline") == usual.get("pipeline")
+
+
+def test_a_ring_over_nodes_takes_as_long_as_its_cards() -> None:
+    h100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
+    part = Exchange(sent=4e12, others=7, inside=True, seconds=14.0, visible=14.0)
+    assert ring_at(part, h100, 1, 1) == part
+    slower = ring_at(part, h100, 1, 8).seconds - part.seconds
+    assert slower == pytest.approx(4e12 / (0.92 * 50e9) - 4e12 / (0.7 * 450e9))
+    with pytest.raises(ValueError, match="links that are not known"):
+        ring_at(part, Accelerator("X", 80e9), 1, 8)
 
 
 def test_with_interleaving_the_last_stage_is_a_neighbour_too() -> None:

@@ -89,6 +89,8 @@ def test_gpus_that_are_left_over_are_hatched() -> None:
     none = gpu_grid(8, 4, 4)
     assert "DP: no whole replica" in none.body
     assert none.body.count(": left over</title>") == 8
+    assert "one takes 16 GPUs" in none.body
+    assert not {"A1", "TP: frames"} & {*re.findall(r">(A1|TP: frames)", none.body)}
 
 
 def test_the_frames_of_replica_a_are_bold() -> None:

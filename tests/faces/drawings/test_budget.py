@@ -52,14 +52,26 @@ def test_the_grey_ends_where_never_begins() -> None:
     assert over_training(0.2) == pytest.approx(14, abs=0.1)
     with pytest.raises(ValueError, match="never"):
         over_training(1 / 7)
-    picture = drawings.price_of_size()
+    picture = drawings.price_of_size(0.1)
     [grey] = re.findall(rf'<rect [^>]*fill="{drawings.GREY}"[^>]*>', picture.body)
     x, wide = (float(re.findall(rf' {k}="([\d.]+)"', grey)[0]) for k in ("x", "width"))
     half = drawings.price_of_size(0.5)
     best, at = (float(x) for x in re.findall(r'<circle cx="([\d.]+)"', half.body))
     assert x + wide == pytest.approx(best + log2(least) * (best - at), abs=0.3)
     assert ">over 8<" in picture.body
-    assert picture.words.endswith("over 8 below 0.22, and below 0.146 never.")
+    assert picture.words.endswith("0.10 of it, never.")
+
+
+def test_a_price_is_drawn_only_as_far_as_it_was_asked() -> None:
+    unasked = drawings.price_of_size()
+    assert "never" not in unasked.body
+    assert "over 8" not in unasked.body
+    [line] = re.findall(r'<polyline points="([^"]*)"', unasked.body)
+    assert len(line.split()) == 1
+    [half] = re.findall(r'<polyline points="([^"]*)"', drawings.price_of_size(0.5).body)
+    xs = [float(point.split(",")[0]) for point in half.split()]
+    assert min(xs) == pytest.approx(drawings._px(0.5), abs=2)
+    assert max(xs) == pytest.approx(drawings._px(2), abs=2)
 
 
 def test_the_key_names_crosses_only_where_one_stands() -> None:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from datetime import date, timedelta
 
 import pytest
 
@@ -37,8 +38,29 @@ def test_a_strip_has_at_most_ten_rows_and_every_second_of_them(mean: float, days
     drawn = drawings.strip_of_days(run, None, 0.02)
     rows = len(re.findall(r">(?:from )?day \d+<", drawn.body))
     assert rows == min(10, math.ceil(run.total / DAY / span))
-    wide = sum(map(float, re.findall(r"h(\d[\d.]*)v24", drawn.body)))
+    wide = sum(map(float, re.findall(r"h(\d[\d.]*)v-", drawn.body)))
     assert wide == pytest.approx(min(rows * span, run.total / DAY) / span * 596, rel=0.01)
+
+
+def test_a_run_ends_on_its_date_and_each_failure_has_its_cross() -> None:
+    run = simulate_run(20 * DAY, 4 * HOUR, 40, 5 * DAY, HOUR, seed=4)
+    days = run.calendar_days(outages=0.05, evaluation=0.006)
+    assert days == pytest.approx(run.total / DAY / 0.944)
+    drawn = drawings.dated_run(run, days, date(2027, 3, 1), 30)
+    assert run.stops > 1
+    cells = re.findall(r">(\d+(?: \w+)? ✕+)<", drawn.body)
+    assert "".join(cells).count("✕") == run.stops
+    end = date(2027, 3, 1) + timedelta(days=math.ceil(days) - 1)
+    assert f"{run.stops} failures and is done on day {math.ceil(days)}, {end:%A}" in drawn.words
+    for kind in ("lost", "restarting"):
+        assert drawn.body.count(f"<title>{kind}</title>") >= run.stops
+
+
+def test_what_stands_still_is_told_apart_without_its_colour() -> None:
+    body = drawings.failure(30, 60, 40).body
+    found = re.findall(r'height="([\d.]+)"[^>]*><title>(useful|lost|restarting)', body)
+    high = {kind: float(pixels) for pixels, kind in found}
+    assert high["useful"] > 1.5 * high["lost"] > 2 * high["restarting"]
 
 
 def test_a_dot_lies_on_the_valley_whose_axes_stay() -> None:
@@ -51,4 +73,4 @@ def test_a_dot_lies_on_the_valley_whose_axes_stay() -> None:
 def test_a_failure_is_drawn_to_scale() -> None:
     body = drawings.failure(30, 60, 40).body
     wide = re.findall(r'width="([\d.]+)"[^>]*><title>(lost|restarting)', body)
-    assert wide == [("89", "lost"), ("119", "restarting")]
+    assert wide == [("71", "lost"), ("95", "restarting")]

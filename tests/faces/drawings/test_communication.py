@@ -11,6 +11,7 @@ from llmtrain_helpers.communication import SharedMlp, beside_backward
 from llmtrain_helpers.drawings.common import COLORS, STEP_PARTS
 from llmtrain_helpers.drawings.communication import (
     LONGEST,
+    apart,
     message_rates,
     neighbour_grid,
     sending,
@@ -147,6 +148,17 @@ def test_squares_are_as_large_as_what_is_sent() -> None:
     assert "stroke-dasharray" in neighbour_grid(piped, most, PLAN).body
 
 
+def test_a_node_of_replicas_sends_its_sums_by_network() -> None:
+    drawn = neighbour_grid(PLAN, sending(PLAN)["tensor"].sent, replicas=True)
+    row, *others = drawn.body.split(">node ")[1:]
+    assert row.count("shares data with GPU 1") == 7
+    assert all(other.count("shares tensor with GPU 1") == 1 for other in others)
+    assert "tensor: 4.2 TB, with 7 GPUs, by network, 92 s" in drawn.words
+    assert "data: 31 GB, with 7 GPUs, by links" in drawn.words
+    sums, near = apart(PLAN)["tensor"], sending(PLAN)["tensor"]
+    assert (sums.sent, sums.inside, near.inside) == (near.sent, False, True)
+
+
 def test_the_time_line_is_to_scale_and_what_shows_is_full() -> None:
     for tokens in (256, 3072, 4096):
         for messages in (1, 8, 32):
@@ -158,6 +170,17 @@ def test_the_time_line_is_to_scale_and_what_shows_is_full() -> None:
             assert seen == pytest.approx(2420 * last.visible, abs=messages)
             assert max(edge[2] for edge in edges(body)) <= 640
     assert "message" not in re.sub("<svg.*?>", "", time_line(last, 0).body)
+
+
+def test_hundreds_of_messages_are_drawn_as_one_path() -> None:
+    last = beside_backward(8e9, 2560, 989.5e12, 64, 400e9, 512)
+    body = time_line(last, LONGEST).body
+    [way] = re.findall(r'<path d="([^"]+)"', body)
+    pieces = [*map(float, re.findall(r"132h([\d.]+)v", way))]
+    hidden = 2.42e3 * (last.sending - last.visible)
+    assert sum(pieces) == pytest.approx(hidden, abs=0.01 * len(pieces))
+    [wide] = re.findall(r'width="([\d.]+)"[^>]*><title>messages, seen', body)
+    assert float(wide) + 1 == pytest.approx(2.42e3 * last.visible, abs=0.1)
 
 
 def test_cells_are_filled_when_they_are_computed() -> None:

@@ -24,7 +24,7 @@ from llmtrain_helpers.drawings.duration import (
 from llmtrain_helpers.panels.duration import published_marks
 
 YOU = Mark("your run", 8, 32)
-SHARES = {"one": 0.48, "other": 0.3, "third": 0.14}
+SHARES, DOUBTFUL = {"one": 0.48, "other": 0.3}, {"third": 0.14}
 WORK, RATE = Count("6TP", "387 ZFLOP", again=False), Count("HFU", "57.6 PFLOP/s", again=True)
 ZERO = [Mark("zero", 384, 90), Mark("zero", 768, 74), Mark("zero", 1536, 74)]
 LINES = [
@@ -36,8 +36,8 @@ DRAWINGS = {
     "curve": days_against_gpus(YOU, published_marks(), (23, 45)),
     "line": days_against_gpus(YOU, published_marks()),
     "moved": days_against_gpus(Mark("your run", 16, 16), [], (12, 23), YOU),
-    "counts": eight_or_six(WORK, RATE, 75, 100),
-    "promise": promise(SHARES, 0.35, ("other", "third"), ("third",), 0.25),
+    "counts": eight_or_six(WORK, RATE, 75, 100, 118),
+    "promise": promise(SHARES, 0.35, DOUBTFUL, 0.25),
     "more": more_gpus(ZERO, 2, [90, 45, 22.5], 0.14),
     "copied": copied(LINES),
 }
@@ -129,34 +129,37 @@ def test_twice_the_gpus_are_as_far_to_the_right_as_half_the_days_are_down() -> N
 def test_a_count_that_is_left_out_is_dashed_and_the_days_tell_which_way_they_are_off() -> None:
     words, body = DRAWINGS["counts"].words, DRAWINGS["counts"].body
     assert "387 ZFLOP, without what is computed again, over 57.6 PFLOP/s of all GPUs" in words
-    assert "75.0 days, 25 % too short. The GPUs computed for 100 days." in words
+    assert "75.0 days, 25 % too short. On the calendar it took 118 days, stops included." in words
     assert body.count("<title>again</title>") == 1
     assert body.count("<title>not counted</title>") == 1
-    agree = eight_or_six(RATE, RATE, 100, 100)
+    agree = eight_or_six(RATE, RATE, 100, 100, 118)
     assert "the counts agree" in agree.words
     assert agree.body.count("<title>again</title>") == 2
     assert off(1.5) == "50 % too long"
 
 
-def test_the_days_end_where_the_mark_is_only_if_the_counts_agree() -> None:
+def test_the_mark_is_at_the_days_of_the_calendar_whatever_is_counted() -> None:
     def bar_and_mark(days: float) -> list[float]:
-        body = eight_or_six(WORK, RATE, days, 100).body
+        body = eight_or_six(WORK, RATE, days, 100, 120).body
         [bar] = re.findall(r'x="180" y="202" width="([\d.]+)"', body)
         [mark] = re.findall(r'<line x1="([\d.]+)" y1="194"', body)
         return [180 + float(bar), float(mark)]
 
-    assert bar_and_mark(100) == pytest.approx([480, 480])
-    assert bar_and_mark(75) == pytest.approx([405, 480])
+    assert bar_and_mark(120) == pytest.approx([540, 540])
+    assert bar_and_mark(75) == pytest.approx([405, 540])
 
 
-def test_a_promise_marks_those_who_were_slower() -> None:
+def test_a_run_that_was_slower_than_promised_shows_no_share() -> None:
     words, body = DRAWINGS["promise"].words, DRAWINGS["promise"].body
-    assert "35 % promised: one 48.0 %, other 30.0 % (late), third 14.0 % (late)" in words
-    assert body.count(f'stroke="{COLORS["lost"]}"') == 2
+    assert "35 % promised: one 48.0 %, other late, third not counted." in words
+    assert body.count(">late<") == 1
     assert ">third*<" in body
-    dots = [float(x) for x in re.findall(r'cx="([\d.]+)"', body)]
-    assert dots == pytest.approx([168 + 850 * x for x in sorted(SHARES.values())[::-1]], abs=0.1)
-    assert ">one<" in body
+    assert "30.0 %" not in body
+    all_kept = promise(SHARES, 0.1, DOUBTFUL).body
+    dots = [float(x) for x in re.findall(r'cx="([\d.]+)"', all_kept)]
+    assert dots == pytest.approx([168 + 850 * x for x in (0.48, 0.3, 0.14)], abs=0.1)
+    hollow = re.findall(r'<circle [^>]*fill="none"[^>]*><title>(.*?)<', all_kept)
+    assert hollow == ["third"]
 
 
 @pytest.mark.parametrize(("now", "dots"), [(0, 1), (1, 2), (2, 3)])
@@ -174,7 +177,7 @@ def test_more_gpus_are_drawn_one_after_the_other(now: int, dots: int) -> None:
 def test_a_copied_line_stands_on_its_ruler_beside_what_is_known() -> None:
     body = DRAWINGS["copied"].body
     assert "300 billion ✓" in body
-    assert "2,030 days ✗" in body
+    assert ">2,030 days<" in body
     assert "nothing says what it should be" in body
     first, second = re.findall(r'cx="([\d.]+)"', body)
     assert float(first) == pytest.approx(290 + 380 * 0.3693, abs=0.2)  # log10(30) of 4 decades

@@ -2,11 +2,23 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from llmtrain_helpers import Transformer, achieved_flops_per_gpu, count_flops, units
 from llmtrain_helpers.drawings.common import COLORS, Drawing
-from llmtrain_helpers.drawings.flops import WORDS, filled, passes, past_peak, step_work, two_tokens
+from llmtrain_helpers.drawings.flops import (
+    MATRIX,
+    RETURNED,
+    SMALL,
+    TOKENS,
+    WORDS,
+    filled,
+    passes,
+    past_peak,
+    step_work,
+    two_tokens,
+)
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
 
@@ -83,14 +95,27 @@ def test_layers_are_drawn_in_equal_groups(layers: int, told: str) -> None:
 
 
 @pytest.mark.parametrize("step", range(7))
-def test_each_product_fills_what_its_tokens_reach(step: int) -> None:
+def test_each_product_lights_the_token_that_passes_alone(step: int) -> None:
     drawing = two_tokens(step, 24)
-    assert drawing.body.count("× +") == (12 if step else 0)  # where it happens now
     assert f">{24 * step} FLOP<" in drawing.body
-    [*bars] = re.findall(r'y="274" width="([\d.]+)" height="28" fill="#', drawing.body)
-    assert sum(map(float, bars)) == 80 * step
-    weights = f'width="26" height="26" fill="{COLORS["weights"]}"'
-    assert drawing.body.count(weights) == 12 * ((step > 0) + (step > 2))
+    assert f'width="{80 * step}" height="28" fill="#' in drawing.body or not step
+    lit = drawing.body.count('width="32" height="32" fill="#')
+    assert lit == (12 + 3 + 4 if step else 0)
+
+
+def test_the_numbers_in_the_cells_are_those_of_the_products() -> None:
+    def at(step: int) -> list[str]:
+        return re.findall(r">([\d·+]+)</text>", two_tokens(step, 24).body)
+
+    assert "13" not in at(0)
+    assert {"13", "3·2", "2·3"} <= {*at(1)}
+    assert {"3·1", "1·2", "7"} <= {*at(3)}
+    assert {"2·1", "3·2"} <= {*at(5)}
+    assert {"2+2", "3+4", "1+0"} <= {*at(6)}
+    weights, tokens, returned = map(np.array, (MATRIX, TOKENS, RETURNED))
+    assert np.array_equal([x.output for x in SMALL], tokens @ weights)
+    assert np.array_equal([x.passed_on for x in SMALL], returned @ weights.T)
+    assert np.array_equal(sum(np.array(x.gradient) for x in SMALL), tokens.T @ returned)
 
 
 @every_recompute
@@ -99,7 +124,7 @@ def test_the_bars_of_a_step_are_to_one_scale(recompute: str, model: Transformer)
     counted = count_flops(model, 64, recompute)
     drawing = step_work(counted, counted.total)
     wide = sum(float(r["width"]) for r in rectangles(drawing) if r["title"] and ":" in r["title"])
-    assert wide == pytest.approx(462, abs=1)
+    assert wide == pytest.approx(450, abs=1)
     assert f"together {units.flops(counted.total)}" in drawing.words
     assert ("recomputed nothing" in drawing.words) == (recompute == "none")
 
@@ -107,7 +132,9 @@ def test_the_bars_of_a_step_are_to_one_scale(recompute: str, model: Transformer)
 def test_a_longer_step_leaves_the_outline_of_the_one_before() -> None:
     short, long = (count_flops(LLAMA, 8, "none", sequence_length=s) for s in (2048, 8192))
     assert step_work(long, long.total).body.count("at the start") == 0
-    assert step_work(long, long.total, short).body.count("at the start") == 2
+    drawn = step_work(long, long.total, short)
+    assert drawn.body.count("<title>at the start</title>") == 2
+    assert drawn.body.count(">at the start</text>") == 1
 
 
 def test_the_bar_is_filled_to_mfu_and_hfu() -> None:

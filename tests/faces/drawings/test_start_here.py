@@ -18,16 +18,18 @@ def test_an_estimate_is_told_in_two_digits() -> None:
     assert [units.count(number, 2) for number in numbers] == told
 
 
-MARKS = [("20 for each parameter", 160e9), ("GPT-3", 300e9)]
+MARKS = [("GPT-3", 300e9), ("Llama 3.1 405B", 15.6e12)]
+WANTED = [("GPT-3 read", 300e9), ("20 for each parameter:", 160e9)]
 
 
 def drawn(num_gpus: int = 8, days: float = 30, tokens: float = 47e9, **more: Any) -> Drawing:
     """The machine of eight A100 that train 8 billion parameters."""
+    more = {"wanted": WANTED, **more}
     return drawings.machine(num_gpus, days, 8e9, 109.2e12, 48e9, tokens, MARKS, **more)
 
 
 def test_the_machine_shows_its_sum() -> None:
-    for value in ("2.26 ZFLOP", "48.0 GFLOP", "6 × 8B"):
+    for value in ("2.26 × 10²¹", "48 billion", "6 × 8B"):
         assert value in drawn().body
         assert value in drawn().words
     assert "47 billion tokens" in drawn().words
@@ -39,21 +41,31 @@ def test_a_square_stands_for_one_gpu_or_for_as_many_as_it_says(
     n: int, shown: int, layout: drawings.Layout
 ) -> None:
     body = drawn(n, 1, layout=layout).body
-    assert body.count('width="12" height="12"') == shown + 2  # one for the day, one of tokens
+    assert body.count('width="12" height="12"') == shown + 1  # one for the day
     each = re.search(r"(\d+) in a square", body)
     assert shown == -(-n // int(each[1] if each else 1))
 
 
 @pytest.mark.parametrize("layout", [drawings.WIDE, drawings.NARROW])
-def test_twice_the_tokens_are_twice_the_squares(layout: drawings.Layout) -> None:
-    def squares(tokens: float) -> float:
-        body = drawn(tokens=tokens, before=1e10, layout=layout).body
-        found = re.findall(r'width="([\d.]+)" height="12" fill="#007050"', body)
-        return sum(map(float, found)) / 12
+def test_twice_the_tokens_are_twice_the_field(layout: drawings.Layout) -> None:
+    def blocks(tokens: float) -> float:
+        body = drawn(tokens=tokens, before=10e9, layout=layout).body
+        fill = COLORS["useful"]
+        found = re.findall(rf'width="([\d.]+)" height="([\d.]+)" fill="{fill}"', body)
+        areas = [float(wide) * float(high) for wide, high in found]
+        return sum(areas[:-1]) / layout.block / 16  # without the scale's bar
 
-    assert [squares(n * 1e10) for n in (0.5, 1, 2, 4, 7.5)] == [0.5, 1, 2, 4, 7.5]
-    assert squares(1e14) == 2 * layout.squares[1]  # no more than have room, and it says so
-    assert "10 thousand squares" in drawn(tokens=1e14, before=1e10, layout=layout).body
+    wanted = [0.5, 1, 5, 7.5, 15, 200]
+    assert [blocks(5e9 * n) for n in wanted] == pytest.approx(wanted)
+    assert blocks(1e14) == pytest.approx(200)  # no more than have room, and it says so
+    assert "the field, 100 times" in drawn(tokens=1e14, layout=layout).body
+
+
+def test_a_mark_stands_in_the_field_where_as_many_tokens_end() -> None:
+    body = drawn(wanted=[("GPT-3 read", 300e9), ("enough", 2e12)]).body
+    assert f'<line x1="{drawings.LEFT + 60 / 5 * 16:g}" y1="190"' in body
+    assert body.count('stroke-width="2.5"') == 1
+    assert "enough 2.0 trillion; further right" in body
 
 
 @pytest.mark.parametrize("layout", [drawings.WIDE, drawings.NARROW])
@@ -70,10 +82,11 @@ def test_what_a_token_has_cost_is_filled_to_scale(step: int) -> None:
     done = float(flops_on_the_way(8e9, step, drawings.LAYERS))
     drawing = drawings.one_token(step, 8e9, done, 48e9)
     up, down = min(step, 4), max(step - 4, 0)
-    assert len(re.findall(r'width="116" height="38" fill="#', drawing.body)) == up
-    assert len(re.findall(r'width="232" height="38" fill="#', drawing.body)) == down
-    bars = re.findall(r'y="298" width="([\d.]+)" height="32" fill="#', drawing.body)
-    assert sum(map(float, bars)) == pytest.approx(352 * done / 48e9, abs=0.2)
+    for color, filled in (("weights", up), ("gradients", 2 * down)):
+        boxes = rf'width="116" height="38" fill="{COLORS[color]}"'
+        assert len(re.findall(boxes, drawing.body)) == filled
+    bars = re.findall(r'y="322" width="([\d.]+)" height="32" fill="#', drawing.body)
+    assert sum(map(float, bars)) == pytest.approx(354 * done / 48e9, abs=0.2)
     assert ("its error" in drawing.body) == (down > 0)
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from llmtrain_helpers import data_parallel_size, units
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import PREDICTIONS
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.exercises.common import judge
 from llmtrain_helpers.plan.schedule import idle_share
 
 
@@ -12,6 +13,12 @@ def test_04_b_tells_the_idle_share_of_each_split() -> None:
     assert idle_share(4, 8) == pytest.approx(3 / 11)
     with pytest.raises(ValueError, match="not divisible"):
         data_parallel_size(128, 4, 3)
+
+
+def test_per_cent_without_its_sign_is_named_in_04_b() -> None:
+    [question] = EXERCISES["04-b"].again
+    assert "write it with a %" in judge("04-b", "2.3", question.exercise, 0).text
+    assert judge("04-b", "2.3 %", question.exercise, 0).ok
 
 
 def test_the_best_micro_batch_of_04_c_is_four() -> None:

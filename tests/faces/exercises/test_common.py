@@ -54,7 +54,7 @@ def numbers(name: str, exercise: Exercise) -> Iterator[tuple[str, Numeric]]:
                 yield from numbers(f"{name}.{field.name}", part)
 
 
-ASKED_AGAIN = ["00-b", "00-d", "04-b", "05-c", "07-b", "08-c"]
+ASKED_AGAIN = ["00-b", "00-d", "02-c", "04-b", "05-c", "07-b", "08-c"]
 """Choices that come back as another question."""
 
 NUMERIC = dict(found for item in EXERCISES.items() for found in numbers(*item))
@@ -480,7 +480,9 @@ def test_what_a_learner_wrote_is_no_markup_in_a_verdict() -> None:
 def test_a_wrong_choice_comes_back_as_another_question() -> None:
     first = check("00-b", "A")
     question = EXERCISES["00-b"].again[0].text
-    assert first.text.endswith(f"22.4 PFLOP/s. Next, in the same cell: {question}")
+    assert first.text.endswith(
+        f"22.4 PFLOP/s. A second question, in place of the first: {question}"
+    )
     for option in "ACD":
         told = check("00-b", option)
         assert told.ok is False
@@ -501,8 +503,11 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
 
 @pytest.mark.parametrize("id", ASKED_AGAIN)
 def test_trying_every_option_never_ends_in_a_right_one(id: str) -> None:
-    options = getattr(EXERCISES[id], "options", None) or [*EXERCISES[id].sizes]
-    key = EXERCISES[id].key()
+    exercise, key = EXERCISES[id], EXERCISES[id].key()
+    if id == "02-c":  # a number, and a choice beside it
+        options = [(key[0], slip) for slip in exercise.slip.options]
+    else:
+        options = getattr(exercise, "options", None) or [*exercise.sizes]
     wrong_first = [option for option in options if option != key] + [key]
     assert not any(check(id, option) for option in [*wrong_first, *options])
     [question] = EXERCISES[id].again
@@ -537,8 +542,8 @@ def test_several_questions_come_one_after_the_other(monkeypatch) -> None:
     )
     monkeypatch.setattr(exercises, "EXERCISES", {"00-x": first})
     told = [exercises.check("00-x", answer).text for answer in ("b", "y", "x", 4, 5)]
-    assert told[0] == "no, b. Next, in the same cell: X or y?"
-    assert told[1] == "no, y. Next, in the same cell: How many?"
+    assert told[0] == "no, b. A second question, in place of the first: X or y?"
+    assert told[1] == "no, y. A second question, in place of the first: How many?"
     assert told[2].endswith("To be sure: How many?")
     assert told[3:] == ["too low. h.", "right, 5."]
 

@@ -1,11 +1,14 @@
 """Chapter 02's exercises: what they say beside right and wrong, and its predictions."""
 
+from pathlib import Path
+
 import pytest
 
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_helpers.exercises.common import judge
 from llmtrain_helpers.exercises.flops import STATED, longer, readings
+from tests.config_files import FILES
 from tests.faces.exercises.answers import ANSWERS
 
 
@@ -52,12 +55,35 @@ def test_the_colleagues_figure_is_that_of_the_sparse_peak_and_of_nothing_else() 
         assert "36.8" not in check("02-c", wrong).text
 
 
+def test_another_question_follows_a_wrong_slip_and_no_wrong_number() -> None:
+    def told(answer: object, turn: int = 0) -> tuple[bool | None, int]:
+        verdict = judge("02-c", answer, EXERCISES["02-c"], 0, turn)
+        assert "hint>" not in verdict.text
+        return verdict.ok, verdict.turn
+
+    assert told((0.184, "length")) == (False, 0)
+    assert told((0.368, "length")) == (False, 1)
+    assert told((0.368, "sparse"), 1) == (None, 1)  # and still the number is asked
+    assert told((0.368, None), 1) == (None, 1)
+    assert told((0.3, "sparse"), 1) == (False, 1)
+    assert told(readings()["recomputation"] / 2, 1) == (True, 1)
+
+
 def test_the_colleagues_share_is_what_runs_that_recompute_everything_reach() -> None:
     runs = published.rows("recomputation_runs")
     again = [row["mfu"] * row["seconds_selective"] / row["seconds_full"] for row in runs]
     assert min(again) < readings()["none"] < max(again)
     hfus = [row["mfu"] for row in runs]  # selective: little is done twice
     assert min(hfus) < readings()["recomputation"] < max(hfus)
+
+
+def test_ones_own_model_may_be_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(FILES["Llama-3.1-8B"], "utf-8")
+    for model in (path, str(path), "Llama-3.1-8B"):
+        verdict = check("02-d", (model, 64, "H100", 300))
+        assert verdict.ok is True
+        assert "300 sequences takes 6.42 s" in verdict.text
 
 
 def test_the_hints_of_ones_own_batch_come_in_steps() -> None:

@@ -85,3 +85,18 @@ def test_the_handles_say_what_the_page_says() -> None:
     assert "floor of the valley" in terms.render(size=10**10)
     assert "3.7 fresh texts" in HANDLES["repeated"].render()
     assert "15.2 fresh texts" in HANDLES["repeated"].render(epochs=40)
+
+
+def test_a_first_run_is_promised_less_and_a_model_goes_by_its_name() -> None:
+    own = EIGHT | {"days": 30, "model": "Llama-3.1-8B"}
+    usual, first = (panel_with(**own, speed=x).html for x in ("as usual", "a first run"))
+    assert "Yours, Llama-3.1-8B on 33.6 billion" in first  # the 34 of the pages before
+    assert "Yours, Llama-3.1-8B on 33.6 billion" not in usual
+    front = frontier(A100, 8, 30, SHELF)
+    assert front.promised().best.name == front.first_run.name
+    rough = rough_frontier(A100, 8, 30, SHELF, first_run=True)
+    exact = [point.outcome for point in front.promised().points]
+    for a, b in zip(rough, exact, strict=True):
+        assert a.tokens == pytest.approx(b.tokens, rel=1e-6)
+    assert "1,024" not in panel_with(model="gpt2").problem
+    assert "is unknown" in panel_with(model="GPT-17").problem

@@ -3,7 +3,7 @@
 import pytest
 
 from llmtrain_helpers import units
-from llmtrain_helpers.panels import PANELS, communication_panel
+from llmtrain_helpers.panels import HANDLES, PANELS, communication_panel
 from llmtrain_helpers.panels.communication import Setting, planned
 
 
@@ -75,6 +75,21 @@ def test_the_step_is_told_as_others_software_would_take_it() -> None:
     others = plan.seconds_per_iteration
     assert others.least < plan.step.total < others.greatest
     assert "the step takes 41 s to 91 s." in PANELS["communication"].render()
+
+
+def test_the_time_line_says_why_the_step_waits() -> None:
+    line = HANDLES["time_line"]
+    assert "nothing of it hides" in line.render(messages=1)
+    assert "All hide but the last message" in line.render(messages=64)
+    assert "To begin so many messages takes 23 ms, so they queue." in line.render(messages=512)
+    assert "too few tokens to hide them" in line.render(tokens=2048)
+
+
+def test_sums_that_cross_the_network_are_told_beside_those_that_do_not() -> None:
+    near = HANDLES["neighbours"]
+    told = "They take 92 s, and took 14 s inside a node."
+    assert told in near.render(node="are replicas")
+    assert "Over 99 % of its bytes" in near.render(pipeline_parallel=8)
 
 
 def test_a_split_that_cannot_be_is_refused_by_what_is_wrong_with_it() -> None:

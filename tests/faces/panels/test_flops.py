@@ -8,7 +8,7 @@ import pytest
 from llmtrain_helpers import Transformer, achieved_flops_per_gpu, count_flops, units
 from llmtrain_helpers.drawings.flops import past_peak
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels.flops import ALL, BACK, PANEL, SEEN, highest_hfu
+from llmtrain_helpers.panels.flops import ALL, BACK, PANEL, PEAK, SEEN, highest_hfu
 from tests.pages import cell
 from tests.panel_code import value_of
 
@@ -34,7 +34,7 @@ def test_what_the_page_tells_of_the_panel_is_so() -> None:
     past = PANEL.answer({**PANEL.default, "seconds": shorter}).html
     assert "of its peak of 312 TFLOP/s" in past
     assert "runs past the peak" in past
-    assert "An iteration as passes over the stack of layers" in past
+    assert "A step as passes over the stack of layers" in past
     assert "HFU 99" in _offers_at(5)[1][0]
     for seconds in (4, 3.2):
         answer = PANEL.answer({**PANEL.default, "seconds": seconds})
@@ -69,7 +69,7 @@ def test_more_than_the_peak_is_drawn_past_it_and_slips_are_named() -> None:
     assert "at 101 % of its peak of 312 TFLOP/s" in answer.html
     counted = count_flops(published.architecture("Megatron 18.4B", 2048), 512, "full")
     rate = achieved_flops_per_gpu(counted.total, 32.09, 16)
-    assert past_peak(counted, rate, 312e12).live() in answer.html
+    assert past_peak(counted, rate, 312e12, PEAK).live() in answer.html
     offered = dict(answer.offers)
     assert offered["Sequence 1,024, not 2,048: HFU 49.4 %"] == {"sequence_length": 1024}
     assert offered["Recomputed none, not full: HFU 76.4 %"] == {"recompute": "none"}

@@ -64,29 +64,51 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
         ("eight_bits", {"exponent": 10, "fraction": 1}, "9. The next number up is 10."),
         (
             "lost_update",
-            {},
+            {"updates": 4},
             "In bf16 alone it is 1, and beside a main weight 1.015625. The next update is lost.",
         ),
         ("lost_update", {"updates": 10, "update": 0.004}, "The next update counts as 0.00781."),
-        ("lost_update", {"format": "fp16"}, "In fp16 alone it is 1.0117188, and beside"),
+        ("lost_update", {}, "No update has come yet. Both weights are 1."),
+        (
+            "lost_update",
+            {"updates": 4, "format": "fp16"},
+            "In fp16 alone it is 1.0117188, and beside",
+        ),
         ("gradients", {}, "47 % of these gradients become 0."),
         ("gradients", {"scale": 2**16}, "Fewer than 1 % of these gradients become 0."),
         ("gradients", {"scale": 2**18}, "None of these gradients becomes 0."),
         ("gradients", {"scale": 2**24}, "The largest overflow, so this step is thrown away."),
         ("gradients", {"format": "bf16"}, "None of these gradients becomes 0."),
-        ("stalled_sum", {}, "1,024 ones make 256. One more changes nothing, nor does any other."),
+        ("stalled_sum", {}, "8 ones make 8. One more still counts."),
+        (
+            "stalled_sum",
+            {"ones": 1024},
+            "1,024 ones make 256. One more changes nothing, nor does any other.",
+        ),
         ("stalled_sum", {"ones": 128}, "128 ones make 128. One more still counts."),
         ("stalled_sum", {"ones": 4096, "format": "fp16"}, "4,096 ones make 2,048."),
-        ("parameter_bytes", {}, "16 bytes a parameter, 128 GB for 8 billion."),
+        ("parameter_bytes", {}, "128 GB for 8 billion. In code the recipe is 'fp32'."),
+        ("parameter_bytes", {"recipe": "bf16, main weights"}, "16 bytes a parameter, 128 GB for"),
         ("parameter_bytes", {"recipe": "bf16, both gradients"}, "20 bytes a parameter, 160 GB"),
-        ("slices", {}, "56.2 GB of 80.0 GB: it fits."),
-        ("slices", {"gpus": 2}, "80.3 GB of 80.0 GB: it does not fit."),
+        ("slices", {"stage": 1}, "56.2 GB of 80.0 GB: it fits."),
+        ("slices", {"gpus": 2, "stage": 1}, "80.3 GB of 80.0 GB: it does not fit."),
         ("slices", {"gpus": 2, "stage": 2}, "it fits."),
-        ("slices", {"stage": 0}, "128 GB of 80.0 GB: it does not fit."),
+        ("slices", {}, "128 GB of 80.0 GB: it does not fit."),
     ],
 )
 def test_a_handle_says_what_its_picture_shows(name: str, values: dict, sentence: str) -> None:
     assert sentence in said(HANDLES[name].render(**values))
+
+
+def test_no_picture_stands_answered_when_the_page_opens() -> None:
+    """Each is the state before the guess beside it: no update, one replica's whole bytes."""
+    first = {name: HANDLES[name].render() for name in ("lost_update", "parameter_bytes", "slices")}
+    assert "lost" not in said(first["lost_update"])
+    assert first["lost_update"].count("<line") < HANDLES["lost_update"].render(updates=1).count(
+        "<line"
+    )
+    assert "main weights 4" not in first["parameter_bytes"]
+    assert "left to the others" not in first["slices"]
 
 
 def test_the_smallest_updates_that_arrive_are_half_the_spacing() -> None:

@@ -5,6 +5,8 @@ import pytest
 from llmtrain_helpers import all_reduce_seconds, count_parameters, plan_run
 from llmtrain_helpers.communication import LATENCY, LINK_SHARE
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.panels import HANDLES
+from llmtrain_helpers.panels.communication import TimeLine
 from tests.pages import words
 
 H100 = published.accelerator("H100")
@@ -61,6 +63,16 @@ def test_tokens_that_hide_a_ring_do_not_depend_on_the_model() -> None:
     tokens = X / W
     assert tokens == pytest.approx(2500, rel=0.02)
     assert 4 * tokens == pytest.approx(10_000, rel=0.02)  # a card of 12.5 GB/s
+
+
+def test_the_best_number_of_messages_is_among_those_of_the_handle() -> None:
+    stops = HANDLES["time_line"].controls["messages"].stops
+    waits = {n: TimeLine(messages=n).last.visible for n in stops}
+    assert min(waits, key=lambda n: waits[n]) == 64
+    assert waits[64] == pytest.approx(0.001, abs=5e-4)
+    assert "Here 64 are best, and the step waits for a single millisecond" in words(
+        "07_communication"
+    )
 
 
 def test_what_the_page_says_of_measurements() -> None:

@@ -20,7 +20,11 @@ def test_what_is_said_of_deepseek_is_so() -> None:
     assert f"meets {units.count(counted.active)}. Published" in page
     shown = cell("01_parameters", "experts-seen")
     assert f"{units.count(counted.total)} parameters in this way" in shown
-    assert f"a token meets {units.count(counted.active, 2)}." in shown
+    # of the embedding it looks up a row: without it, DeepSeek's own number and page 03's
+    looked_up = units.count(counted.active - counted.embedding, 2)
+    assert f"a token meets {looked_up}." in shown
+    assert f"For DeepSeek-V3 that is {looked_up}," in cell("03_duration", "recap")
+    assert f"shows {counted.active / 1e9:.1f}, because" in shown
     assert f"holds {units.count(layer.mlp.parameters(h))} parameters" in page
     met = layer.mlp.parameters(h) - layer.mlp.idle(h)
     assert f"meets {units.count(met)} of them" in page

@@ -44,7 +44,7 @@ ANSWERS = {
             (32, "the mask is missing"),
             (30720, "for each token"),
             (74, "all the bytes"),
-            (41, "times what the helper gives"),
+            (41, "this gives 2.5 % too much"),
         ],
     ),
     "06-a": Answers(

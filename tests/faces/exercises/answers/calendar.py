@@ -5,10 +5,20 @@ from tests.faces.exercises.answers.table import Answers
 OWN = {"gpus": 8, "computing_days": 24, "calendar_days": 30, "write_seconds": 60}
 OWN |= {"restart_minutes": 600, "save_minutes": 240, "spare_nodes": 1}
 
-OFTEN = {"restart_minutes": 30, "save_minutes": 60}
+OFTEN = {"restart_minutes": 30, "save_minutes": 250}
+MANY = {"restart_minutes": 30, "save_minutes": 40, "gpus": 1000}
 
 
 ANSWERS = {
+    "09-cost": Answers(
+        right=[40 / 900 + 450 / 1e4],
+        slips=[
+            (40 / 900 + 900 / 1e4, "a whole interval"),
+            (40 / 900, "the writes alone"),
+            (450 / 1e4, "the lost work alone"),
+            (490 / 1e4, "not once in M"),
+        ],
+    ),
     "09-a": Answers(
         right=[256 * 0.006 * 52 * 35 / 60, "46.6"],
         slips=[
@@ -26,32 +36,38 @@ ANSWERS = {
     ),
     "09-c": Answers(
         right=[7, "7"],
-        slips=[(3, "that is the average, rounded up"), (2.56, "that is the average; asked")],
+        slips=[
+            (3, "that is the average, rounded up"),
+            (2.56, "that is the average; asked"),
+            (10, "what they need apart"),
+            (5, "enough for one of the two"),
+        ],
     ),
     "09-d": Answers(
         right=[OWN | {"promised_days": 30}],
         told=[
             (OWN, "right: at the worst rate of failures 25.7 days"),
-            (OWN | OFTEN, "right: at the worst rate of failures 25.9 days"),
+            (OWN | OFTEN, "right: at the worst rate of failures 25.6 days"),
             (OWN | {"spare_nodes": 2}, "right"),
-            (OWN | OFTEN | {"gpus": 1000, "spare_nodes": 23}, "right"),
+            (OWN | MANY | {"spare_nodes": 23}, "right"),
             (OWN, "to the rent: would you rather wait"),
             (OWN | {"spare_nodes": 0}, "at that rate the node stops every 62 days"),
         ],
         slips=[
-            (OWN | OFTEN | {"save_minutes": 40}, "2.04 % longer than every 7.06 hours"),
+            (OWN | OFTEN | {"save_minutes": 60}, "too often: at the worst rate writes and"),
+            (OWN | {"save_minutes": 1200}, "too seldom: at the worst rate writes and"),
             (OWN | {"spare_nodes": 2.5}, "only whole nodes"),
             (OWN | {"spare_nodes": 1000}, "too many: keep at most 2"),
-            (OWN | OFTEN | {"gpus": 1000, "spare_nodes": 10}, "at least 23 of spare_nodes"),
-            (OWN | OFTEN | {"gpus": 1000, "spare_nodes": 47}, "keep at most 46"),
+            (OWN | MANY | {"spare_nodes": 10}, "at least 23 of spare_nodes"),
+            (OWN | MANY | {"spare_nodes": 47}, "keep at most 46"),
             (OWN | {"write_seconds": 1e9}, "leaves hardly any time"),
             (OWN | {"save_minutes": 3000}, "more than a day to restart"),
             (OWN | {"gpus": 16, "spare_nodes": 0}, "it takes at least 2 of spare_nodes"),
             (OWN | {"restart_minutes": 1}, "within three minutes"),
-            (OWN | {"save_minutes": 1}, "saving every 1 minutes makes the run 99.1 % longer"),
+            (OWN | {"save_minutes": 1}, "every 1 minutes is too often"),
             (OWN | {"computing_days": 29}, "even with few outages"),
             (OWN | {"gpus": "16k"}, "a stop comes every 45.0 minutes"),
-            (OWN | {"gpus": 256}, "saving every 240 minutes makes the run"),
+            (OWN | {"gpus": 256}, "every 240 minutes is too seldom"),
             (OWN | {"gpus": "many"}, "is no number"),
             (OWN | {"calendar_days": 100, "promised_days": 60}, "60 days promise nothing"),
             *(

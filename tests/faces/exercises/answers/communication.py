@@ -15,7 +15,7 @@ ANSWERS = {
             (989.5e12 / 400e9 / 4, "drops out"),
             (4 * 989.5e12 / 400e9, "one 4 is left over"),
             (989.5e12 / 50e9, "one card alone"),
-            (2474, "times what the helper gives"),
+            (2474, "this gives 0.010 % too much"),
         ],
     ),
     "07-a": Answers(

@@ -47,7 +47,7 @@ ANSWERS = {
     ),
     "03-days": Answers(
         right=[DAYS_BY_STEPS, DAYS_BY_STEPS * (1 + 1e-12)],
-        told=[(DAYS_BY_STEPS, "the helper agrees: 213 days, the scores included")],
+        told=[(DAYS_BY_STEPS, "right, 213 days, the scores included")],
         slips=[
             (DAYS_BY_STEPS * 86400, "these are seconds"),
             (DAYS_BY_STEPS * 24, "these are hours"),
@@ -55,7 +55,7 @@ ANSWERS = {
             (DAYS_BY_STEPS * 1024, "leaves out s"),
             (DAYS_BY_STEPS * 512, "leaves out B"),
             (DAYS_BY_STEPS / 16, "no GPUs are needed"),
-            (207.8, "than it should be. How many steps are there?"),
+            (207.8, "too little. How many steps are there?"),
             ("213 days", "should give one number"),
         ],
     ),

@@ -40,7 +40,8 @@ ANSWERS = {
             (6 * 1600**2, "four times as wide"),
             (48 * 12 * 1600**2, "this is all 48 layers"),
             (12 * 1600**2 + 13 * 1600, "biases and norms"),
-            (1600**2, "0.0833 times what the helper gives, less than it should be"),
+            (12 * 1600, "a square of h × h has h · h numbers"),
+            (1600**2, "this gives 12 times too little"),
         ],
     ),
     "01-b": Answers(

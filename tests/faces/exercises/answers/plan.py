@@ -28,7 +28,7 @@ ANSWERS = {
             (STATES + KEPT + LOGITS, "one part in 16"),
             (STATES / 64 + KEPT + LOGITS, "with 64 GPUs"),
             (STATES / 16, "the states alone"),
-            (58.8, "times what the helper gives, less"),
+            (58.8, "times too little"),
         ],
     ),
     "08-a": Answers(
@@ -112,7 +112,7 @@ ANSWERS = {
                     ({"sequence": 8192, "batch": 512}, "Shorten the sequence, or recompute"),
                     ({"sequence": 8192, "batch": 512, "micro": 2}, "Lower micro or sequence"),
                     ({"zero": 0}, "Raise zero, gpus or tensor, or take a smaller model"),
-                    ({"recompute": "all"}, "Known: none, selective, full"),
+                    ({"recompute": "all"}, "Known: none, selective, full, alternate"),
                     ({"tokens": "lots"}, "is no number"),
                     ({"model": "Llama-9"}, "Llama-9"),
                     ({"chip": "A1000"}, "A1000"),
