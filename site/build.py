@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import found
 import front
 import light
 import paper
@@ -43,10 +44,12 @@ def main() -> int:
     status = build_main([*options, "-b", "html", str(ROOT), str(SITE)])
     if status == 0:
         add_python(SITE)
-        front.write(SITE)
         (SITE / ".nojekyll").touch()
         for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
             macros.unlink()
+        front.write(SITE, found.SOURCE)
+        shutil.copy(ROOT / "notebooks" / "course.png", SITE / found.PICTURE)
+        found.tell(SITE, front.DESCRIPTION)
         light.lighten(SITE)
         policy.guard(SITE)
         paper.print_all(SITE)

@@ -549,7 +549,8 @@ for (const section of document.querySelectorAll(".live-panel")) {
   section.querySelector(".live-start").onclick = () => panel.start(address);
   const shared = new URLSearchParams(address);
   shared.delete("highlight");
-  if ([...shared].length) {
+  const [visit] = performance.getEntriesByType("navigation");
+  if ([...shared].length && visit?.type === "navigate") {
     panel.start(shared.toString()); // a link that somebody shared
     section.scrollIntoView();
   }
