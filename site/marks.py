@@ -32,8 +32,8 @@ HERE = (
     '<p class="live-note">In this page run the <a href="#panel">panel</a>, '
     "guesses, exercises, and each cell with a <b>Run</b> at its side; the others show "
     "what they printed. On paper: "
-    '<a href="../sheet.pdf">the formulas</a>, <a href="../course.pdf">the course</a>.'
-    "</p>"
+    '<a href="../sheet.pdf">the formulas</a>, <a href="../course.pdf">the course</a>. '
+    'For a projector: <a href="?present">scene by scene</a>.</p>'
 )
 """What the site says on each chapter's page."""
 

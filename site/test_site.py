@@ -712,3 +712,50 @@ def test_a_bar_moves_while_python_comes(page: Page, address: str) -> None:
     assert parts[0] < 0.1
     assert 0.97 < parts[-1] <= 1
     assert len({*parts}) > 20
+
+
+def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/07_communication.html?present")
+    scenes = page.locator(".scene")
+    expect(page.locator(".scene-bar span")).to_have_text(f"1 of {scenes.count()}")
+    for turn in (1, 2):
+        page.keyboard.press("ArrowRight")
+        expect(scenes.nth(turn)).to_be_visible()
+        assert [one.is_visible() for one in scenes.all()].count(True) == 1
+    shown = scenes.nth(2)
+    svg = shown.locator(".cell_output svg.wt").first.bounding_box()
+    assert svg["height"] > 0.5 * 720
+    assert shown.locator("p:has(> strong:only-child)").first.is_visible()
+    page.reload()  # it stays where it was
+    expect(page.locator(".scene-bar span")).to_have_text(f"3 of {scenes.count()}")
+    shown.locator(".live-start").first.click()
+    shown.locator(".live-on").first.wait_for(timeout=60_000)
+    shown.locator("input[type=range]").first.focus()
+    page.keyboard.press("ArrowRight")  # the slider's own
+    expect(page.locator(".scene-bar span")).to_have_text(f"3 of {scenes.count()}")
+    assert page.url.endswith("?present#" + shown.get_attribute("id"))
+    page.close()
+
+
+@pytest.mark.parametrize("word", ["ring", "machine", "time_line"])
+def test_on_a_telephone_picture_and_slider_are_seen_together(
+    browser: Browser, address: str, word: str
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    name = next(
+        n for n in CHAPTERS if f"handle:{word}" in (SITE / f"notebooks/{n}.html").read_text()
+    )
+    page.goto(f"{address}/notebooks/{name}.html")
+    live = page.locator(f'.live-handle[data-word="handle:{word}"]')
+    live.locator(".live-start").click()
+    expect(live).to_have_class(re.compile("live-on"), timeout=60_000)
+    for slider in live.locator("input[type=range]").all():
+        slider.scroll_into_view_if_needed()
+        svg = live.locator(".live-answer svg").first.bounding_box()
+        assert svg["y"] >= 0
+        assert svg["x"] >= 0
+        assert svg["x"] + svg["width"] <= 390
+        assert svg["y"] + svg["height"] <= slider.bounding_box()["y"] <= 844
+    context.close()

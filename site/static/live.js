@@ -324,7 +324,8 @@ class Panel {
       labels.map((label, at) => button(label, () => this.act(deed, at)));
     this.mend.replaceChildren(...offers("mend", told.mend));
     this.take.replaceChildren(...offers("take", told.take));
-    if (this.small) return; // what a page's address says is its panel
+    // what a page's address says is its panel, but for a projector
+    if (this.small || document.querySelector(".present")) return;
     const search = told.address ? `?${told.address}` : location.pathname;
     history.replaceState(null, "", search + location.hash);
   }
@@ -545,7 +546,7 @@ addEventListener("load", () => stay().catch(() => {})); // a private window may 
 for (const form of document.querySelectorAll(".live-form")) new Judged(form);
 for (const section of document.querySelectorAll(".live-panel")) {
   const panel = new Panel(section);
-  const address = panel.small ? "" : location.search.slice(1);
+  const address = panel.small || location.search === "?present" ? "" : location.search.slice(1);
   section.querySelector(".live-start").onclick = () => panel.start(address);
   const shared = new URLSearchParams(address);
   shared.delete("highlight");
@@ -556,3 +557,4 @@ for (const section of document.querySelectorAll(".live-panel")) {
   }
 }
 if (COURSE.length) Progress.show();
+if (new URLSearchParams(location.search).has("present")) import("./present.js");
