@@ -745,7 +745,7 @@ def test_on_a_telephone_picture_and_slider_are_seen_together(
     context = browser.new_context(viewport={"width": 390, "height": 844})
     page = context.new_page()
     name = next(
-        n for n in CHAPTERS if f"handle:{word}" in (SITE / f"notebooks/{n}.html").read_text()
+        n for n in CHAPTERS if f"handle:{word}" in (SITE / f"notebooks/{n}.html").read_text("utf-8")
     )
     page.goto(f"{address}/notebooks/{name}.html")
     live = page.locator(f'.live-handle[data-word="handle:{word}"]')
