@@ -37,7 +37,7 @@ FACES = ["drawings", "figures", "panels", "exercises", "command"]
 PYTORCH = ["model", "ledger", "counting", "training", "memory", "timing", "parallel", "record"]
 """Parts of `measure` that import PyTorch, from the ground up: only when it is used."""
 
-WITHOUT = ["trace", "clock"]
+WITHOUT = ["trace", "clock", "recorded"]
 """Parts of it that need no PyTorch: what they read or simulate is there already."""
 
 

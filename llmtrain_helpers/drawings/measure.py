@@ -1,7 +1,6 @@
-"""Drawings of chapter 11: three counts, a step by the clock, two recorded traces.
+"""Drawings of chapter 11: products, steps predicted and measured, memory, a trace, a clock.
 
-Lengths are to scale: of a count, what was measured and what the formula says; of a step
-and a trace, time.
+Lengths are to scale, and each handle has one scale for all of its settings.
 """
 
 from __future__ import annotations
@@ -10,87 +9,200 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import COLORS, Drawing, fits, ghost, hatched, line, rect, text
-from llmtrain_helpers.measure.clock import Experiments, StepClock
+from llmtrain_helpers.activations import Moment
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    GREY,
+    Drawing,
+    circle,
+    fits,
+    ghost,
+    hatched,
+    line,
+    rect,
+    text,
+)
+from llmtrain_helpers.measure.clock import Experiments, StepClock, Times
+from llmtrain_helpers.measure.recorded import StepSpent
 from llmtrain_helpers.measure.trace import Spans, Trace
-from llmtrain_helpers.results import Breakdown
 
-_WIDE = 760
-_LEFT = 100
+_ACROSS = 600
+"""Pixels across of a handle."""
 
-# --- three counts of one model
+# --- the rate of one product
 
-_COUNTS = [
-    ("parameters", "sizes of tensors", units.exact),
-    ("FLOPs of a step", "FLOP counter", units.exact),
-    ("bytes kept for backward", "hooks of autograd", units.exact),
-]
-_PARTS = {
-    "embedding": ("embedding", COLORS["embedding"]),
-    "attention": ("attention", COLORS["attention"]),
-    "projections": ("projections", COLORS["attention"]),
-    "scores": ("scores", COLORS["attention"]),
-    "mlp": ("MLP", COLORS["MLP"]),
-    "norm": ("norms", COLORS["norms"]),
-    "norms": ("norms", COLORS["norms"]),
-    "head": ("output head", COLORS["output head"]),
-    "recomputed": ("again", COLORS["recomputed"]),
-    "checkpoints": ("layers' inputs", COLORS["recomputed"]),
+
+def one_product(rates: Mapping[int, float], size: int) -> Drawing:
+    """The rate of a product of two square matrices, for each size up to the chosen one."""
+    left, base, high, most = 74, 292, 226, 120e9
+    wide = (_ACROSS - left - 10) / len(rates)
+    svg = text(left - 58, 24, "GFLOP/s", 15) + line(left, base, _ACROSS - 8, base)
+    for tick in range(0, 121, 20):
+        y = base - high * tick * 1e9 / most
+        svg += line(left, y, _ACROSS - 8, y, opacity=0.2) + text(
+            left - 8, y + 5, f"{tick}", 14, "end"
+        )
+    for place, (n, rate) in enumerate(rates.items()):
+        x = left + wide * (place + 0.5)
+        svg += text(x, base + 22, f"{n}", 15, "middle", font_weight=700 if n == size else 400)
+        if n > size:
+            svg += text(x, base - 12, "?", 18, "middle", GREY)
+            continue
+        up = high * rate / most
+        color = COLORS["matrix products"] if n == size else COLORS["memory"]
+        svg += rect(x - 0.36 * wide, base - up, 0.72 * wide, up, color, rx=3)
+        label = units.digits(rate / 1e9)
+        svg += text(x, base - up - 8, label, 15, "middle", font_weight=700)
+    svg += text((left + _ACROSS) / 2, base + 46, "rows and columns of each matrix", 15, "middle")
+    now = units.flops_per_second(rates[size])
+    words = f"Two matrices of {size} by {size} numbers are multiplied at {now}."
+    return Drawing(svg, _ACROSS, 350, words)
+
+
+# --- a step, predicted and measured
+
+_SPENT = {
+    "products": ("its products", COLORS["matrix products"]),
+    "others": ("all between them", COLORS["norms"]),
+    "update": ("the update", COLORS["optimizer"]),
 }
-_BAR = 630
 
 
-def instruments(
-    measured: Sequence[Breakdown], formula: Sequence[Breakdown], before: Sequence[Breakdown] = ()
-) -> Drawing:
-    """Parameters, FLOPs and kept bytes: as an instrument shows them, and as computed.
+def predicted_step(step: StepSpent, opened: int) -> Drawing:
+    """The predicted time of a step, and below it the parts of the measured one, so far open.
 
-    Three `Breakdown`s each, in this order; `before` are those of the last picture,
-    drawn as outlines to the same scale.
+    The unit of the axis is the prediction, so that all widths have one scale.
     """
-    svg, words = "", []
-    for row, (name, instrument, unit) in enumerate(_COUNTS):
-        now, computed = measured[row], formula[row]
-        old = before[row].total if before else now.total
-        scale = _BAR / max(now.total, computed.total, old)
-        y, count = 26 + 118 * row, f"{unit(now.total)} {name}"
-        svg += text(_LEFT, y, count, 17, font_weight=700)
-        svg += text(_LEFT + _BAR, y, f"by {instrument}", 15, "end")
-        svg += _bar_of_parts(y + 14, 34, now, scale)
-        if old != now.total:
-            svg += ghost(_LEFT, y + 12, old * scale, 38, "at the start")
-        svg += _bar_of_parts(y + 52, 16, computed, scale, named=False)
-        svg += text(_LEFT - 10, y + 37, "measured", 14, "end")
-        svg += text(_LEFT - 10, y + 65, "formula", 14, "end")
-        verdict = "says the same" if now == computed else "differs"
-        words.append(f"{count}, by {instrument}; the formula {verdict}.")
-
-    # the colours of parts that are often too narrow for their names
-    for place, name in enumerate(("embedding", "norms", "scores", "head")):
-        x, y, (word, color) = _LEFT + 150 * place, 368, _PARTS[name]
-        svg += rect(x, y, 18, 18, color)
-        if name == "scores":
-            svg += f'<g color="#FFFFFF">{hatched(x, y, 18, 18, 6)}</g>'
-        svg += text(x + 26, y + 14, word, 15)
-    return Drawing(svg, _WIDE, 400, " ".join(words))
-
-
-def _bar_of_parts(y: float, high: float, whole: Breakdown, scale: float, named: bool = True) -> str:
-    """A bar from parts, each in its colour; the scores are slanted."""
-    shapes, x = "", float(_LEFT)
-    for name, size in whole.parts().items():
-        wide, (word, color) = size * scale, _PARTS[name]
-        shapes += rect(x, y, wide, high, color, word)
-        if name == "scores" and wide > 4:
-            shapes += f'<g color="#FFFFFF">{hatched(x, y, wide, high, 10)}</g>'
-        if named and name != "scores" and fits(word, wide - 6, 14):
-            shapes += text(x + wide / 2, y + 22, word, 14, "middle", "#FFFFFF")
+    left, unit, top = 150, 86, 46
+    row, svg, x = 58, "", float(left)
+    for tick in range(6):
+        at = left + unit * tick
+        svg += line(at, top - 10, at, 318, opacity=0.15)
+        svg += text(at, 24, f"{tick} ×" if tick else "0", 14, "middle")
+    svg += _bar(left, top, unit, 40, COLORS["memory"])
+    svg += text(left - 10, top + 26, "predicted", 15, "end", font_weight=700)
+    svg += text(left + unit + 8, top + 26, _ms(step.ideal), 15)
+    spent = step.parts()
+    for place, (name, seconds) in enumerate(spent.items()):
+        y, (label, color) = top + row * (place + 1), _SPENT[name]
+        svg += text(left - 10, y + 26, label, 15, "end")
+        if place >= opened:
+            svg += text(left + 12, y + 27, "?", 18, "start", GREY)
+            continue
+        wide = unit * seconds / step.ideal
+        svg += line(x, y - 18, x, y, stroke_dasharray="3 3") if place else ""
+        svg += _bar(x, y, wide, 40, color) + text(x + wide + 8, y + 26, _ms(seconds), 15)
         x += wide
-    return shapes
+    y = top + row * 4
+    svg += text(left - 10, y + 26, "measured", 15, "end", font_weight=700)
+    if opened < len(spent):
+        svg += text(left + 12, y + 27, "?", 18, "start", GREY)
+        words = f"Predicted {_ms(step.ideal)}; of the measured step {opened} of 3 parts are open."
+        return Drawing(svg, _ACROSS, 330, words)
+    x = float(left)
+    for name, seconds in spent.items():
+        svg += _bar(x, y, unit * seconds / step.ideal, 40, _SPENT[name][1])
+        x += unit * seconds / step.ideal
+    svg += text(x + 8, y + 26, _ms(step.total), 15, font_weight=700)
+    parts = ", ".join(f"{_SPENT[name][0]} {_ms(seconds)}" for name, seconds in spent.items())
+    return Drawing(
+        svg, _ACROSS, 330, f"Predicted {_ms(step.ideal)}, measured {_ms(step.total)}: {parts}."
+    )
+
+
+def _times(ratio: float) -> str:
+    return f"{units.digits(ratio, 2)} times"
+
+
+def _bar(x: float, y: float, wide: float, high: float, color: str) -> str:
+    return rect(x, y, wide, high, color, rx=2)
+
+
+# --- the same step, thirty times
+
+
+def timed_steps(series: Sequence[float], taken: Times) -> Drawing:
+    """Steps one after another: those left out, those timed with their median, and the rest."""
+    left, base, high, most = 64, 290, 250, 0.1
+    each, svg = (_ACROSS - left - 20) / len(series), text(8, 24, "ms", 15)
+    svg += line(left, base, _ACROSS - 10, base)
+    for tick in range(0, 101, 20):
+        y = base - high * tick / 1e3 / most
+        svg += line(left, y, _ACROSS - 10, y, opacity=0.2) + text(
+            left - 8, y + 5, f"{tick}", 14, "end"
+        )
+    first, last = len(taken.warm_up), len(taken.warm_up) + len(taken.seconds)
+    for place, seconds in enumerate(series):
+        x, y = left + each * (place + 0.7), base - high * seconds / most
+        if place < first:
+            svg += circle(x, y, 5, "none", "left out", stroke="currentColor")
+        elif place < last:
+            svg += circle(x, y, 6, COLORS["weights"], f"{1e3 * seconds:.1f} ms")
+        else:
+            svg += circle(x, y, 3, GREY, "not timed")
+    y, (start, end) = base - high * taken.median / most, (left + each * x for x in (first, last))
+    svg += line(start, y, end, y, stroke=COLORS["gradients"], stroke_width=4)
+    label, above = f"median {_ms(taken.median)}", max(taken.seconds)
+    x = min(max((start + end) / 2, left + 70), _ACROSS - 80)
+    svg += text(x, base - high * above / most - 14, label, 16, "middle", font_weight=700)
+    svg += text((left + _ACROSS) / 2, base + 24, "step 1 to step 30", 15, "middle")
+    svg += circle(left + 10, base + 48, 5, "none", stroke="currentColor")
+    svg += text(left + 22, base + 53, "left out", 15) + circle(
+        left + 120, base + 48, 6, COLORS["weights"]
+    )
+    svg += text(left + 132, base + 53, "timed", 15) + circle(left + 218, base + 48, 3, GREY)
+    svg += text(left + 230, base + 53, "not timed", 15)
+    words = f"{len(taken.seconds)} steps timed behind {first} left out: median {_ms(taken.median)}."
+    return Drawing(svg, _ACROSS, 356, words)
+
+
+# --- the memory of a step
+
+_HELD = {
+    "weights": "weights",
+    "gradients": "gradients",
+    "optimizer": "Adam",
+    "activations": "activations",
+    "logits": "logits",
+}
+_MOST_BYTES = 500e6
+
+
+def step_bytes(predicted: Moment, taken: float | None) -> Drawing:
+    """The predicted peak part by part, and what the process took, where that is open."""
+    left, unit, top = 142, (_ACROSS - 182) / _MOST_BYTES, 60
+    svg = ""
+    for tick in range(0, 501, 100):
+        x = left + unit * tick * 1e6
+        svg += line(x, top - 22, x, 214, opacity=0.25)
+        svg += text(x, 24, f"{tick} MB" if tick else "0", 14, "middle")
+    svg += text(left - 10, top + 30, "predicted", 15, "end", font_weight=700)
+    svg += text(left - 10, top + 108, "process took", 15, "end", font_weight=700)
+    x = float(left)
+    for name, size in predicted.parts().items():
+        svg += _bar(x, top, unit * size, 46, COLORS[name])
+        x += unit * size
+    svg += text(left, top + 68, units.gigabytes(predicted.total), 16, font_weight=700)
+    words = f"Predicted {units.gigabytes(predicted.total)}"
+    if taken is None:
+        svg += text(left + 12, top + 110, "?", 18, "start", GREY)
+    else:
+        svg += _bar(left, top + 80, unit * taken, 46, COLORS["memory"])
+        label = f"{units.gigabytes(taken)}, {_times(taken / predicted.total)}"
+        svg += text(left, top + 148, label, 16, font_weight=700)
+        words += f", taken {units.gigabytes(taken)}"
+    for place, (name, label) in enumerate(_HELD.items()):
+        x = 20 + 118 * place
+        svg += rect(x, 236, 16, 16, COLORS[name], rx=3) + text(x + 22, 250, label, 15)
+    sizes = ", ".join(
+        f"{_HELD[x]} {units.gigabytes(size)}" for x, size in predicted.parts().items()
+    )
+    return Drawing(svg, _ACROSS, 266, f"{words}: {sizes}.")
 
 
 # --- a step on the simulated clock
 
+_WIDE, _LEFT = 760, 100
 _LOADER, _GPU, _SLOWEST, _LINK, _FLOOR = 48, 110, 160, 210, 254
 """The heights of the four lanes, and of the line below them."""
 
@@ -137,9 +249,13 @@ def step_by_the_clock(
         svg += _waiting(x, _GPU, parts.data * scale, "waits for data", "waits")
 
         svg += _passes(start, _SLOWEST, parts.passes * clock.slowest * scale, k)
-        x, wide = start + clock.exchange_begins(b, k) * scale, clock.exchange * scale
-        svg += rect(x, _LINK, wide, _HIGH, COLORS["gradients"], rx=3)
-        svg += _inside(x, _LINK, wide, "gradients")
+        parcels = clock.parcels(b, k)
+        if not number:
+            leaving = min(start + parcels[0][0] * scale, _LEFT + _TIME - 80)
+            svg += text(leaving, _LINK - 4, "gradients", 14)
+        for begin, end in parcels:
+            x, wide = start + begin * scale, (end - begin) * scale
+            svg += rect(x, _LINK, wide, _HIGH, COLORS["gradients"], rx=3, stroke="#FFFFFF")
         svg += line(start, 46, start, _FLOOR + 5, stroke_dasharray="2 3")
     svg += line(_LEFT + 2 * step, 46, _LEFT + 2 * step, _FLOOR + 5)
     svg += text(_LEFT, 28, f"a step: {_ms(parts.total)}", 20, font_weight=700)
@@ -227,61 +343,70 @@ def _bars(found: Experiments, known: Experiments) -> str:
     return svg
 
 
-# --- traces that were recorded
+# --- a trace that was recorded
 
 _KINDS = {
-    "products": ("matrix products", COLORS["weights"]),
+    "products": ("products", COLORS["weights"]),
     "rest": ("other operators", COLORS["norms"]),
     "copies": ("copies", COLORS["memory"]),
 }
 _PHASES = {
     "forward": COLORS["activations"],
-    "backward": COLORS["activations"],
+    "backward": COLORS["pipeline"],
     "optimizer": COLORS["optimizer"],
 }
-_TITLES = {"beside": "gradients travel beside backward", "after": "gradients travel after backward"}
 
 
-def lanes(traces: Mapping[str, Trace]) -> Drawing:
-    """Recorded steps to one scale: phases, operators by kind, and what travels."""
-    scale = _TIME / max(trace.seconds for trace in traces.values())
-    svg, words, y = "", [], 24
-    for name, trace in traces.items():
-        title = f"{_TITLES.get(name, name)}: a step of {_ms(trace.seconds)}"
-        svg += text(_LEFT, y, title, 17, font_weight=700)
-        for phase, spans in trace.phases.items():
-            for start, end in spans:
-                x, wide = _LEFT + start * scale, (end - start) * scale
-                svg += rect(x, y + 12, wide, 26, _PHASES[phase], phase, stroke="#FFFFFF")
-                svg += _inside(x, y + 7, wide, phase)
-        for kind, spans in trace.work.items():
-            svg += _strip(y + 44, 34, spans, scale, *_KINDS[kind])
-        svg += _strip(y + 84, 34, trace.exchange, scale, "gradients", COLORS["gradients"])
-        for down, lane in ((29, "phases"), (66, "operators"), (106, "gradients")):
-            svg += text(_LEFT - 12, y + down, lane, 14, "end")
-        svg += line(_LEFT, y + 124, _LEFT + trace.seconds * scale, y + 124)
-        share = (
-            f"{100 * trace.hidden:.0f} % of the exchange beside computing, "
-            f"{100 * (1 - trace.hidden):.0f} % while the process waits"
-        )
-        svg += text(_LEFT, y + 141, share, 15)
-        spent = ", ".join(
-            f"{phase} {_ms(sum(end - start for start, end in spans))}"
-            for phase, spans in trace.phases.items()
-        )
-        words.append(f"{title[:1].upper()}{title[1:]}, {spent}; {share}.")
-        y += 176
-    operators = [*_KINDS.values(), ("optimizer", _PHASES["optimizer"])]
-    for place, (name, color) in enumerate(operators):
-        x = _LEFT + 160 * place
-        svg += rect(x, y, 18, 18, color, rx=3) + text(x + 26, y + 14, name, 15)
-    return Drawing(svg, _WIDE, y + 30, " ".join(words))
+def one_step(trace: Trace, until: float, longest: float) -> Drawing:
+    """A recorded step up to a moment: its phases, its operators by kind, and what travels."""
+    left = 92
+    scale = (_ACROSS - left - 14) / longest
+    svg, x = "", left + until * scale
+    lanes = {"phase": 44, "operators": 106, "gradients": 176}
+    for name, y in lanes.items():
+        svg += text(left - 10, y + 27, name, 15, "end")
+        svg += line(left, y + 44, _ACROSS - 10, y + 44, opacity=0.3)
+    for phase, spans in trace.phases.items():
+        for start, end in trace.until(spans, until):
+            wide = (end - start) * scale
+            svg += rect(left + start * scale, 46, wide, 38, _PHASES[phase], phase)
+            if fits(phase, wide - 6, 15):
+                svg += text(left + (start + end) / 2 * scale, 70, phase, 15, "middle", "#FFFFFF")
+    [(start, _)] = trace.phases["optimizer"]
+    if until > start:
+        svg += text(x - 5, 42, "optimizer", 14, "end")
+    for kind, spans in trace.work.items():
+        svg += _strip(left, 108, 38, trace.until(spans, until), scale, *_KINDS[kind])
+    parcels = trace.until(trace.exchange, until)
+    for number, (start, end) in enumerate(parcels, start=1):
+        svg += rect(left + start * scale, 178, (end - start) * scale, 38, COLORS["gradients"], rx=3)
+        middle = left + (start + end) / 2 * scale
+        svg += text(middle, 202, f"{number}", 15, "middle", "#FFFFFF") if end - start > 5e-3 else ""
+    if not parcels:
+        side = "start" if x < 400 else "end"
+        svg += text(x + (8 if x < 400 else -8), 202, "nothing on its way yet", 15, side)
+    for tick in range(0, 201, 50):
+        at = left + tick / 1e3 * scale
+        svg += text(at, 244, f"{tick} ms" if tick else "0", 14, "middle")
+    svg += line(x, 30, x, 226, stroke_width=2)
+    svg += text(min(x, _ACROSS - 40), 22, f"{1e3 * until:.0f} ms", 16, "middle", font_weight=700)
+    named = [*_KINDS.values(), ("gradients on their way", COLORS["gradients"])]
+    for place, (name, color) in zip((14, 112, 262, 352), named, strict=True):
+        svg += rect(place, 264, 16, 16, color, rx=3) + text(place + 22, 278, name, 15)
+    done = ", ".join(
+        f"{kind} {_ms(sum(b - a for a, b in trace.until(spans, until)))}"
+        for kind, spans in trace.work.items()
+    )
+    many = units.plural(len(parcels), "parcel")
+    return Drawing(svg, _ACROSS, 292, f"After {_ms(until)} of the step: {done}; {many} set out.")
 
 
-def _strip(y: float, high: float, spans: Spans, scale: float, name: str, color: str) -> str:
+def _strip(
+    left: float, y: float, high: float, spans: Spans, scale: float, name: str, color: str
+) -> str:
     """Stretches of one kind, as one path with a title."""
     pieces = "".join(
-        f"M{_LEFT + start * scale:.1f} {y}h{max((end - start) * scale, 0.4):.1f}"
+        f"M{left + start * scale:.1f} {y}h{max((end - start) * scale, 0.4):.1f}"
         f"v{high}h-{max((end - start) * scale, 0.4):.1f}z"
         for start, end in spans
     )

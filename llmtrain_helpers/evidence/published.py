@@ -129,6 +129,11 @@ def step_times() -> DataFrame:
     return _table("step_times")
 
 
+def cpu_steps() -> DataFrame:
+    """Products and steps of a small GPT on one CPU thread: seconds, and memory taken."""
+    return _table("cpu_steps")
+
+
 def step_trace() -> DataFrame:
     """What ran when in two training steps, as a profiler saw them on one process."""
     return _table("step_trace")

@@ -140,6 +140,8 @@ class Verdict:
         if path := solution_of(self.id):
             link = f'<a href="{escape(solution(self.id))}">the solutions</a>'
             text = text.replace(path, link)
+        for lead in (_NEXT, _NOW):
+            text = text.replace(lead, f"<br><b>{lead}</b>")
         return f'<p style="{style}">{badge} {self.id}: {text}</p>'
 
 
@@ -195,12 +197,12 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
         problem = f"{problem_of(error)}."
         if not turn:
             return Verdict(id, False, problem)
-        if before := _judged(answer, exercise):  # the first question, answered once more
-            right, text = before[0], _with_hint(before[1], "").strip()
-            said = f"right this time: {re.sub('^right[:,.]? ', '', text)}" if right else text
-            ok = False if right is False else None
-            return Verdict(id, ok, f"{said} {_NOW} {asked}", turn=turn)
+        if (again := _answered_again(id, answer, exercise, turn)) is not None:
+            return again
         return Verdict(id, False, f"{problem} {_NOW} {asked}", turn=turn)
+    if turn and not ok:
+        if (again := _answered_again(id, answer, exercise, turn)) is not None:
+            return again
     asks_more = ok is False and turn < len(exercise.again) and HINT not in text
     if asks_more and exercise.moves_on(answer):
         return Verdict(id, False, f"{text} {_NEXT} {exercise.again[turn].text}", turn=turn + 1)
@@ -213,7 +215,7 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
     return Verdict(id, ok, text, exercise.mark if ok else "", hinted, turn)
 
 
-_NEXT, _NOW = "A second question, in place of the first:", "To be sure:"
+_NEXT, _NOW = "A second question, in place of the first:", "The second question still stands:"
 
 
 def _judged(answer: Answer, exercise: Exercise) -> Judgement | None:
@@ -224,6 +226,17 @@ def _judged(answer: Answer, exercise: Exercise) -> Judgement | None:
         raise
     except BaseException:
         return None
+
+
+def _answered_again(id: str, answer: Answer, exercise: Exercise, turn: int) -> Verdict | None:
+    """The verdict on an answer to the first question, given once more while another stands."""
+    judged = _judged(answer, exercise)
+    if judged is None:
+        return None
+    right, text = judged[0], _with_hint(judged[1], "").strip()
+    said = f"right this time: {re.sub('^right[:,.]? ', '', text)}" if right else text
+    asked = exercise.again[turn - 1].text
+    return Verdict(id, False if right is False else None, f"{said} {_NOW} {asked}", turn=turn)
 
 
 def _right_later(answer: Answer, exercise: Exercise) -> str:

@@ -1,4 +1,4 @@
-"""Exercises of chapter 11: what instruments show, what a step waits for, your test."""
+"""Exercises of chapter 11: a predicted step, what a step waits for, your own test."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ from llmtrain_helpers.exercises.common import (
     Judgement,
     Numeric,
     Prediction,
+    Question,
     Word,
     design_of,
     entry,
     unanswered,
 )
+from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.measure.clock import StepClock
+from llmtrain_helpers.measure.recorded import recorded_peak, recorded_step
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 
@@ -123,7 +126,7 @@ class OwnTest(Exercise):
     hint = (
         "What is in memory at the loss, and which entry makes it larger?",
         "Layers and micro-batch: 14 bytes a parameter, what is kept, the logits.",
-        "Run the question's lines with your own layers and micro: they give the bytes of the peak.",
+        "`step_timeline` of page 06 adds them up: give it your piece, and ask for its peak.",
     )
 
     def judge(self, answer: Answer) -> Judgement:
@@ -226,11 +229,27 @@ def _near(stated: float, values: Sequence[float], share: float) -> bool:
 
 
 EXERCISES: dict[str, Exercise] = {
+    "11-seconds": Blank(
+        key=lambda: recorded_step(256).ideal,
+        unit=units.duration,
+        hint=("FLOPs over FLOPs a second leave seconds.",),
+        slips={
+            "this is one over the seconds: divide the work by the rate.": lambda: (
+                1 / recorded_step(256).ideal
+            ),
+            "work times rate is no time: divide.": lambda: (
+                recorded_step(256).ideal * recorded_peak() ** 2
+            ),
+            "this is forward alone: the count has backward in it already.": lambda: (
+                recorded_step(256).ideal / 3
+            ),
+            "the count has forward and backward already.": lambda: 3 * recorded_step(256).ideal,
+        },
+    ),
     "11-a": Numeric(
         key=_flops_of_mlp,
         asked="FLOP",
         unit=units.flops,
-        tolerance=0,
         hint=(
             "Which products are done, and is each of them needed?",
             "Backward has a product for each input that wants a gradient.",
@@ -248,7 +267,27 @@ EXERCISES: dict[str, Exercise] = {
             1 / 5: "this is one product: count them.",
         },
     ),
-    "11-b": Word(key=lambda: "the link", options=_FIRST),
+    "11-b": Word(
+        key=lambda: "the link",
+        options=_FIRST,
+        again=[
+            Question(
+                "for how many seconds of its step does each GPU wait for the link?",
+                Numeric(
+                    key=lambda: 0.90 - 0.52,
+                    asked="s",
+                    unit=units.duration,
+                    tolerance=0.005,
+                    hint="Alone, a step has everything but that wait.",
+                    mistaken={
+                        0.52: "this is the step without the wait.",
+                        0.90: "this is the whole step.",
+                        0.90 - 0.88: "this is what the loader takes.",
+                    },
+                ),
+            )
+        ],
+    ),
     "11-c": Numeric(
         key=_gain_of_accumulation,
         asked="times",
@@ -268,33 +307,11 @@ EXERCISES: dict[str, Exercise] = {
 # --- predictions
 
 
-def _activation_bytes(hidden_size: int) -> float:
-    model = Transformer.gpt(4, hidden_size, 8, 1024, 256)
-    return float(count_activations(model, 2).total)
-
-
-def _growth_of_bytes() -> float:
-    """What the bytes that a pass keeps grow by when the hidden size is doubled."""
-    return _activation_bytes(512) / _activation_bytes(256)
-
-
-def _growth() -> str:
-    """The option that names the growth."""
-    options = {1.0: "the same", 2.0: "twice", 4.0: "four times"}
-    return options.get(_growth_of_bytes(), "not quite twice")
-
-
 PREDICTIONS: dict[str, Prediction] = {
-    "11-guess": Prediction(
-        truth=_growth,
-        why=f"It is {_growth_of_bytes():.2f} times: each token's vectors are "
-        "twice as long, but its log-probabilities have one number for each entry of "
-        "the vocabulary, however wide the model is.",
-        options={
-            "the same": "That would be so if nothing of a token's vectors were kept.",
-            "not quite twice": "You thought of the head.",
-            "twice": "The layers' share does double.",
-            "four times": "Weights do that: a matrix is wide and high. What is kept are vectors.",
-        },
+    "11-step": Prediction(
+        truth=lambda: recorded_step(256).ratio,
+        unit=lambda ratio: f"{units.digits(ratio, 2)} times",
+        asked="times",
+        why="Open the measured step below, part by part, and see what took the time.",
     )
 }

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.checks import amount, flag, instance, one, quantity, refuse, single
+from llmtrain_helpers.communication import BesideBackward
 from llmtrain_helpers.results import Breakdown
 
 _Name = TypeVar("_Name")
@@ -123,6 +124,9 @@ class StepParts(Breakdown):
 BACKWARD = 2 / 3
 """The share of a pass that is backward: two products for one of forward."""
 
+PARCELS = 4
+"""Parcels in which gradients leave, each when backward has made all that is in it."""
+
 
 @dataclass(frozen=True)
 class StepClock:
@@ -130,18 +134,18 @@ class StepClock:
 
     A pass with b sequences takes t₀ + b/r (`one_pass`). The loader makes the next
     step's data meanwhile, `loading` for each sequence. After k passes gradients are
-    averaged, which takes `exchange`, and the `update` follows. With `overlap` gradients
-    travel beside the last backward. The slowest GPU takes `slowest` times as long for
+    averaged, which takes `exchange`, and the `update` follows. With `overlap` they travel
+    beside the last backward in `PARCELS`, none before it is made: the last one cannot hide.
+    The slowest GPU takes `slowest` times as long for
     its passes, and all others wait for it.
 
     seconds = max(k·(t₀ + b/r)·slowest + visible exchange + update, loading·k·b)
 
-    Left out: that the last gradients can leave only when backward has ended, and that a
-    loader competes with the computing for a CPU.
+    Left out: that a loader competes with the computing for a CPU.
 
     >>> clock = StepClock(StepTime(0.02, 200), exchange=0.06, update=0.02)
     >>> [round(clock.throughput(4, k)) for k in (1, 8)]
-    [43, 86]
+    [40, 84]
     """
 
     one_pass: StepTime
@@ -177,18 +181,24 @@ class StepClock:
 
         >>> clock = StepClock(StepTime(0.02, 200), exchange=0.1, slowest=1.5)
         >>> [round(s, 3) for s in clock.waits_for_others(4, 8).values()]
-        [0.06, 0.16]
+        [0.07, 0.16]
         """
         one_pass = float(self.one_pass.seconds(micro_batch_size))
-        backward = BACKWARD * one_pass * self.slowest if self.overlap else 0.0
-        link = _visible(self.exchange, backward)
+        *_, (_, arrived) = self.parcels(micro_batch_size, accumulation)
+        link = _visible(arrived, accumulation * one_pass * self.slowest)
         neighbour = accumulation * one_pass * (self.slowest - 1)
         return {"the link": link, "a slow neighbour": neighbour}
 
-    def exchange_begins(self, micro_batch_size: int, accumulation: int = 1) -> float:
-        """The moment at which gradients set out, in seconds from the begin of the step."""
+    def parcels(self, micro_batch_size: int, accumulation: int = 1) -> list[tuple[float, float]]:
+        """When each parcel of gradients travels, in seconds from the begin of the step."""
         one_pass = float(self.one_pass.seconds(micro_batch_size)) * self.slowest
-        return one_pass * (accumulation - (BACKWARD if self.overlap else 0.0))
+        backward = BACKWARD * one_pass
+        if not self.overlap:
+            end = accumulation * one_pass
+            return [(end, end + self.exchange)]
+        begin = accumulation * one_pass - backward
+        spans = BesideBackward(backward, self.exchange, PARCELS).spans
+        return [(begin + start, begin + end) for start, end in spans]
 
     def throughput(self, micro_batch_size: int, accumulation: int = 1) -> float:
         """Sequences a second on one GPU: k·b over the seconds of a step."""

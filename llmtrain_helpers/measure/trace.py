@@ -104,6 +104,15 @@ class Trace:
         """The share of the exchange during which this process computed something."""
         return length(overlap(self.exchange, self.busy)) / length(self.exchange)
 
+    @staticmethod
+    def until(spans: Spans, moment: float) -> Spans:
+        """What of some stretches of time is over at a moment, or under way.
+
+        >>> Trace.until([(0, 2), (3, 5), (6, 7)], 4)
+        [(0, 2), (3, 4)]
+        """
+        return overlap(spans, [(0.0, moment)])
+
 
 def trace_of(report: Mapping[str, Any]) -> Trace:
     """A trace that came as JSON, in which a pair is a list."""

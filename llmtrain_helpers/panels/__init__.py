@@ -91,6 +91,11 @@ HANDLES: dict[str, Handle] = {
     "loss_terms": budget.LOSS_TERMS,
     "size_price": budget.SIZE_PRICE,
     "repeated": budget.REPEATED,
+    "one_product": measure.ONE_PRODUCT,
+    "predicted_step": measure.PREDICTED_STEP,
+    "timed_steps": measure.TIMED_STEPS,
+    "step_bytes": measure.STEP_BYTES,
+    "one_step": measure.ONE_STEP,
 }
 """Every handle, by its name."""
 

@@ -1,13 +1,24 @@
-"""The panel of chapter 11: a step on a simulated clock, and what it waits for."""
+"""Chapter 11: the panel of a step on a simulated clock; handles of what was recorded."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import StepTime
-from llmtrain_helpers.drawings.measure import step_by_the_clock
-from llmtrain_helpers.measure.clock import ENOUGH, StepClock
+from llmtrain_helpers.drawings.measure import (
+    one_product,
+    one_step,
+    predicted_step,
+    step_by_the_clock,
+    step_bytes,
+    timed_steps,
+)
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.measure.clock import ENOUGH, StepClock, Times, times
+from llmtrain_helpers.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
+from llmtrain_helpers.measure.trace import Trace, recorded_trace
 from llmtrain_helpers.panels import common, controls
 
 
@@ -207,4 +218,260 @@ PANEL = common.Panel(
     ("A slow loader", "A slow link"),
     render,
     captioned=True,
+)
+
+
+# --- handles of what one machine did
+
+
+@dataclass(frozen=True)
+class Product:
+    """Two square matrices, by their rows."""
+
+    size: int = 16
+
+
+def _draw_product(now: Product, before: Product | None) -> str:
+    rates = product_rates()
+    sizes = [size for size in rates if size <= now.size]
+    size, best = sizes[-1], max(rates[size] for size in sizes)
+    told = f"<b>{units.flops_per_second(rates[size])}</b> at {size} × {size}"
+    if size < max(rates):
+        told += ". What do larger ones reach?"
+    else:
+        told += f". The best of all is {units.flops_per_second(best)}: call that the peak."
+    return common.pictured(one_product(rates, size), told)
+
+
+ONE_PRODUCT = common.Handle(
+    title="The rate of one product",
+    controls={
+        "size": common.Control(
+            "Rows and columns",
+            "The size of both matrices that are multiplied.",
+            least=16,
+            most=1024,
+            stops=controls.doublings(16, 1024),
+            play=True,
+        )
+    },
+    settings={"": Product()},
+    draw=_draw_product,
+)
+
+_WIDTH = common.Control(
+    "Hidden size",
+    "How wide the small GPT is; everything else stays.",
+    least=min(WIDTHS),
+    most=max(WIDTHS),
+    stops=WIDTHS,
+)
+
+
+def _recorded(hidden_size: int) -> int:
+    """The nearest width that was recorded."""
+    return min(WIDTHS, key=lambda width: abs(width - hidden_size))
+
+
+def _times(ratio: float) -> str:
+    return f"{units.digits(ratio, 2)} times"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A width of the small GPT, and how many parts of its measured step are open."""
+
+    opened: int = 0
+    hidden_size: int = 256
+
+
+def _draw_opened(now: Opened, before: Opened | None) -> str:
+    step = recorded_step(_recorded(now.hidden_size))
+    told = (
+        f"The FLOPs of this step take {units.digits(1e3 * step.ideal)} ms at the peak. How long "
+        "does the step itself take?",
+        f"The products of the step take {_times(step.products / step.ideal)} the "
+        "prediction: most are smaller than the one that gave the peak.",
+        f"What is between them is in no FLOP count. It takes "
+        f"{_times(step.others / step.ideal)} the prediction.",
+        f"<b>The step takes {_times(step.ratio)} the prediction</b>, which is "
+        f"{units.share(1 / step.ratio)} of the peak.",
+    )
+    return common.pictured(predicted_step(step, now.opened), told[now.opened])
+
+
+PREDICTED_STEP = common.Handle(
+    title="A step, predicted and measured",
+    controls={
+        "opened": common.Control(
+            "Open",
+            "How many parts of the measured step are shown.",
+            unit="of 3 parts",
+            least=0,
+            most=3,
+            stops=(0, 1, 2, 3),
+            play=True,
+        ),
+        "hidden_size": _WIDTH,
+    },
+    settings={"": Opened()},
+    draw=_draw_opened,
+)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Which steps of a series are left out, and how many behind them are timed."""
+
+    left_out: int = 0
+    repeats: int = 2
+    series: str = "first"
+
+    @property
+    def seconds(self) -> list[float]:
+        """All thirty steps of the series."""
+        number = 1 + SERIES.index(self.series)
+        return [row["seconds"] for row in published.rows("step_times") if row["series"] == number]
+
+    @property
+    def taken(self) -> Times:
+        """The steps that are timed, behind those left out."""
+        return times(self.seconds[: self.left_out + self.repeats], self.left_out)
+
+
+SERIES = ("first", "second", "third")
+"""The three series of the same step."""
+
+
+def _draw_timed(now: Timed, before: Timed | None) -> str:
+    taken = now.taken
+    told = (
+        f"You report <b>{units.digits(1e3 * taken.median)} ms</b>, the median of "
+        f"{units.plural(len(taken.seconds), 'step')}, with {now.left_out or 'none'} left out."
+    )
+    return common.pictured(timed_steps(now.seconds, taken), told)
+
+
+TIMED_STEPS = common.Handle(
+    title="The same step, thirty times",
+    controls={
+        "left_out": common.Control(
+            "Left out",
+            "Steps at the beginning that are not timed.",
+            unit="steps",
+            least=0,
+            most=10,
+            stops=tuple(range(11)),
+        ),
+        "repeats": common.Control(
+            "Timed",
+            "Steps behind those left out whose median is reported.",
+            unit="steps",
+            least=2,
+            most=20,
+            stops=(2, 3, 5, 7, 10, 15, 20),
+        ),
+        "series": controls.choice("Series", "Which run of the same program.", SERIES),
+    },
+    settings={"": Timed()},
+    draw=_draw_timed,
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A width of the small GPT, and whether what the process took is open."""
+
+    hidden_size: int = 512
+    shown: bool = False
+
+
+def _draw_held(now: Held, before: Held | None) -> str:
+    predicted, taken = recorded_memory(_recorded(now.hidden_size))
+    told = (
+        f"At its peak the step holds {units.gigabytes(predicted.total)}, by the formulas of "
+        "page 06. What did the process take from its machine?"
+    )
+    if now.shown:
+        told = (
+            f"<b>The process took {_times(taken / predicted.total)} the prediction</b>, "
+            f"{units.gigabytes(taken - predicted.total)} more."
+        )
+    return common.pictured(step_bytes(predicted, taken if now.shown else None), told)
+
+
+STEP_BYTES = common.Handle(
+    title="The memory of a step, predicted and measured",
+    controls={
+        "shown": common.Control(
+            "Show what the process took", "Its memory at the peak, as the system counts it.", "flag"
+        ),
+        "hidden_size": _WIDTH,
+    },
+    settings={"": Held()},
+    draw=_draw_held,
+)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A moment of a recorded step, and how its gradients travel."""
+
+    moment: int = 70
+    way: str = "beside backward"
+
+    @property
+    def trace(self) -> Trace:
+        """The step as it was recorded."""
+        return recorded_trace(self.way.split()[0])
+
+
+WAYS = ("beside backward", "after backward")
+
+
+def _draw_watched(now: Watched, before: Watched | None) -> str:
+    trace, until = now.trace, now.moment / 1e3
+    longest = max(recorded_trace(way.split()[0]).seconds for way in WAYS)
+    until = min(until, trace.seconds)
+    [(_, forward)], [(_, backward)] = trace.phases["forward"], trace.phases["backward"]
+    parcels = Trace.until(trace.exchange, until)
+    if until == trace.seconds:
+        told = (
+            f"<b>{units.share(trace.hidden)} of the sending lay beside computing.</b> The step "
+            f"took {units.digits(1e3 * trace.seconds)} ms."
+        )
+    elif until <= forward:
+        told = "Forward computes. There is no loss yet, so there is no gradient to send."
+    elif not parcels:
+        told = "Backward computes, from the last layer to the first."
+        if until > backward:
+            told = "Backward is over, and all gradients are copied into one parcel."
+    elif until <= backward:
+        number = len(parcels)
+        fate = "has arrived" if until >= trace.exchange[number - 1][1] else "is on its way"
+        told = f"Parcel {number} {fate}, before backward has ended."
+    else:
+        told = "Backward is over. All gradients must have arrived before the update."
+    return common.pictured(one_step(trace, until, longest), told)
+
+
+ONE_STEP = common.Handle(
+    title="One step, operator by operator",
+    controls={
+        "moment": common.Control(
+            "Time",
+            "How much of the step is over.",
+            unit="ms",
+            least=0,
+            most=220,
+            stops=tuple(range(0, 221, 10)),
+            play=True,
+            reach=lambda watched: 10 * ceil(100 * watched.trace.seconds),
+        ),
+        "way": controls.choice(
+            "Gradients travel", "While backward still computes, or when it is over.", WAYS
+        ),
+    },
+    settings={"": Watched()},
+    draw=_draw_watched,
 )

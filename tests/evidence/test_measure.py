@@ -11,10 +11,19 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers import StepTime, Transformer, measure
+from llmtrain_helpers import StepTime, Transformer, count_flops, measure
 from llmtrain_helpers.__main__ import measure as main
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.measure.clock import StepClock, Times, compared, timed, times
+from llmtrain_helpers.measure.clock import (
+    BACKWARD,
+    PARCELS,
+    StepClock,
+    Times,
+    compared,
+    timed,
+    times,
+)
+from llmtrain_helpers.measure.recorded import WIDTHS, recorded_model, recorded_peak, recorded_step
 from llmtrain_helpers.measure.trace import (
     difference,
     length,
@@ -194,8 +203,14 @@ def test_parts_of_a_step_by_the_clock(b, k, loading, exchange, slowest, overlap)
     parts, step = clock.parts(b, k), clock.parts(b, k).total
     assert min(parts.parts().values()) >= 0
     assert step >= loading * k * b - 1e-12
-    ends = clock.exchange_begins(b, k) + exchange
-    assert parts.passes + parts.others >= ends - 1e-9
+    sent = clock.parcels(b, k)
+    assert sum(end - start for start, end in sent) == pytest.approx(exchange)
+    assert parts.passes + parts.others >= sent[-1][1] - 1e-9
+    if overlap:  # no parcel travels before it is made, and the last when backward is over
+        made = [k - BACKWARD * (1 - n / PARCELS) for n in range(1, PARCELS + 1)]
+        one_pass = (0.02 + b / 200) * slowest
+        for (start, _), ready in zip(sent, made, strict=True):
+            assert start >= ready * one_pass - 1e-9
     if parts.data:
         assert step == pytest.approx(loading * k * b)
         assert clock.throughput(2 * b, k) <= clock.throughput(b, k) * (1 + 1e-9) or (
@@ -208,9 +223,13 @@ def test_waiting_by_hand() -> None:
     clock = StepClock(StepTime(0.02, 200), loading=0.05, exchange=0.06, update=0.01)
     parts = clock.parts(4, 2)
     assert parts.passes == pytest.approx(0.08)
-    assert parts.others == pytest.approx(0.06 - 2 / 3 * 0.04)
+    # the first of four parcels leaves after a quarter of backward, and then they queue
+    assert parts.others == pytest.approx(0.06 - 3 / 4 * 2 / 3 * 0.04)
     assert parts.data == pytest.approx(0.05 * 8 - 0.08 - parts.others - 0.01)
-    assert clock.exchange_begins(4, 2) == pytest.approx(0.08 - 2 / 3 * 0.04)
+    begin, _ = clock.parcels(4, 2)[0]
+    assert begin == pytest.approx(0.08 - 3 / 4 * 2 / 3 * 0.04)
+    hidden = replace(clock, exchange=0.004).parts(4, 2).others
+    assert hidden == pytest.approx(0.001)  # the last parcel has nothing to hide behind
     slow = replace(clock, exchange=0, slowest=1.5).parts(4, 2)
     assert slow.others == pytest.approx(0.04)
 
@@ -311,6 +330,20 @@ def test_the_recorded_traces_are_what_the_page_says() -> None:
     assert medians[3] / medians[2] == pytest.approx(2 / 3, abs=0.02)  # a third less
     firsts = [s.iloc[0] / medians[n] for n, s in table]
     assert 1.9 < max(firsts) < 2.0
+
+
+def test_the_recorded_steps_hold_together() -> None:
+    best = recorded_peak()
+    assert 5e10 < best < 5e11  # of one thread
+    for width in WIDTHS:
+        step = recorded_step(width)
+        assert step.ideal * best == pytest.approx(
+            count_flops(recorded_model(width), 4, "none").total
+        )
+        assert min(step.parts().values()) > 0
+        assert step.products > step.ideal  # no product beats the best one
+        assert step.total == pytest.approx(step.ratio * step.ideal)
+    assert_refused(lambda: recorded_step(100), "hidden_size=100 was not recorded")
 
 
 # --- bad values

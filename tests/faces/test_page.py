@@ -409,5 +409,5 @@ def test_hints_that_were_kept_wrongly_are_left_out(spoilt: dict[str, object]) ->
 @pytest.mark.usefixtures("nothing_done")
 def test_a_turn_that_an_exercise_does_not_have_is_its_last() -> None:
     cells.restore(json.dumps({"tries": {}, "guesses": {}, "turns": {"00-b": 9, "00-a": 5}}))
-    assert "To be sure:" in check("00-b", "B").text
+    assert "The second question still stands:" in check("00-b", "B").text
     assert check("00-a", "22.6 days").ok

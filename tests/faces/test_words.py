@@ -19,41 +19,24 @@ import pytest
 from llmtrain_helpers import (
     LAWS,
     OPTIMIZERS,
-    Transformer,
     compute_optimal,
-    count_activations,
     count_flops,
-    count_parameters,
     frontier,
     lora_memory,
     plan_run,
     shelf,
 )
-from llmtrain_helpers.drawings import (
-    activations,
-    budget,
-    calendar,
-    flops,
-    measure,
-    stack,
-    start_here,
-)
+from llmtrain_helpers.drawings import activations, budget, calendar, flops, stack, start_here
 from llmtrain_helpers.drawings.common import Drawing
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import Numeric, judge
 from llmtrain_helpers.panels import HANDLES, PANELS
-from llmtrain_helpers.results import Breakdown
 from tests.faces.exercises.answers import ANSWERS
 from tests.plan.cases import H100
 
 WORDS = Path(__file__).parent / "words"
 LLAMA = published.architecture("Llama-3.1-8B", 4096)
-
-
-def three(hidden_size: int) -> list[Breakdown]:
-    model = Transformer.gpt(4, hidden_size, 8, 1024, 256)
-    return [count_parameters(model), count_flops(model, 2, "none"), count_activations(model, 2)]
 
 
 def laws() -> Drawing:
@@ -81,7 +64,6 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "the frontier of 10": lambda: budget.frontier_picture(frontier(H100, 64, 21, shelf()), "7.2B"),
     "laws of 10": laws,
     "ways of 12": ways,
-    "instruments of 11": lambda: measure.instruments(three(512), three(256), three(384)),
 }
 """What no panel shows, by its place in the course."""
 

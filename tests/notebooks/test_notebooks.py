@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections import Counter
@@ -225,6 +226,28 @@ def test_solutions_are_in_step(path: Path) -> None:
         if re.search("no (answer|recommendation) yet|nothing is here yet", text)
     ]
     assert len(waiting) == len(checks_of(path))
+
+
+def test_the_page_of_measuring_runs_to_its_end_without_pytorch() -> None:
+    """Two cells need it: each says so first, goes on, and leaves nothing that others use."""
+    [page] = [path for path in CHAPTERS if path.stem == "11_measure"]
+    needing = [cell for cell in code_cells(page) if "require_torch" in cell.source]
+    assert len(needing) == 2
+    for cell in needing:
+        assert cell.source.startswith("measure.require_torch()")
+        assert cell.metadata.tags == ["raises-exception"]
+    others = [cell for cell in code_cells(page) if cell not in needing]
+    made = {name for cell in needing for name in names_in(cell.source, ast.Store)}
+    assert made
+    for cell in others:
+        used = names_in(cell.source, ast.Load) - names_in(cell.source, ast.Store)
+        assert not used & {"torch", *made}, cell.id
+
+
+def names_in(source: str, context: type[ast.expr_context]) -> set[str]:
+    """The names that some lines set, or use."""
+    nodes = ast.walk(ast.parse(source))
+    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, context)}
 
 
 @every_chapter

@@ -7,19 +7,23 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers import StepTime, Transformer, count_activations, count_flops, count_parameters
+from llmtrain_helpers import StepTime
 from llmtrain_helpers.drawings.common import COLORS
-from llmtrain_helpers.drawings.measure import instruments, lanes, step_by_the_clock
-from llmtrain_helpers.measure.clock import StepClock
+from llmtrain_helpers.drawings.measure import (
+    one_product,
+    one_step,
+    predicted_step,
+    step_by_the_clock,
+    step_bytes,
+    timed_steps,
+)
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.measure.clock import StepClock, times
+from llmtrain_helpers.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
 from llmtrain_helpers.measure.trace import recorded_trace
 
+SECONDS = [row["seconds"] for row in published.rows("step_times") if row["series"] == 1]
 CLOCK = StepClock(StepTime(0.02, 200), loading=0.002, exchange=0.06, update=0.015)
-
-
-def three(hidden: int) -> list[Any]:
-    shape = Transformer.gpt(4, hidden, 8, 1024, 256)
-    counted = [count_parameters(shape), count_flops(shape, 2, "none")]
-    return [*counted, count_activations(shape, 2)]
 
 
 def widths(body: str, color: str) -> list[float]:
@@ -27,23 +31,34 @@ def widths(body: str, color: str) -> list[float]:
     return [float(wide) for wide in found]
 
 
-def test_three_counts_are_drawn_to_scale() -> None:
-    drawn = instruments(three(256), three(256))
-    assert drawn.words.count("the formula says the same") == 3
-    assert "stroke-dasharray" not in drawn.body
-    counted = three(256)[0]
-    measured, formula = widths(drawn.body, COLORS["MLP"])[:2]
-    assert measured == formula == pytest.approx(630 * counted.mlp / counted.total, abs=0.1)
-    wider = instruments(three(512), three(512), before=three(256))
-    assert wider.body.count("5 4") == 3
-    wrong = instruments(three(512), three(256))
-    assert wrong.words.count("the formula differs") == 3
-    assert three(512)[1].total > three(256)[1].total
+def test_a_prediction_is_one_unit_long_whatever_the_width() -> None:
+    for width in WIDTHS:
+        step = recorded_step(width)
+        drawn = predicted_step(step, 3)
+        assert widths(drawn.body, COLORS["memory"]) == [86]
+        products, again = widths(drawn.body, COLORS["matrix products"])
+        assert products == again == pytest.approx(86 * step.products / step.ideal, abs=0.1)
+        assert predicted_step(step, 0).body.count(">?<") == 4
+
+
+def test_memory_is_drawn_to_one_scale() -> None:
+    for width in WIDTHS:
+        predicted, taken = recorded_memory(width)
+        drawn = step_bytes(predicted, taken)
+        [process] = widths(drawn.body, COLORS["memory"])
+        activations = widths(drawn.body, COLORS["activations"])[0]
+        ratio = taken / predicted.activations
+        assert process / activations == pytest.approx(ratio, rel=0.01)
+        assert ">?<" in step_bytes(predicted, None).body
 
 
 PICTURES = [
-    instruments(three(64), three(64), three(1024)),
-    lanes({name: recorded_trace(name) for name in ("beside", "after")}),
+    *(one_product(product_rates(), size) for size in (16, 1024)),
+    *(predicted_step(recorded_step(width), n) for width in WIDTHS for n in (0, 2, 3)),
+    *(timed_steps(SECONDS, times(SECONDS[:n], k)) for n, k in ((2, 0), (30, 10))),
+    *(step_bytes(recorded_memory(width)[0], taken) for width in WIDTHS for taken in (None, 4.8e8)),
+    *(one_step(recorded_trace("beside"), t, 0.21) for t in (0.0, 0.07, 0.198)),
+    one_step(recorded_trace("after"), 0.21, 0.21),
     *(
         step_by_the_clock(*step, before=(CLOCK, 4, 1))
         for clock in (CLOCK, replace(CLOCK, loading=2.0), replace(CLOCK, exchange=9))
@@ -72,5 +87,5 @@ def test_a_step_is_drawn_to_scale_twice() -> None:
     passes = widths(drawn.body, COLORS["activations"])
     assert passes == [pytest.approx(640 * 0.04 / (2 * step), abs=0.1)] * 4
     gradients = widths(drawn.body, COLORS["gradients"])
-    assert gradients == [pytest.approx(640 * 0.06 / (2 * step), abs=0.1)] * 2
+    assert gradients == [pytest.approx(640 * 0.015 / (2 * step), abs=0.1)] * 8
     assert "this GPU alone × " in drawn.words

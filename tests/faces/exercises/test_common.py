@@ -54,7 +54,7 @@ def numbers(name: str, exercise: Exercise) -> Iterator[tuple[str, Numeric]]:
                 yield from numbers(f"{name}.{field.name}", part)
 
 
-ASKED_AGAIN = ["00-b", "00-d", "02-c", "04-b", "05-c", "07-b", "08-c"]
+ASKED_AGAIN = ["00-b", "00-d", "02-c", "04-b", "05-c", "07-b", "08-c", "11-b"]
 """Choices that come back as another question."""
 
 NUMERIC = dict(found for item in EXERCISES.items() for found in numbers(*item))
@@ -486,13 +486,13 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
     for option in "ACD":
         told = check("00-b", option)
         assert told.ok is False
-        assert told.text == f"{EXERCISES['00-b'].judge(option)[1]} To be sure: {question}"
+        assert told.text == f"{EXERCISES['00-b'].judge(option)[1]} The second question still stands: {question}"
     told = check("00-b", "B")  # the right one, but it may have been tried
     assert told.ok is None
     assert told.text.startswith("right this time: what is done in a day")
-    assert told.text.endswith(f"To be sure: {question}")
-    assert check("00-b", "E").text.endswith(f"To be sure: {question}")
-    assert check("00-b", None).text.endswith(f"To be sure: {question}")
+    assert told.text.endswith(f"The second question still stands: {question}")
+    assert check("00-b", "E").text.endswith(f"The second question still stands: {question}")
+    assert check("00-b", None).text.endswith(f"The second question still stands: {question}")
     assert check("00-b", 1e19).text == "too low. A count is a rate times the seconds that it lasts."
     assert "in solutions/00_start_here.ipynb" in check("00-b", 1e19).text
     assert "stands" not in check("00-b", 32 * 350e12).text
@@ -544,7 +544,7 @@ def test_several_questions_come_one_after_the_other(monkeypatch) -> None:
     told = [exercises.check("00-x", answer).text for answer in ("b", "y", "x", 4, 5)]
     assert told[0] == "no, b. A second question, in place of the first: X or y?"
     assert told[1] == "no, y. A second question, in place of the first: How many?"
-    assert told[2].endswith("To be sure: How many?")
+    assert told[2].endswith("The second question still stands: How many?")
     assert told[3:] == ["too low. h.", "right, 5."]
 
 
@@ -577,8 +577,8 @@ def test_a_long_error_is_cut_between_words() -> None:
 
 
 def test_where_there_are_no_hints_the_second_wrong_answer_gets_the_link() -> None:
-    told = [check("11-b", answer).text for answer in ("our GPU", "the loader", "the loader")]
-    assert told[0].endswith("as many.")
-    assert told[1].endswith("no more. The worked answer is in solutions/11_measure.ipynb.")
+    told = [check("09-b", answer).text for answer in ("faster restarts", *2 * ["better nodes"])]
+    assert told[0].endswith("does, twice.")
+    assert told[1].endswith("hardware. The worked answer is in solutions/09_calendar.ipynb.")
     assert told[2] == told[1]
-    assert check("11-b", "the link").text.startswith("right")
+    assert check("09-b", "faster writes").text.startswith("right")

@@ -1,26 +1,14 @@
 """Chapter 11's exercises: what they say beside right and wrong, and its predictions."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from llmtrain_helpers import (
-    Transformer,
-    count_activations,
-    count_flops,
-    count_parameters,
-    step_timeline,
-)
+from llmtrain_helpers import count_activations, count_parameters, step_timeline
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import PREDICTIONS, check
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_helpers.measure.recorded import recorded_step
 from tests.faces.exercises.answers.measure import own
-
-
-def three(hidden: int) -> list[Any]:
-    shape = Transformer.gpt(4, hidden, 8, 1024, 256)
-    counted = [count_parameters(shape), count_flops(shape, 2, "none")]
-    return [*counted, count_activations(shape, 2)]
 
 
 def text_of(id: str, answer: object) -> str:
@@ -58,11 +46,13 @@ def test_the_peak_of_the_solution_adds_up_as_it_is_told() -> None:
     assert not check("11-d", sixteen).ok
 
 
-def test_the_prediction_names_the_belief() -> None:
-    prediction = PREDICTIONS["11-guess"]
-    assert prediction.truth() == "not quite twice"
-    ratio = three(512)[2].total / three(256)[2].total
-    assert f"It is {ratio:.2f} times" in prediction.reveal("twice")
-    assert "share does double" in prediction.reveal("twice")
-    assert "Weights do that" in prediction.reveal("four times")
-    assert "and so it is" in prediction.reveal("not quite twice")
+def test_the_prediction_gives_nothing_away() -> None:
+    prediction = PREDICTIONS["11-step"]
+    assert prediction.truth() == recorded_step(256).ratio
+    assert "as good as exact" in prediction.reveal(recorded_step(256).ratio)
+    assert "too much" in prediction.reveal("4 times")
+
+
+def test_who_chose_wrongly_is_asked_for_the_wait_itself() -> None:
+    [question] = EXERCISES["11-b"].again
+    assert question.exercise.key() == pytest.approx(0.90 - 0.52)

@@ -14,7 +14,7 @@ from llmtrain_helpers.figures.batch import published_batches, throughput
 from llmtrain_helpers.figures.communication import by_tensor, layouts
 from llmtrain_helpers.figures.duration import days_by_gpus
 from llmtrain_helpers.figures.flops import flops_per_parameter
-from llmtrain_helpers.figures.measure import loader_shares, operators, throughputs
+from llmtrain_helpers.figures.measure import operators, prediction, throughputs
 from llmtrain_helpers.figures.parameters import formula_errors, shares_by_size
 from llmtrain_helpers.figures.plan import shares_of_peak, sweep_maps
 from llmtrain_helpers.figures.precision import bit_layouts, losses, ranges, spacings
@@ -130,9 +130,8 @@ def test_figures_of_times_have_words_without_numbers() -> None:
     assert not re.search(r"\d", told)
 
 
-@pytest.mark.parametrize(("quick", "slow"), [(0.02, 0.9), (0.4, 0.99), (-0.1, 0.6)])
-def test_the_words_of_a_loader_are_the_same_on_every_machine(quick, slow) -> None:
-    told = describe(loader_shares({"quick": quick, "slow": slow}, times([1.0] * 5)))
-    assert "quick loader: most of the time the step computes" in told
-    assert "slow loader: most of the time the step waits for data" in told
+@pytest.mark.parametrize("seconds", [0.1, 1.0, 9.0])
+def test_the_words_of_a_prediction_are_the_same_on_every_machine(seconds: float) -> None:
+    told = describe(prediction(0.5, times([seconds] * 5)))
+    assert "written: predicted, measured" in told
     assert not re.search(r"\d", told)

@@ -187,9 +187,8 @@ FIGURES: dict[str, Any] = {
     "intervals": lambda: plan.shares_of_peak(JUDGED),
     "maps": lambda: plan.sweep_maps({"one": POINTS, "two": POINTS}),
     "operators": lambda: measured.operators(measure.StepProfile(tuple(OPERATORS))),
-    "series": lambda: measured.step_times({1: [3, 2, 1], 2: [4, 3, 2]}, 1),
     "times": lambda: measured.throughputs([1, 2], {"a": [1, 2], "b": [2, 3]}),
-    "loader": lambda: measured.loader_shares({"quick": 0.1, "slow": 0.9}, times([1.0, 1.1] * 3)),
+    "prediction": lambda: measured.prediction(0.7, times([1.0, 1.1] * 3)),
     "exchange": lambda: measured.exchange(measure.DataParallel(2, 8, 0.0, 1.0, 2.0)),
 }
 

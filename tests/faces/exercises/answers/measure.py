@@ -3,11 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from llmtrain_helpers import step_timeline
+from llmtrain_helpers import count_flops, step_timeline
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.measure.recorded import recorded_model, recorded_peak, recorded_step
 from tests.faces.exercises.answers.table import Answers
 
 ONE = 2 * 1024 * 512 * 2048
+IDEAL = count_flops(recorded_model(256), 4, "none").total / recorded_peak()
 
 MINE = {"model": "Llama-3.1-8B", "layers": 4, "micro": 1, "warm_up": 3, "repeats": 10}
 
@@ -26,8 +28,18 @@ def own(change: dict[str, Any]) -> dict[str, Any]:
 
 
 ANSWERS = {
+    "11-seconds": Answers(
+        right=[IDEAL, recorded_step(256).ideal],
+        slips=[
+            (1 / IDEAL, "one over the seconds"),
+            (IDEAL * recorded_peak() ** 2, "divide"),
+            (IDEAL / 3, "forward alone"),
+            (3 * IDEAL, "backward already"),
+            (2 * IDEAL, "this gives 2 times too much"),
+        ],
+    ),
     "11-a": Answers(
-        right=[5 * ONE, "10,737,418,240", 10.737e9, 2 * ONE + 3 * ONE, "10.74B"],
+        right=[5 * ONE, "10,737,418,240", 10.737e9, 2 * ONE + 3 * ONE, "10.74B", "1.07e10"],
         slips=[
             (products * ONE, said)
             for products, said in [
@@ -41,6 +53,7 @@ ANSWERS = {
                 (5e-9, "not billions"),
                 (7, "stand in the sum already"),
                 (9, "too high"),
+                (5.1, "too high"),
             ]
         ],
     ),
