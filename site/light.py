@@ -24,6 +24,11 @@ ICONS = "_static/scripts/fontawesome.js"
 FORMULA = re.compile(r"\s*\\[(\[](.*)\\[)\]]\s*", re.DOTALL)
 """A formula as Sphinx leaves it in a page, between `\\(` and `\\)` or `\\[` and `\\]`."""
 
+UNIT = re.compile(
+    r"(\d) (%|[kMGTPZ]?(?:B|FLOP(?:/s)?|W)\b|GiB\b|ms\b|s\b|million\b|billion\b|trillion\b)"
+)
+"""A number, and its unit."""
+
 ICON = re.compile(r'<(i|span) class="([^"]*)\bfa-solid fa-([\w-]+)([^"]*)"([^>]*)></\1>')
 ICON_SCRIPT = re.compile(r'\s*<script[^>]*src="[^"]*fontawesome\.js[^"]*"[^>]*></script>')
 
@@ -31,6 +36,7 @@ ICON_SCRIPT = re.compile(r'\s*<script[^>]*src="[^"]*fontawesome\.js[^"]*"[^>]*><
 def lighten(site: Path) -> None:
     """Set the drawings, formulas and icons of all pages, and leave their scripts out."""
     set_drawings(site)
+    keep_units(site)
     set_formulas(site)
     set_icons(site)
 
@@ -45,6 +51,19 @@ def set_drawings(site: Path) -> None:
         for saved in page.select("div.wt"):
             day = saved.select_one("img.day")
             saved.replace_with(_parsed(of_saved(day["src"], day["alt"]).live()))
+        path.write_text(str(page), "utf-8")
+
+
+# --- numbers and their units
+
+
+def keep_units(site: Path) -> None:
+    """Let no line break part a number from its unit, in what is read."""
+    for path in _pages(site):
+        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        for words in page.select("article :is(p, li, td, summary)"):
+            for text in words.find_all(string=UNIT, recursive=False):
+                text.replace_with(UNIT.sub("\\1\u00a0\\2", text))
         path.write_text(str(page), "utf-8")
 
 

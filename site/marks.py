@@ -29,9 +29,8 @@ CHAPTERS = {f"notebooks/{path.stem}": path for path in chapters()}
 SOLUTIONS = "notebooks/solutions/"
 
 HERE = (
-    '<p class="live-note">In this page run the <a href="#panel">panel</a>, '
-    "guesses, exercises, and each cell with a <b>Run</b> at its side; the others show "
-    "what they printed. On paper: "
+    '<p class="live-note">Everything on this page works here: pictures move, guesses and exercises '
+    "are answered, and what you do stays in your browser. On paper: "
     '<a href="../sheet.pdf">the formulas</a>, <a href="../course.pdf">the course</a>. '
     'For a projector: <a href="?present">scene by scene</a>.</p>'
 )
@@ -43,6 +42,7 @@ SCRIPTED = 'document.documentElement.classList.add("live")'
 OF_NOTEBOOKS = (
     " Run each grey cell with **Shift+Enter**, from top to bottom.",
     " Write a number in place of `None`.",
+    " (Save a page with Ctrl+S, and run this cell again.)",
 )
 """Sentences that are true of notebooks only; a page leaves them out."""
 

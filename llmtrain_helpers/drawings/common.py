@@ -143,10 +143,6 @@ class Style(TypedDict, total=False):
     font_style: str
 
 
-TALLEST = 600
-"""Pixels down to which an image grows: what a window shows at once."""
-
-
 @dataclass(frozen=True)
 class Drawing:
     """SVG elements on a canvas, and the same in words.
@@ -164,12 +160,13 @@ class Drawing:
     def live(self) -> str:
         """An `<svg>` in the page's own ink, as wide as there is room.
 
-        Not below 82 per cent of its width, where words of 14 px would fall under 11.5.
+        Up to a fifth more than drawn, as long as it is not too high; not below 82
+        per cent of its width, where words of 14 px would fall under 11.5.
         """
         wide = f"width:100%;min-width:{0.82 * self.width:.0f}px"
         return self._svg(
             f'class="wt" role="img" aria-label="{escape(self.words)}" '
-            f'style="{wide};max-width:{self.width}px;height:auto;{FONT}"',
+            f'style="{wide};max-width:{self._grown(480)}px;height:auto;{FONT}"',
             _night_rules(self.body) + self.body,
         )
 
@@ -188,15 +185,14 @@ class Drawing:
     def _image(self, theme: str, svg: str, hidden: str = "") -> str:
         coded = b64encode(svg.encode()).decode()
         return (
-            f'<img class="{theme}" alt="{escape(self.words)}" width="{self._shown}" '
+            f'<img class="{theme}" alt="{escape(self.words)}" width="{self._grown(600)}" '
             f'style="{hidden}max-width:100%;height:auto" '
             f'src="data:image/svg+xml;base64,{coded}">'
         )
 
-    @property
-    def _shown(self) -> int:
-        """Pixels across: a fifth more than drawn, as long as a window holds it."""
-        return int(self.width * max(1.0, min(1.2, TALLEST / self.height)))
+    def _grown(self, tallest: int) -> int:
+        """Pixels across: a fifth more than drawn, as long as it grows no higher than that."""
+        return int(self.width * max(1.0, min(1.2, tallest / self.height)))
 
     def _svg(self, attributes: str, body: str) -> str:
         box = f'viewBox="0 0 {self.width} {self.height}"'
