@@ -63,11 +63,11 @@ lock: $(READY) ## pin the dependencies again, after a change of pyproject.toml
 site: $(PAGES) ## the pages, into build/site; needs npm
 	$(BIN)/python site/build.py
 
-site-serve: site ## the pages at http://127.0.0.1:8000
-	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
+site-serve: site ## the pages at http://127.0.0.1:8000; to a room: ARGS="--bind 0.0.0.0"
+	$(BIN)/python site/serve.py $(ARGS)
 
 site-test: site ## drive every page in a browser
-	$(BIN)/python -m pytest -c site/pytest.ini site/test_site.py $(ARGS)
+	$(BIN)/python -m pytest -c site/pytest.ini site --ignore site/test_lite.py $(ARGS)
 
 lite: site $(LITE) ## JupyterLite, into build/site/lab; PYODIDE_PACKAGES says where NumPy is
 	$(BIN)/python site/lite.py

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import shutil
 import sys
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import found
+import front
 import light
 import paper
 import policy
@@ -32,13 +35,6 @@ PYODIDE = [
     "pyodide-lock.json",
 ]
 
-FIRST = "notebooks/00_start_here.html"
-REDIRECT = (
-    '<!doctype html><html lang="en"><meta charset="utf-8">'
-    '<title>What will it take?</title><meta http-equiv="refresh" '
-    f'content="0; url={FIRST}"><a href="{FIRST}">What will it take?</a></html>\n'
-)
-
 
 def main() -> int:
     """Build everything anew; the exit status is Sphinx's."""
@@ -48,13 +44,16 @@ def main() -> int:
     status = build_main([*options, "-b", "html", str(ROOT), str(SITE)])
     if status == 0:
         add_python(SITE)
-        (SITE / "index.html").write_text(REDIRECT, "utf-8")
         (SITE / ".nojekyll").touch()
         for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
             macros.unlink()
+        front.write(SITE, found.SOURCE)
+        shutil.copy(ROOT / "notebooks" / "course.png", SITE / found.PICTURE)
+        found.tell(SITE, front.DESCRIPTION)
         light.lighten(SITE)
         policy.guard(SITE)
         paper.print_all(SITE)
+        keep_offline(SITE)
         print(f"The site is in {SITE.relative_to(ROOT)}: make site-serve shows it.")
     return status
 
@@ -72,6 +71,32 @@ def add_python(site: Path) -> None:
         for path in metadata.files("termcolor") or []:
             if path.suffix in {".py", ""} and "__pycache__" not in path.parts:
                 archive.write(path.locate(), path)
+    imported = set((site / "pyodide").glob("*.mjs"))  # not fetched, and not counted
+    fetched = {site / "course.zip", *(site / "pyodide").iterdir()} - imported
+    write_in(site / "_static/worker.js", "WHOLE = 1;", f"WHOLE = {sum(map(size, fetched))};")
+
+
+def size(path: Path) -> int:
+    """A file's bytes."""
+    return path.stat().st_size
+
+
+def keep_offline(site: Path) -> None:
+    """Put the worker that keeps visited pages beside them, with this edition's word."""
+    edition = sha256()
+    for path in sorted(site.rglob("*")):
+        if path.is_file():
+            edition.update(path.read_bytes())
+    shutil.move(site / "_static/offline.js", site / "offline.js")
+    write_in(site / "offline.js", '"edition"', f'"llmtrain-{edition.hexdigest()[:12]}"')
+
+
+def write_in(path: Path, was: str, now: str) -> None:
+    """Change one line of a file; a ValueError where it is not there."""
+    text = path.read_text("utf-8")
+    if was not in text:
+        raise ValueError(f"{path.name} has no {was}")
+    path.write_text(text.replace(was, now, 1), "utf-8")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
     "show_toc_level": 2,
+    "back_to_top_button": False,
     "navigation_with_keys": False,
     "use_download_button": False,
     "use_fullscreen_button": False,

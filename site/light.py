@@ -1,6 +1,7 @@
 """Pages that fetch neither MathJax nor an icon font: both are set when the site is built.
 
-A formula becomes an SVG, whose glyphs the page has once, beside its MathML for those who
+A drawing that a notebook keeps as two images becomes one SVG that follows the theme. A
+formula becomes an SVG, whose glyphs the page has once, beside its MathML for those who
 listen. An icon becomes the SVG that the theme's own script would have put in its place.
 """
 
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 
+from llmtrain_helpers.drawings.common import of_saved
+
 HERE = Path(__file__).parent
 MATHJAX = HERE / "node_modules" / "mathjax"
 ICONS = "_static/scripts/fontawesome.js"
@@ -21,14 +24,47 @@ ICONS = "_static/scripts/fontawesome.js"
 FORMULA = re.compile(r"\s*\\[(\[](.*)\\[)\]]\s*", re.DOTALL)
 """A formula as Sphinx leaves it in a page, between `\\(` and `\\)` or `\\[` and `\\]`."""
 
+UNIT = re.compile(
+    r"(\d) (%|[kMGTPZ]?(?:B|FLOP(?:/s)?|W)\b|GiB\b|ms\b|s\b|million\b|billion\b|trillion\b)"
+)
+"""A number, and its unit."""
+
 ICON = re.compile(r'<(i|span) class="([^"]*)\bfa-solid fa-([\w-]+)([^"]*)"([^>]*)></\1>')
 ICON_SCRIPT = re.compile(r'\s*<script[^>]*src="[^"]*fontawesome\.js[^"]*"[^>]*></script>')
 
 
 def lighten(site: Path) -> None:
-    """Set the formulas and icons of all pages, and leave their scripts out."""
+    """Set the drawings, formulas and icons of all pages, and leave their scripts out."""
+    set_drawings(site)
+    keep_units(site)
     set_formulas(site)
     set_icons(site)
+
+
+# --- drawings
+
+
+def set_drawings(site: Path) -> None:
+    """Put one SVG in the place of each drawing's two images."""
+    for path in _pages(site):
+        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        for saved in page.select("div.wt"):
+            day = saved.select_one("img.day")
+            saved.replace_with(_parsed(of_saved(day["src"], day["alt"]).live()))
+        path.write_text(str(page), "utf-8")
+
+
+# --- numbers and their units
+
+
+def keep_units(site: Path) -> None:
+    """Let no line break part a number from its unit, in what is read."""
+    for path in _pages(site):
+        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        for words in page.select("article :is(p, li, td, summary)"):
+            for text in words.find_all(string=UNIT, recursive=False):
+                text.replace_with(UNIT.sub("\\1\u00a0\\2", text))
+        path.write_text(str(page), "utf-8")
 
 
 # --- formulas

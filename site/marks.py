@@ -29,11 +29,10 @@ CHAPTERS = {f"notebooks/{path.stem}": path for path in chapters()}
 SOLUTIONS = "notebooks/solutions/"
 
 HERE = (
-    '<p class="live-note">In this page run the <a href="#panel">panel</a>, '
-    "guesses, exercises, and each cell with a <b>Run</b> at its side; the others show "
-    "what they printed. On paper: "
-    '<a href="../sheet.pdf">the formulas</a>, <a href="../course.pdf">the course</a>.'
-    "</p>"
+    '<p class="live-note">Everything on this page works here: pictures move, guesses and exercises '
+    "are answered, and what you do stays in your browser. On paper: "
+    '<a href="../sheet.pdf">the formulas</a>, <a href="../course.pdf">the course</a>. '
+    'For a projector: <a href="?present">scene by scene</a>.</p>'
 )
 """What the site says on each chapter's page."""
 
@@ -43,6 +42,7 @@ SCRIPTED = 'document.documentElement.classList.add("live")'
 OF_NOTEBOOKS = (
     " Run each grey cell with **Shift+Enter**, from top to bottom.",
     " Write a number in place of `None`.",
+    " (Save a page with Ctrl+S, and run this cell again.)",
 )
 """Sentences that are true of notebooks only; a page leaves them out."""
 
@@ -232,7 +232,7 @@ def mark_panel(cell: Tag, word: str) -> None:
             f'<section class="live-panel" id="panel" data-word="{word}"><p>'
             '<button type="button" class="live-button live-start">Start the panel'
             '</button> <span class="live-note">It runs in this page; the first start '
-            "of a visit fetches some 6 MB.</span></p></section>"
+            "of a visit fetches some 7 MB.</span></p></section>"
         )
     )
     advice = saved.find(string=re.compile("Run the cell above"))
@@ -248,7 +248,7 @@ def mark_handle(cell: Tag, name: str) -> None:
         parsed(
             f'<section class="live-panel live-handle" data-word="handle:{name}"><p>'
             '<button type="button" class="live-button live-start" title="It runs in this page; '
-            'the first start of a visit fetches some 6 MB.">Move it</button></p></section>'
+            'the first start of a visit fetches some 7 MB.">Move it</button></p></section>'
         )
     )
 

@@ -1,4 +1,4 @@
-"""The course on paper: the formula sheet on one page of A4, and all chapters as a PDF.
+"""The course on paper: the formula sheet on two pages of A4, and all chapters as a PDF.
 
 Both are made of the site's own pages and printed by Chromium, without a network.
 """
@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import legend
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import sync_playwright
 
@@ -104,14 +105,16 @@ def sheet(site: Path) -> str:
     """What each chapter takes away, side by side."""
     parts = "".join(_taken(article(path)) for path in chapters(site))
     title = "What will it take? The formulas of the course"
-    return filled(site, "sheet", title, f"<h1>{title}</h1><main>{parts}</main>")
+    body = f"<h1>{title}</h1><main>{parts}{legend.tables()}</main><p>{legend.edition()}</p>"
+    return filled(site, "sheet", title, body)
 
 
 def _taken(page: Tag) -> str:
     """The table at a chapter's end, below the chapter's name."""
     title = page.h1.get_text().partition(":")[0]
-    rows = page.select_one("#to-take-away table tbody")
-    return f"<section><h2>{title}</h2><table>{rows.decode_contents()}</table></section>"
+    rows = page.select_one("#to-take-away table tbody").decode_contents()
+    rows += legend.here(title[:2])
+    return f"<section><h2>{title}</h2><table>{rows}</table></section>"
 
 
 # --- the course

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import marks
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
 
 from llmtrain_helpers.drawings.common import at_night
 from llmtrain_helpers.panels import HANDLES, PANELS
@@ -167,10 +167,11 @@ def test_every_page_opens_and_nothing_is_wider_than_the_window(
     context.close()
 
 
-def test_the_first_page_is_chapter_00(page: Page, address: str) -> None:
+def test_the_front_page_leads_to_chapter_00(page: Page, address: str) -> None:
     page.goto(address)
+    page.get_by_role("link", name="Start reading").click()
     page.wait_for_url("**/notebooks/00_start_here.html")
-    assert "what will it take?" in page.inner_text("h1")
+    assert "what will it take?" in page.inner_text("article h1")
 
 
 @every_chapter
@@ -257,17 +258,22 @@ def test_formulas_and_icons_are_set_when_the_site_is_built(name: str) -> None:
 
 @every_chapter
 def test_a_drawing_is_as_dark_as_the_page(page: Page, address: str, name: str) -> None:
-    shown = """theme => {
+    """Every colour of every drawing is the day's by day and the night's by night."""
+    painted = """theme => {
         document.documentElement.dataset.theme = theme;
-        const drawings = [...document.querySelectorAll(".cell_output .wt")];
-        const seen = drawings.filter(one => one.checkVisibility()).map(
-            one => [...one.querySelectorAll("img")].filter(img => img.checkVisibility())
-                .map(img => img.className).join());
-        return [...new Set(seen)];
+        const parts = [...document.querySelectorAll(".cell_output svg.wt [fill^='#']")];
+        return parts.map(one => [one.getAttribute("fill"), getComputedStyle(one).fill]);
     }"""
     page.goto(f"{address}/notebooks/{name}.html")
-    assert page.evaluate(shown, "dark") == ["night"]
-    assert page.evaluate(shown, "light") == ["day"]
+    for theme, of in {"dark": at_night, "light": str}.items():
+        found = {(color, seen) for color, seen in page.evaluate(painted, theme)}
+        assert found
+        assert {(color, rgb(of(color))) for color, _ in found} == found
+
+
+def rgb(color: str) -> str:
+    """A colour as a browser says it."""
+    return "rgb({}, {}, {})".format(*(int(color[i : i + 2], 16) for i in (1, 3, 5)))
 
 
 # --- panels
@@ -481,9 +487,9 @@ def test_a_handle_plays_to_its_end_when_told_and_can_be_paused(page: Page, addre
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("width", [1366, 390])
-def test_a_handles_controls_stand_beside_its_picture_where_there_is_room(
-    page: Page, address: str, width: int
+@pytest.mark.parametrize(("width", "where"), [(1920, "beside"), (1366, "above"), (390, "below")])
+def test_a_handles_controls_stand_beside_its_picture_where_it_keeps_its_size(
+    page: Page, address: str, width: int, where: str
 ) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     [square] = with_handles(page, address, "attention_square").all()
@@ -492,9 +498,12 @@ def test_a_handles_controls_stand_beside_its_picture_where_there_is_room(
     controls, picture = (
         square.locator(f".live-{part}").bounding_box() for part in ("controls", "picture")
     )
-    beside = controls["x"] + controls["width"] <= picture["x"]
-    above = controls["y"] + controls["height"] <= picture["y"]
-    assert (beside, above) == ((True, False) if width == 1366 else (False, True))
+    found = {
+        "beside": controls["x"] + controls["width"] <= picture["x"],
+        "above": controls["y"] + controls["height"] <= picture["y"],
+        "below": picture["y"] < controls["y"] - 100,
+    }
+    assert [name for name, it_is in found.items() if it_is] == [where]
     before = square.bounding_box()["height"]
     expect(square.get_by_label("Window", exact=True)).not_to_be_visible()
     square.get_by_label("Causal: no token looks ahead").check()
@@ -660,20 +669,102 @@ def test_a_cell_that_never_ends_can_be_stopped(page: Page, address: str) -> None
 # --- paper
 
 
-def test_the_sheet_is_one_page_and_the_course_has_all_chapters() -> None:
+def test_the_sheet_is_two_pages_and_the_course_has_all_chapters() -> None:
     def pages(name: str) -> int:
         return len(re.findall(rb"/Type\s*/Page\b(?!s)", (SITE / name).read_bytes()))
 
-    assert pages("sheet.pdf") == 1
+    assert pages("sheet.pdf") == 2
     assert pages("course.pdf") > 100
 
 
 @every_chapter
-def test_paper_has_the_light_images_alone(name: str) -> None:
+def test_paper_has_the_light_drawings_alone(name: str) -> None:
     import paper
 
     drawings = paper.article(SITE / "notebooks" / f"{name}.html").select(".wt")
     assert drawings
     for drawing in drawings:
-        assert [image["class"] for image in drawing.select("img")] == [["day"]]
-        assert not drawing.get_text()
+        assert drawing.name == "svg"
+        assert not drawing.select("style")
+
+
+def test_a_visited_page_is_there_without_a_network(browser: Browser, address: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    url = f"{address}/notebooks/00_start_here.html"
+    page.goto(url, wait_until="networkidle")
+    page.evaluate("navigator.serviceWorker.ready.then(() => 0)")
+    start = page.locator(".live-handle .live-start").first
+    start.click()
+    page.locator(".live-on").first.wait_for(timeout=60_000)
+    page.wait_for_timeout(1500)  # what came is being kept
+    context.set_offline(True)
+    page.goto(url)
+    page.locator(".live-handle .live-start").first.click()
+    page.locator(".live-on").first.wait_for(timeout=60_000)
+    with pytest.raises(Error, match="ERR_FAILED"):
+        page.goto(f"{address}/notebooks/03_duration.html")
+    context.close()
+
+
+def test_a_bar_moves_while_python_comes(page: Page, address: str) -> None:
+    """It says how much of the whole is there, and the whole is what comes."""
+    page.goto(f"{address}/notebooks/00_start_here.html")
+    page.evaluate("""() => {
+        window.parts = [];
+        document.addEventListener("python", event => window.parts.push(event.detail.part));
+    }""")
+    page.locator(".live-handle .live-start").first.click()
+    page.locator(".live-on").first.wait_for(timeout=60_000)
+    parts = page.evaluate("window.parts")
+    assert parts == sorted(parts)
+    assert parts[0] < 0.1
+    assert 0.97 < parts[-1] <= 1
+    assert len({*parts}) > 20
+
+
+def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/07_communication.html?present")
+    scenes = page.locator(".scene")
+    expect(page.locator(".scene-bar span")).to_have_text(f"1 of {scenes.count()}")
+    for turn in (1, 2):
+        page.keyboard.press("ArrowRight")
+        expect(scenes.nth(turn)).to_be_visible()
+        assert [one.is_visible() for one in scenes.all()].count(True) == 1
+    shown = scenes.nth(2)
+    svg = shown.locator(".cell_output svg.wt").first.bounding_box()
+    assert svg["height"] > 0.5 * 720
+    assert shown.locator("p:has(> strong:only-child)").first.is_visible()
+    page.reload()  # it stays where it was
+    expect(page.locator(".scene-bar span")).to_have_text(f"3 of {scenes.count()}")
+    shown.locator(".live-start").first.click()
+    shown.locator(".live-on").first.wait_for(timeout=60_000)
+    shown.locator("input[type=range]").first.focus()
+    page.keyboard.press("ArrowRight")  # the slider's own
+    expect(page.locator(".scene-bar span")).to_have_text(f"3 of {scenes.count()}")
+    assert page.url.endswith("?present#" + shown.get_attribute("id"))
+    page.close()
+
+
+@pytest.mark.parametrize("word", ["ring", "machine", "time_line"])
+def test_on_a_telephone_picture_and_slider_are_seen_together(
+    browser: Browser, address: str, word: str
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    name = next(
+        n for n in CHAPTERS if f"handle:{word}" in (SITE / f"notebooks/{n}.html").read_text("utf-8")
+    )
+    page.goto(f"{address}/notebooks/{name}.html")
+    live = page.locator(f'.live-handle[data-word="handle:{word}"]')
+    live.locator(".live-start").click()
+    expect(live).to_have_class(re.compile("live-on"), timeout=60_000)
+    for slider in live.locator("input[type=range]").all():
+        slider.scroll_into_view_if_needed()
+        svg = live.locator(".live-answer svg").first.bounding_box()
+        assert svg["y"] >= 0
+        assert svg["x"] >= 0
+        assert svg["x"] + svg["width"] <= 390
+        assert svg["y"] + svg["height"] <= slider.bounding_box()["y"] <= 844
+    context.close()

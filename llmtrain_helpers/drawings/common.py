@@ -9,11 +9,13 @@ lightness too.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from html import escape, unescape
 from math import ceil, log10
 from typing import Any, NamedTuple, TypedDict, Unpack
+
+from llmtrain_helpers.checks import show
 
 COLORS = {
     "attention": "#0067A5",
@@ -121,6 +123,8 @@ _THEMES = (
 )
 """Shows the dark image on a dark page; where it is taken away, the light one stays."""
 
+_CARD = f'rx="12" fill="{CARD}" stroke="{EDGE}"'
+
 _PAINT = re.compile(r'(fill|stroke|color)="(#[0-9A-F]{6}|white)"')
 
 FONT = "font-family:system-ui,sans-serif"
@@ -141,10 +145,6 @@ class Style(TypedDict, total=False):
     stroke_linejoin: str
 
 
-TALLEST = 600
-"""Pixels down to which an image grows: what a window shows at once."""
-
-
 @dataclass(frozen=True)
 class Drawing:
     """SVG elements on a canvas, and the same in words.
@@ -162,12 +162,13 @@ class Drawing:
     def live(self) -> str:
         """An `<svg>` in the page's own ink, as wide as there is room.
 
-        Not below 82 per cent of its width, where words of 14 px would fall under 11.5.
+        Up to a fifth more than drawn, as long as it is not too high; not below 82
+        per cent of its width, where words of 14 px would fall under 11.5.
         """
         wide = f"width:100%;min-width:{0.82 * self.width:.0f}px"
         return self._svg(
             f'class="wt" role="img" aria-label="{escape(self.words)}" '
-            f'style="{wide};max-width:{self.width}px;height:auto;{FONT}"',
+            f'style="{wide};max-width:{self._grown(480)}px;height:auto;{FONT}"',
             _night_rules(self.body) + self.body,
         )
 
@@ -176,10 +177,7 @@ class Drawing:
 
         The page's theme says which of the two shows: the light one where nobody says.
         """
-        card = (
-            f'<rect x="1" y="1" width="{self.width - 2}" height="{self.height - 2}" '
-            f'rx="12" fill="{CARD}" stroke="{EDGE}"/>'
-        )
+        card = f'<rect x="1" y="1" width="{self.width - 2}" height="{self.height - 2}" {_CARD}/>'
         style = f'style="{FONT}" color="{INK}" width="{self.width}" height="{self.height}"'
         day = self._svg(style, card + self.body)
         night = _PAINT.sub(lambda paint: f'{paint[1]}="{at_night(paint[2])}"', day)
@@ -189,15 +187,14 @@ class Drawing:
     def _image(self, theme: str, svg: str, hidden: str = "") -> str:
         coded = b64encode(svg.encode()).decode()
         return (
-            f'<img class="{theme}" alt="{escape(self.words)}" width="{self._shown}" '
+            f'<img class="{theme}" alt="{escape(self.words)}" width="{self._grown(600)}" '
             f'style="{hidden}max-width:100%;height:auto" '
             f'src="data:image/svg+xml;base64,{coded}">'
         )
 
-    @property
-    def _shown(self) -> int:
-        """Pixels across: a fifth more than drawn, as long as a window holds it."""
-        return int(self.width * max(1.0, min(1.2, TALLEST / self.height)))
+    def _grown(self, tallest: int) -> int:
+        """Pixels across: a fifth more than drawn, as long as it grows no higher than that."""
+        return int(self.width * max(1.0, min(1.2, tallest / self.height)))
 
     def _svg(self, attributes: str, body: str) -> str:
         box = f'viewBox="0 0 {self.width} {self.height}"'
@@ -222,6 +219,20 @@ def as_images(html: str) -> str:
         return Drawing(body, int(width), int(height), unescape(words)).saved()
 
     return _LIVE.sub(image, html)
+
+
+_DAY = re.compile(
+    rf'<svg [^>]*viewBox="0 0 (\d+) (\d+)"[^>]*><rect [^>]*{_CARD}/>(.*)</svg>', re.DOTALL
+)
+
+
+def of_saved(address: str, words: str) -> Drawing:
+    """The drawing that a saved image of the day shows, by its address and its words."""
+    drawn = _DAY.fullmatch(b64decode(address.partition(",")[2]).decode())
+    if not drawn:
+        raise ValueError(f"address={show(address)} is no image that a drawing saved")
+    width, height, body = drawn.groups()
+    return Drawing(body, int(width), int(height), words)
 
 
 def at_night(color: str) -> str:

@@ -200,9 +200,8 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
         if (again := _answered_again(id, answer, exercise, turn)) is not None:
             return again
         return Verdict(id, False, f"{problem} {_NOW} {asked}", turn=turn)
-    if turn and not ok:
-        if (again := _answered_again(id, answer, exercise, turn)) is not None:
-            return again
+    if turn and not ok and (again := _answered_again(id, answer, exercise, turn)) is not None:
+        return again
     asks_more = ok is False and turn < len(exercise.again) and HINT not in text
     if asks_more and exercise.moves_on(answer):
         return Verdict(id, False, f"{text} {_NEXT} {exercise.again[turn].text}", turn=turn + 1)

@@ -129,6 +129,8 @@ def chosen(id: str, option: str) -> str:
 def _raised(error: BaseException) -> str:
     """An error and its line in the learner's cell, without the page's own frames."""
     problem = "".join(traceback.format_exception_only(error)).strip()
+    if isinstance(error, NameError) and len(error.name or "") == 1:
+        problem += f'. A choice is written in quotes: "{error.name}"'
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == "<cell>"]
     return f"Line {lines[-1]}: {problem}" if lines else problem

@@ -186,12 +186,12 @@ class Control:
 
 
 def pace(last: int) -> int:
-    """Milliseconds from one stop to the next while a control plays: 20 seconds at the most.
+    """Milliseconds from one stop to the next while a control plays: time to read, and an end.
 
-    >>> pace(14), pace(126)
-    (900, 158)
+    >>> pace(8), pace(14), pace(126)
+    (2200, 1428, 158)
     """
-    return min(900, 20_000 // max(last, 1))
+    return min(2200, 20_000 // max(last, 1))
 
 
 class Shown(NamedTuple):

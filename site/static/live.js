@@ -83,6 +83,17 @@ const button = (text, act, plain = true) =>
     onclick: act,
   });
 
+/** How far Python is, in words and as a bar, until the element says something else. */
+function waiting(element) {
+  const bar = made("progress", { max: 1, "aria-label": "Python is being fetched" });
+  const words = made("span", { textContent: "Python is being started …" });
+  element.replaceChildren(words, " ", bar);
+  document.addEventListener("python", ({ detail }) => {
+    words.textContent = detail.words;
+    bar.value = detail.part;
+  });
+}
+
 const show = (element, wanted) => element.toggleAttribute("hidden", !wanted);
 
 // --- a panel
@@ -205,9 +216,8 @@ class Panel {
 
   async start(address = "") {
     const first = this.section.firstElementChild;
-    first.textContent = "Python is being started …";
     first.setAttribute("role", "status");
-    document.addEventListener("python", ({ detail }) => (first.textContent = detail));
+    waiting(first);
     try {
       const narrow = matchMedia("(max-width: 600px)").matches;
       const told = await python.call("opened", this.word, address, narrow, this.name);
@@ -314,7 +324,8 @@ class Panel {
       labels.map((label, at) => button(label, () => this.act(deed, at)));
     this.mend.replaceChildren(...offers("mend", told.mend));
     this.take.replaceChildren(...offers("take", told.take));
-    if (this.small) return; // what a page's address says is its panel
+    // what a page's address says is its panel, but for a projector
+    if (this.small || document.querySelector(".present")) return;
     const search = told.address ? `?${told.address}` : location.pathname;
     history.replaceState(null, "", search + location.hash);
   }
@@ -486,7 +497,7 @@ class Judged {
       return;
     }
     const changed = this.cell && written !== CELLS[this.at];
-    this.verdict.textContent = "…";
+    waiting(this.verdict);
     let slow;
     try {
       await python.start();
@@ -517,18 +528,33 @@ class Judged {
   }
 }
 
+// --- without a network
+
+/** Pages that were visited stay, with all that they asked for. */
+async function stay() {
+  if (!("serviceWorker" in navigator)) return;
+  const { active } = await navigator.serviceWorker
+    .register(new URL("../offline.js", import.meta.url))
+    .then(() => navigator.serviceWorker.ready);
+  const asked = performance.getEntriesByType("resource").map((one) => one.name);
+  active.postMessage([location.href.split("#")[0], ...asked]);
+}
+addEventListener("load", () => stay().catch(() => {})); // a private window may refuse
+
 // --- begin
 
 for (const form of document.querySelectorAll(".live-form")) new Judged(form);
 for (const section of document.querySelectorAll(".live-panel")) {
   const panel = new Panel(section);
-  const address = panel.small ? "" : location.search.slice(1);
+  const address = panel.small || location.search === "?present" ? "" : location.search.slice(1);
   section.querySelector(".live-start").onclick = () => panel.start(address);
   const shared = new URLSearchParams(address);
   shared.delete("highlight");
-  if ([...shared].length) {
+  const [visit] = performance.getEntriesByType("navigation");
+  if ([...shared].length && visit?.type === "navigate") {
     panel.start(shared.toString()); // a link that somebody shared
     section.scrollIntoView();
   }
 }
 if (COURSE.length) Progress.show();
+if (new URLSearchParams(location.search).has("present")) import("./present.js");

@@ -2,17 +2,37 @@
 import { loadPyodide } from "../pyodide/pyodide.mjs";
 
 const here = (name) => new URL(name, import.meta.url).href;
+const WHOLE = 1; // bytes to fetch; the build writes how many
 let python;
+let fetched = 0;
+
+/** Fetch as before, and tell how much of the whole is there. */
+const plain = self.fetch;
+self.fetch = async (...about) => {
+  const answer = await plain(...about);
+  if (!answer.body || !answer.ok) return answer;
+  const counted = new TransformStream({
+    transform(piece, next) {
+      fetched += piece.byteLength;
+      tell("Python is being fetched, some 7 MB …");
+      next.enqueue(piece);
+    },
+  });
+  const { status, headers } = answer;
+  return new Response(answer.body.pipeThrough(counted), { status, headers });
+};
+
+const tell = (words) =>
+  postMessage({ step: { words, part: Math.min(fetched / WHOLE, 1) } });
 
 const calls = {
   async start(kept) {
-    postMessage({ step: "Python is being fetched, some 6 MB …" });
     const [pyodide, wheel] = await Promise.all([
       loadPyodide({ indexURL: here("../pyodide/") }),
       fetch(here("../course.zip")).then((answer) => answer.arrayBuffer()),
     ]);
     pyodide.unpackArchive(wheel, "zip");
-    postMessage({ step: "The course is being read …" });
+    tell("The course is being read …");
     python = {
       panels: pyodide.pyimport("llmtrain_helpers.panels.page"),
       exercises: pyodide.pyimport("llmtrain_helpers.exercises.page"),

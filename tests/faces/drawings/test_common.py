@@ -22,6 +22,7 @@ from llmtrain_helpers.drawings.common import (
     as_images,
     at_night,
     hatched,
+    of_saved,
     rect,
     text,
 )
@@ -150,3 +151,11 @@ def test_a_live_drawing_has_the_same_colours_as_the_saved_one() -> None:
 
 def test_a_live_drawing_becomes_the_saved_one_without_its_rules() -> None:
     assert as_images(f"<p>a</p>{DRAWING.live()}<p>b</p>") == f"<p>a</p>{DRAWING.saved()}<p>b</p>"
+
+
+def test_a_saved_drawing_is_the_same_drawing_again() -> None:
+    day = images(DRAWING.saved())["day"]
+    [address] = re.findall(r'src="(.*?)"', day)
+    assert of_saved(address, DRAWING.words) == DRAWING
+    with pytest.raises(ValueError, match=r"^address=.* is no image that a drawing saved"):
+        of_saved("data:image/svg+xml;base64,AAAA", "")

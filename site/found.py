@@ -1,0 +1,96 @@
+"""What those see of a page who find it or are sent it: description, picture, address.
+
+Where the site and its source have addresses, two settings of the environment say so, and
+all that needs them follows; without them it is left out.
+
+    SITE_ADDRESS    https://somebody.example/course/
+    SITE_SOURCE     https://code.example/somebody/course
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from html import escape
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+
+ADDRESS = os.environ.get("SITE_ADDRESS", "").rstrip("/")
+SOURCE = os.environ.get("SITE_SOURCE", "").rstrip("/")
+
+PICTURE = "_static/course.png"
+"""What is shown of a page that somebody shares."""
+
+LONGEST = 200
+"""Letters of a description: what a list of results shows."""
+
+LISTS = re.compile(
+    r'<p [^>]*class="caption"[^>]*><span class="caption-text">(Worked answers|Evidence)</span></p>'
+    r"\s*(<ul.*?</ul>)",
+    re.DOTALL,
+)
+"""The lists in which each chapter's name comes again."""
+
+LOST = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Not here</title>'
+    '<meta name="viewport" content="width=device-width"></head><body><h1>This page is not here</h1>'
+    '<p><a href="{home}">What will it take? The first page</a></p></body></html>\n'
+)
+
+
+def tell(site: Path, description: str) -> None:
+    """Describe each page, fold lists that repeat names, and write what search engines read."""
+    pages = sorted(site.rglob("*.html"))
+    for path in pages:
+        page = path.read_text("utf-8")
+        name = path.relative_to(site).as_posix()
+        words = description if name == "index.html" else opening(page)
+        page = LISTS.sub(folded, page)
+        path.write_text(page.replace("</head>", f"{head(page, name, words)}</head>", 1), "utf-8")
+    (site / "404.html").write_text(LOST.format(home=f"{ADDRESS or '.'}/"), "utf-8")
+    (site / "robots.txt").write_text(robots(), "utf-8")
+    if ADDRESS:
+        names = [path.relative_to(site).as_posix() for path in pages]
+        (site / "sitemap.xml").write_text(sitemap(names), "utf-8")
+
+
+def opening(page: str) -> str:
+    """The first sentences of a page, as many as fit."""
+    article = BeautifulSoup(page, "html.parser").select_one("article p:not(.live-note)")
+    text = " ".join(article.get_text().split()) if article else ""
+    cut = text[:LONGEST].rpartition(". ")[0]
+    return f"{cut}." if len(text) > LONGEST and cut else text[:LONGEST]
+
+
+def head(page: str, name: str, description: str) -> str:
+    """The elements that describe a page; those that need an address where there is one."""
+    title = re.search(r"<title>(.*?)</title>", page, re.DOTALL)[1].strip()
+    told = {"og:title": title, "og:type": "website", "og:description": escape(description)}
+    if ADDRESS:
+        told |= {"og:url": f"{ADDRESS}/{name}", "og:image": f"{ADDRESS}/{PICTURE}"}
+    elements = [f'<meta property="{key}" content="{value}">' for key, value in told.items()]
+    if description and '<meta name="description"' not in page:
+        elements.append(f'<meta name="description" content="{escape(description)}">')
+    if ADDRESS:
+        elements.append(f'<link rel="canonical" href="{ADDRESS}/{name}">')
+    return "".join(elements)
+
+
+def folded(found: re.Match[str]) -> str:
+    """A list behind its title; open where it has the page that is shown."""
+    title, items = found.groups()
+    shown = " open" if "current" in items else ""
+    return f'<details class="live-list"{shown}><summary>{title}</summary>{items}</details>'
+
+
+def robots() -> str:
+    """What programs may read, and where the list of pages is."""
+    return "User-agent: *\nAllow: /\n" + (f"Sitemap: {ADDRESS}/sitemap.xml\n" if ADDRESS else "")
+
+
+def sitemap(names: list[str]) -> str:
+    """The list of pages."""
+    listed = "".join(f"<url><loc>{ADDRESS}/{name}</loc></url>" for name in names)
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    return f'<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="{space}">{listed}</urlset>\n'

@@ -1,0 +1,112 @@
+"""Serve the built site: `make site-serve`; to a room, `make site-serve ARGS="--bind 0.0.0.0"`.
+
+What is text is sent compressed, so that thirty laptops that start Python fetch half of what
+the files weigh. `--thirty` asks for everything as thirty browsers do at once, and says how
+long it took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.request import Request, urlopen
+
+SITE = Path(__file__).parents[1] / "build" / "site"
+
+SMALLER = {".html", ".css", ".js", ".mjs", ".json", ".svg", ".wasm", ".txt", ".xml"}
+"""What compression makes smaller; archives, PDFs and typefaces are small already."""
+
+FIRST = ["index.html", "notebooks/00_start_here.html", "_static/live.js", "_static/worker.js"]
+"""Pages and scripts that a browser asks for before it starts Python."""
+
+
+@cache
+def compressed(path: Path, changed: float) -> bytes:
+    """A file as gzip; once for each of its versions."""
+    return gzip.compress(path.read_bytes(), 6)
+
+
+class Pages(SimpleHTTPRequestHandler):
+    """A file server that compresses."""
+
+    protocol_version = "HTTP/1.1"
+
+    def send_head(self) -> Any:
+        """The head of an answer, and what follows it."""
+        path = Path(self.translate_path(self.path))
+        accepts = "gzip" in self.headers.get("Accept-Encoding", "")
+        if not (accepts and path.is_file() and path.suffix in SMALLER):
+            return super().send_head()
+        body = compressed(path, path.stat().st_mtime)
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        return BytesIO(body)
+
+    def log_message(self, *about: Any) -> None:
+        """Say nothing of each file."""
+
+
+def served(bind: str, port: int, site: Path = SITE) -> ThreadingHTTPServer:
+    """A server of the site, not yet at work."""
+    server = ThreadingHTTPServer((bind, port), partial(Pages, directory=str(site)))
+    server.daemon_threads = True
+    return server
+
+
+def thirty(address: str, browsers: int = 30) -> tuple[float, int]:
+    """Seconds until so many browsers have page, script and Python, and the bytes sent."""
+    python = [f"pyodide/{path.name}" for path in sorted((SITE / "pyodide").iterdir())]
+    names = [*FIRST, "course.zip", *python]
+
+    def browse(_: int) -> int:
+        return sum(fetched(f"{address}/{name}") for name in names)
+
+    begun = time.monotonic()
+    with ThreadPoolExecutor(browsers) as pool:
+        total = sum(pool.map(browse, range(browsers)))
+    return time.monotonic() - begun, total
+
+
+def fetched(address: str) -> int:
+    """The bytes of one answer, as they travel."""
+    with urlopen(Request(address, headers={"Accept-Encoding": "gzip"})) as answer:
+        return len(answer.read())
+
+
+def main(options: Sequence[str]) -> int:
+    """Serve until somebody stops it, or measure thirty browsers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bind", default="127.0.0.1", help="0.0.0.0: to all in the room")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--thirty", action="store_true", help="thirty browsers, then stop")
+    given = parser.parse_args(options)
+    server = served(given.bind, 0 if given.thirty else given.port)
+    here = f"http://{server.server_address[0]}:{server.server_port}"
+    if given.thirty:
+        Thread(target=server.serve_forever, daemon=True).start()
+        seconds, total = thirty(here)
+        print(f"30 browsers: {seconds:.1f} s, {total / 30e6:.1f} MB each, {total / 1e6:.0f} in all")
+        return 0
+    print(f"The course is at {here}, until Ctrl+C.", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

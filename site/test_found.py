@@ -1,0 +1,49 @@
+"""What is said of a page where it is found, with an address and without.
+
+make site-test
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import found
+import pytest
+from bs4 import BeautifulSoup
+from test_site import PAGES, SITE
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_page_says_what_it_is_about_and_leaves_out_what_has_no_address(name: str) -> None:
+    if name in ("404.html", "search.html"):
+        return
+    page = BeautifulSoup((SITE / name).read_text("utf-8"), "html.parser")
+    [words] = [one["content"] for one in page.select('meta[name="description"]')]
+    assert 40 <= len(words) <= found.LONGEST
+    assert len(page.select('meta[property="og:title"]')) == 1
+    assert not page.select('link[rel="canonical"], meta[property="og:image"]')
+
+
+def test_with_an_address_pages_have_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(found, "ADDRESS", "https://somebody.example/course")
+    told = found.head("<title>A page</title>", "notebooks/a.html", "About it")
+    assert '<link rel="canonical" href="https://somebody.example/course/notebooks/a.html">' in told
+    assert 'content="https://somebody.example/course/_static/course.png"' in told
+    assert (SITE / found.PICTURE).is_file()
+    assert "<loc>https://somebody.example/course/a.html</loc>" in found.sitemap(["a.html"])
+    assert "Sitemap: https://somebody.example/course/sitemap.xml" in found.robots()
+
+
+def test_lists_that_repeat_names_are_folded_but_for_the_one_that_is_read() -> None:
+    assert [*lists("notebooks/03_duration.html")] == [
+        ("Worked answers", False),
+        ("Evidence", False),
+    ]
+    assert ("Worked answers", True) in lists("notebooks/solutions/03_duration.html")
+
+
+def lists(name: str) -> Iterator[tuple[str, bool]]:
+    """The folded lists of a page's contents, and whether each is open."""
+    page = BeautifulSoup((SITE / name).read_text("utf-8"), "html.parser")
+    for one in page.select("details.live-list"):
+        yield one.summary.get_text(), one.has_attr("open")

@@ -1,0 +1,155 @@
+"""The front page in a browser: its numbers are the package's, and it needs no Python.
+
+make site-test
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from math import log10
+from typing import Any
+
+import front
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from test_site import AXE, SITE, address, browser  # noqa: F401 (fixtures)
+
+from llmtrain_helpers import units
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.exercises import PREDICTIONS
+from llmtrain_helpers.panels.start_here import Setting
+from tools.notebooks import chapters
+
+MOST_INLINE, MOST_FACE = 80_000, 40_000
+"""Bytes of the page itself, gzipped, and of the typeface."""
+
+SLIDES = front.slides(Setting())
+MOVES = [(0, 0, 0), (3, 8, 9), (3, 8, 20), (10, 4, 13), (16, 14, 0), (14, 10, 17), (16, 14, 20)]
+"""Places of the three sliders: the ends, the start, and some between."""
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Any:  # noqa: F811
+    """The front page; what it asks for is kept in `page.asked`."""
+    page = browser.new_page(viewport={"width": 1366, "height": 768})
+    page.asked = []
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.on("pageerror", lambda error: pytest.fail(str(error)))
+    page.goto(f"{address}/index.html")
+    yield page
+    page.close()
+
+
+def put(page: Page, places: tuple[int, int, int]) -> Setting:
+    """Move the sliders, and say what stands there."""
+    for name, place in zip(SLIDES, places, strict=True):
+        page.locator(f"#{name}").fill(str(place))
+    gpus, days, size = (s.stops[p] for s, p in zip(SLIDES.values(), places, strict=True))
+    return Setting(int(gpus), days, int(size))
+
+
+@pytest.mark.parametrize("places", MOVES)
+def test_its_script_writes_what_the_package_counts(
+    page: Page, places: tuple[int, int, int]
+) -> None:
+    setting = put(page, places)
+    assert page.inner_text("#tokens") == f"{units.count(setting.tokens, 2)} tokens"
+    runs = published.rows("tokens_per_parameter")
+    work = 6 * setting.parameters * setting.tokens
+    inside = sum(6 * run["active_parameters"] * run["tokens"] <= work for run in runs)
+    assert page.inner_text("#inside") == str(inside)
+    assert page.locator(".run.in").count() == inside
+    for name, place in zip(SLIDES, places, strict=True):
+        assert page.inner_text(f"#{name}-said") == SLIDES[name].labels[place]
+
+
+def test_the_line_lies_where_its_tokens_are(page: Page) -> None:
+    """At the model's size the dot lies on the line, and each ten times fewer tokens as deep."""
+    setting = put(page, (8, 5, 4))
+    line = page.locator("#line")
+    y1, y2 = (float(line.get_attribute(name)) for name in ("y1", "y2"))
+    part = log10(setting.parameters / 1e8) / 4
+    height = 100 - (y1 + part * (y2 - y1))
+    assert height == pytest.approx(20 * log10(setting.tokens / 1e9), abs=0.01)
+    style = page.locator("#you").get_attribute("style")
+    assert float(re.search(r"bottom: ([\d.]+)%", style)[1]) == pytest.approx(height, abs=0.01)
+
+
+def test_it_stands_before_its_script_as_it_does_after(browser: Browser, address: str) -> None:  # noqa: F811
+    still = browser.new_context(java_script_enabled=False).new_page()
+    live = browser.new_page()
+    for page in (still, live):
+        page.goto(f"{address}/index.html")
+    for place in ("#tokens", "#inside", "#gpus-said", "#days-said", "#size-said"):
+        assert still.locator(place).inner_text() == live.locator(place).inner_text()
+    assert still.locator(".run.in").count() == live.locator(".run.in").count()
+    still.context.close()
+    live.close()
+
+
+def test_it_is_small_and_asks_for_its_typeface_and_mark_alone(page: Page, address: str) -> None:  # noqa: F811
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(1500)
+    names = {url.removeprefix(address).lstrip("/") for url in page.asked}
+    assert names == {"index.html", "_static/source-serif-4.woff2", "_static/mark.svg"}
+    assert len(gzip.compress((SITE / "index.html").read_bytes())) < MOST_INLINE
+    assert (SITE / "_static" / "source-serif-4.woff2").stat().st_size < MOST_FACE
+
+
+def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: str) -> None:  # noqa: F811
+    verdict = page.locator("#verdict")
+    page.keyboard.press("Tab")
+    page.locator("#years").fill("soon")
+    page.keyboard.press("Enter")
+    expect(verdict).to_have_text("Write a number of years, such as 3.")
+    page.locator("#years").fill("3 years")
+    page.keyboard.press("Enter")
+    truth = PREDICTIONS["00-guess"].truth()
+    expect(verdict).to_contain_text(f"You said 3; it is {truth:.2g} years: 8.7 times too little.")
+    page.locator("#years").fill("26")  # the first guess is the guess
+    page.keyboard.press("Enter")
+    expect(verdict).to_contain_text("You said 3;")
+    page.goto(f"{address}/notebooks/00_start_here.html")
+    form = page.locator('form[data-id="00-guess"]')
+    expect(form.locator("input")).to_have_value("3")
+    expect(form.locator(".live-verdict")).to_contain_text("8.7 times too little")
+    kept = json.loads(page.evaluate("localStorage.llmtrain"))
+    assert (kept["guesses"], kept["done"]) == ({"00-guess": "3"}, {"00-guess": True})
+
+
+def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: str) -> None:  # noqa: F811
+    cards = page.locator(".cards a")
+    assert [card.get_attribute("href") for card in cards.all()] == [
+        f"notebooks/{path.stem}.html" for path in chapters()
+    ]
+    assert " of " not in page.locator(".cards small").all_inner_texts()[3]
+    page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'03-a': true}})")
+    page.reload()
+    expect(cards.nth(3).locator("small")).to_have_text(
+        re.compile(r"03 · \d+ minutes · 1 of \d+ done")
+    )
+    said = page.locator(".cards small").all_inner_texts()
+    assert sum(" done" in one for one in said) == 1
+    cards.nth(3).click()
+    expect(page.locator("article h1")).to_contain_text("03")
+    page.locator(".navbar-brand").first.click()
+    expect(page).to_have_url(f"{address}/index.html")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 768, 1280, 1920])
+def test_nothing_is_cut_and_axe_finds_nothing(page: Page, theme: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844 if width < 600 else 800})
+    page.evaluate("theme => localStorage.mode = theme", theme)
+    page.reload()
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("document.documentElement.dataset.theme") == theme
+    for moved in ("#tokens", "#you", "#gpus", "#size"):  # all in one window
+        box = page.locator(moved).bounding_box()
+        assert box["y"] >= 0, moved
+        assert box["y"] + box["height"] <= page.viewport_size["height"], moved
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run().then(result => result.violations)")
+    assert [(one["id"], one["nodes"][0]["html"][:90]) for one in found] == []
