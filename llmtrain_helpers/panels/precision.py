@@ -175,7 +175,7 @@ def _draw_bits(bits: Bits, before: Bits | None) -> str:
 
 
 EIGHT_BITS = common.Handle(
-    title="Bits to flip",
+    title="A number in eight bits",
     controls={
         "exponent": common.Control(
             "Exponent E",
@@ -327,7 +327,7 @@ def _draw_sum(ones: Sum, before: Sum | None) -> str:
     total = sum_of_ones(known, ones.ones)
     told = f"{units.exact(ones.ones)} ones make <b>{units.exact(int(total))}</b>."
     if known.round(total + 1) == total:
-        told += " One more changes nothing, nor does any other."
+        told += " From here on, adding 1 changes nothing."
     else:
         told += " One more still counts."
     return common.pictured(sum_line(known, ones.ones, total), told)

@@ -83,7 +83,7 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
         (
             "stalled_sum",
             {"ones": 1024},
-            "1,024 ones make 256. One more changes nothing, nor does any other.",
+            "1,024 ones make 256. From here on, adding 1 changes nothing.",
         ),
         ("stalled_sum", {"ones": 128}, "128 ones make 128. One more still counts."),
         ("stalled_sum", {"ones": 4096, "format": "fp16"}, "4,096 ones make 2,048."),
