@@ -249,8 +249,7 @@ def _key(layout: Layout) -> list[str]:
 
     y += 46
     if layout.pipeline == 1:
-        share = "each GPU has all layers" if layout.tensor == 1 else "a piece of every layer"
-        svg += [_shaded(x, y, 0, 1), _beside(x, y, "PP: one stage", share)]
+        svg += [_shaded(x, y, 0, 1), _beside(x, y, "PP: one stage", "with all the layers")]
     else:
         for stage, left in ((0, x), (layout.pipeline - 1, x + half)):
             shade = _shade(stage, layout.pipeline)
@@ -542,8 +541,8 @@ _SQUARE, _X0, _Y0 = 250, 64, 300
 def batch_cost_curve(cost: BatchCost, batch: float, critical: float, before: BatchCost) -> Drawing:
     """Updates against tokens, over the fewest of each: a dot on the curve of all batches.
 
-    Both axes are logarithmic, from 1 to 64. A mark on the curve is the critical batch. Below, the batch and the critical batch in
-    tokens. The hollow dot is where it began.
+    Both axes are logarithmic, from 1 to 64. A mark on the curve is the critical batch. Below,
+    the batch and the critical batch in tokens. The hollow dot is where it began.
     """
 
     def spot(updates: float, samples: float) -> tuple[float, float]:
@@ -602,8 +601,8 @@ def _in_tokens(batch: float, critical: float) -> str:
 
 def _cost_in_words(cost: BatchCost) -> str:
     return (
-        "A curve of updates against tokens, each over the fewest; in its middle the critical batch. "
-        "The dot stands at "
+        "A curve of updates against tokens, each over the fewest; in its middle the critical "
+        "batch. The dot stands at "
         f"{units.digits(cost.updates, 2)} times the fewest updates and "
         f"{units.digits(cost.samples, 2)} times the fewest tokens."
     )

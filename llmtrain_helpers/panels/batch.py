@@ -299,7 +299,7 @@ FOUR_GPUS = common.Handle(
             unit="ticks",
             least=0,
             most=120,
-            stops=tuple(range(0, 121, 5)),
+            stops=tuple(range(0, 121, 3)),
             play=True,
             reach=lambda setting: setting.end,
         ),
