@@ -249,8 +249,7 @@ def _key(layout: Layout) -> list[str]:
 
     y += 46
     if layout.pipeline == 1:
-        share = "each GPU has all layers" if layout.tensor == 1 else "a piece of every layer"
-        svg += [_shaded(x, y, 0, 1), _beside(x, y, "PP: one stage", share)]
+        svg += [_shaded(x, y, 0, 1), _beside(x, y, "PP: one stage", "with all the layers")]
     else:
         for stage, left in ((0, x), (layout.pipeline - 1, x + half)):
             shade = _shade(stage, layout.pipeline)
@@ -540,40 +539,43 @@ _SQUARE, _X0, _Y0 = 250, 64, 300
 
 
 def batch_cost_curve(cost: BatchCost, batch: float, critical: float, before: BatchCost) -> Drawing:
-    """Updates against samples, over the fewest of each: a dot on the curve of all batches.
+    """Updates against tokens, over the fewest of each: a dot on the curve of all batches.
 
-    Both axes are logarithmic, from 1 to 64. Below, the batch and the critical batch in
-    tokens. The hollow dot is where it began.
+    Both axes are logarithmic, from 1 to 64. A mark on the curve is the critical batch. Below,
+    the batch and the critical batch in tokens. The hollow dot is where it began.
     """
 
     def spot(updates: float, samples: float) -> tuple[float, float]:
         unit = _SQUARE / 6
         return _X0 + unit * log2(updates), _Y0 - unit * log2(samples)
 
-    svg = text(20, 26, "samples, over the fewest", 15)
+    svg = text(20, 26, "tokens, in multiples of the fewest", 15)
     for power in range(7):
         x, y = spot(2**power, 2**power)
         svg += line(x, _Y0, x, _Y0 + 5) + line(_X0 - 5, y, _X0, y)
         svg += text(x, _Y0 + 20, f"{2**power}", 14, "middle")
         svg += text(_X0 - 9, y + 5, f"{2**power}", 14, "end")
     svg += line(_X0, _Y0, _X0 + _SQUARE, _Y0) + line(_X0, _Y0, _X0, _Y0 - _SQUARE)
-    svg += text(_X0 + _SQUARE, _Y0 + 40, "updates, over the fewest", 15, "end")
+    svg += text(_X0 + _SQUARE, _Y0 + 40, "updates, in multiples of the fewest", 15, "end")
     ratios = [2 ** (k / 4) for k in range(-24, 25)]
     curve = [spot(1 + 1 / r, 1 + r) for r in ratios if 1 + max(r, 1 / r) <= 64]
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in curve)
     svg += f'<polyline points="{points}" fill="none" stroke="{GREY}" stroke-width="3"/>'
+    x, y = spot(2, 2)
+    svg += line(x - 9, y + 9, x + 9, y - 9, stroke_width=3)
+    svg += text(x + 16, y - 10, "critical batch", 14)
     x, y = spot(float(cost.updates), float(cost.samples))
     svg += line(x, y, x, _Y0, stroke_dasharray="3 3") + line(_X0, y, x, y, stroke_dasharray="3 3")
     old = spot(float(before.updates), float(before.samples))
     svg += circle(*old, 8, "none", "at the start", stroke="currentColor", stroke_dasharray="3 2")
     svg += circle(x, y, 8, COLORS["gradients"], stroke="currentColor")
 
-    for i, (name, times) in enumerate({"updates": cost.updates, "samples": cost.samples}.items()):
+    for i, (name, times) in enumerate({"updates": cost.updates, "tokens": cost.samples}.items()):
         at = 96 + 84 * i
         svg += text(380, at, f"{units.digits(times, 2)} ×", 30, font_weight=700)
         svg += text(380, at + 24, f"the fewest {name}", 15)
     svg += text(380, 262, "few updates: a short run", 14) + text(
-        380, 282, "few samples: a cheap one", 14
+        380, 282, "few tokens: a cheap one", 14
     )
     return Drawing(svg + _in_tokens(batch, critical), _ACROSS, 430, _cost_in_words(cost))
 
@@ -592,16 +594,18 @@ def _in_tokens(batch: float, critical: float) -> str:
     svg += line(at(critical), y - 16, at(critical), y + 8, stroke_width=3)
     anchor = "end" if critical > batch else "start"
     side = "start" if anchor == "end" else "end"
-    svg += text(at(critical), y - 22, "critical batch", 14, side)
+    apart = 6 if anchor == "start" else -6
+    svg += text(at(critical) - apart, y - 22, "critical batch", 14, side)
     svg += circle(at(batch), y, 7, COLORS["gradients"], stroke="currentColor")
-    return svg + text(at(batch), y - 22, "your batch", 14, anchor)
+    return svg + text(at(batch) + apart, y - 22, "your batch", 14, anchor)
 
 
 def _cost_in_words(cost: BatchCost) -> str:
     return (
-        "A curve of updates against samples, each over the fewest. The dot stands at "
+        "A curve of updates against tokens, each over the fewest; in its middle the critical "
+        "batch. The dot stands at "
         f"{units.digits(cost.updates, 2)} times the fewest updates and "
-        f"{units.digits(cost.samples, 2)} times the fewest samples."
+        f"{units.digits(cost.samples, 2)} times the fewest tokens."
     )
 
 

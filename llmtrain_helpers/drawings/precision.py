@@ -329,7 +329,7 @@ def sum_line(known: NumberFormat, ones: int, total: float) -> Drawing:
 
 # --- what a parameter weighs
 
-_BYTE, _MOST = 26, 20
+_BYTE, _MOST = 25, 20
 
 NEEDS = {
     "weights": "for every product",
@@ -377,7 +377,7 @@ def parameter_bytes(recipe: Recipe, before: Recipe) -> Drawing:
         f"{part.replace('_', ' ')} {size:g}" for part, size in recipe.parts().items() if size
     )
     return Drawing(
-        svg, 730, 306, f"What a parameter weighs, in bytes: {listed}; together {recipe.total:g}."
+        svg, 700, 306, f"What a parameter weighs, in bytes: {listed}; together {recipe.total:g}."
     )
 
 

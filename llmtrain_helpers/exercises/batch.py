@@ -297,22 +297,20 @@ PREDICTIONS: dict[str, Prediction] = {
         f"and not 8; the batch goes from {_batch_with(8)} to {_batch_with(4)} sequences.",
         options={
             "twice": "You counted replicas.",
-            "the same": "So it would be if every GPU had sequences of its own, or "
-            "if you had set the global batch; here the accumulation stays.",
+            "the same": "That would be so if every GPU read sequences of its own, or if you "
+            "kept the global batch. Here you keep the number of passes.",
             "half": "You halved the batch with TP. But TP says how many GPUs hold a "
             "copy, and smaller copies make more of them.",
         },
     ),
     "04-bloom": Prediction(
         truth=_fastest,
-        why="They measured "
-        + ", ".join(f"{took:.0f} s with {micro}" for micro, took in _bloom_seconds().items())
-        + ".",
+        why="Try all four below, and watch which part of the bar shrinks and which grows.",
         options={
             "1": "Small passes keep the pipeline busy. But each of them has a fixed part.",
-            "2": "You saw two forces at work, and this is between them, only a little early.",
-            "4": "You saw that two forces are at work.",
-            "8": "It has the fewest passes. But then the pipeline fills and empties for long.",
+            "2": "This is between the two extremes, only a little early.",
+            "4": "Neither the smallest pass nor the largest.",
+            "8": "It has the fewest passes. But each of them is long.",
         },
     ),
 }

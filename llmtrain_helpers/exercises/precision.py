@@ -182,8 +182,9 @@ def _fitting(by_stage: Sequence[float], stage: int, memory: float) -> tuple[bool
     if weighs > room:
         no_stage = "" if by_stage[3] <= room else " No stage does on so few GPUs."
         return False, f"{summary} leave less than a third free.{no_stage} {HINT}"
-    if stage and by_stage[stage - 1] <= room:
-        return False, f"{summary}: it fits, but stage {stage - 1} already does. {HINT}"
+    lowest = next(z for z, held in enumerate(by_stage) if held <= room)
+    if lowest < stage:
+        return False, f"{summary}: it fits, but stage {lowest} already does. {HINT}"
     left = units.digits(memory - weighs)
     return True, f"right: {summary}, and {left} GB are left for activations."
 
@@ -314,25 +315,21 @@ def _lighter() -> str:
 PREDICTIONS: dict[str, Prediction] = {
     "05-guess": Prediction(
         truth=_destination,
-        why="From 1 to the next number of bf16 it is 2⁻⁷ = 0.0078; 0.003 is less "
-        "than half of it, so each update is rounded away, the thousandth like the "
-        "first.",
+        why="Play the first ten updates below, and see why.",
         options={
-            "four": "So it is on paper, and nearly so in fp32.",
-            "in between": "That would be so if only a part of the updates were lost; "
-            "but all are alike, and start from the same weight.",
-            "one": "You saw that nothing distinguishes one update from the next.",
+            "four": "On paper it does.",
+            "in between": "Then some updates would have to count, and others not. But all of "
+            "them are alike.",
+            "one": "The thousandth update fares like the first.",
         },
     ),
     "05-half": Prediction(
         truth=_lighter,
-        why="In fp32: weights 4, gradients 4, Adam 8. In mixed precision: weights 2, gradients 2, "
-        "main weights 4, Adam 8. Both are 16.",
+        why="Choose the recipe in the picture below, and compare the parts.",
         options={
-            "half": "Two of the parts do become half as large. The main weights take that back.",
-            "three quarters": "Weights and gradients do save 4 bytes of 16. The main weights "
-            "take them back.",
-            "the same": "What the 16-bit weights and gradients save, the main weights take back.",
+            "half": "Two of the parts do become half as large.",
+            "three quarters": "Weights and gradients do save a quarter.",
+            "the same": "Something takes back what 16 bits save.",
             "more": "With gradients in fp32 as well it is more. Here they are in bf16.",
         },
     ),

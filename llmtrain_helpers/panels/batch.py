@@ -155,11 +155,8 @@ def _sentence(setting: Setting, old: Batch | None) -> str:
     result += f": {units.exact(batch.sequences)} sequences, from {replicas}."
     if setting.waits < 0.25:
         return result
-    return (
-        f"{result} In this plain schedule a stage waits <b>{units.percent(setting.waits)}</b> of "
-        "the time. Large runs interleave: with v pieces of the model on each GPU, the turns that "
-        "are waited shrink to a v-th (notebook 08)."
-    )
+    waits = units.percent(setting.waits)
+    return f"{result} In this plain schedule a stage waits <b>{waits}</b> of the time."
 
 
 def _table(num_gpus: int, batch: Batch) -> str:
@@ -449,9 +446,9 @@ def _draw_bought(bought: Bought, before: Bought | None) -> str:
     times = bought.batch / bought.critical
     told = f"The batch is <b>{units.digits(times, 2)} times the critical one</b>. "
     if times > 1.5:
-        told += "Twice the batch would save few updates, and see nearly twice the samples."
+        told += "Twice the batch would save few updates, and read nearly twice the tokens."
     elif times < 1 / 1.5:
-        told += "Twice the batch would save nearly half the updates, at few samples more."
+        told += "Twice the batch would save nearly half the updates, at few tokens more."
     else:
         told += "Both cost about twice the least."
     return common.pictured(picture, told)

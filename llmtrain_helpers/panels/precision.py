@@ -170,12 +170,12 @@ def _draw_bits(bits: Bits, before: Bits | None) -> str:
     return common.pictured(
         picture,
         f"<b>{number(x)}.</b> The next number up is {number(e4m3.shifted(x, 1))}. "
-        "In between these eight bits have nothing.",
+        "There is none in between.",
     )
 
 
 EIGHT_BITS = common.Handle(
-    title="Bits to flip",
+    title="A number in eight bits",
     controls={
         "exponent": common.Control(
             "Exponent E",
@@ -221,12 +221,11 @@ def _draw_updates(updates: Updates, before: Updates | None) -> str:
     if not updates.updates:
         return common.pictured(picture, "No update has come yet. <b>Both weights are 1.</b>")
     moved = float(known.round(after.alone + updates.update)) - after.alone
-    fate = f"The next update counts as {number(moved, 3)}." if moved else "The next update is lost."
+    fate = f"its next update counts as {number(moved, 3)}" if moved else "its next update is lost"
     return common.pictured(
         picture,
-        f"On paper the weight is {number(exact, 5)}. In {name} alone it is "
-        f"<b>{number(after.alone)}</b>, and beside a main weight {number(after.copy)}. "
-        f"<b>{fate}</b>",
+        f"On paper the weight is {number(exact, 5)}. Beside a main weight it is "
+        f"{number(after.copy)}. In {name} alone it is <b>{number(after.alone)}, and {fate}.</b>",
     )
 
 
@@ -327,7 +326,7 @@ def _draw_sum(ones: Sum, before: Sum | None) -> str:
     total = sum_of_ones(known, ones.ones)
     told = f"{units.exact(ones.ones)} ones make <b>{units.exact(int(total))}</b>."
     if known.round(total + 1) == total:
-        told += " One more changes nothing, nor does any other."
+        told += " From here on, adding 1 changes nothing."
     else:
         told += " One more still counts."
     return common.pictured(sum_line(known, ones.ones, total), told)

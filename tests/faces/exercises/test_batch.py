@@ -52,7 +52,7 @@ def test_the_prediction_names_the_belief() -> None:
     assert "from 64 to 128 sequences" in prediction.reveal("half")
     assert "smaller copies make more of them" in prediction.reveal("half")
     assert "sequences of its own" in prediction.reveal("the same")
-    assert "the accumulation stays" in prediction.reveal("The same")
+    assert "keep the number of passes" in prediction.reveal("The same")
     assert "and so it is" in prediction.reveal("twice")
 
 
@@ -60,4 +60,4 @@ def test_the_prediction_names_the_belief() -> None:
 def test_of_blooms_micro_batches_four_was_the_fastest(guess: int | str) -> None:
     told = PREDICTIONS["04-bloom"].reveal(guess)
     assert ("and so it is" in told) == (guess == 4)
-    assert "143 s with 1, 134 s with 2, 124 s with 4, 129 s with 8" in told
+    assert " s with" not in told  # the picture below shows it

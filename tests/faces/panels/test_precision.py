@@ -65,14 +65,14 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
         (
             "lost_update",
             {"updates": 4},
-            "In bf16 alone it is 1, and beside a main weight 1.015625. The next update is lost.",
+            "weight it is 1.015625. In bf16 alone it is 1, and its next update is lost.",
         ),
-        ("lost_update", {"updates": 10, "update": 0.004}, "The next update counts as 0.00781."),
+        ("lost_update", {"updates": 10, "update": 0.004}, "its next update counts as 0.00781."),
         ("lost_update", {}, "No update has come yet. Both weights are 1."),
         (
             "lost_update",
             {"updates": 4, "format": "fp16"},
-            "In fp16 alone it is 1.0117188, and beside",
+            "In fp16 alone it is 1.0117188, and its next update counts",
         ),
         ("gradients", {}, "47 % of these gradients become 0."),
         ("gradients", {"scale": 2**16}, "Fewer than 1 % of these gradients become 0."),
@@ -83,7 +83,7 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
         (
             "stalled_sum",
             {"ones": 1024},
-            "1,024 ones make 256. One more changes nothing, nor does any other.",
+            "1,024 ones make 256. From here on, adding 1 changes nothing.",
         ),
         ("stalled_sum", {"ones": 128}, "128 ones make 128. One more still counts."),
         ("stalled_sum", {"ones": 4096, "format": "fp16"}, "4,096 ones make 2,048."),

@@ -37,8 +37,13 @@ def test_the_sum_stalls_where_the_page_says() -> None:
     assert (sum_of_ones(bf16, 10**6), sum_of_ones(fp16, 10**6)) == (256, 2048)
     assert "At 256 the sum stands still" in PAGE
     assert "fp16 counts to 2,048" in PAGE
-    assert np.ones(10_000, dtype=np.float16).sum() == 10_000  # in pairs
-    assert "`np.sum` adds in pairs" in PAGE
+    ones = np.ones(4096, dtype=np.float16)
+    assert (ones.cumsum()[-1], ones.sum()) == (2048, 4096)
+    assert "`np.cumsum` stops at 2,048. `np.sum` does not" in PAGE
+    # nine numbers that share one of its partial sums: pairs alone would leave 2,048
+    ones[:128] = 0
+    ones[0], ones[8:128:8] = 2048, 1
+    assert ones[:128].sum() == 2064
 
 
 def test_who_fits_at_which_stage() -> None:

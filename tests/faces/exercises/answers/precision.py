@@ -93,6 +93,7 @@ ANSWERS = {
                     ({"gpus": 64, "zero_stage": 3, "gigabytes": 16.06}, "the weights alone"),
                     ({"zero_stage": 0, "gigabytes": 128.5}, "less than a third free"),
                     ({"zero_stage": 2, "gigabytes": 30.1}, "stage 1 already does"),
+                    ({"zero_stage": 3, "gigabytes": 16.06}, "stage 1 already does"),
                     ({"recipe": "pure_bf16"}, "small updates are lost"),
                     ({"chip": "V100 32GB SXM2"}, "knows no bf16"),
                     ({"recipe": "fp8"}, "knows no fp8"),
