@@ -300,7 +300,8 @@ def _draw_neighbours(setting: Neighbours, before: Neighbours | None = None) -> s
         told = f"<b>{share} of its bytes are sums of the layers, and stay in the node.</b>"
         others = sum(x.sent for x in parts.values() if not x.inside)
         if others:
-            told += f" The other {units.about(others, units.gigabytes)} go round through other nodes."
+            rest = units.about(others, units.gigabytes)
+            told += f" The other {rest} go round through other nodes."
     else:
         told = "Nobody shares a matrix. All that is sent are gradients and new weights"
         told += ", and what passes from stage to stage." if len(parts) > 1 else "."
