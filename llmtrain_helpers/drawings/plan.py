@@ -75,9 +75,7 @@ def _beyond(axis: Axis, value: float, y: float) -> str:
     if value <= axis.most:
         return ""
     x = axis.right - 48
-    svg = "".join(
-        line(x + 8 * i, y + 14, x + 8 * i + 10, y - 26, stroke_width=3) for i in range(2)
-    )
+    svg = "".join(line(x + 8 * i, y + 14, x + 8 * i + 10, y - 26, stroke_width=3) for i in range(2))
     return svg + text(axis.right - 6, y, "→", 18, "end", "#FFFFFF", font_weight=700)
 
 
@@ -417,7 +415,7 @@ def pipeline(
     kinds: Key = [(FORWARD, 1, "forward"), (BACKWARD, 1, "backward"), (GREY, 0.18, "idle")]
     svg += _key(kinds, floor + 58, WIDE)
     svg += hatched(202, floor + 46, 14, 14, 6)
-    note = "paler: later pieces" if interleave > 1 else "numbers: the micro-batch"
+    note = "fainter: later pieces" if interleave > 1 else "numbers: the micro-batch"
     svg += text(_END, floor + 58, note, 14, "end")
     first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
     words = (

@@ -301,7 +301,7 @@ def _draw_neighbours(setting: Neighbours, before: Neighbours | None = None) -> s
         others = sum(x.sent for x in parts.values() if not x.inside)
         if others:
             rest = units.about(others, units.gigabytes)
-            told += f" The other {rest} go round through other nodes."
+            told += f" The other {rest} need the network."
     else:
         told = "Nobody shares a matrix. All that is sent are gradients and new weights"
         told += ", and what passes from stage to stage." if len(parts) > 1 else "."
