@@ -98,7 +98,7 @@ def neighbour_grid(
     parts, old = apart(plan) if replicas else sending(plan), sending(before) if before else {}
     listed = []
     for i, name in enumerate(("tensor", "data", "pipeline")):
-        y = 48 + (0, 144, 230)[i]
+        y = 48 + (0, 132, 250)[i]
         sides = [_SQUARE * sqrt(x[name].sent / most) if name in x else 0 for x in (parts, old)]
         svg += rect(376, y, sides[0], sides[0], COLORS[name], name) if sides[0] else ""
         if old and abs(sides[1] - sides[0]) > 1:
@@ -106,17 +106,19 @@ def neighbour_grid(
         svg += text(510, y + 14, name, 16, font_weight=600, fill=COLORS[name])
         part = parts.get(name)
         told = [units.about(part.sent, units.gigabytes), _partners(name, part)] if part else []
-        told += [_way(part)] if part else ["nothing"]
+        told += _way(part) if part else ["nothing"]
         svg += "".join(text(510, y + 34 + 20 * k, x, 15) for k, x in enumerate(told))
         listed.append(f"{name}: {', '.join(told)}")
     svg += text(70, 374, _product(plan), 15)
     words = f"{_product(plan)}. In a step GPU 1 sends, {'; '.join(listed)}."
-    return Drawing(svg, 664, 388, words)
+    return Drawing(svg, 664, 396, words)
 
 
-def _way(part: Exchange) -> str:
-    """By what a part travels, and how long."""
-    return f"by {'links' if part.inside else 'network'}, {units.seconds(part.seconds)}"
+def _way(part: Exchange) -> list[str]:
+    """By what a part travels, how long, and so at which rate."""
+    rate = units.digits(part.sent / part.seconds / 1e9, 2)
+    by = "links" if part.inside else "network"
+    return [f"by {by}, {units.seconds(part.seconds)}", f"at {rate} GB/s"]
 
 
 def _product(plan: Plan) -> str:
@@ -157,7 +159,8 @@ def who_sends(plan: Plan) -> Drawing:
     product = " × ".join(f"{x} {n:,}" for x, n in degrees.items() if n > 1 or x != "CP")
     title = f"{units.exact(split.num_gpus)} GPUs = {product}"
     svg = text(_LEFT, 34, title, 19, font_weight=700)
-    svg += text(_FROM - 6, 64, "seen from the GPU with the thick frame", 14)
+    seen = "seen from the GPU with the thick frame"
+    svg += text(_FROM - 6, 64, f"{seen}; letters: replicas, numbers: stages", 14)
     for row, node in enumerate(nodes):
         svg += _node(plan, row, node, kinds)
     svg += _network(len(nodes))

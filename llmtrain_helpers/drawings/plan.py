@@ -71,10 +71,12 @@ class Axis(NamedTuple):
 
 
 def _beyond(axis: Axis, value: float, y: float) -> str:
-    """An arrow at the end of a bar that is longer than the scale."""
+    """A break and an arrow at the end of a bar that is longer than the scale."""
     if value <= axis.most:
         return ""
-    return text(axis.right - 6, y, "→", 18, "end", "#FFFFFF", font_weight=700)
+    x = axis.right - 48
+    svg = "".join(line(x + 8 * i, y + 14, x + 8 * i + 10, y - 26, stroke_width=3) for i in range(2))
+    return svg + text(axis.right - 6, y, "→", 18, "end", "#FFFFFF", font_weight=700)
 
 
 def _key(parts: Iterable[tuple[str, float, str]], y: float, layout: Layout) -> str:
@@ -151,6 +153,9 @@ def _foot(plan: Plan, lower: float, layout: Layout) -> int:
 def time_verdict(plan: Plan, days: float) -> str:
     """Whether the promise keeps the days that there are, with its sign."""
     promise = in_days(plan.first_run.greatest)
+    if plan.first_run.greatest > 2 * days:
+        times = units.digits(plan.first_run.greatest / days, 2)
+        return f"✗ {promise}: {times} times your {days:,g}"
     if plan.in_time(days):
         return f"✓ {promise}: in time"
     if plan.days.likely <= days:
@@ -196,6 +201,7 @@ def _spent(plan: Plan, axis: Axis, y: float, high: float) -> tuple[str, Key]:
             (span.greatest, 0.62, "most runs"),
             (plan.first_run.greatest, 0.32, "a first run"),
         ]
+    parts = [part for i, part in enumerate(parts) if not i or parts[i - 1][0] < axis.most]
     svg, start = "", 0.0
     for end, opacity, word in parts:
         x = axis.at(start)
@@ -374,8 +380,8 @@ STAGES, MICRO_BATCHES, ROOM = 8, 12, 16
 _TURN, _FROM, _TOP, _ROW, _HIGH = 11.6, 122, 66, 48, 32
 """Pixels of a forward turn, the same in every picture; where the rows begin."""
 
-_ROWS_HIGH, _NARROW = 216, 5
-"""Pixels of all rows of stages; of the narrowest forward turn that is drawn by itself."""
+_ROWS_HIGH = 216
+"""Pixels of all rows of stages."""
 
 _END = _FROM + 3 * (ROOM - 1) * _TURN
 """Where the longest of these steps ends."""
@@ -393,7 +399,7 @@ def pipeline(
     scale = _TURN / interleave
     names = [units.plural(stages, "stage"), units.plural(micro_batches, "micro-batch")]
     sizes = ", ".join(names + ([f"{interleave} pieces each"] if interleave > 1 else []))
-    idle = f"idle {units.percent(schedule.idle)} of the step"
+    idle = f"idle {units.share(schedule.idle)} of the step"
     svg = text(16, 22, sizes, 16, font_weight=700)
     svg += text(_END, 22, idle, 16, "end", font_weight=700)
     svg += text(_FROM - 14, 54, "keeps", 14, "end") + text(_FROM, 54, "time →", 14)
@@ -406,15 +412,15 @@ def pipeline(
         svg += _stage(schedule.of_stage(stage), schedule, y, high, scale)
     floor = _TOP + _ROWS_HIGH + 14
     svg += _mean(schedule, floor, scale, before)
-    kinds: Key = [(FORWARD, 1, "forward"), (BACKWARD, 1, "backward"), (GREY, 0.3, "idle")]
+    kinds: Key = [(FORWARD, 1, "forward"), (BACKWARD, 1, "backward"), (GREY, 0.18, "idle")]
     svg += _key(kinds, floor + 58, WIDE)
-    note = "shades: the pieces" if interleave > 1 else "numbers: the micro-batch"
-    note = "stacked: by turns" if scale < _NARROW else note
+    svg += hatched(202, floor + 46, 14, 14, 6)
+    note = "fainter: later pieces" if interleave > 1 else "numbers: the micro-batch"
     svg += text(_END, floor + 58, note, 14, "end")
     first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
     words = (
         f"A step of a pipeline: {sizes}, one forward and one backward by turns. Idle "
-        f"{units.percent(schedule.idle)} of the step. The first stage keeps {first:.3g} "
+        f"{units.share(schedule.idle)} of the step. The first stage keeps {first:.3g} "
         f"micro-batches at once, the last {last:.3g}."
     )
     return Drawing(svg, int(_END) + 16, floor + 70, words)
@@ -427,12 +433,11 @@ micro-batch is a little weaker."""
 
 def _stage(turns: Sequence[Turn], schedule: Schedule, y: float, high: float, scale: float) -> str:
     """The turns of a stage, and what is idle before, between and after them."""
-    draw = _stretches if scale < _NARROW else _boxes
     gaps = "".join(
         _idle(_FROM + scale * start, y, scale * (end - start), high)
         for start, end in _gaps(turns, schedule.end)
     )
-    return draw(turns, schedule, y, high, scale) + gaps
+    return _boxes(turns, schedule, y, high, scale) + gaps
 
 
 def _boxes(turns: Sequence[Turn], schedule: Schedule, y: float, high: float, scale: float) -> str:
@@ -454,41 +459,6 @@ def _boxes(turns: Sequence[Turn], schedule: Schedule, y: float, high: float, sca
         for (color, shade), path in boxes.items()
     )
     return svg + numbers
-
-
-def _stretches(
-    turns: Sequence[Turn], schedule: Schedule, y: float, high: float, scale: float
-) -> str:
-    """Turns without a break as one box; where they alternate, the two kinds on each other."""
-    paths = {FORWARD: "", BACKWARD: ""}
-    for stretch in _without_break(turns):
-        kinds = [turn.backward for turn in stretch]
-        begin, end = kinds.index(True) if True in kinds else len(kinds), len(kinds)
-        while end > begin and kinds[end - 1]:
-            end -= 1
-        for part in (stretch[:begin], stretch[begin:end], stretch[end:]):
-            if not part:
-                continue
-            x, wide = _FROM + scale * part[0].start, scale * (part[-1].end - part[0].start)
-            top = y
-            for color, backward in ((FORWARD, False), (BACKWARD, True)):
-                time = sum(t.end - t.start for t in part if t.backward == backward)
-                tall = high * time / (part[-1].end - part[0].start)
-                if tall:
-                    paths[color] += f"M{x:.2f} {top:.2f}h{wide:.2f}v{tall:.2f}H{x:.2f}z"
-                top += tall
-    return "".join(f'<path d="{path}" fill="{color}"/>' for color, path in paths.items() if path)
-
-
-def _without_break(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
-    """Turns in groups in which each begins where the one before it ends."""
-    group: list[Turn] = []
-    for turn in turns:
-        if group and turn.start > group[-1].end:
-            yield group
-            group = []
-        group.append(turn)
-    yield group
 
 
 def _gaps(turns: Sequence[Turn], end: int) -> Iterator[tuple[int, int]]:

@@ -58,6 +58,9 @@ PREDICTIONS: dict[str, Prediction] = {
     id: prediction for chapter in _CHAPTERS for id, prediction in chapter.PREDICTIONS.items()
 }
 
+_OLD_NAMES = {"07-e": "07-c"}
+"""Names that exercises had, in notebooks that learners keep."""
+
 _TRIES: dict[str, list[bool]] = {}
 """Whether each answer since the kernel started was right, by the exercise."""
 
@@ -83,7 +86,8 @@ def check(id: str, answer: Answer) -> Verdict:
     >>> check("01-b", None)
     ○ 01-b: no answer yet. Put in yours and run the cell again.
     """
-    exercise = EXERCISES[choice("id", id, EXERCISES)]
+    id = choice("id", _OLD_NAMES.get(id, id), EXERCISES)
+    exercise = EXERCISES[id]
     turn = min(_TURNS.get(id, 0), len(exercise.again))
     verdict = judge(id, answer, exercise, _HINTS.get(id, 0), turn)
     if verdict.ok is not None:

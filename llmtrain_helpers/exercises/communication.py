@@ -303,8 +303,7 @@ EXERCISES: dict[str, Exercise] = {
             )
         ],
     ),
-    "07-d": OwnSplit(),
-    "07-e": Recommendation(
+    "07-c": Recommendation(
         model="The batch has one sequence for eight GPUs, so they cannot all be replicas. I would "
         "let the eight of a node share each layer by TP 8, where links are fast, and cut the "
         "layers into stages until it fits, as Llama 3 did with PP 16.",
@@ -314,6 +313,7 @@ EXERCISES: dict[str, Exercise] = {
             "stages may stand in different nodes, and wait for each other",
         ),
     ),
+    "07-d": OwnSplit(),
 }
 
 

@@ -104,7 +104,7 @@ _SETTINGS = {
         sequence_length=2048,
     ),
     "8B on 64 H100, of 07-b": Setting("Llama-3.1-8B", recompute="none", global_batch_size=512),
-    "405B on 16,384 H100, of 07-e": Setting(
+    "405B on 16,384 H100, of 07-c": Setting(
         "Llama-3.1-405B", num_gpus=16384, global_batch_size=2048
     ),
     "A mixture of experts": Setting(
@@ -295,11 +295,13 @@ def _draw_neighbours(setting: Neighbours, before: Neighbours | None = None) -> s
         told = f"<b>The sums of the layers cross the network.</b> They take {units.seconds(far)}, "
         told += f"and took {units.seconds(near)} inside a node."
     elif setting.tensor_parallel > 1:
-        inside = sum(x.sent for x in parts.values() if x.inside) / plan.sent.total
-        share = units.share(inside) if inside < 0.995 else "Over 99 %"
-        told = f"<b>{share} of its bytes never leave the node.</b>"
+        sums = parts["tensor"].sent / plan.sent.total
+        share = units.share(sums) if sums < 0.995 else "Over 99 %"
+        told = f"<b>{share} of its bytes are sums of the layers, and stay in the node.</b>"
         others = sum(x.sent for x in parts.values() if not x.inside)
-        told += f" The other {units.about(others, units.gigabytes)} do."
+        if others:
+            rest = units.about(others, units.gigabytes)
+            told += f" The other {rest} need the network."
     else:
         told = "Nobody shares a matrix. All that is sent are gradients and new weights"
         told += ", and what passes from stage to stage." if len(parts) > 1 else "."

@@ -561,9 +561,10 @@ def _draw_pipeline(now: Pipeline, before: Pipeline | None) -> str:
     ]
     kept = schedules[0].in_flight(0)
     told = (
-        f"Each stage waits for <b>{units.percent(schedules[0].idle)} of the step</b>. Stage 1 "
-        f"keeps activations of {kept:.3g} micro-batch{'es' if kept != 1 else ''} at once."
+        f"Each stage waits for <b>{units.share(schedules[0].idle)} of the step</b>. Stage 1 "
+        f"keeps activations of {kept:.3g} micro-batch{'es' if kept != 1 else ''} at once"
     )
+    told += f", a piece counted as 1/{now.pieces}." if now.pieces > 1 else "."
     size = now.stages, now.batches, now.pieces
     return common.pictured(drawings.pipeline(*size, schedules[1] if before else None), told)
 

@@ -153,7 +153,7 @@ def test_a_node_of_replicas_sends_its_sums_by_network() -> None:
     row, *others = drawn.body.split(">node ")[1:]
     assert row.count("shares data with GPU 1") == 7
     assert all(other.count("shares tensor with GPU 1") == 1 for other in others)
-    assert "tensor: 4.2 TB, with 7 GPUs, by network, 92 s" in drawn.words
+    assert "tensor: 4.2 TB, with 7 GPUs, by network, 92 s, at 46 GB/s" in drawn.words
     assert "data: 31 GB, with 7 GPUs, by links" in drawn.words
     sums, near = apart(PLAN)["tensor"], sending(PLAN)["tensor"]
     assert (sums.sent, sums.inside, near.inside) == (near.sent, False, True)

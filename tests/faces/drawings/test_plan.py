@@ -46,11 +46,10 @@ def areas(p: int, m: int, v: int) -> dict[str, float]:
     rows = pipeline(p, m, v).body.partition("on average")[0]
     found = {"forward": 0.0, "backward": 0.0, "idle": 0.0}
     high = min(48, 216 / p) - 6
-    gap = 0.8 if v < 3 else 0  # between two turns
     for path, fill in re.findall(r'<path d="([^"]*)" fill="(#\w+)"', rows):
         word = {FORWARD: "forward", BACKWARD: "backward"}[fill]
         boxes = re.findall(r"h([\d.]+)v([\d.]+)H", path)
-        found[word] += sum((float(wide) + gap) * float(tall) / high for wide, tall in boxes)
+        found[word] += sum((float(wide) + 0.8) * float(tall) / high for wide, tall in boxes)
     idle = r'width="([\d.]+)" height="[\d.]+" fill="#\w+" opacity="0.18"><title>idle<'
     found["idle"] = sum(map(float, re.findall(idle, rows)))
     return found
@@ -75,7 +74,14 @@ def test_the_idle_share_is_summed_from_what_is_drawn(p: int, m: int, v: int) -> 
     share = (p - 1) / (v * m + p - 1)
     assert drawn["idle"] / sum(drawn.values()) == pytest.approx(share, rel=0.02)
     assert drawn["backward"] == pytest.approx(2 * drawn["forward"], rel=0.02)
-    assert f"idle {units.percent(share)} of the step" in pipeline(p, m, v).body
+    assert f"idle {units.share(share)} of the step" in pipeline(p, m, v).body
+
+
+def test_every_turn_of_every_piece_is_a_box() -> None:
+    rows = pipeline(4, 12, 3).body.partition("on average")[0]
+    paths = re.findall(r'<path d="([^"]*)" fill="#\w+" opacity="([\d.]+)"', rows)
+    assert sum(path.count("z") for path, _ in paths) == 2 * 4 * 12 * 3
+    assert len({shade for _, shade in paths}) == 3  # one for each piece
 
 
 def test_one_scale_holds_for_all_pipelines() -> None:
@@ -154,6 +160,14 @@ def test_the_promise_is_held_against_the_days_there_are(days: int, said: str) ->
     assert f">{said}<" in drawing.body
     assert f">you have {days}<" in drawing.body
     assert f"promise 35 days. You have {days} days." in drawing.words
+
+
+def test_what_is_far_too_late_says_how_many_times() -> None:
+    drawn = answers(plan_of(LARGE), 30).body
+    assert re.search(r">✗ (\d+) days: 10 times your 30<", drawn)
+    assert ">→<" in drawn
+    assert ">most runs<" not in drawn  # the scale ends before them
+    assert ">most runs<" in answers(plan_of(), 30).body
 
 
 def test_a_plan_that_ends_on_the_last_day_as_people_write_it_is_in_time() -> None:

@@ -22,10 +22,10 @@ def test_07_b_says_why_a_small_model_wants_no_tensor_parallelism() -> None:
     assert 512 // 64 * 8192 == 65_536
 
 
-def test_07_e_is_the_split_that_llama_took() -> None:
+def test_07_c_is_the_split_that_llama_took() -> None:
     """What its model answer and the solution say of TP 8 with 16 stages."""
     panel = PANELS["communication"]
-    preset = panel.presets["405B on 16,384 H100, of 07-e"]
+    preset = panel.presets["405B on 16,384 H100, of 07-c"]
     plan = planned(Setting(**{**preset, "pipeline_parallel": 16}))
     assert plan.fits
     waits = plan.step.bubble / plan.step.total
@@ -52,3 +52,7 @@ def test_the_predictions_tell_why() -> None:
     assert 2 * 15 / 16 == 1.875
     assert round(2 * 511 / 512, 3) == 1.996
     assert "it is 1.54 times" in PREDICTIONS["07-share"].reveal(8)
+
+
+def test_the_recommendation_is_heard_by_its_old_name() -> None:
+    assert repr(check("07-e", None)) == repr(check("07-c", None))

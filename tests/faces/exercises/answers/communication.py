@@ -49,6 +49,12 @@ ANSWERS = {
             ("PP 4, ZeRO 1", "stages wait"),
         ],
     ),
+    "07-c": Answers(
+        right=["There are 2,048 sequences, so eight GPUs must share each: TP 8 and stages."],
+        told=[("Take TP 8 inside each node, and then cut layers into stages.", "Llama 3")],
+        slips=[(8, "in words")],
+        unanswered=["no", "TP TP TP TP TP TP TP TP TP"],
+    ),
     "07-d": Answers(
         right=[
             MINE | change
@@ -90,11 +96,5 @@ ANSWERS = {
             (64, "is no dict"),
         ],
         unanswered=[MINE | {"zero": None}],
-    ),
-    "07-e": Answers(
-        right=["There are 2,048 sequences, so eight GPUs must share each: TP 8 and stages."],
-        told=[("Take TP 8 inside each node, and then cut layers into stages.", "Llama 3")],
-        slips=[(8, "in words")],
-        unanswered=["no", "TP TP TP TP TP TP TP TP TP"],
     ),
 }
