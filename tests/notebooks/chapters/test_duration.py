@@ -5,7 +5,9 @@ import pytest
 from llmtrain_helpers import training_seconds, units
 from llmtrain_helpers.duration import UTILIZATIONS
 from llmtrain_helpers.evidence import published, utilizations
+from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.panels.duration import shares_of_runs
+from llmtrain_helpers.parameters import count_parameters
 from tests.pages import cell, words
 
 PAGE, EVIDENCE = "03_duration", "evidence/03_duration"
@@ -94,3 +96,11 @@ def test_palm_has_two_shares_and_the_evidence_says_why() -> None:
     assert "the share at its best speed" in cell(EVIDENCE, "interval")
     below = shares[shares < UTILIZATIONS[0]]
     assert list(below.index) == ["Pythia 70M"]
+
+
+def test_what_the_scores_add_to_an_8b() -> None:
+    llama = published.architecture("Llama-3.1-8B", sequence_length=8192)
+    by_formula = 6 * count_parameters(llama).active * 8192
+    added = float(count_flops(llama, 1, recompute="none").total) / by_formula - 1
+    assert added == pytest.approx(1 / 5, abs=0.01)
+    assert "they add a fifth to the work of Llama 3.1 8B" in words("03_duration")
