@@ -486,7 +486,10 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
     for option in "ACD":
         told = check("00-b", option)
         assert told.ok is False
-        assert told.text == f"{EXERCISES['00-b'].judge(option)[1]} The second question still stands: {question}"
+        assert (
+            told.text
+            == f"{EXERCISES['00-b'].judge(option)[1]} The second question still stands: {question}"
+        )
     told = check("00-b", "B")  # the right one, but it may have been tried
     assert told.ok is None
     assert told.text.startswith("right this time: what is done in a day")
