@@ -535,6 +535,29 @@ class SimulatedRun:
         """Days on the calendar, of which outages and evaluation take their shares."""
         return self.total / DAY / (1 - outages - evaluation)
 
+    def on_calendar(
+        self, outages: float, evaluation: float = EVALUATION.likely, seed: int = 0
+    ) -> tuple[Stretch, ...]:
+        """The stretches on the calendar: outages by lot among them, evaluation after them.
+
+        An outage lasts a day at the most, and comes between two stretches or into work.
+        """
+        days = self.calendar_days(outages, evaluation)
+        pieces, dice = math.ceil(days * outages - 1e-9), Random(seed)
+        each = days * outages * DAY / max(pieces, 1)
+        moments = sorted(dice.uniform(0, self.total) for _ in range(pieces))
+        now, placed = 0.0, []
+        for kind, start, end in self.stretches:
+            for moment in [x for x in moments if start <= x < end]:
+                worked = moment - start if kind == "running" else 0.0
+                if worked:
+                    placed.append(Stretch(kind, now, now + worked))
+                placed.append(Stretch("outages", now + worked, now + worked + each))
+                now, start = now + worked + each, start + worked
+            placed.append(Stretch(kind, now, now + end - start))
+            now += end - start
+        return (*placed, Stretch("evaluation", now, days * DAY))
+
 
 def simulate_run(
     compute_seconds: Number,

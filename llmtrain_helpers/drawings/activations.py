@@ -156,10 +156,13 @@ _SHOWN = {"start": 2, "forward": 4, "loss": 6, "layers": 7, "backward": 8, "upda
 """How many points of a step with one pass are drawn when a moment has come."""
 
 
-def memory_so_far(shown: Timeline, now: Moment, memory: float, chip: str, most: float) -> Drawing:
+def memory_so_far(
+    shown: Timeline, now: Moment, memory: float, chip: str, most: float, smaller: float = 0
+) -> Drawing:
     """What has been resident up to a moment of two steps of one pass; what comes is dashed.
 
-    The scale ends at `most` bytes, whatever is shown.
+    The scale ends at `most` bytes, whatever is shown. A second, dashed line is the memory
+    of a `smaller` chip.
     """
     points, up = _points(shown), _Scale(most)
     past = points[: len(points) // 2 * (now.step - 1) + _SHOWN[now.mark]]
@@ -171,6 +174,11 @@ def memory_so_far(shown: Timeline, now: Moment, memory: float, chip: str, most: 
     svg += [_over(past, memory, up), line(_LEFT, y, _RIGHT, y, stroke_width=3)]
     label = f"{units.gigabytes(memory)}, {chip}"
     svg.append(text(_RIGHT - 4, y - 8, label, 15, "end", font_weight=700))
+    if smaller:
+        low = up(smaller)
+        svg.append(line(_LEFT, low, _RIGHT, low, stroke_width=2.5, stroke_dasharray="10 5"))
+        label = f"{units.gigabytes(smaller)}, a smaller one"
+        svg.append(text(_RIGHT - 4, low - 8, label, 15, "end", font_weight=700))
     at = f"{MOMENTS[now.mark]}: {units.gigabytes(now.total)}"
     side = "end" if x > _across(1) else "start"
     svg.append(line(x, 66, x, _BASE, stroke_width=2))

@@ -309,7 +309,9 @@ def _key(axes: Axes, dots: Sequence[Outcome]) -> str:
     y = 478
     ink: Style = {"stroke": "currentColor", "stroke_width": 1.5}
     svg = line(78, y - 5, 106, y - 5, stroke=BLUE, stroke_width=6)
-    svg += text(114, y, "the law (dotted: beyond its runs)", 14)
+    svg += text(114, y, "the law", 14)
+    svg += line(178, y - 5, 206, y - 5, stroke=BLUE, stroke_width=3, stroke_dasharray="2 5")
+    svg += text(214, y, "beyond its runs", 14)
     svg += circle(360, y - 5, 6, BLUE, **ink) + text(374, y, "fits", 14)
     if any(not dot.fits and axes.holds(dot.parameters, dot.loss) for dot in dots):
         cross: Style = {"stroke": RED, "stroke_width": 2.5}

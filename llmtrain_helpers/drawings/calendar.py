@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from math import ceil, inf, log
 
@@ -69,7 +69,7 @@ def failure(lost: float, interval: float, restart: float) -> Drawing:
     at = x + lost * scale
     svg += line(at, 66, at, y + 50, stroke_width=3)
     svg += text(at, 60, "✕ a GPU fails", 15, "middle", font_weight=700)
-    svg += _piece(at, y, restart * scale, 46, "restarting", "restarting")
+    svg += _piece(at, y, restart * scale, 46, "restarting", "restart")
     svg += line(x, y + 58, x + interval * scale, y + 58, stroke_dasharray="5 4")
     svg += text(x, y + 78, f"{interval:g} minutes to the next write", 14)
     words = (
@@ -93,15 +93,15 @@ def _piece(x: float, y: float, wide: float, high: float, kind: str, label: str) 
 # --- many nodes
 
 
-def stops_of_nodes() -> Drawing:
+def stops_of_nodes(chance: int = 1) -> Drawing:
     """The stops of each of eight nodes by lot, of the first half together, and of all.
 
-    Any one of them stops a job that runs on all.
+    Any one of them stops a job that runs on all. Another `chance` draws other days.
     """
     nodes, days, M = 8, 300, mean_time_between_failures(8, FAILURES_PER_NODE_DAY.likely)
     fails = []  # the days on which each node fails
     for node in range(nodes):
-        run = simulate_run(days * DAY, DAY, 0, M, 0, seed=6 + 100 * node)
+        run = simulate_run(days * DAY, DAY, 0, M, 0, seed=chance + 100 * node)
         ends = [end / DAY for kind, _, end in run.stretches if kind == "lost"]
         fails.append([day for day in ends if day <= days])
     svg = text(_LEFT, 34, "each node alone", 15, font_weight=700)
@@ -148,15 +148,19 @@ def _timeline(
 
 
 def calendar_at_a_glance(
-    days: CalendarDays, deadline: float | None = None, name: str = ""
+    days: CalendarDays, deadline: float | None = None, name: str = "", promised: float | None = None
 ) -> Drawing:
     """Days on the calendar in the best, the likely and the worst case, part by part.
 
-    `deadline` are the days that there are.
+    `deadline` are the days that there are, `promised` those of page 08.
     """
     longest = 1.04 * max(days.total.greatest, deadline or 0)
     scale = (_RIGHT - _LEFT - 150) / longest
     svg = text(_LEFT, 34, _headline(days, name), 17, font_weight=700)
+    if promised:  # behind the bars
+        x = _LEFT + 150 + scale * promised
+        svg += line(x, 50, x, 198, stroke_width=2.5, stroke_dasharray="6 4")
+        svg += text(x, 214, f"page 08: {promised:.0f}", 15, "middle")
     cases = {"best": "least", "likely": "likely", "worst": "greatest"}
     for row, (word, case) in enumerate(cases.items()):
         y = 60 + 46 * row
@@ -185,6 +189,8 @@ def calendar_at_a_glance(
         f"{_headline(days, name)}. {parts_in_words}. "
         f"Stops: {least} to {greatest}, likely {likely}.{limit}"
     )
+    if promised:
+        words += f" Page 08 promised {promised:.0f}."
     return Drawing(svg, _ACROSS, 318, words)
 
 
@@ -356,19 +362,20 @@ _LEFT_OUT = (
 _WEEKS, _DAY_WIDE, _DAY_HIGH, _GRID = 6, 84, 46, 40
 """The rows and the cells of the calendar, and where it begins."""
 
+_DASHED: Style = {"stroke": "currentColor", "stroke_width": 2.5, "stroke_dasharray": "4 3"}
 
-def dated_run(run: SimulatedRun, all_days: float, start: date, days: int) -> Drawing:
+
+def dated_run(whole: Sequence[Stretch], start: date, days: int, promised: int) -> Drawing:
     """A run on a calendar of weeks, from its first day; a cross is a failure.
 
-    Where the run has ended, `all_days` are filled up with outages and evaluation. The
-    frame is around the last of the `days` that there are.
+    The stretches are those of `SimulatedRun.on_calendar`. The frame is around the last of
+    the `days` that there are, a dashed one around the day that was `promised`.
     """
-    svg, done = "", ceil(all_days - 1e-9)
+    svg, done = "", ceil(whole[-1].end / DAY - 1e-9)
     for i in range(7):
         name = f"{start + timedelta(days=i):%A}"[:3]
         svg += text(20 + i * _DAY_WIDE + 4, 28, name, 14, font_weight=600)
-    crosses = [end / DAY for kind, _, end in run.stretches if kind == "lost"]
-    whole = [*run.stretches, Stretch("outages", run.total, all_days * DAY)]
+    crosses = [end / DAY for kind, _, end in whole if kind == "lost"]
     for i in range(_WEEKS * 7):
         x, y, when = 20 + i % 7 * _DAY_WIDE, _GRID + i // 7 * _DAY_HIGH, start + timedelta(days=i)
         label = f"{when.day} {when:%b}" if when.day == 1 or not i else f"{when.day}"
@@ -387,21 +394,26 @@ def dated_run(run: SimulatedRun, all_days: float, start: date, days: int) -> Dra
         if i + 1 == days:
             frame: Style = {"stroke": "currentColor", "stroke_width": 3}
             svg += rect(x - 1, y, _DAY_WIDE, _DAY_HIGH - 1, "none", "your last day", **frame)
+        if i + 1 == promised:
+            svg += rect(x - 1, y, _DAY_WIDE, _DAY_HIGH - 1, "none", "promised", **_DASHED)
     y = _GRID + _WEEKS * _DAY_HIGH + 24
-    key = {"useful": "work", "lost": "lost", "restarting": "restart", "outages": "outages"}
-    for i, (kind, word) in enumerate(key.items()):
+    key = {"useful": "work", "lost": "lost", "restarting": "restart", "outages": "outage"}
+    for i, (kind, word) in enumerate({**key, "evaluation": "evaluation"}.items()):
         high = 16 * _RISES.get(kind, 1)
-        svg += rect(20 + 92 * i, y + 3 - high, 16, high, COLORS[kind])
-        svg += hatched(20 + 92 * i, y - 13, 16, 16) if kind == "outages" else ""
-        svg += text(42 + 92 * i, y, word, 14)
-    svg += text(390, y, "✕ a failure", 14)
-    svg += rect(484, y - 13, 18, 16, "none", stroke="currentColor", stroke_width=3)
-    svg += text(510, y, "your last day", 14)
+        svg += rect(20 + 100 * i, y + 3 - high, 16, high, COLORS[kind])
+        svg += hatched(20 + 100 * i, y - 13, 16, 16) if kind == "outages" else ""
+        svg += text(42 + 100 * i, y, word, 14)
+    y += 26
+    svg += text(20, y, "✕ a failure", 14)
+    svg += rect(120, y - 13, 18, 16, "none", stroke="currentColor", stroke_width=3)
+    svg += text(146, y, "your last day", 14)
+    svg += rect(260, y - 13, 18, 16, "none", **_DASHED)
+    svg += text(286, y, f"the {promised} days of page 08", 14)
     last = start + timedelta(days=done - 1)
     words = (
         f"A calendar from {start:%A}, {start.day} {start:%B}: the run has "
         f"{units.plural(len(crosses), 'failure')} and is done on day {done}, {last:%A}, "
-        f"{last.day} {last:%B}. Your last day is day {days}."
+        f"{last.day} {last:%B}. Your last day is day {days}, and page 08 promised day {promised}."
     )
     return Drawing(svg, 628, y + 16, words)
 
@@ -439,7 +451,7 @@ def valley(interval: float, write: float, mean: float, restart: float) -> Drawin
         _across(interval), _down(total), 9, "white", "you", stroke="currentColor", stroke_width=3
     )
     svg += text(_LEFT, 30, "lost, in % of the useful time", 14)
-    svg += text(_across(_FIRST), _BASE + 46, "work between two writes, each step a factor", 14)
+    svg += text(_across(_FIRST), _BASE + 46, "work between two writes", 14)
     for i, name in enumerate(("restarting", "lost", "saving")):
         svg += rect(_LEFT + 140 * i, _BASE + 62, 16, 16, COLORS[name])
         svg += text(_LEFT + 140 * i + 24, _BASE + 75, name, 14)

@@ -100,9 +100,9 @@ _ENTRIES = (
 _WORST = FAILURES_PER_NODE_DAY.greatest
 """The one rate at which all of a design is judged, as its question says."""
 
-_MOST_DEARER, _REPAIR_DAYS, _MOST_SPARES = 1 / 3, 7, 2
+_MOST_DEARER, _REPAIR_DAYS, _MOST_SPARES = 1 / 2, 7, 2
 """By how much more an interval may take in writes and lost work than the best one would: a
-factor of two is a quarter more; days of a repair; times the spares that those take."""
+factor of 2.5 takes nearly half more; days of a repair; times the spares that those take."""
 
 _MOST_PROMISED, _NODE = 1.2, 8
 """Times the days with the worst outages that still say something; GPUs of a node."""
@@ -175,7 +175,7 @@ def _problem_with_stops(n: float, write: float, restart: float, save: float) -> 
         often = "often" if save * MINUTE < best else "seldom"
         return (
             f"every {save:g} minutes is too {often}: at the worst rate writes and lost work "
-            f"take {units.digits(dearer, 2)} times what they take at best, and a third more "
+            f"take {units.digits(dearer, 2)} times what they take at best, and half more "
             "is allowed."
         )
     return ""

@@ -86,6 +86,7 @@ HANDLES: dict[str, Handle] = {
     "pipeline": plan.PIPELINE,
     "levers": plan.LEVERS,
     "failure": calendar.FAILURE,
+    "many_nodes": calendar.MANY_NODES,
     "save_interval": calendar.SAVE_INTERVAL,
     "dates": calendar.DATES,
     "loss_terms": budget.LOSS_TERMS,

@@ -200,6 +200,8 @@ PANEL = common.Panel(
 _MARKS = ("start", "forward", "loss", "backward", "update")
 _MOST = 125e9
 """Bytes at which the handle's scale ends: four sequences, nothing recomputed."""
+_SMALLER = 40e9
+"""Bytes of the smaller A100, on which the first step fits and the second one does not."""
 _TOLD = {
     "start": "The weights are there, whatever happens.",
     "forward": "Layer by layer, forward has kept what backward will need.",
@@ -231,16 +233,26 @@ class Watched:
 
 
 def _draw_memory(watched: Watched, before: Watched | None) -> str:
-    now, peak, memory = watched.now, watched.timeline.peak, Setting().memory
-    picture = memory_so_far(watched.timeline, now, memory, "an A100", _MOST)
+    now, memory = watched.now, Setting().memory
+    picture = memory_so_far(watched.timeline, now, memory, "an A100", _MOST, _SMALLER)
     told = _TOLD[now.mark]
     if now.mark == "start" and now.step == 2:
         told = "This time Adam's averages are there from the start."
-    fits = "fits" if peak.total <= memory else "does not fit"
+    peaks = [max(x.total for x in watched.timeline.moments if x.step == step) for step in (1, 2)]
+    ends = " ".join(
+        f"On {units.gigabytes(card)} it {_how_far(peaks, card)}." for card in (_SMALLER, memory)
+    )
     return common.pictured(
         picture,
-        f"{told} <b>The peak of both steps is {units.gigabytes(peak.total)}: it {fits}.</b>",
+        f"{told} The steps need {units.gigabytes(peaks[0])} and {units.gigabytes(peaks[1])}. "
+        f"<b>{ends}</b>",
     )
+
+
+def _how_far(peaks: list[float], memory: float) -> str:
+    """Whether a run goes on, or in which step it runs out of memory."""
+    over = [step for step, peak in enumerate(peaks, 1) if peak > memory]
+    return f"stops in step {over[0]}" if over else "runs"
 
 
 STEP_MEMORY = common.Handle(

@@ -258,6 +258,26 @@ def test_a_simulated_run_adds_up_and_its_seed_is_all_there_is_to_it() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
+def test_outages_fall_among_the_work_and_take_their_share(seed: int) -> None:
+    run = simulate_run(20 * DAY, 3600, 40, 3 * DAY, 7200, seed)
+    whole = run.on_calendar(0.1, 0.01, seed)
+    assert whole[0].start == 0
+    for one, following in zip(whole, whole[1:], strict=False):
+        assert one.end == pytest.approx(following.start)
+    assert whole[-1].end == pytest.approx(run.calendar_days(0.1, 0.01) * DAY)
+    lengths = {kind: sum(e - s for k, s, e in whole if k == kind) for kind, *_ in whole}
+    assert lengths["outages"] == pytest.approx(0.1 * whole[-1].end)
+    assert lengths["evaluation"] == pytest.approx(0.01 * whole[-1].end)
+    assert lengths["running"] == pytest.approx(run.useful + run.saving)
+    for kind in ("lost", "restarting"):
+        assert [x.kind for x in whole].count(kind) == [x.kind for x in run.stretches].count(kind)
+    outages = [x for x in whole if x.kind == "outages"]
+    assert all(x.end - x.start <= DAY * (1 + 1e-9) for x in outages)
+    assert outages[0].end < run.total / 2  # not all of them at the end
+    assert [x.kind for x in run.on_calendar(0, 0)[:-1]] == [x.kind for x in run.stretches]
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_the_first_stop_comes_when_the_dice_say(seed: int) -> None:
     """An exponential time, drawn as −M ln(1 − u)."""
     run = simulate_run(1e9, 3600, 40, 1e6, 1800, seed)

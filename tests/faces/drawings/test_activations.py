@@ -55,6 +55,8 @@ def test_memory_is_drawn_up_to_the_moment(step: int, mark: str) -> None:
     told = f"{MOMENTS[mark]}: {units.gigabytes(now.total)}"
     assert told in drawn.body
     assert ("GB on top" in drawn.body) == (mark == "loss")
+    assert "a smaller one" not in drawn.body
+    assert "40.0 GB, a smaller one" in memory_so_far(shown, now, 8e10, "x", 125e9, 4e10).body
 
 
 def bands(body: str) -> dict[str, list[list[tuple[float, float]]]]:

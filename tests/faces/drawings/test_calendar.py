@@ -22,13 +22,21 @@ PLAN = plan_run(LLAMA, H100, 64, 1e12, 512, recompute="none", zero_stage=3)
 def test_drawings_say_what_they_show() -> None:
     drawn = drawings.stops_of_nodes()
     found = [int(x) for x in re.findall(r"stops (\d+) times", drawn.words)]
-    assert found == [8, 16]
-    assert drawn.body.count("✕") == 16
+    assert found == [8, 14]
+    assert drawn.body.count("✕") == 14
+    again = [
+        int(re.findall(r"stops (\d+) times", drawings.stops_of_nodes(k).words)[1]) for k in (2, 8)
+    ]
+    assert again == [8, 15]
     words = drawings.calendar_at_a_glance(calendar_days(PLAN), 30).words
     assert "15 to 35 days on the calendar, likely 22 days" in words
     assert "Likely in time: you have 30 days." in words
     late = drawings.calendar_at_a_glance(calendar_days(PLAN), 10).words
     assert "Too late" in late
+    assert (
+        "Page 08 promised 35."
+        in drawings.calendar_at_a_glance(calendar_days(PLAN), 30, "", 35).words
+    )
 
 
 @pytest.mark.parametrize(("mean", "days"), [(0.01, 5), (0.1, 60), (2, 60), (30, 500)])
@@ -46,7 +54,7 @@ def test_a_run_ends_on_its_date_and_each_failure_has_its_cross() -> None:
     run = simulate_run(20 * DAY, 4 * HOUR, 40, 5 * DAY, HOUR, seed=4)
     days = run.calendar_days(outages=0.05, evaluation=0.006)
     assert days == pytest.approx(run.total / DAY / 0.944)
-    drawn = drawings.dated_run(run, days, date(2027, 3, 1), 30)
+    drawn = drawings.dated_run(run.on_calendar(0.05, 0.006), date(2027, 3, 1), 30, 35)
     assert run.stops > 1
     cells = re.findall(r">(\d+(?: \w+)? ✕+)<", drawn.body)
     assert "".join(cells).count("✕") == run.stops

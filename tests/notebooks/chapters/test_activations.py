@@ -54,6 +54,9 @@ def test_the_numbers_of_the_page() -> None:
     assert held / kept == 22.5
     for micro, passes, told in [(2, 1, "66.8 GB"), (4, 1, "116 GB"), (1, 2, "47.0 GB")]:
         assert units.gigabytes(small(micro, passes).peak.total) == told
+    first, second = (max(x.total for x in small().moments if x.step == step) for step in (1, 2))
+    assert first < published.accelerator("A100 40GB SXM").memory < second
+    assert small(2).peak.total < 80e9 < small(4).peak.total
     assert small(1, 256).peak.total == small(1, 2).peak.total
     assert units.gigabytes(18 * count_parameters(LLAMA).total) == "145 GB"
     small_8b = step_timeline(LLAMA, 1, "pure_bf16", "full").peak
