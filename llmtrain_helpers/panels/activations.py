@@ -240,7 +240,8 @@ def _draw_memory(watched: Watched, before: Watched | None) -> str:
         told = "This time Adam's averages are there from the start."
     peaks = [max(x.total for x in watched.timeline.moments if x.step == step) for step in (1, 2)]
     ends = " ".join(
-        f"On {units.gigabytes(card)} it {_how_far(peaks, card)}." for card in (_SMALLER, memory)
+        f"{name} it {_how_far(peaks, card)}."
+        for name, card in (("On the smaller card", _SMALLER), ("On the larger", memory))
     )
     return common.pictured(
         picture,

@@ -3,7 +3,7 @@
 import calendar as stdlib
 import math
 import os
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -262,7 +262,7 @@ def test_outages_fall_among_the_work_and_take_their_share(seed: int) -> None:
     run = simulate_run(20 * DAY, 3600, 40, 3 * DAY, 7200, seed)
     whole = run.on_calendar(0.1, 0.01, seed)
     assert whole[0].start == 0
-    for one, following in zip(whole, whole[1:], strict=False):
+    for one, following in pairwise(whole):
         assert one.end == pytest.approx(following.start)
     assert whole[-1].end == pytest.approx(run.calendar_days(0.1, 0.01) * DAY)
     lengths = {kind: sum(e - s for k, s, e in whole if k == kind) for kind, *_ in whole}
