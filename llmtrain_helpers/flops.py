@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llmtrain_helpers.checks import (
     Number,
@@ -20,8 +20,10 @@ from llmtrain_helpers.checks import (
     choice,
     count,
     counts,
+    finite,
     instance,
     is_array,
+    one,
     quantities,
     rate,
     refuse,
@@ -106,15 +108,33 @@ def token_products(
     """A token's way through a matrix and back, for what can be shown.
 
     `gradient` is that of the token's output. Forward gives xW, backward W·dy to pass on
-    and x ⊗ dy to learn.
+    and x ⊗ dy to learn. ValueError for what is no matrix, or does not fit it.
 
     >>> token_products([[3, 1], [2, 0]], [2, 1], [1, 2])
     TokenProducts(output=[8, 2], passed_on=[5, 2], gradient=[[2, 4], [1, 2]])
     """
-    columns = zip(*weights, strict=True)
-    output = [sum(w * x for w, x in zip(column, token, strict=True)) for column in columns]
-    passed_on = [sum(w * d for w, d in zip(row, gradient, strict=True)) for row in weights]
-    return TokenProducts(output, passed_on, [[x * d for d in gradient] for x in token])
+    W = [_numbers("weights", row) for row in _listed("weights", weights)]
+    x, dy = _numbers("token", token), _numbers("gradient", gradient)
+    if len(W) != len(x):
+        refuse("token", token, f"has not a number for each of the {len(W)} rows of weights")
+    if any(len(row) != len(dy) for row in W):
+        refuse("gradient", gradient, "has not a number for each column of weights")
+    output = [sum(w * a for w, a in zip(column, x, strict=True)) for column in zip(*W, strict=True)]
+    passed_on = [sum(w * d for w, d in zip(row, dy, strict=True)) for row in W]
+    return TokenProducts(output, passed_on, [[a * d for d in dy] for a in x])
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    """What a list, a tuple or an array holds."""
+    if is_array(values):
+        values = values.tolist()
+    if not isinstance(values, list | tuple) or not values:
+        refuse(name, values, "is no list of numbers")
+    return [*values]
+
+
+def _numbers(name: str, values: Any) -> list[Any]:
+    return [one(name, value, finite) for value in _listed(name, values)]
 
 
 @dataclass(frozen=True)

@@ -345,6 +345,7 @@ ELSEWHERE = {
     **dict.fromkeys(["command", "__main__"], "read what a terminal gives: test_command"),
     **dict.fromkeys(["utilizations", "splits"], "old names of commands"),
     "checks": "those of CHECKS are called",
+    "flops.token_products": "takes a matrix in rows: test_flops spoils it",
     "model.huggingface": "reads a file's text: from_config, and test_families spoils files",
     "model.one_kind": "the inside of Transformer, which is called",
     "model.layers.numbers": "yields what is inside a shape",

@@ -19,7 +19,7 @@ def test_how_much_slower_software_is_where_many_gpus_take_part() -> None:
     tables = [measured_splits(name) for name in names]
     slower = [row["seconds"] / row["modelled"] - 1 for row in tables]
     low, high = np.percentile(np.concatenate(slower), [25, 75])
-    told = f"half of them by {100 * low:.0f} to {100 * high:.0f} %"
+    told = f"For half of them the gap was {100 * low:.0f} to {100 * high:.0f} %"
     assert told in words("07_communication")
 
 

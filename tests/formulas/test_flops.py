@@ -1,5 +1,8 @@
 """FLOPs of a step, the rate that is reached, and its share of the peak."""
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -14,7 +17,7 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.flops import RECOMPUTE, attention_pairs
+from llmtrain_helpers.flops import RECOMPUTE, attention_pairs, token_products
 from tests.bad_values import assert_refused
 from tests.formulas.cases import shape_of
 from tests.strategies import transformers
@@ -229,3 +232,25 @@ def test_the_pairs_that_are_shown_are_as_many_as_are_counted(s: int, w: int) -> 
 def test_a_window_goes_with_causal_attention() -> None:
     with pytest.raises(ValueError, match="window=4 goes with attention='causal'"):
         attention_pairs(16, "dense", window=4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ((2, [1], [1]), "weights"),
+        (([], [1], [1]), "weights"),
+        (([[1, "2"]], [1], [1, 2]), "weights"),
+        (([[1, 2]], "1", [1, 2]), "token"),
+        (([[1, 2]], [1, 2], [1, 2]), "token"),
+        (([[1, 2]], [math.nan], [1, 2]), "token"),
+        (([[1, 2]], [1], [1]), "gradient"),
+        (([[1, 2], [3]], [1, 2], [1, 2]), "gradient"),
+        (([[1, 2]], [1], [10**400, 2]), "gradient"),
+    ],
+)
+def test_what_is_no_matrix_or_does_not_fit_it_is_refused(arguments: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name}="):
+        token_products(*arguments)
+    assert token_products(np.array([[3, 1], [2, 0]]), np.array([2, 1]), (1, 2)) == token_products(
+        [[3, 1], [2, 0]], [2, 1], [1, 2]
+    )
