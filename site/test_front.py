@@ -14,7 +14,7 @@ from typing import Any
 import front
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from test_site import AXE, SITE, address, browser  # noqa: F401 (fixtures)
+from test_site import AXE, SITE
 
 from llmtrain_helpers import units
 from llmtrain_helpers.evidence import published
@@ -31,7 +31,7 @@ MOVES = [(0, 0, 0), (3, 8, 9), (3, 8, 20), (10, 4, 13), (16, 14, 0), (14, 10, 17
 
 
 @pytest.fixture
-def page(browser: Browser, address: str) -> Any:  # noqa: F811
+def page(browser: Browser, address: str) -> Any:
     """The front page; what it asks for is kept in `page.asked`."""
     page = browser.new_page(viewport={"width": 1366, "height": 768})
     page.asked = []
@@ -77,7 +77,7 @@ def test_the_line_lies_where_its_tokens_are(page: Page) -> None:
     assert float(re.search(r"bottom: ([\d.]+)%", style)[1]) == pytest.approx(height, abs=0.01)
 
 
-def test_it_stands_before_its_script_as_it_does_after(browser: Browser, address: str) -> None:  # noqa: F811
+def test_it_stands_before_its_script_as_it_does_after(browser: Browser, address: str) -> None:
     still = browser.new_context(java_script_enabled=False).new_page()
     live = browser.new_page()
     for page in (still, live):
@@ -89,7 +89,7 @@ def test_it_stands_before_its_script_as_it_does_after(browser: Browser, address:
     live.close()
 
 
-def test_it_is_small_and_asks_for_its_typeface_and_mark_alone(page: Page, address: str) -> None:  # noqa: F811
+def test_it_is_small_and_asks_for_its_typeface_and_mark_alone(page: Page, address: str) -> None:
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(1500)
     names = {url.removeprefix(address).lstrip("/") for url in page.asked}
@@ -98,7 +98,7 @@ def test_it_is_small_and_asks_for_its_typeface_and_mark_alone(page: Page, addres
     assert (SITE / "_static" / "source-serif-4.woff2").stat().st_size < MOST_FACE
 
 
-def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: str) -> None:  # noqa: F811
+def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: str) -> None:
     verdict = page.locator("#verdict")
     page.keyboard.press("Tab")
     page.locator("#years").fill("soon")
@@ -119,7 +119,7 @@ def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: st
     assert (kept["guesses"], kept["done"]) == ({"00-guess": "3"}, {"00-guess": True})
 
 
-def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: str) -> None:  # noqa: F811
+def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: str) -> None:
     cards = page.locator(".cards a")
     assert [card.get_attribute("href") for card in cards.all()] == [
         f"notebooks/{path.stem}.html" for path in chapters()

@@ -9,18 +9,15 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
-from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import marks
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Locator, Page, expect
 
 from llmtrain_helpers.drawings.common import at_night
 from llmtrain_helpers.panels import HANDLES, PANELS
@@ -59,35 +56,6 @@ class Live(NamedTuple):
         shown = self.state.panel.shown(self.state.values)
         controls = self.state.panel.controls
         return next(n for n in shown if controls[n].stops and not controls[n].more)
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """A file server that says nothing."""
-
-    def log_message(self, *told: Any) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture(scope="session")
-def address() -> Iterator[str]:
-    """The site, on the loopback."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE))
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A headless Chromium."""
-    import paper
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=paper.CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
