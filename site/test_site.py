@@ -535,8 +535,8 @@ def test_a_wrong_choice_asks_again_and_the_last_hint_leads_to_the_answer(
         expect(verdict).to_be_visible(timeout=60_000)
         return verdict.inner_text()
 
-    assert "Next, in the same cell:" in told("00-b", "'A'")
-    assert "To be sure:" in told("00-b", "'B'")
+    assert "A second question, in place of the first:" in told("00-b", "'A'")
+    assert "The second question still stands:" in told("00-b", "'B'")
     assert "✓" in told("00-b", "'40.3 EFLOP'")
     hints = {told("00-a", "'25 days'") for _ in range(3)}
     assert len(hints) == 3
