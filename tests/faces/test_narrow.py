@@ -1,0 +1,102 @@
+"""On a telephone a picture has a form of its own: as wide as the screen, with words to read."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from llmtrain_helpers.panels.page import KNOWN
+
+WIDE = frozenset(
+    [
+        "handle:one_token",
+        "handle:five_runs",
+        "handle:count_and_rate",
+        "parameters",
+        "handle:stream",
+        "handle:wider_or_deeper",
+        "handle:into_a_llama",
+        "handle:experts",
+        "flops",
+        "handle:two_tokens",
+        "handle:attention_square",
+        "handle:step_work",
+        "handle:achieved",
+        "duration",
+        "handle:gpus_and_days",
+        "handle:eight_or_six",
+        "handle:more_gpus",
+        "handle:promise",
+        "handle:copied",
+        "batch",
+        "handle:gpu_split",
+        "handle:four_gpus",
+        "handle:epoch",
+        "handle:micro_batches",
+        "handle:batch_cost",
+        "precision",
+        "handle:eight_bits",
+        "handle:lost_update",
+        "handle:gradients",
+        "handle:stalled_sum",
+        "handle:parameter_bytes",
+        "handle:slices",
+        "activations",
+        "handle:step_memory",
+        "handle:kept_layer",
+        "handle:recomputation",
+        "communication",
+        "handle:neighbours",
+        "handle:ring",
+        "handle:message",
+        "handle:shared_matrices",
+        "handle:time_line",
+        "handle:measured_step",
+        "handle:pipeline",
+        "calendar",
+        "handle:failure",
+        "handle:many_nodes",
+        "handle:save_interval",
+        "handle:dates",
+        "budget",
+        "handle:loss_terms",
+        "handle:size_price",
+        "handle:repeated",
+        "measure",
+        "handle:one_product",
+        "handle:predicted_step",
+        "handle:timed_steps",
+        "handle:step_bytes",
+        "handle:one_step",
+    ]
+)
+"""Those that have none yet, and are swiped."""
+
+WIDEST, SMALLEST = 400, 13
+"""Pixels of a canvas, and of a word on it: at 346 px of screen these are 11."""
+
+
+def drawn(word: str) -> list[str]:
+    """What a panel draws on a telephone, for each of its settings."""
+    panel = KNOWN[word]
+    panel = replace(panel, draw=panel.narrow or panel.draw)
+    return [panel.answer(values).html for values in panel.presets.values()]
+
+
+@pytest.mark.parametrize("word", sorted(set(KNOWN) - WIDE))
+def test_a_telephone_gets_a_picture_of_its_width(word: str) -> None:
+    for html in drawn(word):
+        widths = re.findall(r'<svg [^>]*viewBox="0 0 (\d+) ', html)
+        sizes = re.findall(r'<text [^>]*font-size="([\d.]+)"', html)
+        assert all(int(width) <= WIDEST for width in widths)
+        assert all(float(size) >= SMALLEST for size in sizes)
+
+
+@pytest.mark.parametrize("word", sorted(set(KNOWN) - WIDE))
+def test_there_is_a_picture_at_all(word: str) -> None:
+    assert "<svg" in drawn(word)[0]
+
+
+@pytest.mark.parametrize("word", sorted(WIDE))
+def test_whoever_got_a_narrow_form_leaves_the_list(word: str) -> None:
+    assert KNOWN[word].narrow is None
