@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 
 from llmtrain_helpers.drawings.common import of_saved
+from llmtrain_helpers.panels.page import KNOWN
 
 HERE = Path(__file__).parent
 MATHJAX = HERE / "node_modules" / "mathjax"
@@ -51,7 +53,22 @@ def set_drawings(site: Path) -> None:
         for saved in page.select("div.wt"):
             day = saved.select_one("img.day")
             saved.replace_with(_parsed(of_saved(day["src"], day["alt"]).live()))
+        for live in page.select("section.live-panel[data-word]"):
+            add_narrow(live.parent.select_one(".live-saved"), str(live["data-word"]))
         path.write_text(str(page), "utf-8")
+
+
+def add_narrow(saved: Tag, word: str) -> None:
+    """Put beside each saved picture of a panel what a telephone shows in its place."""
+    panel = KNOWN[word]
+    if not panel.narrow:
+        return
+    panel = replace(panel, draw=panel.narrow)
+    settings = [panel.default, *(panel.presets[still] for still in panel.stills)]
+    shown = _parsed("".join(panel.answer(setting).html for setting in settings))
+    for wide, narrow in zip(saved.select("svg.wt"), shown.select("svg.wt"), strict=True):
+        wide["class"], narrow["class"] = ["wt", "wide"], ["wt", "narrow"]
+        wide.insert_after(narrow)
 
 
 # --- numbers and their units
