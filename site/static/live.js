@@ -558,3 +558,4 @@ for (const section of document.querySelectorAll(".live-panel")) {
 }
 if (COURSE.length) Progress.show();
 if (new URLSearchParams(location.search).has("present")) import("./present.js");
+if (document.getElementById("search-results")) import("./search.js");
