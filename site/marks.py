@@ -39,6 +39,8 @@ HERE = (
 SCRIPTED = 'document.documentElement.classList.add("live")'
 """Before a page is drawn, so that forms stand in place of their cells from the first frame."""
 
+IMPORTS = "What the code on this page imports"
+
 OF_NOTEBOOKS = (
     " Run each grey cell with **Shift+Enter**, from top to bottom.",
     " Write a number in place of `None`.",
@@ -218,8 +220,7 @@ def fold(cell: Tag) -> None:
     """Put the first cell, which brings in the helpers, behind a line."""
     folded = parsed("<details></details>").details
     cell.wrap(folded)
-    line = "What the code on this page imports"
-    folded.insert(0, parsed(f"<summary>{line}</summary>"))
+    folded.insert(0, parsed(f"<summary>{IMPORTS}</summary>"))
 
 
 def mark_panel(cell: Tag, word: str) -> None:

@@ -8,29 +8,20 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from urllib.parse import urlsplit
 
+import book
 import legend
 from bs4 import BeautifulSoup, Tag
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 CHROMIUM = os.environ.get("CHROMIUM") or next(
     (path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None
 )
 """The browser that prints: the system's own, or the one that the variable names."""
 
-NOT_ON_PAPER = ".headerlink, .live-form, .live-panel, .live-note, script, .cell_output details"
-"""Links, forms and panels; a panel's tables and code (its details)."""
-
-DARK = ".wt style, .wt .night"
-"""What a drawing has for dark pages: paper is none."""
-
-GLYPHS = "svg.glyphs"
-"""Where a page keeps the glyphs of its formulas."""
-
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <link rel="stylesheet" href="_static/pygments.css">
-<link rel="stylesheet" href="_static/paper.css">
+<link rel="stylesheet" href="_static/paper.css"><style>{faces}</style>
 <body class="{kind}">{body}"""
 
 FOOT = (
@@ -39,54 +30,63 @@ FOOT = (
 )
 
 
+FILES = Path(__file__).parent / "node_modules" / "@fontsource" / "source-serif-4" / "files"
+
+A4 = {"format": "A4", "print_background": True}
+NARROW = {"top": "8mm", "bottom": "7mm", "left": "9mm", "right": "9mm"}
+BOOK = {
+    "margin": {"top": "18mm", "bottom": "20mm", "left": "24mm", "right": "24mm"},
+    "display_header_footer": True,
+    "header_template": "<span></span>",
+    "footer_template": FOOT,
+    "tagged": True,
+    "outline": True,
+}
+"""How Chromium prints: the sheet, and the course as a book."""
+
+SHEET = "What will it take? The formulas of the course"
+
+
 def print_all(site: Path) -> None:
     """`sheet.pdf` and `course.pdf` into the site's folder."""
-    narrow = {"top": "8mm", "bottom": "7mm", "left": "9mm", "right": "9mm"}
-    wide = {"top": "15mm", "bottom": "17mm", "left": "18mm", "right": "18mm"}
-    pages = {
-        "sheet": (sheet(site), {"margin": narrow}),
-        "course": (
-            course(site),
-            {
-                "margin": wide,
-                "display_header_footer": True,
-                "header_template": "<span></span>",
-                "footer_template": FOOT,
-                "tagged": True,
-                "outline": True,
-            },
-        ),
-    }
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        for name, (html, options) in pages.items():
-            path = site / f"{name}.print.html"
-            path.write_text(html, "utf-8")
-            page = browser.new_page()
-            page.goto(path.as_uri())
-            page.pdf(path=site / f"{name}.pdf", format="A4", print_background=True, **options)
-            page.close()
-            path.unlink()
+        page = browser.new_page()
+        opened(page, site, filled(site, "sheet", SHEET, sheet(site)))
+        page.pdf(path=site / "sheet.pdf", **A4, margin=NARROW)
+        chapters = book.chapters(site)
+        opened(page, site, filled(site, "course", book.TITLE, book.bound(chapters)))
+        book.number(page, lambda: sheets(page))
+        page.pdf(path=site / "course.pdf", **A4, **BOOK)
         browser.close()
 
 
-def chapters(site: Path) -> list[Path]:
-    """The chapters' pages, in order."""
-    return sorted((site / "notebooks").glob("[0-9]*.html"))
+def opened(page: Page, site: Path, html: str) -> None:
+    """Show a page that no file of the site is."""
+    path = site / "print.html"
+    path.write_text(html, "utf-8")
+    page.goto(path.as_uri())
+    path.unlink()
 
 
-def article(path: Path) -> Tag:
-    """What a page says, without its frame."""
-    page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-    text = page.select_one("article.bd-article")
-    for tag in text.select(f"{NOT_ON_PAPER}, {DARK}, {GLYPHS}"):
-        tag.decompose()
-    return text
+def sheets(page: Page) -> int:
+    """How many sheets of paper a page takes as it is."""
+    return page.pdf(**A4, **BOOK).count(b"/Type /Page\n")
 
 
 def filled(site: Path, kind: str, title: str, body: str) -> str:
     """A page for printing."""
-    return HEAD.format(kind=kind, title=title, body=glyphs(site) + body)
+    return HEAD.format(kind=kind, title=title, faces=faces(), body=glyphs(site) + body)
+
+
+def faces() -> str:
+    """The book's typeface, from its package."""
+    return "".join(
+        f'@font-face {{ font-family: "Source Serif 4"; font-weight: {weight}; font-style: {style}; '
+        f"src: url({(FILES / f'source-serif-4-latin-{weight}-{style}.woff2').as_uri()}); }}"
+        for weight in (400, 600)
+        for style in ("normal", "italic")
+    )
 
 
 def glyphs(site: Path) -> str:
@@ -94,7 +94,7 @@ def glyphs(site: Path) -> str:
     known = {}
     for path in sorted((site / "notebooks").rglob("*.html")):
         page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-        known |= {str(glyph["id"]): str(glyph) for glyph in page.select(f"{GLYPHS} path")}
+        known |= {str(glyph["id"]): str(glyph) for glyph in page.select(f"{book.GLYPHS} path")}
     return f'<svg class="glyphs"><defs>{"".join(known.values())}</defs></svg>'
 
 
@@ -103,10 +103,8 @@ def glyphs(site: Path) -> str:
 
 def sheet(site: Path) -> str:
     """What each chapter takes away, side by side."""
-    parts = "".join(_taken(article(path)) for path in chapters(site))
-    title = "What will it take? The formulas of the course"
-    body = f"<h1>{title}</h1><main>{parts}{legend.tables()}</main><p>{legend.edition()}</p>"
-    return filled(site, "sheet", title, body)
+    parts = "".join(_taken(book.article(path)) for path in book.chapter_pages(site))
+    return f"<h1>{SHEET}</h1><main>{parts}{legend.tables()}</main><p>{legend.edition()}</p>"
 
 
 def _taken(page: Tag) -> str:
@@ -115,50 +113,3 @@ def _taken(page: Tag) -> str:
     rows = page.select_one("#to-take-away table tbody").decode_contents()
     rows += legend.here(title[:2])
     return f"<section><h2>{title}</h2><table>{rows}</table></section>"
-
-
-# --- the course
-
-
-def course(site: Path) -> str:
-    """The chapters, the worked answers and the glossary, one after the other."""
-    answers = sorted((site / "notebooks" / "solutions").glob("*.html"))
-    paths = [*chapters(site), *answers, site / "notebooks" / "glossary.html"]
-    known = {path.relative_to(site).as_posix(): f"p{i}" for i, path in enumerate(paths)}
-    pages = [_bound(path, site, known) for path in paths]
-    contents = "".join(
-        f'<li><a href="#{page["id"]}">{page.h1.get_text()}</a></li>' for page in pages
-    )
-    title = "What will it take?"
-    front = (
-        f'<h1 class="front">{title}</h1><p>A course on the cost of training language '
-        f"models.</p><ul>{contents}</ul>"
-    )
-    return filled(site, "course", title, front + "".join(map(str, pages)))
-
-
-def _bound(path: Path, site: Path, known: dict[str, str]) -> Tag:
-    """A page whose anchors and links hold inside the whole."""
-    page, place = article(path), known[path.relative_to(site).as_posix()]
-    for tag in page.select("[id]"):
-        tag["id"] = f"{place}-{tag['id']}"
-    for link in page.select("a[href]"):
-        link["href"] = _link(str(link["href"]), path, site, known) or ""
-        if not link["href"]:
-            del link["href"]
-    for folded in page.select("details"):
-        folded["open"] = ""
-    page["id"] = place
-    return page
-
-
-def _link(href: str, path: Path, site: Path, known: dict[str, str]) -> str:
-    """Where a link leads inside the whole; nothing where it leads out of it."""
-    parts = urlsplit(href)
-    if parts.scheme:
-        return href
-    target = (path.parent / parts.path).resolve() if parts.path else path
-    inside = target.is_relative_to(site) and target.relative_to(site).as_posix()
-    if inside not in known:
-        return ""
-    return f"#{known[inside]}" + (f"-{parts.fragment}" if parts.fragment else "")

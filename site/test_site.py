@@ -655,9 +655,9 @@ def test_the_sheet_is_two_pages_and_the_course_has_all_chapters() -> None:
 
 @every_chapter
 def test_paper_has_the_light_drawings_alone(name: str) -> None:
-    import paper
+    import book
 
-    drawings = paper.article(SITE / "notebooks" / f"{name}.html").select(".wt")
+    drawings = book.article(SITE / "notebooks" / f"{name}.html").select(".wt")
     assert drawings
     for drawing in drawings:
         assert drawing.name == "svg"
