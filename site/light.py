@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
+from reference import PAGE as REFERENCE
 
 from llmtrain_helpers.drawings.common import of_saved
 from llmtrain_helpers.panels.page import KNOWN
@@ -41,6 +42,7 @@ def lighten(site: Path) -> None:
     keep_units(site)
     set_formulas(site)
     set_icons(site)
+    link_names(site)
 
 
 # --- drawings
@@ -149,3 +151,21 @@ def set_icons(site: Path) -> None:
         path.write_text(ICON.sub(drawn, page), "utf-8")
     for left in (site / ICONS).parent.glob("fontawesome.js*"):
         left.unlink()
+
+
+# --- the helpers' names
+
+
+def link_names(site: Path) -> None:
+    """Let each public name in the pages' code lead to its entry in the reference."""
+    reference = BeautifulSoup((site / f"{REFERENCE}.html").read_text("utf-8"), "html.parser")
+    entries = {title.contents[0]: title.parent["id"] for title in reference.select("section > h3")}
+    for path in sorted((site / "notebooks").rglob("*.html")):
+        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        up = "../" * len(path.relative_to(site).parent.parts)
+        for name in page.select(".highlight span.n"):
+            if entry := entries.get(name.get_text()):
+                address = f"{up}{REFERENCE}.html#{entry}"
+                # not a stop of the Tab key: a cell may have ten of them
+                name.wrap(page.new_tag("a", href=address, tabindex="-1", attrs={"class": "name"}))
+        path.write_text(str(page), "utf-8")

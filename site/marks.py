@@ -18,6 +18,7 @@ from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 from docutils.nodes import SkipNode
+from reference import PAGE, reference
 
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import Word
@@ -48,7 +49,12 @@ OF_NOTEBOOKS = (
 )
 """Sentences that are true of notebooks only; a page leaves them out."""
 
-MORE = {"notebooks/glossary": "Glossary", "TEACHING": "For teachers", "data/README": "The data"}
+MORE = {
+    "notebooks/glossary": "Glossary",
+    PAGE: "The helpers",
+    "TEACHING": "For teachers",
+    "data/README": "The data",
+}
 """Pages beside the chapters, and what the contents call them."""
 
 
@@ -85,6 +91,8 @@ def leave_displayed(page: Any, node: Any) -> None:
 
 def prepare(app: Any, name: str, source: list[str]) -> None:
     """Leave out what is said of notebooks only; contents end the first page."""
+    if name == PAGE:
+        source[0] += reference()
     if name not in CHAPTERS:
         return
     notebook = json.loads(source[0])
