@@ -12,7 +12,7 @@ TORCH  ?= torch==2.13.0
 MODELS ?= transformers==5.23.0
 FUZZ   ?= 100000
 
-.PHONY: help lab test unit test-all fuzz regenerate bench reset lint lock site site-serve site-test \
+.PHONY: help lab test unit test-all fuzz regenerate bench reset lint lock site site-serve site-zip site-test \
     lite lite-serve lite-test
 
 help: ## this list
@@ -65,6 +65,9 @@ site: $(PAGES) ## the pages, into build/site; needs npm
 
 site-serve: site ## the pages at http://127.0.0.1:8000; to a room: ARGS="--bind 0.0.0.0"
 	$(BIN)/python site/serve.py $(ARGS)
+
+site-zip: site ## the pages as one file, build/what-will-it-take.zip
+	cd build && ../$(BIN)/python -m zipfile -c what-will-it-take.zip site
 
 site-test: site ## drive every page in a browser
 	$(BIN)/python -m pytest -c site/pytest.ini site --ignore site/test_lite.py $(ARGS)

@@ -24,8 +24,8 @@ GLYPHS = "svg.glyphs"
 """Where a page keeps the glyphs of its formulas."""
 
 NOT_ON_PAPER = (
-    f".headerlink, .live-form, .live-panel, .live-note, script, svg.narrow, {DARK}, {GLYPHS}, "
-    ".cell_output details, .live-call > .cell_input"
+    f".headerlink, .live-form, .live-panel, .live-note, .live-file, script, svg.narrow, {DARK}, "
+    f"{GLYPHS}, .cell_output details, .live-call > .cell_input"
 )
 """Links, forms and what starts them; a panel's tables and code; pictures for a telephone."""
 

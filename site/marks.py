@@ -37,8 +37,16 @@ HERE = (
 )
 """What the site says on each chapter's page."""
 
-SCRIPTED = 'document.documentElement.classList.add("live")'
-"""Before a page is drawn, so that forms stand in place of their cells from the first frame."""
+SCRIPTED = """if (location.protocol === "file:") document.documentElement.classList.add("file");
+else document.documentElement.classList.add("live")"""
+"""Before a page is drawn, so that forms stand in place of their cells from the first frame.
+A page that was opened as a file may not run Python; it says what to do."""
+
+AS_FILE = (
+    '<p class="live-file">You opened this page as a file, so its pictures stand still. To let '
+    "them move, run <code>python -m http.server</code> in the folder above, and open "
+    "http://localhost:8000.</p>"
+)
 
 IMPORTS = "What the code on this page imports"
 
@@ -156,7 +164,7 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
     for at, (cell, source) in enumerate(zip(cells, sources, strict=True)):
         mark_cell(cell, at, source, runs[at])
     fold(cells[0])
-    cells[0].parent.insert_before(parsed(HERE))
+    cells[0].parent.insert_before(parsed(HERE + AS_FILE))
     ids = [*EXERCISES, *PREDICTIONS]
     context["body"] = f"{page}{_data('course', ids)}{_data('cells', sources)}"
 
