@@ -36,8 +36,14 @@ def check_environment() -> list[str]:
     """
     return [
         _line(sys.version_info >= (3, 11), "Python 3.11 or newer", "install it"),
-        *[_line(_installed(package), package, f"pip install {package}") for package in PACKAGES],
+        *[_line(_installed(package), package, _cure(package)) for package in PACKAGES],
     ]
+
+
+def _cure(package: str) -> str:
+    if sys.platform == "emscripten":  # nobody can install it there
+        return "cells that need it say so in this browser, and run on your own machine"
+    return f"pip install {package}"
 
 
 def _installed(package: str) -> bool:
