@@ -9,6 +9,7 @@ import gzip
 import json
 import re
 from math import log10
+from pathlib import Path
 from typing import Any
 
 import front
@@ -20,6 +21,7 @@ from llmtrain_helpers import units
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import PREDICTIONS
 from llmtrain_helpers.panels.start_here import Setting
+from teaching import class_report
 from tools.notebooks import chapters
 
 MOST_INLINE, MOST_FACE = 80_000, 40_000
@@ -136,6 +138,24 @@ def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: 
     expect(page.locator("article h1")).to_contain_text("03")
     page.locator(".navbar-brand").first.click()
     expect(page).to_have_url(f"{address}/index.html")
+
+
+def test_what_was_done_can_be_saved_for_the_class_report_and_forgotten(
+    page: Page, address: str, tmp_path: Path
+) -> None:
+    page.goto(f"{address}/notebooks/00_start_here.html")
+    form = page.locator(".live-form[data-id='00-a']")
+    form.locator("textarea").fill('answer = 1\ncheck("00-a", answer)')
+    form.locator("button").first.click()
+    form.locator(".live-verdict", has_text="00-a").wait_for(timeout=60_000)
+    page.goto(f"{address}/index.html")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save it as a notebook").click()
+    saved.value.save_as(tmp_path / "anna.ipynb")
+    assert class_report.read_folder(tmp_path).learners["anna"]["00-a"].state == "wrong"
+    page.once("dialog", lambda asked: asked.accept())
+    page.get_by_role("button", name="Begin again").click()
+    page.locator("#mine[hidden]").wait_for(state="attached")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -77,5 +77,31 @@ for (const card of document.querySelectorAll("[data-chapter]")) {
   if (passed) card.textContent += ` · ${passed} of ${ids.length} done`;
 }
 
+/* What you did, as a notebook: to keep, to hand in, for the class report to read. */
+function notebook(cells) {
+  const answered = Object.entries(cells).filter(([id]) => /^\d\d-/.test(id));
+  const judged = (id, { written, told }) => ({
+    cell_type: "code", id: id.replace(/\W/g, "-"), execution_count: null, metadata: {},
+    source: `# ${id}\n${written}`,
+    outputs: [{ output_type: "execute_result", execution_count: null, metadata: {},
+      data: { "text/plain": told } }],
+  });
+  return { nbformat: 4, nbformat_minor: 5, metadata: {}, cells: answered.map((one) => judged(...one)) };
+}
+$("mine").hidden = !Object.keys(kept().cells ?? {}).length;
+$("save").addEventListener("click", () => {
+  const text = JSON.stringify(notebook(kept().cells ?? {}), null, 1);
+  const file = new Blob([text], { type: "application/x-ipynb+json" });
+  const link = Object.assign(document.createElement("a"), { download: "my_answers.ipynb" });
+  link.href = URL.createObjectURL(file);
+  link.click();
+  URL.revokeObjectURL(link.href);
+});
+$("forget").addEventListener("click", () => {
+  if (!confirm("Forget all your answers, guesses and your own run?")) return;
+  try { localStorage.removeItem("llmtrain"); } catch { /* private */ }
+  location.reload();
+});
+
 /* What was visited stays there without a network. */
 if ("serviceWorker" in navigator) navigator.serviceWorker.register("offline.js").catch(() => {});
