@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from math import log2, log10
+from typing import NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import BatchCost
@@ -29,7 +30,9 @@ from llmtrain_helpers.plan.schedule import Schedule
 NODE = 8
 """GPUs in a node, as nearly everywhere."""
 
-_ACROSS = 680
+_ACROSS, _NARROW = 680, 380
+"""Pixels across on a page, and on a telephone."""
+
 _ROWS, _LEFT, _TOP = 6, 68, 52
 _CELL, _HIGH, _WIDE, _DEEP = 36, 36, 42, 46
 """Cells of the grid: width, height, and from one to the next across and down."""
@@ -112,13 +115,19 @@ def letters(number: int) -> str:
 
 
 def gpu_grid(
-    num_gpus: int, tensor: int = 1, pipeline: int = 1, context: int = 1, rows: int = 0
+    num_gpus: int,
+    tensor: int = 1,
+    pipeline: int = 1,
+    context: int = 1,
+    rows: int = 0,
+    narrow: bool = False,
 ) -> Drawing:
     """The GPUs in their nodes: replica by letter, stage by number and shade.
 
     Neighbours share matrices; then come the other replicas, and the next stage last.
     Shows six nodes at the most, where there are more the first ones of some stages.
     GPUs that are too few for a copy are hatched. The canvas has room for `rows` nodes.
+    On a `narrow` one the title has two lines, and the key stands below.
     """
     layout = Layout(num_gpus, tensor, pipeline, context)
     degrees = {"TP": layout.tensor, "PP": layout.pipeline}
@@ -127,7 +136,8 @@ def gpu_grid(
     product = " × ".join(f"{name} {n:,}" for name, n in degrees.items())
     title = f"{layout.num_gpus:,} GPUs = {product} × DP {layout.replicas:,}"
     title += f" + {layout.left_over:,} left over" if layout.left_over else ""
-    svg = [text(20, 30, title, 20, font_weight=700)]
+    heading = text(20, 30, title, 20, font_weight=700)
+    svg = []
 
     drawn = _rows_of_nodes(layout.seen())
     for (row, node), (_, following) in pairwise(drawn):
@@ -137,16 +147,23 @@ def gpu_grid(
             svg.append(text(_LEFT, _TOP + (row + 1) * _DEEP + 11, f"⋮  {label}, not drawn", 14))
     for row, node in drawn:
         svg += _node(layout, row, node)
-    svg += _key(layout)
+    svg += [] if narrow else _key(layout, 426, _TOP)
 
     floor, nodes = _TOP + (drawn[-1][0] + 1) * _DEEP, -(-layout.num_gpus // NODE)
     seen = sum(len(layout.in_node(node)) for _, node in drawn)
     shown = f"{len(drawn)} of {nodes:,} nodes are drawn, {seen} of {layout.num_gpus:,} GPUs."
     if seen == layout.num_gpus:
         shown = "A row is a node."
-    svg.append(text(_LEFT, floor + 16, shown, 14))
-    height = max(round(floor) + 30, _TOP + rows * _DEEP + 30, _TOP + 4 * 46 + 8)
-    return Drawing("".join(svg), _ACROSS, height, _grid_in_words(layout, seen))
+    svg.append(text(16 if narrow else _LEFT, floor + 16, shown, 14))
+    height, words = max(round(floor), _TOP + rows * _DEEP) + 30, _grid_in_words(layout, seen)
+    if not narrow:
+        height = max(height, _TOP + 4 * 46 + 8)
+        return Drawing(heading + "".join(svg), _ACROSS, height, words)
+    gpus, _, product = title.partition(" = ")
+    heading = text(20, 26, gpus, 18, font_weight=700) + text(20, 50, f"= {product}", 15)
+    grid, key = "".join(svg), "".join(_key(layout, 20, height + 26))
+    body = f'{heading}<g transform="translate(4 22) scale(0.98)">{grid}</g>{key}'
+    return Drawing(body, 400, height + 26 + 4 * 46, words)
 
 
 def _rows_of_nodes(nodes: Sequence[int]) -> list[tuple[float, int]]:
@@ -222,9 +239,9 @@ def _ink(fill: str) -> str:
     return "#FFFFFF" if light <= 0.18 else "#000000"
 
 
-def _key(layout: Layout) -> list[str]:
-    """What letter, number, shade and frame say, to the right of the grid."""
-    x, y, half = 426, _TOP, _CELL / 2
+def _key(layout: Layout, x: float, y: float) -> list[str]:
+    """What letter, number, shade and frame say, to the right of the grid or below it."""
+    half = _CELL / 2
     if not layout.replicas:
         note = f"one takes {units.plural(layout.a_replica, 'GPU')}"
         return [_idle_cell(x, y), _beside(x, y, "DP: no whole replica", note)]
@@ -288,12 +305,26 @@ def _grid_in_words(layout: Layout, seen: int) -> str:
 
 # --- a step on four GPUs, in time
 
-_FROM, _SCALE, _FIRST = 124, 4.3, 44
-"""Where time begins, pixels of a tick, and where the first GPU's row stands."""
-
 _ROW, _PASS = 40, 32
-_KEEPS, _FLOOR = 22, 336
-"""Pixels of a sequence whose activations are kept, and where that picture stands."""
+_KEEPS = 22
+"""Pixels of a sequence whose activations are kept."""
+
+
+class Clock(NamedTuple):
+    """Where time begins, pixels of a tick; where GPUs begin, and activations stand."""
+
+    width: int
+    begin: int
+    scale: float
+    first: int
+    floor: int
+
+    def at(self, tick: float) -> float:
+        """The place of a tick."""
+        return self.begin + tick * self.scale
+
+
+PAGE, TELEPHONE = Clock(_ACROSS, 124, 4.3, 44, 336), Clock(_NARROW, 84, 2.3, 64, 400)
 
 
 AVERAGE, UPDATE = 6, 3
@@ -301,7 +332,12 @@ AVERAGE, UPDATE = 6, 3
 
 
 def four_gpus(
-    schedule: Schedule, copies: int, micro_batch: int, now: int, before: int = 0
+    schedule: Schedule,
+    copies: int,
+    micro_batch: int,
+    now: int,
+    before: int = 0,
+    clock: Clock = PAGE,
 ) -> Drawing:
     """A step on four GPUs, up to a moment: passes, waiting, average, update.
 
@@ -313,32 +349,34 @@ def four_gpus(
     svg = text(20, 26, _setting_of(stages, copies), 17, font_weight=700)
     for gpu in range(stages * copies):
         stage, copy = divmod(gpu, copies)
-        y = _FIRST + gpu * _ROW
+        y = clock.first + gpu * _ROW
         label = f"{letters(copy)}, stage {stage + 1}" if stages > 1 else f"replica {letters(copy)}"
-        svg += text(_FROM - 8, y + 21, label, 14, "end")
-        clock = 0
+        svg += text(clock.begin - 8, y + 21, label, 14, "end")
+        over = 0
         for turn in schedule.of_stage(stage):
-            svg += _waits(y, clock, turn.start)
-            svg += _box(y, turn.start, turn.end, now, turn.micro_batch, turn.backward)
-            clock = turn.end
-        svg += _waits(y, clock, end)
-    svg += _ending(stages, copies, end, now)
-    bottom = _FIRST + 4 * _ROW
-    x = _FROM + now * _SCALE
-    for top, end_of in ((_FIRST - 8, bottom), (bottom + 28, _FLOOR)):
-        svg += line(x, top, x, end_of, stroke_width=2)
+            svg += _waits(clock, y, over, turn.start)
+            svg += _box(clock, y, turn.start, turn.end, now, turn.micro_batch, turn.backward)
+            over = turn.end
+        svg += _waits(clock, y, over, end)
+    svg += _ending(clock, stages, copies, end, now)
+    top, bottom = clock.first, clock.first + 4 * _ROW
+    x = clock.at(now)
+    for high, low in ((top - 8, bottom), (clock.floor - 104, clock.floor)):
+        svg += line(x, high, x, low, stroke_width=2)
     if before and before != end:
-        at = _FROM + before * _SCALE
-        svg += line(_FROM, _FIRST - 6, at, _FIRST - 6, stroke_dasharray="5 4")
-        svg += line(at, _FIRST - 11, at, _FIRST - 1) + text(at + 7, _FIRST - 10, "at the start", 14)
-    svg += _legend(bottom + 8, copies)
-    svg += _kept(schedule, micro_batch, now)
+        at = clock.at(before)
+        svg += line(clock.begin, top - 6, at, top - 6, stroke_dasharray="5 4")
+        svg += line(at, top - 11, at, top - 1)
+        spot, anchor = (at + 7, "start") if at < clock.width - 110 else (at - 7, "end")
+        svg += text(spot, top - 10, "at the start", 14, anchor)
+    svg += _legend(clock, bottom + 8, copies)
+    svg += _kept(clock, schedule, micro_batch, now)
     words = (
         f"A step on four GPUs: {_setting_of(stages, copies)}. {schedule.micro_batches} passes of "
         f"{units.plural(micro_batch, 'sequence')} for each replica take {end} ticks; "
         f"{now} are over. A GPU waits {units.percent(schedule.idle)} of them."
     )
-    return Drawing(svg, _ACROSS, _FLOOR + 34, words)
+    return Drawing(svg, clock.width, clock.floor + 34, words)
 
 
 def _setting_of(stages: int, copies: int) -> str:
@@ -348,18 +386,18 @@ def _setting_of(stages: int, copies: int) -> str:
     return f"{copies} replicas, each {each}" if copies > 1 else f"one replica, {each}"
 
 
-def _waits(y: float, start: int, end: int) -> str:
+def _waits(clock: Clock, y: float, start: int, end: int) -> str:
     """A GPU with nothing to do."""
     if end == start:
         return ""
-    x, wide = _FROM + start * _SCALE, (end - start) * _SCALE - 1
+    x, wide = clock.at(start), (end - start) * clock.scale - 1
     svg = rect(x, y, wide, _PASS, GREY, "waits", opacity=0.15)
     return svg + (hatched(x, y, wide, _PASS) if wide > 8 else "")
 
 
-def _box(y: float, start: int, end: int, now: int, micro: int, backward: bool) -> str:
+def _box(clock: Clock, y: float, start: int, end: int, now: int, micro: int, backward: bool) -> str:
     """A turn: filled as far as it is done, with its number where there is room."""
-    x, wide = _FROM + start * _SCALE, (end - start) * _SCALE - 1
+    x, wide = clock.at(start), (end - start) * clock.scale - 1
     ink, word = (INKS["backward"], "backward") if backward else (INKS["forward"], "forward")
     done = min(max((now - start) / (end - start), 0), 1)
     svg = rect(x, y, wide, _PASS, ink, f"{word} {micro + 1}", rx=2, opacity=0.25)
@@ -371,41 +409,47 @@ def _box(y: float, start: int, end: int, now: int, micro: int, backward: bool) -
     return svg
 
 
-def _ending(stages: int, copies: int, end: int, now: int) -> str:
+def _ending(clock: Clock, stages: int, copies: int, end: int, now: int) -> str:
     """The average over the copies of each stage, and the update of every GPU."""
     svg, after = "", end + (AVERAGE if copies > 1 else 0)
     for stage in range(stages if copies > 1 else 0):
-        y = _FIRST + stage * copies * _ROW
+        y = clock.first + stage * copies * _ROW
         high = copies * _ROW - (_ROW - _PASS)
-        svg += _late(end, AVERAGE, y, high, COLORS["main gradients"], "average of gradients", now)
+        ink = COLORS["main gradients"]
+        svg += _late(clock, end, AVERAGE, y, high, ink, "average of gradients", now)
     for gpu in range(stages * copies):
-        y = _FIRST + gpu * _ROW
-        svg += _late(after, UPDATE, y, _PASS, COLORS["optimizer"], "update", now)
+        y = clock.first + gpu * _ROW
+        svg += _late(clock, after, UPDATE, y, _PASS, COLORS["optimizer"], "update", now)
     return svg
 
 
-def _late(start: int, ticks: int, y: float, high: float, ink: str, word: str, now: int) -> str:
+def _late(
+    clock: Clock, start: int, ticks: int, y: float, high: float, ink: str, word: str, now: int
+) -> str:
     faint: Style = {} if now >= start + ticks else {"opacity": 0.25}
-    return rect(_FROM + start * _SCALE + 1, y, ticks * _SCALE - 2, high, ink, word, **faint)
+    return rect(clock.at(start) + 1, y, ticks * clock.scale - 2, high, ink, word, **faint)
 
 
-def _legend(y: float, copies: int) -> str:
-    svg, x = "", float(_FROM)
+def _legend(clock: Clock, y: float, copies: int) -> str:
+    left = clock.begin if clock is PAGE else 20
+    svg, x = "", float(left)
     inks = {"forward": INKS["forward"], "backward": INKS["backward"], "waits": GREY}
     inks |= {"average": COLORS["main gradients"]} if copies > 1 else {}
     for word, ink in {**inks, "update": COLORS["optimizer"]}.items():
         faint: Style = {"opacity": 0.15} if word == "waits" else {}
+        if x + 20 + 8 * len(word) > clock.width:
+            x, y = left, y + 22
         svg += rect(x, y, 14, 14, ink, **faint) + text(x + 20, y + 12, word, 14)
         svg += hatched(x, y, 14, 14, 6) if word == "waits" else ""
         x += 46 + 8 * len(word)
     return svg
 
 
-def _kept(schedule: Schedule, micro_batch: int, now: int) -> str:
+def _kept(clock: Clock, schedule: Schedule, micro_batch: int, now: int) -> str:
     """The activations of the first GPU over time: all that is to come is dashed."""
     share = micro_batch / schedule.stages
     corners = [(t, held * share) for t, held in schedule.kept(0)]
-    points = [(_FROM + t * _SCALE, _FLOOR - _KEEPS * held) for t, held in corners]
+    points = [(clock.at(t), clock.floor - _KEEPS * held) for t, held in corners]
     whole = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     line_style = 'fill="none" stroke="currentColor" stroke-dasharray="4 3"'
     svg = f'<polyline points="{whole}" {line_style}/>'
@@ -415,58 +459,71 @@ def _kept(schedule: Schedule, micro_batch: int, now: int) -> str:
             pair for pair in pairwise(corners) if pair[0][0] <= now <= pair[1][0] != pair[0][0]
         )
         done.append((now, h0 + (h1 - h0) * (now - t0) / (t1 - t0)))
-    spots = [(_FROM + t * _SCALE, _FLOOR - _KEEPS * held) for t, held in [*done, (done[-1][0], 0)]]
+    spots = [(clock.at(t), clock.floor - _KEEPS * held) for t, held in [*done, (done[-1][0], 0)]]
     area = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
     svg += f'<polygon points="{area}" fill="{COLORS["activations"]}"/>'
-    svg += line(_FROM, _FLOOR, _FROM + 126 * _SCALE, _FLOOR)
+    begin, floor = clock.begin, clock.floor
+    svg += line(begin, floor, clock.at(126), floor)
     for held in (1, 2, 4):
-        y = _FLOOR - _KEEPS * held
-        svg += line(_FROM - 5, y, _FROM, y) + text(_FROM - 9, y + 5, f"{held}", 14, "end")
-    for i, word in enumerate(["activations", "on GPU 1"]):
-        svg += text(20, _FLOOR - 62 + 18 * i, word, 14)
+        y = floor - _KEEPS * held
+        svg += line(begin - 5, y, begin, y) + text(begin - 9, y + 5, f"{held}", 14, "end")
+    if clock is TELEPHONE:
+        svg += text(20, floor - 112, "activations on GPU 1", 14)
+    for i, word in enumerate(["activations", "on GPU 1"] if clock is PAGE else []):
+        svg += text(20, floor - 62 + 18 * i, word, 14)
     for tick in range(0, 121, 30):
-        x = _FROM + tick * _SCALE
+        x = clock.at(tick)
         label = f"{tick}" if tick < 120 else "120 ticks"
-        svg += line(x, _FLOOR, x, _FLOOR + 5) + text(x, _FLOOR + 20, label, 14, "middle")
+        svg += line(x, floor, x, floor + 5)
+        svg += text(min(x, clock.width - 38), floor + 20, label, 14, "middle")
     return svg
 
 
 # --- the beginning of an epoch
 
-_DOT = 12
 
-
-def epoch_rows(micro_batch: int, passes: int, updates: int, samples: int) -> Drawing:
+def epoch_rows(
+    micro_batch: int, passes: int, updates: int, samples: int, narrow: bool = False
+) -> Drawing:
     """The first updates of an epoch: a row each, a box for a pass, a dot for a sample."""
-    left, top, ink = 96, 40, COLORS["activations"]
-    svg = text(left, 24, "dot: a sample · box: a micro-batch, one pass · row: a batch", 15)
+    (left, top), ink = (16, 58) if narrow else (96, 40), COLORS["activations"]
+    dot, first, radius, gap, deep = (7.8, 5.9, 3.2, 8, 60) if narrow else (12, 9, 5, 10, 44)
+    key, last = "dot: a sample · box: a micro-batch, one pass", "row: a batch"
+    svg = text(left, 24, key if narrow else f"{key} · {last}", 15)
+    svg += text(left, 44, last, 15) if narrow else ""
     for row in range(3):
-        y = top + 44 * row
-        svg += text(left - 12, y + 22, f"update {row + 1}", 14, "end")
+        y = top + deep * row
+        if narrow:
+            svg += text(left, y + 18, f"update {row + 1}", 14)
+            y += 24
+        else:
+            svg += text(left - 12, y + 22, f"update {row + 1}", 14, "end")
         for k in range(passes):
-            x = left + k * (micro_batch * _DOT + 10)
-            wide = micro_batch * _DOT + 4
+            x = left + k * (micro_batch * dot + gap)
+            wide = micro_batch * dot + 4
             svg += rect(x, y, wide, 34, stroke="currentColor", rx=5, title=f"pass {k + 1}")
             svg += "".join(
-                circle(x + 9 + _DOT * i, y + 17, 5, ink if row == 0 else GREY)
+                circle(x + first + dot * i, y + 17, radius, ink if row == 0 else GREY)
                 for i in range(micro_batch)
             )
-    y = top + 3 * 44
-    svg += text(
-        left, y + 16, f"⋮  and {updates - 3:,} more, until all {samples:,} are used: one epoch", 15
-    )
+    y = top + 3 * deep
+    more = f"{updates - 3:,} more, until all"
+    more = more if narrow else f"and {more} {samples:,}"
+    svg += text(left, y + 16, f"⋮  {more} are used: one epoch", 15)
     batch = micro_batch * passes
     cells = [(f"{updates:,}", "updates"), (f"{updates * passes:,}", "passes")]
     cells += [(f"{batch}", "samples in a batch"), (f"{micro_batch}", "at once in memory")]
     for i, (number, label) in enumerate(cells):
-        x = left + 148 * i
-        svg += text(x, y + 60, number, 26, font_weight=700) + text(x, y + 82, label, 14)
+        x, low = left + 148 * i, y + 60
+        if narrow:
+            x, low = left + 180 * (i % 2), y + 60 + 60 * (i // 2)
+        svg += text(x, low, number, 26, font_weight=700) + text(x, low + 22, label, 14)
     words = (
         f"Of {samples:,} samples, {batch} go into each update, in "
         f"{units.plural(passes, 'pass')} of {micro_batch}: {updates:,} updates and "
         f"{updates * passes:,} passes."
     )
-    return Drawing(svg, _ACROSS, y + 98, words)
+    return Drawing(svg, _NARROW if narrow else _ACROSS, y + 98 + 60 * narrow, words)
 
 
 # --- a measured step by its micro-batch
@@ -478,24 +535,27 @@ _MOST, _ROOM, _BASE, _LONG = 160, 90e9, 262, 200
 """Seconds and bytes of the axes, where the bars stand, and the height of both axes."""
 
 
-def step_by_micro_batch(bars: Sequence[Bar], chosen: int) -> Drawing:
+def step_by_micro_batch(bars: Sequence[Bar], chosen: int, narrow: bool = False) -> Drawing:
     """A step's seconds and a GPU's memory by the micro-batch, up to the chosen one.
 
     A bar is the work, the fixed parts of all passes and the waiting; a ring was
     measured. The axes and the room of all bars stay.
     """
     svg = text(20, 26, "seconds of a step", 16, font_weight=700)
-    svg += text(440, 26, "memory of a GPU", 16, font_weight=700)
+    down = 294 if narrow else 0  # memory stands beside the seconds, or below
+    begin, last, base = (24, 354, _BASE + down) if narrow else (436, 664, _BASE)
+    svg += text(20 if narrow else 440, 26 + down, "memory of a GPU", 16, font_weight=700)
     for tick in (0, 50, 100, 150):
         y = _BASE - _LONG * tick / _MOST
-        svg += line(56, y, 390, y, opacity=0.25) + text(48, y + 5, f"{tick}", 14, "end")
+        svg += line(56, y, 366 if narrow else 390, y, opacity=0.25)
+        svg += text(48, y + 5, f"{tick}", 14, "end")
     unit = _LONG / _MOST
     inks = {"work": COLORS["useful"], "fixed parts": COLORS["launching"], "waiting": GREY}
     for i, (micro, work, fixed, waits, measured, memory) in enumerate(bars):
-        x, right = 74 + 80 * i, 446 + 54 * i
-        for at in (x + 26, right + 17):
+        x, right = (68 + 76 * i, 77 + 76 * i) if narrow else (74 + 80 * i, 446 + 54 * i)
+        for at, low in ((x + 26, _BASE), (right + 17, base)):
             weight = 700 if micro == chosen else 400
-            svg += text(at, _BASE + 20, f"{micro}", 15, "middle", font_weight=weight)
+            svg += text(at, low + 20, f"{micro}", 15, "middle", font_weight=weight)
         if micro > chosen:
             continue
         faint: Style = {} if micro == chosen else {"opacity": 0.45}
@@ -509,27 +569,29 @@ def step_by_micro_batch(bars: Sequence[Bar], chosen: int) -> Drawing:
             top = min(y, spot - 6) - 8
             svg += text(x + 26, top, f"{measured:.0f} s", 16, "middle", font_weight=700)
         high = _LONG * memory / _ROOM
-        svg += rect(right, _BASE - high, 34, high, COLORS["main weights"], **faint)
+        svg += rect(right, base - high, 34, high, COLORS["main weights"], **faint)
         if micro == chosen:
             label = units.edited(memory, units.gigabytes)
-            svg += text(right + 17, _BASE - high - 8, label, 15, "middle", font_weight=700)
-    limit = _BASE - _LONG * 80e9 / _ROOM
-    svg += line(436, limit, 664, limit, stroke_dasharray="5 4")
-    svg += text(664, limit - 8, "80 GB", 14, "end") + line(436, _BASE, 664, _BASE)
-    x = 20
+            svg += text(right + 17, base - high - 8, label, 15, "middle", font_weight=700)
+    limit = base - _LONG * 80e9 / _ROOM
+    svg += line(begin, limit, last, limit, stroke_dasharray="5 4")
+    svg += text(last, limit - 8, "80 GB", 14, "end") + line(begin, base, last, base)
+    x, y = 20, 306 + down
     for word, ink in inks.items():
-        svg += rect(x, 306, 14, 14, ink) + text(x + 20, 318, word, 14)
+        svg += rect(x, y, 14, 14, ink) + text(x + 20, y + 12, word, 14)
         x += 42 + 8 * len(word)
-    svg += circle(x + 6, 313, 6, "#FFFFFF", stroke="currentColor")
-    svg += text(x + 20, 318, "measured", 14)
-    svg += text(664, 318, "sequences in a micro-batch", 14, "end")
+    if narrow:
+        x, y = 20, y + 24
+    svg += circle(x + 6, y + 7, 6, "#FFFFFF", stroke="currentColor")
+    svg += text(x + 20, y + 12, "measured", 14)
+    svg += text(last, y + 12, "sequences in a micro-batch", 14, "end")
     told = "; ".join(
         f"{bar[0]}: {bar[4]:.0f} s and {units.edited(bar[5], units.gigabytes)}"
         for bar in bars
         if bar[0] <= chosen
     )
     words = f"A step by its micro-batch, as measured, and what a GPU held. {told}."
-    return Drawing(svg, _ACROSS, 332, words)
+    return Drawing(svg, _NARROW if narrow else _ACROSS, y + 26, words)
 
 
 # --- what a batch costs
@@ -538,7 +600,9 @@ _SQUARE, _X0, _Y0 = 250, 64, 300
 """The side of the picture of updates and samples, and its lower left corner."""
 
 
-def batch_cost_curve(cost: BatchCost, batch: float, critical: float, before: BatchCost) -> Drawing:
+def batch_cost_curve(
+    cost: BatchCost, batch: float, critical: float, before: BatchCost, narrow: bool = False
+) -> Drawing:
     """Updates against tokens, over the fewest of each: a dot on the curve of all batches.
 
     Both axes are logarithmic, from 1 to 64. A mark on the curve is the critical batch. Below,
@@ -571,26 +635,28 @@ def batch_cost_curve(cost: BatchCost, batch: float, critical: float, before: Bat
     svg += circle(x, y, 8, COLORS["gradients"], stroke="currentColor")
 
     for i, (name, times) in enumerate({"updates": cost.updates, "tokens": cost.samples}.items()):
-        at = 96 + 84 * i
-        svg += text(380, at, f"{units.digits(times, 2)} ×", 30, font_weight=700)
-        svg += text(380, at + 24, f"the fewest {name}", 15)
-    svg += text(380, 262, "few updates: a short run", 14) + text(
-        380, 282, "few tokens: a cheap one", 14
-    )
-    return Drawing(svg + _in_tokens(batch, critical), _ACROSS, 430, _cost_in_words(cost))
+        at, high = (20 + 180 * i, 384) if narrow else (380, 96 + 84 * i)
+        svg += text(at, high, f"{units.digits(times, 2)} ×", 30, font_weight=700)
+        svg += text(at, high + 24, f"the fewest {name}", 15)
+    for i, told in enumerate(["few updates: a short run", "few tokens: a cheap one"]):
+        svg += text(20 if narrow else 380, (436 if narrow else 262) + 20 * i, told, 14)
+    svg += _in_tokens(batch, critical, narrow)
+    size = (_NARROW, 562) if narrow else (_ACROSS, 430)
+    return Drawing(svg, *size, _cost_in_words(cost))
 
 
-def _in_tokens(batch: float, critical: float) -> str:
+def _in_tokens(batch: float, critical: float, narrow: bool) -> str:
     """The batch and the critical batch on a line of tokens, from 0.1 to 100 million."""
-    y = 386
+    left, each, y = (40, 100, 518) if narrow else (70, 190, 386)
 
     def at(tokens: float) -> float:
-        return 70 + 190 * (log10(tokens) - 5)
+        return left + each * (log10(tokens) - 5)
 
-    svg = line(70, y, 640, y)
+    svg = line(left, y, at(1e8), y)
     for tokens in (1e5, 1e6, 1e7, 1e8):
         svg += line(at(tokens), y - 5, at(tokens), y + 5)
-        svg += text(at(tokens), y + 24, units.edited(tokens), 14, "middle")
+        told = units.short(round(tokens)) if narrow else units.edited(tokens)
+        svg += text(at(tokens), y + 24, told, 14, "middle")
     svg += line(at(critical), y - 16, at(critical), y + 8, stroke_width=3)
     anchor = "end" if critical > batch else "start"
     side = "start" if anchor == "end" else "end"
@@ -612,22 +678,24 @@ def _cost_in_words(cost: BatchCost) -> str:
 # --- how much of a step a stage waits
 
 
-def stage_time(stages: int, passes: int, waits: float) -> Drawing:
+def stage_time(stages: int, passes: int, waits: float, narrow: bool = False) -> Drawing:
     """A stage's step as a bar: its passes, and what it waits while others fill and empty."""
-    wide = (_ACROSS - 40) * (1 - waits)
+    across, y = (_NARROW, 60) if narrow else (_ACROSS, 36)
+    wide = (across - 40) * (1 - waits)
     svg = text(20, 24, "A GPU in one step", 16, font_weight=700)
-    svg += rect(20, 36, wide, 36, COLORS["useful"], "at work", rx=3)
+    svg += rect(20, y, wide, 36, COLORS["useful"], "at work", rx=3)
     label = units.plural(passes, "pass")
     if fits(label, wide - 8):
-        svg += text(20 + wide / 2, 59, label, 15, "middle", "#FFFFFF")
-    rest = _ACROSS - 40 - wide
+        svg += text(20 + wide / 2, y + 23, label, 15, "middle", "#FFFFFF")
+    rest = across - 40 - wide
     if rest > 1:
-        svg += rect(20 + wide, 36, rest, 36, GREY, "waits", opacity=0.18)
-        svg += hatched(20 + wide, 36, rest, 36)
+        svg += rect(20 + wide, y, rest, 36, GREY, "waits", opacity=0.18)
+        svg += hatched(20 + wide, y, rest, 36)
     share = units.percent(waits) if waits else "nothing"
     told = f"waits {share}: {units.plural(stages - 1, 'turn')} of {passes + stages - 1:,}"
     if stages == 1:
         told = "one stage waits for no other"
-    svg += text(_ACROSS - 20, 24, told, 15, "end")
+    place = (20, 48, told, 15, "start") if narrow else (across - 20, 24, told, 15, "end")
+    svg += text(*place)
     words = f"A GPU's step: {label}; {told}."
-    return Drawing(svg, _ACROSS, 84, words)
+    return Drawing(svg, across, y + 48, words)

@@ -28,6 +28,9 @@ from llmtrain_helpers.precision import (
     gradient_window,
 )
 
+WIDTH, NARROW = 700, 360
+"""As on a page, and as on a telephone."""
+
 _WHITE = "#FFFFFF"
 _BOLD: Style = {"font_weight": "bold"}
 
@@ -63,10 +66,12 @@ def number(x: float, digits: int = 8) -> str:
 # --- eight bits, and the numbers that they can make
 
 _GROUPS = ("sign", "exponent", "fraction")
-_BIT, _GAP, _LONGEST = 44, 26, 16
+_LONGEST = 16
 
 
-def eight_bits(known: NumberFormat, value: float, before: float | None = None) -> Drawing:
+def eight_bits(
+    known: NumberFormat, value: float, before: float | None = None, width: int = WIDTH
+) -> Drawing:
     """The bits of a number of 8 bits, what each group means, and all its fellows up to 16.
 
     `before` is the number of the last picture: bits that differ are outlined, and a ring
@@ -86,28 +91,31 @@ def eight_bits(known: NumberFormat, value: float, before: float | None = None) -
         "exponent": f"{exponent} − {known.bias} = {k}".replace("-", "−"),
         "fraction": f"1 + {fraction}/{parts}",
     }
-    svg, x = "", 30.0
+    narrow = width < WIDTH
+    left, bit, gap = (16, 34, 20) if narrow else (30, 44, 26)
+    svg, x = "", float(left)
     for name, digits, were in zip(_GROUPS, groups, old, strict=True):
-        wide = _BIT * len(digits)
+        wide = bit * len(digits)
         svg += text(x, 24, name, 15, **_BOLD)
         for i, digit in enumerate(digits):
-            spot = x + _BIT * i
-            svg += rect(spot, 34, _BIT - 3, 46, COLORS[name], rx=4)
-            svg += text(spot + (_BIT - 3) / 2, 64, digit, 20, "middle", _WHITE)
-            svg += ghost(spot - 3, 31, _BIT + 3, 52, "flipped") if digit != were[i] else ""
+            spot = x + bit * i
+            svg += rect(spot, 34, bit - 3, 46, COLORS[name], rx=4)
+            svg += text(spot + (bit - 3) / 2, 64, digit, 20, "middle", _WHITE)
+            svg += ghost(spot - 3, 31, bit + 3, 52, "flipped") if digit != were[i] else ""
         middle = x + (wide - 3) / 2
         svg += line(middle, 84, middle, 98, stroke=COLORS[name], stroke_width=2)
         svg += text(middle, 118, means[name], 19, "middle", COLORS[name], **_BOLD)
         svg += text(middle, 140, sources[name], 15, "middle") if sources[name] else ""
-        x += wide + _GAP
-    svg += text(x - 13 - 3 * _BIT - _GAP, 118, "×", 18, "middle")
-    svg += text(x - 4, 66, f"= {number(value)}", 28, **_BOLD)
+        x += wide + gap
+    svg += text(x - gap / 2 - 3 * bit - gap, 118, "×", 18, "middle")
+    equal, row = (float(left), 184) if narrow else (x - 4, 66)
+    svg += text(equal, row, f"= {number(value)}", 28, **_BOLD)
 
     # every number that these bits can make, up to 16
     def at(y: float) -> float:
-        return 30 + 640 * y / _LONGEST
+        return left + (width - 2 * left) * y / _LONGEST
 
-    axis = 236
+    axis = 274 if narrow else 236
     svg += line(at(0), axis, at(_LONGEST), axis)
     for y in known.between(0, _LONGEST):
         mark = y == 0 or (y >= 1 and log2(y).is_integer())
@@ -121,15 +129,17 @@ def eight_bits(known: NumberFormat, value: float, before: float | None = None) -
     svg += line(at(value), y, at(value + step), y, stroke=COLORS["fraction"], stroke_width=4)
     for end in (value, value + step):
         svg += line(at(end), y - 6, at(end), y + 6, stroke=COLORS["fraction"], stroke_width=2)
-    near = at(value) < 420
     words = f"to the next number: {number(step)}"
+    near = narrow or at(value) < 420
     label = at(value + step) + 10 if near else at(value) - 10
+    if narrow:
+        label, y = min(at(value), width - 8.4 * len(words)), y - 18
     svg += text(label, y + 5, words, 15, "start" if near else "end")
     told = ", ".join(f"{name} {x}" for name, x in zip(_GROUPS, groups, strict=True))
     return Drawing(
         svg,
-        700,
-        280,
+        width,
+        axis + 44,
         f"A number of 8 bits: {told}. It is {means['sign']}{means['exponent']} × "
         f"{means['fraction']} = {number(value)}, and the next one is {number(step)} away.",
     )
@@ -148,23 +158,32 @@ _LOW, _HIGH = 0.995, 1.0825
 
 
 def update_lines(
-    known: NumberFormat, start: float, update: float, updates: int, after: UpdatedWeight
+    known: NumberFormat,
+    start: float,
+    update: float,
+    updates: int,
+    after: UpdatedWeight,
+    width: int = WIDTH,
 ) -> Drawing:
     """A weight and its updates on two lines: kept in a format alone, and beside a main weight.
 
     A mark is a number of the format. `start` is the weight before the `updates`, and
     `after` where they left it; hatched is what is rounded back to where it is.
     """
+    narrow = width < WIDTH
+    left_end, right_end = (16, width - 16) if narrow else (30, 670)
 
     def at(x: float) -> float:
-        return 30 + 640 * (x - _LOW) / (_HIGH - _LOW)
+        return left_end + (right_end - left_end) * (x - _LOW) / (_HIGH - _LOW)
 
     marks, weight = known.between(_LOW, _HIGH), COLORS["weights"]
-    top, low = 92, 228
-    svg = text(30, 24, f"kept in {known.name} alone", 16, **_BOLD)
-    svg += text(30, low - 70, f"the {known.name} copy of a main weight in fp32", 16, **_BOLD)
+    top, low = (104, 262) if narrow else (92, 228)
+    raised = 24 if narrow else 0  # labels stand above the marks that they have no room beside
+    svg = text(left_end, 24, f"kept in {known.name} alone", 16, **_BOLD)
+    copy = f"the {known.name} copy of a main weight{'' if narrow else ' in fp32'}"
+    svg += text(left_end, low - 70 - raised / 2, copy, 16, **_BOLD)
     for y in (top, low):
-        svg += line(30, y, 670, y)
+        svg += line(left_end, y, right_end, y)
         svg += "".join(line(at(x), y - 7, at(x), y + 7) for x in marks)
         for x in (1, 1.03125, 1.0625):
             svg += line(at(x), y - 12, at(x), y + 12, stroke_width=2)
@@ -179,7 +198,10 @@ def update_lines(
     svg += line(at(after.alone), top - 26, end, top - 26, stroke=ink, stroke_width=4)
     svg += line(end, top - 33, end, top - 10, stroke=ink, stroke_width=3)
     anchor, spot = ("end", at(after.alone) - 12) if end > 480 else ("start", end + 12)
-    svg += text(spot, top - 24, f"the next update: + {number(update)}", 15, anchor)
+    told = f"the next update: + {number(update)}"
+    if narrow:
+        anchor, spot = "start", min(at(after.alone), width - 8 * len(told))
+    svg += text(spot, top - 24 - raised, told, 15, anchor)
     svg += circle(at(after.alone), top, 8, weight, f"{number(after.alone)}")
 
     # with a main weight: every update is a dot, and the copy stands on a mark
@@ -189,11 +211,14 @@ def update_lines(
     svg += line(at(after.main), low - 19, at(after.copy), low - 8, stroke_width=1.5)
     svg += circle(at(after.copy), low, 8, weight, f"{number(after.copy)}")
     words = f"main weight: {number(after.main, 5)}"
-    svg += text(at(after.main) + 14, low - 20, words, 15)
+    spot = at(after.main) + 14
+    if narrow:
+        spot = min(spot, width - 8.5 * len(words))
+    svg += text(spot, low - 20 - raised, words, 15)
     return Drawing(
         svg,
-        700,
-        276,
+        width,
+        low + 48,
         f"A weight of {number(start)} after {units.plural(updates, 'update')} of "
         f"{number(update)}: in {known.name} alone it is {number(after.alone)}. A main weight "
         f"in fp32 is {number(after.main, 5)}, and its {known.name} copy {number(after.copy)}.",
@@ -202,37 +227,41 @@ def update_lines(
 
 # --- gradients, and what a format keeps of them
 
-_FIRST, _LAST, _POWER = -44, 24, 9.4
+_FIRST, _LAST = -44, 24
 
 
-def gradient_bars(known: NumberFormat, scale: float) -> Drawing:
+def gradient_bars(known: NumberFormat, scale: float, width: int = WIDTH) -> Drawing:
     """Gradients by their size, times a loss scale, before the window that a format keeps.
 
     The window stands still, and the bars move; their first place is dotted. Hatched ones
     become 0, and those past the window overflow.
     """
+    narrow = width < WIDTH
+    left, each, top = (16, 4.8, 50) if narrow else (30, 9.4, 40)
 
     def at(exponent: float) -> float:
-        return 30 + _POWER * (min(max(exponent, _FIRST), _LAST) - _FIRST)
+        return left + each * (min(max(exponent, _FIRST), _LAST) - _FIRST)
 
-    base, top = 208, 66
+    base = 208
     low, high = (log2(x) for x in gradient_window(known))
     kept = COLORS["saving"]
-    svg = rect(at(low), 40, at(high) - at(low), base - 40, kept, fill_opacity=0.13)
+    svg = rect(at(low), top, at(high) - at(low), base - top, kept, fill_opacity=0.13)
     for edge in (low, high):
         if _FIRST < edge < _LAST:
-            svg += line(at(edge), 40, at(edge), base, stroke=kept, stroke_width=3)
+            svg += line(at(edge), top, at(edge), base, stroke=kept, stroke_width=3)
     middle = (at(low) + at(high)) / 2
-    svg += text(middle, 26, f"what {known.name} keeps", 16, "middle", **_BOLD)
+    svg += text(middle, 20 if narrow else 26, f"what {known.name} keeps", 16, "middle", **_BOLD)
+    beside = 42 if narrow else 56
     if low > _FIRST:
-        svg += text(at(low) - 10, 56, "become 0", 15, "end")
+        svg += text(at(low) - 10, beside, "become 0", 15, "end")
     if high < _LAST:
-        svg += text(at(high) + 8, 56, "overflow", 15)
+        spot = min(at(high) + 8, width - 72)
+        svg += text(spot, beside, "overflow", 15)
     tallest, moved = max(EXAMPLE_GRADIENTS.values()), log2(scale)
     outline = []
     for k, fate in gradient_fates(known, scale).items():
-        tall = (base - top) * EXAMPLE_GRADIENTS[k] / tallest
-        x, y, wide = at(k + moved) - _POWER / 2 + 1, base - tall, _POWER - 2
+        tall = (base - 66) * EXAMPLE_GRADIENTS[k] / tallest
+        x, y, wide = at(k + moved) - each / 2 + 1, base - tall, each - 2
         outline.append(f"{at(k):.1f},{y:.1f}")
         if fate == "kept":
             svg += rect(x, y, wide, tall, COLORS["gradients"], fate)
@@ -244,15 +273,15 @@ def gradient_bars(known: NumberFormat, scale: float) -> Drawing:
     if scale > 1:
         dotted = 'fill="none" stroke="currentColor" stroke-width="1.5" stroke-dasharray="2 4"'
         svg += f'<polyline points="{" ".join(outline)}" {dotted}/>'
-    svg += line(30, base, 670, base)
+    svg += line(left, base, width - left, base)
     for k in range(-40, 21, 10):
         svg += line(at(k), base, at(k), base + 7) + text(at(k), base + 25, power(k), 15, "middle")
-    svg += text(350, base + 52, "size of a gradient, as it is stored", 15, "middle")
+    svg += text(width / 2, base + 52, "size of a gradient, as it is stored", 15, "middle")
     shares = fate_shares(known, scale).items()
     words = ", ".join(f"{units.share(part)} {fate}" for fate, part in shares if part)
     return Drawing(
         svg,
-        700,
+        width,
         268,
         f"Gradients times {number(scale, 9)} before the window of {known.name}, from "
         f"{power_near(low)} to {power_near(high)}. Of them: {words}.",
@@ -269,24 +298,27 @@ def power_near(exponent: float) -> str:
 _ONES = 4096
 
 
-def sum_line(known: NumberFormat, ones: int, total: float) -> Drawing:
+def sum_line(known: NumberFormat, ones: int, total: float, width: int = WIDTH) -> Drawing:
     """The sum of ones beside how many there were, and the numbers above it, enlarged.
 
     `total` is what the format makes of so many `ones` added one after the other.
     """
+    narrow = width < WIDTH
+    end = 334 if narrow else 404
 
     def at(x: float) -> float:
-        return 74 + 330 * x / _ONES
+        return 74 + (end - 74) * x / _ONES
 
     def up(y: float) -> float:
         return 232 - 200 * y / _ONES
 
-    svg = line(74, 232, 404, 232) + line(74, 232, 74, 28)
+    svg = line(74, 232, end, 232) + line(74, 232, 74, 28)
     for x in (1024, 2048, 3072, 4096):
         svg += line(at(x), 232, at(x), 238) + line(68, up(x), 74, up(x))
         svg += text(at(x), 256, f"{x:,}", 15, "middle") + text(62, up(x) + 5, f"{x:,}", 15, "end")
-    svg += text(239, 280, "ones added", 15, "middle") + text(
-        84, 24, "the sum, and dotted what it should be", 15
+    svg += text(239, 280, "ones added", 15, "middle")
+    svg += text(
+        20 if narrow else 84, 15 if narrow else 24, "the sum, and dotted what it should be", 15
     )
     right: Style = {"stroke_dasharray": "2 4"}
     svg += line(at(0), up(0), at(_ONES), up(_ONES), **right)
@@ -297,31 +329,33 @@ def sum_line(known: NumberFormat, ones: int, total: float) -> Drawing:
     svg += circle(at(ones), up(ones), 5, "none", f"{ones:,}", stroke="currentColor", stroke_width=2)
 
     # the numbers from the sum upwards, four of them wide
+    left, y = (16, 312) if narrow else (446, 84)
+
     def beside(x: float) -> float:
-        return 462 + 48 * (x - total)
+        return left + 16 + 48 * (x - total)
 
     step = known.spacing(total)
-    svg += text(446, 84, "close up: add one more", 15, **_BOLD)
-    svg += line(446, 164, 676, 164)
+    svg += text(left, y, "close up: add one more", 15, **_BOLD)
+    svg += line(left, y + 80, left + 230, y + 80)
     if 48 * step >= 3:
         for k in range(int(4 / step) + 1):
             mark = beside(total + k * step)
-            svg += line(mark, 152, mark, 176, stroke_width=2)
+            svg += line(mark, y + 68, mark, y + 92, stroke_width=2)
     else:
-        svg += rect(462, 154, 192, 20, ink, "closer than can be drawn", fill_opacity=0.35)
-    svg += text(beside(total), 200, f"{total:,.0f}", 15, "middle", **_BOLD)
+        svg += rect(left + 16, y + 70, 192, 20, ink, "closer than can be drawn", fill_opacity=0.35)
+    svg += text(beside(total), y + 116, f"{total:,.0f}", 15, "middle", **_BOLD)
     shown = max(step, 2)
-    svg += text(beside(total + shown), 200, f"{total + shown:,.0f}", 15, "middle")
+    svg += text(beside(total + shown), y + 116, f"{total + shown:,.0f}", 15, "middle")
     after = known.round(total + 1)
-    svg += arrow(beside(total), 124, beside(total + 1), 124, stroke=COLORS["gradients"])
-    svg += text(beside(total + 1) + 10, 129, "+ 1", 15)
-    svg += line(beside(total + 1), 124, beside(after), 158, stroke=COLORS["gradients"])
-    svg += circle(beside(after), 164, 8, ink, "after one more")
-    svg += text(446, 232, f"to the next number: {number(step, 4)}", 15)
+    svg += arrow(beside(total), y + 40, beside(total + 1), y + 40, stroke=COLORS["gradients"])
+    svg += text(beside(total + 1) + 10, y + 45, "+ 1", 15)
+    svg += line(beside(total + 1), y + 40, beside(after), y + 74, stroke=COLORS["gradients"])
+    svg += circle(beside(after), y + 80, 8, ink, "after one more")
+    svg += text(left, y + 148, f"to the next number: {number(step, 4)}", 15)
     return Drawing(
         svg,
-        700,
-        292,
+        width,
+        y + 164 if narrow else 292,
         f"{ones:,} ones added one by one in {known.name} make {total:,.0f}. The next number is "
         f"{number(step, 4)} away, and one more makes {after:,.0f}.",
     )
@@ -346,38 +380,53 @@ def part_color(part: str) -> str:
     return COLORS[part.replace("_", " ")]
 
 
-def parameter_bytes(recipe: Recipe, before: Recipe) -> Drawing:
+def parameter_bytes(recipe: Recipe, before: Recipe, width: int = WIDTH) -> Drawing:
     """A parameter's bytes, part by part and in one row; `before` leaves its outlines."""
+    narrow = width < WIDTH
+    left, byte, deep = (16, 16, 62) if narrow else (162, _BYTE, 38)
+    name = (left, 0, "start") if narrow else (150, 21, "end")  # where a word stands by its cells
     svg = ""
     for row, (part, size) in enumerate(recipe.parts().items()):
-        y = 14 + 38 * row
-        word = part.replace("_", " ")
-        svg += text(150, y + 21, "optimizer" if part == "optimizer" else word, 15, "end", **_BOLD)
-        svg += _cells(162, y, size, part)
+        y = (30 if narrow else 14) + deep * row
+        svg += text(name[0], y + name[1] - 8 * narrow, part.replace("_", " "), 15, name[2], **_BOLD)
+        svg += _cells(left, y, size, part, byte=byte)
         was = before.parts()[part]
         if was != size:
-            svg += ghost(160, y - 2, was * _BYTE + 2, 34, "before") if was else ""
+            svg += ghost(left - 2, y - 2, was * byte + 2, 34, "before") if was else ""
         need = _need(recipe, part)
-        svg += text(162 + _BYTE * max(size, was) + 12, y + 21, need, 15)
-    y = 226
-    x = 162.0
-    svg += text(150, y + 25, "together", 15, "end", **_BOLD)
+        svg += text(left + byte * max(size, was) + 12, y + 21, need, 15)
+    y = 340 if narrow else 226
+    x = float(left)
+    svg += text(
+        name[0],
+        y - 10 if narrow else y + 25,
+        "together, in bytes" if narrow else "together",
+        15,
+        name[2],
+        **_BOLD,
+    )
     for part, size in recipe.parts().items():
-        svg += _cells(x, y, size, part, 38)
-        x += _BYTE * size
+        svg += _cells(x, y, size, part, 38, byte)
+        x += byte * size
     if before.total != recipe.total:
-        svg += ghost(160, y - 3, before.total * _BYTE + 2, 44, "before")
-    svg += text(x + 10, y + 27, f"{recipe.total:g}", 20, **_BOLD)
-    svg += line(160, y + 46, 162 + _BYTE * _MOST, y + 46)
+        svg += ghost(left - 2, y - 3, before.total * byte + 2, 44, "before")
+    if narrow:
+        svg += text(width - 16, y - 10, f"{recipe.total:g}", 20, "end", **_BOLD)
+    else:
+        svg += text(x + 10, y + 27, f"{recipe.total:g}", 20, **_BOLD)
+    svg += line(left - 2, y + 46, left + byte * _MOST, y + 46)
     for k in range(0, _MOST + 1, 4):
-        spot = 161 + _BYTE * k
+        spot = left - 1 + byte * k
         svg += line(spot, y + 46, spot, y + 52) + text(spot, y + 70, f"{k}", 15, "middle")
-    svg += text(150, y + 70, "bytes", 15, "end")
+    svg += text(150, y + 70, "bytes", 15, "end") if not narrow else ""
     listed = ", ".join(
         f"{part.replace('_', ' ')} {size:g}" for part, size in recipe.parts().items() if size
     )
     return Drawing(
-        svg, 700, 306, f"What a parameter weighs, in bytes: {listed}; together {recipe.total:g}."
+        svg,
+        width,
+        y + 80,
+        f"What a parameter weighs, in bytes: {listed}; together {recipe.total:g}.",
     )
 
 
@@ -391,11 +440,13 @@ def _need(recipe: Recipe, part: str) -> str:
     return NEEDS[part]
 
 
-def _cells(x: float, y: float, size: float, part: str, tall: float = 30) -> str:
+def _cells(
+    x: float, y: float, size: float, part: str, tall: float = 30, byte: float = _BYTE
+) -> str:
     """A cell for each byte."""
     word = part.replace("_", " ")
     return "".join(
-        rect(x + _BYTE * k, y, _BYTE - 2, tall, part_color(part), word, rx=3)
+        rect(x + byte * k, y, byte - 2, tall, part_color(part), word, rx=3)
         for k in range(int(size))
     )
 
@@ -404,7 +455,11 @@ def _cells(x: float, y: float, size: float, part: str, tall: float = 30) -> str:
 
 
 def slices(
-    whole: Mapping[str, float], held: Mapping[str, float], replicas: int, memory: float
+    whole: Mapping[str, float],
+    held: Mapping[str, float],
+    replicas: int,
+    memory: float,
+    width: int = WIDTH,
 ) -> Drawing:
     """GPUs side by side, each with the slices of the states that it keeps; below, their bytes.
 
@@ -412,13 +467,15 @@ def slices(
     has left is an outline. The axis of bytes ends at all states, and has the GPU's memory.
     """
     total, svg = sum(whole.values()), ""
-    room = 640 / replicas
-    across = min(room - 10, 76)
+    narrow = width < WIDTH
+    left, down = (16, 24) if narrow else (30, 0)  # the key takes a second row
+    long = width - 2 * left
+    room = long / replicas
+    across = min(room - (5 if narrow else 10), 76)
     for gpu in range(replicas):
-        x, y = 30 + room * gpu + (room - across) / 2, 40.0
-        svg += text(
-            x + across / 2, 24, f"{gpu + 1}" if room < 70 else f"GPU {gpu + 1}", 15, "middle"
-        )
+        x, y = left + room * gpu + (room - across) / 2, 40.0
+        name = f"{gpu + 1}" if room < 70 else f"GPU {gpu + 1}"
+        svg += text(x + across / 2, 24, name, 13 if room < 22 else 15, "middle")
         for part, size in whole.items():
             tall = 190 * size / total
             if held[part] < size:
@@ -437,20 +494,23 @@ def slices(
             elif size:
                 svg += rect(x, y, across, tall - 2, part_color(part), part)
             y += tall
-    svg += _key(whole, 250)
-    svg += text(30, 292, "on each GPU", 15, **_BOLD)
-    x = 30.0
+    svg += _key(whole, 250, left, width)
+    y = 302 + down
+    svg += text(left, y - 10, "on each GPU", 15, **_BOLD)
+    x = float(left)
     for part, size in held.items():
-        wide = 640 * size / total
-        svg += rect(x, 302, wide, 34, part_color(part), part) if size else ""
+        wide = long * size / total
+        svg += rect(x, y, wide, 34, part_color(part), part) if size else ""
         x += wide
-    svg += rect(30, 302, 640, 34, stroke="currentColor", stroke_width=1)
-    spot = 30 + 640 * memory / total
-    svg += line(spot, 294, spot, 344, stroke_width=3)
-    svg += text(spot, 362, f"its memory: {units.gigabytes(memory)}", 15, "middle")
-    svg += text(670, 362, units.gigabytes(total), 15, "end") + text(30, 362, "0", 15, "middle")
+    svg += rect(left, y, long, 34, stroke="currentColor", stroke_width=1)
+    spot = left + long * memory / total
+    svg += line(spot, y - 8, spot, y + 42, stroke_width=3)
+    told = f"its memory: {units.gigabytes(memory)}"
+    svg += text(spot, y + 60, told, 15, "end" if narrow else "middle")
+    svg += text(width - left, y + 60, units.gigabytes(total), 15, "end")
+    svg += text(left, y + 60, "0", 15, "middle")
     mine = sum(held.values())
-    svg += text(670, 292, units.gigabytes(mine), 18, "end", **_BOLD)
+    svg += text(width - left, y - 10, units.gigabytes(mine), 18, "end", **_BOLD)
     listed = ", ".join(
         f"{part.replace('_', ' ')} {units.gigabytes(held[part])} of {units.gigabytes(size)}"
         for part, size in whole.items()
@@ -458,19 +518,21 @@ def slices(
     )
     return Drawing(
         svg,
-        700,
-        374,
+        width,
+        374 + down,
         f"{units.plural(replicas, 'GPU')}, each of which keeps: {listed}; together "
         f"{units.gigabytes(mine)}.",
     )
 
 
-def _key(parts: Mapping[str, float], y: float) -> str:
-    """A square and a word for each part that is there."""
-    svg, x = "", 30.0
+def _key(parts: Mapping[str, float], y: float, left: float, width: float) -> str:
+    """A square and a word for each part that is there, in as many rows as it takes."""
+    svg, x = "", float(left)
     for part, size in parts.items():
         if size:
             word = "optimizer (Adam)" if part == "optimizer" else part.replace("_", " ")
+            if x > left and x + 22 + 8.2 * len(word) > width:
+                x, y = float(left), y + 24
             svg += rect(x, y - 3, 16, 16, part_color(part), rx=3) + text(x + 22, y + 10, word, 15)
             x += 52 + 7.9 * len(word)
     return svg
@@ -478,8 +540,8 @@ def _key(parts: Mapping[str, float], y: float) -> str:
 
 # --- the panel: all states, under a GPU's memory
 
-_WIDE, _LEFT, _RIGHT, _BAR, _MIDDLE = 760, 40, 720, 136, 380
-"""The canvas, the ends of a GPU's bar, its top, and where its memory's line stands."""
+WIDER = 760
+"""How wide the panel's picture is on a page."""
 
 
 def on_a_gpu(
@@ -487,47 +549,62 @@ def on_a_gpu(
     parts: Mapping[str, float],
     memory: float,
     before: float | None = None,
+    width: int = WIDER,
 ) -> Drawing:
     """The bytes of a parameter, and of all on one GPU, under its memory's line.
 
     The axis is twice the memory, whatever the model: the line stands in the middle.
     `before` is the total of the last picture.
     """
-    total = sum(parts.values())
+    total, narrow = sum(parts.values()), width < WIDER
+    left, bar, middle = (16, 232, width / 2) if narrow else (40, 136, 380)
+    right = width - left
     words = f"on each GPU: {units.gigabytes(total)}"
-    words += ", far beyond this scale" if total > 2 * memory else ""
+    beyond = total > 2 * memory
+    words += ", far beyond this scale" if beyond and not narrow else ""
 
     def at(size: float) -> float:
-        return _LEFT + min(size / memory, 2) * (_MIDDLE - _LEFT)
+        return left + min(size / memory, 2) * (middle - left)
 
-    svg, x = [_key(recipe, 30)], 240.0
+    row, byte = (136, 16) if narrow else (56, _BYTE)
+    svg, x = [_key(recipe, 30, left if narrow else 30, width)], left if narrow else 240.0
     for part, size in recipe.items():
-        svg.append(_cells(x, 56, size, part))
-        x += _BYTE * size
-    svg.append(text(_LEFT, 76, f"A parameter: {sum(recipe.values())} bytes", 16))
-    svg.append(text(_LEFT, _BAR - 10, words, 16, font_weight=600))
+        svg.append(_cells(x, row, size, part, byte=byte))
+        x += byte * size
+    svg.append(
+        text(
+            left, row - 10 if narrow else row + 20, f"A parameter: {sum(recipe.values())} bytes", 16
+        )
+    )
+    svg.append(text(left, bar - (26 if narrow else 10), words, 16, font_weight=600))
+    if beyond and narrow:
+        svg.append(text(right, bar - 8, "far beyond this scale", 15, "end"))
 
     # the parts, one behind the other, hatched beyond the memory
     end = 0.0
     for part, size in parts.items():
-        svg.append(rect(at(end), _BAR, at(end + size) - at(end), 54, part_color(part), part))
+        svg.append(rect(at(end), bar, at(end + size) - at(end), 54, part_color(part), part))
         end += size
     if total > memory:
-        over = hatched(_MIDDLE, _BAR, at(total) - _MIDDLE, 54, 9)
+        over = hatched(middle, bar, at(total) - middle, 54, 9)
         svg.append(f'<g color="white">{over}</g>')
 
     # the chip's memory, which the states must not cross
-    y, limit = _BAR, f"memory: {units.gigabytes(memory)}"
-    svg.append(line(_LEFT, y + 60, _RIGHT, y + 60))
-    svg.append(line(_MIDDLE, y - 16, _MIDDLE, y + 66, stroke_width=3))
-    svg.append(text(_MIDDLE, y + 84, limit, 15, "middle", font_weight=600))
-    svg.append(text(_LEFT, y + 84, "0", 15, "middle"))
+    y, limit = bar, f"memory: {units.gigabytes(memory)}"
+    svg.append(line(left, y + 60, right, y + 60))
+    svg.append(line(middle, y - 16, middle, y + 66, stroke_width=3))
+    svg.append(text(middle, y + 84, limit, 15, "middle", font_weight=600))
+    svg.append(text(left, y + 84, "0", 15, "middle"))
     if before is not None and before != total:
-        svg.append(ghost(_LEFT, y - 3, at(before) - _LEFT, 60, "at the start"))
-        svg.append(text(_RIGHT, y + 84, f"dashed: {units.gigabytes(before)}", 14, "end"))
+        svg.append(ghost(left, y - 3, at(before) - left, 60, "at the start"))
+        svg.append(
+            text(
+                right, y + (104 if narrow else 84), f"dashed: {units.gigabytes(before)}", 14, "end"
+            )
+        )
     listed = ", ".join(
         f"{part.replace('_', ' ')} {units.gigabytes(size)}" for part, size in parts.items() if size
     )
     fits = "fits into" if total <= memory else "is more than"
     words = f"On each GPU {listed}: {units.gigabytes(total)} {fits} its {units.gigabytes(memory)}."
-    return Drawing("".join(svg), _WIDE, 236, words)
+    return Drawing("".join(svg), width, bar + (114 if narrow else 100), words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import (
@@ -21,8 +21,11 @@ from llmtrain_helpers.batch import (
 )
 from llmtrain_helpers.drawings.batch import (
     AVERAGE,
+    PAGE,
+    TELEPHONE,
     UPDATE,
     Bar,
+    Clock,
     Layout,
     batch_cost_curve,
     epoch_rows,
@@ -113,15 +116,15 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None) -> str:
+def render(setting: Setting, before: Setting | None = None, narrow: bool = False) -> str:
     """The panel's answer as HTML: sentence, pictures, table, and the call in code."""
     n, split, layout = setting.num_gpus, setting.split, setting.layout
-    grid = gpu_grid(n, *split)
+    grid = gpu_grid(n, *split, narrow=narrow)
     if layout.left_over:
         return common.warning(_left_over(layout)) + grid.live()
     old = before.batch if before and not before.layout.left_over else None
     batch, k = setting.batch, setting.accumulation
-    time = stage_time(setting.pipeline_parallel, k, setting.waits)
+    time = stage_time(setting.pipeline_parallel, k, setting.waits, narrow)
     code = (
         f"d = data_parallel_size({n}, {', '.join(map(str, split))})\n"
         f"B = global_batch_size({setting.micro_batch_size}, {k}, d)\n"
@@ -184,6 +187,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("BLOOM-176B", "A split that does not divide"),
     render,
+    narrow=partial(render, narrow=True),
 )
 
 
@@ -199,9 +203,9 @@ class Split:
     pipeline: int = 2
 
 
-def _draw_split(split: Split, before: Split | None) -> str:
+def _draw_split(split: Split, before: Split | None, narrow: bool = False) -> str:
     layout = Layout(split.gpus, split.tensor, split.pipeline)
-    grid = gpu_grid(split.gpus, split.tensor, split.pipeline, rows=4)
+    grid = gpu_grid(split.gpus, split.tensor, split.pipeline, rows=4, narrow=narrow)
     if not layout.replicas:
         return common.pictured(grid, f"<b>{_left_over(layout)}</b>")
     each = units.plural(layout.a_replica, "GPU")
@@ -233,6 +237,7 @@ GPU_SPLIT = common.Handle(
     },
     settings={"": Split()},
     draw=_draw_split,
+    narrow=partial(_draw_split, narrow=True),
 )
 
 
@@ -269,10 +274,10 @@ _TICKS = StepTime(overhead=4, rate=1 / 4)
 """Ticks of a forward pass through the whole model, by its sequences."""
 
 
-def _draw_four(setting: FourGpus, before: FourGpus | None) -> str:
+def _draw_four(setting: FourGpus, before: FourGpus | None, clock: Clock = PAGE) -> str:
     schedule, now = setting.schedule, min(setting.now, setting.end)
     old = before.schedule.end if before else 0
-    picture = four_gpus(schedule, setting.copies, setting.micro_batch, now, old)
+    picture = four_gpus(schedule, setting.copies, setting.micro_batch, now, old, clock)
     idle = f"a GPU waits {units.share(schedule.idle)} of them" if schedule.idle else "nobody waits"
     length = f"<b>The passes take {schedule.end} ticks</b>, and {idle}."
     if now < schedule.end:
@@ -319,6 +324,7 @@ FOUR_GPUS = common.Handle(
     },
     settings={"": FourGpus()},
     draw=_draw_four,
+    narrow=partial(_draw_four, clock=TELEPHONE),
 )
 
 
@@ -336,10 +342,10 @@ class Epoch:
 SAMPLES = 1000
 
 
-def _draw_epoch(epoch: Epoch, before: Epoch | None) -> str:
+def _draw_epoch(epoch: Epoch, before: Epoch | None, narrow: bool = False) -> str:
     batch = int(global_batch_size(epoch.micro_batch, epoch.accumulation, 1))
     updates = int(steps_per_epoch(SAMPLES, batch))
-    picture = epoch_rows(epoch.micro_batch, epoch.accumulation, updates, SAMPLES)
+    picture = epoch_rows(epoch.micro_batch, epoch.accumulation, updates, SAMPLES, narrow)
     told = (
         f"<b>{units.plural(updates, 'update')} and "
         f"{units.plural(updates * epoch.accumulation, 'pass')} in an epoch.</b> A GPU keeps the "
@@ -362,6 +368,7 @@ EPOCH = common.Handle(
     },
     settings={"": Epoch()},
     draw=_draw_epoch,
+    narrow=partial(_draw_epoch, narrow=True),
 )
 
 
@@ -394,7 +401,7 @@ def bloom_bars() -> tuple[Bar, ...]:
     return tuple(bars)
 
 
-def _draw_tried(tried: Tried, before: Tried | None) -> str:
+def _draw_tried(tried: Tried, before: Tried | None, narrow: bool = False) -> str:
     bars = bloom_bars()
     chosen = max(bar[0] for bar in bars if bar[0] <= tried.micro_batch)
     _, work, fixed, waits, measured, _ = next(bar for bar in bars if bar[0] == chosen)
@@ -404,7 +411,7 @@ def _draw_tried(tried: Tried, before: Tried | None) -> str:
         f"our fit to all four steps. It makes {work + fixed + waits:.0f} s: {work:.0f} s of work, "
         f"{units.digits(fixed, 2)} s of fixed parts and {units.digits(waits, 2)} s of waiting."
     )
-    return common.pictured(step_by_micro_batch(bars, chosen), told)
+    return common.pictured(step_by_micro_batch(bars, chosen, narrow), told)
 
 
 MICRO_BATCHES = common.Handle(
@@ -416,6 +423,7 @@ MICRO_BATCHES = common.Handle(
     },
     settings={"": Tried()},
     draw=_draw_tried,
+    narrow=partial(_draw_tried, narrow=True),
 )
 
 
@@ -440,9 +448,9 @@ class Bought:
         return batch_cost(self.batch, self.critical)
 
 
-def _draw_bought(bought: Bought, before: Bought | None) -> str:
+def _draw_bought(bought: Bought, before: Bought | None, narrow: bool = False) -> str:
     cost, start = bought.cost, (before or bought).cost
-    picture = batch_cost_curve(cost, bought.batch, bought.critical, start)
+    picture = batch_cost_curve(cost, bought.batch, bought.critical, start, narrow)
     times = bought.batch / bought.critical
     told = f"The batch is <b>{units.digits(times, 2)} times the critical one</b>. "
     if times > 1.5:
@@ -477,4 +485,5 @@ BATCH_COST = common.Handle(
     },
     settings={"": Bought()},
     draw=_draw_bought,
+    narrow=partial(_draw_bought, narrow=True),
 )

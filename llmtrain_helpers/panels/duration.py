@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.drawings import duration as drawings
-from llmtrain_helpers.drawings.duration import Count, Line, Mark, days_against_gpus
+from llmtrain_helpers.drawings.duration import (
+    PAGE,
+    TELEPHONE,
+    Count,
+    Line,
+    Mark,
+    Plane,
+    days_against_gpus,
+)
 from llmtrain_helpers.duration import (
     UTILIZATIONS,
     cost,
@@ -110,7 +118,7 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None) -> str:
+def render(setting: Setting, before: Setting | None = None, plane: Plane = PAGE) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     T, P, n = round(setting.tokens), setting.parameters, setting.num_gpus
     span = training_interval(T, P, n, accelerator(setting.chip).peak(setting.format))
@@ -119,6 +127,7 @@ def render(setting: Setting, before: Setting | None = None) -> str:
         published_marks(),
         (span.least / units.DAY, span.greatest / units.DAY),
         before.mark if before else None,
+        plane,
     )
     code = (
         f"training_seconds(tokens={common.in_code(T)}, parameters={P}, "
@@ -211,7 +220,12 @@ def _energy(chip: Accelerator, hours: float) -> str:
 
 
 PANEL = common.Panel(
-    "How many days?", _CONTROLS, _SETTINGS, ("GPT-3, all recomputed", "Llama 3.1 405B"), render
+    "How many days?",
+    _CONTROLS,
+    _SETTINGS,
+    ("GPT-3, all recomputed", "Llama 3.1 405B"),
+    render,
+    narrow=partial(render, plane=TELEPHONE),
 )
 
 
@@ -241,10 +255,10 @@ PRICE = 2
 """Dollars for a GPU-hour, where a handle says what a run costs; an assumption."""
 
 
-def _draw_spread(now: Spread, before: Spread | None) -> str:
+def _draw_spread(now: Spread, before: Spread | None, plane: Plane = PAGE) -> str:
     same = before is not None and before.run == now.run
     ghost = before.mark if before and same else None  # another run's dot says nothing here
-    picture = days_against_gpus(now.mark, published_marks(), before=ghost)
+    picture = days_against_gpus(now.mark, published_marks(), before=ghost, plane=plane)
     bill = cost(now.hours * units.HOUR, 1, PRICE)
     told = (
         f"{now.run} on {units.plural(now.num_gpus, 'GPU')}: "
@@ -267,6 +281,7 @@ GPUS_AND_DAYS = common.Handle(
     },
     settings={"": Spread()},
     draw=_draw_spread,
+    narrow=partial(_draw_spread, plane=TELEPHONE),
 )
 
 
@@ -283,7 +298,7 @@ RATES = {"HFU": "full", "MFU": "none"}
 """What can be counted, by its name: with the pass that is computed again, or without it."""
 
 
-def _draw_counted(now: Counted, before: Counted | None) -> str:
+def _draw_counted(now: Counted, before: Counted | None, narrow: bool = False) -> str:
     bloom = run("BLOOM-176B")
     T, P, n = bloom["tokens"], bloom["active_parameters"], bloom["num_gpus"]
     peak = bloom["peak_flops"]
@@ -306,7 +321,8 @@ def _draw_counted(now: Counted, before: Counted | None) -> str:
             f"{'rate' if counted == 'full' else 'work'} leaves out: "
             f"<b>{drawings.off(days / right)}</b>."
         )
-    return common.pictured(drawings.eight_or_six(work, rate, days, right, bloom["days"]), told)
+    picture = drawings.eight_or_six(work, rate, days, right, bloom["days"], narrow)
+    return common.pictured(picture, told)
 
 
 EIGHT_OR_SIX = common.Handle(
@@ -321,6 +337,7 @@ EIGHT_OR_SIX = common.Handle(
     },
     settings={"": Counted()},
     draw=_draw_counted,
+    narrow=partial(_draw_counted, narrow=True),
 )
 
 
@@ -349,11 +366,12 @@ class Promise:
     percent: int = 35
 
 
-def _draw_promise(now: Promise, before: Promise | None) -> str:
+def _draw_promise(now: Promise, before: Promise | None, narrow: bool = False) -> str:
     shares, promised = shares_of_runs(), now.percent / 100
     late = [name for name, share in shares.items() if share < promised]
     doubtful = {name: share_of_run(name) for name in DOUBTFUL}
-    picture = drawings.promise(shares, promised, doubtful, before.percent / 100 if before else None)
+    was = before.percent / 100 if before else None
+    picture = drawings.promise(shares, promised, doubtful, was, narrow)
     chip = accelerator("A100 80GB SXM")
     rate = rate_at(promised, chip.peak(chip.training_format))
     tokens = float(trainable_tokens(30 * units.DAY, 8 * 10**9, 8, rate, "none"))
@@ -380,6 +398,7 @@ PROMISE = common.Handle(
     },
     settings={"": Promise()},
     draw=_draw_promise,
+    narrow=partial(_draw_promise, narrow=True),
 )
 
 
@@ -402,7 +421,7 @@ def measured(way: str) -> list[dict[str, Any]]:
     return [row for row in known if row["num_gpus"] in CLUSTERS]
 
 
-def _draw_cluster(now: Cluster, before: Cluster | None) -> str:
+def _draw_cluster(now: Cluster, before: Cluster | None, narrow: bool = False) -> str:
     known = measured(WAYS[now.way])
     i = CLUSTERS.index(min(CLUSTERS, key=lambda n: abs(n - now.num_gpus)))
     row, first = known[i], known[0]
@@ -417,7 +436,7 @@ def _draw_cluster(now: Cluster, before: Cluster | None) -> str:
         f"{each} in a step before all exchange what they found."
     )
     marks = [Mark(f"175B by {WAYS[now.way]}", x["num_gpus"], x["days"]) for x in known]
-    return common.pictured(drawings.more_gpus(marks, i, ideal, share), told)
+    return common.pictured(drawings.more_gpus(marks, i, ideal, share, narrow), told)
 
 
 MORE_GPUS = common.Handle(
@@ -432,6 +451,7 @@ MORE_GPUS = common.Handle(
     },
     settings={"": Cluster()},
     draw=_draw_cluster,
+    narrow=partial(_draw_cluster, narrow=True),
 )
 
 
@@ -444,7 +464,7 @@ class Copied:
     length: bool = False
 
 
-def _draw_copied(now: Copied, before: Copied | None) -> str:
+def _draw_copied(now: Copied, before: Copied | None, narrow: bool = False) -> str:
     s = 1024 if now.length else 1048
     shape = (40, 6144, 50257, s)
     rate = float(achieved_flops_per_gpu(gpt_flops(*shape, 512, "full"), 32.09, 16))
@@ -477,7 +497,7 @@ def _draw_copied(now: Copied, before: Copied | None) -> str:
     told = f"<b>{units.digits(days)} days</b>, with {units.plural(left, 'slip')} left."
     if all_right:
         told = f"<b>{units.digits(days)} days</b>, and no slip is left."
-    return common.pictured(drawings.copied(lines), told)
+    return common.pictured(drawings.copied(lines, narrow), told)
 
 
 COPIED = common.Handle(
@@ -489,4 +509,5 @@ COPIED = common.Handle(
     },
     settings={"": Copied()},
     draw=_draw_copied,
+    narrow=partial(_draw_copied, narrow=True),
 )

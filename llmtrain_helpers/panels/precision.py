@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.precision import (
+    NARROW,
+    WIDER,
+    WIDTH,
     eight_bits,
     gradient_bars,
     number,
@@ -78,7 +81,9 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None) -> str | common.Answer:
+def render(
+    setting: Setting, before: Setting | None = None, width: int = WIDER
+) -> str | common.Answer:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     missing = missing_format(setting.recipe, accelerator(setting.chip).peaks)
     if missing:
@@ -90,6 +95,7 @@ def render(setting: Setting, before: Setting | None = None) -> str | common.Answ
         states.parts(),
         memory,
         before.states.total if before else None,
+        width,
     )
     head = ["part", "on each GPU", "a parameter"]
     rows = [
@@ -145,6 +151,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("8B, no sharding", "70B, ZeRO 3"),
     render,
+    narrow=partial(render, width=NARROW),
 )
 
 
@@ -164,9 +171,9 @@ class Bits:
         return FORMATS["fp8_e4m3"].normal(self.exponent, self.fraction)
 
 
-def _draw_bits(bits: Bits, before: Bits | None) -> str:
+def _draw_bits(bits: Bits, before: Bits | None, width: int = WIDTH) -> str:
     e4m3, x = FORMATS["fp8_e4m3"], bits.value
-    picture = eight_bits(e4m3, x, before.value if before else None)
+    picture = eight_bits(e4m3, x, before.value if before else None, width)
     return common.pictured(
         picture,
         f"<b>{number(x)}.</b> The next number up is {number(e4m3.shifted(x, 1))}. "
@@ -194,6 +201,7 @@ EIGHT_BITS = common.Handle(
     },
     settings={"": Bits()},
     draw=_draw_bits,
+    narrow=partial(_draw_bits, width=NARROW),
 )
 
 
@@ -214,10 +222,10 @@ class Updates:
         return updated(FORMATS[self.format], 1, self.update, self.updates)
 
 
-def _draw_updates(updates: Updates, before: Updates | None) -> str:
+def _draw_updates(updates: Updates, before: Updates | None, width: int = WIDTH) -> str:
     after, name = updates.after, updates.format
     known, exact = FORMATS[name], 1 + updates.updates * updates.update
-    picture = update_lines(known, 1, updates.update, updates.updates, after)
+    picture = update_lines(known, 1, updates.update, updates.updates, after, width)
     if not updates.updates:
         return common.pictured(picture, "No update has come yet. <b>Both weights are 1.</b>")
     moved = float(known.round(after.alone + updates.update)) - after.alone
@@ -254,6 +262,7 @@ LOST_UPDATE = common.Handle(
     },
     settings={"": Updates()},
     draw=_draw_updates,
+    narrow=partial(_draw_updates, width=NARROW),
 )
 
 
@@ -279,7 +288,7 @@ class _PowerOfTwo(common.Control):
         return super().write(value)
 
 
-def _draw_gradients(scaled: Scaled, before: Scaled | None) -> str:
+def _draw_gradients(scaled: Scaled, before: Scaled | None, width: int = WIDTH) -> str:
     known = FORMATS[scaled.format]
     shares = fate_shares(known, scaled.scale)
     told = f"<b>{units.share(shares['lost'])} of these gradients become 0.</b>"
@@ -289,7 +298,7 @@ def _draw_gradients(scaled: Scaled, before: Scaled | None) -> str:
         told = "<b>Fewer than 1 % of these gradients become 0.</b>"
     if shares["too large"]:
         told += " The largest overflow, so this step is thrown away."
-    return common.pictured(gradient_bars(known, scaled.scale), told)
+    return common.pictured(gradient_bars(known, scaled.scale, width), told)
 
 
 GRADIENTS = common.Handle(
@@ -307,6 +316,7 @@ GRADIENTS = common.Handle(
     },
     settings={"": Scaled()},
     draw=_draw_gradients,
+    narrow=partial(_draw_gradients, width=NARROW),
 )
 
 
@@ -321,7 +331,7 @@ class Sum:
     format: str = "bf16"
 
 
-def _draw_sum(ones: Sum, before: Sum | None) -> str:
+def _draw_sum(ones: Sum, before: Sum | None, width: int = WIDTH) -> str:
     known = FORMATS[ones.format]
     total = sum_of_ones(known, ones.ones)
     told = f"{units.exact(ones.ones)} ones make <b>{units.exact(int(total))}</b>."
@@ -329,7 +339,7 @@ def _draw_sum(ones: Sum, before: Sum | None) -> str:
         told += " From here on, adding 1 changes nothing."
     else:
         told += " One more still counts."
-    return common.pictured(sum_line(known, ones.ones, total), told)
+    return common.pictured(sum_line(known, ones.ones, total, width), told)
 
 
 STALLED_SUM = common.Handle(
@@ -349,6 +359,7 @@ STALLED_SUM = common.Handle(
     },
     settings={"": Sum()},
     draw=_draw_sum,
+    narrow=partial(_draw_sum, width=NARROW),
 )
 
 
@@ -385,11 +396,11 @@ class Kept:
     recipe: str = "all in fp32"
 
 
-def _draw_bytes(kept: Kept, before: Kept | None) -> str:
+def _draw_bytes(kept: Kept, before: Kept | None, width: int = WIDTH) -> str:
     name, told = _RECIPES[kept.recipe]
     recipe = RECIPES[name]
     weighs = units.gigabytes(8e9 * recipe.total)
-    picture = parameter_bytes(recipe, RECIPES["fp32"])
+    picture = parameter_bytes(recipe, RECIPES["fp32"], width)
     return common.pictured(
         picture,
         f"{told} <b>{recipe.total} bytes a parameter, {weighs} for 8 billion.</b> "
@@ -404,6 +415,7 @@ PARAMETER_BYTES = common.Handle(
     },
     settings={"": Kept()},
     draw=_draw_bytes,
+    narrow=partial(_draw_bytes, width=NARROW),
 )
 
 
@@ -431,10 +443,10 @@ _LEFT = (
 )
 
 
-def _draw_slices(sharding: Sharding, before: Sharding | None) -> str:
+def _draw_slices(sharding: Sharding, before: Sharding | None, width: int = WIDTH) -> str:
     whole = Setting().states
     held, memory = sharding.held, float(accelerator(_A100).memory)
-    picture = slices(whole.parts(), held.parts(), sharding.gpus, memory)
+    picture = slices(whole.parts(), held.parts(), sharding.gpus, memory, width)
     fits = "fits" if held.total <= memory else "does not fit"
     return common.pictured(
         picture,
@@ -460,4 +472,5 @@ SLICES = common.Handle(
     },
     settings={"": Sharding()},
     draw=_draw_slices,
+    narrow=partial(_draw_slices, width=NARROW),
 )
