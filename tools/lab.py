@@ -22,6 +22,7 @@ from nbformat.sign import NotebookNotary
 
 from tools.notebooks import NOTEBOOKS, all_notebooks
 
+HERE = Path(__file__).resolve().parents[1]
 ROOT = NOTEBOOKS.parent
 COPY = hashlib.sha256(bytes(ROOT)).hexdigest()[:6]
 """A word for this copy of the course; two copies share no layout."""
@@ -35,6 +36,9 @@ SETTINGS = ROOT / "tools" / "settings"
 
 def main(options: Sequence[str]) -> int:
     """Trust the course's notebooks, then run JupyterLab until it ends; its exit status."""
+    if ROOT != HERE:
+        print(f"This environment is that of another copy, {ROOT}: `make lab` makes its own.")
+        return 1
     if why := untrusted():
         told = "In a dark theme pictures stay light until their cells run"
         print(f"{told}: the notebooks are not trusted ({why}).", file=sys.stderr)

@@ -143,6 +143,15 @@ def test_make_and_the_readme_start_it() -> None:
         assert "jupyter lab" not in (ROOT / text).read_text("utf-8")
 
 
+def test_another_copys_environment_is_not_served(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Else a learner's answers would go into that copy."""
+    monkeypatch.setattr(lab, "HERE", tmp_path)
+    assert lab.main([]) == 1
+    assert str(ROOT) in capsys.readouterr().out
+
+
 def test_it_passes_options_on_and_signs_before(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tools" / "lab.py"), "--version"]
     own = environment(tmp_path, "JupyterLab Light")
