@@ -57,7 +57,7 @@ SMALL = [token_products(MATRIX, *each) for each in zip(TOKENS, RETURNED, strict=
 """What the three products give for each of the two tokens."""
 
 
-def two_tokens(step: int, flops_each: float) -> Drawing:
+def two_tokens(step: int, flops_each: float, narrow: bool = False) -> Drawing:
     """Two tokens meet a matrix of 3 × 4 weights: forward, and the two products going back.
 
     `step` counts: in each of the `PRODUCTS` the first token, then the second, up to six.
@@ -66,10 +66,10 @@ def two_tokens(step: int, flops_each: float) -> Drawing:
     """
     svg = ""
     for place, title in enumerate(PRODUCTS):
-        x, y = 84 + 232 * place, 58
+        x, y = (84, 58 + 244 * place) if narrow else (84 + 232 * place, 58)
         came = min(max(step - 2 * place, 0), 2)  # tokens that came through here
         now = came if step <= 2 * place + 2 else 0  # the one that passes in this step
-        svg += text(x - 76, 26, title, 16, **_BOLD)
+        svg += text(x - 76, y - 32, title, 16, **_BOLD)
         left = "gradient of x" if place == 1 else "input x"
         below = "output y" if place == 0 else "gradient of y"
         svg += text(x - 76, y - 8, left, 15)
@@ -92,21 +92,24 @@ def two_tokens(step: int, flops_each: float) -> Drawing:
             for j in range(_ROWS):
                 said = _at_weight(place, now, j, i)
                 svg += _cell(x + _CELL * i, y + _CELL * j, fill, said, bool(now))
-        svg += text(x + 2 * _CELL, y + _CELL * 5.5 + 20, below, 15, "middle")
+        at, down = (x + 192, y + _CELL * 4 + 4) if narrow else (x + 2 * _CELL, y + _CELL * 5.5 + 20)
+        svg += text(at, down, below, 15, "middle")
         sums = " + ".join([f"{flops_each:g}"] * came) or "nothing yet"
-        svg += text(x + 2 * _CELL, y + _CELL * 5.5 + 44, sums, 16, "middle", **_BOLD)
-    svg += text(74, 329, "in all", 15, "end")
-    svg += rect(84, 310, 80 * step, 28, COLORS["useful"]) if step else ""
-    svg += rect(84, 310, 480, 28, stroke="currentColor", rx=3)
-    svg += "".join(line(84 + 160 * i, 310, 84 + 160 * i, 338) for i in (1, 2))
-    svg += text(576, 330, f"{step * flops_each:g} FLOP", 18, **_BOLD)
+        svg += text(at, down + 24, sums, 16, "middle", **_BOLD)
+    x, y, unit = (9, 800, 57) if narrow else (84, 310, 80)
+    svg += text(x, y - 12, "in all", 15) if narrow else text(74, 329, "in all", 15, "end")
+    svg += rect(x, y, unit * step, 28, COLORS["useful"]) if step else ""
+    svg += rect(x, y, 6 * unit, 28, stroke="currentColor", rx=3)
+    svg += "".join(line(x + 2 * unit * i, y, x + 2 * unit * i, y + 28) for i in (1, 2))
+    at, down, held = (x + 6 * unit, y - 10, "end") if narrow else (576, 330, "start")
+    svg += text(at, down, f"{step * flops_each:g} FLOP", 18, held, **_BOLD)
     words = (
         "Two tokens of 3 numbers meet a matrix of 3 × 4 weights, three times: forward, "
         "backward to pass on, and backward to learn. Each weight multiplies once "
         f"and adds once for each token, {flops_each:g} FLOP each time. Done so far: "
         f"{step * flops_each:g} FLOP of {6 * flops_each:g}."
     )
-    return Drawing(svg, 694, 352, words)
+    return Drawing(svg, 360 if narrow else 694, y + 42, words)
 
 
 def _at_weight(place: int, now: int, j: int, i: int) -> str:
@@ -142,15 +145,21 @@ def _ink(name: str) -> str:
 # --- the work of a step, pass by pass
 
 
-def step_work(counted: FlopCount, most: float, before: FlopCount | None = None) -> Drawing:
+def step_work(
+    counted: FlopCount, most: float, before: FlopCount | None = None, narrow: bool = False
+) -> Drawing:
     """The passes of a step as bars of their parts, on a scale that ends at `most` FLOP.
 
-    A grey strip under a bar is as long as the bar was `before`.
+    A grey strip under a bar is as long as the bar was `before`. Where it is `narrow`,
+    names and work stand above the bars.
     """
-    svg, unit, listed, moved = "", 450 / most, [], False
+    left, long, pitch, above = (14, 332, 86, 24) if narrow else (128, 450, 62, 0)
+    svg, unit, listed, moved = "", long / most, [], False
     for row, (name, parts) in enumerate(_bars(counted).items()):
-        y, x = 18 + 62 * row, 128.0
-        svg += text(118, y + 27, name, 16, "end", **_BOLD)
+        y, x = 18 + pitch * row + above, float(left)
+        at, held = (left, "start") if narrow else (118, "end")
+        down = y - 8 if narrow else y + 27
+        svg += text(at, down, name, 16, held, **_BOLD)
         for word, flops in parts:
             wide = unit * flops
             svg += _part(x, y, wide, 42, word, f"{word}: {units.flops(flops)}")
@@ -158,22 +167,27 @@ def step_work(counted: FlopCount, most: float, before: FlopCount | None = None) 
                 svg += text(x + wide / 2, y + 27, word, 15, "middle", "white")
             x += wide
         work = units.flops(sum(flops for _, flops in parts)) if parts else "nothing"
-        svg += text(x + 8, y + 27, work, 15)
+        svg += text(left + long, down, work, 15, "end") if narrow else text(x + 8, down, work, 15)
         listed.append(f"{name} {work}")
         was = unit * sum(flops for _, flops in _bars(before)[name]) if before else 0
-        if before and abs(was + 128 - x) > 2:
-            svg += rect(128, y + 46, max(was, 3), 5, GREY, "at the start")
+        if before and abs(was + left - x) > 2:
+            svg += rect(left, y + 46, max(was, 3), 5, GREY, "at the start")
             moved = True
-    x, head = 128.0, f"{units.digits(100 * counted.head / counted.model, 1)} %"
+    x, head = float(left), f"{units.digits(100 * counted.head / counted.model, 1)} %"
+    y = 284 if narrow else 208
     for word in ("projections", "MLP", "scores", "output head"):
         label = f"{word}, {head}" if word == "output head" else word  # too thin to be seen
-        svg += _part(x, 208, 20, 18, word) + text(x + 27, 222, label, 15)
+        svg += _part(x, y, 20, 18, word) + text(x + 27, y + 14, label, 15)
         x += 50 + 8 * len(word)
+        if narrow and word == "MLP":
+            x, y = float(left), y + 26
+    y = 352 if narrow else 254
     if moved:
-        svg += rect(128, 247, 24, 5, GREY) + text(159, 254, "at the start", 15)
+        svg += rect(left, y - 7, 24, 5, GREY) + text(left + 31, y, "at the start", 15)
     total = f"together {units.flops(counted.total)}"
-    svg += text(684, 254, total, 17, "end", **_BOLD)
-    return Drawing(svg, 700, 268, f"The work of a step: {', '.join(listed)}; {total}.")
+    width = 360 if narrow else 700
+    svg += text(width - (14 if narrow else 16), y, total, 17, "end", **_BOLD)
+    return Drawing(svg, width, y + 14, f"The work of a step: {', '.join(listed)}; {total}.")
 
 
 _FILLS = {WORDS[part]: color for part, color in _COLORS.items()} | dict.fromkeys(
@@ -334,6 +348,9 @@ def _labels(counted: FlopCount, stack: Sequence[Strip], symbols: bool) -> str:
 
 _BAR_X, _BAR_Y, _BAR_WIDE, _BAR_HIGH = 20, 66, 820, 48
 
+TELEPHONE = 250
+"""How long the peak is on a telephone."""
+
 
 def filled(
     counted: FlopCount,
@@ -405,7 +422,7 @@ def past_peak(
 
 def _high(unit: float) -> int:
     """Room for a key where the peak is short, for there parts have no room for names."""
-    return 168 if unit == _BAR_WIDE else 196
+    return 168 if unit == _BAR_WIDE else 196 if unit != TELEPHONE else 220
 
 
 def _wide(unit: float) -> int:
@@ -417,11 +434,13 @@ def _key(counted: FlopCount, unit: float) -> str:
     """The parts by their colours, where the peak is short."""
     if unit == _BAR_WIDE:
         return ""
-    svg, x = "", float(_BAR_X)
+    svg, x, y = "", float(_BAR_X), 166
     for name, flops in counted.parts().items():
         if flops:
             word = WORDS.get(name, name)
-            svg += _part(x, 166, 20, 18, word) + text(x + 26, 180, word, 15)
+            if unit == TELEPHONE and x + 44 + 8.6 * len(word) > _wide(unit):
+                x, y = float(_BAR_X), y + 24
+            svg += _part(x, y, 20, 18, word) + text(x + 26, y + 14, word, 15)
             x += 44 + 8.6 * len(word)
     return svg
 
@@ -469,7 +488,8 @@ def _peak(peak: float, unit: float = _BAR_WIDE) -> str:
     label, anchor = f"peak {units.flops_per_second(peak)}", "end"
     if not fits(label, unit, 16):
         x, anchor = float(_BAR_X), "start"
-    return mark + text(x, _BAR_Y - 22, label, 16, anchor, font_weight="bold")
+    y = _BAR_Y - (22 if unit != TELEPHONE else 42)  # there the label of HFU is as long as the bar
+    return mark + text(x, y, label, 16, anchor, font_weight="bold")
 
 
 # --- the square of queries and keys
@@ -478,34 +498,42 @@ _PAIR, _MOST = 12, 32
 """A pair of tokens, in pixels, and the longest sequence that has room: the scale is fixed."""
 
 
-def attention_square(found: AttentionPairs) -> Drawing:
+def attention_square(found: AttentionPairs, narrow: bool = False) -> Drawing:
     """The square of queries and keys, to one scale: filled pairs count, hollow ones do not.
 
     Twice the tokens are four times the area; the dashed square is the longest sequence.
     """
-    s, (left, top) = len(found.keys), (88, 44)
-    side = _PAIR * _MOST
+    s, pair = len(found.keys), 9 if narrow else _PAIR
+    (left, top), side = (60 if narrow else 88, 44), pair * _MOST
+    edge = 20 if narrow else 38
     svg = text(left + side / 2, 20, "keys: the tokens that are looked at", 15, "middle")
-    svg += text(14, top - 8, "queries", 15) + arrow(38, top, 38, top + 60)
+    svg += text(14, top - 8, "queries", 15) + arrow(edge, top, edge, top + 60)
     svg += ghost(left, top, side, side, f"{_MOST} tokens")
     for tick in (8, 16, 24, 32):
-        at = _PAIR * tick
+        at = pair * tick
         svg += line(left + at, top - 5, left + at, top) + line(left - 5, top + at, left, top + at)
         svg += text(left + at, top - 8, f"{tick}", 14, "middle") if tick < 32 else ""
         svg += text(left - 9, top + at + 5, f"{tick}", 14, "end")
     cells = {True: "", False: ""}
     for query, keys in enumerate(found.keys):
         for key in range(s):
-            x, y = left + _PAIR * key + 1, top + _PAIR * query + 1
-            cells[key in keys] += f"M{x} {y}h{_PAIR - 2}v{_PAIR - 2}h{2 - _PAIR}z"
+            x, y = left + pair * key + 1, top + pair * query + 1
+            cells[key in keys] += f"M{x} {y}h{pair - 2}v{pair - 2}h{2 - pair}z"
     svg += f'<path d="{cells[True]}" fill="{COLORS["attention"]}"/>'
     if cells[False]:
         svg += f'<path d="{cells[False]}" fill="none" stroke="{GREY}"/>'
     counted, dense = units.exact(found.counted), units.exact(found.dense)
     share = units.share(found.share)
-    x = left + side + 18
-    svg += text(x, top + 40, f"{counted}", 26, font_weight=700)
-    svg += text(x, top + 62, f"of {dense} pairs", 15)
-    svg += text(x, top + 96, share, 26, font_weight=700)
+    if narrow:  # below the square
+        y = top + side + 34
+        svg += text(left, y, counted, 26, font_weight=700)
+        svg += text(left + 86, y, f"of {dense} pairs", 15)
+        svg += text(left + side, y, share, 26, "end", font_weight=700)
+    else:
+        x = left + side + 18
+        svg += text(x, top + 40, f"{counted}", 26, font_weight=700)
+        svg += text(x, top + 62, f"of {dense} pairs", 15)
+        svg += text(x, top + 96, share, 26, font_weight=700)
     words = f"A square of {s} queries by {s} keys: {counted} of {dense} pairs are filled, {share}."
-    return Drawing(svg, 600, top + side + 12, words)
+    size = (360, top + side + 48) if narrow else (600, top + side + 12)
+    return Drawing(svg, *size, words)

@@ -237,16 +237,21 @@ _COLUMNS, _PIXEL, _WIDEST = 6, 400 / (24 * 1536), 1536
 """Layers stand in so many columns; pixels of a number; the widest model that has room."""
 
 
-def bricks(now: ParameterCount, shape: Shape, start: Shape | None = None) -> Drawing:
+def bricks(
+    now: ParameterCount, shape: Shape, start: Shape | None = None, narrow: bool = False
+) -> Drawing:
     """A GPT's layers as bricks of twelve squares on its tables, always on one scale.
 
     A layer is 4h wide and 3h high: four squares of attention, eight of the MLP. The
-    tables lie as flat as the layers are wide. `start` leaves its outline.
+    tables lie as flat as the layers are wide. `start` leaves its outline. Where it is
+    `narrow`, what they are stands below.
     """
     h, l = shape
-    side, left, floor = h * _PIXEL, 12, 438
+    pixel, floor = (0.85 * _PIXEL, 374) if narrow else (_PIXEL, 438)
+    side, left = h * pixel, 12
+    x, low, aside = (left, floor - 20, 184) if narrow else (430, 0, 430)
     wide = 4 * _COLUMNS * side
-    flat = (now.embedding / h) * _PIXEL / (4 * _COLUMNS)
+    flat = (now.embedding / h) * pixel / (4 * _COLUMNS)
     svg = rect(left, floor - flat, wide, flat, COLORS["embedding"], "embedding")
     rows = -(-l // _COLUMNS)
     blue = orange = seams = ""
@@ -269,13 +274,13 @@ def bricks(now: ParameterCount, shape: Shape, start: Shape | None = None) -> Dra
     )
     svg += f'<path d="{edges}" stroke="{CARD}" stroke-width="1.5" fill="none"/>'
     if start:
-        old = start[0] * _PIXEL
+        old = start[0] * pixel
         high = 3 * old * -(-start[1] // _COLUMNS) + flat
         svg += ghost(left, floor - high, 4 * _COLUMNS * old, high, "at the start")
-        svg += text(430, 430, "dashed: the start", 14)
+        svg += text(aside, floor + 206 if narrow else 430, "dashed: the start", 14)
 
-    x = 430
-    svg += text(x, 60, units.count(now.total), 26, **BOLD) + text(x, 82, "parameters", 15)
+    svg += text(x, low + 60, units.count(now.total), 26, **BOLD)
+    svg += text(x, low + 82, "parameters", 15)
     for place, (part, name, size) in enumerate(
         (
             ("MLP", "MLP", now.mlp),
@@ -283,21 +288,23 @@ def bricks(now: ParameterCount, shape: Shape, start: Shape | None = None) -> Dra
             ("embedding", "tables", now.embedding),
         )
     ):
-        y = 130 + 52 * place
+        y = low + 130 + 52 * place
         svg += rect(x, y - 11, 12, 12, COLORS[part]) + text(x + 18, y, name, 15, **BOLD)
         svg += text(x + 18, y + 20, f"{units.count(size)}, {units.share(size / now.total)}", 15)
+    top = floor + 62 if narrow else 304
     for row, word in enumerate(("down", "up", "query, key,")):
-        fill = COLORS["attention" if row > 1 else "MLP"]
-        svg += "".join(rect(x + 22 * i, 316 + 22 * row, 21, 21, fill) for i in range(4))
-        svg += text(x + 98, 332 + 22 * row, word, 14)
-    svg += text(x, 304, "a layer, 12 times h × h", 14)
-    svg += text(x + 98, 394, "value, output", 14)
+        fill, y = COLORS["attention" if row > 1 else "MLP"], top + 12 + 22 * row
+        svg += "".join(rect(aside + 22 * i, y, 21, 21, fill) for i in range(4))
+        svg += text(aside + 98, y + 16, word, 14)
+    svg += text(aside, top, "a layer, 12 times h × h", 14)
+    svg += text(aside + 98, top + 90, "value, output", 14)
     words = (
         f"{l} layers of a GPT as bricks of twelve squares, each h × h with h = {h:,}, on its "
         f"tables; areas to scale. MLP {units.count(now.mlp)}, attention "
         f"{units.count(now.attention)}, tables {units.count(now.embedding)}."
     )
-    return Drawing(svg, 640, 450, words)
+    size = (380, floor + 260) if narrow else (640, 450)
+    return Drawing(svg, *size, words)
 
 
 # --- what makes a Llama of a GPT

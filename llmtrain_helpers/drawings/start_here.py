@@ -20,7 +20,7 @@ from llmtrain_helpers.drawings.common import (
     text,
 )
 
-WIDTH = 700
+WIDTH, TELEPHONE = 700, 360
 
 BOLD: Style = {"font_weight": "bold"}
 BOX: Style = {"stroke": "currentColor", "stroke_width": 1.5, "rx": 4}
@@ -217,7 +217,42 @@ LAYERS = 4
 """How many layers the drawn stack has."""
 
 
-def one_token(step: int, parameters: float, done: float, whole: float) -> Drawing:
+class Way(NamedTuple):
+    """Where the parts of a token's way stand."""
+
+    width: int
+    columns: tuple[int, int, int]
+    column: int  # how wide each is
+    middles: tuple[int, int, int, int]  # of what stands above
+    token: tuple[int, int, str]  # x of the token and of its name, and where that is held
+    error: tuple[int, int, int, str]  # the same, with y of its name at the top
+    bar: tuple[int, int, int]  # x, y and length of all operations
+
+
+WAY = Way(
+    640,
+    (150, 270, 388),
+    116,
+    (208, 386, 327, 445),
+    (66, 50, "end"),
+    (530, 546, 0, "start"),
+    (150, 322, 354),
+)
+NARROW_WAY = Way(
+    370,
+    (92, 176, 260),
+    80,
+    (128, 258, 212, 306),
+    (14, 30, "start"),
+    (354, 366, 98, "end"),
+    (14, 348, 342),
+)
+"""As on a page, and as on a telephone."""
+
+
+def one_token(
+    step: int, parameters: float, done: float, whole: float, layout: Way = WAY
+) -> Drawing:
     """A token on its way up a stack of layers, and its error on the way down.
 
     `step` counts layers: up to `LAYERS` forward, as many again backward. `done` are the
@@ -226,28 +261,41 @@ def one_token(step: int, parameters: float, done: float, whole: float) -> Drawin
     """
     up, down = min(step, LAYERS), max(step - LAYERS, 0)
     so_far = units.count(done, 2) if done else "none"
-    svg = text(208, 24, "forward", 16, "middle", **BOLD) + text(208, 44, "2 to guess", 15, "middle")
-    svg += text(386, 24, "backward", 16, "middle", **BOLD)
-    svg += text(327, 44, "2 to learn", 15, "middle") + text(445, 44, "2 to pass on", 15, "middle")
-    svg += text(516, 44, "for each", 15) + text(516, 62, "parameter", 15)
+    before, half = layout.columns[0] - 12, layout.column / 2
+    forth, back, learn, pass_on = layout.middles
+    svg = text(forth, 24, "forward", 16, "middle", **BOLD)
+    svg += text(forth, 44, "2 to guess", 15, "middle")
+    svg += text(back, 24, "backward", 16, "middle", **BOLD)
+    svg += text(learn, 44, "2 to learn", 15, "middle")
+    svg += text(pass_on, 44, "2 to pass on", 15, "middle")
+    if layout is WAY:
+        svg += text(516, 44, "for each", 15) + text(516, 62, "parameter", 15)
+    else:
+        svg += text(learn, 64, "for each parameter", 15, "middle")
     for i in range(LAYERS):  # from the bottom
         y = 240 - 44 * i
-        svg += text(138, y + 25, f"layer {i + 1}", 15, "end")
+        svg += text(before, y + 25, f"layer {i + 1}", 15, "end")
         went, came = i < up, i >= LAYERS - down
-        columns = ((150, went, FORWARD, "forward"), (270, came, BACKWARD, "to learn"))
-        for x, met, fill, title in (*columns, (388, came, BACKWARD, "to pass on")):
-            svg += rect(x, y, 116, 38, fill if met else "none", title, **BOX)
-            svg += text(x + 58, y + 25, "× +", 17, "middle", "white") if met else ""
-    svg += _traveller(up, down)
-    svg += text(208, 304, "in: the tokens so far", 15, "middle")
+        back_again = ((came, BACKWARD, title) for title in ("to learn", "to pass on"))
+        kinds = ((went, FORWARD, "forward"), *back_again)
+        for x, (met, fill, title) in zip(layout.columns, kinds, strict=True):
+            svg += rect(x, y, layout.column, 38, fill if met else "none", title, **BOX)
+            svg += text(x + half, y + 25, "× +", 17, "middle", "white") if met else ""
+    svg += _traveller(up, down, layout)
+    svg += text(forth, 304, "in: the tokens so far", 15, "middle")
     if up == LAYERS:
-        svg += text(138, 88, "out: a guess of the next token", 15)
-    svg += rect(150, 322, 354, 32, "none", "operations in all", **BOX)
-    forward = 354 * min(done, whole / 3) / whole
-    svg += rect(150, 322, forward, 32, FORWARD, "forward") if forward else ""
+        svg += text(before, 88, "out: a guess of the next token", 15)
+    x, y, long = layout.bar
+    svg += rect(x, y, long, 32, "none", "operations in all", **BOX)
+    forward = long * min(done, whole / 3) / whole
+    svg += rect(x, y, forward, 32, FORWARD, "forward") if forward else ""
     if down:
-        svg += rect(150 + 354 / 3, 322, 354 * (done / whole - 1 / 3), 32, BACKWARD, "backward")
-    svg += text(138, 343, "operations so far", 15, "end") + text(516, 344, so_far, 18, **BOLD)
+        svg += rect(x + long / 3, y, long * (done / whole - 1 / 3), 32, BACKWARD, "backward")
+    if layout is WAY:
+        svg += text(138, 343, "operations so far", 15, "end") + text(516, 344, so_far, 18, **BOLD)
+    else:
+        svg += text(x, y - 10, "operations so far", 15)
+        svg += text(x + long, y - 10, so_far, 18, "end", **BOLD)
     words = (
         f"A token has gone up {units.plural(up, 'layer')} of {LAYERS}"
         + (f", and its error down {down}" if down else "")
@@ -255,19 +303,21 @@ def one_token(step: int, parameters: float, done: float, whole: float) -> Drawin
         f"{units.short(parameters)} parameters. Forward takes 2 for each parameter, backward 2 "
         "to learn and 2 to pass the error on."
     )
-    return Drawing(svg, 640, 368, words)
+    return Drawing(svg, layout.width, y + 46, words)
 
 
-def _traveller(up: int, down: int) -> str:
+def _traveller(up: int, down: int, layout: Way) -> str:
     """The token as a dot with an arrow behind it; its error, once it comes down."""
-    bottom, x = 286, 66
+    bottom, (x, at, held) = 286, layout.token
     top = bottom - 44 * up
     svg = arrow(x, bottom + 4, x, top + 12, stroke=FORWARD, stroke_width=3) if up else ""
-    svg += circle(x, top, 9, FORWARD, "the token") + text(x - 16, top + 5, "token", 15, "end")
+    svg += circle(x, top, 9, FORWARD, "the token") + text(at, top + 5, "token", 15, held)
     if down:
         start, end = bottom - 44 * LAYERS, bottom - 44 * (LAYERS - down)
-        svg += arrow(530, start, 530, end - 11, stroke=BACKWARD, stroke_width=3)
-        svg += circle(530, end, 9, BACKWARD, "its error") + text(546, end + 5, "its error", 15)
+        x, at, y, held = layout.error
+        svg += arrow(x, start, x, end - 11, stroke=BACKWARD, stroke_width=3)
+        svg += circle(x, end, 9, BACKWARD, "its error")
+        svg += text(at, y or end + 5, "its error", 15, held)
     return svg
 
 
@@ -275,7 +325,13 @@ def _traveller(up: int, down: int) -> str:
 
 
 def count_and_rate(
-    num_gpus: int, days: float, rate: float, done: float, work: float, seconds: float
+    num_gpus: int,
+    days: float,
+    rate: float,
+    done: float,
+    work: float,
+    seconds: float,
+    width: int = WIDTH,
 ) -> Drawing:
     """A tank of work that GPUs fill: what comes each second, and what is there by now.
 
@@ -288,27 +344,37 @@ def count_and_rate(
     svg += rect(16, 44, 210, 64, MODEL, "rate", rx=8)
     svg += text(121, 72, units.flops_per_second(rate), 19, "middle", "white", **BOLD)
     svg += text(121, 95, f"from {units.plural(num_gpus, 'GPU')}", 15, "middle", "white")
-    svg += rect(226, 76 - wide / 2, 104, wide, MODEL, "a rate")
-    svg += rect(330 - wide, 76 - wide / 2, wide, 208 + wide / 2, MODEL, "a rate", opacity=0.5)
-    svg += text(360, 30, "the count: how much", 16, **BOLD)
-    svg += rect(264, 284 - 180 * part, 330, 180 * part, TOKENS, "done")
-    for x1, y1, x2, y2 in ((264, 104, 264, 284), (264, 284, 594, 284), (594, 104, 594, 284)):
+    narrow = width < WIDTH  # there the tank stands below the rate
+    pipe, x, y, across = (320, 16, 156, 328) if narrow else (330, 264, 104, 330)
+    end, bottom = x + across, y + 180
+    svg += rect(226, 76 - wide / 2, pipe - 226, wide, MODEL, "a rate")
+    long = bottom - 76 + wide / 2
+    svg += rect(pipe - wide, 76 - wide / 2, wide, long, MODEL, "a rate", opacity=0.5)
+    heading = (x, y - 16) if narrow else (360, 30)
+    svg += text(*heading, "the count: how much", 16, **BOLD)
+    svg += rect(x, bottom - 180 * part, across, 180 * part, TOKENS, "done")
+    for x1, y1, x2, y2 in ((x, y, x, bottom), (x, bottom, end, bottom), (end, y, end, bottom)):
         svg += line(x1, y1, x2, y2, stroke_width=3)
-    svg += line(594, 104, 604, 104) + text(610, 109, "full:", 15)
-    svg += text(610, 129, units.flops(work), 15)
     label = f"{units.flops(done)} after {units.plural(days, 'day')}" if part < 1 else "full"
-    inside = part > 0.2
-    y = 284 - 180 * part + (26 if inside else -10)
-    ink = "white" if inside else "currentColor"
-    svg += text(584, y, label, 16, "end", ink, **BOLD)
     full = f"full after {units.duration(seconds)}"
-    svg += text(429, 310, full, 16, "middle")
+    if narrow:
+        svg += text(x, bottom + 26, label, 16, **BOLD)
+        svg += text(x, bottom + 50, f"full: {units.flops(work)}", 15)
+        svg += text(end, bottom + 50, full, 15, "end")
+    else:
+        svg += line(end, y, end + 10, y) + text(end + 16, y + 5, "full:", 15)
+        svg += text(end + 16, y + 25, units.flops(work), 15)
+        inside = part > 0.2
+        level = bottom - 180 * part + (26 if inside else -10)
+        ink = "white" if inside else "currentColor"
+        svg += text(end - 10, level, label, 16, "end", ink, **BOLD)
+        svg += text(x + across / 2, bottom + 26, full, 16, "middle")
     words = (
         f"{units.plural(num_gpus, 'GPU')} fill a tank at a rate of "
         f"{units.flops_per_second(rate)}. After {units.plural(days, 'day')} the count is "
         f"{units.flops(done)} of {units.flops(work)}; it is {full}."
     )
-    return Drawing(svg, WIDTH, 322, words)
+    return Drawing(svg, width, bottom + (64 if narrow else 38), words)
 
 
 # --- runs that really happened
@@ -319,32 +385,42 @@ MOST, CLOSE, MIDDLE = 4, 1.1, 346
 where the scale has its middle."""
 
 
-def real_runs(ratios: Sequence[tuple[str, float]], rate: float) -> Drawing:
+def real_runs(ratios: Sequence[tuple[str, float]], rate: float, width: int = WIDTH) -> Drawing:
     """Estimates over what runs really took, by name, on a logarithmic scale around 1."""
-    height = 92 + 40 * len(ratios)
-    svg = text(MIDDLE, 30, "as reported", 16, "middle", **BOLD)
+    narrow = width < WIDTH  # there names stand above the bars
+    row, above = (62, 22) if narrow else (40, 0)
+    middle, half = (180, 140) if narrow else (MIDDLE, 190)
+    height = 92 + row * len(ratios)
+    svg = text(middle, 30, "as reported", 16, "middle", **BOLD)
+    spans = [(44, height - 36)]
+    if narrow:
+        spans = [(52 + above + row * i, 86 + above + row * i) for i in range(len(ratios))]
     for times, label in ((1 / 4, "a quarter"), (1 / 2, "half"), (2, "twice"), (4, "4 times")):
-        x = _beside(times)
-        svg += line(x, 44, x, height - 36, stroke_width=1, stroke_dasharray="3 4", opacity=0.7)
+        x = middle + half * _beside(times)
+        for start, end in spans:
+            svg += line(x, start, x, end, stroke_width=1, stroke_dasharray="3 4", opacity=0.7)
         svg += text(x, height - 14, label, 15, "middle")
     for i, (name, ratio) in enumerate(ratios):
-        y, x = 52 + 40 * i, _beside(ratio)
+        y, x = 52 + row * i, middle + half * _beside(ratio)
         fill = TOKENS if abs(log2(ratio)) <= log2(CLOSE) else COLORS["lost"]
-        svg += text(124, y + 20, name, 15, "end")
-        svg += rect(min(x, MIDDLE), y + 2, max(abs(x - MIDDLE), 2), 26, fill, name, rx=3)
-        svg += text(WIDTH - 10, y + 20, f"{units.digits(ratio, 2)} times", 15, "end", **BOLD)
-    svg += line(MIDDLE, 44, MIDDLE, height - 36, stroke_width=2.5)
+        low, at, held = (y + 16, middle - half, "start") if narrow else (y + 20, 124, "end")
+        svg += text(at, low, name, 15, held)
+        wide = max(abs(x - middle), 2)
+        svg += rect(min(x, middle), y + above + 2, wide, 26, fill, name, rx=3)
+        end = middle + half if narrow else width - 10
+        svg += text(end, low, f"{units.digits(ratio, 2)} times", 15, "end", **BOLD)
+    svg += "".join(line(middle, start, middle, end, stroke_width=2.5) for start, end in spans)
     listed = "; ".join(f"{name} {units.digits(ratio, 2)} times" for name, ratio in ratios)
     words = (
         f"Estimated GPU-hours at {units.count(rate)} operations a second for all, over those "
         f"reported: {listed}."
     )
-    return Drawing(svg, WIDTH, height, words)
+    return Drawing(svg, width, height, words)
 
 
 def _beside(ratio: float) -> float:
-    """Where a ratio lies: 1 in the middle, each doubling as far as the next."""
-    return MIDDLE + 190 / log2(MOST) * min(max(log2(ratio), -log2(MOST)), log2(MOST))
+    """Where a ratio lies, from -1 to 1: 1 time in the middle, each doubling as far as the next."""
+    return min(max(log2(ratio) / log2(MOST), -1), 1)
 
 
 # --- the course

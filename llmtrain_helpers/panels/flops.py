@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.flops import (
     MATRIX,
     RETURNED,
     SMALL,
+    TELEPHONE,
     TOKENS,
     attention_square,
     filled,
@@ -314,7 +315,7 @@ _SQUARE = {
 }
 
 
-def draw_square(setting: Square, before: Square | None = None) -> str:
+def draw_square(setting: Square, before: Square | None = None, narrow: bool = False) -> str:
     """The square of queries and keys, and how many of its pairs count."""
     found = setting.pairs
     many = f"<b>{units.exact(found.counted)} of {units.exact(found.dense)} pairs</b>"
@@ -325,11 +326,15 @@ def draw_square(setting: Square, before: Square | None = None) -> str:
         told += f" A token sees {units.plural(setting.window, 'token')} at the most."
     else:
         told += " A token sees itself and those before it."
-    return common.pictured(attention_square(found), told)
+    return common.pictured(attention_square(found, narrow), told)
 
 
 ATTENTION_SQUARE = common.Handle(
-    "Which pairs attention counts", _SQUARE, draw_square, settings={"start": Square()}
+    "Which pairs attention counts",
+    _SQUARE,
+    draw_square,
+    settings={"start": Square()},
+    narrow=partial(draw_square, narrow=True),
 )
 
 
@@ -370,9 +375,9 @@ def _told(step: int) -> str:
     )
 
 
-def _draw_product(product: Product, before: Product | None) -> str:
+def _draw_product(product: Product, before: Product | None, narrow: bool = False) -> str:
     each = product_flops(1, 3, 4)
-    return common.pictured(two_tokens(product.step, each), _told(product.step))
+    return common.pictured(two_tokens(product.step, each, narrow), _told(product.step))
 
 
 TWO_TOKENS = common.Handle(
@@ -389,6 +394,7 @@ TWO_TOKENS = common.Handle(
     },
     settings={"": Product()},
     draw=_draw_product,
+    narrow=partial(_draw_product, narrow=True),
 )
 
 
@@ -415,9 +421,10 @@ LONGEST = 2**16
 """Tokens of the longest sequence: there backward is as long as the picture is wide."""
 
 
-def _draw_step(step: Step, before: Step | None) -> str:
+def _draw_step(step: Step, before: Step | None, narrow: bool = False) -> str:
     longest = Step(LONGEST, "none").work
-    picture = step_work(step.work, 2 * longest.model / 3, before.work if before else None)
+    old = before.work if before else None
+    picture = step_work(step.work, 2 * longest.model / 3, old, narrow)
     parameters = run("GPT-3 175B")["active_parameters"]
     each = step.work.total / (STEP_TOKENS * parameters)
     told = (
@@ -444,6 +451,7 @@ STEP_WORK = common.Handle(
     },
     settings={"": Step()},
     draw=_draw_step,
+    narrow=partial(_draw_step, narrow=True),
 )
 
 
@@ -454,15 +462,15 @@ class Timed:
     seconds: float = 32.09
 
 
-def _draw_timed(timed: Timed, before: Timed | None) -> str:
+def _draw_timed(timed: Timed, before: Timed | None, unit: float = PEAK) -> str:
     setting = Setting(seconds=timed.seconds)
     mfu, hfu = setting.shares
     rate = units.flops_per_second(setting.rate)
     if hfu > 1:
         told = f"{rate} on each GPU: <b>past the peak</b>. No chip does that."
-        return common.pictured(past_peak(setting.work, setting.rate, setting.peak, PEAK), told)
+        return common.pictured(past_peak(setting.work, setting.rate, setting.peak, unit), told)
     told = f"{rate} on each GPU. <b>MFU {units.percent(mfu)}, HFU {units.percent(hfu)}.</b>"
-    return common.pictured(filled(setting.work, setting.rate, setting.peak, unit=PEAK), told)
+    return common.pictured(filled(setting.work, setting.rate, setting.peak, unit=unit), told)
 
 
 ACHIEVED = common.Handle(
@@ -480,4 +488,5 @@ ACHIEVED = common.Handle(
     },
     settings={"": Timed()},
     draw=_draw_timed,
+    narrow=partial(_draw_timed, unit=TELEPHONE),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from inspect import signature
 from math import gcd
@@ -457,7 +458,7 @@ class Wider:
         return count_parameters(Transformer.gpt(self.num_layers, h, h // 64, 50257, 1024))
 
 
-def _draw_wider(now: Wider, before: Wider | None) -> str:
+def _draw_wider(now: Wider, before: Wider | None, narrow: bool = False) -> str:
     old = before if before != now else None
     shape = (now.hidden_size, now.num_layers)
     start = (old.hidden_size, old.num_layers) if old else None
@@ -469,7 +470,7 @@ def _draw_wider(now: Wider, before: Wider | None) -> str:
         tables = _times(now.count.embedding / old.count.embedding)
         told = f"Parameters, beside the start: in the layers <b>{layers}</b>, in the tables "
         told += f"{tables}."
-    return common.pictured(drawings.bricks(now.count, shape, start), told)
+    return common.pictured(drawings.bricks(now.count, shape, start, narrow), told)
 
 
 def _times(ratio: float) -> str:
@@ -500,6 +501,7 @@ WIDER_OR_DEEPER = common.Handle(
     },
     settings={"": Wider()},
     draw=_draw_wider,
+    narrow=partial(_draw_wider, narrow=True),
 )
 
 

@@ -9,7 +9,15 @@ from math import ceil
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings import start_here as drawings
 from llmtrain_helpers.drawings.common import Drawing
-from llmtrain_helpers.drawings.start_here import NARROW, WIDE, Layout
+from llmtrain_helpers.drawings.start_here import (
+    NARROW,
+    NARROW_WAY,
+    TELEPHONE,
+    WAY,
+    WIDE,
+    WIDTH,
+    Layout,
+)
 from llmtrain_helpers.duration import (
     flops_on_the_way,
     flops_per_parameter,
@@ -196,7 +204,7 @@ class Way:
     step: int = 0
 
 
-def _draw_way(way: Way, before: Way | None) -> str:
+def _draw_way(way: Way, before: Way | None, layout: drawings.Way = WAY) -> str:
     P, layers = 8 * 10**9, drawings.LAYERS
     done = flops_on_the_way(P, way.step, layers)
     whole = flops_on_the_way(P, 2 * layers, layers)
@@ -216,7 +224,7 @@ def _draw_way(way: Way, before: Way | None) -> str:
             f"<b>6 operations for each parameter: {units.count(whole, 2)} operations for "
             "one token.</b>"
         )
-    return common.pictured(drawings.one_token(way.step, P, done, whole), told)
+    return common.pictured(drawings.one_token(way.step, P, done, whole, layout), told)
 
 
 ONE_TOKEN = common.Handle(
@@ -233,6 +241,7 @@ ONE_TOKEN = common.Handle(
     },
     settings={"": Way()},
     draw=_draw_way,
+    narrow=partial(_draw_way, layout=NARROW_WAY),
 )
 
 
@@ -247,7 +256,7 @@ REAL_RUNS = ("Pythia 12B", "LLaMA-1 65B", "Llama 2 7B", "Llama 2 70B", "BLOOM-17
 """Runs on A100 whose GPU-hours are published."""
 
 
-def _draw_runs(share: Share, before: Share | None) -> str:
+def _draw_runs(share: Share, before: Share | None, width: int = WIDTH) -> str:
     rate = float(rate_at(share.percent / 100, accelerator("A100").peak("bf16")))
     ratios = []
     for name in REAL_RUNS:
@@ -260,7 +269,7 @@ def _draw_runs(share: Share, before: Share | None) -> str:
         f"the estimates are {units.digits(least, 2)} to {units.digits(most, 2)} times what was "
         "reported."
     )
-    return common.pictured(drawings.real_runs(ratios, rate), told)
+    return common.pictured(drawings.real_runs(ratios, rate, width), told)
 
 
 FIVE_RUNS = common.Handle(
@@ -277,6 +286,7 @@ FIVE_RUNS = common.Handle(
     },
     settings={"": Share()},
     draw=_draw_runs,
+    narrow=partial(_draw_runs, width=TELEPHONE),
 )
 
 
@@ -288,7 +298,7 @@ class Tank:
     days: int = 30
 
 
-def _draw_tank(tank: Tank, before: Tank | None) -> str:
+def _draw_tank(tank: Tank, before: Tank | None, width: int = WIDTH) -> str:
     gpt3 = run("GPT-3 175B")
     work = flops_per_parameter("none") * gpt3["tokens"] * gpt3["active_parameters"]
     rate = tank.num_gpus * Setting().rate
@@ -298,7 +308,9 @@ def _draw_tank(tank: Tank, before: Tank | None) -> str:
         if done < work
         else "Full: that is <b>all the work of GPT-3</b>. Fewer GPUs do it too, only later."
     )
-    picture = drawings.count_and_rate(tank.num_gpus, tank.days, rate, done, work, work / rate)
+    picture = drawings.count_and_rate(
+        tank.num_gpus, tank.days, rate, done, work, work / rate, width
+    )
     return common.pictured(picture, told)
 
 
@@ -317,4 +329,5 @@ COUNT_AND_RATE = common.Handle(
     },
     settings={"": Tank()},
     draw=_draw_tank,
+    narrow=partial(_draw_tank, width=TELEPHONE),
 )
