@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
@@ -106,7 +106,7 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None) -> str:
+def render(setting: Setting, before: Setting | None = None, narrow: bool = False) -> str:
     """The panel's answer as HTML: sentence, notes, picture, table, and the call."""
     line, memory, passes = setting.timeline, setting.memory, setting.accumulation_steps
     old = (before.timeline, before.memory) if before else None
@@ -120,7 +120,7 @@ def render(setting: Setting, before: Setting | None = None) -> str:
         [
             common.sentence(_sentence(setting, line.peak, old[0].peak if old else None)),
             *(f'<p style="margin:6px 0px">{note}</p>' for note in _notes(setting)),
-            f"<div>{step_memory(line, memory, setting.chip, passes, old).live()}</div>",
+            f"<div>{step_memory(line, memory, setting.chip, passes, old, narrow).live()}</div>",
             common.folded("The numbers", _tables(line)),
             common.folded("In code", common.call(code)),
         ]
@@ -191,6 +191,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("1B, scores stored", "1B, 4 sequences, all computed again"),
     render,
+    partial(render, narrow=True),
     captioned=True,
 )
 
@@ -232,9 +233,9 @@ class Watched:
         )
 
 
-def _draw_memory(watched: Watched, before: Watched | None) -> str:
+def _draw_memory(watched: Watched, before: Watched | None, narrow: bool = False) -> str:
     now, memory = watched.now, Setting().memory
-    picture = memory_so_far(watched.timeline, now, memory, "an A100", _MOST, _SMALLER)
+    picture = memory_so_far(watched.timeline, now, memory, "an A100", _MOST, _SMALLER, narrow)
     told = _TOLD[now.mark]
     if now.mark == "start" and now.step == 2:
         told = "This time Adam's averages are there from the start."
@@ -272,6 +273,7 @@ STEP_MEMORY = common.Handle(
     },
     settings={"": Watched()},
     draw=_draw_memory,
+    narrow=partial(_draw_memory, narrow=True),
 )
 
 
@@ -289,9 +291,9 @@ class KeptLayer:
     dropout: str = "on"
 
 
-def _draw_layer(kept: KeptLayer, before: KeptLayer | None) -> str:
+def _draw_layer(kept: KeptLayer, before: KeptLayer | None, narrow: bool = False) -> str:
     flash, dropout = kept.attention == "flash", kept.dropout == "on"
-    picture = kept_by_layer(*_GPT3, flash=flash, dropout=dropout)
+    picture = kept_by_layer(*_GPT3, flash=flash, dropout=dropout, narrow=narrow)
     layers = gpt_activation_bytes(96, *_GPT3, micro_batch_size=1)
     h, a, s = _GPT3
     ratio = a * s / h
@@ -311,6 +313,7 @@ KEPT_LAYER = common.Handle(
     },
     settings={"": KeptLayer()},
     draw=_draw_layer,
+    narrow=partial(_draw_layer, narrow=True),
 )
 
 
@@ -324,13 +327,14 @@ class Recomputed:
     moment: int = 9
 
 
-def _draw_recomputed(shown: Recomputed, before: Recomputed | None) -> str:
+def _draw_recomputed(shown: Recomputed, before: Recomputed | None, narrow: bool = False) -> str:
     whole = len(there(6, shown.moment, again=False))
     left = there(6, shown.moment, again=True)
     inputs, layers = left.count("input"), left.count("again")
-    told = f"Whole layers on the left: {whole}. Inputs on the right: {inputs}"
+    first, second = ("above", "below") if narrow else ("on the left", "on the right")
+    told = f"Whole layers {first}: {whole}. Inputs {second}: {inputs}"
     told += ", and one layer computed again." if layers else "."
-    return common.pictured(recomputation(6, shown.moment), f"<b>{told}</b>")
+    return common.pictured(recomputation(6, shown.moment, narrow), f"<b>{told}</b>")
 
 
 RECOMPUTATION = common.Handle(
@@ -346,4 +350,5 @@ RECOMPUTATION = common.Handle(
     },
     settings={"": Recomputed()},
     draw=_draw_recomputed,
+    narrow=partial(_draw_recomputed, narrow=True),
 )
