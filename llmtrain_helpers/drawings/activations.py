@@ -159,7 +159,7 @@ def step_memory(
     most = max([memory, *(sum(parts.values()) for _, parts in points + old)])
     if before:
         most = max(most, before[1])
-    low = shown.peak.total < 0.75 * most  # the call-out has its room below the line
+    low = memory and shown.peak.total < 0.75 * most  # the call-out has its room below the line
     up = _Scale(1.03 * most, 30 if low and not narrow else _TOP, narrow)
     svg = [*_axis(up), *_bands(points, up)]
     if memory:

@@ -669,8 +669,8 @@ def shared_matrices(mlp: SharedMlp, step: int, narrow: bool = False) -> Drawing:
     1 hidden numbers, 2 what comes out in parts, 3 the sum; 4 to 6 the errors going back.
     Each GPU's cells stand in a row of their own.
     """
-    at, pitch = _PLACES[narrow], 56 + 112 / mlp.gpus
-    tall = pitch * mlp.gpus
+    at, tall = _PLACES[narrow], max(224, 56 * mlp.gpus + 112)
+    pitch = tall / mlp.gpus
     heads = {"token": at.token + 27, "parts": at.back_parts + 27, "columns": at.first}
     heads["hidden"] = at.hidden
     later = {"rows": at.second + 27, "parts": at.parts + 27, "result": at.result + 27}
@@ -700,7 +700,7 @@ def shared_matrices(mlp: SharedMlp, step: int, narrow: bool = False) -> Drawing:
             svg += text(x + 15, top + tall / 2 + 11, "+", 24, "middle", ink, font_weight=700)
         note = "+ is an all-reduce; framed: just came"
         svg += text(8, foot + 40, note, 15) if narrow else text(660, foot + 14, note, 15, "end")
-    return Drawing(svg, at.width, int(foot) + (54 if narrow else 30), _shared_words(mlp, step))
+    return Drawing(svg, at.width, foot + (54 if narrow else 30), _shared_words(mlp, step))
 
 
 def _share(mlp: SharedMlp, gpu: int, y: float, down: float, step: int, at: _Places) -> str:

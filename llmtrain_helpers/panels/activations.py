@@ -294,12 +294,14 @@ class KeptLayer:
 def _draw_layer(kept: KeptLayer, before: KeptLayer | None, narrow: bool = False) -> str:
     flash, dropout = kept.attention == "flash", kept.dropout == "on"
     picture = kept_by_layer(*_GPT3, flash=flash, dropout=dropout, narrow=narrow)
-    layers = gpt_activation_bytes(96, *_GPT3, micro_batch_size=1)
     h, a, s = _GPT3
     ratio = a * s / h
-    held = layers * bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
+    held = gpt_activation_bytes(1, *_GPT3, micro_batch_size=1)
+    held *= bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
     return common.pictured(
-        picture, f"All layers of GPT-3 keep <b>{units.gigabytes(held)}</b> of one sequence."
+        picture,
+        f"This layer keeps <b>{units.gigabytes(held)}</b> of one sequence. The 96 layers of "
+        f"GPT-3 keep {units.gigabytes(96 * held)}.",
     )
 
 
@@ -314,6 +316,51 @@ KEPT_LAYER = common.Handle(
     settings={"": KeptLayer()},
     draw=_draw_layer,
     narrow=partial(_draw_layer, narrow=True),
+)
+
+
+# --- a batch at once, or in passes
+
+_BATCH = 8
+"""Sequences of a step of the handle."""
+
+
+@dataclass(frozen=True)
+class Passes:
+    """A step of eight sequences of Llama 3.2 1B, all at once or one after another."""
+
+    passes: int = 1
+
+    @property
+    def timeline(self) -> Timeline:
+        """Two such steps."""
+        each = _BATCH // self.passes
+        setting = replace(Setting(), micro_batch_size=each, accumulation_steps=self.passes)
+        return setting.timeline
+
+
+def _draw_passes(now: Passes, before: Passes | None, narrow: bool = False) -> str:
+    old = (before.timeline, 0) if before else None
+    picture = step_memory(now.timeline, passes=now.passes, before=old, narrow=narrow)
+    each = _BATCH // now.passes
+    told = f"{units.plural(now.passes, 'pass')} of {units.plural(each, 'sequence')}"
+    peak = units.gigabytes(now.timeline.peak.total)
+    return common.pictured(picture, f"{told}: <b>{peak}</b> at the peak.")
+
+
+PASSES = common.Handle(
+    title="Eight sequences, in one pass or in several",
+    controls={
+        "passes": common.Control(
+            "Passes",
+            "How many passes the eight sequences of a step take.",
+            most=_BATCH,
+            stops=(1, 2, 4, 8),
+        )
+    },
+    settings={"": Passes()},
+    draw=_draw_passes,
+    narrow=partial(_draw_passes, narrow=True),
 )
 
 
@@ -341,7 +388,7 @@ RECOMPUTATION = common.Handle(
     title="Keep, or compute again",
     controls={
         "moment": common.Control(
-            "Moment",
+            "Time",
             "Six layers forward, then six backward.",
             most=12,
             stops=tuple(range(1, 13)),

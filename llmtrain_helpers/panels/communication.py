@@ -380,10 +380,23 @@ def _machines(slow: int) -> str:
     return "All four reach" if not slow else f"{units.plural(slow, 'machine')} of 4 miss"
 
 
+@dataclass(frozen=True)
+class _Bytes(common.Control):
+    """A number of MiB, which may be written with any unit of memory: `512 KiB`, `1 GiB`."""
+
+    def read(self, written: common.Value) -> common.Value:
+        """The value in MiB; a ValueError in the panel's words if it is none."""
+        try:
+            told = units.read_as(written, "bytes")
+        except ValueError:
+            return super().read(written)
+        return super().read(float(told.number) / MIB if told.unit else written)
+
+
 MESSAGE = common.Handle(
     title="Small messages and large ones",
     controls={
-        "size": common.Control(
+        "size": _Bytes(
             "Message",
             "Bytes on each GPU that are added up.",
             unit="MiB",
@@ -450,7 +463,7 @@ SHARED_MATRICES = common.Handle(
             stops=tuple(range(7)),
             play=True,
         ),
-        "gpus": common.Control("GPUs", "How many share the matrices.", most=4, stops=(1, 2, 4)),
+        "gpus": common.Control("GPUs", "How many share the matrices.", most=2, stops=(1, 2)),
     },
     settings={"": Matrices()},
     draw=_draw_matrices,
