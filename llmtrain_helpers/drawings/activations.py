@@ -193,39 +193,24 @@ def memory_so_far(
     smaller: float = 0,
     narrow: bool = False,
 ) -> Drawing:
-    """What has been resident up to a moment of two steps of one pass; what comes is dashed.
+    """What has been resident up to a moment of two steps of one pass.
 
     The scale ends at `most` bytes, whatever is shown. A second, dashed line is the memory
     of a `smaller` chip.
     """
-    points, up = _points(shown), _Scale(most, narrow=narrow)
+    points, up = _points(shown), _Scale(most, _TOP if narrow else 62, narrow)
     past = points[: len(points) // 2 * (now.step - 1) + _SHOWN[now.mark]]
-    x, top = up.across(past[-1][0]), up(now.total)
-    coming = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in _totals(points, up))
-    dashed = 'fill="none" stroke="currentColor" stroke-width="1.5" stroke-dasharray="5 4"'
-    svg = [*_axis(up), *_bands(past, up), f'<polyline points="{coming}" {dashed}/>']
-    svg.append(_over(past, memory, up))
-    limits: list[tuple[float, str, Style]] = [(memory, chip, {"stroke_width": 3})]
+    x, above = up.across(past[-1][0]), 60 if narrow else 38
+    svg = [*_axis(up), *_bands(past, up), _over(past, memory, up), *_line_of(memory, chip, up)]
     if smaller:
-        limits.append((smaller, "a smaller one", {"stroke_width": 2.5, "stroke_dasharray": "10 5"}))
-    for row, (size, name, style) in enumerate(limits):
-        y, label = up(size), f"{units.gigabytes(size)}, {name}"
-        svg.append(line(up.left, y, up.right, y, **style))
-        if narrow:
-            svg += _named_line(row, label, **style)
-        else:
-            svg.append(text(up.right - 4, y - 8, label, 15, "end", font_weight=700))
+        svg += _line_of(smaller, "a smaller one", up, 1, stroke_dasharray="10 5")
     at = f"{MOMENTS[now.mark]}: {units.gigabytes(now.total)}"
     late = x > up.across(1)
     side, beside = ("end", x - 8) if late else ("start", x + 8)
-    svg.append(line(x, 66, x, _BASE, stroke_width=2))
+    svg.append(line(x, above + 6, x, _BASE, stroke_width=2))
     if narrow and not late:  # so far to the left that its words end within the picture
         beside = min(beside, 150)
-    svg.append(text(beside, 60, at, 17, side, font_weight=700))
-    if now.mark == "loss" and now.total < 0.95 * memory and not narrow:
-        each = f"2 × {units.gigabytes(now.logits / 2)} on top"
-        each += ", the gradients at the loss" if late else ""
-        svg.append(text(beside, top - 10, each, 14, side))
+    svg.append(text(beside, above, at, 17, side, font_weight=700))
     svg += _marks(shown, 1, up)
     parts = {**_split(now, shown), "logits": now.logits}
     parts.pop("second logits")
@@ -237,7 +222,7 @@ def memory_so_far(
         f"Together {units.gigabytes(now.total)}, {fits} the line of {chip}, "
         f"{units.gigabytes(memory)}."
     )
-    return Drawing("".join(svg), 368 if narrow else up.right + 16, up.foot + 88, words)
+    return Drawing("".join(svg), 368 if narrow else _ACROSS, up.foot + 88, words)
 
 
 class _Scale(NamedTuple):
@@ -407,15 +392,17 @@ def _slanted(
             yield low, c - low, high, c - high
 
 
-def _line_of(memory: float, chip: str, up: _Scale) -> list[str]:
-    """The chip's memory, and its name to the right of the picture, or above it."""
-    y = up(memory)
+def _line_of(
+    memory: float, chip: str, up: _Scale, row: int = 0, **style: Unpack[Style]
+) -> list[str]:
+    """A chip's memory, and its name to the right of the picture, or in a row above it."""
+    y, look = up(memory), Style(stroke_width=3, **style)
     named, size = chip.partition(" (")[0].removesuffix(" SXM"), units.gigabytes(memory)
     if up.narrow:
-        whole = line(up.left, y, up.right, y, stroke_width=3)
-        return [whole, *_named_line(0, f"{size}, {named}", stroke_width=3)]
+        whole = line(up.left, y, up.right, y, **look)
+        return [whole, *_named_line(row, f"{size}, {named}", **look)]
     return [
-        line(up.left, y, up.right + 8, y, stroke_width=3),
+        line(up.left, y, up.right + 8, y, **look),
         text(up.right + 14, y + 1, size, 16, font_weight=700),
         text(up.right + 14, y + 19, named, 14),
     ]

@@ -199,8 +199,8 @@ PANEL = common.Panel(
 # --- memory, moment by moment
 
 _MARKS = ("start", "forward", "loss", "backward", "update")
-_MOST = 125e9
-"""Bytes at which the handle's scale ends: four sequences, nothing recomputed."""
+_MOST = 95e9
+"""Bytes at which the handle's scale ends: three sequences, nothing recomputed."""
 _SMALLER = 40e9
 """Bytes of the smaller A100, on which the first step fits and the second one does not."""
 _TOLD = {
@@ -216,7 +216,7 @@ _TOLD = {
 class Watched:
     """A moment of the first two steps of Llama 3.2 1B, and its sequences."""
 
-    moment: int = 8
+    moment: int = 2
     micro_batch: int = 1
 
     @property
@@ -225,36 +225,27 @@ class Watched:
         return replace(Setting(), micro_batch_size=self.micro_batch).timeline
 
     @property
-    def now(self) -> Moment:
-        """What is resident at the moment."""
-        step, mark = divmod(self.moment - 1, len(_MARKS))
-        return next(
-            x for x in self.timeline.moments if (x.step, x.mark) == (step + 1, _MARKS[mark])
-        )
+    def past(self) -> list[Moment]:
+        """The moments so far, with that which is shown."""
+        marked = [x for x in self.timeline.moments if x.mark in _MARKS]
+        return marked[: self.moment]
 
 
 def _draw_memory(watched: Watched, before: Watched | None, narrow: bool = False) -> str:
-    now, memory = watched.now, Setting().memory
+    past, memory = watched.past, Setting().memory
+    now = past[-1]
     picture = memory_so_far(watched.timeline, now, memory, "an A100", _MOST, _SMALLER, narrow)
     told = _TOLD[now.mark]
     if now.mark == "start" and now.step == 2:
         told = "This time Adam's averages are there from the start."
-    peaks = [max(x.total for x in watched.timeline.moments if x.step == step) for step in (1, 2)]
-    ends = " ".join(
-        f"{name} it {_how_far(peaks, card)}."
-        for name, card in (("On the smaller card", _SMALLER), ("On the larger", memory))
-    )
-    return common.pictured(
-        picture,
-        f"{told} The steps need {units.gigabytes(peaks[0])} and {units.gigabytes(peaks[1])}. "
-        f"<b>{ends}</b>",
-    )
-
-
-def _how_far(peaks: list[float], memory: float) -> str:
-    """Whether a run goes on, or in which step it runs out of memory."""
-    over = [step for step, peak in enumerate(peaks, 1) if peak > memory]
-    return f"stops in step {over[0]}" if over else "runs"
+    full = []
+    for name, card in (("smaller", _SMALLER), ("larger", memory)):
+        over = [x.step for x in past if x.total > card]
+        if over:
+            full.append(f"The {name} card is full in step {over[0]}.")
+        elif watched.moment == len(_MARKS) * 2:
+            full.append(f"The {name} card goes on.")
+    return common.pictured(picture, f"{told} <b>{' '.join(full)}</b>" if full else told)
 
 
 STEP_MEMORY = common.Handle(
@@ -268,7 +259,7 @@ STEP_MEMORY = common.Handle(
             play=True,
         ),
         "micro_batch": common.Control(
-            "Micro-batch", "Sequences that go through at once.", most=4, stops=(1, 2, 4)
+            "Micro-batch", "Sequences that go through at once.", most=3, stops=(1, 2, 3)
         ),
     },
     settings={"": Watched()},
@@ -371,7 +362,7 @@ PASSES = common.Handle(
 class Recomputed:
     """A moment on the way forward and back through six layers."""
 
-    moment: int = 9
+    moment: int = 1
 
 
 def _draw_recomputed(shown: Recomputed, before: Recomputed | None, narrow: bool = False) -> str:
