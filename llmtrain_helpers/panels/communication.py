@@ -390,7 +390,10 @@ class _Bytes(common.Control):
             told = units.read_as(written, "bytes")
         except ValueError:
             return super().read(written)
-        return super().read(float(told.number) / MIB if told.unit else written)
+        size = float(told.number) / (MIB if told.unit else 1)
+        if not self.least <= size <= self.most:
+            raise ValueError(f"{self._outside(written)[:-1]} MiB, which is what was measured.")
+        return super().read(float(f"{size:.6g}"))
 
 
 MESSAGE = common.Handle(
