@@ -176,7 +176,7 @@ def step_memory(
     svg.append(_key(parts_at_peak(shown), up.foot + 56, up, 226))
     words = _steps_in_words(shown, memory, chip, passes)
     return Drawing(
-        "".join(svg), 368 if narrow else _ACROSS, up.foot + (156 if narrow else 100), words
+        "".join(svg), 368 if narrow else _ACROSS, up.foot + (122 if narrow else 100), words
     )
 
 
@@ -482,9 +482,9 @@ def _marks(shown: Timeline, passes: int, up: _Scale) -> Iterator[str]:
         yield text(*at, f"step {step + 1}", 15, "middle", font_weight=600)
         for i, (x, word) in enumerate(marks):
             row, middle = 18 * (i % 2) * up.narrow, up.across(step + x)
-            if word == "update" and up.narrow:
-                middle = up.across(step + 1) - 26
-            yield text(middle, _BASE + 20 + row, word, 14, "middle")
+            if up.narrow:  # within the lines of its step
+                middle = min(max(middle, up.across(step) + 28), up.across(step + 1) - 26)
+            yield text(middle, _BASE + 20 + row, word, 13 if up.narrow else 14, "middle")
     yield line(up.left, _BASE, up.right, _BASE)
     yield line(up.across(2), _BASE, up.across(2), up.foot, stroke_width=1)
 
