@@ -593,7 +593,9 @@ def message_rates(
         across = log2(bytes_ / _SIZES[0]) / log2(_SIZES[1] / _SIZES[0])
         return left + (right - left) * across, floor - 280 * rate / most
 
-    svg = text(8, 24, "GB/s", 15) + text(right, 384, "bytes of the message", 15, "end")
+    svg = text(8, 24, "GB/s that each GPU of a ring sends", 15) + text(
+        right, 384, "bytes of the message", 15, "end"
+    )
     for rate in (0, 200, 400, 600, 800):
         y = place(_SIZES[0], rate * 1e9)[1]
         svg += line(left, y, right, y, stroke=GREY, stroke_width=0.6)
