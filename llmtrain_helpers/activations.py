@@ -107,7 +107,7 @@ KEPT = [
     Kept("attention", "scores Q·Kᵀ", "Q and K", 4),
     Kept("attention", "softmax", "its result", 2, scores=True),
     Kept("attention", "dropout", "its mask", 1, scores=True),
-    Kept("attention", "average of V", "the dropped-out scores", 2, scores=True),
+    Kept("attention", "average of V", "what dropout leaves", 2, scores=True),
     Kept("attention", "", "V", 2),
     Kept("attention", "output matrix", "its input", 2, learns=True),
     Kept("attention", "dropout", "its mask", 1),
@@ -140,7 +140,7 @@ def kept_tensors(flash: bool = False, dropout: bool = True) -> list[Kept]:
         kept
         for kept in KEPT
         if (stored or not kept.scores)
-        and (masked or (kept.operation != "dropout" and kept.tensor != "the dropped-out scores"))
+        and (masked or (kept.operation != "dropout" and kept.tensor != "what dropout leaves"))
     ]
 
 

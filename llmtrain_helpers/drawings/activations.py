@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple, Unpack
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
@@ -33,7 +33,20 @@ _WHITE = "#FFFFFF"
 
 # --- what a layer keeps
 
-_TIGHT, _BAR_LEFT, _BAR_ROOM, _LAYER_WIDE = 25, 318, 224, 640
+
+class _Rows(NamedTuple):
+    """How wide the layer is drawn, how high a row is, where tensors stand, and their bars."""
+
+    width: int
+    high: int
+    tensor: int
+    bar: int
+    room: int
+    below: int  # of a bar below its tensor's name
+
+
+_BESIDE, _BELOW = _Rows(640, 25, 148, 318, 224, 0), _Rows(376, 44, 136, 136, 140, 19)
+"""Bars beside the names of tensors; on a telephone below them."""
 
 
 def kept_by_layer(
@@ -42,6 +55,7 @@ def kept_by_layer(
     sequence_length: int,
     flash: bool = False,
     dropout: bool = True,
+    narrow: bool = False,
 ) -> Drawing:
     """What each operation of a GPT's layer keeps, as bars in bytes a hidden value.
 
@@ -49,51 +63,58 @@ def kept_by_layer(
     """
     h, a, s = counts(hidden_size=hidden_size, num_heads=num_heads, sequence_length=sequence_length)
     ratio, there = float(a * s / h), kept_tensors(flash, dropout)
-    scale = _BAR_ROOM / max(8, 2 * ratio)
+    rows = _BELOW if narrow else _BESIDE
+    scale = rows.room / max(8, 2 * ratio)
     whole, all_of_it = _short(bytes_kept(ratio, flash, dropout)), _short(bytes_kept(ratio))
     svg = text(10, 26, "operation", 15, font_weight=600)
-    svg += text(148, 26, "keeps", 15, font_weight=600)
-    svg += text(_BAR_LEFT, 26, "bytes for each hidden value", 15, font_weight=600)
+    if not narrow:
+        svg += text(rows.tensor, 26, "keeps", 15, font_weight=600)
+    svg += text(rows.bar, 26, "bytes for each hidden value", 15, font_weight=600)
     for row, kept in enumerate(KEPT):
-        svg += _row(38 + row * _TIGHT, kept, ratio, scale, kept in there)
-    foot = 38 + len(KEPT) * _TIGHT
+        svg += _row(38 + row * rows.high, kept, ratio, scale, kept in there, rows)
+    foot = 38 + len(KEPT) * rows.high
     learned = sum(kept.size for kept in KEPT if kept.learns)
     total = f"{whole} bytes for each hidden value"
     if whole != all_of_it:
         total += f", of {all_of_it}"
-    note = f"Bold: operations with weights keep {learned}. Hatched: scores. Dashed: no longer kept."
-    svg += text(10, foot + 24, total, 18, font_weight=700) + text(10, foot + 48, note, 14)
-    rows = "; ".join(
+    notes = [f"Bold: operations with weights keep {learned}."]
+    notes.append("Hatched: scores. Dashed: no longer kept.")
+    svg += text(10, foot + 24, total, 16 if narrow else 18, font_weight=700)
+    for i, note in enumerate(notes if narrow else [" ".join(notes)]):
+        svg += text(10, foot + 48 + 20 * i, note, 14)
+    listed = "; ".join(
         f"{kept.operation or 'the same'} keeps {kept.tensor}, {kept.size}"
         f"{' times as/h' if kept.scores else ''}"
         for kept in there
     )
     words = (
-        f"What a GPT's layer keeps, in bytes for each hidden value: {rows}. "
+        f"What a GPT's layer keeps, in bytes for each hidden value: {listed}. "
         f"Together, with as/h = {_short(ratio)}: {whole}."
     )
-    return Drawing(svg, _LAYER_WIDE, foot + 62, words)
+    return Drawing(svg, rows.width, foot + (82 if narrow else 62), words)
 
 
-def _row(y: float, kept: Kept, ratio: float, scale: float, there: bool) -> str:
+def _row(y: float, kept: Kept, ratio: float, scale: float, there: bool, rows: _Rows) -> str:
     """An operation in its half's colour, the tensor that it keeps, and a bar of its size."""
     size = kept.size * (ratio if kept.scores else 1)
     label = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
     svg = ""
     if kept.operation:
-        high = 2 * _TIGHT if kept.operation == "average of V" else _TIGHT
+        high = 2 * rows.high if kept.operation == "average of V" else rows.high
         weight: Style = {"font_weight": 700} if kept.learns else {}
-        middle = y + 16 + (high - _TIGHT) / 2
-        svg += rect(10, y, 128, high - 3, COLORS[kept.half], rx=3)
-        svg += text(18, middle, kept.operation, 14, fill=_WHITE, **weight)
-    wide = size * scale
+        middle = y + (high - 3) / 2 + 5
+        svg += rect(10, y, rows.tensor - 20, high - 3, COLORS[kept.half], rx=3)
+        svg += text(
+            18 if rows is _BESIDE else 14, middle, kept.operation, 14, fill=_WHITE, **weight
+        )
+    wide, bar = size * scale, (rows.bar, y + rows.below + 2)
     if not there:
-        return svg + ghost(_BAR_LEFT, y + 2, wide, _TIGHT - 7, "no longer kept")
-    svg += text(148, y + 16, kept.tensor, 14)
-    svg += rect(_BAR_LEFT, y + 2, wide, _TIGHT - 7, COLORS["activations"])
+        return svg + ghost(*bar, wide, 18, "no longer kept")
+    svg += text(rows.tensor, y + 16, kept.tensor, 14)
+    svg += rect(*bar, wide, 18, COLORS["activations"])
     if kept.scores:
-        svg += hatched(_BAR_LEFT, y + 2, wide, _TIGHT - 7)
-    return svg + text(_BAR_LEFT + wide + 7, y + 16, label.replace("1 as/h", "as/h"), 14)
+        svg += hatched(*bar, wide, 18)
+    return svg + text(bar[0] + wide + 7, bar[1] + 14, label.replace("1 as/h", "as/h"), 14)
 
 
 def _short(number: float) -> str:
@@ -102,7 +123,7 @@ def _short(number: float) -> str:
 
 # --- memory through the steps
 
-_LEFT, _RIGHT, _TOP, _BASE = 66, 610, 92, 372
+_TOP, _BASE = 92, 372
 _PARTS = ["weights", "main weights", "optimizer", "gradients", "activations"]
 _PARTS += ["logits", "second logits"]
 _ONE = {"forward": 0.27, "loss": 0.41, "backward": 0.78}
@@ -125,6 +146,7 @@ def step_memory(
     chip: str = "the chip",
     passes: int = 0,
     before: tuple[Timeline, Result] | None = None,
+    narrow: bool = False,
 ) -> Drawing:
     """What is resident through the steps, stacked, under the line of a chip's memory.
 
@@ -137,9 +159,8 @@ def step_memory(
     most = max([memory, *(sum(parts.values()) for _, parts in points + old)])
     if before:
         most = max(most, before[1])
-    up = _Scale(1.03 * most)
-    if shown.peak.total < 0.75 * most:  # the call-out has its room below the line
-        up = _Scale(1.03 * most, 30)
+    low = memory and shown.peak.total < 0.75 * most  # the call-out has its room below the line
+    up = _Scale(1.03 * most, 30 if low and not narrow else _TOP, narrow)
     svg = [*_axis(up), *_bands(points, up)]
     if memory:
         svg += [_over(points, memory, up), *_line_of(memory, chip, up)]
@@ -147,9 +168,16 @@ def step_memory(
         svg += _outline(old, before[1] if before[1] != memory else 0, up)
     svg += _callout(shown, points, up, memory)
     passes = passes or shown.moments[-1].micro_batch
-    svg += [*_marks(shown, passes), *_key(shown)]
+    peak = shown.peak
+    when = f"{MOMENTS[peak.mark]}): {units.gigabytes(peak.total)}"
+    when = f"At the peak (step {peak.step}, {when}"
+    left, size = (6, 14.5) if narrow else (up.left, 16)
+    svg += [*_marks(shown, passes, up), text(left, up.foot + 30, when, size, font_weight=700)]
+    svg.append(_key(parts_at_peak(shown), up.foot + 56, up, 226))
     words = _steps_in_words(shown, memory, chip, passes)
-    return Drawing("".join(svg), _ACROSS, 518, words)
+    return Drawing(
+        "".join(svg), 368 if narrow else _ACROSS, up.foot + (122 if narrow else 100), words
+    )
 
 
 _SHOWN = {"start": 2, "forward": 4, "loss": 6, "layers": 7, "backward": 8, "update": 10}
@@ -157,44 +185,36 @@ _SHOWN = {"start": 2, "forward": 4, "loss": 6, "layers": 7, "backward": 8, "upda
 
 
 def memory_so_far(
-    shown: Timeline, now: Moment, memory: float, chip: str, most: float, smaller: float = 0
+    shown: Timeline,
+    now: Moment,
+    memory: float,
+    chip: str,
+    most: float,
+    smaller: float = 0,
+    narrow: bool = False,
 ) -> Drawing:
-    """What has been resident up to a moment of two steps of one pass; what comes is dashed.
+    """What has been resident up to a moment of two steps of one pass.
 
     The scale ends at `most` bytes, whatever is shown. A second, dashed line is the memory
     of a `smaller` chip.
     """
-    points, up = _points(shown), _Scale(most)
+    points, up = _points(shown), _Scale(most, _TOP if narrow else 62, narrow)
     past = points[: len(points) // 2 * (now.step - 1) + _SHOWN[now.mark]]
-    x, top = _across(past[-1][0]), up(now.total)
-    y = up(memory)
-    coming = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in _totals(points))
-    dashed = 'fill="none" stroke="currentColor" stroke-width="1.5" stroke-dasharray="5 4"'
-    svg = [*_axis(up), *_bands(past, up), f'<polyline points="{coming}" {dashed}/>']
-    svg += [_over(past, memory, up), line(_LEFT, y, _RIGHT, y, stroke_width=3)]
-    label = f"{units.gigabytes(memory)}, {chip}"
-    svg.append(text(_RIGHT - 4, y - 8, label, 15, "end", font_weight=700))
+    x, above = up.across(past[-1][0]), 60 if narrow else 38
+    svg = [*_axis(up), *_bands(past, up), _over(past, memory, up), *_line_of(memory, chip, up)]
     if smaller:
-        low = up(smaller)
-        svg.append(line(_LEFT, low, _RIGHT, low, stroke_width=2.5, stroke_dasharray="10 5"))
-        label = f"{units.gigabytes(smaller)}, a smaller one"
-        svg.append(text(_RIGHT - 4, low - 8, label, 15, "end", font_weight=700))
+        svg += _line_of(smaller, "a smaller one", up, 1, stroke_dasharray="10 5")
     at = f"{MOMENTS[now.mark]}: {units.gigabytes(now.total)}"
-    side = "end" if x > _across(1) else "start"
-    svg.append(line(x, 66, x, _BASE, stroke_width=2))
-    svg.append(text(x + (-8 if side == "end" else 8), 60, at, 17, side, font_weight=700))
-    if now.mark == "loss" and now.total < 0.95 * memory:
-        each = f"2 × {units.gigabytes(now.logits / 2)} on top"
-        each += ", the gradients at the loss" if side == "end" else ""
-        svg.append(text(x + (-8 if side == "end" else 8), top - 10, each, 14, side))
-    svg += _marks(shown, 1)
+    late = x > up.across(1)
+    side, beside = ("end", x - 8) if late else ("start", x + 8)
+    svg.append(line(x, above + 6, x, _BASE, stroke_width=2))
+    if narrow and not late:  # so far to the left that its words end within the picture
+        beside = min(beside, 150)
+    svg.append(text(beside, above, at, 17, side, font_weight=700))
+    svg += _marks(shown, 1, up)
     parts = {**_split(now, shown), "logits": now.logits}
     parts.pop("second logits")
-    for i, (name, size) in enumerate(parts.items()):
-        left, row = _LEFT + i % 2 * 280, _BASE + 74 + i // 2 * 24
-        svg.append(rect(left, row - 12, 15, 15, COLORS[name], rx=2))
-        label = f"{LEGEND.get(name, name)} {units.gigabytes(size) if size else 0}"
-        svg.append(text(left + 22, row, label, 15))
+    svg.append(_key(parts, up.foot + 28, up, 280))
     told = ", ".join(f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in now.parts().items())
     fits = "under" if now.total <= memory else "over"
     words = (
@@ -202,23 +222,37 @@ def memory_so_far(
         f"Together {units.gigabytes(now.total)}, {fits} the line of {chip}, "
         f"{units.gigabytes(memory)}."
     )
-    return Drawing("".join(svg), _RIGHT + 16, _BASE + 134, words)
+    return Drawing("".join(svg), 368 if narrow else _ACROSS, up.foot + 88, words)
 
 
-@dataclass(frozen=True)
-class _Scale:
+class _Scale(NamedTuple):
     """From bytes to a height on the canvas: 0 stands at the base, `most` at the top."""
 
     most: float
     top: float = _TOP
+    narrow: bool = False
 
     def __call__(self, size: float) -> float:
         return _BASE - (_BASE - self.top) * size / self.most
 
+    def across(self, step: float) -> float:
+        """From steps to a place on the canvas: two steps fill it."""
+        return self.left + (self.right - self.left) * step / 2
 
-def _across(step: float) -> float:
-    """From steps to a place on the canvas: two steps fill it."""
-    return _LEFT + (_RIGHT - _LEFT) * step / 2
+    @property
+    def left(self) -> int:
+        """Where the first step begins."""
+        return 58 if self.narrow else 66
+
+    @property
+    def right(self) -> int:
+        """Where the second step ends."""
+        return 362 if self.narrow else 610
+
+    @property
+    def foot(self) -> int:
+        """Where the names of the steps stand: lower, where marks need two rows."""
+        return _BASE + (62 if self.narrow else 46)
 
 
 def _split(moment: Moment, shown: Timeline, gradients: bool = True) -> dict[str, float]:
@@ -281,9 +315,9 @@ def _axis(up: _Scale) -> list[str]:
     svg = []
     for k in range(int(up.most / gap) + 1):
         y = up(k * gap)
-        svg.append(line(_LEFT, y, _RIGHT, y, stroke_width=0.5, opacity=0.5))
+        svg.append(line(up.left, y, up.right, y, stroke_width=0.5, opacity=0.5))
         label = units.gigabytes(k * gap).replace(".00 ", " ").replace(".0 ", " ")
-        svg.append(text(_LEFT - 7, y + 5, label if k else "0", 14, "end"))
+        svg.append(text(up.left - 7, y + 5, label if k else "0", 14, "end"))
     return svg
 
 
@@ -312,7 +346,7 @@ def _band(
     name: str, points: Sequence[Point], floor: Sequence[float], top: Sequence[float], up: _Scale
 ) -> str:
     """The polygon of one part; the second tensor of logits has a light edge below."""
-    xs = [_across(x) for x, _ in points]
+    xs = [up.across(x) for x, _ in points]
     upper, lower = [*zip(xs, top, strict=True)], [*zip(xs, floor, strict=True)]
     corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in [*upper, *reversed(lower)])
     word = name.removeprefix("second ")
@@ -323,8 +357,8 @@ def _band(
     return f"{shape}<title>{title}</title></polygon>"
 
 
-def _totals(points: Sequence[Point]) -> list[tuple[float, float]]:
-    return [(_across(x), sum(parts.values())) for x, parts in points]
+def _totals(points: Sequence[Point], up: _Scale) -> list[tuple[float, float]]:
+    return [(up.across(x), sum(parts.values())) for x, parts in points]
 
 
 def _over(points: Sequence[Point], memory: float, up: _Scale) -> str:
@@ -332,7 +366,7 @@ def _over(points: Sequence[Point], memory: float, up: _Scale) -> str:
     floor = up(memory)
     ends = [
         f"M{x0:.1f},{y0:.1f}L{x1:.1f},{y1:.1f}"
-        for (left, low), (right, high) in pairwise(_totals(points))
+        for (left, low), (right, high) in pairwise(_totals(points, up))
         if right > left and max(low, high) > memory
         for x0, y0, x1, y1 in _slanted(left, up(low), right, up(high), floor)
     ]
@@ -358,26 +392,38 @@ def _slanted(
             yield low, c - low, high, c - high
 
 
-def _line_of(memory: float, chip: str, up: _Scale) -> list[str]:
-    """The chip's memory, and its name to the right of the picture."""
-    y = up(memory)
-    named = chip.partition(" (")[0].removesuffix(" SXM")
+def _line_of(
+    memory: float, chip: str, up: _Scale, row: int = 0, **style: Unpack[Style]
+) -> list[str]:
+    """A chip's memory, and its name to the right of the picture, or in a row above it."""
+    y, look = up(memory), Style(stroke_width=3, **style)
+    named, size = chip.partition(" (")[0].removesuffix(" SXM"), units.gigabytes(memory)
+    if up.narrow:
+        whole = line(up.left, y, up.right, y, **look)
+        return [whole, *_named_line(row, f"{size}, {named}", **look)]
     return [
-        line(_LEFT, y, _RIGHT + 8, y, stroke_width=3),
-        text(_RIGHT + 14, y + 1, units.gigabytes(memory), 16, font_weight=700),
-        text(_RIGHT + 14, y + 19, named, 14),
+        line(up.left, y, up.right + 8, y, **look),
+        text(up.right + 14, y + 1, size, 16, font_weight=700),
+        text(up.right + 14, y + 19, named, 14),
     ]
+
+
+def _named_line(row: int, name: str, **style: Unpack[Style]) -> list[str]:
+    """A line and its name above the picture, where there is no room within."""
+    y = 13 + 20 * row
+    return [line(10, y, 40, y, **style), text(48, y + 5, name, 15, font_weight=700)]
 
 
 def _outline(points: Sequence[Point], memory: float, up: _Scale) -> list[str]:
     """What was resident at the start, and the line that there was."""
-    corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in _totals(points))
+    corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in _totals(points, up))
     style = 'fill="none" stroke="currentColor" stroke-width="2" '
     svg = [f'<polyline points="{corners}" {style}stroke-dasharray="6 4"/>']
-    svg.append(text(_RIGHT + 14, _BASE + 42, "dashed: the start", 14))
+    note = (48, 38) if up.narrow else (up.right + 14, _BASE + 42)
+    svg.append(text(*note, "dashed: the start", 14))
     if memory:
         y = up(memory)
-        svg.append(line(_LEFT, y, _RIGHT + 8, y, stroke_dasharray="6 4"))
+        svg.append(line(up.left, y, up.right + 8 * (not up.narrow), y, stroke_dasharray="6 4"))
     return svg
 
 
@@ -400,7 +446,7 @@ def _callout(shown: Timeline, points: Sequence[Point], up: _Scale, memory: Resul
     else:
         when, second = _AT_THE_PEAK[peak.mark]
         first = f"the peak: {when}"
-    totals = _totals(points)
+    totals = _totals(points, up)
     most = max(total for _, total in totals)
     start = last = next(i for i, (_, total) in enumerate(totals) if total == most)
     while last + 1 < len(totals) and totals[last + 1][1] == most:
@@ -408,18 +454,19 @@ def _callout(shown: Timeline, points: Sequence[Point], up: _Scale, memory: Resul
     x, y = (totals[start][0] + totals[last][0]) / 2, up(most) - 12
     if memory and y - 40 < up(memory) < y + 8:
         y = up(memory) - 12
-    middle = min(max(x, _LEFT + 200), _RIGHT - 170)
-    svg = [
-        text(middle, y - 19, first, 15, "middle", font_weight=600),
-        text(middle, y, second, 15, "middle"),
-    ]
+    if up.narrow:
+        svg = [text(up.right, y, first, 14, "end", font_weight=600)]
+    else:
+        middle = min(max(x, up.left + 200), up.right - 170)
+        svg = [text(middle, y - 19, first, 15, "middle", font_weight=600)]
+        svg.append(text(middle, y, second, 15, "middle"))
     if up(most) - y > 20:
         svg.append(line(x, y + 6, x, up(most) - 3, stroke_dasharray="2 4"))
     return svg
 
 
-def _marks(shown: Timeline, passes: int) -> Iterator[str]:
-    """What happens when, below the picture."""
+def _marks(shown: Timeline, passes: int, up: _Scale) -> Iterator[str]:
+    """What happens when, below the picture; by turns in two rows where it is narrow."""
     if shown.moments[-1].micro_batch == 1:
         forward, loss, backward = _ONE.values()
         marks = [(forward / 2, "forward"), ((forward + loss) / 2, "loss")]
@@ -430,13 +477,16 @@ def _marks(shown: Timeline, passes: int) -> Iterator[str]:
         marks += [((first + _AGAIN) / 2, "…")] if passes > 2 else []
         marks += [((_AGAIN + last) / 2 - 0.03, f"pass {passes:,}"), (0.905, "update")]
     for step in (0, 1):
-        middle = _across(step + 0.5)
-        yield line(_across(step), _BASE, _across(step), _BASE + 46, stroke_width=1)
-        yield text(middle, _BASE + 42, f"step {step + 1}", 15, "middle", font_weight=600)
-        for x, word in marks:
-            yield text(_across(step + x), _BASE + 20, word, 14, "middle")
-    yield line(_LEFT, _BASE, _RIGHT, _BASE)
-    yield line(_across(2), _BASE, _across(2), _BASE + 46, stroke_width=1)
+        yield line(up.across(step), _BASE, up.across(step), up.foot, stroke_width=1)
+        at = up.across(step + 0.5), up.foot - 4
+        yield text(*at, f"step {step + 1}", 15, "middle", font_weight=600)
+        for i, (x, word) in enumerate(marks):
+            row, middle = 18 * (i % 2) * up.narrow, up.across(step + x)
+            if up.narrow:  # within the lines of its step
+                middle = min(max(middle, up.across(step) + 28), up.across(step + 1) - 26)
+            yield text(middle, _BASE + 20 + row, word, 13 if up.narrow else 14, "middle")
+    yield line(up.left, _BASE, up.right, _BASE)
+    yield line(up.across(2), _BASE, up.across(2), up.foot, stroke_width=1)
 
 
 def parts_at_peak(shown: Timeline) -> dict[str, float]:
@@ -446,16 +496,18 @@ def parts_at_peak(shown: Timeline) -> dict[str, float]:
     return {name: x for name, x in parts.items() if x or name != "main weights"}
 
 
-def _key(shown: Timeline) -> Iterator[str]:
-    """The parts by colour, with their sizes at the peak."""
-    peak, y = shown.peak, _BASE + 76
-    when = f"At the peak (step {peak.step}, {MOMENTS[peak.mark]}):"
-    yield text(_LEFT, y, f"{when} {units.gigabytes(peak.total)}", 16, font_weight=700)
-    for i, (name, size) in enumerate(parts_at_peak(shown).items()):
-        x, row = _LEFT + i % 3 * 226, y + 26 + i // 3 * 24
-        yield rect(x, row - 12, 15, 15, COLORS[name], rx=2)
+def _key(parts: dict[str, float], y: float, up: _Scale, wide: int) -> str:
+    """The parts by colour, with their sizes."""
+    svg, left = "", up.left
+    columns = 2 if up.narrow or wide > 250 else 3
+    if up.narrow:
+        left, wide = 6, 180
+    for i, (name, size) in enumerate(parts.items()):
+        x, row = left + i % columns * wide, y + i // columns * 24
+        svg += rect(x, row - 12, 15, 15, COLORS[name], rx=2)
         label = f"{LEGEND.get(name, name)} {units.gigabytes(size) if size else 0}"
-        yield text(x + 22, row, label, 15)
+        svg += text(x + (19 if up.narrow else 22), row, label, 14 if up.narrow else 15)
+    return svg
 
 
 LEGEND = {"logits": "loss gradients"}
@@ -502,21 +554,27 @@ _STEP, _RISE, _FLOOR = 21, 26, 226
 """A moment's width, a layer's height, and where the first layer stands."""
 
 
-def recomputation(num_layers: int, time: int) -> Drawing:
+def recomputation(num_layers: int, time: int, narrow: bool = False) -> Drawing:
     """Which layers' activations have been there up to a moment, without and with.
 
     Time goes to the right: forward through the layers, then backward. Moments that are
     still to come are outlines.
     """
     l, now = int(counts(num_layers=num_layers)[0]), int(counts(time=time)[0])
-    svg = [*_moments_of(l, now, 66, "All is kept", again=False)]
-    svg += _moments_of(l, now, 350, "Only inputs are kept", again=True)
-    for layer in (1, l):
-        svg.append(text(58, _FLOOR - (layer - 1) * _RISE - 8, f"layer {layer}", 14, "end"))
+    lower = _FLOOR + 34 if narrow else 0  # of the second picture
+    second = "".join(_moments_of(l, now, 66 if narrow else 350, "Only inputs are kept", again=True))
+    layers = "".join(
+        text(58, _FLOOR - (layer - 1) * _RISE - 8, f"layer {layer}", 14, "end") for layer in (1, l)
+    )
+    if narrow:
+        second = f'<g transform="translate(0 {lower})">{second}{layers}</g>'
+    svg = "".join(_moments_of(l, now, 66, "All is kept", again=False)) + second + layers
     key = {"kept": "all of a layer", "input": "its input", "again": "computed again"}
     for place, (kind, label) in enumerate(key.items()):
-        x = 66 + place * 170
-        svg += [_tensor(x, _FLOOR + 40, kind), text(x + 28, _FLOOR + 58, label, 15)]
+        x, y = 66 + place * 170, _FLOOR
+        if narrow:
+            x, y = 66 + place % 2 * 140, lower + _FLOOR + place // 2 * 28
+        svg += _tensor(x, y + 40, kind) + text(x + 28, y + 58, label, 15)
     whole = len(there(l, now, again=False))
     left = there(l, now, again=True)
     words = (
@@ -524,7 +582,7 @@ def recomputation(num_layers: int, time: int) -> Drawing:
         f"there. If inputs are kept, {left.count('input')} inputs are there, and "
         f"{left.count('again') or 'no'} layer computed again."
     )
-    return Drawing("".join(svg), 620, _FLOOR + 76, words)
+    return Drawing(svg, 352 if narrow else 620, lower + _FLOOR + (104 if narrow else 76), words)
 
 
 def _moments_of(l: int, now: int, x: float, title: str, again: bool) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import atan2, cos, log2, sin, sqrt, tau
+from typing import NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.communication import (
@@ -43,8 +44,27 @@ _ACROSS, _LEFT, _RIGHT = 744, 24, 720
 SEEN, CELLS = 4, 8
 """Nodes that are drawn, and GPUs of a node."""
 
-_FROM, _TOP, _DEEP, _WIDE, _CELL, _HIGH = 86, 84, 58, 44, 38, 34
-_KEY = 474
+
+class _Grid(NamedTuple):
+    """Where nodes and their GPUs stand, and what they send."""
+
+    width: int
+    left: int
+    top: int
+    deep: int  # from one node to the next
+    wide: int  # from one GPU to the next
+    key: int
+
+    @property
+    def narrow(self) -> bool:
+        """Whether this is the telephone's."""
+        return self.width < 500
+
+
+_GRIDS = _Grid(_ACROSS, 86, 84, 58, 44, 474), _Grid(376, 14, 118, 66, 40, 12)
+"""As on a page, and as on a telephone: there a node's name stands above it."""
+
+_HIGH = 34
 
 SENT = ("tensor", "context", "expert", "pipeline", "data")
 """The parts of the traffic, in the order in which GPUs are numbered; the last two far
@@ -70,12 +90,17 @@ def apart(plan: Plan) -> dict[str, Exchange]:
     }
 
 
-_SQUARE = 124
-"""How wide the square of the most bytes is."""
+_SQUARES = (124, (48, 180, 298)), (92, (48, 150, 252))
+"""How wide the square of the most bytes is, and where each square stands; on a telephone."""
 
 
 def neighbour_grid(
-    plan: Plan, most: float, before: Plan | None = None, *, replicas: bool = False
+    plan: Plan,
+    most: float,
+    before: Plan | None = None,
+    *,
+    replicas: bool = False,
+    narrow: bool = False,
 ) -> Drawing:
     """All GPUs of a plan in their nodes: whom the first one talks to, and how much it says.
 
@@ -87,7 +112,6 @@ def neighbour_grid(
     found = replicas_first(split) if replicas else neighbours(split)
     kinds = {gpu: part for part, gpus in found.items() for gpu in gpus}
     svg = text(70, 26, "GPU 1 and those it talks to", 16, font_weight=600)
-    svg += text(376, 26, "bytes it sends in a step", 16, font_weight=600)
     for row in range(split.num_gpus // size):
         y = 44 + 38 * row
         svg += text(58, y + 20, f"node {row + 1}", 14, "end")
@@ -96,22 +120,23 @@ def neighbour_grid(
             gpu = row * size + i
             svg += _numbered(gpu, kinds.get(gpu, ""), 72 + 36 * i, y)
     parts, old = apart(plan) if replicas else sending(plan), sending(before) if before else {}
-    listed = []
-    for i, name in enumerate(("tensor", "data", "pipeline")):
-        y = 48 + (0, 132, 250)[i]
-        sides = [_SQUARE * sqrt(x[name].sent / most) if name in x else 0 for x in (parts, old)]
-        svg += rect(376, y, sides[0], sides[0], COLORS[name], name) if sides[0] else ""
+    listed, beside = [], text(376, 26, "bytes it sends in a step", 16, font_weight=600)
+    square, places = _SQUARES[narrow]
+    for name, y in zip(("tensor", "data", "pipeline"), places, strict=True):
+        sides = [square * sqrt(x[name].sent / most) if name in x else 0 for x in (parts, old)]
+        beside += rect(376, y, sides[0], sides[0], COLORS[name], name) if sides[0] else ""
         if old and abs(sides[1] - sides[0]) > 1:
-            svg += ghost(376, y, sides[1], sides[1], "at the start")
-        svg += text(510, y + 14, name, 16, font_weight=600, fill=COLORS[name])
+            beside += ghost(376, y, sides[1], sides[1], "at the start")
+        beside += text(510, y + 14, name, 16, font_weight=600, fill=COLORS[name])
         part = parts.get(name)
         told = [units.about(part.sent, units.gigabytes), _partners(name, part)] if part else []
         told += _way(part) if part else ["nothing"]
-        svg += "".join(text(510, y + 34 + 20 * k, x, 15) for k, x in enumerate(told))
+        beside += "".join(text(510, y + 34 + 20 * k, x, 15) for k, x in enumerate(told))
         listed.append(f"{name}: {', '.join(told)}")
+    svg += f'<g transform="translate(-366 382)">{beside}</g>' if narrow else beside
     svg += text(70, 374, _product(plan), 15)
     words = f"{_product(plan)}. In a step GPU 1 sends, {'; '.join(listed)}."
-    return Drawing(svg, 664, 396, words)
+    return Drawing(svg, *((376, 742) if narrow else (664, 396)), words)
 
 
 def _way(part: Exchange) -> list[str]:
@@ -144,7 +169,7 @@ def _numbered(gpu: int, kind: str, x: float, y: float) -> str:
     return svg + text(x + 15, y + 20, f"{gpu + 1}", 14, "middle", ink)
 
 
-def who_sends(plan: Plan) -> Drawing:
+def who_sends(plan: Plan, narrow: bool = False) -> Drawing:
     """GPUs in their nodes, seen from the first: with whom it talks, and how much.
 
     GPUs are numbered tensor first, then context, data, and the pipeline's stages last.
@@ -157,29 +182,35 @@ def who_sends(plan: Plan) -> Drawing:
     degrees = {"TP": split.tensor_parallel, "CP": split.context_parallel}
     degrees |= {"DP": split.data_parallel, "PP": split.pipeline_parallel}
     product = " × ".join(f"{x} {n:,}" for x, n in degrees.items() if n > 1 or x != "CP")
-    title = f"{units.exact(split.num_gpus)} GPUs = {product}"
-    svg = text(_LEFT, 34, title, 19, font_weight=700)
-    seen = "seen from the GPU with the thick frame"
-    svg += text(_FROM - 6, 64, f"{seen}; letters: replicas, numbers: stages", 14)
+    title = f"{units.plural(split.num_gpus, 'GPU')} = {product}"
+    grid = _GRIDS[narrow]
+    left = grid.left - 6
+    svg = text(left if narrow else _LEFT, 34, title, 15 if narrow else 19, font_weight=700)
+    seen = ["seen from the GPU with the thick frame", "letters: replicas, numbers: stages"]
+    for i, line_ in enumerate(seen if narrow else ["; ".join(seen)]):
+        svg += text(left, (58 if narrow else 64) + 20 * i, line_, 14)
     for row, node in enumerate(nodes):
-        svg += _node(plan, row, node, kinds)
-    svg += _network(len(nodes))
-    svg += "".join(_of_part(i, *part) for i, part in enumerate(parts.items()))
+        svg += _node(plan, row, node, kinds, grid)
+    svg += _network(len(nodes), grid)
+    foot = grid.top + len(nodes) * grid.deep
+    down = foot + 44 if narrow else grid.top - 6  # where the parts begin
+    svg += "".join(_of_part(*part, grid.key, down + 64 * i) for i, part in enumerate(parts.items()))
     if not parts:
-        svg += text(_KEY, _TOP + 22, "nothing is sent: one GPU", 15)
+        svg += text(grid.key, down + 28, "nothing is sent: one GPU", 15)
 
     total = -(-split.num_gpus // size)
     shown = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
     shown += f", {CELLS} of {size} GPUs of each" if size > CELLS else ""
     shown += "; dashed: the network" if len(nodes) > 1 else ""
-    svg += text(_FROM - 6, _TOP + len(nodes) * _DEEP + 14, shown, 14)
+    svg += text(left, foot + (2 if narrow else 14), shown, 14)
     sent = "; ".join(
         f"{name} {units.gigabytes(part.sent)} {_with_whom(name, part)}, {_how_long(part)}"
         for name, part in parts.items()
     )
     words = f"{title}. In a step one GPU sends: {sent or 'nothing'}."
-    high = max(len(nodes) * _DEEP, len(parts) * 64 + 10)
-    return Drawing(svg, _ACROSS, _TOP + high + 30, words)
+    lowest = down + 64 * max(len(parts), 1) + 10
+    height = lowest if narrow else max(foot, lowest + 6) + 30
+    return Drawing(svg, grid.width, height, words)
 
 
 def _nodes(plan: Plan) -> list[int]:
@@ -209,21 +240,23 @@ def _cell_name(plan: Plan, gpu: int) -> str:
     return f"{letters(replica)}{place + 1}"
 
 
-def _node(plan: Plan, row: int, node: int, kinds: Mapping[int, str]) -> str:
+def _node(plan: Plan, row: int, node: int, kinds: Mapping[int, str], grid: _Grid) -> str:
     """A node: its name, its frame, its GPUs."""
     size, n = plan.run.accelerator.gpus_per_node, plan.split.num_gpus
-    y = _TOP + row * _DEEP
+    x, y = grid.left, grid.top + row * grid.deep
     gpus = range(node * size, min((node + 1) * size, n))[:CELLS]
-    svg = text(_FROM - 16, y + 22, f"node {node + 1:,}", 14, "end")
+    name = f"node {node + 1:,}"
+    svg = text(x - 6, y - 11, name, 14) if grid.narrow else text(x - 16, y + 22, name, 14, "end")
     style: Style = {"rx": 8, "stroke": GREY, "stroke_width": 1.5}
-    svg += rect(_FROM - 6, y - 6, CELLS * _WIDE + 6, _HIGH + 12, **style)
+    svg += rect(x - 6, y - 6, CELLS * grid.wide + 6, _HIGH + 12, **style)
+    cell = grid.wide - 6
     return svg + "".join(
-        _gpu(_cell_name(plan, gpu), gpu, kinds.get(gpu, ""), _FROM + i * _WIDE, y)
+        _gpu(_cell_name(plan, gpu), gpu, kinds.get(gpu, ""), x + i * grid.wide, y, cell)
         for i, gpu in enumerate(gpus)
     )
 
 
-def _gpu(name: str, gpu: int, kind: str, x: float, y: float) -> str:
+def _gpu(name: str, gpu: int, kind: str, x: float, y: float, wide: float) -> str:
     """A GPU in the colour of what the first one sends it."""
     style: Style = {"rx": 5, "stroke": GREY}
     fill, ink = COLORS.get(kind, "none"), "#FFFFFF" if kind else "currentColor"
@@ -232,33 +265,33 @@ def _gpu(name: str, gpu: int, kind: str, x: float, y: float) -> str:
         style |= {"stroke": "currentColor", "stroke_width": 4}
         fill, ink, label = "none", "currentColor", "the one that sends"
     size = 15 if len(name) <= 3 else 14
-    svg = rect(x, y, _CELL, _HIGH, fill, label, **style)
-    if not fits(name, _CELL, size):
+    svg = rect(x, y, wide, _HIGH, fill, label, **style)
+    if not fits(name, wide, size):
         name = name.rstrip("0123456789")
-    svg += text(x + _CELL / 2, y + 22, name, size, "middle", ink, font_weight=600)
+    svg += text(x + wide / 2, y + 22, name, size, "middle", ink, font_weight=600)
     return svg
 
 
-def _network(rows: int) -> str:
+def _network(rows: int, grid: _Grid) -> str:
     """The wire from node to node."""
     if rows < 2:
         return ""
-    x, y = _FROM + CELLS * _WIDE + 14, _TOP + _HIGH / 2
-    svg = line(x, y, x, y + (rows - 1) * _DEEP, stroke_width=2, stroke_dasharray="6 4")
+    x, y = grid.left + CELLS * grid.wide + 14, grid.top + _HIGH / 2
+    style: Style = {"stroke_width": 2, "stroke_dasharray": "6 4"}
+    svg = line(x, y, x, y + (rows - 1) * grid.deep, **style)
     for row in range(rows):
-        at = y + row * _DEEP
-        svg += line(x - 14, at, x, at, stroke_width=2, stroke_dasharray="6 4")
+        at = y + row * grid.deep
+        svg += line(x - 14, at, x, at, **style)
     return svg
 
 
-def _of_part(row: int, name: str, part: Exchange) -> str:
+def _of_part(name: str, part: Exchange, x: float, y: float) -> str:
     """A part beside the grid: its bytes, with whom, how long, and what is seen."""
-    y = _TOP + 64 * row - 6
-    svg = rect(_KEY, y, 16, 16, COLORS[name])
+    svg = rect(x, y, 16, 16, COLORS[name])
     label = f"{name}: {units.gigabytes(part.sent)}"
-    svg += text(_KEY + 24, y + 14, label, 16, font_weight=700)
-    svg += text(_KEY + 24, y + 33, _with_whom(name, part), 14)
-    return svg + text(_KEY + 24, y + 51, _how_long(part), 14)
+    svg += text(x + 24, y + 14, label, 16, font_weight=700)
+    svg += text(x + 24, y + 33, _with_whom(name, part), 14)
+    return svg + text(x + 24, y + 51, _how_long(part), 14)
 
 
 def _with_whom(name: str, part: Exchange) -> str:
@@ -282,7 +315,7 @@ def _how_long(part: Exchange) -> str:
 # --- a step, part by part
 
 
-def step_bar(plan: Plan, before: Plan | None = None) -> Drawing:
+def step_bar(plan: Plan, before: Plan | None = None, narrow: bool = False) -> Drawing:
     """A step from end to end, and below it what travels unseen; dashed: before.
 
     The bar's pieces add up to the step; sending that computing hides stands below it,
@@ -293,70 +326,72 @@ def step_bar(plan: Plan, before: Plan | None = None) -> Drawing:
     was = before.step.total if before and before.step else 0
     unseen = {name: part.seconds - part.visible for name, part in parts.items()}
     unseen = {name: s for name, s in unseen.items() if s > 0.002 * step.total}
-    scale = (_RIGHT - _LEFT) / max(step.total, was, *unseen.values(), 0)
+    left, right = (8, 352) if narrow else (_LEFT, _RIGHT)
+    scale = (right - left) / max(step.total, was, *unseen.values(), 0)
     seen = sum(step.parts()[name] for name in SENT)
     shares = f"sending: {units.share(seen / step.total)} of the step"
     if step.bubble:
         shares += f"; waiting: {units.share(step.bubble / step.total)}"
     total = units.seconds(step.total)
-    svg = text(_LEFT, 32, f"a step: {total}", 19, font_weight=700)
-    svg += text(_RIGHT, 32, shares, 15, "end")
-    svg += _pieces(step, scale)
+    svg = text(left, 32, f"a step: {total}", 19, font_weight=700)
+    down = 24 if narrow else 0  # what its title needs more
+    svg += text(left if narrow else right, 32 + down, shares, 15, "start" if narrow else "end")
+    svg += _pieces(step, scale, left, 52 + down)
     if was and abs(was / step.total - 1) > 1e-9:
-        svg += ghost(_LEFT, 46, scale * was, 54, "at the start")
-    y = 112.0
+        svg += ghost(left, 46 + down, scale * was, 54, "at the start")
+    y = 112.0 + down
     for name, seconds in unseen.items():
-        svg += _hidden(name, seconds, scale, y)
-        y += 30
-    key, y = _key(step, y + 14)
+        svg += _hidden(name, seconds, scale, left, y, below=narrow)
+        y += 48 if narrow else 30
+    key, y = _key(step, left, right, y + 14)
 
     pieces = {x: s for x, s in step.parts().items() if s > 5e-4 * step.total}
     words = ", ".join(f"{STEP_PARTS[x].name} {units.seconds(s)}" for x, s in pieces.items())
     hidden = ", ".join(f"{x} {units.seconds(s)}" for x, s in unseen.items())
     words = f"A step of {total}: {words}.{hidden and f' Beside it, hidden: {hidden}.'}"
-    return Drawing(svg + key, _ACROSS, int(y) + 16, words)
+    return Drawing(svg + key, 360 if narrow else _ACROSS, int(y) + 16, words)
 
 
-def _pieces(step: StepSeconds, scale: float) -> str:
+def _pieces(step: StepSeconds, scale: float, x: float, y: float) -> str:
     """The pieces of the step, one behind the other."""
-    svg, x = "", float(_LEFT)
+    svg = ""
     for name, seconds in step.parts().items():
         wide, (word, *_, color) = scale * seconds, STEP_PARTS[name]
         label = f"{word}: {units.seconds(seconds)}" if seconds else word
         if name == "bubble":
-            svg += rect(x, 52, wide, 42, color, label, opacity=0.18)
-            svg += hatched(x, 52, wide, 42, 14) if wide > 3 else ""
+            svg += rect(x, y, wide, 42, color, label, opacity=0.18)
+            svg += hatched(x, y, wide, 42, 14) if wide > 3 else ""
             ink = "currentColor"
         else:
-            svg += rect(x, 52, max(wide - 1, wide / 2), 42, color, label)
+            svg += rect(x, y, max(wide - 1, wide / 2), 42, color, label)
             ink = "#FFFFFF"
         if fits(word, wide - 8, 14) and name != "bubble":
-            svg += text(x + wide / 2, 78, word, 14, "middle", ink)
+            svg += text(x + wide / 2, y + 26, word, 14, "middle", ink)
         x += wide
     return svg
 
 
-def _hidden(name: str, seconds: float, scale: float, y: float) -> str:
-    """Exchange beside the computing: pale, with an edge, and its name."""
+def _hidden(name: str, seconds: float, scale: float, x: float, y: float, below: bool) -> str:
+    """Exchange beside the computing: pale, with an edge, and its name in it, beside or below."""
     wide, label = scale * seconds, f"{name}, {units.seconds(seconds)} hidden"
     style: Style = {"stroke": COLORS[name], "stroke_width": 2, "fill_opacity": 0.18}
-    svg = rect(_LEFT, y, max(wide, 2), 22, COLORS[name], label, **style)
+    svg = rect(x, y, max(wide, 2), 22, COLORS[name], label, **style)
     if fits(label, wide - 12, 14):
-        return svg + text(_LEFT + 8, y + 16, label, 14)
-    return svg + text(_LEFT + wide + 8, y + 16, label, 14)
+        return svg + text(x + 8, y + 16, label, 14)
+    return svg + (text(x, y + 39, label, 14) if below else text(x + wide + 8, y + 16, label, 14))
 
 
-def _key(step: StepSeconds, y: float) -> tuple[str, float]:
+def _key(step: StepSeconds, left: float, right: float, y: float) -> tuple[str, float]:
     """Every piece with its colour and its seconds, and where the key ends."""
-    svg, x = "", float(_LEFT)
+    svg, x = "", float(left)
     for name, seconds in step.parts().items():
         if seconds < 5e-4 * step.total:
             continue
         word, *_, color = STEP_PARTS[name]
         label = f"{word} {units.seconds(seconds)}"
         wide = 22 + 7.6 * len(label) + 12
-        if x + wide > _RIGHT + 12:
-            x, y = float(_LEFT), y + 24
+        if x + wide > right + 12:
+            x, y = float(left), y + 24
         if name == "bubble":
             svg += rect(x, y - 2, 14, 14, color, opacity=0.18)
             svg += hatched(x, y - 2, 14, 14, 6)
@@ -369,70 +404,83 @@ def _key(step: StepSeconds, y: float) -> tuple[str, float]:
 
 # --- a ring, one turn at a time
 
-_CIRCLE = (600, 430)
-"""The canvas, whatever the ring: nothing jumps while a hand moves it."""
+
+class _Circle(NamedTuple):
+    """The canvas, whatever the ring: nothing jumps while a hand moves it."""
+
+    width: int
+    height: int
+    reach: tuple[int, int]  # from the middle to the ring, across and up
+    piece: int  # from one piece of a GPU to the next
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """Of the canvas, and of the ring."""
+        return self.width / 2, self.height / 2
+
+    def on(self, gpus: int, place: float, reach: float = 1) -> tuple[float, float]:
+        """A place on the ring: GPU 1 stands at the top, the others follow clockwise."""
+        angle, (x, y), (wide, high) = tau * place / gpus - tau / 4, self.middle, self.reach
+        return x + wide * reach * cos(angle), y + high * reach * sin(angle)
+
+    def box(self, gpus: int) -> tuple[float, float]:
+        """How wide and high a GPU is drawn, half of each: room for its pieces and its name."""
+        return max(self.piece / 2 * gpus + 5, 34 if self.width > 500 else 29), 33
+
+
+_CIRCLES = _Circle(600, 430, (236, 172), 12), _Circle(360, 480, (143, 192), 7)
+"""As on a page, and as on a telephone."""
 
 _ALL_PIECES = 8
 """GPUs up to which every piece of each is drawn; of more, what they hold of the first."""
 
 
-def ring_circle(state: RingTurn, num_bytes: float) -> Drawing:
+def ring_circle(state: RingTurn, num_bytes: float, narrow: bool = False) -> Drawing:
     """GPUs in a circle after a turn: what each holds, which piece moved, what GPU 1 has sent.
 
     A piece is as full as there are GPUs' numbers in it, and green when it is finished.
     `num_bytes` are those of the gradients of one GPU.
     """
-    n = state.gpus
-    svg = _counter(state, num_bytes)
+    n, ring = state.gpus, _CIRCLES[narrow]
+    svg = _counter(state, num_bytes, *ring.middle)
     if n <= _ALL_PIECES:
-        svg += "".join(_hand_over(state, i) for i in range(n) if state.moved)
-        svg += "".join(_ring_gpu(state, i) for i in range(n))
+        svg += "".join(_hand_over(state, i, ring) for i in range(n) if state.moved)
+        svg += "".join(_ring_gpu(state, i, ring) for i in range(n))
     else:
-        svg += "".join(_ring_bar(state, i) for i in range(n))
-    return Drawing(svg, *_CIRCLE, _ring_words(state, num_bytes))
+        svg += "".join(_ring_bar(state, i, ring) for i in range(n))
+    return Drawing(svg, ring.width, ring.height, _ring_words(state, num_bytes))
 
 
-def _on_circle(gpus: int, place: float, reach: float = 1) -> tuple[float, float]:
-    """A place on the ring: GPU 1 stands at the top, the others follow clockwise."""
-    angle = tau * place / gpus - tau / 4
-    return 300 + 236 * reach * cos(angle), 215 + 172 * reach * sin(angle)
-
-
-def _box(gpus: int) -> tuple[float, float]:
-    """How wide and high a GPU is drawn, half of each: room for its pieces and its name."""
-    return max(6 * gpus + 5, 34), 33
-
-
-def _ring_gpu(state: RingTurn, gpu: int) -> str:
+def _ring_gpu(state: RingTurn, gpu: int, ring: _Circle) -> str:
     """A GPU: its name over its pieces; framed is the one that just came."""
     n = state.gpus
-    (x, y), (wide, high) = _on_circle(n, gpu), _box(n)
+    (x, y), (wide, high) = ring.on(n, gpu), ring.box(n)
     came = state.moved[gpu - 1] if state.moved else -1
     label = f"GPU {gpu + 1}"
     svg = rect(x - wide, y - high, 2 * wide, 2 * high, stroke=GREY, rx=6)
     svg += text(x, y - high + 19, label, 15, "middle", font_weight=600)
     for piece, parts in enumerate(state.summed[gpu]):
-        spot = x - 6 * n + 12 * piece + 1, y - high + 26
+        spot = x + ring.piece * (piece - n / 2) + 1, y - high + 26
         told = f"{label}, piece {piece + 1}: {parts} of {n} summed"
-        svg += _level(*spot, parts / n, told, piece == came)
+        svg += _level(*spot, ring.piece - 2, parts / n, told, piece == came)
     return svg
 
 
-def _level(x: float, y: float, full: float, told: str, came: bool) -> str:
+def _level(x: float, y: float, wide: float, full: float, told: str, came: bool) -> str:
     """A piece, filled from below."""
     style: Style = {"stroke": "currentColor", "stroke_width": 2.5} if came else {"stroke": GREY}
     fill = COLORS["useful"] if full == 1 else COLORS["data"]
-    return rect(x, y + 34 * (1 - full), 10, 34 * full, fill) + rect(
-        x, y, 10, 34, title=told, **style
+    return rect(x, y + 34 * (1 - full), wide, 34 * full, fill) + rect(
+        x, y, wide, 34, title=told, **style
     )
 
 
-def _hand_over(state: RingTurn, gpu: int) -> str:
+def _hand_over(state: RingTurn, gpu: int, ring: _Circle) -> str:
     """The arrow to the next GPU, and on it the number of the piece that moved."""
     n = state.gpus
     bend = 2 - cos(tau / 2 / n)  # so that its middle lies on the circle
-    over = _on_circle(n, gpu + 0.5, bend)
-    ends = [_edge(_on_circle(n, gpu + k), over, *_box(n)) for k in (0, 1)]
+    over = ring.on(n, gpu + 0.5, bend)
+    ends = [_edge(ring.on(n, gpu + k), over, *ring.box(n)) for k in (0, 1)]
     (x1, y1), (x2, y2) = ends
     svg = f'<path d="M{x1:.1f} {y1:.1f}Q{over[0]:.1f} {over[1]:.1f} {x2:.1f} {y2:.1f}" '
     svg += 'fill="none" stroke="currentColor" stroke-width="2"/>'
@@ -456,7 +504,7 @@ def _edge(
     return middle[0] + part * dx, middle[1] + part * dy
 
 
-def _ring_bar(state: RingTurn, gpu: int) -> str:
+def _ring_bar(state: RingTurn, gpu: int, ring: _Circle) -> str:
     """One of many GPUs: a spoke, as full as its first piece; a dot where that just came."""
     n = state.gpus
     parts = state.summed[gpu][0]
@@ -464,36 +512,38 @@ def _ring_bar(state: RingTurn, gpu: int) -> str:
     fill = COLORS["useful"] if parts == n else COLORS["data"]
 
     def spoke(full: float, color: str, opacity: float = 1) -> str:
-        ends = *_on_circle(n, gpu, 0.84), *_on_circle(n, gpu, 0.84 + 0.32 * full)
+        ends = *ring.on(n, gpu, 0.84), *ring.on(n, gpu, 0.84 + 0.32 * full)
         return line(*ends, stroke=color, stroke_width=wide, opacity=opacity)
 
     svg = spoke(1, GREY, 0.3) + spoke(parts / n, fill)
     if state.moved and state.moved[gpu - 1] == 0:  # it has just come here
-        svg += circle(*_on_circle(n, gpu, 1.22), 4, "currentColor", "piece 1 just came")
+        svg += circle(*ring.on(n, gpu, 1.22), 4, "currentColor", "piece 1 just came")
     if gpu % (n // 8) == 0:
-        x, y = _on_circle(n, gpu, 0.75)
+        x, y = ring.on(n, gpu, 0.75)
         svg += text(x, y + 5, f"{gpu + 1}", 14, "middle")
     return svg
 
 
-def _counter(state: RingTurn, num_bytes: float) -> str:
+def _counter(state: RingTurn, num_bytes: float, x: float, y: float) -> str:
     """In the middle: the turn, and what GPU 1 has sent beside what it holds."""
     sent, in_all = state.sent_bytes(num_bytes), ring_turn(state.gpus, state.turns)
     half = 92
     scale = half / num_bytes  # to the same end in every ring: twice its gradients
-    svg = text(300, 158, f"turn {state.turn} of {state.turns}", 20, "middle", font_weight=700)
-    svg += text(300, 181, _phase(state), 15, "middle")
-    svg += text(300, 215, f"GPU 1 has sent {_size(sent)}", 16, "middle", font_weight=600)
-    svg += rect(300 - half, 226, 2 * half, 16, stroke=GREY)
-    svg += rect(300 - half, 226, scale * sent, 16, COLORS["data"], f"sent: {_size(sent)}")
-    at_end = 300 - half + scale * in_all.sent_bytes(num_bytes)
-    svg += line(at_end, 222, at_end, 246, stroke_dasharray="3 2")
+    left = x - half
+    svg = text(x, y - 57, f"turn {state.turn} of {state.turns}", 20, "middle", font_weight=700)
+    svg += text(x, y - 34, _phase(state), 15, "middle")
+    size = 16 if x > 200 else 14.5
+    svg += text(x, y, f"GPU 1 has sent {_size(sent)}", size, "middle", font_weight=600)
+    svg += rect(left, y + 11, 2 * half, 16, stroke=GREY)
+    svg += rect(left, y + 11, scale * sent, 16, COLORS["data"], f"sent: {_size(sent)}")
+    at_end = left + scale * in_all.sent_bytes(num_bytes)
+    svg += line(at_end, y + 7, at_end, y + 31, stroke_dasharray="3 2")
     for times, word in ((0, "0"), (1, _size(num_bytes)), (2, _size(2 * num_bytes))):
-        x = 300 + half * (times - 1)
-        svg += line(x, 242, x, 248) + text(x, 263, word, 14, "middle")
-    svg += text(300, 284, f"its gradients: {_size(num_bytes)}", 14, "middle")
+        at = left + half * times
+        svg += line(at, y + 27, at, y + 33) + text(at, y + 48, word, 14, "middle")
+    svg += text(x, y + 69, f"its gradients: {_size(num_bytes)}", 14, "middle")
     if state.gpus > _ALL_PIECES:
-        svg += text(300, 306, f"drawn: the first of {state.gpus} pieces", 14, "middle")
+        svg += text(x, y + 91, f"drawn: the first of {state.gpus} pieces", 14, "middle")
     return svg
 
 
@@ -527,20 +577,25 @@ _SIZES = (2**17, 2**33)
 
 
 def message_rates(
-    series: Mapping[str, Mapping[int, float]], seconds: Mapping[str, float], size: int
+    series: Mapping[str, Mapping[int, float]],
+    seconds: Mapping[str, float],
+    size: int,
+    narrow: bool = False,
 ) -> Drawing:
     """Measured bytes/s of all-reduces over the bytes of the message, a line a machine.
 
-    Dots stand at the message of `size`, and what it takes beside each line.
+    Dots stand at the message of `size`, and what it takes beside each line, or below all.
     """
     inks = [COLORS[x] for x in ("weights", "gradients", "optimizer", "activations")]
-    left, right, floor, most = 62, 424, 330, 900e9
+    left, right, floor, most = 44 if narrow else 62, 352 if narrow else 424, 330, 900e9
 
     def place(bytes_: int, rate: float) -> tuple[float, float]:
         across = log2(bytes_ / _SIZES[0]) / log2(_SIZES[1] / _SIZES[0])
         return left + (right - left) * across, floor - 280 * rate / most
 
-    svg = text(8, 24, "GB/s", 15) + text(right, 384, "bytes of the message", 15, "end")
+    svg = text(8, 24, "GB/s that each GPU of a ring sends", 15) + text(
+        right, 384, "bytes of the message", 15, "end"
+    )
     for rate in (0, 200, 400, 600, 800):
         y = place(_SIZES[0], rate * 1e9)[1]
         svg += line(left, y, right, y, stroke=GREY, stroke_width=0.6)
@@ -561,45 +616,74 @@ def message_rates(
         ends[name] = spots[-1][1], ink
     below = -100.0
     for name, (y, ink) in sorted(ends.items(), key=lambda end: end[1][0]):
+        share = units.share(series[name][size] / max(series[name].values()))
+        takes = f"{units.seconds(seconds[name])}, {share} of best"
+        if narrow:
+            below = max(below + 24, 416)
+            svg += rect(left, below - 12, 14, 14, ink)
+            svg += text(left + 22, below, name, 15, font_weight=600, fill=ink)
+            svg += text(left + 104, below, takes, 15)
+            continue
         below = max(y + 4, below + 46)
         svg += line(right + 3, y, right + 16, below - 5, stroke=ink)
         svg += text(right + 20, below, name, 15, font_weight=600, fill=ink)
-        share = units.share(series[name][size] / max(series[name].values()))
-        svg += text(right + 20, below + 19, f"{units.seconds(seconds[name])}, {share} of best", 14)
+        svg += text(right + 20, below + 19, takes, 14)
     told = ", ".join(f"{name} {units.seconds(time)}" for name, time in seconds.items())
     words = "Measured rates of all-reduces, over the bytes of the message: low for small ones, "
     words += f"flat for large ones. {units.gibibytes(size)} take {told}."
-    return Drawing(svg, 640, 396, words)
+    return Drawing(svg, *((368, 508) if narrow else (640, 396)), words)
 
 
 # --- a matrix that GPUs share
 
 _CELL_WIDE = 27
+
+
+class _Places(NamedTuple):
+    """Where the columns of numbers stand, and the bars of their sums."""
+
+    token: int
+    back_sum: int
+    back_parts: int
+    first: int  # its middle, for it has several columns
+    hidden: int  # its middle
+    second: int
+    parts: int
+    sum: int
+    result: int
+    width: int
+    narrow: bool
+
+
+_PLACES = (
+    _Places(8, 74, 116, 236, 356, 424, 492, 558, 602, 668, narrow=False),
+    _Places(6, 68, 102, 222, 338, 124, 206, 282, 334, 396, narrow=True),
+)
+"""As on a page, and as on a telephone: there the second matrix stands below the first."""
+
 SUMMED = {3: "forward", 6: "backward"}
 """The steps of `shared_matrices` in which parts are added up."""
 
 
-def shared_matrices(mlp: SharedMlp, step: int) -> Drawing:
+def shared_matrices(mlp: SharedMlp, step: int, narrow: bool = False) -> Drawing:
     """Two matrices cut over GPUs, and what has been computed after so many of six steps.
 
     1 hidden numbers, 2 what comes out in parts, 3 the sum; 4 to 6 the errors going back.
     Each GPU's cells stand in a row of their own.
     """
-    heads = {
-        35: "token",
-        143: "parts",
-        236: "columns",
-        356: "hidden",
-        451: "rows",
-        519: "parts",
-        629: "result",
-    }
-    svg = "".join(text(x, 24, word, 15, "middle") for x, word in heads.items())
-    pitch = 336 / mlp.gpus
+    at, tall = _PLACES[narrow], max(224, 56 * mlp.gpus + 112)
+    pitch = tall / mlp.gpus
+    heads = {"token": at.token + 27, "parts": at.back_parts + 27, "columns": at.first}
+    heads["hidden"] = at.hidden
+    later = {"rows": at.second + 27, "parts": at.parts + 27, "result": at.result + 27}
+    down = tall + 38 if narrow else 0  # how far the second half stands below the first
+    svg = "".join(text(x, 24, word, 15, "middle") for word, x in heads.items())
+    svg += "".join(text(x, 24 + down, word, 15, "middle") for word, x in later.items())
     for gpu in range(mlp.gpus):
-        svg += _share(mlp, gpu, 62 + pitch * gpu + (pitch - 84) / 2, step)
+        svg += _share(mlp, gpu, 62 + pitch * gpu + (pitch - 84) / 2, down, step, at)
+    foot = down + tall + 62
     svg += "".join(
-        rect(8 + x, 398, 18, 18, COLORS[name], rx=3) + text(33 + x, 412, word, 15)
+        rect(8 + x, foot, 18, 18, COLORS[name], rx=3) + text(33 + x, foot + 14, word, 15)
         for x, name, word in (
             (0, "weights", "weights"),
             (100, "context", "forward"),
@@ -607,36 +691,43 @@ def shared_matrices(mlp: SharedMlp, step: int) -> Drawing:
         )
     )
     if mlp.gpus > 1:
-        for x, way, at in ((558, "forward", 3), (74, "backward", 6)):
-            fill, ink = (COLORS["tensor"], "#FFFFFF") if step >= at else ("none", COLORS["tensor"])
+        for x, top, way, begins in (
+            (at.sum, 40 + down, "forward", 3),
+            (at.back_sum, 40, "backward", 6),
+        ):
+            done = step >= begins
+            fill, ink = (COLORS["tensor"], "#FFFFFF") if done else ("none", COLORS["tensor"])
             style: Style = {"rx": 8, "stroke": COLORS["tensor"], "stroke_width": 2}
-            svg += rect(x, 40, 30, 342, fill, f"the sum of {way}", **style)
-            svg += text(x + 15, 219, "+", 24, "middle", ink, font_weight=700)
-        svg += text(660, 412, "+ is an all-reduce; framed: just came", 15, "end")
-    return Drawing(svg, 668, 428, _shared_words(mlp, step))
+            svg += rect(x, top, 30, tall + 6, fill, f"the sum of {way}", **style)
+            svg += text(x + 15, top + tall / 2 + 11, "+", 24, "middle", ink, font_weight=700)
+        note = "+ is an all-reduce; framed: just came"
+        svg += text(8, foot + 40, note, 15) if narrow else text(660, foot + 14, note, 15, "end")
+    return Drawing(svg, at.width, foot + (54 if narrow else 30), _shared_words(mlp, step))
 
 
-def _share(mlp: SharedMlp, gpu: int, y: float, step: int) -> str:
+def _share(mlp: SharedMlp, gpu: int, y: float, down: float, step: int, at: _Places) -> str:
     """What one GPU has: its share of both matrices, and its numbers as far as they are."""
     several, places = mlp.gpus > 1, mlp.columns(gpu)
-    half = _CELL_WIDE * len(places) / 2
+    half, lower = _CELL_WIDE * len(places) / 2, y + down
     up, back, weights = (COLORS[x] for x in ("context", "gradients", "weights"))
     rows: list[tuple[float, float, Sequence[int], str, int]] = [  # and the step that brings them
-        (8, y, mlp.token, up, 0),
-        (8, y + 31, mlp.token_error, back, 6 if several else 5),
-        (356 - half, y, mlp.hidden(gpu), up, 1),
-        (356 - half, y + 31, mlp.hidden_error(gpu), back, 4),
-        (602, y, mlp.output, up, 3 if several else 2),
-        (602, y + 31, mlp.error, back, 4),
+        (at.token, y, mlp.token, up, 0),
+        (at.token, y + 31, mlp.token_error, back, 6 if several else 5),
+        (at.hidden - half, y, mlp.hidden(gpu), up, 1),
+        (at.hidden - half, y + 31, mlp.hidden_error(gpu), back, 4),
+        (at.result, lower, mlp.output, up, 3 if several else 2),
+        (at.result, lower + 31, mlp.error, back, 4),
     ]
     if several:
-        rows.append((492, y, mlp.partial(gpu), up, 2))
-        rows.append((116, y + 31, mlp.partial_error(gpu), back, 5))
+        rows.append((at.parts, lower, mlp.partial(gpu), up, 2))
+        rows.append((at.back_parts, y + 31, mlp.partial_error(gpu), back, 5))
     for j, row in enumerate(mlp.first):
-        rows.append((236 - half, y + 31 * j, [row[i] for i in places], weights, 0))
+        rows.append((at.first - half, y + 31 * j, [row[i] for i in places], weights, 0))
     for j, i in enumerate(places):
-        rows.append((424, y + 31 * j, mlp.second[i], weights, 0))
+        rows.append((at.second, lower + 31 * j, mlp.second[i], weights, 0))
     svg = text(8, y - 6, f"GPU {gpu + 1}", 14, font_weight=600)
+    if down:
+        svg += text(8, lower + 19, f"GPU {gpu + 1}", 14, font_weight=600)
     return svg + "".join(_numbers(*row, step) for row in rows)
 
 
@@ -681,7 +772,8 @@ def _shared_words(mlp: SharedMlp, step: int) -> str:
 LONGEST = 220
 """Milliseconds of the axis: no setting of the handle takes longer."""
 
-_MS = 2.42
+_MS = 2.42, 1.54
+"""Pixels of a millisecond; on a telephone."""
 
 
 def milliseconds(seconds: float) -> str:
@@ -689,82 +781,90 @@ def milliseconds(seconds: float) -> str:
     return f"{units.digits(1e3 * seconds, 2)} ms"
 
 
-def time_line(last: BesideBackward, moment: float) -> Drawing:
+def time_line(last: BesideBackward, moment: float, narrow: bool = False) -> Drawing:
     """Backward and the messages of its gradients on one time line, up to a moment in ms.
 
     What travels beside computing is pale; what the step waits for is full.
     """
-    left = 90
-    svg = text(left - 10, 78, "computes", 15, "end") + text(left - 10, 158, "sends", 15, "end")
-    svg += text(left - 10, 98, "at the peak", 14, "end")
-    n, now = last.messages, moment / 1e3
+    left, width = (10, 360) if narrow else (90, 640)
+    clock = _Clock(left, _MS[narrow], moment / 1e3)
+    if narrow:
+        svg = text(left, 46, "computes", 15) + text(left, 214, "sends", 15)
+    else:
+        svg = text(left - 10, 78, "computes", 15, "end") + text(left - 10, 158, "sends", 15, "end")
+        svg += text(left - 10, 98, "at the peak", 14, "end")
+    n, now = last.messages, clock.now
     if n > _APART:
-        svg += _many_messages(last, left, now)
+        svg += _many_messages(last, clock)
     for k, (start, end) in enumerate(last.spans if n <= _APART else (), 1):
         begin, done = last.backward * (k - 1) / n, last.backward * k / n
-        svg += _until(
-            left, 52, begin, done, now, COLORS["matrix products"], f"part {k} of backward"
-        )
-        x = left + 1e3 * _MS * done
+        svg += clock.until(52, begin, done, COLORS["matrix products"], f"part {k} of backward")
+        x = clock.at(done)
         if n <= 8 and now >= done:
-            svg += line(x, 92, left + 1e3 * _MS * start, 132, stroke=GREY, stroke_dasharray="3 2")
+            svg += line(x, 92, clock.at(start), 132, stroke=GREY, stroke_dasharray="3 2")
         hidden = min(end, max(last.backward, start))
-        svg += _until(left, 132, start, hidden, now, COLORS["data"], f"message {k}, hidden", 0.25)
-        svg += _until(left, 132, hidden, end, now, COLORS["data"], f"message {k}, seen")
-        if now >= end and 1e3 * _MS * (end - start) > 20:
+        svg += clock.until(132, start, hidden, COLORS["data"], f"message {k}, hidden", 0.25)
+        svg += clock.until(132, hidden, end, COLORS["data"], f"message {k}, seen")
+        if now >= end and clock.at(end) - clock.at(start) > 20:
             ink = "#FFFFFF" if hidden <= start else "currentColor"
-            svg += text(left + 500 * _MS * (start + end), 158, f"{k}", 14, "middle", ink)
-    end = left + 1e3 * _MS * last.backward
+            svg += text(clock.at((start + end) / 2), 158, f"{k}", 14, "middle", ink)
+    end, last_place = clock.at(last.backward), width - (64 if narrow else 120)
     svg += line(end, 34, end, 196, stroke_dasharray="5 4")
-    svg += text(min(end, 520), 26, "backward ends", 15, "middle")
+    svg += text(max(min(end, last_place), 58), 26, "backward ends", 15, "middle")
     if now >= last.end:
-        wide = 1e3 * _MS * last.visible
+        wide = clock.at(last.visible) - left
         svg += line(end, 188, end + wide, 188, stroke=COLORS["data"], stroke_width=4)
-        at, anchor = (end + wide + 8, "start") if end + wide < 520 else (end + wide, "end")
-        y = 193 if anchor == "start" else 212
+        beside = end + wide < width - 120
+        at, anchor, y = (end + wide + 8, "start", 193) if beside else (end + wide, "end", 212)
         svg += text(at, y, f"seen: {milliseconds(last.visible)}", 15, anchor, font_weight=600)
-    svg += line(left, 232, left + _MS * LONGEST, 232)
+    svg += line(left, 232, clock.at(LONGEST / 1e3), 232)
     for ms in range(0, LONGEST + 1, 50):
-        x = left + _MS * ms
-        svg += line(x, 232, x, 238) + text(x, 255, f"{ms}", 14, "middle")
-    svg += text(left - 10, 255, "ms", 14, "end")
+        x = clock.at(ms / 1e3)
+        label = f"{ms} ms" if narrow and ms == 200 else f"{ms}"
+        svg += line(x, 232, x, 238) + text(max(x, 14), 255, label, 14, "middle")
+    if not narrow:
+        svg += text(left - 10, 255, "ms", 14, "end")
     svg += rect(left, 274, 18, 16, COLORS["data"], fill_opacity=0.25, stroke=COLORS["data"])
     svg += text(left + 25, 287, "hidden beside computing", 15)
     svg += rect(left + 240, 274, 18, 16, COLORS["data"]) + text(left + 265, 287, "seen", 15)
     words = f"One time line: backward takes {milliseconds(last.backward)}. Its gradients leave "
     words += f"in {units.plural(n, 'message')}, {milliseconds(last.sending)} in all. "
     words += f"{milliseconds(last.visible)} stand behind the end of backward, and are seen."
-    return Drawing(svg, 640, 302, words)
+    return Drawing(svg, width, 302, words)
+
+
+class _Clock(NamedTuple):
+    """From seconds to places of a time line, and how far it has come."""
+
+    left: float
+    per_ms: float
+    now: float
+
+    def at(self, seconds: float) -> float:
+        """Where a time lies."""
+        return self.left + 1e3 * self.per_ms * seconds
+
+    def until(
+        self, y: float, start: float, end: float, fill: str, title: str, full: float = 1
+    ) -> str:
+        """A piece of the time line, as far as it has come."""
+        if end - start < 1e-7 or self.now < start:
+            return ""
+        x, wide = self.at(start), self.at(min(self.now, end)) - self.at(start)
+        style: Style = {"fill_opacity": full, "stroke": fill} if full < 1 else {}
+        return rect(x + 0.5, y, max(wide - 1, 0.5), 40, fill, title, **style)
 
 
 _APART = 32
 """Messages up to which each has a box of its own."""
 
 
-def _many_messages(last: BesideBackward, left: float, now: float) -> str:
+def _many_messages(last: BesideBackward, clock: _Clock) -> str:
     """Backward as one bar, all that hides as one path, and what shows in one piece."""
-    svg = _until(left, 52, 0, last.backward, now, COLORS["matrix products"], "backward")
+    svg = clock.until(52, 0, last.backward, COLORS["matrix products"], "backward")
     way = ""
     for start, end in last.spans:
-        x, wide = left + 1e3 * _MS * start, 1e3 * _MS * (min(end, last.backward, now) - start)
+        x, wide = clock.at(start), clock.at(min(end, last.backward, clock.now)) - clock.at(start)
         way += f"M{x:.2f} 132h{wide:.2f}v40h{-wide:.2f}z" if wide > 0 else ""
     svg += f'<path d="{way}" fill="{COLORS["data"]}" opacity="0.4"/>' if way else ""
-    return svg + _until(left, 132, last.backward, last.end, now, COLORS["data"], "messages, seen")
-
-
-def _until(
-    left: float,
-    y: float,
-    start: float,
-    end: float,
-    now: float,
-    fill: str,
-    title: str,
-    full: float = 1,
-) -> str:
-    """A piece of a time line, in seconds, as far as it has come."""
-    if end - start < 1e-7 or now < start:
-        return ""
-    x, wide = left + 1e3 * _MS * start, 1e3 * _MS * (min(now, end) - start)
-    style: Style = {"fill_opacity": full, "stroke": fill} if full < 1 else {}
-    return rect(x + 0.5, y, max(wide - 1, 0.5), 40, fill, title, **style)
+    return svg + clock.until(132, last.backward, last.end, COLORS["data"], "messages, seen")

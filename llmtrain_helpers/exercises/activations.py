@@ -13,7 +13,6 @@ from llmtrain_helpers.activations import (
     recompute_flops,
     step_timeline,
 )
-from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.checks import Result, choice, count, show
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises.common import (
@@ -36,7 +35,7 @@ from llmtrain_helpers.exercises.common import (
 from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.plan.plan import plan_run
+from llmtrain_helpers.plan.plan import Plan, plan_run
 
 _RECIPE = "bf16_fp32_grads"
 
@@ -139,14 +138,11 @@ _CHANGES = {
 
 # --- 06-d: a run of one's own
 
-FREE = 0.2
-"""The share of a card's memory that is to stay free."""
-
 _ENTRIES = ("model", "gpus", "chip", "sequence", "zero", "recompute", "micro")
 
 
-def own_peak(design: Design, micro: int) -> Result:
-    """Bytes on each GPU at the peak of a pass of so many sequences."""
+def own_plan(design: Design, micro: int) -> Plan:
+    """The plan of a step whose passes have so many sequences."""
     return plan_run(
         published.architecture(design["model"], design["sequence"]),
         published.accelerator(design["chip"]),
@@ -157,14 +153,14 @@ def own_peak(design: Design, micro: int) -> Result:
         recompute=design["recompute"],
         zero_stage=design["zero"],
         micro_batch_size=micro,
-    ).memory.total
+    )
 
 
 class OwnMemory(Exercise):
-    """A design: a power of two that fits, with a share left free; twice does not."""
+    """A design: a power of two that fits, with the plan's reserve; twice does not."""
 
     hint = (
-        "Which of the entries zero, recompute and micro brings it there?",
+        "Which of the entries zero, recompute and micro brings it down?",
         "States shrink with zero and gpus, activations with recompute and micro.",
         "states / GPUs + activations + 8 · micro · sequence · vocabulary ≤ room.",
     )
@@ -175,18 +171,17 @@ class OwnMemory(Exercise):
             return NOT_YET
         design = _checked(design_of(answer, _ENTRIES, "model=…, gpus=…"))
         micro = design["micro"]
-        room = (1 - FREE) * float(published.accelerator(design["chip"]).memory)
-        try:
-            largest_batch(lambda micro: own_peak(design, micro) <= room)
-        except ValueError:
-            least = units.gigabytes(float(own_peak(design, 1)))
+        one = own_plan(design, 1)
+        room = units.gigabytes(float(one.run.accelerator.memory - one.reserve))
+        if not one.fits:
+            least = units.gigabytes(float(one.memory.total))
             ways = ["recompute"] if design["recompute"] != "full" else []
             if design["zero"] < 3:
                 ways.append("raise zero")
             ways.append("take more GPUs, a larger chip, or a smaller model")
             return False, (
-                f"not even a micro-batch of 1 fits: {least} at the peak, of "
-                f"{units.gigabytes(room)}. Mend it: {', or '.join(ways)}."
+                f"not even a micro-batch of 1 fits: {least} at the peak, of {room}. "
+                f"Mend it: {', or '.join(ways)}."
             )
         if micro & (micro - 1):
             below = 1 << micro.bit_length() - 1
@@ -194,14 +189,14 @@ class OwnMemory(Exercise):
                 f"micro={micro} is no power of two, and would seldom divide a batch: "
                 f"take {below} or {2 * below}."
             )
-        peak = float(own_peak(design, micro))
-        summary = f"{units.gigabytes(peak)} at the peak, of {units.gigabytes(room)}"
-        if peak > room:
+        plan = own_plan(design, micro)
+        summary = f"{units.gigabytes(float(plan.memory.total))} at the peak, of {room}"
+        if not plan.fits:
             return False, f"too much: {summary}. {HINT}"
-        if float(own_peak(design, 2 * micro)) <= room:
-            return False, f"{summary}: {2 * micro} at a time would fit too. {HINT}"
+        if own_plan(design, 2 * micro).fits:
+            return False, f"{summary}: {2 * micro} at a time would fit too."
         between = ""
-        if micro > 1 and float(own_peak(design, micro + 1)) <= room:
+        if micro > 1 and own_plan(design, micro + 1).fits:
             between = f" ({micro + 1} would fit too, but is no power of two.)"
         return True, f"right: {summary} that may be used.{between}"
 

@@ -249,7 +249,11 @@ class OwnSplit(Exercise):
             return False, f"{summary}: {gap}, above all by {_slowest_part(plan, best)}. {HINT}"
         fastest = units.seconds(_seconds(best))
         close = f"the fastest that fits takes {fastest}, too near for a model to tell them apart"
-        return True, f"right: {summary}; {close}."
+        software = units.seconds(plan.seconds_per_iteration.likely)
+        return True, (
+            f"right: {summary}; {close}. With what software usually loses, which page 08 "
+            f"counts too, it is {software}."
+        )
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -307,11 +311,13 @@ EXERCISES: dict[str, Exercise] = {
         model="The batch has one sequence for eight GPUs, so they cannot all be replicas. I would "
         "let the eight of a node share each layer by TP 8, where links are fast, and cut the "
         "layers into stages until it fits, as Llama 3 did with PP 16.",
-        points=(
-            "2,048 replicas at the most, one for each sequence",
-            "what must be said in each layer stays inside the node",
-            "stages may stand in different nodes, and wait for each other",
-        ),
+        points={
+            "2,048 replicas at the most, one for each sequence": (
+                r"2,?048|sequences|eighth|(8|eight)\W+(gpus?|cards?)"
+            ),
+            "what must be said in each layer stays inside the node": r"\bnode|nvlink|\blink",
+            "stages may stand in different nodes, and wait for each other": r"stage|pipe|\bpp\b",
+        },
     ),
     "07-d": OwnSplit(),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,12 +111,12 @@ FEWEST_WORDS, FEWEST_DIFFERENT = 8, 6
 class Recommendation(Exercise):
     """Two sentences that nobody judges: a model answer is shown beside them, and its points.
 
-    `model` is such an answer, and `points` are what a good one names. What has some eight
-    words counts as done.
+    `model` is such an answer, and `points` are what a good one names, each with words by
+    which it is known (a regular expression). What has some eight words counts as done.
     """
 
     model: str
-    points: Sequence[str]
+    points: Mapping[str, str]
     stub: str = "no recommendation yet. Write two sentences, and run the cell again."
     mark: str = "→"
 
@@ -129,8 +130,10 @@ class Recommendation(Exercise):
                 f"{units.plural(len(words), 'word')} so far: a sentence or two, please, then "
                 "you see another answer."
             )
-        points = "; ".join(self.points)
-        return (
-            True,
-            f"one could also say: “{self.model}” A good answer names: {points}. Does yours?",
-        )
+        text = " ".join(words)
+        there = [point for point, known in self.points.items() if re.search(known, text)]
+        missing = [point for point in self.points if point not in there]
+        told = f"yours seems to name: {'; '.join(there)}. " if there else ""
+        if missing:
+            told += f"{'It' if there else 'this'} does not seem to name: {'; '.join(missing)}. "
+        return True, f"{told}One could also say: “{self.model}”"

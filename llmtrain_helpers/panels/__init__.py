@@ -76,6 +76,7 @@ HANDLES: dict[str, Handle] = {
     "step_memory": activations.STEP_MEMORY,
     "kept_layer": activations.KEPT_LAYER,
     "recomputation": activations.RECOMPUTATION,
+    "passes": activations.PASSES,
     "neighbours": communication.NEIGHBOURS,
     "ring": communication.RING,
     "message": communication.MESSAGE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
@@ -106,7 +106,7 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None) -> str:
+def render(setting: Setting, before: Setting | None = None, narrow: bool = False) -> str:
     """The panel's answer as HTML: sentence, notes, picture, table, and the call."""
     line, memory, passes = setting.timeline, setting.memory, setting.accumulation_steps
     old = (before.timeline, before.memory) if before else None
@@ -120,7 +120,7 @@ def render(setting: Setting, before: Setting | None = None) -> str:
         [
             common.sentence(_sentence(setting, line.peak, old[0].peak if old else None)),
             *(f'<p style="margin:6px 0px">{note}</p>' for note in _notes(setting)),
-            f"<div>{step_memory(line, memory, setting.chip, passes, old).live()}</div>",
+            f"<div>{step_memory(line, memory, setting.chip, passes, old, narrow).live()}</div>",
             common.folded("The numbers", _tables(line)),
             common.folded("In code", common.call(code)),
         ]
@@ -191,6 +191,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("1B, scores stored", "1B, 4 sequences, all computed again"),
     render,
+    partial(render, narrow=True),
     captioned=True,
 )
 
@@ -198,8 +199,8 @@ PANEL = common.Panel(
 # --- memory, moment by moment
 
 _MARKS = ("start", "forward", "loss", "backward", "update")
-_MOST = 125e9
-"""Bytes at which the handle's scale ends: four sequences, nothing recomputed."""
+_MOST = 95e9
+"""Bytes at which the handle's scale ends: three sequences, nothing recomputed."""
 _SMALLER = 40e9
 """Bytes of the smaller A100, on which the first step fits and the second one does not."""
 _TOLD = {
@@ -215,7 +216,7 @@ _TOLD = {
 class Watched:
     """A moment of the first two steps of Llama 3.2 1B, and its sequences."""
 
-    moment: int = 8
+    moment: int = 2
     micro_batch: int = 1
 
     @property
@@ -224,36 +225,27 @@ class Watched:
         return replace(Setting(), micro_batch_size=self.micro_batch).timeline
 
     @property
-    def now(self) -> Moment:
-        """What is resident at the moment."""
-        step, mark = divmod(self.moment - 1, len(_MARKS))
-        return next(
-            x for x in self.timeline.moments if (x.step, x.mark) == (step + 1, _MARKS[mark])
-        )
+    def past(self) -> list[Moment]:
+        """The moments so far, with that which is shown."""
+        marked = [x for x in self.timeline.moments if x.mark in _MARKS]
+        return marked[: self.moment]
 
 
-def _draw_memory(watched: Watched, before: Watched | None) -> str:
-    now, memory = watched.now, Setting().memory
-    picture = memory_so_far(watched.timeline, now, memory, "an A100", _MOST, _SMALLER)
+def _draw_memory(watched: Watched, before: Watched | None, narrow: bool = False) -> str:
+    past, memory = watched.past, Setting().memory
+    now = past[-1]
+    picture = memory_so_far(watched.timeline, now, memory, "an A100", _MOST, _SMALLER, narrow)
     told = _TOLD[now.mark]
     if now.mark == "start" and now.step == 2:
         told = "This time Adam's averages are there from the start."
-    peaks = [max(x.total for x in watched.timeline.moments if x.step == step) for step in (1, 2)]
-    ends = " ".join(
-        f"{name} it {_how_far(peaks, card)}."
-        for name, card in (("On the smaller card", _SMALLER), ("On the larger", memory))
-    )
-    return common.pictured(
-        picture,
-        f"{told} The steps need {units.gigabytes(peaks[0])} and {units.gigabytes(peaks[1])}. "
-        f"<b>{ends}</b>",
-    )
-
-
-def _how_far(peaks: list[float], memory: float) -> str:
-    """Whether a run goes on, or in which step it runs out of memory."""
-    over = [step for step, peak in enumerate(peaks, 1) if peak > memory]
-    return f"stops in step {over[0]}" if over else "runs"
+    full = []
+    for name, card in (("smaller", _SMALLER), ("larger", memory)):
+        over = [x.step for x in past if x.total > card]
+        if over:
+            full.append(f"The {name} card is full in step {over[0]}.")
+        elif watched.moment == len(_MARKS) * 2:
+            full.append(f"The {name} card goes on.")
+    return common.pictured(picture, f"{told} <b>{' '.join(full)}</b>" if full else told)
 
 
 STEP_MEMORY = common.Handle(
@@ -267,11 +259,12 @@ STEP_MEMORY = common.Handle(
             play=True,
         ),
         "micro_batch": common.Control(
-            "Micro-batch", "Sequences that go through at once.", most=4, stops=(1, 2, 4)
+            "Micro-batch", "Sequences that go through at once.", most=3, stops=(1, 2, 3)
         ),
     },
     settings={"": Watched()},
     draw=_draw_memory,
+    narrow=partial(_draw_memory, narrow=True),
 )
 
 
@@ -289,15 +282,17 @@ class KeptLayer:
     dropout: str = "on"
 
 
-def _draw_layer(kept: KeptLayer, before: KeptLayer | None) -> str:
+def _draw_layer(kept: KeptLayer, before: KeptLayer | None, narrow: bool = False) -> str:
     flash, dropout = kept.attention == "flash", kept.dropout == "on"
-    picture = kept_by_layer(*_GPT3, flash=flash, dropout=dropout)
-    layers = gpt_activation_bytes(96, *_GPT3, micro_batch_size=1)
+    picture = kept_by_layer(*_GPT3, flash=flash, dropout=dropout, narrow=narrow)
     h, a, s = _GPT3
     ratio = a * s / h
-    held = layers * bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
+    held = gpt_activation_bytes(1, *_GPT3, micro_batch_size=1)
+    held *= bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
     return common.pictured(
-        picture, f"All layers of GPT-3 keep <b>{units.gigabytes(held)}</b> of one sequence."
+        picture,
+        f"This layer keeps <b>{units.gigabytes(held)}</b> of one sequence. The 96 layers of "
+        f"GPT-3 keep {units.gigabytes(96 * held)}.",
     )
 
 
@@ -311,6 +306,52 @@ KEPT_LAYER = common.Handle(
     },
     settings={"": KeptLayer()},
     draw=_draw_layer,
+    narrow=partial(_draw_layer, narrow=True),
+)
+
+
+# --- a batch at once, or in passes
+
+_BATCH = 8
+"""Sequences of a step of the handle."""
+
+
+@dataclass(frozen=True)
+class Passes:
+    """A step of eight sequences of Llama 3.2 1B, all at once or one after another."""
+
+    passes: int = 1
+
+    @property
+    def timeline(self) -> Timeline:
+        """Two such steps."""
+        each = _BATCH // self.passes
+        setting = replace(Setting(), micro_batch_size=each, accumulation_steps=self.passes)
+        return setting.timeline
+
+
+def _draw_passes(now: Passes, before: Passes | None, narrow: bool = False) -> str:
+    old = (before.timeline, 0) if before else None
+    picture = step_memory(now.timeline, passes=now.passes, before=old, narrow=narrow)
+    each = _BATCH // now.passes
+    told = f"{units.plural(now.passes, 'pass')} of {units.plural(each, 'sequence')}"
+    peak = units.gigabytes(now.timeline.peak.total)
+    return common.pictured(picture, f"{told}: <b>{peak}</b> at the peak.")
+
+
+PASSES = common.Handle(
+    title="Eight sequences, in one pass or in several",
+    controls={
+        "passes": common.Control(
+            "Passes",
+            "How many passes the eight sequences of a step take.",
+            most=_BATCH,
+            stops=(1, 2, 4, 8),
+        )
+    },
+    settings={"": Passes()},
+    draw=_draw_passes,
+    narrow=partial(_draw_passes, narrow=True),
 )
 
 
@@ -321,23 +362,24 @@ KEPT_LAYER = common.Handle(
 class Recomputed:
     """A moment on the way forward and back through six layers."""
 
-    moment: int = 9
+    moment: int = 1
 
 
-def _draw_recomputed(shown: Recomputed, before: Recomputed | None) -> str:
+def _draw_recomputed(shown: Recomputed, before: Recomputed | None, narrow: bool = False) -> str:
     whole = len(there(6, shown.moment, again=False))
     left = there(6, shown.moment, again=True)
     inputs, layers = left.count("input"), left.count("again")
-    told = f"Whole layers on the left: {whole}. Inputs on the right: {inputs}"
+    first, second = ("above", "below") if narrow else ("on the left", "on the right")
+    told = f"Whole layers {first}: {whole}. Inputs {second}: {inputs}"
     told += ", and one layer computed again." if layers else "."
-    return common.pictured(recomputation(6, shown.moment), f"<b>{told}</b>")
+    return common.pictured(recomputation(6, shown.moment, narrow), f"<b>{told}</b>")
 
 
 RECOMPUTATION = common.Handle(
     title="Keep, or compute again",
     controls={
         "moment": common.Control(
-            "Moment",
+            "Time",
             "Six layers forward, then six backward.",
             most=12,
             stops=tuple(range(1, 13)),
@@ -346,4 +388,5 @@ RECOMPUTATION = common.Handle(
     },
     settings={"": Recomputed()},
     draw=_draw_recomputed,
+    narrow=partial(_draw_recomputed, narrow=True),
 )

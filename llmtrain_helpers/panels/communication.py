@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 
 from llmtrain_helpers import units
@@ -162,13 +163,13 @@ def planned(setting: Setting) -> Plan:
     )
 
 
-def render(setting: Setting, before: Setting | None = None) -> str:
+def render(setting: Setting, before: Setting | None = None, narrow: bool = False) -> str:
     """Sentence, the GPUs, the step, the numbers, and the call in code."""
     plan, old = planned(setting), planned(before) if before else None
     return "".join(
         [
             common.sentence(_sentence(plan, old)),
-            f"<div>{who_sends(plan).live()}{step_bar(plan, old).live()}</div>",
+            f"<div>{who_sends(plan, narrow).live()}{step_bar(plan, old, narrow).live()}</div>",
             common.folded("The numbers", _tables(plan)),
             common.folded("In code", common.call(_code(setting))),
         ]
@@ -256,6 +257,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("A small model, cut fine", "Little work for each"),
     render,
+    partial(render, narrow=True),
 )
 
 
@@ -285,10 +287,12 @@ class Neighbours:
         return planned(replace(Setting(), **split))
 
 
-def _draw_neighbours(setting: Neighbours, before: Neighbours | None = None) -> str:
+def _draw_neighbours(
+    setting: Neighbours, before: Neighbours | None = None, narrow: bool = False
+) -> str:
     plan, most = setting.plan, sending(Neighbours().plan)["tensor"].sent
     old = before.plan if before else None
-    picture = neighbour_grid(plan, most, old, replicas=setting.replicas)
+    picture = neighbour_grid(plan, most, old, replicas=setting.replicas, narrow=narrow)
     parts = apart(plan) if setting.replicas else sending(plan)
     if setting.tensor_parallel > 1 and not parts["tensor"].inside:
         far, near = (x["tensor"].seconds for x in (parts, sending(plan)))
@@ -321,6 +325,7 @@ NEIGHBOURS = common.Handle(
     },
     settings={"": Neighbours()},
     draw=_draw_neighbours,
+    narrow=partial(_draw_neighbours, narrow=True),
 )
 
 
@@ -348,14 +353,14 @@ class Message:
         return max(stop / self.size, self.size / stop)
 
 
-def _draw_message(setting: Message, before: Message | None = None) -> str:
+def _draw_message(setting: Message, before: Message | None = None, narrow: bool = False) -> str:
     series = {name: published.all_reduce_rates(word) for name, (word, _) in MACHINES.items()}
     size = setting.bytes
     taken = {
         name: float(all_reduce_seconds(size, gpus, series[name][size]))
         for name, (_, gpus) in MACHINES.items()
     }
-    picture = message_rates(series, taken, size)
+    picture = message_rates(series, taken, size, narrow)
     first, last = min(taken.values()), max(taken.values())
     told = f"A message of <b>{common_size(size)}</b> takes {units.seconds(first)} to "
     told += f"{units.seconds(last)}."
@@ -375,10 +380,26 @@ def _machines(slow: int) -> str:
     return "All four reach" if not slow else f"{units.plural(slow, 'machine')} of 4 miss"
 
 
+@dataclass(frozen=True)
+class _Bytes(common.Control):
+    """A number of MiB, which may be written with any unit of memory: `512 KiB`, `1 GiB`."""
+
+    def read(self, written: common.Value) -> common.Value:
+        """The value in MiB; a ValueError in the panel's words if it is none."""
+        try:
+            told = units.read_as(written, "bytes")
+        except ValueError:
+            return super().read(written)
+        size = float(told.number) / (MIB if told.unit else 1)
+        if not self.least <= size <= self.most:
+            raise ValueError(f"{self._outside(written)[:-1]} MiB, which is what was measured.")
+        return super().read(float(f"{size:.6g}"))
+
+
 MESSAGE = common.Handle(
     title="Small messages and large ones",
     controls={
-        "size": common.Control(
+        "size": _Bytes(
             "Message",
             "Bytes on each GPU that are added up.",
             unit="MiB",
@@ -390,6 +411,7 @@ MESSAGE = common.Handle(
     },
     settings={"": Message()},
     draw=_draw_message,
+    narrow=partial(_draw_message, narrow=True),
 )
 
 
@@ -425,12 +447,12 @@ def _sum(parts: Sequence[int]) -> str:
     return f"{' + '.join(map(str, parts))} = {sum(parts)}"
 
 
-def _draw_matrices(setting: Matrices, before: Matrices | None = None) -> str:
+def _draw_matrices(setting: Matrices, before: Matrices | None = None, narrow: bool = False) -> str:
     mlp = SharedMlp(gpus=setting.gpus)
     told = _of_matrices(mlp, setting.step)
     if setting.gpus == 1 and setting.step:
         told = "One GPU has everything. It gets the same numbers, and waits for nobody."
-    return common.pictured(shared_matrices(mlp, setting.step), told)
+    return common.pictured(shared_matrices(mlp, setting.step, narrow), told)
 
 
 SHARED_MATRICES = common.Handle(
@@ -444,10 +466,11 @@ SHARED_MATRICES = common.Handle(
             stops=tuple(range(7)),
             play=True,
         ),
-        "gpus": common.Control("GPUs", "How many share the matrices.", most=4, stops=(1, 2, 4)),
+        "gpus": common.Control("GPUs", "How many share the matrices.", most=2, stops=(1, 2)),
     },
     settings={"": Matrices()},
     draw=_draw_matrices,
+    narrow=partial(_draw_matrices, narrow=True),
 )
 
 
@@ -474,7 +497,7 @@ class TimeLine:
         return 10 * ceil(100 * self.last.end)
 
 
-def _draw_time_line(setting: TimeLine, before: TimeLine | None = None) -> str:
+def _draw_time_line(setting: TimeLine, before: TimeLine | None = None, narrow: bool = False) -> str:
     last = setting.last
     told = f"Backward takes {milliseconds(last.backward)}, the gradients "
     told += f"{milliseconds(last.sending)}. <b>{milliseconds(last.visible)} show.</b> "
@@ -486,7 +509,8 @@ def _draw_time_line(setting: TimeLine, before: TimeLine | None = None) -> str:
         told += f"To begin so many messages takes {milliseconds(last.starts)}, so they queue."
     else:
         told += "The messages queue. There are too few tokens to hide them."
-    return common.pictured(time_line(last, min(setting.moment, setting.end)), told)
+    picture = time_line(last, min(setting.moment, setting.end), narrow)
+    return common.pictured(picture, told)
 
 
 TIME_LINE = common.Handle(
@@ -519,6 +543,7 @@ TIME_LINE = common.Handle(
     },
     settings={"": TimeLine()},
     draw=_draw_time_line,
+    narrow=partial(_draw_time_line, narrow=True),
 )
 
 
@@ -556,7 +581,7 @@ _RING = {
 }
 
 
-def draw_ring(setting: Ring, before: Ring | None = None) -> str:
+def draw_ring(setting: Ring, before: Ring | None = None, narrow: bool = False) -> str:
     """The ring after a turn, and what that turn did."""
     state = setting.state
     n, turn, turns = state.gpus, state.turn, state.turns
@@ -576,7 +601,13 @@ def draw_ring(setting: Ring, before: Ring | None = None) -> str:
         does = f"The finished pieces of {each} go round; nothing is added any more."
     else:
         does = "Every GPU has every finished piece."
-    return common.pictured(ring_circle(state, GRADIENTS), f"{does} {sent}")
+    return common.pictured(ring_circle(state, GRADIENTS, narrow), f"{does} {sent}")
 
 
-RING = common.Handle("A ring of GPUs", _RING, draw_ring, settings={"start": Ring()})
+RING = common.Handle(
+    title="A ring of GPUs",
+    controls=_RING,
+    settings={"start": Ring()},
+    draw=draw_ring,
+    narrow=partial(draw_ring, narrow=True),
+)

@@ -95,7 +95,7 @@ def test_the_solution_of_a_blank_is_the_cell_of_its_name() -> None:
 
 ADVICE = Recommendation(
     model="Keep the GPUs: they are as busy as others'. Recompute less.",
-    points=["what the share is measured against", "what would change it"],
+    points={"what the share is measured against": "others|usual", "what would change it": "less"},
 )
 
 
@@ -103,12 +103,22 @@ def test_a_recommendation_is_shown_another_and_not_judged() -> None:
     told = said("Do not buy more of them, since those that we have are busy.", ADVICE)
     assert told.ok is True
     assert told.text == (
-        "one could also say: “Keep the GPUs: they are as busy as others'. Recompute less.” "
-        "A good answer names: what the share is measured against; what would change it. "
-        "Does yours?"
+        "this does not seem to name: what the share is measured against; what would change it. "
+        "One could also say: “Keep the GPUs: they are as busy as others'. Recompute less.”"
     )
     assert "→" in repr(told)
     assert "✓" not in repr(told) + told._repr_mimebundle_()["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "there", "missing"),
+    [("as busy as those of Others", 1, 1), ("busy as usual and compute less", 2, 0)],
+)
+def test_a_recommendation_is_told_what_it_names(answer: str, there: int, missing: int) -> None:
+    told = said(f"Keep all of them, they are {answer}.", ADVICE).text
+    first = told.partition(" One could also say")[0]
+    assert ("yours seems to name: what the share is" in first) == bool(there)
+    assert ("It does not seem to name: what would change it." in first) == bool(missing)
 
 
 @pytest.mark.parametrize(

@@ -106,3 +106,17 @@ def test_experts_and_those_that_only_share_gradients_are_both_drawn() -> None:
     html = panel.answer(panel.presets["A mixture of experts"]).html
     for part in ("expert", "data"):
         assert f"shares {part} with the first" in html
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [("512 KiB", 0.5), ("1 GiB", 1024), ("128 MiB", 128), ("0.25", 0.25), ("128 MB", 122.07)],
+)
+def test_a_message_is_read_with_any_unit_of_memory(written: str, size: float) -> None:
+    assert HANDLES["message"].controls["size"].read(written) == size
+
+
+@pytest.mark.parametrize("written", ["64 KiB", "16 GiB", "0.1"])
+def test_a_message_that_nobody_measured_is_refused_in_mib(written: str) -> None:
+    with pytest.raises(ValueError, match=f"'{written}' lies outside 0.125 to 8,192 MiB, which is"):
+        HANDLES["message"].controls["size"].read(written)

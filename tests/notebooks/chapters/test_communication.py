@@ -52,7 +52,7 @@ def test_a_border_is_cheap_and_shared_layers_are_dear() -> None:
     works = PLAN.step.total - PLAN.step.tensor - PLAN.step.data
     told = f"works for {works:.0f} seconds in each step, and the sums add {near.visible:.0f} more"
     assert told in page
-    assert f"By network they add {far.seconds:.0f}" in page
+    assert f"Over the network the same sums add {far.seconds:.0f}" in page
 
 
 def test_tokens_that_hide_a_ring_do_not_depend_on_the_model() -> None:
