@@ -62,12 +62,6 @@ WIDE = frozenset(
         "handle:loss_terms",
         "handle:size_price",
         "handle:repeated",
-        "measure",
-        "handle:one_product",
-        "handle:predicted_step",
-        "handle:timed_steps",
-        "handle:step_bytes",
-        "handle:one_step",
     ]
 )
 """Those that have none yet, and are swiped."""
