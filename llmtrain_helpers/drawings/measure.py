@@ -237,8 +237,8 @@ def step_by_the_clock(
     old_clock, *old_size = before or (clock, b, k)
     parts, was = clock.parts(b, k), old_clock.parts(*old_size).total
     left = 100 if width == WIDE else 78
-    end = width - (20 if width == WIDE else 10)
-    scale = (end - left) / (2 * max(parts.total, was))
+    right = width - (20 if width == WIDE else 10)
+    scale = (right - left) / (2 * max(parts.total, was))
     step = parts.total * scale
     svg = "".join(
         text(left - 12, y + 23, name, 15, "end")
@@ -249,7 +249,7 @@ def step_by_the_clock(
             ("link", _LINK),
         ]
     )
-    svg += line(left, _FLOOR, end, _FLOOR)
+    svg += line(left, _FLOOR, right, _FLOOR)
     for number in (0, 1):
         start = x = left + number * step
         wide = clock.loading * b * k * scale
@@ -269,7 +269,7 @@ def step_by_the_clock(
         svg += _passes(start, _SLOWEST, parts.passes * clock.slowest * scale, k)
         parcels = clock.parcels(b, k)
         if not number:
-            leaving = min(start + parcels[0][0] * scale, end - 80)
+            leaving = min(start + parcels[0][0] * scale, right - 80)
             svg += text(leaving, _LINK - 4, "gradients", 14)
         for begin, end in parcels:
             x, wide = start + begin * scale, (end - begin) * scale

@@ -58,10 +58,6 @@ WIDE = frozenset(
         "handle:many_nodes",
         "handle:save_interval",
         "handle:dates",
-        "budget",
-        "handle:loss_terms",
-        "handle:size_price",
-        "handle:repeated",
     ]
 )
 """Those that have none yet, and are swiped."""
