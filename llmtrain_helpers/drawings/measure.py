@@ -396,9 +396,9 @@ def one_step(trace: Trace, until: float, longest: float, width: int = ACROSS) ->
                 svg += text(left + (start + end) / 2 * scale, 70, phase, 15, "middle", "#FFFFFF")
     [(start, _)] = trace.phases["optimizer"]
     if until > start:
-        svg += text(x - 5, 42, "optimizer", 14, "end")
-    for kind, spans in trace.work.items():
-        svg += _strip(left, 108, 38, trace.until(spans, until), scale, *_KINDS[kind])
+        svg += text(x - 5, 42, "update", 14, "end")
+    for kind, look in _KINDS.items():
+        svg += _strip(left, 108, 38, trace.until(trace.work[kind], until), scale, *look)
     parcels = trace.until(trace.exchange, until)
     for number, (start, end) in enumerate(parcels, start=1):
         svg += rect(left + start * scale, 178, (end - start) * scale, 38, COLORS["gradients"], rx=3)

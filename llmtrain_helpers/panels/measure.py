@@ -450,7 +450,7 @@ def _draw_watched(now: Watched, before: Watched | None, width: int = ACROSS) -> 
             f"took {units.digits(1e3 * trace.seconds)} ms."
         )
     elif until <= forward:
-        told = "Forward computes. There is no loss yet, so there is no gradient to send."
+        told = "Forward computes. It makes no gradients, so there is nothing to send."
     elif not parcels:
         told = "Backward computes, from the last layer to the first."
         if until > backward:
