@@ -93,6 +93,9 @@ def stacked_terms(parameters: float, flops: float, began: float, width: int = HA
         svg += line(at(10**power), _T_BOTTOM, at(10**power), _T_BOTTOM + 5)
         svg += text(at(10**power), _T_BOTTOM + 22, units.size(10.0**power), 14, "middle")
     svg += text(right, _T_BOTTOM + 44, "parameters", 15, "end")
+    svg += text(_T_LEFT - 42, _T_BOTTOM + 44, f"begins at {_FLOOR}, not at 0", 14)
+    for y in (_T_BOTTOM - 12, _T_BOTTOM - 6):  # the axis is cut
+        svg += line(_T_LEFT - 7, y + 4, _T_LEFT + 7, y - 4, stroke_width=2)
 
     tokens = float(tokens_for_size(parameters, flops))
     small, little = map(float, loss_terms(parameters, tokens))
@@ -372,7 +375,7 @@ def _key(marks: Sequence[Mark], axes: Axes, y: float) -> tuple[str, float]:
         end = x + wide + 8 + 7.84 * len(label)
         if end > axes.right + 14 and x > first:
             end, x, y = end - x + first, first, y + 24
-        svg += f'<g transform="translate({x:.1f} {y:.1f})">{drawn}</g>'
+        svg += f'<g transform="translate({x:g} {y:g})">{drawn}</g>'
         svg += text(x + wide + 8, y, label, 14)
         x = end + 18
     return svg, y

@@ -312,7 +312,7 @@ def _draw_terms(spent: Spent, before: Spent | None, width: int = HANDLE) -> str:
     share = spent.size / float(best.parameters)
     picture = stacked_terms(spent.size, spent.flops, began, width)
     if above < 0.01:
-        told = "<b>The floor of the valley.</b> No size ends more than a hundredth lower."
+        told = "<b>The bottom of the valley.</b> No size ends more than a hundredth lower."
         return common.pictured(picture, told)
     told = "A larger model with less text" if share < 1 else "A smaller model with more text"
     told = f"<b>{above:.2f} above the lowest.</b> {told} would end lower, for the same work."
@@ -335,8 +335,8 @@ LOSS_TERMS = common.Handle(
             "FLOPs that the GPUs do in the days you have.",
             unit="FLOP",
             least=1e21,
-            most=1e24,
-            stops=(1e21, 1e22, 1e23, 1e24),
+            most=10**24,
+            stops=(10**21, 10**22, 10**23, 10**24),
         ),
     },
     settings={"": Spent()},
