@@ -77,7 +77,7 @@ def process_bytes(width: int) -> int:
 def _alone(width: int) -> int:
     """The memory of a step in a process of its own."""
     command = [sys.executable, __file__, "--memory", str(width)]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return int(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 def main(path: Path, machine: str) -> None:

@@ -71,12 +71,13 @@ class Report:
     @property
     def html(self) -> str:
         """The page in HTML, for a browser or a mail, what runs folded; it needs no other file."""
-        page = f"<h3>{escape(self.title)}</h3><p><b>{escape(self.summary)}</b></p>"
+        page = f'<h3 style="font-size:19px">{escape(self.title)}</h3>'
+        page += f"<p><b>{escape(self.summary)}</b></p>"
         (run, machine), (price, worth) = self.parts.items()
-        page += f"<h4>{escape(price)}</h4>{_table(worth)}"
+        page += f"{_heading(price)}{_table(worth)}"
         page += f"<details><summary>{escape(run)}</summary>{_table(machine)}</details>"
         missing = "".join(f"<li>{escape(text)}</li>" for text in self.left_out)
-        page += f"<h4>Not in these numbers</h4><ul>{missing}</ul>"
+        page += f"{_heading('Not in these numbers')}<ul>{missing}</ul>"
         style = f"{_FONT};max-width:900px;line-height:1.4"
         return f'<div style="{style}">{page}</div>'
 
@@ -92,6 +93,10 @@ def _in_markdown(text: str) -> str:
 _FONT = "font-family:system-ui,sans-serif;font-size:15px"
 _TABLE = f"border-collapse:collapse;margin:10px 0px;{_FONT}"
 _CELL = "text-align:left;vertical-align:top;padding:4px 14px 4px 0px"
+
+
+def _heading(words: str) -> str:
+    return f'<h4 style="font-size:16px">{escape(words)}</h4>'
 
 
 def _table(lines: tuple[Line, ...]) -> str:
