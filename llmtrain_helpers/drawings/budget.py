@@ -40,17 +40,16 @@ BLUE, RED, GREEN = COLORS["weights"], COLORS["gradients"], COLORS["optimizer"]
 """Parameters are blue as weights are, tokens vermilion, what is best green."""
 
 
+WIDE, HANDLE, NARROW = 744, 628, 372
+"""Pixels across: of the panel's drawing, of a handle's, and of each on a telephone."""
+
+
 # --- the loss of one budget, in three terms
 
 
-_T_LEFT, _T_RIGHT, _T_TOP, _T_BOTTOM = 62, 392, 50, 330
+_T_LEFT, _T_TOP, _T_BOTTOM = 62, 50, 330
 _FLOOR, _CEILING = 1.7, 2.6
 """Where the axis of the loss begins and ends, at every setting."""
-
-
-def _tx(parameters: float) -> float:
-    """Where a size stands: from 0.1 billion to a trillion parameters."""
-    return _T_LEFT + (log10(parameters) - 8) / 4 * (_T_RIGHT - _T_LEFT)
 
 
 def _ty(value: float) -> float:
@@ -58,11 +57,18 @@ def _ty(value: float) -> float:
     return _T_BOTTOM - share * (_T_BOTTOM - _T_TOP)
 
 
-def stacked_terms(parameters: float, flops: float, began: float) -> Drawing:
+def stacked_terms(parameters: float, flops: float, began: float, width: int = HANDLE) -> Drawing:
     """The floor, the size's term and the text's, stacked over all sizes of one budget.
 
     A line cuts at one size, with its terms beside it; a hollow dot is where it began.
     """
+    beside = width == HANDLE  # the terms: beside the valley, or below it
+    right = 392 if beside else width - 30
+
+    def at(parameters: float) -> float:
+        """Where a size stands: from 0.1 billion to a trillion parameters."""
+        return _T_LEFT + (log10(parameters) - 8) / 4 * (right - _T_LEFT)
+
     floor = float(known_law("besiroglu").E)
     sizes = [10 ** (8 + k / 40) for k in range(161)]
     terms = [loss_terms(N, tokens_for_size(N, flops)) for N in sizes]
@@ -75,8 +81,8 @@ def stacked_terms(parameters: float, flops: float, began: float) -> Drawing:
     named = zip(("the floor", "too small", "read too little"), (GREY, BLUE, RED), strict=True)
     svg = text(_T_LEFT - 42, 28, "loss", 15, font_weight=600)
     for (name, color), (low, high) in zip(named, pairwise(heights), strict=True):
-        up = [f"{_tx(N):.1f},{_ty(y):.1f}" for N, y in zip(sizes, high, strict=True)]
-        down = [f"{_tx(N):.1f},{_ty(y):.1f}" for N, y in zip(sizes, low, strict=True)]
+        up = [f"{at(N):.1f},{_ty(y):.1f}" for N, y in zip(sizes, high, strict=True)]
+        down = [f"{at(N):.1f},{_ty(y):.1f}" for N, y in zip(sizes, low, strict=True)]
         points = " ".join([*up, *reversed(down)])
         svg += f'<polygon points="{points}" fill="{color}" opacity="0.75">'
         svg += f"<title>{name}</title></polygon>"
@@ -84,54 +90,66 @@ def stacked_terms(parameters: float, flops: float, began: float) -> Drawing:
         svg += line(_T_LEFT - 5, _ty(value), _T_LEFT, _ty(value))
         svg += text(_T_LEFT - 10, _ty(value) + 5, f"{value:.1f}", 14, "end")
     for power in range(8, 13):
-        svg += line(_tx(10**power), _T_BOTTOM, _tx(10**power), _T_BOTTOM + 5)
-        svg += text(_tx(10**power), _T_BOTTOM + 22, units.size(10.0**power), 14, "middle")
-    svg += text(_T_RIGHT, _T_BOTTOM + 44, "parameters", 15, "end")
+        svg += line(at(10**power), _T_BOTTOM, at(10**power), _T_BOTTOM + 5)
+        svg += text(at(10**power), _T_BOTTOM + 22, units.size(10.0**power), 14, "middle")
+    svg += text(right, _T_BOTTOM + 44, "parameters", 15, "end")
+    svg += text(_T_LEFT - 42, _T_BOTTOM + 44, f"begins at {_FLOOR}, not at 0", 14)
+    for y in (_T_BOTTOM - 12, _T_BOTTOM - 6):  # the axis is cut
+        svg += line(_T_LEFT - 7, y + 4, _T_LEFT + 7, y - 4, stroke_width=2)
 
     tokens = float(tokens_for_size(parameters, flops))
     small, little = map(float, loss_terms(parameters, tokens))
-    whole, x = floor + small + little, _tx(parameters)
+    whole, x = floor + small + little, at(parameters)
+    # the terms: where they begin, the baselines of their first line and of the sum, their end
+    left, first, last, end, pitch = (412, 62, 244, 616, 34) if beside else (16, 402, 536, 346, 26)
     if began != parameters:
-        first = float(loss(began, tokens_for_size(began, flops)))
+        was = float(loss(began, tokens_for_size(began, flops)))
         hollow: Style = {"stroke": "currentColor", "stroke_width": 2, "stroke_dasharray": "3 2"}
-        svg += circle(_tx(began), _ty(first), 9, "none", "where it began", **hollow)
-        svg += circle(421, 290, 9, "none", **hollow) + text(438, 295, "where it began", 16)
+        svg += circle(at(began), _ty(was), 9, "none", "where it began", **hollow)
+        svg += circle(left + 9, last + 46, 9, "none", **hollow)
+        svg += text(left + 26, last + 51, "where it began", 16)
     svg += line(x, _T_TOP - 8, x, _T_BOTTOM, stroke_width=2.5)
     svg += circle(x, _ty(whole), 8, GREEN, f"loss {whole:.2f}", stroke="currentColor")
 
     if whole > _CEILING:
-        at, side = (x + 14, "start") if x < 210 else (x - 14, "end")
-        svg += text(at, _T_TOP - 12, "above the picture", 14, side)
-    svg += text(412, 62, f"{units.size(parameters)} parameters", 16, font_weight=700)
-    svg += text(412, 86, f"{units.count(tokens, 2)} tokens", 16, font_weight=700)
+        near, side = (x + 14, "start") if x < 210 else (x - 14, "end")
+        svg += text(near, _T_TOP - 12, "above the picture", 14, side)
+    bold: Style = {"font_weight": 700}
+    svg += text(left, first, f"{units.size(parameters)} parameters", 16, **bold)
+    svg += text(left, first + 24, f"{units.count(tokens, 2)} tokens", 16, **bold)
     rows = (("read too little", RED, little), ("too small", BLUE, small), ("floor", GREY, floor))
     for i, (name, color, value) in enumerate(rows):
-        y = 134 + 34 * i
-        svg += rect(412, y - 14, 17, 17, color, opacity=0.75)
-        svg += text(438, y, name, 16) + text(616, y, f"{value:.3f}", 16, "end")
-    svg += line(412, 218, 616, 218)
-    svg += text(438, 244, "loss", 16, font_weight=700)
-    svg += text(616, 244, f"{whole:.3f}", 18, "end", font_weight=700)
+        y = last - (3 - i) * pitch - 8
+        svg += rect(left, y - 14, 17, 17, color, opacity=0.75)
+        svg += text(left + 26, y, name, 16) + text(end, y, f"{value:.3f}", 16, "end")
+    svg += line(left, last - 26, end, last - 26)
+    svg += text(left + 26, last, "loss", 16, **bold)
+    svg += text(end, last, f"{whole:.3f}", 18, "end", **bold)
     description = (
         f"{units.flops(flops)} of work, spent on {units.size(parameters)} parameters and "
         f"{units.count(tokens, 2)} tokens: floor {floor:.3f}, too small {small:.3f}, read too "
         f"little {little:.3f}, loss {whole:.3f}. Over all sizes the sum is a valley."
     )
-    return Drawing(svg, 628, 388, description)
+    return Drawing(svg, width, 388 if beside else last + 66, description)
 
 
 # --- loss against size
 
 
-@dataclass(frozen=True)
+@dataclass
 class Axes:
-    """Sizes to the right, in powers of ten; loss upwards."""
+    """Sizes to the right, in powers of ten; loss upwards; on a page or on a telephone."""
 
     x0: float
     x1: float
     y0: float
     y1: float
-    left, right, top, bottom = 78, 722, 72, 376
+    wide: bool
+    high = 304
+
+    def __post_init__(self) -> None:
+        self.left, self.right, self.top = (78, 722, 48) if self.wide else (46, 358, 78)
+        self.bottom = self.top + self.high
 
     def x(self, parameters: float) -> float:
         """The place of a model size on the horizontal axis."""
@@ -164,28 +182,39 @@ def loss_against_size(
     law: str | Law = "besiroglu",
     chosen: str = "",
     before: Outcome | None = None,
+    width: int = WIDE,
 ) -> Drawing:
     """Loss against size at one budget: the curve, the shapes, the best, the chosen.
 
-    The green strip is where the loss is within 0.01 of the best. A cross is a shape
+    The green strip is where the loss is within 0.01 of the best, a diamond. A cross is a shape
     that does not fit, a ring one that would not answer where it must.
     """
     best = compute_optimal(flops, law)
     lowest = float(loss(best.parameters, best.tokens, law))
     sizes = [log10(dot.parameters) for dot in dots]
     bottom = floor(5 * (lowest - 0.05)) / 5  # in steps, so that a curve seems to sink
-    axes = Axes(min(sizes) - 0.2, max(sizes) + 0.2, bottom, bottom + 0.5)
+    axes = Axes(min(sizes) - 0.2, max(sizes) + 0.2, bottom, bottom + 0.5, width == WIDE)
     own = next((dot for dot in dots if dot.name == chosen), None)
 
-    svg = _grid(axes, flops) + _strip(axes, flops, lowest, law)
-    svg += _curve(axes, flops, law) + _optimum(axes, best, lowest)
-    svg += "".join(_mark(axes, dot) for dot in dots)
+    near = _near(axes, flops, lowest, law)
+    svg = _grid(axes, flops) + _strip(axes, near)
+    curve = _curve(axes, flops, law)
+    svg += curve
+    marks = _marks(axes, dots, curve)
+    svg += "".join(_mark(axes, dot) for dot in dots) + _optimum(axes, best, lowest)
     if before and before != own and axes.holds(before.parameters, before.loss):
-        style: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": "4 3"}
         place = axes.x(before.parameters), axes.y(before.loss)
-        svg += circle(*place, 11, "none", f"at the start: {before.name}", **style)
-        svg += circle(610, 473, 9, "none", **style) + text(626, 478, "at the start", 14)
-    svg += (_own(axes, own) if own else "") + _key(axes, dots)
+        svg += circle(*place, 11, "none", f"at the start: {before.name}", **_DASHED)
+        marks.append((circle(9, -5, 9, "none", **_DASHED), 18, "at the start"))
+    svg += _own(axes, own) if own else ""
+    label = f"the law's best: {units.size(best.parameters)}, {units.count(best.tokens)} tokens"
+    found = [(_diamond(9, -5), 18, label)]
+    if near:
+        label = f"within 0.01 of it: {units.size(near[0])} to {units.size(near[-1])}"
+        found.append((rect(0, -13, 18, 16, GREEN, opacity=0.25), 18, label))
+    key, y = _key(marks, axes, axes.bottom + 98)
+    rest, y = _key(found, axes, y + 26)
+    svg += key + rest
 
     able = [dot for dot in dots if dot.fits and dot.answers]
     words = (
@@ -199,21 +228,23 @@ def loss_against_size(
         words += f"; of them {low.name} ends lowest, at {low.loss:.3f}"
     if own:
         words += f". Yours: {own.name}, {units.count(own.tokens, 2)} tokens, {own.loss:.3f}"
-    return Drawing(svg, 744, 500, f"{words}.")
+    return Drawing(svg, width, int(y) + 22, f"{words}.")
 
 
 def _grid(axes: Axes, flops: float) -> str:
     """Two axes, sizes, the tokens that each gets, and losses."""
-    svg = text(axes.left, 24, "loss, nats a token", 14, font_weight=600)
+    above = axes.top - (24 if axes.wide else 12)
+    svg = text(axes.left, above, "loss, nats a token", 14, font_weight=600)
     svg += line(axes.left, axes.top, axes.left, axes.bottom)
     svg += line(axes.left, axes.bottom, axes.right, axes.bottom)
     for power in range(ceil(axes.x0), floor(axes.x1) + 1):
         x, N = axes.x(10**power), 10.0**power
         svg += line(x, axes.bottom, x, axes.bottom + 5)
         svg += text(x, axes.bottom + 20, units.size(N), 15, "middle")
-        each = units.digits(tokens_for_size(N, flops) / N, 1)
-        svg += text(x, axes.bottom + 41, each, 14, "middle", opacity=0.8)
-    label = "size, and under it the tokens that each parameter gets"
+        each = float(tokens_for_size(N, flops)) / N
+        label = units.size(each) if each >= 1e6 else units.digits(each, 1)
+        svg += text(x, axes.bottom + 41, label, 14, "middle", opacity=0.8)
+    label = "parameters, and tokens for each of them"
     svg += text(axes.left, axes.bottom + 64, label, 14, opacity=0.8)
     value = ceil(axes.y0 / 0.1) * 0.1
     while value < axes.y1:
@@ -242,37 +273,42 @@ def _curve(axes: Axes, flops: float, law: str | Law) -> str:
             f"{axes.x(N):.1f},{axes.y(value):.1f}"
             for N, value in [pairs[0][0], *(right for _, right in pairs)]
         )
-        dots = "" if known else ' stroke-dasharray="2 5"'
-        style = f'fill="none" stroke="{BLUE}" stroke-width="{6 if known else 3}"{dots}'
-        svg += f'<polyline points="{points}" {style}/>'
+        svg += f'<polyline points="{points}" fill="none" {_KNOWN if known else _BEYOND}/>'
     return svg
 
 
-def _strip(axes: Axes, flops: float, lowest: float, law: str | Law) -> str:
+_KNOWN = f'stroke="{BLUE}" stroke-width="6"'
+_BEYOND = f'stroke="{BLUE}" stroke-width="3" stroke-dasharray="2 5"'
+"""The law's curve: as far as its runs reached, and beyond."""
+
+
+def _near(axes: Axes, flops: float, lowest: float, law: str | Law) -> list[float]:
     """Sizes whose loss is within 0.01 of the best: the bottom is flat."""
     sizes = _sizes(axes, 400)
     losses = zip(sizes, losses_of_sizes(sizes, flops, law), strict=True)
-    near = [N for N, value in losses if value <= lowest + 0.01]
+    return [N for N, value in losses if value <= lowest + 0.01]
+
+
+def _strip(axes: Axes, near: Sequence[float]) -> str:
     if not near:
         return ""
     x1, x2 = axes.x(near[0]), axes.x(near[-1])
-    band = rect(x1, axes.top, x2 - x1, axes.bottom - axes.top, GREEN, opacity=0.25)
-    at = min(max((x1 + x2) / 2, axes.left + 130), axes.right - 130)
-    words = f"within 0.01 of the best: {units.size(near[0])} to {units.size(near[-1])}"
-    return band + text(at, axes.top - 12, words, 14, "middle")
+    return rect(x1, axes.top, x2 - x1, axes.high, GREEN, opacity=0.25)
 
 
 def _optimum(axes: Axes, best: Optimum, lowest: float) -> str:
-    """A diamond at the bottom of the curve, and what it is."""
+    """A diamond at the bottom of the curve."""
     if not axes.holds(best.parameters, lowest):
         return ""
-    x, y = axes.x(best.parameters), axes.y(lowest)
-    points = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y:.1f} {x:.1f},{y + 9:.1f} "
-    points += f"{x - 9:.1f},{y:.1f}"
-    shape = f'<polygon points="{points}" fill="{GREEN}" stroke="currentColor"/>'
-    label = f"the law's best: {units.size(best.parameters)}, {units.count(best.tokens)} tokens"
-    at = min(max(x, axes.left + 172), axes.right - 172)
-    return shape + text(at, y + 28, label, 15, "middle", font_weight=600)
+    return _diamond(axes.x(best.parameters), axes.y(lowest))
+
+
+def _diamond(x: float, y: float) -> str:
+    points = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y:.1f} {x:.1f},{y + 9:.1f} {x - 9:.1f},{y:.1f}"
+    return f'<polygon points="{points}" fill="{GREEN}" stroke="currentColor"/>'
+
+
+_DASHED: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": "4 3"}
 
 
 def _mark(axes: Axes, dot: Outcome) -> str:
@@ -282,11 +318,14 @@ def _mark(axes: Axes, dot: Outcome) -> str:
     x, y = axes.x(dot.parameters), axes.y(dot.loss)
     title = f"{dot.name}, {units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
     if not dot.fits:
-        ink: Style = {"stroke": RED, "stroke_width": 2.5}
-        cross = line(x - 5, y - 5, x + 5, y + 5, **ink)
-        return cross + line(x - 5, y + 5, x + 5, y - 5, **ink)
+        return _cross(x, y)
     fill = BLUE if dot.answers else "none"
     return circle(x, y, 6, fill, title, stroke="currentColor", stroke_width=1.5)
+
+
+def _cross(x: float, y: float) -> str:
+    ink: Style = {"stroke": RED, "stroke_width": 2.5}
+    return line(x - 5, y - 5, x + 5, y + 5, **ink) + line(x - 5, y + 5, x + 5, y - 5, **ink)
 
 
 def _own(axes: Axes, dot: Outcome) -> str:
@@ -297,41 +336,61 @@ def _own(axes: Axes, dot: Outcome) -> str:
     if inside:
         x, y = axes.x(dot.parameters), axes.y(dot.loss)
         svg = circle(x, y, 11, fill, dot.name, **style)
-    label = f"yours: {dot.name}, {units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
-    label += "" if inside else ", off the top"
-    label = label if dot.fits else f"yours: {dot.name}, does not fit on these GPUs"
-    svg += text(axes.right - 24, 25, label, 15, "end", font_weight=700)
+    lines = [f"yours: {dot.name}", "does not fit on these GPUs"]
+    if dot.fits:
+        lines[0] += "" if inside else ", off the top"
+        lines[1] = f"{units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
+    if axes.wide:
+        lines = [", ".join(lines)]
+    for i, words in enumerate(lines):
+        svg += text(axes.right - 24, 25 + 20 * i, words, 15, "end", font_weight=700)
     return svg + circle(axes.right - 10, 20, 8, fill, **style)
 
 
-def _key(axes: Axes, dots: Sequence[Outcome]) -> str:
-    """What the marks mean, in a row under the picture: those that stand in it."""
-    y = 478
+Mark = tuple[str, float, str]
+"""A mark of the key, drawn from 0 to its width, and what it means."""
+
+
+def _marks(axes: Axes, dots: Sequence[Outcome], curve: str) -> list[Mark]:
+    """What stands in the picture: the law, and what becomes of the shapes."""
     ink: Style = {"stroke": "currentColor", "stroke_width": 1.5}
-    svg = line(78, y - 5, 106, y - 5, stroke=BLUE, stroke_width=6)
-    svg += text(114, y, "the law", 14)
-    svg += line(178, y - 5, 206, y - 5, stroke=BLUE, stroke_width=3, stroke_dasharray="2 5")
-    svg += text(214, y, "beyond its runs", 14)
-    svg += circle(360, y - 5, 6, BLUE, **ink) + text(374, y, "fits", 14)
+    marks: list[Mark] = [
+        (f'<line y1="-5" x2="28" y2="-5" {look}/>', 28, label)
+        for look, label in ((_KNOWN, "the law"), (_BEYOND, "the law, beyond its runs"))
+        if look in curve
+    ]
+    marks.append((circle(6, -5, 6, BLUE, **ink), 12, "fits"))
     if any(not dot.fits and axes.holds(dot.parameters, dot.loss) for dot in dots):
-        cross: Style = {"stroke": RED, "stroke_width": 2.5}
-        svg += line(417, y - 10, 427, y, **cross) + line(417, y, 427, y - 10, **cross)
-        svg += text(436, y, "does not", 14)
+        marks.append((_cross(6, -5), 12, "does not"))
     if not all(dot.answers for dot in dots):
-        svg += circle(516, y - 5, 6, "none", **ink)
-        svg += text(530, y, "too large to answer there", 14)
-    return svg
+        marks.append((circle(6, -5, 6, "none", **ink), 12, "too large to answer there"))
+    return marks
+
+
+def _key(marks: Sequence[Mark], axes: Axes, y: float) -> tuple[str, float]:
+    """The marks and what they mean, in as many rows as it takes, and where these end."""
+    first = x = axes.left if axes.wide else 16.0
+    svg = ""
+    for drawn, wide, label in marks:
+        end = x + wide + 8 + 7.84 * len(label)
+        if end > axes.right + 14 and x > first:
+            end, x, y = end - x + first, first, y + 24
+        svg += f'<g transform="translate({x:g} {y:g})">{drawn}</g>'
+        svg += text(x + wide + 8, y, label, 14)
+        x = end + 18
+    return svg, y
 
 
 # --- what another size costs
 
 
-def price_of_size(chosen: float = 1) -> Drawing:
+def price_of_size(chosen: float = 1, width: int = HANDLE) -> Drawing:
     """Times the least work for the same loss, over the share of the best size.
 
     A dot is at the chosen share, with its price, or with a cross where there is none. The
     curve is drawn as far from the best size, on both sides, as the chosen one is.
     """
+    left, right = (60, 600) if width == HANDLE else (36, width - 22)
     least, curve = smallest_share(), []
     for share in (2 ** (i / 80) for i in range(-280, 241)):
         if share > least and (times := float(over_training(share))) <= 8:
@@ -339,30 +398,34 @@ def price_of_size(chosen: float = 1) -> Drawing:
     first, seen = curve[0][0], abs(log2(chosen)) + 1e-9
     curve = [(share, times) for share, times in curve if abs(log2(share)) <= seen]
 
+    def at(share: float) -> float:
+        """Where a share of the best size stands: from 1/16 to 8, in doublings."""
+        return left + (log2(share) + 4) / 7 * (right - left)
+
     faint: Style = {"stroke_width": 1, "opacity": 0.18}
-    svg = text(60, 26, "times the least work for the same loss", 15, font_weight=600)
+    svg = text(left, 26, "times the least work for the same loss", 15, font_weight=600)
     for times in (1, 2, 4, 8):
-        svg += line(60, _py(times), 600, _py(times), **faint)
-        svg += text(48, _py(times) + 5, f"{times}", 14, "end")
+        svg += line(left, _py(times), right, _py(times), **faint)
+        svg += text(left - 12, _py(times) + 5, f"{times}", 14, "end")
     for power in range(-4, 4):
         share, name = 2.0**power, f"{2**power}" if power >= 0 else f"1/{2**-power}"
-        svg += line(_px(share), 60, _px(share), 290, **faint)
-        svg += text(_px(share), 312, name, 14, "middle")
-    svg += text(600, 338, "times the best size for that loss", 15, "end", font_weight=600)
+        svg += line(at(share), 60, at(share), 290, **faint)
+        svg += text(at(share), 312, name, 14, "middle")
+    svg += text(right, 338, "times the best size for that loss", 15, "end", font_weight=600)
 
     # sizes that reach the loss on no amount of text, and at a price above the picture's top
     if chosen < first:
-        svg += text((_px(least) + _px(first)) / 2, 180, "over 8", 14, "middle")
+        svg += text((at(least) + at(first)) / 2, 140, "over 8", 14, "middle")
     if chosen < least:
-        wide = _px(least) - 60
-        svg += rect(60, 60, wide, 230, GREY, opacity=0.18)
-        svg += text(60 + wide / 2, 180, "never", 16, "middle", font_weight=700)
-    points = " ".join(f"{_px(share):.1f},{_py(times):.1f}" for share, times in curve)
+        wide = at(least) - left
+        svg += rect(left, 60, wide, 230, GREY, opacity=0.18)
+        svg += text(left + wide / 2, 180, "never", 16, "middle", font_weight=700)
+    points = " ".join(f"{at(share):.1f},{_py(times):.1f}" for share, times in curve)
     svg += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
-    svg += circle(_px(1), _py(1), 7, GREEN, "the best", stroke="currentColor")
+    svg += circle(at(1), _py(1), 7, GREEN, "the best", stroke="currentColor")
     if chosen > least:
         times = float(over_training(chosen))
-        x, y = _px(chosen), _py(min(times, 8))
+        x, y = at(chosen), _py(min(times, 8))
         if times <= 8:
             svg += line(x, y, x, 290, stroke_dasharray="4 4")
         svg += circle(x, y, 9, RED, f"{times:.2f} times", stroke="currentColor")
@@ -372,19 +435,14 @@ def price_of_size(chosen: float = 1) -> Drawing:
         svg += text(across, y - (20 if chosen == 1 else 10), label, 20, side, font_weight=700)
         ends = f"{units.digits(times, 3)} times the least work"
     else:
-        x, ink = _px(chosen), Style(stroke=RED, stroke_width=3)
+        x, ink = at(chosen), Style(stroke=RED, stroke_width=3)
         svg += line(x - 8, 212, x + 8, 228, **ink) + line(x - 8, 228, x + 8, 212, **ink)
         ends = "never"
     words = (
         "Times the least work to the same loss, by the share of the best size. Chosen: "
         f"{units.digits(chosen, 2)} of it, {ends}."
     )
-    return Drawing(svg, 628, 356, words)
-
-
-def _px(share: float) -> float:
-    """Where a share of the best size stands: from 1/16 to 8, in doublings."""
-    return 60 + (log2(share) + 4) / 7 * 540
+    return Drawing(svg, width, 356, words)
 
 
 def _py(times: float) -> float:
@@ -395,31 +453,33 @@ def _py(times: float) -> float:
 # --- text that is read again
 
 
-def epochs_worth(worths: Sequence[float], epochs: int) -> Drawing:
+def epochs_worth(worths: Sequence[float], epochs: int, width: int = HANDLE) -> Drawing:
     """A column for each epoch: what that reading adds, over the first one's worth.
 
     `worths` holds what 1, 2, … epochs are worth together; those so far are filled.
     """
     added = [after - before for before, after in pairwise([0.0, *worths])]
-    wide = 536 / len(added)
+    # on a telephone the words stand lower, below the heading
+    left, right, gap, down = (64, 606, 3, 0) if width == HANDLE else (44, width - 14, 1.5, 24)
+    wide = (right - left - 6) / len(added)
     svg = text(20, 28, "what each reading adds", 15, font_weight=600)
     for share in (0, 0.5, 1):
         y = 270 - 210 * share
-        svg += line(64, y, 606, y, stroke_width=1, opacity=0.3)
-        svg += text(54, y + 5, f"{share:g}", 14, "end")
+        svg += line(left, y, right, y, stroke_width=1, opacity=0.3)
+        svg += text(left - 10, y + 5, f"{share:g}", 14, "end")
     for i, share in enumerate(added):
-        x, high, done = 68 + wide * i, 210 * share, i < epochs
+        x, high, done = left + 4 + wide * i, 210 * share, i < epochs
         fill = GREEN if done else "none"
         edge: Style = {"stroke": "currentColor", "stroke_width": 1, "opacity": 1 if done else 0.45}
-        svg += rect(x, 270 - high, wide - 3, high, fill, f"reading {i + 1}: {share:.2f}", **edge)
+        svg += rect(x, 270 - high, wide - gap, high, fill, f"reading {i + 1}: {share:.2f}", **edge)
         if (i + 1) % 10 == 0 or not i:
             svg += text(x + wide / 2, 292, f"{i + 1}", 14, "middle")
-    svg += text(606, 316, "reading", 15, "end")
+    svg += text(right, 316, "reading", 15, "end")
     worth = units.digits(worths[epochs - 1], 2 if epochs < 7 else 3)
-    svg += text(606, 44, f"{worth} fresh texts", 26, "end", font_weight=700)
-    svg += text(606, 79, f"{units.plural(epochs, 'reading')}, together worth", 15, "end")
+    svg += text(right, 44 + down, f"{worth} fresh texts", 26, "end", font_weight=700)
+    svg += text(right, 79 + down, f"{units.plural(epochs, 'reading')}, together worth", 15, "end")
     description = f"{units.plural(epochs, 'reading')} of one text are worth {worth} fresh ones."
-    return Drawing(svg, 628, 332, f"{description} Each adds less than the one before.")
+    return Drawing(svg, width, 332, f"{description} Each adds less than the one before.")
 
 
 # --- tokens for each parameter: laws, and what was done

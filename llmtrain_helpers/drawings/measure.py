@@ -6,7 +6,7 @@ Lengths are to scale, and each handle has one scale for all of its settings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import Moment
@@ -14,6 +14,7 @@ from llmtrain_helpers.drawings.common import (
     COLORS,
     GREY,
     Drawing,
+    Style,
     circle,
     fits,
     ghost,
@@ -26,20 +27,20 @@ from llmtrain_helpers.measure.clock import Experiments, StepClock, Times
 from llmtrain_helpers.measure.recorded import StepSpent
 from llmtrain_helpers.measure.trace import Spans, Trace
 
-_ACROSS = 600
-"""Pixels across of a handle."""
+ACROSS, NARROW = 600, 372
+"""Pixels across: of a handle, and of any drawing on a telephone, with labels above its bars."""
 
 # --- the rate of one product
 
 
-def one_product(rates: Mapping[int, float], size: int) -> Drawing:
+def one_product(rates: Mapping[int, float], size: int, width: int = ACROSS) -> Drawing:
     """The rate of a product of two square matrices, for each size up to the chosen one."""
-    left, base, high, most = 74, 292, 226, 120e9
-    wide = (_ACROSS - left - 10) / len(rates)
-    svg = text(left - 58, 24, "GFLOP/s", 15) + line(left, base, _ACROSS - 8, base)
+    left, base, high, most = 74 if width == ACROSS else 46, 292, 226, 120e9
+    wide = (width - left - 10) / len(rates)
+    svg = text(16, 24, "GFLOP/s", 15) + line(left, base, width - 8, base)
     for tick in range(0, 121, 20):
         y = base - high * tick * 1e9 / most
-        svg += line(left, y, _ACROSS - 8, y, opacity=0.2) + text(
+        svg += line(left, y, width - 8, y, opacity=0.2) + text(
             left - 8, y + 5, f"{tick}", 14, "end"
         )
     for place, (n, rate) in enumerate(rates.items()):
@@ -53,10 +54,10 @@ def one_product(rates: Mapping[int, float], size: int) -> Drawing:
         svg += rect(x - 0.36 * wide, base - up, 0.72 * wide, up, color, rx=3)
         label = units.digits(rate / 1e9)
         svg += text(x, base - up - 8, label, 15, "middle", font_weight=700)
-    svg += text((left + _ACROSS) / 2, base + 46, "rows and columns of each matrix", 15, "middle")
+    svg += text((left + width) / 2, base + 46, "rows and columns of each matrix", 15, "middle")
     now = units.flops_per_second(rates[size])
     words = f"Two matrices of {size} by {size} numbers are multiplied at {now}."
-    return Drawing(svg, _ACROSS, 350, words)
+    return Drawing(svg, width, 350, words)
 
 
 # --- a step, predicted and measured
@@ -68,46 +69,54 @@ _SPENT = {
 }
 
 
-def predicted_step(step: StepSpent, opened: int) -> Drawing:
+def predicted_step(step: StepSpent, opened: int, width: int = ACROSS) -> Drawing:
     """The predicted time of a step, and below it the parts of the measured one, so far open.
 
     The unit of the axis is the prediction, so that all widths have one scale.
     """
-    left, unit, top = 150, 86, 46
-    row, svg, x = 58, "", float(left)
+    beside = width == ACROSS  # the labels: beside the bars, or above
+    left, unit, top, row, high = (150, 86, 46, 58, 40) if beside else (16, 61, 62, 64, 34)
+    svg, x, foot = "", float(left), top + 4 * row + high
     for tick in range(6):
         at = left + unit * tick
-        svg += line(at, top - 10, at, 318, opacity=0.15)
+        svg += line(at, 36, at, foot, opacity=0.15)
         svg += text(at, 24, f"{tick} ×" if tick else "0", 14, "middle")
-    svg += _bar(left, top, unit, 40, COLORS["memory"])
-    svg += text(left - 10, top + 26, "predicted", 15, "end", font_weight=700)
-    svg += text(left + unit + 8, top + 26, _ms(step.ideal), 15)
+    svg += _bar(left, top, unit, high, COLORS["memory"])
+    svg += _label(left, top, "predicted", beside, font_weight=700)
+    svg += text(left + unit + 8, top + high / 2 + 6, _ms(step.ideal), 15)
     spent = step.parts()
     for place, (name, seconds) in enumerate(spent.items()):
         y, (label, color) = top + row * (place + 1), _SPENT[name]
-        svg += text(left - 10, y + 26, label, 15, "end")
+        svg += _label(left, y, label, beside)
         if place >= opened:
-            svg += text(left + 12, y + 27, "?", 18, "start", GREY)
+            svg += text(left + 12, y + high / 2 + 7, "?", 18, "start", GREY)
             continue
         wide = unit * seconds / step.ideal
-        svg += line(x, y - 18, x, y, stroke_dasharray="3 3") if place else ""
-        svg += _bar(x, y, wide, 40, color) + text(x + wide + 8, y + 26, _ms(seconds), 15)
+        svg += line(x, y - row + high, x, y, stroke_dasharray="3 3") if place and beside else ""
+        svg += _bar(x, y, wide, high, color)
+        svg += text(x + wide + 8, y + high / 2 + 6, _ms(seconds), 15)
         x += wide
     y = top + row * 4
-    svg += text(left - 10, y + 26, "measured", 15, "end", font_weight=700)
+    svg += _label(left, y, "measured", beside, font_weight=700)
     if opened < len(spent):
-        svg += text(left + 12, y + 27, "?", 18, "start", GREY)
+        svg += text(left + 12, y + high / 2 + 7, "?", 18, "start", GREY)
         words = f"Predicted {_ms(step.ideal)}; of the measured step {opened} of 3 parts are open."
-        return Drawing(svg, _ACROSS, 330, words)
+        return Drawing(svg, width, foot + 12, words)
     x = float(left)
     for name, seconds in spent.items():
-        svg += _bar(x, y, unit * seconds / step.ideal, 40, _SPENT[name][1])
+        svg += _bar(x, y, unit * seconds / step.ideal, high, _SPENT[name][1])
         x += unit * seconds / step.ideal
-    svg += text(x + 8, y + 26, _ms(step.total), 15, font_weight=700)
+    svg += text(x + 8, y + high / 2 + 6, _ms(step.total), 15, font_weight=700)
     parts = ", ".join(f"{_SPENT[name][0]} {_ms(seconds)}" for name, seconds in spent.items())
-    return Drawing(
-        svg, _ACROSS, 330, f"Predicted {_ms(step.ideal)}, measured {_ms(step.total)}: {parts}."
-    )
+    words = f"Predicted {_ms(step.ideal)}, measured {_ms(step.total)}: {parts}."
+    return Drawing(svg, width, foot + 12, words)
+
+
+def _label(x: float, y: float, words: str, beside: bool, **style: Unpack[Style]) -> str:
+    """The label of a bar that begins here: beside it, or above."""
+    if beside:
+        return text(x - 10, y + 26, words, 15, "end", **style)
+    return text(x, y - 8, words, 15, **style)
 
 
 def _times(ratio: float) -> str:
@@ -121,31 +130,31 @@ def _bar(x: float, y: float, wide: float, high: float, color: str) -> str:
 # --- the same step, thirty times
 
 
-def timed_steps(series: Sequence[float], taken: Times) -> Drawing:
+def timed_steps(series: Sequence[float], taken: Times, width: int = ACROSS) -> Drawing:
     """Steps one after another: those left out, those timed with their median, and the rest."""
-    left, base, high, most = 64, 290, 250, 0.1
-    each, svg = (_ACROSS - left - 20) / len(series), text(8, 24, "ms", 15)
-    svg += line(left, base, _ACROSS - 10, base)
+    left, base, high, most = 64 if width == ACROSS else 42, 290, 250, 0.1
+    each, svg = (width - left - 20) / len(series), text(8, 24, "ms", 15)
+    svg += line(left, base, width - 10, base)
     for tick in range(0, 101, 20):
         y = base - high * tick / 1e3 / most
-        svg += line(left, y, _ACROSS - 10, y, opacity=0.2) + text(
+        svg += line(left, y, width - 10, y, opacity=0.2) + text(
             left - 8, y + 5, f"{tick}", 14, "end"
         )
     first, last = len(taken.warm_up), len(taken.warm_up) + len(taken.seconds)
     for place, seconds in enumerate(series):
         x, y = left + each * (place + 0.7), base - high * seconds / most
         if place < first:
-            svg += circle(x, y, 5, "none", "left out", stroke="currentColor")
+            svg += circle(x, y, min(5, each / 2 - 1), "none", "left out", stroke="currentColor")
         elif place < last:
-            svg += circle(x, y, 6, COLORS["weights"], f"{1e3 * seconds:.1f} ms")
+            svg += circle(x, y, min(6, each / 2), COLORS["weights"], f"{1e3 * seconds:.1f} ms")
         else:
             svg += circle(x, y, 3, GREY, "not timed")
     y, (start, end) = base - high * taken.median / most, (left + each * x for x in (first, last))
     svg += line(start, y, end, y, stroke=COLORS["gradients"], stroke_width=4)
     label, above = f"median {_ms(taken.median)}", max(taken.seconds)
-    x = min(max((start + end) / 2, left + 70), _ACROSS - 80)
+    x = min(max((start + end) / 2, left + 70), width - 80)
     svg += text(x, base - high * above / most - 14, label, 16, "middle", font_weight=700)
-    svg += text((left + _ACROSS) / 2, base + 24, "step 1 to step 30", 15, "middle")
+    svg += text((left + width) / 2, base + 24, "step 1 to step 30", 15, "middle")
     svg += circle(left + 10, base + 48, 5, "none", stroke="currentColor")
     svg += text(left + 22, base + 53, "left out", 15) + circle(
         left + 120, base + 48, 6, COLORS["weights"]
@@ -153,7 +162,7 @@ def timed_steps(series: Sequence[float], taken: Times) -> Drawing:
     svg += text(left + 132, base + 53, "timed", 15) + circle(left + 218, base + 48, 3, GREY)
     svg += text(left + 230, base + 53, "not timed", 15)
     words = f"{len(taken.seconds)} steps timed behind {first} left out: median {_ms(taken.median)}."
-    return Drawing(svg, _ACROSS, 356, words)
+    return Drawing(svg, width, 356, words)
 
 
 # --- the memory of a step
@@ -168,16 +177,17 @@ _HELD = {
 _MOST_BYTES = 500e6
 
 
-def step_bytes(predicted: Moment, taken: float | None) -> Drawing:
+def step_bytes(predicted: Moment, taken: float | None, width: int = ACROSS) -> Drawing:
     """The predicted peak part by part, and what the process took, where that is open."""
-    left, unit, top = 142, (_ACROSS - 182) / _MOST_BYTES, 60
-    svg = ""
+    beside = width == ACROSS  # the labels: beside the bars, or above
+    left, top, lower, foot = (142, 60, 80, 214) if beside else (16, 66, 106, 248)
+    unit, svg = (width - left - 40) / _MOST_BYTES, ""
     for tick in range(0, 501, 100):
         x = left + unit * tick * 1e6
-        svg += line(x, top - 22, x, 214, opacity=0.25)
+        svg += line(x, 38, x, foot, opacity=0.25)
         svg += text(x, 24, f"{tick} MB" if tick else "0", 14, "middle")
-    svg += text(left - 10, top + 30, "predicted", 15, "end", font_weight=700)
-    svg += text(left - 10, top + 108, "process took", 15, "end", font_weight=700)
+    svg += _label(left, top + (4 if beside else 0), "predicted", beside, font_weight=700)
+    svg += _label(left, top + lower + (2 if beside else 0), "process took", beside, font_weight=700)
     x = float(left)
     for name, size in predicted.parts().items():
         svg += _bar(x, top, unit * size, 46, COLORS[name])
@@ -185,33 +195,39 @@ def step_bytes(predicted: Moment, taken: float | None) -> Drawing:
     svg += text(left, top + 68, units.gigabytes(predicted.total), 16, font_weight=700)
     words = f"Predicted {units.gigabytes(predicted.total)}"
     if taken is None:
-        svg += text(left + 12, top + 110, "?", 18, "start", GREY)
+        svg += text(left + 12, top + lower + 30, "?", 18, "start", GREY)
     else:
-        svg += _bar(left, top + 80, unit * taken, 46, COLORS["memory"])
+        svg += _bar(left, top + lower, unit * taken, 46, COLORS["memory"])
         label = f"{units.gigabytes(taken)}, {_times(taken / predicted.total)}"
-        svg += text(left, top + 148, label, 16, font_weight=700)
+        svg += text(left, top + lower + 68, label, 16, font_weight=700)
         words += f", taken {units.gigabytes(taken)}"
     for place, (name, label) in enumerate(_HELD.items()):
-        x = 20 + 118 * place
-        svg += rect(x, 236, 16, 16, COLORS[name], rx=3) + text(x + 22, 250, label, 15)
+        row, column = divmod(place, 5 if beside else 3)
+        x, y = 20 + 118 * column, foot + 22 + 24 * row
+        svg += rect(x, y, 16, 16, COLORS[name], rx=3) + text(x + 22, y + 14, label, 15)
     sizes = ", ".join(
         f"{_HELD[x]} {units.gigabytes(size)}" for x, size in predicted.parts().items()
     )
-    return Drawing(svg, _ACROSS, 266, f"{words}: {sizes}.")
+    return Drawing(svg, width, foot + (52 if beside else 76), f"{words}: {sizes}.")
 
 
 # --- a step on the simulated clock
 
-_WIDE, _LEFT = 760, 100
+WIDE = 760
+"""Pixels across of the panel's drawing on a page."""
+
 _LOADER, _GPU, _SLOWEST, _LINK, _FLOOR = 48, 110, 160, 210, 254
 """The heights of the four lanes, and of the line below them."""
 
 _HIGH = 36
-_TIME = 640
 
 
 def step_by_the_clock(
-    clock: StepClock, micro_batch_size: int, accumulation: int = 1, before: Sequence[Any] = ()
+    clock: StepClock,
+    micro_batch_size: int,
+    accumulation: int = 1,
+    before: Sequence[Any] = (),
+    width: int = WIDE,
 ) -> Drawing:
     """Two steps: the loader, this GPU and the slowest, the link; and four changes.
 
@@ -220,10 +236,12 @@ def step_by_the_clock(
     b, k = micro_batch_size, accumulation
     old_clock, *old_size = before or (clock, b, k)
     parts, was = clock.parts(b, k), old_clock.parts(*old_size).total
-    scale = _TIME / (2 * max(parts.total, was))
+    left = 100 if width == WIDE else 78
+    right = width - (20 if width == WIDE else 10)
+    scale = (right - left) / (2 * max(parts.total, was))
     step = parts.total * scale
     svg = "".join(
-        text(_LEFT - 12, y + 23, name, 15, "end")
+        text(left - 12, y + 23, name, 15, "end")
         for name, y in [
             ("loader", _LOADER),
             ("this GPU", _GPU),
@@ -231,9 +249,9 @@ def step_by_the_clock(
             ("link", _LINK),
         ]
     )
-    svg += line(_LEFT, _FLOOR, _LEFT + _TIME, _FLOOR)
+    svg += line(left, _FLOOR, right, _FLOOR)
     for number in (0, 1):
-        start = x = _LEFT + number * step
+        start = x = left + number * step
         wide = clock.loading * b * k * scale
         svg += rect(x, _LOADER, wide, _HIGH, COLORS["memory"], rx=3)
         svg += _inside(x, _LOADER, wide, f"data of step {number + 2}", "data")
@@ -251,19 +269,19 @@ def step_by_the_clock(
         svg += _passes(start, _SLOWEST, parts.passes * clock.slowest * scale, k)
         parcels = clock.parcels(b, k)
         if not number:
-            leaving = min(start + parcels[0][0] * scale, _LEFT + _TIME - 80)
+            leaving = min(start + parcels[0][0] * scale, right - 80)
             svg += text(leaving, _LINK - 4, "gradients", 14)
         for begin, end in parcels:
             x, wide = start + begin * scale, (end - begin) * scale
             svg += rect(x, _LINK, wide, _HIGH, COLORS["gradients"], rx=3, stroke="#FFFFFF")
         svg += line(start, 46, start, _FLOOR + 5, stroke_dasharray="2 3")
-    svg += line(_LEFT + 2 * step, 46, _LEFT + 2 * step, _FLOOR + 5)
-    svg += text(_LEFT, 28, f"a step: {_ms(parts.total)}", 20, font_weight=700)
+    svg += line(left + 2 * step, 46, left + 2 * step, _FLOOR + 5)
+    svg += text(left, 28, f"a step: {_ms(parts.total)}", 20, font_weight=700)
     if was != parts.total:
-        svg += ghost(_LEFT, _FLOOR + 10, was * scale, 12, "a step at the start")
-        svg += text(_LEFT + was * scale + 8, _FLOOR + 21, f"dashed: {_ms(was)}", 14)
+        svg += ghost(left, _FLOOR + 10, was * scale, 12, "a step at the start")
+        svg += text(left + was * scale + 8, _FLOOR + 21, f"dashed: {_ms(was)}", 14)
     found = clock.experiments(b, k)
-    svg += _bars(found, old_clock.experiments(*old_size))
+    svg += _bars(found, old_clock.experiments(*old_size), width)
 
     spent = {
         "passes": parts.passes,
@@ -281,7 +299,7 @@ def step_by_the_clock(
         f"A step of {_ms(parts.total)} with {k} × {b} sequences: {times}. "
         f"{units.digits(found.as_it_is)} sequences a second; {gains}."
     )
-    return Drawing(svg, _WIDE, 504, words)
+    return Drawing(svg, width, 504 if width == WIDE else 590, words)
 
 
 def _ms(seconds: float) -> str:
@@ -326,19 +344,23 @@ _CHANGES = {
 }
 
 
-def _bars(found: Experiments, known: Experiments) -> str:
+def _bars(found: Experiments, known: Experiments, width: int) -> str:
     """Sequences a second, as it is and after each change, and how much that gains."""
-    scale = 360 / max(*vars(found).values(), *vars(known).values())
-    svg = text(_LEFT, 312, "sequences a second, after one change", 15, font_weight=700)
-    for row, (name, label) in enumerate(_CHANGES.items()):
-        y, rate, old = 326 + 34 * row, getattr(found, name), getattr(known, name)
+    beside = width == WIDE  # the labels: beside the bars, or above
+    left, first, row, longest = (254, 326, 34, 360) if beside else (16, 344, 52, 232)
+    scale = longest / max(*vars(found).values(), *vars(known).values())
+    svg = text(
+        100 if beside else left, 312, "sequences a second, after one change", 15, font_weight=700
+    )
+    for place, (name, label) in enumerate(_CHANGES.items()):
+        y, rate, old = first + row * place, getattr(found, name), getattr(known, name)
         color = COLORS["weights"] if name == "as_it_is" else COLORS["memory"]
-        svg += text(244, y + 19, label, 15, "end")
-        svg += rect(254, y, rate * scale, 26, color, rx=3)
+        svg += _label(left, y - 7 if beside else y, label, beside)
+        svg += rect(left, y, rate * scale, 26, color, rx=3)
         if found != known:
-            svg += ghost(254, y - 1, old * scale, 28, "at the start")
+            svg += ghost(left, y - 1, old * scale, 28, "at the start")
         gain = "" if name == "as_it_is" else f", × {rate / found.as_it_is:.2f}"
-        end = 262 + max(rate, old) * scale
+        end = left + 8 + max(rate, old) * scale
         svg += text(end, y + 19, f"{units.digits(rate)}{gain}", 15, font_weight=600)
     return svg
 
@@ -357,15 +379,15 @@ _PHASES = {
 }
 
 
-def one_step(trace: Trace, until: float, longest: float) -> Drawing:
+def one_step(trace: Trace, until: float, longest: float, width: int = ACROSS) -> Drawing:
     """A recorded step up to a moment: its phases, its operators by kind, and what travels."""
     left = 92
-    scale = (_ACROSS - left - 14) / longest
+    scale = (width - left - 14) / longest
     svg, x = "", left + until * scale
     lanes = {"phase": 44, "operators": 106, "gradients": 176}
     for name, y in lanes.items():
         svg += text(left - 10, y + 27, name, 15, "end")
-        svg += line(left, y + 44, _ACROSS - 10, y + 44, opacity=0.3)
+        svg += line(left, y + 44, width - 10, y + 44, opacity=0.3)
     for phase, spans in trace.phases.items():
         for start, end in trace.until(spans, until):
             wide = (end - start) * scale
@@ -374,31 +396,35 @@ def one_step(trace: Trace, until: float, longest: float) -> Drawing:
                 svg += text(left + (start + end) / 2 * scale, 70, phase, 15, "middle", "#FFFFFF")
     [(start, _)] = trace.phases["optimizer"]
     if until > start:
-        svg += text(x - 5, 42, "optimizer", 14, "end")
-    for kind, spans in trace.work.items():
-        svg += _strip(left, 108, 38, trace.until(spans, until), scale, *_KINDS[kind])
+        svg += text(x - 5, 42, "update", 14, "end")
+    for kind, look in _KINDS.items():
+        svg += _strip(left, 108, 38, trace.until(trace.work[kind], until), scale, *look)
     parcels = trace.until(trace.exchange, until)
     for number, (start, end) in enumerate(parcels, start=1):
         svg += rect(left + start * scale, 178, (end - start) * scale, 38, COLORS["gradients"], rx=3)
         middle = left + (start + end) / 2 * scale
         svg += text(middle, 202, f"{number}", 15, "middle", "#FFFFFF") if end - start > 5e-3 else ""
     if not parcels:
-        side = "start" if x < 400 else "end"
-        svg += text(x + (8 if x < 400 else -8), 202, "nothing on its way yet", 15, side)
+        side = "start" if x < 2 / 3 * width else "end"
+        label = "nothing on its way yet" if width == ACROSS else "nothing yet"
+        svg += text(x + (8 if side == "start" else -8), 202, label, 15, side)
     for tick in range(0, 201, 50):
         at = left + tick / 1e3 * scale
         svg += text(at, 244, f"{tick} ms" if tick else "0", 14, "middle")
     svg += line(x, 30, x, 226, stroke_width=2)
-    svg += text(min(x, _ACROSS - 40), 22, f"{1e3 * until:.0f} ms", 16, "middle", font_weight=700)
+    svg += text(min(x, width - 40), 22, f"{1e3 * until:.0f} ms", 16, "middle", font_weight=700)
     named = [*_KINDS.values(), ("gradients on their way", COLORS["gradients"])]
-    for place, (name, color) in zip((14, 112, 262, 352), named, strict=True):
-        svg += rect(place, 264, 16, 16, color, rx=3) + text(place + 22, 278, name, 15)
+    last = (352, 264) if width == ACROSS else (14, 290)
+    places = ((14, 264), (112, 264), (262, 264), last)
+    for (x, y), (name, color) in zip(places, named, strict=True):
+        svg += rect(x, y, 16, 16, color, rx=3) + text(x + 22, y + 14, name, 15)
     done = ", ".join(
         f"{kind} {_ms(sum(b - a for a, b in trace.until(spans, until)))}"
         for kind, spans in trace.work.items()
     )
     many = units.plural(len(parcels), "parcel")
-    return Drawing(svg, _ACROSS, 292, f"After {_ms(until)} of the step: {done}; {many} set out.")
+    words = f"After {_ms(until)} of the step: {done}; {many} set out."
+    return Drawing(svg, width, last[1] + 28, words)
 
 
 def _strip(

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from llmtrain_helpers import units
+from llmtrain_helpers.budget import nearest_shape
 from llmtrain_helpers.checks import choice, count, one, quantity, refuse
 from llmtrain_helpers.duration import UTILIZATIONS, rate_at, trainable_tokens
 from llmtrain_helpers.exercises.common import read_as
 from llmtrain_helpers.model.names import known_accelerator, known_model
+from llmtrain_helpers.model.tables import names
 from llmtrain_helpers.parameters import count_parameters
 
 NAME, LARGEST = "my_run.toml", 10_000
@@ -86,8 +88,24 @@ def _amount(name: str, value: object) -> float:
 def _model(name: str, value: object) -> str:
     if not isinstance(value, str):
         refuse(name, value, "is no name of a model")
-    known_model(value)
+    try:
+        known_model(value)
+    except ValueError:
+        near = _of_size(value)
+        if not near:
+            raise
+        problem = f"is a size and no name: the nearest published model is {near!r}"
+        refuse(name, value, problem)
     return value
+
+
+def _of_size(value: str) -> str:
+    """The published model that is nearest to a size; empty for what is no size."""
+    try:
+        size = units.read(value)
+    except ValueError:
+        return ""
+    return nearest_shape(size, {name: known_model(name) for name in names("architectures")})
 
 
 def _chip(name: str, value: object) -> str:

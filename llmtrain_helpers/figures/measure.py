@@ -49,22 +49,25 @@ def operators(profile: StepProfile) -> Figure:
 
 @styled
 def prediction(predicted: float, measured: Times) -> Figure:
-    """The seconds that FLOPs over a peak promise, and those that a step took; all live."""
+    """The seconds that FLOPs over a peak promise, and those of the shortest step; all live."""
     figure, axes = new_figure("A step on this machine", "times the prediction", "")
-    ratio = measured.median / predicted
+    shortest = min(measured.seconds)  # what else the machine does lengthens the others
+    ratio = shortest / predicted
     axes.broken_barh([(0, 1)], (1, 0.5), color=BLUE)
     axes.broken_barh([(0, 1)], (0, 0.5), color=BLUE)
     rest: Any = {"facecolor": VERMILION, "hatch": HATCHES[VERMILION], "linewidth": 0}
     axes.broken_barh([(1, max(ratio - 1, 0))], (0, 0.5), **rest)
     axes.text(0, 1.56, "predicted")
     axes.text(0, 0.56, "measured")
-    axes.text(0.6, 1.56, f"{digits(1e3 * predicted)} ms", gid=LIVE)
-    told = f"{digits(1e3 * measured.median)} ms, {digits(ratio, 2)} times as long"
-    axes.text(0.6, 0.56, told, gid=LIVE)
-    axes.set_xlim(0, 4)
+    wide = max(2.0, 1.1 * ratio)
+    axes.text(0.15 * wide, 1.56, f"{digits(1e3 * predicted)} ms", gid=LIVE)
+    told = f"{digits(1e3 * shortest)} ms at best, {digits(ratio, 2)} times as long"
+    axes.text(0.15 * wide, 0.56, told, gid=LIVE)
+    axes.set_xlim(0, wide)
+    axes.locator_params(axis="x", integer=True, nbins=4)
     axes.set_ylim(-0.2, 2)
     axes.set_yticks([])
-    axes.grid(visible=False, axis="y")
+    axes.grid(visible=False)
     figure.set_size_inches(9, 3.2)
     return figure
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import (
@@ -19,6 +19,9 @@ from llmtrain_helpers.budget import (
 )
 from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.drawings.budget import (
+    HANDLE,
+    NARROW,
+    WIDE,
     epochs_worth,
     loss_against_size,
     price_of_size,
@@ -174,12 +177,13 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None) -> common.Answer:
+def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -> common.Answer:
     """The panel's answer: sentence, picture, the plan of the point, and the call."""
     law, dots, own = _LAWS[setting.law], setting.dots, setting.dot
     best = min((dot for dot in dots if dot.fits), key=lambda dot: dot.loss, default=None)
     flops = most_flops(dots)
-    picture = loss_against_size(dots, flops, law, own.name, before.dot if before else None)
+    began = before.dot if before else None
+    picture = loss_against_size(dots, flops, law, own.name, began, width)
     code = (
         f"frontier(published.accelerator({setting.chip!r}), {setting.num_gpus}, "
         f"{setting.days:g}, shelf(), law={law!r}, price_per_gpu_hour={setting.price:g})"
@@ -285,6 +289,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("100,000 dollars in a month", "8 A100 for a month"),
     render,
+    partial(render, width=NARROW),
 )
 
 
@@ -299,15 +304,15 @@ class Spent:
     flops: float = 1e22
 
 
-def _draw_terms(spent: Spent, before: Spent | None) -> str:
+def _draw_terms(spent: Spent, before: Spent | None, width: int = HANDLE) -> str:
     began = before.size if before else spent.size
     best = compute_optimal(spent.flops)
     least = float(loss(best.parameters, best.tokens))
     above = float(loss(spent.size, tokens_for_size(spent.size, spent.flops))) - least
     share = spent.size / float(best.parameters)
-    picture = stacked_terms(spent.size, spent.flops, began)
+    picture = stacked_terms(spent.size, spent.flops, began, width)
     if above < 0.01:
-        told = "<b>The floor of the valley.</b> No size ends more than a hundredth lower."
+        told = "<b>The bottom of the valley.</b> No size ends more than a hundredth lower."
         return common.pictured(picture, told)
     told = "A larger model with less text" if share < 1 else "A smaller model with more text"
     told = f"<b>{above:.2f} above the lowest.</b> {told} would end lower, for the same work."
@@ -330,12 +335,13 @@ LOSS_TERMS = common.Handle(
             "FLOPs that the GPUs do in the days you have.",
             unit="FLOP",
             least=1e21,
-            most=1e24,
-            stops=(1e21, 1e22, 1e23, 1e24),
+            most=10**24,
+            stops=(10**21, 10**22, 10**23, 10**24),
         ),
     },
     settings={"": Spent()},
     draw=_draw_terms,
+    narrow=partial(_draw_terms, width=NARROW),
 )
 
 
@@ -349,8 +355,8 @@ class Share:
     share: float = 1.0
 
 
-def _draw_price(setting: Share, before: Share | None) -> str:
-    picture = price_of_size(setting.share)
+def _draw_price(setting: Share, before: Share | None, width: int = HANDLE) -> str:
+    picture = price_of_size(setting.share, width)
     if setting.share < smallest_share():
         told = "<b>Never.</b> So small a model does not reach this loss on any amount of text."
         return common.pictured(picture, told)
@@ -379,6 +385,7 @@ SIZE_PRICE = common.Handle(
     },
     settings={"": Share()},
     draw=_draw_price,
+    narrow=partial(_draw_price, width=NARROW),
 )
 
 
@@ -394,10 +401,10 @@ class Epochs:
     epochs: int = 4
 
 
-def _draw_epochs(setting: Epochs, before: Epochs | None) -> str:
+def _draw_epochs(setting: Epochs, before: Epochs | None, width: int = HANDLE) -> str:
     worths = [float(effective_tokens(1.0, k)) for k in range(1, _MOST_EPOCHS + 1)]
     n = setting.epochs
-    picture = epochs_worth(worths, n)
+    picture = epochs_worth(worths, n, width)
     added = worths[n - 1] - (worths[n - 2] if n > 1 else 0)
     told = f"The last reading taught {units.share(added)} of what the first one did."
     if n == 1:
@@ -419,4 +426,5 @@ REPEATED = common.Handle(
     },
     settings={"": Epochs()},
     draw=_draw_epochs,
+    narrow=partial(_draw_epochs, width=NARROW),
 )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.drawings.measure import (
+    ACROSS,
+    NARROW,
+    WIDE,
     one_product,
     one_step,
     predicted_step,
@@ -137,9 +141,9 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None) -> str:
+def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -> str:
     """The panel's answer as HTML: sentence, pictures, table, and the call in code."""
-    picture = step_by_the_clock(*setting.step, before=before.step if before else ())
+    picture = step_by_the_clock(*setting.step, before.step if before else (), width)
     code = (
         f"clock = StepClock(StepTime({setting.overhead:g}e-3, 1e3 / {setting.computing:g}),\n"
         f"    loading={setting.loading:g}e-3, exchange={setting.exchange:g}e-3, "
@@ -217,6 +221,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("A slow loader", "A slow link"),
     render,
+    partial(render, width=NARROW),
     captioned=True,
 )
 
@@ -231,7 +236,7 @@ class Product:
     size: int = 16
 
 
-def _draw_product(now: Product, before: Product | None) -> str:
+def _draw_product(now: Product, before: Product | None, width: int = ACROSS) -> str:
     rates = product_rates()
     sizes = [size for size in rates if size <= now.size]
     size, best = sizes[-1], max(rates[size] for size in sizes)
@@ -240,7 +245,7 @@ def _draw_product(now: Product, before: Product | None) -> str:
         told += ". What do larger ones reach?"
     else:
         told += f". The best of all is {units.flops_per_second(best)}: call that the peak."
-    return common.pictured(one_product(rates, size), told)
+    return common.pictured(one_product(rates, size, width), told)
 
 
 ONE_PRODUCT = common.Handle(
@@ -257,6 +262,7 @@ ONE_PRODUCT = common.Handle(
     },
     settings={"": Product()},
     draw=_draw_product,
+    narrow=partial(_draw_product, width=NARROW),
 )
 
 _WIDTH = common.Control(
@@ -285,7 +291,7 @@ class Opened:
     hidden_size: int = 256
 
 
-def _draw_opened(now: Opened, before: Opened | None) -> str:
+def _draw_opened(now: Opened, before: Opened | None, width: int = ACROSS) -> str:
     step = recorded_step(_recorded(now.hidden_size))
     told = (
         f"The FLOPs of this step take {units.digits(1e3 * step.ideal)} ms at the peak. How long "
@@ -297,7 +303,7 @@ def _draw_opened(now: Opened, before: Opened | None) -> str:
         f"<b>The step takes {_times(step.ratio)} the prediction</b>, which is "
         f"{units.share(1 / step.ratio)} of the peak.",
     )
-    return common.pictured(predicted_step(step, now.opened), told[now.opened])
+    return common.pictured(predicted_step(step, now.opened, width), told[now.opened])
 
 
 PREDICTED_STEP = common.Handle(
@@ -316,6 +322,7 @@ PREDICTED_STEP = common.Handle(
     },
     settings={"": Opened()},
     draw=_draw_opened,
+    narrow=partial(_draw_opened, width=NARROW),
 )
 
 
@@ -343,13 +350,13 @@ SERIES = ("first", "second", "third")
 """The three series of the same step."""
 
 
-def _draw_timed(now: Timed, before: Timed | None) -> str:
+def _draw_timed(now: Timed, before: Timed | None, width: int = ACROSS) -> str:
     taken = now.taken
     told = (
         f"You report <b>{units.digits(1e3 * taken.median)} ms</b>, the median of "
         f"{units.plural(len(taken.seconds), 'step')}, with {now.left_out or 'none'} left out."
     )
-    return common.pictured(timed_steps(now.seconds, taken), told)
+    return common.pictured(timed_steps(now.seconds, taken, width), told)
 
 
 TIMED_STEPS = common.Handle(
@@ -375,6 +382,7 @@ TIMED_STEPS = common.Handle(
     },
     settings={"": Timed()},
     draw=_draw_timed,
+    narrow=partial(_draw_timed, width=NARROW),
 )
 
 
@@ -386,7 +394,7 @@ class Held:
     shown: bool = False
 
 
-def _draw_held(now: Held, before: Held | None) -> str:
+def _draw_held(now: Held, before: Held | None, width: int = ACROSS) -> str:
     predicted, taken = recorded_memory(_recorded(now.hidden_size))
     told = (
         f"At its peak the step holds {units.gigabytes(predicted.total)}, by the formulas of "
@@ -397,7 +405,7 @@ def _draw_held(now: Held, before: Held | None) -> str:
             f"<b>The process took {_times(taken / predicted.total)} the prediction</b>, "
             f"{units.gigabytes(taken - predicted.total)} more."
         )
-    return common.pictured(step_bytes(predicted, taken if now.shown else None), told)
+    return common.pictured(step_bytes(predicted, taken if now.shown else None, width), told)
 
 
 STEP_BYTES = common.Handle(
@@ -410,6 +418,7 @@ STEP_BYTES = common.Handle(
     },
     settings={"": Held()},
     draw=_draw_held,
+    narrow=partial(_draw_held, width=NARROW),
 )
 
 
@@ -429,7 +438,7 @@ class Watched:
 WAYS = ("beside backward", "after backward")
 
 
-def _draw_watched(now: Watched, before: Watched | None) -> str:
+def _draw_watched(now: Watched, before: Watched | None, width: int = ACROSS) -> str:
     trace, until = now.trace, now.moment / 1e3
     longest = max(recorded_trace(way.split()[0]).seconds for way in WAYS)
     until = min(until, trace.seconds)
@@ -441,7 +450,7 @@ def _draw_watched(now: Watched, before: Watched | None) -> str:
             f"took {units.digits(1e3 * trace.seconds)} ms."
         )
     elif until <= forward:
-        told = "Forward computes. There is no loss yet, so there is no gradient to send."
+        told = "Forward computes. It makes no gradients, so there is nothing to send."
     elif not parcels:
         told = "Backward computes, from the last layer to the first."
         if until > backward:
@@ -452,7 +461,7 @@ def _draw_watched(now: Watched, before: Watched | None) -> str:
         told = f"Parcel {number} {fate}, before backward has ended."
     else:
         told = "Backward is over. All gradients must have arrived before the update."
-    return common.pictured(one_step(trace, until, longest), told)
+    return common.pictured(one_step(trace, until, longest, width), told)
 
 
 ONE_STEP = common.Handle(
@@ -474,4 +483,5 @@ ONE_STEP = common.Handle(
     },
     settings={"": Watched()},
     draw=_draw_watched,
+    narrow=partial(_draw_watched, width=NARROW),
 )

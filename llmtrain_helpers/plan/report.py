@@ -70,14 +70,14 @@ class Report:
 
     @property
     def html(self) -> str:
-        """The page in HTML, for a browser or a mail; it needs no other file."""
-        page = f"<h2>{escape(self.title)}</h2><p><b>{escape(self.summary)}</b></p>"
-        for name, lines in self.parts.items():
-            rows = "".join(_row(line.cells(), "td") for line in lines)
-            table = f'<table style="{_TABLE}">{_row(HEAD, "th")}{rows}</table>'
-            page += f"<h3>{escape(name)}</h3>{table}"
+        """The page in HTML, for a browser or a mail, what runs folded; it needs no other file."""
+        page = f'<h3 style="font-size:19px">{escape(self.title)}</h3>'
+        page += f"<p><b>{escape(self.summary)}</b></p>"
+        (run, machine), (price, worth) = self.parts.items()
+        page += f"{_heading(price)}{_table(worth)}"
+        page += f"<details><summary>{escape(run)}</summary>{_table(machine)}</details>"
         missing = "".join(f"<li>{escape(text)}</li>" for text in self.left_out)
-        page += f"<h3>Not in these numbers</h3><ul>{missing}</ul>"
+        page += f"{_heading('Not in these numbers')}<ul>{missing}</ul>"
         style = f"{_FONT};max-width:900px;line-height:1.4"
         return f'<div style="{style}">{page}</div>'
 
@@ -93,6 +93,15 @@ def _in_markdown(text: str) -> str:
 _FONT = "font-family:system-ui,sans-serif;font-size:15px"
 _TABLE = f"border-collapse:collapse;margin:10px 0px;{_FONT}"
 _CELL = "text-align:left;vertical-align:top;padding:4px 14px 4px 0px"
+
+
+def _heading(words: str) -> str:
+    return f'<h4 style="font-size:16px">{escape(words)}</h4>'
+
+
+def _table(lines: tuple[Line, ...]) -> str:
+    rows = "".join(_row(line.cells(), "td") for line in lines)
+    return f'<table style="{_TABLE}">{_row(HEAD, "th")}{rows}</table>'
 
 
 def _row(cells: tuple[str, ...], tag: str) -> str:
@@ -123,17 +132,19 @@ def report(
         fit = "fits without a reserve: measure a step first"
     else:
         fit = f"does not fit{_what_would_fit(plan)}"
-    longer = ""
-    if plan.first_run.greatest > days.greatest:
-        longer = f" (a first run: up to {units.digits(plan.first_run.greatest, 2)})"
-    price = ""
+    price = longer = ""
+    a_day = None
     if run.price_per_gpu_hour is not None:
-        hours = gpu_hours(units.DAY, plan.split.num_gpus) * days.likely
-        price = f" for {_dollars(hours * run.price_per_gpu_hour)}"
+        a_day = gpu_hours(units.DAY, plan.split.num_gpus) * run.price_per_gpu_hour
+        price = f" for {_dollars(a_day * days.likely)}"
+    slowest = plan.first_run.greatest
+    if slowest > days.greatest:
+        longer = f" (a first run: up to {units.digits(slowest, 2)}"
+        longer += ")" if a_day is None else f" days and {_dollars(a_day * slowest)})"
     summary = (
         f"{units.exact(run.num_gpus)} {run.accelerator.name} train {name} on "
         f"{units.count(run.tokens)} tokens in likely "
-        f"{units.digits(days.likely, 2)} days{longer}{price}. It {fit}."
+        f"{units.digits(days.likely, 2)} days{price}{longer}. It {fit}."
     )
     before = _seen_before(trained_on)
     if law is None and before:

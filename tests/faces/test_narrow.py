@@ -9,27 +9,17 @@ from llmtrain_helpers.panels.page import KNOWN
 
 WIDE = frozenset(
     [
-        "budget",
         "calendar",
         "flops",
         "handle:dates",
         "handle:experts",
         "handle:failure",
         "handle:into_a_llama",
-        "handle:loss_terms",
         "handle:many_nodes",
         "handle:measured_step",
-        "handle:one_product",
-        "handle:one_step",
         "handle:pipeline",
-        "handle:predicted_step",
-        "handle:repeated",
         "handle:save_interval",
-        "handle:size_price",
-        "handle:step_bytes",
         "handle:stream",
-        "handle:timed_steps",
-        "measure",
         "parameters",
     ]
 )

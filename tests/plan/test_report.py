@@ -46,6 +46,7 @@ def test_the_numbers_of_the_report_are_the_plans() -> None:
     assert told["days"].number == "25"
     assert told["days"].interval == "22 to 29"
     assert told["cost"].number == "96,900 dollars"
+    assert "(a first run: up to 35 days and 135,000 dollars)" in PLAN.report().summary
     assert told["loss expected"].number == f"{loss(8.03e9, 1e12):.2f} nats a token"
     assert told["tokens a parameter"].assumption.startswith("1.35 times the least work")
 

@@ -68,10 +68,12 @@ def test_a_price_is_drawn_only_as_far_as_it_was_asked() -> None:
     assert "over 8" not in unasked.body
     [line] = re.findall(r'<polyline points="([^"]*)"', unasked.body)
     assert len(line.split()) == 1
-    [half] = re.findall(r'<polyline points="([^"]*)"', drawings.price_of_size(0.5).body)
-    xs = [float(point.split(",")[0]) for point in half.split()]
-    assert min(xs) == pytest.approx(drawings._px(0.5), abs=2)
-    assert max(xs) == pytest.approx(drawings._px(2), abs=2)
+    half = drawings.price_of_size(0.5).body
+    [line] = re.findall(r'<polyline points="([^"]*)"', half)
+    xs = [float(point.split(",")[0]) for point in line.split()]
+    best, chosen = (float(x) for x in re.findall(r'<circle cx="([\d.]+)"', half))
+    assert min(xs) == pytest.approx(chosen, abs=2)
+    assert max(xs) == pytest.approx(best + (best - chosen), abs=2)
 
 
 def test_the_key_names_crosses_only_where_one_stands() -> None:

@@ -78,6 +78,7 @@ def test_tokens_follow_the_run_until_they_are_set(notebooks: Path) -> None:
         ("gpus = 0", "gpus=0"),
         ("gpus = [8]", "gpus=[8]"),
         ('model = "Llama-9"', "model='Llama-9' is unknown"),
+        ('model = "7.2B"', "the nearest published model is 'Mistral-7B-v0.1'"),
         ("model = 3", "model=3 is no name of a model"),
         ('chip = "A1000"', "accelerator='A1000' is unknown"),
         ("nodes = 3", "name='nodes' is unknown"),

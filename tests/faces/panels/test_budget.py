@@ -82,7 +82,9 @@ def test_the_handles_say_what_the_page_says() -> None:
     terms = HANDLES["loss_terms"]
     assert "0.10 above the lowest" in terms.render()
     assert "A smaller model with more text" in terms.render(size=10**11)
-    assert "floor of the valley" in terms.render(size=10**10)
+    work = terms.controls["flops"]
+    assert work.read("1e24") == work.most
+    assert "bottom of the valley" in terms.render(size=10**10)
     assert "3.7 fresh texts" in HANDLES["repeated"].render()
     assert "15.2 fresh texts" in HANDLES["repeated"].render(epochs=40)
 

@@ -153,7 +153,7 @@ def test_no_gradient_travels_before_it_exists() -> None:
         trace = Watched(way=way).trace
         [(begin, _)] = trace.phases["backward"]
         assert trace.exchange[0][0] > begin
-    assert "no loss yet" in told("one_step", moment=50)
+    assert "makes no gradients" in told("one_step", moment=50)
     assert "one parcel" in told("one_step", moment=180, way=WAYS[1])
     assert "66 % of the sending" not in told("one_step")
     assert "66 % of the sending" in told("one_step", moment=200)
