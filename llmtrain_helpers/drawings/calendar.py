@@ -502,7 +502,7 @@ def valley(interval: float, write: float, mean: float, restart: float, width: in
     svg += circle(
         across(interval), _down(total), 9, "white", "you", stroke="currentColor", stroke_width=3
     )
-    svg += text(margin, 30, "lost, in % of the useful time", 14)
+    svg += text(margin, 30, f"lost, in % of the useful time, as far as {100 * _TOP:.0f} %", 14)
     svg += text(across(_FIRST), _BASE + 46, "work between two writes", 14)
     for i, name in enumerate(("restarting", "lost", "saving")):
         x = margin + (122 if narrow else 140) * i

@@ -130,10 +130,15 @@ def report(
     if run.price_per_gpu_hour is not None:
         hours = gpu_hours(units.DAY, plan.split.num_gpus) * days.likely
         price = f" for {_dollars(hours * run.price_per_gpu_hour)}"
+    warning = ""
+    if plan.unknown and not plan.measured:
+        missing = " and ".join(plan.unknown)
+        warning = f" Beware: of the chip {missing} is not known, so the days leave out what "
+        warning += "this split sends. Measure a step."
     summary = (
         f"{units.exact(run.num_gpus)} {run.accelerator.name} train {name} on "
         f"{units.count(run.tokens)} tokens in likely "
-        f"{units.digits(days.likely, 2)} days{longer}{price}. It {fit}."
+        f"{units.digits(days.likely, 2)} days{longer}{price}. It {fit}.{warning}"
     )
     before = _seen_before(trained_on)
     if law is None and before:
