@@ -133,8 +133,8 @@ def report(
     warning = ""
     if plan.unknown and not plan.measured:
         missing = " and ".join(plan.unknown)
-        warning = f" Beware: of the chip {missing} is not known, so the days leave out what "
-        warning += "this split sends. Measure a step."
+        warning = f" Beware: of the chip the {missing} is not known, so the days have "
+        warning += "nothing extra for what this split sends. Measure a step."
     summary = (
         f"{units.exact(run.num_gpus)} {run.accelerator.name} train {name} on "
         f"{units.count(run.tokens)} tokens in likely "
