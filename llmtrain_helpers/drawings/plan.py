@@ -295,19 +295,22 @@ def price_of_fitting(plan: Plan, start: Plan, layout: Layout = WIDE) -> Drawing:
 
 # --- a promise, before and after a step is measured
 
-_ROWS = ((58, 26), (126, 22), (182, 30))
-"""Where the rows of the promise stand, and how high their bars are."""
+_ROWS, _STACKED = ((58, 26), (126, 22), (182, 30)), ((94, 26), (176, 22), (246, 30))
+"""Where the rows of the promise stand, and how high their bars are; with words above them."""
 
 _OTHERWISE = COLORS["gradients"]
 """Runs whose hours hold more than the run, or were counted up from steps."""
 
 
-def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: float) -> Drawing:
+def promise(
+    plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: float, layout: Layout = WIDE
+) -> Drawing:
     """What others took, what one step says, and what follows: all in days of one plan.
 
     `unmeasured` is the plan without its measured step, whose interval fades behind it.
     """
-    axis = Axis(176, 624, 75)
+    axis = Axis(16 if layout.stacked else 176, layout.width - 16, 75)
+    rows, floor = (_STACKED, 278) if layout.stacked else (_ROWS, 214)
     faint = 0.25 if plan.measured else 1.0
     seconds = unmeasured.seconds_per_iteration
     ends = units.digits(seconds.least, 2), units.digits(seconds.greatest, 2)
@@ -320,27 +323,31 @@ def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: floa
         step = units.duration(plan.seconds_per_iteration.likely)
         labels[1] = ("a single step", f"yours: {step}")
     svg = ""
-    for (y, _), (head, note) in zip(_ROWS, labels, strict=True):
-        svg += text(16, y, head, 15, font_weight=700) + text(16, y + 20, note, 14)
-    svg += _dots(others, axis, _ROWS[0][0] + 14, faint)
+    for i, ((y, _), (head, note)) in enumerate(zip(rows, labels, strict=True)):
+        if layout.stacked:
+            y -= 24 if i else 50  # above the dots
+        svg += text(16, y, head, 15, font_weight=700)
+        note_at = (layout.width - 16, y) if layout.stacked else (16, y + 20)
+        svg += text(*note_at, note, 14, "end" if layout.stacked else "start")
+    svg += _dots(others, axis, rows[0][0] + 14, faint)
 
     steps = float(plan.iterations) / units.DAY
-    y, high = _ROWS[1][0] - 8, _ROWS[1][1]
+    y, high = rows[1][0] - 8, rows[1][1]
     x = axis.at(seconds.least * steps)
     wide = axis.at(seconds.greatest * steps) - x
     svg += rect(x, y, wide, high, GREY, "steps of others", opacity=0.6 * faint)
     if plan.measured:
         mark = axis.at(plan.seconds_per_iteration.likely * steps)
         svg += rect(mark - 3, y - 4, 6, high + 8, BLUE, "your step")
-    bar, key = _spent(plan, axis, _ROWS[2][0] - 10, _ROWS[2][1])
+    bar, key = _spent(plan, axis, rows[2][0] - 10, rows[2][1])
     svg += bar
     for i, (color, label) in enumerate([(BLUE, "a whole run"), (_OTHERWISE, "other hours")]):
-        x = 400 + 118 * i
-        svg += circle(x, 257, 5, color, opacity=faint) + text(x + 12, 262, label, 14)
+        x, y = (22 if layout.stacked else 400) + 118 * i, floor + (92 if layout.stacked else 48)
+        svg += circle(x, y - 5, 5, color, opacity=faint) + text(x + 12, y, label, 14)
     late = axis.at(days)
-    svg += line(late, 20, late, 214, stroke_width=3)
+    svg += line(late, 20, late, floor, stroke_width=3)
     svg += text(late, 14, f"you have {days:g} days", 14, "middle")
-    svg += axis.ticks(214, "days") + _key(key, 262, WIDE)
+    svg += axis.ticks(floor, "days") + _key(key, floor + 48, layout)
 
     last = others[-1]
     words = (
@@ -348,7 +355,7 @@ def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: floa
         f"({others[0].name}) to {in_days(last.days)} ({last.name}) for this plan. "
         f"{_time_in_words(plan, days)}"
     )
-    return Drawing(svg, WIDE.width, 274, words)
+    return Drawing(svg, layout.width, floor + (104 if layout.stacked else 60), words)
 
 
 def _dots(others: Sequence[OtherRun], axis: Axis, y: float, opacity: float) -> str:
@@ -377,18 +384,32 @@ FORWARD, BACKWARD = COLORS["weights"], COLORS["gradients"]
 STAGES, MICRO_BATCHES, ROOM = 8, 12, 16
 """The most stages and micro-batches, and both together, for which there is room."""
 
-_TURN, _FROM, _TOP, _ROW, _HIGH = 11.6, 122, 66, 48, 32
-"""Pixels of a forward turn, the same in every picture; where the rows begin."""
 
-_ROWS_HIGH = 216
-"""Pixels of all rows of stages."""
+class Clock(NamedTuple):
+    """Where the rows of a pipeline begin, and the pixels of a forward turn."""
 
-_END = _FROM + 3 * (ROOM - 1) * _TURN
-"""Where the longest of these steps ends."""
+    left: float
+    turn: float
+
+    @property
+    def end(self) -> float:
+        """Where the longest of these steps ends."""
+        return self.left + 3 * (ROOM - 1) * self.turn
+
+
+_CLOCKS = {WIDE: Clock(122, 11.6), NARROW: Clock(112, 5.5)}
+"""One scale for all pictures, as on a page, and as on a telephone."""
+
+_ROW, _HIGH, _ROWS_HIGH = 48, 32, 216
+"""Pixels of a row, of the mean, and of all rows of stages."""
 
 
 def pipeline(
-    stages: int, micro_batches: int, interleave: int = 1, before: Schedule | None = None
+    stages: int,
+    micro_batches: int,
+    interleave: int = 1,
+    before: Schedule | None = None,
+    layout: Layout = WIDE,
 ) -> Drawing:
     """A step of a pipeline: the turns of each stage on one clock, idle time hatched.
 
@@ -396,34 +417,45 @@ def pipeline(
     stages stands their mean, what works before what waits; dashed, that of `before`.
     """
     schedule = pipeline_schedule(stages, micro_batches, interleave=interleave)
-    scale = _TURN / interleave
+    clock = _CLOCKS[layout]
+    clock, scale, end = clock._replace(turn=clock.turn / interleave), clock.turn, clock.end
     names = [units.plural(stages, "stage"), units.plural(micro_batches, "micro-batch")]
     sizes = ", ".join(names + ([f"{interleave} pieces each"] if interleave > 1 else []))
     idle = f"idle {units.share(schedule.idle)} of the step"
-    svg = text(16, 22, sizes, 16, font_weight=700)
-    svg += text(_END, 22, idle, 16, "end", font_weight=700)
-    svg += text(_FROM - 14, 54, "keeps", 14, "end") + text(_FROM, 54, "time →", 14)
+    if layout.stacked:
+        svg = text(16, 22, sizes, 14, font_weight=700) + text(16, 46, idle, 14, font_weight=700)
+        top, gap = 90, 8
+    else:
+        svg = text(16, 22, sizes, 16, font_weight=700)
+        svg += text(end, 22, idle, 16, "end", font_weight=700)
+        top, gap = 66, 14
+    svg += text(clock.left - gap, top - 12, "keeps", 14, "end")
+    svg += text(clock.left, top - 12, "time →", 14)
     pitch = min(_ROW, _ROWS_HIGH / stages)
     for stage in range(stages):
-        y, high = _TOP + stage * pitch, pitch - 6
+        y, high = top + stage * pitch, pitch - 6
         svg += text(16, y + high / 2 + 5, f"stage {stage + 1}", 14)
         kept = f"{schedule.in_flight(stage):.3g}"
-        svg += text(_FROM - 14, y + high / 2 + 5, kept, 14, "end")
-        svg += _stage(schedule.of_stage(stage), schedule, y, high, scale)
-    floor = _TOP + _ROWS_HIGH + 14
-    svg += _mean(schedule, floor, scale, before)
+        svg += text(clock.left - gap, y + high / 2 + 5, kept, 14, "end")
+        svg += _stage(schedule.of_stage(stage), schedule, y, high, clock)
+    floor = top + _ROWS_HIGH + 14
+    svg += _mean(schedule, floor, clock, before, scale)
     kinds: Key = [(FORWARD, 1, "forward"), (BACKWARD, 1, "backward"), (GREY, 0.18, "idle")]
-    svg += _key(kinds, floor + 58, WIDE)
+    svg += _key(kinds, floor + 58, layout)
     svg += hatched(202, floor + 46, 14, 14, 6)
     note = "fainter: later pieces" if interleave > 1 else "numbers: the micro-batch"
-    svg += text(_END, floor + 58, note, 14, "end")
+    if layout.stacked:
+        floor += 24
+        svg += text(16, floor + 58, note, 14)
+    else:
+        svg += text(end, floor + 58, note, 14, "end")
     first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
     words = (
         f"A step of a pipeline: {sizes}, one forward and one backward by turns. Idle "
         f"{units.share(schedule.idle)} of the step. The first stage keeps {first:.3g} "
         f"micro-batches at once, the last {last:.3g}."
     )
-    return Drawing(svg, int(_END) + 16, floor + 70, words)
+    return Drawing(svg, int(end) + 16, floor + 70, words)
 
 
 _SHADES = (1.0, 0.8, 0.6, 0.45)
@@ -431,21 +463,22 @@ _SHADES = (1.0, 0.8, 0.6, 0.45)
 micro-batch is a little weaker."""
 
 
-def _stage(turns: Sequence[Turn], schedule: Schedule, y: float, high: float, scale: float) -> str:
+def _stage(turns: Sequence[Turn], schedule: Schedule, y: float, high: float, clock: Clock) -> str:
     """The turns of a stage, and what is idle before, between and after them."""
     gaps = "".join(
-        _idle(_FROM + scale * start, y, scale * (end - start), high)
+        _idle(clock.left + clock.turn * start, y, clock.turn * (end - start), high)
         for start, end in _gaps(turns, schedule.end)
     )
-    return _boxes(turns, schedule, y, high, scale) + gaps
+    return _boxes(turns, schedule, y, high, clock) + gaps
 
 
-def _boxes(turns: Sequence[Turn], schedule: Schedule, y: float, high: float, scale: float) -> str:
+def _boxes(turns: Sequence[Turn], schedule: Schedule, y: float, high: float, clock: Clock) -> str:
     """A box for each turn, with the number of its micro-batch where there is room."""
     boxes: dict[tuple[str, float], str] = {}
     numbers = ""
     for turn in turns:
-        x, wide = _FROM + scale * turn.start, scale * (turn.end - turn.start)
+        x = clock.left + clock.turn * turn.start
+        wide = clock.turn * (turn.end - turn.start)
         whole = schedule.interleave == 1
         shade = (1.0, 0.86)[turn.micro_batch % 2] if whole else _SHADES[turn.piece]
         kind = BACKWARD if turn.backward else FORWARD, shade
@@ -483,10 +516,10 @@ def _idle(x: float, y: float, wide: float, high: float) -> str:
     return svg + f'<path d="{"".join(lines)}" stroke="currentColor" opacity="0.6"/>'
 
 
-def _mean(schedule: Schedule, y: float, scale: float, before: Schedule | None) -> str:
+def _mean(schedule: Schedule, y: float, clock: Clock, before: Schedule | None, scale: float) -> str:
     """The mean of all stages as one bar: what works, then what waits; dashed: before."""
     svg = text(16, y + 21, "on average", 14)
-    x, end = float(_FROM), scale * schedule.end
+    x, end = clock.left, clock.turn * schedule.end
     for word, color in (("forward", FORWARD), ("backward", BACKWARD)):
         wide = end * schedule.shares()[word]
         svg += rect(x, y, wide, _HIGH, color, f"{word}, of all stages")
@@ -494,6 +527,7 @@ def _mean(schedule: Schedule, y: float, scale: float, before: Schedule | None) -
     if schedule.idle:
         svg += _idle(x, y, end * schedule.idle, _HIGH)
     if before and before != schedule:
-        was = _TURN / before.interleave * before.end
-        svg += ghost(_FROM + was * (1 - before.idle), y - 4, was * before.idle, _HIGH + 8, "before")
+        was = scale / before.interleave * before.end
+        left = clock.left + was * (1 - before.idle)
+        svg += ghost(left, y - 4, was * before.idle, _HIGH + 8, "before")
     return svg

@@ -220,8 +220,8 @@ _ENTRIES = (
     "recompute",
 )
 
-_COMMON_LEAST = 20
-"""Tokens for each parameter (arXiv 2203.15556, Table 3)."""
+_COMMON_LEAST, _NEAR = 20, 0.02
+"""Tokens for each parameter (arXiv 2203.15556, Table 3); by how much a plan may miss."""
 
 
 class OwnPlan(Exercise):
@@ -244,7 +244,7 @@ class OwnPlan(Exercise):
         latest = plan.first_run.greatest
         if not plan.fits:
             return False, _why_not(plan)
-        if not plan.in_time(limit):
+        if latest > limit * (1 + _NEAR):
             return False, (
                 f"it fits, with {holds} on each GPU, but it takes {days} (as a first run up "
                 f"to {latest:.1f} days), and you have {limit:g}. {HINT}"
@@ -256,15 +256,16 @@ class OwnPlan(Exercise):
             )
         few_tokens = ""
         tokens_each = float(plan.run.tokens / plan.parameters.active)
-        if tokens_each < _COMMON_LEAST:
+        if tokens_each < _COMMON_LEAST * (1 - _NEAR):
             few_tokens = (
                 f" But these are {units.digits(tokens_each, 2)} tokens for each parameter, "
                 f"where {_COMMON_LEAST} is a common least: trained from nothing, a smaller "
                 "model would be better."
             )
+        near = ", which is near enough" if latest > limit else ""
         return True, (
-            f"right: {days}, even as a first run no more than {latest:.1f} of your {limit:g}; "
-            f"{holds} on each GPU, {units.gigabytes(plan.room)} left; set "
+            f"right: {days}, even as a first run no more than {latest:.1f} of your {limit:g}"
+            f"{near}; {holds} on each GPU, {units.gigabytes(plan.room)} left; set "
             f"{units.about(gpu_hours(units.DAY * latest, plan.split.num_gpus))} "
             f"GPU-hours aside.{few_tokens}"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from math import ceil
 
 from llmtrain_helpers import units
@@ -21,6 +21,7 @@ from llmtrain_helpers.calendar import (
     simulate_run,
 )
 from llmtrain_helpers.drawings.calendar import (
+    NARROW,
     dated_run,
     failure,
     parts_of_days,
@@ -150,7 +151,7 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None) -> common.Answer:
+def render(setting: Setting, before: Setting | None = None, **width: int) -> common.Answer:
     """The panel's answer as HTML, and what would save days, with its price in days."""
     try:
         old = before.days if before else None
@@ -159,7 +160,7 @@ def render(setting: Setting, before: Setting | None = None) -> common.Answer:
     html = "".join(
         [
             common.sentence(_sentence(setting, old)),
-            _pictures(setting, old),
+            _pictures(setting, old, **width),
             common.folded("The numbers", _table(setting)),
             common.folded("In code", common.call(_code(setting))),
         ]
@@ -179,7 +180,7 @@ def _sentence(setting: Setting, old: ExpectedDays | None) -> str:
     )
 
 
-def _pictures(setting: Setting, old: ExpectedDays | None) -> str:
+def _pictures(setting: Setting, old: ExpectedDays | None, **width: int) -> str:
     """The first rows of the run, drawn by lot, and the whole of it as parts."""
     days, (t, d, M, _) = setting.days, setting.times
     in_rows = 10 * row_of_days(M / DAY, days.total)
@@ -187,8 +188,8 @@ def _pictures(setting: Setting, old: ExpectedDays | None) -> str:
     simulated = simulate_run(work, *setting.times, seed=setting.chance)
     whole = work == days.computing * DAY
     shown = simulated.total / DAY if whole else days.total
-    strip = strip_of_days(simulated, shown, d / (t + d))
-    bar = parts_of_days(days.parts(), old.parts() if old else None)
+    strip = strip_of_days(simulated, shown, d / (t + d), **width)
+    bar = parts_of_days(days.parts(), old.parts() if old else None, **width)
     return f"<div>{strip.live()}</div><div>{bar.live()}</div>"
 
 
@@ -246,6 +247,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("1,024 A100 for two months", "Restarted by hand"),
     render,
+    narrow=partial(render, width=NARROW),
 )
 
 
@@ -256,13 +258,13 @@ class Failure:
     lost: float = 30
     restart: float = 30
 
-    def draw(self) -> str:
+    def draw(self, **width: int) -> str:
         """The line of time, and what the stop costs."""
         told = (
             f"{self.lost:g} minutes of work are lost, {self.restart:g} go to the restart: "
             f"the stop costs <b>{self.lost + self.restart:g} minutes</b>."
         )
-        return common.pictured(failure(self.lost, 60, self.restart), told)
+        return common.pictured(failure(self.lost, 60, self.restart, **width), told)
 
 
 FAILURE = common.Handle(
@@ -281,6 +283,7 @@ FAILURE = common.Handle(
     },
     settings={"": Failure()},
     draw=lambda now, before: now.draw(),
+    narrow=lambda now, before: now.draw(width=NARROW),
 )
 
 
@@ -290,10 +293,10 @@ class Nodes:
 
     chance: int = 1
 
-    def draw(self) -> str:
+    def draw(self, **width: int) -> str:
         """Their failures, and the stops of two jobs."""
         told = "A job stops at every cross of each of its nodes."
-        return common.pictured(stops_of_nodes(self.chance), told)
+        return common.pictured(stops_of_nodes(self.chance, **width), told)
 
 
 MANY_NODES = common.Handle(
@@ -305,6 +308,7 @@ MANY_NODES = common.Handle(
     },
     settings={"": Nodes()},
     draw=lambda now, before: now.draw(),
+    narrow=lambda now, before: now.draw(width=NARROW),
 )
 
 
@@ -315,7 +319,7 @@ class SaveInterval:
     minutes: float = 60
     write: float = 40
 
-    def draw(self) -> str:
+    def draw(self, **width: int) -> str:
         """The dot on its valley, and what it costs beside the best interval."""
         M, R = float(mean_time_between_failures(16384, 0.0042)), 30 * MINUTE
         best = best_checkpoint_interval(self.write, M)
@@ -324,7 +328,7 @@ class SaveInterval:
             f"Stops and writes add <b>{units.percent(here)}</b> to the useful time; at the "
             f"best interval, {units.duration(best)}, they would add {units.percent(least)}."
         )
-        return common.pictured(valley(self.minutes * MINUTE, self.write, M, R), told)
+        return common.pictured(valley(self.minutes * MINUTE, self.write, M, R, **width), told)
 
 
 SAVE_INTERVAL = common.Handle(
@@ -343,6 +347,7 @@ SAVE_INTERVAL = common.Handle(
     },
     settings={"": SaveInterval()},
     draw=lambda now, before: now.draw(),
+    narrow=lambda now, before: now.draw(width=NARROW),
 )
 
 
@@ -370,7 +375,7 @@ class Dated:
     failures: float = 5
     outages: float = 100 * OUTAGES.likely
 
-    def draw(self) -> str:
+    def draw(self, **width: int) -> str:
         """The run on its calendar, and the date of its end beside the last day."""
         plan = _planned()
         M = float(mean_time_between_failures(64, self.failures / 1000))
@@ -389,7 +394,7 @@ class Dated:
         cost = units.duration(run.lost + run.restarting) if run.stops else "nothing"
         told = f"Done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. "
         told += f"{units.plural(run.stops, 'failure')} cost {cost}."
-        return common.pictured(dated_run(whole, _START, _THERE, _PROMISED), told)
+        return common.pictured(dated_run(whole, _START, _THERE, _PROMISED, **width), told)
 
 
 _SEED = 1
@@ -412,4 +417,5 @@ DATES = common.Handle(
     },
     settings={"": Dated()},
     draw=lambda now, before: now.draw(),
+    narrow=lambda now, before: now.draw(width=NARROW),
 )

@@ -487,7 +487,7 @@ class Promise:
         return self.unmeasured.calibrated(self.seconds) if self.seconds else self.unmeasured
 
 
-def _draw_promise(now: Promise, before: Promise | None) -> str:
+def _draw_promise(now: Promise, before: Promise | None, layout: Layout = WIDE) -> str:
     plan, others = now.plan, others_days(planned(Setting()))
     if now.seconds:
         told = (
@@ -501,7 +501,7 @@ def _draw_promise(now: Promise, before: Promise | None) -> str:
             "published runs would have kept it. "
             f"Then u = {units.share(plan.share_of_peak(plan.first_run.greatest))}."
         )
-    return common.pictured(drawings.promise(plan, now.unmeasured, others, DAYS), told)
+    return common.pictured(drawings.promise(plan, now.unmeasured, others, DAYS, layout), told)
 
 
 PROMISE = common.Handle(
@@ -523,6 +523,7 @@ PROMISE = common.Handle(
     },
     settings={"": Promise()},
     draw=_draw_promise,
+    narrow=partial(_draw_promise, layout=NARROW),
 )
 
 
@@ -555,7 +556,7 @@ class Pipeline:
         return self.interleave if self.can_interleave else 1
 
 
-def _draw_pipeline(now: Pipeline, before: Pipeline | None) -> str:
+def _draw_pipeline(now: Pipeline, before: Pipeline | None, layout: Layout = WIDE) -> str:
     schedules = [
         pipeline_schedule(x.stages, x.batches, interleave=x.pieces) for x in (now, before) if x
     ]
@@ -566,7 +567,8 @@ def _draw_pipeline(now: Pipeline, before: Pipeline | None) -> str:
     )
     told += f", a piece counted as 1/{now.pieces}." if now.pieces > 1 else "."
     size = now.stages, now.batches, now.pieces
-    return common.pictured(drawings.pipeline(*size, schedules[1] if before else None), told)
+    old = schedules[1] if before else None
+    return common.pictured(drawings.pipeline(*size, old, layout), told)
 
 
 PIPELINE = common.Handle(
@@ -596,6 +598,7 @@ PIPELINE = common.Handle(
     },
     settings={"": Pipeline()},
     draw=_draw_pipeline,
+    narrow=partial(_draw_pipeline, layout=NARROW),
 )
 
 

@@ -141,10 +141,15 @@ def report(
     if slowest > days.greatest:
         longer = f" (a first run: up to {units.digits(slowest, 2)}"
         longer += ")" if a_day is None else f" days and {_dollars(a_day * slowest)})"
+    warning = ""
+    if plan.unknown and not plan.measured:
+        missing = " and ".join(plan.unknown)
+        warning = f" Beware: of the chip the {missing} is not known, so the days have "
+        warning += "nothing extra for what this split sends. Measure a step."
     summary = (
         f"{units.exact(run.num_gpus)} {run.accelerator.name} train {name} on "
         f"{units.count(run.tokens)} tokens in likely "
-        f"{units.digits(days.likely, 2)} days{price}{longer}. It {fit}."
+        f"{units.digits(days.likely, 2)} days{price}{longer}. It {fit}.{warning}"
     )
     before = _seen_before(trained_on)
     if law is None and before:

@@ -7,22 +7,7 @@ import pytest
 
 from llmtrain_helpers.panels.page import KNOWN
 
-WIDE = frozenset(
-    [
-        "calendar",
-        "flops",
-        "handle:dates",
-        "handle:experts",
-        "handle:failure",
-        "handle:into_a_llama",
-        "handle:many_nodes",
-        "handle:measured_step",
-        "handle:pipeline",
-        "handle:save_interval",
-        "handle:stream",
-        "parameters",
-    ]
-)
+WIDE = frozenset(["flops", "handle:experts", "handle:into_a_llama", "handle:stream", "parameters"])
 """Those that have none yet, and are swiped."""
 
 WIDEST, SMALLEST = 400, 13

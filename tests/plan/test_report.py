@@ -40,6 +40,13 @@ def test_the_report_stands_alone() -> None:
     assert not re.search(r"https?://|<script|<link|src=", page.html)
 
 
+def test_the_summary_warns_of_a_network_that_is_not_known() -> None:
+    unknown = PLAN.but(accelerator=replace(H100, network_bandwidth=None))
+    assert "Beware: of the chip the network is not known" in unknown.report().summary
+    assert "Beware" not in unknown.calibrated(7.5).report().summary
+    assert "Beware" not in PLAN.report().summary
+
+
 def test_the_numbers_of_the_report_are_the_plans() -> None:
     told = {line.what: line for line in PLAN.report().lines}
     assert told["parameters"].number == "8,030,261,248"

@@ -48,14 +48,14 @@ ANSWERS = {
         told=[
             (OWN, "right: at the worst rate of failures 25.7 days"),
             (OWN | OFTEN, "right: at the worst rate of failures 25.6 days"),
+            (OWN | OFTEN | {"save_minutes": "30 min"}, "right"),
+            (OWN | {"save_minutes": 1200}, "right"),
             (OWN | {"spare_nodes": 2}, "right"),
             (OWN | MANY | {"spare_nodes": 23}, "right"),
             (OWN, "to the rent: would you rather wait"),
             (OWN | {"spare_nodes": 0}, "at that rate the node stops every 62 days"),
         ],
         slips=[
-            (OWN | OFTEN | {"save_minutes": 60}, "too often: at the worst rate writes and"),
-            (OWN | {"save_minutes": 1200}, "too seldom: at the worst rate writes and"),
             (OWN | {"spare_nodes": 2.5}, "only whole nodes"),
             (OWN | {"spare_nodes": 1000}, "too many: keep at most 2"),
             (OWN | MANY | {"spare_nodes": 10}, "at least 23 of spare_nodes"),
@@ -64,10 +64,13 @@ ANSWERS = {
             (OWN | {"save_minutes": 3000}, "more than a day to restart"),
             (OWN | {"gpus": 16, "spare_nodes": 0}, "it takes at least 2 of spare_nodes"),
             (OWN | {"restart_minutes": 1}, "within three minutes"),
-            (OWN | {"save_minutes": 1}, "every 1 minutes is too often"),
+            (OWN | {"save_minutes": 1}, "too often: at the worst rate the run takes"),
             (OWN | {"computing_days": 29}, "even with few outages"),
             (OWN | {"gpus": "16k"}, "a stop comes every 45.0 minutes"),
-            (OWN | {"gpus": 256}, "every 240 minutes is too seldom"),
+            (
+                OWN | {"gpus": 1024, "spare_nodes": 20, "restart_minutes": 30},
+                "240 minutes is too seldom",
+            ),
             (OWN | {"gpus": "many"}, "is no number"),
             (OWN | {"calendar_days": 100, "promised_days": 60}, "60 days promise nothing"),
             *(
