@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+from build import write_in
 from tools.notebooks import all_notebooks
 
 ROOT = Path(__file__).parents[1]
@@ -52,6 +53,9 @@ SHIPPED = {
 
 OWN = {**FETCHED, **SHIPPED, COURSE: ["ipywidgets", "termcolor"]}
 OWN[COURSE] += COMPILED if BASE else []
+LINK = ' Or <a href="lab/index.html">JupyterLab in this browser</a>.'
+"""What the front page says once the lab is there."""
+
 STARTED = ["micropip", *SHIPPED, "comm", "jedi", "ipython"]
 """What is there when the kernel starts; all else when a cell imports it."""
 
@@ -67,6 +71,7 @@ def main() -> None:
     lock = json.loads((SITE / "pyodide" / "pyodide-lock.json").read_text("utf-8"))
     add_wheels(lock["packages"])
     (WHEELS / "pyodide-lock.json").write_text(json.dumps(lock), "utf-8")
+    write_in(SITE / "index.html", "<!-- lab -->", LINK)
     print(f"The lab is in {LAB.relative_to(ROOT)}: make lite-serve shows it.")
 
 
