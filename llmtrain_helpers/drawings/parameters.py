@@ -309,44 +309,55 @@ def bricks(
 
 # --- what makes a Llama of a GPT
 
-_UNIT = 46 / 4096
-"""Pixels of a row or a column of Llama's matrices."""
+_LLAMA = 4096
+"""The hidden size of Llama 3.1 8B."""
 
 
 def mended(
-    model: Transformer, whole: Transformer, most: float = 9e9, marked: bool = True
+    model: Transformer,
+    whole: Transformer,
+    most: float = 9e9,
+    marked: bool = True,
+    narrow: bool = False,
 ) -> Drawing:
     """A layer's matrices as they are, and outlines of those of the `whole` model.
 
-    Below them all parameters as a bar, `marked` where the whole model's end.
+    Below them all parameters as a bar, `marked` where the whole model's end. Where it is
+    `narrow`, the matrices stand below the word of their part.
     """
+    side, gap = (34, 16) if narrow else (46, 24)  # pixels of the hidden size, and between
+    left, top, pitch, above = (14, 84, 98, 32) if narrow else (130, 66, 92, -16)
+    pixel = side / _LLAMA
     svg, inside = text(14, 24, f"one of {int(model.num_layers)} layers, sides to scale", 15), []
     own = {m.name: m for m in [*attention(model), *mlp(model)]}
     for row, matrices in enumerate((attention(whole), mlp(whole))):
-        x, y = 130.0, 66 + 92 * row
-        svg += label(("attention", "MLP")[row], 14, y + 16)
+        x, y = float(left), top + pitch * row
+        svg += label(("attention", "MLP")[row], 14, y - above)
         for target in matrices:
             here = own.get(target.name)
             cells = [m for m in (here, target) if m]
-            wide = max(m.columns for m in cells) * _UNIT
+            wide = max(m.columns for m in cells) * pixel
             svg += text(x, y - 8, target.name, 14)
             if here:
-                sides = (here.columns * _UNIT, here.rows * _UNIT)
+                sides = (here.columns * pixel, here.rows * pixel)
                 svg += rect(x, y, *sides, here.color, here.size)
                 inside.append(f"{here.name} {here.size}")
             if here != target:
-                svg += ghost(x, y, target.columns * _UNIT, target.rows * _UNIT, "Llama 3.1 8B")
-            x += max(wide, 52) + 24
+                svg += ghost(x, y, target.columns * pixel, target.rows * pixel, "Llama 3.1 8B")
+            x += max(wide, 52) + gap
     counted, there = count_parameters(model), count_parameters(whole)
-    x, unit = 14.0, 600 / most
-    svg += text(x, 376, "in all:", 15)
+    x, unit = 14.0, (332 if narrow else 600) / most
+    svg += text(x, 348 if narrow else 376, "in all:", 15)
     for name, word in PARTS.items():
         wide = unit * counted.parts()[name]
         named = f"{word}: {units.count(counted.parts()[name])}"
         svg += rect(x, 386, wide, 36, COLORS[word], named) if wide else ""
         x += wide
-    for word, at in (("embedding", 76), ("attention", 198), ("MLP", 310), ("output head", 382)):
-        svg += label(word, at, 376)
+    places = [(76, 376), (198, 376), (310, 376), (382, 376)]
+    if narrow:
+        places = [(76, 348), (204, 348), (76, 372), (204, 372)]
+    for word, place in zip(("embedding", "attention", "MLP", "output head"), places, strict=True):
+        svg += label(word, *place)
     end = 14 + unit * there.total
     if marked:
         svg += line(end, 380, end, 428, stroke_width=3)
@@ -360,7 +371,7 @@ def mended(
             else "."
         )
     )
-    return Drawing(svg, 640, 456, words)
+    return Drawing(svg, 360 if narrow else 640, 456, words)
 
 
 # --- experts: which of them a token meets

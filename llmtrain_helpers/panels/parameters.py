@@ -525,7 +525,7 @@ class Mended:
         return common.changed(whole, sizes)
 
 
-def _draw_mended(now: Mended, before: Mended | None) -> str:
+def _draw_mended(now: Mended, before: Mended | None, narrow: bool = False) -> str:
     whole, model = architecture("Llama-3.1-8B"), now.shape
     there, here = count_parameters(whole).total, count_parameters(model).total
     start = now == Mended()
@@ -538,7 +538,7 @@ def _draw_mended(now: Mended, before: Mended | None) -> str:
         told = f"<b>{units.count(here)}</b>: {units.count(abs(there - here))} {side}. "
         first = there - count_parameters(Mended().shape).total
         told += f"At the start {units.count(first)} were missing."
-    return common.pictured(drawings.mended(model, whole, marked=not start), told)
+    return common.pictured(drawings.mended(model, whole, marked=not start, narrow=narrow), told)
 
 
 INTO_A_LLAMA = common.Handle(
@@ -558,6 +558,7 @@ INTO_A_LLAMA = common.Handle(
     },
     settings={"": Mended()},
     draw=_draw_mended,
+    narrow=partial(_draw_mended, narrow=True),
 )
 
 

@@ -17,7 +17,6 @@ WIDE = frozenset(
         "handle:dates",
         "handle:experts",
         "handle:failure",
-        "handle:into_a_llama",
         "handle:kept_layer",
         "handle:loss_terms",
         "handle:many_nodes",
