@@ -379,63 +379,78 @@ def mended(
 _SENTENCE = ("Two", "of", "eight", "experts", "do", "the", "work")
 
 
-def experts(model: Transformer, token: int, most: float = 92e9) -> Drawing:
+def experts(model: Transformer, token: int, most: float = 92e9, narrow: bool = False) -> Drawing:
     """A layer's experts as blocks, those that a token meets full; both counts as bars.
 
     Blocks are to one scale, and so are the bars, which end at `most` parameters. Which
-    experts a token meets is an example.
+    experts a token meets is an example. Where it is `narrow`, the sentence has two rows,
+    and blocks as large are thinner.
     """
+    left, width, first = (14, 380, 4) if narrow else (24, 640, 7)  # so many tokens in a row
+    each, tall, pitch = (20, 160, 22) if narrow else (32, 100, 37)
+    right, entry = width - left, left + 60
     count, met = int(model.num_experts), int(model.experts_per_token)
     counted = count_parameters(model)
     chosen = sorted(range(count), key=lambda i: (37 * i + 53 * token + 11 * i * i * token) % 97)
     chosen, svg = chosen[:met], ""
     for place, word in enumerate(_SENTENCE):
-        x, now = 24 + 86 * place, place == token
-        svg += rect(x, 12, 78, 28, COLORS["activations"] if now else "none", word, **_EDGE)
-        svg += text(x + 39, 31, word, 15, "middle", "white" if now else "currentColor")
-    x, each = 24 + 86 * token + 39, 32.0
-    scale = each * 100 / sum(m.count for m in mlp(model))  # square pixels of a parameter
+        row, column = divmod(place, first)
+        # the second row leaves room for the way down from the first
+        x, y, now = left + 86 * (column + row), 12 + 40 * row, place == token
+        svg += rect(x, y, 78, 28, COLORS["activations"] if now else "none", word, **_EDGE)
+        svg += text(x + 39, y + 19, word, 15, "middle", "white" if now else "currentColor")
+    row, column = divmod(token, first)
+    x, y = left + 86 * (column + row) + 39, 40 + 40 * row
+    turn = y + (6 if narrow else 18)
+    svg += line(x, y, x, turn) + line(x, turn, entry, turn)
+    y = 114 if narrow else 74
+    scale = each * tall / sum(m.count for m in mlp(model))  # square pixels of a parameter
     high = sum(m.count for m in attention(model)) * scale / 120
-    svg += line(x, 40, x, 58) + line(x, 58, 84, 58) + arrow(84, 58, 84, 72)
-    svg += rect(24, 74, 120, high, COLORS["attention"], "attention")
-    svg += text(154, 74 + high - 1, "attention, for every token", 15)
-    svg += arrow(84, 74 + high, 84, 106) + circle(84, 116, 8, COLORS["MLP"], "router")
-    svg += text(100, 121, "router", 15)
-    svg += text(616, 79 + high, f"one of {int(model.num_layers)} layers", 15, "end", **BOLD)
+    svg += arrow(entry, turn, entry, y - 2)
+    svg += rect(left, y, 120, high, COLORS["attention"], "attention")
+    svg += text(left + 130, y + high - 1, "attention, for every token", 15)
+    svg += arrow(entry, y + high, entry, y + 32) + circle(entry, y + 42, 8, COLORS["MLP"], "router")
+    svg += text(entry + 16, y + 47, "router", 15)
+    down = y + (47 if narrow else 5 + high)
+    svg += text(right, down, f"one of {int(model.num_layers)} layers", 15, "end", **BOLD)
     for expert in range(count):
-        left, full = 24 + 37 * expert, expert in chosen
+        x, full = left + pitch * expert, expert in chosen
         shade: Style = {} if full else {"opacity": 0.25}
-        svg += rect(left, 168, each, 100, COLORS["MLP"], f"expert {expert + 1}", **shade)
+        svg += rect(x, y + 94, each, tall, COLORS["MLP"], f"expert {expert + 1}", **shade)
         if full:
-            svg += line(84, 124, left + each / 2, 166, stroke_width=2)
-            svg += text(left + each / 2, 224, f"{expert + 1}", 15, "middle", "white", **BOLD)
-    unit = 592 / most
+            middle, size = x + each / 2, 13 if narrow else 15
+            svg += line(entry, y + 50, middle, y + 92, stroke_width=2)
+            at = y + 100 + tall / 2
+            svg += text(middle, at, f"{expert + 1}", size, "middle", "white", **BOLD)
+    top, unit = y + tall + 138, (width - 2 * left) / most
     bars = (("must lie in memory", counted.total), ("a token meets", counted.active))
     for row, (name, size) in enumerate(bars):
-        y = 312 + 62 * row
-        svg += text(24, y, f"{name}: {units.count(size)}", 16, **BOLD)
+        y = top + 62 * row
+        svg += text(left, y, f"{name}: {units.count(size)}", 16, **BOLD)
         rest = counted.total - counted.mlp
-        svg += rect(24, y + 8, unit * rest, 26, COLORS["attention"], "attention and tables")
+        svg += rect(left, y + 8, unit * rest, 26, COLORS["attention"], "attention and tables")
         full = unit * (counted.active - rest)
-        svg += rect(24 + unit * rest, y + 8, full, 26, COLORS["MLP"], "experts that it meets")
+        svg += rect(left + unit * rest, y + 8, full, 26, COLORS["MLP"], "experts that it meets")
         if size > counted.active:
             idle = unit * (size - counted.active)
-            x = 24 + unit * rest + full
+            x = left + unit * rest + full
             svg += rect(
                 x, y + 8, idle, 26, COLORS["MLP"], "experts that it does not meet", opacity=0.25
             )
-    for word, at, part, shade in (
-        ("attention, tables", 24, "attention", Style()),
-        ("experts that it meets", 190, "MLP", Style()),
-        ("others", 384, "MLP", Style(opacity=0.25)),
+    y = top + 118
+    for word, x, part, shade in (
+        ("attention, tables", left, "attention", Style()),
+        ("experts that it meets", left if narrow else 190, "MLP", Style()),
+        ("others", 208 if narrow else 384, "MLP", Style(opacity=0.25)),
     ):
-        svg += rect(at, 430, 12, 12, COLORS[part], **shade) + text(at + 18, 441, word, 15)
+        y += 24 if narrow and word.startswith("experts") else 0
+        svg += rect(x, y, 12, 12, COLORS[part], **shade) + text(x + 18, y + 11, word, 15)
     words = (
         f"A layer with {units.plural(count, 'expert')}: the token “{_SENTENCE[token]}” meets "
         f"attention, the router and {units.plural(met, 'expert')}. In memory "
         f"{units.count(counted.total)}, met by a token {units.count(counted.active)}."
     )
-    return Drawing(svg, 640, 452, words)
+    return Drawing(svg, width, y + 22, words)
 
 
 _EDGE: Style = {"stroke": COLORS["activations"], "stroke_width": 1.5, "rx": 6}

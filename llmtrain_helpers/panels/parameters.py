@@ -578,7 +578,7 @@ class Routed:
         return replace(mixtral, num_experts=self.num_experts, experts_per_token=met).shaped
 
 
-def _draw_routed(now: Routed, before: Routed | None) -> str:
+def _draw_routed(now: Routed, before: Routed | None, narrow: bool = False) -> str:
     model = now.shape
     counted = count_parameters(model)
     told = (
@@ -586,7 +586,7 @@ def _draw_routed(now: Routed, before: Routed | None) -> str:
         f"in a layer, and <b>{units.percent(counted.active / counted.total)}</b> of all "
         "parameters."
     )
-    return common.pictured(drawings.experts(model, now.token - 1), told)
+    return common.pictured(drawings.experts(model, now.token - 1, narrow=narrow), told)
 
 
 EXPERTS = common.Handle(
@@ -614,4 +614,5 @@ EXPERTS = common.Handle(
     },
     settings={"": Routed()},
     draw=_draw_routed,
+    narrow=partial(_draw_routed, narrow=True),
 )

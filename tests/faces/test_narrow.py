@@ -15,7 +15,6 @@ WIDE = frozenset(
         "communication",
         "flops",
         "handle:dates",
-        "handle:experts",
         "handle:failure",
         "handle:kept_layer",
         "handle:loss_terms",
