@@ -13,7 +13,6 @@ WIDE = frozenset(
         "budget",
         "calendar",
         "communication",
-        "flops",
         "handle:dates",
         "handle:failure",
         "handle:kept_layer",
