@@ -12,7 +12,7 @@ from math import gcd
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings import parameters as drawings
-from llmtrain_helpers.drawings.stack import stack
+from llmtrain_helpers.drawings.stack import ACROSS, NARROW, stack
 from llmtrain_helpers.evidence.published import (
     architecture,
     config_model,
@@ -239,21 +239,21 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None) -> str:
+def render(setting: Setting, before: Setting | None = None, across: float = ACROSS) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     model, count = setting.counted, count_parameters(setting.counted)
     old = before.counted if before and before.model == setting.model else None
     result = _sentence(count)
     if setting.by_hand:
         result += _kept_sizes(setting, before)
-        picture = stack(model, "", old)
+        picture = stack(model, "", old, across)
         below, code = _by_formula(model, count), _shape_in_code(setting)
     else:
         name = setting.model
         if count.prediction:
             result += f" Beside them: {units.count(count.prediction)} to predict further tokens, "
             result += "which the total leaves out."
-        picture = stack(model, "" if name == PASTED else name, old)
+        picture = stack(model, "" if name == PASTED else name, old, across)
         below = _source(name)
         reading = 'read_config("config.json")' if name == PASTED else f"config_model({name!r})"
         code = f"count_parameters(published.{reading})"
@@ -395,6 +395,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("Qwen3-30B-A3B", "DeepSeek-V3"),
     render,
+    narrow=partial(render, across=NARROW),
 )
 
 

@@ -37,7 +37,6 @@ WIDE = frozenset(
         "handle:time_line",
         "handle:timed_steps",
         "measure",
-        "parameters",
     ]
 )
 """Those that have none yet, and are swiped."""
