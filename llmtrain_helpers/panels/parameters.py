@@ -423,8 +423,8 @@ _ON_THE_WAY = (
 )
 
 
-def _draw_way(way: Way, before: Way | None) -> str:
-    picture = drawings.stream(architecture("gpt2-xl"), way.step)
+def _draw_way(way: Way, before: Way | None, layout: drawings.Layout = drawings.PAGE) -> str:
+    picture = drawings.stream(architecture("gpt2-xl"), way.step, layout)
     return common.pictured(picture, _ON_THE_WAY[way.step])
 
 
@@ -442,6 +442,7 @@ STREAM = common.Handle(
     },
     settings={"": Way()},
     draw=_draw_way,
+    narrow=partial(_draw_way, layout=drawings.TELEPHONE),
 )
 
 

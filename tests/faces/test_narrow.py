@@ -33,7 +33,6 @@ WIDE = frozenset(
         "handle:size_price",
         "handle:step_bytes",
         "handle:step_memory",
-        "handle:stream",
         "handle:time_line",
         "handle:timed_steps",
         "measure",
