@@ -228,14 +228,17 @@ def passes(
     height: int = _HIGH,
     symbols: bool = False,
     before: FlopCount | None = None,
+    narrow: bool = False,
 ) -> Drawing:
     """A step in time order: forward, what is done again, backward twice as wide.
 
     Each pass is the same stack of layers; its width times a part's height is the
     part's FLOPs. `num_layers` is the number of layers that `counted` holds; `symbols`
     writes a GPT's sizes beside the parts. With the work of the state `before` both
-    stand to one scale, and its stack is dashed.
+    stand to one scale, and its stack is dashed. On a `narrow` one the parts are told
+    below.
     """
+    left, unit, space = (14, 70, 24) if narrow else (_LEFT, _UNIT, _SPACE)
     old = before or counted
     most = max(counted.model, old.model)
     again: list[str] = []  # the parts whose forward pass is repeated
@@ -244,41 +247,47 @@ def passes(
         again = ["scores"] if only_scores else ["projections", "scores", "mlp"]
     groups = next((g for g in (2, 3, 5, 7) if num_layers % g == 0), 1)
     stack = _stack(counted, groups, round(height * counted.model / most))
-    first, second, third = (_LEFT + place * (_UNIT + _SPACE) for place in range(3))
+    first, second, third = (left + place * (unit + space) for place in range(3))
     bottom = stack[-1][1] + stack[-1][2]
     forward, backward = (units.flops(wide * counted.model // 3) for wide in (1, 2))
 
-    svg, end = _own_pass(first, _UNIT, stack), first + _UNIT + 14
+    svg, end = _own_pass(first, unit, stack), first + unit + 14
     svg += arrow(end, bottom, end, _TOP)
-    svg += _heading(first + _UNIT / 2, "forward", forward)
+    svg += _heading(first + unit / 2, "forward", forward, narrow=narrow)
 
     # the second forward pass: filled where it is done, an outline where not
     if len(again) < 3:
-        svg += ghost(second, stack[1][1], _UNIT, bottom - stack[1][1], "not done again")
+        svg += ghost(second, stack[1][1], unit, bottom - stack[1][1], "not done again")
     for name, y, high in stack:
         if name in again:
             label = f"{WORDS[name]}, recomputed"
-            svg += _part(second, y, _UNIT, high, "recomputed", label)
+            svg += _part(second, y, unit, high, "recomputed", label)
     repeated = units.flops(counted.recomputed) if again else "nothing"
-    svg += _heading(second + _UNIT / 2, "recomputed", repeated)
-    end = second + _UNIT + 14
+    svg += _heading(second + unit / 2, "recomputed", repeated, narrow=narrow)
+    end = second + unit + 14
     svg += arrow(end, bottom, end, _TOP) if again else ""
 
-    end = third + 2 * _UNIT + 14
-    svg += _own_pass(third, 2 * _UNIT, stack) + arrow(end, _TOP, end, bottom)
-    svg += _heading(third + _UNIT, "backward", f"{backward} = 2 × forward")
-    svg += _labels(counted, stack, symbols)
+    end = third + 2 * unit + 14
+    svg += _own_pass(third, 2 * unit, stack) + arrow(end, _TOP, end, bottom)
+    told = (backward, "= 2 × forward") if narrow else (f"{backward} = 2 × forward",)
+    svg += _heading(third + unit, "backward", *told, narrow=narrow)
+    svg += "" if narrow else _labels(counted, stack, symbols)
 
     # the arrow of time, and what the stack stands for
     y = _TOP + height + 22
     shapes = f", drawn as {groups} × {num_layers // groups}" if groups > 1 else ""
-    svg += text(_LEFT - 172, y + 5, f"{num_layers} layers{shapes}", 15)
-    svg += arrow(_LEFT + 62, y, 846, y)
-    svg += text(846, y + 26, "time; backward begins at the top", 15, "end")
-    svg += text(_LEFT - 172, y + 26, "embedding: a look-up, no product", 15)
+    layers, lookup = f"{num_layers} layers{shapes}", "embedding: a look-up, no product"
+    time = "time; backward begins at the top"
+    if narrow:
+        svg += arrow(left, y - 4, 358, y - 4) + text(358, y + 18, time, 15, "end")
+        svg += _shares(counted, y + 36)
+        svg += text(left, y + 106, layers, 15) + text(left, y + 128, lookup, 15)
+    else:
+        svg += text(left - 172, y + 5, layers, 15) + arrow(left + 62, y, 846, y)
+        svg += text(846, y + 26, time, 15, "end") + text(left - 172, y + 26, lookup, 15)
     if old.model != counted.model:
         tall = height * old.model / most
-        svg += ghost(first, _TOP, _UNIT, tall) + ghost(third, _TOP, 2 * _UNIT, tall)
+        svg += ghost(first, _TOP, unit, tall) + ghost(third, _TOP, 2 * unit, tall)
 
     repeated += f" ({', '.join(WORDS[name] for name in again)})" if again else ""
     largest = max(WORDS, key=lambda name: counted.shares()[name])
@@ -287,7 +296,8 @@ def passes(
         f"{forward}, recomputed {repeated}, backward {backward}, twice as wide as forward. "
         f"The largest part of each is the {WORDS[largest]}."
     )
-    return Drawing(svg, 860, _TOP + height + 68, words)
+    size = (372, y + 142) if narrow else (860, y + 46)
+    return Drawing(svg, *size, words)
 
 
 Strip = tuple[str, float, float]
@@ -321,9 +331,27 @@ def _own_pass(x: float, wide: float, stack: Sequence[Strip]) -> str:
     return svg
 
 
-def _heading(centre: float, name: str, work: str) -> str:
-    title = text(centre, 26, name, 17, "middle", font_weight="bold")
-    return title + text(centre, 48, work, 15, "middle")
+def _heading(centre: float, name: str, *told: str, narrow: bool = False) -> str:
+    top, size, row = (16, 14, 18) if narrow else (26, 17, 22)
+    svg = text(centre, top, name, size, "middle", font_weight="bold")
+    for place, words in enumerate(told, 1):
+        svg += text(centre, top + place * row, words, 15, "middle")
+    return svg
+
+
+def _share(counted: FlopCount, name: str) -> str:
+    """A part's word, and its share of the model's work."""
+    share = 3 * (counted.parts()[name] // 3) / counted.model
+    return f"{WORDS[name]} {units.digits(100 * share, 2)} %"
+
+
+def _shares(counted: FlopCount, top: float) -> str:
+    """The parts by their colours in two columns, with their shares."""
+    svg = ""
+    for place, name in enumerate(WORDS):
+        x, y = 14 + 168 * (place % 2), top + 26 * (place // 2)
+        svg += _part(x, y, 20, 18, WORDS[name]) + text(x + 27, y + 14, _share(counted, name), 15)
+    return svg
 
 
 def _labels(counted: FlopCount, stack: Sequence[Strip], symbols: bool) -> str:
@@ -335,8 +363,7 @@ def _labels(counted: FlopCount, stack: Sequence[Strip], symbols: bool) -> str:
     for name, top, high in stack[:4]:
         y = top + high / 2
         place = max(y, _TOP + 2, place + (36 if symbols else 22))
-        share = 3 * (counted.parts()[name] // 3) / counted.model
-        label = f"{WORDS[name]} {units.digits(100 * share, 2)} %"
+        label = _share(counted, name)
         svg += text(_LEFT - 22, place - (2 if symbols else -5), label, 15, "end")
         if symbols:
             svg += text(_LEFT - 22, place + 14, _SYMBOLS[name], 14, "end", opacity=0.8)
@@ -373,7 +400,7 @@ def filled(
         svg += _bracket(mfu, 1, f"MFU {units.percent(mfu)}: the model's own work", unit)
         svg += _bracket(hfu, -1, f"HFU {units.percent(hfu)}: all that the GPUs did", unit)
     else:
-        same = "HFU is the same, nothing is done twice"
+        same = "HFU is the same" + (", nothing is done twice" if unit != TELEPHONE else "")
         svg += _bracket(mfu, 1, f"MFU {units.percent(mfu)}: {same}", unit)
     svg += _peak(peak_flops, unit)
     words = (
@@ -381,28 +408,33 @@ def filled(
         f"model's own work to {units.percent(mfu)} (MFU) and with the recomputed "
         f"work to {units.percent(hfu)} (HFU)."
     )
+    down = 24 if before and unit == TELEPHONE else 0  # a row for what was
     if before:  # an outline as far as HFU, with a mark at MFU
         own, all_done = (unit * share for share in before)
         y, high, x = _BAR_Y - 5, _BAR_HIGH + 10, _BAR_X + own
         svg += ghost(_BAR_X, y, all_done, high, "at the start")
         svg += line(x, y, x, y + high, stroke_width=1, stroke_dasharray="5 4")
         old_mfu, old_hfu = map(units.percent, before)
-        place, label = (_wide(unit) - 20, y + high + 25), f"MFU {old_mfu}, HFU {old_hfu}"
-        svg += text(*place, f"dashed: {label}", 15, "end", opacity=0.8)
+        label = f"dashed: MFU {old_mfu}, HFU {old_hfu}"
+        svg += text(_wide(unit) - 20, y + high + 25 + down, label, 15, "end", opacity=0.8)
         words += f" Before: {old_mfu} and {old_hfu}."
-    return Drawing(svg + _key(counted, unit), _wide(unit), _high(unit), words)
+    return Drawing(svg + _key(counted, unit, down), _wide(unit), _high(unit) + down, words)
 
 
 def past_peak(
-    counted: FlopCount, flops_per_gpu: float, peak_flops: float, unit: float = 0
+    counted: FlopCount,
+    flops_per_gpu: float,
+    peak_flops: float,
+    unit: float = 0,
+    narrow: bool = False,
 ) -> Drawing:
     """The utilization bar where more is claimed than the peak: it runs past it.
 
     What lies beyond is slanted. No chip does that, so an input must be wrong. `unit` is
-    how long the peak is; 0 lets the whole bar fill the drawing.
+    how long the peak is; 0 lets the whole bar fill the drawing, which may be `narrow`.
     """
-    share = flops_per_gpu / peak_flops
-    fixed, unit = unit or _BAR_WIDE, unit or _BAR_WIDE / share
+    share, fixed = flops_per_gpu / peak_flops, unit or (TELEPHONE if narrow else _BAR_WIDE)
+    unit = unit or (_wide(fixed) - 2 * _BAR_X) / share
     x, end = _BAR_X + unit, _BAR_X + unit * share
     label = f"HFU {units.percent(share)}: more than the whole peak"
     svg = [_segments(counted, share, unit), hatched(x, _BAR_Y - 7, end - x, _BAR_HIGH + 14, 9)]
@@ -430,11 +462,11 @@ def _wide(unit: float) -> int:
     return 860 if unit == _BAR_WIDE else round(40 + 1.36 * unit)
 
 
-def _key(counted: FlopCount, unit: float) -> str:
-    """The parts by their colours, where the peak is short."""
+def _key(counted: FlopCount, unit: float, down: float = 0) -> str:
+    """The parts by their colours, where the peak is short; `down` from their place."""
     if unit == _BAR_WIDE:
         return ""
-    svg, x, y = "", float(_BAR_X), 166
+    svg, x, y = "", float(_BAR_X), 166 + down
     for name, flops in counted.parts().items():
         if flops:
             word = WORDS.get(name, name)

@@ -5,8 +5,9 @@ All of them draw what `count_parameters` counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.common import (
@@ -89,56 +90,118 @@ STEPS = 8
 SIDE = 26
 """Pixels of the hidden size: the sides of a layer's matrices are to scale."""
 
-_STREAM, _TOKENS = 92, ("The", "black", "cat", "sat")
+_TOKENS = ("The", "black", "cat", "sat")
+
+Place = tuple[int, int, int, int]
+"""A rectangle's corner and its sides."""
 
 
-def stream(model: Transformer, step: int) -> Drawing:
+@dataclass(frozen=True)
+class Layout:
+    """Where the stream stands, and a layer beside it."""
+
+    width: int = 640
+    stream: int = 92
+    back: int = 140  # down to the stream, for what is added
+    layer: Place = (150, 62, 482, 344)
+    mlp: int = 164  # its norm, as all that follow
+    norm: int = 164
+    made: int = 204  # queries, keys and values, and their names
+    names: int = 236
+    tokens: int = 310  # the first of the tokens, and from one to the next
+    pitch: int = 50
+    rows: tuple[int, int, int] = (287, 331, 375)  # of the query, the keys, the values
+    output: tuple[int, int] = (538, 362)
+    foot: int = 416  # the embedding
+    makes: Place = (154, 268, 80, 126)  # frames around what acts
+    compares: Place = (308, 270, 190, 113)
+
+    @property
+    def acting(self) -> tuple[Place, ...]:
+        """What acts in each step: the place of a frame around it."""
+        (x, y), m, end = self.output, self.mlp, self.stream - 36
+        return (
+            (end, self.foot - 5, 72, 28),
+            self.makes,
+            self.compares,
+            (x - 5, y - 5, 36, 36),
+            (m - 7, 166, 162, 46),
+            (m + 191, 113, 36, 114),
+            self.layer,
+            (end, 13, 72, 28),
+        )
+
+
+PAGE = Layout()
+TELEPHONE = Layout(
+    width=382,
+    stream=40,
+    back=67,
+    layer=(70, 62, 306, 402),
+    mlp=88,
+    norm=82,
+    made=112,
+    names=145,
+    tokens=198,
+    pitch=37,
+    rows=(327, 379, 431),
+    output=(322, 250),
+    foot=496,
+    makes=(74, 292, 66, 158),
+    compares=(196, 298, 151, 141),
+)
+"""There attention's output stands above the tokens, and words have two rows."""
+
+
+def stream(model: Transformer, step: int, layout: Layout = PAGE) -> Drawing:
     """A token's way up the residual stream, as far as `step`, from 0 to 7.
 
     Attention and MLP of one layer read the stream, and each adds to it. What the token
     has not met yet is an outline.
     """
     l, h, V = int(model.num_layers), int(model.hidden_size), int(model.vocab_size)
-    svg = rect(150, 62, 482, 344, stroke="currentColor", rx=10, opacity=0.45)
-    svg += text(620, 84, f"one of {l} layers, h = {h:,}", 15, "end", **BOLD)
-    svg += "".join(_trunk(step))
-    svg += "".join([*_attention_branch(step), *_mlp_branch(step)])
-    svg += rect(*_ACTING[step], stroke="currentColor", stroke_width=2.5, rx=6)
-    svg += rect(456, 455, 12, 12, COLORS["activations"])
-    svg += text(632, 466, "numbers of the tokens", 14, "end")
+    x, foot, narrow = layout.stream, layout.foot, layout is TELEPHONE
+    end = layout.layer[0] + layout.layer[2]
+    svg = rect(*layout.layer, stroke="currentColor", rx=10, opacity=0.45)
+    svg += text(end - 12, 84, f"one of {l} layers, h = {h:,}", 15, "end", **BOLD)
+    svg += "".join(_trunk(step, layout))
+    svg += "".join([*_attention_branch(step, layout), *_mlp_branch(step, layout)])
+    svg += rect(*layout.acting[step], stroke="currentColor", stroke_width=2.5, rx=6)
+    svg += rect(end - 176, foot + 39, 12, 12, COLORS["activations"])
+    svg += text(end, foot + 50, "numbers of the tokens", 14, "end")
 
     # the way in, and the way out
-    svg += text(_STREAM, 466, "“sat”", 15, "middle", **BOLD) + arrow(_STREAM, 450, _STREAM, 436)
-    svg += rect(_STREAM - 32, 416, 64, 18, COLORS["embedding"], "embedding")
-    svg += text(_STREAM + 46, 431, f"embedding: {V:,} rows of {h:,} numbers, of which one is “sat”")
+    svg += text(x, foot + 50, "“sat”", 15, "middle", **BOLD) + arrow(x, foot + 34, x, foot + 20)
+    svg += rect(x - 32, foot, 64, 18, COLORS["embedding"], "embedding")
+    lookup = [f"embedding: {V:,} rows of {h:,}", "numbers, of which one is “sat”"]
+    svg += _said(x + 46, foot + 15, lookup, narrow)
     seen = step > 6
-    svg += _shape(_STREAM - 32, 18, 64, 18, "embedding", seen)
-    svg += arrow(_STREAM, 16, _STREAM, 3, opacity=1 if seen else 0.4)
-    top = f"the embedding again: a score for each of {V:,} tokens"
-    svg += text(_STREAM + 46, 32, top if seen else "the top: which token comes next?")
-    if step > 5:
-        svg += text(_STREAM - 12, 84, f"{l - 1} more", 15, "end", **BOLD)
-        svg += text(_STREAM - 12, 102, "layers", 15, "end", **BOLD)
-    svg += text(_STREAM - 12, 384, "the", 15, "end") + text(_STREAM - 12, 402, "stream", 15, "end")
+    svg += _shape(x - 32, 18, 64, 18, "embedding", seen)
+    svg += arrow(x, 16, x, 3, opacity=1 if seen else 0.4)
+    top = ["the embedding again:", f"a score for each of {V:,} tokens"]
+    top = top if seen else ["the top: which token comes next?"]
+    svg += _said(x + 46, 28 if narrow and seen else 32, top, narrow)
+    if narrow:
+        svg += text(x + 46, 57, f"{l - 1} more layers", 15, **BOLD) if step > 5 else ""
+        svg += text(x + 12, foot - 14, "the stream", 15)
+    else:
+        if step > 5:
+            svg += text(x - 12, 84, f"{l - 1} more", 15, "end", **BOLD)
+            svg += text(x - 12, 102, "layers", 15, "end", **BOLD)
+        svg += text(x - 12, 384, "the", 15, "end") + text(x - 12, 402, "stream", 15, "end")
     words = (
         f"The stream of a token, {h:,} numbers, goes up past one of {l} layers. Attention reads "
         "it, compares queries with keys, weighs values, and adds what comes out to it; then the "
         f"MLP reads it and adds to it. Step {step} of {STEPS - 1}."
     )
-    return Drawing(svg, 640, 474, words)
+    return Drawing(svg, layout.width, foot + 58, words)
 
 
-_ACTING = (
-    (56, 411, 72, 28),
-    (154, 268, 80, 126),
-    (308, 270, 190, 113),
-    (533, 357, 36, 36),
-    (157, 166, 162, 46),
-    (355, 113, 36, 114),
-    (150, 62, 482, 344),
-    (56, 13, 72, 28),
-)
-"""What acts in each step: the place of a frame around it."""
+def _said(x: float, y: float, parts: Sequence[str], narrow: bool) -> str:
+    """Words in a row, or where it is narrow in a row for each part, around the same middle."""
+    rows = parts if narrow else [" ".join(parts)]
+    first = y - 9 * (len(rows) - 1)
+    return "".join(text(x, first + 18 * row, words) for row, words in enumerate(rows))
 
 
 def _shape(x: float, y: float, wide: float, high: float, part: str, met: bool) -> str:
@@ -148,81 +211,111 @@ def _shape(x: float, y: float, wide: float, high: float, part: str, met: bool) -
     return rect(x, y, wide, high, "none", part, stroke=COLORS[part], stroke_width=1.5)
 
 
-def _trunk(step: int) -> Iterator[str]:
+def _trunk(step: int, layout: Layout) -> Iterator[str]:
     """The stream itself, as high as the token has come, and the two places of adding."""
-    top = (416, 330, 330, 262, 190, 122, 54, 36)[step]
-    yield line(_STREAM, 416, _STREAM, 36, stroke_width=11, opacity=0.15)
-    yield line(_STREAM, 416, _STREAM, top, stroke=COLORS["activations"], stroke_width=11)
+    x, foot, read = layout.stream, layout.foot, layout.rows[1]
+    top = (foot, read, read, 262, 190, 122, 54, 36)[step]
+    yield line(x, foot, x, 36, stroke_width=11, opacity=0.15)
+    yield line(x, foot, x, top, stroke=COLORS["activations"], stroke_width=11)
     for y, at in ((262, 3), (122, 5)):
         done = step >= at
-        yield circle(_STREAM, y, 12, CARD if not done else COLORS["activations"], "added")
+        yield circle(x, y, 12, CARD if not done else COLORS["activations"], "added")
         ink = "white" if done else INK
-        yield line(_STREAM - 6, y, _STREAM + 6, y, stroke=ink, stroke_width=2)
-        yield line(_STREAM, y - 6, _STREAM, y + 6, stroke=ink, stroke_width=2)
+        yield line(x - 6, y, x + 6, y, stroke=ink, stroke_width=2)
+        yield line(x, y - 6, x, y + 6, stroke=ink, stroke_width=2)
 
 
 def _faint(seen: bool) -> Style:
     return {} if seen else {"opacity": 0.35}
 
 
-def _attention_branch(step: int) -> Iterator[str]:
+def _attention_branch(step: int, layout: Layout) -> Iterator[str]:
     """Reading, three vectors, the comparison with earlier tokens, and adding."""
-    read, compared, added = step > 0, step > 1, step > 2
-    yield label("attention", 168, 256) + text(272, 256, "four matrices of h × h", 15)
-    yield arrow(_STREAM + 6, 330, 160, 330, **_faint(read))
-    yield _shape(164, 310, 7, 40, "norms", read)
-    yield text(156, 290, "norm", 14)
-    names = ("query", "key", "value")
-    for row, name in enumerate(names):
-        y = 274 + 44 * row
-        yield line(171, 330, 204, y + SIDE / 2, **_faint(read))
-        yield _shape(204, y, SIDE, SIDE, "attention", read)
-        yield text(236, y + 18, name, 14)
+    read, compared, added, narrow = step > 0, step > 1, step > 2, layout is TELEPHONE
+    (query, keys, _), norm, left = layout.rows, layout.norm, layout.mlp + 4
+    four = (left, 276) if narrow else (272, 256)
+    yield label("attention", left, 256) + text(*four, "four matrices of h × h", 15)
+    yield arrow(layout.stream + 6, keys - 1, norm - 4, keys - 1, **_faint(read))
+    yield _shape(norm, keys - 21, 7, 40, "norms", read)
+    yield text(norm - (6 if narrow else 8), query - 19 if narrow else 290, "norm", 14)
+    for row, name in zip(layout.rows, ("query", "key", "value"), strict=True):
+        y = row - SIDE / 2
+        yield line(norm + 7, keys - 1, layout.made, row, **_faint(read))
+        yield _shape(layout.made, y, SIDE, SIDE, "attention", read)
+        yield text(layout.names, y + 18, name, 14)
     if compared:
-        yield from _comparison()
-    yield arrow(498, 375, 534, 375, **_faint(added))
-    yield _shape(538, 362, SIDE, SIDE, "attention", added)
-    yield text(570, 380, "output", 14)
-    for x1, y1, x2, y2 in ((551, 362, 551, 336), (551, 336, 622, 336), (622, 336, 622, 236)):
-        yield line(x1, y1, x2, y2, **_faint(added))
-    yield line(622, 236, 140, 236, **_faint(added)) + line(140, 236, 140, 262, **_faint(added))
-    yield arrow(140, 262, _STREAM + 14, 262, **_faint(added))
+        yield from _comparison(layout)
+    x, y = layout.output
+    yield from _into_output(layout, added)
+    yield _shape(x, y, SIDE, SIDE, "attention", added)
+    if narrow:
+        yield text(x - 10, y + 18, "output", 14, "end")
+        path = [(x + 13, y), (x + 13, 236)]
+    else:
+        yield text(x + 32, y + 18, "output", 14)
+        path = [(x + 13, y), (x + 13, 336), (622, 336), (622, 236)]
+    yield from _path([*path, (layout.back, 236), (layout.back, 262)], added)
+    yield arrow(layout.back, 262, layout.stream + 14, 262, **_faint(added))
 
 
-def _comparison() -> Iterator[str]:
+def _into_output(layout: Layout, added: bool) -> Iterator[str]:
+    """From the last token's mixture of values to attention's last matrix."""
+    end, values = layout.tokens + 3 * layout.pitch + 38, layout.rows[2]
+    x, y = layout.output
+    if layout is TELEPHONE:
+        margin, middle = layout.layer[0] + layout.layer[2] - 12, y + SIDE // 2
+        yield from _path([(end, values), (margin, values), (margin, middle)], added)
+        yield arrow(margin, middle, x + SIDE + 4, middle, **_faint(added))
+    else:
+        yield arrow(end, values, x - 4, values, **_faint(added))
+
+
+def _path(corners: Sequence[tuple[int, int]], met: bool) -> Iterator[str]:
+    for start, end in pairwise(corners):
+        yield line(*start, *end, **_faint(met))
+
+
+def _comparison(layout: Layout) -> Iterator[str]:
     """The last token's query meets the keys so far; bars say how much of each value it takes."""
-    fill, own = COLORS["activations"], 310 + 50 * (len(_TOKENS) - 1) + 19
-    yield arrow(282, 287, own - 20, 287)
-    yield rect(own - 15, 280, 30, 14, fill, "the query of the last token")
-    for y in (331, 375):
-        yield arrow(282, y, 304, y)
+    (query, keys, values), narrow = layout.rows, layout is TELEPHONE
+    left, fill = layout.tokens, COLORS["activations"]
+    own = left + layout.pitch * (len(_TOKENS) - 1) + 19
+    yield arrow(layout.names + 46, query, own - 20, query)
+    yield rect(own - 15, query - 7, 30, 14, fill, "the query of the last token")
+    for y in (keys, values):
+        yield arrow(layout.names + (40 if narrow else 46), y, left - 6, y)
     for place, (word, share) in enumerate(zip(_TOKENS, (0.1, 0.2, 0.5, 0.2), strict=True)):
-        x = 310 + 50 * place
-        yield line(own, 294, x + 19, 324, opacity=0.6)
-        yield rect(x + 4, 324, 30, 14, fill, "a key")
-        yield rect(x + 8, 366 - 44 * share, 22, 44 * share, fill, "how well its key fits")
-        yield rect(x + 4, 368, 30, 14, fill, "a value", opacity=share + 0.5)
-        yield text(x + 19, 400, word, 14, "middle", **(BOLD if word == _TOKENS[-1] else {}))
-    yield text(304, 358, "how well it fits", 14, "end")
-    yield text(505, 292, "the query", 14) + text(505, 310, "meets each key", 14)
+        x = left + layout.pitch * place
+        yield line(own, query + 7, x + 19, keys - 7, opacity=0.6)
+        yield rect(x + 4, keys - 7, 30, 14, fill, "a key")
+        yield rect(x + 8, values - 9 - 44 * share, 22, 44 * share, fill, "how well its key fits")
+        yield rect(x + 4, values - 7, 30, 14, fill, "a value", opacity=share + 0.5)
+        yield text(x + 19, values + 25, word, 14, "middle", **(BOLD if word == _TOKENS[-1] else {}))
+    if narrow:
+        yield text(left - 8, keys + 24, "how well", 14, "end")
+        yield text(left - 8, keys + 39, "it fits", 14, "end")
+        yield text(own + 15, query - 12, "meets each key", 14, "end")
+    else:
+        yield text(left - 6, keys + 27, "how well it fits", 14, "end")
+        yield text(own + 26, query + 5, "the query", 14)
+        yield text(own + 26, query + 23, "meets each key", 14)
 
 
-def _mlp_branch(step: int) -> Iterator[str]:
+def _mlp_branch(step: int, layout: Layout) -> Iterator[str]:
     """Reading, up, down, and adding."""
-    read, added = step > 3, step > 4
-    yield label("MLP", 168, 116)
-    yield arrow(_STREAM + 6, 190, 160, 190, **_faint(read))
-    yield _shape(164, 170, 7, 40, "norms", read) + text(171, 228, "norm", 14, "middle")
-    yield arrow(175, 190, 206, 190, **_faint(read))
-    yield _shape(210, 177, 4 * SIDE, SIDE, "MLP", read)
-    yield text(210 + 2 * SIDE, 160, "up", 14, "middle")
-    yield text(210 + 2 * SIDE, 228, "h × 4h", 15, "middle")
-    yield arrow(322, 190, 352, 190, **_faint(added))
-    yield _shape(360, 118, SIDE, 4 * SIDE, "MLP", added) + text(394, 165, "down", 14)
-    yield text(394, 187, "4h × h", 15)
-    yield line(373, 118, 373, 96, **_faint(added)) + line(373, 96, 140, 96, **_faint(added))
-    yield line(140, 96, 140, 122, **_faint(added))
-    yield arrow(140, 122, _STREAM + 14, 122, **_faint(added))
+    read, added, x, back = step > 3, step > 4, layout.mlp, layout.back
+    yield label("MLP", x + 4, 116)
+    yield arrow(layout.stream + 6, 190, x - 4, 190, **_faint(read))
+    yield _shape(x, 170, 7, 40, "norms", read) + text(x + 7, 228, "norm", 14, "middle")
+    yield arrow(x + 11, 190, x + 42, 190, **_faint(read))
+    yield _shape(x + 46, 177, 4 * SIDE, SIDE, "MLP", read)
+    yield text(x + 46 + 2 * SIDE, 160, "up", 14, "middle")
+    yield text(x + 46 + 2 * SIDE, 228, "h × 4h", 15, "middle")
+    yield arrow(x + 158, 190, x + 188, 190, **_faint(added))
+    yield _shape(x + 196, 118, SIDE, 4 * SIDE, "MLP", added) + text(x + 230, 165, "down", 14)
+    yield text(x + 230, 187, "4h × h", 15)
+    yield from _path([(x + 209, 118), (x + 209, 96), (back, 96), (back, 122)], added)
+    yield arrow(back, 122, layout.stream + 14, 122, **_faint(added))
 
 
 def label(part: str, x: float, y: float) -> str:
@@ -309,44 +402,55 @@ def bricks(
 
 # --- what makes a Llama of a GPT
 
-_UNIT = 46 / 4096
-"""Pixels of a row or a column of Llama's matrices."""
+_LLAMA = 4096
+"""The hidden size of Llama 3.1 8B."""
 
 
 def mended(
-    model: Transformer, whole: Transformer, most: float = 9e9, marked: bool = True
+    model: Transformer,
+    whole: Transformer,
+    most: float = 9e9,
+    marked: bool = True,
+    narrow: bool = False,
 ) -> Drawing:
     """A layer's matrices as they are, and outlines of those of the `whole` model.
 
-    Below them all parameters as a bar, `marked` where the whole model's end.
+    Below them all parameters as a bar, `marked` where the whole model's end. Where it is
+    `narrow`, the matrices stand below the word of their part.
     """
+    side, gap = (34, 16) if narrow else (46, 24)  # pixels of the hidden size, and between
+    left, top, pitch, above = (14, 84, 98, 32) if narrow else (130, 66, 92, -16)
+    pixel = side / _LLAMA
     svg, inside = text(14, 24, f"one of {int(model.num_layers)} layers, sides to scale", 15), []
     own = {m.name: m for m in [*attention(model), *mlp(model)]}
     for row, matrices in enumerate((attention(whole), mlp(whole))):
-        x, y = 130.0, 66 + 92 * row
-        svg += label(("attention", "MLP")[row], 14, y + 16)
+        x, y = float(left), top + pitch * row
+        svg += label(("attention", "MLP")[row], 14, y - above)
         for target in matrices:
             here = own.get(target.name)
             cells = [m for m in (here, target) if m]
-            wide = max(m.columns for m in cells) * _UNIT
+            wide = max(m.columns for m in cells) * pixel
             svg += text(x, y - 8, target.name, 14)
             if here:
-                sides = (here.columns * _UNIT, here.rows * _UNIT)
+                sides = (here.columns * pixel, here.rows * pixel)
                 svg += rect(x, y, *sides, here.color, here.size)
                 inside.append(f"{here.name} {here.size}")
             if here != target:
-                svg += ghost(x, y, target.columns * _UNIT, target.rows * _UNIT, "Llama 3.1 8B")
-            x += max(wide, 52) + 24
+                svg += ghost(x, y, target.columns * pixel, target.rows * pixel, "Llama 3.1 8B")
+            x += max(wide, 52) + gap
     counted, there = count_parameters(model), count_parameters(whole)
-    x, unit = 14.0, 600 / most
-    svg += text(x, 376, "in all:", 15)
+    x, unit = 14.0, (332 if narrow else 600) / most
+    svg += text(x, 348 if narrow else 376, "in all:", 15)
     for name, word in PARTS.items():
         wide = unit * counted.parts()[name]
         named = f"{word}: {units.count(counted.parts()[name])}"
         svg += rect(x, 386, wide, 36, COLORS[word], named) if wide else ""
         x += wide
-    for word, at in (("embedding", 76), ("attention", 198), ("MLP", 310), ("output head", 382)):
-        svg += label(word, at, 376)
+    places = [(76, 376), (198, 376), (310, 376), (382, 376)]
+    if narrow:
+        places = [(76, 348), (204, 348), (76, 372), (204, 372)]
+    for word, place in zip(("embedding", "attention", "MLP", "output head"), places, strict=True):
+        svg += label(word, *place)
     end = 14 + unit * there.total
     if marked:
         svg += line(end, 380, end, 428, stroke_width=3)
@@ -360,7 +464,7 @@ def mended(
             else "."
         )
     )
-    return Drawing(svg, 640, 456, words)
+    return Drawing(svg, 360 if narrow else 640, 456, words)
 
 
 # --- experts: which of them a token meets
@@ -368,63 +472,78 @@ def mended(
 _SENTENCE = ("Two", "of", "eight", "experts", "do", "the", "work")
 
 
-def experts(model: Transformer, token: int, most: float = 92e9) -> Drawing:
+def experts(model: Transformer, token: int, most: float = 92e9, narrow: bool = False) -> Drawing:
     """A layer's experts as blocks, those that a token meets full; both counts as bars.
 
     Blocks are to one scale, and so are the bars, which end at `most` parameters. Which
-    experts a token meets is an example.
+    experts a token meets is an example. Where it is `narrow`, the sentence has two rows,
+    and blocks as large are thinner.
     """
+    left, width, first = (14, 380, 4) if narrow else (24, 640, 7)  # so many tokens in a row
+    each, tall, pitch = (20, 160, 22) if narrow else (32, 100, 37)
+    right, entry = width - left, left + 60
     count, met = int(model.num_experts), int(model.experts_per_token)
     counted = count_parameters(model)
     chosen = sorted(range(count), key=lambda i: (37 * i + 53 * token + 11 * i * i * token) % 97)
     chosen, svg = chosen[:met], ""
     for place, word in enumerate(_SENTENCE):
-        x, now = 24 + 86 * place, place == token
-        svg += rect(x, 12, 78, 28, COLORS["activations"] if now else "none", word, **_EDGE)
-        svg += text(x + 39, 31, word, 15, "middle", "white" if now else "currentColor")
-    x, each = 24 + 86 * token + 39, 32.0
-    scale = each * 100 / sum(m.count for m in mlp(model))  # square pixels of a parameter
+        row, column = divmod(place, first)
+        # the second row leaves room for the way down from the first
+        x, y, now = left + 86 * (column + row), 12 + 40 * row, place == token
+        svg += rect(x, y, 78, 28, COLORS["activations"] if now else "none", word, **_EDGE)
+        svg += text(x + 39, y + 19, word, 15, "middle", "white" if now else "currentColor")
+    row, column = divmod(token, first)
+    x, y = left + 86 * (column + row) + 39, 40 + 40 * row
+    turn = y + (6 if narrow else 18)
+    svg += line(x, y, x, turn) + line(x, turn, entry, turn)
+    y = 114 if narrow else 74
+    scale = each * tall / sum(m.count for m in mlp(model))  # square pixels of a parameter
     high = sum(m.count for m in attention(model)) * scale / 120
-    svg += line(x, 40, x, 58) + line(x, 58, 84, 58) + arrow(84, 58, 84, 72)
-    svg += rect(24, 74, 120, high, COLORS["attention"], "attention")
-    svg += text(154, 74 + high - 1, "attention, for every token", 15)
-    svg += arrow(84, 74 + high, 84, 106) + circle(84, 116, 8, COLORS["MLP"], "router")
-    svg += text(100, 121, "router", 15)
-    svg += text(616, 79 + high, f"one of {int(model.num_layers)} layers", 15, "end", **BOLD)
+    svg += arrow(entry, turn, entry, y - 2)
+    svg += rect(left, y, 120, high, COLORS["attention"], "attention")
+    svg += text(left + 130, y + high - 1, "attention, for every token", 15)
+    svg += arrow(entry, y + high, entry, y + 32) + circle(entry, y + 42, 8, COLORS["MLP"], "router")
+    svg += text(entry + 16, y + 47, "router", 15)
+    down = y + (47 if narrow else 5 + high)
+    svg += text(right, down, f"one of {int(model.num_layers)} layers", 15, "end", **BOLD)
     for expert in range(count):
-        left, full = 24 + 37 * expert, expert in chosen
+        x, full = left + pitch * expert, expert in chosen
         shade: Style = {} if full else {"opacity": 0.25}
-        svg += rect(left, 168, each, 100, COLORS["MLP"], f"expert {expert + 1}", **shade)
+        svg += rect(x, y + 94, each, tall, COLORS["MLP"], f"expert {expert + 1}", **shade)
         if full:
-            svg += line(84, 124, left + each / 2, 166, stroke_width=2)
-            svg += text(left + each / 2, 224, f"{expert + 1}", 15, "middle", "white", **BOLD)
-    unit = 592 / most
+            middle, size = x + each / 2, 13 if narrow else 15
+            svg += line(entry, y + 50, middle, y + 92, stroke_width=2)
+            at = y + 100 + tall / 2
+            svg += text(middle, at, f"{expert + 1}", size, "middle", "white", **BOLD)
+    top, unit = y + tall + 138, (width - 2 * left) / most
     bars = (("must lie in memory", counted.total), ("a token meets", counted.active))
     for row, (name, size) in enumerate(bars):
-        y = 312 + 62 * row
-        svg += text(24, y, f"{name}: {units.count(size)}", 16, **BOLD)
+        y = top + 62 * row
+        svg += text(left, y, f"{name}: {units.count(size)}", 16, **BOLD)
         rest = counted.total - counted.mlp
-        svg += rect(24, y + 8, unit * rest, 26, COLORS["attention"], "attention and tables")
+        svg += rect(left, y + 8, unit * rest, 26, COLORS["attention"], "attention and tables")
         full = unit * (counted.active - rest)
-        svg += rect(24 + unit * rest, y + 8, full, 26, COLORS["MLP"], "experts that it meets")
+        svg += rect(left + unit * rest, y + 8, full, 26, COLORS["MLP"], "experts that it meets")
         if size > counted.active:
             idle = unit * (size - counted.active)
-            x = 24 + unit * rest + full
+            x = left + unit * rest + full
             svg += rect(
                 x, y + 8, idle, 26, COLORS["MLP"], "experts that it does not meet", opacity=0.25
             )
-    for word, at, part, shade in (
-        ("attention, tables", 24, "attention", Style()),
-        ("experts that it meets", 190, "MLP", Style()),
-        ("others", 384, "MLP", Style(opacity=0.25)),
+    y = top + 118
+    for word, x, part, shade in (
+        ("attention, tables", left, "attention", Style()),
+        ("experts that it meets", left if narrow else 190, "MLP", Style()),
+        ("others", 208 if narrow else 384, "MLP", Style(opacity=0.25)),
     ):
-        svg += rect(at, 430, 12, 12, COLORS[part], **shade) + text(at + 18, 441, word, 15)
+        y += 24 if narrow and word.startswith("experts") else 0
+        svg += rect(x, y, 12, 12, COLORS[part], **shade) + text(x + 18, y + 11, word, 15)
     words = (
         f"A layer with {units.plural(count, 'expert')}: the token “{_SENTENCE[token]}” meets "
         f"attention, the router and {units.plural(met, 'expert')}. In memory "
         f"{units.count(counted.total)}, met by a token {units.count(counted.active)}."
     )
-    return Drawing(svg, 640, 452, words)
+    return Drawing(svg, width, y + 22, words)
 
 
 _EDGE: Style = {"stroke": COLORS["activations"], "stroke_width": 1.5, "rx": 6}

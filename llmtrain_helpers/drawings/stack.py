@@ -30,8 +30,11 @@ from llmtrain_helpers.parameters import count_parameters
 LEFT, ACROSS, TOP, TALL = 14, 662, 130, 104
 """Where the strip of areas stands."""
 
-ROW, CELL, MOST = 272, 40, 4
-"""The height of the row of layers, a cell's, how many kinds have a card."""
+NARROW = 346
+"""How long that strip is on a telephone."""
+
+CELL, MOST = 40, 4
+"""The height of a cell in the row of layers, how many kinds have a card."""
 
 _MIXERS: dict[type, str] = {
     recurrences.Mamba: "Mamba",
@@ -65,17 +68,21 @@ class Kind:
         return found
 
 
-def stack(model: Transformer, name: str = "", before: Transformer | None = None) -> Drawing:
+def stack(
+    model: Transformer, name: str = "", before: Transformer | None = None, across: float = ACROSS
+) -> Drawing:
     """A model's parameters as areas, its layers in order, and a card for each kind.
 
     Of a mixture the experts that a token does not meet are pale. `before` is the model
-    of the last picture.
+    of the last picture. The areas are `across` pixels long: where that is `NARROW`, the
+    key has a row for each part, and the cards stand below one another.
     """
     changed, found = (before if before != model else None), kinds(model)
-    row, below = _row(model, found)
-    cards, floor = _cards(found[:MOST], model.hidden_size, below)
-    svg = _totals(model, changed) + _key(model, changed)
-    svg += _areas(model) + row + cards
+    key, top = _rows(model, changed) if across == NARROW else (_key(model, changed), TOP)
+    row, below = _row(model, found, top + TALL + 38, across)
+    cards, floor = _cards(found[:MOST], model.hidden_size, below, across)
+    svg = _totals(model, changed, across) + key
+    svg += _areas(model, top, across) + row + cards
 
     counted, runs = count_parameters(model), in_order(model)
     sizes = ", ".join(
@@ -95,7 +102,7 @@ def stack(model: Transformer, name: str = "", before: Transformer | None = None)
         f"areas: {sizes}. Kinds of layers: {each}. {order}."
     )
     words += f" {_further(model)}" if model.prediction_layers else ""
-    return Drawing(svg, 690, round(floor + 14), words)
+    return Drawing(svg, round(across) + 2 * LEFT, round(floor + 14), words)
 
 
 def kinds(model: Transformer) -> list[Kind]:
@@ -171,16 +178,17 @@ def _further(model: Transformer) -> str:
 # --- areas
 
 
-def _totals(model: Transformer, before: Transformer | None) -> str:
-    """What areas mean; beside it, as bars, all parameters before a change and now."""
+def _totals(model: Transformer, before: Transformer | None, across: float) -> str:
+    """What areas mean; beside or below it, as bars, all parameters before a change and now."""
     now = int(count_parameters(model).total)
     shown = text(LEFT, 30, "Where they sit: areas to scale", 16, **BOLD)
     if before is None:
         return shown
     then = int(count_parameters(before).total)
-    unit = 270 / max(now, then)
-    was = text(LEFT + ACROSS, 20, f"dashed: {units.count(then)}", 14, "end")
-    bars = rect(406, 26, now * unit, 15, COLORS["idle"]) + ghost(406, 26, then * unit, 15)
+    x, y, long, low = (LEFT, 46, 196, 58) if across == NARROW else (406, 26, 270, 20)
+    unit = long / max(now, then)
+    was = text(LEFT + across, low, f"dashed: {units.count(then)}", 14, "end")
+    bars = rect(x, y, now * unit, 15, COLORS["idle"]) + ghost(x, y, then * unit, 15)
     return shown + was + bars
 
 
@@ -191,13 +199,30 @@ def _key(model: Transformer, before: Transformer | None) -> str:
     svg = ""
     for place, (name, word) in enumerate(PARTS.items()):
         x = LEFT + place * 134
-        count = units.count(now[name]) if now[name] else "none (tied)"
-        svg += label(word, x, 60) + text(x + 18, 83, count, 15)
+        svg += label(word, x, 60) + text(x + 18, 83, _count(now[name], "none (tied)"), 15)
         svg += text(x + 18, 101, _share(float(shares[name])), 14)
         if then[name] != now[name]:
-            was = f"was {units.count(then[name]) if then[name] else 'none'}"
-            svg += text(x + 18, 119, was, 14)
+            svg += text(x + 18, 119, f"was {_count(then[name])}", 14)
     return svg
+
+
+def _rows(model: Transformer, before: Transformer | None) -> tuple[str, float]:
+    """The same as `_key` in a row for each part, and where the rows end."""
+    now, shares = count_parameters(model).parts(), count_parameters(model).shares()
+    then = count_parameters(before).parts() if before else now
+    svg, y = "", 86 if before else 60
+    for name, word in PARTS.items():
+        svg += label(word, LEFT, y) + text(148, y, _count(now[name], "none (tied)"), 15)
+        svg += text(LEFT + NARROW, y, _share(float(shares[name])), 14, "end")
+        if then[name] != now[name]:
+            y += 18
+            svg += text(148, y, f"was {_count(then[name])}", 14)
+        y += 24
+    return svg, y - 6
+
+
+def _count(parameters: Any, none: str = "none") -> str:
+    return units.count(parameters) if parameters else none
 
 
 def _share(part: float) -> str:
@@ -211,18 +236,18 @@ def _share(part: float) -> str:
     return "under 0.1 %" if part < 0.001 else units.percent(part)
 
 
-def _areas(model: Transformer) -> str:
+def _areas(model: Transformer, top: float, across: float) -> str:
     """Embedding, layers and head: widths are shares, heights those inside a layer."""
     counted, h, x = count_parameters(model), model.hidden_size, float(LEFT)
-    shares, unit = counted.shares(), ACROSS / float(counted.total)
-    wide = ACROSS * float(shares["embedding"])
-    svg = rect(x, TOP, wide, TALL, COLORS["embedding"], "embedding")
+    shares, unit = counted.shares(), across / float(counted.total)
+    wide = across * float(shares["embedding"])
+    svg = rect(x, top, wide, TALL, COLORS["embedding"], "embedding")
     x += wide
     for how_many, layer in model.layers:  # mixers, MLP, what is idle of it, norms
         n, each = int(how_many), float(layer.parameters(h))
         mixers = sum(mixer.parameters(h) for mixer in layer.mixers)
         whole, idle = (layer.mlp.parameters(h), layer.mlp.idle(h)) if layer.mlp else (0, 0)
-        y, wide = float(TOP), unit * n * each
+        y, wide = top, unit * n * each
         for word, size, look in (
             ("attention", mixers, Style()),
             ("MLP", whole - idle, Style()),
@@ -234,39 +259,43 @@ def _areas(model: Transformer) -> str:
                 svg += rect(x, y, wide, high, COLORS[word], word, **look)
                 y += high
         if wide / n > 3:
-            seams = "".join(f"M{x + i * (wide / n):.1f} {TOP}v{TALL}" for i in range(n))
+            seams = "".join(f"M{x + i * (wide / n):.1f} {top:g}v{TALL}" for i in range(n))
             svg += f'<path d="{seams}" stroke="white" stroke-width="0.7" fill="none"/>'
         x += wide
-    wide = ACROSS * float(shares["head"])
-    return svg + (rect(x, TOP, wide, TALL, COLORS["output head"], "output head") if wide else "")
+    wide = across * float(shares["head"])
+    return svg + (rect(x, top, wide, TALL, COLORS["output head"], "output head") if wide else "")
 
 
 # --- the layers in order
 
 
-def _row(model: Transformer, found: Sequence[Kind]) -> tuple[str, float]:
+def _row(model: Transformer, found: Sequence[Kind], top: float, across: float) -> tuple[str, float]:
     """A cell for each layer, the first at the left; what its looks say; and where that ends.
 
-    A long stack is thinned out.
+    A long stack is thinned out. What there is stands from `top` on.
     """
     by_letter = {kind.letter: kind.layer for kind in found}
     cells = [letter for letter, n in in_order(model) for _ in range(min(n, 400))]
-    step = -(-len(cells) // 164)
+    step = -(-len(cells) // round(across / 4.04))
     shown, extra = cells[::step], min(int(model.prediction_layers), 9)
-    wide = min(ACROSS / (len(shown) + extra * 1.5), 30)
+    wide = min(across / (len(shown) + extra * 1.5), 30)
     every = "" if step == 1 else f", one in {step} drawn"
     label = f"{int(model.num_layers):,} layers, from first to last{every}; not to scale"
-    svg = text(LEFT, ROW - 12, label, 15, **BOLD)
+    svg, y = "", top - 32
+    for words in wrapped(label, 0.8 * across):  # bold is wider
+        y += 20
+        svg += text(LEFT, y, words, 15, **BOLD)
+    y += 12
     boxes: list[Box] = []
     slants = ""
     for place, letter in enumerate(shown):
-        here = by_letter[letter], LEFT + place * wide, float(ROW), wide - 1.5
+        here = by_letter[letter], LEFT + place * wide, y, wide - 1.5
         boxes += _cell(*here)
         slants += _slants(*here)
     svg += _painted(boxes) + slants
     for i in range(extra):
         x = LEFT + (len(shown) + 0.5 + i) * wide
-        svg += ghost(x, ROW, wide - 1.5, CELL, "predicts a further token")
+        svg += ghost(x, y, wide - 1.5, CELL, "predicts a further token")
 
     # what a cell's looks say, of those that there are
     mixers = [mixer for kind in found for mixer in kind.layer.mixers]
@@ -280,10 +309,10 @@ def _row(model: Transformer, found: Sequence[Kind]) -> tuple[str, float]:
         looks.append("slanted: a recurrence")
     if len(found) > MOST:
         looks.append(f"of {len(found)} kinds {MOST} have a card")
-    lines = wrapped("; ".join(looks), ACROSS) + ([_further(model)] if extra else [])
+    lines = wrapped("; ".join(looks), across) + (wrapped(_further(model), across) if extra else [])
     for i, words in enumerate(lines):
-        svg += text(LEFT, ROW + CELL + 22 + 20 * i, words, 15)
-    return svg, ROW + CELL + 38.0 + 20 * (len(lines) - 1)
+        svg += text(LEFT, y + CELL + 22 + 20 * i, words, 15)
+    return svg, y + CELL + 38.0 + 20 * (len(lines) - 1)
 
 
 Box = tuple[str, float, float, float, float, float]
@@ -331,21 +360,24 @@ def _painted(boxes: Sequence[Box]) -> str:
 # --- a card for each kind
 
 
-def _cards(found: Sequence[Kind], hidden_size: Any, top: float) -> tuple[str, float]:
-    """Cards as tall as the one that says most, and where they end.
+def _cards(found: Sequence[Kind], hidden_size: Any, top: float, across: float) -> tuple[str, float]:
+    """Cards as tall as the one that says most, or below one another; and where they end.
 
     Each says what a layer of the kind looks like, how many there are, how large, its parts.
     """
-    room = ACROSS / max(len(found), 2)
+    narrow = across == NARROW
+    room = across + 8 if narrow else across / max(len(found), 2)
     said = [
         [(word, wrapped(told, room - 48)) for word, told in kind.in_words(hidden_size)]
         for kind in found
     ]
-    rows = max(sum(len(lines) for _, lines in parts) for parts in said)
-    high = 72.0 + 18 * rows + 3 * max(len(parts) for parts in said)
-    svg = ""
+    svg, floor = "", top
     for place, (kind, parts) in enumerate(zip(found, said, strict=True)):
-        x, y = LEFT + place * room, top
+        x, y = (LEFT, floor + 8 * (place > 0)) if narrow else (LEFT + place * room, top)
+        peers = [parts] if narrow else said
+        rows = max(sum(len(lines) for _, lines in parts) for parts in peers)
+        high = 72.0 + 18 * rows + 3 * max(len(parts) for parts in peers)
+        floor = y + high
         svg += rect(x, y, room - 8, high, stroke="currentColor", opacity=0.5, rx=8)
         svg += _painted(_cell(kind.layer, x + 12, y + 12, 26))
         svg += _slants(kind.layer, x + 12, y + 12, 26)
@@ -358,7 +390,7 @@ def _cards(found: Sequence[Kind], hidden_size: Any, top: float) -> tuple[str, fl
                 svg += text(x + 30, y, row, 15)
                 y += 18
             y += 3
-    return svg, top + high
+    return svg, floor
 
 
 def wrapped(words: str, wide: float) -> list[str]:

@@ -142,20 +142,23 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None) -> str | common.Answer:
+def render(
+    setting: Setting, before: Setting | None = None, unit: float = PEAK
+) -> str | common.Answer:
     """The panel's answer as HTML: sentence, passes and bar, table, call in code."""
     work, rate, peak = setting.work, setting.rate, setting.peak
     layers = int(model_shape(setting.model).num_layers)
-    stack = passes(work, layers, height=170, before=before.work if before else None).live()
+    old, narrow = before.work if before else None, unit == TELEPHONE
+    stack = passes(work, layers, height=170, before=old, narrow=narrow).live()
     if rate > peak:  # on the scale of the others, where there is room
-        unit = PEAK if rate < 1.36 * peak else 0
-        return _impossible(setting, past_peak(work, rate, peak, unit).live() + stack)
+        unit = unit if rate < 1.36 * peak else 0
+        return _impossible(setting, past_peak(work, rate, peak, unit, narrow).live() + stack)
     ghost = before.shares if before and before != setting else None
     parts = common.table(["part", "FLOP a step", "share"], common.shares(work, units.flops))
     return "".join(
         [
             common.sentence(_sentence(setting)),
-            filled(work, rate, peak, ghost, PEAK).live(),
+            filled(work, rate, peak, ghost, unit).live(),
             stack,
             common.folded("The work, part by part", parts),
             common.folded("The same in code", common.call(_code(setting))),
@@ -269,6 +272,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("GPT-3 on 64 A100, selective", "Llama 3.1 8B at 32,768 tokens"),
     render,
+    narrow=partial(render, unit=TELEPHONE),
     captioned=True,
 )
 

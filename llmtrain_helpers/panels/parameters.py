@@ -12,7 +12,7 @@ from math import gcd
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings import parameters as drawings
-from llmtrain_helpers.drawings.stack import stack
+from llmtrain_helpers.drawings.stack import ACROSS, NARROW, stack
 from llmtrain_helpers.evidence.published import (
     architecture,
     config_model,
@@ -239,21 +239,21 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None) -> str:
+def render(setting: Setting, before: Setting | None = None, across: float = ACROSS) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     model, count = setting.counted, count_parameters(setting.counted)
     old = before.counted if before and before.model == setting.model else None
     result = _sentence(count)
     if setting.by_hand:
         result += _kept_sizes(setting, before)
-        picture = stack(model, "", old)
+        picture = stack(model, "", old, across)
         below, code = _by_formula(model, count), _shape_in_code(setting)
     else:
         name = setting.model
         if count.prediction:
             result += f" Beside them: {units.count(count.prediction)} to predict further tokens, "
             result += "which the total leaves out."
-        picture = stack(model, "" if name == PASTED else name, old)
+        picture = stack(model, "" if name == PASTED else name, old, across)
         below = _source(name)
         reading = 'read_config("config.json")' if name == PASTED else f"config_model({name!r})"
         code = f"count_parameters(published.{reading})"
@@ -395,6 +395,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("Qwen3-30B-A3B", "DeepSeek-V3"),
     render,
+    narrow=partial(render, across=NARROW),
 )
 
 
@@ -422,8 +423,8 @@ _ON_THE_WAY = (
 )
 
 
-def _draw_way(way: Way, before: Way | None) -> str:
-    picture = drawings.stream(architecture("gpt2-xl"), way.step)
+def _draw_way(way: Way, before: Way | None, layout: drawings.Layout = drawings.PAGE) -> str:
+    picture = drawings.stream(architecture("gpt2-xl"), way.step, layout)
     return common.pictured(picture, _ON_THE_WAY[way.step])
 
 
@@ -441,6 +442,7 @@ STREAM = common.Handle(
     },
     settings={"": Way()},
     draw=_draw_way,
+    narrow=partial(_draw_way, layout=drawings.TELEPHONE),
 )
 
 
@@ -525,7 +527,7 @@ class Mended:
         return common.changed(whole, sizes)
 
 
-def _draw_mended(now: Mended, before: Mended | None) -> str:
+def _draw_mended(now: Mended, before: Mended | None, narrow: bool = False) -> str:
     whole, model = architecture("Llama-3.1-8B"), now.shape
     there, here = count_parameters(whole).total, count_parameters(model).total
     start = now == Mended()
@@ -538,7 +540,7 @@ def _draw_mended(now: Mended, before: Mended | None) -> str:
         told = f"<b>{units.count(here)}</b>: {units.count(abs(there - here))} {side}. "
         first = there - count_parameters(Mended().shape).total
         told += f"At the start {units.count(first)} were missing."
-    return common.pictured(drawings.mended(model, whole, marked=not start), told)
+    return common.pictured(drawings.mended(model, whole, marked=not start, narrow=narrow), told)
 
 
 INTO_A_LLAMA = common.Handle(
@@ -558,6 +560,7 @@ INTO_A_LLAMA = common.Handle(
     },
     settings={"": Mended()},
     draw=_draw_mended,
+    narrow=partial(_draw_mended, narrow=True),
 )
 
 
@@ -577,7 +580,7 @@ class Routed:
         return replace(mixtral, num_experts=self.num_experts, experts_per_token=met).shaped
 
 
-def _draw_routed(now: Routed, before: Routed | None) -> str:
+def _draw_routed(now: Routed, before: Routed | None, narrow: bool = False) -> str:
     model = now.shape
     counted = count_parameters(model)
     told = (
@@ -585,7 +588,7 @@ def _draw_routed(now: Routed, before: Routed | None) -> str:
         f"in a layer, and <b>{units.percent(counted.active / counted.total)}</b> of all "
         "parameters."
     )
-    return common.pictured(drawings.experts(model, now.token - 1), told)
+    return common.pictured(drawings.experts(model, now.token - 1, narrow=narrow), told)
 
 
 EXPERTS = common.Handle(
@@ -613,4 +616,5 @@ EXPERTS = common.Handle(
     },
     settings={"": Routed()},
     draw=_draw_routed,
+    narrow=partial(_draw_routed, narrow=True),
 )

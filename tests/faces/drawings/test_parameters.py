@@ -54,14 +54,15 @@ def test_the_token_meets_more_with_every_step() -> None:
     assert all(one <= other for a, b in pairwise(met) for one, other in zip(a, b, strict=True))
 
 
-def test_mlp_and_attention_read_the_stream_and_add_to_it() -> None:
+@pytest.mark.parametrize("layout", [drawings.PAGE, drawings.TELEPHONE])
+def test_mlp_and_attention_read_the_stream_and_add_to_it(layout: drawings.Layout) -> None:
     """What comes out of attention goes to the stream, not to the MLP."""
-    body = drawings.stream(published.architecture("gpt2-xl"), 5).body
+    body = drawings.stream(published.architecture("gpt2-xl"), 5, layout).body
     assert body.count("<title>added</title>") == 2
-    middle = drawings._STREAM
-    reading = re.findall(rf'<line x1="{middle + 6}" y1="(\d+)" x2="160"', body)
-    adding = re.findall(rf'<line x1="140" y1="(\d+)" x2="{middle + 14}"', body)
-    assert (reading, adding) == (["330", "190"], ["262", "122"])
+    middle, keys = layout.stream, layout.rows[1]
+    reading = re.findall(rf'<line x1="{middle + 6}" y1="(\d+)" x2="\d+"', body)
+    adding = re.findall(rf'<line x1="{layout.back}" y1="(\d+)" x2="{middle + 14}"', body)
+    assert (reading, adding) == ([f"{keys - 1}", "190"], ["262", "122"])
 
 
 def test_the_sides_of_a_layers_matrices_are_to_scale() -> None:
