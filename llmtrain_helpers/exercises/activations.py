@@ -34,7 +34,8 @@ from llmtrain_helpers.exercises.common import (
 )
 from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
-from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.model.names import known_model
+from llmtrain_helpers.model.transformer import Transformer, of_length
 from llmtrain_helpers.plan.plan import Plan, plan_run
 
 _RECIPE = "bf16_fp32_grads"
@@ -144,12 +145,11 @@ _ENTRIES = ("model", "gpus", "chip", "sequence", "zero", "recompute", "micro")
 def own_plan(design: Design, micro: int) -> Plan:
     """The plan of a step whose passes have so many sequences."""
     return plan_run(
-        published.architecture(design["model"], design["sequence"]),
+        of_length(known_model(design["model"]), design["sequence"]),
         published.accelerator(design["chip"]),
         design["gpus"],
         micro * design["gpus"] * design["sequence"],
         micro * design["gpus"],
-        recipe=_RECIPE,
         recompute=design["recompute"],
         zero_stage=design["zero"],
         micro_batch_size=micro,
@@ -203,7 +203,7 @@ class OwnMemory(Exercise):
 
 def _checked(design: Design) -> Design:
     """A design whose entries make sense, its numbers read; a ValueError for any other."""
-    positions = published.architecture(str(design["model"])).num_positions
+    positions = known_model(design["model"]).num_positions
     numbers = {name: entry(design, name, count) for name in ("gpus", "sequence", "micro")}
     if positions and numbers["sequence"] > positions:
         raise ValueError(f"{design['model']} has positions for {positions:,} tokens only")

@@ -31,6 +31,8 @@ from llmtrain_helpers.exercises.common import (
     unanswered,
 )
 from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_helpers.model.names import known_model
+from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.schedule import idle_share
 
@@ -145,7 +147,7 @@ class OwnBatch(Exercise):
         design = design_of(answer, _ENTRIES, "model=…, gpus=…")
         n, t, p, micro, k, s = (entry(design, name, count) for name in _NUMBERS)
         name = str(design["model"])
-        model = published.architecture(name)
+        model = known_model(name)
         layers = model.num_layers
         if n % (t * p):
             return False, f"{t * p} GPUs a replica do not divide {n}."
@@ -153,7 +155,7 @@ class OwnBatch(Exercise):
             return False, f"{layers} layers make no {p} stages."
         if t > 8 or (n > 8 and 8 % t):
             return False, f"TP {t} does not stay inside a node of 8."
-        shape = published.architecture(name, min(s, int(model.sequence_length)))
+        shape = of_length(model, min(s, int(model.sequence_length)))
         activations = float(count_activations(shape, micro).total) / t
         if activations > LARGEST:
             return False, (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import log
 
 from llmtrain_helpers import units
@@ -21,6 +20,7 @@ from llmtrain_helpers.exercises.common import (
     entry,
 )
 from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_helpers.exercises.own import own_run
 from llmtrain_helpers.laws import (
     REPEATS,
     compute_optimal,
@@ -33,6 +33,7 @@ from llmtrain_helpers.laws import (
 )
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import known_model
+from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.plan.search import best_split
 
 # --- 10-a: a size for money, by a rule
@@ -145,9 +146,13 @@ class OwnRun(Exercise):
 
 
 def _shape(name: str) -> Transformer:
-    """A shape off the shelf, or a published model at the shelf's 4,096 tokens."""
-    shapes = shelf()
-    return shapes[name] if name in shapes else replace(known_model(name), sequence_length=4096)
+    """A shape off the shelf, or a published model, with sequences of the own run's length."""
+    sequence = own_run().sequence
+    shapes = shelf(sequence)
+    if name in shapes:
+        return shapes[name]
+    model = known_model(name)
+    return of_length(model, min(sequence, int(model.sequence_length)))
 
 
 def _neighbour(name: str) -> str:

@@ -15,7 +15,7 @@ from llmtrain_helpers.duration import (
     seconds_from_iterations,
     training_seconds,
 )
-from llmtrain_helpers.evidence.published import accelerator, architecture, rows, share_of_run
+from llmtrain_helpers.evidence.published import accelerator, rows, share_of_run
 from llmtrain_helpers.exercises.common import (
     HINT,
     NOT_YET,
@@ -30,6 +30,7 @@ from llmtrain_helpers.exercises.common import (
     unanswered,
 )
 from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.parameters import count_parameters
 
 
@@ -254,7 +255,7 @@ class OwnRun(Exercise):
         n = int(entry(answer, "gpus", count))
         if n % NODE:
             return False, f"{n} GPUs do not make whole nodes of {NODE}."
-        P = count_parameters(architecture(answer["model"])).active
+        P = count_parameters(known_model(answer["model"])).active
         chip = accelerator(answer["chip"])
         peak = chip.peaks.get("bf16") or chip.peaks["fp16"]
         limit = entry(answer, "days")

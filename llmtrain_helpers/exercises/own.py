@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import nearest_shape
+from llmtrain_helpers.budget import nearest_shape, usual_batch
 from llmtrain_helpers.checks import choice, count, one, quantity, refuse
 from llmtrain_helpers.duration import UTILIZATIONS, rate_at, trainable_tokens
 from llmtrain_helpers.exercises.common import read_as
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.model.tables import names
+from llmtrain_helpers.model.transformer import Transformer, of_length
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.plan.search import best_split
 
 NAME, LARGEST = "my_run.toml", 10_000
 """The file beside the notebooks, and the most bytes that it may have."""
@@ -58,6 +60,11 @@ class OwnRun:
     price: float = 1.5
     problems: tuple[str, ...] = field(default=(), compare=False)
     example: bool = field(default=True, compare=False)
+
+    @property
+    def shape(self) -> Transformer:
+        """The model, trained on sequences of the run's length."""
+        return of_length(known_model(self.model), self.sequence)
 
     def keys(self) -> list[str]:
         """The names of what a run has."""
@@ -136,7 +143,7 @@ def own_run(**changes: Value) -> OwnRun:
     chip        a published accelerator
     gpus, days  how many, and for how long
     tokens      what the run reads; without it what a first run gets through in these days
-    sequence    tokens in a sequence
+    sequence    tokens in a sequence; without it 8,192, or the model's longest
     batch       sequences in a step
     tensor      GPUs that share each matrix; pipeline: stages
     price       dollars for a GPU-hour; without it 1.50 for an A100 and 2.50 for any other
@@ -162,16 +169,27 @@ def own_run(**changes: Value) -> OwnRun:
         problems = _keep(kept)
     known: dict[str, Any] = {**kept, "problems": tuple(problems), "example": not kept}
     run = OwnRun(**known)
+    longest = int(known_model(run.model).sequence_length)
+    run = replace(run, sequence=int(kept.get("sequence") or min(run.sequence, longest)))
     price = kept.get("price") or PRICES.get(run.chip.split()[0], PRICE)
     return replace(run, tokens=run.tokens or _promised(run), price=float(price))
 
 
 def _promised(run: OwnRun) -> int:
-    """The tokens of a first run: at the low end of the shares that published runs reached."""
-    chip = known_accelerator(run.chip)
-    size = count_parameters(known_model(run.model)).active
+    """The tokens of a first run: at the low end of the shares that published runs reached.
+
+    Fewer where the plan's steps are slower than 6TP says, as those of small models on
+    long texts: what its best split gets through.
+    """
+    chip, shape = known_accelerator(run.chip), run.shape
+    size = count_parameters(shape).active
     rate = rate_at(UTILIZATIONS[0], chip.peak(chip.training_format))
-    return int(trainable_tokens(run.days * units.DAY, size, run.gpus, rate, "none"))
+    tokens = trainable_tokens(run.days * units.DAY, size, run.gpus, rate, "none")
+    try:
+        plan = best_split(shape, chip, run.gpus, usual_batch(shape, run.gpus))
+    except ValueError:  # no split comes out even
+        return int(tokens)
+    return int(min(tokens, plan.first_run_tokens(run.days)) if plan.fits else tokens)
 
 
 def _kept() -> tuple[dict[str, Value], list[str]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, refuse, single
-from llmtrain_helpers.evidence.published import accelerator, architecture
+from llmtrain_helpers.evidence.published import accelerator
 from llmtrain_helpers.exercises.common import (
     HINT,
     NEAR,
@@ -23,6 +23,7 @@ from llmtrain_helpers.exercises.common import (
     unanswered,
 )
 from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import (
     FORMATS,
@@ -119,7 +120,7 @@ class OwnStates(Exercise):
         if unanswered(answer):
             return NOT_YET
         design = design_of(answer, _ENTRIES, "model=…, gpus=…")
-        P = int(count_parameters(architecture(design["model"])).total)
+        P = int(count_parameters(known_model(design["model"])).total)
         n = entry(design, "gpus", single)
         stage = entry(design, "zero_stage", lambda name, number: single(name, number, least=0))
         if stage > 3:

@@ -32,7 +32,7 @@ def test_06_d_counts_as_the_plan_of_07_does(recompute: str, zero: int) -> None:
     design = MINE | {"recompute": recompute, "zero": zero}
     options = {"recompute": recompute, "zero_stage": zero, "micro_batch_size": 2}
     chip = published.accelerator(MINE["chip"])
-    plan = plan_run(LLAMA, chip, 8, 1e12, 16, recipe="bf16_fp32_grads", **options)
+    plan = plan_run(LLAMA, chip, 8, 1e12, 16, **options)
     assert plan.memory.total == own_plan(design, 2).memory.total
 
 
@@ -56,7 +56,7 @@ def test_the_peak_of_06_d_adds_up_by_hand(recompute: str, zero_stage: int) -> No
     design = {"model": "Llama-3.2-1B", "gpus": 8, "chip": "H100", "sequence": 4096}
     design |= {"zero": zero_stage, "recompute": recompute}
     P = count_parameters(model).total
-    states = model_state_bytes(P, "bf16_fp32_grads", zero_stage, 8).total
+    states = model_state_bytes(P, "bf16", zero_stage, 8).total
     activations = count_activations(model, 2, recompute)
     one_layer = 0
     if recompute == "full":

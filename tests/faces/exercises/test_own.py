@@ -156,3 +156,59 @@ def test_a_price_that_nobody_set_is_that_of_the_chip(notebooks: Path) -> None:
     assert own_run(price=3).price == 3
     assert own_run(chip="A100").price == 3
     assert own_run(price=None).price == 1.5
+
+
+LLAMA_3B = {
+    "model_type": "llama",
+    "num_hidden_layers": 28,
+    "hidden_size": 3072,
+    "num_attention_heads": 24,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "intermediate_size": 8192,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": True,
+}
+"""A shape that no table has: some three billion parameters."""
+
+
+@pytest.fixture
+def mine(notebooks: Path) -> own.OwnRun:
+    """A run of a model that only its config.json knows."""
+    (notebooks / "mine.json").write_text(json.dumps(LLAMA_3B), "utf-8")
+    return own_run(model="mine.json", gpus=16, chip="H100", days=40)
+
+
+PAGES = {
+    "02-d": lambda mine: (mine.model, mine.gpus, mine.chip, 128),
+    "03-d": lambda mine: {"model": mine.model, "days": 7, "chip": mine.chip, "gpus": 16},
+    "06-d": lambda mine: {
+        **{"model": mine.model, "gpus": mine.gpus, "chip": mine.chip},
+        **{"sequence": mine.sequence, "zero": 3, "recompute": "none", "micro": 1},
+    },
+    "08-d": lambda mine: dict(mine) | {"micro": 1, "zero": 1, "recompute": "none"},
+    "10-d": lambda mine: {name: mine[name] for name in ("model", "gpus", "chip", "days", "tokens")},
+}
+
+
+@pytest.mark.parametrize("id", PAGES)
+def test_a_config_json_is_a_model_on_each_page(mine: own.OwnRun, id: str) -> None:
+    right, told = EXERCISES[id].judge(PAGES[id](mine))
+    assert right, told
+
+
+def test_what_a_small_model_is_promised_the_plan_keeps(mine: own.OwnRun) -> None:
+    """Scores are more than a third of its work, and 6TP does not know them."""
+    by_the_formula = training_interval(
+        mine.tokens, count_parameters(mine.shape).active, mine.gpus, 989.5e12
+    )
+    assert by_the_formula.greatest < 0.95 * 40 * 86400
+    more = dict(mine) | {"tokens": int(1.04 * mine.tokens)}
+    late = more | {"micro": 1, "zero": 1, "recompute": "none"}
+    assert not EXERCISES["08-d"].judge(late)[0]
+
+
+def test_a_model_of_short_texts_is_planned_on_them(notebooks: Path) -> None:
+    assert own_run(model="GPT-3 175B").sequence == 2048
+    assert own_run(sequence=1024).shape.sequence_length == 1024

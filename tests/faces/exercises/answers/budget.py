@@ -62,7 +62,7 @@ ANSWERS = {
                 ("4.2B", 110e9, "too many tokens: a first run may take 51.1 of your 30"),
                 ("4.2B", 30e9, "you leave time: a first run may take 13.9 of"),
                 ("24B", 11e9, "too large: 24B gets 0.47 tokens a parameter"),
-                ("310M", 850e9, "too small: 310M gets 2,800 tokens a parameter"),
+                ("310M", 700e9, "too small: 310M gets 2,300 tokens a parameter"),
                 ("600M", 440e9, "too small: 600M gets 740 tokens a parameter"),
                 ("14B", 19e9, "too large: 14B gets 1.4 tokens a parameter"),
                 ("14B", "19.8B", "too many tokens: a first run may take 30.5 of your 30"),
