@@ -102,10 +102,13 @@ if TYPE_CHECKING:
     from llmtrain_helpers.finetune import (
         OPTIMIZERS as OPTIMIZERS,
         LoraMemory as LoraMemory,
+        TunedParameters as TunedParameters,
+        Tuning as Tuning,
         lora_memory as lora_memory,
         lora_parameters as lora_parameters,
         muon_overhead as muon_overhead,
         offload_seconds as offload_seconds,
+        tuned_parameters as tuned_parameters,
     )
     from llmtrain_helpers.flops import (
         FlopCount as FlopCount,
@@ -222,7 +225,10 @@ _NAMES = {
         "cost energy gpu_hours iterations over_utilizations seconds_from_iterations "
         "training_interval training_seconds"
     ),
-    "finetune": ("LoraMemory OPTIMIZERS lora_memory lora_parameters muon_overhead offload_seconds"),
+    "finetune": (
+        "LoraMemory OPTIMIZERS TunedParameters Tuning lora_memory lora_parameters "
+        "muon_overhead offload_seconds tuned_parameters"
+    ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization without_windows",
     "laws": (
         "LAWS Law Optimum best_for_loss compute_for_loss compute_optimal "

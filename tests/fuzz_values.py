@@ -21,6 +21,7 @@ from llmtrain_helpers import (
     Layer,
     Mlp,
     Transformer,
+    Tuning,
     plan_run,
     shelf,
     step_traffic,
@@ -231,6 +232,17 @@ GOOD: dict[str, list[Any]] = {
     "money": [1e5, np.array([1e5, 2e6])],
     "rank": [8, 16],
     "targets": [("query", "value"), ["mlp"]],
+    "Tuning.method": ["lora", "qlora"],
+    "Tuning.rank": [8, 64],
+    "Tuning.targets": ["all-linear", ["q_proj", "v_proj"], ("mlp", "lm_head")],
+    "Tuning.dropout": [0, 0.05],
+    "Tuning.weight_bytes": [2, 4],
+    "Tuning.adapter_bytes": [4, 2],
+    "Tuning.wide_bytes": [2, 4],
+    "Tuning.stream_bytes": [None, 2, 4],
+    "Tuning.optimizer": ["adamw", "adamw_8bit"],
+    "Tuning.loss_kernel": ["transformers", "fused"],
+    "tuning": [Tuning.lora(8), Tuning.full(), Tuning.qlora(16, "attention", dropout=0.1)],
     "best_split.num_gpus": [8, 64],
     "best_split.tokens": [1e12],
     "frontier.num_gpus": [8, 64],
@@ -463,7 +475,7 @@ NAMES: dict[str, str] = {
     "amount": """
         checkpoint_seconds restart_seconds outages evaluation factor weight_bytes
         gradient_bytes expert_parameters weights gradients main_gradients main_weights
-        optimizer step_traffic.value_bytes reserve scores_to_hidden
+        optimizer step_traffic.value_bytes reserve scores_to_hidden Tuning.dropout
         """,
     "whole": """
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage

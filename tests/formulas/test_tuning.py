@@ -1,0 +1,117 @@
+"""What learns, what it computes, keeps and holds: `Tuning`."""
+
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers import (
+    Transformer,
+    Tuning,
+    count_parameters,
+    lora_parameters,
+    tuned_parameters,
+)
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.finetune import TARGETS
+
+LLAMA = published.architecture("Llama-3.1-8B", sequence_length=4096)
+LLAMA_3B = Transformer.llama(28, 3072, 24, 8, 8192, 128256, 768, tied_embeddings=True)
+MISTRAL = published.architecture("Mistral-7B-v0.1", sequence_length=4096)
+MIXTRAL = published.architecture("Mixtral-8x7B", sequence_length=4096)
+DEEPSEEK = published.config_model("DeepSeek-V2-Lite")
+
+
+@pytest.mark.parametrize(
+    ("rank", "targets", "trained"),
+    [
+        (10, "mlp", 9_461_760),
+        (32, ["q_proj", "v_proj"], 9_175_040),
+        (64, ["v_proj", "q_proj"], 18_350_080),
+    ],
+)
+def test_adapters_are_counted_as_peft_counted_them(rank: int, targets: Any, trained: int) -> None:
+    """PEFT's benchmark prints `trainable` for each (rows PE-012, PE-015, PE-016)."""
+    assert tuned_parameters(LLAMA_3B, Tuning.lora(rank, targets)).learning == trained
+    notes = [row.get("note", "") for row in published.rows("finetune_measured")]
+    assert any(f"trainable {trained}" in note for note in notes)
+
+
+@pytest.mark.parametrize("model", [LLAMA, LLAMA_3B, MISTRAL, MIXTRAL, DEEPSEEK])
+@pytest.mark.parametrize("tuning", [Tuning.full(), Tuning.lora(8), Tuning.qlora(4, "attention")])
+def test_what_is_frozen_and_what_learns_is_all_there_is(model: Any, tuning: Tuning) -> None:
+    found = tuned_parameters(model, tuning)
+    P = count_parameters(model).total
+    if tuning.is_full:
+        assert found.learning == P
+    else:
+        assert found.frozen + found.wide == P
+        assert 0 < found.learning < P / 10
+
+
+def test_the_groups_are_those_that_lora_parameters_knows() -> None:
+    old = {"attention": ["query", "key", "value", "output"], "mlp": ["mlp"]}
+    old["all-linear"] = [*old["attention"], "mlp"]
+    for group in TARGETS:
+        found = tuned_parameters(LLAMA, Tuning.lora(8, group)).learning
+        assert found == lora_parameters(LLAMA, 8, old[group])
+
+
+def test_each_expert_has_its_own_adapters_and_the_router_none() -> None:
+    l, h, f, experts, r = 32, 4096, 14336, 8, 16
+    assert tuned_parameters(MIXTRAL, Tuning.lora(r, "mlp")).learning == l * experts * 3 * r * (
+        h + f
+    )
+
+
+def test_latent_attention_has_adapters_on_each_of_its_matrices() -> None:
+    found = tuned_parameters(DEEPSEEK, Tuning.lora(1, "attention")).learning
+    h, a, c, plain, rotary, v = 2048, 16, 512, 128, 64, 128
+    sides = (h + a * (plain + rotary)) + (h + c + rotary) + (c + a * (plain + v)) + (a * v + h)
+    assert found == 27 * sides
+
+
+def test_the_head_may_have_an_adapter() -> None:
+    with_head, without = (
+        tuned_parameters(LLAMA, Tuning.lora(8, t)).learning
+        for t in (["all-linear", "lm_head"], "all-linear")
+    )
+    assert with_head - without == 8 * (4096 + 128256)
+
+
+def test_nf4_weighs_half_a_byte_and_its_scales() -> None:
+    """As bitsandbytes has it for 4096 × 4096: 4.1275 and 4.5 bits, the code tables aside."""
+    assert Tuning.qlora().matrix_bytes * 8 == pytest.approx(4.127, abs=0.0005)
+    assert Tuning.qlora(double_quantisation=False).matrix_bytes == 0.5625
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"rank": 0}, "rank"),
+        ({"targets": []}, "targets"),
+        ({"targets": "query"}, "targets"),
+        ({"dropout": 5}, "dropout"),
+        ({"adapter_bytes": 3}, "adapter_bytes"),
+        ({"optimizer": "adam"}, "optimizer"),
+        ({"loss_kernel": "liger"}, "loss_kernel"),
+    ],
+)
+def test_what_does_not_go_is_refused_by_name(options: dict[str, Any], name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}="):
+        Tuning.lora(**options)
+
+
+def test_full_training_has_no_adapters() -> None:
+    with pytest.raises(ValueError, match="rank=8 goes with adapters"):
+        Tuning.full(rank=8)
+
+
+def test_targets_that_the_model_has_not_are_refused() -> None:
+    with pytest.raises(ValueError, match="targets="):
+        tuned_parameters(Transformer.gpt(2, 64, 4, 99, 16), Tuning.lora(8, ["gate_proj"]))
+
+
+@pytest.mark.parametrize("family", ["mamba", "jamba"])
+def test_a_recurrence_is_refused_and_not_ignored(family: str) -> None:
+    with pytest.raises(ValueError, match="is no attention"):
+        tuned_parameters(Transformer.from_config({"model_type": family}), Tuning.lora(8))
