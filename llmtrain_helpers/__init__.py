@@ -102,12 +102,14 @@ if TYPE_CHECKING:
     from llmtrain_helpers.finetune import (
         OPTIMIZERS as OPTIMIZERS,
         LoraMemory as LoraMemory,
+        TunedFlops as TunedFlops,
         TunedParameters as TunedParameters,
         Tuning as Tuning,
         lora_memory as lora_memory,
         lora_parameters as lora_parameters,
         muon_overhead as muon_overhead,
         offload_seconds as offload_seconds,
+        tuned_flops as tuned_flops,
         tuned_parameters as tuned_parameters,
     )
     from llmtrain_helpers.flops import (
@@ -226,8 +228,8 @@ _NAMES = {
         "training_interval training_seconds"
     ),
     "finetune": (
-        "LoraMemory OPTIMIZERS TunedParameters Tuning lora_memory lora_parameters "
-        "muon_overhead offload_seconds tuned_parameters"
+        "LoraMemory OPTIMIZERS TunedFlops TunedParameters Tuning lora_memory "
+        "lora_parameters muon_overhead offload_seconds tuned_flops tuned_parameters"
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization without_windows",
     "laws": (

@@ -32,14 +32,17 @@ from llmtrain_helpers.checks import (
     remembered,
     single,
 )
+from llmtrain_helpers.flops import ATTENTION, FlopCount
 from llmtrain_helpers.model.layers import (
     Attention,
+    Experts,
     LatentAttention,
     Layer,
     Matrix,
     Mixer,
     Mlp,
     Part,
+    pairs,
 )
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters
@@ -362,6 +365,142 @@ def _adapter_parameters(model: Transformer, tuning: Tuning) -> Callable[[Layer],
         return r * sum(m.copies * (m.rows + m.columns) for m in adapted)
 
     return of
+
+
+# --- FLOPs
+
+
+@dataclass(frozen=True)
+class TunedFlops(FlopCount):
+    """FLOPs of an iteration of a tuned model: those of `FlopCount`, and the `adapters`'.
+
+    What is `recomputed` holds the adapters' second forward pass too.
+    """
+
+    adapters: Result
+
+
+RECOMPUTED = ["none", "full"]
+"""What is computed a second time when a model is tuned, as far as it has been counted."""
+
+
+@remembered
+def tuned_flops(
+    model: Transformer,
+    tuning: Tuning,
+    batch_size: Number,
+    recompute: str,
+    attention: str = "dense",
+    sequence_length: Number | None = None,
+) -> TunedFlops:
+    """FLOPs of an iteration when a model is tuned: 6PT in full, 4PT beside frozen weights.
+
+    For T tokens: a matrix of m × n takes 2Tmn forward; 2Tmn for the gradient of what it
+    reads, unless nothing before it learns; 2Tmn for its own gradient if it learns. An
+    adapter takes 2Tr(m + n) forward and twice that backward, its first half's input aside
+    where nothing before it learns. Scores have no discount. `recompute` is "none" or
+    "full": then all layers run forward again, but for the last product of each, which
+    PyTorch leaves out unless `tuning.reentrant` (with experts it is needed); and the
+    embedding's output is made to need a gradient, as transformers does it.
+    Otherwise as `count_flops`.
+
+    Source: counted with PyTorch's FLOP counter, nothing apart.
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=1)
+    >>> for tuning in (Tuning.full(), Tuning.lora(16, "attention")):  # not 8PT and 6PT
+    ...     flops = tuned_flops(llama, tuning, 1024, "full").total
+    ...     print(f"{flops / (1024 * 7504924672):.1f}PT")
+    7.4PT
+    5.4PT
+    """
+    model = of_length(model, sequence_length)
+    _check_tuned(model, tuning)
+    B, s = count("batch_size", batch_size), model.sequence_length
+    broadcast(batch_size=B, **model.numbers())
+    choice("recompute", recompute, RECOMPUTED)
+    choice("attention", attention, ATTENTION)
+    h, T, r, full = model.hidden_size, B * s, tuning.rank, tuning.is_full
+    parts: dict[str, Result] = dict.fromkeys(
+        ("projections", "scores", "mlp", "head", "recomputed", "adapters"), 0
+    )
+    for how_many, layer, flows in _tuned_layers(model, tuning, recompute):
+        for part, arrives in _flows_into(layer, h, tuning, flows):
+            name = "projections" if isinstance(part, Mixer) else "mlp"
+            learns = {site.matrix.name: site.adapted or full for site in _sites(part, h, tuning)}
+            forward, adapters = 0, 0
+            for m, adapted, _, before in _sites(part, h, tuning):
+                passes = arrives or any(learns.get(x) for x in before)
+                product = 2 * T * m.active * m.weights
+                parts[name] = parts[name] + how_many * (1 + passes + full) * product
+                down, up = (2 * T * r * m.active * side * adapted for side in (m.rows, m.columns))
+                parts["adapters"] = parts["adapters"] + how_many * ((2 + passes) * down + 3 * up)
+                forward, adapters = forward + product, adapters + down + up
+            if isinstance(part, Mixer):
+                scored = 2 * B * part.products() * pairs(s, attention, part)
+                learns.pop("output", None)
+                passed = arrives or any(learns.values())
+                parts["scores"] = parts["scores"] + how_many * (1 + 2 * passed) * scored
+                forward = forward + scored
+            parts["recomputed"] = parts["recomputed"] + how_many * (forward + adapters)
+        if not tuning.reentrant:
+            spared = T * _last_product(layer, h, tuning)
+            parts["recomputed"] = parts["recomputed"] - how_many * spared
+    if recompute == "none":
+        parts["recomputed"] = 0
+    V = model.vocab_size
+    parts["head"] = 2 * T * h * V * (2 + full)
+    if HEAD in tuning.targets:
+        parts["adapters"] = parts["adapters"] + 6 * T * r * (h + V)
+    return TunedFlops(**parts)
+
+
+def _tuned_layers(
+    model: Transformer, tuning: Tuning, recompute: str
+) -> Iterator[tuple[Result, Layer, bool]]:
+    """The layers from the first up, alike ones together, and whether anything below learns.
+
+    With adapters alone nothing does below the first layer that has one, unless layers are
+    recomputed: then the embedding's output is made to need a gradient.
+    """
+    h = model.hidden_size
+    flows = tuning.is_full or recompute == "full"
+    for how_many, layer in model.layers:
+        learns = any(site.adapted for part in layer.parts for site in _sites(part, h, tuning))
+        if not flows and learns:
+            yield 1, layer, False
+            yield how_many - 1, layer, True
+        else:
+            yield how_many, layer, flows
+        flows = flows or learns
+
+
+def _flows_into(
+    layer: Layer, hidden_size: Result, tuning: Tuning, flows: bool
+) -> Iterator[tuple[Part, bool]]:
+    """The parts of a layer, and whether anything that each reads has come past what learns."""
+    arrives = flows
+    for mixer in layer.mixers:
+        yield mixer, flows
+        arrives = arrives or any(site.adapted for site in _sites(mixer, hidden_size, tuning))
+    if layer.mlp is not None:
+        yield layer.mlp, flows if layer.parallel else arrives
+
+
+def _last_product(layer: Layer, hidden_size: Result, tuning: Tuning) -> Result:
+    """FLOPs a token of a layer's last product, which recomputation that stops early spares.
+
+    It is the down projection's, or the second half's of its adapter. What experts give is
+    weighted, for which backward needs it: nothing is spared, unless a shared one comes last.
+    """
+    part = layer.mlp or layer.mixers[-1]
+    name = "down" if layer.mlp else "output"
+    if isinstance(part, Experts):
+        if part.shared is None or part.shared_gate:
+            return 0
+        name = "shared_down"
+    [site] = [x for x in _sites(part, hidden_size, tuning) if x.matrix.name == name]
+    m = site.matrix
+    return 2 * (tuning.rank * m.columns if site.adapted else m.weights)
 
 
 def lora_parameters(

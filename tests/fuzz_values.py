@@ -158,6 +158,8 @@ GOOD: dict[str, list[Any]] = {
     "zero_stage": [0, 1, 2, 3],
     "attention": ["flash", "unfused"],
     "count_flops.attention": ["dense", "causal"],
+    "tuned_flops.attention": ["dense", "causal"],
+    "tuned_flops.recompute": ["none", "full"],
     "flops_per_gpu": [140e12, np.array([1e14, 1.5e14])],
     "peak_flops": [312e12, 989e12],
     "utilizations": [(0.3, 0.4, 0.5)],

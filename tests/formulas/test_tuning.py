@@ -1,5 +1,6 @@
 """What learns, what it computes, keeps and holds: `Tuning`."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from llmtrain_helpers import (
     Transformer,
     Tuning,
+    count_flops,
     count_parameters,
     lora_parameters,
+    tuned_flops,
     tuned_parameters,
 )
 from llmtrain_helpers.evidence import published
@@ -115,3 +118,35 @@ def test_targets_that_the_model_has_not_are_refused() -> None:
 def test_a_recurrence_is_refused_and_not_ignored(family: str) -> None:
     with pytest.raises(ValueError, match="is no attention"):
         tuned_parameters(Transformer.from_config({"model_type": family}), Tuning.lora(8))
+
+
+def test_full_tuning_computes_what_training_does() -> None:
+    for model, recompute in product([LLAMA, MIXTRAL, DEEPSEEK], ["none", "full"]):
+        tuned = tuned_flops(model, Tuning.full(reentrant=True), 4, recompute)
+        plain = count_flops(model, 4, recompute)
+        assert {**tuned.parts(), "adapters": 0} == {**plain.parts(), "adapters": 0}
+
+
+def test_flops_a_token_and_parameter_are_those_that_nvidia_prints() -> None:
+    """Model TFLOP/s over tokens/s and parameters, for full tuning of 70B: 6.13 to 6.17."""
+    shape = published.architecture("Llama-3.1-70B", sequence_length=4096)
+    each = tuned_flops(shape, Tuning.full(), 1, "none", "causal").total / 4096
+    rows = [r for r in published.rows("finetune_measured") if r["name"] in ("NB-001", "NB-005")]
+    assert [r["method"] for r in rows] == ["full", "full"]
+    assert 6.13 <= each / count_parameters(shape).total <= 6.17
+
+
+def test_without_recomputing_nothing_is_recomputed() -> None:
+    for tuning in (Tuning.full(), Tuning.lora(8)):
+        assert tuned_flops(LLAMA, tuning, 1, "none").recomputed == 0
+    with pytest.raises(ValueError, match="recompute='selective'"):
+        tuned_flops(LLAMA, Tuning.lora(8), 1, "selective")
+
+
+def test_scores_have_no_discount_but_in_the_first_layer() -> None:
+    full, lora, mlp = (
+        tuned_flops(LLAMA, tuning, 1, "none").scores
+        for tuning in (Tuning.full(), Tuning.lora(8), Tuning.lora(8, "mlp"))
+    )
+    assert full == lora
+    assert full - mlp == full * 2 // 3 // 32  # the first layer's, backward
