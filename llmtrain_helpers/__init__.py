@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from llmtrain_helpers.finetune import (
         OPTIMIZERS as OPTIMIZERS,
         LoraMemory as LoraMemory,
+        TunedActivations as TunedActivations,
         TunedFlops as TunedFlops,
         TunedParameters as TunedParameters,
         Tuning as Tuning,
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
         lora_parameters as lora_parameters,
         muon_overhead as muon_overhead,
         offload_seconds as offload_seconds,
+        tuned_activations as tuned_activations,
         tuned_flops as tuned_flops,
         tuned_parameters as tuned_parameters,
     )
@@ -228,8 +230,9 @@ _NAMES = {
         "training_interval training_seconds"
     ),
     "finetune": (
-        "LoraMemory OPTIMIZERS TunedFlops TunedParameters Tuning lora_memory "
-        "lora_parameters muon_overhead offload_seconds tuned_flops tuned_parameters"
+        "LoraMemory OPTIMIZERS TunedActivations TunedFlops TunedParameters Tuning "
+        "lora_memory lora_parameters muon_overhead offload_seconds tuned_activations "
+        "tuned_flops tuned_parameters"
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization without_windows",
     "laws": (

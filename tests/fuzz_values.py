@@ -160,6 +160,8 @@ GOOD: dict[str, list[Any]] = {
     "count_flops.attention": ["dense", "causal"],
     "tuned_flops.attention": ["dense", "causal"],
     "tuned_flops.recompute": ["none", "full"],
+    "tuned_activations.recompute": ["none", "full"],
+    "mask_bytes": [1, 2],
     "flops_per_gpu": [140e12, np.array([1e14, 1.5e14])],
     "peak_flops": [312e12, 989e12],
     "utilizations": [(0.3, 0.4, 0.5)],
@@ -483,7 +485,7 @@ NAMES: dict[str, str] = {
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage
         Transformer.num_experts Transformer.experts_per_token kernel_size low_rank turn
         duration.flops_on_the_way.passed mantissa precision.updated.updates
-        precision.sum_of_ones.ones
+        precision.sum_of_ones.ones mask_bytes
         """,
     "bound": "least likely greatest",
     "share": "certainty matmul_share share_of_peak hfu",

@@ -1,5 +1,6 @@
 """What learns, what it computes, keeps and holds: `Tuning`."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 from llmtrain_helpers import (
     Transformer,
     Tuning,
+    count_activations,
     count_flops,
     count_parameters,
     lora_parameters,
+    tuned_activations,
     tuned_flops,
     tuned_parameters,
 )
@@ -150,3 +153,55 @@ def test_scores_have_no_discount_but_in_the_first_layer() -> None:
     )
     assert full == lora
     assert full - mlp == full * 2 // 3 // 32  # the first layer's, backward
+
+
+L, H, KV, F, A = 32, 4096, 1024, 14336, 32
+
+TABLE = [
+    (Tuning.full(), 20, 8, 0),
+    (Tuning.lora(8, ["q_proj", "v_proj"], adapter_bytes=2), 14, 6, 4),
+    (Tuning.lora(8, "attention", adapter_bytes=2), 14, 6, 8),
+    (Tuning.lora(8, "mlp", adapter_bytes=2), 14, 8, 6),
+    (Tuning.lora(8, adapter_bytes=2), 16, 8, 14),
+    (Tuning.lora(8, ["q_proj", "v_proj"], autocast=False), 20, 6, 8),
+    (Tuning.lora(8, autocast=False), 36, 10, 28),
+    (Tuning.lora(8, ["q_proj", "v_proj"]), 16, 6, 4),
+    (Tuning.lora(8, "attention"), 20, 6, 8),
+    (Tuning.lora(8), 24, 8, 14),
+    (Tuning.lora(8, adapter_bytes=2, dropout=0.05), 30, 9, 14),
+]
+"""What a layer keeps: times h, times f, times the rank; 4kd, 4a and 8 for all."""
+
+
+@pytest.mark.parametrize(("tuning", "of_h", "of_f", "of_r"), TABLE)
+def test_a_llamas_layer_keeps(tuning: Tuning, of_h: int, of_f: int, of_r: int) -> None:
+    two, three = (
+        tuned_activations(replace(LLAMA, layers=((n, LLAMA.layers[0][1]),)), tuning, 1).layers
+        for n in (2, 3)
+    )
+    each = of_h * H + 4 * KV + of_f * F + 4 * A + of_r * 8 + 8
+    assert three - two == 4096 * each
+
+
+def test_with_dropout_on_all_matrices_lora_keeps_more_than_full_training() -> None:
+    full, lora, dropped = (
+        tuned_activations(LLAMA, tuning, 1).layers
+        for tuning in (Tuning.full(), Tuning.lora(8, "attention"), Tuning.lora(8, dropout=0.05))
+    )
+    assert lora < full < dropped
+
+
+@pytest.mark.parametrize("model", [LLAMA, MIXTRAL, DEEPSEEK, Transformer.gpt(3, 64, 4, 99, 16)])
+def test_full_training_with_fused_kernels_keeps_what_chapter_06_counts(model: Any) -> None:
+    """But for the norms' statistics and 4 bytes a head, which are left out there."""
+    found = tuned_activations(model, Tuning.full(fused=True), 2).layers
+    known = count_activations(model, 2, fused_mlp=True).layers
+    layer = model.layers[-1][1]
+    statistics = 4 * layer.norms * layer.norm_size + 4 * layer.mixer.num_heads
+    assert found - known == 2 * model.sequence_length * model.num_layers * statistics
+
+
+def test_recomputed_layers_keep_their_inputs_alone() -> None:
+    tuning = Tuning.qlora(8, wide_bytes=4)
+    assert tuned_activations(LLAMA, tuning, 1, "full").layers == 4 * 4096 * L * H
+    assert tuned_activations(LLAMA, Tuning.lora(8), 1, "full").layers == 2 * 4096 * L * H
