@@ -104,6 +104,7 @@ if TYPE_CHECKING:
         LoraMemory as LoraMemory,
         TunedActivations as TunedActivations,
         TunedFlops as TunedFlops,
+        TunedMemory as TunedMemory,
         TunedParameters as TunedParameters,
         Tuning as Tuning,
         lora_memory as lora_memory,
@@ -112,7 +113,9 @@ if TYPE_CHECKING:
         offload_seconds as offload_seconds,
         tuned_activations as tuned_activations,
         tuned_flops as tuned_flops,
+        tuned_memory as tuned_memory,
         tuned_parameters as tuned_parameters,
+        tuned_phases as tuned_phases,
     )
     from llmtrain_helpers.flops import (
         FlopCount as FlopCount,
@@ -230,9 +233,9 @@ _NAMES = {
         "training_interval training_seconds"
     ),
     "finetune": (
-        "LoraMemory OPTIMIZERS TunedActivations TunedFlops TunedParameters Tuning "
+        "LoraMemory OPTIMIZERS TunedActivations TunedFlops TunedMemory TunedParameters Tuning "
         "lora_memory lora_parameters muon_overhead offload_seconds tuned_activations "
-        "tuned_flops tuned_parameters"
+        "tuned_flops tuned_memory tuned_parameters tuned_phases"
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization without_windows",
     "laws": (

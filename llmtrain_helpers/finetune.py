@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 from llmtrain_helpers.activations import ActivationCount, count_activations
@@ -19,6 +20,7 @@ from llmtrain_helpers.checks import (
     Result,
     amount,
     anywhere,
+    at_most,
     broadcast,
     choice,
     count,
@@ -45,9 +47,9 @@ from llmtrain_helpers.model.layers import (
     pairs,
 )
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
-from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.parameters import count_parameters, embedding_parameters, head_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe
-from llmtrain_helpers.results import Breakdown
+from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out, where
 
 OPTIMIZERS = {
     recipe.name: recipe
@@ -102,16 +104,15 @@ holds the logits; `in-place` a kernel that writes the gradient over the fp32 log
 copy of which the shift to the next token makes; `chunked` 16-bit logits and their
 log-probabilities; `fused` logits that are never whole."""
 
-STATES = {
-    "adamw": (2, 1),
-    "adamw_fused": (2, 0),
-    "adamw_8bit": (2, 0),
-    "adamw_in_backward": (2, 0),
-    "sgd": (0, 0),
-}
-"""Numbers that an optimizer keeps for each that learns, and how many more it makes of each
-for a moment: PyTorch's own AdamW updates all parameters at once, through a copy (counted).
-"""
+STATES = {"adamw": 2, "adamw_fused": 2, "adamw_in_backward": 2, "adamw_8bit": 0, "sgd": 0}
+"""Numbers that an optimizer keeps for each that learns, as wide as the weights.
+
+PyTorch's own AdamW (`adamw`) updates all parameters at once, through a copy of them
+(counted); `adamw_in_backward` updates each matrix as soon as its gradient is there, which
+then goes; `adamw_8bit` keeps two states in a byte each, with 4 bytes for every 256."""
+
+IN_8_BITS = 2 * (1 + 4 / 256)
+"""Bytes of both states of an 8-bit AdamW, for each number that learns."""
 
 NF4_BITS = {True: 4 + 8 / 64 + 32 / (64 * 256), False: 4 + 32 / 64}
 """Bits of a weight in NF4: a scale for every 64 in 8 bits, or (without double quantisation)
@@ -566,10 +567,10 @@ def tuned_activations(
         for how_many, layer, flows in _tuned_layers(model, tuning, recompute):
             for name, kept in _kept(layer, h, tuning, flows, mask).items():
                 parts[name] = parts[name] + how_many * T * kept
+    # What the head reads stays in any case: the code that calls it holds it.
+    parts["head"] = T * (_norm_kept(model.final_norm, h, tuning) + 2 * h)
     adapted = HEAD in tuning.targets
     own, copy = _own_copies(tuning)
-    needed = tuning.is_full or (adapted and not own)
-    parts["head"] = T * (_norm_kept(model.final_norm, h, tuning) + 2 * h * needed)
     parts["adapters"] = parts["adapters"] + T * adapted * (
         own * (copy + mask * (tuning.dropout > 0)) * h + tuning.rank * copy
     )
@@ -645,6 +646,170 @@ def _norms_inside(part: Part, ways: tuple[Site, ...], tuning: Tuning) -> Result:
     elif isinstance(part, Attention) and part.qk_norm:
         widths = sum(x.matrix.columns for x in ways if x.matrix.name in ("query", "key"))
     return (2 + 2 * tuning.is_full) * widths
+
+
+# --- memory
+
+
+@dataclass(frozen=True)
+class TunedMemory(Breakdown):
+    """Bytes on a GPU at one moment of a step of tuning, part by part.
+
+    `weights`, frozen and learning; `gradients` and `optimizer` states of what learns;
+    `activations` kept for backward; `transient`, what is there for this moment: logits, a
+    layer computed again with its gradients, the update's copy, what FSDP gathers, a matrix
+    out of 4 bits. `phase` names the moment.
+    """
+
+    _beside = ("phase",)
+
+    phase: str
+    weights: Result
+    gradients: Result
+    optimizer: Result
+    activations: Result
+    transient: Result
+
+
+@remembered
+def tuned_phases(
+    model: Transformer,
+    tuning: Tuning,
+    micro_batch_size: Number,
+    recompute: str,
+    sequence_length: Number | None = None,
+    *,
+    accumulation_steps: Number = 1,
+    zero_stage: int = 0,
+    data_parallel: Number = 1,
+) -> tuple[TunedMemory, ...]:
+    """Bytes on a GPU at the four moments of a step of which one is the peak.
+
+    At the `loss` stand all activations and the logits (`LOSS_KERNELS`); at the `last layer`,
+    where backward begins, the activations and that layer: what it keeps if it was
+    recomputed, and three gradients as wide as its MLP (two without a gate); at the `first
+    layer`, where it ends, one layer and all gradients; at the `update` the gradients and a
+    copy of what learns (see `STATES`). With several `accumulation_steps` gradients are
+    there all the time. Weights in 4 bits come out of them one matrix at a time. With ZeRO
+    over d replicas each has its share of what the stage shards; stage 3 gathers two layers
+    for backward, with one's gradients if they learn, and has embedding and head whole.
+
+    Source: counted with PyTorch (states, logits, activations); the MLP's gradients follow
+    from its products.
+
+    >>> mistral = Transformer.llama(32, 4096, 32, 8, 14336, 32000, sequence_length=4096)
+    >>> for memory in tuned_phases(mistral, Tuning.full(), 4, "full"):
+    ...     print(f"{memory.phase}: {memory.total / 1e9:.1f} GB")  # measured: 72.4
+    loss: 55.6 GB
+    last layer: 53.2 GB
+    first layer: 62.6 GB
+    update: 72.4 GB
+    """
+    model = of_length(model, sequence_length)
+    P = tuned_parameters(model, tuning)
+    b, d, m = counts(
+        micro_batch_size=micro_batch_size,
+        data_parallel=data_parallel,
+        accumulation_steps=accumulation_steps,
+    )
+    stage = single("zero_stage", zero_stage, least=0)
+    at_most("zero_stage", stage, "ZeRO's last stage", 3)
+    broadcast(micro_batch_size=b, data_parallel=d, accumulation_steps=m, **model.numbers())
+    kept = tuned_activations(model, tuning, b, recompute)
+    T, V, h, full = b * model.sequence_length, model.vocab_size, model.hidden_size, tuning.is_full
+    width, n = tuning.learning_bytes, P.learning
+
+    # What stays: weights, gradients and states, each shared out from its stage on.
+    frozen = tuning.matrix_bytes * P.frozen + tuning.other_bytes * P.wide
+    in_8_bits = tuning.optimizer == "adamw_8bit"
+    states = IN_8_BITS if in_8_bits else STATES[tuning.optimizer] * width
+    weights = shared_out(frozen + width * n, d if stage == 3 else 1)
+    optimizer = shared_out(states * n, d if stage >= 1 else 1)
+    matrices = [x for layer in model.kinds for x in layer.matrices(h)]
+    largest = reduce(greater, (x.weights for x in matrices))
+    whole = n
+    if tuning.optimizer == "adamw_in_backward":
+        whole = lesser(n, greater(largest, h * V)) if full else lesser(n, largest)
+    gradients = shared_out(width * whole, d if stage >= 2 else 1)
+    copy = shared_out((tuning.optimizer == "adamw") * width * n, d if stage >= 1 else 1)
+
+    # What a layer has while it is computed again, and what its gradients pass through.
+    layer = T * reduce(greater, (_worked_on(x, h, tuning, recompute) for x in model.kinds))
+    layer = layer + (tuning.method == "qlora") * 2 * largest
+    logits = LOSS_KERNELS[tuning.loss_kernel] * V * T
+    outer = around = 0 * d
+    if stage == 3:
+        several = d > 1
+        ends = embedding_parameters(model) + (not model.tied_embeddings) * head_parameters(model)
+        each = reduce(greater, map(_matrix_weights(model), model.kinds))
+        outer = several * (2 + 2 * full) * ends
+        around = several * (2 * lesser(tuning.matrix_bytes, 2) + 2 * full) * each
+
+    # With accumulation the gradients of the passes before stay.
+    before = where(m > 1, gradients, 0)
+    head = shared_out(lesser(full * width * h * V, width * whole), d if stage >= 2 else 1)
+    one = shared_out(kept.layers, model.num_layers) if recompute == "none" else 0
+    return (
+        TunedMemory("loss", weights, before, optimizer, kept.total, logits + outer),
+        TunedMemory(
+            "last layer",
+            weights,
+            greater(before, head),
+            optimizer,
+            kept.total,
+            layer + outer + around,
+        ),
+        TunedMemory("first layer", weights, gradients, optimizer, one, layer + outer + around),
+        TunedMemory("update", weights, gradients, optimizer, 0, copy),
+    )
+
+
+def tuned_memory(
+    model: Transformer,
+    tuning: Tuning,
+    micro_batch_size: Number,
+    recompute: str,
+    sequence_length: Number | None = None,
+    *,
+    accumulation_steps: Number = 1,
+    zero_stage: int = 0,
+    data_parallel: Number = 1,
+) -> TunedMemory:
+    """Bytes on a GPU at the peak of a step of tuning: the largest of `tuned_phases`.
+
+    Takes single numbers; arguments and errors as there. What the allocator, the driver and
+    the collectives take beside it comes on top.
+
+    >>> mistral = Transformer.llama(32, 4096, 32, 8, 14336, 32000, sequence_length=4096)
+    >>> peak = tuned_memory(mistral, Tuning.lora(16, "attention"), 4, "full")
+    >>> f"{peak.total / 1e9:.1f} GB, measured 26.7, at the {peak.phase}"
+    '26.7 GB, measured 26.7, at the loss'
+    """
+    numbers: dict[str, Any] = {
+        "micro_batch_size": micro_batch_size,
+        "accumulation_steps": accumulation_steps,
+        "data_parallel": data_parallel,
+    }
+    for name, value in numbers.items():
+        one(name, value)
+    if sequence_length is not None:
+        one("sequence_length", sequence_length)
+    model = of_length(model, sequence_length)
+    if any(is_array(value) for value in model.numbers().values()):
+        refuse("model", model, "is many: here it must be one")
+    found = tuned_phases(model, tuning, recompute=recompute, zero_stage=zero_stage, **numbers)
+    return max(found, key=lambda memory: memory.total)
+
+
+def _worked_on(layer: Layer, hidden_size: Result, tuning: Tuning, recompute: str) -> Result:
+    """Bytes a token of a layer at work in backward: what it keeps again, its MLP's gradients."""
+    again = sum(_kept(layer, hidden_size, tuning, True, 1).values()) if recompute == "full" else 0
+    mlp = layer.mlp
+    if mlp is None:
+        return again
+    inside = [x.matrix for x in _sites(mlp, hidden_size, tuning) if x.before]  # down
+    gated = any("gate" in m.name for m in mlp.matrices(hidden_size))
+    return again + 2 * (3 if gated else 2) * sum(m.active * m.rows for m in inside)
 
 
 def lora_parameters(

@@ -162,6 +162,8 @@ GOOD: dict[str, list[Any]] = {
     "tuned_flops.recompute": ["none", "full"],
     "tuned_activations.recompute": ["none", "full"],
     "mask_bytes": [1, 2],
+    "tuned_phases.recompute": ["none", "full"],
+    "tuned_memory.recompute": ["none", "full"],
     "flops_per_gpu": [140e12, np.array([1e14, 1.5e14])],
     "peak_flops": [312e12, 989e12],
     "utilizations": [(0.3, 0.4, 0.5)],
@@ -506,4 +508,5 @@ PASSED_ON = {f"Transformer.llama.{name}" for name in PASSED_ON}
 """To `Transformer`, where None stands for what is not given."""
 
 OF_ONE = {"spare_nodes", "simulate_run", "smallest_data_parallel", "pipeline_schedule"}
+OF_ONE |= {"tuned_memory"}
 """Formulas that take one number each, no arrays."""

@@ -15,7 +15,9 @@ from llmtrain_helpers import (
     lora_parameters,
     tuned_activations,
     tuned_flops,
+    tuned_memory,
     tuned_parameters,
+    tuned_phases,
 )
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.finetune import TARGETS
@@ -205,3 +207,98 @@ def test_recomputed_layers_keep_their_inputs_alone() -> None:
     tuning = Tuning.qlora(8, wide_bytes=4)
     assert tuned_activations(LLAMA, tuning, 1, "full").layers == 4 * 4096 * L * H
     assert tuned_activations(LLAMA, Tuning.lora(8), 1, "full").layers == 2 * 4096 * L * H
+
+
+def at(phase: str, model: Any, tuning: Tuning, b: int = 1, **options: Any) -> Any:
+    found = tuned_phases(model, tuning, b, "full", **options)
+    return {memory.phase: memory for memory in found}[phase]
+
+
+P8 = 8_030_261_248
+
+
+@pytest.mark.parametrize(
+    ("options", "each"),
+    [
+        ({}, 10),  # Mistral, 72.435 GB: as measured
+        ({"weight_bytes": 4}, 20),  # Llama 3 8B under FSDP, 80.32 GB on each of two GPUs
+        ({"optimizer": "adamw_fused"}, 8),
+        ({"optimizer": "adamw_8bit"}, 4 + 2 * (1 + 4 / 256)),
+        ({"optimizer": "sgd"}, 4),
+    ],
+)
+def test_full_training_holds_so_many_bytes_a_parameter_at_the_update(
+    options: dict[str, Any], each: float
+) -> None:
+    assert at("update", LLAMA, Tuning.full(**options)).total == pytest.approx(each * P8)
+
+
+def test_adapters_weigh_twelve_bytes_in_32_bits_before_a_step_and_16_in_it() -> None:
+    tuning = Tuning.lora(16, "attention")
+    n = tuned_parameters(MISTRAL, tuning).learning
+    update = at("update", MISTRAL, tuning)
+    assert update.weights + update.optimizer == 2 * count_parameters(MISTRAL).total + 12 * n
+    assert update.total - update.transient == 2 * count_parameters(MISTRAL).total + 16 * n
+
+
+def test_four_bits_leave_what_was_measured_after_training() -> None:
+    """FM-057 holds 4,307,028,992 bytes then: 0.516 a weight, and what stays wide."""
+    update = at("update", MISTRAL, Tuning.qlora(16, "attention"))
+    assert update.weights + update.optimizer == pytest.approx(4_307_028_992, rel=0.01)
+
+
+def test_the_helper_that_prepares_4_bits_doubles_embedding_and_head() -> None:
+    plain, prepared = (at("update", LLAMA, Tuning.qlora(8, wide_bytes=w)) for w in (2, 4))
+    wide = tuned_parameters(LLAMA, Tuning.qlora(8)).wide
+    assert prepared.weights - plain.weights == 2 * wide
+    assert 2 * wide == pytest.approx(2.1e9, rel=0.01)
+
+
+@pytest.mark.parametrize("kernel", ["transformers", "plain", "in-place", "chunked", "fused"])
+def test_logits_take_what_their_kernel_says(kernel: str) -> None:
+    tuning = Tuning.lora(8, loss_kernel=kernel)
+    each = {"transformers": 14, "plain": 12, "in-place": 10, "chunked": 4, "fused": 0}[kernel]
+    assert at("loss", LLAMA, tuning).transient == each * 128256 * 4096
+
+
+def test_a_token_more_takes_what_was_measured() -> None:
+    """Mistral with LoRA, micro-batches of 4 and 8: FM-033 and FM-035, 734,762 bytes."""
+    few, many = (
+        tuned_memory(MISTRAL, Tuning.lora(16, "attention"), b, "full").total for b in (4, 8)
+    )
+    measured = (38_742_912_512 - 26_704_571_904) / (4 * 4096)
+    assert (many - few) / (4 * 4096) == pytest.approx(measured, rel=0.005)
+
+
+def test_a_stage_shares_out_what_it_says_and_the_third_gathers() -> None:
+    tuning = Tuning.full()
+    alone = at("update", LLAMA, tuning)
+    for stage, parts in enumerate([(), ("optimizer",), ("optimizer", "gradients")]):
+        shared = at("update", LLAMA, tuning, zero_stage=stage, data_parallel=4)
+        for name in ("weights", "gradients", "optimizer"):
+            assert getattr(shared, name) * (4 if name in parts else 1) == getattr(alone, name)
+    whole, shared = (
+        at("last layer", LLAMA, Tuning.lora(8), zero_stage=3, data_parallel=d) for d in (1, 4)
+    )
+    assert shared.weights == whole.weights / 4
+    each = tuned_parameters(LLAMA, Tuning.lora(8)).frozen // 32
+    assert shared.transient - whole.transient == 2 * 2 * each + 2 * 2 * 128256 * 4096
+
+
+def test_accumulated_gradients_are_there_at_the_loss() -> None:
+    for m in (1, 4):
+        found = at("loss", LLAMA, Tuning.full(), accumulation_steps=m)
+        assert found.gradients == (2 * P8 if m > 1 else 0)
+
+
+def test_experts_are_held_all_and_met_by_two() -> None:
+    tuning = Tuning.qlora(16, "attention")
+    found = at("update", MIXTRAL, tuning)
+    assert found.weights + found.optimizer == pytest.approx(24_665_033_728, rel=0.01)  # FM-061
+
+
+def test_an_array_has_no_one_peak() -> None:
+    import numpy as np
+
+    with pytest.raises(ValueError, match="is an array: here"):
+        tuned_memory(LLAMA, Tuning.full(), np.array([1, 2]), "full")
