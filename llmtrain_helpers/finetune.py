@@ -104,12 +104,26 @@ holds the logits; `in-place` a kernel that writes the gradient over the fp32 log
 copy of which the shift to the next token makes; `chunked` 16-bit logits and their
 log-probabilities; `fused` logits that are never whole."""
 
-STATES = {"adamw": 2, "adamw_fused": 2, "adamw_in_backward": 2, "adamw_8bit": 0, "sgd": 0}
+STATES = {
+    "adamw": 2,
+    "adamw_fused": 2,
+    "adamw_in_backward": 2,
+    "adamw_paged": 0,
+    "adamw_8bit": 0,
+    "sgd": 0,
+}
 """Numbers that an optimizer keeps for each that learns, as wide as the weights.
 
 PyTorch's own AdamW (`adamw`) updates all parameters at once, through a copy of them
 (counted); `adamw_in_backward` updates each matrix as soon as its gradient is there, which
-then goes; `adamw_8bit` keeps two states in a byte each, with 4 bytes for every 256."""
+then goes; `adamw_paged` keeps its states where they can move to the host, outside of
+PyTorch's memory; `adamw_8bit` keeps two in a byte each, with 4 bytes for every 256."""
+
+AT_WORK_UNDER_FSDP = 2
+"""Layers at work at once, as it were, where FSDP shards a model with adapters.
+
+Read off one publication's rows (IBM's, 2 to 4 GPUs) and not explained; nobody else's
+judge it."""
 
 IN_8_BITS = 2 * (1 + 4 / 256)
 """Bytes of both states of an 8-bit AdamW, for each number that learns."""
@@ -140,6 +154,8 @@ class Tuning:
     reentrant            whether recomputation is PyTorch's reentrant one, which goes
                          through to the end of a layer; the other stops early
     fused                whether norms and the MLP's activation keep what fused kernels do
+    keeps_inputs         whether 4-bit matrices keep what they read, as bitsandbytes' did in
+                         2023 (0.41); now (0.50) they do not
 
     Made by `full`, `lora` and `qlora`. ValueError for what does not go together.
     Source: arXiv 2106.09685 section 4; arXiv 2305.14314 section 3; PEFT's defaults.
@@ -162,12 +178,13 @@ class Tuning:
     loss_kernel: str = "transformers"
     reentrant: bool = False
     fused: bool = False
+    keeps_inputs: bool = False
 
     def __post_init__(self) -> None:
         choice("method", self.method, ["full", "lora", "qlora"])
         choice("optimizer", self.optimizer, STATES)
         choice("loss_kernel", self.loss_kernel, LOSS_KERNELS)
-        for name in ("double_quantisation", "autocast", "reentrant", "fused"):
+        for name in ("double_quantisation", "autocast", "reentrant", "fused", "keeps_inputs"):
             object.__setattr__(self, name, flag(name, getattr(self, name)))
         for name in ("weight_bytes", "adapter_bytes", "wide_bytes"):
             object.__setattr__(self, name, _width(name, getattr(self, name)))
@@ -599,6 +616,7 @@ def _kept(
     """Bytes a token that a layer keeps, part by part; `flows` if anything below it learns."""
     h, full = hidden_size, tuning.is_full
     own, copy = _own_copies(tuning)
+    keeps = full or (tuning.keeps_inputs and tuning.method == "qlora")
     kept: dict[str, Result] = {"norms": 0, "attention": 0, "mlp": 0, "adapters": 0}
     norm, arrived = _norm_kept(layer.norm_size, h, tuning), []
     read_before = False
@@ -614,7 +632,7 @@ def _kept(
         inside = 2 * (whole + split) + 4 * (part.score_heads() if isinstance(part, Mixer) else 0)
         inside = inside + _norms_inside(part, ways, tuning)
         for site in ways:
-            m, needed = site.matrix, full or (site.adapted and not own)
+            m, needed = site.matrix, keeps or (site.adapted and not own)
             if site.before and not (is_mixer and site in last):
                 inside = inside - 2 * m.active * m.rows * (not needed)
         passes = arrives or learns
@@ -622,7 +640,7 @@ def _kept(
         if not passes:  # then only what the last matrix reads, if it has an adapter
             reads = sum(x.matrix.active * x.matrix.rows * x.adapted for x in last)
             kept[name] = kept[name] + 2 * reads * (not own)
-        reading = full or (not own and any(x.adapted for x in ways if not x.before))
+        reading = keeps or (not own and any(x.adapted for x in ways if not x.before))
         shares = layer.parallel and layer.norms < 2 and read_before
         kept[name] = kept[name] + 2 * h * (reading and not shares)
         read_before = read_before or reading
@@ -692,7 +710,8 @@ def tuned_phases(
     copy of what learns (see `STATES`). With several `accumulation_steps` gradients are
     there all the time. Weights in 4 bits come out of them one matrix at a time. With ZeRO
     over d replicas each has its share of what the stage shards; stage 3 gathers two layers
-    for backward, with one's gradients if they learn, and has embedding and head whole.
+    for backward, with one's gradients if they learn, and has embedding and head whole; with
+    adapters it has `AT_WORK_UNDER_FSDP` layers at work.
 
     Source: counted with PyTorch (states, logits, activations); the MLP's gradients follow
     from its products.
@@ -735,6 +754,8 @@ def tuned_phases(
 
     # What a layer has while it is computed again, and what its gradients pass through.
     layer = T * reduce(greater, (_worked_on(x, h, tuning, recompute) for x in model.kinds))
+    if stage == 3 and not full:
+        layer = layer * where(d > 1, AT_WORK_UNDER_FSDP, 1)
     layer = layer + (tuning.method == "qlora") * 2 * largest
     logits = LOSS_KERNELS[tuning.loss_kernel] * V * T
     outer = around = 0 * d

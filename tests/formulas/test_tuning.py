@@ -282,7 +282,23 @@ def test_a_stage_shares_out_what_it_says_and_the_third_gathers() -> None:
     )
     assert shared.weights == whole.weights / 4
     each = tuned_parameters(LLAMA, Tuning.lora(8)).frozen // 32
-    assert shared.transient - whole.transient == 2 * 2 * each + 2 * 2 * 128256 * 4096
+    gathered = 2 * 2 * each + 2 * 2 * 128256 * 4096
+    assert shared.transient - 2 * whole.transient == gathered  # see AT_WORK_UNDER_FSDP
+
+
+def test_four_bit_kernels_of_2023_kept_what_they_read() -> None:
+    now, then = (
+        tuned_activations(LLAMA, Tuning.qlora(8, "attention", keeps_inputs=keeps), 1).layers
+        for keeps in (False, True)
+    )
+    # In 32 layers what queries, gate and down read; the first layer's alike.
+    assert then - now == 4096 * L * 2 * (2 * H + F)
+
+
+def test_paged_states_lie_outside_of_the_allocators_memory() -> None:
+    plain, paged = (at("loss", LLAMA, Tuning.full(optimizer=x)) for x in ("adamw", "adamw_paged"))
+    assert plain.optimizer == 4 * P8
+    assert paged.optimizer == 0
 
 
 def test_accumulated_gradients_are_there_at_the_loss() -> None:
