@@ -13,11 +13,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
 from statistics import median, quantiles
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.finetune import TunedMemory, Tuning, tuned_memory
+from llmtrain_helpers.evidence import published, utilizations
+from llmtrain_helpers.finetune import TunedMemory, Tuning, tuned_flops, tuned_memory
 from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.plan.pace import Shares
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 GIB = 2**30
 
@@ -41,6 +45,12 @@ NAMED = {
     "mistral-7b": "Mistral-7B-v0.1",
     "phi-3": "Phi-3-mini-4k",
     "tiny-llama": "TinyLlama-1.1B",
+    "Llama 2 70B": "Llama-2-70b",
+    "Llama 3.1 8B": "Llama-3.1-8B",
+    "Llama 3.1 70B": "Llama-3.1-70B",
+    "Mistral-7B-v0.1-GPTQ": "Mistral-7B-v0.1",
+    "Mixtral-8x7B-Instruct-v0.1-GPTQ": "Mixtral-8x7B",
+    "Llama-2-70B-GPTQ": "Llama-2-70b",
 }
 """What the sources call models that are known by name here."""
 
@@ -239,6 +249,67 @@ def judged() -> tuple[Judged, ...]:
     )
 
 
+CHIPS = {
+    "A100 80GB": "A100",
+    "A100 (size not stated)": "A100",
+    "A100": "A100",
+    "RTX 4090 24GB": "RTX 4090",
+}
+"""The chips of rows with a speed, as they are known here."""
+
+
+def speeds() -> DataFrame:
+    """Rows that tell a speed in 16 bits: the share of the peak, recomputed work counted.
+
+    `utilization` by `witness`, who published it; `kind` is the method. Of rows whose
+    tokens/s are those of a GPU, with full sequences of a known length, nothing offloaded,
+    on a chip whose peak is known; those that their source's own arithmetic makes suspect
+    are left out. Where targets are not stated, all matrices.
+    """
+    from pandas import DataFrame
+
+    found = []
+    for row in published.rows("finetune_measured"):
+        if not _tells_a_speed(row):
+            continue
+        s = row["sequence_length"]
+        model = shape(row["model"], s)
+        targets = TARGETS.get(row.get("targets", ""), "all-linear")
+        how = Tuning.full() if row["method"] == "full" else Tuning.lora(row.get("rank", 8), targets)
+        again = "full" if row.get("recompute", "").startswith("on") else "none"
+        flops = tuned_flops(model, how, 1, again).total / s
+        peak = published.accelerator(CHIPS[row["accelerator"]]).peak("bf16")
+        witness = row["publication"].split()[0]
+        share = row["tokens_per_s_per_gpu"] * flops / peak
+        found.append((row["name"], witness, row["method"], share))
+    return DataFrame(found, columns=["name", "witness", "kind", "utilization"])
+
+
+def _tells_a_speed(row: Mapping[str, Any]) -> bool:
+    return (
+        "tokens_per_s_per_gpu" in row
+        and "sequence_length" in row
+        and row["method"] in ("full", "lora", "qlora")
+        and row.get("packing") != "padded"
+        and row["accelerator"] in CHIPS
+        and row.get("offload", "") not in ("CPU (params, grads, optimizer)",)
+        and "SUSPECT" not in row.get("note", "")
+    )
+
+
+def pace() -> Shares:
+    """What `plan.pace.TUNED` holds, computed from data/: of one kind, for methods differ less."""
+    rows = speeds()
+    low, likely, high = (round(float(u), 2) for u in utilizations.spread(rows))
+    told = utilizations.judged(rows)
+    witnesses = rows["witness"]
+    evidence = (
+        f"{told['inside'].sum()} of {len(rows)} speeds of {witnesses.nunique()} publications, "
+        f"each judged by the others; {witnesses.value_counts().max()} are of one"
+    )
+    return Shares((low, likely, high), (low, likely, high), evidence)
+
+
 AGAINST_ITSELF = {
     "LG-021": "full AdamW in 7.0 bytes a parameter, where weights, gradients and states are 8",
     "LG-024": "full AdamW in 5.1 bytes a parameter",
@@ -317,6 +388,16 @@ def main() -> None:
     for kind, reserve in (reserves() | reserves(_ways)).items():
         firm, likely, most = (f"{size / 1e9:5.1f}" for size in reserve[1:])
         print(f"{kind:24}{reserve.rows:4} rows, beyond the peak{firm}, {likely} to{most} GB")
+    print()
+    table: Any = utilizations.coverage({"16-bit tuning": speeds()})
+    [span] = table.to_dict("records")
+    ends = ", ".join(f"{span[name]:.2f}" for name in ("low", "likely", "high"))
+    print(f"speed: {ends} of the peak; {span['inside']} of {span['rows']} inside when left out,")
+    print(
+        f"  {span['inside, alike']:.0%} with each of {span['witnesses']} publications alike,",
+        end="",
+    )
+    print(f" at a width of {span['width without']:.2f}")
     print()
     for name, why in AGAINST_ITSELF.items():
         print(f"{name} says what cannot be: {why}")

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from llmtrain_helpers import count_parameters
-from llmtrain_helpers.evidence import finetunes, published
+from llmtrain_helpers.evidence import finetunes, published, utilizations
+from llmtrain_helpers.plan.pace import TUNED
+from llmtrain_helpers.plan.plan import TUNED_RESERVES
 
 ROWS = published.rows("finetune_measured")
 
@@ -117,3 +119,23 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().out
     assert "litgpt config_hub         38 rows, median error" in told
     assert "LG-024 says what cannot be" in told
+
+
+def test_the_pace_of_a_tuned_plan_is_what_the_rows_give() -> None:
+    assert {"16-bit": finetunes.pace()} == TUNED
+
+
+def test_so_many_speeds_lie_in_what_the_others_make() -> None:
+    """Of three publications, one of which has most rows: a goal for four is not tried."""
+    told = utilizations.verdicts(utilizations.judged(finetunes.speeds()))
+    assert told["witnesses"] == 3
+    assert told["inside"] >= 0.85
+    assert 0.4 <= told["inside, alike"] <= 0.5
+    assert told["width"] <= 2.5
+
+
+def test_the_reserve_of_a_tuned_plan_is_what_nine_of_ten_rows_exceed() -> None:
+    found = finetunes.reserves(lambda row: row.kind.partition(",")[0])
+    assert {kind: round(reserve.firm, -8) for kind, reserve in found.items()} == TUNED_RESERVES
+    assert [round(reserve.likely / 1e9, 1) for reserve in found.values()] == [5.1, 7.8]
+    assert [reserve.rows for reserve in found.values()] == [41, 58]
