@@ -273,6 +273,24 @@ def _targeted(targets: object) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(names), key=order.index))
 
 
+def targeted(model: Transformer, tuning: Tuning) -> tuple[str, ...]:
+    """The matrices of a model that have adapters, by PEFT's names; none in full training.
+
+    >>> targeted(Transformer.gpt(2, 64, 4, 99, 16), Tuning.lora(8, "mlp"))
+    ('up_proj', 'down_proj')
+    """
+    tuned_parameters(model, tuning)  # refuses targets that the model has not
+    h = model.hidden_size
+    there = {
+        name
+        for layer in model.kinds
+        for part in layer.parts
+        if not tuning.is_full
+        for _, name, _ in (_of_mixer(part, h) if isinstance(part, Mixer) else _of_mlp(part, h))
+    }
+    return tuple(name for name in tuning.targets if name in {*there, HEAD})
+
+
 class Site(NamedTuple):
     """A matrix of a layer, whether it has an adapter, what it reads, and what comes before it.
 

@@ -15,7 +15,7 @@ from html import escape
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, at_most, instance, refuse, single
 from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
-from llmtrain_helpers.finetune import Tuning, tuned_parameters
+from llmtrain_helpers.finetune import Tuning, targeted, tuned_parameters
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.plan.advice import advise
@@ -132,11 +132,13 @@ def report(
     if run.price_per_gpu_hour is not None:
         hours = gpu_hours(units.DAY, plan.split.num_gpus) * days.likely
         price = f" for {_dollars(hours * run.price_per_gpu_hour)}"
-    verb = "train" if run.tuning is None else "tune"
+    verb, time = "train", f"{units.digits(days.likely, 2)} days"
+    if run.tuning is not None:
+        verb, time = "tune", units.duration(days.likely * units.DAY)
     summary = (
         f"{units.exact(run.num_gpus)} {run.accelerator.name} {verb} {name} on "
         f"{units.count(run.tokens)} tokens in likely "
-        f"{units.digits(days.likely, 2)} days{longer}{price}. It {fit}."
+        f"{time}{longer}{price}. It {fit}."
     )
     before = _seen_before(trained_on)
     if law is None and before:
@@ -169,13 +171,12 @@ def _work(plan: Plan) -> list[Line]:
     if run.recompute != "none":
         recompute += ": counted here, not in the MFU"
     batch = units.count(run.global_batch_size * run.model.sequence_length)
+    seen = "each seen once, " if run.tuning is None else "of all epochs, "
     learns = [] if run.tuning is None else [_what_learns(run.model, run.tuning)]
     return [
         Line("parameters", units.exact(P.total), "exact", shape + active, "notebook 01"),
         *learns,
-        Line(
-            "tokens", units.count(run.tokens), "chosen", f"each seen once, {batch} a step", "yours"
-        ),
+        Line("tokens", units.count(run.tokens), "chosen", f"{seen}{batch} a step", "yours"),
         Line(
             "work",
             units.flops(plan.total_flops),
@@ -191,7 +192,9 @@ def _what_learns(model: Transformer, tuning: Tuning) -> Line:
     how = "all weights learn"
     if not tuning.is_full:
         frozen = "frozen in 4 bits" if tuning.method == "qlora" else "frozen"
-        how = f"LoRA of rank {tuning.rank} on {', '.join(tuning.targets)}; the rest {frozen}"
+        how = (
+            f"LoRA of rank {tuning.rank} on {', '.join(targeted(model, tuning))}; the rest {frozen}"
+        )
     learning = tuned_parameters(model, tuning).learning
     return Line("what learns", units.exact(learning), "exact", how, "notebook 12")
 
