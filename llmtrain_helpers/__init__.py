@@ -107,6 +107,7 @@ if TYPE_CHECKING:
         TunedMemory as TunedMemory,
         TunedParameters as TunedParameters,
         Tuning as Tuning,
+        longest_sequence as longest_sequence,
         lora_memory as lora_memory,
         lora_parameters as lora_parameters,
         muon_overhead as muon_overhead,
@@ -116,6 +117,7 @@ if TYPE_CHECKING:
         tuned_memory as tuned_memory,
         tuned_parameters as tuned_parameters,
         tuned_phases as tuned_phases,
+        tuning_tokens as tuning_tokens,
     )
     from llmtrain_helpers.flops import (
         FlopCount as FlopCount,
@@ -234,8 +236,8 @@ _NAMES = {
     ),
     "finetune": (
         "LoraMemory OPTIMIZERS TunedActivations TunedFlops TunedMemory TunedParameters Tuning "
-        "lora_memory lora_parameters muon_overhead offload_seconds tuned_activations "
-        "tuned_flops tuned_memory tuned_parameters tuned_phases"
+        "longest_sequence lora_memory lora_parameters muon_overhead offload_seconds "
+        "tuned_activations tuned_flops tuned_memory tuned_parameters tuned_phases tuning_tokens"
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization without_windows",
     "laws": (

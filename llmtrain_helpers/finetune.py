@@ -15,6 +15,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from llmtrain_helpers.activations import ActivationCount, count_activations
+from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -849,6 +850,65 @@ def _worked_on(layer: Layer, hidden_size: Result, tuning: Tuning, recompute: str
     inside = [x.matrix for x in _sites(mlp, hidden_size, tuning) if x.before]  # down
     gated = any("gate" in m.name for m in mlp.matrices(hidden_size))
     return again + 2 * (3 if gated else 2) * sum(m.active * m.rows for m in inside)
+
+
+# --- what is asked in practice
+
+
+def tuning_tokens(
+    examples: Number, tokens_each: Number, epochs: Number = 1, padded_to: Number | None = None
+) -> Result:
+    """Tokens that go through a model that is tuned: examples · tokens · epochs.
+
+    Packed, sequences are full, and `tokens_each` is the mean of an example; `padded_to` is
+    the length to which each is filled up instead, pads going through the model like
+    tokens. Whole numbers of epochs or not. ValueError for a length below the mean.
+
+    >>> tuning_tokens(30_000, 800, epochs=3), tuning_tokens(30_000, 800, 3, padded_to=2048)
+    (72000000, 184320000)
+    """
+    n, t = counts(examples=examples, tokens_each=tokens_each)
+    e = quantity("epochs", epochs)
+    length = t if padded_to is None else count("padded_to", padded_to)
+    broadcast(examples=n, tokens_each=t, epochs=e, padded_to=length)
+    at_most("tokens_each", t, "padded_to", length)
+    return n * length * e
+
+
+def longest_sequence(
+    model: Transformer,
+    tuning: Tuning,
+    memory: Number,
+    recompute: str,
+    reserve: Number = 0,
+    micro_batch_size: Number = 1,
+    zero_stage: int = 0,
+    data_parallel: Number = 1,
+) -> int:
+    """The most tokens a sequence with which tuning fits into a GPU's bytes, less a reserve.
+
+    Whatever the model's own longest sequence is. Takes single numbers; ValueError where
+    not even one token fits. Otherwise as `tuned_memory`.
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    >>> prepared, card = Tuning.qlora(32, wide_bytes=4), 24 * 2**30
+    >>> longest_sequence(llama, prepared, card, "full", reserve=2e9)  # measured: 5,789
+    6380
+    >>> longest_sequence(llama, prepared.but(loss_kernel="fused"), card, "full", reserve=2e9)
+    17408
+    """
+    _check_tuned(model, tuning)
+    held, kept = one("memory", memory, quantity), one("reserve", reserve, amount)
+    b, d = single("micro_batch_size", micro_batch_size), single("data_parallel", data_parallel)
+    free = replace(model, num_positions=0) if model.num_positions else model
+
+    def fits(s: int) -> bool:
+        how = {"zero_stage": zero_stage, "data_parallel": d}
+        return bool(tuned_memory(free, tuning, b, recompute, s, **how).total <= held - kept)
+
+    if not fits(1):
+        refuse("memory", memory, "is too small for the model and one token")
+    return int(largest_batch(fits, limit=2**30))
 
 
 def lora_parameters(

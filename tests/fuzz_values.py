@@ -162,6 +162,11 @@ GOOD: dict[str, list[Any]] = {
     "tuned_flops.recompute": ["none", "full"],
     "tuned_activations.recompute": ["none", "full"],
     "mask_bytes": [1, 2],
+    "longest_sequence.recompute": ["none", "full"],
+    "longest_sequence.model": [LLAMA],
+    "longest_sequence.reserve": [0, 2e9],
+    "tuning_tokens.tokens_each": [800],
+    "tuning_tokens.padded_to": [None, 2048],
     "tuned_phases.recompute": ["none", "full"],
     "tuned_memory.recompute": ["none", "full"],
     "flops_per_gpu": [140e12, np.array([1e14, 1.5e14])],
@@ -335,6 +340,7 @@ EXCLUDING: list[tuple[dict[str, Any], str]] = [
 
 OUTCOMES = [
     "not even a batch of 1 fits",
+    "is too small for the model and one token",
     "no fit",
     "comes out even",
     "plans fits",
@@ -402,7 +408,7 @@ CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one
 
 SLOW = {"fit_law", "frontier", "largest_model", "shelf", "best_split", "pipeline_schedule"}
 SLOW |= {"budget.usual_plan", "budget.plan_on_nodes", "budget.rough_frontier"}
-SLOW |= {"train_small_network"}
+SLOW |= {"train_small_network", "longest_sequence"}
 """Called a tenth as often."""
 
 TRUSTING = {
@@ -479,7 +485,7 @@ NAMES: dict[str, str] = {
         laws.times_the_least.parameters laws.times_the_least.tokens
         laws.loss_terms.parameters laws.loss_terms.tokens
         published.nearest_run.parameters published.nearest_run.tokens published.batches_near.tokens
-        effective_tokens.epochs kv_bytes_per_token.value_bytes
+        effective_tokens.epochs kv_bytes_per_token.value_bytes tuning_tokens.epochs
         """,
     "amount": """
         checkpoint_seconds restart_seconds outages evaluation factor weight_bytes
@@ -511,5 +517,5 @@ PASSED_ON = {f"Transformer.llama.{name}" for name in PASSED_ON}
 """To `Transformer`, where None stands for what is not given."""
 
 OF_ONE = {"spare_nodes", "simulate_run", "smallest_data_parallel", "pipeline_schedule"}
-OF_ONE |= {"tuned_memory"}
+OF_ONE |= {"tuned_memory", "longest_sequence"}
 """Formulas that take one number each, no arrays."""
