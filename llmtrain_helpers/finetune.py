@@ -1,18 +1,17 @@
-"""What it takes to adapt a model: `Tuning`, and what learns under it.
+"""Chapter 12: what it takes to adapt a model: FLOPs and memory of a `Tuning`.
 
-Beside notebooks/10_budget.ipynb. Sources: Hu et al. (arXiv 2106.09685) for LoRA,
-Dettmers et al. (arXiv 2305.14314) for 4 bits, and (arXiv 2110.02861) for 8-bit Adam,
-Shazeer and Stern (arXiv 1804.04235) for Adafactor, Jordan et al.
-(kellerjordan.github.io/posts/muon) for Muon, Ren et al. (arXiv 2101.06840) for what is
-kept on the host; what Hugging Face's transformers and PEFT do was counted with PyTorch.
+Beside notebooks/10_budget.ipynb. Sources: Hu et al. (arXiv 2106.09685) for LoRA, Dettmers et
+al. (arXiv 2305.14314) for 4 bits; what Hugging Face's transformers and PEFT compute and
+keep was counted with PyTorch. What learns is in `tuning`, and importable from here, as are
+optimizers and states on the host (`optimizers`); LoRA at a glance, for notebook 10, ends it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 from llmtrain_helpers.activations import ActivationCount, count_activations
 from llmtrain_helpers.batch import largest_batch
@@ -20,13 +19,11 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     amount,
-    anywhere,
     at_most,
     broadcast,
     choice,
     count,
     counts,
-    flag,
     instance,
     is_array,
     one,
@@ -41,368 +38,39 @@ from llmtrain_helpers.model.layers import (
     Experts,
     LatentAttention,
     Layer,
-    Matrix,
     Mixer,
     Mlp,
     Part,
     pairs,
 )
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
+from llmtrain_helpers.optimizers import (
+    OPTIMIZERS as OPTIMIZERS,
+    muon_overhead as muon_overhead,
+    offload_seconds as offload_seconds,
+)
 from llmtrain_helpers.parameters import count_parameters, embedding_parameters, head_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe
 from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out, where
-
-OPTIMIZERS = {
-    recipe.name: recipe
-    for recipe in (
-        Recipe("adam", 2, 2, 0, 4, 8),
-        Recipe("adam_8bit", 2, 2, 0, 4, 2 + 2 * 4 / 2048),
-        Recipe("adafactor", 2, 2, 0, 4, 0),  # a sum a row and a column: some h of h²
-        Recipe("muon", 2, 2, 0, 4, 4),
-    )
-}
-"""Optimizers as recipes for `plan_run`: bytes of weights, gradients, main gradients,
-main weights and states. Adam has two states a parameter; in 8 bits a byte each, and 4
-bytes for every 2,048; Adafactor without momentum only sums over rows and columns; Muon
-one momentum (embedding and head, which stay with Adam, have two)."""
-
-MATRICES = ("query", "key", "value", "output", "mlp")
-"""The matrices that LoRA can adapt."""
-
-# --- what learns
-
-MIXERS = {
-    "query": "q_proj",
-    "key": "k_proj",
-    "value": "v_proj",
-    "output": "o_proj",
-    "query_down": "q_a_proj",
-    "query_up": "q_b_proj",
-    "key_value_down": "kv_a_proj_with_mqa",
-    "key_value_up": "kv_b_proj",
-}
-"""The matrices of attention, plain and latent, and what PEFT calls them."""
-
-MLPS = {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
-"""Those of an MLP, of each expert and of a shared one alike; a router has no adapter."""
-
-TARGETS = {
-    "attention": (*MIXERS.values(),),
-    "mlp": (*MLPS.values(),),
-    "all-linear": (*MIXERS.values(), *MLPS.values()),
-}
-"""Groups of matrices by the words that stand for them; PEFT's "all-linear" leaves out the head."""
-
-HEAD = "lm_head"
-"""The output matrix, which can have an adapter too."""
-
-LOSS_KERNELS = {"transformers": 14, "plain": 12, "in-place": 10, "chunked": 4, "fused": 0}
-"""Bytes a logit at the peak of the loss, by its kernel.
-
-`transformers`, as its trainer has it: 2 for the logits that it holds, 4 for each of their
-fp32 copy, the log-probabilities and the gradient (counted); `plain` the same where nobody
-holds the logits; `in-place` a kernel that writes the gradient over the fp32 logits, one
-copy of which the shift to the next token makes; `chunked` 16-bit logits and their
-log-probabilities; `fused` logits that are never whole."""
-
-STATES = {
-    "adamw": 2,
-    "adamw_fused": 2,
-    "adamw_in_backward": 2,
-    "adamw_paged": 0,
-    "adamw_8bit": 0,
-    "sgd": 0,
-}
-"""Numbers that an optimizer keeps for each that learns, as wide as the weights.
-
-PyTorch's own AdamW (`adamw`) updates all parameters at once, through a copy of them
-(counted); `adamw_in_backward` updates each matrix as soon as its gradient is there, which
-then goes; `adamw_paged` keeps its states where they can move to the host, outside of
-PyTorch's memory; `adamw_8bit` keeps two in a byte each, with 4 bytes for every 256."""
-
-AT_WORK_UNDER_FSDP = 2
-"""Layers at work at once, as it were, where FSDP shards a model with adapters.
-
-Read off one publication's rows (IBM's, 2 to 4 GPUs) and not explained; nobody else's
-judge it."""
-
-IN_8_BITS = 2 * (1 + 4 / 256)
-"""Bytes of both states of an 8-bit AdamW, for each number that learns."""
-
-NF4_BITS = {True: 4 + 8 / 64 + 32 / (64 * 256), False: 4 + 32 / 64}
-"""Bits of a weight in NF4: a scale for every 64 in 8 bits, or (without double quantisation)
-in 32; with it one in 32 bits more for every 256 scales (arXiv 2305.14314, section 3)."""
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """How a model is adapted: all of its weights, or adapters beside frozen ones.
-
-    method               "full", "lora", or "qlora": the frozen matrices in 4 bits
-    rank                 r: an adapter is a matrix of m × r and one of r × n; 0 if "full"
-    targets              matrices that have one, by PEFT's names (q_proj, …, lm_head), or
-                         "all-linear", "attention" or "mlp"
-    dropout              share of an adapter's input that is dropped
-    double_quantisation  whether the scales of 4-bit weights are quantised themselves
-    weight_bytes         of each weight that is not in 4 bits: 2, or 4
-    adapter_bytes        of each weight of the adapters: 4 is PEFT's default, or 2
-    autocast             whether products with 32-bit adapters are made in 16 bits
-    wide_bytes           of embedding, head and norms beside 4-bit weights: 2, or 4 as
-                         PEFT's `prepare_model_for_kbit_training` makes them
-    stream_bytes         of what flows from layer to layer: 2 or 4; None for `wide_bytes`
-    optimizer            one of `STATES`; it keeps numbers as wide as the weights
-    loss_kernel          one of `LOSS_KERNELS`
-    reentrant            whether recomputation is PyTorch's reentrant one, which goes
-                         through to the end of a layer; the other stops early
-    fused                whether norms and the MLP's activation keep what fused kernels do
-    keeps_inputs         whether 4-bit matrices keep what they read, as bitsandbytes' did in
-                         2023 (0.41); now (0.50) they do not
-
-    Made by `full`, `lora` and `qlora`. ValueError for what does not go together.
-    Source: arXiv 2106.09685 section 4; arXiv 2305.14314 section 3; PEFT's defaults.
-
-    >>> Tuning.qlora(rank=8, targets=["q_proj", "v_proj"]).targets
-    ('q_proj', 'v_proj')
-    """
-
-    method: str
-    rank: int = 0
-    targets: str | Collection[str] = ()
-    dropout: float = 0
-    double_quantisation: bool = True
-    weight_bytes: int = 2
-    adapter_bytes: int = 4
-    autocast: bool = True
-    wide_bytes: int = 2
-    stream_bytes: int | None = None
-    optimizer: str = "adamw"
-    loss_kernel: str = "transformers"
-    reentrant: bool = False
-    fused: bool = False
-    keeps_inputs: bool = False
-
-    def __post_init__(self) -> None:
-        choice("method", self.method, ["full", "lora", "qlora"])
-        choice("optimizer", self.optimizer, STATES)
-        choice("loss_kernel", self.loss_kernel, LOSS_KERNELS)
-        for name in ("double_quantisation", "autocast", "reentrant", "fused", "keeps_inputs"):
-            object.__setattr__(self, name, flag(name, getattr(self, name)))
-        for name in ("weight_bytes", "adapter_bytes", "wide_bytes"):
-            object.__setattr__(self, name, _width(name, getattr(self, name)))
-        stream = self.wide_bytes if self.stream_bytes is None else self.stream_bytes
-        object.__setattr__(self, "stream_bytes", _width("stream_bytes", stream))
-        dropped = one("dropout", self.dropout, amount)
-        if dropped >= 1:
-            refuse("dropout", dropped, "is not below 1: a share, not a percentage")
-        object.__setattr__(self, "dropout", dropped)
-        rank = single("rank", self.rank, least=0)
-        object.__setattr__(self, "rank", rank)
-        if self.is_full:
-            if rank or self.targets not in ((), []):
-                refuse("rank", rank, "goes with adapters: full training has none")
-            object.__setattr__(self, "targets", ())
-            return
-        if rank == 0:
-            refuse("rank", rank, "is not positive: adapters have at least 1")
-        object.__setattr__(self, "targets", _targeted(self.targets))
-
-    @classmethod
-    def full(cls, **options: Any) -> Tuning:
-        """All weights learn; options as in `Tuning`."""
-        return cls("full", **options)
-
-    @classmethod
-    def lora(
-        cls, rank: int = 16, targets: str | Collection[str] = "all-linear", **options: Any
-    ) -> Tuning:
-        """Adapters of a rank beside frozen weights; options as in `Tuning`."""
-        return cls("lora", rank, targets, **options)
-
-    @classmethod
-    def qlora(
-        cls, rank: int = 16, targets: str | Collection[str] = "all-linear", **options: Any
-    ) -> Tuning:
-        """Adapters beside frozen weights in 4 bits; options as in `Tuning`."""
-        return cls("qlora", rank, targets, **options)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether all weights learn."""
-        return self.method == "full"
-
-    @property
-    def learning_bytes(self) -> int:
-        """Bytes of each number that learns; its gradient and states are as wide."""
-        return self.weight_bytes if self.is_full else self.adapter_bytes
-
-    @property
-    def matrix_bytes(self) -> float:
-        """Bytes of each weight in the layers' matrices: 0.516 in 4 bits."""
-        quantised = NF4_BITS[self.double_quantisation] / 8
-        return quantised if self.method == "qlora" else self.weight_bytes
-
-    @property
-    def other_bytes(self) -> int:
-        """Bytes of each weight of embedding, head and norms."""
-        return self.wide_bytes if self.method == "qlora" else self.weight_bytes
-
-    def but(self, **changes: Any) -> Tuning:
-        """The same with some of its fields changed."""
-        return replace(self, **changes)
-
-
-def _width(name: str, value: object) -> int:
-    """The bytes of a number: 2 or 4."""
-    size = single(name, value)
-    if size not in (2, 4):
-        refuse(name, value, "is neither 2 nor 4 bytes")
-    return size
-
-
-def _targeted(targets: object) -> tuple[str, ...]:
-    """PEFT's names of the targeted matrices, each once."""
-    if isinstance(targets, str):
-        targets = (targets,)
-    if not isinstance(targets, (list, tuple, set, frozenset)):
-        refuse("targets", targets, "is no list of matrices, and none of the groups")
-    known = dict.fromkeys((*TARGETS, *TARGETS["all-linear"], HEAD))
-    chosen = [choice("targets", name, known) for name in targets]
-    names = [name for word in chosen for name in TARGETS.get(word, (word,))]
-    if not names:
-        refuse("targets", targets, "is empty")
-    order = (*TARGETS["all-linear"], HEAD)
-    return tuple(sorted(dict.fromkeys(names), key=order.index))
-
-
-def targeted(model: Transformer, tuning: Tuning) -> tuple[str, ...]:
-    """The matrices of a model that have adapters, by PEFT's names; none in full training.
-
-    >>> targeted(Transformer.gpt(2, 64, 4, 99, 16), Tuning.lora(8, "mlp"))
-    ('up_proj', 'down_proj')
-    """
-    tuned_parameters(model, tuning)  # refuses targets that the model has not
-    h = model.hidden_size
-    there = {
-        name
-        for layer in model.kinds
-        for part in layer.parts
-        if not tuning.is_full
-        for _, name, _ in (_of_mixer(part, h) if isinstance(part, Mixer) else _of_mlp(part, h))
-    }
-    return tuple(name for name in tuning.targets if name in {*there, HEAD})
-
-
-class Site(NamedTuple):
-    """A matrix of a layer, whether it has an adapter, what it reads, and what comes before it.
-
-    `reads` names the tensor that goes in, the same for all that read it; `before` are the
-    matrices of the same part through which it has come.
-    """
-
-    matrix: Matrix
-    adapted: bool
-    reads: str
-    before: tuple[str, ...]
-
-
-def _sites(part: Part, hidden_size: Result, tuning: Tuning) -> tuple[Site, ...]:
-    """The matrices of a mixer or an MLP, as the gradient sees them."""
-    h = hidden_size
-    named = _of_mixer(part, h) if isinstance(part, Mixer) else _of_mlp(part, h)
-    return tuple(
-        Site(matrix, name in tuning.targets, matrix.name if before else "input", before)
-        for matrix, name, before in named
-    )
-
-
-def _of_mixer(mixer: Mixer, hidden_size: Result) -> Iterator[tuple[Matrix, str, tuple[str, ...]]]:
-    """The matrices of attention, PEFT's names of them, and those that come before each."""
-    if not isinstance(mixer, (Attention, LatentAttention)):
-        problem = "is no attention: what learns in it has not been counted"
-        refuse("model", type(mixer).__name__, problem)
-    matrices = mixer.matrices(hidden_size)
-    before = {
-        "query_up": ("query_down",),
-        "key_value_up": ("key_value_down",),
-        "output": tuple(m.name for m in matrices if m.name != "output"),
-    }
-    for matrix in matrices:
-        yield matrix, MIXERS.get(matrix.name, ""), before.get(matrix.name, ())
-
-
-def _of_mlp(mlp: Part, hidden_size: Result) -> Iterator[tuple[Matrix, str, tuple[str, ...]]]:
-    """The same of an MLP, of experts and of a shared one."""
-    for matrix in mlp.matrices(hidden_size):
-        stem = matrix.name.removeprefix("expert_").removeprefix("shared_")
-        whose = matrix.name.removesuffix(stem)
-        before = (f"{whose}gate", f"{whose}up") if stem == "down" else ()
-        yield matrix, MLPS.get(stem, ""), before
-
-
-@dataclass(frozen=True)
-class TunedParameters(Breakdown):
-    """Parameters of a model that is adapted, by what becomes of them.
-
-    `frozen` in the layers' matrices, and `wide` in embedding, head, norms and biases: what
-    4 bits leave as it is; `learning` are those that training changes.
-    """
-
-    frozen: Result
-    wide: Result
-    learning: Result
-
-
-@remembered
-def tuned_parameters(model: Transformer, tuning: Tuning) -> TunedParameters:
-    """Parameters that learn and that do not: all of them, or r(m + n) for each adapter.
-
-    An adapter of rank r beside a matrix of m × n; each expert has its own. ValueError for
-    targets of which the model has none.
-
-    Source: arXiv 2106.09685, section 4; PEFT prints the doctest's number.
-
-    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
-    >>> tuned_parameters(llama, Tuning.lora(rank=8)).learning
-    20971520
-    """
-    _check_tuned(model, tuning)
-    P = count_parameters(model).total
-    if tuning.is_full:
-        return TunedParameters(frozen=0, wide=0, learning=P)
-    frozen = over_layers(model, _matrix_weights(model))
-    learning = over_layers(model, _adapter_parameters(model, tuning))
-    if HEAD in tuning.targets:
-        learning = learning + tuning.rank * (model.hidden_size + model.vocab_size)
-    if not anywhere(learning > 0):
-        refuse("targets", tuning.targets, "are in no layer of the model")
-    return TunedParameters(frozen=frozen, wide=P - frozen, learning=learning)
-
-
-def _check_tuned(model: object, tuning: object) -> None:
-    instance("model", model, Transformer)
-    instance("tuning", tuning, Tuning)
-    assert isinstance(model, Transformer)
-    if is_array(model.embedding_size) or model.embedding_size:
-        problem = "is narrower than the model: adapting one has not been counted"
-        refuse("embedding_size", model.embedding_size, problem)
-
-
-def _matrix_weights(model: Transformer) -> Callable[[Layer], Result]:
-    """Counts the weights in a layer's matrices, without biases."""
-    h = model.hidden_size
-    return lambda layer: sum(m.copies * m.weights for m in layer.matrices(h))
-
-
-def _adapter_parameters(model: Transformer, tuning: Tuning) -> Callable[[Layer], Result]:
-    """Counts the weights of a layer's adapters."""
-    r, h = tuning.rank, model.hidden_size
-
-    def of(layer: Layer) -> Result:
-        adapted = [s.matrix for p in layer.parts for s in _sites(p, h, tuning) if s.adapted]
-        return r * sum(m.copies * (m.rows + m.columns) for m in adapted)
-
-    return of
-
+from llmtrain_helpers.tuning import (
+    AT_WORK_UNDER_FSDP as AT_WORK_UNDER_FSDP,
+    HEAD as HEAD,
+    IN_8_BITS as IN_8_BITS,
+    LOSS_KERNELS as LOSS_KERNELS,
+    MIXERS as MIXERS,
+    MLPS as MLPS,
+    NF4_BITS as NF4_BITS,
+    STATES as STATES,
+    TARGETS as TARGETS,
+    Site as Site,
+    TunedParameters as TunedParameters,
+    Tuning as Tuning,
+    check_tuned as check_tuned,
+    matrix_weights as matrix_weights,
+    sites as sites,
+    targeted as targeted,
+    tuned_parameters as tuned_parameters,
+)
 
 # --- FLOPs
 
@@ -451,7 +119,7 @@ def tuned_flops(
     5.4PT
     """
     model = of_length(model, sequence_length)
-    _check_tuned(model, tuning)
+    check_tuned(model, tuning)
     B, s = count("batch_size", batch_size), model.sequence_length
     broadcast(batch_size=B, **model.numbers())
     choice("recompute", recompute, RECOMPUTED)
@@ -463,9 +131,9 @@ def tuned_flops(
     for how_many, layer, flows in _tuned_layers(model, tuning, recompute):
         for part, arrives in _flows_into(layer, h, tuning, flows):
             name = "projections" if isinstance(part, Mixer) else "mlp"
-            learns = {site.matrix.name: site.adapted or full for site in _sites(part, h, tuning)}
+            learns = {site.matrix.name: site.adapted or full for site in sites(part, h, tuning)}
             forward, adapters = 0, 0
-            for m, adapted, _, before in _sites(part, h, tuning):
+            for m, adapted, _, before in sites(part, h, tuning):
                 passes = arrives or any(learns.get(x) for x in before)
                 product = 2 * T * m.active * m.weights
                 parts[name] = parts[name] + how_many * (1 + passes + full) * product
@@ -502,7 +170,7 @@ def _tuned_layers(
     h = model.hidden_size
     flows = tuning.is_full or recompute == "full"
     for how_many, layer in model.layers:
-        learns = any(site.adapted for part in layer.parts for site in _sites(part, h, tuning))
+        learns = any(site.adapted for part in layer.parts for site in sites(part, h, tuning))
         if not flows and learns:
             yield 1, layer, False
             yield how_many - 1, layer, True
@@ -518,7 +186,7 @@ def _flows_into(
     arrives = flows
     for mixer in layer.mixers:
         yield mixer, flows
-        arrives = arrives or any(site.adapted for site in _sites(mixer, hidden_size, tuning))
+        arrives = arrives or any(site.adapted for site in sites(mixer, hidden_size, tuning))
     if layer.mlp is not None:
         yield layer.mlp, flows if layer.parallel else arrives
 
@@ -535,7 +203,7 @@ def _last_product(layer: Layer, hidden_size: Result, tuning: Tuning) -> Result:
         if part.shared is None or part.shared_gate:
             return 0
         name = "shared_down"
-    [site] = [x for x in _sites(part, hidden_size, tuning) if x.matrix.name == name]
+    [site] = [x for x in sites(part, hidden_size, tuning) if x.matrix.name == name]
     m = site.matrix
     return 2 * (tuning.rank * m.columns if site.adapted else m.weights)
 
@@ -589,7 +257,7 @@ def tuned_activations(
     33.5 GB
     """
     model = of_length(model, sequence_length)
-    _check_tuned(model, tuning)
+    check_tuned(model, tuning)
     b, mask = count("micro_batch_size", micro_batch_size), count("mask_bytes", mask_bytes, 0)
     broadcast(micro_batch_size=b, mask_bytes=mask, **model.numbers())
     choice("recompute", recompute, RECOMPUTED)
@@ -643,7 +311,7 @@ def _kept(
         arrived.append(arrives)
         is_mixer = isinstance(part, Mixer)
         name = "attention" if is_mixer else "mlp"
-        ways = _sites(part, h, tuning)
+        ways = sites(part, h, tuning)
         last = [x for x in ways if x.matrix.name.endswith("output" if is_mixer else "down")]
         learns = any(x.adapted for x in ways if x not in last)
         # What lies between the matrices stays if a gradient passes it.
@@ -781,7 +449,7 @@ def tuned_phases(
     if stage == 3:
         several = d > 1
         ends = embedding_parameters(model) + (not model.tied_embeddings) * head_parameters(model)
-        each = reduce(greater, map(_matrix_weights(model), model.kinds))
+        each = reduce(greater, map(matrix_weights(model), model.kinds))
         outer = several * (2 + 2 * full) * ends
         around = several * (2 * lesser(tuning.matrix_bytes, 2) + 2 * full) * each
 
@@ -847,7 +515,7 @@ def _worked_on(layer: Layer, hidden_size: Result, tuning: Tuning, recompute: str
     mlp = layer.mlp
     if mlp is None:
         return again
-    inside = [x.matrix for x in _sites(mlp, hidden_size, tuning) if x.before]  # down
+    inside = [x.matrix for x in sites(mlp, hidden_size, tuning) if x.before]  # down
     gated = any("gate" in m.name for m in mlp.matrices(hidden_size))
     return again + 2 * (3 if gated else 2) * sum(m.active * m.rows for m in inside)
 
@@ -897,7 +565,7 @@ def longest_sequence(
     >>> longest_sequence(llama, prepared.but(loss_kernel="fused"), card, "full", reserve=2e9)
     17408
     """
-    _check_tuned(model, tuning)
+    check_tuned(model, tuning)
     held, kept = one("memory", memory, quantity), one("reserve", reserve, amount)
     b, d = single("micro_batch_size", micro_batch_size), single("data_parallel", data_parallel)
     free = replace(model, num_positions=0) if model.num_positions else model
@@ -909,6 +577,12 @@ def longest_sequence(
     if not fits(1):
         refuse("memory", memory, "is too small for the model and one token")
     return int(largest_batch(fits, limit=2**30))
+
+
+# --- LoRA at a glance
+
+MATRICES = ("query", "key", "value", "output", "mlp")
+"""The matrices that LoRA can adapt."""
 
 
 def lora_parameters(
@@ -1016,36 +690,3 @@ def lora_memory(
         activations=full.layers + full.head - 2 * tokens * over_layers(model, dropped),
         logits=8 * tokens * model.vocab_size,
     )
-
-
-def muon_overhead(hidden_size: Number, batch_tokens: Number, iterations: Number = 5) -> Result:
-    """The FLOPs that Muon adds, as a share of a step's: at most T·m/B.
-
-    Each of T steps of Newton and Schulz multiplies the momentum of a matrix with
-    itself; m is the smaller side, B the tokens in a step.
-
-    Source: Jordan et al., Muon, kellerjordan.github.io/posts/muon, runtime analysis.
-
-    >>> round(muon_overhead(16384, 16e6), 4)
-    0.0051
-    """
-    m, B, T = counts(hidden_size=hidden_size, batch_tokens=batch_tokens, iterations=iterations)
-    return T * m / B
-
-
-def offload_seconds(parameters: Number, host_bandwidth: Number, num_gpus: Number = 1) -> Result:
-    """Seconds a step to send gradients to the host and weights back: 4P/(n·b).
-
-    The host keeps main weights and Adam's states and does the update; each of n GPUs
-    sends its n-th of the 16-bit gradients, and gets as much of the weights. The
-    update's own time comes on top, and part of both hides behind the backward pass.
-
-    Source: Ren et al., ZeRO-Offload, arXiv 2101.06840, sections 3 and 4.
-
-    >>> round(offload_seconds(8e9, host_bandwidth=25e9), 2)
-    1.28
-    """
-    P, n = counts(parameters=parameters, num_gpus=num_gpus)
-    b = quantity("host_bandwidth", host_bandwidth)
-    broadcast(parameters=P, host_bandwidth=b, num_gpus=n)
-    return 4 * P / (n * b)

@@ -401,6 +401,9 @@ UNCHECKED = [
     "plan.search.least_prices",
     "plan.search.layouts",
     "plan.search.step_price",
+    "tuning.check_tuned",
+    "tuning.matrix_weights",
+    "tuning.sites",
 ]
 ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it is given")
 
