@@ -129,3 +129,13 @@ def test_the_report_says_what_learns() -> None:
 def test_a_report_of_full_tuning_in_4_bits_names_them() -> None:
     assert "in 4 bits" in plan(QLORA).report().markdown
     assert "all weights learn" in plan(Tuning.full()).report().markdown
+
+
+def test_a_report_warns_where_4_bits_are_slow() -> None:
+    short = published.architecture("Llama-3.1-8B", sequence_length=512)
+    few, many = (
+        plan_run(short, "H100", 1, 24e6, 64, recompute="full", micro_batch_size=b, tuning=QLORA)
+        for b in (1, 4)
+    )
+    assert "4 bits took others up to twice as long" in few.report().markdown
+    assert "4 bits took others" not in many.report().markdown
