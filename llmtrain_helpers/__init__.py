@@ -102,10 +102,22 @@ if TYPE_CHECKING:
     from llmtrain_helpers.finetune import (
         OPTIMIZERS as OPTIMIZERS,
         LoraMemory as LoraMemory,
+        TunedActivations as TunedActivations,
+        TunedFlops as TunedFlops,
+        TunedMemory as TunedMemory,
+        TunedParameters as TunedParameters,
+        Tuning as Tuning,
+        longest_sequence as longest_sequence,
         lora_memory as lora_memory,
         lora_parameters as lora_parameters,
         muon_overhead as muon_overhead,
         offload_seconds as offload_seconds,
+        tuned_activations as tuned_activations,
+        tuned_flops as tuned_flops,
+        tuned_memory as tuned_memory,
+        tuned_parameters as tuned_parameters,
+        tuned_phases as tuned_phases,
+        tuning_tokens as tuning_tokens,
     )
     from llmtrain_helpers.flops import (
         FlopCount as FlopCount,
@@ -222,7 +234,11 @@ _NAMES = {
         "cost energy gpu_hours iterations over_utilizations seconds_from_iterations "
         "training_interval training_seconds"
     ),
-    "finetune": ("LoraMemory OPTIMIZERS lora_memory lora_parameters muon_overhead offload_seconds"),
+    "finetune": (
+        "LoraMemory OPTIMIZERS TunedActivations TunedFlops TunedMemory TunedParameters Tuning "
+        "longest_sequence lora_memory lora_parameters muon_overhead offload_seconds "
+        "tuned_activations tuned_flops tuned_memory tuned_parameters tuned_phases tuning_tokens"
+    ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization without_windows",
     "laws": (
         "LAWS Law Optimum best_for_loss compute_for_loss compute_optimal "

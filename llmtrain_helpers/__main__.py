@@ -20,6 +20,7 @@ USAGE = """python -m llmtrain_helpers COMMAND
   chips                      the accelerators
   utilizations               how many published figures lie in the others' interval
   splits                     how well the model of a step orders measured splits
+  finetunes                  how well measured fine-tuning is foretold
   class FOLDER [--csv]       which learners have passed what, from saved notebooks
   measure --record FILE.csv  time this machine with PyTorch, row by row
 
@@ -39,6 +40,15 @@ def splits(arguments: Sequence[str]) -> int:
     """Print the table of `llmtrain_helpers.evidence.splits.ranked`."""
     argparse.ArgumentParser(prog="python -m llmtrain_helpers splits").parse_args(arguments)
     from llmtrain_helpers.evidence.splits import main
+
+    main()
+    return 0
+
+
+def finetunes(arguments: Sequence[str]) -> int:
+    """Print what `llmtrain_helpers.evidence.finetunes` finds."""
+    argparse.ArgumentParser(prog="python -m llmtrain_helpers finetunes").parse_args(arguments)
+    from llmtrain_helpers.evidence.finetunes import main
 
     main()
     return 0
@@ -98,6 +108,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "chips": chips,
     "utilizations": utilizations,
     "splits": splits,
+    "finetunes": finetunes,
     "class": class_report,
     "measure": measure,
 }

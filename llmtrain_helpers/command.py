@@ -18,8 +18,9 @@ from typing import Any, NoReturn
 
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import Point, frontier, most_tokens, shelf, usual_batch
-from llmtrain_helpers.checks import quantity
+from llmtrain_helpers.checks import quantity, single
 from llmtrain_helpers.duration import gpu_hours
+from llmtrain_helpers.finetune import LOSS_KERNELS, STATES, TARGETS, Tuning, tuned_parameters
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import architecture, known_accelerator, known_model, model_names
@@ -68,8 +69,21 @@ OPTIONS = {
 }
 """Arguments of the formulas, and what they are called here."""
 
-NO_ARGUMENTS = ("model", "config", "sequence_length", "days", "seconds_per_iteration")
+TUNED = {
+    "rank": "--lora",
+    "bits": "--bits",
+    "targets": "--targets",
+    "optimizer": "--optimizer",
+    "loss_kernel": "--loss",
+    "full": "--full",
+}
+"""What says how a model is adapted, and what it is called here."""
+
+NO_ARGUMENTS = (*("model", "config", "sequence_length", "days", "seconds_per_iteration"), *TUNED)
 """Options that are no arguments of `best_split`, or not as they are given."""
+
+TUNED_BATCH = 16
+"""Sequences a GPU in a step of tuning, where none are given."""
 
 
 OF_A_SHELF = (
@@ -114,6 +128,10 @@ def _number(text: str) -> int | float:
         return units.read(text)  # type: ignore[no-any-return]
     except ValueError as problem:
         raise argparse.ArgumentTypeError(str(problem).removeprefix("text=")) from None
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def _yes(text: str) -> bool:
@@ -168,6 +186,16 @@ def _parser() -> _Parser:
     option("software", str.casefold, "WORD", f"whose it is: {', '.join(SOFTWARE)}")
     option("price_per_gpu_hour", _number, "P", "dollars, for the cost")
     option("seconds_per_iteration", _number, "t", "of a step that you measured with this split")
+    tuned = parser.add_argument_group("to adapt a model that is there, on one node")
+    tuned.add_argument("--full", action="store_const", const=True, help="all of its weights learn")
+    for name, kind, metavar, meaning in (
+        ("rank", _number, "R", "adapters of this rank learn, and its weights do not"),
+        ("bits", _number, "4|16", "of the frozen weights; else 16"),
+        ("targets", _words, "WORDS", f"{', '.join(TARGETS)}, or q_proj,v_proj; else all-linear"),
+        ("optimizer", str.casefold, "WORD", ", ".join(STATES)),
+        ("loss_kernel", str.casefold, "WORD", ", ".join(LOSS_KERNELS)),
+    ):
+        tuned.add_argument(TUNED[name], dest=name, type=kind, metavar=metavar, help=meaning)
     parser.add_argument("--advise", action="store_true", help="what would make it fit")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="all numbers, in SI units")
@@ -257,6 +285,10 @@ def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interv
     model, n = replace(model, sequence_length=s), given["num_gpus"]
     run = {name: value for name, value in given.items() if name not in NO_ARGUMENTS}
     run["accelerator"] = _named("accelerator", run["accelerator"], "chips", "accelerators")
+    tuning = _tuning(given)
+    if tuning is not None:
+        run |= {"tuning": tuning}
+        run.setdefault("global_batch_size", TUNED_BATCH * n)
     run.setdefault("global_batch_size", usual_batch(model, n))
     found = best_split(model=model, **run)
     if "keep_gradients" in given and found.run.zero_stage < 2:
@@ -271,6 +303,25 @@ def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interv
         return found, None
     tokens = most_tokens(found, given["days"])
     return found.but(tokens=int(tokens.likely)), tokens
+
+
+def _tuning(given: Mapping[str, Any]) -> Tuning | None:
+    """How the model is adapted, if anything says that it is."""
+    said = {name: given[name] for name in TUNED if name in given}
+    if not said:
+        return None
+    rank, bits, full = (said.pop(name, None) for name in ("rank", "bits", "full"))
+    if (rank is None) == (full is None):
+        raise ValueError("say what learns: --full, or adapters with --lora R")
+    if bits not in (None, 4, 16):
+        raise ValueError(f"--bits {units.short(bits)} is neither 4 nor 16")
+    if full:
+        odd = [TUNED[name] for name in ("bits", "targets") if given.get(name) is not None]
+        if odd:
+            raise ValueError(f"{odd[0]} is of adapters: give --lora R in place of --full")
+        return Tuning.full(**said)
+    made = Tuning.qlora if bits == 4 else Tuning.lora
+    return made(single("rank", rank), **said)
 
 
 def _check(given: Mapping[str, Any]) -> None:
@@ -292,7 +343,7 @@ def _check(given: Mapping[str, Any]) -> None:
 
 def _trained(given: Mapping[str, Any], shown: Mapping[str, bool]) -> str:
     """The shapes around the best that these GPUs can train in these days, or all as JSON."""
-    odd = [OPTIONS[x] for x in given if x not in OF_A_SHELF]
+    odd = [(OPTIONS | TUNED)[x] for x in given if x not in OF_A_SHELF]
     odd += [f"--{x}" for x in ("advise", "markdown") if shown[x]]
     if odd:
         raise ValueError(f"{odd[0]} is of one model: give its name, or --config FILE")
@@ -344,7 +395,7 @@ def in_options(sentence: str) -> str:
     sentence = sentence.replace(") or False (", ") or no (")
     if re.match(r"num_layers=\d+ is not divisible", sentence):
         sentence += ": --uneven-stages yes rounds up"
-    words = {**OPTIONS, "data_parallel": "replicas"}
+    words = {**OPTIONS, **TUNED, "data_parallel": "replicas"}
     worded = re.sub(rf"\b({'|'.join(words)})(?=[=·])", lambda match: words[match[1]], sentence)
     return re.sub(r"(--[a-z-]+|MODEL)=", r"\1 ", worded)
 
@@ -380,7 +431,7 @@ def _in_time(plan: Plan, days: float, tokens: Interval) -> str:
     ends = f"{units.count(tokens.least, 2)} to {units.count(tokens.greatest, 2)}"
     likely = units.count(tokens.likely, 2)
     told = f"With --days {units.short(days)} it likely sees {likely} tokens, {ends}"
-    if plan.measured:
+    if plan.measured or plan.run.tuning is not None:
         return f"{told}."
     return f"{told}; a first run {units.count(plan.first_run_tokens(days), 2)}."
 
@@ -445,7 +496,8 @@ def _numbers(
     hours = days.times(gpu_hours(units.DAY, plan.split.num_gpus))
     price, watts = plan.run.price_per_gpu_hour, plan.run.accelerator.power
     chosen, pasted = _chosen(plan, given)
-    measured = plan.measured
+    measured, tuning = plan.measured, plan.run.tuning
+    learning = None if tuning is None else tuned_parameters(plan.run.model, tuning).learning
     plain = {k: x for k, x in plan.inputs.items() if isinstance(x, str | int | float)}
     return {
         "title": report.title,
@@ -460,6 +512,7 @@ def _numbers(
         },
         "parameters": plan.parameters.total,
         "active_parameters": plan.parameters.active,
+        "tuning": None if tuning is None else {**asdict(tuning), "learning": learning},
         "iterations": float(plan.iterations),
         "flops": float(plan.total_flops),
         "seconds_per_iteration": _ends(plan.seconds_per_iteration),
@@ -472,8 +525,9 @@ def _numbers(
         "mfu": float(plan.mfu),
         "step_mfu": float(plan.mfu) if measured else None,
         "beyond_published": plan.beyond_published if measured else None,
-        "worth": asdict(worth(plan)),
+        "worth": asdict(worth(plan)) if tuning is None else None,
         "memory_bytes": {**plan.memory.parts(), "total": plan.memory.total},
+        "memory_peak_at": plan.phase or None,
         "reserve_bytes": float(plan.reserve),
         "room_bytes": float(plan.room),
         "fits": bool(plan.fits),

@@ -1,47 +1,585 @@
-"""Other ways to spend memory: LoRA, smaller optimizers, states kept on the host.
+"""Chapter 12: what it takes to adapt a model: FLOPs and memory of a `Tuning`.
 
-Beside notebooks/10_budget.ipynb. Sources: Hu et al. (arXiv 2106.09685) for LoRA,
-Dettmers et al. (arXiv 2110.02861) for 8-bit Adam, Shazeer and Stern (arXiv 1804.04235)
-for Adafactor, Jordan et al. (kellerjordan.github.io/posts/muon) for Muon, Ren et al.
-(arXiv 2101.06840) for what is kept on the host.
+Beside notebooks/10_budget.ipynb. Sources: Hu et al. (arXiv 2106.09685) for LoRA, Dettmers et
+al. (arXiv 2305.14314) for 4 bits; what Hugging Face's transformers and PEFT compute and
+keep was counted with PyTorch. What learns is in `tuning`, and importable from here, as are
+optimizers and states on the host (`optimizers`); LoRA at a glance, for notebook 10, ends it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
 
-from llmtrain_helpers.activations import count_activations
+from llmtrain_helpers.activations import ActivationCount, count_activations
+from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.checks import (
     Number,
     Result,
+    amount,
+    at_most,
     broadcast,
     choice,
     count,
     counts,
     instance,
+    is_array,
+    one,
     quantity,
     refuse,
+    remembered,
+    single,
 )
-from llmtrain_helpers.model.layers import Attention, Layer, Mlp
+from llmtrain_helpers.flops import ATTENTION, FlopCount
+from llmtrain_helpers.model.layers import (
+    Attention,
+    Experts,
+    LatentAttention,
+    Layer,
+    Mixer,
+    Mlp,
+    Part,
+    pairs,
+)
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
-from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.optimizers import (
+    OPTIMIZERS as OPTIMIZERS,
+    muon_overhead as muon_overhead,
+    offload_seconds as offload_seconds,
+)
+from llmtrain_helpers.parameters import count_parameters, embedding_parameters, head_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe
-from llmtrain_helpers.results import Breakdown
+from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out, where
+from llmtrain_helpers.tuning import (
+    AT_WORK_UNDER_FSDP as AT_WORK_UNDER_FSDP,
+    HEAD as HEAD,
+    IN_8_BITS as IN_8_BITS,
+    LOSS_KERNELS as LOSS_KERNELS,
+    MIXERS as MIXERS,
+    MLPS as MLPS,
+    NF4_BITS as NF4_BITS,
+    STATES as STATES,
+    TARGETS as TARGETS,
+    Site as Site,
+    TunedParameters as TunedParameters,
+    Tuning as Tuning,
+    check_tuned as check_tuned,
+    matrix_weights as matrix_weights,
+    sites as sites,
+    targeted as targeted,
+    tuned_parameters as tuned_parameters,
+)
 
-OPTIMIZERS = {
-    recipe.name: recipe
-    for recipe in (
-        Recipe("adam", 2, 2, 0, 4, 8),
-        Recipe("adam_8bit", 2, 2, 0, 4, 2 + 2 * 4 / 2048),
-        Recipe("adafactor", 2, 2, 0, 4, 0),  # a sum a row and a column: some h of h²
-        Recipe("muon", 2, 2, 0, 4, 4),
+# --- FLOPs
+
+
+@dataclass(frozen=True)
+class TunedFlops(FlopCount):
+    """FLOPs of an iteration of a tuned model: those of `FlopCount`, and the `adapters`'.
+
+    What is `recomputed` holds the adapters' second forward pass too.
+    """
+
+    adapters: Result
+
+
+RECOMPUTED = ["none", "full"]
+"""What is computed a second time when a model is tuned, as far as it has been counted."""
+
+
+@remembered
+def tuned_flops(
+    model: Transformer,
+    tuning: Tuning,
+    batch_size: Number,
+    recompute: str,
+    attention: str = "dense",
+    sequence_length: Number | None = None,
+) -> TunedFlops:
+    """FLOPs of an iteration when a model is tuned: 6PT in full, 4PT beside frozen weights.
+
+    For T tokens: a matrix of m × n takes 2Tmn forward; 2Tmn for the gradient of what it
+    reads, unless nothing before it learns; 2Tmn for its own gradient if it learns. An
+    adapter takes 2Tr(m + n) forward and twice that backward, its first half's input aside
+    where nothing before it learns. Scores have no discount. `recompute` is "none" or
+    "full": then all layers run forward again, but for the last product of each, which
+    PyTorch leaves out unless `tuning.reentrant` (with experts it is needed); and the
+    embedding's output is made to need a gradient, as transformers does it.
+    Otherwise as `count_flops`.
+
+    Source: counted with PyTorch's FLOP counter, nothing apart.
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=1)
+    >>> for tuning in (Tuning.full(), Tuning.lora(16, "attention")):  # not 8PT and 6PT
+    ...     flops = tuned_flops(llama, tuning, 1024, "full").total
+    ...     print(f"{flops / (1024 * 7504924672):.1f}PT")
+    7.4PT
+    5.4PT
+    """
+    model = of_length(model, sequence_length)
+    check_tuned(model, tuning)
+    B, s = count("batch_size", batch_size), model.sequence_length
+    broadcast(batch_size=B, **model.numbers())
+    choice("recompute", recompute, RECOMPUTED)
+    choice("attention", attention, ATTENTION)
+    h, T, r, full = model.hidden_size, B * s, tuning.rank, tuning.is_full
+    parts: dict[str, Result] = dict.fromkeys(
+        ("projections", "scores", "mlp", "head", "recomputed", "adapters"), 0
     )
-}
-"""Optimizers as recipes for `plan_run`: bytes of weights, gradients, main gradients,
-main weights and states. Adam has two states a parameter; in 8 bits a byte each, and 4
-bytes for every 2,048; Adafactor without momentum only sums over rows and columns; Muon
-one momentum (embedding and head, which stay with Adam, have two)."""
+    for how_many, layer, flows in _tuned_layers(model, tuning, recompute):
+        for part, arrives in _flows_into(layer, h, tuning, flows):
+            name = "projections" if isinstance(part, Mixer) else "mlp"
+            learns = {site.matrix.name: site.adapted or full for site in sites(part, h, tuning)}
+            forward, adapters = 0, 0
+            for m, adapted, _, before in sites(part, h, tuning):
+                passes = arrives or any(learns.get(x) for x in before)
+                product = 2 * T * m.active * m.weights
+                parts[name] = parts[name] + how_many * (1 + passes + full) * product
+                down, up = (2 * T * r * m.active * side * adapted for side in (m.rows, m.columns))
+                parts["adapters"] = parts["adapters"] + how_many * ((2 + passes) * down + 3 * up)
+                forward, adapters = forward + product, adapters + down + up
+            if isinstance(part, Mixer):
+                scored = 2 * B * part.products() * pairs(s, attention, part)
+                learns.pop("output", None)
+                passed = arrives or any(learns.values())
+                parts["scores"] = parts["scores"] + how_many * (1 + 2 * passed) * scored
+                forward = forward + scored
+            parts["recomputed"] = parts["recomputed"] + how_many * (forward + adapters)
+        if not tuning.reentrant:
+            spared = T * _last_product(layer, h, tuning)
+            parts["recomputed"] = parts["recomputed"] - how_many * spared
+    if recompute == "none":
+        parts["recomputed"] = 0
+    V = model.vocab_size
+    parts["head"] = 2 * T * h * V * (2 + full)
+    if HEAD in tuning.targets:
+        parts["adapters"] = parts["adapters"] + 6 * T * r * (h + V)
+    return TunedFlops(**parts)
+
+
+def _tuned_layers(
+    model: Transformer, tuning: Tuning, recompute: str
+) -> Iterator[tuple[Result, Layer, bool]]:
+    """The layers from the first up, alike ones together, and whether anything below learns.
+
+    With adapters alone nothing does below the first layer that has one, unless layers are
+    recomputed: then the embedding's output is made to need a gradient.
+    """
+    h = model.hidden_size
+    flows = tuning.is_full or recompute == "full"
+    for how_many, layer in model.layers:
+        learns = any(site.adapted for part in layer.parts for site in sites(part, h, tuning))
+        if not flows and learns:
+            yield 1, layer, False
+            yield how_many - 1, layer, True
+        else:
+            yield how_many, layer, flows
+        flows = flows or learns
+
+
+def _flows_into(
+    layer: Layer, hidden_size: Result, tuning: Tuning, flows: bool
+) -> Iterator[tuple[Part, bool]]:
+    """The parts of a layer, and whether anything that each reads has come past what learns."""
+    arrives = flows
+    for mixer in layer.mixers:
+        yield mixer, flows
+        arrives = arrives or any(site.adapted for site in sites(mixer, hidden_size, tuning))
+    if layer.mlp is not None:
+        yield layer.mlp, flows if layer.parallel else arrives
+
+
+def _last_product(layer: Layer, hidden_size: Result, tuning: Tuning) -> Result:
+    """FLOPs a token of a layer's last product, which recomputation that stops early spares.
+
+    It is the down projection's, or the second half's of its adapter. What experts give is
+    weighted, for which backward needs it: nothing is spared, unless a shared one comes last.
+    """
+    part = layer.mlp or layer.mixers[-1]
+    name = "down" if layer.mlp else "output"
+    if isinstance(part, Experts):
+        if part.shared is None or part.shared_gate:
+            return 0
+        name = "shared_down"
+    [site] = [x for x in sites(part, hidden_size, tuning) if x.matrix.name == name]
+    m = site.matrix
+    return 2 * (tuning.rank * m.columns if site.adapted else m.weights)
+
+
+# --- activations
+
+
+@dataclass(frozen=True)
+class TunedActivations(ActivationCount):
+    """Bytes kept for backward when a model is tuned: as `ActivationCount`, and for `adapters`.
+
+    These keep their first half's result; and where they drop out, or are of another type,
+    a copy of their input each. `head` leaves out logits: see `LOSS_KERNELS`.
+    """
+
+    adapters: Result
+
+
+@remembered
+def tuned_activations(
+    model: Transformer,
+    tuning: Tuning,
+    micro_batch_size: Number,
+    recompute: str = "none",
+    sequence_length: Number | None = None,
+    *,
+    mask_bytes: Number = 1,
+) -> TunedActivations:
+    """Bytes that a model keeps for backward when it is tuned, with flash attention.
+
+    A Llama's layer keeps, for each token, with all learning 20h + 4kd + 8f + 4a: of its
+    two norms 8h in fp32 and 4h for their own weights, 4h of what matrices read, queries,
+    keys, values and the result, and four times the MLP's inside. A frozen matrix needs no
+    input, a frozen norm 2h less: adapters on queries and values keep 14h + 4kd + 6f + 4a.
+    An adapter keeps 2r of its own, and a copy of its input (2m; 4m in 32 bits without
+    `autocast`) where it is in 32 bits or drops out, then with a mask of `mask_bytes` each:
+    with dropout on all matrices that is more than full training keeps. `fused` norms keep
+    2h, and a fused activation 2f less. In the first layer with adapters, less is kept.
+    Recomputed layers keep `stream_bytes` times h. The flash kernel's 4 bytes a head count,
+    and the norms' 4 a token; experts are counted by those a token meets. Left out:
+    rotary tables and the router.
+
+    Source: counted with autograd on Hugging Face's Llama, transformers 5.23.
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=4096)
+    >>> tunings = Tuning.full(), Tuning.lora(16), Tuning.lora(16, dropout=0.05)
+    >>> for tuning in tunings:
+    ...     print(f"{tuned_activations(llama, tuning, 1).layers / 1e9:.1f} GB")
+    26.3 GB
+    28.4 GB
+    33.5 GB
+    """
+    model = of_length(model, sequence_length)
+    check_tuned(model, tuning)
+    b, mask = count("micro_batch_size", micro_batch_size), count("mask_bytes", mask_bytes, 0)
+    broadcast(micro_batch_size=b, mask_bytes=mask, **model.numbers())
+    choice("recompute", recompute, RECOMPUTED)
+    T, h = b * model.sequence_length, model.hidden_size
+    parts: dict[str, Result] = dict.fromkeys(
+        ("norms", "attention", "scores", "mlp", "checkpoints", "embedding", "head", "adapters"), 0
+    )
+    if recompute == "full":
+        parts["checkpoints"] = T * model.num_layers * tuning.stream_bytes * h
+    else:
+        for how_many, layer, flows in _tuned_layers(model, tuning, recompute):
+            for name, kept in _kept(layer, h, tuning, flows, mask).items():
+                parts[name] = parts[name] + how_many * T * kept
+    # What the head reads stays in any case: the code that calls it holds it.
+    parts["head"] = T * (_norm_kept(model.final_norm, h, tuning) + 2 * h)
+    adapted = HEAD in tuning.targets
+    own, copy = _own_copies(tuning)
+    parts["adapters"] = parts["adapters"] + T * adapted * (
+        own * (copy + mask * (tuning.dropout > 0)) * h + tuning.rank * copy
+    )
+    return TunedActivations(**parts)
+
+
+def _own_copies(tuning: Tuning) -> tuple[bool, int]:
+    """Whether each adapter keeps its own copy of its input, and the bytes of a value in it."""
+    wide = tuning.adapter_bytes == 4
+    return wide or tuning.dropout > 0, 4 if wide and not tuning.autocast else 2
+
+
+def _norm_kept(norm_size: int, width: Result, tuning: Tuning) -> Result:
+    """Bytes a token that a norm keeps: its input, in fp32 where operations are plain.
+
+    LayerNorm is one operation in any case; a plain RMSNorm that learns keeps its result too.
+    """
+    plain = norm_size == 1 and not tuning.fused
+    each = 4 + 2 * tuning.is_full if plain else tuning.stream_bytes or 2
+    return (norm_size > 0) * (each * width + 4 * norm_size)
+
+
+def _kept(
+    layer: Layer, hidden_size: Result, tuning: Tuning, flows: bool, mask: Result
+) -> dict[str, Result]:
+    """Bytes a token that a layer keeps, part by part; `flows` if anything below it learns."""
+    h, full = hidden_size, tuning.is_full
+    own, copy = _own_copies(tuning)
+    keeps = full or (tuning.keeps_inputs and tuning.method == "qlora")
+    kept: dict[str, Result] = {"norms": 0, "attention": 0, "mlp": 0, "adapters": 0}
+    norm, arrived = _norm_kept(layer.norm_size, h, tuning), []
+    read_before = False
+    for part, arrives in _flows_into(layer, h, tuning, flows):
+        arrived.append(arrives)
+        is_mixer = isinstance(part, Mixer)
+        name = "attention" if is_mixer else "mlp"
+        ways = sites(part, h, tuning)
+        last = [x for x in ways if x.matrix.name.endswith("output" if is_mixer else "down")]
+        learns = any(x.adapted for x in ways if x not in last)
+        # What lies between the matrices stays if a gradient passes it.
+        whole, split = part.activations(h, tuning.fused)
+        inside = 2 * (whole + split) + 4 * (part.score_heads() if isinstance(part, Mixer) else 0)
+        inside = inside + _norms_inside(part, ways, tuning)
+        for site in ways:
+            m, needed = site.matrix, keeps or (site.adapted and not own)
+            if site.before and not (is_mixer and site in last):
+                inside = inside - 2 * m.active * m.rows * (not needed)
+        passes = arrives or learns
+        kept[name] = kept[name] + passes * inside
+        if not passes:  # then only what the last matrix reads, if it has an adapter
+            reads = sum(x.matrix.active * x.matrix.rows * x.adapted for x in last)
+            kept[name] = kept[name] + 2 * reads * (not own)
+        reading = keeps or (not own and any(x.adapted for x in ways if not x.before))
+        shares = layer.parallel and layer.norms < 2 and read_before
+        kept[name] = kept[name] + 2 * h * (reading and not shares)
+        read_before = read_before or reading
+        for m, adapted, _, before in ways:
+            passed = arrives or any(x.adapted for x in ways if x.matrix.name in before)
+            of_input = own * (copy + mask * passed * (tuning.dropout > 0)) * m.rows
+            each = adapted * m.active * (of_input + tuning.rank * copy)
+            kept["adapters"] = kept["adapters"] + each
+    first = arrived[0] + (layer.norms - 1) * arrived[-1]  # of the norms, the first reads what flows
+    kept["norms"] = norm * (first if layer.norms else 0)
+    return kept
+
+
+def _norms_inside(part: Part, ways: tuple[Site, ...], tuning: Tuning) -> Result:
+    """Bytes a token that norms inside attention keep beyond their input in 16 bits."""
+    if tuning.fused:
+        return 0
+    widths: Result = 0
+    if isinstance(part, LatentAttention):
+        widths = part.q_rank + part.kv_rank
+    elif isinstance(part, Attention) and part.qk_norm:
+        widths = sum(x.matrix.columns for x in ways if x.matrix.name in ("query", "key"))
+    return (2 + 2 * tuning.is_full) * widths
+
+
+# --- memory
+
+
+@dataclass(frozen=True)
+class TunedMemory(Breakdown):
+    """Bytes on a GPU at one moment of a step of tuning, part by part.
+
+    `weights`, frozen and learning; `gradients` and `optimizer` states of what learns;
+    `activations` kept for backward; `transient`, what is there for this moment: logits, a
+    layer computed again with its gradients, the update's copy, what FSDP gathers, a matrix
+    out of 4 bits. `phase` names the moment.
+    """
+
+    _beside = ("phase",)
+
+    phase: str
+    weights: Result
+    gradients: Result
+    optimizer: Result
+    activations: Result
+    transient: Result
+
+
+@remembered
+def tuned_phases(
+    model: Transformer,
+    tuning: Tuning,
+    micro_batch_size: Number,
+    recompute: str,
+    sequence_length: Number | None = None,
+    *,
+    accumulation_steps: Number = 1,
+    zero_stage: int = 0,
+    data_parallel: Number = 1,
+) -> tuple[TunedMemory, ...]:
+    """Bytes on a GPU at the four moments of a step of which one is the peak.
+
+    At the `loss` stand all activations and the logits (`LOSS_KERNELS`); at the `last layer`,
+    where backward begins, the activations and that layer: what it keeps if it was
+    recomputed, and three gradients as wide as its MLP (two without a gate); at the `first
+    layer`, where it ends, one layer and all gradients; at the `update` the gradients and a
+    copy of what learns (see `STATES`). With several `accumulation_steps` gradients are
+    there all the time. Weights in 4 bits come out of them one matrix at a time. With ZeRO
+    over d replicas each has its share of what the stage shards; stage 3 gathers two layers
+    for backward, with one's gradients if they learn, and has embedding and head whole; with
+    adapters it has `AT_WORK_UNDER_FSDP` layers at work.
+
+    Source: counted with PyTorch (states, logits, activations); the MLP's gradients follow
+    from its products.
+
+    >>> mistral = Transformer.llama(32, 4096, 32, 8, 14336, 32000, sequence_length=4096)
+    >>> for memory in tuned_phases(mistral, Tuning.full(), 4, "full"):
+    ...     print(f"{memory.phase}: {memory.total / 1e9:.1f} GB")  # measured: 72.4
+    loss: 55.6 GB
+    last layer: 53.2 GB
+    first layer: 62.6 GB
+    update: 72.4 GB
+    """
+    model = of_length(model, sequence_length)
+    P = tuned_parameters(model, tuning)
+    b, d, m = counts(
+        micro_batch_size=micro_batch_size,
+        data_parallel=data_parallel,
+        accumulation_steps=accumulation_steps,
+    )
+    stage = single("zero_stage", zero_stage, least=0)
+    at_most("zero_stage", stage, "ZeRO's last stage", 3)
+    broadcast(micro_batch_size=b, data_parallel=d, accumulation_steps=m, **model.numbers())
+    kept = tuned_activations(model, tuning, b, recompute)
+    T, V, h, full = b * model.sequence_length, model.vocab_size, model.hidden_size, tuning.is_full
+    width, n = tuning.learning_bytes, P.learning
+
+    # What stays: weights, gradients and states, each shared out from its stage on.
+    frozen = tuning.matrix_bytes * P.frozen + tuning.other_bytes * P.wide
+    in_8_bits = tuning.optimizer == "adamw_8bit"
+    states = IN_8_BITS if in_8_bits else STATES[tuning.optimizer] * width
+    weights = shared_out(frozen + width * n, d if stage == 3 else 1)
+    optimizer = shared_out(states * n, d if stage >= 1 else 1)
+    matrices = [x for layer in model.kinds for x in layer.matrices(h)]
+    largest = reduce(greater, (x.weights for x in matrices))
+    whole = n
+    if tuning.optimizer == "adamw_in_backward":
+        whole = lesser(n, greater(largest, h * V)) if full else lesser(n, largest)
+    gradients = shared_out(width * whole, d if stage >= 2 else 1)
+    copy = shared_out((tuning.optimizer == "adamw") * width * n, d if stage >= 1 else 1)
+
+    # What a layer has while it is computed again, and what its gradients pass through.
+    layer = T * reduce(greater, (_worked_on(x, h, tuning, recompute) for x in model.kinds))
+    if stage == 3 and not full:
+        layer = layer * where(d > 1, AT_WORK_UNDER_FSDP, 1)
+    layer = layer + (tuning.method == "qlora") * 2 * largest
+    logits = LOSS_KERNELS[tuning.loss_kernel] * V * T
+    outer = around = 0 * d
+    if stage == 3:
+        several = d > 1
+        ends = embedding_parameters(model) + (not model.tied_embeddings) * head_parameters(model)
+        each = reduce(greater, map(matrix_weights(model), model.kinds))
+        outer = several * (2 + 2 * full) * ends
+        around = several * (2 * lesser(tuning.matrix_bytes, 2) + 2 * full) * each
+
+    # With accumulation the gradients of the passes before stay.
+    before = where(m > 1, gradients, 0)
+    head = shared_out(lesser(full * width * h * V, width * whole), d if stage >= 2 else 1)
+    one = shared_out(kept.layers, model.num_layers) if recompute == "none" else 0
+    return (
+        TunedMemory("loss", weights, before, optimizer, kept.total, logits + outer),
+        TunedMemory(
+            "last layer",
+            weights,
+            greater(before, head),
+            optimizer,
+            kept.total,
+            layer + outer + around,
+        ),
+        TunedMemory("first layer", weights, gradients, optimizer, one, layer + outer + around),
+        TunedMemory("update", weights, gradients, optimizer, 0, copy),
+    )
+
+
+def tuned_memory(
+    model: Transformer,
+    tuning: Tuning,
+    micro_batch_size: Number,
+    recompute: str,
+    sequence_length: Number | None = None,
+    *,
+    accumulation_steps: Number = 1,
+    zero_stage: int = 0,
+    data_parallel: Number = 1,
+) -> TunedMemory:
+    """Bytes on a GPU at the peak of a step of tuning: the largest of `tuned_phases`.
+
+    Takes single numbers; arguments and errors as there. What the allocator, the driver and
+    the collectives take beside it comes on top.
+
+    >>> mistral = Transformer.llama(32, 4096, 32, 8, 14336, 32000, sequence_length=4096)
+    >>> peak = tuned_memory(mistral, Tuning.lora(16, "attention"), 4, "full")
+    >>> f"{peak.total / 1e9:.1f} GB, measured 26.7, at the {peak.phase}"
+    '26.7 GB, measured 26.7, at the loss'
+    """
+    numbers: dict[str, Any] = {
+        "micro_batch_size": micro_batch_size,
+        "accumulation_steps": accumulation_steps,
+        "data_parallel": data_parallel,
+    }
+    for name, value in numbers.items():
+        one(name, value)
+    if sequence_length is not None:
+        one("sequence_length", sequence_length)
+    model = of_length(model, sequence_length)
+    if any(is_array(value) for value in model.numbers().values()):
+        refuse("model", model, "is many: here it must be one")
+    found = tuned_phases(model, tuning, recompute=recompute, zero_stage=zero_stage, **numbers)
+    return max(found, key=lambda memory: memory.total)
+
+
+def _worked_on(layer: Layer, hidden_size: Result, tuning: Tuning, recompute: str) -> Result:
+    """Bytes a token of a layer at work in backward: what it keeps again, its MLP's gradients."""
+    again = sum(_kept(layer, hidden_size, tuning, True, 1).values()) if recompute == "full" else 0
+    mlp = layer.mlp
+    if mlp is None:
+        return again
+    inside = [x.matrix for x in sites(mlp, hidden_size, tuning) if x.before]  # down
+    gated = any("gate" in m.name for m in mlp.matrices(hidden_size))
+    return again + 2 * (3 if gated else 2) * sum(m.active * m.rows for m in inside)
+
+
+# --- what is asked in practice
+
+
+def tuning_tokens(
+    examples: Number, tokens_each: Number, epochs: Number = 1, padded_to: Number | None = None
+) -> Result:
+    """Tokens that go through a model that is tuned: examples · tokens · epochs.
+
+    Packed, sequences are full, and `tokens_each` is the mean of an example; `padded_to` is
+    the length to which each is filled up instead, pads going through the model like
+    tokens. Whole numbers of epochs or not. ValueError for a length below the mean.
+
+    >>> tuning_tokens(30_000, 800, epochs=3), tuning_tokens(30_000, 800, 3, padded_to=2048)
+    (72000000, 184320000)
+    """
+    n, t = counts(examples=examples, tokens_each=tokens_each)
+    e = quantity("epochs", epochs)
+    length = t if padded_to is None else count("padded_to", padded_to)
+    broadcast(examples=n, tokens_each=t, epochs=e, padded_to=length)
+    at_most("tokens_each", t, "padded_to", length)
+    return n * length * e
+
+
+def longest_sequence(
+    model: Transformer,
+    tuning: Tuning,
+    memory: Number,
+    recompute: str,
+    reserve: Number = 0,
+    micro_batch_size: Number = 1,
+    zero_stage: int = 0,
+    data_parallel: Number = 1,
+) -> int:
+    """The most tokens a sequence with which tuning fits into a GPU's bytes, less a reserve.
+
+    Whatever the model's own longest sequence is. Takes single numbers; ValueError where
+    not even one token fits. Otherwise as `tuned_memory`.
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    >>> prepared, card = Tuning.qlora(32, wide_bytes=4), 24 * 2**30
+    >>> longest_sequence(llama, prepared, card, "full", reserve=2e9)  # measured: 5,789
+    6380
+    >>> longest_sequence(llama, prepared.but(loss_kernel="fused"), card, "full", reserve=2e9)
+    17408
+    """
+    check_tuned(model, tuning)
+    held, kept = one("memory", memory, quantity), one("reserve", reserve, amount)
+    b, d = single("micro_batch_size", micro_batch_size), single("data_parallel", data_parallel)
+    free = replace(model, num_positions=0) if model.num_positions else model
+
+    def fits(s: int) -> bool:
+        how = {"zero_stage": zero_stage, "data_parallel": d}
+        return bool(tuned_memory(free, tuning, b, recompute, s, **how).total <= held - kept)
+
+    if not fits(1):
+        refuse("memory", memory, "is too small for the model and one token")
+    return int(largest_batch(fits, limit=2**30))
+
+
+# --- LoRA at a glance
 
 MATRICES = ("query", "key", "value", "output", "mlp")
 """The matrices that LoRA can adapt."""
@@ -124,7 +662,8 @@ def lora_memory(
     the MLP is frozen, and 2sbh where queries, keys and values are. The rest stays,
     since the gradient passes through every layer. Embedding and head stay in 16 bits
     where `weight_bytes` is less (0.5625 for 4-bit NF4 with a 32-bit factor for every
-    64). Measured peaks in 16 bits were 3 to 17 % more (litgpt).
+    64). Measured peaks in 16 bits were 3 to 17 % more (litgpt); `tuned_memory` is nearer, for
+    it knows dropout, the adapters' type, plain norms and the loss's kernel.
 
     >>> llama = Transformer.llama(32, 4096, 32, 32, 11008, 32000, sequence_length=1304)
     >>> peak = lora_memory(llama, micro_batch_size=1)
@@ -152,36 +691,3 @@ def lora_memory(
         activations=full.layers + full.head - 2 * tokens * over_layers(model, dropped),
         logits=8 * tokens * model.vocab_size,
     )
-
-
-def muon_overhead(hidden_size: Number, batch_tokens: Number, iterations: Number = 5) -> Result:
-    """The FLOPs that Muon adds, as a share of a step's: at most T·m/B.
-
-    Each of T steps of Newton and Schulz multiplies the momentum of a matrix with
-    itself; m is the smaller side, B the tokens in a step.
-
-    Source: Jordan et al., Muon, kellerjordan.github.io/posts/muon, runtime analysis.
-
-    >>> round(muon_overhead(16384, 16e6), 4)
-    0.0051
-    """
-    m, B, T = counts(hidden_size=hidden_size, batch_tokens=batch_tokens, iterations=iterations)
-    return T * m / B
-
-
-def offload_seconds(parameters: Number, host_bandwidth: Number, num_gpus: Number = 1) -> Result:
-    """Seconds a step to send gradients to the host and weights back: 4P/(n·b).
-
-    The host keeps main weights and Adam's states and does the update; each of n GPUs
-    sends its n-th of the 16-bit gradients, and gets as much of the weights. The
-    update's own time comes on top, and part of both hides behind the backward pass.
-
-    Source: Ren et al., ZeRO-Offload, arXiv 2101.06840, sections 3 and 4.
-
-    >>> round(offload_seconds(8e9, host_bandwidth=25e9), 2)
-    1.28
-    """
-    P, n = counts(parameters=parameters, num_gpus=num_gpus)
-    b = quantity("host_bandwidth", host_bandwidth)
-    broadcast(parameters=P, host_bandwidth=b, num_gpus=n)
-    return 4 * P / (n * b)

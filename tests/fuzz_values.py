@@ -21,6 +21,7 @@ from llmtrain_helpers import (
     Layer,
     Mlp,
     Transformer,
+    Tuning,
     plan_run,
     shelf,
     step_traffic,
@@ -157,6 +158,17 @@ GOOD: dict[str, list[Any]] = {
     "zero_stage": [0, 1, 2, 3],
     "attention": ["flash", "unfused"],
     "count_flops.attention": ["dense", "causal"],
+    "tuned_flops.attention": ["dense", "causal"],
+    "tuned_flops.recompute": ["none", "full"],
+    "tuned_activations.recompute": ["none", "full"],
+    "mask_bytes": [1, 2],
+    "longest_sequence.recompute": ["none", "full"],
+    "longest_sequence.model": [LLAMA],
+    "longest_sequence.reserve": [0, 2e9],
+    "tuning_tokens.tokens_each": [800],
+    "tuning_tokens.padded_to": [None, 2048],
+    "tuned_phases.recompute": ["none", "full"],
+    "tuned_memory.recompute": ["none", "full"],
     "flops_per_gpu": [140e12, np.array([1e14, 1.5e14])],
     "peak_flops": [312e12, 989e12],
     "utilizations": [(0.3, 0.4, 0.5)],
@@ -231,6 +243,19 @@ GOOD: dict[str, list[Any]] = {
     "money": [1e5, np.array([1e5, 2e6])],
     "rank": [8, 16],
     "targets": [("query", "value"), ["mlp"]],
+    "Tuning.method": ["lora", "qlora"],
+    "Tuning.rank": [8, 64],
+    "Tuning.targets": ["all-linear", ["q_proj", "v_proj"], ("mlp", "lm_head")],
+    "Tuning.dropout": [0, 0.05],
+    "Tuning.weight_bytes": [2, 4],
+    "Tuning.adapter_bytes": [4, 2],
+    "Tuning.wide_bytes": [2, 4],
+    "Tuning.stream_bytes": [None, 2, 4],
+    "Tuning.optimizer": ["adamw", "adamw_8bit"],
+    "Tuning.loss_kernel": ["transformers", "fused"],
+    "plan_run.tuning": [None],
+    "Run.tuning": [None],
+    "tuning": [Tuning.lora(8), Tuning.full(), Tuning.qlora(16, "attention", dropout=0.1)],
     "best_split.num_gpus": [8, 64],
     "best_split.tokens": [1e12],
     "frontier.num_gpus": [8, 64],
@@ -315,6 +340,7 @@ EXCLUDING: list[tuple[dict[str, Any], str]] = [
 
 OUTCOMES = [
     "not even a batch of 1 fits",
+    "is too small for the model and one token",
     "no fit",
     "comes out even",
     "plans fits",
@@ -366,6 +392,7 @@ UNCHECKED = [
     "communication.split_traffic",
     "communication.traffic_seconds",
     "plan.plan.planned",
+    "plan.plan.run_flops",
     "plan.plan.run_traffic",
     "plan.report.sharded",
     "plan.run.needs_experts",
@@ -374,6 +401,9 @@ UNCHECKED = [
     "plan.search.least_prices",
     "plan.search.layouts",
     "plan.search.step_price",
+    "tuning.check_tuned",
+    "tuning.matrix_weights",
+    "tuning.sites",
 ]
 ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it is given")
 
@@ -381,7 +411,7 @@ CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one
 
 SLOW = {"fit_law", "frontier", "largest_model", "shelf", "best_split", "pipeline_schedule"}
 SLOW |= {"budget.usual_plan", "budget.plan_on_nodes", "budget.rough_frontier"}
-SLOW |= {"train_small_network"}
+SLOW |= {"train_small_network", "longest_sequence"}
 """Called a tenth as often."""
 
 TRUSTING = {
@@ -458,18 +488,18 @@ NAMES: dict[str, str] = {
         laws.times_the_least.parameters laws.times_the_least.tokens
         laws.loss_terms.parameters laws.loss_terms.tokens
         published.nearest_run.parameters published.nearest_run.tokens published.batches_near.tokens
-        effective_tokens.epochs kv_bytes_per_token.value_bytes
+        effective_tokens.epochs kv_bytes_per_token.value_bytes tuning_tokens.epochs
         """,
     "amount": """
         checkpoint_seconds restart_seconds outages evaluation factor weight_bytes
         gradient_bytes expert_parameters weights gradients main_gradients main_weights
-        optimizer step_traffic.value_bytes reserve scores_to_hidden
+        optimizer step_traffic.value_bytes reserve scores_to_hidden Tuning.dropout
         """,
     "whole": """
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage
         Transformer.num_experts Transformer.experts_per_token kernel_size low_rank turn
         duration.flops_on_the_way.passed mantissa precision.updated.updates
-        precision.sum_of_ones.ones
+        precision.sum_of_ones.ones mask_bytes
         """,
     "bound": "least likely greatest",
     "share": "certainty matmul_share share_of_peak hfu",
@@ -490,4 +520,5 @@ PASSED_ON = {f"Transformer.llama.{name}" for name in PASSED_ON}
 """To `Transformer`, where None stands for what is not given."""
 
 OF_ONE = {"spare_nodes", "simulate_run", "smallest_data_parallel", "pipeline_schedule"}
+OF_ONE |= {"tuned_memory", "longest_sequence"}
 """Formulas that take one number each, no arrays."""

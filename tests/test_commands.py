@@ -49,7 +49,7 @@ def test_a_shell_gets_the_status_too() -> None:
     assert status_of("llmtrain_helpers", "measure", "--record", "x.txt") == 2
 
 
-@pytest.mark.parametrize("name", ["utilizations", "splits"])
+@pytest.mark.parametrize("name", ["utilizations", "splits", "finetunes"])
 def test_a_table_is_printed_and_ends_in_0(name: str, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setattr(f"llmtrain_helpers.evidence.{name}.main", lambda: print("the table"))
     assert main([name]) == 0

@@ -164,6 +164,11 @@ def measured_memory() -> DataFrame:
     return _table("measured_memory")
 
 
+def finetune_measured() -> DataFrame:
+    """Peaks of memory and throughput of full fine-tuning, LoRA and 4-bit LoRA."""
+    return _table("finetune_measured")
+
+
 def bloom_sweeps() -> DataFrame:
     """Splits and micro-batches that were tried before BLOOM was trained."""
     return _table("bloom_sweeps")

@@ -74,6 +74,8 @@ def _fewest(run: Run, most: float) -> Fewest:
     a_replica = run.tensor_parallel * run.pipeline_parallel * run.context_parallel
     divisors = _divisors(run.global_batch_size // run.micro_batch_size)
     replicas = [d for d in divisors if d % run.expert_parallel == 0]
+    if run.tuning is not None:  # which is planned on one node
+        replicas = [d for d in replicas if d <= run.accelerator.gpus_per_node]
 
     def held(d: int) -> float:
         return float(memory_per_gpu(run.but(num_gpus=a_replica * d)).total)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
 from llmtrain_helpers.checks import Result, is_array, remembered
 from llmtrain_helpers.communication import Split
+from llmtrain_helpers.finetune import TunedMemory, tuned_memory
 from llmtrain_helpers.model import Layer, Transformer
 from llmtrain_helpers.parameters import embedding_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.plan.run import Run
@@ -58,6 +59,8 @@ def ends(split: Split) -> tuple[Stage, Stage]:
 
 def memory_per_gpu(run: Run) -> Memory:
     """Bytes on a GPU of the pipeline's first stage or of its last, whichever holds more."""
+    if run.tuning is not None:
+        return tuned_memory_per_gpu(run)
     model, split = run.model, run.split
     c = split.context_parallel
     kept = kept_activations(run, model, run.recompute)
@@ -88,6 +91,34 @@ def memory_per_gpu(run: Run) -> Memory:
     return Memory(**{x: where(larger, on_first[x], on_last[x]) for x in on_first})
 
 
+def tuned_memory_per_gpu(run: Run) -> Memory:
+    """Bytes on a GPU at the peak of a tuned step: the parts that there are."""
+    peak = tuned_peak(run)
+    return Memory(
+        weights=peak.weights,
+        gradients=peak.gradients,
+        main_gradients=0,
+        main_weights=0,
+        optimizer=peak.optimizer,
+        activations=peak.activations,
+        transient=peak.transient,
+    )
+
+
+def tuned_peak(run: Run) -> TunedMemory:
+    """The same with the name of the moment that is the peak."""
+    assert run.tuning is not None
+    return tuned_memory(
+        run.model,
+        run.tuning,
+        run.micro_batch_size,
+        run.recompute,
+        accumulation_steps=run.split.accumulation_steps,
+        zero_stage=run.zero_stage,
+        data_parallel=run.split.data_parallel,
+    )
+
+
 def loss_logits(run: Run) -> Result:
     """Bytes of the two tensors of logits at the loss, of a whole sequence: 8bsV/t."""
     split, model = run.split, run.model
@@ -100,6 +131,8 @@ def at_the_loss(run: Run, memory: Memory) -> bool:
 
     Else it is what a layer computes again, or what FSDP gathers, there or elsewhere.
     """
+    if run.tuning is not None:
+        return tuned_peak(run).phase == "loss"
     logits = shared_out(loss_logits(run), run.split.context_parallel)
     return bool(abs(memory.transient / logits - 1) < 1e-6)
 

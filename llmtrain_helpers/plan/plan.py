@@ -29,6 +29,7 @@ from llmtrain_helpers.duration import (
     tokens_in_time,
     training_interval,
 )
+from llmtrain_helpers.finetune import Tuning, tuned_flops, tuned_parameters
 from llmtrain_helpers.flops import FlopCount, count_flops
 from llmtrain_helpers.laws import Law
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
@@ -39,6 +40,7 @@ from llmtrain_helpers.plan.memory import (
     memory_per_gpu,
     stage_experts,
     stage_parameters,
+    tuned_peak,
 )
 from llmtrain_helpers.plan.pace import STOPS, Shares, highest_share, others_shares, seconds_per_step
 from llmtrain_helpers.plan.run import Run, spelt_out
@@ -55,6 +57,12 @@ RESERVE, CARD = 21e9, 96e9
 smaller one: what five of six measured peaks (`published.measured_memory`, everything
 recomputed) had beyond the plan. It is for what a plan leaves out: gathered layers,
 buffers, the allocator."""
+
+
+TUNED_RESERVES = {"one GPU": 1.9e9, "several": 4.4e9}
+"""Bytes beyond the allocator's peak that a tuned run keeps free: nine of ten measured runs
+had more there (IBM's 41 and 58, as their driver showed it), but half of them 5.1 and 7.8e9:
+cache that the allocator gives back before it fails (`evidence.finetunes`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +123,8 @@ class Plan:
         """Bytes of that room to keep free for what a plan leaves out."""
         if self.run.reserve is not None:
             return self.run.reserve
+        if self.run.tuning is not None:
+            return TUNED_RESERVES["several" if self.split.num_gpus > 1 else "one GPU"]
         return RESERVE * lesser(self.run.accelerator.memory / CARD, 1)
 
     @property
@@ -234,6 +244,8 @@ class Plan:
         Wider than `seconds`, which rests on runs that publish enough for an exact
         count (chapter 03).
         """
+        if self.run.tuning is not None:  # no run of 6TP, and others' are its kind's own
+            return self.seconds
         size = self.run.tokens, self.parameters.active
         return training_interval(*size, self.split.num_gpus, self.run.peak)
 
@@ -241,6 +253,11 @@ class Plan:
     def throughput(self) -> Result:
         """The likely tokens a second, over all GPUs."""
         return self.run.tokens / self.seconds.likely
+
+    @property
+    def phase(self) -> str:
+        """The moment of a tuned step that is the peak of its memory; "" where nothing is tuned."""
+        return "" if self.run.tuning is None else tuned_peak(self.run).phase
 
     def but(self, **changes: object) -> Plan:
         """The same plan with some of its inputs changed."""
@@ -321,6 +338,7 @@ def plan_run(
     pace: Pace | None = None,
     reserve: Number | None = None,
     price_per_gpu_hour: Number | None = None,
+    tuning: Tuning | None = None,
 ) -> Plan:
     """The plan of a run: parameters, FLOPs, memory, whether it fits, days, GPU-hours.
 
@@ -372,6 +390,9 @@ def plan_run(
     pace                  what `Plan.calibrated` makes of a measured step
     reserve               bytes that must stay free; by default `RESERVE`
     price_per_gpu_hour    for the cost, in any currency
+    tuning                how a model is adapted (`Tuning`); None: trained from nothing. Then
+                          bytes, dropout and kernels are those of `tuning`, on the GPUs of
+                          one node, and what is not known of it is refused
 
     Numbers are single, or arrays that broadcast. Memory is that of the pipeline's first
     stage, with min(p, m) micro-batches in flight (p + (p − 1)/v if interleaved), or of its
@@ -423,6 +444,7 @@ def plan_run(
         pace=pace,
         reserve=reserve,
         price_per_gpu_hour=price_per_gpu_hour,
+        tuning=tuning,
         **spelt_out(ways),
     )
     return planned(run)
@@ -431,11 +453,11 @@ def plan_run(
 def planned(run: Run) -> Plan:
     """A run's plan: what `plan_run` returns once it has put the run together."""
     model, split = run.model, run.split
-    flops = count_flops(model, run.global_batch_size, run.recompute)
+    flops = run_flops(run, run.global_batch_size, run.recompute)
     steps = iterations(run.tokens, run.global_batch_size, model.sequence_length)
     sent = run_traffic(run)
     memory = memory_per_gpu(run)
-    step = step_parts(run, sent)
+    step = None if run.tuning is not None else step_parts(run, sent)
     work = flops.total + excess_flops(run, run.global_batch_size)
     at_peak = work * (1 + split.bubble) / (split.num_gpus * run.peak)
     shares = others_shares(run, at_peak, step)
@@ -454,9 +476,18 @@ def planned(run: Run) -> Plan:
     )
 
 
+def run_flops(run: Run, batch_size: Result, recompute: str) -> FlopCount:
+    """FLOPs of so many sequences of a run: of training, or of tuning."""
+    if run.tuning is not None:
+        return tuned_flops(run.model, run.tuning, batch_size, recompute)
+    return count_flops(run.model, batch_size, recompute)
+
+
 def run_traffic(run: Run) -> Traffic:
     """Bytes that a GPU of the stage with most parameters sends in a step."""
     model, split = run.model, run.split
+    if run.tuning is not None:
+        return _tuned_traffic(run, run.tuning)
     first, last = ends(split)
     P = greater(stage_parameters(model, split, first), stage_parameters(model, split, last))
     E = greater(stage_experts(model, split, first.last), stage_experts(model, split, last.last))
@@ -480,6 +511,17 @@ def run_traffic(run: Run) -> Traffic:
         imbalance=1 + run.excess,
         value_bytes=recipe.weights,
     )
+
+
+def _tuned_traffic(run: Run, tuning: Tuning) -> Traffic:
+    """What replicas of a tuned model send: gradients of what learns, and gathered weights."""
+    d, m = run.split.data_parallel, run.split.accumulation_steps
+    P, stage = tuned_parameters(run.model, tuning), run.zero_stage
+    learning = tuning.learning_bytes * P.learning
+    weights = tuning.matrix_bytes * P.frozen + tuning.other_bytes * P.wide + learning
+    sent = {2: (m + 1) * learning, 3: m * (2 * weights + learning)}.get(stage, 2 * learning)
+    none = dict.fromkeys(("tensor", "sequence", "context", "expert", "pipeline"), 0)
+    return Traffic(**none, data=sent * (d - 1) / d)
 
 
 def step_seconds(plan: Plan) -> StepSeconds | None:

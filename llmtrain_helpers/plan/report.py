@@ -15,7 +15,9 @@ from html import escape
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, at_most, instance, refuse, single
 from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
+from llmtrain_helpers.finetune import Tuning, targeted, tuned_parameters
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
+from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.plan.advice import advise
 from llmtrain_helpers.plan.pace import LONGEST, STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
 from llmtrain_helpers.plan.plan import Plan, is_many
@@ -146,15 +148,19 @@ def report(
         missing = " and ".join(plan.unknown)
         warning = f" Beware: of the chip the {missing} is not known, so the days have "
         warning += "nothing extra for what this split sends. Measure a step."
+    verb, time = "train", f"{units.digits(days.likely, 2)} days"
+    if run.tuning is not None:
+        verb, time = "tune", units.duration(days.likely * units.DAY)
     summary = (
-        f"{units.exact(run.num_gpus)} {run.accelerator.name} train {name} on "
+        f"{units.exact(run.num_gpus)} {run.accelerator.name} {verb} {name} on "
         f"{units.count(run.tokens)} tokens in likely "
-        f"{units.digits(days.likely, 2)} days{price}{longer}. It {fit}.{warning}"
+        f"{time}{price}{longer}. It {fit}.{warning}"
     )
     before = _seen_before(trained_on)
     if law is None and before:
         refuse("trained_on", before, "is what a law wants, and law is None")
-    quality = [] if law is None else _quality(plan, law, before)
+    # A law tells of a model trained from nothing, not of what tuning adds.
+    quality = [] if law is None or run.tuning is not None else _quality(plan, law, before)
     lines = (*_work(plan), *_machine(plan), *_time(plan), *quality)
     parameters = units.count(plan.parameters.total)
     title = f"{name[:1].upper()}{name[1:]}: {parameters} parameters"
@@ -163,7 +169,7 @@ def report(
 
 def _what_would_fit(plan: Plan) -> str:
     """The change after which a plan fits, if one is known: a fused MLP, or what is advised."""
-    if plan.but(fused_mlp=True).fits:
+    if plan.run.tuning is None and plan.but(fused_mlp=True).fits:
         return "; it would with the MLP's activation fused"
     advice = advise(plan)
     if not advice or not advice[-1].plan.fits:
@@ -181,11 +187,12 @@ def _work(plan: Plan) -> list[Line]:
     if run.recompute != "none":
         recompute += ": counted here, not in the MFU"
     batch = units.count(run.global_batch_size * run.model.sequence_length)
+    seen = "each seen once, " if run.tuning is None else "of all epochs, "
+    learns = [] if run.tuning is None else [_what_learns(run.model, run.tuning)]
     return [
         Line("parameters", units.exact(P.total), "exact", shape + active, "notebook 01"),
-        Line(
-            "tokens", units.count(run.tokens), "chosen", f"each seen once, {batch} a step", "yours"
-        ),
+        *learns,
+        Line("tokens", units.count(run.tokens), "chosen", f"{seen}{batch} a step", "yours"),
         Line(
             "work",
             units.flops(plan.total_flops),
@@ -194,6 +201,18 @@ def _work(plan: Plan) -> list[Line]:
             "notebook 02",
         ),
     ]
+
+
+def _what_learns(model: Transformer, tuning: Tuning) -> Line:
+    """What a tuned run changes, and how."""
+    how = "all weights learn"
+    if not tuning.is_full:
+        frozen = "frozen in 4 bits" if tuning.method == "qlora" else "frozen"
+        how = (
+            f"LoRA of rank {tuning.rank} on {', '.join(targeted(model, tuning))}; the rest {frozen}"
+        )
+    learning = tuned_parameters(model, tuning).learning
+    return Line("what learns", units.exact(learning), "exact", how, "notebook 12")
 
 
 def sharded(run: Run) -> str:
@@ -221,6 +240,10 @@ def _machine(plan: Plan) -> list[Line]:
     ways += "".join(f"{what} {n}, " for what, n in others.items() if n > 1)
     ways += f"replicas {split.data_parallel}, {sharded(run)}"
     recipe = run.recipe if isinstance(run.recipe, str) else run.recipe.name
+    bytes_of, sources = f"recipe {recipe}", "notebooks 05, 06, 08; reserve from measured peaks"
+    if run.tuning is not None:
+        bytes_of = f"peak at the {plan.phase}, {run.tuning.optimizer}"
+        sources = "notebook 12; reserve from measured peaks"
     held = plan.memory.total
     fused = {None: "", True: ", the MLP fused", False: ", the MLP not fused"}[run.fused_mlp]
     return [
@@ -229,9 +252,9 @@ def _machine(plan: Plan) -> list[Line]:
             "memory of a GPU",
             units.gigabytes(held),
             f"to {units.gigabytes(held + plan.reserve)} with the reserve",
-            f"of {units.gigabytes(chip.memory)}; recipe {recipe}{fused}, "
+            f"of {units.gigabytes(chip.memory)}; {bytes_of}{fused}, "
             f"sequences at once: {split.micro_batch_size}",
-            "notebooks 05, 06, 08; reserve from measured peaks",
+            sources,
         ),
     ]
 
@@ -240,7 +263,11 @@ def _time(plan: Plan) -> list[Line]:
     """Days, GPU-hours, money, energy; at a rate of one's own the stops come on top."""
     run, days = plan.run, plan.days_with_stops
     assumption = f"{_share(plan)}, stops included"
-    if run.utilizations is None:
+    if run.tuning is not None:
+        assumption = f"{_share(plan)}, full sequences, without stops"
+        if run.tuning.method == "qlora" and run.micro_batch_size * run.model.sequence_length < FEW:
+            assumption += "; few tokens at once: there 4 bits took others up to twice as long"
+    elif run.utilizations is None:
         assumption += f"; {STACKS[run.software]}{_bubble_alone(plan)}"
     assumption += "".join(f"; {said}" for said in _said(run))
     source = rests_on(plan)
@@ -282,6 +309,8 @@ def rests_on(plan: Plan) -> str:
     if plan.run.utilizations is not None:
         return "yours: the shares of the peak that you gave"
     steps = plan.shares.evidence
+    if plan.run.tuning is not None:
+        return steps
     if steps.endswith(WHOLE_RUNS):  # the steps are of just the runs' kind, and move nothing
         return f"{WHOLE_RUNS} in the interval that the others make"
     moved = "this kind" if plan.shares in BY_KIND.values() else "this split"
@@ -328,7 +357,7 @@ def _own_speed(plan: Plan) -> str:
 
 def _first_run(plan: Plan) -> list[Line]:
     """The date to promise before a step is measured: the slow end of others' runs, or its own."""
-    if plan.measured:
+    if plan.measured or plan.run.tuning is not None:
         return []
     rough = units.digits(plan.rough.greatest / units.DAY, 2)
     days = units.digits(plan.first_run.greatest, 2)
@@ -466,6 +495,11 @@ STACKS = {
     "other": "not Megatron-Core",
 }
 """Whose software trains, in words."""
+
+FEW = 2048
+"""Tokens in a pass below which 4-bit weights are slow: with up to 1,304 litgpt's runs of 3.6 to
+13 billion parameters took 1.4 to 2 times as long as in 16 bits, IBM's with 8,192 and more
+about as long."""
 
 SAME_RUNS = ("besiroglu", "hoffmann")
 """Two fits of the same runs: how far they differ is how sure a loss is, at least."""

@@ -35,6 +35,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.communication import CONTEXT, Split
 from llmtrain_helpers.duration import checked_utilizations
+from llmtrain_helpers.finetune import RECOMPUTED, Tuning
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import known_accelerator, known_model
@@ -79,6 +80,27 @@ SOFTWARE = ["any", "megatron-core", "other"]
 NeMo and Megatron-Bridge; anybody else's."""
 
 
+UNTUNED = {
+    "tensor_parallel": 1,
+    "pipeline_parallel": 1,
+    "context_parallel": 1,
+    "interleave": 1,
+    "expert_parallel": 1,
+    "imbalance": 1,
+    "keep_gradients": None,
+    "recipe": "bf16",
+    "attention": "flash",
+    "fused_mlp": None,
+    "dropout": False,
+    "uneven_stages": False,
+    "software": "any",
+    "overlap": None,
+    "pace": None,
+}
+"""Arguments that a tuned run leaves as they are: what they say is not known of it, or
+`Tuning` says it (bytes, dropout, fused kernels)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """The arguments of `plan_run`, checked, and the split of the GPUs that they make.
@@ -118,6 +140,7 @@ class Run:
     pace: Pace | None = None
     reserve: Result | None = None
     price_per_gpu_hour: Result | None = None
+    tuning: Tuning | None = None
     split: Split = field(init=False)
 
     def __post_init__(self) -> None:
@@ -166,7 +189,24 @@ class Run:
         arrays = {name: getattr(self, name) for name in (*NUMBERS, *optional)}
         P = count_parameters(self.model)
         broadcast(**vars(self.accelerator), model=P.total, **arrays)
+        if self.tuning is not None:
+            self._check_tuning()
         object.__setattr__(self, "split", self._split())
+
+    def _check_tuning(self) -> None:
+        """Refuse what has not been counted, or not measured, of a model that is adapted."""
+        instance("tuning", self.tuning, Tuning)
+        for name in NUMBERS:
+            if is_array(getattr(self, name)):
+                refuse(name, getattr(self, name), "is an array: with tuning it must be one number")
+        for name, plain in UNTUNED.items():
+            value = getattr(self, name)
+            if not (value is plain or value == plain):
+                refuse(name, value, f"is not planned with tuning: leave it at {plain!r}")
+        choice("recompute", self.recompute, RECOMPUTED)
+        if self.number_format not in ("bf16", "fp16"):
+            refuse("format", self.number_format, "is not planned with tuning: only 16 bits are")
+        at_most("num_gpus", self.num_gpus, "a node with tuning", self.accelerator.gpus_per_node)
 
     def _check_speed(self) -> None:
         """Refuse two sources of a run's speed, and a step that was measured elsewhere."""

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from llmtrain_helpers.checks import is_array, refuse, single
 from llmtrain_helpers.communication import NODE_BANDWIDTH
-from llmtrain_helpers.flops import count_flops
+from llmtrain_helpers.finetune import RECOMPUTED
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.memory import memory_per_gpu
 from llmtrain_helpers.plan.pace import UTILIZATIONS
-from llmtrain_helpers.plan.plan import Plan, plan_run, run_traffic
+from llmtrain_helpers.plan.plan import Plan, plan_run, run_flops, run_traffic
 from llmtrain_helpers.plan.run import spelt_out
 from llmtrain_helpers.plan.step import step_parts
 
@@ -204,7 +204,10 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
         sequences = B * t * p * c / n  # of each replica in a step
         m = max(sequences / b, 1)
         bubble = 0.0 if p == 1 else float((p - 1) / (v * m))
-        at_peak = count_flops(run.model, 1, recompute).total * B / (n * run.peak)
+        if run.tuning is not None and recompute not in RECOMPUTED:
+            yield math.inf, math.inf  # refused
+            continue
+        at_peak = run_flops(run, 1, recompute).total * B / (n * run.peak)
         step = 0.0
         if first.step is not None:
             a_sequence, launching, head = computing(recompute, t)

@@ -1,0 +1,403 @@
+"""Measured fine-tuning beside its estimate: who foretells the memory that others measured?
+
+`judged` brings the rows of data/finetune_measured.csv that its column `judged` names to
+estimates, by what each publication's words mean; `errors` and `fits` sum them up by
+source, `reserves` says what a card holds beyond the allocator's peak.
+`python -m llmtrain_helpers finetunes` prints it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from operator import attrgetter
+from statistics import median, quantiles
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from llmtrain_helpers.evidence import published, utilizations
+from llmtrain_helpers.finetune import TunedMemory, Tuning, tuned_flops, tuned_memory
+from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.plan.pace import Shares
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+GIB = 2**30
+
+CARDS = {"A100 80GB": 80 * GIB, "A100-SXM4-40GB": 40 * GIB, "A10G 24GB": 24 * GIB}
+"""Bytes of the cards of rows that ran out of memory: all of them count in GiB."""
+
+NAMED = {
+    "Mistral-7B-v0.1": "Mistral-7B-v0.1",
+    "Mixtral-8x7B-Instruct-v0.1": "Mixtral-8x7B",
+    "Llama-2-70b-hf": "Llama-2-70b",
+    "Meta-Llama-3-8B": "Llama-3.1-8B",
+    "falcon-7b": "falcon-7b",
+    "gemma-2b": "gemma-2b",
+    "gemma-7b": "gemma-7b",
+    "llama-2-7b": "Llama-2-7b",
+    "Llama 2 7B": "Llama-2-7b",
+    "llama-3-8b": "Llama-3.1-8B",
+    "llama-3.1-8b": "Llama-3.1-8B",
+    "llama-3.2-1b": "Llama-3.2-1B",
+    "mistral-7b-v0.2": "Mistral-7B-v0.1",
+    "mistral-7b": "Mistral-7B-v0.1",
+    "phi-3": "Phi-3-mini-4k",
+    "tiny-llama": "TinyLlama-1.1B",
+    "Llama 2 70B": "Llama-2-70b",
+    "Llama 3.1 8B": "Llama-3.1-8B",
+    "Llama 3.1 70B": "Llama-3.1-70B",
+    "Mistral-7B-v0.1-GPTQ": "Mistral-7B-v0.1",
+    "Mixtral-8x7B-Instruct-v0.1-GPTQ": "Mixtral-8x7B",
+    "Llama-2-70B-GPTQ": "Llama-2-70b",
+}
+"""What the sources call models that are known by name here."""
+
+_GEMMA_2 = {"model_type": "gemma2"}
+_PHI = {"model_type": "phi", "num_attention_heads": 32, "vocab_size": 51200}
+_STABLELM = {
+    "model_type": "gpt_neox",
+    "hidden_size": 4096,
+    "intermediate_size": 16384,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
+    "vocab_size": 50688,
+}
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "gpt_bigcode-santacoder": {
+        "model_type": "gpt_bigcode",
+        "n_embd": 2048,
+        "n_layer": 24,
+        "n_head": 16,
+        "n_inner": 8192,
+        "vocab_size": 49280,
+        "n_positions": 2048,
+    },
+    "gemma2-2b": _GEMMA_2,
+    "gemma2b": _GEMMA_2,  # a slip of the table: its file is gemma2-2b's
+    "gemma2-9b": {
+        **_GEMMA_2,
+        "hidden_size": 3584,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 42,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 256,
+    },
+    "phi-2": {**_PHI, "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 32},
+    "phi-1.5 1.3B": {
+        **_PHI,
+        "hidden_size": 2048,
+        "intermediate_size": 8192,
+        "num_hidden_layers": 24,
+    },
+    "stablelm-base-alpha-3b": _STABLELM,
+    "StableLM Alpha 3B": _STABLELM,
+    "Falcon 40B": {
+        "model_type": "falcon",
+        "hidden_size": 8192,
+        "num_hidden_layers": 60,
+        "num_attention_heads": 128,
+        "num_kv_heads": 8,
+        "vocab_size": 65024,
+        "new_decoder_architecture": True,
+        "bias": False,
+    },
+}
+"""The shapes of the others, as their config.json files have them."""
+
+SHAPES = {
+    "llama-3.2-3b": Transformer.llama(28, 3072, 24, 8, 8192, 128256, 8192, tied_embeddings=True),
+    "Llama 2 13B": Transformer.llama(40, 5120, 40, 40, 13824, 32000, 4096),
+}
+SHAPES["Llama 3.2 3B"] = SHAPES["llama-3.2-3b"]
+
+TARGETS = {
+    "q,v": ("q_proj", "v_proj"),
+    "q,k,v,o": "attention",
+    "q,k,v,o,c_attn": "attention",
+    "q,k,v,o,mlp,head": ("all-linear", "lm_head"),
+}
+"""The targets of judged rows."""
+
+
+def shape(model: str, sequence_length: int) -> Transformer:
+    """The model that a row names, with the row's sequences."""
+    if model in NAMED:
+        found = published.config_model(NAMED[model])
+    elif model in CONFIGS:
+        found = Transformer.from_config(CONFIGS[model])
+    else:
+        found = SHAPES[model]
+    return replace(found, sequence_length=sequence_length)
+
+
+def tuning(row: Mapping[str, Any]) -> Tuning:
+    """How a row's model is adapted, by what its publication's words mean.
+
+    litgpt: all in 16 bits, logits in 16-bit chunks of 128 tokens, bitsandbytes as it was
+    then. torchtune: 32-bit logits, in chunks and with fused norms where it says so. IBM:
+    PEFT's adapters in 32 bits, transformers' loss; `foak` writes gradients over the logits
+    and fuses norms, `liger` never has them whole; full training in bf16=True under FSDP
+    keeps 32-bit weights. What is not stated is as in `Tuning`.
+    """
+    kernels, who = row.get("kernels", ""), row["publication"]
+    options: dict[str, Any] = {}
+    if who.startswith("litgpt"):
+        options |= {"adapter_bytes": 2, "loss_kernel": "chunked", "keeps_inputs": True}
+        if "Paged" in row["optimizer"]:
+            options["optimizer"] = "adamw_paged"
+    elif who.startswith("torchtune"):
+        options["loss_kernel"] = "chunked" if "chunked CE" in kernels else "plain"
+        options["fused"] = "compile" in kernels
+        if "optimizer_in_bwd" in kernels:
+            options["optimizer"] = "adamw_in_backward"
+    else:
+        plain, in_place, fused = "transformers", "in-place", "fused"
+        loss = fused if "liger" in kernels else in_place if "foak" in kernels else plain
+        options |= {"loss_kernel": loss, "fused": "foak" in kernels}
+        options["autocast"] = "=True" in row["weight_type"]
+        if "baseline" in kernels and row["num_gpus"] == 1:
+            options["stream_bytes"] = 4
+    if row["method"] == "full":
+        wide = "bf16=True" in row["weight_type"] and row["num_gpus"] > 1
+        return Tuning.full(weight_bytes=4 if wide else 2, **options)
+    options |= {"rank": row["rank"], "targets": TARGETS[row["targets"]], "dropout": row["dropout"]}
+    if row["model"] == "gpt_bigcode-santacoder":  # its output matrix has another name
+        options["targets"] = ("q_proj", "k_proj", "v_proj")
+    if row["method"] == "lora":
+        return Tuning.lora(**options)
+    double = "no double quant" not in row["quantisation"]
+    if who == "litgpt resource tables":
+        double = "double quant" in row["quantisation"]
+    return Tuning.qlora(double_quantisation=double, **options)
+
+
+def estimate(row: Mapping[str, Any]) -> TunedMemory:
+    """The peak of a row's step, part by part."""
+    gpus = row["num_gpus"]
+    passes = int(row["batch"].removeprefix("grad_accum ")) if "accum" in row.get("batch", "") else 1
+    if row.get("batch", "").startswith("global batch"):
+        passes = int(row["batch"].split()[-1]) // (row["micro_batch_size"] * gpus)
+    model = shape(row["model"], row["sequence_length"])
+    if row["publication"].startswith("litgpt"):  # which loads a tied head as a copy
+        model = replace(model, tied_embeddings=False)
+    return tuned_memory(
+        model,
+        tuning(row),
+        row["micro_batch_size"],
+        "full" if row["recompute"].startswith("on") else "none",
+        accumulation_steps=max(passes, 1),
+        zero_stage=3 if gpus > 1 else 0,
+        data_parallel=gpus,
+    )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A measured row and its estimate, in bytes; `peak` and `shown` are None where not known."""
+
+    name: str
+    source: str
+    kind: str
+    estimate: TunedMemory
+    peak: float | None
+    shown: float | None
+    card: float | None
+
+    @property
+    def error(self) -> float:
+        """The estimate over what was measured, less 1."""
+        assert self.peak is not None
+        return float(self.estimate.total / self.peak) - 1
+
+
+def source_of(row: Mapping[str, Any]) -> str:
+    """Whose row it is; IBM's apart where bytes were read off rows of that kind."""
+    who: str = row["publication"]
+    if not who.startswith("fms"):
+        return who
+    kernels = row.get("kernels", "")
+    in_place = "foak" in kernels and "liger" not in kernels
+    sharded = row["num_gpus"] > 1 and row["method"] != "full"
+    return "IBM, partly read off" if in_place or sharded or "baseline" in kernels else "IBM"
+
+
+def kind_of(row: Mapping[str, Any]) -> str:
+    """The kind of a reserve: one GPU or several, with whole logits or fused ones."""
+    whole = "fused" if "liger" in row.get("kernels", "") else "whole"
+    return f"{'one GPU' if row['num_gpus'] == 1 else 'several'}, {whole} logits"
+
+
+@cache
+def judged() -> tuple[Judged, ...]:
+    """Each judged row of data/finetune_measured.csv beside its estimate."""
+    return tuple(
+        Judged(
+            row["name"],
+            source_of(row),
+            kind_of(row),
+            estimate(row),
+            row.get("peak_bytes"),
+            row.get("shown_bytes"),
+            CARDS.get(row["accelerator"]),
+        )
+        for row in published.rows("finetune_measured")
+        if "judged" in row
+    )
+
+
+CHIPS = {
+    "A100 80GB": "A100",
+    "A100 (size not stated)": "A100",
+    "A100": "A100",
+    "RTX 4090 24GB": "RTX 4090",
+}
+"""The chips of rows with a speed, as they are known here."""
+
+
+def speeds() -> DataFrame:
+    """Rows that tell a speed in 16 bits: the share of the peak, recomputed work counted.
+
+    `utilization` by `witness`, who published it; `kind` is the method. Of rows whose
+    tokens/s are those of a GPU, with full sequences of a known length, nothing offloaded,
+    on a chip whose peak is known; those that their source's own arithmetic makes suspect
+    are left out. Where targets are not stated, all matrices.
+    """
+    from pandas import DataFrame
+
+    found = []
+    for row in published.rows("finetune_measured"):
+        if not _tells_a_speed(row):
+            continue
+        s = row["sequence_length"]
+        model = shape(row["model"], s)
+        targets = TARGETS.get(row.get("targets", ""), "all-linear")
+        how = Tuning.full() if row["method"] == "full" else Tuning.lora(row.get("rank", 8), targets)
+        again = "full" if row.get("recompute", "").startswith("on") else "none"
+        flops = tuned_flops(model, how, 1, again).total / s
+        peak = published.accelerator(CHIPS[row["accelerator"]]).peak("bf16")
+        witness = row["publication"].split()[0]
+        share = row["tokens_per_s_per_gpu"] * flops / peak
+        found.append((row["name"], witness, row["method"], share))
+    return DataFrame(found, columns=["name", "witness", "kind", "utilization"])
+
+
+def _tells_a_speed(row: Mapping[str, Any]) -> bool:
+    return (
+        "tokens_per_s_per_gpu" in row
+        and "sequence_length" in row
+        and row["method"] in ("full", "lora", "qlora")
+        and row.get("packing") != "padded"
+        and row["accelerator"] in CHIPS
+        and row.get("offload", "") not in ("CPU (params, grads, optimizer)",)
+        and "SUSPECT" not in row.get("note", "")
+    )
+
+
+def pace() -> Shares:
+    """What `plan.pace.TUNED` holds, computed from data/: of one kind, for methods differ less."""
+    rows = speeds()
+    low, likely, high = (round(float(u), 2) for u in utilizations.spread(rows))
+    told = utilizations.judged(rows)
+    witnesses = rows["witness"]
+    evidence = (
+        f"{told['inside'].sum()} of {len(rows)} speeds of {witnesses.nunique()} publications, "
+        f"each judged by the others; {witnesses.value_counts().max()} are of one"
+    )
+    return Shares((low, likely, high), (low, likely, high), evidence)
+
+
+AGAINST_ITSELF = {
+    "LG-021": "full AdamW in 7.0 bytes a parameter, where weights, gradients and states are 8",
+    "LG-024": "full AdamW in 5.1 bytes a parameter",
+    "LG-034": "full AdamW in 4.5 bytes a parameter",
+}
+"""Judged rows that say what cannot be at once: they count as the errors that they are."""
+
+
+def errors() -> dict[str, tuple[int, float, float, float]]:
+    """By source: rows, the median error's size, its sign, and the share within 15 %."""
+    found = {}
+    for source in dict.fromkeys(row.source for row in judged()):
+        each = [row.error for row in judged() if row.source == source and row.peak]
+        if each:
+            within = sum(abs(error) <= 0.15 for error in each) / len(each)
+            found[source] = len(each), median(map(abs, each)), median(each), within
+    return found
+
+
+class Reserve(NamedTuple):
+    """Bytes beyond the allocator's peak in so many rows: a tenth had less, half, a tenth more."""
+
+    rows: int
+    firm: float
+    likely: float
+    most: float
+
+
+def reserves(kinds: Callable[[Judged], str] = attrgetter("kind")) -> dict[str, Reserve]:
+    """What the driver showed beyond the allocator's peak, by kind: IBM's rows alone have both.
+
+    Cache that the allocator would give back is in it, so that the least is what is firm.
+    """
+    found = {}
+    for kind in dict.fromkeys(map(kinds, judged())):
+        over = [r.shown - r.peak for r in judged() if kinds(r) == kind and r.shown and r.peak]
+        if len(over) > 2:
+            tenths = quantiles(over, n=10)
+            found[kind] = Reserve(len(over), tenths[0], median(over), tenths[-1])
+    return found
+
+
+def fits() -> dict[str, tuple[int, int, int, int]]:
+    """By source: rows that ran and how many are said to fit, those that did not, and of them.
+
+    Whether the estimate and the firm reserve of its kind, without logits' kind, are no
+    more than the card. Of cards whose size is known; the reserve is IBM's for all.
+    """
+    ways = {kind: reserve.firm for kind, reserve in reserves(_ways).items()}
+    found: dict[str, list[int]] = {}
+    for row in judged():
+        if row.card is None:
+            continue
+        held = row.estimate.total + ways[_ways(row)] <= row.card
+        counted = found.setdefault(row.source, [0, 0, 0, 0])
+        place = 0 if row.peak else 2
+        counted[place] += 1
+        counted[place + 1] += bool(held == (row.peak is not None))
+    return {source: (a, b, c, d) for source, (a, b, c, d) in found.items()}
+
+
+def _ways(row: Judged) -> str:
+    return row.kind.partition(",")[0]
+
+
+def main() -> None:
+    """Print errors by source, what fits, and reserves by kind."""
+    for source, (rows, size, sign, within) in errors().items():
+        print(f"{source:24}{rows:4} rows, median error {size:6.1%} ({sign:+.1%})", end="")
+        print(f", {within:.0%} within 15 %")
+    print()
+    for source, (ran, right, failed, told) in fits().items():
+        print(f"{source:24}{right:4} of {ran:3} that ran are said to fit,", end="")
+        print(f"{told:4} of {failed:3} that did not are said not to")
+    print()
+    for kind, reserve in (reserves() | reserves(_ways)).items():
+        firm, likely, most = (f"{size / 1e9:5.1f}" for size in reserve[1:])
+        print(f"{kind:24}{reserve.rows:4} rows, beyond the peak{firm}, {likely} to{most} GB")
+    print()
+    table: Any = utilizations.coverage({"16-bit tuning": speeds()})
+    [span] = table.to_dict("records")
+    ends = ", ".join(f"{span[name]:.2f}" for name in ("low", "likely", "high"))
+    print(f"speed: {ends} of the peak; {span['inside']} of {span['rows']} inside when left out,")
+    print(
+        f"  {span['inside, alike']:.0%} with each of {span['witnesses']} publications alike,",
+        end="",
+    )
+    print(f" at a width of {span['width without']:.2f}")
+    print()
+    for name, why in AGAINST_ITSELF.items():
+        print(f"{name} says what cannot be: {why}")

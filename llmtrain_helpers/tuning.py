@@ -1,0 +1,363 @@
+"""How a model is adapted: `Tuning`, and what learns under it. Shared by chapters 08 and 12.
+
+Sources: Hu et al. (arXiv 2106.09685), section 4, for LoRA; Dettmers et al. (arXiv
+2305.14314), section 3, for 4 bits; what Hugging Face's transformers and PEFT do was
+counted with PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from llmtrain_helpers.checks import (
+    Result,
+    amount,
+    anywhere,
+    choice,
+    flag,
+    instance,
+    is_array,
+    one,
+    refuse,
+    remembered,
+    single,
+)
+from llmtrain_helpers.model.layers import Attention, LatentAttention, Layer, Matrix, Mixer, Part
+from llmtrain_helpers.model.transformer import Transformer, over_layers
+from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.results import Breakdown
+
+MIXERS = {
+    "query": "q_proj",
+    "key": "k_proj",
+    "value": "v_proj",
+    "output": "o_proj",
+    "query_down": "q_a_proj",
+    "query_up": "q_b_proj",
+    "key_value_down": "kv_a_proj_with_mqa",
+    "key_value_up": "kv_b_proj",
+}
+"""The matrices of attention, plain and latent, and what PEFT calls them."""
+
+MLPS = {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
+"""Those of an MLP, of each expert and of a shared one alike; a router has no adapter."""
+
+TARGETS = {
+    "attention": (*MIXERS.values(),),
+    "mlp": (*MLPS.values(),),
+    "all-linear": (*MIXERS.values(), *MLPS.values()),
+}
+"""Groups of matrices by the words that stand for them; PEFT's "all-linear" leaves out the head."""
+
+HEAD = "lm_head"
+"""The output matrix, which can have an adapter too."""
+
+LOSS_KERNELS = {"transformers": 14, "plain": 12, "in-place": 10, "chunked": 4, "fused": 0}
+"""Bytes a logit at the peak of the loss, by its kernel.
+
+`transformers`, as its trainer has it: 2 for the logits that it holds, 4 for each of their
+fp32 copy, the log-probabilities and the gradient (counted); `plain` the same where nobody
+holds the logits; `in-place` a kernel that writes the gradient over the fp32 logits, one
+copy of which the shift to the next token makes; `chunked` 16-bit logits and their
+log-probabilities; `fused` logits that are never whole."""
+
+STATES = {
+    "adamw": 2,
+    "adamw_fused": 2,
+    "adamw_in_backward": 2,
+    "adamw_paged": 0,
+    "adamw_8bit": 0,
+    "sgd": 0,
+}
+"""Numbers that an optimizer keeps for each that learns, as wide as the weights.
+
+PyTorch's own AdamW (`adamw`) updates all parameters at once, through a copy of them
+(counted); `adamw_in_backward` updates each matrix as soon as its gradient is there, which
+then goes; `adamw_paged` keeps its states where they can move to the host, outside of
+PyTorch's memory; `adamw_8bit` keeps two in a byte each, with 4 bytes for every 256."""
+
+AT_WORK_UNDER_FSDP = 2
+"""Layers at work at once, as it were, where FSDP shards a model with adapters.
+
+Read off one publication's rows (IBM's, 2 to 4 GPUs) and not explained; nobody else's
+judge it."""
+
+IN_8_BITS = 2 * (1 + 4 / 256)
+"""Bytes of both states of an 8-bit AdamW, for each number that learns."""
+
+NF4_BITS = {True: 4 + 8 / 64 + 32 / (64 * 256), False: 4 + 32 / 64}
+"""Bits of a weight in NF4: a scale for every 64 in 8 bits, or (without double quantisation)
+in 32; with it one in 32 bits more for every 256 scales (arXiv 2305.14314, section 3)."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How a model is adapted: all of its weights, or adapters beside frozen ones.
+
+    method               "full", "lora", or "qlora": the frozen matrices in 4 bits
+    rank                 r: an adapter is a matrix of m × r and one of r × n; 0 if "full"
+    targets              matrices that have one, by PEFT's names (q_proj, …, lm_head), or
+                         "all-linear", "attention" or "mlp"
+    dropout              share of an adapter's input that is dropped
+    double_quantisation  whether the scales of 4-bit weights are quantised themselves
+    weight_bytes         of each weight that is not in 4 bits: 2, or 4
+    adapter_bytes        of each weight of the adapters: 4 is PEFT's default, or 2
+    autocast             whether products with 32-bit adapters are made in 16 bits
+    wide_bytes           of embedding, head and norms beside 4-bit weights: 2, or 4 as
+                         PEFT's `prepare_model_for_kbit_training` makes them
+    stream_bytes         of what flows from layer to layer: 2 or 4; None for `wide_bytes`
+    optimizer            one of `STATES`; it keeps numbers as wide as the weights
+    loss_kernel          one of `LOSS_KERNELS`
+    reentrant            whether recomputation is PyTorch's reentrant one, which goes
+                         through to the end of a layer; the other stops early
+    fused                whether norms and the MLP's activation keep what fused kernels do
+    keeps_inputs         whether 4-bit matrices keep what they read, as bitsandbytes' did in
+                         2023 (0.41); now (0.50) they do not
+
+    Made by `full`, `lora` and `qlora`. ValueError for what does not go together.
+    Source: arXiv 2106.09685 section 4; arXiv 2305.14314 section 3; PEFT's defaults.
+
+    >>> Tuning.qlora(rank=8, targets=["q_proj", "v_proj"]).targets
+    ('q_proj', 'v_proj')
+    """
+
+    method: str
+    rank: int = 0
+    targets: str | Collection[str] = ()
+    dropout: float = 0
+    double_quantisation: bool = True
+    weight_bytes: int = 2
+    adapter_bytes: int = 4
+    autocast: bool = True
+    wide_bytes: int = 2
+    stream_bytes: int | None = None
+    optimizer: str = "adamw"
+    loss_kernel: str = "transformers"
+    reentrant: bool = False
+    fused: bool = False
+    keeps_inputs: bool = False
+
+    def __post_init__(self) -> None:
+        choice("method", self.method, ["full", "lora", "qlora"])
+        choice("optimizer", self.optimizer, STATES)
+        choice("loss_kernel", self.loss_kernel, LOSS_KERNELS)
+        for name in ("double_quantisation", "autocast", "reentrant", "fused", "keeps_inputs"):
+            object.__setattr__(self, name, flag(name, getattr(self, name)))
+        for name in ("weight_bytes", "adapter_bytes", "wide_bytes"):
+            object.__setattr__(self, name, _width(name, getattr(self, name)))
+        stream = self.wide_bytes if self.stream_bytes is None else self.stream_bytes
+        object.__setattr__(self, "stream_bytes", _width("stream_bytes", stream))
+        dropped = one("dropout", self.dropout, amount)
+        if dropped >= 1:
+            refuse("dropout", dropped, "is not below 1: a share, not a percentage")
+        object.__setattr__(self, "dropout", dropped)
+        rank = single("rank", self.rank, least=0)
+        object.__setattr__(self, "rank", rank)
+        if self.is_full:
+            if rank or self.targets not in ((), []):
+                refuse("rank", rank, "goes with adapters: full training has none")
+            object.__setattr__(self, "targets", ())
+            return
+        if rank == 0:
+            refuse("rank", rank, "is not positive: adapters have at least 1")
+        object.__setattr__(self, "targets", _targeted(self.targets))
+
+    @classmethod
+    def full(cls, **options: Any) -> Tuning:
+        """All weights learn; options as in `Tuning`."""
+        return cls("full", **options)
+
+    @classmethod
+    def lora(
+        cls, rank: int = 16, targets: str | Collection[str] = "all-linear", **options: Any
+    ) -> Tuning:
+        """Adapters of a rank beside frozen weights; options as in `Tuning`."""
+        return cls("lora", rank, targets, **options)
+
+    @classmethod
+    def qlora(
+        cls, rank: int = 16, targets: str | Collection[str] = "all-linear", **options: Any
+    ) -> Tuning:
+        """Adapters beside frozen weights in 4 bits; options as in `Tuning`."""
+        return cls("qlora", rank, targets, **options)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all weights learn."""
+        return self.method == "full"
+
+    @property
+    def learning_bytes(self) -> int:
+        """Bytes of each number that learns; its gradient and states are as wide."""
+        return self.weight_bytes if self.is_full else self.adapter_bytes
+
+    @property
+    def matrix_bytes(self) -> float:
+        """Bytes of each weight in the layers' matrices: 0.516 in 4 bits."""
+        quantised = NF4_BITS[self.double_quantisation] / 8
+        return quantised if self.method == "qlora" else self.weight_bytes
+
+    @property
+    def other_bytes(self) -> int:
+        """Bytes of each weight of embedding, head and norms."""
+        return self.wide_bytes if self.method == "qlora" else self.weight_bytes
+
+    def but(self, **changes: Any) -> Tuning:
+        """The same with some of its fields changed."""
+        return replace(self, **changes)
+
+
+def _width(name: str, value: object) -> int:
+    """The bytes of a number: 2 or 4."""
+    size = single(name, value)
+    if size not in (2, 4):
+        refuse(name, value, "is neither 2 nor 4 bytes")
+    return size
+
+
+def _targeted(targets: object) -> tuple[str, ...]:
+    """PEFT's names of the targeted matrices, each once."""
+    if isinstance(targets, str):
+        targets = (targets,)
+    if not isinstance(targets, (list, tuple, set, frozenset)):
+        refuse("targets", targets, "is no list of matrices, and none of the groups")
+    known = dict.fromkeys((*TARGETS, *TARGETS["all-linear"], HEAD))
+    chosen = [choice("targets", name, known) for name in targets]
+    names = [name for word in chosen for name in TARGETS.get(word, (word,))]
+    if not names:
+        refuse("targets", targets, "is empty")
+    order = (*TARGETS["all-linear"], HEAD)
+    return tuple(sorted(dict.fromkeys(names), key=order.index))
+
+
+def targeted(model: Transformer, tuning: Tuning) -> tuple[str, ...]:
+    """The matrices of a model that have adapters, by PEFT's names; none in full training.
+
+    >>> targeted(Transformer.gpt(2, 64, 4, 99, 16), Tuning.lora(8, "mlp"))
+    ('up_proj', 'down_proj')
+    """
+    tuned_parameters(model, tuning)  # refuses targets that the model has not
+    h = model.hidden_size
+    there = {
+        name
+        for layer in model.kinds
+        for part in layer.parts
+        if not tuning.is_full
+        for _, name, _ in (_of_mixer(part, h) if isinstance(part, Mixer) else _of_mlp(part, h))
+    }
+    return tuple(name for name in tuning.targets if name in {*there, HEAD})
+
+
+class Site(NamedTuple):
+    """A matrix of a layer, whether it has an adapter, what it reads, and what comes before it.
+
+    `reads` names the tensor that goes in, the same for all that read it; `before` are the
+    matrices of the same part through which it has come.
+    """
+
+    matrix: Matrix
+    adapted: bool
+    reads: str
+    before: tuple[str, ...]
+
+
+def sites(part: Part, hidden_size: Result, tuning: Tuning) -> tuple[Site, ...]:
+    """The matrices of a mixer or an MLP, as the gradient sees them."""
+    h = hidden_size
+    named = _of_mixer(part, h) if isinstance(part, Mixer) else _of_mlp(part, h)
+    return tuple(
+        Site(matrix, name in tuning.targets, matrix.name if before else "input", before)
+        for matrix, name, before in named
+    )
+
+
+def _of_mixer(mixer: Mixer, hidden_size: Result) -> Iterator[tuple[Matrix, str, tuple[str, ...]]]:
+    """The matrices of attention, PEFT's names of them, and those that come before each."""
+    if not isinstance(mixer, (Attention, LatentAttention)):
+        problem = "is no attention: what learns in it has not been counted"
+        refuse("model", type(mixer).__name__, problem)
+    matrices = mixer.matrices(hidden_size)
+    before = {
+        "query_up": ("query_down",),
+        "key_value_up": ("key_value_down",),
+        "output": tuple(m.name for m in matrices if m.name != "output"),
+    }
+    for matrix in matrices:
+        yield matrix, MIXERS.get(matrix.name, ""), before.get(matrix.name, ())
+
+
+def _of_mlp(mlp: Part, hidden_size: Result) -> Iterator[tuple[Matrix, str, tuple[str, ...]]]:
+    """The same of an MLP, of experts and of a shared one."""
+    for matrix in mlp.matrices(hidden_size):
+        stem = matrix.name.removeprefix("expert_").removeprefix("shared_")
+        whose = matrix.name.removesuffix(stem)
+        before = (f"{whose}gate", f"{whose}up") if stem == "down" else ()
+        yield matrix, MLPS.get(stem, ""), before
+
+
+@dataclass(frozen=True)
+class TunedParameters(Breakdown):
+    """Parameters of a model that is adapted, by what becomes of them.
+
+    `frozen` in the layers' matrices, and `wide` in embedding, head, norms and biases: what
+    4 bits leave as it is; `learning` are those that training changes.
+    """
+
+    frozen: Result
+    wide: Result
+    learning: Result
+
+
+@remembered
+def tuned_parameters(model: Transformer, tuning: Tuning) -> TunedParameters:
+    """Parameters that learn and that do not: all of them, or r(m + n) for each adapter.
+
+    An adapter of rank r beside a matrix of m × n; each expert has its own. ValueError for
+    targets of which the model has none.
+
+    Source: arXiv 2106.09685, section 4; PEFT prints the doctest's number.
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    >>> tuned_parameters(llama, Tuning.lora(rank=8)).learning
+    20971520
+    """
+    check_tuned(model, tuning)
+    P = count_parameters(model).total
+    if tuning.is_full:
+        return TunedParameters(frozen=0, wide=0, learning=P)
+    frozen = over_layers(model, matrix_weights(model))
+    learning = over_layers(model, _adapter_parameters(model, tuning))
+    if HEAD in tuning.targets:
+        learning = learning + tuning.rank * (model.hidden_size + model.vocab_size)
+    if not anywhere(learning > 0):
+        refuse("targets", tuning.targets, "are in no layer of the model")
+    return TunedParameters(frozen=frozen, wide=P - frozen, learning=learning)
+
+
+def check_tuned(model: object, tuning: object) -> None:
+    """Refuse what is no model, no tuning, or a model of which tuning has not been counted."""
+    instance("model", model, Transformer)
+    instance("tuning", tuning, Tuning)
+    assert isinstance(model, Transformer)
+    if is_array(model.embedding_size) or model.embedding_size:
+        problem = "is narrower than the model: adapting one has not been counted"
+        refuse("embedding_size", model.embedding_size, problem)
+
+
+def matrix_weights(model: Transformer) -> Callable[[Layer], Result]:
+    """Counts the weights in a layer's matrices, without biases."""
+    h = model.hidden_size
+    return lambda layer: sum(m.copies * m.weights for m in layer.matrices(h))
+
+
+def _adapter_parameters(model: Transformer, tuning: Tuning) -> Callable[[Layer], Result]:
+    """Counts the weights of a layer's adapters."""
+    r, h = tuning.rank, model.hidden_size
+
+    def of(layer: Layer) -> Result:
+        adapted = [s.matrix for p in layer.parts for s in sites(p, h, tuning) if s.adapted]
+        return r * sum(m.copies * (m.rows + m.columns) for m in adapted)
+
+    return of

@@ -1,0 +1,141 @@
+"""Measured rows of fine-tuning: which of them judge, and what they say."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers import count_parameters
+from llmtrain_helpers.evidence import finetunes, published, utilizations
+from llmtrain_helpers.plan.pace import TUNED
+from llmtrain_helpers.plan.plan import TUNED_RESERVES
+
+ROWS = published.rows("finetune_measured")
+
+
+def settings_are_known(row: dict[str, Any]) -> bool:
+    """What data/README.md says of a judged row, read from its other columns."""
+    measured = row["status"] == "ok" and row.get("memory_kind") in ("active", "allocated")
+    missed = row["status"] == "oom" and row["publication"].split()[0] in (
+        "litgpt",
+        "fms-acceleration",
+    )
+    below_a_maximum = row["publication"].startswith("torchtune") and row.get("packing") == "padded"
+    return (
+        (measured or missed)
+        and row["method"] in ("full", "lora", "qlora")
+        and "sequence_length" in row
+        and not below_a_maximum
+        and "offload" not in row
+        and "GPTQ" not in row.get("quantisation", "")
+    )
+
+
+def test_judged_is_every_row_with_known_settings_and_no_other() -> None:
+    for row in ROWS:
+        expected = {"ok": "peak", "oom": "fit"}[row["status"]] if settings_are_known(row) else ""
+        assert row.get("judged", "") == expected, row["name"]
+
+
+def test_the_list_of_judged_rows_stands_as_it_was_fixed() -> None:
+    found = Counter((row["publication"], row["judged"]) for row in ROWS if "judged" in row)
+    assert found == {
+        ("fms-acceleration (IBM)", "peak"): 99,
+        ("fms-acceleration (IBM)", "fit"): 35,
+        ("litgpt config_hub", "peak"): 38,
+        ("litgpt config_hub", "fit"): 5,
+        ("litgpt resource tables", "peak"): 27,
+        ("litgpt resource tables", "fit"): 8,
+        ("torchtune README", "peak"): 5,
+    }
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if "judged" in r], ids=lambda r: r["name"])
+def test_a_judged_row_says_what_an_estimate_asks_for(row: dict[str, Any]) -> None:
+    assert {"model", "micro_batch_size", "num_gpus", "recompute", "weight_type"} <= {*row}
+    assert row["method"] == "full" or {"rank", "targets", "dropout"} <= {*row}
+    assert row["method"] != "qlora" or "NF4" in row["quantisation"]
+
+
+# --- the estimates beside what was measured: what is reached, not what was hoped for
+
+REACHED = {
+    "torchtune README": (5, 0.04, 0.80),
+    "litgpt config_hub": (38, 0.16, 0.50),
+    "litgpt resource tables": (27, 0.16, 0.40),
+    "IBM": (27, 0.01, 0.77),
+    "IBM, partly read off": (72, 0.08, 0.70),
+}
+"""Rows, the median error's size at most, and the share within 15 % at least."""
+
+
+@pytest.mark.parametrize("source", REACHED)
+def test_peaks_lie_as_near_as_is_said(source: str) -> None:
+    rows, size, within = REACHED[source]
+    found = finetunes.errors()
+    assert {*found} == {*REACHED}
+    assert found[source][0] == rows
+    assert found[source][1] <= size
+    assert found[source][3] >= within
+
+
+def test_every_judged_peak_counts() -> None:
+    named = [row["name"] for row in ROWS if "judged" in row]
+    assert [row.name for row in finetunes.judged()] == named
+    assert sum(rows for rows, *_ in finetunes.errors().values()) == 99 + 38 + 27 + 5
+
+
+def test_four_of_five_that_ran_fit_and_four_of_five_that_did_not_do_not() -> None:
+    ran, right, failed, told = map(sum, zip(*finetunes.fits().values(), strict=True))
+    assert (ran, failed) == (99 + 38 + 27 + 5, 35 + 5 + 8)
+    assert right / ran >= 0.95
+    assert told / failed >= 0.85
+
+
+def test_what_contradicts_itself_is_named_and_counts() -> None:
+    by_name = {row["name"]: row for row in ROWS}
+    for name in finetunes.AGAINST_ITSELF:
+        row = by_name[name]
+        assert (row["method"], row["optimizer"], row["judged"]) == ("full", "AdamW", "peak")
+        P = count_parameters(finetunes.shape(row["model"], row["sequence_length"])).total
+        assert row["peak_bytes"] < 7.1 * P
+        assert f"{row['peak_bytes'] / P:.1f} bytes" in finetunes.AGAINST_ITSELF[name]
+
+
+def test_beyond_the_allocators_peak_lie_some_gigabytes() -> None:
+    found = finetunes.reserves()
+    assert {kind: reserve.rows for kind, reserve in found.items()} == {
+        "one GPU, whole logits": 35,
+        "one GPU, fused logits": 6,
+        "several, whole logits": 46,
+        "several, fused logits": 12,
+    }
+    for reserve in found.values():
+        assert 0.5e9 < reserve.firm < reserve.likely < reserve.most < 25e9
+
+
+def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    finetunes.main()
+    told = capsys.readouterr().out
+    assert "litgpt config_hub         38 rows, median error" in told
+    assert "LG-024 says what cannot be" in told
+
+
+def test_the_pace_of_a_tuned_plan_is_what_the_rows_give() -> None:
+    assert {"16-bit": finetunes.pace()} == TUNED
+
+
+def test_so_many_speeds_lie_in_what_the_others_make() -> None:
+    """Of three publications, one of which has most rows: a goal for four is not tried."""
+    told = utilizations.verdicts(utilizations.judged(finetunes.speeds()))
+    assert told["witnesses"] == 3
+    assert told["inside"] >= 0.85
+    assert 0.4 <= told["inside, alike"] <= 0.5
+    assert told["width"] <= 2.5
+
+
+def test_the_reserve_of_a_tuned_plan_is_what_nine_of_ten_rows_exceed() -> None:
+    found = finetunes.reserves(lambda row: row.kind.partition(",")[0])
+    assert {kind: round(reserve.firm, -8) for kind, reserve in found.items()} == TUNED_RESERVES
+    assert [round(reserve.likely / 1e9, 1) for reserve in found.values()] == [5.1, 7.8]
+    assert [reserve.rows for reserve in found.values()] == [41, 58]

@@ -1,0 +1,369 @@
+"""What learns, what it computes, keeps and holds: `Tuning`."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers import (
+    Transformer,
+    Tuning,
+    count_activations,
+    count_flops,
+    count_parameters,
+    longest_sequence,
+    lora_parameters,
+    tuned_activations,
+    tuned_flops,
+    tuned_memory,
+    tuned_parameters,
+    tuned_phases,
+    tuning_tokens,
+)
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.finetune import TARGETS
+
+LLAMA = published.architecture("Llama-3.1-8B", sequence_length=4096)
+LLAMA_3B = Transformer.llama(28, 3072, 24, 8, 8192, 128256, 768, tied_embeddings=True)
+MISTRAL = published.architecture("Mistral-7B-v0.1", sequence_length=4096)
+MIXTRAL = published.architecture("Mixtral-8x7B", sequence_length=4096)
+DEEPSEEK = published.config_model("DeepSeek-V2-Lite")
+
+
+@pytest.mark.parametrize(
+    ("rank", "targets", "trained"),
+    [
+        (10, "mlp", 9_461_760),
+        (32, ["q_proj", "v_proj"], 9_175_040),
+        (64, ["v_proj", "q_proj"], 18_350_080),
+    ],
+)
+def test_adapters_are_counted_as_peft_counted_them(rank: int, targets: Any, trained: int) -> None:
+    """PEFT's benchmark prints `trainable` for each (rows PE-012, PE-015, PE-016)."""
+    assert tuned_parameters(LLAMA_3B, Tuning.lora(rank, targets)).learning == trained
+    notes = [row.get("note", "") for row in published.rows("finetune_measured")]
+    assert any(f"trainable {trained}" in note for note in notes)
+
+
+@pytest.mark.parametrize("model", [LLAMA, LLAMA_3B, MISTRAL, MIXTRAL, DEEPSEEK])
+@pytest.mark.parametrize("tuning", [Tuning.full(), Tuning.lora(8), Tuning.qlora(4, "attention")])
+def test_what_is_frozen_and_what_learns_is_all_there_is(model: Any, tuning: Tuning) -> None:
+    found = tuned_parameters(model, tuning)
+    P = count_parameters(model).total
+    if tuning.is_full:
+        assert found.learning == P
+    else:
+        assert found.frozen + found.wide == P
+        assert 0 < found.learning < P / 10
+
+
+def test_the_groups_are_those_that_lora_parameters_knows() -> None:
+    old = {"attention": ["query", "key", "value", "output"], "mlp": ["mlp"]}
+    old["all-linear"] = [*old["attention"], "mlp"]
+    for group in TARGETS:
+        found = tuned_parameters(LLAMA, Tuning.lora(8, group)).learning
+        assert found == lora_parameters(LLAMA, 8, old[group])
+
+
+def test_each_expert_has_its_own_adapters_and_the_router_none() -> None:
+    l, h, f, experts, r = 32, 4096, 14336, 8, 16
+    assert tuned_parameters(MIXTRAL, Tuning.lora(r, "mlp")).learning == l * experts * 3 * r * (
+        h + f
+    )
+
+
+def test_latent_attention_has_adapters_on_each_of_its_matrices() -> None:
+    found = tuned_parameters(DEEPSEEK, Tuning.lora(1, "attention")).learning
+    h, a, c, plain, rotary, v = 2048, 16, 512, 128, 64, 128
+    sides = (h + a * (plain + rotary)) + (h + c + rotary) + (c + a * (plain + v)) + (a * v + h)
+    assert found == 27 * sides
+
+
+def test_the_head_may_have_an_adapter() -> None:
+    with_head, without = (
+        tuned_parameters(LLAMA, Tuning.lora(8, t)).learning
+        for t in (["all-linear", "lm_head"], "all-linear")
+    )
+    assert with_head - without == 8 * (4096 + 128256)
+
+
+def test_nf4_weighs_half_a_byte_and_its_scales() -> None:
+    """As bitsandbytes has it for 4096 × 4096: 4.1275 and 4.5 bits, the code tables aside."""
+    assert Tuning.qlora().matrix_bytes * 8 == pytest.approx(4.127, abs=0.0005)
+    assert Tuning.qlora(double_quantisation=False).matrix_bytes == 0.5625
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"rank": 0}, "rank"),
+        ({"targets": []}, "targets"),
+        ({"targets": "query"}, "targets"),
+        ({"dropout": 5}, "dropout"),
+        ({"adapter_bytes": 3}, "adapter_bytes"),
+        ({"optimizer": "adam"}, "optimizer"),
+        ({"loss_kernel": "liger"}, "loss_kernel"),
+    ],
+)
+def test_what_does_not_go_is_refused_by_name(options: dict[str, Any], name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}="):
+        Tuning.lora(**options)
+
+
+def test_full_training_has_no_adapters() -> None:
+    with pytest.raises(ValueError, match="rank=8 goes with adapters"):
+        Tuning.full(rank=8)
+
+
+def test_targets_that_the_model_has_not_are_refused() -> None:
+    with pytest.raises(ValueError, match="targets="):
+        tuned_parameters(Transformer.gpt(2, 64, 4, 99, 16), Tuning.lora(8, ["gate_proj"]))
+
+
+@pytest.mark.parametrize("family", ["mamba", "jamba"])
+def test_a_recurrence_is_refused_and_not_ignored(family: str) -> None:
+    with pytest.raises(ValueError, match="is no attention"):
+        tuned_parameters(Transformer.from_config({"model_type": family}), Tuning.lora(8))
+
+
+def test_full_tuning_computes_what_training_does() -> None:
+    for model, recompute in product([LLAMA, MIXTRAL, DEEPSEEK], ["none", "full"]):
+        tuned = tuned_flops(model, Tuning.full(reentrant=True), 4, recompute)
+        plain = count_flops(model, 4, recompute)
+        assert {**tuned.parts(), "adapters": 0} == {**plain.parts(), "adapters": 0}
+
+
+def test_flops_a_token_and_parameter_are_those_that_nvidia_prints() -> None:
+    """Model TFLOP/s over tokens/s and parameters, for full tuning of 70B: 6.13 to 6.17."""
+    shape = published.architecture("Llama-3.1-70B", sequence_length=4096)
+    each = tuned_flops(shape, Tuning.full(), 1, "none", "causal").total / 4096
+    rows = [r for r in published.rows("finetune_measured") if r["name"] in ("NB-001", "NB-005")]
+    assert [r["method"] for r in rows] == ["full", "full"]
+    assert 6.13 <= each / count_parameters(shape).total <= 6.17
+
+
+def test_without_recomputing_nothing_is_recomputed() -> None:
+    for tuning in (Tuning.full(), Tuning.lora(8)):
+        assert tuned_flops(LLAMA, tuning, 1, "none").recomputed == 0
+    with pytest.raises(ValueError, match="recompute='selective'"):
+        tuned_flops(LLAMA, Tuning.lora(8), 1, "selective")
+
+
+def test_scores_have_no_discount_but_in_the_first_layer() -> None:
+    full, lora, mlp = (
+        tuned_flops(LLAMA, tuning, 1, "none").scores
+        for tuning in (Tuning.full(), Tuning.lora(8), Tuning.lora(8, "mlp"))
+    )
+    assert full == lora
+    assert full - mlp == full * 2 // 3 // 32  # the first layer's, backward
+
+
+L, H, KV, F, A = 32, 4096, 1024, 14336, 32
+
+TABLE = [
+    (Tuning.full(), 20, 8, 0),
+    (Tuning.lora(8, ["q_proj", "v_proj"], adapter_bytes=2), 14, 6, 4),
+    (Tuning.lora(8, "attention", adapter_bytes=2), 14, 6, 8),
+    (Tuning.lora(8, "mlp", adapter_bytes=2), 14, 8, 6),
+    (Tuning.lora(8, adapter_bytes=2), 16, 8, 14),
+    (Tuning.lora(8, ["q_proj", "v_proj"], autocast=False), 20, 6, 8),
+    (Tuning.lora(8, autocast=False), 36, 10, 28),
+    (Tuning.lora(8, ["q_proj", "v_proj"]), 16, 6, 4),
+    (Tuning.lora(8, "attention"), 20, 6, 8),
+    (Tuning.lora(8), 24, 8, 14),
+    (Tuning.lora(8, adapter_bytes=2, dropout=0.05), 30, 9, 14),
+]
+"""What a layer keeps: times h, times f, times the rank; 4kd, 4a and 8 for all."""
+
+
+@pytest.mark.parametrize(("tuning", "of_h", "of_f", "of_r"), TABLE)
+def test_a_llamas_layer_keeps(tuning: Tuning, of_h: int, of_f: int, of_r: int) -> None:
+    two, three = (
+        tuned_activations(replace(LLAMA, layers=((n, LLAMA.layers[0][1]),)), tuning, 1).layers
+        for n in (2, 3)
+    )
+    each = of_h * H + 4 * KV + of_f * F + 4 * A + of_r * 8 + 8
+    assert three - two == 4096 * each
+
+
+def test_with_dropout_on_all_matrices_lora_keeps_more_than_full_training() -> None:
+    full, lora, dropped = (
+        tuned_activations(LLAMA, tuning, 1).layers
+        for tuning in (Tuning.full(), Tuning.lora(8, "attention"), Tuning.lora(8, dropout=0.05))
+    )
+    assert lora < full < dropped
+
+
+@pytest.mark.parametrize("model", [LLAMA, MIXTRAL, DEEPSEEK, Transformer.gpt(3, 64, 4, 99, 16)])
+def test_full_training_with_fused_kernels_keeps_what_chapter_06_counts(model: Any) -> None:
+    """But for the norms' statistics and 4 bytes a head, which are left out there."""
+    found = tuned_activations(model, Tuning.full(fused=True), 2).layers
+    known = count_activations(model, 2, fused_mlp=True).layers
+    layer = model.layers[-1][1]
+    statistics = 4 * layer.norms * layer.norm_size + 4 * layer.mixer.num_heads
+    assert found - known == 2 * model.sequence_length * model.num_layers * statistics
+
+
+def test_recomputed_layers_keep_their_inputs_alone() -> None:
+    tuning = Tuning.qlora(8, wide_bytes=4)
+    assert tuned_activations(LLAMA, tuning, 1, "full").layers == 4 * 4096 * L * H
+    assert tuned_activations(LLAMA, Tuning.lora(8), 1, "full").layers == 2 * 4096 * L * H
+
+
+def at(phase: str, model: Any, tuning: Tuning, b: int = 1, **options: Any) -> Any:
+    found = tuned_phases(model, tuning, b, "full", **options)
+    return {memory.phase: memory for memory in found}[phase]
+
+
+P8 = 8_030_261_248
+
+
+@pytest.mark.parametrize(
+    ("options", "each"),
+    [
+        ({}, 10),  # Mistral, 72.435 GB: as measured
+        ({"weight_bytes": 4}, 20),  # Llama 3 8B under FSDP, 80.32 GB on each of two GPUs
+        ({"optimizer": "adamw_fused"}, 8),
+        ({"optimizer": "adamw_8bit"}, 4 + 2 * (1 + 4 / 256)),
+        ({"optimizer": "sgd"}, 4),
+    ],
+)
+def test_full_training_holds_so_many_bytes_a_parameter_at_the_update(
+    options: dict[str, Any], each: float
+) -> None:
+    assert at("update", LLAMA, Tuning.full(**options)).total == pytest.approx(each * P8)
+
+
+def test_adapters_weigh_twelve_bytes_in_32_bits_before_a_step_and_16_in_it() -> None:
+    tuning = Tuning.lora(16, "attention")
+    n = tuned_parameters(MISTRAL, tuning).learning
+    update = at("update", MISTRAL, tuning)
+    assert update.weights + update.optimizer == 2 * count_parameters(MISTRAL).total + 12 * n
+    assert update.total - update.transient == 2 * count_parameters(MISTRAL).total + 16 * n
+
+
+def test_four_bits_leave_what_was_measured_after_training() -> None:
+    """FM-057 holds 4,307,028,992 bytes then: 0.516 a weight, and what stays wide."""
+    update = at("update", MISTRAL, Tuning.qlora(16, "attention"))
+    assert update.weights + update.optimizer == pytest.approx(4_307_028_992, rel=0.01)
+
+
+def test_the_helper_that_prepares_4_bits_doubles_embedding_and_head() -> None:
+    plain, prepared = (at("update", LLAMA, Tuning.qlora(8, wide_bytes=w)) for w in (2, 4))
+    wide = tuned_parameters(LLAMA, Tuning.qlora(8)).wide
+    assert prepared.weights - plain.weights == 2 * wide
+    assert 2 * wide == pytest.approx(2.1e9, rel=0.01)
+
+
+@pytest.mark.parametrize("kernel", ["transformers", "plain", "in-place", "chunked", "fused"])
+def test_logits_take_what_their_kernel_says(kernel: str) -> None:
+    tuning = Tuning.lora(8, loss_kernel=kernel)
+    each = {"transformers": 14, "plain": 12, "in-place": 10, "chunked": 4, "fused": 0}[kernel]
+    assert at("loss", LLAMA, tuning).transient == each * 128256 * 4096
+
+
+def test_a_token_more_takes_what_was_measured() -> None:
+    """Mistral with LoRA, micro-batches of 4 and 8: FM-033 and FM-035, 734,762 bytes."""
+    few, many = (
+        tuned_memory(MISTRAL, Tuning.lora(16, "attention"), b, "full").total for b in (4, 8)
+    )
+    measured = (38_742_912_512 - 26_704_571_904) / (4 * 4096)
+    assert (many - few) / (4 * 4096) == pytest.approx(measured, rel=0.005)
+
+
+def test_a_stage_shares_out_what_it_says_and_the_third_gathers() -> None:
+    tuning = Tuning.full()
+    alone = at("update", LLAMA, tuning)
+    for stage, parts in enumerate([(), ("optimizer",), ("optimizer", "gradients")]):
+        shared = at("update", LLAMA, tuning, zero_stage=stage, data_parallel=4)
+        for name in ("weights", "gradients", "optimizer"):
+            assert getattr(shared, name) * (4 if name in parts else 1) == getattr(alone, name)
+    whole, shared = (
+        at("last layer", LLAMA, Tuning.lora(8), zero_stage=3, data_parallel=d) for d in (1, 4)
+    )
+    assert shared.weights == whole.weights / 4
+    each = tuned_parameters(LLAMA, Tuning.lora(8)).frozen // 32
+    gathered = 2 * 2 * each + 2 * 2 * 128256 * 4096
+    assert shared.transient - 2 * whole.transient == gathered  # see AT_WORK_UNDER_FSDP
+
+
+def test_four_bit_kernels_of_2023_kept_what_they_read() -> None:
+    now, then = (
+        tuned_activations(LLAMA, Tuning.qlora(8, "attention", keeps_inputs=keeps), 1).layers
+        for keeps in (False, True)
+    )
+    # In 32 layers what queries, gate and down read; the first layer's alike.
+    assert then - now == 4096 * L * 2 * (2 * H + F)
+
+
+def test_paged_states_lie_outside_of_the_allocators_memory() -> None:
+    plain, paged = (at("loss", LLAMA, Tuning.full(optimizer=x)) for x in ("adamw", "adamw_paged"))
+    assert plain.optimizer == 4 * P8
+    assert paged.optimizer == 0
+
+
+def test_accumulated_gradients_are_there_at_the_loss() -> None:
+    for m in (1, 4):
+        found = at("loss", LLAMA, Tuning.full(), accumulation_steps=m)
+        assert found.gradients == (2 * P8 if m > 1 else 0)
+
+
+def test_experts_are_held_all_and_met_by_two() -> None:
+    tuning = Tuning.qlora(16, "attention")
+    found = at("update", MIXTRAL, tuning)
+    assert found.weights + found.optimizer == pytest.approx(24_665_033_728, rel=0.01)  # FM-061
+
+
+def test_an_array_has_no_one_peak() -> None:
+    import numpy as np
+
+    with pytest.raises(ValueError, match="is an array: here"):
+        tuned_memory(LLAMA, Tuning.full(), np.array([1, 2]), "full")
+
+
+# --- what is asked in practice
+
+
+def test_packed_examples_are_as_long_as_they_are_and_padded_ones_as_the_longest() -> None:
+    assert tuning_tokens(30_000, 800, 3) == 72_000_000
+    assert tuning_tokens(30_000, 800, 3, padded_to=4096) == 30_000 * 4096 * 3
+    assert tuning_tokens(1000, 10, 0.5) == 5000
+    with pytest.raises(ValueError, match="tokens_each=800 is more than padded_to=512"):
+        tuning_tokens(30_000, 800, padded_to=512)
+
+
+CAPACITY = [
+    row
+    for row in published.rows("finetune_measured")
+    if row.get("memory_kind") == "capacity" and "HF" in row["kernels"] and "sequence_length" in row
+]
+
+
+@pytest.mark.parametrize("row", CAPACITY, ids=lambda row: row["name"])
+def test_the_longest_text_is_what_was_found_on_cards_of_each_size(row: dict[str, Any]) -> None:
+    """Unsloth's search with Hugging Face's code: nothing is fitted to these rows.
+
+    They say neither whether layers were recomputed (here: yes) nor what was prepared (here:
+    embedding and head in 32 bits), and a reserve of 2 GB is taken.
+    """
+    model = LLAMA if "8B" in row["model"] else published.config_model("Llama-3.1-70B")
+    card = int(row["accelerator"].split()[0]) * 2**30
+    found = longest_sequence(model, Tuning.qlora(32, wide_bytes=4), card, "full", reserve=2e9)
+    assert 0.94 <= found / row["sequence_length"] <= 1.15
+
+
+def test_a_fused_loss_lets_texts_be_more_than_twice_as_long() -> None:
+    card = 24 * 2**30
+    whole, fused = (
+        longest_sequence(LLAMA, Tuning.qlora(32, wide_bytes=4, loss_kernel=k), card, "full", 2e9)
+        for k in ("transformers", "fused")
+    )
+    assert 2.5 < fused / whole < 3
+
+
+def test_a_card_too_small_is_refused_by_its_bytes() -> None:
+    with pytest.raises(ValueError, match="is too small for the model"):
+        longest_sequence(LLAMA, Tuning.lora(8), 16e9, "full")
+    gpt2 = published.architecture("gpt2")
+    assert longest_sequence(gpt2, Tuning.lora(8, ["up_proj"]), 8e9, "full") > 1024

@@ -1,0 +1,166 @@
+"""Tuning: what PyTorch counts, and what autograd keeps, is what the formulas say."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+
+from llmtrain_helpers import Transformer, Tuning
+from llmtrain_helpers.finetune import tuned_activations, tuned_flops
+from llmtrain_helpers.measure import model as decoder
+
+from .adapters import adapt
+from .shapes import SHAPES
+
+aten = torch.ops.aten
+
+
+def scored(query: Any, key: Any, value: Any, *rest: Any, **options: Any) -> int:
+    return int(sdpa_flop_count(query, key, value))
+
+
+def scored_back(grad: Any, query: Any, key: Any, value: Any, *rest: Any, **options: Any) -> int:
+    """Twice forward, as the formulas count it: flash attention's second look aside."""
+    return 2 * int(sdpa_flop_count(query, key, value))
+
+
+KERNELS = {
+    aten._scaled_dot_product_flash_attention_for_cpu: scored,
+    aten._scaled_dot_product_flash_attention_for_cpu_backward: scored_back,
+}
+
+
+def counted(shape: Transformer, tuning: Tuning, batch: int, recompute: str) -> int:
+    """FLOPs of forward and backward by PyTorch's counter."""
+    net = decoder.build(shape, "cpu", torch.float32, "flash", recompute=recompute)
+    if not tuning.is_full:
+        adapt(net, tuning.targets, tuning.rank, dtype=torch.float32)
+        if recompute == "full":  # as transformers' enable_input_require_grads
+            net.embedding.register_forward_hook(lambda m, x, y: y.requires_grad_(True))
+    inputs = decoder.tokens(shape, batch, "cpu")
+    with FlopCounterMode(display=False, custom_mapping=KERNELS) as counter:
+        net.loss(*inputs).backward()
+    return int(counter.get_total_flops())
+
+
+TUNINGS = [
+    Tuning.full(),
+    Tuning.lora(4, ["q_proj", "v_proj"]),
+    Tuning.lora(3, ["o_proj"]),
+    Tuning.lora(5, "attention"),
+    Tuning.lora(2, "mlp"),
+    Tuning.lora(4, ["down_proj"]),
+    Tuning.lora(4, "all-linear"),
+    Tuning.qlora(4, ["k_proj", "up_proj", "lm_head"]),
+]
+FAMILIES = ["llama gqa", "llama wide heads", "gpt", "experts"]
+FAMILIES += ["shared expert", "gated shared expert"]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("tuning", TUNINGS, ids=lambda t: f"{t.method} {' '.join(t.targets)}")
+def test_flops_are_those_of_the_counter(
+    name: str, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def thoroughly(part: Any, *inputs: Any) -> Any:
+        return checkpoint(part, *inputs, use_reentrant=True)
+
+    shape = SHAPES[name]
+    for reentrant, recompute in product([False, True], ["none", "full"]):
+        if reentrant:
+            monkeypatch.setattr(decoder, "again", thoroughly)
+        how = tuning.but(reentrant=reentrant)
+        measured = counted(shape, how, 3, recompute)
+        assert tuned_flops(shape, how, 3, recompute).total - measured == 0, (reentrant, recompute)
+        monkeypatch.undo()
+
+
+# --- activations, on the code that most people run
+
+
+def llama(layers: int, h: int, f: int, heads: int, kv_heads: int) -> Any:
+    transformers = pytest.importorskip("transformers", minversion="5.23")
+    config = transformers.LlamaConfig(
+        num_hidden_layers=layers,
+        hidden_size=h,
+        intermediate_size=f,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        vocab_size=64,
+        use_cache=False,
+        attn_implementation="sdpa",
+    )
+    return transformers.LlamaForCausalLM(config).to(torch.bfloat16)
+
+
+def saved(net: Any, batch: int, s: int, autocast: bool) -> int:
+    """Bytes that autograd saves going through the layers, each storage once, no parameters."""
+    constant = {p.untyped_storage().data_ptr() for p in net.parameters()}
+    found: dict[int, int] = {}
+    alive = []
+
+    def pack(tensor: Any) -> Any:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in constant:
+            found[storage.data_ptr()] = storage.nbytes()
+            alive.append(tensor)
+        return tensor
+
+    x = torch.zeros(batch, s, dtype=torch.long)
+    with (
+        saved_tensors_hooks(pack, lambda kept: kept),
+        torch.autocast("cpu", torch.bfloat16, enabled=autocast),
+    ):
+        alive.append(net.model(x).last_hidden_state)
+    return sum(found.values())
+
+
+KEPT = [
+    ("full", Tuning.full(), 1),
+    ("q, v", Tuning.lora(8, ["q_proj", "v_proj"], adapter_bytes=2), 1),
+    ("attention", Tuning.lora(8, "attention", adapter_bytes=2), 1),
+    ("mlp", Tuning.lora(8, "mlp", adapter_bytes=2), 1),
+    ("all", Tuning.lora(8, "all-linear", adapter_bytes=2), 1),
+    ("q, v, 32 bits", Tuning.lora(8, ["q_proj", "v_proj"], autocast=False), 1),
+    ("all, 32 bits", Tuning.lora(8, "all-linear", autocast=False), 1),
+    ("q, v, autocast", Tuning.lora(8, ["q_proj", "v_proj"]), 1),
+    ("attention, autocast", Tuning.lora(8, "attention"), 1),
+    ("all, autocast", Tuning.lora(8, "all-linear"), 1),
+    ("q, v, dropout", Tuning.lora(8, ["q_proj", "v_proj"], adapter_bytes=2, dropout=0.05), 2),
+    ("all, dropout", Tuning.lora(8, "all-linear", adapter_bytes=2, dropout=0.05), 2),
+    ("all, autocast, dropout", Tuning.lora(8, "all-linear", dropout=0.05), 4),
+]
+"""The cases of Tuning, and the bytes of a dropout mask of that type on a CPU."""
+
+
+@pytest.mark.parametrize(("name", "tuning", "mask"), KEPT, ids=[case[0] for case in KEPT])
+@pytest.mark.parametrize("sizes", [(64, 160, 4, 2), (96, 128, 6, 6)])
+def test_a_layer_keeps_what_autograd_saves(
+    name: str, tuning: Tuning, mask: int, sizes: tuple[int, int, int, int]
+) -> None:
+    batch, (h, f, heads, kv_heads) = 2, sizes
+    autocast = not tuning.is_full and tuning.adapter_bytes == 4 and tuning.autocast
+    measured, counted = [], []
+    for layers in (1, 2, 3):
+        net = llama(layers, h, f, heads, kv_heads)
+        if not tuning.is_full:
+            dtype = {2: torch.bfloat16, 4: torch.float32}[tuning.adapter_bytes]
+            adapt(net, tuning.targets, tuning.rank, tuning.dropout, dtype, names={})
+        # Twice the tokens less once: without the 16-bit copies of weights under autocast.
+        once, twice = (saved(net.train(), batch, s, autocast) for s in (24, 48))
+        shape = Transformer.llama(layers, h, heads, kv_heads, f, 64, 24)
+        measured.append(twice - once)
+        counted.append(tuned_activations(shape, tuning, batch, mask_bytes=mask).layers)
+    tables = 4 * 24 * h // heads  # of the rotation, once, where anything rotates going back
+    [one, two, three] = [m - c for m, c in zip(measured, counted, strict=True)]
+    assert three - two == 0
+    assert two - one in (0, tables)
+    final_norm = batch * 24 * (4 * h + 4 + 2 * h * tuning.is_full)
+    token_ids = 8 * batch * 24
+    assert two - final_norm - tables in (0, token_ids)

@@ -1,0 +1,141 @@
+"""A plan of a model that is tuned: what it shows, what it refuses, what it keeps."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llmtrain_helpers import (
+    Tuning,
+    advise,
+    best_split,
+    fewest_gpus,
+    plan_run,
+    tuned_flops,
+    tuned_memory,
+    tuned_parameters,
+)
+from llmtrain_helpers.evidence import published
+
+MODEL = published.architecture("Llama-3.1-8B", sequence_length=2048)
+LORA, QLORA = Tuning.lora(16, loss_kernel="fused"), Tuning.qlora(16, loss_kernel="fused")
+
+
+def plan(tuning: Tuning | None = LORA, num_gpus: int = 1, **options: Any) -> Any:
+    given = {"recompute": "full", "tuning": tuning, **options}
+    chip = given.pop("accelerator", "H100")
+    return plan_run(MODEL, chip, num_gpus, 24e6, 64, **given)
+
+
+@pytest.mark.parametrize("tuning", [Tuning.full(), LORA, QLORA])
+def test_a_plan_has_the_formulas_numbers(tuning: Tuning) -> None:
+    found = plan(tuning, micro_batch_size=4)
+    assert found.flops == tuned_flops(MODEL, tuning, 64, "full")
+    peak = tuned_memory(MODEL, tuning, 4, "full", accumulation_steps=16)
+    assert found.memory.total == pytest.approx(peak.total)
+    assert found.phase == peak.phase
+    at_peak = found.flops.total * found.iterations / 989.4e12
+    assert found.seconds.likely == pytest.approx(at_peak / 0.57, rel=0.001)
+    assert found.seconds.greatest > found.seconds.likely > found.seconds.least
+
+
+def test_without_tuning_nothing_changes() -> None:
+    assert plan(None).run.tuning is None
+    assert plan(None).phase == ""
+    assert plan(None).memory == plan_run(MODEL, "H100", 1, 24e6, 64, recompute="full").memory
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tensor_parallel": 2, "num_gpus": 2},
+        {"pipeline_parallel": 2, "num_gpus": 2},
+        {"context_parallel": 2, "num_gpus": 2},
+        {"recipe": "pure_bf16"},
+        {"attention": "unfused"},
+        {"dropout": True},
+        {"fused_mlp": True},
+        {"overlap": True},
+        {"software": "megatron-core"},
+        {"keep_gradients": True, "zero_stage": 2},
+        {"recompute": "selective"},
+        {"recompute": "alternate"},
+        {"format": "fp8"},
+        {"micro_batch_size": np.array([1, 2])},
+    ],
+)
+def test_what_is_not_known_of_tuning_is_refused_by_name(options: dict[str, Any]) -> None:
+    name = next(iter(options))
+    with pytest.raises(ValueError, match=f"^{name}="):
+        plan(**options)
+
+
+def test_more_than_a_node_is_refused() -> None:
+    with pytest.raises(ValueError, match="num_gpus=16 is more than a node with tuning"):
+        plan(num_gpus=16)
+
+
+def test_a_word_is_no_tuning() -> None:
+    with pytest.raises(ValueError, match="tuning='lora' is no Tuning"):
+        plan("lora")  # type: ignore[arg-type]
+
+
+def test_replicas_send_gradients_of_what_learns_and_gathered_weights() -> None:
+    n = tuned_parameters(MODEL, LORA).learning
+    assert plan().traffic == 0
+    assert plan(num_gpus=2).traffic == 2 * 4 * n / 2
+    full = plan(Tuning.full(), num_gpus=4, shard="fsdp")
+    P = full.parameters.total
+    assert full.traffic == pytest.approx(full.split.accumulation_steps * 3 * 2 * P * 3 / 4)
+
+
+def test_eight_billion_with_adapters_fit_on_24_gb_and_in_full_not_on_80() -> None:
+    assert plan(LORA, accelerator="RTX 4090").fits
+    assert plan(QLORA, accelerator="RTX 4090").memory.total < 10e9
+    assert not plan(Tuning.full()).fits
+    assert plan(Tuning.full(optimizer="adamw_8bit")).fits
+
+
+def test_advice_and_search_keep_the_tuning() -> None:
+    large = plan(Tuning.full(weight_bytes=4), num_gpus=8, micro_batch_size=8)
+    advice = advise(large)
+    assert advice
+    assert advice[-1].plan.fits
+    for step in advice:
+        assert step.plan.run.tuning == large.run.tuning
+    found = best_split(MODEL, "H100", 8, 64, 24e6, tuning=LORA)
+    assert found.run.tuning == LORA
+    assert found.fits
+    assert found.run.tensor_parallel == found.run.pipeline_parallel == 1
+    assert fewest_gpus(plan(Tuning.full(), num_gpus=8, shard="fsdp")).split.num_gpus == 2
+
+
+def test_a_measured_step_takes_the_place_of_others() -> None:
+    found = plan().calibrated(30)
+    assert found.seconds.likely == pytest.approx(30 * found.iterations)
+    assert found.but(tuning=QLORA).run.tuning == QLORA
+
+
+def test_the_report_says_what_learns() -> None:
+    told = plan(price_per_gpu_hour=2).report("Llama 3.1 8B").markdown
+    assert "H100 SXM tune Llama 3.1 8B on 24.0 million tokens" in told
+    assert "what learns | 41,943,040" in told
+    assert "LoRA of rank 16" in told
+    assert "loss expected" not in told
+    assert "124 of 141 speeds" in told
+    assert "recipe" not in told
+
+
+def test_a_report_of_full_tuning_in_4_bits_names_them() -> None:
+    assert "in 4 bits" in plan(QLORA).report().markdown
+    assert "all weights learn" in plan(Tuning.full()).report().markdown
+
+
+def test_a_report_warns_where_4_bits_are_slow() -> None:
+    short = published.architecture("Llama-3.1-8B", sequence_length=512)
+    few, many = (
+        plan_run(short, "H100", 1, 24e6, 64, recompute="full", micro_batch_size=b, tuning=QLORA)
+        for b in (1, 4)
+    )
+    assert "4 bits took others up to twice as long" in few.report().markdown
+    assert "4 bits took others" not in many.report().markdown

@@ -1,0 +1,83 @@
+"""A plan of tuning in a terminal: `plan MODEL … --lora R`, or `--full`."""
+
+import json
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers import Tuning, plan_run
+from llmtrain_helpers.__main__ import main
+from llmtrain_helpers.evidence import published
+
+ONE = "plan llama-3.1-8b --gpus 1 --chip h100 --tokens 24M --sequence 2048 --batch 16"
+SPLIT = "--micro-batch 2 --tensor 1 --pipeline 1 --shard zero1 --recompute full"
+
+
+def told(command: str, capsys: Any, status: int = 0) -> str:
+    assert main(command.split()) == status
+    out, err = capsys.readouterr()
+    return str(err if status else out)
+
+
+@pytest.mark.parametrize(
+    ("options", "tuning"),
+    [
+        ("--lora 16", Tuning.lora(16)),
+        ("--lora 16 --bits 16", Tuning.lora(16)),
+        ("--lora 8 --bits 4 --targets q_proj,v_proj", Tuning.qlora(8, ["q_proj", "v_proj"])),
+        ("--full --optimizer adamw_8bit", Tuning.full(optimizer="adamw_8bit")),
+        ("--lora 8 --targets mlp --loss fused", Tuning.lora(8, "mlp", loss_kernel="fused")),
+    ],
+)
+def test_options_make_the_tuning_that_they_say(options: str, tuning: Tuning, capsys: Any) -> None:
+    made = json.loads(told(f"{ONE} {SPLIT} {options} --json", capsys))
+    model = published.architecture("Llama-3.1-8B", sequence_length=2048)
+    split = {"micro_batch_size": 2, "zero_stage": 1, "recompute": "full"}
+    plan = plan_run(model, "H100", 1, 24e6, 16, tuning=tuning, **split)  # type: ignore[arg-type]
+    assert made["memory_bytes"]["total"] == pytest.approx(plan.memory.total)
+    assert made["flops"] == plan.total_flops
+    assert made["memory_peak_at"] == plan.phase
+    assert made["tuning"]["method"] == tuning.method
+    assert made["tuning"]["rank"] == tuning.rank
+    assert made["worth"] is None
+
+
+def test_without_them_nothing_is_tuned(capsys: Any) -> None:
+    made = json.loads(told(f"{ONE} {SPLIT} --json", capsys))
+    assert made["tuning"] is made["memory_peak_at"] is None
+    assert made["worth"]["loss"] > 0
+
+
+def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) -> None:
+    command = "plan llama-3.1-8b --gpus 8 --chip h100 --tokens 72M --lora 16 --bits 4"
+    said = " ".join(told(command, capsys).split())
+    assert "128 sequences a step" in said
+    assert "8 H100 SXM tune Llama-3.1-8B on 72.0 million tokens in likely" in said
+    assert (
+        "LoRA of rank 16 on q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj" in said
+    )
+    assert "in 4 bits" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--bits 4", "say what learns: --full, or adapters with --lora R"),
+        ("--full --lora 8", "say what learns: --full, or adapters with --lora R"),
+        ("--lora 8 --bits 8", "--bits 8 is neither 4 nor 16"),
+        ("--full --bits 4", "--bits is of adapters: give --lora R in place of --full"),
+        ("--lora 0", "--lora 0 is not positive"),
+        ("--lora 8 --targets q_pro", "--targets 'q_pro' is unknown, did you mean 'q_proj'?"),
+        ("--lora 8 --loss liger", "--loss 'liger' is unknown"),
+        ("--lora 8 --tensor 2", "--tensor 2 is not planned with tuning: leave it at 1"),
+        ("--lora 8 --recipe bf16_both_grads", "--recipe 'bf16_both_grads' is not planned"),
+    ],
+)
+def test_what_does_not_go_is_refused_in_options(options: str, sentence: str, capsys: Any) -> None:
+    command = "plan llama-3.1-8b --gpus 8 --chip h100 --tokens 72M"
+    assert sentence in told(f"{command} {options}", capsys, 2)
+
+
+def test_a_shelf_is_not_tuned(capsys: Any) -> None:
+    said = told("plan --gpus 8 --chip h100 --days 7 --lora 8", capsys, 2)
+    assert said == "--lora is of one model: give its name, or --config FILE\n"
