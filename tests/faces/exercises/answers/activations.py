@@ -121,9 +121,9 @@ ANSWERS = {
                 for change, said in [
                     ({"micro": 1}, "2 at a time would fit too"),
                     ({"micro": 3}, "no power of two, and would seldom divide a batch: take 2 or 4"),
-                    ({"micro": 4}, "too much: 77.6 GB at the peak, of 62.5 GB"),
+                    ({"micro": 4}, "too much: 75.6 GB at the peak, of 62.5 GB"),
                     ({"recompute": "none"}, "not even a micro-batch of 1 fits"),
-                    ({"zero": 1}, "not even a micro-batch of 1 fits"),
+                    ({"zero": 0}, "not even a micro-batch of 1 fits"),
                     ({"zero": 4}, "zero=4 is no stage"),
                     ({"recompute": "all"}, "recompute='all' is unknown"),
                     ({"micro": 0}, "micro=0 is not positive"),
