@@ -41,7 +41,7 @@ ACROSS, UP = (1e8, 1e12), (1e9, 1e14)
 """The parameters and tokens at the ends of the picture's axes."""
 
 NAMED = {
-    "SmolLM2 135M": "under",
+    "SmolLM2 135M": "over",
     "GPT-3 175B": "end",
     "Pythia 12B": "",
     "Chinchilla 70B": "more",
@@ -211,7 +211,7 @@ def told(start: Setting) -> dict[str, Any]:
         "runs": [[row["active_parameters"], row["tokens"]] for row in runs()],
         "guess": GUESS,
         "years": float(f"{guess.truth():.2g}"),
-        "why": guess.why,
+        "why": guess.why.replace("The next picture", "The picture above"),
         "exercises": [*EXERCISES, *PREDICTIONS],
     }
 
