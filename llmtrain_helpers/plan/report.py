@@ -140,11 +140,11 @@ def report(
         a_day = gpu_hours(units.DAY, plan.split.num_gpus) * run.price_per_gpu_hour
         price = f" for {_dollars(a_day * days.likely)}"
     slowest = plan.first_run.greatest
-    if slowest > days.greatest:
+    if slowest > days.greatest and run.tuning is None:
         longer = f" (a first run: up to {units.digits(slowest, 2)}"
         longer += ")" if a_day is None else f" days and {_dollars(a_day * slowest)})"
     warning = ""
-    if plan.unknown and not plan.measured:
+    if plan.unknown and not plan.measured and plan.split.num_gpus > 1:
         missing = " and ".join(plan.unknown)
         warning = f" Beware: of the chip the {missing} is not known, so the days have "
         warning += "nothing extra for what this split sends. Measure a step."
