@@ -17,7 +17,7 @@ from io import StringIO
 from typing import Any
 
 from llmtrain_helpers import exercises
-from llmtrain_helpers.checks import choice, shallow
+from llmtrain_helpers.checks import choice, shallow, show
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, own, progress
 from llmtrain_helpers.exercises.common import Verdict, solution_of
 
@@ -128,6 +128,9 @@ def chosen(id: str, option: str) -> str:
 
 def _raised(error: BaseException) -> str:
     """An error and its line in the learner's cell, without the page's own frames."""
+    if isinstance(error, SyntaxError) and error.text:
+        line = show(error.text.strip())
+        return f"Line {error.lineno}: SyntaxError: {error.msg} in {line}. Words stand in quotes."
     problem = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, NameError) and len(error.name or "") == 1:
         problem += f'. A choice is written in quotes: "{error.name}"'
