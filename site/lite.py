@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-from build import write_in
 from tools.notebooks import all_notebooks
 
 ROOT = Path(__file__).parents[1]
@@ -71,7 +70,8 @@ def main() -> None:
     lock = json.loads((SITE / "pyodide" / "pyodide-lock.json").read_text("utf-8"))
     add_wheels(lock["packages"])
     (WHEELS / "pyodide-lock.json").write_text(json.dumps(lock), "utf-8")
-    write_in(SITE / "index.html", "<!-- lab -->", LINK)
+    front = SITE / "index.html"
+    front.write_text(front.read_text("utf-8").replace("<!-- lab -->", LINK), "utf-8")
     print(f"The lab is in {LAB.relative_to(ROOT)}: make lite-serve shows it.")
 
 
