@@ -455,6 +455,20 @@ def test_a_handle_plays_to_its_end_when_told_and_can_be_paused(page: Page, addre
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
+def test_a_hand_on_the_slider_takes_over_from_play(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/10_budget.html")
+    live = page.locator('.live-handle[data-word="handle:repeated"]')
+    live.locator(".live-start").click()
+    expect(live).to_have_class(re.compile("live-on"), timeout=60_000)
+    live.get_by_role("button", name="Play").click()
+    slider = live.locator("input[type=range]").first
+    slider.press("End")
+    page.wait_for_timeout(2500)
+    expect(live.get_by_role("button", name="Play")).to_be_visible()
+    expect(slider).to_have_value(slider.get_attribute("max"))
+    assert "Error" not in live.inner_text()
+
+
 @pytest.mark.parametrize(("width", "where"), [(1920, "beside"), (1366, "above"), (390, "below")])
 def test_a_handles_controls_stand_beside_its_picture_where_it_keeps_its_size(
     page: Page, address: str, width: int, where: str

@@ -135,9 +135,10 @@ class Field {
     const { label, stops, help } = this.control;
     this.slider = made("input", { type: "range", min: 0, max: stops - 1, title: help });
     this.slider.setAttribute("aria-label", `${label}, slider`);
-    this.slider.addEventListener("input", () =>
-      this.panel.act("slide", this.name, Number(this.slider.value)),
-    );
+    this.slider.addEventListener("input", () => {
+      if (this.playing) this.#pause(); // a hand on the slider takes over
+      this.panel.act("slide", this.name, Number(this.slider.value));
+    });
     return this.slider;
   }
 
@@ -164,8 +165,8 @@ class Field {
   }
 
   #to(place) {
-    this.slider.value = place;
-    this.panel.act("slide", this.name, place);
+    this.slider.value = place; // at most its last
+    this.panel.act("slide", this.name, Number(this.slider.value));
     if (this.slider.value === this.slider.max) this.#pause();
   }
 
