@@ -211,7 +211,7 @@ def told(start: Setting) -> dict[str, Any]:
         "runs": [[row["active_parameters"], row["tokens"]] for row in runs()],
         "guess": GUESS,
         "years": float(f"{guess.truth():.2g}"),
-        "why": guess.why.replace("The next picture", "The picture above"),
+        "why": guess.why,
         "exercises": [*EXERCISES, *PREDICTIONS],
     }
 

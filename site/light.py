@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
@@ -62,10 +61,7 @@ def set_drawings(site: Path) -> None:
 
 def add_narrow(saved: Tag, word: str) -> None:
     """Put beside each saved picture of a panel what a telephone shows in its place."""
-    panel = KNOWN[word]
-    if not panel.narrow:
-        return
-    panel = replace(panel, draw=panel.narrow)
+    panel = KNOWN[word].on_telephone
     settings = [panel.default, *(panel.presets[still] for still in panel.stills)]
     shown = _parsed("".join(panel.answer(setting).html for setting in settings))
     for wide, narrow in zip(saved.select("svg.wt"), shown.select("svg.wt"), strict=True):

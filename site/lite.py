@@ -52,8 +52,9 @@ SHIPPED = {
 
 OWN = {**FETCHED, **SHIPPED, COURSE: ["ipywidgets", "termcolor"]}
 OWN[COURSE] += COMPILED if BASE else []
+PLACE = "<!-- lab -->"
 LINK = ' Or <a href="lab/index.html">JupyterLab in this browser</a>.'
-"""What the front page says once the lab is there."""
+"""Where the front page says what, once the lab is there."""
 
 STARTED = ["micropip", *SHIPPED, "comm", "jedi", "ipython"]
 """What is there when the kernel starts; all else when a cell imports it."""
@@ -71,7 +72,7 @@ def main() -> None:
     add_wheels(lock["packages"])
     (WHEELS / "pyodide-lock.json").write_text(json.dumps(lock), "utf-8")
     front = SITE / "index.html"
-    front.write_text(front.read_text("utf-8").replace("<!-- lab -->", LINK), "utf-8")
+    front.write_text(front.read_text("utf-8").replace(PLACE, LINK), "utf-8")
     print(f"The lab is in {LAB.relative_to(ROOT)}: make lite-serve shows it.")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import front
+import lite
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from test_site import AXE, SITE
@@ -119,6 +120,19 @@ def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: st
     expect(form.locator(".live-verdict")).to_contain_text("8.7 times too little")
     kept = json.loads(page.evaluate("localStorage.llmtrain"))
     assert (kept["guesses"], kept["done"]) == ({"00-guess": "3"}, {"00-guess": True})
+
+
+def test_a_guess_is_there_after_a_reload(page: Page) -> None:
+    page.locator("#years").fill("3")
+    page.keyboard.press("Enter")
+    expect(page.locator("#verdict")).to_contain_text("You said 3;")
+    page.reload()
+    expect(page.locator("#years")).to_have_value("3")
+    expect(page.locator("#verdict")).to_contain_text("You said 3;")
+
+
+def test_there_is_a_place_for_the_lab() -> None:
+    assert (SITE / "index.html").read_text("utf-8").count(lite.PLACE) == 1
 
 
 def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: str) -> None:

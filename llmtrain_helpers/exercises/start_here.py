@@ -215,7 +215,7 @@ def _years() -> float:
 def _why_so_long() -> str:
     months = _years() * units.YEAR / (30 * units.DAY)
     return (
-        "The next picture shows how many tokens eight GPUs manage in a month. "
+        "The picture of eight GPUs shows how many tokens they manage in a month. "
         f"Llama's are some {units.digits(months, 2)} times as many."
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape, unescape
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import llmtrain_helpers
 from llmtrain_helpers import units
@@ -252,6 +252,11 @@ class Panel:
     def default(self) -> Values:
         """The values that a panel begins with."""
         return next(iter(self.presets.values()))
+
+    @property
+    def on_telephone(self) -> Self:
+        """The same, drawn for a telephone where there is such a drawing."""
+        return replace(self, draw=self.narrow or self.draw)
 
     def setting(self, values: Values) -> DataclassInstance:
         """The default's setting with these values in it."""

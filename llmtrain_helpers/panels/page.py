@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -38,8 +37,7 @@ def opened(word: str, address: str = "", narrow: bool = False, name: str = "") -
     It is called by `name` from then on, where a page has one twice; else by its word.
     """
     panel = KNOWN[choice("word", word, KNOWN)]
-    if narrow and panel.narrow:
-        panel = replace(panel, draw=panel.narrow)
+    panel = panel.on_telephone if narrow else panel
     _STATES[name or word] = state = State(panel)
     problem = follow(state, address)
     return json.dumps({"layout": layout(panel), **shown(state, problem)})

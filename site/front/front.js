@@ -69,6 +69,9 @@ $("guess").addEventListener("submit", (event) => {
     cells: { ...cells, [told.guess]: { told: said, written: first } }, tries: kept().tries ?? {} });
 });
 
+const { [told.guess]: answered } = kept().cells ?? {}; // a reload keeps it in sight
+if (answered) [$("years").value, $("verdict").textContent] = [answered.written, answered.told];
+
 /* How far you are, on each card. */
 const { done = {} } = kept();
 for (const card of document.querySelectorAll("[data-chapter]")) {

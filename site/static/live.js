@@ -266,7 +266,10 @@ class Panel {
 
   /** What a keyboard reaches first; a panel comes to the top of the window. */
   #focus() {
-    if (this.small) return this.fields[0].focus();
+    if (this.small) {
+      this.section.querySelector(".live-controls").scrollIntoView({ block: "nearest" });
+      return this.fields[0].focus();
+    }
     this.preset.focus({ preventScroll: true });
     this.section.scrollIntoView({ block: "start" });
   }
