@@ -26,7 +26,9 @@ SITE = Path(__file__).parents[1] / "build" / "site"
 SMALLER = {".html", ".css", ".js", ".mjs", ".json", ".svg", ".wasm", ".txt", ".xml"}
 """What compression makes smaller; archives, PDFs and typefaces are small already."""
 
-FIRST = ["index.html", "notebooks/00_start_here.html", "_static/live.js", "_static/worker.js"]
+SCRIPTS = ["live", "elements", "judged", "progress", "python", "worker"]
+FIRST = ["index.html", "notebooks/00_start_here.html"]
+FIRST += [f"_static/{name}.js" for name in SCRIPTS]
 """Pages and scripts that a browser asks for before it starts Python."""
 
 

@@ -1,0 +1,133 @@
+/* Guesses, exercises and other cells: forms in the page whose answers are judged. */
+import { button, made, show, told } from "./elements.js";
+import { Progress } from "./progress.js";
+import { python, waiting } from "./python.js";
+
+const PAGE = location.pathname.match(/([^/]*)\.html$/)?.[1] ?? "";
+const CELLS = told("cells"); // as they stand in the page; the learner's, once run
+const SLOW = 8000; // ms; then a cell can be stopped
+
+/** A form whose answer Python judges; what was written is kept. */
+export class Judged {
+  static all = [];
+
+  constructor(form) {
+    Judged.all.push(this);
+    Object.assign(this, { form, verdict: form.querySelector(".live-verdict") });
+    ({ id: this.id, kind: this.kind } = form.dataset);
+    this.cell = form.querySelector("textarea");
+    this.source = form.previousElementSibling;
+    this.key = this.id.startsWith("cell-") ? `${PAGE} ${this.id}` : this.id;
+    this.at = Number(form.dataset.at);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.judge();
+    });
+    this.cell?.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || !(event.shiftKey || event.ctrlKey || event.metaKey))
+        return;
+      event.preventDefault();
+      this.judge();
+    });
+    form.addEventListener("reset", () => {
+      this.verdict.replaceChildren();
+      setTimeout(() => this.#fit());
+    });
+    this.cell?.addEventListener("input", () => this.#fit());
+    addEventListener("resize", () => this.#fit());
+    if ("closed" in form.dataset) this.#offer();
+    else this.#open();
+    this.#takeUp(Progress.all().cells?.[this.key]);
+  }
+
+  /** What was written and told on an earlier visit; as text, whatever is stored. */
+  #takeUp(earlier) {
+    if (!earlier || (this.cell && earlier.source !== this.cell.defaultValue)) return;
+    this.#open();
+    const told = String(earlier.told || "Run it again to see what it shows.");
+    this.verdict.replaceChildren(made("p", { className: "live-kept", textContent: told }));
+    if (this.cell) {
+      CELLS[this.at] = this.cell.value = String(earlier.written);
+      this.#fit();
+    }
+    for (const one of this.form.elements) {
+      if (one.type === "radio") one.checked = one.value === earlier.written;
+      else if (one.type === "text") one.value = earlier.written;
+    }
+  }
+
+  /** Beside the cell, a button that makes it one to write in. */
+  #offer() {
+    const open = button("Run or change", () => {
+      this.#open();
+      this.cell.focus({ preventScroll: true });
+      this.judge();
+    });
+    open.classList.add("live-open");
+    open.title = "Run this cell here, and change it";
+    this.source.querySelector(".cell_input").append(open);
+  }
+
+  #open() {
+    show(this.source, false);
+    show(this.form, true);
+    this.#fit();
+  }
+
+  /** As high as the lines that it shows. */
+  #fit() {
+    if (!this.cell || this.form.hidden) return;
+    this.cell.style.height = "auto";
+    this.cell.style.height = `${this.cell.scrollHeight + 3}px`;
+  }
+
+  /** Cells further down that have run are run again, on what changed here. */
+  async #runLater() {
+    const plain = (one) => one.at > this.at && "closed" in one.form.dataset;
+    for (const one of Judged.all.filter(plain))
+      if (!one.form.hidden) await one.judge(false);
+  }
+
+  #written() {
+    return new FormData(this.form).get(`of-${this.id}`)?.replaceAll("\r\n", "\n");
+  }
+
+  async judge(first = true) {
+    const written = this.#written();
+    if (!written?.trim()) {
+      this.verdict.textContent = this.form.querySelector("input[type=radio]")
+        ? "Nothing is chosen yet."
+        : "Nothing is written yet.";
+      return;
+    }
+    const changed = this.cell && written !== CELLS[this.at];
+    waiting(this.verdict);
+    let slow;
+    try {
+      await python.start();
+      slow = setTimeout(() => this.#offerStop(), SLOW);
+      const { html, ...kept } = await python.call(...this.#ask(written));
+      this.verdict.innerHTML = html || "It ran, and showed nothing.";
+      const cells = { ...Progress.all().cells };
+      const told = this.verdict.innerText;
+      cells[this.key] = { told, written, source: this.cell?.defaultValue };
+      Progress.keep({ ...kept, cells });
+      Progress.show();
+    } catch (error) {
+      this.verdict.textContent = error.message;
+    }
+    clearTimeout(slow);
+    if (first && changed) await this.#runLater();
+  }
+
+  #ask(written) {
+    if (!this.cell) return [this.kind, this.id, written];
+    CELLS[this.at] = written;
+    return ["run", JSON.stringify(CELLS.slice(0, this.at)), written];
+  }
+
+  #offerStop() {
+    this.verdict.textContent = "It is still running. ";
+    this.verdict.append(button("Stop it", () => python.stop()));
+  }
+}

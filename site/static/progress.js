@@ -1,0 +1,53 @@
+/* What the reader has done: kept in the browser, and shown in the list of chapters. */
+import { made, told } from "./elements.js";
+
+const COURSE = told("course");
+
+export class Progress {
+  static KEY = "llmtrain";
+
+  /** As it was stored; Python looks for itself at what it takes up. */
+  static stored() {
+    try {
+      return localStorage.getItem(this.KEY) ?? "{}";
+    } catch {
+      return "{}"; // a private window may keep nothing
+    }
+  }
+
+  static all() {
+    try {
+      return JSON.parse(this.stored()) ?? {};
+    } catch {
+      return {};
+    }
+  }
+
+  static keep(more) {
+    try {
+      localStorage.setItem(this.KEY, JSON.stringify({ ...this.all(), ...more }));
+    } catch {
+      /* a private window may keep nothing */
+    }
+  }
+
+  /** How many of a chapter's exercises and guesses are done. */
+  static of(chapter) {
+    const ids = COURSE.filter((id) => id.startsWith(`${chapter}-`));
+    const done = this.all().done ?? {};
+    return [ids.filter((id) => done[id]).length, ids.length];
+  }
+
+  /** Beside the title, and in the list of chapters. */
+  static show() {
+    if (!COURSE.length) return;
+    for (const link of document.querySelectorAll(".bd-sidebar-primary a")) {
+      const chapter = link.textContent.trim().match(/^(\d\d) ·/)?.[1];
+      if (!chapter || !this.all().done || /solutions|evidence/.test(link.href)) continue;
+      const [done, all] = this.of(chapter);
+      let mark = link.querySelector(".live-mark");
+      mark ??= link.appendChild(made("span", { className: "live-mark" }));
+      mark.textContent = done ? `${done === all ? "✓ " : ""}${done} of ${all}` : "";
+    }
+  }
+}
