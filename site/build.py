@@ -16,6 +16,7 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import found
+import frames
 import front
 import light
 import paper
@@ -44,6 +45,7 @@ def main() -> int:
     status = build_main([*options, "-b", "html", str(ROOT), str(SITE)])
     if status == 0:
         add_python(SITE)
+        frames.write(SITE)
         (SITE / ".nojekyll").touch()
         for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
             macros.unlink()

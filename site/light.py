@@ -51,12 +51,17 @@ def set_drawings(site: Path) -> None:
     """Put one SVG in the place of each drawing's two images."""
     for path in _pages(site):
         page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-        for saved in page.select("div.wt"):
-            day = saved.select_one("img.day")
-            saved.replace_with(_parsed(of_saved(day["src"], day["alt"]).live()))
-        for live in page.select("section.live-panel[data-word]"):
-            add_narrow(live.parent.select_one(".live-saved"), str(live["data-word"]))
+        draw(page)
         path.write_text(str(page), "utf-8")
+
+
+def draw(page: BeautifulSoup) -> None:
+    """The same in one page; the saved pictures of panels have narrow ones beside them."""
+    for saved in page.select("div.wt"):
+        day = saved.select_one("img.day")
+        saved.replace_with(_parsed(of_saved(day["src"], day["alt"]).live()))
+    for live in page.select("section.live-panel[data-word]"):
+        add_narrow(live.parent.select_one(".live-saved"), str(live["data-word"]))
 
 
 def add_narrow(saved: Tag, word: str) -> None:

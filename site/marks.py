@@ -16,12 +16,14 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import frames
 from bs4 import BeautifulSoup, Tag
 from docutils.nodes import SkipNode
 from reference import PAGE, reference
 
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.exercises.common import Word
+from llmtrain_helpers.panels import HANDLES
 from tools.notebooks import chapters
 
 CHAPTERS = {f"notebooks/{path.stem}": path for path in chapters()}
@@ -66,9 +68,14 @@ MORE = {
 """Pages beside the chapters, and what the contents call them."""
 
 
+PARTS = ["elements", "handle", "judged", "moving", "panel", "progress", "python"]
+"""What `live.js` is made of; a page asks for all at once, and not for one after the other."""
+
+
 def setup(app: Any) -> None:
     """Contents for the first page, marks for all."""
     app.connect("source-read", prepare)
+    app.connect("html-page-context", ask_at_once)
     app.connect("html-page-context", mark)
     app.add_js_file(None, body=SCRIPTED)
     app.add_html_math_renderer("tex", (leave_inline, None), (leave_displayed, None))
@@ -142,6 +149,16 @@ def _title(path: Path) -> str:
 def _tree(title: str, pages: list[str]) -> str:
     listed = "\n".join(pages)
     return f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n{listed}\n```"
+
+
+# --- scripts
+
+
+def ask_at_once(app: Any, name: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Let a page fetch the parts of its script beside it."""
+    links = (context["pathto"](f"_static/{part}.js", resource=True) for part in PARTS)
+    asked = "".join(f'<link rel="modulepreload" href="{link}">' for link in links)
+    context["metatags"] = context.get("metatags", "") + asked
 
 
 # --- cells
@@ -257,15 +274,15 @@ def mark_panel(cell: Tag, word: str) -> None:
 
 
 def mark_handle(cell: Tag, name: str) -> None:
-    """A small button that starts the handle, below its saved picture."""
+    """What the page's script makes the controls of a handle from, below its saved picture."""
     saved = cell.select_one(".cell_output")
     saved["class"] = [*saved.get("class", []), "live-saved"]
     cell["class"] = [*cell["class"], "live-call"]
+    begun = escape(frames.begun(HANDLES[name]))
     saved.insert_after(
         parsed(
-            f'<section class="live-panel live-handle" data-word="handle:{name}"><p>'
-            '<button type="button" class="live-button live-start" title="It runs in this page; '
-            'the first start of a visit fetches some 7 MB.">Move it</button></p></section>'
+            f'<section class="live-panel live-handle" data-word="handle:{name}" '
+            f'data-start="{begun}"></section>'
         )
     )
 

@@ -26,7 +26,17 @@ SITE = Path(__file__).parents[1] / "build" / "site"
 SMALLER = {".html", ".css", ".js", ".mjs", ".json", ".svg", ".wasm", ".txt", ".xml"}
 """What compression makes smaller; archives, PDFs and typefaces are small already."""
 
-SCRIPTS = ["live", "elements", "judged", "progress", "python", "worker"]
+SCRIPTS = [
+    "live",
+    "handle",
+    "panel",
+    "moving",
+    "elements",
+    "judged",
+    "progress",
+    "python",
+    "worker",
+]
 FIRST = ["index.html", "notebooks/00_start_here.html"]
 FIRST += [f"_static/{name}.js" for name in SCRIPTS]
 """Pages and scripts that a browser asks for before it starts Python."""

@@ -25,12 +25,12 @@ def test_a_telephone_shows_the_narrow_form_of_each_saved_picture(
     page: Page, address: str, name: str
 ) -> None:
     page.goto(f"{address}/notebooks/{name}.html")
-    pictures = page.locator(".live-saved svg.wt")
+    pictures = page.locator(":is(.live-saved, .live-answer) svg.wt")
     seen = [one for one in pictures.all() if one.is_visible()]
     assert seen
     for picture in seen:
         assert "wide" not in picture.get_attribute("class")
-    for narrow in page.locator(".live-saved svg.narrow").all():
+    for narrow in page.locator(":is(.live-saved, .live-answer) svg.narrow").all():
         if narrow.is_visible():  # a still may be folded away
             box = narrow.bounding_box()
             assert box["x"] >= 0

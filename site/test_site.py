@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+import light
 import marks
 import pytest
 from bs4 import BeautifulSoup
@@ -229,7 +230,7 @@ def test_a_drawing_is_as_dark_as_the_page(page: Page, address: str, name: str) -
     """Every colour of every drawing is the day's by day and the night's by night."""
     painted = """theme => {
         document.documentElement.dataset.theme = theme;
-        const parts = [...document.querySelectorAll(".cell_output svg.wt [fill^='#']")];
+        const parts = [...document.querySelectorAll("article svg.wt [fill^='#']")];
         return parts.map(one => [one.getAttribute("fill"), getComputedStyle(one).fill]);
     }"""
     page.goto(f"{address}/notebooks/{name}.html")
@@ -251,7 +252,7 @@ def test_a_panel_is_as_dark_as_the_page(live: Live) -> None:
     """The first coloured shape of its live drawing has the theme's colour."""
     color = """theme => {
         document.documentElement.dataset.theme = theme;
-        const shape = document.querySelector(".live-answer svg [fill^='#']");
+        const shape = document.querySelector("#panel .live-answer svg [fill^='#']");
         return [shape.getAttribute("fill"), getComputedStyle(shape).fill];
     }"""
     for theme, of in {"dark": at_night, "light": str}.items():
@@ -272,12 +273,12 @@ def test_a_panel_answers_as_in_the_notebook(live: Live) -> None:
         assert same(page, state.html)
     field.fill("a lot")
     field.press("Enter")
-    page.wait_for_selector(".live-status p")
+    page.wait_for_selector("#panel .live-status p")
     state.write(name, "a lot")
-    assert page.inner_text(".live-status").endswith(state.problem)
+    assert page.inner_text("#panel .live-status").endswith(state.problem)
     assert field.input_value() == "a lot"
     page.get_by_role("button", name="Reset").click()
-    page.wait_for_selector(".live-status p", state="detached")
+    page.wait_for_selector("#panel .live-status p", state="detached")
     state.set(**state.panel.default)
     assert same(page, state.html)
     for preset in state.panel.presets:
@@ -339,7 +340,7 @@ def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: s
     page.press("#duration-num_gpus", "Enter")
     page.wait_for_url("**/*tokens=3000000000000")
     start(page, address, "03_duration", "?num_gpus=<img src=x onerror=alert(1)>&x=1")
-    assert "is no number" in page.inner_text(".live-status")
+    assert "is no number" in page.inner_text("#panel .live-status")
     assert page.locator(".live-panel img[src=x]").count() == 0
     assert same(page, State(PANELS["duration"]).html)
 
@@ -347,7 +348,7 @@ def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: s
 def test_a_link_with_a_file_that_nests_deeply_is_told(page: Page, address: str) -> None:
     link = urlencode({"model": PASTED, "config": "[" * 7000})
     start(page, address, "01_parameters", f"?{link}")
-    assert "nest deeper than 100" in page.inner_text(".live-status")
+    assert "nest deeper than 100" in page.inner_text("#panel .live-status")
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
@@ -364,7 +365,7 @@ def test_panels_are_handled_by_keyboard(page: Page, address: str) -> None:
             break
     page.keyboard.press("ArrowRight")
     expect(answer).not_to_have_text(before, use_inner_text=True)
-    expect(page.locator(".live-said")).not_to_be_empty()
+    expect(page.locator("#panel .live-said")).not_to_be_empty()
 
 
 # --- handles
@@ -378,58 +379,79 @@ def with_handles(page: Page, address: str, *names: str) -> Locator:
         own.find_parent(class_="cell").decompose()
     for at, name in enumerate(names):
         saved = f'<div class="output text_html">{HANDLES[name].still()}</div>'
-        cell = marks.parsed(f'<div class="cell"><div class="cell_output">{saved}</div></div>').div
+        built = marks.parsed(f'<div class="cell"><div class="cell_output">{saved}</div></div>')
+        cell = built.div
         marks.mark_cell(cell, at, f'handle("{name}")', True)
+        light.draw(built)
         soup.select_one("#panel").find_parent(class_="cell").insert_before(cell)
     page.route("**/handles.html*", lambda route: route.fulfill(body=str(soup), status=200))
     page.goto(f"{address}/notebooks/handles.html")
     return page.locator(".live-handle")
 
 
-def test_a_handle_stands_as_its_saved_picture_until_it_is_started(page: Page, address: str) -> None:
+def test_a_handle_moves_at_once_and_without_python(page: Page, address: str) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     handles = with_handles(page, address, "ring", "attention_square")
-    assert handles.locator(".live-start").all_inner_texts() == ["Move it", "Move it"]
-    saved = page.locator(".live-saved", has=page.locator("img[alt*='8 GPUs in a circle']"))
-    expect(saved.locator("img:visible")).to_have_count(1)  # of the two, the theme's
+    expect(handles.nth(0).locator("svg:visible")).to_have_count(1)
+    handles.nth(0).get_by_label("Turn, slider").press("ArrowRight")
+    expect(handles.nth(0).get_by_text("turn 4 of 14")).to_be_visible(timeout=1000)
+    handles.nth(1).get_by_label("Causal: no token looks ahead").check()
+    expect(handles.nth(1).get_by_text("136 of 256 pairs")).to_be_visible(timeout=1000)
     assert not [url for url in asked if "pyodide" in url]
-    handles.nth(0).locator(".live-start").click()
-    handles.nth(0).locator(".live-answer svg").wait_for(timeout=60_000)
-    expect(saved).not_to_be_visible()
-    assert handles.nth(1).locator(".live-answer").count() == 0
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
 def test_each_handle_has_a_state_of_its_own_and_leaves_the_address_alone(
     page: Page, address: str
 ) -> None:
-    handles = with_handles(page, address, "ring", "ring")
-    for one in handles.all():
-        one.locator(".live-start").focus()
-        page.keyboard.press("Enter")
-        one.locator(".live-answer svg").wait_for(timeout=60_000)
-    one, other = handles.all()
+    one, other = with_handles(page, address, "ring", "ring").all()
     before = one.locator(".live-answer").inner_html()
-    other.get_by_label("GPUs, slider").focus()
-    page.keyboard.press("ArrowRight")
+    other.get_by_label("GPUs, slider").press("ArrowRight")
     expect(other.get_by_text("turn 3 of 30")).to_be_visible()
     assert one.locator(".live-answer").inner_html() == before
     assert other.get_by_label("Turn", exact=True).input_value() == "3"
     expect(other.get_by_label("Turn, slider")).to_have_attribute("max", "30")
-    other.get_by_label("Turn", exact=True).fill("a lot")
-    page.keyboard.press("Enter")
-    expect(other.locator(".live-status")).to_contain_text("is no number")
-    assert not one.locator(".live-status").inner_text()
     assert page.url == f"{address}/notebooks/handles.html"
     assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_what_no_picture_shows_python_draws_and_goes_on_from_there(
+    page: Page, address: str
+) -> None:
+    [machine] = with_handles(page, address, "machine").all()
+    expected = State(HANDLES["machine"])
+    for name, written in {"num_gpus": "64", "days": "90", "parameters": "70B"}.items():
+        field = machine.locator(f"#handle-0-{name}")
+        field.fill(written)
+        field.press("Enter")
+        expected.write(name, written)
+        words = re.sub("<[^>]*>", " ", expected.html).split()
+        expect(machine.locator(".live-answer")).to_contain_text(words[-1], timeout=60_000)
+        expect(machine).not_to_have_class(re.compile("live-busy"))
+        assert machine.locator(".live-answer").inner_html() == as_a_browser(page, expected.html)
+    field.fill("a lot")
+    field.press("Enter")
+    expect(machine.locator(".live-status")).to_contain_text("is no number")
+    assert field.input_value() == "a lot"
+    machine.get_by_label("GPUs, slider").press("ArrowRight")
+    expect(machine.locator("#handle-0-num_gpus")).to_have_value("128")
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def as_a_browser(page: Page, html: str) -> str:
+    """HTML as a browser writes it down again."""
+    again = """html => {
+        const answer = document.createElement("div");
+        answer.innerHTML = html;
+        return answer.innerHTML;
+    }"""
+    return str(page.evaluate(again, html))
 
 
 def test_a_handle_plays_to_its_end_when_told_and_can_be_paused(page: Page, address: str) -> None:
     [ring] = with_handles(page, address, "ring").all()
     page.emulate_media(reduced_motion="reduce")
-    ring.locator(".live-start").click()
-    ring.locator(".live-answer svg").wait_for(timeout=60_000)
     turn = ring.get_by_label("Turn", exact=True)
     page.wait_for_timeout(1200)
     assert turn.input_value() == "3"  # it does not move by itself
@@ -458,8 +480,6 @@ def test_a_handle_plays_to_its_end_when_told_and_can_be_paused(page: Page, addre
 def test_a_hand_on_the_slider_takes_over_from_play(page: Page, address: str) -> None:
     page.goto(f"{address}/notebooks/10_budget.html")
     live = page.locator('.live-handle[data-word="handle:repeated"]')
-    live.locator(".live-start").click()
-    expect(live).to_have_class(re.compile("live-on"), timeout=60_000)
     live.get_by_role("button", name="Play").click()
     slider = live.locator("input[type=range]").first
     slider.press("End")
@@ -475,8 +495,6 @@ def test_a_handles_controls_stand_beside_its_picture_where_it_keeps_its_size(
 ) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     [square] = with_handles(page, address, "attention_square").all()
-    square.locator(".live-start").click()
-    square.locator(".live-answer svg").wait_for(timeout=60_000)
     controls, picture = (
         square.locator(f".live-{part}").bounding_box() for part in ("controls", "picture")
     )
@@ -684,14 +702,18 @@ def test_a_visited_page_is_there_without_a_network(browser: Browser, address: st
     url = f"{address}/notebooks/00_start_here.html"
     page.goto(url, wait_until="networkidle")
     page.evaluate("navigator.serviceWorker.ready.then(() => 0)")
-    start = page.locator(".live-handle .live-start").first
-    start.click()
-    page.locator(".live-on").first.wait_for(timeout=60_000)
+    page.locator("#panel .live-start").click()
+    page.locator("#panel.live-on").wait_for(timeout=60_000)
     page.wait_for_timeout(1500)  # what came is being kept
     context.set_offline(True)
     page.goto(url)
-    page.locator(".live-handle .live-start").first.click()
-    page.locator(".live-on").first.wait_for(timeout=60_000)
+    last = page.locator(".live-handle").last  # which nobody had looked at
+    before = last.locator(".live-answer").inner_html()
+    last.locator("input[type=range]").first.press("ArrowRight")
+    expect(last.locator(".live-status")).to_be_empty()
+    assert last.locator(".live-answer").inner_html() != before
+    page.locator("#panel .live-start").click()
+    page.locator("#panel.live-on").wait_for(timeout=60_000)
     with pytest.raises(Error, match="ERR_FAILED"):
         page.goto(f"{address}/notebooks/03_duration.html")
     context.close()
@@ -704,8 +726,8 @@ def test_a_bar_moves_while_python_comes(page: Page, address: str) -> None:
         window.parts = [];
         document.addEventListener("python", event => window.parts.push(event.detail.part));
     }""")
-    page.locator(".live-handle .live-start").first.click()
-    page.locator(".live-on").first.wait_for(timeout=60_000)
+    page.locator("#panel .live-start").click()
+    page.locator("#panel.live-on").wait_for(timeout=60_000)
     parts = page.evaluate("window.parts")
     assert parts == sorted(parts)
     assert parts[0] < 0.1
@@ -723,13 +745,11 @@ def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> 
         expect(scenes.nth(turn)).to_be_visible()
         assert [one.is_visible() for one in scenes.all()].count(True) == 1
     shown = scenes.nth(2)
-    svg = shown.locator(".cell_output svg.wt").first.bounding_box()
+    svg = shown.locator(".live-answer svg.wt").first.bounding_box()
     assert svg["height"] > 0.5 * 720
     assert shown.locator("p:has(> strong:only-child)").first.is_visible()
     page.reload()  # it stays where it was
     expect(page.locator(".scene-bar span")).to_have_text(f"3 of {scenes.count()}")
-    shown.locator(".live-start").first.click()
-    shown.locator(".live-on").first.wait_for(timeout=60_000)
     shown.locator("input[type=range]").first.focus()
     page.keyboard.press("ArrowRight")  # the slider's own
     expect(page.locator(".scene-bar span")).to_have_text(f"3 of {scenes.count()}")
@@ -748,8 +768,7 @@ def test_on_a_telephone_picture_and_slider_are_seen_together(
     )
     page.goto(f"{address}/notebooks/{name}.html")
     live = page.locator(f'.live-handle[data-word="handle:{word}"]')
-    live.locator(".live-start").click()
-    expect(live).to_have_class(re.compile("live-on"), timeout=60_000)
+    live.locator("input[type=range]").first.press("ArrowRight")
     top = live.locator(".live-answer")
     top.evaluate("one => scrollTo(0, scrollY + one.getBoundingClientRect().top - 70)")
     page.wait_for_timeout(300)
@@ -764,3 +783,16 @@ def test_on_a_telephone_picture_and_slider_are_seen_together(
     picture = live.locator(".live-answer svg").first.bounding_box()
     assert picture["y"] + picture["height"] <= live.locator(".live-controls").bounding_box()["y"]
     context.close()
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name != "index.html"])
+def test_a_page_asks_at_once_for_all_that_its_script_is_made_of(name: str) -> None:
+    soup = BeautifulSoup((SITE / name).read_text("utf-8"), "html.parser")
+    asked = {Path(link["href"]).stem for link in soup.select("link[rel=modulepreload]")}
+    imported, found = {"live"}, set[str]()
+    while imported - found:
+        part = (imported - found).pop()
+        found.add(part)
+        text = (SITE / "_static" / f"{part}.js").read_text("utf-8")
+        imported |= {*re.findall(r'^import .* from "\./(\w+)\.js";$', text, re.M)}
+    assert asked == found - {"live"}

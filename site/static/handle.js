@@ -1,0 +1,88 @@
+/* A handle: one picture that one to three controls move. It moves at once, by pictures that
+   were drawn when the site was built; what none of them shows, Python draws. */
+import { Moving } from "./moving.js";
+import { python, waiting } from "./python.js";
+
+const NONE = { pieces: [], pictures: {} };
+
+export class Handle extends Moving {
+  small = true;
+  #pictures;
+  #byPython;
+
+  constructor(section, place) {
+    super(section, `handle-${place}`);
+    const { layout, fields, stops, all } = JSON.parse(section.dataset.start);
+    this.all = all;
+    this.build(layout);
+    for (const field of this.fields) field.tell(fields[field.name]);
+    this.places = this.fields.map(({ name }) => stops[name].indexOf(fields[name].text));
+    this.stops = this.fields.map(({ name }) => stops[name]);
+    this.answer.append(...this.saved.querySelector(".text_html").childNodes);
+    const near = new IntersectionObserver(([seen]) => {
+      if (!seen.isIntersecting) return;
+      near.disconnect();
+      this.#fetched();
+    });
+    near.observe(section);
+  }
+
+  /** Its few controls, one beside the other. */
+  rows() {
+    return this.fields.map((one) => one.box);
+  }
+
+  async asked(...deed) {
+    this.section.classList.add("live-touched");
+    if (!this.all) python.start().catch(() => {}); // it will be asked before long
+    const told = this.#byPython ? undefined : await this.#drawn(deed);
+    if (told) return told;
+    this.#byPython ??= this.#handOver();
+    try {
+      await this.#byPython;
+    } catch (error) {
+      this.#byPython = undefined; // the pictures that there are go on
+      throw error;
+    }
+    return await super.asked(...deed);
+  }
+
+  /** The picture after this deed, where it was drawn. */
+  async #drawn(deed) {
+    const { pieces, pictures } = await this.#fetched();
+    const places = this.#after(...deed);
+    const found = pictures[places.join()]?.map((at) => pieces[at]);
+    if (!found) return undefined;
+    this.places = places;
+    const fields = {};
+    for (const { name } of this.fields) fields[name] = JSON.parse(found.shift());
+    return { fields, html: found.join(""), status: "", old: false, mend: [], take: [] };
+  }
+
+  get file() {
+    const name = this.word.replace("handle:", "") + (this.narrow ? "-narrow" : "");
+    return new URL(`../handles/${name}.json`, import.meta.url);
+  }
+
+  #fetched() {
+    this.#pictures ??= fetch(this.file)
+      .then((answer) => answer.json())
+      .catch(() => NONE);
+    return this.#pictures;
+  }
+
+  /** The places of the controls after a deed; -1 for what is no stop. */
+  #after(deed, name, what) {
+    const at = this.fields.findIndex((one) => one.name === name);
+    const place = deed === "slide" ? what : this.stops[at].indexOf(what);
+    return this.places.with(at, place);
+  }
+
+  /** Python goes on from where the pictures ended. */
+  async #handOver() {
+    waiting(this.status);
+    const begun = this.fields.map(({ name }, at) => [name, this.stops[at][this.places[at]]]);
+    await python.call("opened", this.word, "", this.narrow, this.name);
+    for (const set of begun) await python.call("act", this.name, "write", ...set);
+  }
+}
