@@ -19,6 +19,7 @@ import found
 import frames
 import front
 import light
+import look
 import paper
 import policy
 from sphinx.cmd.build import build_main
@@ -50,6 +51,7 @@ def main() -> int:
         for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
             macros.unlink()
         front.write(SITE, found.SOURCE)
+        look.dress(SITE)
         shutil.copy(ROOT / "notebooks" / "course.png", SITE / found.PICTURE)
         found.tell(SITE, front.DESCRIPTION)
         light.lighten(SITE)

@@ -1,5 +1,7 @@
 """Settings of the site: the notebooks where they lie, as pages with live panels."""
 
+import found
+import front
 import marks
 
 from tools.notebooks import NOTEBOOKS, all_notebooks
@@ -25,7 +27,9 @@ html_title = project
 html_static_path = ["static"]
 html_css_files = ["live.css"]
 html_js_files = [("live.js", {"type": "module"})]
-html_context = {"default_mode": "auto"}
+html_context = {"default_mode": "auto", "source": found.SOURCE, **front.citation()}
+templates_path = ["templates"]  # header and footer are the front page's
+html_sidebars = {"**": ["sbt-sidebar-nav.html"]}
 html_favicon = "static/mark.svg"
 html_use_index = False
 html_copy_source = False
@@ -38,6 +42,8 @@ html_theme_options = {
     "use_fullscreen_button": False,
     "show_navbar_depth": 1,
     "home_page_in_toc": True,
+    "article_header_start": [],
+    "article_header_end": [],
     "navbar_start": [],
     "navbar_center": [],
     "navbar_end": [],

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import tomllib
 from dataclasses import dataclass, replace
 from math import log10
@@ -30,10 +29,6 @@ from tools.notebooks import NOTEBOOKS, chapters
 
 HERE = Path(__file__).parent
 ROOT = NOTEBOOKS.parent
-PACKED = "node_modules/@fontsource/source-serif-4/files/source-serif-4-latin-600-normal.woff2"
-FACE = "_static/source-serif-4.woff2"
-"""The headings' typeface, as its package has it and as the site serves it."""
-
 SIZES = steps(10**8, 10**12, 1, 2, 3, 5, 8)
 """Where the slider of the model's size stops."""
 
@@ -53,9 +48,6 @@ NAMED = {
 """The runs whose names stand in the picture, and on which side; `more` where it is wide."""
 
 GUESS = "00-guess"
-
-BRAND = re.compile(r'(<a class="navbar-brand logo" href=")[^"]*"')
-"""The course's name above a page's contents, which leads to the front page."""
 
 DESCRIPTION = (
     "What will it take to train a language model? Parameters, FLOPs, days, memory and money, "
@@ -84,24 +76,14 @@ class Slide:
 
 
 def write(site: Path, source: str = "") -> None:
-    """Write the front page of a site, and lead its other pages to it."""
-    shutil.copy(HERE / PACKED, site / FACE)
-    for path in site.rglob("*.html"):
-        up = "../" * (len(path.relative_to(site).parts) - 1)
-        text = BRAND.sub(rf'\g<1>{up}index.html"', path.read_text("utf-8"))
-        path.write_text(text.replace("</head>", f"{preload(up)}</head>", 1), "utf-8")
+    """Write the front page of a site."""
     (site / "index.html").write_text(page(source), "utf-8")
-
-
-def preload(up: str = "") -> str:
-    """The element that asks for the typeface at once: it is there before the first frame."""
-    return f'<link rel="preload" as="font" type="font/woff2" crossorigin href="{up}{FACE}">'
 
 
 def page(source: str = "") -> str:
     """The page; `source` is the address of the course's repository, "" for none."""
     folder = HERE / "front"
-    loader = FileSystemLoader(folder)
+    loader = FileSystemLoader([folder, HERE / "templates"])
     jinja = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     start = Setting()
     cited = citation()
@@ -110,9 +92,8 @@ def page(source: str = "") -> str:
         description=DESCRIPTION,
         style=Markup((folder / "front.css").read_text("utf-8")),
         script=Markup((folder / "front.js").read_text("utf-8")),
-        preload=Markup(preload()),
-        mark=Markup('<img src="_static/mark.svg" alt="">'),
-        first=f"notebooks/{chapters()[0].stem}.html",
+        up="",
+        start=f"notebooks/{chapters()[0].stem}.html",
         cards=cards(),
         told=Markup(json.dumps(told(start)).replace("</", "<\\/")),
         source=source,

@@ -14,6 +14,7 @@ from typing import Any
 
 import front
 import lite
+import look
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from test_site import AXE, SITE
@@ -25,8 +26,8 @@ from llmtrain_helpers.panels.start_here import Setting
 from teaching import class_report
 from tools.notebooks import chapters
 
-MOST_INLINE, MOST_FACE = 80_000, 40_000
-"""Bytes of the page itself, gzipped, and of the typeface."""
+MOST_INLINE, MOST_FACES = 80_000, 40_000
+"""Bytes of the page itself, gzipped, and of its typefaces."""
 
 SLIDES = front.slides(Setting())
 MOVES = [(0, 0, 0), (3, 8, 9), (3, 8, 20), (10, 4, 13), (16, 14, 0), (14, 10, 17), (16, 14, 20)]
@@ -92,13 +93,14 @@ def test_it_stands_before_its_script_as_it_does_after(browser: Browser, address:
     live.close()
 
 
-def test_it_is_small_and_asks_for_its_typeface_and_mark_alone(page: Page, address: str) -> None:
+def test_it_is_small_and_asks_for_its_typefaces_and_mark_alone(page: Page, address: str) -> None:
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(1500)
     names = {url.removeprefix(address).lstrip("/") for url in page.asked}
-    assert names == {"index.html", "_static/source-serif-4.woff2", "_static/mark.svg"}
+    faces = {f"_static/{name}.woff2" for name in look.FIRST}
+    assert names == {"index.html", "_static/mark.svg"} | faces
     assert len(gzip.compress((SITE / "index.html").read_bytes())) < MOST_INLINE
-    assert (SITE / "_static" / "source-serif-4.woff2").stat().st_size < MOST_FACE
+    assert sum((SITE / name).stat().st_size for name in faces) < MOST_FACES
 
 
 def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: str) -> None:
@@ -150,7 +152,7 @@ def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: 
     assert sum(" done" in one for one in said) == 1
     cards.nth(3).click()
     expect(page.locator("article h1")).to_contain_text("03")
-    page.locator(".navbar-brand").first.click()
+    page.locator(".brand").click()
     expect(page).to_have_url(f"{address}/index.html")
 
 

@@ -40,6 +40,12 @@ function draw() {
 slides.forEach((one) => one.addEventListener("input", draw));
 draw();
 
+$("theme").addEventListener("click", () => {
+  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  try { localStorage.mode = localStorage.theme = theme; } catch { /* private */ }
+  document.documentElement.dataset.theme = theme;
+});
+
 /* The guess is kept where the first page looks for it. */
 const kept = () => {
   try { return JSON.parse(localStorage.llmtrain ?? "{}") ?? {}; } catch { return {}; }

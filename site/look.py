@@ -1,0 +1,68 @@
+"""The look that all pages share: two typefaces, colours, the header and the footer.
+
+`front/look.css` stands in the head of every page, the front page's and the chapters', so
+that nothing waits for it. The typefaces are cut to the characters of the pages.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from html import unescape
+from pathlib import Path
+
+from fontTools.subset import Options, Subsetter, load_font, save_font
+from markupsafe import Markup
+
+HERE = Path(__file__).parent
+PACKED = HERE / "node_modules" / "@fontsource"
+
+FACES = {
+    "source-sans-3": "source-sans-3/files/source-sans-3-latin-400-normal",
+    "source-sans-3-bold": "source-sans-3/files/source-sans-3-latin-600-normal",
+    "source-sans-3-italic": "source-sans-3/files/source-sans-3-latin-400-italic",
+    "source-serif-4": "source-serif-4/files/source-serif-4-latin-600-normal",
+}
+"""The typefaces as the site serves them, and as their packages have them."""
+
+FIRST = ("source-sans-3", "source-sans-3-bold", "source-serif-4")
+"""What every page asks for at once; the italic comes with its first word."""
+
+MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
+ASCII = "".join(map(chr, range(32, 127)))
+"""What a page may come to show, whatever it shows at first."""
+
+
+logging.getLogger("fontTools").setLevel(logging.WARNING)
+
+
+def dress(site: Path) -> None:
+    """Cut the typefaces, and put the look into the head of every page."""
+    pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
+    shown = {letter for page in pages.values() for letter in unescape(MARKUP.sub("", page))}
+    for name, packed in FACES.items():
+        cut(PACKED / f"{packed}.woff2", site / "_static" / f"{name}.woff2", {*shown, *ASCII})
+    for path, page in pages.items():
+        up = "../" * (len(path.relative_to(site).parts) - 1)
+        path.write_text(page.replace("</head>", f"{head(up)}</head>", 1), "utf-8")
+
+
+def cut(packed: Path, served: Path, letters: set[str]) -> None:
+    """Write a typeface that has these characters alone."""
+    options = Options(flavor="woff2")
+    face = load_font(packed, options)
+    subsetter = Subsetter(options)
+    subsetter.populate(text="".join(letters))
+    subsetter.subset(face)
+    save_font(face, served, options)
+
+
+def head(up: str = "") -> Markup:
+    """The style, and the elements that ask for the typefaces before the first frame."""
+    style = (HERE / "front" / "look.css").read_text("utf-8").replace("{{ up }}", up)
+    asked = "".join(
+        '<link rel="preload" as="font" type="font/woff2" crossorigin '
+        f'href="{up}_static/{name}.woff2">'
+        for name in FIRST
+    )
+    return Markup(f"{asked}<style>{style}</style>")

@@ -1,0 +1,103 @@
+"""One site, one face: the chapters have the front page's colours, header, footer, typefaces.
+
+make site-test
+"""
+
+from __future__ import annotations
+
+from time import sleep
+
+import pytest
+from playwright.sync_api import Browser, Page, Route
+from test_site import CHAPTERS
+
+PAGES = ["index.html", f"notebooks/{CHAPTERS[7]}.html"]
+
+SEEN = """() => {
+    const look = (place, ...names) => {
+        const style = getComputedStyle(document.querySelector(place));
+        return names.map(name => style[name]);
+    };
+    return {
+        ground: look("body", "backgroundColor"),
+        text: look("main p", "color", "fontFamily"),
+        title: look(".says h1, article h1", "color", "fontFamily", "fontWeight"),
+        link: look(".doors p a, article p a", "color"),
+        brand: look(".brand", "fontFamily", "fontSize", "color"),
+        doors: [...document.querySelectorAll(".head nav a:not(.go)")].map(one => one.textContent),
+        footer: document.querySelector(".foot p").textContent,
+    };
+}"""
+
+
+LINES = """() => {
+    const range = document.createRange();
+    return [...document.querySelectorAll("article section > p")].flatMap(prose => {
+        const lines = {};
+        const words = document.createTreeWalker(prose, NodeFilter.SHOW_TEXT);
+        while (words.nextNode()) {
+            const text = words.currentNode;
+            if (text.parentElement.closest("math")) continue;
+            for (let i = 0; i < text.length; i++) {
+                range.setStart(text, i);
+                range.setEnd(text, i + 1);
+                const line = Math.round(range.getBoundingClientRect().bottom / 8);
+                lines[line] = (lines[line] ?? 0) + 1;
+            }
+        }
+        return Object.values(lines).slice(0, -1);  // the last is as long as it happens to be
+    }).filter(letters => letters > 40);
+}"""
+"""The letters of each full line of prose."""
+
+
+@pytest.fixture
+def page(browser: Browser) -> Page:
+    """A window of a laptop's size."""
+    page = browser.new_page(viewport={"width": 1366, "height": 768})
+    yield page
+    page.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_chapter_looks_like_the_front_page(page: Page, address: str, theme: str) -> None:
+    seen = []
+    for name in PAGES:
+        page.goto(f"{address}/{name}")
+        page.evaluate("theme => localStorage.mode = localStorage.theme = theme", theme)
+        page.reload()
+        seen.append(page.evaluate(SEEN))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [390, 1366])
+def test_nothing_moves_when_the_typefaces_come(
+    page: Page, address: str, name: str, width: int
+) -> None:
+    """They come half a second late, and hardly a line breaks anew."""
+    page.set_viewport_size({"width": width, "height": 768})
+
+    def late(route: Route) -> None:
+        sleep(0.5)
+        route.continue_()
+
+    page.route("**/*.woff2", late)
+    page.add_init_script(
+        "window.moved = 0; new PerformanceObserver(seen => { for (const one of seen.getEntries())"
+        " moved += one.value; }).observe({ type: 'layout-shift', buffered: true });"
+    )
+    page.goto(f"{address}/{name}")
+    page.wait_for_load_state("networkidle")
+    page.evaluate("document.fonts.ready")
+    page.wait_for_timeout(300)
+    assert page.evaluate("moved") < 0.03
+
+
+@pytest.mark.parametrize("width", [1366, 1920])
+def test_a_line_of_prose_has_66_to_72_letters(page: Page, address: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{address}/{PAGES[1]}")
+    page.evaluate("document.fonts.ready")
+    lines = page.evaluate(LINES)
+    assert 66 <= sum(lines) / len(lines) <= 72
