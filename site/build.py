@@ -16,11 +16,11 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import found
-import frames
 import front
 import light
 import look
 import paper
+import pictures
 import policy
 from sphinx.cmd.build import build_main
 
@@ -46,7 +46,7 @@ def main() -> int:
     status = build_main([*options, "-b", "html", str(ROOT), str(SITE)])
     if status == 0:
         add_python(SITE)
-        frames.write(SITE)
+        pictures.write(SITE)
         (SITE / ".nojekyll").touch()
         for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
             macros.unlink()

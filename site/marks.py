@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import frames
+import pictures
 from bs4 import BeautifulSoup, Tag
 from docutils.nodes import SkipNode
 from reference import PAGE, reference
@@ -278,7 +278,7 @@ def mark_handle(cell: Tag, name: str) -> None:
     saved = cell.select_one(".cell_output")
     saved["class"] = [*saved.get("class", []), "live-saved"]
     cell["class"] = [*cell["class"], "live-call"]
-    begun = escape(frames.begun(HANDLES[name]))
+    begun = escape(pictures.begun(HANDLES[name]))
     saved.insert_after(
         parsed(
             f'<section class="live-panel live-handle" data-word="handle:{name}" '
