@@ -1,4 +1,9 @@
-"""The course as a book: what pages say on paper, where there is nothing to press."""
+"""The course as a book: what pages say on paper, where nothing moves and nothing is pressed.
+
+A picture that moves becomes a figure of two settings side by side (`frames`). A sentence
+that tells the hand what to do is left out. What one should have seen, and the answers to
+small questions, stand with the worked answers.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +14,19 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bs4 import BeautifulSoup, Tag
+from frames import frames
 from front import citation
 from marks import CHAPTERS, IMPORTS
 from playwright.sync_api import Page
 
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.panels import HANDLES
 
 TITLE = "What will it take?"
+ANSWERS = "Worked answers"
+
+COVER = "machine"
+"""The handle whose picture stands on the title page."""
 
 DARK = ".wt style, .wt .night"
 """What a drawing has for dark pages: paper is none."""
@@ -29,6 +40,19 @@ NOT_ON_PAPER = (
 )
 """Links, forms and what starts them; a panel's tables and code; pictures for a telephone."""
 
+FOR_THE_HAND = re.compile(
+    r"\b[Pp]ress (play|Start)\b|\bsliders?\b|\bHold the pointer|\b[Rr]un (the|this) cell\b"
+    r"|\ba click takes\b|Shift\+Enter|^So try some|^Try (to bring|both|all four)\b"
+    r"|^(Now |Then )?(slide|move|drag|switch|choose “|set the (format|three)|set a switch)\b"
+    r"|^(Add GPUs|Choose a number of GPUs|Make the (text|sequences)|Close the parts|Under More)\b"
+    r"|^Then (forbid|let|look for|cut|try|mend) |, and (then show|move|slide) ",
+    re.IGNORECASE,
+)
+"""A sentence that tells the hand what to do: paper leaves it out."""
+
+SENTENCES = re.compile(r"(?<=[.?!])\s+(?=[A-Z“<])")
+"""Between two sentences of a paragraph."""
+
 
 def chapter_pages(site: Path) -> list[Path]:
     """The chapters' pages, in order."""
@@ -41,14 +65,73 @@ def article(path: Path) -> Tag:
     text = page.select_one("article.bd-article")
     for form in text.select(".live-form"):
         leave_room(form)
+    if path.stem[:2].isdecimal():
+        number_figures(text, int(path.stem[:2]))
     for tag in text.select(NOT_ON_PAPER):
         tag.decompose()
     for folded in text.select("details:has(> summary)"):
         if folded.summary.get_text() == IMPORTS:
             folded.decompose()
-    for words in text.find_all(string=re.compile("As saved. Press Start to change it.")):
-        words.replace_with("")
+    for tag in text.select("[title]"):  # a tooltip
+        del tag["title"]
+    for words in text.select("p"):
+        leave_out_the_hand(words)
+    for words in text.select("p:has(> strong:first-child)"):
+        if words.strong.get_text() == "Sources.":
+            words["class"] = "sources"
+        elif words.get_text().startswith("Next:"):
+            words.decompose()
     return text
+
+
+def leave_out_the_hand(words: Tag) -> None:
+    """Take the sentences that tell the hand what to do out of a paragraph."""
+    sentences = SENTENCES.split(words.decode_contents())
+    left = [one for one in sentences if not FOR_THE_HAND.search(_plain(one))]
+    if len(left) == len(sentences):
+        return
+    if left:
+        words.clear()
+        words.append(BeautifulSoup(" ".join(left), "html.parser"))
+    else:
+        words.decompose()
+
+
+def _plain(html: str) -> str:
+    return BeautifulSoup(html, "html.parser").get_text().strip()
+
+
+# --- figures
+
+
+def number_figures(text: Tag, chapter: int) -> None:
+    """Make a numbered figure of each picture of a chapter."""
+    pictures = text.select(".live-saved, .cell_output:has(img, svg.wt):not(.live-saved)")
+    for at, shown in enumerate(pictures, start=1):
+        live = shown.parent.select_one(".live-panel")
+        html, title = pictured(shown, str(live["data-word"]) if live else "")
+        caption = f"<figcaption><b>Figure {chapter}.{at}</b> {title}</figcaption>"
+        shown.replace_with(BeautifulSoup(f"<figure>{html}{caption}</figure>", "html.parser"))
+
+
+def pictured(shown: Tag, word: str) -> tuple[str, str]:
+    """What stands in place of a saved picture, and its title."""
+    if word.startswith("handle:"):
+        name = word.removeprefix("handle:")
+        return frames(name), HANDLES[name].title
+    if not word:
+        picture = shown.select_one("img, svg.wt")
+        told = str(picture.get("aria-label") or picture.get("alt"))
+        return shown.decode_contents(), re.split(r"[.:] ", told)[0]
+    for folded in shown.select("details"):
+        folded.decompose()
+    title, setting = shown.select_one("p b").extract(), shown.h3.extract()
+    for advice in shown.find_all(string=re.compile("As saved. Press Start")):
+        advice.replace_with("")
+    return shown.decode_contents(), f"{title.get_text().rstrip('.')}: {setting.get_text()}"
+
+
+# --- questions and answers
 
 
 def leave_room(form: Tag) -> None:
@@ -75,12 +158,44 @@ def page_of(name: str) -> str:
     return f"{chapter}.html#{name}"
 
 
+def answers_of(page: Tag) -> list[Tag]:
+    """Take out of a chapter what its questions hide; a link stays with each question."""
+    hidden = [
+        folded
+        for folded in page.select("details:has(> summary)")
+        if folded.summary.get_text().startswith("What you should have")
+        or folded.find_parent(id=re.compile("to-take-away$"))
+    ]
+    for at, folded in enumerate(hidden):
+        asked, place = folded.summary.decode_contents(), f"{page['id']}-seen-{at}"
+        link = f'<p class="asked">{asked} <a href="#{place}">→ answers</a></p>'
+        folded.replace_with(BeautifulSoup(link, "html.parser"))
+        folded.name, folded["id"], folded.summary.name = "div", place, "p"
+        folded.p["class"] = "asked"
+    return hidden
+
+
 def chapters(site: Path) -> list[Tag]:
     """The chapters, the worked answers and the glossary, one after the other."""
-    answers = sorted((site / "notebooks" / "solutions").glob("*.html"))
-    paths = [*chapter_pages(site), *answers, site / "notebooks" / "glossary.html"]
+    told = chapter_pages(site)
+    worked = sorted((site / "notebooks" / "solutions").glob("*.html"))
+    paths = [*told, *worked, site / "notebooks" / "glossary.html"]
     known = {path.relative_to(site).as_posix(): f"p{i}" for i, path in enumerate(paths)}
-    return [_bound(path, site, known) for path in paths]
+    pages = {path: _bound(path, site, known) for path in paths}
+    answers = BeautifulSoup(f'<article id="answers"><h1>{ANSWERS}</h1></article>', "html.parser")
+    for path in worked:
+        part = pages.pop(path)
+        part.name = "section"
+        for heading in part.select("h1, h2"):
+            heading.name = f"h{int(heading.name[1]) + 1}"
+        part.extend(answers_of(pages[site / "notebooks" / path.name]))
+        answers.article.append(part)
+    *chapter, glossary = pages.values()
+    glossary["class"] = "glossary"
+    return [*chapter, answers.article, glossary]
+
+
+# --- the whole
 
 
 def bound(pages: list[Tag]) -> str:
@@ -91,12 +206,23 @@ def bound(pages: list[Tag]) -> str:
     )
     title = (
         f'<section class="title"><h1>{TITLE}</h1><p>The cost of training language models: '
-        f"parameters, FLOPs, days, memory, money</p><p>{told['authors']}</p>"
-        f"<p>Version {told['version']}, {date.fromisoformat(told['date']):%d %B %Y}<br>"
+        f"parameters, FLOPs, days, memory, money</p>{HANDLES[COVER].render()}"
+        f"<p>{told['authors']}<br>"
+        f"Version {told['version']}, {date.fromisoformat(told['date']):%d %B %Y}<br>"
         "Text CC BY 4.0, code MIT</p></section>"
     )
     contents = f'<article class="contents"><h1>Contents</h1><ol>{listed}</ol></article>'
-    return title + contents + "".join(map(str, pages))
+    return heads(pages) + title + contents + "".join(map(str, pages))
+
+
+def heads(pages: list[Tag]) -> str:
+    """The style that writes each part's name above its pages."""
+    named = ((page["id"], page.h1.get_text().partition(":")[0]) for page in pages)
+    rules = (
+        f'#{place} {{ page: {place} }} @page {place} {{ @top-left {{ content: "{name}" }} }}'
+        for place, name in named
+    )
+    return f"<style>{' '.join(rules)}</style>"
 
 
 SHOW = """([shown]) => document.querySelectorAll("body > :is(article, .title)").forEach(

@@ -24,25 +24,25 @@ HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</t
 <link rel="stylesheet" href="_static/paper.css"><style>{faces}</style>
 <body class="{kind}">{body}"""
 
-FOOT = (
-    '<div style="width:100%;font:8px sans-serif;text-align:center">'
-    "What will it take? · <span class=pageNumber></span></div>"
-)
-
-
 FILES = Path(__file__).parent / "node_modules" / "@fontsource" / "source-serif-4" / "files"
 
 A4 = {"format": "A4", "print_background": True}
 NARROW = {"top": "8mm", "bottom": "7mm", "left": "9mm", "right": "9mm"}
-BOOK = {
-    "margin": {"top": "18mm", "bottom": "20mm", "left": "24mm", "right": "24mm"},
-    "display_header_footer": True,
-    "header_template": "<span></span>",
-    "footer_template": FOOT,
-    "tagged": True,
-    "outline": True,
-}
-"""How Chromium prints: the sheet, and the course as a book."""
+BOOK = {"tagged": True, "outline": True, "prefer_css_page_size": True}
+"""How Chromium prints: the sheet, and the course as a book, whose margins its style has."""
+
+CROP = """() => document.querySelectorAll("figure").forEach((figure) => {
+  const drawings = [...figure.querySelectorAll("svg.wt")];
+  const boxes = drawings.map((drawing) => drawing.getBBox());
+  const top = Math.min(...boxes.map((box) => box.y)) - 4;
+  const bottom = Math.max(...boxes.map((box) => box.y + box.height)) + 4;
+  for (const drawing of drawings) {
+    const { x, width } = drawing.viewBox.baseVal;
+    drawing.setAttribute("viewBox", `${x} ${top} ${width} ${bottom - top}`);
+    drawing.removeAttribute("height");
+  }
+})"""
+"""Leave out what a drawing keeps free for its other settings; frames keep one scale."""
 
 SHEET = "What will it take? The formulas of the course"
 
@@ -56,6 +56,7 @@ def print_all(site: Path) -> None:
         page.pdf(path=site / "sheet.pdf", **A4, margin=NARROW)
         chapters = book.chapters(site)
         opened(page, site, filled(site, "course", book.TITLE, book.bound(chapters)))
+        page.evaluate(CROP)
         book.number(page, lambda: sheets(page))
         page.pdf(path=site / "course.pdf", **A4, **BOOK)
         browser.close()

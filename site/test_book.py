@@ -9,11 +9,14 @@ import re
 from itertools import count
 
 import book
+import frames
 import pytest
+from bs4 import BeautifulSoup
 from playwright.sync_api import Browser
 from test_site import SITE
 
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.panels import HANDLES
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +25,76 @@ def whole() -> str:
     return book.bound(book.chapters(SITE))
 
 
-def test_nothing_is_to_be_pressed_or_run(whole: str) -> None:
-    assert not re.search(r"Press Start|run the cell|Shift\+Enter|>Move it<|handle\(", whole)
+@pytest.fixture(scope="module")
+def printed(whole: str) -> BeautifulSoup:
+    """The book as it is printed."""
+    return BeautifulSoup(whole, "html.parser")
+
+
+HAND = re.compile(
+    r"(?i)press (play|start)|\bsliders?\b|hold the pointer|run (the|this) cell|shift\+enter"
+    r"|\bmove (it|the|your|each)\b|handle\(|set (a switch|the switches)"
+)
+"""What is said to a hand, in any spelling."""
+
+
+def test_nothing_is_to_be_pressed_moved_or_run(printed: BeautifulSoup) -> None:
+    assert HAND.findall(printed.get_text(" ")) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        ("Send one token through, and count. Press play, or move the slider.", 1),
+        ("Move <i>F</i>, then <i>E</i>, and watch. What do you see?", 1),
+        ("Press play.", 0),
+        ("A faster write moves the whole valley. Both work.", 2),
+    ],
+)
+def test_sentences_for_the_hand_are_left_out(told: str, left: int) -> None:
+    page = BeautifulSoup(f"<div><p>{told}</p></div>", "html.parser")
+    book.leave_out_the_hand(page.p)
+    assert len(re.findall(r"[.?]", page.get_text())) == left
+
+
+@pytest.mark.parametrize("name", HANDLES)
+def test_paper_shows_two_settings_that_differ_and_no_empty_start(name: str) -> None:
+    handle, (first, second) = HANDLES[name], frames.pair(name)
+    assert first != second
+    assert not any(handle.answer(values).problem for values in (first, second))
+    for each, control in handle.controls.items():
+        if control.play and control.stops[0] == handle.default[each] == 0:
+            assert first[each] != 0 != second[each]
+
+
+def test_the_rule_takes_the_middle_and_the_end_or_another_setting() -> None:
+    assert frames.by_rule(HANDLES["stream"]) == ({"step": 3}, {"step": 7})
+    assert frames.by_rule(HANDLES["kept_layer"]) == ({}, {"dropout": "off"})
+    assert not set(frames.FRAMES) - set(HANDLES)
+
+
+def test_each_picture_is_a_figure_with_a_number_of_its_chapter(printed: BeautifulSoup) -> None:
+    for chapter, page in enumerate(printed.select("article[id^=p]:not(.glossary)")):
+        numbers = [figure.figcaption.b.get_text() for figure in page.select("figure")]
+        assert numbers == [f"Figure {chapter}.{at + 1}" for at in range(len(numbers))]
+        assert len(numbers) >= 4
+        assert all(picture.find_parent("figure") for picture in page.select("img, svg.wt"))
+
+
+def test_what_was_to_be_seen_stands_with_the_answers(printed: BeautifulSoup) -> None:
+    seen = printed.find_all(string=re.compile("^What you should have seen"))
+    questions = [one for one in seen if not one.find_parent(id="answers")]
+    assert len(questions) == len(seen) / 2 >= 8
+    for question in questions:
+        place = question.parent.a["href"].removeprefix("#")
+        assert printed.find(id=place).find_parent(id="answers")
+        assert question.parent.name == "p"  # and nothing below it
+
+
+def test_a_title_page_has_a_picture_a_date_and_the_licence(printed: BeautifulSoup) -> None:
+    title = printed.select_one(".title")
+    assert title.svg
+    assert re.search(r"Version \S+, \d+ \w+ 20\d\d.*CC BY 4.0", title.get_text())
 
 
 def test_each_question_has_room_for_its_answer(whole: str) -> None:
