@@ -24,7 +24,8 @@ SEEN = """() => {
         title: look(".says h1, article h1", "color", "fontFamily", "fontWeight"),
         link: look(".doors p a, article p a", "color"),
         brand: look(".brand", "fontFamily", "fontSize", "color"),
-        doors: [...document.querySelectorAll(".head nav a:not(.go)")].map(one => one.textContent),
+        doors: [...document.querySelectorAll(".masthead nav a:not(.go)")]
+            .map(one => one.textContent),
         footer: document.querySelector(".foot p").textContent,
     };
 }"""
