@@ -55,9 +55,12 @@ NAMED = (
 GUESS, ASKED = "00-guess", "Llama 3.1 8B"
 """The guess of the front page, and the run that it asks about."""
 
+NUMBER = {12: "twelve", 13: "thirteen"}[len(chapters())]
+"""How many chapters there are, in a word."""
+
 DESCRIPTION = (
     "What will it take to train a language model? Parameters, FLOPs, days, memory and money, "
-    "in twelve pages of pictures to move, each number tested against published runs."
+    f"in {NUMBER} pages of pictures to move, each number tested against published runs."
 )
 
 
@@ -120,6 +123,7 @@ def page(source: str = "") -> str:
         told=Markup(json.dumps(told(start)).replace("</", "<\\/")),
         source=source,
         folder=FOLDER,
+        number=NUMBER,
         **cited,
     )
 

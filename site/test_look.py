@@ -22,7 +22,9 @@ SEEN = """() => {
         ground: look("body", "backgroundColor"),
         text: look("main p", "color", "fontFamily"),
         title: look(".says h1, article h1", "color", "fontFamily", "fontWeight"),
-        link: look(".doors p a, article p a", "color"),
+        blue: [...look(".go, .live-button", "backgroundColor"),
+            document.querySelector("article") ? look("article p a", "color")[0]
+                : getComputedStyle(document.querySelector(".answer b")).color],
         brand: look(".brand", "fontFamily", "fontSize", "color"),
         doors: [...document.querySelectorAll(".masthead nav a:not(.go)")]
             .map(one => one.textContent),
@@ -102,3 +104,18 @@ def test_a_line_of_prose_has_66_to_72_letters(page: Page, address: str, width: i
     page.evaluate("document.fonts.ready")
     lines = page.evaluate(LINES)
     assert 66 <= sum(lines) / len(lines) <= 72
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_what_scrolls_on_a_telephone_says_so(page: Page, address: str, name: str) -> None:
+    """Whatever is wider than its place has a shadow at its edge, and hides nothing."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{address}/notebooks/{name}.html")
+    silent = page.evaluate(
+        """() => [...document.querySelectorAll("article *")]
+            .filter(one => one.clientWidth > 40 && one.scrollWidth > one.clientWidth + 4)
+            .filter(one => getComputedStyle(one).overflowX !== "visible")
+            .filter(one => !getComputedStyle(one).backgroundImage.includes("gradient"))
+            .map(one => one.outerHTML.slice(0, 120))"""
+    )
+    assert silent == []
