@@ -18,6 +18,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from reference import PAGE as REFERENCE
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.start_here import STOPS
@@ -54,6 +55,13 @@ NAMED = (
 
 GUESS, ASKED = "00-guess", "Llama 3.1 8B"
 """The guess of the front page, and the run that it asks about."""
+
+LOOKUP = [
+    ("notebooks/glossary", "Glossary", "What does that word mean?"),
+    (REFERENCE, "The helpers", "Which function counts that?"),
+    ("data/README", "The data", "Where does that number come from?"),
+]
+"""The pages to look things up in, after the chapters."""
 
 NUMBER = {12: "twelve", 13: "thirteen"}[len(chapters())]
 """How many chapters there are, in a word."""
@@ -124,6 +132,7 @@ def page(source: str = "") -> str:
         source=source,
         folder=FOLDER,
         number=NUMBER,
+        lookup=LOOKUP,
         **cited,
     )
 

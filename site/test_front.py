@@ -262,10 +262,12 @@ def test_there_is_a_place_for_the_lab() -> None:
 
 
 def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: str) -> None:
-    cards = page.locator(".cards a")
+    cards = page.locator(".cards a:has(small)")
     assert [card.get_attribute("href") for card in cards.all()] == [
         f"notebooks/{path.stem}.html" for path in chapters()
     ]
+    for place in page.locator(".lookup a").all():
+        assert (SITE / place.get_attribute("href")).is_file()
     assert " of " not in page.locator(".cards small").all_inner_texts()[3]
     page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'03-a': true}})")
     page.reload()
