@@ -73,6 +73,13 @@ def test_a_chapter_looks_like_the_front_page(page: Page, address: str, theme: st
     assert seen[0] == seen[1]
 
 
+def test_a_page_that_is_not_there_looks_like_the_others(page: Page, address: str) -> None:
+    page.goto(f"{address}/404.html")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(251, 250, 246)"
+    page.click("main a")
+    assert "Eight GPUs" in page.inner_text("h1")
+
+
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", [390, 1366])
 def test_nothing_moves_when_the_typefaces_come(
