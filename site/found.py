@@ -14,6 +14,7 @@ import re
 from html import escape
 from pathlib import Path
 
+import look
 from bs4 import BeautifulSoup
 
 ADDRESS = os.environ.get("SITE_ADDRESS", "").rstrip("/")
@@ -34,8 +35,13 @@ LISTS = re.compile(
 
 LOST = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Not here</title>'
-    '<meta name="viewport" content="width=device-width"></head><body><h1>This page is not here</h1>'
-    '<p><a href="{home}">What will it take? The first page</a></p></body></html>\n'
+    '<meta name="viewport" content="width=device-width">{look}</head>'
+    '<body style="margin:0;background:var(--paper);color:var(--ink);font:19px/1.5 var(--text)">'
+    '<header class="masthead broad"><a class="brand" href="{home}">'
+    '<img src="{home}_static/mark.svg" alt="">What will it take?</a></header>'
+    '<main class="broad"><h1 style="font-family:var(--title)">This page is not here</h1>'
+    '<p><a href="{home}" style="color:var(--accent)">To the first page</a></p></main>'
+    "</body></html>\n"
 )
 
 
@@ -48,7 +54,8 @@ def tell(site: Path, description: str) -> None:
         words = description if name == "index.html" else opening(page)
         page = LISTS.sub(folded, page)
         path.write_text(page.replace("</head>", f"{head(page, name, words)}</head>", 1), "utf-8")
-    (site / "404.html").write_text(LOST.format(home=f"{ADDRESS or '.'}/"), "utf-8")
+    home = f"{ADDRESS or '.'}/"
+    (site / "404.html").write_text(LOST.format(home=home, look=look.head(home)), "utf-8")
     (site / "robots.txt").write_text(robots(), "utf-8")
     if ADDRESS:
         names = [path.relative_to(site).as_posix() for path in pages]

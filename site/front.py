@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from math import log10
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from reference import PAGE as REFERENCE
 
 from llmtrain_helpers import units
 from llmtrain_helpers.drawings.start_here import STOPS
@@ -32,26 +34,41 @@ ROOT = NOTEBOOKS.parent
 SIZES = steps(10**8, 10**12, 1, 2, 3, 5, 8)
 """Where the slider of the model's size stops."""
 
-ACROSS, UP = (1e8, 1e12), (1e9, 1e14)
+PACKED = ["llmtrain_helpers", "notebooks", "data", "teaching", "tools"]
+FOLDER = "what-will-it-take"
+"""What is needed to run the notebooks, beside the files of the folder, and its name."""
+
+ACROSS, UP = (5e7, 1.2e12), (1e9, 1e14)
 """The parameters and tokens at the ends of the picture's axes."""
 
-NAMED = {
-    "SmolLM2 135M": "over",
-    "GPT-3 175B": "end",
-    "Pythia 12B": "",
-    "Chinchilla 70B": "more",
-    "Llama 3.1 8B": "left more",
-    "Llama 3.1 405B": "end",
-    "PaLM 540B": "end more",
-    "Qwen3 0.6B": "left more",
-}
-"""The runs whose names stand in the picture, and on which side; `more` where it is wide."""
+NAMED = (
+    "GPT-3 175B",
+    "Llama 3.1 8B",
+    "SmolLM2 135M",
+    "Pythia 12B",
+    "Llama 3.1 405B",
+    "Qwen3 0.6B",
+    "PaLM 540B",
+    "Chinchilla 70B",
+)
+"""The runs whose names stand in the picture where there is room, most wanted first."""
 
-GUESS = "00-guess"
+GUESS, ASKED = "00-guess", "Llama 3.1 8B"
+"""The guess of the front page, and the run that it asks about."""
+
+LOOKUP = [
+    ("notebooks/glossary", "Glossary", "What does that word mean?"),
+    (REFERENCE, "The helpers", "Which function counts that?"),
+    ("data/README", "The data", "Where does that number come from?"),
+]
+"""The pages to look things up in, after the chapters."""
+
+NUMBER = {12: "twelve", 13: "thirteen"}[len(chapters())]
+"""How many chapters there are, in a word."""
 
 DESCRIPTION = (
     "What will it take to train a language model? Parameters, FLOPs, days, memory and money, "
-    "in twelve pages of pictures to move, each number tested against published runs."
+    f"in {NUMBER} pages of pictures to move, each number tested against published runs."
 )
 
 
@@ -77,7 +94,23 @@ class Slide:
 
 def write(site: Path, source: str = "") -> None:
     """Write the front page of a site."""
+    pack(site / "notebooks.zip")
     (site / "index.html").write_text(page(source), "utf-8")
+
+
+def pack(path: Path) -> None:
+    """The notebooks with all that they need, as one file to take along."""
+    found = [one for one in ROOT.iterdir() if one.is_file() and not one.name.startswith(".")]
+    found += [one for name in PACKED for one in (ROOT / name).rglob("*") if kept(one)]
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        for one in sorted(found):
+            archive.write(one, Path(FOLDER, one.relative_to(ROOT)))
+
+
+def kept(path: Path) -> bool:
+    """Whether a file belongs to the course, and is not what a run of it has left."""
+    left = {"__pycache__", ".ipynb_checkpoints", "my_run.toml"}
+    return path.is_file() and not left & set(path.parts)
 
 
 def page(source: str = "") -> str:
@@ -97,6 +130,9 @@ def page(source: str = "") -> str:
         cards=cards(),
         told=Markup(json.dumps(told(start)).replace("</", "<\\/")),
         source=source,
+        folder=FOLDER,
+        number=NUMBER,
+        lookup=LOOKUP,
         **cited,
     )
 
@@ -150,13 +186,12 @@ def picture(start: Setting) -> dict[str, Any]:
         dots.append(
             {
                 "name": row["name"],
-                "title": f"{row['name']}: {units.count(P)}{active} parameters, "
+                "words": f"{row['name']}: {units.count(P)}{active} parameters, "
                 f"{units.count(T)} tokens",
                 "x": round(across(P), 2),
                 "y": round(up(T), 2),
                 "inside": tokens(start, P) >= T,
-                "label": row["name"] in NAMED,
-                "side": NAMED.get(row["name"], ""),
+                "named": row["name"] in NAMED,
             }
         )
     inside = sum(dot["inside"] for dot in dots)
@@ -183,6 +218,9 @@ def told(start: Setting) -> dict[str, Any]:
     """What the page's script takes from the package."""
     known = slides(start)
     guess = PREDICTIONS[GUESS]
+    names = [row["name"] for row in runs()]
+    asked = runs()[names.index(ASKED)]
+    times = units.digits(asked["tokens"] / start.tokens, 2)
     return {
         **{name: slide.stops for name, slide in known.items()},
         "labels": {name: slide.labels for name, slide in known.items()},
@@ -193,6 +231,11 @@ def told(start: Setting) -> dict[str, Any]:
         "guess": GUESS,
         "years": float(f"{guess.truth():.2g}"),
         "why": guess.why,
+        "here": f"The picture above shows {units.plural(start.days, 'day')} of it. {ASKED} lies "
+        f"above your line, and its tokens are some {times} times as many as yours.",
+        "start": [slide.place for slide in known.values()],
+        "asked": names.index(ASKED),
+        "named": [names.index(name) for name in NAMED],
         "exercises": [*EXERCISES, *PREDICTIONS],
     }
 

@@ -12,7 +12,6 @@ from html import unescape
 from pathlib import Path
 
 from fontTools.subset import Options, Subsetter, load_font, save_font
-from markupsafe import Markup
 
 HERE = Path(__file__).parent
 PACKED = HERE / "node_modules" / "@fontsource"
@@ -57,7 +56,7 @@ def cut(packed: Path, served: Path, letters: set[str]) -> None:
     save_font(face, served, options)
 
 
-def head(up: str = "") -> Markup:
+def head(up: str = "") -> str:
     """The style, and the elements that ask for the typefaces before the first frame."""
     style = (HERE / "front" / "look.css").read_text("utf-8").replace("{{ up }}", up)
     asked = "".join(
@@ -65,4 +64,4 @@ def head(up: str = "") -> Markup:
         f'href="{up}_static/{name}.woff2">'
         for name in FIRST
     )
-    return Markup(f"{asked}<style>{style}</style>")
+    return f"{asked}<style>{style}</style>"

@@ -11,6 +11,7 @@ import re
 from math import log10
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import front
 import lite
@@ -74,7 +75,8 @@ def test_the_line_lies_where_its_tokens_are(page: Page) -> None:
     setting = put(page, (8, 5, 4))
     line = page.locator("#line")
     y1, y2 = (float(line.get_attribute(name)) for name in ("y1", "y2"))
-    part = log10(setting.parameters / 1e8) / 4
+    left, right = front.ACROSS
+    part = log10(setting.parameters / left) / log10(right / left)
     height = 100 - (y1 + part * (y2 - y1))
     assert height == pytest.approx(20 * log10(setting.tokens / 1e9), abs=0.01)
     style = page.locator("#you").get_attribute("style")
@@ -113,6 +115,7 @@ def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: st
     page.keyboard.press("Enter")
     truth = PREDICTIONS["00-guess"].truth()
     expect(verdict).to_contain_text(f"You said 3; it is {truth:.2g} years: 8.7 times too little.")
+    expect(verdict).to_contain_text("The picture above")
     page.locator("#years").fill("26")  # the first guess is the guess
     page.keyboard.press("Enter")
     expect(verdict).to_contain_text("You said 3;")
@@ -120,6 +123,7 @@ def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: st
     form = page.locator('form[data-id="00-guess"]')
     expect(form.locator("input")).to_have_value("3")
     expect(form.locator(".live-verdict")).to_contain_text("8.7 times too little")
+    expect(form.locator(".live-verdict")).not_to_contain_text("above")
     kept = json.loads(page.evaluate("localStorage.llmtrain"))
     assert (kept["guesses"], kept["done"]) == ({"00-guess": "3"}, {"00-guess": True})
 
@@ -133,15 +137,137 @@ def test_a_guess_is_there_after_a_reload(page: Page) -> None:
     expect(page.locator("#verdict")).to_contain_text("You said 3;")
 
 
+def test_a_guess_sets_the_picture_to_the_model_it_asks_about(page: Page) -> None:
+    put(page, (0, 0, 0))
+    page.locator("#years").fill("3")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#tokens") == f"{units.count(Setting().tokens, 2)} tokens"
+    expect(page.locator("#name")).to_contain_text("Llama 3.1 8B: 8.03 billion parameters")
+
+
+def middle(page: Page, place: str) -> tuple[float, float]:
+    """Where the middle of something stands in the window."""
+    box = page.locator(place).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_the_dot_can_be_dragged_and_the_sliders_keep_step(page: Page) -> None:
+    x, y = middle(page, "#you")
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 100, y - 40, steps=4)
+    page.mouse.up()
+    page.mouse.move(x, y)  # let go: it stays
+    places = [int(page.locator(f"#{name}").input_value()) for name in SLIDES]
+    was = [slide.place for slide in SLIDES.values()]
+    assert places[0] > was[0]  # more GPUs
+    assert places[1] == was[1]  # as many days
+    assert places[2] > was[2]  # a larger model
+    setting = put(page, tuple(places))
+    assert page.inner_text("#tokens") == f"{units.count(setting.tokens, 2)} tokens"
+    now = middle(page, "#you")
+    assert now[0] == pytest.approx(x + 100, abs=25)
+    assert now[1] == pytest.approx(y - 40, abs=25)
+
+
+def test_every_ring_says_its_name_to_pointer_and_keys(page: Page) -> None:
+    rings, name = page.locator(".run"), page.locator("#name")
+    said = [one.get_attribute("aria-label") for one in rings.all()]
+    assert len(set(said)) == len(said) == len(front.runs())
+    for place in (0, 19, 34, 57):
+        rings.nth(place).hover(force=True)
+        assert name.inner_text() in said
+    page.mouse.move(5, 5)
+    assert not name.is_visible()
+    page.locator('.run[tabindex="0"]').focus()
+    seen = [name.inner_text()]
+    for _ in said:
+        page.keyboard.press("ArrowRight")
+        seen.append(name.inner_text())
+    assert seen[-1].startswith("PaLM 540B")  # the largest
+    for _ in said:
+        page.keyboard.press("ArrowLeft")
+        seen.append(name.inner_text())
+    assert set(seen) == set(said)
+
+
+BOXES = """() => {
+    const box = one => { const { left, right, top, bottom } = one.getBoundingClientRect();
+        return [left, top, right, bottom]; };
+    const line = document.getElementById("line"), plane = box(document.querySelector(".plane svg"));
+    return { rings: [...document.querySelectorAll(".run")].map(box), plane,
+        names: [...document.querySelectorAll(".run span.seen")].map(box),
+        line: ["y1", "y2"].map(end => Number(line.getAttribute(end))) };
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 800, 1366, 1920])
+@pytest.mark.parametrize("places", MOVES)
+def test_no_name_lies_on_a_ring_the_line_or_another(
+    page: Page, places: tuple[int, int, int], width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    put(page, places)
+    page.wait_for_timeout(50)
+    seen = page.evaluate(BOXES)
+    left, top, right, bottom = seen["plane"]
+    for i, name in enumerate(seen["names"]):
+        for other in [*seen["rings"], *seen["names"][:i]]:
+            apart = name[2] <= other[0] + 1 or other[2] <= name[0] + 1
+            assert apart or name[3] <= other[1] + 1 or other[3] <= name[1] + 1
+        sides = []
+        for x in (name[0], name[2]):
+            part = (x - left) / (right - left)
+            sides.append(
+                top + (bottom - top) / 100 * (seen["line"][0] * (1 - part) + seen["line"][1] * part)
+            )
+        assert max(sides) <= name[1] + 4 or min(sides) >= name[3] - 4
+
+
+def test_the_smallest_model_stands_inside_the_frame(page: Page) -> None:
+    put(page, (3, 8, 0))
+    left = page.locator(".plane svg").bounding_box()["x"]
+    assert page.locator("#you").bounding_box()["x"] > left
+
+
+def test_the_buttons_go_on_where_one_is(page: Page) -> None:
+    page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'00-a': true, '07-b': true}})")
+    page.reload()
+    for place in ("#start", "#door"):
+        expect(page.locator(place)).to_have_text("Go on with 07")
+        assert page.locator(place).get_attribute("href").endswith("/07_communication.html")
+
+
+def test_the_theme_can_be_chosen_and_else_follows_the_system(page: Page, address: str) -> None:
+    theme = "document.documentElement.dataset.theme"
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{theme} === 'dark'")
+    page.get_by_role("button", name="Light or dark").click()
+    assert page.evaluate(theme) == "light"
+    page.goto(f"{address}/notebooks/00_start_here.html")
+    page.wait_for_function(f"{theme} === 'light'")
+
+
+def test_the_notebooks_can_be_taken_along() -> None:
+    with ZipFile(SITE / "notebooks.zip") as archive:
+        names = set(archive.namelist())
+    for path in chapters():
+        assert f"{front.FOLDER}/notebooks/{path.name}" in names
+    assert {f"{front.FOLDER}/{name}" for name in ("Makefile", "pyproject.toml")} < names
+    assert not any("__pycache__" in name for name in names)
+
+
 def test_there_is_a_place_for_the_lab() -> None:
     assert (SITE / "index.html").read_text("utf-8").count(lite.PLACE) == 1
 
 
 def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: str) -> None:
-    cards = page.locator(".cards a")
+    cards = page.locator(".cards a:has(small)")
     assert [card.get_attribute("href") for card in cards.all()] == [
         f"notebooks/{path.stem}.html" for path in chapters()
     ]
+    for place in page.locator(".lookup a").all():
+        assert (SITE / place.get_attribute("href")).is_file()
     assert " of " not in page.locator(".cards small").all_inner_texts()[3]
     page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'03-a': true}})")
     page.reload()

@@ -22,9 +22,12 @@ SEEN = """() => {
         ground: look("body", "backgroundColor"),
         text: look("main p", "color", "fontFamily"),
         title: look(".says h1, article h1", "color", "fontFamily", "fontWeight"),
-        link: look(".doors p a, article p a", "color"),
+        blue: [...look(".go, .live-button", "backgroundColor"),
+            document.querySelector("article") ? look("article p a", "color")[0]
+                : getComputedStyle(document.querySelector(".answer b")).color],
         brand: look(".brand", "fontFamily", "fontSize", "color"),
-        doors: [...document.querySelectorAll(".head nav a:not(.go)")].map(one => one.textContent),
+        doors: [...document.querySelectorAll(".masthead nav a:not(.go)")]
+            .map(one => one.textContent),
         footer: document.querySelector(".foot p").textContent,
     };
 }"""
@@ -70,6 +73,13 @@ def test_a_chapter_looks_like_the_front_page(page: Page, address: str, theme: st
     assert seen[0] == seen[1]
 
 
+def test_a_page_that_is_not_there_looks_like_the_others(page: Page, address: str) -> None:
+    page.goto(f"{address}/404.html")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(251, 250, 246)"
+    page.click("main a")
+    assert "Eight GPUs" in page.inner_text("h1")
+
+
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", [390, 1366])
 def test_nothing_moves_when_the_typefaces_come(
@@ -101,3 +111,18 @@ def test_a_line_of_prose_has_66_to_72_letters(page: Page, address: str, width: i
     page.evaluate("document.fonts.ready")
     lines = page.evaluate(LINES)
     assert 66 <= sum(lines) / len(lines) <= 72
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_what_scrolls_on_a_telephone_says_so(page: Page, address: str, name: str) -> None:
+    """Whatever is wider than its place has a shadow at its edge, and hides nothing."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{address}/notebooks/{name}.html")
+    silent = page.evaluate(
+        """() => [...document.querySelectorAll("article *")]
+            .filter(one => one.clientWidth > 40 && one.scrollWidth > one.clientWidth + 4)
+            .filter(one => getComputedStyle(one).overflowX !== "visible")
+            .filter(one => !getComputedStyle(one).backgroundImage.includes("gradient"))
+            .map(one => one.outerHTML.slice(0, 120))"""
+    )
+    assert silent == []

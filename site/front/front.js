@@ -2,6 +2,7 @@
 const told = JSON.parse(document.getElementById("told").textContent);
 const $ = (id) => document.getElementById(id);
 const slides = ["gpus", "days", "size"].map($);
+const rings = [...document.querySelectorAll(".run")];
 
 function count(number) {
   const power = Math.max(0, Math.floor(Math.log10(Number(number.toPrecision(2))) / 3));
@@ -27,17 +28,129 @@ function draw() {
   const ends = { x1: 0, y1: left, x2: 100, y2: right };
   for (const [name, value] of Object.entries(ends)) $("line").setAttribute(name, value);
   $("reach").setAttribute("points", `0,${left} 100,${right} 100,200 0,200`);
+  const height = up(tokens);
   $("you").style.left = `${across(size)}%`;
-  $("you").style.bottom = `${Math.min(Math.max(up(tokens), 0), 100)}%`;
-  $("you").classList.toggle("far", across(size) > 75);
+  $("you").style.bottom = `${Math.min(Math.max(height, 0), 100)}%`;
+  $("you").firstChild.textContent = height > 100 ? "your model ↑" : height < 0 ? "your model ↓" : "your model";
   let inside = 0;
-  document.querySelectorAll(".run").forEach((dot, i) => {
+  rings.forEach((dot, i) => {
     const [P, T] = told.runs[i];
     inside += dot.classList.toggle("in", 6 * P * T <= work);
   });
   $("inside").textContent = inside;
+  write();
 }
+
+/* Names stand where they lie on no ring, no line and no other name, or not at all. */
+const sides = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [-1, 1], [1, 1], [-1, -1]];
+const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+
+/** The first place beside a point where a label meets nothing of what is taken. */
+function place(label, x, y, far, taken) {
+  const { scrollWidth: width, offsetHeight: height } = label;
+  for (const [right, down] of sides) {
+    const left = x + right * far + (right - 1) * width / 2;
+    const top = y + down * far + (down - 1) * height / 2;
+    const box = { left, top, right: left + width, bottom: top + height };
+    const inside = left > 2 && top > -20 && box.right < $("plane").clientWidth && box.bottom < $("plane").clientHeight - 2;
+    if (inside && !taken.some((one) => meets(one, box))) {
+      label.style.translate = `${left - x}px ${top - y}px`;
+      return box;
+    }
+  }
+  return null;
+}
+
+/** Small boxes along the line, so that a name that it would strike is seen. */
+function struck({ clientWidth: width, clientHeight: height }) {
+  const [left, right] = ["y1", "y2"].map((end) => $("line").getAttribute(end) * height / 100);
+  return Array.from({ length: 120 }, (_, i) => {
+    const y = left + (right - left) * i / 119;
+    return { left: width * i / 119 - 4, right: width * i / 119 + 4, top: y - 5, bottom: y + 5 };
+  });
+}
+
+function write() {
+  const plane = $("plane");
+  const point = (one) => [parseFloat(one.style.left) * plane.clientWidth / 100,
+    plane.clientHeight - parseFloat(one.style.bottom) * plane.clientHeight / 100];
+  const around = ([x, y], far) => ({ left: x - far, right: x + far, top: y - far, bottom: y + far });
+  const line = struck(plane);
+  const taken = rings.map((ring) => around(point(ring), 6));
+  const you = $("you").firstChild;
+  const yours = place(you, ...point($("you")), 16, [...taken, ...line]) ?? place(you, ...point($("you")), 16, []);
+  taken.push(...line, around(point($("you")), 14), yours);
+  const room = plane.clientWidth < 400 ? 4 : told.named.length;
+  told.named.forEach((i, rank) => {
+    const label = rings[i].firstChild;
+    const box = rank < room && place(label, ...point(rings[i]), 10, taken);
+    label.classList.toggle("seen", Boolean(box));
+    if (box) taken.push(box);
+  });
+}
+
+/* A ring says its name: under the pointer, under a finger, by Tab and arrows. */
+function name(ring) {
+  $("name").hidden = !ring;
+  document.querySelector(".run.named")?.classList.remove("named");
+  if (!ring) return;
+  ring.classList.add("named");
+  $("name").textContent = ring.getAttribute("aria-label");
+  const wide = $("plane").clientWidth;
+  const x = parseFloat(ring.style.left) * wide / 100;
+  const half = $("name").offsetWidth / 2;
+  $("name").style.left = `${Math.min(Math.max(x, half), wide - half)}px`;
+  $("name").style.bottom = `calc(${ring.style.bottom} + 12px)`;
+}
+function near({ clientX, clientY }) {
+  const far = (ring) => {
+    const { x, y, width } = ring.getBoundingClientRect();
+    return Math.hypot(x + width / 2 - clientX, y + width / 2 - clientY);
+  };
+  const nearest = rings.reduce((best, ring) => (far(ring) < far(best) ? ring : best));
+  return far(nearest) < 16 ? nearest : null;
+}
+$("plane").addEventListener("pointermove", (event) => held || name(near(event)));
+$("plane").addEventListener("pointerdown", (event) => name(near(event)));
+$("plane").addEventListener("pointerleave", () => name(null));
+$("plane").addEventListener("focusout", () => name(null));
+rings.forEach((ring) => ring.addEventListener("focus", () => name(ring)));
+const bySize = rings.map((_, i) => i).sort((a, b) => told.runs[a][0] - told.runs[b][0]);
+$("plane").addEventListener("keydown", (event) => {
+  const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+  if (!step) return;
+  event.preventDefault();
+  const at = bySize.indexOf(rings.indexOf(document.activeElement)) + step;
+  const next = rings[bySize[Math.min(Math.max(at, 0), bySize.length - 1)]];
+  rings.forEach((ring) => { ring.tabIndex = ring === next ? 0 : -1; });
+  next.focus();
+});
+
+/* The dot can be dragged: to the side it changes the model, up and down the GPUs. */
+let held = false;
+const nearest = (stops, wanted) => stops.reduce((best, stop, i) =>
+  (Math.abs(Math.log(stop / wanted)) < Math.abs(Math.log(stops[best] / wanted)) ? i : best), 0);
+function drag({ clientX, clientY }) {
+  const { left, bottom, width, height } = $("plane").getBoundingClientRect();
+  const at = ([low, high], part) => low * (high / low) ** part;
+  const days = told.days[slides[1].value];
+  slides[2].value = nearest(told.size, at(told.x, (clientX - left) / width));
+  const tokens = at(told.y, (bottom - clientY) / height);
+  slides[0].value = nearest(told.gpus, 6 * told.size[slides[2].value] * tokens / (days * 86400 * told.rate));
+  draw();
+}
+$("you").addEventListener("pointerdown", (event) => {
+  held = true;
+  name(null);
+  $("you").setPointerCapture(event.pointerId);
+  event.preventDefault();
+});
+$("you").addEventListener("pointermove", (event) => held && drag(event));
+for (const end of ["pointerup", "pointercancel"]) $("you").addEventListener(end, () => { held = false; });
+
 slides.forEach((one) => one.addEventListener("input", draw));
+new ResizeObserver(write).observe($("plane"));
+document.fonts.ready.then(write);
 draw();
 
 $("theme").addEventListener("click", () => {
@@ -53,11 +166,11 @@ const kept = () => {
 const keep = (more) => {
   try { localStorage.llmtrain = JSON.stringify({ ...kept(), ...more }); } catch { /* private */ }
 };
-function reveal(guess) {
+function reveal(guess, why) {
   const times = Math.max(guess / told.years, told.years / guess);
   const side = guess > told.years ? "too much" : "too little";
   const near = times < 1.15 ? "very near" : `${times.toPrecision(2)} times ${side}`;
-  return `You said ${guess}; it is ${told.years} years: ${near}. ${told.why}`;
+  return `You said ${guess}; it is ${told.years} years: ${near}. ${why}`;
 }
 $("guess").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -69,21 +182,41 @@ $("guess").addEventListener("submit", (event) => {
   }
   const { guesses = {}, done = {}, cells = {} } = kept();
   const first = guesses[told.guess] ?? String(guess);
-  const said = reveal(Number(first) || guess);
-  $("verdict").textContent = said;
+  const said = reveal(Number(first) || guess, told.why);
+  answer(first, said);
+  slides.forEach((one, i) => { one.value = told.start[i]; });
+  draw();
+  name(rings[told.asked]);
   keep({ guesses: { ...guesses, [told.guess]: first }, done: { ...done, [told.guess]: true },
     cells: { ...cells, [told.guess]: { told: said, written: first } }, tries: kept().tries ?? {} });
 });
 
+/** What is said here speaks of the picture of this page. */
+function answer(written, said) {
+  $("verdict").textContent = Number(written) > 0 ? reveal(Number(written), told.here) : said;
+}
 const { [told.guess]: answered } = kept().cells ?? {}; // a reload keeps it in sight
-if (answered) [$("years").value, $("verdict").textContent] = [answered.written, answered.told];
+if (answered) {
+  $("years").value = answered.written;
+  answer(answered.written, answered.told);
+}
 
 /* How far you are, on each card. */
 const { done = {} } = kept();
+let at, last; // the last chapter in which something is done, and where all of it is not
 for (const card of document.querySelectorAll("[data-chapter]")) {
   const ids = told.exercises.filter((id) => id.startsWith(`${card.dataset.chapter}-`));
   const passed = ids.filter((id) => done[id]).length;
+  if (passed) [at, last] = [passed < ids.length ? card : null, card];
   if (passed) card.textContent += ` · ${passed} of ${ids.length} done`;
+}
+
+if (last) {
+  const card = at ?? last.closest("li").nextElementSibling?.querySelector("small") ?? last;
+  for (const go of [$("start"), $("door")]) {
+    go.textContent = `Go on with ${card.dataset.chapter}`;
+    go.href = card.closest("a").href;
+  }
 }
 
 /* What you did, as a notebook: to keep, to hand in, for the class report to read. */
