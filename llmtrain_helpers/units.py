@@ -421,6 +421,17 @@ def _decimal(written: str, text: str) -> tuple[int, int]:
     return int(whole + fraction) * 10 ** max(power, 0), 10 ** max(-power, 0)
 
 
+def spellings(unit: str) -> list[str]:
+    """How people write one of `UNITS`, in small letters.
+
+    >>> spellings("times"), spellings("years")
+    (['times', 'x'], ['years', 'year', 'yr', 'yrs'])
+    """
+    if unit not in UNITS:
+        refuse("unit", unit, "is no unit that is read here")
+    return [words for words, known in _SPELLED.items() if known == unit]
+
+
 def short(number: float) -> str:
     """A number in as few characters as `read` takes back without loss.
 
@@ -436,7 +447,7 @@ def short(number: float) -> str:
 
 
 def _hint(text: str) -> str:
-    if re.fullmatch(r"\d+,\d{1,2}", text.strip()):
+    if re.fullmatch(r"\d+,\d{1,2} ?[A-Za-z%]*", text.strip()):
         return "commas group thousands (1,024), a point is 2.5"
     return "write 7B, 300e9, 15T, 8k, 1,024 or 2.5"
 

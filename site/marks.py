@@ -21,8 +21,9 @@ from bs4 import BeautifulSoup, Tag
 from docutils.nodes import SkipNode
 from reference import PAGE, reference
 
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
-from llmtrain_helpers.exercises.common import Word
+from llmtrain_helpers import units
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, predict
+from llmtrain_helpers.exercises.common import Verdict, Word
 from llmtrain_helpers.panels import HANDLES
 from tools.notebooks import chapters
 
@@ -68,7 +69,7 @@ MORE = {
 """Pages beside the chapters, and what the contents call them."""
 
 
-PARTS = ["elements", "handle", "judged", "moving", "panel", "progress", "python"]
+PARTS = ["elements", "guess", "handle", "judged", "moving", "panel", "progress", "python"]
 """What `live.js` is made of; a page asks for all at once, and not for one after the other."""
 
 
@@ -182,8 +183,13 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
         mark_cell(cell, at, source, runs[at])
     fold(cells[0])
     cells[0].parent.insert_before(parsed(HERE + AS_FILE))
-    ids = [*EXERCISES, *PREDICTIONS]
-    context["body"] = f"{page}{_data('course', ids)}{_data('cells', sources)}"
+    guesses = {
+        id: judging(id)
+        for form in page.select("form[data-kind=guess]")
+        if (id := str(form["data-id"]))
+    }
+    data = {"course": [*EXERCISES, *PREDICTIONS], "cells": sources, "guesses": guesses}
+    context["body"] = str(page) + "".join(_data(*one) for one in data.items())
 
 
 def name_answers(page: BeautifulSoup) -> None:
@@ -301,6 +307,34 @@ def guess(id: str, source: str) -> str:
         f'<label for="of-{id}">{escape(label)}</label>'
         f'<input type="text" id="of-{id}" name="of-{id}" autocomplete="off">',
     )
+
+
+def judging(id: str) -> dict[str, Any]:
+    """What the page's script needs to answer a guess as the package does, in its words.
+
+    A pair of braces stands for what was written.
+    """
+    known = PREDICTIONS[id]
+    told = {
+        "answered": Verdict(id, True, "{}", mark="→").html(str),
+        "refused": Verdict(id, None, "{}").html(str),
+    }
+    if known.options:
+        options = {
+            one: {"said": known.said(one), "text": known.reveal(one)} for one in known.options
+        }
+        return told | {"options": options}
+    refused = {"words": "many", "comma": "2,5", "low": "-1"}
+    return told | {
+        "truth": known.truth(),
+        "shown": known.unit(known.truth()),
+        "why": known.why,
+        "units": units.spellings(known.asked) if known.asked else [],
+        "refusals": {
+            name: predict(id, written).text.replace(written, "{}")
+            for name, written in refused.items()
+        },
+    }
 
 
 def choices(id: str, kind: str, legend: str, button: str, options: Iterable[str]) -> str:

@@ -100,7 +100,7 @@ def check(id: str, answer: Answer) -> Verdict:
 def predict(id: str, guess: Answer) -> Verdict:
     """What a guess is worth: nothing while it is None, then the truth and the gap.
 
-    The first guess counts: a later one is told what the first one was.
+    The first guess counts: a later one is answered too, and told what the first one was.
 
     >>> predict("00-guess", None)
     ○ 00-guess: no guess yet. Put in yours, run the cell, and see how near it comes.
@@ -110,14 +110,15 @@ def predict(id: str, guess: Answer) -> Verdict:
         return Verdict(id, None, UNGUESSED)
     first = _GUESSES.get(id, guess)
     try:
-        reminder = "" if first == guess else "Your first guess counts: "
-        sentence = prediction.reveal(first)
+        sentence = prediction.reveal(guess)
+        if first != guess:
+            sentence = f"first {prediction.said(first)}, now {sentence}"
     except KeyboardInterrupt:  # somebody stops it
         raise
     except BaseException as error:  # a guess may be anything at all
         return Verdict(id, None, f"{problem_of(error)}.")
     _GUESSES.setdefault(id, guess)
-    return Verdict(id, True, f"{reminder}{sentence}", mark="→")
+    return Verdict(id, True, sentence, mark="→")
 
 
 class Progress:

@@ -20,7 +20,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from inspect import Parameter, signature
 from typing import Any, TypeAlias
@@ -600,16 +600,31 @@ class Prediction:
 
     def reveal(self, guess: Answer) -> str:
         """How far the guess was off, what is true, and why."""
-        truth = self.truth()
+        truth, said = self.truth(), self.said(guess)
         if isinstance(truth, str):
             chosen = _option(guess, self.options)
             outcome = "and so it is" if chosen == truth else f"it is {truth!r}"
-            return f"you said {chosen!r}, {outcome}. {self.options[chosen]} {self.why}"
-        written = read_written(guess, self.asked)
-        number = quantity("guess", written.number)
-        shown = guess.strip() if isinstance(guess, str) else f"{number:,}"
-        said = written.said or f"you said {shown}"
+            return f"{said}, {outcome}. {self.options[chosen]} {self.why}"
+        number = self._read(guess).number
         return f"{said}; it is {self.unit(truth)}{_gap(number, truth)}. {self.why}"
+
+    def said(self, guess: Answer) -> str:
+        """What was understood of a guess: "you said 3"."""
+        if self.options:
+            return f"you said {_option(guess, self.options)!r}"
+        written = self._read(guess)
+        shown = guess.strip() if isinstance(guess, str) else f"{written.number:,}"
+        return written.said or f"you said {shown}"
+
+    def _read(self, guess: Answer) -> units.Written:
+        """A guess as a number; what is none is told so as one would say it."""
+        if isinstance(guess, str) and not re.search("[0-9]", guess):
+            raise ValueError("a guess is a number here, such as 3 or 2.5")
+        written = read_written(guess, self.asked)
+        if written.number <= 0:
+            shown = guess.strip() if isinstance(guess, str) else guess
+            raise ValueError(f"a guess is more than 0, and this is {shown}")
+        return replace(written, number=quantity("guess", written.number))
 
 
 def _gap(guess: float, truth: float) -> str:

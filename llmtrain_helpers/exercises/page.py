@@ -200,8 +200,8 @@ def restore(stored: str) -> None:
     """Take up what an earlier visit kept; what does not fit is left out."""
     try:
         earlier = json.loads(shallow(stored))
-        tries, guesses = _tries(dict(earlier["tries"])), dict(earlier["guesses"])
-    except (ValueError, TypeError, KeyError):
+        tries, guesses = _tries(dict(earlier.get("tries", {}))), dict(earlier["guesses"])
+    except (ValueError, TypeError, KeyError, AttributeError):
         return
     exercises._TRIES.update(tries)
     exercises._HINTS.update(_counts(earlier.get("hints"), 99))

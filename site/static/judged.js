@@ -1,5 +1,6 @@
 /* Guesses, exercises and other cells: forms in the page whose answers are judged. */
 import { button, made, show, told } from "./elements.js";
+import { guessed } from "./guess.js";
 import { Progress } from "./progress.js";
 import { python, waiting } from "./python.js";
 
@@ -100,6 +101,7 @@ export class Judged {
         : "Nothing is written yet.";
       return;
     }
+    if (this.kind === "guess" && this.#guess(written.trim())) return;
     const changed = this.cell && written !== CELLS[this.at];
     waiting(this.verdict);
     let slow;
@@ -107,17 +109,38 @@ export class Judged {
       await python.start();
       slow = setTimeout(() => this.#offerStop(), SLOW);
       const { html, ...kept } = await python.call(...this.#ask(written));
-      this.verdict.innerHTML = html || "It ran, and showed nothing.";
-      const cells = { ...Progress.all().cells };
-      const told = this.verdict.innerText;
-      cells[this.key] = { told, written, source: this.cell?.defaultValue };
-      Progress.keep({ ...kept, cells });
-      Progress.show();
+      this.#tell(html || "It ran, and showed nothing.", written, kept);
     } catch (error) {
       this.verdict.textContent = error.message;
     }
     clearTimeout(slow);
     if (first && changed) await this.#runLater();
+  }
+
+  /** A verdict, shown and kept with what else is to be kept. */
+  #tell(html, written, kept) {
+    this.verdict.innerHTML = html;
+    const cells = { ...Progress.all().cells };
+    const told = this.verdict.innerText;
+    cells[this.key] = { told, written, source: this.cell?.defaultValue };
+    Progress.keep({ ...kept, cells });
+    Progress.show();
+  }
+
+  /** Answer a guess without Python, and say whether that could be done. */
+  #guess(written) {
+    const { guesses = {}, done = {} } = Progress.all();
+    const first = typeof guesses[this.id] === "string" ? guesses[this.id] : written;
+    const answer = guessed(this.id, written, first);
+    if (!answer) return false;
+    if (!answer.counts) {
+      this.verdict.innerHTML = answer.html;
+      return true;
+    }
+    const kept = { guesses: { ...guesses, [this.id]: first }, done: { ...done, [this.id]: true } };
+    this.#tell(answer.html, written, kept);
+    if (python.begun) python.call("guess", this.id, first); // it keeps count as well
+    return true;
   }
 
   #ask(written) {

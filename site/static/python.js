@@ -10,14 +10,18 @@ class Python {
 
   /** Start once; later calls wait for the same start. */
   start() {
-    this.#ready ??= this.#begun().catch((error) => {
+    this.#ready ??= this.#fetched().catch((error) => {
       this.stop(error);
       throw error;
     });
     return this.#ready;
   }
 
-  #begun() {
+  get begun() {
+    return this.#ready !== undefined;
+  }
+
+  #fetched() {
     this.#worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
     this.#worker.onmessage = ({ data }) => this.#answered(data);
     this.#worker.onerror = () => this.stop(new Error("Python could not be loaded."));

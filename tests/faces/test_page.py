@@ -336,7 +336,7 @@ def test_what_is_done_is_kept_and_taken_up_again() -> None:
     restart()
     cells.restore(kept)
     assert cells.kept()["tries"] == {"00-b": [False]}
-    assert "Your first guess counts" in json.loads(cells.guess(id, "31"))["html"]
+    assert "first you said 30, now you said 31" in json.loads(cells.guess(id, "31"))["html"]
 
 
 @pytest.mark.usefixtures("nothing_done")

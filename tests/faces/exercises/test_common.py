@@ -333,7 +333,7 @@ def test_nothing_is_told_before_a_guess_and_the_first_one_counts(monkeypatch) ->
     assert predict("00-x", "nonsense").ok is None
     assert "you said 25" in repr(predict("00-x", 25))
     again = repr(predict("00-x", 2.5))
-    assert "Your first guess counts: you said 25" in again
+    assert "first you said 25, now you said 2.5; it is 2.5 days" in again
     with pytest.raises(ValueError, match="id='00-z' is unknown"):
         predict("00-z", 1)
 

@@ -44,7 +44,9 @@ def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
 
 def test_the_first_guess_counts() -> None:
     predict("00-guess", 2)
-    assert predict("00-guess", 26).text.startswith("Your first guess counts: you said 2")
+    assert predict("00-guess", 26).text.startswith(
+        "first you said 2, now you said 26; it is 26 years"
+    )
 
 
 def test_the_environment_is_told_without_versions() -> None:

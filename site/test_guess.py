@@ -1,0 +1,129 @@
+"""Guesses are answered without Python, in the package's words.
+
+make site-test
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from test_site import CHAPTERS
+
+from llmtrain_helpers import exercises
+from llmtrain_helpers.exercises import PREDICTIONS, page as in_page
+
+NUMBERS = [
+    "0",
+    "-2",
+    "−3.5",
+    "+7",
+    "1e3",
+    "2.5E-2",
+    "1,024",
+    "1,024.5",
+    ".5",
+    "5.",
+    "1_000",
+    "1e12",
+]
+NUMBERS += [f"{digit}e{power}" for digit in (1, 2.7, 6) for power in range(-4, 9)]
+WORDS = ["soon", "three", "3,5", "3,5 years", "0,25%", "<b>", "don't", "-"]
+LEFT = ["2**5", "1/64", "7 bananas", "2e99", "1e-50", "1e400", "5 lightyears", "9" * 80, "12,34,56"]
+"""What people write: numbers, words that are none, and what is left to Python."""
+
+ASK = """async asked => {
+    const { guessed } = await import("../_static/guess.js");
+    return asked.map(([id, written, first]) => guessed(id, written, first)?.html ?? null);
+}"""
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, address: str) -> Any:
+    """A chapter; what it asks for is kept in `page.asked`."""
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.asked = []
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.on("pageerror", lambda error: pytest.fail(str(error)))
+    yield page
+    page.context.close()
+
+
+def numbers(id: str) -> list[str]:
+    """Numbers about a guess's truth and far from it, in the unit that is asked and without."""
+    truth = float(PREDICTIONS[id].truth())
+    near = [f"{truth * share:.4g}" for share in (0.3, 0.51, 0.86, 0.9, 0.99, 1.01, 1.1, 1.6, 2, 9)]
+    unit = PREDICTIONS[id].asked
+    return [*NUMBERS, *near, *(f"{one} {unit}" for one in near), f"{near[0]}{unit}."]
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_the_script_says_what_the_package_says(page: Page, address: str, name: str) -> None:
+    page.goto(f"{address}/notebooks/{name}.html")
+    asked = []
+    for id, known in PREDICTIONS.items():
+        if id[:2] != name[:2]:
+            continue
+        written = [*known.options] or [*numbers(id), *WORDS]
+        asked += [(id, one, one) for one in written]
+        asked += [(id, one, written[0 if known.options else 14]) for one in written]
+    assert asked
+    told = page.evaluate(ASK, asked)
+    for (id, written, first), html in zip(asked, told, strict=True):
+        exercises._GUESSES.clear()
+        in_page.guess(id, first)
+        assert html == json.loads(in_page.guess(id, written))["html"].replace(
+            "&#x27;", "'"
+        ).replace("&quot;", '"'), (id, written, first)
+
+
+def test_what_is_rarely_written_is_left_to_python(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    asked = [("00-guess", one, one) for one in [*LEFT, "300 months", "26 GB"]]
+    asked += [("00-guess", "3", "300 months")]
+    assert page.evaluate(ASK, asked) == [None] * len(asked)
+
+
+def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    page.asked.clear()
+    form = page.locator('form[data-id="00-guess"]')
+    verdict = form.locator(".live-verdict")
+    for written, told in (
+        ("", "Nothing is written yet."),
+        ("soon", "a guess is a number here"),
+        ("-3", "a guess is more than 0, and this is -3."),
+        ("3.5", "you said 3.5; it is 26 years: 7.5 times too little."),
+        ("40", "first you said 3.5, now you said 40; it is 26 years: 52 % too much."),
+    ):
+        form.locator("input").fill(written)
+        form.locator("input").press("Enter")
+        assert told in verdict.inner_text()
+    assert not [url for url in page.asked if "pyodide" in url]
+    page.reload()
+    expect(form.locator("input")).to_have_value("40")
+    assert "first you said 3.5, now you said 40" in verdict.inner_text()
+    page.asked.clear()
+    form.locator("input").fill("480 months")  # Python says it the same way
+    form.locator("button").click()
+    expect(verdict).to_contain_text("first you said 3.5, now you wrote 480 months", timeout=60_000)
+    assert any("pyodide" in url for url in page.asked)
+    kept = json.loads(page.evaluate("localStorage.llmtrain"))
+    assert (kept["guesses"], kept["done"]) == ({"00-guess": "3.5"}, {"00-guess": True})
+
+
+def test_python_keeps_a_guess_that_was_answered_beside_it(page: Page, address: str) -> None:
+    page.evaluate("localStorage.clear()")
+    page.goto(f"{address}/notebooks/05_precision.html")
+    form = page.locator(".live-form:has(textarea):not([data-closed])").first
+    form.locator("button").first.click()  # starts Python
+    expect(form.locator(".live-verdict")).to_contain_text("yet", timeout=60_000)
+    guess = page.locator('form[data-id="05-half"]')
+    guess.locator("input").first.check()
+    guess.locator("button").click()
+    assert "you said 'half'" in guess.locator(".live-verdict").inner_text()
+    form.locator("button").first.click()
+    page.wait_for_timeout(1500)
+    assert json.loads(page.evaluate("localStorage.llmtrain"))["guesses"] == {"05-half": "half"}
