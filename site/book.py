@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup, NavigableString, Tag
 from frames import frames
 from front import citation
 from marks import CHAPTERS, IMPORTS
@@ -65,13 +65,15 @@ def article(path: Path) -> Tag:
     text = page.select_one("article.bd-article")
     for form in text.select(".live-form"):
         leave_room(form)
-    if path.stem[:2].isdecimal():
+    if path.parent.name == "notebooks" and path.stem[:2].isdecimal():
         number_figures(text, int(path.stem[:2]))
     for tag in text.select(NOT_ON_PAPER):
         tag.decompose()
     for folded in text.select("details:has(> summary)"):
         if folded.summary.get_text() == IMPORTS:
             folded.decompose()
+    for formula in text.select("span.math"):
+        keep_mark(formula)
     for tag in text.select("[title]"):  # a tooltip
         del tag["title"]
     for words in text.select("p"):
@@ -82,6 +84,16 @@ def article(path: Path) -> Tag:
         elif words.get_text().startswith("Next:"):
             words.decompose()
     return text
+
+
+def keep_mark(formula: Tag) -> None:
+    """Let no line begin with the mark that follows a formula."""
+    follows = formula.next_sibling
+    if isinstance(follows, NavigableString) and (mark := re.match(r"[^\s\w(]+", follows)):
+        kept = BeautifulSoup('<span class="kept"></span>', "html.parser").span
+        formula.wrap(kept)
+        kept.append(mark[0])
+        follows.replace_with(follows[mark.end() :])
 
 
 def leave_out_the_hand(words: Tag) -> None:

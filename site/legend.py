@@ -12,9 +12,10 @@ from llmtrain_helpers.evidence import published
 from llmtrain_helpers.precision import RECIPES, model_state_bytes
 
 LETTERS = {
-    "P, N": "parameters",
-    "T, D": "tokens of the run",
-    "F, C": "FLOPs of a step; of the run",
+    "P": "parameters",
+    "T": "tokens of the run",
+    "F": "FLOPs of a step",
+    "C": "FLOPs of the run",
     "X": "FLOP/s that a GPU reaches",
     "u": "its share of the dense peak",
     "n": "GPUs",
@@ -32,18 +33,31 @@ LETTERS = {
     "p": "stages of a pipeline",
     "v": "pieces of a stage",
 }
-"""What a letter means on the whole sheet."""
+"""What a letter means on the whole sheet, but where a chapter says otherwise."""
 
-HERE = {
-    "01": "k key-value heads of size d · E experts, e at work",
-    "04": "S, E samples and updates · r, t₀ a pass's rate and fixed part",
-    "05": "S the loss scale · E, F, e, m a number's bits",
-    "07": "S bytes of a message · W bytes a second · t GPUs that share a matrix",
-    "08": "m micro-batches in a step",
-    "09": "M, τ, δ, R seconds between stops, between writes, of a write, of a restart · g GPUs in "
-    "a node · r stops of a node a day · T days of a repair",
-    "10": "E, A, B, α, β a law of the loss · R times that text is read again, U what is new · "
-    "r rank · b bytes a second",
+HERE: dict[str, dict[str, str]] = {
+    "01": {"k, d": "key-value heads and the size of a head", "E, e": "experts, and those at work"},
+    "04": {"S, E": "updates and samples", "t₀, r": "a pass's fixed part and its rate"},
+    "05": {
+        "E, F": "the bits of exponent and fraction, read as whole numbers",
+        "e, m": "how many bits each has",
+        "S": "the loss scale",
+    },
+    "07": {"S": "bytes of a message", "W": "bytes a second", "t": "GPUs that share a matrix"},
+    "08": {"m": "micro-batches in a step"},
+    "09": {
+        "M, τ": "seconds between stops, between writes",
+        "δ, R": "seconds of a write, of a restart",
+        "g": "GPUs in a node",
+        "r": "stops of a node a day",
+    },
+    "10": {
+        "N, D": "parameters and tokens, elsewhere P and T",
+        "A, B, E, α, β": "a law of the loss",
+        "U, R": "what is new, and how often it is read again",
+    },
+    "11": {"m, k, n": "the sides of a product's matrices"},
+    "12": {"m, n": "the sides of a matrix", "r": "an adapter's rank", "T": "tokens at once"},
 }
 """What a letter means in one chapter alone."""
 
@@ -54,19 +68,23 @@ CHIPS = (
 
 
 def tables() -> str:
-    """The legend, chips, bytes of a parameter, shares of the peak."""
-    return legend() + chips() + weights() + shares()
+    """Chips, bytes of a parameter, shares of the peak."""
+    return chips() + weights() + shares()
 
 
 def legend() -> str:
-    """The letters and what they mean."""
-    words = (f"<b>{name}</b> {meaning}" for name, meaning in LETTERS.items())
-    return section("Letters", [[" · ".join(words)]])
+    """The letters and what they mean, and what a small line below a chapter says."""
+    words = " ".join(f"<span><b>{name}</b> {told} ·</span>" for name, told in LETTERS.items())
+    more = "A small line below a chapter: letters that mean something else there."
+    return f'<p class="letters">{words} {more}</p>'
 
 
 def here(chapter: str) -> str:
     """The letters of one chapter, as a row below its formulas."""
-    return f'<tr class="here"><td colspan="2">{HERE[chapter]}</td></tr>' if chapter in HERE else ""
+    told = [f"<b>{names}</b> {meaning}" for names, meaning in HERE.get(chapter, {}).items()]
+    if not told:
+        return ""
+    return f'<tr class="here"><td colspan="2">{" · ".join(told)}</td></tr>'
 
 
 def chips() -> str:
@@ -81,7 +99,7 @@ def chips() -> str:
         ]
         memory = [f"{chip.memory / 1e9:,.0f}", f"{chip.bandwidth / 1e9:,.0f}"]
         rows.append([escape(name.partition(" (")[0]), *peaks, *memory])
-    return section("Chips: dense TFLOP/s, memory, bandwidth", rows)
+    return section("Chips: dense TFLOP/s and memory", rows)
 
 
 def weights() -> str:
@@ -98,14 +116,21 @@ def shares() -> str:
     """Which share of its peak a run reaches, of those that were published."""
     told = zip(("to promise, for a first run", "usual", "the fast ones"), UTILIZATIONS, strict=True)
     words = (f"<b>{share:.0%}</b> {whose}" for whose, share in told)
-    return section("Share of the dense peak, in 16 bits", [[" · ".join(words).replace("%", " %")]])
+    return section(
+        "Share of the dense peak, in 16 bits", [[" · ".join(words).replace("%", "\u00a0%")]]
+    )
 
 
 def section(title: str, rows: list[list[str]]) -> str:
-    """A table below its title."""
+    """A table to look things up, below its title."""
     cells = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f'<section class="look"><h2>{title}</h2><table><tbody>{body}</tbody></table></section>'
+    return headed(title, "".join(f"<tr>{row}</tr>" for row in cells), "look")
+
+
+def headed(title: str, rows: str, kind: str = "taken") -> str:
+    """A table whose title is repeated where it goes on in the next column."""
+    head = f'<thead><tr><th colspan="9">{title}</th></tr></thead>'
+    return f'<table class="{kind}">{head}<tbody>{rows}</tbody></table>'
 
 
 def edition() -> str:

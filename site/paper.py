@@ -26,10 +26,12 @@ HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</t
 
 FILES = Path(__file__).parent / "node_modules" / "@fontsource" / "source-serif-4" / "files"
 
-A4 = {"format": "A4", "print_background": True}
-NARROW = {"top": "8mm", "bottom": "7mm", "left": "9mm", "right": "9mm"}
-BOOK = {"tagged": True, "outline": True, "prefer_css_page_size": True}
-"""How Chromium prints: the sheet, and the course as a book, whose margins its style has."""
+A4 = {"format": "A4", "print_background": True, "prefer_css_page_size": True}
+BOOK = {"tagged": True, "outline": True}
+"""How Chromium prints; margins and heads stand in the style."""
+
+SIZES = [size / 10 for size in range(110, 89, -1)]
+"""Points that the sheet's letters may have, the largest first."""
 
 CROP = """() => document.querySelectorAll("figure").forEach((figure) => {
   const drawings = [...figure.querySelectorAll("svg.wt")];
@@ -53,7 +55,8 @@ def print_all(site: Path) -> None:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
         opened(page, site, filled(site, "sheet", SHEET, sheet(site)))
-        page.pdf(path=site / "sheet.pdf", **A4, margin=NARROW)
+        enlarge(page)
+        page.pdf(path=site / "sheet.pdf", **A4)
         chapters = book.chapters(site)
         opened(page, site, filled(site, "course", book.TITLE, book.bound(chapters)))
         page.evaluate(CROP)
@@ -72,7 +75,16 @@ def opened(page: Page, site: Path, html: str) -> None:
 
 def sheets(page: Page) -> int:
     """How many sheets of paper a page takes as it is."""
-    return page.pdf(**A4, **BOOK).count(b"/Type /Page\n")
+    return page.pdf(**A4).count(b"/Type /Page\n")
+
+
+def enlarge(page: Page) -> None:
+    """Give the sheet the largest letters with which it stays two pages."""
+    for size in SIZES:
+        page.evaluate("size => { document.body.style.fontSize = `${size}pt`; }", size)
+        if sheets(page) <= 2:
+            return
+    raise ValueError(f"The sheet has more than two pages in letters of {SIZES[-1]} pt.")
 
 
 def filled(site: Path, kind: str, title: str, body: str) -> str:
@@ -105,12 +117,12 @@ def glyphs(site: Path) -> str:
 def sheet(site: Path) -> str:
     """What each chapter takes away, side by side."""
     parts = "".join(_taken(book.article(path)) for path in book.chapter_pages(site))
-    return f"<h1>{SHEET}</h1><main>{parts}{legend.tables()}</main><p>{legend.edition()}</p>"
+    head = f"<h1>{SHEET}</h1>{legend.legend()}"
+    return f"{head}<main>{parts}{legend.tables()}</main><p>{legend.edition()}</p>"
 
 
 def _taken(page: Tag) -> str:
-    """The table at a chapter's end, below the chapter's name."""
+    """The table at a chapter's end, below the chapter's name, and the letters of its own."""
     title = page.h1.get_text().partition(":")[0]
     rows = page.select_one("#to-take-away table tbody").decode_contents()
-    rows += legend.here(title[:2])
-    return f"<section><h2>{title}</h2><table>{rows}</table></section>"
+    return legend.headed(title, rows + legend.here(title[:2]))
