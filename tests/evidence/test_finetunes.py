@@ -102,6 +102,12 @@ def test_what_contradicts_itself_is_named_and_counts() -> None:
         assert f"{row['peak_bytes'] / P:.1f} bytes" in finetunes.AGAINST_ITSELF[name]
 
 
+def test_the_formulas_give_what_pytorch_counted() -> None:
+    rows = published.rows("finetune_counted")
+    assert Counter(row["quantity"] for row in rows) == {"FLOPs": 42, "bytes": 13}
+    assert {finetunes.formula(row) - row["counted"] for row in rows} == {0}
+
+
 def test_beyond_the_allocators_peak_lie_some_gigabytes() -> None:
     found = finetunes.reserves()
     assert {kind: reserve.rows for kind, reserve in found.items()} == {
