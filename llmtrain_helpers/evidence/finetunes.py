@@ -350,6 +350,39 @@ def pace() -> Shares:
     return Shares((low, likely, high), (low, likely, high), evidence)
 
 
+def speeds_in_4_bits() -> DataFrame:
+    """Pairs of rows that differ in the bits of frozen weights alone: speed in 4 over that in 16.
+
+    `tokens` is the most that a GPU has at once. Left out is what its source's own
+    arithmetic makes suspect.
+    """
+    from pandas import DataFrame
+
+    alike = ["publication", "model", "sequence_length", "micro_batch_size", "num_gpus"]
+    alike += ["accelerator", "packing", "seconds_of"]
+    in_16: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    found = []
+    for row in sorted(published.rows("finetune_measured"), key=lambda row: str(row["method"])):
+        timed = "seconds" in row or "tokens_per_s_per_gpu" in row
+        suspect = "SUSPECT" in row.get("note", "") or "GPTQ" in row.get("quantisation", "")
+        if not timed or suspect or "sequence_length" not in row:
+            continue
+        kernels = (name in row.get("kernels", "") for name in ("foak", "liger", "Unsloth"))
+        setting = (*(row.get(name) for name in alike), *kernels)
+        if row["method"] == "lora":
+            in_16.setdefault(setting, row)
+        elif row["method"] == "qlora" and setting in in_16:
+            ratio = _speed(row) / _speed(in_16[setting])
+            tokens = row["sequence_length"] * row["micro_batch_size"]
+            found.append((row["name"], row["publication"], row["model"], tokens, ratio))
+    return DataFrame(found, columns=["name", "publication", "model", "tokens", "speed"])
+
+
+def _speed(row: Mapping[str, Any]) -> float:
+    """Tokens a second, or one over the seconds of the same work."""
+    return float(row.get("tokens_per_s_per_gpu") or 1 / row["seconds"])
+
+
 AGAINST_ITSELF = {
     "LG-021": "full AdamW in 7.0 bytes a parameter, where weights, gradients and states are 8",
     "LG-024": "full AdamW in 5.1 bytes a parameter",

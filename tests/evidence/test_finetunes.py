@@ -140,6 +140,18 @@ def test_so_many_speeds_lie_in_what_the_others_make() -> None:
     assert told["width"] <= 2.5
 
 
+def test_four_bits_are_slow_with_few_tokens_and_free_with_many() -> None:
+    found = finetunes.speeds_in_4_bits()
+    few, many = found.query("tokens < 2048")["speed"], found.query("tokens >= 8192")["speed"]
+    assert (len(found), len(few), len(many)) == (51, 14, 32)
+    assert (few.median(), many.median()) == (
+        pytest.approx(0.67, abs=0.01),
+        pytest.approx(1.07, abs=0.01),
+    )
+    assert few.max() < 0.92 < many.median()
+    assert "TT-005" not in set(found["name"])  # its pair in 16 bits is suspect
+
+
 def test_the_reserve_of_a_tuned_plan_is_what_nine_of_ten_rows_exceed() -> None:
     found = finetunes.reserves(lambda row: row.kind.partition(",")[0])
     assert {kind: round(reserve.firm, -8) for kind, reserve in found.items()} == TUNED_RESERVES
