@@ -350,37 +350,78 @@ def pace() -> Shares:
     return Shares((low, likely, high), (low, likely, high), evidence)
 
 
-def speeds_in_4_bits() -> DataFrame:
-    """Pairs of rows that differ in the bits of frozen weights alone: speed in 4 over that in 16.
+class SpeedRatio(NamedTuple):
+    """How many times as fast a row is as one that differs in the method alone.
 
-    `tokens` is the most that a GPU has at once. Left out is what its source's own
-    arithmetic makes suspect.
+    `tokens` are those that a GPU has at once, pads included, at most.
     """
-    from pandas import DataFrame
 
-    alike = ["publication", "model", "sequence_length", "micro_batch_size", "num_gpus"]
-    alike += ["accelerator", "packing", "seconds_of"]
-    in_16: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-    found = []
-    for row in sorted(published.rows("finetune_measured"), key=lambda row: str(row["method"])):
-        timed = "seconds" in row or "tokens_per_s_per_gpu" in row
-        suspect = "SUSPECT" in row.get("note", "") or "GPTQ" in row.get("quantisation", "")
-        if not timed or suspect or "sequence_length" not in row:
-            continue
-        kernels = (name in row.get("kernels", "") for name in ("foak", "liger", "Unsloth"))
-        setting = (*(row.get(name) for name in alike), *kernels)
-        if row["method"] == "lora":
-            in_16.setdefault(setting, row)
-        elif row["method"] == "qlora" and setting in in_16:
-            ratio = _speed(row) / _speed(in_16[setting])
-            tokens = row["sequence_length"] * row["micro_batch_size"]
-            found.append((row["name"], row["publication"], row["model"], tokens, ratio))
-    return DataFrame(found, columns=["name", "publication", "model", "tokens", "speed"])
+    publication: str
+    model: str
+    tokens: int
+    times: float
 
 
-def _speed(row: Mapping[str, Any]) -> float:
-    """Tokens a second, or one over the seconds of the same work."""
-    return float(row.get("tokens_per_s_per_gpu") or 1 / row["seconds"])
+ALIKE = (
+    *("publication", "model", "sequence_length", "micro_batch_size", "batch", "packing"),
+    *("recompute", "accelerator", "num_gpus", "parallelism", "offload", "seconds_of"),
+)
+"""What two rows have in common where only the method differs; and their kernels."""
+
+
+@cache
+def speed_ratios(method: str, than: str) -> tuple[SpeedRatio, ...]:
+    """How many times as fast a method is as another, in rows that are else alike.
+
+    Of rows that say how texts are laid into sequences, without those that their source's
+    own arithmetic makes suspect. Adapters sit on the same matrices.
+
+    >>> slowest = min(speed_ratios("lora", "full"), key=lambda ratio: ratio.times)
+    >>> f"{slowest.model}: {slowest.times:.2f}"
+    'Mistral-7B-v0.1: 1.05'
+    """
+    rows = [row for row in published.rows("finetune_measured") if _says_how(row)]
+    return tuple(
+        SpeedRatio(
+            row["publication"],
+            row["model"],
+            row["sequence_length"] * row["micro_batch_size"],
+            _seconds_a_token(other) / _seconds_a_token(row),
+        )
+        for row in rows
+        for other in rows
+        if (row["method"], other["method"]) == (method, than) and _alike(row, other)
+    )
+
+
+def _says_how(row: Mapping[str, Any]) -> bool:
+    """Whether a row has a speed, and says what its sequences hold."""
+    suspect = "SUSPECT" in row.get("note", "") or row["name"] in AGAINST_ITSELF
+    return "packing" in row and bool({"tokens_per_s_per_gpu", "seconds"} & {*row}) and not suspect
+
+
+def _alike(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two rows differ in the method alone."""
+    same = all(row.get(name) == other.get(name) for name in ALIKE)
+    targets = "full" in (row["method"], other["method"]) or row.get("targets") == other.get(
+        "targets"
+    )
+    return same and targets and _kernels(row) == _kernels(other)
+
+
+def _kernels(row: Mapping[str, Any]) -> str:
+    """A row's kernels, without IBM's word for 4 bits."""
+    kernels: str = row.get("kernels", "")
+    return kernels.replace("baseline-peft-bnb", "none").replace(
+        "accelerated-peft-bnb-foak", "foak-fast-kernels"
+    )
+
+
+def _seconds_a_token(row: Mapping[str, Any]) -> float:
+    """Seconds for a token, or for the same work where only that is told."""
+    if "tokens_per_s_per_gpu" in row:
+        return 1 / float(row["tokens_per_s_per_gpu"])
+    return float(row["seconds"])
 
 
 AGAINST_ITSELF = {

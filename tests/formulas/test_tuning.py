@@ -22,7 +22,14 @@ from llmtrain_helpers import (
     tuning_tokens,
 )
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.finetune import TARGETS
+from llmtrain_helpers.finetune import (
+    TARGETS,
+    MatrixKept,
+    matrices_kept,
+    packed_rows,
+    tuned_states,
+    weight_bytes,
+)
 
 LLAMA = published.architecture("Llama-3.1-8B", sequence_length=4096)
 LLAMA_3B = Transformer.llama(28, 3072, 24, 8, 8192, 128256, 768, tied_embeddings=True)
@@ -367,3 +374,53 @@ def test_a_card_too_small_is_refused_by_its_bytes() -> None:
         longest_sequence(LLAMA, Tuning.lora(8), 16e9, "full")
     gpt2 = published.architecture("gpt2")
     assert longest_sequence(gpt2, Tuning.lora(8, ["up_proj"]), 8e9, "full") > 1024
+
+
+# --- what the page of chapter 12 draws
+
+
+def test_a_text_goes_into_the_first_row_with_room() -> None:
+    assert packed_rows([5, 4, 3, 2, 6], 8) == ((0, 0), (1, 0), (0, 5), (1, 4), (2, 0))
+    assert packed_rows([8, 8], 8) == ((0, 0), (1, 0))
+
+
+@pytest.mark.parametrize(("lengths", "row"), [([9], 8), ([], 8), ([0], 8), ([3], 0)])
+def test_a_text_longer_than_a_row_is_refused(lengths: list[int], row: int) -> None:
+    with pytest.raises(ValueError, match=r"lengths|row_length"):
+        packed_rows(lengths, row)
+
+
+def test_a_weights_bytes_are_those_of_all_of_them() -> None:
+    """A matrix weight's bytes times the parameters are the states, where all are alike."""
+    full = Tuning.full(weight_bytes=4)
+    assert sum(weight_bytes(full).values()) == 16
+    P = count_parameters(LLAMA).total
+    assert sum(tuned_states(LLAMA, full).values()) == 16 * P
+    for tuning in (Tuning.lora(16), Tuning.qlora(16)):
+        n = tuned_parameters(LLAMA, tuning)
+        states = tuned_states(LLAMA, tuning)
+        assert states["adapters"] == 16 * n.learning
+        assert states["weights"] == weight_bytes(tuning)["weights"] * n.frozen + 2 * n.wide
+    assert weight_bytes(Tuning.full(optimizer="adamw_8bit"))["optimizer"] == 2 * (1 + 4 / 256)
+
+
+def test_what_matrices_keep_is_what_the_layers_keep_more() -> None:
+    """Freeing a matrix of its input saves as many bytes as the layers keep less."""
+    T, (h, f) = LLAMA.sequence_length, (4096, 14336)
+    two = replace(LLAMA, layers=((2, LLAMA.layers[0][1]),))
+    three = replace(LLAMA, layers=((3, LLAMA.layers[0][1]),))
+
+    def kept(tuning: Tuning) -> float:
+        return float(
+            tuned_activations(three, tuning, 1).layers - tuned_activations(two, tuning, 1).layers
+        )
+
+    plain = {"adapter_bytes": 2}
+    down, up = Tuning.lora(8, ["down_proj"], **plain), Tuning.lora(8, ["up_proj"], **plain)
+    assert matrices_kept(LLAMA, down)["down"] is MatrixKept.INPUT
+    assert matrices_kept(LLAMA, down)["up"] is MatrixKept.NOTHING
+    assert kept(down) - kept(up) == 2 * T * (f - h)
+    wide = down.but(adapter_bytes=4)
+    assert matrices_kept(LLAMA, wide)["down"] is MatrixKept.COPY
+    assert matrices_kept(LLAMA, wide.but(dropout=0.1))["down"] is MatrixKept.MASKED
+    assert kept(wide.but(dropout=0.1)) - kept(wide) == T * f
