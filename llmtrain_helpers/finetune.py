@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -354,39 +353,60 @@ def _norms_inside(part: Part, ways: tuple[Site, ...], tuning: Tuning) -> Result:
     return (2 + 2 * tuning.is_full) * widths
 
 
-class MatrixKept(StrEnum):
-    """What a matrix makes a layer keep of what it reads."""
+NOTHING, INPUT, SAME, COPY, MASKED = (
+    "nothing",
+    "what it reads",
+    "kept already",
+    "a copy",
+    "copy, mask",
+)
+"""What a matrix keeps: of its own input nothing, or all of it, or a copy, perhaps with a mask;
+or one that is kept already."""
 
-    NOTHING = "nothing"
-    INPUT = "what it reads"
-    COPY = "a copy of it"
-    MASKED = "a copy of it, and a mask"
+
+class MatrixKept(NamedTuple):
+    """What a matrix makes a layer keep of what it reads, in a word, and its bytes a token."""
+
+    what: str
+    size: Result
 
 
-def matrices_kept(model: Transformer, tuning: Tuning) -> dict[str, MatrixKept]:
+def matrices_kept(
+    model: Transformer, tuning: Tuning, mask_bytes: Number = 1
+) -> dict[str, MatrixKept]:
     """What each matrix of a model's first kind of layer keeps when it is tuned, by its name.
 
-    One that learns keeps its input, a frozen one nothing. An adapter keeps the same input,
-    or a copy of its own where it is in 32 bits or drops out, then with a mask. What
+    One that learns keeps its input (2m bytes), a frozen one nothing. An adapter keeps the
+    same input, or a copy of its own where it is in 32 bits or drops out, then with a mask.
+    Matrices that read the same keep it once, and what attention gives is kept already. What
     operations without weights keep is not in it (`tuned_activations` has all).
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=4096)
     >>> kept = matrices_kept(llama, Tuning.lora(16, "attention", adapter_bytes=2))
-    >>> kept["query"].value, kept["down"].value
-    ('what it reads', 'nothing')
+    >>> kept["query"], kept["down"]
+    (MatrixKept(what='what it reads', size=8192), MatrixKept(what='nothing', size=0))
     """
     check_tuned(model, tuning)
-    own, _ = _own_copies(tuning)
-    copied = MatrixKept.MASKED if tuning.dropout else MatrixKept.COPY
-    adapted = copied if own else MatrixKept.INPUT
+    mask = count("mask_bytes", mask_bytes, 0)
+    own, copy = _own_copies(tuning)
     reads = tuning.is_full or (tuning.keeps_inputs and tuning.method == "qlora")
-    frozen = MatrixKept.INPUT if reads else MatrixKept.NOTHING
+    drops = tuning.dropout > 0
     _, layer = model.layers[0]
-    return {
-        site.matrix.name: adapted if site.adapted else frozen
-        for part in layer.parts
-        for site in sites(part, model.hidden_size, tuning)
-    }
+    found = {}
+    for part in layer.parts:
+        there: set[str] = set()
+        for m, adapted, name, before in sites(part, model.hidden_size, tuning):
+            if adapted and own:
+                size = (copy + mask * drops) * m.active * m.rows
+                found[m.name] = MatrixKept(MASKED if drops else COPY, size)
+            elif not (reads or adapted):
+                found[m.name] = MatrixKept(NOTHING, 0)
+            elif name in there or (isinstance(part, Mixer) and before):
+                found[m.name] = MatrixKept(SAME, 0)
+            else:
+                there.add(name)
+                found[m.name] = MatrixKept(INPUT, 2 * m.active * m.rows)
+    return found
 
 
 # --- memory

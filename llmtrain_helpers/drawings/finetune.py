@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import log2
 from statistics import median
 
@@ -20,7 +20,7 @@ from llmtrain_helpers.drawings.common import (
     text,
 )
 from llmtrain_helpers.evidence.finetunes import SpeedRatio
-from llmtrain_helpers.finetune import MatrixKept, Placed, TunedMemory
+from llmtrain_helpers.finetune import COPY, MASKED, MatrixKept, Placed, TunedMemory
 
 WIDE, NARROW = 628, 372
 """Pixels across, and on a telephone."""
@@ -47,7 +47,13 @@ _FRAME: Style = {"stroke": "currentColor", "stroke_width": 1.5, "rx": 3}
 
 
 def _bar(
-    parts: Mapping[str, float], left: float, y: float, high: float, scale: float, right: float
+    parts: Mapping[str, float],
+    left: float,
+    y: float,
+    high: float,
+    scale: float,
+    right: float,
+    opacity: float = 1,
 ) -> str:
     """A bar of stacked parts, and their sum at the right edge; a longer bar ends in an arrow."""
     svg, x, edge = "", left, right - _SUM
@@ -55,7 +61,7 @@ def _bar(
         wide = min(size * scale, edge - x)
         if wide > 0:
             title = f"{PARTS[name][0]}: {units.gigabytes(size)}"
-            svg += rect(x, y, wide, high, PARTS[name][1], title)
+            svg += rect(x, y, wide, high, PARTS[name][1], title, opacity=opacity)
             x += wide
     whole, middle = sum(parts.values()), y + high / 2
     if left + whole * scale > edge:
@@ -141,20 +147,13 @@ def _squares(parts: Mapping[str, float], x: float, y: float) -> str:
 
 # --- what a layer keeps
 
-_MOST_KEPT = 19e9
-"""Bytes at which the scale of what layers keep ends."""
-
-_KEEPS = {
-    MatrixKept.INPUT: "keeps what it reads",
-    MatrixKept.COPY: "keeps a copy of its own",
-    MatrixKept.MASKED: "a copy, and a mask",
-    MatrixKept.NOTHING: "keeps nothing",
-}
+_MOST_KEPT, _MOST_OF_MATRIX = 19e9, 44_000
+"""Bytes at which the scales end: of all layers, and of a matrix for a token."""
 
 
 def layer_kept(
     matrices: Mapping[str, MatrixKept],
-    learning: Sequence[str],
+    learning: Collection[str],
     kept: Mapping[str, float],
     full: Mapping[str, float],
     adapters: bool,
@@ -162,21 +161,19 @@ def layer_kept(
 ) -> Drawing:
     """The matrices of a layer, what each keeps for backward, and all layers together.
 
-    `learning` are those that learn, or that have an adapter; the bar above is that of
-    full training.
+    `learning` are those that learn, or (with `adapters`) that have one beside them; the bar
+    above is that of full training.
     """
-    svg, y = "", 14.0
-    status = 226 if width == WIDE else 156
+    svg, y = text(156, 20, "keeps of a token", 15, font_weight=600), 30.0
     for name, state in matrices.items():
         learns = name in learning
-        frozen = adapters or not learns
-        svg += rect(10, y, 84, 27, "none" if frozen else COLORS["weights"], **_FRAME)
-        svg += text(52, y + 19, name, 15, "middle", "currentColor" if frozen else _WHITE)
+        filled = learns and not adapters
+        svg += rect(10, y, 84, 27, COLORS["weights"] if filled else "none", **_FRAME)
+        svg += text(52, y + 19, name, 15, "middle", _WHITE if filled else "currentColor")
         if adapters and learns:
             svg += rect(102, y, 9, 27, COLORS["context"], "adapter", rx=2)
             svg += rect(115, y, 27, 9, COLORS["context"], "adapter", rx=2)
-        quiet: Style = {} if state is not MatrixKept.NOTHING else {"opacity": 0.75}
-        svg += text(status, y + 19, _KEEPS[state], 15, **quiet)
+        svg += _of_matrix(state, y, width)
         y += 33
     scale, y = (width - 20 - _SUM) / _MOST_KEPT, y + 6
     for word, parts in {"all weights learn": full, "now": kept}.items():
@@ -184,10 +181,22 @@ def layer_kept(
         svg += _bar(parts, 10, y + 26, 30, scale, width - 10)
         y += 62
     key, last = _key(["norms", "attention", "mlp", "adapters"], y + 22, width)
-    listed = ", ".join(f"{name} {_KEEPS[state]}" for name, state in matrices.items())
+    listed = ", ".join(f"{name} {state.what}" for name, state in matrices.items())
     told = " and ".join(units.gigabytes(sum(x.values())) for x in (full, kept))
-    words = f"A layer's matrices: {listed}. All layers, in full training and now: {told}."
+    words = f"What a layer's matrices keep: {listed}. All layers, all learning and now: {told}."
     return Drawing(svg + key, width, int(last) + 22, words)
+
+
+def _of_matrix(state: MatrixKept, y: float, width: int) -> str:
+    """A bar of what a matrix keeps of a token, and what that is."""
+    wide = float(state.size) * (width - 166) / _MOST_OF_MATRIX
+    copied = state.what in (COPY, MASKED)
+    told = f"{state.what}: {float(state.size):,.0f} bytes"
+    svg = rect(156, y + 3, wide, 21, COLORS["context" if copied else "activations"], told)
+    if wide > 110:
+        return svg + text(164, y + 19, state.what, 15, fill=_WHITE)
+    quiet: Style = {} if wide else {"opacity": 0.8}
+    return svg * bool(wide) + text(156 + wide + 8 * bool(wide), y + 19, state.what, 15, **quiet)
 
 
 # --- the loss
@@ -373,8 +382,7 @@ def ways_on_a_card(
         y = top + pitch * i
         look: Style = _BOLD if way == chosen else {"opacity": 0.8}
         parts = {name: float(size) for name, size in peak.parts().items()}
-        bar = _bar(parts, left, y + 14, 34, scale, right)
-        svg += f'<g opacity="{1 if way == chosen else 0.5}">{bar}</g>'
+        svg += _bar(parts, left, y + 14, 34, scale, right, 1 if way == chosen else 0.5)
         svg += text(left, y + 6, f"{way}: the peak is at the {peak.phase}", 15, **look)
         if way == chosen and began and abs(began / peak.total - 1) > 0.002:
             svg += ghost(left, y + 11, min(began * scale, right - _SUM - left), 40, "at the start")

@@ -50,7 +50,7 @@ def _adapter() -> int:
 
 # --- 12-a: hours of an own data set
 
-TEXTS, EACH, EPOCHS, RATE = 20_000, 700, 3, 120e12
+TEXTS, EACH, EPOCHS, RATE = 24_000, 650, 3, 120e12
 """Chats, tokens in each, epochs, and the FLOP/s of a GPU."""
 
 
@@ -197,7 +197,7 @@ EXERCISES: dict[str, Exercise] = {
             1.5: "this has 6 FLOPs a weight: frozen ones take no gradient of their own.",
             0.5: "this is forward alone: the gradient has to pass through every layer.",
             1 / 3: "this reads the texts once: there are three epochs.",
-            2048 / 700: "these rows are padded: packed ones are full of text.",
+            2048 / EACH: "these rows are padded: packed ones are full of text.",
             60: "these are minutes: give hours.",
             3600: "these are seconds: give hours.",
         },

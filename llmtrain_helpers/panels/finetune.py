@@ -25,6 +25,7 @@ from llmtrain_helpers.finetune import (
     Tuning,
     matrices_kept,
     packed_rows,
+    sites,
     tuned_activations,
     tuned_phases,
     tuned_states,
@@ -391,12 +392,10 @@ def kept_by_layers(tuning: Tuning) -> dict[str, float]:
 def _draw_layer(setting: Learning, before: Learning | None, width: int = WIDE) -> str:
     tuning = setting.tuning
     matrices = matrices_kept(architecture("Llama-3.1-8B", _TEXT), tuning)
-    if tuning.is_full:
-        learning = [*matrices]
-    else:
-        bare = tuning.but(adapter_bytes=4, dropout=0.05)  # so that each adapter is seen
-        kept = matrices_kept(architecture("Llama-3.1-8B", _TEXT), bare)
-        learning = [name for name, state in kept.items() if state.value.startswith("a copy")]
+    h = architecture("Llama-3.1-8B").hidden_size
+    _, layer = architecture("Llama-3.1-8B").layers[0]
+    all_sites = (site for part in layer.parts for site in sites(part, h, tuning))
+    learning = {site.matrix.name for site in all_sites if site.adapted or tuning.is_full}
     now, full = kept_by_layers(tuning), kept_by_layers(Tuning.full())
     picture = layer_kept(matrices, learning, now, full, not tuning.is_full, width)
     less = sum(full.values()) - sum(now.values())
@@ -484,8 +483,8 @@ LOSS_SPIKE = common.Handle(
 # --- the handle: measured speed
 
 _COMPARED = {
-    "adapters, all weights": ("lora", "full", 1.5),
-    "4 bits, 16 bits": ("qlora", "lora", 1.0),
+    "adapters with all weights": ("lora", "full", 1.5),
+    "4 bits with 16 bits": ("qlora", "lora", 1.0),
 }
 """What is compared: two methods, and how many times as fast FLOPs say the first one is."""
 
@@ -494,7 +493,7 @@ _COMPARED = {
 class Compared:
     """Which two ways are compared."""
 
-    compared: str = "adapters, all weights"
+    compared: str = "adapters with all weights"
 
 
 def _draw_speed(setting: Compared, before: Compared | None, width: int = WIDE) -> str:
@@ -514,7 +513,7 @@ def _draw_speed(setting: Compared, before: Compared | None, width: int = WIDE) -
 
 TUNED_SPEED = common.Handle(
     title="Measured speed of one way beside another",
-    controls={"compared": controls.choice("Compare", "The first with the second.", _COMPARED)},
+    controls={"compared": controls.choice("Compare", "What is compared with what.", _COMPARED)},
     settings={"": Compared()},
     draw=_draw_speed,
     narrow=partial(_draw_speed, width=NARROW),

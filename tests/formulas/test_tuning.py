@@ -24,9 +24,9 @@ from llmtrain_helpers import (
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.finetune import (
     TARGETS,
-    MatrixKept,
     matrices_kept,
     packed_rows,
+    targeted,
     tuned_states,
     weight_bytes,
 )
@@ -404,23 +404,32 @@ def test_a_weights_bytes_are_those_of_all_of_them() -> None:
     assert weight_bytes(Tuning.full(optimizer="adamw_8bit"))["optimizer"] == 2 * (1 + 4 / 256)
 
 
-def test_what_matrices_keep_is_what_the_layers_keep_more() -> None:
-    """Freeing a matrix of its input saves as many bytes as the layers keep less."""
-    T, (h, f) = LLAMA.sequence_length, (4096, 14336)
-    two = replace(LLAMA, layers=((2, LLAMA.layers[0][1]),))
-    three = replace(LLAMA, layers=((3, LLAMA.layers[0][1]),))
+@pytest.mark.parametrize("options", [{"adapter_bytes": 2}, {}, {"dropout": 0.1}])
+@pytest.mark.parametrize(
+    "targets", [["q_proj", "v_proj"], "attention", "mlp", ["down_proj"], "all-linear"]
+)
+def test_what_matrices_keep_is_what_targets_add_to_a_layer(targets: Any, options: Any) -> None:
+    """Between the matrices lies the same, wherever adapters sit."""
+    between = layer_without_matrices(targets, options)
+    assert between == layer_without_matrices("o_proj", options)
 
-    def kept(tuning: Tuning) -> float:
-        return float(
-            tuned_activations(three, tuning, 1).layers - tuned_activations(two, tuning, 1).layers
-        )
 
-    plain = {"adapter_bytes": 2}
-    down, up = Tuning.lora(8, ["down_proj"], **plain), Tuning.lora(8, ["up_proj"], **plain)
-    assert matrices_kept(LLAMA, down)["down"] is MatrixKept.INPUT
-    assert matrices_kept(LLAMA, down)["up"] is MatrixKept.NOTHING
-    assert kept(down) - kept(up) == 2 * T * (f - h)
-    wide = down.but(adapter_bytes=4)
-    assert matrices_kept(LLAMA, wide)["down"] is MatrixKept.COPY
-    assert matrices_kept(LLAMA, wide.but(dropout=0.1))["down"] is MatrixKept.MASKED
-    assert kept(wide.but(dropout=0.1)) - kept(wide) == T * f
+def layer_without_matrices(targets: Any, options: dict[str, Any]) -> float:
+    """Bytes a token that a layer keeps beside what its matrices read and adapters make."""
+    tuning, kind = Tuning.lora(8, targets, **options), LLAMA.layers[0][1]
+    two, three = (replace(LLAMA, layers=((n, kind),)) for n in (2, 3))
+    layer = tuned_activations(three, tuning, 1).layers - tuned_activations(two, tuning, 1).layers
+    kept = sum(each.size for each in matrices_kept(LLAMA, tuning).values())
+    halves = 2 * 8 * len(targeted(LLAMA, tuning))
+    return float(layer / LLAMA.sequence_length - kept - halves)
+
+
+def test_a_matrix_says_what_it_keeps() -> None:
+    full = matrices_kept(LLAMA, Tuning.full())
+    assert full["query"] == ("what it reads", 2 * 4096)
+    assert full["key"] == full["output"] == ("kept already", 0)
+    assert full["down"] == ("what it reads", 2 * 14336)
+    assert matrices_kept(LLAMA, Tuning.lora(8, "mlp"))["down"] == ("a copy", 2 * 14336)
+    dropped = Tuning.lora(8, "mlp", dropout=0.1)
+    assert matrices_kept(LLAMA, dropped)["up"] == ("copy, mask", 3 * 4096)
+    assert matrices_kept(LLAMA, dropped)["key"] == ("nothing", 0)

@@ -19,14 +19,14 @@ ANSWERS = {
         ],
     ),
     "12-a": Answers(
-        right=[20_000 * 700 * 3 * 4 * 8e9 / 120e12 / 3600, "3.11 hours"],
+        right=[24_000 * 650 * 3 * 4 * 8e9 / 120e12 / 3600, "3.47 hours"],
         slips=[
-            (4.67, "this has 6 FLOPs a weight"),
-            (1.556, "this is forward alone"),
-            (1.037, "this reads the texts once"),
-            (9.102, "these rows are padded"),
-            (186.7, "these are minutes"),
-            (11_200, "these are seconds"),
+            (5.2, "this has 6 FLOPs a weight"),
+            (1.733, "this is forward alone"),
+            (1.156, "this reads the texts once"),
+            (10.92, "these rows are padded"),
+            (208, "these are minutes"),
+            (12_480, "these are seconds"),
         ],
     ),
     "12-b": Answers(
