@@ -1,6 +1,6 @@
 """Chapter 12: what it takes to adapt a model: FLOPs and memory of a `Tuning`.
 
-Beside notebooks/10_budget.ipynb. Sources: Hu et al. (arXiv 2106.09685) for LoRA, Dettmers et
+Beside notebooks/12_finetune.ipynb. Sources: Hu et al. (arXiv 2106.09685) for LoRA, Dettmers et
 al. (arXiv 2305.14314) for 4 bits; what Hugging Face's transformers and PEFT compute and
 keep was counted with PyTorch. What learns is in `tuning`, and importable from here, as are
 optimizers and states on the host (`optimizers`); LoRA at a glance, for notebook 10, ends it.
@@ -8,10 +8,10 @@ optimizers and states on the host (`optimizers`); LoRA at a glance, for notebook
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from llmtrain_helpers.activations import ActivationCount, count_activations
 from llmtrain_helpers.batch import largest_batch
@@ -353,7 +353,100 @@ def _norms_inside(part: Part, ways: tuple[Site, ...], tuning: Tuning) -> Result:
     return (2 + 2 * tuning.is_full) * widths
 
 
+NOTHING, INPUT, SAME, COPY, MASKED = (
+    "nothing",
+    "what it reads",
+    "kept already",
+    "a copy",
+    "copy, mask",
+)
+"""What a matrix keeps: of its own input nothing, or all of it, or a copy, perhaps with a mask;
+or one that is kept already."""
+
+
+class MatrixKept(NamedTuple):
+    """What a matrix makes a layer keep of what it reads, in a word, and its bytes a token."""
+
+    what: str
+    size: Result
+
+
+def matrices_kept(
+    model: Transformer, tuning: Tuning, mask_bytes: Number = 1
+) -> dict[str, MatrixKept]:
+    """What each matrix of a model's first kind of layer keeps when it is tuned, by its name.
+
+    One that learns keeps its input (2m bytes), a frozen one nothing. An adapter keeps the
+    same input, or a copy of its own where it is in 32 bits or drops out, then with a mask.
+    Matrices that read the same keep it once, and what attention gives is kept already. What
+    operations without weights keep is not in it (`tuned_activations` has all).
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=4096)
+    >>> kept = matrices_kept(llama, Tuning.lora(16, "attention", adapter_bytes=2))
+    >>> kept["query"], kept["down"]
+    (MatrixKept(what='what it reads', size=8192), MatrixKept(what='nothing', size=0))
+    """
+    check_tuned(model, tuning)
+    mask = count("mask_bytes", mask_bytes, 0)
+    own, copy = _own_copies(tuning)
+    reads = tuning.is_full or (tuning.keeps_inputs and tuning.method == "qlora")
+    drops = tuning.dropout > 0
+    _, layer = model.layers[0]
+    found = {}
+    for part in layer.parts:
+        there: set[str] = set()
+        for m, adapted, name, before in sites(part, model.hidden_size, tuning):
+            if adapted and own:
+                size = (copy + mask * drops) * m.active * m.rows
+                found[m.name] = MatrixKept(MASKED if drops else COPY, size)
+            elif not (reads or adapted):
+                found[m.name] = MatrixKept(NOTHING, 0)
+            elif name in there or (isinstance(part, Mixer) and before):
+                found[m.name] = MatrixKept(SAME, 0)
+            else:
+                there.add(name)
+                found[m.name] = MatrixKept(INPUT, 2 * m.active * m.rows)
+    return found
+
+
 # --- memory
+
+
+def weight_bytes(tuning: Tuning) -> dict[str, float]:
+    """Bytes of one weight of a layer's matrix through a step of tuning, part by part.
+
+    One that learns has a gradient and its optimizer's states, as wide as itself; a frozen
+    one has neither.
+
+    >>> weight_bytes(Tuning.full(weight_bytes=4)), weight_bytes(Tuning.lora(16))
+    ({'weights': 4, 'gradients': 4, 'optimizer': 8}, {'weights': 2})
+    """
+    instance("tuning", tuning, Tuning)
+    w = tuning.matrix_bytes
+    if not tuning.is_full:
+        return {"weights": w}
+    in_8_bits = tuning.optimizer == "adamw_8bit"
+    states = IN_8_BITS if in_8_bits else STATES[tuning.optimizer] * w
+    return {"weights": w, "gradients": w, "optimizer": states}
+
+
+def tuned_states(model: Transformer, tuning: Tuning) -> dict[str, Result]:
+    """Bytes of weights, gradients and states of a model that is tuned on one GPU.
+
+    Of adapters all three are one part; activations, and what is there for a moment, come
+    on top (`tuned_memory`).
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=4096)
+    >>> states = tuned_states(llama, Tuning.qlora(16))
+    >>> {name: f"{size / 1e9:.2f} GB" for name, size in states.items()}
+    {'weights': '5.70 GB', 'adapters': '0.67 GB'}
+    """
+    *_, update = tuned_phases(model, tuning, 1, "full")
+    if tuning.is_full:
+        return {name: update.parts()[name] for name in ("weights", "gradients", "optimizer")}
+    ours = tuning.learning_bytes * tuned_parameters(model, tuning).learning
+    adapters = ours + update.gradients + update.optimizer
+    return {"weights": update.weights - ours, "adapters": adapters}
 
 
 @dataclass(frozen=True)
@@ -541,6 +634,37 @@ def tuning_tokens(
     broadcast(examples=n, tokens_each=t, epochs=e, padded_to=length)
     at_most("tokens_each", t, "padded_to", length)
     return n * length * e
+
+
+class Placed(NamedTuple):
+    """Where a text stands when texts are packed: its row, and the tokens before it."""
+
+    row: int
+    start: int
+
+
+def packed_rows(lengths: Sequence[int], row_length: int) -> tuple[Placed, ...]:
+    """Each text in the first row that still has room for it, and whole: first fit.
+
+    A row is a sequence of `row_length` tokens. ValueError for a longer text, and for none.
+
+    >>> packed_rows([1500, 900, 400], row_length=2048)
+    (Placed(row=0, start=0), Placed(row=1, start=0), Placed(row=0, start=1500))
+    """
+    room = single("row_length", row_length)
+    if not isinstance(lengths, (list, tuple)):
+        refuse("lengths", lengths, "are no list of texts")
+    filled: list[int] = []
+    places = []
+    for length in lengths:
+        tokens = single("lengths", length)
+        at_most("lengths", tokens, "row_length", room)
+        row = next((i for i, full in enumerate(filled) if full + tokens <= room), len(filled))
+        if row == len(filled):
+            filled.append(0)
+        places.append(Placed(row, filled[row]))
+        filled[row] += tokens
+    return tuple(places) or refuse("lengths", lengths, "is empty")
 
 
 def longest_sequence(

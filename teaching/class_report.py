@@ -76,6 +76,7 @@ NAMES = {
     "09": "calendar",
     "10": "budget",
     "11": "measure",
+    "12": "finetune",
 }
 """The chapters, by the number that their exercises begin with."""
 

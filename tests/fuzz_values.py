@@ -243,6 +243,8 @@ GOOD: dict[str, list[Any]] = {
     "money": [1e5, np.array([1e5, 2e6])],
     "rank": [8, 16],
     "targets": [("query", "value"), ["mlp"]],
+    "packed_rows.lengths": [[300, 900], (512,)],
+    "packed_rows.row_length": [1024],
     "Tuning.method": ["lora", "qlora"],
     "Tuning.rank": [8, 64],
     "Tuning.targets": ["all-linear", ["q_proj", "v_proj"], ("mlp", "lm_head")],
@@ -465,6 +467,7 @@ BAD_THINGS: dict[str, list[Any]] = {
     "calls": [8, "data", {"data": -1}, {"date": 1}],
     "behind": [8, "data", {"data": -1}, {"date": 1}],
     "targets": [8, None, ["querry"], [8]],
+    "lengths": [8, None, [], [0], ["a"], [2048]],
     "utilizations": [0.3, (0.3, 0.4), [0.3, 0.4, 0.5], (0.5, 0.4, 0.3), (30, 40, 50)],
     "layers": [8, "8", [8], [(0, MIXED)], [(1, 8)]],
 }

@@ -2,7 +2,8 @@
 
 `judged` brings the rows of data/finetune_measured.csv that its column `judged` names to
 estimates, by what each publication's words mean; `errors` and `fits` sum them up by
-source, `reserves` says what a card holds beyond the allocator's peak.
+source, `reserves` says what a card holds beyond the allocator's peak. `formula` is held
+against what PyTorch counted (data/finetune_counted.csv).
 `python -m llmtrain_helpers finetunes` prints it all.
 """
 
@@ -16,7 +17,13 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmtrain_helpers.evidence import published, utilizations
-from llmtrain_helpers.finetune import TunedMemory, Tuning, tuned_flops, tuned_memory
+from llmtrain_helpers.finetune import (
+    TunedMemory,
+    Tuning,
+    tuned_activations,
+    tuned_flops,
+    tuned_memory,
+)
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.pace import Shares
 
@@ -249,6 +256,39 @@ def judged() -> tuple[Judged, ...]:
     )
 
 
+COUNTED = {
+    "llama": Transformer.llama(2, 48, 6, 2, 40, 50, 16),
+    "experts": Transformer.llama(2, 48, 6, 2, 40, 50, 16, num_experts=4, experts_per_token=2),
+    "wider llama": Transformer.llama(2, 64, 4, 2, 160, 64, 24),
+}
+"""The small models of data/finetune_counted.csv."""
+
+
+def counted_tuning(row: Mapping[str, Any]) -> Tuning:
+    """How the small model of a counted row is tuned."""
+    options: dict[str, Any] = {"reentrant": bool(row.get("reentrant", 0))}
+    if row["method"] == "full":
+        return Tuning.full(**options)
+    options |= {name: row[name] for name in ("dropout", "adapter_bytes") if name in row}
+    options["autocast"] = bool(row.get("autocast", 1))
+    return Tuning.lora(row["rank"], row["targets"].split(), **options)
+
+
+def formula(row: Mapping[str, Any]) -> int:
+    """What the formulas say of a row of data/finetune_counted.csv."""
+    model, how, b = COUNTED[row["shape"]], counted_tuning(row), row["micro_batch_size"]
+    if row["quantity"] == "FLOPs":
+        return int(tuned_flops(model, how, b, row["recompute"]).total)
+    [(_, layer)] = model.layers
+    below, both = (  # of two layers the upper one, below which something learns
+        tuned_activations(
+            replace(model, layers=((l, layer),)), how, b, mask_bytes=row["mask_bytes"]
+        )
+        for l in (1, 2)
+    )
+    return int(both.layers - below.layers)
+
+
 CHIPS = {
     "A100 80GB": "A100",
     "A100 (size not stated)": "A100",
@@ -308,6 +348,80 @@ def pace() -> Shares:
         f"each judged by the others; {witnesses.value_counts().max()} are of one"
     )
     return Shares((low, likely, high), (low, likely, high), evidence)
+
+
+class SpeedRatio(NamedTuple):
+    """How many times as fast a row is as one that differs in the method alone.
+
+    `tokens` are those that a GPU has at once, pads included, at most.
+    """
+
+    publication: str
+    model: str
+    tokens: int
+    times: float
+
+
+ALIKE = (
+    *("publication", "model", "sequence_length", "micro_batch_size", "batch", "packing"),
+    *("recompute", "accelerator", "num_gpus", "parallelism", "offload", "seconds_of"),
+)
+"""What two rows have in common where only the method differs; and their kernels."""
+
+
+@cache
+def speed_ratios(method: str, than: str) -> tuple[SpeedRatio, ...]:
+    """How many times as fast a method is as another, in rows that are else alike.
+
+    Of rows that say how texts are laid into sequences, without those that their source's
+    own arithmetic makes suspect. Adapters sit on the same matrices.
+
+    >>> slowest = min(speed_ratios("lora", "full"), key=lambda ratio: ratio.times)
+    >>> f"{slowest.model}: {slowest.times:.2f}"
+    'Mistral-7B-v0.1: 1.05'
+    """
+    rows = [row for row in published.rows("finetune_measured") if _says_how(row)]
+    return tuple(
+        SpeedRatio(
+            row["publication"],
+            row["model"],
+            row["sequence_length"] * row["micro_batch_size"],
+            _seconds_a_token(other) / _seconds_a_token(row),
+        )
+        for row in rows
+        for other in rows
+        if (row["method"], other["method"]) == (method, than) and _alike(row, other)
+    )
+
+
+def _says_how(row: Mapping[str, Any]) -> bool:
+    """Whether a row has a speed, and says what its sequences hold."""
+    suspect = "SUSPECT" in row.get("note", "") or row["name"] in AGAINST_ITSELF
+    return "packing" in row and bool({"tokens_per_s_per_gpu", "seconds"} & {*row}) and not suspect
+
+
+def _alike(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two rows differ in the method alone."""
+    same = all(row.get(name) == other.get(name) for name in ALIKE)
+    targets = "full" in (row["method"], other["method"]) or row.get("targets") == other.get(
+        "targets"
+    )
+    return same and targets and _kernels(row) == _kernels(other)
+
+
+def _kernels(row: Mapping[str, Any]) -> str:
+    """A row's kernels, without IBM's word for 4 bits."""
+    kernels: str = row.get("kernels", "")
+    return kernels.replace("baseline-peft-bnb", "none").replace(
+        "accelerated-peft-bnb-foak", "foak-fast-kernels"
+    )
+
+
+def _seconds_a_token(row: Mapping[str, Any]) -> float:
+    """Seconds for a token, or for the same work where only that is told."""
+    if "tokens_per_s_per_gpu" in row:
+        return 1 / float(row["tokens_per_s_per_gpu"])
+    return float(row["seconds"])
 
 
 AGAINST_ITSELF = {

@@ -17,6 +17,7 @@ from llmtrain_helpers.exercises import (
     calendar,
     communication,
     duration,
+    finetune,
     flops,
     measure,
     parameters,
@@ -49,6 +50,7 @@ _CHAPTERS = [
     calendar,
     budget,
     measure,
+    finetune,
 ]
 
 EXERCISES: dict[str, Exercise] = {

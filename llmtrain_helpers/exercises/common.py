@@ -49,7 +49,7 @@ UNGUESSED = "no guess yet. Put in yours, run the cell, and see how near it comes
 
 CHAPTERS = (
     *("start_here", "parameters", "flops", "duration", "batch", "precision", "activations"),
-    *("communication", "plan", "calendar", "budget", "measure"),
+    *("communication", "plan", "calendar", "budget", "measure", "finetune"),
 )
 """The chapters' words in their order: of exercise 03-a it is the fourth."""
 

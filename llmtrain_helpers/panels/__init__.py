@@ -15,6 +15,7 @@ from llmtrain_helpers.panels import (
     calendar,
     communication,
     duration,
+    finetune,
     flops,
     measure,
     parameters,
@@ -40,6 +41,7 @@ PANELS: dict[str, Panel] = {
     "calendar": calendar.PANEL,
     "budget": budget.PANEL,
     "measure": measure.PANEL,
+    "finetune": finetune.PANEL,
 }
 """Every panel, by its chapter's word."""
 
@@ -98,6 +100,11 @@ HANDLES: dict[str, Handle] = {
     "timed_steps": measure.TIMED_STEPS,
     "step_bytes": measure.STEP_BYTES,
     "one_step": measure.ONE_STEP,
+    "three_ways": finetune.THREE_WAYS,
+    "frozen_layer": finetune.FROZEN_LAYER,
+    "loss_spike": finetune.LOSS_SPIKE,
+    "tuned_speed": finetune.TUNED_SPEED,
+    "packing": finetune.PACKING,
 }
 """Every handle, by its name."""
 
@@ -177,3 +184,8 @@ def budget_panel() -> "NotebookPanel":
 def measure_panel() -> "NotebookPanel":
     """Times of a step's parts in; its throughput, and what it waits for, out."""
     return in_notebook("measure")
+
+
+def finetune_panel() -> "NotebookPanel":
+    """A model, a card and texts in; whether tuning it fits, hours and cost, out."""
+    return in_notebook("finetune")

@@ -22,7 +22,14 @@ from llmtrain_helpers import (
     tuning_tokens,
 )
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.finetune import TARGETS
+from llmtrain_helpers.finetune import (
+    TARGETS,
+    matrices_kept,
+    packed_rows,
+    targeted,
+    tuned_states,
+    weight_bytes,
+)
 
 LLAMA = published.architecture("Llama-3.1-8B", sequence_length=4096)
 LLAMA_3B = Transformer.llama(28, 3072, 24, 8, 8192, 128256, 768, tied_embeddings=True)
@@ -367,3 +374,62 @@ def test_a_card_too_small_is_refused_by_its_bytes() -> None:
         longest_sequence(LLAMA, Tuning.lora(8), 16e9, "full")
     gpt2 = published.architecture("gpt2")
     assert longest_sequence(gpt2, Tuning.lora(8, ["up_proj"]), 8e9, "full") > 1024
+
+
+# --- what the page of chapter 12 draws
+
+
+def test_a_text_goes_into_the_first_row_with_room() -> None:
+    assert packed_rows([5, 4, 3, 2, 6], 8) == ((0, 0), (1, 0), (0, 5), (1, 4), (2, 0))
+    assert packed_rows([8, 8], 8) == ((0, 0), (1, 0))
+
+
+@pytest.mark.parametrize(("lengths", "row"), [([9], 8), ([], 8), ([0], 8), ([3], 0)])
+def test_a_text_longer_than_a_row_is_refused(lengths: list[int], row: int) -> None:
+    with pytest.raises(ValueError, match=r"lengths|row_length"):
+        packed_rows(lengths, row)
+
+
+def test_a_weights_bytes_are_those_of_all_of_them() -> None:
+    """A matrix weight's bytes times the parameters are the states, where all are alike."""
+    full = Tuning.full(weight_bytes=4)
+    assert sum(weight_bytes(full).values()) == 16
+    P = count_parameters(LLAMA).total
+    assert sum(tuned_states(LLAMA, full).values()) == 16 * P
+    for tuning in (Tuning.lora(16), Tuning.qlora(16)):
+        n = tuned_parameters(LLAMA, tuning)
+        states = tuned_states(LLAMA, tuning)
+        assert states["adapters"] == 16 * n.learning
+        assert states["weights"] == weight_bytes(tuning)["weights"] * n.frozen + 2 * n.wide
+    assert weight_bytes(Tuning.full(optimizer="adamw_8bit"))["optimizer"] == 2 * (1 + 4 / 256)
+
+
+@pytest.mark.parametrize("options", [{"adapter_bytes": 2}, {}, {"dropout": 0.1}])
+@pytest.mark.parametrize(
+    "targets", [["q_proj", "v_proj"], "attention", "mlp", ["down_proj"], "all-linear"]
+)
+def test_what_matrices_keep_is_what_targets_add_to_a_layer(targets: Any, options: Any) -> None:
+    """Between the matrices lies the same, wherever adapters sit."""
+    between = layer_without_matrices(targets, options)
+    assert between == layer_without_matrices("o_proj", options)
+
+
+def layer_without_matrices(targets: Any, options: dict[str, Any]) -> float:
+    """Bytes a token that a layer keeps beside what its matrices read and adapters make."""
+    tuning, kind = Tuning.lora(8, targets, **options), LLAMA.layers[0][1]
+    two, three = (replace(LLAMA, layers=((n, kind),)) for n in (2, 3))
+    layer = tuned_activations(three, tuning, 1).layers - tuned_activations(two, tuning, 1).layers
+    kept = sum(each.size for each in matrices_kept(LLAMA, tuning).values())
+    halves = 2 * 8 * len(targeted(LLAMA, tuning))
+    return float(layer / LLAMA.sequence_length - kept - halves)
+
+
+def test_a_matrix_says_what_it_keeps() -> None:
+    full = matrices_kept(LLAMA, Tuning.full())
+    assert full["query"] == ("what it reads", 2 * 4096)
+    assert full["key"] == full["output"] == ("kept already", 0)
+    assert full["down"] == ("what it reads", 2 * 14336)
+    assert matrices_kept(LLAMA, Tuning.lora(8, "mlp"))["down"] == ("a copy", 2 * 14336)
+    dropped = Tuning.lora(8, "mlp", dropout=0.1)
+    assert matrices_kept(LLAMA, dropped)["up"] == ("copy, mask", 3 * 4096)
+    assert matrices_kept(LLAMA, dropped)["key"] == ("nothing", 0)

@@ -30,9 +30,9 @@ throughput
 """
 """Terms of the field that the course uses, set off by a notebook or not."""
 
-STRESSED = """again, and, best, both, can, count, every layer, global, is, layers,
-looks, matrices, measured, more, none, not, other, output, reaches, recomputed, same,
-stated, the exact way, this, three questions, up, whole, wrong way, years, sbh"""
+STRESSED = """again, all weights, and, best, both, can, count, every layer, global, is, layers,
+looks, matrices, measured, more, none, not, other, output, piece by piece, reaches,
+recomputed, same, stated, the exact way, this, three questions, up, whole, wrong way, years, sbh"""
 """Words that a notebook stresses, and does not define."""
 
 DEFINES_NOTHING = r"panel|exercise|stretch|questions|sources|own-run"

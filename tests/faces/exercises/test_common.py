@@ -54,7 +54,7 @@ def numbers(name: str, exercise: Exercise) -> Iterator[tuple[str, Numeric]]:
                 yield from numbers(f"{name}.{field.name}", part)
 
 
-ASKED_AGAIN = ["00-b", "00-d", "02-c", "04-b", "05-c", "07-b", "08-c", "11-b"]
+ASKED_AGAIN = ["00-b", "00-d", "02-c", "04-b", "05-c", "07-b", "08-c", "11-b", "12-b"]
 """Choices that come back as another question."""
 
 NUMERIC = dict(found for item in EXERCISES.items() for found in numbers(*item))

@@ -111,6 +111,16 @@ FIELDS = {
         more: Update: 0.01 to 10,000 ms, and between
         more: Slowest GPU's pass: 100 to 1,000 %
     """,
+    "finetune": """
+        GPUs: 1 to 8; 4 stops, 1 2 4 to 8
+        Length: 1 to 131,072 tokens; 8 stops, 256 512 1,024 to 32,768
+        Texts: 1 to 1B texts; 7 stops, 1,000 3,000 10,000 to 1M
+        more: Tokens of a text: 1 to 131,072 tokens
+        more: Epochs: 1 to 1,000
+        more: Rank: 1 to 4,096
+        more: Micro-batch: 1 to 1,024 at a time
+        more: Price: 0.01 to 1M dollars a GPU-hour, and between
+    """,
 }
 """The fields of each panel: what they take, in which unit; those under *more* say so."""
 

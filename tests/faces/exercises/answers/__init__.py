@@ -7,6 +7,7 @@ from tests.faces.exercises.answers import (
     calendar,
     communication,
     duration,
+    finetune,
     flops,
     measure,
     parameters,
@@ -17,7 +18,7 @@ from tests.faces.exercises.answers import (
 from tests.faces.exercises.answers.table import Answers
 
 CHAPTERS = [start_here, parameters, flops, duration, batch, precision, activations]
-CHAPTERS += [communication, plan, calendar, budget, measure]
+CHAPTERS += [communication, plan, calendar, budget, measure, finetune]
 
 ANSWERS: dict[str, Answers] = {
     id: answers for chapter in CHAPTERS for id, answers in chapter.ANSWERS.items()

@@ -1,0 +1,401 @@
+"""Drawings of chapter 12: a weight's bytes, what a layer keeps, the loss, speed, packing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from math import log2
+from statistics import median
+
+from llmtrain_helpers import units
+from llmtrain_helpers.drawings.common import (
+    COLORS,
+    GREY,
+    Drawing,
+    Style,
+    circle,
+    ghost,
+    hatched,
+    line,
+    rect,
+    text,
+)
+from llmtrain_helpers.evidence.finetunes import SpeedRatio
+from llmtrain_helpers.finetune import COPY, MASKED, MatrixKept, Placed, TunedMemory
+
+WIDE, NARROW = 628, 372
+"""Pixels across, and on a telephone."""
+
+PARTS = {
+    "weights": ("weights", COLORS["weights"]),
+    "gradients": ("gradients", COLORS["gradients"]),
+    "optimizer": ("Adam's averages", COLORS["optimizer"]),
+    "adapters": ("adapters", COLORS["context"]),
+    "norms": ("norms", COLORS["norms"]),
+    "attention": ("attention", COLORS["attention"]),
+    "mlp": ("MLP", COLORS["MLP"]),
+    "activations": ("activations", COLORS["activations"]),
+    "transient": ("for this moment", COLORS["logits"]),
+}
+"""The word and the colour of each part."""
+
+_WHITE, _SUM = "#FFFFFF", 80
+"""The ink on colours; the room for a sum at the right of a bar."""
+
+_BOLD: Style = {"font_weight": 700}
+_DASHED: Style = {"stroke_width": 2, "stroke_dasharray": "5 4"}
+_FRAME: Style = {"stroke": "currentColor", "stroke_width": 1.5, "rx": 3}
+
+
+def _bar(
+    parts: Mapping[str, float],
+    left: float,
+    y: float,
+    high: float,
+    scale: float,
+    right: float,
+    opacity: float = 1,
+) -> str:
+    """A bar of stacked parts, and their sum at the right edge; a longer bar ends in an arrow."""
+    svg, x, edge = "", left, right - _SUM
+    for name, size in parts.items():
+        wide = min(size * scale, edge - x)
+        if wide > 0:
+            title = f"{PARTS[name][0]}: {units.gigabytes(size)}"
+            svg += rect(x, y, wide, high, PARTS[name][1], title, opacity=opacity)
+            x += wide
+    whole, middle = sum(parts.values()), y + high / 2
+    if left + whole * scale > edge:
+        svg += text(edge - 8, middle + 6, "→", 18, "end", _WHITE, **_BOLD)
+    return svg + text(right, middle + 6, units.gigabytes(whole), 16, "end", **_BOLD)
+
+
+def _key(names: Sequence[str], y: float, width: float) -> tuple[str, float]:
+    """Swatches and words of parts, in as many lines as they need; and where they end."""
+    svg, x = "", 10.0
+    for name in names:
+        word, color = PARTS[name]
+        wide = 36 + 7.6 * len(word)
+        if x + wide > width:
+            x, y = 10.0, y + 24
+        svg += rect(x, y - 12, 15, 15, color) + text(x + 21, y + 1, word, 14)
+        x += wide + 8
+    return svg, y
+
+
+# --- one weight, and all of them
+
+_MOST_STATES = 165e9
+"""Bytes at which the scale of states ends."""
+
+
+def bytes_of_ways(
+    each: Mapping[str, Mapping[str, float]],
+    whole: Mapping[str, Mapping[str, float]],
+    cards: Mapping[str, float],
+    model: str,
+    width: int = WIDE,
+) -> Drawing:
+    """A weight's bytes as squares, and a model's as a bar, for ways to adapt it.
+
+    The scale of the bars is the same for all models; what is longer is cut.
+    """
+    beside = width == WIDE
+    left, pitch, top = (186, 82, 60) if beside else (10, 116, 76)
+    right = width - 10
+    scale = (right - _SUM - left) / _MOST_STATES
+    foot = top + pitch * len(whole)
+    svg = text(10, 24, "one weight", 15, font_weight=600)
+    above = 24 if beside else 46
+    svg += text(left, above, f"all of {model}", 15, font_weight=600)
+    for i, (way, parts) in enumerate(whole.items()):
+        y = top + pitch * i
+        svg += text(10, y + 14, way, 15, **_BOLD)
+        svg += _squares(each[way], 10 if beside else 214, y + (24 if beside else 0))
+        bar = y + (22 if beside else 46)
+        svg += _bar(parts, left, bar, 38, scale, right)
+        for memory in cards.values():
+            x = left + memory * scale
+            svg += line(x, bar - 7, x, bar + 45, **_DASHED)
+    for card, memory in cards.items():
+        svg += text(left + memory * scale, top + (6 if beside else -8), card, 14, "middle")
+    key, last = _key(["weights", "gradients", "optimizer", "adapters"], foot + 22, width)
+    told = "; ".join(
+        f"{way}, {units.digits(sum(each[way].values()))} bytes and "
+        f"{units.gigabytes(sum(parts.values()))}"
+        for way, parts in whole.items()
+    )
+    words = f"One weight of {model} and the whole of it, where these learn: {told}."
+    return Drawing(svg + key, width, int(last) + 22, words)
+
+
+def _squares(parts: Mapping[str, float], x: float, y: float) -> str:
+    """Sixteen bytes in two rows, those that a weight has filled, a part of one in part."""
+    filled, ends = 0.0, []
+    for name, size in parts.items():
+        ends.append((filled, filled + size, PARTS[name][1]))
+        filled += size
+    svg = ""
+    for k in range(16):
+        left, top = x + 18 * (k % 8), y + 18 * (k // 8)
+        for begin, end, color in ends:
+            share = min(end, k + 1) - max(begin, k)
+            if share > 0:
+                svg += rect(left, top, 15 * share, 15, color)
+        svg += rect(left, top, 15, 15, stroke="currentColor", stroke_width=1, opacity=0.5)
+    return svg
+
+
+# --- what a layer keeps
+
+_MOST_KEPT, _MOST_OF_MATRIX = 19e9, 44_000
+"""Bytes at which the scales end: of all layers, and of a matrix for a token."""
+
+
+def layer_kept(
+    matrices: Mapping[str, MatrixKept],
+    learning: Collection[str],
+    kept: Mapping[str, float],
+    full: Mapping[str, float],
+    adapters: bool,
+    width: int = WIDE,
+) -> Drawing:
+    """The matrices of a layer, what each keeps for backward, and all layers together.
+
+    `learning` are those that learn, or (with `adapters`) that have one beside them; the bar
+    above is that of full training.
+    """
+    svg, y = text(156, 20, "keeps of a token", 15, font_weight=600), 30.0
+    for name, state in matrices.items():
+        learns = name in learning
+        filled = learns and not adapters
+        svg += rect(10, y, 84, 27, COLORS["weights"] if filled else "none", **_FRAME)
+        svg += text(52, y + 19, name, 15, "middle", _WHITE if filled else "currentColor")
+        if adapters and learns:
+            svg += rect(102, y, 9, 27, COLORS["context"], "adapter", rx=2)
+            svg += rect(115, y, 27, 9, COLORS["context"], "adapter", rx=2)
+        svg += _of_matrix(state, y, width)
+        y += 33
+    scale, y = (width - 20 - _SUM) / _MOST_KEPT, y + 6
+    for word, parts in {"all weights learn": full, "now": kept}.items():
+        svg += text(10, y + 18, f"{word}, all 32 layers", 15, font_weight=600)
+        svg += _bar(parts, 10, y + 26, 30, scale, width - 10)
+        y += 62
+    key, last = _key(["norms", "attention", "mlp", "adapters"], y + 22, width)
+    listed = ", ".join(f"{name} {state.what}" for name, state in matrices.items())
+    told = " and ".join(units.gigabytes(sum(x.values())) for x in (full, kept))
+    words = f"What a layer's matrices keep: {listed}. All layers, all learning and now: {told}."
+    return Drawing(svg + key, width, int(last) + 22, words)
+
+
+def _of_matrix(state: MatrixKept, y: float, width: int) -> str:
+    """A bar of what a matrix keeps of a token, and what that is."""
+    wide = float(state.size) * (width - 166) / _MOST_OF_MATRIX
+    copied = state.what in (COPY, MASKED)
+    told = f"{state.what}: {float(state.size):,.0f} bytes"
+    svg = rect(156, y + 3, wide, 21, COLORS["context" if copied else "activations"], told)
+    if wide > 110:
+        return svg + text(164, y + 19, state.what, 15, fill=_WHITE)
+    quiet: Style = {} if wide else {"opacity": 0.8}
+    return svg * bool(wide) + text(156 + wide + 8 * bool(wide), y + 19, state.what, 15, **quiet)
+
+
+# --- the loss
+
+_MOST_AT_LOSS, _P_TOP, _P_FOOT = 52e9, 34, 300
+
+
+def step_phases(
+    phases: Sequence[TunedMemory], began: float, card: float, width: int = WIDE
+) -> Drawing:
+    """The four moments of a step of which one is the peak, stacked on one scale.
+
+    `began` is the peak at the start, an outline; `card` is a line.
+    """
+    left, wide = (58, 118) if width == WIDE else (44, 66)
+    pitch = (width - left - 6) / len(phases)
+    peak = max(phases, key=lambda phase: phase.total)
+    scale = (_P_FOOT - _P_TOP) / _MOST_AT_LOSS
+    svg = ""
+    for size in range(0, 51, 10):
+        y = _P_FOOT - size * 1e9 * scale
+        svg += line(left - 5, y, width - 6, y, stroke_width=0.5, opacity=0.5)
+        svg += text(left - 9, y + 5, f"{size}" if size else "0", 14, "end")
+    svg += text(6, 22, "GB", 14, font_weight=600)
+    for i, phase in enumerate(phases):
+        x, y = left + pitch * i + (pitch - wide) / 2, float(_P_FOOT)
+        for name, size in phase.parts().items():
+            if not size:
+                continue
+            y -= float(size) * scale
+            title = f"{PARTS[name][0]}: {units.gigabytes(float(size))}"
+            svg += rect(x, y, wide, float(size) * scale, PARTS[name][1], title)
+        bold: Style = _BOLD if phase is peak else {}
+        total = f"{phase.total / 1e9:.1f} GB"
+        svg += text(x + wide / 2, _P_FOOT + 66, total, 16, "middle", **bold)
+        for k, word in enumerate(_MOMENTS[phase.phase]):
+            svg += text(x + wide / 2, _P_FOOT + 22 + 19 * k, word, 14, "middle", **bold)
+        if phase.phase == "loss" and began != phase.total:
+            svg += ghost(x - 5, _P_FOOT - began * scale, wide + 10, began * scale, "at the start")
+    y = _P_FOOT - card * scale
+    svg += line(left, y, width - 6, y, **_DASHED)
+    svg += text(width - 8, y - 7, units.gigabytes(card).replace(".0", ""), 15, "end", **_BOLD)
+    names = ["weights", "gradients", "optimizer", "activations", "transient"]
+    key, last = _key(names, _P_FOOT + 100, width)
+    told = ", ".join(f"{x.phase} {units.gigabytes(x.total)}" for x in phases)
+    words = f"A step at four moments: {told}. The peak is the {peak.phase}."
+    return Drawing(svg + key, width, int(last) + 22, words)
+
+
+_MOMENTS = {
+    "loss": ("the loss",),
+    "last layer": ("last layer", "again"),
+    "first layer": ("first layer", "again"),
+    "update": ("the update",),
+}
+
+
+# --- speed
+
+_S_TOP, _S_FOOT, _S_LEAST, _S_MOST = 40, 310, 0.44, 3.4
+
+
+def speed_against_tokens(
+    ratios: Sequence[SpeedRatio], expected: float, width: int = WIDE
+) -> Drawing:
+    """How many times as fast rows are, against the tokens that a GPU has at once.
+
+    Both scales are ratios; a dashed line is what FLOPs alone `expected`.
+    """
+    left, right = 52, width - 16
+
+    def x(tokens: float) -> float:
+        return left + (log2(tokens) - 8.6) / (15.4 - 8.6) * (right - left)
+
+    def y(times: float) -> float:
+        share = log2(times / _S_LEAST) / log2(_S_MOST / _S_LEAST)
+        return _S_FOOT - share * (_S_FOOT - _S_TOP)
+
+    svg = text(10, 22, "times as fast", 15, font_weight=600)
+    for times in (0.5, 0.7, 1, 1.5, 2, 3):
+        svg += line(left, y(times), right, y(times), stroke_width=0.5, opacity=0.5)
+        svg += text(left - 8, y(times) + 5, f"{times:g}", 14, "end")
+    for tokens in (512, 2048, 8192, 32768):
+        svg += line(x(tokens), _S_FOOT, x(tokens), _S_FOOT + 6)
+        svg += text(x(tokens), _S_FOOT + 23, f"{tokens:,}", 14, "middle")
+    svg += text(right, _S_FOOT + 45, "tokens that a GPU has at once", 15, "end")
+    svg += line(left, y(1), right, y(1), stroke_width=2)
+    if expected != 1:
+        svg += line(left, y(expected), right, y(expected), **_DASHED)
+        svg += text(left + 6, y(expected) - 8, "by FLOPs alone", 14)
+    for i, ratio in enumerate(ratios):
+        aside = 5 * (i % 5 - 2)  # so that rows of the same tokens are told apart
+        title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"
+        look: Style = {"stroke": _WHITE, "stroke_width": 1, "fill_opacity": 0.8}
+        color = COLORS["optimizer"] if ratio.times >= 1 else COLORS["gradients"]
+        svg += circle(x(ratio.tokens) + aside, y(ratio.times), 6.5, color, title, **look)
+    all_times = [ratio.times for ratio in ratios]
+    words = (
+        f"{len(ratios)} pairs of measured speeds, from {min(all_times):.2f} to "
+        f"{max(all_times):.2f} times, the middle one {median(all_times):.2f}."
+    )
+    return Drawing(svg, width, _S_FOOT + 60, words)
+
+
+# --- packing
+
+_R_TOP, _R_HIGH, _R_PITCH = 14, 22, 26
+
+
+def texts_in_rows(
+    lengths: Sequence[int], places: Sequence[Placed], row_length: int, width: int = WIDE
+) -> Drawing:
+    """Texts in rows of one length: each where it stands, what is left of a row hatched.
+
+    `places` are those of the texts that are packed; the others have a row each.
+    """
+    left, right = 10, width - 10
+    scale = (right - left) / row_length
+    firsts = [i for i, place in enumerate(places) if place.start == 0]
+    at = [firsts[place.row] for place in places] + [*range(len(places), len(lengths))]
+    starts = [place.start for place in places] + [0] * (len(lengths) - len(places))
+    svg, used = "", sorted({*at})
+    for row in range(len(lengths)):
+        y = _R_TOP + _R_PITCH * row
+        if row not in used:
+            svg += ghost(left, y, right - left, _R_HIGH, "a row that is saved")
+            continue
+        here = [i for i, where in enumerate(at) if where == row]
+        end = left + scale * max(starts[i] + lengths[i] for i in here)
+        svg += rect(end, y, right - end, _R_HIGH, GREY, "pads", opacity=0.25)
+        svg += hatched(end, y, right - end, _R_HIGH)
+        for i in here:
+            color = _TEXTS[i % len(_TEXTS)]
+            wide = lengths[i] * scale
+            told = f"text {i + 1}: {lengths[i]:,} tokens"
+            svg += rect(left + starts[i] * scale, y, wide - 1, _R_HIGH, color, told)
+            if wide > 34:
+                middle = left + starts[i] * scale + wide / 2
+                svg += text(middle, y + 16, f"{lengths[i]:,}", 14, "middle", _WHITE)
+    foot = _R_TOP + _R_PITCH * len(lengths) + 22
+    through, texts = row_length * len(used), sum(lengths)
+    told = f"{units.plural(len(used), 'row')}, {through:,} tokens"
+    share = f"{units.percent(texts / through)} are text"
+    svg += text(left, foot, told, 16, **_BOLD)
+    if width == WIDE:
+        svg += text(right, foot, share, 16, "end", **_BOLD)
+    else:
+        foot += 23
+        svg += text(left, foot, share, 16, **_BOLD)
+    words = (
+        f"{len(lengths)} texts in rows of {row_length:,} tokens, {len(places)} of them packed: "
+        f"{told} go through the model, of which {share}."
+    )
+    return Drawing(svg, width, foot + 18, words)
+
+
+_TEXTS = [COLORS[name] for name in ("weights", "activations", "optimizer", "output head")]
+
+
+# --- three ways beside a card
+
+
+def ways_on_a_card(
+    ways: Mapping[str, TunedMemory],
+    chosen: str,
+    memory: float,
+    reserve: float,
+    chip: str,
+    began: float = 0,
+    width: int = WIDE,
+) -> Drawing:
+    """The peak of each way to adapt a model, part by part, under the memory of a card.
+
+    What a plan keeps free is hatched; `began` is the chosen way's peak at the start. The
+    scale ends at one and a half cards.
+    """
+    left, right, top, pitch = 10, width - 10, 40, 74
+    scale = (right - _SUM - left) / (1.5 * memory)
+    foot = top + pitch * len(ways)
+    edge, kept = left + memory * scale, reserve * scale
+    svg = ""
+    for i, (way, peak) in enumerate(ways.items()):
+        y = top + pitch * i
+        look: Style = _BOLD if way == chosen else {"opacity": 0.8}
+        parts = {name: float(size) for name, size in peak.parts().items()}
+        svg += _bar(parts, left, y + 14, 34, scale, right, 1 if way == chosen else 0.5)
+        svg += text(left, y + 6, f"{way}: the peak is at the {peak.phase}", 15, **look)
+        if way == chosen and began and abs(began / peak.total - 1) > 0.002:
+            svg += ghost(left, y + 11, min(began * scale, right - _SUM - left), 40, "at the start")
+        svg += hatched(edge - kept, y + 14, kept, 34) + line(edge, y + 9, edge, y + 53, **_DASHED)
+    card = f"{chip}, {units.gigabytes(memory).replace('.0', '')}"
+    if width == WIDE:
+        svg += text(edge, 20, card, 15, "middle", **_BOLD)
+    else:
+        svg += text(left, 20, f"dashed: {card}", 15, **_BOLD)
+    names = ["weights", "gradients", "optimizer", "activations", "transient"]
+    key, last = _key(names, foot + 18, width)
+    told = "; ".join(f"{way} {units.gigabytes(peak.total)}" for way, peak in ways.items())
+    words = (
+        f"At the peak on each GPU: {told}. {card}, of which {units.gigabytes(reserve)} stay free."
+    )
+    return Drawing(svg + key, width, int(last) + 22, words)

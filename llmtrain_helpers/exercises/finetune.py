@@ -1,0 +1,276 @@
+"""Exercises of chapter 12: hours, what makes it fit, a plan in 4 bits, the own run adapted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.checks import choice, count
+from llmtrain_helpers.evidence.finetunes import speed_ratios
+from llmtrain_helpers.evidence.published import architecture
+from llmtrain_helpers.exercises.common import (
+    NOT_YET,
+    Answer,
+    Exercise,
+    Judgement,
+    Numeric,
+    Prediction,
+    Question,
+    Word,
+    entry,
+)
+from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_helpers.exercises.own import own_run
+from llmtrain_helpers.finetune import (
+    LOSS_KERNELS,
+    Tuning,
+    tuned_activations,
+    tuned_memory,
+    tuned_parameters,
+    tuned_states,
+    tuning_tokens,
+)
+from llmtrain_helpers.model.names import known_model
+from llmtrain_helpers.model.transformer import of_length
+from llmtrain_helpers.plan.plan import Plan, plan_run
+
+# --- 12-adapter: one adapter
+
+ROWS, COLUMNS, RANK = 4096, 14336, 16
+"""A matrix of the MLP of Llama 3.1 8B, and the rank of its adapter."""
+
+
+def _adapter() -> int:
+    """What an adapter on `gate` adds to the parameters that learn, in each of 32 layers."""
+    model = architecture("Llama-3.1-8B")
+    return int(tuned_parameters(model, Tuning.lora(RANK, ["gate_proj"])).learning) // 32
+
+
+# --- 12-a: hours of an own data set
+
+TEXTS, EACH, EPOCHS, RATE = 24_000, 650, 3, 120e12
+"""Chats, tokens in each, epochs, and the FLOP/s of a GPU."""
+
+
+def _hours() -> float:
+    return float(4 * 8e9 * tuning_tokens(TEXTS, EACH, EPOCHS) / RATE / units.HOUR)
+
+
+# --- 12-b: what makes it fit
+
+
+def _peak(**options: Any) -> str:
+    """The peak of adapters of rank 16 on Llama 3.1 8B, layers recomputed, with other options."""
+    made = Tuning.qlora if options.pop("bits", 16) == 4 else Tuning.lora
+    tuning = made(**{"rank": 16, "dropout": 0.05, "optimizer": "adamw_fused", **options})
+    model = architecture("Llama-3.1-8B", 4096)
+    return units.gigabytes(
+        float(tuned_memory(model, tuning, 1, "full", accumulation_steps=16).total)
+    )
+
+
+_CHANGES = {
+    "rank 8": f"no: it is still {_peak(rank=8)}. Adapters are less than a gigabyte of it.",
+    "no dropout": f"no: it is still {_peak(dropout=0)}. With recomputation only one layer "
+    "at a time keeps its copies and masks.",
+    "4 bits": f"no: it fits, with {_peak(bits=4)}, but with 4,096 tokens at once 4 bits may "
+    "cost speed. There is a change that costs none.",
+    "loss piece by piece": f"right: {_peak(loss_kernel='fused')}. The peak was at the loss, "
+    "and the logits are never whole now.",
+}
+
+
+# --- 12-c: 70 billion parameters at half a byte
+
+_BIG = "Llama-3.1-70B"
+
+
+def _weights_in_4_bits() -> float:
+    """GB of all frozen weights."""
+    return float(tuned_states(architecture(_BIG), Tuning.qlora(16))["weights"]) / 1e9
+
+
+_P = tuned_parameters(architecture(_BIG), Tuning.qlora(16))
+_MATRICES, _ENDS = float(_P.frozen) / 1e9, float(_P.wide) / 1e9
+"""Billions of parameters in matrices, and in embedding, head and norms."""
+
+_HALF = Tuning.qlora(16).matrix_bytes
+"""Bytes of a weight in 4 bits, with its share of the scales."""
+
+# --- 12-d: the own run, adapted
+
+WAYS = {
+    "full": Tuning.full(weight_bytes=4, optimizer="adamw_fused"),
+    "lora": Tuning.lora(16, optimizer="adamw_fused"),
+    "qlora": Tuning.qlora(16, optimizer="adamw_fused"),
+}
+"""The three ways, as PEFT's users call them."""
+
+HOURS, SHORTEST, OWN_EACH, OWN_EPOCHS = 8, 2048, 800, 3
+"""The hours that there are, the shortest row, and what a text of one's own is like."""
+
+_ENTRIES = ("gpus", "way", "length", "texts")
+
+
+def adapted(way: str, gpus: int, length: int, texts: int) -> Plan:
+    """The plan of the own model, adapted on so many of the own GPUs, with packed texts."""
+    run = own_run()
+    return plan_run(
+        of_length(known_model(run.model), length),
+        run.chip,
+        gpus,
+        int(tuning_tokens(texts, OWN_EACH, OWN_EPOCHS)),
+        16 * gpus,
+        recompute="full",
+        zero_stage=3 if gpus > 1 else 0,
+        tuning=WAYS[way],
+        price_per_gpu_hour=run.price,
+    )
+
+
+class OwnTuning(Exercise):
+    """A way, GPUs, rows and texts: it fits, ends in time, and uses half of the time."""
+
+    def judge(self, answer: Answer) -> Judgement:
+        """The first thing that is wrong, or what it takes."""
+        if not isinstance(answer, Mapping) or set(answer) != set(_ENTRIES):
+            return False, f"give a dictionary with {', '.join(_ENTRIES)}."
+        if any(answer[name] is None for name in _ENTRIES):
+            return NOT_YET
+        way = choice("way", answer["way"], WAYS)
+        gpus, length, texts = (
+            int(entry(answer, name, count)) for name in ("gpus", "length", "texts")
+        )
+        run = own_run()
+        if gpus > run.gpus:
+            return False, f"you have {run.gpus} GPUs, and not {gpus}."
+        if length < SHORTEST:
+            return False, f"rows of {length:,} tokens are too short: {SHORTEST:,} are asked."
+        plan = adapted(way, gpus, length, texts)
+        peak, room = plan.memory.total, plan.run.accelerator.memory - plan.reserve
+        holds = f"{units.gigabytes(float(peak))} at the peak"
+        if not plan.fits:
+            free = units.gigabytes(float(room))
+            return False, (
+                f"it does not fit: {holds}, of {free} that the reserve leaves. Shorter rows, "
+                "more GPUs or fewer bits need less."
+            )
+        taken = float(plan.seconds.greatest)
+        summary = f"they may take {units.duration(taken, 2)} of your {HOURS} hours."
+        if taken > 1.015 * HOURS * units.HOUR:
+            return False, f"too many texts: {summary}"
+        if taken < HOURS * units.HOUR / 2:
+            return False, f"you leave time: {summary}"
+        assert plan.cost is not None
+        return True, (
+            f"right: {holds}, and {texts:,} texts in {units.duration(taken, 2)} at the slow "
+            f"end, for {units.dollars(float(plan.cost.greatest), 2)}."
+        )
+
+
+EXERCISES: dict[str, Exercise] = {
+    "12-adapter": Blank(
+        key=_adapter,
+        unit=lambda number: f"{number:,} parameters",
+        hint="One matrix has r columns as tall as the rows, the other r rows.",
+        slips={
+            "this is the matrix itself, which stays frozen.": lambda: ROWS * COLUMNS,
+            "m times n is as large as the matrix: the two thin ones have r(m + n).": lambda: (
+                RANK * ROWS * COLUMNS
+            ),
+            "this is one of the two matrices: both learn.": lambda: RANK * ROWS,
+            "this is one of the two matrices; the other one learns too.": lambda: RANK * COLUMNS,
+            "the rank is missing: each thin matrix has r of them.": lambda: ROWS + COLUMNS,
+        },
+    ),
+    "12-a": Numeric(
+        key=_hours,
+        asked="hours",
+        unit=lambda hours: f"{units.digits(hours)} hours",
+        hint=(
+            "First the tokens, then the work for each of them.",
+            "A frozen weight takes 4 FLOPs a token: forward, and to pass the gradient on.",
+        ),
+        slips={
+            1.5: "this has 6 FLOPs a weight: frozen ones take no gradient of their own.",
+            0.5: "this is forward alone: the gradient has to pass through every layer.",
+            1 / 3: "this reads the texts once: there are three epochs.",
+            2048 / EACH: "these rows are padded: packed ones are full of text.",
+            60: "these are minutes: give hours.",
+            3600: "these are seconds: give hours.",
+        },
+    ),
+    "12-b": Word(
+        key=lambda: "loss piece by piece",
+        options=_CHANGES,
+        again=[
+            Question(
+                "how many GB do the logits take with 6,144 tokens at once, with 14 bytes each?",
+                Numeric(
+                    key=lambda: LOSS_KERNELS["transformers"] * 6144 * 128_256 / 1e9,
+                    asked="GB",
+                    unit=lambda size: f"{units.digits(size)} GB",
+                    hint="A token has as many logits as the vocabulary has words: 128,256.",
+                    mistaken={
+                        14 * 4096 * 128_256 / 1e9: "these are those of 4,096 tokens.",
+                        4 * 6144 * 128_256 / 1e9: "this is one tensor in 32 bits: 14 bytes each.",
+                    },
+                ),
+            )
+        ],
+    ),
+    "12-c": Numeric(
+        key=_weights_in_4_bits,
+        asked="GB",
+        unit=lambda size: f"{units.digits(size)} GB",
+        hint=(
+            "Which weights are not in 4 bits?",
+            "Embedding and head have V rows of h numbers each, and stay in 16 bits.",
+        ),
+        mistaken={
+            0.5
+            * (_MATRICES + _ENDS): "this is the colleague's own number, or leaves out embedding "
+            "and head.",
+            _HALF * (_MATRICES + _ENDS): "the scales are in it, but embedding and head stay wide.",
+            0.5 * _MATRICES + 2 * _ENDS: "the scales are missing: a weight has 0.516 bytes.",
+            _HALF * (_MATRICES + _ENDS / 2) + _ENDS: "embedding and head are two tables: both "
+            "stay wide.",
+            _HALF * _MATRICES + 4 * _ENDS: "this has embedding and head in 32 bits: they are in "
+            "16 here.",
+            2 * (_MATRICES + _ENDS): "this has all weights in 16 bits.",
+        },
+    ),
+    "12-d": OwnTuning(),
+}
+
+
+def kept_with_dropout() -> float:
+    """What adapters on all matrices with dropout keep, over full training."""
+    model = architecture("Llama-3.1-8B", 2048)
+    tunings = Tuning.lora(16, dropout=0.05), Tuning.full()
+    ours, full = (float(tuned_activations(model, tuning, 1).layers) for tuning in tunings)
+    return ours / full
+
+
+PREDICTIONS: dict[str, Prediction] = {
+    "12-kept": Prediction(
+        truth=lambda: "more" if kept_with_dropout() > 1.02 else "the same",
+        options={
+            "a tenth": "What learns is less than a hundredth, but the gradient still has to "
+            "pass through every layer.",
+            "half": "A frozen matrix needs no input, but what lies between the matrices stays.",
+            "the same": "Frozen matrices keep less, and their adapters keep more than that.",
+            "more": "Each adapter keeps a copy of what it reads, and which values it dropped.",
+        },
+        why=f"With an adapter on every matrix it is {kept_with_dropout():.2f} times as much. "
+        "The picture shows where.",
+    ),
+    "12-speed": Prediction(
+        truth=lambda: median(ratio.times for ratio in speed_ratios("lora", "full")),
+        unit=lambda times: f"{units.digits(times)} times as fast",
+        asked="times",
+        why="That is the middle of 22 pairs of runs that differ in nothing else.",
+    ),
+}

@@ -1,0 +1,575 @@
+"""The panel of chapter 12: whether a model fits on a card when it is adapted, and how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+from llmtrain_helpers import units
+from llmtrain_helpers.drawings.finetune import (
+    NARROW,
+    PARTS,
+    WIDE,
+    bytes_of_ways,
+    layer_kept,
+    speed_against_tokens,
+    step_phases,
+    texts_in_rows,
+    ways_on_a_card,
+)
+from llmtrain_helpers.evidence.finetunes import speed_ratios
+from llmtrain_helpers.evidence.published import architecture
+from llmtrain_helpers.finetune import (
+    TunedMemory,
+    Tuning,
+    matrices_kept,
+    packed_rows,
+    sites,
+    tuned_activations,
+    tuned_phases,
+    tuned_states,
+    tuning_tokens,
+    weight_bytes,
+)
+from llmtrain_helpers.panels import common, controls
+from llmtrain_helpers.plan.memory import tuned_peak
+from llmtrain_helpers.plan.plan import Plan, plan_run
+
+FULL, ADAPTERS, IN_4_BITS = "all weights", "adapters", "adapters, 4 bits"
+"""The three ways, as the page calls them."""
+
+WAYS = (FULL, ADAPTERS, IN_4_BITS)
+
+_RANKS = controls.doublings(1, 256)
+
+
+def tuning_of(way: str, rank: int = 16, loss_kernel: str = "transformers") -> Tuning:
+    """A way as a `Tuning`: everything that learns in 32 bits, updated by one fused kernel."""
+    options: dict[str, Any] = {"optimizer": "adamw_fused", "loss_kernel": loss_kernel}
+    if way == FULL:
+        return Tuning.full(weight_bytes=4, **options)
+    made = Tuning.qlora if way == IN_4_BITS else Tuning.lora
+    return made(rank, **options)
+
+
+# --- the panel
+
+_CHIPS = (
+    *("RTX 3090", "RTX 4090", "RTX 5090", "A10", "L4", "L40S"),
+    *("A100 40GB SXM", "A100 80GB SXM", "H100 SXM", "H200 SXM", "B200 SXM (DGX/HGX)"),
+)
+"""Cards of which one to eight are at hand."""
+
+PACKED, PADDED = "packed", "padded"
+PASSES = 16
+"""Rows that a GPU takes one after another, or some at once, before an update."""
+
+_LOSSES = {"whole": "transformers", "piece by piece": "fused"}
+"""How the loss is computed, and the kernel that it stands for."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A model and how it is adapted, the cards, and the texts."""
+
+    model: str = "Llama-3.1-8B"
+    way: str = ADAPTERS
+    chip: str = "RTX 4090"
+    num_gpus: int = 1
+    sequence_length: int = 2048
+    examples: int = 30_000
+    tokens_each: int = 400
+    epochs: int = 3
+    rows: str = PACKED
+    rank: int = 16
+    recompute: str = "full"
+    loss: str = "whole"
+    micro_batch_size: int = 1
+    price: float = 0.5
+
+    @property
+    def length(self) -> int:
+        """The tokens of a row: what was asked for, or all that the model has positions for."""
+        most = int(architecture(self.model).num_positions)
+        return min(self.sequence_length, most) if most else self.sequence_length
+
+    @property
+    def batch(self) -> int:
+        """Rows in a step, over all GPUs."""
+        b = self.micro_batch_size
+        return self.num_gpus * b * -(-PASSES // b)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that go through the model, pads included."""
+        padded = self.length if self.rows == PADDED else None
+        n, each = self.examples, min(self.tokens_each, self.length)
+        return int(tuning_tokens(n, each, self.epochs, padded))
+
+    def tuning(self, way: str) -> Tuning:
+        """This way, with the rank and the loss that are set."""
+        return tuning_of(way, self.rank, _LOSSES[self.loss])
+
+    def planned(self, way: str) -> Plan:
+        """The plan of this way."""
+        return plan_run(
+            architecture(self.model, self.length),
+            self.chip,
+            self.num_gpus,
+            self.tokens,
+            self.batch,
+            recompute=self.recompute,
+            micro_batch_size=self.micro_batch_size,
+            zero_stage=3 if self.num_gpus > 1 else 0,
+            tuning=self.tuning(way),
+            price_per_gpu_hour=self.price,
+        )
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of the way that is set."""
+        return self.planned(self.way)
+
+    @property
+    def ways(self) -> dict[str, TunedMemory]:
+        """The peak of each way."""
+        return {way: tuned_peak(self.planned(way).run) for way in WAYS}
+
+
+_SETTINGS = {
+    "8B on a card of 24 GB": Setting(),
+    "the same in 4 bits, longer": Setting(way=IN_4_BITS, sequence_length=8192),
+    "8B, all weights, 8 × 80 GB": Setting(
+        way=FULL, chip="H100 SXM", num_gpus=8, sequence_length=4096, price=2.5
+    ),
+    "70B in 4 bits on 80 GB": Setting(
+        "Llama-3.1-70B", IN_4_BITS, "A100 80GB SXM", sequence_length=4096, price=1.5
+    ),
+    "padded": Setting(rows=PADDED),
+}
+
+_CONTROLS = {
+    "model": controls.COUNTED_MODEL,
+    "way": controls.choice("What learns", "All weights, or adapters beside them.", WAYS),
+    "chip": controls.choice("Card", "The chip: its memory and its peak.", _CHIPS),
+    "num_gpus": common.Control(
+        "GPUs", "Cards of one machine; several share what they hold.", most=8, stops=(1, 2, 4, 8)
+    ),
+    "sequence_length": common.Control(
+        "Length",
+        "Tokens in a row that goes through the model.",
+        unit="tokens",
+        most=131_072,
+        stops=controls.doublings(256, 32_768),
+    ),
+    "examples": common.Control(
+        "Texts",
+        "Examples that the model learns from.",
+        unit="texts",
+        most=10**9,
+        stops=controls.steps(1000, 10**6, 1, 3),
+    ),
+    "rows": controls.choice(
+        "Rows", "Filled with several texts, or with one and pads.", (PACKED, PADDED)
+    ),
+    "tokens_each": common.Control(
+        "Tokens of a text", "The mean of an example.", unit="tokens", most=131_072, more=True
+    ),
+    "epochs": common.Control("Epochs", "How often each text is read.", most=1000, more=True),
+    "rank": common.Control("Rank", "Of the adapters, on all matrices.", most=4096, more=True),
+    "recompute": controls.choice(
+        "Recomputed", "Whether layers forget, and compute again.", ("full", "none"), more=True
+    ),
+    "loss": controls.choice(
+        "Loss", "Computed from whole logits, or piece by piece.", _LOSSES, more=True
+    ),
+    "micro_batch_size": replace(controls.MICRO_BATCH, most=1024, more=True),
+    "price": controls.PRICE,
+}
+
+
+def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -> str:
+    """The panel's answer as HTML: sentence, notes, picture, table, and the call."""
+    plan, ways = setting.plan, setting.ways
+    began = float(before.plan.memory.total) if before else 0
+    memory = float(plan.run.accelerator.memory)
+    picture = ways_on_a_card(
+        ways, setting.way, memory, float(plan.reserve), setting.chip, began, width
+    )
+    return "".join(
+        [
+            common.sentence(_sentence(setting)),
+            *(f'<p style="margin:6px 0px">{note}</p>' for note in _notes(setting)),
+            f"<div>{picture.live()}</div>",
+            common.folded("The numbers", _table(setting)),
+            common.folded("In code", common.call(_code(setting))),
+        ]
+    )
+
+
+def _sentence(setting: Setting) -> str:
+    plan = setting.plan
+    peak = units.gigabytes(float(plan.memory.total))
+    if plan.fits:
+        fits = "it <b>fits</b>"
+    elif plan.tight:
+        fits = "it <b>just fits</b>, with less to spare than most runs needed"
+    else:
+        fits = "it <b>does not fit</b>"
+    each = "" if setting.num_gpus == 1 else " on each GPU"
+    result = f"<b>{peak}</b>{each} at the peak: {fits}. "
+    if not plan.fits and not plan.tight:
+        return result
+    cost = plan.cost
+    assert cost is not None
+    time = units.duration(float(plan.seconds.likely), 2)
+    return f"{result}It takes some <b>{time}</b> and {units.dollars(float(cost.likely), 2)}."
+
+
+def _notes(setting: Setting) -> list[str]:
+    """What was changed, or is not known, so that nothing happens in silence."""
+    notes, length = [], setting.length
+    if length < setting.sequence_length:
+        notes.append(
+            f"<b>Shortened:</b> {setting.model} has {length:,} learned positions, so its rows "
+            f"have {length:,} tokens here and not {setting.sequence_length:,}."
+        )
+    if setting.tokens_each > length:
+        notes.append(
+            f"<b>Cut:</b> a text of {setting.tokens_each:,} tokens is longer than a row, "
+            f"so {length:,} of them are read."
+        )
+    at_once = setting.micro_batch_size * length
+    if setting.way == IN_4_BITS and at_once < 4096:
+        notes.append(
+            f"<b>Slower:</b> with {at_once:,} tokens at once, 4 bits took up to twice as long "
+            "where it was measured. The hours are those of 16 bits."
+        )
+    return notes
+
+
+def _table(setting: Setting) -> str:
+    plan, peak = setting.plan, tuned_peak(setting.plan.run)
+    assert plan.cost is not None
+    low, high = (units.duration(float(x), 2) for x in (plan.seconds.least, plan.seconds.greatest))
+    parts = [
+        [PARTS[name][0], units.gigabytes(float(size)), units.percent(float(size / peak.total))]
+        for name, size in peak.parts().items()
+    ]
+    rows = [
+        ["tokens through the model", units.count(setting.tokens)],
+        ["of a GPU's peak", units.percent(plan.shares.steps[1])],
+        ["time", f"{low} to {high}"],
+        [
+            "cost",
+            f"{units.dollars(float(plan.cost.least), 2)} to "
+            f"{units.dollars(float(plan.cost.greatest), 2)}",
+        ],
+        ["kept free on each GPU", units.gigabytes(float(plan.reserve))],
+    ]
+    head = ["part", f"at the peak, the {peak.phase}", "share"]
+    return common.table(head, parts) + common.table(["", setting.way], rows)
+
+
+def _code(setting: Setting) -> str:
+    made = {FULL: "full(weight_bytes=4, ", ADAPTERS: "lora(", IN_4_BITS: "qlora("}[setting.way]
+    rank = "" if setting.way == FULL else f"{setting.rank}, "
+    return (
+        f"tuning = Tuning.{made}{rank}optimizer='adamw_fused', "
+        f"loss_kernel={_LOSSES[setting.loss]!r})\n"
+        f"model = published.architecture({setting.model!r}, {setting.length})\n"
+        f"plan_run(model, {setting.chip!r}, {setting.num_gpus}, {setting.tokens}, "
+        f"{setting.batch},\n    recompute={setting.recompute!r}, "
+        f"micro_batch_size={setting.micro_batch_size}, "
+        f"zero_stage={3 if setting.num_gpus > 1 else 0},\n"
+        f"    tuning=tuning, price_per_gpu_hour={setting.price:g})"
+    )
+
+
+PANEL = common.Panel(
+    "Does it fit, and how long does it take?",
+    _CONTROLS,
+    _SETTINGS,
+    ("the same in 4 bits, longer", "8B, all weights, 8 × 80 GB"),
+    render,
+    partial(render, width=NARROW),
+)
+
+
+# --- the handle: a weight's bytes in three ways
+
+_CARDS = {"24 GB": 24e9, "80 GB": 80e9}
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A model, and the rank of its adapters."""
+
+    model: str = "Llama-3.1-8B"
+    rank: int = 16
+
+
+def _draw_ways(setting: Adapted, before: Adapted | None, width: int = WIDE) -> str:
+    model = architecture(setting.model)
+    tunings = {way: tuning_of(way, setting.rank) for way in WAYS}
+    states = {
+        way: {name: float(size) for name, size in tuned_states(model, tuning).items()}
+        for way, tuning in tunings.items()
+    }
+    each = {way: weight_bytes(tuning) for way, tuning in tunings.items()}
+    picture = bytes_of_ways(each, states, _CARDS, setting.model, width)
+    told = f"The adapters weigh <b>{units.gigabytes(states[ADAPTERS]['adapters'])}</b>, with all "
+    told += "that Adam keeps for them. "
+    smallest = next((way for way in WAYS if sum(states[way].values()) < _CARDS["24 GB"]), "")
+    if smallest == FULL:
+        told += "Even all weights would leave room on a card of 24 GB."
+    elif smallest:
+        told += f"On a card of 24 GB, <b>{smallest}</b> leave room for more."
+    else:
+        told += "A card of 24 GB is too small for any of the three."
+    return common.pictured(picture, told)
+
+
+THREE_WAYS = common.Handle(
+    title="One weight, and all of them, in three ways",
+    controls={
+        "model": controls.choice(
+            "Model", "Three sizes.", ("Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B")
+        ),
+        "rank": common.Control(
+            "Rank", "Columns of an adapter's thin matrices.", most=256, stops=_RANKS
+        ),
+    },
+    settings={"": Adapted()},
+    draw=_draw_ways,
+    narrow=partial(_draw_ways, width=NARROW),
+)
+
+
+# --- the handle: what a layer keeps
+
+_TEXT = 2048
+"""Tokens of the text that goes through."""
+
+_LEARNING: dict[str, str | tuple[str, ...]] = {
+    "all weights": (),
+    "queries and values": ("q_proj", "v_proj"),
+    "attention": "attention",
+    "MLP": "mlp",
+    "all matrices": "all-linear",
+}
+_ADAPTERS: dict[str, dict[str, Any]] = {
+    "16 bits": {"adapter_bytes": 2},
+    "32 bits": {},
+    "32 bits, dropout": {"dropout": 0.05},
+}
+"""What the handle says of adapters, and the options that it stands for."""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What learns in each layer of Llama 3.1 8B, and how the adapters are made."""
+
+    learns: str = "queries and values"
+    adapters: str = "16 bits"
+
+    @property
+    def tuning(self) -> Tuning:
+        """As a `Tuning`."""
+        if self.learns == "all weights":
+            return Tuning.full()
+        return Tuning.lora(16, _LEARNING[self.learns], **_ADAPTERS[self.adapters])
+
+
+def kept_by_layers(tuning: Tuning) -> dict[str, float]:
+    """Bytes that the layers of Llama 3.1 8B keep of one text of 2,048 tokens, by part."""
+    kept = tuned_activations(architecture("Llama-3.1-8B", _TEXT), tuning, 1)
+    parts = kept.parts()
+    return {name: float(parts[name]) for name in ("norms", "attention", "mlp", "adapters")}
+
+
+def _draw_layer(setting: Learning, before: Learning | None, width: int = WIDE) -> str:
+    tuning = setting.tuning
+    matrices = matrices_kept(architecture("Llama-3.1-8B", _TEXT), tuning)
+    h = architecture("Llama-3.1-8B").hidden_size
+    _, layer = architecture("Llama-3.1-8B").layers[0]
+    all_sites = (site for part in layer.parts for site in sites(part, h, tuning))
+    learning = {site.matrix.name for site in all_sites if site.adapted or tuning.is_full}
+    now, full = kept_by_layers(tuning), kept_by_layers(Tuning.full())
+    picture = layer_kept(matrices, learning, now, full, not tuning.is_full, width)
+    less = sum(full.values()) - sum(now.values())
+    told = f"The layers keep <b>{units.gigabytes(sum(now.values()))}</b> of one text. "
+    if tuning.is_full:
+        told += "Every matrix needs what it reads, for its own gradient."
+    elif less > 0:
+        told += f"That is {units.percent(less / sum(full.values()))} less than in full training."
+    else:
+        more = units.percent(-less / sum(full.values()))
+        told += f"That is <b>{more} more</b> than in full training."
+    return common.pictured(picture, told)
+
+
+FROZEN_LAYER = common.Handle(
+    title="What a layer keeps when it is frozen",
+    controls={
+        "learns": controls.choice("What learns", "The matrices that have an adapter.", _LEARNING),
+        "adapters": controls.choice(
+            "Adapters", "Their format, and whether they drop values.", _ADAPTERS
+        ),
+    },
+    settings={"": Learning()},
+    draw=_draw_layer,
+    narrow=partial(_draw_layer, width=NARROW),
+)
+
+
+# --- the handle: the loss's spike
+
+_CARD = 24e9
+
+
+@dataclass(frozen=True)
+class Spike:
+    """Tokens at once, the bits of the frozen weights, and how the loss is computed."""
+
+    tokens: int = 4096
+    bits: str = "16 bits"
+    loss: str = "whole"
+
+    @property
+    def phases(self) -> tuple[TunedMemory, ...]:
+        """The four moments of a step of Llama 3.1 8B, its layers recomputed."""
+        way = IN_4_BITS if self.bits == "4 bits" else ADAPTERS
+        tuning = tuning_of(way, loss_kernel=_LOSSES[self.loss])
+        model = architecture("Llama-3.1-8B", self.tokens)
+        return tuned_phases(model, tuning, 1, "full", accumulation_steps=PASSES)
+
+
+def _draw_spike(setting: Spike, before: Spike | None, width: int = WIDE) -> str:
+    phases = setting.phases
+    began = float((before or setting).phases[0].total)
+    picture = step_phases(phases, began, _CARD, width)
+    loss, peak = phases[0], max(phases, key=lambda phase: phase.total)
+    if setting.loss != "whole":
+        told = "Logits are never whole, and nothing stands on top at the loss."
+    else:
+        share = units.percent(float(loss.transient / loss.weights))
+        told = f"The logits take <b>{units.gigabytes(float(loss.transient))}</b>, {share} of what "
+        told += "the weights do."
+    fits = "fits on" if peak.total <= _CARD else "does not fit on"
+    return common.pictured(picture, f"{told} The step {fits} a card of 24 GB.")
+
+
+LOSS_SPIKE = common.Handle(
+    title="Four moments of a step, and the spike at the loss",
+    controls={
+        "tokens": common.Control(
+            "Tokens",
+            "Tokens that go through at once.",
+            unit="tokens",
+            most=16_384,
+            stops=(512, 1024, 2048, 4096, 6144, 8192, 10_240, 12_288, 16_384),
+        ),
+        "bits": controls.choice("Frozen weights", "In 16 bits, or in 4.", ("16 bits", "4 bits")),
+        "loss": controls.choice("Loss", "From whole logits, or piece by piece.", _LOSSES),
+    },
+    settings={"": Spike()},
+    draw=_draw_spike,
+    narrow=partial(_draw_spike, width=NARROW),
+)
+
+
+# --- the handle: measured speed
+
+_COMPARED = {
+    "adapters with all weights": ("lora", "full", 1.5),
+    "4 bits with 16 bits": ("qlora", "lora", 1.0),
+}
+"""What is compared: two methods, and how many times as fast FLOPs say the first one is."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Which two ways are compared."""
+
+    compared: str = "adapters with all weights"
+
+
+def _draw_speed(setting: Compared, before: Compared | None, width: int = WIDE) -> str:
+    first, second, expected = _COMPARED[setting.compared]
+    ratios = speed_ratios(first, second)
+    picture = speed_against_tokens(ratios, expected, width)
+    if first == "lora":
+        near = sum(1 <= ratio.times < 1.2 for ratio in ratios)
+        told = f"Adapters were faster in all {len(ratios)} pairs, but in <b>{near}</b> of them by "
+        told += "less than a fifth."
+    else:
+        few = [ratio.times for ratio in ratios if ratio.tokens < 4096]
+        told = f"With fewer than 4,096 tokens at once, 4 bits were slower in <b>all {len(few)}</b> "
+        told += f"pairs, down to {min(few):.2f} times the speed."
+    return common.pictured(picture, told)
+
+
+TUNED_SPEED = common.Handle(
+    title="Measured speed of one way beside another",
+    controls={"compared": controls.choice("Compare", "What is compared with what.", _COMPARED)},
+    settings={"": Compared()},
+    draw=_draw_speed,
+    narrow=partial(_draw_speed, width=NARROW),
+)
+
+
+# --- the handle: texts in rows
+
+LENGTHS = (1720, 300, 620, 410, 1130, 240, 880, 350, 1500, 190, 560, 700)
+"""Tokens of twelve texts."""
+
+ROW = 2048
+"""Tokens of a row."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How many of the texts are packed."""
+
+    packed: int = 0
+
+
+def _draw_packing(setting: Packing, before: Packing | None, width: int = WIDE) -> str:
+    k = setting.packed
+    places = packed_rows(LENGTHS, ROW)[:k]
+    picture = texts_in_rows(LENGTHS, places, ROW, width)
+    rows = len({place.row for place in places}) + len(LENGTHS) - k
+    if k == 0:
+        told = "Each text has a row of its own, filled up with <b>pads</b> that teach nothing."
+    elif k < len(LENGTHS):
+        moved = places[-1].start > 0
+        told = (
+            f"Text {k} stays where it is."
+            if not moved
+            else (f"Text {k} moves behind others, and <b>its row is saved</b>.")
+        )
+    else:
+        times = units.digits(len(LENGTHS) / rows, 2)
+        told = f"The same texts in <b>{times} times</b> fewer rows."
+    return common.pictured(picture, told)
+
+
+PACKING = common.Handle(
+    title="Short texts, padded or packed",
+    controls={
+        "packed": common.Control(
+            "Packed",
+            "Texts that were moved into the first row with room.",
+            unit="texts",
+            least=0,
+            most=len(LENGTHS),
+            stops=tuple(range(len(LENGTHS) + 1)),
+            play=True,
+        )
+    },
+    settings={"": Packing(4)},
+    draw=_draw_packing,
+    narrow=partial(_draw_packing, width=NARROW),
+)

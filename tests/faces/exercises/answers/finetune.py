@@ -1,0 +1,63 @@
+"""Chapter 12."""
+
+from tests.faces.exercises.answers.table import Answers
+
+
+def own(way: object, texts: object, gpus: int = 8, length: object = 4096) -> dict[str, object]:
+    return {"gpus": gpus, "way": way, "length": length, "texts": texts}
+
+
+ANSWERS = {
+    "12-adapter": Answers(
+        right=[16 * (4096 + 14336)],
+        slips=[
+            (4096 * 14336, "this is the matrix itself"),
+            (16 * 4096 * 14336, "m times n is as large"),
+            (16 * 4096, "this is one of the two matrices"),
+            (16 * 14336, "the other one learns too"),
+            (4096 + 14336, "the rank is missing"),
+        ],
+    ),
+    "12-a": Answers(
+        right=[24_000 * 650 * 3 * 4 * 8e9 / 120e12 / 3600, "3.47 hours"],
+        slips=[
+            (5.2, "this has 6 FLOPs a weight"),
+            (1.733, "this is forward alone"),
+            (1.156, "this reads the texts once"),
+            (10.92, "these rows are padded"),
+            (208, "these are minutes"),
+            (12_480, "these are seconds"),
+        ],
+    ),
+    "12-b": Answers(
+        right=["loss piece by piece"],
+        slips=[("rank 8", "no: "), ("no dropout", "no: "), ("4 bits", "no: ")],
+    ),
+    "12-c": Answers(
+        right=[39.5, "39.5 GB"],
+        slips=[
+            (35.28, "the colleague's own number"),
+            (36.40, "the scales are in it"),
+            (38.43, "the scales are missing"),
+            (37.96, "are two tables"),
+            (43.72, "in 32 bits"),
+            (141, "all weights in 16 bits"),
+        ],
+    ),
+    "12-d": Answers(
+        right=[
+            own("lora", 240_000),
+            own("qlora", "200k", length=2048),
+            own("lora", 30_000, gpus=1),
+        ],
+        told=[(own("lora", 240_000), "right: ")],
+        slips=[
+            (own("lora", 400_000), "too many texts: "),
+            (own("lora", 50_000), "you leave time: "),
+            (own("full", 20_000, gpus=1), "it does not fit: "),
+            (own("lora", 10_000, gpus=16), "you have 8 GPUs"),
+            (own("lora", 10_000, length=512), "rows of 512 tokens are too short"),
+        ],
+        unanswered=[own(None, None)],
+    ),
+}

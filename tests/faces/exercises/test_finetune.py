@@ -1,0 +1,56 @@
+"""Chapter 12's exercises: the own run, whatever it is, and what is said to a guess."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from llmtrain_helpers.exercises import check, predict
+from llmtrain_helpers.exercises.finetune import WAYS, adapted, kept_with_dropout
+from llmtrain_helpers.exercises.own import SET, own_run
+
+
+@pytest.fixture(autouse=True)
+def _example(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("LLMTRAIN_RUN", "example")
+    SET.clear()
+    yield
+    SET.clear()
+
+
+@pytest.mark.parametrize(
+    ("run", "way", "gpus", "texts"),
+    [
+        ({"model": "Llama-3.1-70B", "chip": "H100 SXM", "gpus": 64, "days": 14}, "lora", 8, 90_000),
+        ({"model": "Llama-3.2-1B", "chip": "RTX 4090", "gpus": 1, "days": 3}, "qlora", 1, 80_000),
+    ],
+)
+def test_another_run_of_ones_own_is_judged_by_its_own_machine(
+    run: dict[str, object], way: str, gpus: int, texts: int
+) -> None:
+    answer = {"gpus": gpus, "way": way, "length": 2048, "texts": texts}
+    before = check("12-d", answer).text
+    own_run(**run)  # type: ignore[arg-type]
+    verdict = check("12-d", answer)
+    assert verdict.ok, verdict.text
+    assert verdict.text != before
+
+
+def test_no_more_gpus_than_a_machine_has() -> None:
+    own_run(gpus=64)
+    told = check("12-d", {"gpus": 16, "way": "lora", "length": 2048, "texts": 1000})
+    assert not told.ok
+    assert "16" in told.text
+    assert "8" in told.text
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_plan_is_that_of_the_page(way: str) -> None:
+    plan = adapted(way, 8, 4096, 1000)
+    assert plan.run.tokens == 1000 * 800 * 3
+    assert plan.run.tuning == WAYS[way]
+
+
+def test_what_a_guess_is_told() -> None:
+    assert kept_with_dropout() == pytest.approx(1.27, abs=0.005)
+    assert "it is 'more'" in predict("12-kept", "half").text
+    assert "1.13 times as fast: 32 % too much" in predict("12-speed", 1.5).text

@@ -1,0 +1,92 @@
+"""Chapter 12's panel and handles: what each control changes, and what the page says of them."""
+
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers import Tuning, tuned_memory
+from llmtrain_helpers.evidence.published import architecture
+from llmtrain_helpers.panels import HANDLES, PANELS
+from tests.faces.panels.test_handles import said
+
+PANEL = PANELS["finetune"]
+
+
+def panel_with(**changes: Any) -> Any:
+    return PANEL.answer({**PANEL.default, **changes})
+
+
+def test_what_the_page_says_of_its_panel_is_so() -> None:
+    assert "<b>21.0 GB</b> at the peak: it <b>fits</b>" in panel_with().html
+    assert "<b>5.2 hours</b>" in panel_with().html
+    assert "<b>25.3 GB</b> at the peak: it <b>does not fit</b>" in longer(4096)
+    assert "<b>19.1 GB</b> at the peak: it <b>fits</b>" in longer(4096, loss="piece by piece")
+    assert "<b>21.6 GB</b> at the peak: it <b>fits</b>" in longer(8192, loss="piece by piece")
+    padded = panel_with(rows="padded").html
+    assert "<b>21.0 GB</b>" in padded
+    assert "<b>1.1 days</b>" in padded
+
+
+def longer(length: int, **changes: Any) -> str:
+    html: str = panel_with(sequence_length=length, **changes).html
+    return html
+
+
+@pytest.mark.parametrize(("gpus", "told"), [(2, "90.3 GB"), (4, "54.2 GB")])
+def test_seventy_billion_need_four_cards(gpus: int, told: str) -> None:
+    big = {**PANEL.presets["70B in 4 bits on 80 GB"], "way": "adapters", "num_gpus": gpus}
+    html = PANEL.answer(big).html
+    assert f"<b>{told}</b> on each GPU" in html
+    assert ("does not fit" in html) == (gpus < 4)
+
+
+def test_the_panel_counts_as_the_formula_does() -> None:
+    tuning = Tuning.lora(16, optimizer="adamw_fused")
+    model = architecture("Llama-3.1-8B", 4096)
+    peak = tuned_memory(model, tuning, 1, "full", accumulation_steps=16)
+    assert f"{peak.total / 1e9:.1f} GB" in longer(4096)
+    assert f"{peak.total / 1e9:.1f} GB" in HANDLES["loss_spike"].render()
+
+
+def test_nothing_happens_in_silence() -> None:
+    assert "<b>Shortened:</b> gpt2 has 1,024" in panel_with(model="gpt2").html
+    assert "<b>Cut:</b> a text of 4,000" in panel_with(tokens_each=4000).html
+    assert "<b>Slower:</b>" in panel_with(way="adapters, 4 bits").html
+    assert "<b>Slower:</b>" not in longer(4096, way="adapters, 4 bits")
+    assert panel_with(num_gpus=16).problem or "GPUs" in PANEL.controls["num_gpus"].label
+
+
+def test_the_handles_say_what_the_page_says() -> None:
+    ways, layer = HANDLES["three_ways"], HANDLES["frozen_layer"]
+    for told in ("128 GB", "16.7 GB", "6.37 GB"):
+        assert told in ways.render()
+    assert "The adapters weigh <b>10.7 GB</b>" in ways.render(rank=256)
+    assert "too small for any" in ways.render(model="Llama-3.1-70B")
+    assert "Even all weights" in ways.render(model="Llama-3.2-1B")
+    assert said(layer.render()).endswith("That is 26.7 % less than in full training.")
+    worst = layer.render(learns="all matrices", adapters="32 bits, dropout")
+    assert "27.2 % more" in worst
+    assert worst.count(">copy, mask</text>") == 7
+    copies = layer.render(learns="all matrices", adapters="32 bits")
+    assert "more</b> than in full training" in copies
+    assert "Every matrix needs what it reads" in layer.render(learns="all weights")
+
+
+def test_the_spike_grows_with_tokens_and_not_with_bits() -> None:
+    spike = HANDLES["loss_spike"]
+    assert "does not fit on" in said(spike.render())
+    whole, fused = spike.render(tokens=10_240), spike.render(loss="piece by piece")
+    assert "<b>18.4 GB</b>, 113 % of what" in whole
+    assert "nothing stands on top" in fused
+    assert "fits on a card" in said(fused)
+    assert "<b>7.35 GB</b>, 125 % of what" in spike.render(bits="4 bits")
+
+
+def test_packing_leaves_every_text_and_saves_rows() -> None:
+    packing = HANDLES["packing"]
+    assert "12 rows, 24,576 tokens" in packing.render(packed=0)
+    assert "5 rows, 10,240 tokens" in packing.render(packed=12)
+    assert "<b>2.4 times</b>" in packing.render(packed=12)
+    assert "Text 5 stays where it is." in packing.render(packed=5)
+    for k in packing.controls["packed"].stops:
+        assert packing.render(packed=int(k)).count("<title>text ") == 12
