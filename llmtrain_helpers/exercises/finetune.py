@@ -124,7 +124,7 @@ def adapted(way: str, gpus: int, length: int, texts: int) -> Plan:
         int(tuning_tokens(texts, OWN_EACH, OWN_EPOCHS)),
         16 * gpus,
         recompute="full",
-        zero_stage=3 if gpus > 1 else 0,
+        zero_stage=3,
         tuning=WAYS[way],
         price_per_gpu_hour=run.price,
     )

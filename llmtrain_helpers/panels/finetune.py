@@ -121,7 +121,7 @@ class Setting:
             self.batch,
             recompute=self.recompute,
             micro_batch_size=self.micro_batch_size,
-            zero_stage=3 if self.num_gpus > 1 else 0,
+            zero_stage=3,
             tuning=self.tuning(way),
             price_per_gpu_hour=self.price,
         )
@@ -282,7 +282,7 @@ def _code(setting: Setting) -> str:
         f"plan_run(model, {setting.chip!r}, {setting.num_gpus}, {setting.tokens}, "
         f"{setting.batch},\n    recompute={setting.recompute!r}, "
         f"micro_batch_size={setting.micro_batch_size}, "
-        f"zero_stage={3 if setting.num_gpus > 1 else 0},\n"
+        f"zero_stage=3,\n"
         f"    tuning=tuning, price_per_gpu_hour={setting.price:g})"
     )
 
@@ -493,7 +493,7 @@ _COMPARED = {
 class Compared:
     """Which two ways are compared."""
 
-    compared: str = "adapters with all weights"
+    compared: str = "4 bits with 16 bits"
 
 
 def _draw_speed(setting: Compared, before: Compared | None, width: int = WIDE) -> str:
