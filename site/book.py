@@ -152,7 +152,7 @@ def leave_room(form: Tag) -> None:
     if name not in EXERCISES and name not in PREDICTIONS:
         return
     label = form.select_one("legend, label").get_text()
-    options = [one.get_text() for one in form.select("fieldset label")]
+    options = [str(one["value"]) for one in form.select("fieldset input")]
     asks = label if form["data-kind"] == "guess" or options else "Your answer"
     boxes = " ".join(f'<span class="box">{option.strip()}</span>' for option in options)
     answered = "" if name in PREDICTIONS else f' <a href="solutions/{page_of(name)}">{name}</a>'

@@ -10,7 +10,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from html import escape
 from pathlib import Path
@@ -50,6 +50,8 @@ AS_FILE = (
     "them move, run <code>python -m http.server</code> in the folder above, and open "
     "http://localhost:8000.</p>"
 )
+
+FIRST = ' <span class="live-note">Your first guess is the one that counts.</span>'
 
 IMPORTS = "What the code on this page imports"
 
@@ -114,9 +116,9 @@ def prepare(app: Any, name: str, source: list[str]) -> None:
     notebook = json.loads(source[0])
     cells = [cell for cell in notebook["cells"] if "notebook-only" not in _tags(cell)]
     for cell in cells:
-        cell["source"] = reduce(
-            lambda text, one: text.replace(one, ""), OF_NOTEBOOKS, _source(cell)
-        )
+        text = reduce(lambda text, one: text.replace(one, ""), OF_NOTEBOOKS, _source(cell))
+        markdown = cell["cell_type"] == "markdown"
+        cell["source"] = text.replace("this notebook", "this page") if markdown else text
     if name == app.config.root_doc:
         trees = "\n\n".join(_tree(title, pages) for title, pages in _contents(app.srcdir))
         last = {"cell_type": "markdown", "id": "contents", "metadata": {}}
@@ -181,8 +183,7 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
     runs = runnable(sources)
     for at, (cell, source) in enumerate(zip(cells, sources, strict=True)):
         mark_cell(cell, at, source, runs[at])
-    fold(cells[0])
-    cells[0].parent.insert_before(parsed(HERE + AS_FILE))
+    order(page, cells[0])
     guesses = {
         id: judging(id)
         for form in page.select("form[data-kind=guess]")
@@ -241,12 +242,14 @@ def mark_cell(cell: Tag, at: int, source: str, runs: bool) -> None:
     if call := re.match(r'predict\("([\w-]+)"', last):
         form = guess(call[1], source)
     elif call := re.match(r'check\("([\w-]+)"', last):
-        form = exercise(call[1], at, source)
+        form = exercise(call[1], at, source, cell)
     elif runs and at:
         form = written(f"cell-{at}", at, source, "Change the lines, then run", False)
     else:
         return
     cell["class"] = [*cell.get("class", []), "live-source"]
+    if call and (asks := cell.find_previous_sibling("p")):
+        asks["class"] = [*asks.get("class", []), "live-question"]
     cell.insert_after(parsed(form))
 
 
@@ -255,11 +258,13 @@ def parsed(html: str) -> BeautifulSoup:
     return BeautifulSoup(html, "html.parser")
 
 
-def fold(cell: Tag) -> None:
-    """Put the first cell, which brings in the helpers, behind a line."""
-    folded = parsed("<details></details>").details
-    cell.wrap(folded)
-    folded.insert(0, parsed(f"<summary>{IMPORTS}</summary>"))
+def order(page: BeautifulSoup, imports: Tag) -> None:
+    """On top what one learns and the minutes; at the end what works here, and the imports."""
+    goals = page.find("summary", string=re.compile("and how long it takes$")).parent
+    imports.insert_before(parsed(AS_FILE), goals.extract())
+    folded = parsed(f"<details><summary>{IMPORTS}</summary></details>").details
+    folded.append(imports.extract())
+    page.find("section").extend([parsed(HERE), folded])
 
 
 def mark_panel(cell: Tag, word: str) -> None:
@@ -298,7 +303,9 @@ def guess(id: str, source: str) -> str:
     unit = re.search(r"guess = None\s*#\s*(.*)", source)
     options = PREDICTIONS[id].options
     if options:
-        return choices(id, "guess", "Your guess", "That is my guess", options)
+        radios = _radios(f"of-{id}", {option: escape(option) for option in options})
+        field = f"<fieldset><legend>Your guess</legend>{radios}</fieldset>"
+        return _form(id, "guess", "That is my guess", field, more=FIRST)
     label = f"Your guess ({unit[1]})" if unit else "Your guess"
     return _form(
         id,
@@ -306,6 +313,7 @@ def guess(id: str, source: str) -> str:
         "That is my guess",
         f'<label for="of-{id}">{escape(label)}</label>'
         f'<input type="text" id="of-{id}" name="of-{id}" autocomplete="off">',
+        more=FIRST,
     )
 
 
@@ -337,46 +345,83 @@ def judging(id: str) -> dict[str, Any]:
     }
 
 
-def choices(id: str, kind: str, legend: str, button: str, options: Iterable[str]) -> str:
-    """Options to choose from, and a button that asks for the verdict."""
-    radios = "".join(
-        f'<label><input type="radio" name="of-{id}" value="{escape(option)}"> '
-        f"{escape(option)}</label>"
-        for option in options
-    )
-    field = f"<fieldset><legend>{legend}</legend>{radios}</fieldset>"
-    return _form(id, kind, button, field)
-
-
-def exercise(id: str, at: int, source: str) -> str:
-    """Choices, or the cell as a field to write in."""
+def exercise(id: str, at: int, source: str, before: Tag) -> str:
+    """The cell as a field to write in; of a choice, its options, and the cell behind a line."""
     known = EXERCISES[id]
-    if isinstance(known, Word) and not known.again and source.startswith("answer = None"):
-        return choices(id, "chosen", f"Exercise {id}", "Check", known.options)
-    return written(id, at, source, f"Exercise {id}: put in your answer, then run")
+    if not isinstance(known, Word):
+        return written(id, at, source, f"Exercise {id}: put in your answer, then run")
+    asked = [turn(id, 0, f"Exercise {id}", described(before, known.options))]
+    for at_turn, question in enumerate(known.again, 1):
+        options = getattr(question.exercise, "options", {})
+        asked.append(turn(id, at_turn, "Your answer", {one: escape(one) for one in options}))
+    cell = _cell(id, source, "Code: put in your answer")
+    code = (
+        f'<details class="live-code"><summary>code</summary>{cell}<p>'
+        f'<button type="button" class="live-button live-plain live-run">Run</button>{_AGAIN}</p>'
+        "</details>"
+    )
+    return _form(id, "run", "Check", "".join(asked), f' data-at="{at}"', after=code)
+
+
+def turn(id: str, at: int, legend: str, options: Mapping[str, str]) -> str:
+    """A question of a choice: 0 its own, then those that come after a wrong answer."""
+    name, hidden = f"of-{id}-{at}", " hidden" if at else ""
+    field = _radios(name, options) or f'<input type="text" name="{name}" autocomplete="off">'
+    if not options:
+        return f'<p data-turn="{at}"{hidden}><label>{legend} {field}</label></p>'
+    return f'<fieldset data-turn="{at}"{hidden}><legend>{legend}</legend>{field}</fieldset>'
+
+
+def described(cell: Tag, options: Iterable[str]) -> dict[str, str]:
+    """The words of each option, as the list above the cell has them; else its name."""
+    listed = cell.find_previous("ul")
+    items = listed.find_all("li", recursive=False) if listed else []
+    names = [item.get_text().strip(' "“”').partition(":")[0].strip('"“”') for item in items]
+    if names != [*options]:
+        return {option: escape(option) for option in options}
+    listed["class"] = "live-listed"
+    for item in items:
+        for paragraph in item.find_all("p"):
+            paragraph.unwrap()
+    return {name: item.decode_contents() for name, item in zip(names, items, strict=True)}
 
 
 def written(id: str, at: int, source: str, label: str, opened: bool = True) -> str:
     """A cell as a field to write in; `at` is its place among the page's cells."""
-    return _form(
-        id,
-        "run",
-        "Run",
+    data = f' data-at="{at}"' + ("" if opened else " data-closed hidden")
+    return _form(id, "run", "Run", _cell(id, source, label), data, _AGAIN)
+
+
+_AGAIN = (
+    ' <button type="reset" class="live-button live-plain">Begin again</button> '
+    '<span class="live-note live-keys">or Shift+Enter</span>'
+)
+
+
+def _cell(id: str, source: str, label: str) -> str:
+    return (
         f'<label for="of-{id}">{label}</label><textarea id="of-{id}" name="of-{id}" '
         f'rows="{source.count(chr(10)) + 1}" spellcheck="false" autocapitalize="off" '
-        f'autocomplete="off">\n{escape(source)}</textarea>',
-        f' data-at="{at}"' + ("" if opened else " data-closed hidden"),
-        ' <button type="reset" class="live-button live-plain">Begin again</button> '
-        '<span class="live-note">or Shift+Enter</span>',
+        f'autocomplete="off">\n{escape(source)}</textarea>'
     )
 
 
-def _form(id: str, kind: str, button: str, field: str, data: str = "", more: str = "") -> str:
+def _radios(name: str, options: Mapping[str, str]) -> str:
+    """Options to choose from, each with its words."""
+    return "".join(
+        f'<label><input type="radio" name="{name}" value="{escape(option)}"> {words}</label>'
+        for option, words in options.items()
+    )
+
+
+def _form(
+    id: str, kind: str, button: str, field: str, data: str = "", more: str = "", after: str = ""
+) -> str:
     """A form that Python judges: `kind` names the call in `exercises.page`."""
     return (
         f'<form class="live-form" data-kind="{kind}" data-id="{id}"{data}>'
         f'{field}<p><button class="live-button">{button}</button>{more}</p>'
-        '<div class="live-verdict" role="status"></div></form>'
+        f'<div class="live-verdict" role="status"></div>{after}</form>'
     )
 
 

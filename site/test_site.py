@@ -537,11 +537,13 @@ def test_exercises_and_guesses_are_judged_and_kept(live: Live) -> None:
     asked = '.live-form:not([data-kind="guess"]):not([data-closed])'
     for form in page.locator(asked).all():
         form.scroll_into_view_if_needed()
-        if form.locator("textarea").count():
+        if form.locator("[data-turn]").count() == 0:
             form.locator("button").first.click()
             expected = "yet"  # no answer, or nothing in a line to write
         else:
-            form.locator("input").last.check()
+            form.locator("button").first.click()
+            assert form.locator(".live-verdict").inner_text() == "Nothing is chosen yet."
+            form.locator("input[type=radio]").last.check()
             form.locator("button").first.click()
             expected = form.get_attribute("data-id") or ""
         form.locator(".live-verdict p").last.wait_for(timeout=60_000)
@@ -552,25 +554,35 @@ def test_exercises_and_guesses_are_judged_and_kept(live: Live) -> None:
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
-def test_a_wrong_choice_asks_again_and_the_last_hint_leads_to_the_answer(
+def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_answer(
     page: Page, address: str
 ) -> None:
     page.goto(f"{address}/notebooks/00_start_here.html")
 
-    def told(id: str, answer: str) -> str:
-        form = page.locator(f'.live-form[data-id="{id}"]')
-        cell = form.locator("textarea")
-        source = str(cell.evaluate("cell => cell.defaultValue"))
-        cell.fill(source.replace("answer = None", f"answer = {answer}"))
-        form.locator("button").first.click()
-        verdict = form.locator(".live-verdict p")
-        expect(verdict).to_be_visible(timeout=60_000)
-        return verdict.inner_text()
+    form = page.locator('.live-form[data-id="00-b"]')
+    told = form.locator(".live-verdict")
+    assert "“In a day they do 1.94 ZFLOP/s.”" in form.locator("label").nth(1).inner_text()
+    form.locator("input[value=A]").check()
+    form.get_by_role("button", name="Check").click()
+    expect(told).to_contain_text("A second question, in place of the first:", timeout=60_000)
+    expect(form.locator("fieldset")).not_to_be_visible()
+    page.reload()  # the question that stands is there again
+    form.locator("input[type=text]").fill("40.3 EFLOP")
+    page.keyboard.press("Enter")
+    expect(told).to_contain_text("✓ 00-b", timeout=60_000)
+    form.locator("summary").click()
+    expect(form.locator("textarea")).to_have_value(re.compile('^answer = "40.3 EFLOP"  # '))
+    form.locator("textarea").fill("answer = TP 2")
+    form.get_by_role("button", name="Run", exact=True).click()
+    expect(told).to_have_text('Line 1: words stand in quotes, answer = "TP 2"')
 
-    assert "A second question, in place of the first:" in told("00-b", "'A'")
-    assert "The second question still stands:" in told("00-b", "'B'")
-    assert "✓" in told("00-b", "'40.3 EFLOP'")
-    hints = {told("00-a", "'25 days'") for _ in range(3)}
+    form = page.locator('.live-form[data-id="00-a"]')
+    hints = set()
+    for _ in range(3):
+        form.locator("textarea").fill("check('00-a', '25 days')")
+        form.locator("button").first.click()
+        expect(form.locator(".live-verdict progress")).to_have_count(0)
+        hints.add(form.locator(".live-verdict p").inner_text())
     assert len(hints) == 3
     page.locator('[data-id="00-a"] .live-verdict a').click()
     expect(page).to_have_url(f"{address}/notebooks/solutions/00_start_here.html#00-a")

@@ -121,14 +121,12 @@ def guess(id: str, written: str) -> str:
     return json.dumps({"html": _html(verdict), **kept()})
 
 
-def chosen(id: str, option: str) -> str:
-    """The verdict on a choice, as JSON."""
-    return json.dumps({"html": _html(exercises.check(id, option)), **kept()})
-
-
 def _raised(error: BaseException) -> str:
     """An error and its line in the learner's cell, without the page's own frames."""
     if isinstance(error, SyntaxError) and error.text:
+        code = error.text.partition("#")[0].strip()
+        if words := re.fullmatch(r"(\w+ =) ([\w ,]+)", code):
+            return f'Line {error.lineno}: words stand in quotes, {words[1]} "{words[2]}"'
         line = show(error.text.strip())
         return f"Line {error.lineno}: SyntaxError: {error.msg} in {line}. Words stand in quotes."
     problem = "".join(traceback.format_exception_only(error)).strip()

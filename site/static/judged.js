@@ -8,6 +8,8 @@ const PAGE = location.pathname.match(/([^/]*)\.html$/)?.[1] ?? "";
 const CELLS = told("cells"); // as they stand in the page; the learner's, once run
 const SLOW = 8000; // ms; then a cell can be stopped
 
+const answer = (value) => `answer = ${JSON.stringify(value)}`;
+
 /** A form whose answer Python judges; what was written is kept. */
 export class Judged {
   static all = [];
@@ -17,12 +19,13 @@ export class Judged {
     Object.assign(this, { form, verdict: form.querySelector(".live-verdict") });
     ({ id: this.id, kind: this.kind } = form.dataset);
     this.cell = form.querySelector("textarea");
+    this.turns = [...form.querySelectorAll("[data-turn]")];
     this.source = form.previousElementSibling;
     this.key = this.id.startsWith("cell-") ? `${PAGE} ${this.id}` : this.id;
     this.at = Number(form.dataset.at);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.judge();
+      if (!this.turns.length || this.#choose()) this.judge();
     });
     this.cell?.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || !(event.shiftKey || event.ctrlKey || event.metaKey))
@@ -36,6 +39,9 @@ export class Judged {
     });
     this.cell?.addEventListener("input", () => this.#fit());
     addEventListener("resize", () => this.#fit());
+    const run = form.querySelector(".live-run");
+    if (run) run.onclick = () => this.judge();
+    form.querySelector("details")?.addEventListener("toggle", () => this.#fit());
     if ("closed" in form.dataset) this.#offer();
     else this.#open();
     this.#takeUp(Progress.all().cells?.[this.key]);
@@ -51,10 +57,27 @@ export class Judged {
       CELLS[this.at] = this.cell.value = String(earlier.written);
       this.#fit();
     }
+    this.#askNext();
     for (const one of this.form.elements) {
-      if (one.type === "radio") one.checked = one.value === earlier.written;
+      if (this.turns.length) one.checked = one.type === "radio" && this.cell.value.includes(answer(one.value));
+      else if (one.type === "radio") one.checked = one.value === earlier.written;
       else if (one.type === "text") one.value = earlier.written;
     }
+  }
+
+  /** The question that stands now: an exercise's own, or one that follows a wrong choice. */
+  #askNext() {
+    const turn = Math.min(Progress.all().turns?.[this.id] ?? 0, this.turns.length - 1);
+    this.turns.forEach((one, at) => show(one, at === turn));
+  }
+
+  /** Put what was chosen into the cell, and say whether anything was. */
+  #choose() {
+    const asked = this.turns.find((one) => !one.hidden);
+    const chosen = asked.querySelector(":checked, [type=text]")?.value.trim();
+    if (chosen) this.cell.value = this.cell.defaultValue.replace("answer = None", answer(chosen));
+    else this.verdict.textContent = `Nothing is ${asked.localName === "p" ? "written" : "chosen"} yet.`;
+    return Boolean(chosen);
   }
 
   /** Beside the cell, a button that makes it one to write in. */
@@ -125,6 +148,7 @@ export class Judged {
     cells[this.key] = { told, written, source: this.cell?.defaultValue };
     Progress.keep({ ...kept, cells });
     Progress.show();
+    this.#askNext();
   }
 
   /** Answer a guess without Python, and say whether that could be done. */

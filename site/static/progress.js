@@ -3,11 +3,16 @@ import { made, told } from "./elements.js";
 
 const COURSE = told("course");
 
+/** Before a room nothing of earlier visits is shown, and nothing is kept. */
+const ROOM = new URLSearchParams(location.search).has("present");
+
 export class Progress {
   static KEY = "llmtrain";
+  static #room = "{}";
 
   /** As it was stored; Python looks for itself at what it takes up. */
   static stored() {
+    if (ROOM) return this.#room;
     try {
       return localStorage.getItem(this.KEY) ?? "{}";
     } catch {
@@ -24,8 +29,10 @@ export class Progress {
   }
 
   static keep(more) {
+    const all = JSON.stringify({ ...this.all(), ...more });
+    if (ROOM) this.#room = all;
     try {
-      localStorage.setItem(this.KEY, JSON.stringify({ ...this.all(), ...more }));
+      if (!ROOM) localStorage.setItem(this.KEY, all);
     } catch {
       /* a private window may keep nothing */
     }

@@ -42,7 +42,6 @@ const calls = {
   opened: (...about) => python.panels.opened(...about),
   act: (word, deed, ...about) => python.panels.act(word, deed, ...about),
   run: (before, source) => python.exercises.run(before, source),
-  chosen: (id, option) => python.exercises.chosen(id, option),
   guess: (id, written) => python.exercises.guess(id, written),
 };
 

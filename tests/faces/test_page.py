@@ -277,6 +277,7 @@ def test_a_cell_rests_on_earlier_ones_as_they_stand() -> None:
         ("print('<b>')", "<pre>&lt;b&gt;\n</pre>"),
         ("x = 0\n1 / x", "Line 2: ZeroDivisionError"),
         ("answer = ", "SyntaxError"),
+        ("answer = TP 2  # one of", "Line 1: words stand in quotes, answer = &quot;TP 2&quot;"),
         ("raise SystemExit", "SystemExit"),
         ("import numpy_that_is_not_there", "ModuleNotFoundError"),
         ("print('\\x1b[32mgreen\\x1b[0m')", "<pre>green\n</pre>"),
@@ -326,11 +327,16 @@ def nothing_done() -> None:
     restart()
 
 
+def chosen(id: str, option: str) -> str:
+    source = f"from llmtrain_helpers.exercises import check\ncheck({id!r}, {option!r})"
+    return cells.run("[]", source)
+
+
 @pytest.mark.usefixtures("nothing_done")
 def test_what_is_done_is_kept_and_taken_up_again() -> None:
     id = next(iter(PREDICTIONS))
     assert "→" in json.loads(cells.guess(id, "30"))["html"]
-    told = json.loads(cells.chosen("00-b", "A"))
+    told = json.loads(chosen("00-b", "A"))
     assert told["done"] == {"00-b": False, id: True}
     kept = json.dumps(told)
     restart()
@@ -381,13 +387,13 @@ def test_a_verdict_in_a_page_links_to_the_pages_solutions() -> None:
 
 @pytest.mark.usefixtures("nothing_done")
 def test_hints_and_the_question_that_is_asked_now_are_kept() -> None:
-    wrong = json.loads(cells.chosen("00-b", "A"))
+    wrong = json.loads(chosen("00-b", "A"))
     assert wrong["turns"] == {"00-b": 1}
     check("03-a", 12)
     kept = json.dumps(cells.kept())
     restart()
     cells.restore(kept)
-    assert "right this time" in json.loads(cells.chosen("00-b", "B"))["html"]
+    assert "right this time" in json.loads(chosen("00-b", "B"))["html"]
     assert EXERCISES["03-a"].hints()[1].casefold() in check("03-a", 12).text.casefold()
 
 
