@@ -2,7 +2,7 @@
 
 A picture that moves becomes a figure of two settings side by side (`frames`). A sentence
 that tells the hand what to do is left out. What one should have seen, and the answers to
-small questions, stand with the worked answers.
+small questions, stand with the worked answers; the sources of all chapters stand together.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from llmtrain_helpers.panels import HANDLES
 
 TITLE = "What will it take?"
 ANSWERS = "Worked answers"
+SOURCES = "Sources"
 
 COVER = "machine"
 """The handle whose picture stands on the title page."""
@@ -74,6 +75,8 @@ def article(path: Path) -> Tag:
             folded.decompose()
     for formula in text.select("span.math"):
         keep_mark(formula)
+    for tag in text.select(":is(.cell_output, figure) [style]:not(svg, svg *)"):  # a screen's
+        tag["style"] = "text-align: right" if "text-align:right" in tag["style"] else ""
     for tag in text.select("[title]"):  # a tooltip
         del tag["title"]
     for words in text.select("p"):
@@ -140,7 +143,7 @@ def pictured(shown: Tag, word: str) -> tuple[str, str]:
     title, setting = shown.select_one("p b").extract(), shown.h3.extract()
     for advice in shown.find_all(string=re.compile("As saved. Press Start")):
         advice.replace_with("")
-    return shown.decode_contents(), f"{title.get_text().rstrip('.')}: {setting.get_text()}"
+    return shown.decode_contents(), f"{title.get_text().rstrip('.')} · {setting.get_text()}"
 
 
 # --- questions and answers
@@ -158,10 +161,19 @@ def leave_room(form: Tag) -> None:
     answered = "" if name in PREDICTIONS else f' <a href="solutions/{page_of(name)}">{name}</a>'
     room = boxes or '<span class="line"></span>'
     html = f'<p class="answer"><b>{asks}</b> {room}{answered}</p>'
+    for code in cell.select(".cell_input pre"):
+        leave_out_check(code)
     shown = cell.select_one(".cell_output")
     if form["data-kind"] != "run":  # the cell has nothing but the guess
         shown = cell
     shown.replace_with(BeautifulSoup(html, "html.parser"))
+
+
+def leave_out_check(code: Tag) -> None:
+    """Leave out the line that asks for the verdict: paper gives none."""
+    lines = code.decode_contents().rstrip().split("\n")
+    left = "\n".join(line for line in lines if not _plain(line).startswith("check("))
+    code.replace_with(BeautifulSoup(f"<pre>{left.rstrip()}</pre>", "html.parser"))
 
 
 def page_of(name: str) -> str:
@@ -188,23 +200,40 @@ def answers_of(page: Tag) -> list[Tag]:
 
 
 def chapters(site: Path) -> list[Tag]:
-    """The chapters, the worked answers and the glossary, one after the other."""
+    """The chapters, the worked answers, the sources and the glossary, one after the other."""
+    notebooks = site / "notebooks"
     told = chapter_pages(site)
-    worked = sorted((site / "notebooks" / "solutions").glob("*.html"))
-    paths = [*told, *worked, site / "notebooks" / "glossary.html"]
+    worked = sorted((notebooks / "solutions").glob("*.html"))
+    paths = [*told, *worked, notebooks / "glossary.html"]
     known = {path.relative_to(site).as_posix(): f"p{i}" for i, path in enumerate(paths)}
     pages = {path: _bound(path, site, known) for path in paths}
-    answers = BeautifulSoup(f'<article id="answers"><h1>{ANSWERS}</h1></article>', "html.parser")
+    answers, sources = part("answers", ANSWERS), part("sources", SOURCES)
     for path in worked:
-        part = pages.pop(path)
-        part.name = "section"
-        for heading in part.select("h1, h2"):
+        section = pages.pop(path)
+        section.name = "section"
+        for heading in section.select("h1, h2"):
             heading.name = f"h{int(heading.name[1]) + 1}"
-        part.extend(answers_of(pages[site / "notebooks" / path.name]))
-        answers.article.append(part)
+        section.extend(answers_of(pages[notebooks / path.name]))
+        answers.append(section)
+    for path in told:
+        for words in pages[path].select(".sources"):
+            words.strong.string = name_of(pages[path])
+            sources.append(words.extract())
     *chapter, glossary = pages.values()
     glossary["class"] = "glossary"
-    return [*chapter, answers.article, glossary]
+    glossary.select_one(".sources").decompose()
+    return [*chapter, answers, sources, glossary]
+
+
+def part(name: str, title: str) -> Tag:
+    """An empty part of the book, below its title."""
+    html = f'<article id="{name}"><h1>{title}</h1></article>'
+    return BeautifulSoup(html, "html.parser").article.extract()
+
+
+def name_of(page: Tag) -> str:
+    """A part's title up to its colon: `03 · Duration`."""
+    return page.h1.get_text().partition(":")[0]
 
 
 # --- the whole
@@ -229,7 +258,7 @@ def bound(pages: list[Tag]) -> str:
 
 def heads(pages: list[Tag]) -> str:
     """The style that writes each part's name above its pages."""
-    named = ((page["id"], page.h1.get_text().partition(":")[0]) for page in pages)
+    named = ((page["id"], name_of(page)) for page in pages)
     rules = (
         f'#{place} {{ page: {place} }} @page {place} {{ @top-left {{ content: "{name}" }} }}'
         for place, name in named

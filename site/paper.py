@@ -33,18 +33,23 @@ BOOK = {"tagged": True, "outline": True}
 SIZES = [size / 10 for size in range(110, 89, -1)]
 """Points that the sheet's letters may have, the largest first."""
 
-CROP = """() => document.querySelectorAll("figure").forEach((figure) => {
-  const drawings = [...figure.querySelectorAll("svg.wt")];
-  const boxes = drawings.map((drawing) => drawing.getBBox());
-  const top = Math.min(...boxes.map((box) => box.y)) - 4;
-  const bottom = Math.max(...boxes.map((box) => box.y + box.height)) + 4;
-  for (const drawing of drawings) {
-    const { x, width } = drawing.viewBox.baseVal;
-    drawing.setAttribute("viewBox", `${x} ${top} ${width} ${bottom - top}`);
-    drawing.removeAttribute("height");
+CROP = """() => {
+  const crop = (drawings) => {
+    const boxes = drawings.map((drawing) => drawing.getBBox());
+    const top = Math.min(...boxes.map((box) => box.y)) - 4;
+    const bottom = Math.max(...boxes.map((box) => box.y + box.height)) + 4;
+    for (const drawing of drawings) {
+      const { x, width } = drawing.viewBox.baseVal;
+      drawing.setAttribute("viewBox", `${x} ${top} ${width} ${bottom - top}`);
+      drawing.removeAttribute("height");
+    }
+  };
+  for (const frames of document.querySelectorAll(".frames")) {
+    crop([...frames.querySelectorAll("svg.wt")]);
   }
-})"""
-"""Leave out what a drawing keeps free for its other settings; frames keep one scale."""
+  document.querySelectorAll("figure > svg.wt").forEach((drawing) => crop([drawing]));
+}"""
+"""Leave out what a drawing keeps free for its other settings; two frames keep one scale."""
 
 SHEET = "What will it take? The formulas of the course"
 

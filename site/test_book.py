@@ -91,6 +91,12 @@ def test_what_was_to_be_seen_stands_with_the_answers(printed: BeautifulSoup) -> 
         assert question.parent.name == "p"  # and nothing below it
 
 
+def test_the_sources_of_all_chapters_stand_together(printed: BeautifulSoup) -> None:
+    names = [words.strong.get_text()[:2] for words in printed.select("#sources .sources")]
+    assert names == [path.stem[:2] for path in book.chapter_pages(SITE)]
+    assert len(printed.select(".sources")) == len(names)
+
+
 def test_a_title_page_has_a_picture_a_date_and_the_licence(printed: BeautifulSoup) -> None:
     title = printed.select_one(".title")
     assert title.svg
@@ -101,6 +107,13 @@ def test_each_question_has_room_for_its_answer(whole: str) -> None:
     assert whole.count('class="answer"') == len(EXERCISES) + len(PREDICTIONS)
     for name in EXERCISES:
         assert f'">{name}</a>' in whole
+
+
+def test_the_line_for_a_verdict_is_left_out_and_code_keeps_its_shape() -> None:
+    code = "<div><pre>def f(x):\n<span>    </span>return None\n\n\ncheck(<i>f</i>)\n</pre></div>"
+    page = BeautifulSoup(code, "html.parser")
+    book.leave_out_check(page.pre)
+    assert page.pre.get_text() == "def f(x):\n    return None"
 
 
 def test_the_contents_say_where_each_part_begins(browser: Browser) -> None:
