@@ -47,7 +47,7 @@ CROP = """() => {
   for (const frames of document.querySelectorAll(".frames")) {
     crop([...frames.querySelectorAll("svg.wt")]);
   }
-  document.querySelectorAll("figure > svg.wt").forEach((drawing) => crop([drawing]));
+  document.querySelectorAll("figure svg.wt:not(.frames svg)").forEach((one) => crop([one]));
 }"""
 """Leave out what a drawing keeps free for its other settings; two frames keep one scale."""
 
