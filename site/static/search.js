@@ -60,7 +60,7 @@ async function lead(item) {
   const name = plain(page.querySelector("article h1"));
   link.textContent = name === title(section) ? name : `${name} › ${title(section)}`;
   item.append(excerpt(section));
-  const beside = /solutions|evidence|TEACHING|data/.test(link.pathname) ? 500 : 0;
+  const beside = /solutions|evidence|TEACHING|data|helpers/.test(link.pathname) ? 500 : 0;
   item.weight = Math.min(had(section), 1000) - beside;
   const later = [...item.parentElement.children].find((one) => (one.weight ?? -1000) < item.weight);
   if (later && later !== item) later.before(item);
