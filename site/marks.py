@@ -59,6 +59,7 @@ OF_NOTEBOOKS = (
     " Run each grey cell with **Shift+Enter**, from top to bottom.",
     " Write a number in place of `None`.",
     " (Save a page with Ctrl+S, and run this cell again.)",
+    " Hold the pointer over one to see what it means.",
 )
 """Sentences that are true of notebooks only; a page leaves them out."""
 

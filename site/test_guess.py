@@ -112,6 +112,8 @@ def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, ad
     assert any("pyodide" in url for url in page.asked)
     kept = json.loads(page.evaluate("localStorage.llmtrain"))
     assert (kept["guesses"], kept["done"]) == ({"00-guess": "3.5"}, {"00-guess": True})
+    assert "How many years would your eight A100 need" in kept["cells"]["00-guess"]["question"]
+    assert len(kept["cells"]["00-guess"]["date"]) == len("2026-01-31")
 
 
 def test_python_keeps_a_guess_that_was_answered_beside_it(page: Page, address: str) -> None:

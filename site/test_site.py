@@ -756,17 +756,56 @@ def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> 
         page.keyboard.press("ArrowRight")
         expect(scenes.nth(turn)).to_be_visible()
         assert [one.is_visible() for one in scenes.all()].count(True) == 1
-    shown = scenes.nth(2)
-    svg = shown.locator(".live-answer svg.wt").first.bounding_box()
-    assert svg["height"] > 0.5 * 720
+    for _ in range(scenes.count()):
+        page.keyboard.press("ArrowLeft")
+    seen = 0
+    for scene in scenes.all():
+        pictures = [one for one in scene.locator("svg.wt").all() if one.is_visible()]
+        if len(pictures) == 1:  # nothing under the edge, and the picture as large as can be
+            box = scene.bounding_box()
+            assert box["y"] + box["height"] <= 721
+            assert pictures[0].bounding_box()["height"] > 0.4 * 720
+            seen += 1
+        page.keyboard.press("ArrowRight")
+    assert seen >= 5
+    for _ in range(scenes.count() - 4):
+        page.keyboard.press("ArrowLeft")
+    shown = scenes.nth(3)
     assert shown.locator("p:has(> strong:only-child)").first.is_visible()
     page.reload()  # it stays where it was
-    expect(page.locator(".scene-bar span")).to_have_text(f"3 of {scenes.count()}")
+    expect(page.locator(".scene-bar span")).to_have_text(f"4 of {scenes.count()}")
     shown.locator("input[type=range]").first.focus()
     page.keyboard.press("ArrowRight")  # the slider's own
-    expect(page.locator(".scene-bar span")).to_have_text(f"3 of {scenes.count()}")
+    expect(page.locator(".scene-bar span")).to_have_text(f"4 of {scenes.count()}")
     assert page.url.endswith("?present#" + shown.get_attribute("id"))
     page.close()
+
+
+def test_a_room_sees_the_question_and_no_earlier_answer(page: Page, address: str) -> None:
+    url = f"{address}/notebooks/00_start_here.html"
+    form = page.locator('form[data-id="00-guess"]')
+    page.goto(url)
+    form.locator("input").fill("3")
+    page.keyboard.press("Enter")
+    page.goto(f"{url}?present")
+    expect(page.get_by_text("Meta trained Llama 3.1 8B")).to_be_visible()
+    expect(form.locator("input")).to_have_value("")
+    expect(form.locator(".live-verdict")).to_be_empty()
+    form.locator("input").fill("40")
+    page.keyboard.press("Enter")
+    expect(form.locator(".live-verdict")).to_contain_text(" you said 40; it is 26 years")
+    assert json.loads(page.evaluate("localStorage.llmtrain"))["guesses"] == {"00-guess": "3"}
+
+
+def test_a_search_finds_first_what_is_called_so(page: Page, address: str) -> None:
+    page.goto(f"{address}/search.html?q=all-reduce")
+    first = page.locator("ul.search > li").first
+    expect(first.locator("a")).to_have_text(re.compile("› all-reduce$"))
+    expect(first.locator(".live-found mark")).to_have_count(0)  # its name says it
+    second = page.locator("ul.search > li").nth(1)
+    expect(second.locator("a")).to_have_attribute("href", re.compile("07_communication"))
+    expect(second.locator("mark")).to_have_text(re.compile("^all-reduce$", re.I))
+    assert page.locator(".live-found", has_text="import ").count() == 0
 
 
 @pytest.mark.parametrize("word", ["ring", "machine", "time_line"])

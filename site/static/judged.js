@@ -145,7 +145,9 @@ export class Judged {
     this.verdict.innerHTML = html;
     const cells = { ...Progress.all().cells };
     const told = this.verdict.innerText;
-    cells[this.key] = { told, written, source: this.cell?.defaultValue };
+    const question = this.source.previousElementSibling?.textContent.trim();
+    const date = new Date().toISOString().slice(0, 10);
+    cells[this.key] = { told, written, question, date, source: this.cell?.defaultValue };
     Progress.keep({ ...kept, cells });
     Progress.show();
     this.#askNext();

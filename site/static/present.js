@@ -26,6 +26,7 @@ function screens(section) {
     const asked = one.previousElementSibling?.matches(".live-question");
     if (starts && shown && !asked) {
       found.push(document.createElement("section"));
+      found.at(-1).id = `${section.id}-${found.length}`;
       section.after(...found.slice(1));
       if (heading) found.at(-1).append(heading.cloneNode(true));
       shown = false;

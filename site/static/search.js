@@ -1,39 +1,74 @@
-/* Results of a search lead to the section that has the words, not to the top of its page. */
+/* Results of a search lead to the section that has the words, with a sentence of it. What is
+   called so comes first, then the chapters that say it, then what else has the words. */
+import { made } from "./elements.js";
 
-const asked = new URLSearchParams(location.search).get("q") ?? "";
-const words = (asked.match(/[\p{L}\p{N}]+/gu) ?? []).map((word) => new RegExp(`\\b${word}`, "i"));
+const AROUND = 130; // letters of a text before and behind what was asked
 
-/** How many of the words a section has, its subsections left out. */
-function had(section) {
-  const own = section.cloneNode(true);
-  for (const inner of own.querySelectorAll("section")) inner.remove();
-  return words.filter((word) => word.test(own.textContent)).length;
-}
-
-/** The section of a page that has most of the words, the first of several. */
-function found(page) {
-  const sections = [...page.querySelectorAll("article section[id] section[id]")];
-  const counts = sections.map(had);
-  const most = Math.max(0, ...counts);
-  return most ? sections[counts.indexOf(most)] : undefined;
-}
-
-async function lead(link) {
-  if (link.hash || !link.pathname.endsWith(".html")) return;
-  const html = await (await fetch(link.href)).text();
-  const section = found(new DOMParser().parseFromString(html, "text/html"));
-  if (!section) return;
-  const heading = section.querySelector("h1, h2, h3, h4");
-  heading.querySelector(".headerlink")?.remove();
-  link.hash = section.id;
-  link.append(` › ${heading.textContent.trim()}`);
-}
-
+const asked = (new URLSearchParams(location.search).get("q") ?? "").trim().toLowerCase();
+const words = asked.match(/[\p{L}\p{N}]+/gu) ?? [];
 const results = document.getElementById("search-results");
+const places = new Set();
 const seen = new Set();
+
+const plain = (one) => one?.textContent.replace(/\s+/g, " ").replace(/#$/, "").trim() ?? "";
+const title = (section) => plain(section.querySelector(":scope > :is(h1, h2, h3, h4)"));
+const called = (section) => title(section).toLowerCase() === asked;
+
+/** What a section says in sentences; its subsections, code and tables left out. */
+function prose(section) {
+  const said = [...section.querySelectorAll("p, li")].filter(
+    (one) => one.closest("section") === section && !one.closest("table, pre, .cell_output, .live-form, .live-note"),
+  );
+  return said.map(plain).join(" ");
+}
+
+/** How much a section has of what was asked: its name, the whole, or some of the words. */
+function had(section) {
+  if (called(section)) return 1000;
+  const text = `${title(section)} ${prose(section)}`.toLowerCase();
+  return 10 * (text.split(asked).length - 1) + words.filter((word) => text.includes(word)).length;
+}
+
+/** A piece of a section's text, with what was asked marked in it. */
+function excerpt(section) {
+  const text = prose(section);
+  const whole = text.toLowerCase().indexOf(asked);
+  const named = title(section).toLowerCase().includes(asked);
+  const part = whole < 0 ? !named && words.find((word) => text.toLowerCase().includes(word)) : asked;
+  const at = Math.max(0, part ? text.toLowerCase().indexOf(part) : 0);
+  const from = at < AROUND ? 0 : text.indexOf(" ", at - AROUND) + 1;
+  const to = text.lastIndexOf(" ", at + AROUND + asked.length);
+  const end = text.length < at + AROUND + asked.length ? text.length : Math.max(to, at + asked.length);
+  const length = part ? part.length : 0;
+  const mark = length ? made("mark", { textContent: text.slice(at, at + length) }) : "";
+  const pieces = [from ? "… " : "", text.slice(from, at), mark, text.slice(at + length, end)];
+  return made("p", { className: "live-found" }, ...pieces, end < text.length ? " …" : "");
+}
+
+/** Lead a result to its section, and put it in its place among those that are there. */
+async function lead(item) {
+  const link = item.querySelector("a");
+  if (!link.pathname.endsWith(".html")) return;
+  const html = await (await fetch(link.pathname)).text();
+  const page = new DOMParser().parseFromString(html, "text/html");
+  const sections = [...page.querySelectorAll("article section[id]")];
+  const section = sections.reduce((best, one) => (had(one) > had(best) ? one : best));
+  link.hash = section.id;
+  const twice = places.has(link.href);
+  places.add(link.href);
+  if (twice) return item.remove();
+  const name = plain(page.querySelector("article h1"));
+  link.textContent = name === title(section) ? name : `${name} › ${title(section)}`;
+  item.append(excerpt(section));
+  const beside = /solutions|evidence|TEACHING|data|helpers/.test(link.pathname) ? 500 : 0;
+  item.weight = Math.min(had(section), 1000) - beside;
+  const later = [...item.parentElement.children].find((one) => (one.weight ?? -1000) < item.weight);
+  if (later && later !== item) later.before(item);
+}
+
 function leadAll() {
-  for (const link of results.querySelectorAll("li > a"))
-    if (!seen.has(link)) seen.add(link) && lead(link).catch(() => {});
+  for (const item of results.querySelectorAll("ul.search > li"))
+    if (!seen.has(item)) seen.add(item) && lead(item).catch(() => {});
 }
 new MutationObserver(leadAll).observe(results, { childList: true, subtree: true });
 leadAll();
