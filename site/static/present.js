@@ -2,7 +2,7 @@
    large as there is room, arrows to go on. Loaded then alone. */
 
 const root = document.querySelector("article > section") ?? document.querySelector("article section");
-const PICTURE = ".live-panel, .cell_output svg.wt, [data-kind=guess]";
+const PICTURE = ".live-panel, svg.wt, [data-kind=guess]";
 const LEAST = 200; // px; a picture is not made smaller
 
 const shows = (one) => one.matches(PICTURE) || one.querySelector(PICTURE) !== null;
@@ -44,7 +44,7 @@ const place = document.createElement("span");
 /** What is for reading alone is left out of a scene that has something to see. */
 for (const scene of all) {
   scene.classList.add("scene");
-  const see = scene === all[0] ? ".cell_output svg.wt" : PICTURE; // the first holds a question
+  const see = scene === all[0] ? "svg.wt" : PICTURE; // the first holds a question
   scene.classList.toggle("scene-shown", scene.querySelector(see) !== null);
 }
 
