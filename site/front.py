@@ -59,7 +59,7 @@ BRAND = re.compile(r'(<a class="navbar-brand logo" href=")[^"]*"')
 
 DESCRIPTION = (
     "What will it take to train a language model? Parameters, FLOPs, days, memory and money, "
-    "in twelve pages of pictures to move, each number tested against published runs."
+    "in thirteen pages of pictures to move, each number tested against published runs."
 )
 
 

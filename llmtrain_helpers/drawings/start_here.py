@@ -439,8 +439,12 @@ STOPS = (
     ("09", "Calendar", "when is it really", "done?"),
     ("10", "Budget", "what should you", "train?"),
     ("11", "Measure", "is it true on", "this machine?"),
+    ("12", "Fine-tuning", "what does it take", "to adapt a model?"),
 )
-"""The chapters in the order in which they are walked, each with its question in two lines."""
+"""The chapters in the order in which they are walked, each with its question in two lines;
+the last one stands beside the course, below the chapter that it follows."""
+
+BESIDE, NEEDS = "12", ("it stands beside the course", "and needs 06 and 08 only")
 
 
 def course_map(done: Mapping[str, tuple[int, int]]) -> Drawing:
@@ -451,13 +455,18 @@ def course_map(done: Mapping[str, tuple[int, int]]) -> Drawing:
         passed, whole = done.get(chapter, (0, 0))
         fill = TOKENS if passed == whole else MODEL
         ink = "white" if passed else "currentColor"
+        box, told = BOX, ""
+        if chapter == BESIDE:
+            box, told = {**BOX, "stroke_dasharray": "6 4"}, f" ({' '.join(NEEDS)})"
+            svg += arrow(x + 98, y - 15, x + 98, y - 1)
+            svg += text(x + 210, y + 40, NEEDS[0], 14) + text(x + 210, y + 60, NEEDS[1], 14)
         svg += arrow(x - 13, y + 44, x - 1, y + 44) if i % 4 else ""
-        svg += rect(x, y, 196, 88, fill if passed else "none", title, **BOX)
+        svg += rect(x, y, 196, 88, fill if passed else "none", title, **box)
         svg += text(x + 10, y + 25, f"{chapter} {title}", 16, fill=ink, **BOLD)
-        svg += text(x + 10, y + 50, first, 14, fill=ink) + text(
-            x + 10, y + 70, second, 14, fill=ink
-        )
+        svg += text(x + 10, y + 50, first, 14, fill=ink)
+        svg += text(x + 10, y + 70, second, 14, fill=ink)
         state = f"{passed} of {whole}" if passed else ""
         svg += text(x + 188, y + 81, state, 14, "end", ink)
-        words.append(f"{chapter} {title}: {first} {second} {state and f'({state} done)'}".strip())
-    return Drawing(svg, 860, 324, f"The course as a path. {' '.join(words)}")
+        said = f"{chapter} {title}{told}: {first} {second} {state and f'({state} done)'}"
+        words.append(said.strip())
+    return Drawing(svg, 860, 428, f"The course as a path. {' '.join(words)}")

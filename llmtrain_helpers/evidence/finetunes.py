@@ -2,7 +2,8 @@
 
 `judged` brings the rows of data/finetune_measured.csv that its column `judged` names to
 estimates, by what each publication's words mean; `errors` and `fits` sum them up by
-source, `reserves` says what a card holds beyond the allocator's peak.
+source, `reserves` says what a card holds beyond the allocator's peak. `formula` is held
+against what PyTorch counted (data/finetune_counted.csv).
 `python -m llmtrain_helpers finetunes` prints it all.
 """
 
@@ -16,7 +17,13 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmtrain_helpers.evidence import published, utilizations
-from llmtrain_helpers.finetune import TunedMemory, Tuning, tuned_flops, tuned_memory
+from llmtrain_helpers.finetune import (
+    TunedMemory,
+    Tuning,
+    tuned_activations,
+    tuned_flops,
+    tuned_memory,
+)
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.pace import Shares
 
@@ -247,6 +254,39 @@ def judged() -> tuple[Judged, ...]:
         for row in published.rows("finetune_measured")
         if "judged" in row
     )
+
+
+COUNTED = {
+    "llama": Transformer.llama(2, 48, 6, 2, 40, 50, 16),
+    "experts": Transformer.llama(2, 48, 6, 2, 40, 50, 16, num_experts=4, experts_per_token=2),
+    "wider llama": Transformer.llama(2, 64, 4, 2, 160, 64, 24),
+}
+"""The small models of data/finetune_counted.csv."""
+
+
+def counted_tuning(row: Mapping[str, Any]) -> Tuning:
+    """How the small model of a counted row is tuned."""
+    options: dict[str, Any] = {"reentrant": bool(row.get("reentrant", 0))}
+    if row["method"] == "full":
+        return Tuning.full(**options)
+    options |= {name: row[name] for name in ("dropout", "adapter_bytes") if name in row}
+    options["autocast"] = bool(row.get("autocast", 1))
+    return Tuning.lora(row["rank"], row["targets"].split(), **options)
+
+
+def formula(row: Mapping[str, Any]) -> int:
+    """What the formulas say of a row of data/finetune_counted.csv."""
+    model, how, b = COUNTED[row["shape"]], counted_tuning(row), row["micro_batch_size"]
+    if row["quantity"] == "FLOPs":
+        return int(tuned_flops(model, how, b, row["recompute"]).total)
+    [(_, layer)] = model.layers
+    below, both = (  # of two layers the upper one, below which something learns
+        tuned_activations(
+            replace(model, layers=((l, layer),)), how, b, mask_bytes=row["mask_bytes"]
+        )
+        for l in (1, 2)
+    )
+    return int(both.layers - below.layers)
 
 
 CHIPS = {

@@ -169,6 +169,16 @@ def finetune_measured() -> DataFrame:
     return _table("finetune_measured")
 
 
+def finetune_counted() -> DataFrame:
+    """FLOPs and kept bytes of tuning that PyTorch counted on small models."""
+    return _table("finetune_counted")
+
+
+def generation_shares() -> DataFrame:
+    """How much of a step of reinforcement learning goes into writing answers."""
+    return _table("generation_shares")
+
+
 def bloom_sweeps() -> DataFrame:
     """Splits and micro-batches that were tried before BLOOM was trained."""
     return _table("bloom_sweeps")

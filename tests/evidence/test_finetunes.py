@@ -102,6 +102,12 @@ def test_what_contradicts_itself_is_named_and_counts() -> None:
         assert f"{row['peak_bytes'] / P:.1f} bytes" in finetunes.AGAINST_ITSELF[name]
 
 
+def test_the_formulas_give_what_pytorch_counted() -> None:
+    rows = published.rows("finetune_counted")
+    assert Counter(row["quantity"] for row in rows) == {"FLOPs": 42, "bytes": 13}
+    assert {finetunes.formula(row) - row["counted"] for row in rows} == {0}
+
+
 def test_beyond_the_allocators_peak_lie_some_gigabytes() -> None:
     found = finetunes.reserves()
     assert {kind: reserve.rows for kind, reserve in found.items()} == {
@@ -132,6 +138,14 @@ def test_so_many_speeds_lie_in_what_the_others_make() -> None:
     assert told["inside"] >= 0.85
     assert 0.4 <= told["inside, alike"] <= 0.5
     assert told["width"] <= 2.5
+
+
+def test_four_bits_are_slow_with_few_tokens_and_free_with_many() -> None:
+    pairs = finetunes.speed_ratios("qlora", "lora")
+    few = [pair.times for pair in pairs if pair.tokens < 2048]
+    many = [pair.times for pair in pairs if pair.tokens >= 8192]
+    assert (len(few), max(few) < 0.92, min(few) < 0.5) == (14, True, True)
+    assert min(many) > 0.87
 
 
 def test_the_reserve_of_a_tuned_plan_is_what_nine_of_ten_rows_exceed() -> None:

@@ -197,7 +197,16 @@ def holds_rate(row: dict[str, str]) -> bool:
     return tokens / float(told) / int(row["num_gpus"]) == pytest.approx(float(rate), rel=1e-5)
 
 
+def holds_generation(row: dict[str, str]) -> bool:
+    """The seconds of writing over those of the step, where they are printed."""
+    if not row["generation_seconds"]:
+        return bool(row["note"])
+    found = float(row["generation_seconds"]) / float(row["seconds_per_iteration"])
+    return found == pytest.approx(float(row["share"]), abs=0.0006)
+
+
 DERIVED = {
+    ("generation_shares", "share"): holds_generation,
     ("software_steps", "seconds_per_iteration"): holds_rate,
     ("software_steps", "tokens_per_s_per_gpu"): holds_rate,
     ("interruptions", "failures_per_node_day"): holds_failures,

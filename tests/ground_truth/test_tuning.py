@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from llmtrain_helpers import Transformer, Tuning
+from llmtrain_helpers.evidence import finetunes, published
 from llmtrain_helpers.finetune import tuned_activations, tuned_flops
 from llmtrain_helpers.measure import model as decoder
 
@@ -19,6 +20,7 @@ from .adapters import adapt
 from .shapes import SHAPES
 
 aten = torch.ops.aten
+Sizes = tuple[int, int, int, int]
 
 
 def scored(query: Any, key: Any, value: Any, *rest: Any, **options: Any) -> int:
@@ -28,6 +30,11 @@ def scored(query: Any, key: Any, value: Any, *rest: Any, **options: Any) -> int:
 def scored_back(grad: Any, query: Any, key: Any, value: Any, *rest: Any, **options: Any) -> int:
     """Twice forward, as the formulas count it: flash attention's second look aside."""
     return 2 * int(sdpa_flop_count(query, key, value))
+
+
+def thoroughly(part: Any, *inputs: Any) -> Any:
+    """Reentrant recomputation, which goes through to the end of a layer."""
+    return checkpoint(part, *inputs, use_reentrant=True)
 
 
 KERNELS = {
@@ -68,9 +75,6 @@ FAMILIES += ["shared expert", "gated shared expert"]
 def test_flops_are_those_of_the_counter(
     name: str, tuning: Tuning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def thoroughly(part: Any, *inputs: Any) -> Any:
-        return checkpoint(part, *inputs, use_reentrant=True)
-
     shape = SHAPES[name]
     for reentrant, recompute in product([False, True], ["none", "full"]):
         if reentrant:
@@ -121,6 +125,20 @@ def saved(net: Any, batch: int, s: int, autocast: bool) -> int:
     return sum(found.values())
 
 
+def kept_by(layers: int, shape: Sizes, tuning: Tuning, batch: int) -> int:
+    """Bytes that the layers of a Llama keep for 24 tokens more of each sequence.
+
+    Twice the tokens less once: without the 16-bit copies of weights under autocast.
+    """
+    autocast = not tuning.is_full and tuning.adapter_bytes == 4 and tuning.autocast
+    net = llama(layers, *shape)
+    if not tuning.is_full:
+        dtype = {2: torch.bfloat16, 4: torch.float32}[tuning.adapter_bytes]
+        adapt(net, tuning.targets, tuning.rank, tuning.dropout, dtype, names={})
+    once, twice = (saved(net.train(), batch, s, autocast) for s in (24, 48))
+    return twice - once
+
+
 KEPT = [
     ("full", Tuning.full(), 1),
     ("q, v", Tuning.lora(8, ["q_proj", "v_proj"], adapter_bytes=2), 1),
@@ -142,20 +160,13 @@ KEPT = [
 @pytest.mark.parametrize(("name", "tuning", "mask"), KEPT, ids=[case[0] for case in KEPT])
 @pytest.mark.parametrize("sizes", [(64, 160, 4, 2), (96, 128, 6, 6)])
 def test_a_layer_keeps_what_autograd_saves(
-    name: str, tuning: Tuning, mask: int, sizes: tuple[int, int, int, int]
+    name: str, tuning: Tuning, mask: int, sizes: Sizes
 ) -> None:
     batch, (h, f, heads, kv_heads) = 2, sizes
-    autocast = not tuning.is_full and tuning.adapter_bytes == 4 and tuning.autocast
     measured, counted = [], []
     for layers in (1, 2, 3):
-        net = llama(layers, h, f, heads, kv_heads)
-        if not tuning.is_full:
-            dtype = {2: torch.bfloat16, 4: torch.float32}[tuning.adapter_bytes]
-            adapt(net, tuning.targets, tuning.rank, tuning.dropout, dtype, names={})
-        # Twice the tokens less once: without the 16-bit copies of weights under autocast.
-        once, twice = (saved(net.train(), batch, s, autocast) for s in (24, 48))
         shape = Transformer.llama(layers, h, heads, kv_heads, f, 64, 24)
-        measured.append(twice - once)
+        measured.append(kept_by(layers, sizes, tuning, batch))
         counted.append(tuned_activations(shape, tuning, batch, mask_bytes=mask).layers)
     tables = 4 * 24 * h // heads  # of the rotation, once, where anything rotates going back
     [one, two, three] = [m - c for m, c in zip(measured, counted, strict=True)]
@@ -164,3 +175,18 @@ def test_a_layer_keeps_what_autograd_saves(
     final_norm = batch * 24 * (4 * h + 4 + 2 * h * tuning.is_full)
     token_ids = 8 * batch * 24
     assert two - final_norm - tables in (0, token_ids)
+
+
+@pytest.mark.parametrize("row", published.rows("finetune_counted"), ids=lambda row: row["name"])
+def test_the_table_has_what_is_counted_here(
+    row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how, batch = finetunes.counted_tuning(row), row["micro_batch_size"]
+    if row["quantity"] == "FLOPs":
+        if how.reentrant:
+            monkeypatch.setattr(decoder, "again", thoroughly)
+        found = counted(finetunes.COUNTED[row["shape"]], how, batch, row["recompute"])
+    else:
+        below, both = (kept_by(layers, (64, 160, 4, 2), how, batch) for layers in (2, 3))
+        found = both - below
+    assert found == row["counted"]

@@ -119,3 +119,5 @@ def test_the_map_has_every_chapter_and_says_what_is_done() -> None:
     told = drawings.course_map({"03": (2, 5), "05": (6, 6)})
     assert "(2 of 5 done)" in told.words
     assert told.body.count(f'fill="{COLORS["useful"]}"') == 1
+    assert "12 Fine-tuning (it stands beside the course and needs 06 and 08 only)" in plain.words
+    assert plain.body.count("stroke-dasharray") == 1
