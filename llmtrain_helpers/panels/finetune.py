@@ -134,7 +134,8 @@ class Setting:
     @property
     def ways(self) -> dict[str, TunedMemory]:
         """The peak of each way."""
-        return {way: tuned_peak(self.planned(way).run) for way in WAYS}
+        plans = {way: self.plan if way == self.way else self.planned(way) for way in WAYS}
+        return {way: tuned_peak(plan.run) for way, plan in plans.items()}
 
 
 _SETTINGS = {
