@@ -326,7 +326,7 @@ def _draw_ways(setting: Adapted, before: Adapted | None, width: int = WIDE) -> s
     if smallest == FULL:
         told += "Even all weights would leave room on a card of 24 GB."
     elif smallest:
-        told += f"On a card of 24 GB, <b>{smallest}</b> leave room for more."
+        told += f"On a card of 24 GB, <b>{smallest.replace(', ', ' in ')}</b> leave room for more."
     else:
         told += "A card of 24 GB is too small for any of the three."
     return common.pictured(picture, told)
