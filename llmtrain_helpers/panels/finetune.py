@@ -154,15 +154,15 @@ _CONTROLS = {
     "model": controls.COUNTED_MODEL,
     "way": controls.choice("What learns", "All weights, or adapters beside them.", WAYS),
     "chip": controls.choice("Card", "The chip: its memory and its peak.", _CHIPS),
-    "num_gpus": common.Control(
-        "GPUs", "Cards of one machine; several share what they hold.", most=8, stops=(1, 2, 4, 8)
-    ),
     "sequence_length": common.Control(
         "Length",
         "Tokens in a row that goes through the model.",
         unit="tokens",
         most=131_072,
         stops=controls.doublings(256, 32_768),
+    ),
+    "num_gpus": common.Control(
+        "GPUs", "Cards of one machine; several share what they hold.", most=8, stops=(1, 2, 4, 8)
     ),
     "examples": common.Control(
         "Texts",
