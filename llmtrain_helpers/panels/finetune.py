@@ -154,15 +154,15 @@ _CONTROLS = {
     "model": controls.COUNTED_MODEL,
     "way": controls.choice("What learns", "All weights, or adapters beside them.", WAYS),
     "chip": controls.choice("Card", "The chip: its memory and its peak.", _CHIPS),
-    "num_gpus": common.Control(
-        "GPUs", "Cards of one machine; several share what they hold.", most=8, stops=(1, 2, 4, 8)
-    ),
     "sequence_length": common.Control(
         "Length",
         "Tokens in a row that goes through the model.",
         unit="tokens",
         most=131_072,
         stops=controls.doublings(256, 32_768),
+    ),
+    "num_gpus": common.Control(
+        "GPUs", "Cards of one machine; several share what they hold.", most=8, stops=(1, 2, 4, 8)
     ),
     "examples": common.Control(
         "Texts",
@@ -326,7 +326,7 @@ def _draw_ways(setting: Adapted, before: Adapted | None, width: int = WIDE) -> s
     if smallest == FULL:
         told += "Even all weights would leave room on a card of 24 GB."
     elif smallest:
-        told += f"On a card of 24 GB, <b>{smallest}</b> leave room for more."
+        told += f"On a card of 24 GB, <b>{smallest.replace(', ', ' in ')}</b> leave room for more."
     else:
         told += "A card of 24 GB is too small for any of the three."
     return common.pictured(picture, told)

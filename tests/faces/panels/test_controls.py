@@ -112,8 +112,8 @@ FIELDS = {
         more: Slowest GPU's pass: 100 to 1,000 %
     """,
     "finetune": """
-        GPUs: 1 to 8; 4 stops, 1 2 4 to 8
         Length: 1 to 131,072 tokens; 8 stops, 256 512 1,024 to 32,768
+        GPUs: 1 to 8; 4 stops, 1 2 4 to 8
         Texts: 1 to 1B texts; 7 stops, 1,000 3,000 10,000 to 1M
         more: Tokens of a text: 1 to 131,072 tokens
         more: Epochs: 1 to 1,000
