@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from llmtrain_helpers.checks import amount, at_most, choice, instance, one, refuse, show, single
+from llmtrain_helpers.checks import amount, at_most, instance, one, refuse, show, single
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 """Seconds in each."""
@@ -427,8 +427,10 @@ def spellings(unit: str) -> list[str]:
     >>> spellings("times"), spellings("years")
     (['times', 'time', 'x'], ['years', 'year', 'yr', 'yrs'])
     """
-    wanted = choice("unit", unit, UNITS)
-    return [words for words, known in _SPELLED.items() if known == wanted]
+    instance("unit", unit, str)
+    if unit not in UNITS:
+        refuse("unit", unit, "is no unit that is read here")
+    return [words for words, known in _SPELLED.items() if known == unit]
 
 
 def short(number: float) -> str:
