@@ -123,10 +123,12 @@ def number_figures(text: Tag, chapter: int) -> None:
     """Make a numbered figure of each picture of a chapter."""
     pictures = text.select(".live-saved, .cell_output:has(img, svg.wt):not(.live-saved)")
     for at, shown in enumerate(pictures, start=1):
-        live = shown.parent.select_one(".live-panel")
+        handle = shown.find_parent("section", "live-handle")
+        live = handle or shown.parent.select_one(".live-panel")
         html, title = pictured(shown, str(live["data-word"]) if live else "")
         caption = f"<figcaption><b>Figure {chapter}.{at}</b> {title}</figcaption>"
-        shown.replace_with(BeautifulSoup(f"<figure>{html}{caption}</figure>", "html.parser"))
+        figure = BeautifulSoup(f"<figure>{html}{caption}</figure>", "html.parser")
+        (handle or shown).replace_with(figure)
 
 
 def pictured(shown: Tag, word: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import found
 import front
+import held
 import light
 import look
 import paper
@@ -56,6 +57,7 @@ def main() -> int:
         found.tell(SITE, front.DESCRIPTION)
         light.lighten(SITE)
         policy.guard(SITE)
+        held.hold(SITE)
         paper.print_all(SITE)
         keep_offline(SITE)
         print(f"The site is in {SITE.relative_to(ROOT)}: make site-serve shows it.")

@@ -286,17 +286,16 @@ def mark_panel(cell: Tag, word: str) -> None:
 
 
 def mark_handle(cell: Tag, name: str) -> None:
-    """What the page's script makes the controls of a handle from, below its saved picture."""
-    saved = cell.select_one(".cell_output")
-    saved["class"] = [*saved.get("class", []), "live-saved"]
+    """A handle with its saved picture, and what the page's script makes its controls from."""
+    saved, answer = cell.select_one(".cell_output"), cell.select_one(".text_html")
+    saved["class"], answer["class"] = ["live-saved", "live-picture"], ["live-answer"]
     cell["class"] = [*cell["class"], "live-call"]
     begun = escape(pictures.begun(HANDLES[name]))
-    saved.insert_after(
-        parsed(
-            f'<section class="live-panel live-handle" data-word="handle:{name}" '
-            f'data-start="{begun}"></section>'
-        )
-    )
+    section = parsed(
+        f'<section class="live-panel live-handle live-on" data-word="handle:{name}" '
+        f'data-start="{begun}"></section>'
+    ).section
+    saved.wrap(section)
 
 
 def guess(id: str, source: str) -> str:

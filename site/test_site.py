@@ -210,7 +210,7 @@ def test_a_first_load_is_light_and_nothing_moves(page: Page, address: str, name:
         }).observe({ type: "layout-shift", buffered: true });
         setTimeout(() => done(sum), 100);
     })"""
-    assert page.evaluate(shift) < 0.02  # a typeface may come late
+    assert page.evaluate(shift) < 0.01
 
 
 @pytest.mark.parametrize("name", PAGES)

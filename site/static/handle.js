@@ -18,7 +18,7 @@ export class Handle extends Moving {
     for (const field of this.fields) field.tell(fields[field.name]);
     this.places = this.fields.map(({ name }) => stops[name].indexOf(fields[name].text));
     this.stops = this.fields.map(({ name }) => stops[name]);
-    this.answer.append(...this.saved.querySelector(".text_html").childNodes);
+    this.answer.append(...this.saved.querySelector(".live-answer").childNodes);
     const near = new IntersectionObserver(([seen]) => {
       if (!seen.isIntersecting) return;
       near.disconnect();

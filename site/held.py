@@ -1,0 +1,47 @@
+"""The controls of each handle, put into the page as its script makes them.
+
+A page is then laid out before the script comes, and nothing in it moves. They cannot be
+used until they are the script's own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Thread
+
+from bs4 import BeautifulSoup
+from paper import CHROMIUM
+from playwright.sync_api import sync_playwright
+from serve import served
+
+CONTROLS = """() => [...document.querySelectorAll(".live-handle .live-controls")].map(one => {
+    for (const input of one.querySelectorAll("input")) {
+        input.setAttribute("value", input.value);
+        input.toggleAttribute("checked", input.checked);
+    }
+    for (const option of one.querySelectorAll("option"))
+        option.toggleAttribute("selected", option.selected);
+    return one.outerHTML;
+})"""
+"""What the script has made of each handle; what is chosen stands in the elements."""
+
+
+def hold(site: Path) -> None:
+    """Put them into all pages that have handles."""
+    server = served("127.0.0.1", 0, site)
+    Thread(target=server.serve_forever, daemon=True).start()
+    here = f"http://127.0.0.1:{server.server_port}"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        asked = browser.new_page(service_workers="block")
+        for path in sorted(site.glob("notebooks/*.html")):
+            page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+            if handles := page.select(".live-handle"):
+                asked.goto(f"{here}/{path.relative_to(site).as_posix()}")
+                for handle, made in zip(handles, asked.evaluate(CONTROLS), strict=True):
+                    controls = BeautifulSoup(made, "html.parser").div
+                    controls["inert"] = ""
+                    handle.insert(0, controls)
+                path.write_text(str(page), "utf-8")
+        browser.close()
+    server.shutdown()
