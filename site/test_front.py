@@ -239,7 +239,7 @@ def test_the_buttons_go_on_where_one_is(page: Page) -> None:
 
 
 def test_the_theme_can_be_chosen_and_else_follows_the_system(page: Page, address: str) -> None:
-    theme = "document.documentElement.dataset.theme"
+    theme = "() => document.documentElement.dataset.theme"
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(f"{theme} === 'dark'")
     page.get_by_role("button", name="Light or dark").click()

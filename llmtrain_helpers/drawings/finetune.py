@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import log2
+from operator import attrgetter
 from statistics import median
 
 from llmtrain_helpers import units
@@ -260,11 +261,15 @@ _S_TOP, _S_FOOT, _S_LEAST, _S_MOST = 40, 310, 0.44, 3.4
 
 
 def speed_against_tokens(
-    ratios: Sequence[SpeedRatio], expected: float, width: int = WIDE
+    ratios: Sequence[SpeedRatio],
+    expected: Mapping[str, float],
+    named: Mapping[str, str],
+    width: int = WIDE,
 ) -> Drawing:
     """How many times as fast rows are, against the tokens that a GPU has at once.
 
-    Both scales are ratios; a dashed line is what FLOPs alone `expected`.
+    Both scales are ratios; a dashed line is what is `expected` of FLOPs. The highest dot
+    of a publication that is `named` has these words beside it.
     """
     left, right = 52, width - 16
 
@@ -284,9 +289,13 @@ def speed_against_tokens(
         svg += text(x(tokens), _S_FOOT + 23, f"{tokens:,}", 14, "middle")
     svg += text(right, _S_FOOT + 45, "tokens that a GPU has at once", 15, "end")
     svg += line(left, y(1), right, y(1), stroke_width=2)
-    if expected != 1:
-        svg += line(left, y(expected), right, y(expected), **_DASHED)
-        svg += text(left + 6, y(expected) - 8, "by FLOPs alone", 14)
+    for name, times in expected.items():
+        svg += line(left, y(times), right, y(times), **_DASHED)
+        svg += text(left + 6, y(times) - 8, name, 14)
+    highest = {ratio.publication: ratio for ratio in sorted(ratios, key=attrgetter("times"))}
+    for publication, ratio in highest.items():
+        if publication in named:
+            svg += text(x(ratio.tokens) + 20, y(ratio.times) + 5, named[publication], 14)
     for i, ratio in enumerate(ratios):
         aside = 5 * (i % 5 - 2)  # so that rows of the same tokens are told apart
         title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"

@@ -182,6 +182,7 @@ EXERCISES: dict[str, Exercise] = {
             ),
             "this is one of the two matrices: both learn.": lambda: RANK * ROWS,
             "this is one of the two matrices; the other one learns too.": lambda: RANK * COLUMNS,
+            "this has each of the two thin matrices twice.": lambda: 2 * RANK * (ROWS + COLUMNS),
             "the rank is missing: each thin matrix has r of them.": lambda: ROWS + COLUMNS,
         },
     ),
@@ -230,10 +231,9 @@ EXERCISES: dict[str, Exercise] = {
             "Embedding and head have V rows of h numbers each, and stay in 16 bits.",
         ),
         mistaken={
-            0.5
-            * (_MATRICES + _ENDS): "this is the colleague's own number, or leaves out embedding "
-            "and head.",
-            _HALF * (_MATRICES + _ENDS): "the scales are in it, but embedding and head stay wide.",
+            _HALF * (_MATRICES + _ENDS): "this is the colleague's own number: embedding and head "
+            "stay wide.",
+            _HALF * _MATRICES: "embedding and head are missing: they take memory too.",
             0.5 * _MATRICES + 2 * _ENDS: "the scales are missing: a weight has 0.516 bytes.",
             _HALF * (_MATRICES + _ENDS / 2) + _ENDS: "embedding and head are two tables: both "
             "stay wide.",

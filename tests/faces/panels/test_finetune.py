@@ -1,12 +1,15 @@
 """Chapter 12's panel and handles: what each control changes, and what the page says of them."""
 
+from statistics import median
 from typing import Any
 
 import pytest
 
 from llmtrain_helpers import Tuning, tuned_memory
+from llmtrain_helpers.evidence import finetunes, published
 from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.panels import HANDLES, PANELS
+from llmtrain_helpers.panels.finetune import LITGPT_HELD, faster_by_flops
 from tests.faces.panels.test_handles import said
 
 PANEL = PANELS["finetune"]
@@ -53,7 +56,32 @@ def test_nothing_happens_in_silence() -> None:
     assert "<b>Cut:</b> a text of 4,000" in panel_with(tokens_each=4000).html
     assert "<b>Slower:</b>" in panel_with(way="adapters, 4 bits").html
     assert "<b>Slower:</b>" not in longer(4096, way="adapters, 4 bits")
+    assert "<b>It may not fit:</b>" in longer(8192, way="adapters, 4 bits")
+    assert "<b>It may not fit:</b>" not in panel_with(way="adapters, 4 bits").html
     assert panel_with(num_gpus=16).problem or "GPUs" in PANEL.controls["num_gpus"].label
+
+
+@pytest.mark.parametrize(
+    ("way", "method", "several", "number"),
+    [("4 bits", "qlora", False, 24), ("adapters, several GPUs", "lora", True, 10)],
+)
+def test_litgpts_runs_held_what_the_panel_says(
+    way: str, method: str, several: bool, number: int
+) -> None:
+    rows = {row["name"]: row for row in published.rows("finetune_measured")}
+    held = [
+        row.peak / row.estimate.total
+        for row in finetunes.judged()
+        if row.peak and row.source.startswith("litgpt")
+        if rows[row.name]["method"] == method and (rows[row.name]["num_gpus"] > 1) == several
+    ]
+    assert len(held) == number
+    assert round(median(held), 1) == LITGPT_HELD[way]
+
+
+def test_the_lines_are_what_flops_let_one_expect() -> None:
+    assert faster_by_flops("none") == pytest.approx(1.49, abs=0.005)
+    assert faster_by_flops("full") == pytest.approx(1.25, abs=0.005)
 
 
 def test_the_handles_say_what_the_page_says() -> None:
@@ -74,11 +102,11 @@ def test_the_handles_say_what_the_page_says() -> None:
 
 def test_the_spike_grows_with_tokens_and_not_with_bits() -> None:
     spike = HANDLES["loss_spike"]
-    assert "does not fit on" in said(spike.render())
+    assert "goes beyond the 24 GB" in said(spike.render())
     whole, fused = spike.render(tokens=10_240), spike.render(loss="piece by piece")
     assert "<b>18.4 GB</b>, 113 % of what" in whole
     assert "nothing stands on top" in fused
-    assert "fits on a card" in said(fused)
+    assert "stays below" in said(fused)
     assert "<b>7.35 GB</b>, 125 % of what" in spike.render(bits="4 bits")
 
 

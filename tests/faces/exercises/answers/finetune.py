@@ -36,8 +36,8 @@ ANSWERS = {
     "12-c": Answers(
         right=[39.5, "39.5 GB"],
         slips=[
-            (35.28, "the colleague's own number"),
-            (36.40, "the scales are in it"),
+            (36.40, "the colleague's own number"),
+            (35.28, "embedding and head are missing"),
             (38.43, "the scales are missing"),
             (37.96, "are two tables"),
             (43.72, "in 32 bits"),
