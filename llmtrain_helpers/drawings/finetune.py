@@ -268,8 +268,8 @@ def speed_against_tokens(
 ) -> Drawing:
     """How many times as fast rows are, against the tokens that a GPU has at once.
 
-    Both scales are ratios; a dashed line is what is `expected` of FLOPs. The highest dot
-    of a publication that is `named` has these words beside it.
+    Both scales are ratios; a dashed line is what is `expected` of FLOPs. Below the
+    lowest dot of a publication that is `named` stands its name.
     """
     left, right = 52, width - 16
 
@@ -292,10 +292,10 @@ def speed_against_tokens(
     for name, times in expected.items():
         svg += line(left, y(times), right, y(times), **_DASHED)
         svg += text(left + 6, y(times) - 8, name, 14)
-    highest = {ratio.publication: ratio for ratio in sorted(ratios, key=attrgetter("times"))}
-    for publication, ratio in highest.items():
-        if publication in named:
-            svg += text(x(ratio.tokens) + 20, y(ratio.times) + 5, named[publication], 14)
+    for publication, name in named.items():
+        if of_it := [ratio for ratio in ratios if ratio.publication == publication]:
+            lowest = min(of_it, key=attrgetter("times"))
+            svg += text(x(lowest.tokens) + 8, y(lowest.times) + 20, name, 14)
     for i, ratio in enumerate(ratios):
         aside = 5 * (i % 5 - 2)  # so that rows of the same tokens are told apart
         title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"

@@ -539,7 +539,7 @@ def _draw_speed(setting: Compared, before: Compared | None, width: int = WIDE) -
     first, second = _COMPARED[setting.compared]
     ratios, expected = speed_ratios(first, second), {}
     if second == "full":
-        expected = {"by FLOPs": faster_by_flops("none"), "recomputed": faster_by_flops("full")}
+        expected = {"by FLOPs alone": faster_by_flops("none"), "with recomputation": faster_by_flops("full")}
     picture = speed_against_tokens(ratios, expected, _NAMED, width)
     if first == "lora":
         near = sum(1 <= ratio.times < 1.2 for ratio in ratios)
