@@ -24,13 +24,14 @@ HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</t
 <link rel="stylesheet" href="_static/paper.css"><style>{faces}</style>
 <body class="{kind}">{body}"""
 
-FILES = Path(__file__).parent / "node_modules" / "@fontsource" / "source-serif-4" / "files"
+FACES = Path(__file__).parent / "node_modules" / "@fontsource"
+TYPEFACES = {"source-serif-4": "Source Serif 4", "source-sans-3": "Source Sans 3"}
 
 A4 = {"format": "A4", "print_background": True, "prefer_css_page_size": True}
 BOOK = {"tagged": True, "outline": True}
 """How Chromium prints; margins and heads stand in the style."""
 
-SIZES = [size / 10 for size in range(110, 89, -1)]
+SIZES = [size / 10 for size in range(120, 89, -1)]
 """Points that the sheet's letters may have, the largest first."""
 
 CROP = """() => {
@@ -98,10 +99,11 @@ def filled(site: Path, kind: str, title: str, body: str) -> str:
 
 
 def faces() -> str:
-    """The book's typeface, from its package."""
+    """The site's typefaces, from their packages."""
     return "".join(
-        f'@font-face {{ font-family: "Source Serif 4"; font-weight: {weight}; font-style: {style}; '
-        f"src: url({(FILES / f'source-serif-4-latin-{weight}-{style}.woff2').as_uri()}); }}"
+        f'@font-face {{ font-family: "{name}"; font-weight: {weight}; font-style: {style}; '
+        f"src: url({(FACES / f'{file}/files/{file}-latin-{weight}-{style}.woff2').as_uri()}); }}"
+        for file, name in TYPEFACES.items()
         for weight in (400, 600)
         for style in ("normal", "italic")
     )
