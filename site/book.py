@@ -45,11 +45,14 @@ FOR_THE_HAND = re.compile(
     r"\b[Pp]ress (play|Start)\b|\bsliders?\b|\bHold the pointer|\b[Rr]un (the|this) cell\b"
     r"|\ba click takes\b|Shift\+Enter|^So try some|^Try (to bring|both|all four)\b"
     r"|^(Now |Then )?(slide|move|drag|switch|choose “|set the (format|three)|set a switch)\b"
+    r"|^Set Speed\b|^\(Under More\b|^Choose all weights\b|, so put in your own \(under\b"
     r"|^(Add GPUs|Choose a number of GPUs|Make the (text|sequences)|Close the parts|Under More)\b"
     r"|^Then (forbid|let|look for|cut|try|mend) |, and (then show|move|slide) ",
     re.IGNORECASE,
 )
 """A sentence that tells the hand what to do: paper leaves it out."""
+
+PAGE_OF_SITE = re.compile(r"\bpage(s?)(?=[\s\u00a0]\d\d\b)", re.IGNORECASE)
 
 SENTENCES = re.compile(r"(?<=[.?!])\s+(?=[A-Z“<])")
 """Between two sentences of a paragraph."""
@@ -77,6 +80,7 @@ def article(path: Path) -> Tag:
         keep_mark(formula)
     for tag in text.select(":is(.cell_output, figure) [style]:not(svg, svg *)"):  # a screen's
         tag["style"] = "text-align: right" if "text-align:right" in tag["style"] else ""
+    name_chapters(text)
     for tag in text.select("[title]"):  # a tooltip
         del tag["title"]
     for words in text.select("p"):
@@ -87,6 +91,17 @@ def article(path: Path) -> Tag:
         elif words.get_text().startswith("Next:"):
             words.decompose()
     return text
+
+
+def name_chapters(text: Tag) -> None:
+    """A page of the site is a chapter of the book, which has pages of its own."""
+    for words in text.find_all(string=PAGE_OF_SITE):
+        words.replace_with(PAGE_OF_SITE.sub(_chapter, words))
+
+
+def _chapter(page: re.Match[str]) -> str:
+    """`chapter` as `page` was written, with its capital and its s."""
+    return ("Chapter" if page[0][0] == "P" else "chapter") + page[1]
 
 
 def keep_mark(formula: Tag) -> None:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 from reference import PAGE as REFERENCE
 
+from llmtrain_helpers.drawings.budget import NARROW
 from llmtrain_helpers.drawings.common import of_saved
 from llmtrain_helpers.panels.page import KNOWN
 
@@ -56,12 +59,16 @@ def set_drawings(site: Path) -> None:
 
 
 def draw(page: BeautifulSoup) -> None:
-    """The same in one page; the saved pictures of panels have narrow ones beside them."""
+    """The same in one page, whose pictures have narrow ones beside them."""
     for saved in page.select("div.wt"):
         day = saved.select_one("img.day")
         saved.replace_with(_parsed(of_saved(day["src"], day["alt"]).live()))
     for live in page.select("section.live-panel[data-word]"):
         add_narrow(live.parent.select_one(".live-saved"), str(live["data-word"]))
+    for drawn in page.select(".live-source svg.wt"):
+        cells = [cell.get_text() for cell in page.select(".cell_input pre")]
+        imports = next((cell for cell in cells if cell.startswith("from ")), "")
+        add_narrow_of_cell(drawn, imports, drawn.find_parent(class_="cell").pre.get_text())
 
 
 def add_narrow(saved: Tag, word: str) -> None:
@@ -70,8 +77,25 @@ def add_narrow(saved: Tag, word: str) -> None:
     settings = [panel.default, *(panel.presets[still] for still in panel.stills)]
     shown = _parsed("".join(panel.answer(setting).html for setting in settings))
     for wide, narrow in zip(saved.select("svg.wt"), shown.select("svg.wt"), strict=True):
-        wide["class"], narrow["class"] = ["wt", "wide"], ["wt", "narrow"]
-        wide.insert_after(narrow)
+        set_beside(wide, narrow)
+
+
+def add_narrow_of_cell(wide: Tag, imports: str, source: str) -> None:
+    """Put beside a cell's picture the narrow one that its last line draws, if it knows one."""
+    lines, _, last = source.strip().rpartition("\n")
+    scope: dict[str, Any] = {}
+    exec(imports, scope)
+    draws = scope.get(last.partition("(")[0])
+    if draws and "width" in signature(draws).parameters:
+        exec(lines, scope)
+        drawing = eval(last.removesuffix(")") + f", width={NARROW})", scope)
+        set_beside(wide, _parsed(drawing.live()).select_one("svg.wt"))
+
+
+def set_beside(wide: Tag, narrow: Tag) -> None:
+    """Two forms of one picture, of which a window shows one."""
+    wide["class"], narrow["class"] = ["wt", "wide"], ["wt", "narrow"]
+    wide.insert_after(narrow)
 
 
 # --- numbers and their units

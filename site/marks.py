@@ -72,7 +72,10 @@ MORE = {
 """Pages beside the chapters, and what the contents call them."""
 
 
-PARTS = ["elements", "guess", "handle", "judged", "moving", "panel", "progress", "python"]
+PARTS = [
+    *("contents", "elements", "guess", "handle", "judged"),
+    *("moving", "panel", "progress", "python", "tips"),
+]
 """What `live.js` is made of; a page asks for all at once, and not for one after the other."""
 
 

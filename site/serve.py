@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -26,20 +27,11 @@ SITE = Path(__file__).parents[1] / "build" / "site"
 SMALLER = {".html", ".css", ".js", ".mjs", ".json", ".svg", ".wasm", ".txt", ".xml"}
 """What compression makes smaller; archives, PDFs and typefaces are small already."""
 
-SCRIPTS = [
-    "live",
-    "handle",
-    "panel",
-    "moving",
-    "elements",
-    "judged",
-    "progress",
-    "python",
-    "worker",
-]
 FIRST = ["index.html", "notebooks/00_start_here.html"]
-FIRST += [f"_static/{name}.js" for name in SCRIPTS]
-"""Pages and scripts that a browser asks for before it starts Python."""
+"""The pages that a browser asks for before it starts Python."""
+
+ASKED = re.compile(r'(?:href|src)="(?:\.\./)?(_static/[^"?]+\.(?:js|css|woff2))')
+"""What a page asks for in its turn."""
 
 
 @cache
@@ -81,7 +73,9 @@ def served(bind: str, port: int, site: Path = SITE) -> ThreadingHTTPServer:
 def thirty(address: str, browsers: int = 30) -> tuple[float, int]:
     """Seconds until so many browsers have page, script and Python, and the bytes sent."""
     python = [f"pyodide/{path.name}" for path in sorted((SITE / "pyodide").iterdir())]
-    names = [*FIRST, "course.zip", *python]
+    pages = [(SITE / name).read_text("utf-8") for name in FIRST]
+    asked = {name for page in pages for name in ASKED.findall(page)}
+    names = [*FIRST, *sorted(asked), "_static/worker.js", "course.zip", *python]
 
     def browse(_: int) -> int:
         return sum(fetched(f"{address}/{name}") for name in names)

@@ -167,13 +167,13 @@ class Axes:
         return inside and self.y0 <= value <= self.y1
 
 
-def frontier_picture(front: Frontier, chosen: str = "") -> Drawing:
+def frontier_picture(front: Frontier, chosen: str = "", width: int = WIDE) -> Drawing:
     """The shapes of a frontier over their sizes, the law's curve, and the best.
 
     `chosen` is the name of a shape to point at.
     """
     dots = [point.outcome for point in front.points]
-    return loss_against_size(dots, most_flops(dots), front.law, chosen)
+    return loss_against_size(dots, most_flops(dots), front.law, chosen, width=width)
 
 
 def loss_against_size(
@@ -485,24 +485,37 @@ def epochs_worth(worths: Sequence[float], epochs: int, width: int = HANDLE) -> D
 # --- tokens for each parameter: laws, and what was done
 
 
-def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) -> Drawing:
+def tokens_each(
+    laws: Mapping[str, float], models: Sequence[Mapping[str, Any]], width: int = WIDE
+) -> Drawing:
     """Laws' best tokens a parameter above released models, over the years.
 
     A model is a row of `published.rows("tokens_per_parameter")`.
     """
-    grey = 66 + 24 * len(laws)
-    svg = text(24, 30, "what laws call best, at Chinchilla's work", 15, font_weight=600)
-    svg += line(24, grey, 720, grey, opacity=0.3)
+    narrow = width < WIDE  # there a law's name stands above its dot, and the key at the foot
+    left, pitch = (8, 42) if narrow else (24, 24)
+    first, span = (50, width - 92) if narrow else (80, 612)
+
+    def _rx(ratio: float) -> float:
+        """Where so many tokens a parameter stand: from 0.1 to 100,000."""
+        return first + (log10(ratio) + 1) / 6 * span
+
+    grey = 66 + pitch * len(laws)
+    svg = text(left, 30, "what laws call best, at Chinchilla's work", 15, font_weight=600)
+    svg += line(left, grey, width - 24, grey, opacity=0.3)
     for i, (name, ratio) in enumerate(laws.items()):
-        x, y, label = _rx(ratio), 66 + 24 * i, f"{name}: {units.digits(ratio, 2)}"
-        svg += circle(x, y - 5, 6, GREEN, name, stroke="currentColor")
-        left = 1 < ratio < 20 or not fits(label, 722 - x - 14, 14)
-        svg += text(x + (-12 if left else 12), y, label, 14, "end" if left else "start")
-    top, dots = 96 + 24 * len(laws), COLORS["activations"]
+        x, y, label = _rx(ratio), 66 + pitch * i, f"{name}: {units.digits(ratio, 2)}"
+        svg += circle(x, y + (14 if narrow else -5), 6, GREEN, name, stroke="currentColor")
+        before = 1 < ratio < 20 or not fits(label, 722 - x - 14, 14)
+        if narrow:
+            svg += text(left, y, label, 14)
+        else:
+            svg += text(x + (-12 if before else 12), y, label, 14, "end" if before else "start")
+    top, dots = 96 + pitch * len(laws), COLORS["activations"]
     years = sorted({int(row["year"]) for row in models})
     for i, year in enumerate(years):
         y = top + 26 + 30 * i
-        svg += text(24, y + 5, f"{year}", 15, font_weight=600)
+        svg += text(left, y + 5, f"{year}", 15, font_weight=600)
         for row in models:
             if row["year"] == year:
                 style: Style = {"stroke": "currentColor", "stroke_width": 1, "opacity": 0.85}
@@ -512,28 +525,25 @@ def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) 
 
     # the axis, the twenty and the key
     bottom = top + 26 + 30 * len(years)
-    svg += text(24, top - 4, "what was trained", 15, font_weight=600)
-    svg += circle(450, top - 9, 6, BLUE) + text(462, top - 4, "dense", 14)
-    svg += circle(536, top - 9, 6, dots)
-    svg += text(548, top - 4, "experts, by active ones", 14)
+    svg += text(left, top - 4, "what was trained", 15, font_weight=600)
+    key, foot = (left + 6, bottom + 76) if narrow else (450, top - 4)
+    svg += circle(key, foot - 5, 6, BLUE) + text(key + 12, foot, "dense", 14)
+    svg += circle(key + 86, foot - 5, 6, dots)
+    svg += text(key + 98, foot, "experts, by active ones", 14)
     for power in range(-1, 6):
         x = _rx(10.0**power)
         svg += line(x, 44, x, bottom, stroke_width=1, opacity=0.15)
-        svg += text(x, bottom + 22, f"{10.0**power:,.10g}", 14, "middle")
+        if not narrow or power in (-1, 3, 5):
+            svg += text(x, bottom + 22, f"{10.0**power:,.10g}", 14, "middle")
     svg += line(_rx(20), 44, _rx(20), bottom, stroke_dasharray="4 4", opacity=0.7)
     svg += text(_rx(20), bottom + 22, "20", 14, "middle", font_weight=700)
-    svg += text(720, bottom + 46, "tokens for each parameter", 15, "end")
+    svg += text(width - 24, bottom + 46, "tokens for each parameter", 15, "end")
 
     best = ", ".join(f"{name} {units.digits(x, 2)}" for name, x in laws.items())
     ratios = sorted(float(row["tokens_per_parameter"]) for row in models)
     low, high = units.digits(ratios[0], 2), units.digits(ratios[-1], 2)
     words = f"Tokens for each parameter. Laws: {best}. {len(models)} released models: "
-    return Drawing(svg, 744, round(bottom + 62), f"{words}{low} to {high}.")
-
-
-def _rx(ratio: float) -> float:
-    """Where so many tokens a parameter stand: from 0.1 to 100,000."""
-    return 80 + (log10(ratio) + 1) / 6 * 612
+    return Drawing(svg, width, round(bottom + (90 if narrow else 62)), f"{words}{low} to {high}.")
 
 
 # --- memory of ways to train

@@ -140,9 +140,14 @@ export class Judged {
     if (first && changed) await this.#runLater();
   }
 
+  /** A guess's answer without the guess's name, which means nothing to its reader. */
+  #say(html) {
+    this.verdict.innerHTML = this.kind === "guess" ? html.replace(` ${this.id}: `, " ") : html;
+  }
+
   /** A verdict, shown and kept with what else is to be kept. */
   #tell(html, written, kept) {
-    this.verdict.innerHTML = html;
+    this.#say(html);
     const cells = { ...Progress.all().cells };
     const told = this.verdict.innerText;
     const question = this.source.previousElementSibling?.textContent.trim();
@@ -160,7 +165,7 @@ export class Judged {
     const answer = guessed(this.id, written, first);
     if (!answer) return false;
     if (!answer.counts) {
-      this.verdict.innerHTML = answer.html;
+      this.#say(answer.html);
       return true;
     }
     const kept = { guesses: { ...guesses, [this.id]: first }, done: { ...done, [this.id]: true } };

@@ -1,9 +1,11 @@
 /* What moves in the page, and what starts it, its guesses and exercises. Nothing of Python
    is fetched before somebody asks for what it alone can show. */
+import { contents } from "./contents.js";
 import { Handle } from "./handle.js";
 import { Judged } from "./judged.js";
 import { Panel } from "./panel.js";
 import { Progress } from "./progress.js";
+import { tips } from "./tips.js";
 
 for (const form of document.querySelectorAll(".live-form")) new Judged(form);
 const handles = [...document.querySelectorAll(".live-handle")].map(
@@ -22,6 +24,8 @@ for (const section of document.querySelectorAll(".live-panel:not(.live-handle)")
   }
 }
 Progress.show();
+tips();
+contents();
 if (new URLSearchParams(location.search).has("present")) import("./present.js");
 if (document.getElementById("search-results")) import("./search.js");
 
