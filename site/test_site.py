@@ -781,6 +781,40 @@ def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> 
     page.close()
 
 
+EDGE = """() => Math.round(document.querySelector(".scene:not([hidden])")
+    .getBoundingClientRect().bottom + scrollY)"""
+"""Where the scene ends that is shown."""
+
+
+@pytest.mark.parametrize("number", [0, 7, 8, 12])
+def test_no_screen_runs_under_the_edge_of_a_projector(
+    browser: Browser, address: str, number: int
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/{CHAPTERS[number]}.html?present")
+    place = page.locator(".scene-bar span")
+    count = page.locator(".scene").count()
+    for turn in range(1, count + 1):
+        expect(place).to_have_text(f"{turn} of {count}")
+        assert page.evaluate(EDGE) <= 720, page.url
+        assert page.locator(".scene:visible").inner_text().count("\n"), page.url  # not empty
+        page.keyboard.press("ArrowRight")
+    page.close()
+
+
+def test_a_panel_before_a_room_stands_beside_its_controls(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/{CHAPTERS[8]}.html?present#your-own-plan")
+    page.get_by_role("button", name="Start the panel").click()
+    picture = page.locator(".live-on:visible svg.wt:visible").first
+    picture.wait_for(timeout=60_000)
+    page.wait_for_timeout(300)  # until it is fitted
+    assert page.evaluate(EDGE) <= 720
+    assert picture.bounding_box()["height"] > 0.3 * 720
+    assert picture.bounding_box()["x"] > 300  # the controls are on its left
+    page.close()
+
+
 def test_a_room_sees_the_question_and_no_earlier_answer(page: Page, address: str) -> None:
     url = f"{address}/notebooks/00_start_here.html"
     form = page.locator('form[data-id="00-guess"]')

@@ -3,63 +3,101 @@
 
 const root = document.querySelector("article > section") ?? document.querySelector("article section");
 const PICTURE = ".live-panel, svg.wt, [data-kind=guess]";
-const LEAST = 200; // px; a picture is not made smaller
+const EXERCISE = ".live-form[data-kind=run]:not([data-closed])";
+const LEAST = 120; // px; a picture is not made smaller
+const BAR = 80; // px at the foot of the window, where the bar is
 
 const shows = (one) => one.matches(PICTURE) || one.querySelector(PICTURE) !== null;
 
-/** The screens: what stands above the first heading, then each section, cut where a second
-    picture or guess begins, with its heading and the question before it. */
+/** The screens: what stands above the first heading, then each section, cut to the window. */
 function scenes() {
   const sections = [...root.querySelectorAll(":scope > section")];
   const opening = document.createElement("section");
   opening.append(...[...root.childNodes].filter((one) => !sections.includes(one)));
   root.prepend(opening);
-  return [opening, ...sections].flatMap(screens);
+  const all = [opening, ...sections];
+  for (const one of all) one.hidden = true; // each is measured alone
+  return all.flatMap((section) => {
+    const found = screens(section);
+    const see = section === opening ? "svg.wt" : PICTURE; // the first holds a question
+    for (const one of found) dress(one, see);
+    const fitting = found.flatMap(windows);
+    fitting.slice(1).forEach((one, at) => (one.id = `${section.id}-${at + 2}`));
+    return fitting;
+  });
 }
 
+/** A section, cut where a second picture or guess begins, with the question before it, and
+    behind each exercise. */
 function screens(section) {
-  const heading = section.querySelector(":scope > :is(h1, h2)");
   const found = [section];
   let shown = false;
+  let judged = false;
   for (const one of [...section.children]) {
     const starts = one.matches(".live-question") || (shows(one) && !one.matches(".live-form"));
-    const asked = one.previousElementSibling?.matches(".live-question");
-    if (starts && shown && !asked) {
-      found.push(document.createElement("section"));
-      found.at(-1).id = `${section.id}-${found.length}`;
-      section.after(...found.slice(1));
-      if (heading) found.at(-1).append(heading.cloneNode(true));
+    if ((starts && shown) || judged) {
+      found.push(cut(found.at(-1), one));
       shown = false;
     }
+    judged = one.matches(EXERCISE);
     shown ||= shows(one);
-    if (found.length > 1) found.at(-1).append(one);
   }
   return found;
 }
 
+/** A new screen below the same heading, for what stands in a scene from one element on. */
+function cut(scene, from) {
+  const rest = document.createElement("section");
+  const later = [...scene.children].slice([...scene.children].indexOf(from));
+  const heading = scene.querySelector(":scope > :is(h1, h2)");
+  rest.className = scene.className;
+  rest.hidden = true;
+  if (heading) rest.append(heading.cloneNode(true));
+  rest.append(...later);
+  scene.after(rest);
+  return rest;
+}
+
+/** What is for reading alone is left out of a scene that has something to see. */
+function dress(scene, see) {
+  scene.classList.add("scene");
+  scene.classList.toggle("scene-shown", scene.querySelector(see) !== null);
+}
+
+/** A scene that is higher than the window, cut at its edge; an exercise stays with its
+    question. One that shows nothing but its heading is no screen. */
+function windows(scene) {
+  scene.hidden = false;
+  scene.style.setProperty("--picture", `${LEAST}px`);
+  const seen = [...scene.children].filter((one) => one.offsetHeight && !one.matches("h1, h2"));
+  const under = (one) => one.getBoundingClientRect().bottom + scrollY > innerHeight - BAR;
+  let at = seen.findIndex(under);
+  while (at > 0 && seen[at - 1].matches(".live-question")) at -= 1;
+  scene.hidden = true;
+  if (!seen.length) scene.remove();
+  if (at < 1) return seen.length ? [scene] : [];
+  return [scene, ...windows(cut(scene, seen[at]))];
+}
+
+document.documentElement.classList.add("present");
 const all = scenes();
 const bar = document.createElement("nav");
 const place = document.createElement("span");
 
-/** What is for reading alone is left out of a scene that has something to see. */
-for (const scene of all) {
-  scene.classList.add("scene");
-  const see = scene === all[0] ? "svg.wt" : PICTURE; // the first holds a question
-  scene.classList.toggle("scene-shown", scene.querySelector(see) !== null);
-}
-
 let at = Math.max(0, all.findIndex((one) => one.id && `#${one.id}` === location.hash));
 
-/** The pictures of the scene take what its words and controls leave of the window. */
+/** The pictures of the scene are as large as the window lets them; by halves, for words and
+    controls stand above some and beside others. */
 function fit() {
   const scene = all[at];
-  const pictures = [...scene.querySelectorAll("svg.wt")].filter((one) => one.clientHeight);
-  if (!pictures.length) return;
-  scene.style.setProperty("--picture", `${LEAST}px`);
-  const taken = pictures.reduce((sum, one) => sum + one.getBoundingClientRect().height, 0);
-  const words = scene.getBoundingClientRect().bottom + scrollY - taken;
-  const room = (innerHeight - words) / pictures.length;
-  scene.style.setProperty("--picture", `${Math.max(room, LEAST)}px`);
+  const height = (picture) => {
+    scene.style.setProperty("--picture", `${picture}px`);
+    return scene.getBoundingClientRect().bottom + scrollY;
+  };
+  const most = Math.max(innerHeight, height(LEAST));
+  let size = LEAST;
+  for (let step = 1024; step >= 1; step /= 2) if (height(size + step) <= most) size += step;
+  height(size);
 }
 
 function go(to) {
@@ -100,7 +138,6 @@ document.addEventListener("keydown", (event) => {
   go(at + step);
 });
 
-document.documentElement.classList.add("present");
 go(at);
 addEventListener("resize", fit);
 new MutationObserver(fit).observe(root, { childList: true, subtree: true }); // it was started
