@@ -137,3 +137,15 @@ def test_a_search_leads_to_the_section(browser: Browser, address: str) -> None:
     found.filter(has_text="›").wait_for()
     assert "07_communication.html#" in found.get_attribute("href")
     page.close()
+
+
+@pytest.mark.parametrize(("loose", "tight"), [(3, 2), (3, 3)])
+def test_a_part_is_set_tighter_only_where_that_saves_a_sheet(
+    browser: Browser, loose: int, tight: int
+) -> None:
+    page = browser.new_page()
+    page.set_content("<article></article>")
+    counts = iter((loose, tight))
+    assert book.fewest(page, 0, lambda: next(counts)) == tight
+    assert page.locator(".tight").count() == loose - tight
+    page.close()
