@@ -40,6 +40,9 @@ FOLDER = "what-will-it-take"
 
 ACROSS, UP = (5e7, 1.2e12), (1e9, 1e14)
 """The parameters and tokens at the ends of the picture's axes."""
+LINKED = ["site/paper.py", "tests/ground_truth/test_step_memory.py"]
+"""What the README and the notebooks link to beside that."""
+
 
 NAMED = (
     "GPT-3 175B",
@@ -104,6 +107,7 @@ def pack(path: Path) -> None:
     found += [one for name in PACKED for one in (ROOT / name).rglob("*") if kept(one)]
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for one in sorted(found):
+    found += [ROOT / name for name in LINKED]
             archive.write(one, Path(FOLDER, one.relative_to(ROOT)))
 
 

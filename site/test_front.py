@@ -16,7 +16,9 @@ from zipfile import ZipFile
 import front
 import lite
 import look
+import nbformat
 import pytest
+from nbclient import NotebookClient
 from playwright.sync_api import Browser, Page, expect
 from test_site import AXE, SITE
 
@@ -259,6 +261,41 @@ def test_the_notebooks_can_be_taken_along() -> None:
 
 def test_there_is_a_place_for_the_lab() -> None:
     assert (SITE / "index.html").read_text("utf-8").count(lite.PLACE) == 1
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that somebody has who takes the notebooks along."""
+    folder = tmp_path_factory.mktemp("taken")
+    front.pack(folder / "notebooks.zip")
+    with ZipFile(folder / "notebooks.zip") as archive:
+        archive.extractall(folder)
+    return folder / front.FOLDER
+
+
+LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
+"""A link to a file, in Markdown."""
+
+
+def test_what_was_taken_along_has_all_that_it_links_to(taken: Path) -> None:
+    pages = {taken / "README.md": (taken / "README.md").read_text("utf-8")}
+    for path in (taken / "notebooks").rglob("*.ipynb"):
+        cells = nbformat.read(path, 4).cells
+        told = (cell.source for cell in cells if cell.cell_type == "markdown")
+        pages[path] = "\n".join(told)
+    links = [(path, link) for path, text in pages.items() for link in LINK.findall(text)]
+    assert len(links) > 100
+    assert [(path, link) for path, link in links if not (path.parent / link).exists()] == []
+
+
+def test_what_was_taken_along_runs(taken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(taken))  # this package, and not the one beside it
+    place = {"metadata": {"path": taken / "notebooks"}}
+    notebook = nbformat.read(taken / "notebooks" / f"{chapters()[0].stem}.ipynb", 4)
+    asks = "import llmtrain_helpers; llmtrain_helpers.__file__"
+    notebook.cells.append(nbformat.v4.new_code_cell(asks))
+    NotebookClient(notebook, timeout=60, resources=place).execute()
+    assert str(taken) in notebook.cells[-1].outputs[0]["data"]["text/plain"]
+
 
 
 def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: str) -> None:
