@@ -364,12 +364,18 @@ def exercise(id: str, at: int, source: str, before: Tag) -> str:
 
 
 def turn(id: str, at: int, legend: str, options: Mapping[str, str]) -> str:
+LONG = 24
+"""Letters of an option from which on each stands on a line of its own."""
+
+
     """A question of a choice: 0 its own, then those that come after a wrong answer."""
     name, hidden = f"of-{id}-{at}", " hidden" if at else ""
     field = _radios(name, options) or f'<input type="text" name="{name}" autocomplete="off">'
     if not options:
         return f'<p data-turn="{at}"{hidden}><label>{legend} {field}</label></p>'
-    return f'<fieldset data-turn="{at}"{hidden}><legend>{legend}</legend>{field}</fieldset>'
+    long = any(len(words) > LONG for words in options.values())
+    column = ' class="live-column"' if long else ""
+    return f'<fieldset data-turn="{at}"{hidden}{column}><legend>{legend}</legend>{field}</fieldset>'
 
 
 def described(cell: Tag, options: Iterable[str]) -> dict[str, str]:
