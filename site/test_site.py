@@ -590,6 +590,23 @@ def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_a
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
+def test_a_size_of_a_list_is_chosen_by_a_button(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    form = page.locator('.live-form[data-id="00-d"]')
+    assert form.locator("label:has([type=radio]):visible").count() == 5
+    form.get_by_label("8B", exact=True).check()
+    form.get_by_role("button", name="Check").click()
+    expect(form.locator(".live-verdict")).to_contain_text("00-d: 8B gets", timeout=60_000)
+
+
+def test_long_options_stand_each_on_its_own_line(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    for id, column in (("00-b", True), ("00-d", False)):
+        options = page.locator(f'.live-form[data-id="{id}"] label:has([type=radio])').all()
+        lefts = {round(one.bounding_box()["x"]) for one in options}
+        assert (len(lefts) == 1) == column, id
+
+
 def test_what_is_stored_comes_back_as_text_and_nonsense_is_left_out(
     page: Page, address: str
 ) -> None:
