@@ -287,6 +287,10 @@ SHOW = """([shown]) => document.querySelectorAll("body > :is(article, .title)").
   (part, at) => { part.hidden = shown !== null && at !== shown; })"""
 """Show one part of the book, or all of them."""
 
+TIGHTEN = """([shown, tight]) => document.querySelectorAll("body > :is(article, .title)")[shown]
+  .classList.toggle("tight", tight)"""
+"""Set a part of the book a little tighter, or as it was."""
+
 WRITE = """(numbers) => document.querySelectorAll(".contents span").forEach(
   (place, at) => { place.textContent = numbers[at]; })"""
 
@@ -297,9 +301,19 @@ def number(page: Page, sheets: Callable[[], int]) -> None:
     for part in range(page.locator("body > :is(article, .title)").count()):
         page.evaluate(SHOW, [part])
         begins.append(first)
-        first += sheets()
+        first += fewest(page, part, sheets)
     page.evaluate(SHOW, [None])
     page.evaluate(WRITE, begins[2:])
+
+
+def fewest(page: Page, part: int, sheets: Callable[[], int]) -> int:
+    """How many sheets a part takes; it stays tighter where that saves a nearly empty last one."""
+    loose = sheets()
+    page.evaluate(TIGHTEN, [part, True])
+    if (tight := sheets()) < loose:
+        return tight
+    page.evaluate(TIGHTEN, [part, False])
+    return loose
 
 
 def _bound(path: Path, site: Path, known: dict[str, str]) -> Tag:

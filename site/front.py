@@ -1,8 +1,9 @@
 """The front page: a picture that needs no Python, the chapters as cards, the doors.
 
 Everything in it stands in one file, `front/page.html` with its style and script, but for
-the typeface. The script moves one line by T = t·n·X / 6P; its values and limits come from
-the package, and a test holds what it writes against it.
+the typeface and the script that answers a guess, which is the chapters'. The page's own
+moves one line by T = t·n·X / 6P; its values and limits come from the package, and a test
+holds what it writes against it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from marks import judging
 from markupsafe import Markup
 from reference import PAGE as REFERENCE
 
@@ -37,6 +39,9 @@ SIZES = steps(10**8, 10**12, 1, 2, 3, 5, 8)
 PACKED = ["llmtrain_helpers", "notebooks", "data", "teaching", "tools"]
 FOLDER = "what-will-it-take"
 """What is needed to run the notebooks, beside the files of the folder, and its name."""
+
+LINKED = ["site/paper.py", "tests/ground_truth/test_step_memory.py"]
+"""What the README and the notebooks link to beside that."""
 
 ACROSS, UP = (5e7, 1.2e12), (1e9, 1e14)
 """The parameters and tokens at the ends of the picture's axes."""
@@ -102,6 +107,7 @@ def pack(path: Path) -> None:
     """The notebooks with all that they need, as one file to take along."""
     found = [one for one in ROOT.iterdir() if one.is_file() and not one.name.startswith(".")]
     found += [one for name in PACKED for one in (ROOT / name).rglob("*") if kept(one)]
+    found += [ROOT / name for name in LINKED]
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for one in sorted(found):
             archive.write(one, Path(FOLDER, one.relative_to(ROOT)))
@@ -128,13 +134,19 @@ def page(source: str = "") -> str:
         up="",
         start=f"notebooks/{chapters()[0].stem}.html",
         cards=cards(),
-        told=Markup(json.dumps(told(start)).replace("</", "<\\/")),
+        told=data(told(start)),
+        guesses=data(guesses(start)),
         source=source,
         folder=FOLDER,
         number=NUMBER,
         lookup=LOOKUP,
         **cited,
     )
+
+
+def data(value: Any) -> Markup:
+    """Data for the page's script, as JSON that cannot end the script element."""
+    return Markup(json.dumps(value).replace("</", "<\\/"))
 
 
 # --- the picture
@@ -217,10 +229,7 @@ def picture(start: Setting) -> dict[str, Any]:
 def told(start: Setting) -> dict[str, Any]:
     """What the page's script takes from the package."""
     known = slides(start)
-    guess = PREDICTIONS[GUESS]
     names = [row["name"] for row in runs()]
-    asked = runs()[names.index(ASKED)]
-    times = units.digits(asked["tokens"] / start.tokens, 2)
     return {
         **{name: slide.stops for name, slide in known.items()},
         "labels": {name: slide.labels for name, slide in known.items()},
@@ -229,15 +238,23 @@ def told(start: Setting) -> dict[str, Any]:
         "y": UP,
         "runs": [[row["active_parameters"], row["tokens"]] for row in runs()],
         "guess": GUESS,
-        "years": float(f"{guess.truth():.2g}"),
-        "why": guess.why,
-        "here": f"The picture above shows {units.plural(start.days, 'day')} of it. {ASKED} lies "
-        f"above your line, and its tokens are some {times} times as many as yours.",
         "start": [slide.place for slide in known.values()],
         "asked": names.index(ASKED),
         "named": [names.index(name) for name in NAMED],
         "exercises": [*EXERCISES, *PREDICTIONS],
     }
+
+
+def guesses(start: Setting) -> dict[str, Any]:
+    """The guess as its chapter answers it, and as this page does, in view of its picture."""
+    asked = next(row for row in runs() if row["name"] == ASKED)
+    times = units.digits(asked["tokens"] / start.tokens, 2)
+    here = (
+        f"The picture above shows {units.plural(start.days, 'day')} of it. {ASKED} lies "
+        f"above your line, and its tokens are some {times} times as many as yours."
+    )
+    known = judging(GUESS)
+    return {GUESS: known, "here": known | {"why": here}}
 
 
 # --- the chapters and the edition

@@ -23,7 +23,7 @@ from reference import PAGE, reference
 
 from llmtrain_helpers import units
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, predict
-from llmtrain_helpers.exercises.common import Verdict, Word
+from llmtrain_helpers.exercises.common import Verdict
 from llmtrain_helpers.panels import HANDLES
 from tools.notebooks import chapters
 
@@ -351,12 +351,13 @@ def judging(id: str) -> dict[str, Any]:
 def exercise(id: str, at: int, source: str, before: Tag) -> str:
     """The cell as a field to write in; of a choice, its options, and the cell behind a line."""
     known = EXERCISES[id]
-    if not isinstance(known, Word):
+    options = getattr(known, "options", None)
+    if not options:
         return written(id, at, source, f"Exercise {id}: put in your answer, then run")
-    asked = [turn(id, 0, f"Exercise {id}", described(before, known.options))]
+    asked = [turn(id, 0, f"Exercise {id}", described(before, options))]
     for at_turn, question in enumerate(known.again, 1):
-        options = getattr(question.exercise, "options", {})
-        asked.append(turn(id, at_turn, "Your answer", {one: escape(one) for one in options}))
+        further = getattr(question.exercise, "options", {})
+        asked.append(turn(id, at_turn, "Your answer", {one: escape(one) for one in further}))
     cell = _cell(id, source, "Code: put in your answer")
     code = (
         f'<details class="live-code"><summary>code</summary>{cell}<p>'
@@ -366,13 +367,19 @@ def exercise(id: str, at: int, source: str, before: Tag) -> str:
     return _form(id, "run", "Check", "".join(asked), f' data-at="{at}"', after=code)
 
 
+LONG = 24
+"""Letters of an option from which on each stands on a line of its own."""
+
+
 def turn(id: str, at: int, legend: str, options: Mapping[str, str]) -> str:
     """A question of a choice: 0 its own, then those that come after a wrong answer."""
     name, hidden = f"of-{id}-{at}", " hidden" if at else ""
     field = _radios(name, options) or f'<input type="text" name="{name}" autocomplete="off">'
     if not options:
         return f'<p data-turn="{at}"{hidden}><label>{legend} {field}</label></p>'
-    return f'<fieldset data-turn="{at}"{hidden}><legend>{legend}</legend>{field}</fieldset>'
+    long = any(len(words) > LONG for words in options.values())
+    column = ' class="live-column"' if long else ""
+    return f'<fieldset data-turn="{at}"{hidden}{column}><legend>{legend}</legend>{field}</fieldset>'
 
 
 def described(cell: Tag, options: Iterable[str]) -> dict[str, str]:

@@ -123,7 +123,8 @@ def test_the_contents_say_where_each_part_begins(browser: Browser) -> None:
         f"<section class=title></section><article class=contents>{'<span></span>' * 3}</article>"
         + parts
     )
-    lengths = count(1)  # one page of title, two of contents, then three, four, five
+    # one page of title, two of contents, then three, four, five, and as many set tighter
+    lengths = (length for length in count(1) for _ in range(2))
     book.number(page, lambda: next(lengths))
     assert page.locator("span").all_text_contents() == ["4", "7", "11"]
     assert page.locator("[hidden]").count() == 0
@@ -136,4 +137,16 @@ def test_a_search_leads_to_the_section(browser: Browser, address: str) -> None:
     found = page.locator("#search-results a", has_text="07 · Communication").first
     found.filter(has_text="›").wait_for()
     assert "07_communication.html#" in found.get_attribute("href")
+    page.close()
+
+
+@pytest.mark.parametrize(("loose", "tight"), [(3, 2), (3, 3)])
+def test_a_part_is_set_tighter_only_where_that_saves_a_sheet(
+    browser: Browser, loose: int, tight: int
+) -> None:
+    page = browser.new_page()
+    page.set_content("<article></article>")
+    counts = iter((loose, tight))
+    assert book.fewest(page, 0, lambda: next(counts)) == tight
+    assert page.locator(".tight").count() == loose - tight
     page.close()

@@ -16,7 +16,9 @@ from zipfile import ZipFile
 import front
 import lite
 import look
+import nbformat
 import pytest
+from nbclient import NotebookClient
 from playwright.sync_api import Browser, Page, expect
 from test_site import AXE, SITE
 
@@ -110,22 +112,25 @@ def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: st
     page.keyboard.press("Tab")
     page.locator("#years").fill("soon")
     page.keyboard.press("Enter")
-    expect(verdict).to_have_text("Write a number of years, such as 3.")
+    expect(verdict).to_contain_text("A guess is a number here")
     page.locator("#years").fill("3 years")
     page.keyboard.press("Enter")
     truth = PREDICTIONS["00-guess"].truth()
-    expect(verdict).to_contain_text(f"You said 3; it is {truth:.2g} years: 8.7 times too little.")
+    expect(verdict).to_contain_text(f"You said 3 years; it is {truth:.2g} years: 8.8 times")
     expect(verdict).to_contain_text("The picture above")
-    page.locator("#years").fill("26")  # the first guess is the guess
+    page.locator("#years").fill("40")  # the first guess is the guess
     page.keyboard.press("Enter")
-    expect(verdict).to_contain_text("You said 3;")
+    twice = "irst you said 3 years, now you said 40; it is 26 years: 52 % too much."
+    expect(verdict).to_contain_text(f"F{twice}")
     page.goto(f"{address}/notebooks/00_start_here.html")
     form = page.locator('form[data-id="00-guess"]')
-    expect(form.locator("input")).to_have_value("3")
-    expect(form.locator(".live-verdict")).to_contain_text("8.7 times too little")
+    expect(form.locator("input")).to_have_value("40")
+    expect(form.locator(".live-verdict")).to_contain_text(f"f{twice}")
     expect(form.locator(".live-verdict")).not_to_contain_text("above")
     kept = json.loads(page.evaluate("localStorage.llmtrain"))
-    assert (kept["guesses"], kept["done"]) == ({"00-guess": "3"}, {"00-guess": True})
+    assert (kept["guesses"], kept["done"]) == ({"00-guess": "3 years"}, {"00-guess": True})
+    assert "How many years" in kept["cells"]["00-guess"]["question"]
+    assert len(kept["cells"]["00-guess"]["date"]) == len("2026-01-31")
 
 
 def test_a_guess_is_there_after_a_reload(page: Page) -> None:
@@ -141,7 +146,7 @@ def test_a_guess_sets_the_picture_to_the_model_it_asks_about(page: Page) -> None
     put(page, (0, 0, 0))
     page.locator("#years").fill("3")
     page.keyboard.press("Enter")
-    assert page.inner_text("#tokens") == f"{units.count(Setting().tokens, 2)} tokens"
+    expect(page.locator("#tokens")).to_have_text(f"{units.count(Setting().tokens, 2)} tokens")
     expect(page.locator("#name")).to_contain_text("Llama 3.1 8B: 8.03 billion parameters")
 
 
@@ -257,6 +262,41 @@ def test_the_notebooks_can_be_taken_along() -> None:
     assert not any("__pycache__" in name for name in names)
 
 
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that somebody has who takes the notebooks along."""
+    folder = tmp_path_factory.mktemp("taken")
+    front.pack(folder / "notebooks.zip")
+    with ZipFile(folder / "notebooks.zip") as archive:
+        archive.extractall(folder)
+    return folder / front.FOLDER
+
+
+LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
+"""A link to a file, in Markdown."""
+
+
+def test_what_was_taken_along_has_all_that_it_links_to(taken: Path) -> None:
+    pages = {taken / "README.md": (taken / "README.md").read_text("utf-8")}
+    for path in (taken / "notebooks").rglob("*.ipynb"):
+        cells = nbformat.read(path, 4).cells
+        told = (cell.source for cell in cells if cell.cell_type == "markdown")
+        pages[path] = "\n".join(told)
+    links = [(path, link) for path, text in pages.items() for link in LINK.findall(text)]
+    assert len(links) > 100
+    assert [(path, link) for path, link in links if not (path.parent / link).exists()] == []
+
+
+def test_what_was_taken_along_runs(taken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(taken))  # this package, and not the one beside it
+    place = {"metadata": {"path": taken / "notebooks"}}
+    notebook = nbformat.read(taken / "notebooks" / f"{chapters()[0].stem}.ipynb", 4)
+    asks = "import llmtrain_helpers; llmtrain_helpers.__file__"
+    notebook.cells.append(nbformat.v4.new_code_cell(asks))
+    NotebookClient(notebook, timeout=60, resources=place).execute()
+    assert str(taken) in notebook.cells[-1].outputs[0]["data"]["text/plain"]
+
+
 def test_there_is_a_place_for_the_lab() -> None:
     assert (SITE / "index.html").read_text("utf-8").count(lite.PLACE) == 1
 
@@ -294,6 +334,8 @@ def test_what_was_done_can_be_saved_for_the_class_report_and_forgotten(
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save it as a notebook").click()
     saved.value.save_as(tmp_path / "anna.ipynb")
+    asked = nbformat.read(tmp_path / "anna.ipynb", 4).cells[0].source
+    assert re.fullmatch(r"00-a\. .+\n\n00-a, \d{4}-\d\d-\d\d", asked, re.S)
     assert class_report.read_folder(tmp_path).learners["anna"]["00-a"].state == "wrong"
     page.once("dialog", lambda asked: asked.accept())
     page.get_by_role("button", name="Begin again").click()

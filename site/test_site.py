@@ -590,6 +590,23 @@ def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_a
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
+def test_a_size_of_a_list_is_chosen_by_a_button(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    form = page.locator('.live-form[data-id="00-d"]')
+    assert form.locator("label:has([type=radio]):visible").count() == 5
+    form.get_by_label("8B", exact=True).check()
+    form.get_by_role("button", name="Check").click()
+    expect(form.locator(".live-verdict")).to_contain_text("00-d: 8B gets", timeout=60_000)
+
+
+def test_long_options_stand_each_on_its_own_line(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    for id, column in (("00-b", True), ("00-d", False)):
+        options = page.locator(f'.live-form[data-id="{id}"] label:has([type=radio])').all()
+        lefts = {round(one.bounding_box()["x"]) for one in options}
+        assert (len(lefts) == 1) == column, id
+
+
 def test_what_is_stored_comes_back_as_text_and_nonsense_is_left_out(
     page: Page, address: str
 ) -> None:
@@ -778,6 +795,40 @@ def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> 
     page.keyboard.press("ArrowRight")  # the slider's own
     expect(page.locator(".scene-bar span")).to_have_text(f"4 of {scenes.count()}")
     assert page.url.endswith("?present#" + shown.get_attribute("id"))
+    page.close()
+
+
+EDGE = """() => Math.round(document.querySelector(".scene:not([hidden])")
+    .getBoundingClientRect().bottom + scrollY)"""
+"""Where the scene ends that is shown."""
+
+
+@pytest.mark.parametrize("number", [0, 7, 8, 12])
+def test_no_screen_runs_under_the_edge_of_a_projector(
+    browser: Browser, address: str, number: int
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/{CHAPTERS[number]}.html?present")
+    place = page.locator(".scene-bar span")
+    count = page.locator(".scene").count()
+    for turn in range(1, count + 1):
+        expect(place).to_have_text(f"{turn} of {count}")
+        assert page.evaluate(EDGE) <= 720, page.url
+        assert page.locator(".scene:visible").inner_text().count("\n"), page.url  # not empty
+        page.keyboard.press("ArrowRight")
+    page.close()
+
+
+def test_a_panel_before_a_room_stands_beside_its_controls(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/{CHAPTERS[8]}.html?present#your-own-plan")
+    page.get_by_role("button", name="Start the panel").click()
+    picture = page.locator(".live-on:visible svg.wt:visible").first
+    picture.wait_for(timeout=60_000)
+    page.wait_for_timeout(300)  # until it is fitted
+    assert page.evaluate(EDGE) <= 720
+    assert picture.bounding_box()["height"] > 0.3 * 720
+    assert picture.bounding_box()["x"] > 300  # the controls are on its left
     page.close()
 
 

@@ -110,6 +110,11 @@ class Size(Exercise):
     sizes: Sequence[int]
     again: Sequence[Question] = ()
 
+    @property
+    def options(self) -> list[str]:
+        """The sizes as people write them."""
+        return [units.short(size) for size in self.sizes]
+
     def key(self) -> int:
         """The largest size that gets its tokens."""
         return max(size for size in self.sizes if tokens_for_each_parameter(size) >= ENOUGH)
@@ -118,8 +123,7 @@ class Size(Exercise):
         """What this size gets, and whether a larger one would do."""
         size = read_as("answer", answer, "parameters")
         if size not in self.sizes:
-            known = ", ".join(units.short(x) for x in self.sizes)
-            raise ValueError(f"choose one of the sizes: {known}")
+            raise ValueError(f"choose one of the sizes: {', '.join(self.options)}")
         tokens = units.digits(tokens_for_each_parameter(size), 2)
         summary = f"{units.short(size)} gets {tokens} tokens for each parameter"
         if size > self.key():

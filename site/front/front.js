@@ -166,39 +166,46 @@ const kept = () => {
 const keep = (more) => {
   try { localStorage.llmtrain = JSON.stringify({ ...kept(), ...more }); } catch { /* private */ }
 };
-function reveal(guess, why) {
-  const times = Math.max(guess / told.years, told.years / guess);
-  const side = guess > told.years ? "too much" : "too little";
-  const near = times < 1.15 ? "very near" : `${times.toPrecision(2)} times ${side}`;
-  return `You said ${guess}; it is ${told.years} years: ${near}. ${why}`;
+const words = () => import("./_static/guess.js").catch(() => null); // as chapters answer
+const first = (written) => {
+  const { guesses = {} } = kept();
+  return typeof guesses[told.guess] === "string" ? guesses[told.guess] : written;
+};
+
+/** What is said here speaks of the picture of this page; what is kept is what the chapter says. */
+async function reveal(written) {
+  const script = await words();
+  if (!script) return { said: "This page was opened as a file: chapter 00 says how to serve it." };
+  const here = script.guessed("here", written, first(written));
+  if (!here) return { said: "Write a number of years, such as 3." };
+  const said = here.text[0].toUpperCase() + here.text.slice(1);
+  const { html } = script.guessed(told.guess, written, first(written));
+  const plain = new DOMParser().parseFromString(html, "text/html").body.innerText;
+  return { said, told: here.counts && plain };
 }
-$("guess").addEventListener("submit", (event) => {
+
+$("guess").addEventListener("submit", async (event) => {
   event.preventDefault();
   const written = $("years").value.trim();
-  const guess = Number(written.replace(/\s*years?$/, "").replace(",", "."));
-  if (!(guess > 0 && guess < 1e9)) {
-    $("verdict").textContent = "Write a number of years, such as 3.";
-    return;
-  }
-  const { guesses = {}, done = {}, cells = {} } = kept();
-  const first = guesses[told.guess] ?? String(guess);
-  const said = reveal(Number(first) || guess, told.why);
-  answer(first, said);
+  const verdict = await reveal(written);
+  $("verdict").textContent = verdict.said;
+  if (!verdict.told) return;
   slides.forEach((one, i) => { one.value = told.start[i]; });
   draw();
   name(rings[told.asked]);
-  keep({ guesses: { ...guesses, [told.guess]: first }, done: { ...done, [told.guess]: true },
-    cells: { ...cells, [told.guess]: { told: said, written: first } }, tries: kept().tries ?? {} });
+  const { guesses, done, cells, tries = {} } = kept();
+  const question = $("asked").textContent;
+  const date = new Date().toISOString().slice(0, 10);
+  keep({ guesses: { ...guesses, [told.guess]: first(written) }, done: { ...done, [told.guess]: true },
+    cells: { ...cells, [told.guess]: { told: verdict.told, written, question, date } }, tries });
 });
 
-/** What is said here speaks of the picture of this page. */
-function answer(written, said) {
-  $("verdict").textContent = Number(written) > 0 ? reveal(Number(written), told.here) : said;
-}
 const { [told.guess]: answered } = kept().cells ?? {}; // a reload keeps it in sight
 if (answered) {
   $("years").value = answered.written;
-  answer(answered.written, answered.told);
+  reveal(String(answered.written)).then(({ told: counts, said }) => {
+    $("verdict").textContent = counts ? said : answered.told;
+  });
 }
 
 /* How far you are, on each card. */
@@ -222,13 +229,18 @@ if (last) {
 /* What you did, as a notebook: to keep, to hand in, for the class report to read. */
 function notebook(cells) {
   const answered = Object.entries(cells).filter(([id]) => /^\d\d-/.test(id));
+  const name = (id) => id.replace(/\W/g, "-");
+  const asked = (id, { question = "", date = "" }) => ({
+    cell_type: "markdown", id: `asked-${name(id)}`, metadata: {},
+    source: `${question}\n\n${id}, ${date}`,
+  });
   const judged = (id, { written, told }) => ({
-    cell_type: "code", id: id.replace(/\W/g, "-"), execution_count: null, metadata: {},
+    cell_type: "code", id: name(id), execution_count: null, metadata: {},
     source: `# ${id}\n${written}`,
     outputs: [{ output_type: "execute_result", execution_count: null, metadata: {},
       data: { "text/plain": told } }],
   });
-  return { nbformat: 4, nbformat_minor: 5, metadata: {}, cells: answered.map((one) => judged(...one)) };
+  return { nbformat: 4, nbformat_minor: 5, metadata: {}, cells: answered.flatMap((one) => [asked(...one), judged(...one)]) };
 }
 $("mine").hidden = !Object.keys(kept().cells ?? {}).length;
 $("save").addEventListener("click", () => {

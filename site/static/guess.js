@@ -49,8 +49,8 @@ function judged({ options, truth, shown, why, units, refusals }, written) {
   return { said, text: `${said}; it is ${shown}: ${gap(value, truth)}. ${why}` };
 }
 
-/** The verdict on a guess, as HTML, and whether it counts; undefined where Python has to judge.
-    `first` is what was guessed first, if that was something else. */
+/** The verdict on a guess, as text and as HTML, and whether it counts; undefined where Python
+    has to judge. `first` is what was guessed first, if that was something else. */
 export function guessed(id, written, first = written) {
   const about = GUESSES[id];
   const now = about && judged(about, written);
@@ -61,6 +61,7 @@ export function guessed(id, written, first = written) {
   const safe = made("p", { textContent: sentence }).innerHTML;
   return {
     counts: !problem,
+    text: sentence,
     html: (problem ? about.refused : about.answered).replace("{}", () => safe),
   };
 }

@@ -5,7 +5,7 @@ const root = document.querySelector("article > section") ?? document.querySelect
 const PICTURE = ".live-panel, svg.wt, [data-kind=guess]";
 const EXERCISE = ".live-form[data-kind=run]:not([data-closed])";
 const LEAST = 120; // px; a picture is not made smaller
-const BAR = 56; // px at the window's foot that are the bar's
+const BAR = 80; // px at the foot of the window, where the bar is
 
 const shows = (one) => one.matches(PICTURE) || one.querySelector(PICTURE) !== null;
 
@@ -86,16 +86,18 @@ const place = document.createElement("span");
 
 let at = Math.max(0, all.findIndex((one) => one.id && `#${one.id}` === location.hash));
 
-/** The pictures of the scene take what its words and controls leave of the window. */
+/** The pictures of the scene are as large as the window lets them; by halves, for words and
+    controls stand above some and beside others. */
 function fit() {
   const scene = all[at];
-  const pictures = [...scene.querySelectorAll("svg.wt")].filter((one) => one.clientHeight);
-  if (!pictures.length) return;
-  scene.style.setProperty("--picture", `${LEAST}px`);
-  const taken = pictures.reduce((sum, one) => sum + one.getBoundingClientRect().height, 0);
-  const words = scene.getBoundingClientRect().bottom + scrollY - taken;
-  const room = (innerHeight - words) / pictures.length;
-  scene.style.setProperty("--picture", `${Math.max(room, LEAST)}px`);
+  const height = (picture) => {
+    scene.style.setProperty("--picture", `${picture}px`);
+    return scene.getBoundingClientRect().bottom + scrollY;
+  };
+  const most = Math.max(innerHeight, height(LEAST));
+  let size = LEAST;
+  for (let step = 1024; step >= 1; step /= 2) if (height(size + step) <= most) size += step;
+  height(size);
 }
 
 function go(to) {
