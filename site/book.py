@@ -52,7 +52,8 @@ FOR_THE_HAND = re.compile(
 )
 """A sentence that tells the hand what to do: paper leaves it out."""
 
-PAGE_OF_SITE = re.compile(r"\bpage(s?)(?=[\s\u00a0]\d\d\b)", re.IGNORECASE)
+PAGE = re.compile(r"\bpage(s?)(?=[\s\u00a0](?:\d\d\b|$))", re.IGNORECASE)
+"""A page of the site by its number, which may be a link that follows."""
 
 SENTENCES = re.compile(r"(?<=[.?!])\s+(?=[A-Z“<])")
 """Between two sentences of a paragraph."""
@@ -95,8 +96,8 @@ def article(path: Path) -> Tag:
 
 def name_chapters(text: Tag) -> None:
     """A page of the site is a chapter of the book, which has pages of its own."""
-    for words in text.find_all(string=PAGE_OF_SITE):
-        words.replace_with(PAGE_OF_SITE.sub(_chapter, words))
+    for words in text.find_all(string=PAGE):
+        words.replace_with(PAGE.sub(_chapter, words))
 
 
 def _chapter(page: re.Match[str]) -> str:

@@ -17,6 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import found
 import front
+import heads
 import held
 import light
 import look
@@ -56,6 +57,7 @@ def main() -> int:
         shutil.copy(ROOT / "notebooks" / "course.png", SITE / found.PICTURE)
         found.tell(SITE, front.DESCRIPTION)
         light.lighten(SITE)
+        heads.write(SITE)
         held.hold(SITE)
         policy.guard(SITE)
         paper.print_all(SITE)

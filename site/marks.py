@@ -74,7 +74,7 @@ MORE = {
 
 PARTS = [
     *("contents", "elements", "guess", "handle", "judged"),
-    *("moving", "panel", "progress", "python", "tips"),
+    *("moving", "panel", "places", "progress", "python", "tips"),
 ]
 """What `live.js` is made of; a page asks for all at once, and not for one after the other."""
 

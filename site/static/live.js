@@ -4,6 +4,7 @@ import { contents } from "./contents.js";
 import { Handle } from "./handle.js";
 import { Judged } from "./judged.js";
 import { Panel } from "./panel.js";
+import { places } from "./places.js";
 import { Progress } from "./progress.js";
 import { tips } from "./tips.js";
 
@@ -25,6 +26,7 @@ for (const section of document.querySelectorAll(".live-panel:not(.live-handle)")
 }
 Progress.show();
 tips();
+places();
 contents();
 if (new URLSearchParams(location.search).has("present")) import("./present.js");
 if (document.getElementById("search-results")) import("./search.js");
@@ -37,6 +39,7 @@ async function stay() {
     .then(() => navigator.serviceWorker.ready);
   const asked = performance.getEntriesByType("resource").map((one) => one.name);
   const pictures = handles.map((one) => one.file.href);
-  active.postMessage([location.href.split("#")[0], ...asked, ...pictures]);
+  const heads = new URL("../heads.json", import.meta.url).href; // what the search shows
+  active.postMessage([location.href.split("#")[0], heads, ...asked, ...pictures]);
 }
 addEventListener("load", () => stay().catch(() => {})); // a private window may refuse

@@ -48,7 +48,7 @@ export function tips() {
       if (pointerType === "mouse") waits = setTimeout(hide, 250);
     });
     word.addEventListener("focus", () => byTouch || tell(word, false));
-    word.addEventListener("blur", hide);
+    word.addEventListener("blur", () => byTouch || hide()); // a finger goes on to the card's link
     word.addEventListener("click", (event) => {
       if (!byTouch || shown === word) return;
       event.preventDefault();
@@ -56,7 +56,7 @@ export function tips() {
     });
   }
   card.addEventListener("pointerenter", () => clearTimeout(waits));
-  card.addEventListener("pointerleave", hide);
+  card.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && hide());
   addEventListener("keydown", (event) => event.key === "Escape" && hide());
   addEventListener("scroll", () => Math.abs(scrollY - from) > 40 && hide(), { passive: true });
   addEventListener("pointerdown", ({ target }) => target === shown || card.contains(target) || hide());

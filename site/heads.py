@@ -1,0 +1,39 @@
+"""The heads of all pages in one small file, so that the search shows places while one types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+from reference import PAGE as REFERENCE
+
+ORDER = ["notebooks/[0-9]*.html", "notebooks/glossary.html", f"{REFERENCE}.html", "*.html"]
+"""Which pages come first: chapters, the glossary, the helpers, then what else is read."""
+
+
+def write(site: Path) -> None:
+    """`heads.json`: of each head its words, its page's name and its address."""
+    pages = [path for pattern in ORDER for path in sorted(site.glob(pattern))]
+    found = [head for path in dict.fromkeys(pages) for head in heads(path, site)]
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    (site / "heads.json").write_text(text, "utf-8")
+
+
+def heads(path: Path, site: Path) -> Iterator[tuple[str, str, str]]:
+    """Those of one page, in its order."""
+    page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+    title = page.select_one("article h1")
+    if title is None:
+        return
+    name, address = _words(title), path.relative_to(site).as_posix()
+    yield name, "", address
+    for section in page.select("article section section[id]"):
+        head = section.find(["h2", "h3"], recursive=False)
+        if head and len(words := _words(head)) > 1:  # the glossary's letters are no words
+            yield words, name, f"{address}#{section['id']}"
+
+
+def _words(head: object) -> str:
+    return " ".join(str(getattr(head, "text", "")).split()).removesuffix("#").strip()
