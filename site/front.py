@@ -44,12 +44,12 @@ ACROSS, UP = (5e7, 1.2e12), (1e9, 1e14)
 NAMED = (
     "GPT-3 175B",
     "Llama 3.1 8B",
-    "SmolLM2 135M",
-    "Pythia 12B",
-    "Llama 3.1 405B",
-    "Qwen3 0.6B",
-    "PaLM 540B",
     "Chinchilla 70B",
+    "PaLM 540B",
+    "SmolLM2 135M",
+    "Llama 3.1 405B",
+    "Pythia 12B",
+    "Qwen3 0.6B",
 )
 """The runs whose names stand in the picture where there is room, most wanted first."""
 

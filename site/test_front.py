@@ -175,8 +175,8 @@ def test_every_ring_says_its_name_to_pointer_and_keys(page: Page) -> None:
     said = [one.get_attribute("aria-label") for one in rings.all()]
     assert len(set(said)) == len(said) == len(front.runs())
     for place in (0, 19, 34, 57):
-        rings.nth(place).hover(force=True)
-        assert name.inner_text() in said
+        page.mouse.move(*middle(page, f"#plane .run >> nth={place}"))
+        assert name.inner_text().split("\n")[0] == said[place]
     page.mouse.move(5, 5)
     assert not name.is_visible()
     page.locator('.run[tabindex="0"]').focus()
@@ -189,6 +189,49 @@ def test_every_ring_says_its_name_to_pointer_and_keys(page: Page) -> None:
         page.keyboard.press("ArrowLeft")
         seen.append(name.inner_text())
     assert set(seen) == set(said)
+
+
+@pytest.fixture
+def telephone(browser: Browser, address: str) -> Any:
+    """The front page on a telephone."""
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    page.goto(f"{address}/index.html")
+    page.evaluate("document.fonts.ready")
+    yield page
+    context.close()
+
+
+def test_a_finger_gets_the_nearest_ring_and_those_about_it(telephone: Page) -> None:
+    said = [one.get_attribute("aria-label") for one in telephone.locator(".run").all()]
+    place = next(i for i, one in enumerate(said) if one.startswith("Chinchilla"))
+    x, y = middle(telephone, f"#plane .run >> nth={place}")
+    for _ in range(2):  # the second tap does not take the names away
+        telephone.touchscreen.tap(x, y)
+        lines = telephone.locator("#name").inner_text().split("\n")
+        assert lines[0] == said[place]
+        assert any(line.startswith("LLM360 K2") for line in lines)
+    seen = telephone.evaluate(BOXES)["rings"]
+    near = [one for one in seen if (one[0] + 6 - x) ** 2 + (one[1] + 6 - y) ** 2 < 22**2]
+    assert len(lines) == len(near)
+    telephone.touchscreen.tap(x, y + 130)
+    assert not telephone.locator("#name").is_visible()
+
+
+def test_a_telephone_has_room_for_five_names(telephone: Page) -> None:
+    assert telephone.locator(".run span.seen").count() == 5
+
+
+@pytest.mark.parametrize("width", [390, 1366])
+@pytest.mark.parametrize("place", [2, 5, 8])
+def test_your_models_label_lies_on_no_ring(page: Page, place: int, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    put(page, (3, 8, place))
+    page.wait_for_timeout(50)
+    box = page.locator("#you span").bounding_box()
+    for left, top, right, bottom in page.evaluate(BOXES)["rings"]:
+        apart = right <= box["x"] + 1 or left >= box["x"] + box["width"] - 1
+        assert apart or bottom <= box["y"] + 1 or top >= box["y"] + box["height"] - 1
 
 
 BOXES = """() => {
