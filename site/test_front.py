@@ -145,6 +145,28 @@ def test_a_guess_sets_the_picture_to_the_model_it_asks_about(page: Page) -> None
     expect(page.locator("#name")).to_contain_text("Llama 3.1 8B: 8.03 billion parameters")
 
 
+@pytest.mark.parametrize("width", [390, 1366])
+def test_a_guess_is_answered_by_bars_to_one_scale(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    bars = page.locator("#bars")
+    assert "26" not in bars.text_content()  # nothing gives it away
+    page.locator("#years").fill("3")
+    page.keyboard.press("Enter")
+    days, guess, truth = (one.bounding_box()["width"] for one in bars.locator("rect").all())
+    assert guess / truth == pytest.approx(3 / 26, rel=0.01)
+    assert days < 3
+    said = "What you have: 30 days. Your guess: 3 years. What it takes: 26 years."
+    assert bars.get_attribute("aria-label").startswith(said)
+    page.evaluate("localStorage.clear()")
+    page.reload()
+    page.locator("#years").fill("4000")
+    page.keyboard.press("Enter")
+    expect(page.locator("#scale")).to_contain_text("cut")
+    assert bars.locator(".cut").count() == 1
+    beside = page.locator(".guess form").bounding_box()
+    assert (bars.bounding_box()["x"] > beside["x"] + 300) == (width > 860)
+
+
 def middle(page: Page, place: str) -> tuple[float, float]:
     """Where the middle of something stands in the window."""
     box = page.locator(place).bounding_box()

@@ -223,7 +223,41 @@ $("guess").addEventListener("submit", (event) => {
 /** What is said here speaks of the picture of this page. */
 function answer(written, said) {
   $("verdict").textContent = Number(written) > 0 ? reveal(Number(written), told.here) : said;
+  years = Number(written) > 0 ? Number(written) : 0;
+  drawYears();
 }
+
+/* The answer as bars, to one scale: the days of the picture, the guess, the truth. A guess
+   that is much too long is cut, and says so. */
+let years = null; // what was guessed; null before
+const inYears = (number) => `${number < 1e4 ? Number(number.toPrecision(4)) : count(number)} year${number === 1 ? "" : "s"}`;
+function drawYears() {
+  const days = told.days[told.start[1]];
+  const rows = [
+    ["What you have", told.labels.days[told.start[1]], days / 365.25, "have"],
+    ...(years ? [["Your guess", inYears(years), years, "guess"]] : []),
+    ["What it takes", years === null ? "? years" : inYears(told.years), told.years, "takes"],
+  ];
+  const most = Math.min(Math.max(told.years, years ?? 0), 2 * told.years);
+  const wide = $("bars").clientWidth;
+  const bar = ([label, said, value, kind], i) => {
+    const width = Math.max(2, wide * Math.min(value / most, 1));
+    const y = 60 * i;
+    const cut = value > most ? `<path class="cut" d="M${wide - 34} ${y + 50}l10 -26M${wide - 24} ${y + 50}l10 -26"/>` : "";
+    const open = kind === "takes" && years === null ? " open" : "";
+    return `<text y="${y + 16}">${label}: <tspan>${said}</tspan></text>
+<rect class="${kind}${open}" x="${open ? 1 : 0}" y="${y + 26}" width="${open ? wide - 2 : width}" height="22"/>${cut}`;
+  };
+  $("bars").setAttribute("viewBox", `0 0 ${wide} ${rows.length * 60}`);
+  $("bars").setAttribute("height", rows.length * 60);
+  $("bars").innerHTML = rows.map(bar).join("");
+  const scale = years === null ? "Not to scale yet: your guess draws it."
+    : `All to one scale${years > most ? "; the bar of your guess is cut" : ""}.`;
+  const words = rows.map(([label, said]) => `${label}: ${said}. `).join("");
+  $("bars").setAttribute("aria-label", words + (years === null ? "" : "The first is a sliver beside the last."));
+  $("scale").textContent = scale;
+}
+new ResizeObserver(drawYears).observe($("bars").parentElement);
 const { [told.guess]: answered } = kept().cells ?? {}; // a reload keeps it in sight
 if (answered) {
   $("years").value = answered.written;
