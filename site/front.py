@@ -56,11 +56,7 @@ NAMED = (
 GUESS, ASKED = "00-guess", "Llama 3.1 8B"
 """The guess of the front page, and the run that it asks about."""
 
-LOOKUP = [
-    ("notebooks/glossary", "Glossary", "What does that word mean?"),
-    (REFERENCE, "The helpers", "Which function counts that?"),
-    ("data/README", "The data", "Where does that number come from?"),
-]
+LOOKUP = {"notebooks/glossary": "Glossary", REFERENCE: "The helpers", "data/README": "The data"}
 """The pages to look things up in, after the chapters."""
 
 NUMBER = {12: "twelve", 13: "thirteen"}[len(chapters())]

@@ -331,8 +331,6 @@ def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: 
     assert [card.get_attribute("href") for card in cards.all()] == [
         f"notebooks/{path.stem}.html" for path in chapters()
     ]
-    for place in page.locator(".lookup a").all():
-        assert (SITE / place.get_attribute("href")).is_file()
     assert " of " not in page.locator(".cards small").all_inner_texts()[3]
     page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'03-a': true}})")
     page.reload()
@@ -345,6 +343,14 @@ def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: 
     expect(page.locator("article h1")).to_contain_text("03")
     page.locator(".brand").click()
     expect(page).to_have_url(f"{address}/index.html")
+
+
+def test_what_is_looked_up_is_a_line_and_no_card(page: Page) -> None:
+    assert page.locator(".cards li").count() == len(chapters())
+    line = page.locator(".lookup")
+    assert line.inner_text() == "Look up: Glossary · The helpers · The data"
+    for place in line.locator("a").all():
+        assert (SITE / place.get_attribute("href")).is_file()
 
 
 def test_what_was_done_can_be_saved_for_the_class_report_and_forgotten(
