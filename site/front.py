@@ -244,7 +244,7 @@ def cards() -> list[dict[str, Any]]:
     questions = {number: f"{first} {second}" for number, _, first, second in STOPS}
     found = []
     for path in chapters():
-        number, _, word = path.stem.partition("_")
+        number = path.stem[:2]
         title = json.loads(path.read_text("utf-8"))["cells"][0]["source"][0]
         name = re.match(r"# \d\d · ([^:\n]+)", title)[1].strip()
         question = questions[number]
@@ -255,10 +255,17 @@ def cards() -> list[dict[str, Any]]:
                 "title": name,
                 "question": question[:1].upper() + question[1:],
                 "minutes": alone(path),
-                "picture": Markup((HERE / "front/pictures" / f"{word}.svg").read_text("utf-8")),
+                "picture": Markup(sign(path)),
             }
         )
     return found
+
+
+def sign(chapter: Path) -> str:
+    """A chapter's small picture, on its card and at its head; its words are the title's."""
+    word = chapter.stem.partition("_")[2]
+    drawn = (HERE / "front" / "pictures" / f"{word}.svg").read_text("utf-8")
+    return drawn.replace("<svg", '<svg class="sign"', 1)
 
 
 def citation() -> dict[str, str]:
