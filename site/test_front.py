@@ -313,6 +313,25 @@ def test_the_theme_can_be_chosen_and_else_follows_the_system(page: Page, address
     page.wait_for_function(f"{theme} === 'light'")
 
 
+def test_a_chapter_has_the_same_button_of_the_theme(page: Page, address: str) -> None:
+    """Of the same two states; what it chooses holds for the front page."""
+    theme = "() => document.documentElement.dataset.theme"
+    button = page.get_by_role("button", name="Light or dark")
+    drawn = button.inner_html()
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{address}/notebooks/03_duration.html")
+    page.wait_for_function(f"{theme} === 'dark'")  # nothing chosen: the system's
+    page.wait_for_load_state("networkidle")
+    assert button.inner_html() == drawn
+    for seen in ("light", "dark", "light"):
+        button.click()
+        assert page.evaluate(theme) == seen
+    page.reload()
+    page.wait_for_function(f"{theme} === 'light'")
+    page.goto(f"{address}/index.html")
+    assert page.evaluate(theme) == "light"
+
+
 def test_the_notebooks_can_be_taken_along() -> None:
     with ZipFile(SITE / "notebooks.zip") as archive:
         names = set(archive.namelist())

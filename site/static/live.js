@@ -22,6 +22,11 @@ for (const section of document.querySelectorAll(".live-panel:not(.live-handle)")
   }
 }
 Progress.show();
+/* One button for light and dark, as on the front page. The theme takes what it asks for from
+   its element, so that is set first: the other of what is seen. */
+document.getElementById("theme").addEventListener("click", ({ currentTarget: button }) => {
+  button.dataset.mode = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+}, { capture: true });
 if (new URLSearchParams(location.search).has("present")) import("./present.js");
 if (document.getElementById("search-results")) import("./search.js");
 
