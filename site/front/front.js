@@ -96,8 +96,7 @@ function write() {
   const yours = place(you, point($("you")), [16, 26, 38, 52, 70, 90, 120], [...taken, ...line]) ?? place(you, point($("you")), [16], []);
   taken.push(...line, around(point($("you")), 14), yours);
   const seen = [yours];
-  const narrow = plane.clientWidth < 400;
-  const most = narrow ? 5 : told.named.length;
+  const most = plane.clientWidth < 400 ? 5 : told.named.length;
   for (const i of told.named) {
     const label = rings[i].firstChild;
     const box = seen.length <= most && place(label, point(rings[i]), [10, 18, 26, 36, 48], taken);
