@@ -36,10 +36,11 @@ GLYPHS = "svg.glyphs"
 """Where a page keeps the glyphs of its formulas."""
 
 NOT_ON_PAPER = (
-    f".headerlink, .live-form, .live-panel, .live-note, .live-file, script, svg.narrow, {DARK}, "
-    f"{GLYPHS}, .cell_output details, .live-call > .cell_input"
+    f".headerlink, .live-form, .live-panel, .live-note, .live-file, script, svg.narrow, "
+    f".sign, {DARK}, {GLYPHS}, .cell_output details, .live-call > .cell_input"
 )
-"""Links, forms and what starts them; a panel's tables and code; pictures for a telephone."""
+"""Links, forms and what starts them; a panel's tables and code; pictures for a telephone and
+of a chapter's head."""
 
 FOR_THE_HAND = re.compile(
     r"\b[Pp]ress (play|Start)\b|\bsliders?\b|\bHold the pointer|\b[Rr]un (the|this) cell\b"

@@ -49,23 +49,19 @@ ACROSS, UP = (5e7, 1.2e12), (1e9, 1e14)
 NAMED = (
     "GPT-3 175B",
     "Llama 3.1 8B",
-    "SmolLM2 135M",
-    "Pythia 12B",
-    "Llama 3.1 405B",
-    "Qwen3 0.6B",
-    "PaLM 540B",
     "Chinchilla 70B",
+    "PaLM 540B",
+    "SmolLM2 135M",
+    "Llama 3.1 405B",
+    "Pythia 12B",
+    "Qwen3 0.6B",
 )
 """The runs whose names stand in the picture where there is room, most wanted first."""
 
 GUESS, ASKED = "00-guess", "Llama 3.1 8B"
 """The guess of the front page, and the run that it asks about."""
 
-LOOKUP = [
-    ("notebooks/glossary", "Glossary", "What does that word mean?"),
-    (REFERENCE, "The helpers", "Which function counts that?"),
-    ("data/README", "The data", "Where does that number come from?"),
-]
+LOOKUP = {"notebooks/glossary": "Glossary", REFERENCE: "The helpers", "data/README": "The data"}
 """The pages to look things up in, after the chapters."""
 
 NUMBER = {12: "twelve", 13: "thirteen"}[len(chapters())]
@@ -265,7 +261,7 @@ def cards() -> list[dict[str, Any]]:
     questions = {number: f"{first} {second}" for number, _, first, second in STOPS}
     found = []
     for path in chapters():
-        number, _, word = path.stem.partition("_")
+        number = path.stem[:2]
         title = json.loads(path.read_text("utf-8"))["cells"][0]["source"][0]
         name = re.match(r"# \d\d · ([^:\n]+)", title)[1].strip()
         question = questions[number]
@@ -276,10 +272,17 @@ def cards() -> list[dict[str, Any]]:
                 "title": name,
                 "question": question[:1].upper() + question[1:],
                 "minutes": alone(path),
-                "picture": Markup((HERE / "front/pictures" / f"{word}.svg").read_text("utf-8")),
+                "picture": Markup(sign(path)),
             }
         )
     return found
+
+
+def sign(chapter: Path) -> str:
+    """A chapter's small picture, on its card and at its head; its words are the title's."""
+    word = chapter.stem.partition("_")[2]
+    drawn = (HERE / "front" / "pictures" / f"{word}.svg").read_text("utf-8")
+    return drawn.replace("<svg", '<svg class="sign"', 1)
 
 
 def citation() -> dict[str, str]:

@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import front
 import pictures
 from bs4 import BeautifulSoup, Tag
 from docutils.nodes import SkipNode
@@ -188,6 +189,7 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
     for at, (cell, source) in enumerate(zip(cells, sources, strict=True)):
         mark_cell(cell, at, source, runs[at])
     order(page, cells[0])
+    page.h1.insert_before(parsed(front.sign(CHAPTERS[name])))
     guesses = {
         id: judging(id)
         for form in page.select("form[data-kind=guess]")

@@ -150,6 +150,28 @@ def test_a_guess_sets_the_picture_to_the_model_it_asks_about(page: Page) -> None
     expect(page.locator("#name")).to_contain_text("Llama 3.1 8B: 8.03 billion parameters")
 
 
+@pytest.mark.parametrize("width", [390, 1366])
+def test_a_guess_is_answered_by_bars_to_one_scale(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    bars = page.locator("#bars")
+    assert "26" not in bars.text_content()  # nothing gives it away
+    page.locator("#years").fill("3")
+    page.keyboard.press("Enter")
+    days, guess, truth = (one.bounding_box()["width"] for one in bars.locator("rect").all())
+    assert guess / truth == pytest.approx(3 / 26, rel=0.01)
+    assert days < 3
+    said = "What you have: 30 days. Your guess: 3 years. What it takes: 26 years."
+    assert bars.get_attribute("aria-label").startswith(said)
+    page.evaluate("localStorage.clear()")
+    page.reload()
+    page.locator("#years").fill("4000")
+    page.keyboard.press("Enter")
+    expect(page.locator("#scale")).to_contain_text("cut")
+    assert bars.locator(".cut").count() == 1
+    beside = page.locator(".guess form").bounding_box()
+    assert (bars.bounding_box()["x"] > beside["x"] + 300) == (width > 860)
+
+
 def middle(page: Page, place: str) -> tuple[float, float]:
     """Where the middle of something stands in the window."""
     box = page.locator(place).bounding_box()
@@ -180,8 +202,8 @@ def test_every_ring_says_its_name_to_pointer_and_keys(page: Page) -> None:
     said = [one.get_attribute("aria-label") for one in rings.all()]
     assert len(set(said)) == len(said) == len(front.runs())
     for place in (0, 19, 34, 57):
-        rings.nth(place).hover(force=True)
-        assert name.inner_text() in said
+        page.mouse.move(*middle(page, f"#plane .run >> nth={place}"))
+        assert name.inner_text().split("\n")[0] == said[place]
     page.mouse.move(5, 5)
     assert not name.is_visible()
     page.locator('.run[tabindex="0"]').focus()
@@ -194,6 +216,49 @@ def test_every_ring_says_its_name_to_pointer_and_keys(page: Page) -> None:
         page.keyboard.press("ArrowLeft")
         seen.append(name.inner_text())
     assert set(seen) == set(said)
+
+
+@pytest.fixture
+def telephone(browser: Browser, address: str) -> Any:
+    """The front page on a telephone."""
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    page.goto(f"{address}/index.html")
+    page.evaluate("document.fonts.ready")
+    yield page
+    context.close()
+
+
+def test_a_finger_gets_the_nearest_ring_and_those_about_it(telephone: Page) -> None:
+    said = [one.get_attribute("aria-label") for one in telephone.locator(".run").all()]
+    place = next(i for i, one in enumerate(said) if one.startswith("Chinchilla"))
+    x, y = middle(telephone, f"#plane .run >> nth={place}")
+    for _ in range(2):  # the second tap does not take the names away
+        telephone.touchscreen.tap(x, y)
+        lines = telephone.locator("#name").inner_text().split("\n")
+        assert lines[0] == said[place]
+        assert any(line.startswith("LLM360 K2") for line in lines)
+    seen = telephone.evaluate(BOXES)["rings"]
+    near = [one for one in seen if (one[0] + 6 - x) ** 2 + (one[1] + 6 - y) ** 2 < 22**2]
+    assert len(lines) == len(near)
+    telephone.touchscreen.tap(x, y + 130)
+    assert not telephone.locator("#name").is_visible()
+
+
+def test_a_telephone_has_room_for_five_names(telephone: Page) -> None:
+    assert telephone.locator(".run span.seen").count() == 5
+
+
+@pytest.mark.parametrize("width", [390, 1366])
+@pytest.mark.parametrize("place", [2, 5, 8])
+def test_your_models_label_lies_on_no_ring(page: Page, place: int, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    put(page, (3, 8, place))
+    page.wait_for_timeout(50)
+    box = page.locator("#you span").bounding_box()
+    for left, top, right, bottom in page.evaluate(BOXES)["rings"]:
+        apart = right <= box["x"] + 1 or left >= box["x"] + box["width"] - 1
+        assert apart or bottom <= box["y"] + 1 or top >= box["y"] + box["height"] - 1
 
 
 BOXES = """() => {
@@ -253,6 +318,25 @@ def test_the_theme_can_be_chosen_and_else_follows_the_system(page: Page, address
     page.wait_for_function(f"{theme} === 'light'")
 
 
+def test_a_chapter_has_the_same_button_of_the_theme(page: Page, address: str) -> None:
+    """Of the same two states; what it chooses holds for the front page."""
+    theme = "() => document.documentElement.dataset.theme"
+    button = page.get_by_role("button", name="Light or dark")
+    drawn = button.inner_html()
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{address}/notebooks/03_duration.html")
+    page.wait_for_function(f"{theme} === 'dark'")  # nothing chosen: the system's
+    page.wait_for_load_state("networkidle")
+    assert button.inner_html() == drawn
+    for seen in ("light", "dark", "light"):
+        button.click()
+        assert page.evaluate(theme) == seen
+    page.reload()
+    page.wait_for_function(f"{theme} === 'light'")
+    page.goto(f"{address}/index.html")
+    assert page.evaluate(theme) == "light"
+
+
 def test_the_notebooks_can_be_taken_along() -> None:
     with ZipFile(SITE / "notebooks.zip") as archive:
         names = set(archive.namelist())
@@ -306,8 +390,6 @@ def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: 
     assert [card.get_attribute("href") for card in cards.all()] == [
         f"notebooks/{path.stem}.html" for path in chapters()
     ]
-    for place in page.locator(".lookup a").all():
-        assert (SITE / place.get_attribute("href")).is_file()
     assert " of " not in page.locator(".cards small").all_inner_texts()[3]
     page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'03-a': true}})")
     page.reload()
@@ -320,6 +402,14 @@ def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: 
     expect(page.locator("article h1")).to_contain_text("03")
     page.locator(".brand").click()
     expect(page).to_have_url(f"{address}/index.html")
+
+
+def test_what_is_looked_up_is_a_line_and_no_card(page: Page) -> None:
+    assert page.locator(".cards li").count() == len(chapters())
+    line = page.locator(".lookup")
+    assert line.inner_text() == "Look up: Glossary · The helpers · The data"
+    for place in line.locator("a").all():
+        assert (SITE / place.get_attribute("href")).is_file()
 
 
 def test_what_was_done_can_be_saved_for_the_class_report_and_forgotten(

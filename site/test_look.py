@@ -104,6 +104,40 @@ def test_nothing_moves_when_the_typefaces_come(
     assert page.evaluate("moved") < 0.03
 
 
+SIGN = """() => {
+    const [sign, title] = [".sign", "h1"].map(one => document.querySelector(`article ${one}`));
+    const words = document.createRange();
+    words.selectNodeContents(title);
+    const { left, top, bottom, height } = sign.getBoundingClientRect();
+    const level = box => box.top < bottom && box.bottom > top;
+    const lies = [...words.getClientRects()].some(box => level(box) && box.right > left);
+    const cells = document.querySelectorAll("article :is(.cell, .live-panel, .live-form)");
+    const met = [...cells].some(one => one.offsetHeight && level(one.getBoundingClientRect()));
+    return { lies, met, height, hidden: sign.getAttribute("aria-hidden") };
+}"""
+"""A chapter's small picture: whether it lies on the title or stands beside another."""
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("width", [390, 800, 1366])
+def test_a_chapters_head_has_the_picture_of_its_card(
+    page: Page, address: str, name: str, width: int
+) -> None:
+    """Beside the title, over nothing; the machine's voice passes it by."""
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(f"{address}/notebooks/{name}.html")
+    seen = page.evaluate(SIGN)
+    assert 40 < seen.pop("height") <= (80 if width == 390 else 150)
+    assert seen == {"lies": False, "met": False, "hidden": "true"}
+    page.goto(f"{address}/index.html")
+    card = page.locator(f'.cards a[href="notebooks/{name}.html"] .sign')
+    drawn = card.inner_html()
+    page.goto(f"{address}/notebooks/{name}.html?present")
+    assert page.locator("article .sign").inner_html() == drawn
+    page.locator(".scene-bar").wait_for()
+    assert not page.locator("article .sign").is_visible()
+
+
 @pytest.mark.parametrize("width", [1366, 1920])
 def test_a_line_of_prose_has_66_to_72_letters(page: Page, address: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})

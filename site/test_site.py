@@ -718,7 +718,9 @@ def test_the_sheet_is_two_pages_and_the_course_has_all_chapters() -> None:
 def test_paper_has_the_light_drawings_alone(name: str) -> None:
     import book
 
-    drawings = book.article(SITE / "notebooks" / f"{name}.html").select(".wt")
+    article = book.article(SITE / "notebooks" / f"{name}.html")
+    assert not article.select(".sign")  # the picture of its card
+    drawings = article.select(".wt")
     assert drawings
     for drawing in drawings:
         assert drawing.name == "svg"

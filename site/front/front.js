@@ -42,23 +42,37 @@ function draw() {
 }
 
 /* Names stand where they lie on no ring, no line and no other name, or not at all. */
-const sides = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [-1, 1], [1, 1], [-1, -1]];
+const sides = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [-1, 1], [1, 1], [-1, -1],
+  [0.5, 1], [-0.5, 1], [0.5, -1], [-0.5, -1]];
 const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
-/** The first place beside a point where a label meets nothing of what is taken. */
-function place(label, x, y, far, taken) {
+/** The first place about a point where a label meets nothing of what is taken; one that stands
+    farther off has a line to its point, which passes no other ring or label. */
+function place(label, [x, y], fars, taken) {
   const { scrollWidth: width, offsetHeight: height } = label;
-  for (const [right, down] of sides) {
-    const left = x + right * far + (right - 1) * width / 2;
-    const top = y + down * far + (down - 1) * height / 2;
-    const box = { left, top, right: left + width, bottom: top + height };
-    const inside = left > 2 && top > -20 && box.right < $("plane").clientWidth && box.bottom < $("plane").clientHeight - 2;
-    if (inside && !taken.some((one) => meets(one, box))) {
+  for (const far of fars) {
+    for (const [right, down] of sides) {
+      const left = x + right * far + (right - 1) * width / 2;
+      const top = y + down * far + (down - 1) * height / 2;
+      const box = { left, top, right: left + width, bottom: top + height };
+      const inside = left > 2 && top > -20 && box.right < $("plane").clientWidth + 8 && box.bottom < $("plane").clientHeight - 2;
+      if (!inside || taken.some((one) => meets(one, box))) continue;
+      const leader = far > fars[0] && [[x, y], [middle(left, x, box.right), middle(top, y, box.bottom)]];
+      if (leader && passes(...leader, taken)) continue;
       label.style.translate = `${left - x}px ${top - y}px`;
-      return box;
+      return { ...box, leader };
     }
   }
   return null;
+}
+const middle = (...three) => three.sort((a, b) => a - b)[1];
+
+/** Whether the way from one point to another meets what is taken beside the first point. */
+function passes([x, y], [right, down], taken) {
+  const on = (left, top) => (one) => meets(one, { left, top, right: left, bottom: top });
+  const others = taken.filter((one) => !on(x, y)(one));
+  return [0.2, 0.4, 0.6, 0.8, 1].some((part) =>
+    others.some(on(x + part * (right - x), y + part * (down - y))));
 }
 
 /** Small boxes along the line, so that a name that it would strike is seen. */
@@ -70,51 +84,65 @@ function struck({ clientWidth: width, clientHeight: height }) {
   });
 }
 
+/** Where the middle of a ring or of your dot stands in the plane. */
+const point = (one) => [one.offsetLeft + one.offsetWidth / 2, one.offsetTop + one.offsetHeight / 2];
+
 function write() {
   const plane = $("plane");
-  const point = (one) => [parseFloat(one.style.left) * plane.clientWidth / 100,
-    plane.clientHeight - parseFloat(one.style.bottom) * plane.clientHeight / 100];
   const around = ([x, y], far) => ({ left: x - far, right: x + far, top: y - far, bottom: y + far });
   const line = struck(plane);
   const taken = rings.map((ring) => around(point(ring), 6));
   const you = $("you").firstChild;
-  const yours = place(you, ...point($("you")), 16, [...taken, ...line]) ?? place(you, ...point($("you")), 16, []);
+  const yours = place(you, point($("you")), [16, 26, 38, 52, 70, 90, 120], [...taken, ...line]) ?? place(you, point($("you")), [16], []);
   taken.push(...line, around(point($("you")), 14), yours);
-  const room = plane.clientWidth < 400 ? 4 : told.named.length;
-  told.named.forEach((i, rank) => {
+  const seen = [yours];
+  const most = plane.clientWidth < 400 ? 5 : told.named.length;
+  for (const i of told.named) {
     const label = rings[i].firstChild;
-    const box = rank < room && place(label, ...point(rings[i]), 10, taken);
+    const box = seen.length <= most && place(label, point(rings[i]), [10, 18, 26, 36, 48], taken);
     label.classList.toggle("seen", Boolean(box));
-    if (box) taken.push(box);
-  });
+    if (!box) continue;
+    taken.push(box);
+    seen.push(box);
+  }
+  const part = ([x, y]) => `${100 * x / plane.clientWidth} ${100 * y / plane.clientHeight}`;
+  $("leaders").setAttribute("d", seen.filter((one) => one.leader)
+    .map(({ leader }) => `M${leader.map(part).join("L")}`).join(""));
 }
 
-/* A ring says its name: under the pointer, under a finger, by Tab and arrows. */
-function name(ring) {
-  $("name").hidden = !ring;
-  document.querySelector(".run.named")?.classList.remove("named");
-  if (!ring) return;
-  ring.classList.add("named");
-  $("name").textContent = ring.getAttribute("aria-label");
-  const wide = $("plane").clientWidth;
-  const x = parseFloat(ring.style.left) * wide / 100;
-  const half = $("name").offsetWidth / 2;
-  $("name").style.left = `${Math.min(Math.max(x, half), wide - half)}px`;
-  $("name").style.bottom = `calc(${ring.style.bottom} + 12px)`;
+/* Rings say their names: the nearest to the pointer or finger first, then what else lies
+   under it, one a line; by Tab and arrows each alone. */
+function name(found) {
+  $("name").hidden = !found.length;
+  rings.forEach((ring) => ring.classList.toggle("named", found.includes(ring)));
+  if (!found.length) return;
+  const lines = found.map((ring, i) => {
+    const line = document.createElement(i ? "span" : "b");
+    line.textContent = ring.getAttribute("aria-label");
+    return line;
+  });
+  $("name").replaceChildren(...lines);
+  const { offsetWidth: width, offsetHeight: height } = $("name");
+  const [x, y] = point(found[0]);
+  $("name").style.left = `${middle(width / 2 - 72, x, $("plane").clientWidth - width / 2)}px`;
+  $("name").style.top = `${y - height - 12 > -24 ? y - height - 12 : y + 12}px`;
 }
-function near({ clientX, clientY }) {
+function near({ clientX, clientY, pointerType }) {
+  const { left, top } = $("plane").getBoundingClientRect();
   const far = (ring) => {
-    const { x, y, width } = ring.getBoundingClientRect();
-    return Math.hypot(x + width / 2 - clientX, y + width / 2 - clientY);
+    const [x, y] = point(ring);
+    return Math.hypot(left + $("plane").clientLeft + x - clientX, top + y - clientY);
   };
-  const nearest = rings.reduce((best, ring) => (far(ring) < far(best) ? ring : best));
-  return far(nearest) < 16 ? nearest : null;
+  const found = rings.filter((ring) => far(ring) < 22).sort((a, b) => far(a) - far(b));
+  return found.filter((ring, i) => !i || pointerType !== "mouse" || far(ring) < 12); // a mouse is exact
 }
 $("plane").addEventListener("pointermove", (event) => held || name(near(event)));
-$("plane").addEventListener("pointerdown", (event) => name(near(event)));
-$("plane").addEventListener("pointerleave", () => name(null));
-$("plane").addEventListener("focusout", () => name(null));
-rings.forEach((ring) => ring.addEventListener("focus", () => name(ring)));
+$("plane").addEventListener("pointerleave", () => name([]));
+$("plane").addEventListener("focusout", () => name([]));
+document.addEventListener("click", (event) => { // a tap; it comes after the finger has left
+  if (event.detail) name(event.target.closest("#plane") && event.target !== $("you") ? near(event) : []);
+});
+rings.forEach((ring) => ring.addEventListener("focus", () => name([ring])));
 const bySize = rings.map((_, i) => i).sort((a, b) => told.runs[a][0] - told.runs[b][0]);
 $("plane").addEventListener("keydown", (event) => {
   const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
@@ -141,7 +169,7 @@ function drag({ clientX, clientY }) {
 }
 $("you").addEventListener("pointerdown", (event) => {
   held = true;
-  name(null);
+  name([]);
   $("you").setPointerCapture(event.pointerId);
   event.preventDefault();
 });
@@ -192,7 +220,8 @@ $("guess").addEventListener("submit", async (event) => {
   if (!verdict.told) return;
   slides.forEach((one, i) => { one.value = told.start[i]; });
   draw();
-  name(rings[told.asked]);
+  name([rings[told.asked]]);
+  compare(written);
   const { guesses, done, cells, tries = {} } = kept();
   const question = $("asked").textContent;
   const date = new Date().toISOString().slice(0, 10);
@@ -200,9 +229,45 @@ $("guess").addEventListener("submit", async (event) => {
     cells: { ...cells, [told.guess]: { told: verdict.told, written, question, date } }, tries });
 });
 
+/* The answer as bars, to one scale: the days of the picture, the guess, the truth. A guess
+   that is much too long is cut, and says so. */
+let years = null; // what was guessed; null before
+function compare(written) {
+  years = Number.parseFloat(String(written).replaceAll(",", "")) || 0;
+  drawYears();
+}
+const inYears = (number) => `${number < 1e4 ? Number(number.toPrecision(4)) : count(number)} year${number === 1 ? "" : "s"}`;
+function drawYears() {
+  const days = told.days[told.start[1]];
+  const rows = [
+    ["What you have", told.labels.days[told.start[1]], days / 365.25, "have"],
+    ...(years ? [["Your guess", inYears(years), years, "guess"]] : []),
+    ["What it takes", years === null ? "? years" : inYears(told.years), told.years, "takes"],
+  ];
+  const most = Math.min(Math.max(told.years, years ?? 0), 2 * told.years);
+  const wide = $("bars").clientWidth;
+  const bar = ([label, said, value, kind], i) => {
+    const width = Math.max(2, wide * Math.min(value / most, 1));
+    const y = 60 * i;
+    const cut = value > most ? `<path class="cut" d="M${wide - 34} ${y + 50}l10 -26M${wide - 24} ${y + 50}l10 -26"/>` : "";
+    const open = kind === "takes" && years === null ? " open" : "";
+    return `<text y="${y + 16}">${label}: <tspan>${said}</tspan></text>
+<rect class="${kind}${open}" x="${open ? 1 : 0}" y="${y + 26}" width="${open ? wide - 2 : width}" height="22"/>${cut}`;
+  };
+  $("bars").setAttribute("viewBox", `0 0 ${wide} ${rows.length * 60}`);
+  $("bars").setAttribute("height", rows.length * 60);
+  $("bars").innerHTML = rows.map(bar).join("");
+  const scale = years === null ? "Not to scale yet: your guess draws it."
+    : `All to one scale${years > most ? "; the bar of your guess is cut" : ""}.`;
+  const words = rows.map(([label, said]) => `${label}: ${said}. `).join("");
+  $("bars").setAttribute("aria-label", words + (years === null ? "" : "The first is a sliver beside the last."));
+  $("scale").textContent = scale;
+}
+new ResizeObserver(drawYears).observe($("bars").parentElement);
 const { [told.guess]: answered } = kept().cells ?? {}; // a reload keeps it in sight
 if (answered) {
   $("years").value = answered.written;
+  compare(answered.written);
   reveal(String(answered.written)).then(({ told: counts, said }) => {
     $("verdict").textContent = counts ? said : answered.told;
   });

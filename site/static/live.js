@@ -28,6 +28,11 @@ Progress.show();
 tips();
 places();
 contents();
+/* One button for light and dark, as on the front page. The theme takes what it asks for from
+   its element, so that is set first: the other of what is seen. */
+document.getElementById("theme").addEventListener("click", ({ currentTarget: button }) => {
+  button.dataset.mode = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+}, { capture: true });
 if (new URLSearchParams(location.search).has("present")) import("./present.js");
 if (document.getElementById("search-results")) import("./search.js");
 
