@@ -234,6 +234,7 @@ def told(start: Setting) -> dict[str, Any]:
         "y": UP,
         "runs": [[row["active_parameters"], row["tokens"]] for row in runs()],
         "guess": GUESS,
+        "years": float(f"{PREDICTIONS[GUESS].truth():.2g}"),
         "start": [slide.place for slide in known.values()],
         "asked": names.index(ASKED),
         "named": [names.index(name) for name in NAMED],

@@ -57,7 +57,7 @@ def tuning_of(way: str, rank: int = 16, loss_kernel: str = "transformers") -> Tu
 # --- the panel
 
 _CHIPS = (
-    *("RTX 3090", "RTX 4090", "RTX 5090", "A10", "L4", "L40S"),
+    *("T4", "RTX 3090", "RTX 4090", "RTX 5090", "A10", "L4", "L40S"),
     *("A100 40GB SXM", "A100 80GB SXM", "H100 SXM", "H200 SXM", "B200 SXM (DGX/HGX)"),
 )
 """Cards of which one to eight are at hand."""
@@ -135,6 +135,18 @@ class Setting:
     def plan(self) -> Plan:
         """The plan of the way that is set."""
         return self.planned(self.way)
+
+    @property
+    def over_counted(self) -> float:
+        """Times the FLOPs of attention within texts that those of attention over rows are."""
+        each = min(self.tokens_each, self.length)
+        model, tuning = architecture(self.model, self.length), self.tuning(self.way)
+        rows, texts = (
+            float(tuned_flops(model, tuning, 1, self.recompute, sequence_length=length).total)
+            / length
+            for length in (self.length, each)
+        )
+        return rows / texts
 
     @property
     def held_more(self) -> float:
@@ -241,7 +253,8 @@ def _sentence(setting: Setting) -> str:
     cost = plan.cost
     assert cost is not None
     time = units.duration(float(plan.seconds.likely), 2)
-    return f"{result}It takes some <b>{time}</b> and {units.dollars(float(cost.likely), 2)}."
+    money = units.dollars(float(cost.likely), 2)
+    return f"{result}It takes some <b>{time}</b> and {money}, at ${setting.price:,.2f} an hour."
 
 
 def _notes(setting: Setting) -> list[str]:
@@ -256,6 +269,11 @@ def _notes(setting: Setting) -> list[str]:
         notes.append(
             f"<b>Cut:</b> a text of {setting.tokens_each:,} tokens is longer than a row, "
             f"so {length:,} of them are read."
+        )
+    if setting.rows == PACKED and (over := setting.over_counted) > 1.1:
+        notes.append(
+            f"<b>Too slow:</b> attention is counted over whole rows. Within texts of "
+            f"{setting.tokens_each:,} tokens it is less, and the time is {over:.1f} times shorter."
         )
     if more := setting.held_more:
         notes.append(
