@@ -270,7 +270,7 @@ def _notes(setting: Setting) -> list[str]:
             f"<b>Cut:</b> a text of {setting.tokens_each:,} tokens is longer than a row, "
             f"so {length:,} of them are read."
         )
-    if setting.rows == PACKED and (over := setting.over_counted) > 1.1:
+    if setting.rows == PACKED and (over := setting.over_counted) > 1.15:
         notes.append(
             f"<b>Too slow:</b> attention is counted over whole rows. Within texts of "
             f"{setting.tokens_each:,} tokens it is less, and the time is {over:.1f} times shorter."
