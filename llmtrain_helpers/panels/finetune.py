@@ -101,13 +101,23 @@ class Setting:
 
     @property
     def batch(self) -> int:
-        """Rows in a step, over all GPUs."""
-        b = self.micro_batch_size
-        return self.num_gpus * b * -(-PASSES // b)
+        """Rows in a step, over all GPUs; of few texts no more than they fill."""
+        passes = min(-(-PASSES // self.micro_batch_size), self.tokens // self.at_once)
+        return self.num_gpus * self.micro_batch_size * passes
+
+    @property
+    def at_once(self) -> int:
+        """Tokens that all GPUs have at once."""
+        return self.num_gpus * self.micro_batch_size * self.length
 
     @property
     def tokens(self) -> int:
-        """Tokens that go through the model, pads included."""
+        """Tokens that go through the model, pads included; at least one pass of all GPUs."""
+        return max(self.of_texts, self.at_once)
+
+    @property
+    def of_texts(self) -> int:
+        """Tokens of the rows that the texts fill."""
         padded = self.length if self.rows == PADDED else None
         n, each = self.examples, min(self.tokens_each, self.length)
         return int(tuning_tokens(n, each, self.epochs, padded))
@@ -270,7 +280,8 @@ def _notes(setting: Setting) -> list[str]:
             f"<b>Cut:</b> a text of {setting.tokens_each:,} tokens is longer than a row, "
             f"so {length:,} of them are read."
         )
-    if setting.rows == PACKED and (over := setting.over_counted) > 1.15:
+    timed = setting.plan.fits or setting.plan.tight
+    if timed and setting.rows == PACKED and (over := setting.over_counted) > 1.15:
         notes.append(
             f"<b>Too slow:</b> attention is counted over whole rows. Within texts of "
             f"{setting.tokens_each:,} tokens it is less, and the time is {over:.1f} times shorter."
@@ -280,6 +291,8 @@ def _notes(setting: Setting) -> list[str]:
             f"<b>It may not fit:</b> in one program, litgpt, such runs held {more:.1f} times what "
             "is counted. Elsewhere the count was near. Try a step before you trust it."
         )
+    if setting.of_texts < setting.at_once:
+        notes.append("<b>Few texts:</b> they do not fill one row on each GPU, so pads do.")
     at_once = setting.micro_batch_size * length
     if setting.way == IN_4_BITS and at_once < 4096:
         notes.append(

@@ -56,7 +56,9 @@ def test_nothing_happens_in_silence() -> None:
     assert "<b>Cut:</b> a text of 4,000" in panel_with(tokens_each=4000).html
     assert "<b>Slower:</b>" in panel_with(way="adapters, 4 bits").html
     assert "<b>Slower:</b>" not in longer(4096, way="adapters, 4 bits")
-    assert "the time is 1.4 times shorter" in longer(8192)
+    assert "<b>Few texts:</b>" in panel_with(examples=1).html
+    assert "<b>Few texts:</b>" not in panel_with(examples=100).html
+    assert "the time is 1.4 times shorter" in longer(8192, loss="piece by piece")
     assert "<b>Too slow:</b>" not in longer(8192, rows="padded") + longer(8192, tokens_each=8192)
     assert "<b>It may not fit:</b>" in longer(8192, way="adapters, 4 bits")
     assert "<b>It may not fit:</b>" not in panel_with(way="adapters, 4 bits").html
