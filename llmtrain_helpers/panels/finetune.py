@@ -295,9 +295,11 @@ def _notes(setting: Setting) -> list[str]:
         notes.append("<b>Few texts:</b> they do not fill one row on each GPU, so pads do.")
     at_once = setting.micro_batch_size * length
     if setting.way == IN_4_BITS and at_once < 4096:
+        pairs = speed_ratios("qlora", "lora")
+        longer = 1 / min(pair.times for pair in pairs if pair.tokens >= at_once)
         notes.append(
-            f"<b>Slower:</b> with {at_once:,} tokens at once, 4 bits took up to twice as long "
-            "where it was measured. The hours are those of 16 bits."
+            f"<b>Slower:</b> with {at_once:,} tokens at once, 4 bits took up to {longer:.1f} times "
+            "as long where it was measured. The hours are those of 16 bits."
         )
     return notes
 

@@ -100,6 +100,16 @@ function fit() {
   height(size);
 }
 
+/** The line to carry away, which waits until its picture was seen. */
+const conclusion = "p:has(> strong:only-child)";
+
+function on() {
+  const scene = all[at];
+  const waits = scene.matches(".scene-shown:not(.scene-told)") && scene.querySelector(`:scope > ${conclusion}`);
+  if (waits) scene.classList.add("scene-told");
+  else go(at + 1);
+}
+
 function go(to) {
   at = Math.min(Math.max(to, 0), all.length - 1);
   all.forEach((scene, i) => scene.toggleAttribute("hidden", i !== at));
@@ -126,7 +136,7 @@ end.textContent = "back to the page";
 bar.className = "scene-bar";
 bar.setAttribute("aria-label", "Scenes");
 bar.append(button("←", "Scene before", () => go(at - 1)), place);
-bar.append(button("→", "Next scene", () => go(at + 1)), end);
+bar.append(button("→", "Next scene", on), end);
 document.body.append(bar);
 
 const written = "input, textarea, select, [role=slider]";
@@ -135,7 +145,8 @@ document.addEventListener("keydown", (event) => {
   const step = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
   if (!step) return;
   event.preventDefault();
-  go(at + step);
+  if (step > 0) on();
+  else go(at - 1);
 });
 
 go(at);
