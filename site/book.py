@@ -8,8 +8,9 @@ small questions, stand with the worked answers; the sources of all chapters stan
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -46,6 +47,7 @@ FOR_THE_HAND = re.compile(
     r"\b[Pp]ress (play|Start)\b|\bsliders?\b|\bHold the pointer|\b[Rr]un (the|this) cell\b"
     r"|\ba click takes\b|Shift\+Enter|^So try some|^Try (to bring|both|all four)\b"
     r"|^(Now |Then )?(slide|move|drag|switch|choose “|set the (format|three)|set a switch)\b"
+    r"|^Make the message|^Let fewer GPUs"
     r"|^Set Speed\b|^\(Under More\b|^Choose all weights\b|, so put in your own \(under\b"
     r"|^(Add GPUs|Choose a number of GPUs|Make the (text|sequences)|Close the parts|Under More)\b"
     r"|^Then (forbid|let|look for|cut|try|mend) |, and (then show|move|slide) ",
@@ -124,9 +126,19 @@ def leave_out_the_hand(words: Tag) -> None:
         return
     if left:
         words.clear()
-        words.append(BeautifulSoup(" ".join(left), "html.parser"))
+        words.append(BeautifulSoup(closed(sentences, left), "html.parser"))
     else:
         words.decompose()
+
+
+def closed(sentences: Sequence[str], left: Sequence[str]) -> str:
+    """What is left of a paragraph; a bracket that closed in a sentence left out closes here."""
+    kept = list(left)
+    for before, after in pairwise(sentences):
+        ends = after not in left and _plain(after).endswith(")") and "(" not in after
+        if ends and before in left:
+            kept[kept.index(before)] = f"{before})"
+    return " ".join(kept)
 
 
 def _plain(html: str) -> str:
@@ -144,6 +156,9 @@ def number_figures(text: Tag, chapter: int) -> None:
         live = handle or shown.parent.select_one(".live-panel")
         html, title = pictured(shown, str(live["data-word"]) if live else "")
         caption = f"<figcaption><b>Figure {chapter}.{at}</b> {title}</figcaption>"
+        call = shown.parent.select_one(".cell_input pre")
+        if not live and call and "\n" not in call.get_text().strip():
+            call.find_parent(class_="cell_input").decompose()  # nothing but the picture's name
         figure = BeautifulSoup(f"<figure>{html}{caption}</figure>", "html.parser")
         (handle or shown).replace_with(figure)
 

@@ -150,3 +150,10 @@ def test_a_part_is_set_tighter_only_where_that_saves_a_sheet(
     assert book.fewest(page, 0, lambda: next(counts)) == tight
     assert page.locator(".tight").count() == loose - tight
     page.close()
+
+
+def test_a_bracket_closes_where_its_last_sentence_was_for_the_hand() -> None:
+    paragraph = "<p>Eight do. (Tera is a prefix. Press play, and see.) Now read.</p>"
+    words = BeautifulSoup(paragraph, "html.parser")
+    book.leave_out_the_hand(words.p)
+    assert words.get_text() == "Eight do. (Tera is a prefix.) Now read."

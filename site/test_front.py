@@ -27,7 +27,7 @@ from llmtrain_helpers.evidence import published
 from llmtrain_helpers.exercises import PREDICTIONS
 from llmtrain_helpers.panels.start_here import Setting
 from teaching import class_report
-from tools.notebooks import chapters
+from tools.notebooks import NOTEBOOKS, all_notebooks, chapters
 
 MOST_INLINE, MOST_FACES = 80_000, 40_000
 """Bytes of the page itself, gzipped, and of its typefaces."""
@@ -157,6 +157,7 @@ def test_a_guess_is_answered_by_bars_to_one_scale(page: Page, width: int) -> Non
     assert "26" not in bars.text_content()  # nothing gives it away
     page.locator("#years").fill("3")
     page.keyboard.press("Enter")
+    expect(bars.locator("rect")).to_have_count(3)
     days, guess, truth = (one.bounding_box()["width"] for one in bars.locator("rect").all())
     assert guess / truth == pytest.approx(3 / 26, rel=0.01)
     assert days < 3
@@ -362,7 +363,7 @@ LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
 
 def test_what_was_taken_along_has_all_that_it_links_to(taken: Path) -> None:
     pages = {taken / "README.md": (taken / "README.md").read_text("utf-8")}
-    for path in (taken / "notebooks").rglob("*.ipynb"):
+    for path in (taken / one.relative_to(NOTEBOOKS.parent) for one in all_notebooks()):
         cells = nbformat.read(path, 4).cells
         told = (cell.source for cell in cells if cell.cell_type == "markdown")
         pages[path] = "\n".join(told)

@@ -407,6 +407,10 @@ def real_runs(ratios: Sequence[tuple[str, float]], rate: float, width: int = WID
         svg += text(at, low, name, 15, held)
         wide = max(abs(x - middle), 2)
         svg += rect(min(x, middle), y + above + 2, wide, 26, fill, name, rx=3)
+        if abs(log2(ratio)) > log2(MOST):  # its bar would go on
+            out, top = (1 if ratio > 1 else -1), y + above
+            tip = f"{x + 2 * out},{top} {x + 15 * out},{top + 15} {x + 2 * out},{top + 30}"
+            svg += f'<polygon points="{tip}" fill="{fill}"/>'
         end = middle + half if narrow else width - 10
         svg += text(end, low, f"{units.digits(ratio, 2)} times", 15, "end", **BOLD)
     svg += "".join(line(middle, start, middle, end, stroke_width=2.5) for start, end in spans)

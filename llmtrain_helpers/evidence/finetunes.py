@@ -394,6 +394,17 @@ def speed_ratios(method: str, than: str) -> tuple[SpeedRatio, ...]:
     )
 
 
+def times_as_long_in_4_bits(tokens: float) -> float:
+    """How many times as long as 16 bits the slowest measured pair took, of so many tokens or more.
+
+    >>> [round(times_as_long_in_4_bits(tokens), 1) for tokens in (1024, 2048, 8192)]
+    [2.1, 1.2, 1.1]
+    """
+    pairs = speed_ratios("qlora", "lora")
+    most = max(pair.tokens for pair in pairs)
+    return 1 / min(pair.times for pair in pairs if pair.tokens >= min(tokens, most))
+
+
 def _says_how(row: Mapping[str, Any]) -> bool:
     """Whether a row has a speed, and says what its sequences hold."""
     suspect = "SUSPECT" in row.get("note", "") or row["name"] in AGAINST_ITSELF

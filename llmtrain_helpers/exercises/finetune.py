@@ -8,7 +8,7 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, count
-from llmtrain_helpers.evidence.finetunes import speed_ratios
+from llmtrain_helpers.evidence.finetunes import speed_ratios, times_as_long_in_4_bits
 from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.exercises.common import (
     NOT_YET,
@@ -157,7 +157,8 @@ class OwnTuning(Exercise):
                 f"it does not fit: {holds}, of {free} that the reserve leaves. Shorter rows, "
                 "more GPUs or fewer bits need less."
             )
-        taken = float(plan.seconds.greatest)
+        slower = times_as_long_in_4_bits(length) if way == "qlora" else 1
+        taken = slower * float(plan.seconds.greatest)
         summary = f"they may take {units.duration(taken, 2)} of your {HOURS} hours."
         if taken > 1.015 * HOURS * units.HOUR:
             return False, f"too many texts: {summary}"

@@ -18,7 +18,7 @@ from llmtrain_helpers.drawings.finetune import (
     texts_in_rows,
     ways_on_a_card,
 )
-from llmtrain_helpers.evidence.finetunes import speed_ratios
+from llmtrain_helpers.evidence.finetunes import speed_ratios, times_as_long_in_4_bits
 from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.finetune import (
     TunedMemory,
@@ -295,8 +295,7 @@ def _notes(setting: Setting) -> list[str]:
         notes.append("<b>Few texts:</b> they do not fill one row on each GPU, so pads do.")
     at_once = setting.micro_batch_size * length
     if setting.way == IN_4_BITS and at_once < 4096:
-        pairs = speed_ratios("qlora", "lora")
-        longer = 1 / min(pair.times for pair in pairs if pair.tokens >= at_once)
+        longer = times_as_long_in_4_bits(at_once)
         notes.append(
             f"<b>Slower:</b> with {at_once:,} tokens at once, 4 bits took up to {longer:.1f} times "
             "as long where it was measured. The hours are those of 16 bits."

@@ -4,6 +4,8 @@
 const root = document.querySelector("article > section") ?? document.querySelector("article section");
 const PICTURE = ".live-panel, svg.wt, [data-kind=guess]";
 const EXERCISE = ".live-form[data-kind=run]:not([data-closed])";
+const [WORDS, LARGEST] = [24, 36]; // px of the letters; where nothing is drawn they fill the window
+const READ = 300; // px; a picture that is lower is not read from behind, and has no words above it
 const LEAST = 120; // px; a picture is not made smaller
 const BAR = 80; // px at the foot of the window, where the bar is
 
@@ -86,7 +88,7 @@ const place = document.createElement("span");
 
 let at = Math.max(0, all.findIndex((one) => one.id && `#${one.id}` === location.hash));
 
-/** The pictures of the scene are as large as the window lets them; by halves, for words and
+/** Words without a picture, and the pictures of a scene, are as large as the window lets them; by halves, for words and
     controls stand above some and beside others. */
 function fit() {
   const scene = all[at];
@@ -94,10 +96,21 @@ function fit() {
     scene.style.setProperty("--picture", `${picture}px`);
     return scene.getBoundingClientRect().bottom + scrollY;
   };
+  scene.style.fontSize = "";
   const most = Math.max(innerHeight, height(LEAST));
+  if (!scene.querySelector("svg.wt"))
+    for (let size = LARGEST; size > WORDS; size -= 2) {
+      scene.style.fontSize = `${size}px`;
+      if (height(LEAST) <= innerHeight - BAR) return;
+      scene.style.fontSize = "";
+    }
   let size = LEAST;
   for (let step = 1024; step >= 1; step /= 2) if (height(size + step) <= most) size += step;
   height(size);
+  const bare = size < READ && scene.querySelector(":scope > p:has(+ .live-call)");
+  if (!bare || scene.matches(".scene-bare")) return;
+  scene.classList.add("scene-bare");
+  fit();
 }
 
 /** The line to carry away, which waits until its picture was seen. */

@@ -55,6 +55,7 @@ export class Progress {
       let mark = link.querySelector(".live-mark");
       mark ??= link.appendChild(made("span", { className: "live-mark" }));
       mark.textContent = done ? `${done === all ? "✓ " : ""}${done} of ${all}` : "";
+      mark.title = "exercises and guesses done";
     }
   }
 }
