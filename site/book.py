@@ -58,7 +58,7 @@ FOR_THE_HAND = re.compile(
 PAGE = re.compile(r"\bpage(s?)(?=[\s\u00a0](?:\d\d\b|$))", re.IGNORECASE)
 """A page of the site by its number, which may be a link that follows."""
 
-SENTENCES = re.compile(r"(?<=[.?!])\s+(?=[A-Z“<])")
+SENTENCES = re.compile(r"(?:(?<=[.?!])|(?<=[.?!]\)))\s+(?=[A-Z“<(])")
 """Between two sentences of a paragraph."""
 
 
