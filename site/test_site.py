@@ -780,6 +780,8 @@ def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> 
     scenes = page.locator(".scene")
     expect(page.locator(".scene-bar span")).to_have_text(f"1 of {scenes.count()}")
     for turn in (1, 2):
+        question = page.locator(".scene:visible .live-question")
+        assert all(one.is_visible() for one in question.all())
         turn_on(page)
         expect(scenes.nth(turn)).to_be_visible()
         assert [one.is_visible() for one in scenes.all()].count(True) == 1
@@ -798,8 +800,8 @@ def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> 
     for _ in range(scenes.count() - 4):
         page.keyboard.press("ArrowLeft")
     shown = scenes.nth(3)
-    told = shown.locator("p:has(> strong:only-child)").first
-    assert told.is_visible()  # once it was shown, it stays
+    line = shown.locator(".scene-line").first
+    assert line.is_visible()  # once it was shown, it stays
     page.reload()  # it stays where it was
     expect(page.locator(".scene-bar span")).to_have_text(f"4 of {scenes.count()}")
     shown.locator("input[type=range]").first.focus()

@@ -4,7 +4,7 @@
 const root = document.querySelector("article > section") ?? document.querySelector("article section");
 const PICTURE = ".live-panel, svg.wt, [data-kind=guess]";
 const EXERCISE = ".live-form[data-kind=run]:not([data-closed])";
-const [WORDS, LARGEST] = [24, 36]; // px of the letters; where nothing is drawn they fill the window
+const [SMALLEST, LARGEST] = [18, 36]; // px of the letters; where nothing is drawn they fill the window
 const READ = 300; // px; a picture that is lower is not read from behind, and has no words above it
 const LEAST = 120; // px; a picture is not made smaller
 const BAR = 80; // px at the foot of the window, where the bar is
@@ -64,6 +64,8 @@ function cut(scene, from) {
 function dress(scene, see) {
   scene.classList.add("scene");
   scene.classList.toggle("scene-shown", scene.querySelector(see) !== null);
+  const whole = (one) => one.querySelector(":scope > strong")?.textContent === one.textContent.trim();
+  for (const one of scene.querySelectorAll(":scope > p")) one.classList.toggle("scene-line", whole(one));
 }
 
 /** A scene that is higher than the window, cut at its edge; an exercise stays with its
@@ -99,10 +101,9 @@ function fit() {
   scene.style.fontSize = "";
   const most = Math.max(innerHeight, height(LEAST));
   if (!scene.querySelector("svg.wt"))
-    for (let size = LARGEST; size > WORDS; size -= 2) {
-      scene.style.fontSize = `${size}px`;
+    for (let words = LARGEST; words >= SMALLEST; words -= 2) {
+      scene.style.fontSize = `${words}px`;
       if (height(LEAST) <= innerHeight - BAR) return;
-      scene.style.fontSize = "";
     }
   let size = LEAST;
   for (let step = 1024; step >= 1; step /= 2) if (height(size + step) <= most) size += step;
@@ -113,12 +114,10 @@ function fit() {
   fit();
 }
 
-/** The line to carry away, which waits until its picture was seen. */
-const conclusion = "p:has(> strong:only-child)";
-
+/** On to the line to carry away, which waits until its picture was seen, then to the next scene. */
 function on() {
   const scene = all[at];
-  const waits = scene.matches(".scene-shown:not(.scene-told)") && scene.querySelector(`:scope > ${conclusion}`);
+  const waits = scene.matches(".scene-shown:not(.scene-told)") && scene.querySelector(":scope > .scene-line");
   if (waits) scene.classList.add("scene-told");
   else go(at + 1);
 }
