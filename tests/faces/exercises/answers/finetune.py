@@ -53,6 +53,7 @@ ANSWERS = {
         told=[(own("lora", 240_000), "right: ")],
         slips=[
             (own("lora", 400_000), "too many texts: "),
+            (own("qlora", 30_000, length=2048, gpus=1), "too many texts: "),
             (own("lora", 50_000), "you leave time: "),
             (own("full", 20_000, gpus=1), "it does not fit: "),
             (own("lora", 10_000, gpus=16), "you have 8 GPUs"),
