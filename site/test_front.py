@@ -158,7 +158,8 @@ def test_a_guess_is_answered_by_bars_to_one_scale(page: Page, width: int) -> Non
     page.locator("#years").fill("3")
     page.keyboard.press("Enter")
     expect(bars.locator("rect")).to_have_count(3)
-    days, guess, truth = (one.bounding_box()["width"] for one in bars.locator("rect").all())
+    widths = "all => all.map(one => one.getBoundingClientRect().width)"  # they may be drawn anew
+    days, guess, truth = bars.locator("rect").evaluate_all(widths)
     assert guess / truth == pytest.approx(3 / 26, rel=0.01)
     assert days < 3
     said = "What you have: 30 days. Your guess: 3 years. What it takes: 26 years."
