@@ -496,7 +496,7 @@ def tokens_each(
     left, pitch = (8, 42) if narrow else (24, 24)
     first, span = (50, width - 92) if narrow else (80, 612)
 
-    def _rx(ratio: float) -> float:
+    def across(ratio: float) -> float:
         """Where so many tokens a parameter stand: from 0.1 to 100,000."""
         return first + (log10(ratio) + 1) / 6 * span
 
@@ -504,12 +504,12 @@ def tokens_each(
     svg = text(left, 30, "what laws call best, at Chinchilla's work", 15, font_weight=600)
     svg += line(left, grey, width - 24, grey, opacity=0.3)
     for i, (name, ratio) in enumerate(laws.items()):
-        x, y, label = _rx(ratio), 66 + pitch * i, f"{name}: {units.digits(ratio, 2)}"
+        x, y, label = across(ratio), 66 + pitch * i, f"{name}: {units.digits(ratio, 2)}"
         svg += circle(x, y + (14 if narrow else -5), 6, GREEN, name, stroke="currentColor")
-        before = 1 < ratio < 20 or not fits(label, 722 - x - 14, 14)
         if narrow:
             svg += text(left, y, label, 14)
         else:
+            before = 1 < ratio < 20 or not fits(label, 722 - x - 14, 14)
             svg += text(x + (-12 if before else 12), y, label, 14, "end" if before else "start")
     top, dots = 96 + pitch * len(laws), COLORS["activations"]
     years = sorted({int(row["year"]) for row in models})
@@ -520,7 +520,7 @@ def tokens_each(
             if row["year"] == year:
                 style: Style = {"stroke": "currentColor", "stroke_width": 1, "opacity": 0.85}
                 ink = BLUE if row["kind"] == "dense" else dots
-                x = _rx(float(row["tokens_per_parameter"]))
+                x = across(float(row["tokens_per_parameter"]))
                 svg += circle(x, y, 6, ink, str(row["name"]), **style)
 
     # the axis, the twenty and the key
@@ -531,12 +531,12 @@ def tokens_each(
     svg += circle(key + 86, foot - 5, 6, dots)
     svg += text(key + 98, foot, "experts, by active ones", 14)
     for power in range(-1, 6):
-        x = _rx(10.0**power)
+        x = across(10.0**power)
         svg += line(x, 44, x, bottom, stroke_width=1, opacity=0.15)
         if not narrow or power in (-1, 3, 5):
             svg += text(x, bottom + 22, f"{10.0**power:,.10g}", 14, "middle")
-    svg += line(_rx(20), 44, _rx(20), bottom, stroke_dasharray="4 4", opacity=0.7)
-    svg += text(_rx(20), bottom + 22, "20", 14, "middle", font_weight=700)
+    svg += line(across(20), 44, across(20), bottom, stroke_dasharray="4 4", opacity=0.7)
+    svg += text(across(20), bottom + 22, "20", 14, "middle", font_weight=700)
     svg += text(width - 24, bottom + 46, "tokens for each parameter", 15, "end")
 
     best = ", ".join(f"{name} {units.digits(x, 2)}" for name, x in laws.items())

@@ -477,6 +477,23 @@ def reserves(kinds: Callable[[Judged], str] = attrgetter("kind")) -> dict[str, R
     return found
 
 
+@cache
+def litgpt_held(method: str, several: bool) -> float:
+    """Times the count that litgpt's runs of a method held, in the middle, on one GPU or several.
+
+    >>> f"{litgpt_held('qlora', False):.1f}, {litgpt_held('lora', True):.1f}"
+    '1.2, 2.1'
+    """
+    rows = {row["name"]: row for row in published.rows("finetune_measured")}
+    alike = [
+        row
+        for row in judged()
+        if row.peak and row.source.startswith("litgpt")
+        if rows[row.name]["method"] == method and (rows[row.name]["num_gpus"] > 1) == several
+    ]
+    return float(median(row.peak / row.estimate.total for row in alike if row.peak))
+
+
 def fits() -> dict[str, tuple[int, int, int, int]]:
     """By source: rows that ran and how many are said to fit, those that did not, and of them.
 

@@ -18,7 +18,7 @@ from llmtrain_helpers.drawings.finetune import (
     texts_in_rows,
     ways_on_a_card,
 )
-from llmtrain_helpers.evidence.finetunes import speed_ratios, times_as_long_in_4_bits
+from llmtrain_helpers.evidence.finetunes import litgpt_held, speed_ratios, times_as_long_in_4_bits
 from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.finetune import (
     TunedMemory,
@@ -68,10 +68,6 @@ PASSES = 16
 
 _LOSSES = {"whole": "transformers", "piece by piece": "fused"}
 """How the loss is computed, and the kernel that it stands for."""
-
-
-LITGPT_HELD = {"4 bits": 1.2, "adapters, several GPUs": 2.1}
-"""How many times the count litgpt's runs held, in the middle of 24 and of 10: held by a test."""
 
 
 @dataclass(frozen=True)
@@ -163,9 +159,9 @@ class Setting:
         """Times the count that one program's runs held, where that would no longer fit; else 0."""
         times = 0.0
         if self.way == IN_4_BITS:
-            times = LITGPT_HELD["4 bits"]
+            times = litgpt_held("qlora", several=False)
         elif self.way == ADAPTERS and self.num_gpus > 1:
-            times = LITGPT_HELD["adapters, several GPUs"]
+            times = litgpt_held("lora", several=True)
         peak, room = float(self.plan.memory.total), float(self.plan.run.accelerator.memory)
         return times if peak <= room < times * peak + float(self.plan.reserve) else 0
 

@@ -1,15 +1,13 @@
 """Chapter 12's panel and handles: what each control changes, and what the page says of them."""
 
-from statistics import median
 from typing import Any
 
 import pytest
 
 from llmtrain_helpers import Tuning, tuned_memory
-from llmtrain_helpers.evidence import finetunes, published
 from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.panels import HANDLES, PANELS
-from llmtrain_helpers.panels.finetune import LITGPT_HELD, faster_by_flops
+from llmtrain_helpers.panels.finetune import faster_by_flops
 from tests.faces.panels.test_handles import said
 
 PANEL = PANELS["finetune"]
@@ -64,24 +62,6 @@ def test_nothing_happens_in_silence() -> None:
     assert "<b>It may not fit:</b>" in longer(8192, way="adapters, 4 bits")
     assert "<b>It may not fit:</b>" not in panel_with(way="adapters, 4 bits").html
     assert panel_with(num_gpus=16).problem or "GPUs" in PANEL.controls["num_gpus"].label
-
-
-@pytest.mark.parametrize(
-    ("way", "method", "several", "number"),
-    [("4 bits", "qlora", False, 24), ("adapters, several GPUs", "lora", True, 10)],
-)
-def test_litgpts_runs_held_what_the_panel_says(
-    way: str, method: str, several: bool, number: int
-) -> None:
-    rows = {row["name"]: row for row in published.rows("finetune_measured")}
-    held = [
-        row.peak / row.estimate.total
-        for row in finetunes.judged()
-        if row.peak and row.source.startswith("litgpt")
-        if rows[row.name]["method"] == method and (rows[row.name]["num_gpus"] > 1) == several
-    ]
-    assert len(held) == number
-    assert round(median(held), 1) == LITGPT_HELD[way]
 
 
 def test_the_lines_are_what_flops_let_one_expect() -> None:
