@@ -1,18 +1,21 @@
-"""What all tests of the site share: the built site on the loopback, and a browser."""
+"""What tests of the site are given: the built site on the loopback, a browser, a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from driven import CHAPTERS, SITE, Live, start, watched
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-SITE = Path(__file__).parents[1] / "build" / "site"
+from llmtrain_helpers.panels import PANELS
+from llmtrain_helpers.panels.state import State
+
+expect.set_options(timeout=20_000)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -42,3 +45,21 @@ def browser() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page that may ask the loopback only; what fails is an error at the end."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    yield watched(context.new_page(), address)
+    context.close()
+
+
+@pytest.fixture(scope="module", params=CHAPTERS)
+def live(request: Any, browser: Browser, address: str) -> Iterator[Live]:
+    """A chapter with its panel started, once for all tests of it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = watched(context.new_page(), address)
+    start(page, address, request.param)
+    yield Live(request.param, page, State(PANELS[request.param.partition("_")[2]]))
+    context.close()

@@ -12,8 +12,8 @@ import book
 import frames
 import pytest
 from bs4 import BeautifulSoup
+from driven import SITE
 from playwright.sync_api import Browser
-from test_site import SITE
 
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.panels import HANDLES

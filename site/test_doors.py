@@ -6,8 +6,8 @@ make site-test
 from __future__ import annotations
 
 import pytest
+from driven import CHAPTERS, SITE
 from playwright.sync_api import Browser, Page
-from test_site import CHAPTERS, SITE
 
 TELEPHONE = {"width": 390, "height": 844}
 

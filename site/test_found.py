@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import found
 import pytest
 from bs4 import BeautifulSoup
-from test_site import PAGES, SITE
+from driven import PAGES, SITE
 
 
 @pytest.mark.parametrize("name", PAGES)

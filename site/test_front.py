@@ -18,9 +18,9 @@ import lite
 import look
 import nbformat
 import pytest
+from driven import AXE, SITE
 from nbclient import NotebookClient
 from playwright.sync_api import Browser, Page, expect
-from test_site import AXE, SITE
 
 from llmtrain_helpers import units
 from llmtrain_helpers.evidence import published

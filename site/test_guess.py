@@ -9,8 +9,8 @@ import json
 from typing import Any
 
 import pytest
+from driven import CHAPTERS
 from playwright.sync_api import Browser, Page, expect
-from test_site import CHAPTERS
 
 from llmtrain_helpers import exercises
 from llmtrain_helpers.exercises import PREDICTIONS, page as in_page

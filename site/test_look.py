@@ -8,8 +8,8 @@ from __future__ import annotations
 from time import sleep
 
 import pytest
+from driven import CHAPTERS
 from playwright.sync_api import Browser, Page, Route
-from test_site import CHAPTERS
 
 PAGES = ["index.html", f"notebooks/{CHAPTERS[7]}.html"]
 

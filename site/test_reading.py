@@ -10,8 +10,8 @@ import re
 import book
 import pytest
 from bs4 import BeautifulSoup
+from driven import CHAPTERS, SITE
 from playwright.sync_api import Browser, Page, expect
-from test_site import CHAPTERS, SITE
 
 CHAPTER = f"notebooks/{CHAPTERS[7]}.html"
 

@@ -9,7 +9,7 @@ import inspect
 
 import reference
 from bs4 import BeautifulSoup
-from test_site import SITE
+from driven import SITE
 
 import llmtrain_helpers
 

@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 import serve
-from test_site import SITE
+from driven import SITE
 
 
 @pytest.fixture(scope="module")

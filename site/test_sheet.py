@@ -12,8 +12,8 @@ import book
 import legend
 import paper
 import pytest
+from driven import SITE
 from playwright.sync_api import Browser
-from test_site import SITE
 
 SAYS_ITSELF = {"05": {"x"}, "09": {"G"}, "10": {"e"}}
 """Letters that their own row explains, and the base of logarithms."""

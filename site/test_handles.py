@@ -1,0 +1,230 @@
+"""Panels that a link sets or the keyboard moves, and handles, with Python and without."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode
+
+import light
+import marks
+import pytest
+from driven import AXE, CHAPTERS, SITE, same, start
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from llmtrain_helpers.panels import HANDLES, PANELS
+from llmtrain_helpers.panels.parameters import PASTED
+from llmtrain_helpers.panels.state import State
+
+
+def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: str) -> None:
+    start(page, address, "03_duration", "?tokens=3e12&num_gpus=512")
+    state = State(PANELS["duration"])
+    state.set(tokens="3e12", num_gpus="512")
+    assert same(page, state.html)
+    assert page.input_value("#duration-num_gpus") == "512"
+    page.fill("#duration-num_gpus", "1024")
+    page.press("#duration-num_gpus", "Enter")
+    page.wait_for_url("**/*tokens=3000000000000")
+    start(page, address, "03_duration", "?num_gpus=<img src=x onerror=alert(1)>&x=1")
+    assert "is no number" in page.inner_text("#panel .live-status")
+    assert page.locator(".live-panel img[src=x]").count() == 0
+    assert same(page, State(PANELS["duration"]).html)
+
+
+def test_a_link_with_a_file_that_nests_deeply_is_told(page: Page, address: str) -> None:
+    link = urlencode({"model": PASTED, "config": "[" * 7000})
+    start(page, address, "01_parameters", f"?{link}")
+    assert "nest deeper than 100" in page.inner_text("#panel .live-status")
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_panels_are_handled_by_keyboard(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/03_duration.html")
+    page.focus("#panel .live-start")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#panel.live-on .live-answer svg", timeout=60_000)
+    answer = page.locator("#panel .live-answer p").first
+    before = answer.inner_text()
+    for _ in range(5):  # Reset, the link, tokens, their slider
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.type") == "range":
+            break
+    page.keyboard.press("ArrowRight")
+    expect(answer).not_to_have_text(before, use_inner_text=True)
+    expect(page.locator("#panel .live-said")).not_to_be_empty()
+
+
+def with_handles(page: Page, address: str, *names: str) -> Locator:
+    """Open a page that has these handles before its panel, marked as a build marks them."""
+    text = (SITE / "notebooks" / "03_duration.html").read_text("utf-8")
+    soup = marks.parsed(text)
+    for own in soup.select(".live-handle"):
+        own.find_parent(class_="cell").decompose()
+    for at, name in enumerate(names):
+        saved = f'<div class="output text_html">{HANDLES[name].still()}</div>'
+        built = marks.parsed(f'<div class="cell"><div class="cell_output">{saved}</div></div>')
+        cell = built.div
+        marks.mark_cell(cell, at, f'handle("{name}")', True)
+        light.draw(built)
+        soup.select_one("#panel").find_parent(class_="cell").insert_before(cell)
+    page.route("**/handles.html*", lambda route: route.fulfill(body=str(soup), status=200))
+    page.goto(f"{address}/notebooks/handles.html")
+    return page.locator(".live-handle")
+
+
+def test_a_handle_moves_at_once_and_without_python(page: Page, address: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    handles = with_handles(page, address, "ring", "attention_square")
+    expect(handles.nth(0).locator("svg:visible")).to_have_count(1)
+    handles.nth(0).get_by_label("Turn, slider").press("ArrowRight")
+    expect(handles.nth(0).get_by_text("turn 4 of 14")).to_be_visible(timeout=1000)
+    handles.nth(1).get_by_label("Causal: no token looks ahead").check()
+    expect(handles.nth(1).get_by_text("136 of 256 pairs")).to_be_visible(timeout=1000)
+    assert not [url for url in asked if "pyodide" in url]
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_each_handle_has_a_state_of_its_own_and_leaves_the_address_alone(
+    page: Page, address: str
+) -> None:
+    one, other = with_handles(page, address, "ring", "ring").all()
+    before = one.locator(".live-answer").inner_html()
+    other.get_by_label("GPUs, slider").press("ArrowRight")
+    expect(other.get_by_text("turn 3 of 30")).to_be_visible()
+    assert one.locator(".live-answer").inner_html() == before
+    assert other.get_by_label("Turn", exact=True).input_value() == "3"
+    expect(other.get_by_label("Turn, slider")).to_have_attribute("max", "30")
+    assert page.url == f"{address}/notebooks/handles.html"
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_what_no_picture_shows_python_draws_and_goes_on_from_there(
+    page: Page, address: str
+) -> None:
+    [machine] = with_handles(page, address, "machine").all()
+    expected = State(HANDLES["machine"])
+    for name, written in {"num_gpus": "64", "days": "90", "parameters": "70B"}.items():
+        field = machine.locator(f"#handle-0-{name}")
+        field.fill(written)
+        field.press("Enter")
+        expected.write(name, written)
+        words = re.sub("<[^>]*>", " ", expected.html).split()
+        expect(machine.locator(".live-answer")).to_contain_text(words[-1], timeout=60_000)
+        expect(machine).not_to_have_class(re.compile("live-busy"))
+        assert machine.locator(".live-answer").inner_html() == as_a_browser(page, expected.html)
+    field.fill("a lot")
+    field.press("Enter")
+    expect(machine.locator(".live-status")).to_contain_text("is no number")
+    assert field.input_value() == "a lot"
+    machine.get_by_label("GPUs, slider").press("ArrowRight")
+    expect(machine.locator("#handle-0-num_gpus")).to_have_value("128")
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def as_a_browser(page: Page, html: str) -> str:
+    """HTML as a browser writes it down again."""
+    again = """html => {
+        const answer = document.createElement("div");
+        answer.innerHTML = html;
+        return answer.innerHTML;
+    }"""
+    return str(page.evaluate(again, html))
+
+
+def test_a_handle_plays_to_its_end_when_told_and_can_be_paused(page: Page, address: str) -> None:
+    [ring] = with_handles(page, address, "ring").all()
+    page.emulate_media(reduced_motion="reduce")
+    turn = ring.get_by_label("Turn", exact=True)
+    page.wait_for_timeout(1200)
+    assert turn.input_value() == "3"  # it does not move by itself
+    play = ring.locator(".live-play")
+    play.focus()
+    page.keyboard.press("Enter")
+    expect(turn).to_have_value("0")  # from the beginning, whatever the picture showed
+    page.keyboard.press("Enter")
+    expect(play).to_have_text("Play")
+    page.wait_for_timeout(500)  # what was on its way
+    stopped = turn.input_value()
+    page.wait_for_timeout(1200)
+    assert int(turn.input_value()) == int(stopped) < 3
+    turn.fill("12")
+    page.keyboard.press("Enter")
+    expect(ring.get_by_text("turn 12 of 14")).to_be_visible()
+    play.focus()
+    page.keyboard.press("Enter")
+    expect(ring.get_by_text("Every GPU has every finished piece.")).to_be_visible()
+    expect(play).to_have_text("Play")
+    page.keyboard.press("Enter")  # once more, from the start
+    expect(turn).to_have_value(re.compile("^[0-5]$"))
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_a_hand_on_the_slider_takes_over_from_play(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/10_budget.html")
+    live = page.locator('.live-handle[data-word="handle:repeated"]')
+    live.get_by_role("button", name="Play").click()
+    slider = live.locator("input[type=range]").first
+    slider.press("End")
+    page.wait_for_timeout(2500)
+    expect(live.get_by_role("button", name="Play")).to_be_visible()
+    expect(slider).to_have_value(slider.get_attribute("max"))
+    assert "Error" not in live.inner_text()
+
+
+@pytest.mark.parametrize(("width", "where"), [(1920, "beside"), (1366, "above"), (390, "below")])
+def test_a_handles_controls_stand_beside_its_picture_where_it_keeps_its_size(
+    page: Page, address: str, width: int, where: str
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    [square] = with_handles(page, address, "attention_square").all()
+    controls, picture = (
+        square.locator(f".live-{part}").bounding_box() for part in ("controls", "picture")
+    )
+    found = {
+        "beside": controls["x"] + controls["width"] <= picture["x"],
+        "above": controls["y"] + controls["height"] <= picture["y"],
+        "below": picture["y"] < controls["y"] - 100,
+    }
+    assert [name for name, it_is in found.items() if it_is] == [where]
+    before = square.bounding_box()["height"]
+    expect(square.get_by_label("Window", exact=True)).not_to_be_visible()
+    square.get_by_label("Causal: no token looks ahead").check()
+    expect(square.get_by_text("136 of 256 pairs")).to_be_visible()
+    expect(square.get_by_label("Window", exact=True)).to_be_visible()
+    if width == 1366:  # nothing jumps; on a telephone a sentence may take a line more
+        assert square.bounding_box()["height"] == before
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate(AXE.read_text("utf-8"))
+    run = """async () => (await axe.run({include: [[".live-handle"]]})).violations.flatMap(
+        rule => rule.nodes.map(node => [rule.id, node.html.slice(0, 120)]))"""
+    assert page.evaluate(run) == []
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("word", ["ring", "machine", "time_line"])
+def test_on_a_telephone_picture_and_slider_are_seen_together(
+    browser: Browser, address: str, word: str
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    name = next(
+        n for n in CHAPTERS if f"handle:{word}" in (SITE / f"notebooks/{n}.html").read_text("utf-8")
+    )
+    page.goto(f"{address}/notebooks/{name}.html")
+    live = page.locator(f'.live-handle[data-word="handle:{word}"]')
+    live.locator("input[type=range]").first.press("ArrowRight")
+    top = live.locator(".live-answer")
+    top.evaluate("one => scrollTo(0, scrollY + one.getBoundingClientRect().top - 70)")
+    page.wait_for_timeout(300)
+    picture = live.locator(".live-answer svg").first.bounding_box()
+    assert picture["x"] >= 0
+    assert picture["x"] + picture["width"] <= 390
+    assert 0 <= picture["y"] < 250  # below what it says
+    for slider in live.locator("input[type=range]").all():
+        assert picture["y"] + 150 < slider.bounding_box()["y"] < 844
+    live.evaluate("one => scrollTo(0, scrollY + one.getBoundingClientRect().bottom - innerHeight)")
+    page.wait_for_timeout(300)
+    picture = live.locator(".live-answer svg").first.bounding_box()
+    assert picture["y"] + picture["height"] <= live.locator(".live-controls").bounding_box()["y"]
+    context.close()

@@ -1,0 +1,129 @@
+"""Guesses, exercises and changed cells, one page each."""
+
+from __future__ import annotations
+
+import re
+
+from driven import CHAPTERS, start
+from playwright.sync_api import Locator, Page, expect
+
+
+def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_answer(
+    page: Page, address: str
+) -> None:
+    page.goto(f"{address}/notebooks/00_start_here.html")
+
+    form = page.locator('.live-form[data-id="00-b"]')
+    told = form.locator(".live-verdict")
+    assert "“In a day they do 1.94 ZFLOP/s.”" in form.locator("label").nth(1).inner_text()
+    form.locator("input[value=A]").check()
+    form.get_by_role("button", name="Check").click()
+    expect(told).to_contain_text("A second question, in place of the first:", timeout=60_000)
+    expect(form.locator("fieldset")).not_to_be_visible()
+    page.reload()  # the question that stands is there again
+    form.locator("input[type=text]").fill("40.3 EFLOP")
+    page.keyboard.press("Enter")
+    expect(told).to_contain_text("✓ 00-b", timeout=60_000)
+    form.locator("summary").click()
+    expect(form.locator("textarea")).to_have_value(re.compile('^answer = "40.3 EFLOP"  # '))
+    form.locator("textarea").fill("answer = TP 2")
+    form.get_by_role("button", name="Run", exact=True).click()
+    expect(told).to_have_text('Line 1: words stand in quotes, answer = "TP 2"')
+
+    form = page.locator('.live-form[data-id="00-a"]')
+    hints = set()
+    for _ in range(3):
+        form.locator("textarea").fill("check('00-a', '25 days')")
+        form.locator("button").first.click()
+        expect(form.locator(".live-verdict progress")).to_have_count(0)
+        hints.add(form.locator(".live-verdict p").inner_text())
+    assert len(hints) == 3
+    page.locator('[data-id="00-a"] .live-verdict a').click()
+    expect(page).to_have_url(f"{address}/notebooks/solutions/00_start_here.html#00-a")
+    expect(page.locator('[id="00-a"]')).to_be_in_viewport()
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_a_size_of_a_list_is_chosen_by_a_button(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    form = page.locator('.live-form[data-id="00-d"]')
+    assert form.locator("label:has([type=radio]):visible").count() == 5
+    form.get_by_label("8B", exact=True).check()
+    form.get_by_role("button", name="Check").click()
+    expect(form.locator(".live-verdict")).to_contain_text("00-d: 8B gets", timeout=60_000)
+
+
+def test_long_options_stand_each_on_its_own_line(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    for id, column in (("00-b", True), ("00-d", False)):
+        options = page.locator(f'.live-form[data-id="{id}"] label:has([type=radio])').all()
+        lefts = {round(one.bounding_box()["x"]) for one in options}
+        assert (len(lefts) == 1) == column, id
+
+
+def test_what_is_stored_comes_back_as_text_and_nonsense_is_left_out(
+    page: Page, address: str
+) -> None:
+    store = """evil => {
+        const cells = {};
+        for (const form of document.querySelectorAll(".live-form")) {
+            const source = form.querySelector("textarea")?.defaultValue;
+            cells[form.dataset.id] = {source, written: 7, html: evil, told: evil};
+        }
+        const tries = "[".repeat(1e5) + "]".repeat(1e5);
+        const text = JSON.stringify({cells, done: 3, guesses: {"03-guess": {}}});
+        localStorage.setItem("llmtrain", `${text.slice(0, -1)}, "tries": ${tries}}`);
+    }"""
+    evil = '<img class="evil" src="x" onerror="document.title = 1">'
+    page.goto(f"{address}/notebooks/03_duration.html")
+    page.evaluate(store, evil)
+    start(page, address, "03_duration")
+    assert page.locator(".evil").count() == 0
+    assert evil in page.locator(".live-verdict").all_inner_texts()
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+def test_no_script_of_anybody_elses_runs_in_a_page(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/03_duration.html")
+    for put in ("innerHTML = '<img src=x onerror=\"document.title = 1\">'", "append(script)"):
+        page.evaluate(
+            f"""() => {{
+                const script = document.createElement("script");
+                script.textContent = "document.title = 1";
+                document.querySelector(".live-note").{put};
+            }}"""
+        )
+    page.wait_for_timeout(300)
+    assert page.title() != "1"
+    told = [one for one in page.wrong if "Content Security Policy" in one]  # type: ignore[attr-defined]
+    assert len(told) == 2
+
+
+def test_a_changed_cell_is_what_later_ones_rest_on(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/00_start_here.html")
+    for _ in range(2):
+        page.locator(".live-open:visible").first.click()  # the next one is the first, then
+    first, later = page.locator(".live-form[data-closed]:visible").all()
+
+    def run(form: Locator, source: str) -> None:
+        form.locator("textarea").fill(source)
+        form.locator("textarea").press("Shift+Enter")
+
+    run(first, "weeks = 6")
+    expect(first.locator(".live-verdict")).to_have_text("It ran, and showed nothing.")
+    run(later, "weeks * 7")
+    expect(later.locator(".live-verdict")).to_have_text("42")
+    run(first, "weeks = 7")
+    expect(later.locator(".live-verdict")).to_have_text("49")  # it follows by itself
+
+
+def test_a_cell_that_never_ends_can_be_stopped(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    form = page.locator(".live-form:has(textarea):not([data-closed])").first
+    form.locator("textarea").fill("while True: pass")
+    form.locator("button").first.click()
+    form.get_by_role("button", name="Stop it").click(timeout=60_000)
+    form.locator("textarea").fill("6 * 7")
+    form.locator("button").first.click()
+    form.locator(".live-verdict pre").wait_for(timeout=60_000)
+    assert form.locator(".live-verdict").inner_text().strip() == "42"

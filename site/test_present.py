@@ -1,0 +1,104 @@
+"""Before a room: one scene a screen."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from driven import CHAPTERS
+from playwright.sync_api import Browser, Page, expect
+
+
+def turn_on(page: Page) -> None:
+    """The next scene; on the way to it a first press may show the line to carry away."""
+    place = page.locator(".scene-bar span").inner_text()
+    page.keyboard.press("ArrowRight")
+    if page.locator(".scene-bar span").inner_text() == place:
+        page.keyboard.press("ArrowRight")
+
+
+def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/07_communication.html?present")
+    scenes = page.locator(".scene")
+    expect(page.locator(".scene-bar span")).to_have_text(f"1 of {scenes.count()}")
+    for turn in (1, 2):
+        question = page.locator(".scene:visible .live-question")
+        assert all(one.is_visible() for one in question.all())
+        turn_on(page)
+        expect(scenes.nth(turn)).to_be_visible()
+        assert [one.is_visible() for one in scenes.all()].count(True) == 1
+    for _ in range(scenes.count()):
+        page.keyboard.press("ArrowLeft")
+    seen = 0
+    for scene in scenes.all():
+        pictures = [one for one in scene.locator("svg.wt").all() if one.is_visible()]
+        if len(pictures) == 1:  # nothing under the edge, and the picture as large as can be
+            box = scene.bounding_box()
+            assert box["y"] + box["height"] <= 721
+            assert pictures[0].bounding_box()["height"] > 0.4 * 720
+            seen += 1
+        turn_on(page)
+    assert seen >= 5
+    for _ in range(scenes.count() - 4):
+        page.keyboard.press("ArrowLeft")
+    shown = scenes.nth(3)
+    line = shown.locator(".scene-line").first
+    assert line.is_visible()  # once it was shown, it stays
+    page.reload()  # it stays where it was
+    expect(page.locator(".scene-bar span")).to_have_text(f"4 of {scenes.count()}")
+    shown.locator("input[type=range]").first.focus()
+    page.keyboard.press("ArrowRight")  # the slider's own
+    expect(page.locator(".scene-bar span")).to_have_text(f"4 of {scenes.count()}")
+    assert page.url.endswith("?present#" + shown.get_attribute("id"))
+    page.close()
+
+
+EDGE = """() => Math.round(document.querySelector(".scene:not([hidden])")
+    .getBoundingClientRect().bottom + scrollY)"""
+"""Where the scene ends that is shown."""
+
+
+@pytest.mark.parametrize("number", [0, 7, 8, 12])
+def test_no_screen_runs_under_the_edge_of_a_projector(
+    browser: Browser, address: str, number: int
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/{CHAPTERS[number]}.html?present")
+    place = page.locator(".scene-bar span")
+    count = page.locator(".scene").count()
+    for turn in range(1, count + 1):
+        expect(place).to_have_text(f"{turn} of {count}")
+        assert page.evaluate(EDGE) <= 720, page.url
+        assert page.locator(".scene:visible").inner_text().count("\n"), page.url  # not empty
+        turn_on(page)
+    page.close()
+
+
+def test_a_panel_before_a_room_stands_beside_its_controls(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/{CHAPTERS[8]}.html?present#your-own-plan")
+    page.get_by_role("button", name="Start the panel").click()
+    picture = page.locator(".live-on:visible svg.wt:visible").first
+    picture.wait_for(timeout=60_000)
+    page.wait_for_timeout(300)  # until it is fitted
+    assert page.evaluate(EDGE) <= 720
+    assert picture.bounding_box()["height"] > 0.3 * 720
+    assert picture.bounding_box()["x"] > 300  # the controls are on its left
+    page.close()
+
+
+def test_a_room_sees_the_question_and_no_earlier_answer(page: Page, address: str) -> None:
+    url = f"{address}/notebooks/00_start_here.html"
+    form = page.locator('form[data-id="00-guess"]')
+    page.goto(url)
+    form.locator("input").fill("3")
+    page.keyboard.press("Enter")
+    page.goto(f"{url}?present")
+    expect(page.get_by_text("Meta trained Llama 3.1 8B")).to_be_visible()
+    expect(form.locator("input")).to_have_value("")
+    expect(form.locator(".live-verdict")).to_be_empty()
+    form.locator("input").fill("40")
+    page.keyboard.press("Enter")
+    expect(form.locator(".live-verdict")).to_contain_text(" you said 40; it is 26 years")
+    assert json.loads(page.evaluate("localStorage.llmtrain"))["guesses"] == {"00-guess": "3"}
