@@ -55,6 +55,12 @@ NAMED = (
     "Llama 3.1 405B",
     "Pythia 12B",
     "Qwen3 0.6B",
+    "TinyLlama 1.1B",
+    "Falcon 40B",
+    "Kimi K2",
+    "OLMo 1 7B",
+    "Gemma 3 1B",
+    "Phi-4 14B",
 )
 """The runs whose names stand in the picture where there is room, most wanted first."""
 
@@ -235,7 +241,7 @@ def told(start: Setting) -> dict[str, Any]:
         "runs": [[row["active_parameters"], row["tokens"]] for row in runs()],
         "guess": GUESS,
         "years": float(f"{PREDICTIONS[GUESS].truth():.2g}"),
-        "start": [slide.place for slide in known.values()],
+        "have": known["days"].place,
         "asked": names.index(ASKED),
         "named": [names.index(name) for name in NAMED],
         "exercises": [*EXERCISES, *PREDICTIONS],
@@ -243,12 +249,12 @@ def told(start: Setting) -> dict[str, Any]:
 
 
 def guesses(start: Setting) -> dict[str, Any]:
-    """The guess as its chapter answers it, and as this page does, in view of its picture."""
+    """The guess as its chapter answers it, and as this page does, wherever its sliders stand."""
     asked = next(row for row in runs() if row["name"] == ASKED)
-    times = units.digits(asked["tokens"] / start.tokens, 2)
+    read = tokens(start, asked["active_parameters"])
     here = (
-        f"The picture above shows {units.plural(start.days, 'day')} of it. {ASKED} lies "
-        f"above your line, and its tokens are some {times} times as many as yours."
+        f"In {units.plural(start.days, 'day')} they read {units.count(read, 2)} tokens with it. "
+        f"{ASKED} has read some {units.digits(asked['tokens'] / read, 2)} times as many."
     )
     known = judging(GUESS)
     return {GUESS: known, "here": known | {"why": here}}

@@ -39,8 +39,8 @@ MOVES = [(0, 0, 0), (3, 8, 9), (3, 8, 20), (10, 4, 13), (16, 14, 0), (14, 10, 17
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Any:
-    """The front page; what it asks for is kept in `page.asked`."""
-    page = browser.new_page(viewport={"width": 1366, "height": 768})
+    """The front page, its picture at rest; what it asks for is kept in `page.asked`."""
+    page = browser.new_page(viewport={"width": 1366, "height": 768}, reduced_motion="reduce")
     page.asked = []
     page.on("request", lambda request: page.asked.append(request.url))
     page.on("pageerror", lambda error: pytest.fail(str(error)))
@@ -87,7 +87,7 @@ def test_the_line_lies_where_its_tokens_are(page: Page) -> None:
 
 def test_it_stands_before_its_script_as_it_does_after(browser: Browser, address: str) -> None:
     still = browser.new_context(java_script_enabled=False).new_page()
-    live = browser.new_page()
+    live = browser.new_page(reduced_motion="reduce")
     for page in (still, live):
         page.goto(f"{address}/index.html")
     for place in ("#tokens", "#inside", "#gpus-said", "#days-said", "#size-said"):
@@ -117,7 +117,7 @@ def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: st
     page.keyboard.press("Enter")
     truth = PREDICTIONS["00-guess"].truth()
     expect(verdict).to_contain_text(f"You said 3 years; it is {truth:.2g} years: 8.8 times")
-    expect(verdict).to_contain_text("The picture above")
+    expect(verdict).to_contain_text("In 30 days they read 47 billion tokens")
     page.locator("#years").fill("40")  # the first guess is the guess
     page.keyboard.press("Enter")
     twice = "irst you said 3 years, now you said 40; it is 26 years: 52 % too much."
@@ -142,12 +142,29 @@ def test_a_guess_is_there_after_a_reload(page: Page) -> None:
     expect(page.locator("#verdict")).to_contain_text("You said 3;")
 
 
-def test_a_guess_sets_the_picture_to_the_model_it_asks_about(page: Page) -> None:
-    put(page, (0, 0, 0))
+def test_a_guess_names_the_model_it_asks_about_and_moves_no_slider(page: Page) -> None:
+    here = put(page, (6, 0, 0))
     page.locator("#years").fill("3")
     page.keyboard.press("Enter")
-    expect(page.locator("#tokens")).to_have_text(f"{units.count(Setting().tokens, 2)} tokens")
     expect(page.locator("#name")).to_contain_text("Llama 3.1 8B: 8.03 billion parameters")
+    expect(page.locator("#tokens")).to_have_text(f"{units.count(here.tokens, 2)} tokens")
+
+
+def test_the_line_rises_once_and_a_hand_stops_it(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1366, "height": 768})
+    page.clock.install()
+    page.goto(f"{address}/index.html")
+    said, line = page.locator("#tokens"), page.locator("#line")
+    first = float(line.get_attribute("y1"))
+    page.clock.run_for(3000)
+    expect(said).to_have_text(f"{units.count(Setting().tokens, 2)} tokens")
+    assert float(line.get_attribute("y1")) < first - 10  # it came from below
+    page.reload()
+    page.clock.run_for(100)
+    here = put(page, (16, 14, 0))
+    page.clock.run_for(3000)
+    expect(said).to_have_text(f"{units.count(here.tokens, 2)} tokens")
+    page.close()
 
 
 @pytest.mark.parametrize("width", [390, 1366])
@@ -223,7 +240,9 @@ def test_every_ring_says_its_name_to_pointer_and_keys(page: Page) -> None:
 @pytest.fixture
 def telephone(browser: Browser, address: str) -> Any:
     """The front page on a telephone."""
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, reduced_motion="reduce"
+    )
     page = context.new_page()
     page.goto(f"{address}/index.html")
     page.evaluate("document.fonts.ready")

@@ -14,9 +14,10 @@ function count(number) {
 const across = (size) => (100 * Math.log10(size / told.x[0])) / Math.log10(told.x[1] / told.x[0]);
 const up = (tokens) => (100 * Math.log10(tokens / told.y[0])) / Math.log10(told.y[1] / told.y[0]);
 
-function draw() {
+/** The picture as the sliders say, with a part of what the GPUs do in these days. */
+function draw(part = 1) {
   const [gpus, days, size] = slides.map((one) => told[one.id][one.value]);
-  const work = gpus * days * 86400 * told.rate; // what the GPUs do in these days
+  const work = gpus * days * 86400 * told.rate * part;
   const tokens = work / (6 * size);
   slides.forEach((one) => {
     const label = told.labels[one.id][one.value];
@@ -45,6 +46,8 @@ function draw() {
 const sides = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [-1, 1], [1, 1], [-1, -1],
   [0.5, 1], [-0.5, 1], [0.5, -1], [-0.5, -1]];
 const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+const AIR = 6; // px between two names
+const aired = (box) => ({ left: box.left - AIR, right: box.right + AIR, top: box.top, bottom: box.bottom });
 
 /** The first place about a point where a label meets nothing of what is taken; one that stands
     farther off has a line to its point, which passes no other ring or label. */
@@ -94,7 +97,7 @@ function write() {
   const taken = rings.map((ring) => around(point(ring), 6));
   const you = $("you").firstChild;
   const yours = place(you, point($("you")), [16, 26, 38, 52, 70, 90, 120], [...taken, ...line]) ?? place(you, point($("you")), [16], []);
-  taken.push(...line, around(point($("you")), 14), yours);
+  taken.push(...line, around(point($("you")), 14), aired(yours));
   const seen = [yours];
   const most = plane.clientWidth < 400 ? 5 : told.named.length;
   for (const i of told.named) {
@@ -102,7 +105,7 @@ function write() {
     const box = seen.length <= most && place(label, point(rings[i]), [10, 18, 26, 36, 48], taken);
     label.classList.toggle("seen", Boolean(box));
     if (!box) continue;
-    taken.push(box);
+    taken.push(aired(box));
     seen.push(box);
   }
   const part = ([x, y]) => `${100 * x / plane.clientWidth} ${100 * y / plane.clientHeight}`;
@@ -165,7 +168,7 @@ function drag({ clientX, clientY }) {
   slides[2].value = nearest(told.size, at(told.x, (clientX - left) / width));
   const tokens = at(told.y, (bottom - clientY) / height);
   slides[0].value = nearest(told.gpus, 6 * told.size[slides[2].value] * tokens / (days * 86400 * told.rate));
-  draw();
+  move();
 }
 $("you").addEventListener("pointerdown", (event) => {
   held = true;
@@ -176,10 +179,27 @@ $("you").addEventListener("pointerdown", (event) => {
 $("you").addEventListener("pointermove", (event) => held && drag(event));
 for (const end of ["pointerup", "pointercancel"]) $("you").addEventListener(end, () => { held = false; });
 
-slides.forEach((one) => one.addEventListener("input", draw));
+let touched = false;
+function move() {
+  touched = true;
+  $("answer").ariaLive = "polite"; // what moves unasked is not read out
+  draw();
+}
+slides.forEach((one) => one.addEventListener("input", move));
 new ResizeObserver(write).observe($("plane"));
 document.fonts.ready.then(write);
-draw();
+
+/* At first the line rises to where it stands: one sees rings come into reach, unasked for. */
+const RISE = 1400; // ms
+function rise(now) {
+  const left = Math.max(0, 1 - (now - begun) / RISE);
+  if (touched) return;
+  draw(1000 ** -(left ** 2));
+  if (left) requestAnimationFrame(rise);
+}
+const begun = performance.now();
+if (matchMedia("(prefers-reduced-motion: reduce)").matches || document.hidden) draw();
+else rise(begun);
 
 $("theme").addEventListener("click", () => {
   const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
@@ -218,8 +238,6 @@ $("guess").addEventListener("submit", async (event) => {
   const verdict = await reveal(written);
   $("verdict").textContent = verdict.said;
   if (!verdict.told) return;
-  slides.forEach((one, i) => { one.value = told.start[i]; });
-  draw();
   name([rings[told.asked]]);
   compare(written);
   const { guesses, done, cells, tries = {} } = kept();
@@ -238,9 +256,9 @@ function compare(written) {
 }
 const inYears = (number) => `${number < 1e4 ? Number(number.toPrecision(4)) : count(number)} year${number === 1 ? "" : "s"}`;
 function drawYears() {
-  const days = told.days[told.start[1]];
+  const days = told.days[told.have];
   const rows = [
-    ["What you have", told.labels.days[told.start[1]], days / 365.25, "have"],
+    ["What you have", told.labels.days[told.have], days / 365.25, "have"],
     ...(years ? [["Your guess", inYears(years), years, "guess"]] : []),
     ["What it takes", years === null ? "? years" : inYears(told.years), told.years, "takes"],
   ];
