@@ -7,7 +7,8 @@ from html import escape
 
 from front import citation
 
-from llmtrain_helpers.duration import UTILIZATIONS
+from llmtrain_helpers import units
+from llmtrain_helpers.duration import HOUR, UTILIZATIONS, flops_per_parameter, training_seconds
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.precision import RECIPES, model_state_bytes
 
@@ -61,6 +62,9 @@ HERE: dict[str, dict[str, str]] = {
 }
 """What a letter means in one chapter alone."""
 
+WORKED = "Llama 3.1 8B"
+"""The run that is worked out on the sheet."""
+
 CHIPS = (
     *("A100 80GB SXM", "H100 SXM", "H200 SXM", "B200 SXM (DGX/HGX)", "RTX 4090", "MI300X"),
     *("TPU v5p", "Gaudi 3"),
@@ -77,6 +81,28 @@ def legend() -> str:
     words = " ".join(f"<span><b>{name}</b> {told} ·</span>" for name, told in LETTERS.items())
     more = "A small line below a chapter: letters that mean something else there."
     return f'<p class="letters">{words} {more}</p>'
+
+
+def worked() -> str:
+    """A run by these formulas, from its work to what a GPU keeps."""
+    [row] = [row for row in published.rows("tokens_per_parameter") if row["name"] == WORKED]
+    P, T, n = row["active_parameters"], 200e9, 64
+    chip = published.accelerator("H100 SXM")
+    _, usual, _ = UTILIZATIONS
+    peak = chip.peak(chip.training_format)
+    C = flops_per_parameter("none") * T * P
+    X = usual * peak
+    t = float(training_seconds(T, P, n, X, "none"))
+    states = float(model_state_bytes(P, "bf16", zero_stage=1, data_parallel=n).total)
+    lines = [
+        f"C = 6TP = {units.powers(C)} FLOPs",
+        f"X = {usual:.0%} of {units.flops_per_second(peak)} = {units.flops_per_second(X)}",
+        f"t = C/(nX) = {units.duration(t)}, {n * t / HOUR:,.0f} GPU-hours",
+        f"states with ZeRO 1: 4 + 12/{n} bytes a parameter, {units.gigabytes(states)} a GPU",
+    ]
+    told = " · ".join(lines).replace("%", "\u00a0%")
+    asked = f"{WORKED}, P = {units.count(P)}, T = {units.count(T)} tokens, n = {n} H100"
+    return f'<p class="letters worked"><b>A run worked out.</b> {asked}: {told}</p>'
 
 
 def here(chapter: str) -> str:
@@ -128,7 +154,7 @@ def section(title: str, rows: list[list[str]]) -> str:
 
 
 def headed(title: str, rows: str, kind: str = "taken") -> str:
-    """A table whose title is repeated where it goes on in the next column."""
+    """A table below its title."""
     head = f'<thead><tr><th colspan="9">{title}</th></tr></thead>'
     return f'<table class="{kind}">{head}<tbody>{rows}</tbody></table>'
 

@@ -124,7 +124,7 @@ def glyphs(site: Path) -> str:
 def sheet(site: Path) -> str:
     """What each chapter takes away, side by side."""
     parts = "".join(_taken(book.article(path)) for path in book.chapter_pages(site))
-    head = f"<h1>{SHEET}</h1>{legend.legend()}"
+    head = f"<h1>{SHEET}</h1>{legend.legend()}{legend.worked()}"
     return f"{head}<main>{parts}{legend.tables()}</main><p>{legend.edition()}</p>"
 
 
