@@ -102,3 +102,10 @@ def test_a_room_sees_the_question_and_no_earlier_answer(page: Page, address: str
     page.keyboard.press("Enter")
     expect(form.locator(".live-verdict")).to_contain_text(" you said 40; it is 26 years")
     assert json.loads(page.evaluate("localStorage.llmtrain"))["guesses"] == {"00-guess": "3"}
+
+
+def test_a_picture_that_needs_the_room_keeps_its_question(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/{CHAPTERS[8]}.html?present#two-answers")
+    expect(page.locator(".scene:visible > .scene-ask")).to_have_text("Do more GPUs help them?")
+    expect(page.get_by_text("Here is the 8B on a trillion tokens.")).not_to_be_visible()

@@ -60,12 +60,21 @@ function cut(scene, from) {
   return rest;
 }
 
+/** The last question of the words above a picture: it stays where the words have no room. */
+function ask(scene) {
+  const words = scene.querySelector(":scope > :is(p, ol):has(+ .live-call .live-handle)");
+  const sentences = words?.textContent.trim().split(/(?<=[.?!])\s+/) ?? [];
+  const question = sentences.findLast((one) => one.endsWith("?"));
+  if (question) words.after(Object.assign(document.createElement("div"), { className: "scene-ask", textContent: question }));
+}
+
 /** What is for reading alone is left out of a scene that has something to see. */
 function dress(scene, see) {
   scene.classList.add("scene");
   scene.classList.toggle("scene-shown", scene.querySelector(see) !== null);
   const whole = (one) => one.querySelector(":scope > strong")?.textContent === one.textContent.trim();
   for (const one of scene.querySelectorAll(":scope > p")) one.classList.toggle("scene-line", whole(one));
+  ask(scene);
 }
 
 /** A scene that is higher than the window, cut at its edge; an exercise stays with its
@@ -76,6 +85,11 @@ function windows(scene) {
   const seen = [...scene.children].filter((one) => one.offsetHeight && !one.matches("h1, h2"));
   const under = (one) => one.getBoundingClientRect().bottom + scrollY > innerHeight - BAR;
   let at = seen.findIndex(under);
+  const words = scene.querySelector(":scope:not(.scene-bare) > :is(p, ol):has(+ .scene-ask, + .live-call)");
+  if (words && at > 0 && seen[at].matches(".live-call, .scene-line")) {
+    scene.classList.add("scene-bare"); // rather than part the picture from its line
+    return windows(scene);
+  }
   while (at > 0 && seen[at - 1].matches(".live-question")) at -= 1;
   scene.hidden = true;
   if (!seen.length) scene.remove();
@@ -108,7 +122,7 @@ function fit() {
   let size = LEAST;
   for (let step = 1024; step >= 1; step /= 2) if (height(size + step) <= most) size += step;
   height(size);
-  const bare = size < READ && scene.querySelector(":scope > p:has(+ .live-call)");
+  const bare = size < READ && scene.querySelector(":scope > :is(p, ol):has(+ .scene-ask, + .live-call)");
   if (!bare || scene.matches(".scene-bare")) return;
   scene.classList.add("scene-bare");
   fit();
