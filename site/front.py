@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from guesses import judging
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from marks import judging
 from markupsafe import Markup
 from reference import PAGE as REFERENCE
 

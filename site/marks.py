@@ -20,11 +20,10 @@ import front
 import pictures
 from bs4 import BeautifulSoup, Tag
 from docutils.nodes import SkipNode
+from guesses import judging
 from reference import PAGE, reference
 
-from llmtrain_helpers import units
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, predict
-from llmtrain_helpers.exercises.common import Verdict
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers.panels import HANDLES
 from tools.notebooks import chapters
 
@@ -34,8 +33,8 @@ CHAPTERS = {f"notebooks/{path.stem}": path for path in chapters()}
 SOLUTIONS = "notebooks/solutions/"
 
 HERE = (
-    '<p class="live-note">Everything on this page works here: pictures move, guesses and exercises '
-    "are answered, and what you do stays in your browser. On paper: "
+    '<p class="live-note">Everything on this page works here: pictures move, dots that glow can be '
+    "dragged, guesses and exercises are answered, and what you do stays in your browser. On paper: "
     '<a href="../sheet.pdf">the formulas</a>, <a href="../course.pdf">the course</a>. '
     'For a projector: <a href="?present">scene by scene</a>.</p>'
 )
@@ -74,7 +73,7 @@ MORE = {
 
 
 PARTS = [
-    *("contents", "elements", "guess", "handle", "judged"),
+    *("contents", "drag", "elements", "guess", "handle", "judged"),
     *("moving", "panel", "places", "progress", "python", "tips"),
 ]
 """What `live.js` is made of; a page asks for all at once, and not for one after the other."""
@@ -320,34 +319,6 @@ def guess(id: str, source: str) -> str:
         f'<input type="text" id="of-{id}" name="of-{id}" autocomplete="off">',
         more=FIRST,
     )
-
-
-def judging(id: str) -> dict[str, Any]:
-    """What the page's script needs to answer a guess as the package does, in its words.
-
-    A pair of braces stands for what was written.
-    """
-    known = PREDICTIONS[id]
-    told = {
-        "answered": Verdict(id, True, "{}", mark="→").html(str),
-        "refused": Verdict(id, None, "{}").html(str),
-    }
-    if known.options:
-        options = {
-            one: {"said": known.said(one), "text": known.reveal(one)} for one in known.options
-        }
-        return told | {"options": options}
-    refused = {"words": "many", "comma": "2,5", "low": "-1"}
-    return told | {
-        "truth": known.truth(),
-        "shown": known.unit(known.truth()),
-        "why": known.why,
-        "units": units.spellings(known.asked) if known.asked else [],
-        "refusals": {
-            name: predict(id, written).text.replace(written, "{}")
-            for name, written in refused.items()
-        },
-    }
 
 
 def exercise(id: str, at: int, source: str, before: Tag) -> str:

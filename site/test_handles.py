@@ -228,3 +228,65 @@ def test_on_a_telephone_picture_and_slider_are_seen_together(
     picture = live.locator(".live-answer svg").first.bounding_box()
     assert picture["y"] + picture["height"] <= live.locator(".live-controls").bounding_box()["y"]
     context.close()
+
+
+DRAGGED = {
+    "gpus_and_days": "num_gpus",
+    "more_gpus": "num_gpus",
+    "batch_cost": "batch",
+    "stalled_sum": "ones",
+    "message": "size",
+    "save_interval": "minutes",
+    "loss_terms": "size",
+    "size_price": "share",
+}
+"""The handles in whose pictures one drags a mark, and the control that it moves."""
+
+
+@pytest.mark.parametrize(("word", "control"), DRAGGED.items())
+def test_a_mark_is_dragged_to_the_nearest_stop(
+    page: Page, address: str, word: str, control: str
+) -> None:
+    live = with_handles(page, address, word)
+    live.scroll_into_view_if_needed()
+    mark = live.locator("[data-moves]:visible").first
+    assert mark.get_attribute("data-moves") == control
+    sliders = live.locator("input[type=range]")
+    slider = (
+        sliders.nth([*HANDLES[word].controls].index(control)) if sliders.count() > 1 else sliders
+    )
+    place, most = (int(slider.input_value()), int(slider.get_attribute("max")))
+    for wanted in {0, most} - {place}:
+        stop = {0: 1, most: most - 1}[wanted] if most > 2 else wanted
+        slider.fill(str(stop))
+        page.wait_for_timeout(200)
+        there = middle(live.locator("[data-moves]:visible").first)
+        slider.fill(str(place))
+        page.wait_for_timeout(200)
+        x, y = middle(live.locator("[data-moves]:visible").first)
+        page.mouse.move(x + 3, y - 3)  # off its middle, as a hand takes it
+        page.mouse.down()
+        page.wait_for_timeout(100)
+        page.mouse.move(there[0] + 3, there[1] - 3, steps=6)
+        page.mouse.up()
+        expect(slider).to_have_value(str(stop))
+    page.mouse.move(10, 10)  # nothing is held any more
+    expect(slider).to_have_value(str(stop))
+    assert not [one for one in page.wrong if "pyodide" in one]  # type: ignore[attr-defined]
+
+
+def middle(mark: Locator) -> tuple[float, float]:
+    """Where the middle of a mark is, in the window."""
+    box = mark.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_every_mark_names_a_control_of_its_handle(page: Page, address: str) -> None:
+    for name in CHAPTERS:
+        page.goto(f"{address}/notebooks/{name}.html")
+        for live in page.locator(".live-handle:has([data-moves])").all():
+            word = live.get_attribute("data-word").removeprefix("handle:")
+            marks = live.locator("[data-moves]").evaluate_all(
+                "all => all.map(one => one.dataset.moves)"
+            )
+            assert {*marks} == {DRAGGED[word]}

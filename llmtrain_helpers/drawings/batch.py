@@ -632,7 +632,7 @@ def batch_cost_curve(
     svg += line(x, y, x, _Y0, stroke_dasharray="3 3") + line(_X0, y, x, y, stroke_dasharray="3 3")
     old = spot(float(before.updates), float(before.samples))
     svg += circle(*old, 8, "none", "at the start", stroke="currentColor", stroke_dasharray="3 2")
-    svg += circle(x, y, 8, COLORS["gradients"], stroke="currentColor")
+    svg += circle(x, y, 8, COLORS["gradients"], stroke="currentColor", data_moves="batch")
 
     for i, (name, times) in enumerate({"updates": cost.updates, "tokens": cost.samples}.items()):
         at, high = (20 + 180 * i, 384) if narrow else (380, 96 + 84 * i)

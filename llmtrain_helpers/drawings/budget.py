@@ -109,7 +109,8 @@ def stacked_terms(parameters: float, flops: float, began: float, width: int = HA
         svg += circle(left + 9, last + 46, 9, "none", **hollow)
         svg += text(left + 26, last + 51, "where it began", 16)
     svg += line(x, _T_TOP - 8, x, _T_BOTTOM, stroke_width=2.5)
-    svg += circle(x, _ty(whole), 8, GREEN, f"loss {whole:.2f}", stroke="currentColor")
+    here: Style = {"stroke": "currentColor", "data_moves": "size"}
+    svg += circle(x, _ty(whole), 8, GREEN, f"loss {whole:.2f}", **here)
 
     if whole > _CEILING:
         near, side = (x + 14, "start") if x < 210 else (x - 14, "end")
@@ -428,7 +429,8 @@ def price_of_size(chosen: float = 1, width: int = HANDLE) -> Drawing:
         x, y = at(chosen), _py(min(times, 8))
         if times <= 8:
             svg += line(x, y, x, 290, stroke_dasharray="4 4")
-        svg += circle(x, y, 9, RED, f"{times:.2f} times", stroke="currentColor")
+        here: Style = {"stroke": "currentColor", "data_moves": "share"}
+        svg += circle(x, y, 9, RED, f"{times:.2f} times", **here)
         side = "start" if chosen < 1 else "middle" if chosen == 1 else "end"
         across = x + {"start": 16, "middle": 0, "end": -16}[side]
         label = f"{units.digits(times, 3)} ×"
@@ -437,6 +439,7 @@ def price_of_size(chosen: float = 1, width: int = HANDLE) -> Drawing:
     else:
         x, ink = at(chosen), Style(stroke=RED, stroke_width=3)
         svg += line(x - 8, 212, x + 8, 228, **ink) + line(x - 8, 228, x + 8, 212, **ink)
+        svg += circle(x, 220, 9, "none", data_moves="share")
         ends = "never"
     words = (
         "Times the least work to the same loss, by the share of the best size. Chosen: "

@@ -499,9 +499,8 @@ def valley(interval: float, write: float, mean: float, restart: float, width: in
     svg += line(across(best), _BASE, across(best), 64, stroke_dasharray="5 4")
     svg += text(across(best), 58, f"best: {units.duration(best)}", 15, "middle")
     total = float(losses(interval, write, mean, restart).total)
-    svg += circle(
-        across(interval), _down(total), 9, "white", "you", stroke="currentColor", stroke_width=3
-    )
+    you: Style = {"stroke": "currentColor", "stroke_width": 3, "data_moves": "minutes"}
+    svg += circle(across(interval), _down(total), 9, "white", "you", **you)
     svg += text(margin, 30, f"lost, in % of the useful time, as far as {100 * _TOP:.0f} %", 14)
     svg += text(across(_FIRST), _BASE + 46, "work between two writes", 14)
     for i, name in enumerate(("restarting", "lost", "saving")):

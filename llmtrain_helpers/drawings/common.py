@@ -131,7 +131,10 @@ FONT = "font-family:system-ui,sans-serif"
 
 
 class Style(TypedDict, total=False):
-    """How a shape or a text looks: attributes of SVG, with _ for the hyphen."""
+    """How a shape or a text looks: attributes of SVG, with _ for the hyphen.
+
+    `data_moves` names the control of a handle that a page moves where one drags the shape.
+    """
 
     stroke: str
     stroke_width: float
@@ -143,6 +146,7 @@ class Style(TypedDict, total=False):
     font_style: str
     paint_order: str
     stroke_linejoin: str
+    data_moves: str
 
 
 @dataclass(frozen=True)

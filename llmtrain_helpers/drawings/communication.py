@@ -612,7 +612,8 @@ def message_rates(
         for (x1, y1), (x2, y2) in pairwise(spots):
             svg += line(x1, y1, x2, y2, stroke=ink, stroke_width=2.5)
         x, y = place(size, rates[size])
-        svg += circle(x, y, 6, ink, f"{name}: {units.gigabytes(rates[size])}/s")
+        reached = f"{name}: {units.gigabytes(rates[size])}/s"
+        svg += circle(x, y, 6, ink, reached, data_moves="size")
         ends[name] = spots[-1][1], ink
     below = -100.0
     for name, (y, ink) in sorted(ends.items(), key=lambda end: end[1][0]):

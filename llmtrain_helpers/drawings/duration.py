@@ -163,7 +163,8 @@ def days_against_gpus(
         ring: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": "4 3"}
         place = gpus.at(moved.num_gpus), days.at(moved.days)
         svg += circle(*place, 10, "none", f"at the start: {_words(moved)}", **ring)
-    svg += circle(x, y, 10, BLUE, _words(you), stroke="currentColor", stroke_width=2.5)
+    yours: Style = {"stroke": "currentColor", "stroke_width": 2.5, "data_moves": "num_gpus"}
+    svg += circle(x, y, 10, BLUE, _words(you), **yours)
     for run in runs:
         place = gpus.at(run.num_gpus), days.at(run.days)
         svg += circle(*place, 5, GREY, _words(run), stroke="currentColor")
@@ -434,7 +435,10 @@ def more_gpus(
         x, y = across(run.num_gpus), _down(run.days)
         if run.days > 1.1 * ideal[i]:
             svg += line(x, y, x, _down(ideal[i]), stroke=BAD, stroke_width=4)
-        svg += circle(x, y, 9 if i == now else 6, BLUE, _words(run), stroke="currentColor")
+        look: Style = {"stroke": "currentColor"}
+        if i == now:
+            look["data_moves"] = "num_gpus"
+        svg += circle(x, y, 9 if i == now else 6, BLUE, _words(run), **look)
         svg += text(x, y - 16, f"{run.days:.0f} days", 15, "middle", **BOLD)
     x, y = (16, 352) if narrow else (490, 80)
     svg += text(x, y, "each GPU computes", 15)

@@ -325,7 +325,7 @@ def sum_line(known: NumberFormat, ones: int, total: float, width: int = WIDTH) -
     stall, ink = min(total, ones), COLORS["fraction"]
     svg += line(at(0), up(0), at(stall), up(stall), stroke=ink, stroke_width=4)
     svg += line(at(stall), up(stall), at(ones), up(total), stroke=ink, stroke_width=4)
-    svg += circle(at(ones), up(total), 8, ink, f"{total:,.0f}")
+    svg += circle(at(ones), up(total), 8, ink, f"{total:,.0f}", data_moves="ones")
     svg += circle(at(ones), up(ones), 5, "none", f"{ones:,}", stroke="currentColor", stroke_width=2)
 
     # the numbers from the sum upwards, four of them wide

@@ -1,9 +1,11 @@
 /* A handle: one picture that one to three controls move. It moves at once, by pictures that
    were drawn when the site was built; what none of them shows, Python draws. */
+import { draggable } from "./drag.js";
 import { Moving } from "./moving.js";
 import { python, waiting } from "./python.js";
 
 const NONE = { pieces: [], pictures: {} };
+const MARK = /<circle cx="([\d.-]+)" cy="([\d.-]+)"[^>]* data-moves="(\w+)"/g;
 
 export class Handle extends Moving {
   small = true;
@@ -25,6 +27,7 @@ export class Handle extends Moving {
       this.#fetched();
     });
     near.observe(section);
+    draggable(this);
   }
 
   /** Its few controls, one beside the other. */
@@ -57,6 +60,23 @@ export class Handle extends Moving {
     const fields = {};
     for (const { name } of this.fields) fields[name] = JSON.parse(found.shift());
     return { fields, html: found.join(""), status: "", old: false, mend: [], take: [] };
+  }
+
+  /** As if its slider had been moved. */
+  slide(name, stop) {
+    this.fields.find((one) => one.name === name).slider.value = stop;
+    this.act("slide", name, stop);
+  }
+
+  /** Where the marks of a control stand at each of its stops, the other controls as they are. */
+  async marks(name) {
+    const { pieces, pictures } = await this.#fetched();
+    const at = this.fields.findIndex((one) => one.name === name);
+    return this.stops[at].map((_, stop) => {
+      const found = pictures[this.places.with(at, stop).join()] ?? [];
+      const html = found.slice(this.fields.length).map((piece) => pieces[piece]).join("");
+      return [...html.matchAll(MARK)].filter((one) => one[3] === name).map(([, x, y]) => [Number(x), Number(y)]);
+    });
   }
 
   get file() {
