@@ -260,7 +260,14 @@ def _sentence(setting: Setting) -> str:
     assert cost is not None
     time = units.duration(float(plan.seconds.likely), 2)
     money = units.dollars(float(cost.likely), 2)
-    return f"{result}It takes some <b>{time}</b> and {money}, at ${setting.price:,.2f} an hour."
+    takes = f"It takes some <b>{time}</b> ({_ends(plan)}) and {money}"
+    return f"{result}{takes}, at ${setting.price:,.2f} an hour."
+
+
+def _ends(plan: Plan) -> str:
+    """How long it takes from the fast end to the slow one."""
+    low, high = (units.duration(float(x), 2) for x in (plan.seconds.least, plan.seconds.greatest))
+    return f"{low} to {high}"
 
 
 def _notes(setting: Setting) -> list[str]:
@@ -302,7 +309,6 @@ def _notes(setting: Setting) -> list[str]:
 def _table(setting: Setting) -> str:
     plan, peak = setting.plan, tuned_peak(setting.plan.run)
     assert plan.cost is not None
-    low, high = (units.duration(float(x), 2) for x in (plan.seconds.least, plan.seconds.greatest))
     parts = [
         [PARTS[name][0], units.gigabytes(float(size)), units.percent(float(size / peak.total))]
         for name, size in peak.parts().items()
@@ -310,7 +316,7 @@ def _table(setting: Setting) -> str:
     rows = [
         ["tokens through the model", units.count(setting.tokens)],
         ["of a GPU's peak", units.percent(plan.shares.steps[1])],
-        ["time", f"{low} to {high}"],
+        ["time", _ends(plan)],
         [
             "cost",
             f"{units.dollars(float(plan.cost.least), 2)} to "
