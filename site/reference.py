@@ -27,11 +27,21 @@ FORMULA = re.compile(r"[^.,;]* = [^.,;]*(\.\d[^.,;]*)*")
 
 def reference() -> str:
     """All public names in Markdown, by the module that has them."""
-    parts = []
-    for module, names in sorted(by_module().items()):
+    rooms = sorted(by_module().items())
+    parts = [overview(rooms)]
+    for module, names in rooms:
         parts.append(f"\n## {module}\n")
         parts += ["\n\n".join(entry(name)) for name in sorted(names, key=str.lower)]
     return "\n\n".join(parts)
+
+
+def overview(rooms: list[tuple[str, list[str]]]) -> str:
+    """A table of all names, a row for each module."""
+    rows = []
+    for module, names in rooms:
+        links = [f"[`{name}`](#{name})" for name in sorted(names, key=str.lower)]
+        rows.append(f"| {module} | {', '.join(links)} |")
+    return "\n".join(["| module | names |", "|---|---|", *rows])
 
 
 def by_module() -> dict[str, list[str]]:

@@ -38,3 +38,11 @@ def test_words_and_lines_are_told_apart() -> None:
     assert reference.in_markdown("t = 6TP/(nX)") == "```text\nt = 6TP/(nX)\n```"
     assert reference.in_markdown(">>> 1 + 1\n2").startswith("```python")
     assert reference.in_markdown("It *is* `x_y`, not x_y.") == "It \\*is\\* `x_y`, not x\\_y."
+
+
+def test_the_table_on_top_leads_to_each_entry() -> None:
+    page = BeautifulSoup((SITE / f"{reference.PAGE}.html").read_text("utf-8"), "html.parser")
+    for names in reference.by_module().values():
+        for name in names:
+            [link] = [one for one in page.select("table a") if one.text == name]
+            assert page.find(id=link["href"].removeprefix("#")).h3.contents[0] == name

@@ -54,8 +54,8 @@ export class Progress {
       const [done, all] = this.of(chapter);
       let mark = link.querySelector(".live-mark");
       mark ??= link.appendChild(made("span", { className: "live-mark" }));
-      mark.textContent = done ? `${done === all ? "✓ " : ""}${done} of ${all}` : "";
-      mark.title = "exercises and guesses done";
+      mark.textContent = done ? `${done === all ? "✓ " : ""}${done} of ${all} done` : "";
+      mark.title = "exercises and guesses";
     }
   }
 }
