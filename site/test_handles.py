@@ -290,3 +290,31 @@ def test_every_mark_names_a_control_of_its_handle(page: Page, address: str) -> N
                 "all => all.map(one => one.dataset.moves)"
             )
             assert {*marks} == {DRAGGED[word]}
+
+
+def test_a_finger_drags_a_mark_and_the_page_stays(browser: Browser, address: str) -> None:
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    page.goto(f"{address}/notebooks/09_calendar.html")
+    live = page.locator(".live-handle:has([data-moves])").first
+    live.scroll_into_view_if_needed()
+    slider = live.locator("input[type=range]").first
+    before, scrolled = int(slider.input_value()), page.evaluate("scrollY")
+    x, y = middle(live.locator("[data-moves]:visible").first)
+    finger = context.new_cdp_session(page)
+
+    def touch(kind: str, *at: tuple[float, float]) -> None:
+        points = [{"x": left, "y": top} for left, top in at]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        page.wait_for_timeout(50)
+
+    touch("touchStart", (x + 8, y + 8))  # beside it
+    for step in range(1, 9):
+        touch("touchMove", (x + 8 - 12 * step, y + 8))
+    touch("touchEnd")
+    expect(slider).not_to_have_value(str(before))
+    assert int(slider.input_value()) < before
+    assert page.evaluate("scrollY") == scrolled
+    context.close()
