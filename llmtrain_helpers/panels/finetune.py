@@ -267,7 +267,8 @@ def _sentence(setting: Setting) -> str:
 def _ends(plan: Plan) -> str:
     """How long it takes from the fast end to the slow one."""
     low, high = (units.duration(float(x), 2) for x in (plan.seconds.least, plan.seconds.greatest))
-    return f"{low} to {high}"
+    number, unit = low.split()
+    return f"{number} to {high}" if high.endswith(unit) else f"{low} to {high}"
 
 
 def _notes(setting: Setting) -> list[str]:
