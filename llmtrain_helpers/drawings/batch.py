@@ -662,7 +662,7 @@ def _in_tokens(batch: float, critical: float, narrow: bool) -> str:
     side = "start" if anchor == "end" else "end"
     apart = 6 if anchor == "start" else -6
     svg += text(at(critical) - apart, y - 22, "critical batch", 14, side)
-    svg += circle(at(batch), y, 7, COLORS["gradients"], stroke="currentColor")
+    svg += circle(at(batch), y, 7, COLORS["gradients"], stroke="currentColor", data_moves="batch")
     return svg + text(at(batch) + apart, y - 22, "your batch", 14, anchor)
 
 

@@ -1,6 +1,7 @@
 /* What one drags in a handle's picture: a mark that names the control which moves it. It goes to
-   that stop at which it lies nearest to the pointer. */
+   that stop at which it lies nearest to the pointer, above all to the side: marks lie on curves. */
 const REACH = 24; // px about a mark
+const UPRIGHT = 0.1; // what a px up or down counts, of one to the side
 
 const middle = (mark) => {
   const { left, top, width, height } = mark.getBoundingClientRect();
@@ -39,7 +40,7 @@ export function draggable(handle) {
     if (!held?.stops) return;
     const [x, y] = [event.clientX - held.aside[0], event.clientY - held.aside[1]];
     const to = new DOMPoint(x, y).matrixTransform(held.toScreen.inverse());
-    const away = held.stops.map((spot) => (spot ? Math.hypot(spot[0] - to.x, spot[1] - to.y) : Infinity));
+    const away = held.stops.map((spot) => (spot ? Math.hypot(spot[0] - to.x, UPRIGHT * (spot[1] - to.y)) : Infinity));
     const stop = away.indexOf(Math.min(...away));
     if (away[stop] === Infinity || stop === held.stop) return;
     held.stop = stop;
