@@ -55,7 +55,6 @@ NAMED = (
     "Llama 3.1 405B",
     "Pythia 12B",
     "Qwen3 0.6B",
-    "TinyLlama 1.1B",
     "Falcon 40B",
     "Kimi K2",
     "OLMo 1 7B",
@@ -253,7 +252,7 @@ def guesses(start: Setting) -> dict[str, Any]:
     asked = next(row for row in runs() if row["name"] == ASKED)
     read = tokens(start, asked["active_parameters"])
     here = (
-        f"In {units.plural(start.days, 'day')} they read {units.count(read, 2)} tokens with it. "
+        f"In {units.plural(start.days, 'day')} they give it {units.count(read, 2)} tokens. "
         f"{ASKED} has read some {units.digits(asked['tokens'] / read, 2)} times as many."
     )
     known = judging(GUESS)

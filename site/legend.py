@@ -96,8 +96,8 @@ def worked() -> str:
     states = float(model_state_bytes(P, "bf16", zero_stage=1, data_parallel=n).total)
     lines = [
         f"C = 6TP = {units.powers(C)} FLOPs",
-        f"X = {usual:.0%} of {units.flops_per_second(peak)} = {units.flops_per_second(X)}",
-        f"t = C/(nX) = {units.duration(t)}, {n * t / HOUR:,.0f} GPU-hours",
+        f"X = {usual:.0%} of {peak / 1e12:.0f} TFLOP/s = {units.flops_per_second(X)}",
+        f"t = C/(nX) = {units.duration(t)}, {round(n * t / HOUR, -1):,.0f} GPU-hours",
         f"states with ZeRO 1: 4 + 12/{n} bytes a parameter, {units.gigabytes(states)} a GPU",
     ]
     told = " · ".join(lines).replace("%", "\u00a0%")

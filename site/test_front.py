@@ -117,7 +117,7 @@ def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: st
     page.keyboard.press("Enter")
     truth = PREDICTIONS["00-guess"].truth()
     expect(verdict).to_contain_text(f"You said 3 years; it is {truth:.2g} years: 8.8 times")
-    expect(verdict).to_contain_text("In 30 days they read 47 billion tokens")
+    expect(verdict).to_contain_text("In 30 days they give it 47 billion tokens")
     page.locator("#years").fill("40")  # the first guess is the guess
     page.keyboard.press("Enter")
     twice = "irst you said 3 years, now you said 40; it is 26 years: 52 % too much."

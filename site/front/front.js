@@ -39,7 +39,7 @@ function draw(part = 1) {
     inside += dot.classList.toggle("in", 6 * P * T <= work);
   });
   $("inside").textContent = inside;
-  write();
+  if (part === 1) write(); // names stay where they are while the line rises
 }
 
 /* Names stand where they lie on no ring, no line and no other name, or not at all. */
@@ -53,13 +53,15 @@ const aired = (box) => ({ left: box.left - AIR, right: box.right + AIR, top: box
     farther off has a line to its point, which passes no other ring or label. */
 function place(label, [x, y], fars, taken) {
   const { scrollWidth: width, offsetHeight: height } = label;
+  const own = (one) => Math.abs(one.left + one.right - 2 * x) + Math.abs(one.top + one.bottom - 2 * y) < 0.1;
+  const others = taken.filter((one) => !own(one));
   for (const far of fars) {
     for (const [right, down] of sides) {
       const left = x + right * far + (right - 1) * width / 2;
       const top = y + down * far + (down - 1) * height / 2;
       const box = { left, top, right: left + width, bottom: top + height };
       const inside = left > 2 && top > -20 && box.right < $("plane").clientWidth + 8 && box.bottom < $("plane").clientHeight - 2;
-      if (!inside || taken.some((one) => meets(one, box))) continue;
+      if (!inside || others.some((one) => meets(one, box))) continue;
       const leader = far > fars[0] && [[x, y], [middle(left, x, box.right), middle(top, y, box.bottom)]];
       if (leader && passes(...leader, taken)) continue;
       label.style.translate = `${left - x}px ${top - y}px`;
@@ -94,7 +96,7 @@ function write() {
   const plane = $("plane");
   const around = ([x, y], far) => ({ left: x - far, right: x + far, top: y - far, bottom: y + far });
   const line = struck(plane);
-  const taken = rings.map((ring) => around(point(ring), 6));
+  const taken = rings.map((ring) => around(point(ring), 9)); // no name beside another's ring
   const you = $("you").firstChild;
   const yours = place(you, point($("you")), [16, 26, 38, 52, 70, 90, 120], [...taken, ...line]) ?? place(you, point($("you")), [16], []);
   taken.push(...line, around(point($("you")), 14), aired(yours));
@@ -102,7 +104,7 @@ function write() {
   const most = plane.clientWidth < 400 ? 5 : told.named.length;
   for (const i of told.named) {
     const label = rings[i].firstChild;
-    const box = seen.length <= most && place(label, point(rings[i]), [10, 18, 26, 36, 48], taken);
+    const box = seen.length <= most && place(label, point(rings[i]), [10, 18, 26, 36, 48, 64, 84], taken);
     label.classList.toggle("seen", Boolean(box));
     if (!box) continue;
     taken.push(aired(box));
@@ -198,8 +200,8 @@ function rise(now) {
   if (left) requestAnimationFrame(rise);
 }
 const begun = performance.now();
-if (matchMedia("(prefers-reduced-motion: reduce)").matches || document.hidden) draw();
-else rise(begun);
+draw();
+if (!matchMedia("(prefers-reduced-motion: reduce)").matches && !document.hidden) rise(begun);
 
 $("theme").addEventListener("click", () => {
   const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
