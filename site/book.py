@@ -128,7 +128,8 @@ def leave_out_the_hand(words: Tag) -> None:
         words.clear()
         words.append(BeautifulSoup(closed(sentences, left), "html.parser"))
     else:
-        words.decompose()
+        numbered = words.parent.name == "li" and not words.find_next_sibling()
+        (words.parent if numbered else words).decompose()
 
 
 def closed(sentences: Sequence[str], left: Sequence[str]) -> str:

@@ -16,7 +16,8 @@ export class Panel extends Moving {
       const told = await python.call("opened", this.word, address, this.narrow);
       this.build(told.layout);
       this.tell(told);
-      this.preset.focus({ preventScroll: true });
+      const room = document.documentElement.classList.contains("present"); // the arrows go on there
+      (room ? this.answer : this.preset).focus({ preventScroll: true });
       this.section.scrollIntoView({ block: "start" });
     } catch (error) {
       first.textContent = `It did not start: ${error.message} `;

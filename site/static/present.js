@@ -60,11 +60,12 @@ function cut(scene, from) {
   return rest;
 }
 
-/** The last question of the words above a picture: it stays where the words have no room. */
+/** The last question of the words above a picture, or what they ask one to do: it stays where
+    the words have no room. */
 function ask(scene) {
   const words = scene.querySelector(":scope > :is(p, ol):has(+ .live-call .live-handle)");
   const sentences = words?.textContent.trim().split(/(?<=[.?!])\s+/) ?? [];
-  const question = sentences.findLast((one) => one.endsWith("?"));
+  const question = sentences.findLast((one) => one.endsWith("?")) ?? sentences.at(-1);
   if (question) words.after(Object.assign(document.createElement("div"), { className: "scene-ask", textContent: question }));
 }
 
