@@ -157,3 +157,8 @@ def test_a_bracket_closes_where_its_last_sentence_was_for_the_hand() -> None:
     words = BeautifulSoup(paragraph, "html.parser")
     book.leave_out_the_hand(words.p)
     assert words.get_text() == "Eight do. (Tera is a prefix.) Now read."
+
+
+def test_no_number_of_a_list_stands_alone(printed: BeautifulSoup) -> None:
+    """Of what one is to try, paper leaves out what only a hand can do."""
+    assert [one for one in printed.select("ol > li") if not one.get_text(strip=True)] == []

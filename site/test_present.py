@@ -85,6 +85,9 @@ def test_a_panel_before_a_room_stands_beside_its_controls(browser: Browser, addr
     assert page.evaluate(EDGE) <= 720
     assert picture.bounding_box()["height"] > 0.3 * 720
     assert picture.bounding_box()["x"] > 300  # the controls are on its left
+    place = page.locator(".scene-bar span").inner_text()
+    turn_on(page)  # the arrows are not the panel's
+    expect(page.locator(".scene-bar span")).not_to_have_text(place)
     page.close()
 
 
@@ -109,3 +112,15 @@ def test_a_picture_that_needs_the_room_keeps_its_question(page: Page, address: s
     page.goto(f"{address}/notebooks/{CHAPTERS[8]}.html?present#two-answers")
     expect(page.locator(".scene:visible > .scene-ask")).to_have_text("Do more GPUs help them?")
     expect(page.get_by_text("Here is the 8B on a trillion tokens.")).not_to_be_visible()
+
+
+def test_a_picture_that_code_draws_is_shown_without_its_code(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/{CHAPTERS[10]}.html?present")
+    picture = page.locator(".scene > .live-source svg.wt").first
+    for _ in range(page.locator(".scene").count()):
+        if picture.is_visible():
+            break
+        turn_on(page)
+    assert picture.bounding_box()["height"] > 0.3 * 720
+    expect(page.locator(".scene:visible > .live-source > .cell_input")).not_to_be_visible()
