@@ -129,16 +129,24 @@ def _operators(events: Any) -> Iterator[Operator]:
 
 
 def _computing(event: Any) -> Iterator[Any]:
-    """Operators that do not spend most of their time in calling others."""
+    """Operators that do not spend most of their time in calling others.
+
+    What calls a matrix product never stands for it, however long it was held up.
+    """
     children = sorted(event.cpu_children, key=_start)
     called = sum(_took(child) for child in children)
     itself = event.name.startswith("aten::") and called < _took(event) / 2
-    if event.name in PRODUCTS or itself:
+    if event.name in PRODUCTS or (itself and not any(map(_multiplies, children))):
         if event.name.removeprefix("aten::") not in VIEWS:
             yield event
         return
     for child in children:
         yield from _computing(child)
+
+
+def _multiplies(event: Any) -> bool:
+    """Whether it is a matrix product, or calls one."""
+    return event.name in PRODUCTS or any(map(_multiplies, event.cpu_children))
 
 
 def _start(event: Any) -> float:

@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -90,6 +91,19 @@ def test_a_step_has_three_phases_and_backward_two_products_for_each() -> None:
     assert products.count("backward") == 26
     starts = [operator.start for operator in operators]
     assert starts == sorted(starts)
+
+
+def test_an_operator_that_was_held_up_does_not_hide_its_product() -> None:
+    def event(name: str, took: float, *children: SimpleNamespace) -> SimpleNamespace:
+        time = SimpleNamespace(start=0, elapsed_us=lambda: took)
+        return SimpleNamespace(name=f"aten::{name}", time_range=time, cpu_children=children)
+
+    from llmtrain_helpers.measure.timing import _computing
+
+    held_up = event("linear", 100, event("t", 1), event("addmm", 20))
+    assert [one.name for one in _computing(held_up)] == ["aten::addmm"]
+    alone = event("softmax", 100, event("copy_", 20))
+    assert [one.name for one in _computing(alone)] == ["aten::softmax"]
 
 
 def test_steps_take_time() -> None:
