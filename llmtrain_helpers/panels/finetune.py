@@ -268,7 +268,7 @@ def _ends(plan: Plan) -> str:
     """How long it takes from the fast end to the slow one."""
     low, high = (units.duration(float(x), 2) for x in (plan.seconds.least, plan.seconds.greatest))
     number, unit = low.split()
-    return f"{number} to {high}" if high.endswith(unit) else f"{low} to {high}"
+    return f"{number} to {high}" if high.split()[1] == unit else f"{low} to {high}"
 
 
 def _notes(setting: Setting) -> list[str]:

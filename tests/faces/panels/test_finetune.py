@@ -33,6 +33,12 @@ def longer(length: int, **changes: Any) -> str:
     return html
 
 
+def test_both_ends_of_the_time_say_their_unit_or_share_it() -> None:
+    assert "(4.0 to 6.8 hours)" in panel_with().html
+    assert "(35 s to 1.0 minutes)" in panel_with(examples=74).html
+    assert "(20 hours to 1.5 days)" in panel_with(rows="padded").html
+
+
 @pytest.mark.parametrize(("gpus", "told"), [(2, "90.3 GB"), (3, "66.3 GB"), (4, "54.2 GB")])
 def test_seventy_billion_need_three_cards(gpus: int, told: str) -> None:
     big = {**PANEL.presets["70B in 4 bits on 80 GB"], "way": "adapters", "num_gpus": gpus}
