@@ -12,7 +12,7 @@ TORCH  ?= torch==2.13.0
 MODELS ?= transformers==5.23.0
 FUZZ   ?= 100000
 
-.PHONY: help lab test unit test-all fuzz regenerate bench reset lint lock site site-serve site-zip site-test \
+.PHONY: help lab test unit test-all fuzz snapshots regenerate bench reset lint lock site site-serve site-zip site-test \
     lite lite-serve lite-test
 
 help: ## this list
@@ -39,6 +39,9 @@ lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+snapshots: $(READY) ## write what readers read into tests/words, and review the diff
+	$(BIN)/python -m tests.snapshots
 
 regenerate: $(READY) ## run all notebooks and write their outputs; CHECK=1 tells which are stale
 	$(BIN)/python tools/regenerate.py $(if $(CHECK),--check) $(ARGS)

@@ -1,0 +1,160 @@
+"""The text that people read in every panel, handle, picture and exercise, as plain text.
+
+`make snapshots` writes it to `tests/words/`, one file per chapter, and a test compares. So
+when a sentence changes, run the command and review the diff. There's nothing here about
+places, shapes or colours: those can change without touching these files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from llmtrain_helpers import (
+    LAWS,
+    OPTIMIZERS,
+    compute_optimal,
+    count_flops,
+    frontier,
+    lora_memory,
+    plan_run,
+    shelf,
+)
+from llmtrain_helpers.drawings import activations, budget, calendar, flops, stack, start_here
+from llmtrain_helpers.drawings.common import Drawing
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.exercises.common import Numeric, judge
+from llmtrain_helpers.panels import HANDLES, PANELS
+from tests.faces.exercises.answers import ANSWERS
+from tests.plan.cases import H100
+
+WORDS = Path(__file__).parent / "words"
+LLAMA = published.architecture("Llama-3.1-8B", 4096)
+
+
+def laws() -> Drawing:
+    ratios = {x: compute_optimal(5.76e23, x).tokens_per_parameter for x in ("kaplan", "besiroglu")}
+    named = {LAWS[x].name: float(ratio) for x, ratio in ratios.items()}
+    return budget.tokens_each(named, published.rows("tokens_per_parameter")[:12])
+
+
+def ways() -> Drawing:
+    one: Any = {"num_gpus": 1, "tokens": 1e9, "global_batch_size": 1, "recompute": "none"}
+    memory = {
+        name: plan_run(LLAMA, H100, **one, recipe=recipe).memory
+        for name, recipe in OPTIMIZERS.items()
+    }
+    memory["LoRA"] = lora_memory(LLAMA, micro_batch_size=1)
+    return budget.memory_of_ways(memory, {"24 GB": 24e9, "80 GB": 80e9})
+
+
+DRAWINGS: dict[str, dict[str, Callable[[], Drawing]]] = {
+    "start_here": {"map": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)})},
+    "parameters": {"stack": lambda: stack.stack(published.architecture("Gemma-3-27B (text)"))},
+    "flops": {"peak": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14)},
+    "activations": {
+        "gaps": lambda: activations.segments([[6, 6, -8], [6, -6, 6, -2], [6, 6, -8]], 10)
+    },
+    "calendar": {"stops": calendar.stops_of_nodes},
+    "budget": {
+        "frontier": lambda: budget.frontier_picture(frontier(H100, 64, 21, shelf()), "7.2B"),
+        "laws": laws,
+    },
+    "finetune": {"ways": ways},
+}
+"""Pictures that no panel shows, by chapter."""
+
+
+def snapshot(chapter: str) -> str:
+    """Return everything a chapter says outside its page: a block per thing, a line per text."""
+    number = f"{[*PANELS].index(chapter):02d}"
+    blocks = [of_panel(chapter)]
+    blocks += [of_handle(name) for name in HANDLES if chapter_of(name) == chapter]
+    blocks += [
+        [f"# drawing {name}", draw().words] for name, draw in DRAWINGS.get(chapter, {}).items()
+    ]
+    blocks += [of_exercise(id) for id in [*EXERCISES, *PREDICTIONS] if id[:2] == number]
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def chapter_of(handle: str) -> str:
+    """Return the word of the chapter that a handle belongs to."""
+    first, *_ = HANDLES[handle].settings.values()
+    return type(first).__module__.rpartition(".")[2]
+
+
+def of_panel(chapter: str) -> list[str]:
+    panel, lines = PANELS[chapter], list[str]()
+    for name in (next(iter(panel.presets)), *panel.stills):
+        answer = panel.answer(panel.presets[name])
+        lines += ["", f"# panel: {name}", *read(answer.html)]
+        lines += [f"button: {label}" for label, _ in answer.offers]
+    return lines[1:]
+
+
+def of_handle(name: str) -> list[str]:
+    return [f"# handle {name}", *read(HANDLES[name].render())]
+
+
+def of_exercise(id: str) -> list[str]:
+    return [f"# {id}", *(replies(id) if id in EXERCISES else revealed(id))]
+
+
+def replies(id: str) -> Iterator[str]:
+    """The replies to a right answer, to each common mistake and to the follow-ups; the hints."""
+    exercise, answers = EXERCISES[id], ANSWERS[id]
+    yield judge(id, answers.right[0], exercise, 0).text
+    if isinstance(exercise, Numeric):
+        yield from of_number(exercise)
+        return
+    yield from dict.fromkeys(judge(id, answer, exercise, 0).text for answer, _ in answers.slips)
+    yield from (f"hint: {hint}" for hint in exercise.hints() if hint)
+    for question in exercise.again:
+        assert isinstance(question.exercise, Numeric)
+        yield judge(id, question.exercise.key(), exercise, 0, 1).text
+        yield from of_number(question.exercise)
+
+
+def of_number(exercise: Numeric) -> Iterator[str]:
+    yield from (f"× {x:.5g}: {text}" for x, text in exercise.all_slips().items())
+    yield from (f"hint: {hint}" for hint in exercise.hints() if hint)
+
+
+def revealed(id: str) -> Iterator[str]:
+    prediction = PREDICTIONS[id]
+    truth = prediction.truth()
+    guesses = [*prediction.options] if isinstance(truth, str) else [float(f"{truth:.3g}")]
+    yield from map(prediction.reveal, guesses)
+
+
+def read(html: str) -> Iterator[str]:
+    """An answer from top to bottom: sentences, titles of folds, rows, pictures' alt text."""
+    kinds = r"<svg .*?</svg>|<p\b.*?</p>|<summary>.*?</summary>|<tr>.*?</tr>"
+    for part in re.findall(kinds, html, re.DOTALL):
+        if part.startswith("<svg"):
+            yield unescape(re.findall(r'aria-label="(.*?)"', part)[0])
+        elif part.startswith("<tr"):
+            yield " | ".join(map(plain, re.findall(r"<t[dh].*?</t[dh]>", part)))
+        else:
+            title = part.startswith("<summary")
+            yield f"[{plain(part)}]" if title else plain(part)
+
+
+def plain(html: str) -> str:
+    """Return the text of a piece of HTML."""
+    return unescape(re.sub(r"<.*?>", "", html, flags=re.DOTALL))
+
+
+def main() -> None:
+    """Write the snapshots of all chapters anew."""
+    WORDS.mkdir(exist_ok=True)
+    for chapter in PANELS:
+        (WORDS / f"{chapter}.txt").write_text(snapshot(chapter), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
