@@ -1,0 +1,105 @@
+"""What holds for every picture: nothing is cut off, covered, too small or unknown in the dark.
+
+A handle is drawn at each stop of its controls, a panel at its presets and at both ends of
+each control, as the page and as the phone show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import unescape
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers.drawings.batch import _shade
+from llmtrain_helpers.drawings.common import NIGHT, as_images
+from llmtrain_helpers.panels.common import Handle, Panel
+from llmtrain_helpers.panels.page import KNOWN
+from tests.faces.svg import Picture, pictures
+
+SMALLEST = {"page": 14, "phone": 13}
+"""The smallest letters, in pixels of the canvas."""
+
+WIDEST = {"page": 900, "phone": 400}
+
+CUT_OFF: dict[tuple[str, str], str | tuple[str, ...]] = {
+    ("calendar", "phone"): ("Saving: the writes", "Stops only:", "A row is", "restarting:"),
+    ("activations", "phone"): "loss gradients",
+    ("start_here", "phone"): "20 for each parameter",
+    ("finetune", "phone"): "adapters, 4 bits: the peak is at the last layer",
+    ("handle:stream", "page"): "embedding: 50,257 rows of 1,600 numbers",
+    ("handle:passes", "phone"): "loss gradients",
+    ("handle:parameter_bytes", "phone"): "in 32 bits, so that no sum stalls",
+    ("handle:step_memory", "phone"): "loss gradients",
+    ("handle:stalled_sum", "page"): "to the next number",
+    ("handle:tuned_speed", "phone"): "few short texts in a step",
+}
+"""Texts that may be too long for their canvas today, by what they begin with."""
+
+CROSSING = {
+    ("activations", "phone"): "at the loss: two more tensors",
+    ("start_here", "phone"): "the field,",
+    ("handle:machine", "phone"): "the field,",
+    ("handle:stream", "phone"): "output",
+    ("handle:shared_matrices", "page"): "+ is an all-reduce",
+    ("handle:one_token", "phone"): "out: a guess of the next token",
+    ("handle:many_nodes", "page"): "✕",
+    ("handle:many_nodes", "phone"): "✕",
+}
+"""Texts that touch another one today, by what the later of the two begins with."""
+
+SHADES = {_shade(stage, stages) for stages in range(1, 17) for stage in range(stages)}
+PAINT = {*NIGHT, *SHADES, "white", "none", "currentColor"}
+
+every_picture = pytest.mark.parametrize("form", ["page", "phone"])
+every_panel = pytest.mark.parametrize("word", KNOWN)
+
+
+def settings(panel: Panel) -> Iterator[dict[str, Any]]:
+    """The settings that are drawn."""
+    yield from map(dict, panel.presets.values())
+    for name, control in panel.controls.items():
+        values = (
+            control.stops or control.options or ((False, True) if control.kind == "flag" else ())
+        )
+        ends = values if isinstance(panel, Handle) else [*values[:1], *values[-1:]]
+        yield from ({**panel.default, name: value} for value in ends)
+
+
+def drawn(word: str, form: str) -> Iterator[tuple[str, Picture]]:
+    """The pictures of a panel in one form, each with its HTML."""
+    panel = KNOWN[word].on_telephone if form == "phone" else KNOWN[word]
+    for values in settings(panel):
+        html = panel.answer(values).html
+        yield from ((html, picture) for picture in pictures(html))
+
+
+@every_picture
+@every_panel
+def test_a_picture_is_whole_and_can_be_read(word: str, form: str) -> None:
+    seen = 0
+    for html, picture in drawn(word, form):
+        seen += 1
+        assert picture.width <= WIDEST[form]
+        assert picture.colors <= PAINT
+        assert picture.words in unescape(as_images(html))
+        texts = picture.of_kind("text")
+        assert min(text.size for text in texts) >= SMALLEST[form] * 0.98
+        for box in picture.boxes:
+            assert box.width >= 0, box
+            assert box.height >= 0, box
+            margin = 8 if box.kind == "text" else 0.6
+            if box.kind == "text" and box.words.startswith(CUT_OFF.get((word, form), "\0")):
+                continue
+            assert -margin <= box.left <= box.right <= picture.width + margin, box
+            assert -margin <= box.top <= box.bottom <= picture.height + margin, box
+        for one, two in combinations(texts, 2):
+            if not two.words.startswith(CROSSING.get((word, form), "\0")):
+                assert not one.overlaps(two, 2), (one.words, two.words)
+    assert seen
+
+
+def test_the_exceptions_are_of_pictures_that_exist() -> None:
+    assert {word for word, _ in [*CUT_OFF, *CROSSING]} <= {*KNOWN}
