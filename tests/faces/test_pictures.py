@@ -6,6 +6,7 @@ each control, as the page and as the phone show them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import unescape
 from itertools import combinations
@@ -17,7 +18,7 @@ from llmtrain_helpers.drawings.batch import _shade
 from llmtrain_helpers.drawings.common import NIGHT, as_images
 from llmtrain_helpers.panels.common import Handle, Panel
 from llmtrain_helpers.panels.page import KNOWN
-from tests.faces.svg import Picture, pictures
+from tests.faces.svg import Box, Picture, pictures
 
 SMALLEST = {"page": 14, "phone": 13}
 """The smallest letters, in pixels of the canvas."""
@@ -99,6 +100,35 @@ def test_a_picture_is_whole_and_can_be_read(word: str, form: str) -> None:
             if not two.words.startswith(CROSSING.get((word, form), "\0")):
                 assert not one.overlaps(two, 2), (one.words, two.words)
     assert seen
+
+
+NUMBER = re.compile(r"[^:]+: (\d[\d.,]*) ?(?:([kMGTPEZ]?)(?:B|FLOP|GB)?|s|tokens|bytes)$")
+PREFIXES = {p: 1000.0**i for i, p in enumerate(" kMGTPEZ")} | {"": 1.0}
+
+
+def sizes(boxes: list[Box]) -> dict[str, list[tuple[float, Box]]]:
+    """The bars that print a size in their title, by the direction and unit they share."""
+    groups: dict[str, list[tuple[float, Box]]] = {}
+    for box in boxes:
+        if match := NUMBER.fullmatch(box.words):
+            number = float(match[1].replace(",", "")) * PREFIXES[match[2] or ""]
+            groups.setdefault(box.words.lstrip(": ").split()[-1][-1], []).append((number, box))
+    return groups
+
+
+@every_picture
+@every_panel
+def test_bars_that_print_a_size_are_to_one_scale(word: str, form: str) -> None:
+    for _, picture in drawn(word, form):
+        groups = sizes(picture.of_kind("rect"))
+        for bars in groups.values():
+            heights = {round(box.height) for _, box in bars}
+            along = [box.width if len(heights) == 1 else box.height for _, box in bars]
+            end = max(box.right for _, box in bars)  # a bar too long for its picture is cut there
+            whole = [(n, x) for (n, box), x in zip(bars, along, strict=True) if box.right < end - 1]
+            unit = max((x / n for n, x in whole if x > 30), default=0)
+            for number, pixels in whole if unit else ():
+                assert pixels == pytest.approx(unit * number, abs=2, rel=0.08), (number, bars)
 
 
 def test_the_exceptions_are_of_pictures_that_exist() -> None:
