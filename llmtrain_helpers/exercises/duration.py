@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, count, one, quantity
@@ -30,6 +31,7 @@ from llmtrain_helpers.exercises.common import (
     unanswered,
 )
 from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_helpers.exercises.own import own_run
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.parameters import count_parameters
 
@@ -200,7 +202,7 @@ class Rented(Exercise):
     )
 
     def judge(self, answer: Answer) -> Judgement:
-        """The first limit that does not hold, money before days."""
+        """Whether money and days hold at the low end; if they don't, whether they're likely to."""
         if not isinstance(answer, Mapping) or set(answer) != {"chip", "gpus"}:
             return False, "give a dictionary with chip and gpus."
         if unanswered(answer):
@@ -213,21 +215,27 @@ class Rented(Exercise):
         if n > AT_HAND:
             return False, f"there are {AT_HAND} of each chip, and not {n:,}."
         days, dollars = of_offer(chip, n)
-        usual = of_offer(chip, n, LIKELY)
-        said = (
+        summary = (
             f"at {_whole_percent(LOW)} of the peak it takes {_beside(days, MOST_DAYS)} and "
             f"{units.dollars(dollars)}"
         )
-        hope = " At the likely share it would do, but that is no promise."
-        if dollars > BUDGET:
-            no_promise = hope if usual[1] <= BUDGET else ""
-            return False, f"too dear: {said}.{no_promise} {HINT}"
-        if days > MOST_DAYS:
-            return False, f"too late: {said}.{hope if usual[0] <= MOST_DAYS else ''} {HINT}"
-        return True, (
-            f"right: {said}. Any number of them has this bill, so the money chose the chip, "
-            "and the days chose how many."
-        )
+        limits = (("too dear", dollars > BUDGET), ("too late", days > MOST_DAYS))
+        problem = " and ".join(words for words, missed in limits if missed)
+        if not problem:
+            return True, (
+                f"right: {summary}. Any number of them has this bill, so the money chose the "
+                "chip, and the days chose how many."
+            )
+        days, dollars = of_offer(chip, n, LIKELY)
+        if days > MOST_DAYS or dollars > BUDGET:
+            return False, f"{problem}: {summary}. {HINT}"
+        hope = _hope(f"{_beside(days, MOST_DAYS)} and {units.dollars(dollars)}")
+        return False, f"{problem}: {summary}. {hope} {HINT}"
+
+
+def _hope(likely: str) -> str:
+    """What the likely share would take, of an answer that keeps every limit at that share."""
+    return f"At {_whole_percent(LIKELY)}, the likely share, it's {likely}, but that's no promise."
 
 
 # --- 03-d: GPUs for a run of the learner's own
@@ -239,7 +247,7 @@ _ENTRIES = ("model", "days", "chip", "gpus")
 
 
 class OwnRun(Exercise):
-    """A model, days, a chip and GPUs: enough at the low end, and no node too many."""
+    """A model, days, a chip and GPUs: enough at the low end, and no node too many to rent."""
 
     hint = (
         "Which rate can you promise, and how many days are there?",
@@ -268,9 +276,17 @@ class OwnRun(Exercise):
             f"and you have {limit:g}"
         )
         if low > limit:
-            hope = " At the likely share it would do, but that is no promise."
-            return False, f"too few: {summary}.{hope if likely <= limit else ''} {HINT}"
-        if n > NODE and low * n / (n - NODE) <= limit:
+            hope = f" {_hope(_beside(likely, limit))}" if likely <= limit else ""
+            return False, f"too few: {summary}.{hope} {HINT}"
+        mine = own_run()
+        least = NODE * ceil(low * n / limit / NODE)
+        if n > least and (n, chip.name) == (mine.gpus, mine.chip):
+            each = units.digits(EACH * limit / low, 2)
+            return True, (
+                f"right: {summary}. You have these {n:,} already. {least} are enough for "
+                f"{EACH} tokens for each parameter, and all of yours get to {each}."
+            )
+        if n > least:
             return False, f"more than it takes: {summary}. A node less would do. {HINT}"
         hours, tokens = units.count(low * 24 * n), units.count(EACH * P)
         return True, (

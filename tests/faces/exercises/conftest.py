@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from llmtrain_helpers.exercises import own
 from tests.faces.kernel import restart
 
 
 @pytest.fixture(autouse=True)
 def nothing_done() -> None:
     restart()
+
+
+@pytest.fixture
+def set_run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., own.OwnRun]:
+    """`own_run`, for a run that's forgotten after the test."""
+    monkeypatch.setattr(own, "SET", {})
+    return own.own_run

@@ -37,6 +37,29 @@ def test_the_offers_are_the_pages_and_one_chip_alone_will_do() -> None:
     assert f"within {MOST_DAYS} days and {BUDGET:,} dollars" in page
 
 
+@pytest.mark.parametrize("chip", PRICES)
+def test_an_offer_is_hoped_for_only_if_it_is_likely_to_keep_both_limits(chip: str) -> None:
+    """Eight A100s keep within the money at the likely share, and need 556 days of 45."""
+    for n in range(8, AT_HAND + 1, 8):
+        (days, dollars), likely = (of_offer(chip, n, share) for share in (0.25, 0.35))
+        told = judge("03-c", {"chip": chip, "gpus": n}, EXERCISES["03-c"], 0).text
+        assert ("too dear" in told, "too late" in told) == (dollars > BUDGET, days > MOST_DAYS)
+        hoped = likely[0] <= MOST_DAYS and likely[1] <= BUDGET and "right" not in told
+        assert ("likely share" in told) == hoped, told
+
+
+def test_the_gpus_that_somebody_has_already_are_not_too_many(set_run) -> None:
+    run = dict(set_run(gpus=64, days=14, chip="H100 SXM"))
+    design = {name: run[name] for name in ("model", "days", "chip", "gpus")}
+    told = check("03-d", design)
+    assert told.ok
+    assert "it takes 5.7 days, and you have 14. You have these 64 already." in told.text
+    assert "32 are enough for 20 tokens for each parameter, and all of yours get to 49" in told.text
+    assert check("03-d", design | {"gpus": 32}).ok
+    for more in ({"gpus": 72}, {"gpus": 40}, {"chip": "B200"}):
+        assert "more than it takes" in check("03-d", design | more).text
+
+
 @pytest.mark.parametrize("run", ANSWERS["03-d"].right, ids=str)
 def test_a_run_of_ones_own_by_the_formula(run) -> None:
     P, peaks = 8030261248, published.accelerator(run["chip"]).peaks

@@ -107,9 +107,9 @@ ANSWERS = {
         told=[(offer("H100", 64), "right: at 25 % of the peak it takes 31 days and $141")],
         slips=[
             (offer("H100", 40), "too late: at 25 % of the peak it takes 49 days"),
-            (offer("H100", 32), "At the likely share it would do, but that is no promise"),
+            (offer("H100", 32), "At 35 %, the likely share, it's 44 days and $101 thousand, but"),
             (offer("A100", 160), "too dear: at 25 % of the peak it takes 39 days and $194"),
-            (offer("A100", 8), "At the likely share it would do"),
+            (offer("A100", 8), "too dear and too late: at 25 % of the peak it takes 779 days"),
             (offer("V100", 512), "too dear: at 25 % of the peak it takes 30 days and $224"),
             (offer("H100", 520), "there are 512 of each chip, and not 520"),
             (offer("H100", 50), "50 GPUs do not make whole nodes of 8"),
@@ -126,7 +126,7 @@ ANSWERS = {
             (own("40 GPUs", days="720 hours"), "days: you wrote 720 hours, that is 30 days. right")
         ],
         slips=[
-            (own(32), "likely share it would do"),  # at 35 %
+            (own(32), "At 35 %, the likely share, it's 26 days, but that's no promise"),
             (own(8), "too few: at 25 % of the peak it takes 144 days"),
             (own(56), "A node less would do"),  # 8TP
             (own(39), "39 GPUs do not make whole nodes of 8"),
