@@ -452,13 +452,12 @@ def _draw_bought(bought: Bought, before: Bought | None, narrow: bool = False) ->
     cost, start = bought.cost, (before or bought).cost
     picture = batch_cost_curve(cost, bought.batch, bought.critical, start, narrow)
     times = bought.batch / bought.critical
-    told = f"The batch is <b>{units.digits(times, 2)} times the critical one</b>. "
-    if times > 1.5:
-        told += "Twice the batch would save few updates, and read nearly twice the tokens."
-    elif times < 1 / 1.5:
-        told += "Twice the batch would save nearly half the updates, at few tokens more."
-    else:
-        told += "Both cost about twice the least."
+    twice = batch_cost(2 * bought.batch, bought.critical)
+    told = (
+        f"The batch is <b>{units.digits(times, 2)} times the critical one</b>. Twice the batch "
+        f"would take {units.share(1 - twice.updates / cost.updates)} fewer updates and "
+        f"{units.share(twice.samples / cost.samples - 1)} more tokens."
+    )
     return common.pictured(picture, told)
 
 

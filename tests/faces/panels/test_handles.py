@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from itertools import pairwise
 
 import pytest
 
 from llmtrain_helpers.panels import HANDLES
+from llmtrain_helpers.panels.batch import BATCH_COST, Bought
 from llmtrain_helpers.panels.common import Handle
 from llmtrain_helpers.panels.state import State
 
@@ -212,8 +214,19 @@ def test_a_split_that_leaves_gpus_over_is_shown() -> None:
 def test_the_loss_decides_whether_a_batch_is_large() -> None:
     cost = HANDLES["batch_cost"]
     assert "3.6 times the critical one" in said(cost.render())
-    assert "save few updates" in said(cost.render())
+    assert "11 % fewer updates and 78 % more tokens" in said(cost.render())
     late = said(cost.render(loss=2))
     assert "0.52 times the critical one" in late
-    assert "nearly half the updates" in late
-    assert "about twice the least" in said(cost.render(batch=10**6))
+    assert "33 % fewer updates and 34 % more tokens" in late
+
+
+def test_twice_the_batch_costs_what_the_next_stop_shows() -> None:
+    """At every loss, and at every stop that has a next one: they double."""
+    cost, handle = BATCH_COST.draw, HANDLES["batch_cost"]
+    stops = handle.controls["batch"].stops
+    for loss in handle.controls["loss"].stops:
+        for batch, twice in pairwise(stops):
+            now, then = (Bought(int(x), loss).cost for x in (batch, twice))
+            fewer, more = 1 - then.updates / now.updates, then.samples / now.samples - 1
+            told = f"{100 * fewer:.0f} % fewer updates and {100 * more:.0f} % more tokens."
+            assert said(cost(Bought(int(batch), loss), None)).endswith(told)
