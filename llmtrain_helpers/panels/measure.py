@@ -297,7 +297,7 @@ def _draw_opened(now: Opened, before: Opened | None, width: int = ACROSS) -> str
         f"The FLOPs of this step take {units.digits(1e3 * step.ideal)} ms at the peak. How long "
         "does the step itself take?",
         f"The products of the step take {_times(step.products / step.ideal)} the "
-        "prediction: most are smaller than the one that gave the peak.",
+        f"prediction, so they run at {units.share(step.ideal / step.products)} of the peak.",
         f"What is between them is in no FLOP count. It takes "
         f"{_times(step.others / step.ideal)} the prediction.",
         f"<b>The step takes {_times(step.ratio)} the prediction</b>, which is "

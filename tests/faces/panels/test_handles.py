@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 
+from llmtrain_helpers.measure.recorded import WIDTHS, recorded_step
 from llmtrain_helpers.panels import HANDLES
 from llmtrain_helpers.panels.batch import BATCH_COST, Bought
 from llmtrain_helpers.panels.common import Handle
@@ -87,6 +88,45 @@ def test_where_only_text_can_be_shown_there_are_the_pictures_words(name: str) ->
     [words] = re.findall(r'aria-label="(.*?)"', handle.render())
     assert handle.words == f"{unescape(words)} {said(handle.render())}"
     assert "<" not in handle.words
+
+
+VAGUE = re.compile(
+    r"\b(nearly|hardly|almost|roughly|about|near|close|(?<!so )far|most|much|few|little|twice|half|"
+    r"(a|one|two) (third|quarter|fifth|tenth)s?)\b"
+)
+"""Words that claim something of a number, wherever a slider stands."""
+
+MEASURED = {
+    "attention_square": ["as most papers count", "at the most"],
+    "batch_cost": ["Twice the batch would take"],
+    "levers": ["GB too much"],
+    "message": ["half of their best rate"],
+    "month": ["GB too much"],
+    "time_line": ["too few tokens to hide them"],
+    "tuned_speed": ["by less than a fifth"],
+}
+"""What may be said with such a word, by the handle: its number is compared on the spot."""
+
+
+@every_handle
+def test_a_sentence_gives_its_numbers_and_no_opinion_of_them(name: str) -> None:
+    """At every stop: what's "nearly half" at one of them isn't at the next."""
+    handle = HANDLES[name]
+    stops = [it.stops or it.options or (False, True) for it in handle.controls.values()]
+    settings = [*product(*stops)]
+    for values in settings[:: 1 + len(settings) // 300]:
+        told = said(handle.answer(dict(zip(handle.controls, values, strict=True))).html)
+        for words in MEASURED.get(name, []):
+            told = told.replace(words, "")
+        assert not VAGUE.search(told.lower()), (values, told)
+
+
+def test_products_are_as_fast_as_the_sentence_says() -> None:
+    """A wide GPT's products are larger than the one that gave the peak, and still slower."""
+    for width in WIDTHS:
+        step = recorded_step(width)
+        told = said(HANDLES["predicted_step"].render(opened=1, hidden_size=width))
+        assert f"run at {100 * step.ideal / step.products:.0f} % of the peak" in told
 
 
 # --- the ring
