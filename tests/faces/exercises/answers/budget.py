@@ -29,6 +29,7 @@ ANSWERS = {
             (18.9e9, "this takes dollars for hours"),
             (32.7e9, "this multiplies by the price"),
             (17.2e9, "this has the whole peak"),
+            (10.9, "too little by a factor of a billion"),
         ],
     ),
     "10-b": Answers(
