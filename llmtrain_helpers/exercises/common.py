@@ -634,8 +634,6 @@ def _gap(guess: float, truth: float) -> str:
     ratio = max(guess / truth, truth / guess)
     if ratio < 1.02:
         return ": as good as exact"
-    if ratio < 1.15:
-        return ": very near"
     side = "too much" if guess > truth else "too little"
     if ratio < 2:
         return f": {units.digits(100 * abs(guess / truth - 1), 2)} % {side}"

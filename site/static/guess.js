@@ -20,7 +20,6 @@ function digits(number) {
 function gap(guess, truth) {
   const ratio = Math.max(guess / truth, truth / guess);
   if (ratio < 1.02) return "as good as exact";
-  if (ratio < 1.15) return "very near";
   const side = guess > truth ? "too much" : "too little";
   if (ratio < 2) return `${digits(100 * Math.abs(guess / truth - 1))} % ${side}`;
   return `${digits(ratio)} times ${side}`;

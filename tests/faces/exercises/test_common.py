@@ -315,11 +315,22 @@ CHOSEN = Prediction(lambda: "same", "Why.", options={"same": "Yes.", "more": "No
         (25, "you said 25; it is 2.5 days: 10 times too much. Why it is so."),
         ("1", "you said 1; it is 2.5 days: 2.5 times too little. Why it is so."),
         (3, "you said 3; it is 2.5 days: 20 % too much. Why it is so."),
-        (2.55, "you said 2.55; it is 2.5 days: very near. Why it is so."),
+        (2.55, "you said 2.55; it is 2.5 days: 2.0 % too much. Why it is so."),
     ],
 )
 def test_a_guess_is_told_its_gap(guess: object, told: str) -> None:
     assert GUESS.reveal(guess) == told
+
+
+@pytest.mark.parametrize("id", [id for id, it in PREDICTIONS.items() if not it.options])
+@pytest.mark.parametrize("factor", [0.5, 0.87, 0.97, 1.03, 1.15, 1.9, 3])
+def test_a_gap_is_a_number_unless_a_guess_is_as_good_as_exact(id: str, factor: float) -> None:
+    """A lead of 1.3 isn't "very near" to one of 1.13: it's 15 % too much."""
+    guess = PREDICTIONS[id]
+    truth = guess.truth()
+    assert isinstance(truth, float)
+    side = "too much" if factor > 1 else "too little"
+    assert re.search(rf": [\d.]+ (%|times) {side}\. ", guess.reveal(factor * truth))
 
 
 def test_a_chosen_belief_is_named() -> None:
