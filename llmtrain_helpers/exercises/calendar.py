@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isclose
+
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
     EVALUATION,
@@ -28,6 +30,26 @@ from llmtrain_helpers.exercises.common import (
 )
 from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.units import DAY, MINUTE
+
+# --- 09-cost: what writes and lost work take of the time
+
+
+class Cost(Blank):
+    """The line as the page has it, or with the time that writes themselves take, more exactly."""
+
+    def judge(self, answer: Answer) -> Judgement:
+        """Whether it's one of those, and which one is more exact."""
+        delta, tau, M = 40, 900, 1e4
+        for lost in (tau, tau + delta):
+            share = delta / (tau + delta) + lost / 2 / M
+            if isinstance(answer, float) and isclose(answer, share, rel_tol=1e-3):
+                return True, (
+                    f"right, {self.unit(share)}, and more exact than the line of this page, which "
+                    f"gives {units.percent(self.key())}: a write comes after tau seconds of work, "
+                    "so once in tau + delta seconds, while the page takes once in tau."
+                )
+        return super().judge(answer)
+
 
 # --- 09-a: stops of a run, and the hours that they take
 
@@ -213,7 +235,7 @@ def _price_of_spares(n: float, spares: float) -> str:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "09-cost": Blank(
+    "09-cost": Cost(
         key=lambda: 40 / 900 + 900 / 2 / 1e4,
         unit=lambda share: f"{units.percent(share)} of the time",
         hint="A write comes once in tau seconds, a stop once in M. What does each take?",

@@ -12,6 +12,11 @@ MANY = {"restart_minutes": 30, "save_minutes": 40, "gpus": 1000}
 ANSWERS = {
     "09-cost": Answers(
         right=[40 / 900 + 450 / 1e4],
+        told=[
+            (40 / 940 + 450 / 1e4, "right, 8.76 % of the time, and more exact"),
+            (0.0876, "once in tau + delta seconds, while the page takes once in tau"),
+            (40 / 940 + 470 / 1e4, "right, 8.96 % of the time, and more exact"),
+        ],
         slips=[
             (40 / 900 + 900 / 1e4, "a whole interval"),
             (40 / 900, "the writes alone"),
