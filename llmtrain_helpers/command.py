@@ -11,8 +11,9 @@ import json
 import re
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,7 +24,13 @@ from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.finetune import LOSS_KERNELS, STATES, TARGETS, Tuning, tuned_parameters
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Transformer
-from llmtrain_helpers.model.names import architecture, known_accelerator, known_model, model_names
+from llmtrain_helpers.model.names import (
+    SEQUENCE,
+    architecture,
+    known_accelerator,
+    known_model,
+    model_names,
+)
 from llmtrain_helpers.model.tables import find_row, names
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.advice import Advice, advise
@@ -33,10 +40,6 @@ from llmtrain_helpers.plan.run import SHARDS, SOFTWARE
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.precision import RECIPES
 from llmtrain_helpers.results import Interval
-
-SEQUENCE = 8192
-"""Tokens of a sequence where none are given: what most models are first trained on. A
-file says the longest that a model takes, which is often more."""
 
 WIDTH = 100
 """Letters in a line."""
@@ -165,9 +168,8 @@ def _parser() -> _Parser:
     option("accelerator", str, "NAME", "h100, a100, mi300x, …")
     option("tokens", _number, "T", "of the whole run")
     option("days", _number, "D", "in place of tokens: as many as they likely pay for")
-    option(
-        "sequence_length", _number, "S", "tokens (8k is 8,000); else 8192, or the model's maximum"
-    )
+    otherwise = f"tokens (8k is 8,000); else {SEQUENCE}, or the model's maximum"
+    option("sequence_length", _number, "S", otherwise)
     option("global_batch_size", _number, "B", "sequences in a step; else about 4 million tokens")
     option("micro_batch_size", _number, "b", "sequences that a replica works on at once")
     option("tensor_parallel", _number, "t", "GPUs that share each matrix")
@@ -212,7 +214,9 @@ def plan(arguments: Sequence[str]) -> int:
         if not {"model", "config", "tokens"} & {*given} and "days" in given:
             print(_trained(given, shown))
             return 0
-        name, model = _model(given.get("model"), given.get("config"))
+        with warnings.catch_warnings(record=True) as cautions:
+            warnings.simplefilter("always")
+            name, model = _model(given)
         found, tokens = _planned(model, given)
         advice = advise(found)
     except ValueError as problem:
@@ -221,6 +225,7 @@ def plan(arguments: Sequence[str]) -> int:
             sentence = sentence.replace("MODEL ", "--config ", 1)
         print(sentence, file=sys.stderr)
         return 2
+    print(*(f"{in_options(str(x.message))}\n" for x in cautions), sep="", end="", file=sys.stderr)
     report = found.report(name)
     if shown["json"]:
         print(json.dumps(_numbers(found, report, given, advice), indent=2, ensure_ascii=False))
@@ -243,19 +248,20 @@ def plan(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _model(name: str | None, config: Path | None) -> tuple[str, Transformer]:
+def _model(given: Mapping[str, Any]) -> tuple[str, Transformer]:
     """The model, and what a report calls it."""
+    name, config, s = (given.get(x) for x in ("model", "config", "sequence_length"))
     if name is None and config is not None:
-        return f"the model of {config}", _of_file(config)
+        return f"the model of {config}", _of_file(config, s)
     if name is None or config is not None:
         raise ValueError(
             "give one model: its name, of those that the command models lists, or --config FILE; "
             "with --days alone: what these GPUs can train"
         )
     if name.endswith(".json"):
-        return _model(None, Path(name))
+        return f"the model of {Path(name)}", _of_file(Path(name), s)
     name = _named("model", name, "models", "architectures", "configs")
-    return name, architecture(name)
+    return name, known_model(name, s)
 
 
 def _named(argument: str, name: str, command: str, *tables: str) -> str:
@@ -266,13 +272,13 @@ def _named(argument: str, name: str, command: str, *tables: str) -> str:
         raise ValueError(f"{problem} (all: python -m llmtrain_helpers {command})") from None
 
 
-def _of_file(path: Path) -> Transformer:
+def _of_file(path: Path, sequence_length: float | None) -> Transformer:
     """The model of a file; what is wrong in it is told with the file's name."""
     try:
-        return known_model(path)
+        return known_model(path, sequence_length)
     except ValueError as problem:
         told = str(problem)
-        if told.startswith("model="):  # it is about the file as a whole, and names it
+        if told.startswith(("model=", "sequence_length=")):  # of the file as a whole, or of ours
             raise
         told = told.removeprefix("config=").replace(" in families.FAMILIES", "")
         raise ValueError(f"in {path}: {told}") from None
@@ -281,8 +287,7 @@ def _of_file(path: Path) -> Transformer:
 def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interval | None]:
     """The fastest plan with all that is given; and the tokens, where days were."""
     _check(given)
-    s = given.get("sequence_length", min(SEQUENCE, model.sequence_length))
-    model, n = replace(model, sequence_length=s), given["num_gpus"]
+    n = given["num_gpus"]
     run = {name: value for name, value in given.items() if name not in NO_ARGUMENTS}
     run["accelerator"] = _named("accelerator", run["accelerator"], "chips", "accelerators")
     tuning = _tuning(given)

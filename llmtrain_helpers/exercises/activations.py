@@ -35,7 +35,7 @@ from llmtrain_helpers.exercises.common import (
 from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
 from llmtrain_helpers.model.names import known_model
-from llmtrain_helpers.model.transformer import Transformer, of_length
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.plan import Plan, plan_run
 
 _RECIPE = "bf16_fp32_grads"
@@ -145,7 +145,7 @@ _ENTRIES = ("model", "gpus", "chip", "sequence", "zero", "recompute", "micro")
 def own_plan(design: Design, micro: int) -> Plan:
     """The plan of a step whose passes have so many sequences."""
     return plan_run(
-        of_length(known_model(design["model"]), design["sequence"]),
+        known_model(design["model"], design["sequence"]),
         published.accelerator(design["chip"]),
         design["gpus"],
         micro * design["gpus"] * design["sequence"],

@@ -31,7 +31,7 @@ from llmtrain_helpers.exercises.common import (
     unanswered,
 )
 from llmtrain_helpers.exercises.kinds import Blank
-from llmtrain_helpers.model.names import known_model
+from llmtrain_helpers.model.names import longest_shape
 from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.schedule import idle_share
@@ -147,7 +147,7 @@ class OwnBatch(Exercise):
         design = design_of(answer, _ENTRIES, "model=…, gpus=…")
         n, t, p, micro, k, s = (entry(design, name, count) for name in _NUMBERS)
         name = str(design["model"])
-        model = known_model(name)
+        model = longest_shape(name)
         layers = model.num_layers
         if n % (t * p):
             return False, f"{t * p} GPUs a replica do not divide {n}."

@@ -32,7 +32,7 @@ from llmtrain_helpers.laws import (
     tokens_for_size,
 )
 from llmtrain_helpers.model import Transformer
-from llmtrain_helpers.model.names import known_model
+from llmtrain_helpers.model.names import longest_shape
 from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.plan.search import best_split
 
@@ -151,7 +151,7 @@ def _shape(name: str) -> Transformer:
     shapes = shelf(sequence)
     if name in shapes:
         return shapes[name]
-    model = known_model(name)
+    model = longest_shape(name)
     return of_length(model, min(sequence, int(model.sequence_length)))
 
 

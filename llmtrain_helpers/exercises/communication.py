@@ -30,7 +30,6 @@ from llmtrain_helpers.exercises.common import (
 )
 from llmtrain_helpers.exercises.kinds import Blank, Recommendation
 from llmtrain_helpers.model.names import known_model
-from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.plan.plan import Plan, plan_run
 
 # --- 07-a: a 13B on four nodes of A100
@@ -53,7 +52,7 @@ _PEAK, _NODE = 989.5e12, 8 * 50e9
 def _plan(design: Design, *, tensor_parallel: int, pipeline_parallel: int, zero_stage: int) -> Plan:
     """A design's plan with this split, as the panel makes it; a ValueError if none can be."""
     return plan_run(
-        of_length(known_model(design["model"]), design["sequence"]),
+        known_model(design["model"], design["sequence"]),
         published.accelerator(str(design["chip"])),
         design["gpus"],
         design["batch"] * design["sequence"],
@@ -174,7 +173,7 @@ def _own(answer: Design) -> Plan:
     """The plan of a learner's design; a ValueError where it makes none."""
     numbers = {name: entry(answer, name, count) for name in _NUMBERS}
     design = {**answer, **numbers}
-    of_length(known_model(design["model"]), design["sequence"])
+    known_model(design["model"], design["sequence"])
     n, t, p = design["gpus"], design["tensor"], design["pipeline"]
     if n % (t * p):
         raise ValueError(f"{t} × {p} GPUs a replica do not divide {n}")

@@ -33,7 +33,6 @@ from llmtrain_helpers.finetune import (
     tuning_tokens,
 )
 from llmtrain_helpers.model.names import known_model
-from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.plan.plan import Plan, plan_run
 
 # --- 12-adapter: one adapter
@@ -118,7 +117,7 @@ def adapted(way: str, gpus: int, length: int, texts: int) -> Plan:
     """The plan of the own model, adapted on so many of the own GPUs, with packed texts."""
     run = own_run()
     return plan_run(
-        of_length(known_model(run.model), length),
+        known_model(run.model, length),
         run.chip,
         gpus,
         int(tuning_tokens(texts, OWN_EACH, OWN_EPOCHS)),

@@ -24,7 +24,7 @@ from llmtrain_helpers.exercises.common import (
 )
 from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.flops import RECOMPUTE, achieved_flops_per_gpu, count_flops, gpt_flops
-from llmtrain_helpers.model.names import Model, known_model
+from llmtrain_helpers.model.names import SEQUENCE, Model, known_model
 from llmtrain_helpers.model.transformer import Transformer
 
 # --- 02-a: one layer of another make
@@ -195,7 +195,7 @@ SHARE, LEAST, MOST = 0.35, 5.0, 10.0
 def own_seconds(model: Model, num_gpus: int, batch: int, chip: str = "A100 80GB SXM") -> float:
     """Seconds of a step of one's own run, each GPU at 35 % of its peak."""
     shape = known_model(model)
-    tokens = min(8192, int(shape.sequence_length))
+    tokens = min(SEQUENCE, int(shape.sequence_length))
     accelerator = published.accelerator(chip)
     rate = SHARE * accelerator.peak(accelerator.training_format)
     work = count_flops(shape, batch, "none", sequence_length=tokens).total

@@ -30,7 +30,7 @@ from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.measure.clock import StepClock
 from llmtrain_helpers.measure.recorded import recorded_peak, recorded_step
-from llmtrain_helpers.model.names import known_model
+from llmtrain_helpers.model.names import SEQUENCE, known_model
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 
@@ -136,7 +136,7 @@ class OwnTest(Exercise):
             return NOT_YET
         design = design_of(answer, _ENTRIES, "model=…, layers=…")
         model = known_model(design["model"])
-        model = replace(model, sequence_length=min(8192, int(model.sequence_length)))
+        model = replace(model, sequence_length=min(SEQUENCE, int(model.sequence_length)))
         layers, micro = (int(entry(design, name, count)) for name in ("layers", "micro"))
         warm_up = int(entry(design, "warm_up", lambda name, number: count(name, number, least=0)))
         repeats = int(entry(design, "repeats", count))

@@ -23,7 +23,7 @@ from llmtrain_helpers.duration import UTILIZATIONS, rate_at, trainable_tokens
 from llmtrain_helpers.exercises.common import read_as
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.model.tables import names
-from llmtrain_helpers.model.transformer import Transformer, of_length
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.search import best_split
 
@@ -64,7 +64,7 @@ class OwnRun:
     @property
     def shape(self) -> Transformer:
         """The model, trained on sequences of the run's length."""
-        return of_length(known_model(self.model), self.sequence)
+        return known_model(self.model, self.sequence)
 
     def keys(self) -> list[str]:
         """The names of what a run has."""
@@ -169,8 +169,8 @@ def own_run(**changes: Value) -> OwnRun:
         problems = _keep(kept)
     known: dict[str, Any] = {**kept, "problems": tuple(problems), "example": not kept}
     run = OwnRun(**known)
-    longest = int(known_model(run.model).sequence_length)
-    run = replace(run, sequence=int(kept.get("sequence") or min(run.sequence, longest)))
+    sequence = kept.get("sequence") or known_model(run.model).sequence_length
+    run = replace(run, sequence=int(sequence))
     price = kept.get("price") or PRICES.get(run.chip.split()[0], PRICE)
     return replace(run, tokens=run.tokens or _promised(run), price=float(price))
 

@@ -30,7 +30,6 @@ from llmtrain_helpers.exercises.common import (
 from llmtrain_helpers.exercises.kinds import Blank
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model.names import known_model
-from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.schedule import pipeline_schedule
@@ -330,7 +329,7 @@ def _planned(design: Design) -> Plan:
     number = {name: entry(design, name, count) for name in counts}
     recompute = choice("recompute", design["recompute"], EVERY_RECOMPUTE)
     return plan_run(
-        of_length(known_model(design["model"]), number["sequence"]),
+        known_model(design["model"], number["sequence"]),
         accelerator(design["chip"]),
         number["gpus"],
         number["tokens"],

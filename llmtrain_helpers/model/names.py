@@ -6,6 +6,7 @@ Sources: those of the rows in `data/`, each of which names its own.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from inspect import signature
@@ -15,13 +16,17 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from llmtrain_helpers.checks import Number, refuse, shallow, show
+from llmtrain_helpers.checks import Number, anywhere, count, refuse, shallow, show
 from llmtrain_helpers.model.accelerator import Accelerator
 from llmtrain_helpers.model.tables import find_row, names, rows
-from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.model.transformer import Transformer, of_length
 
 FORMATS = ["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 """The columns of `accelerators()` that hold dense peaks, in FLOP/s."""
+
+SEQUENCE = 8192
+"""Tokens of a sequence if you don't give any, because most models are first trained on about
+as many. A table or a file only says the longest that a model takes, which is often more."""
 
 CONFIG_LIMIT = 1_000_000
 """A config.json has a few thousand bytes; a file beyond this is something else."""
@@ -34,14 +39,40 @@ Chip: TypeAlias = Accelerator | str
 """An accelerator as it may be given: itself, or its name."""
 
 
-def known_model(model: Model) -> Transformer:
+def known_model(model: Model, sequence_length: Number | None = None) -> Transformer:
     """The shape that is meant: a `Transformer`, a published name, or a `config.json`'s path.
 
-    A word is a path where it ends in .json or such a file is there, and else a name. It
-    has the sequence length that the table or the file says, which is often the longest
-    that the model takes.
+    Without a `sequence_length`, a `Transformer` keeps its own, and a name or a file gets
+    `SEQUENCE` tokens, or fewer if the model takes fewer. More than it takes is a
+    ValueError if its positions are learned, and else a warning.
 
-    >>> known_model("Llama-3.1-8B").sequence_length
+    >>> known_model("Llama-3.1-8B").sequence_length, known_model("gpt2").sequence_length
+    (8192, 1024)
+    """
+    if isinstance(model, Transformer):
+        return of_length(model, sequence_length)
+    shape = longest_shape(model)
+    longest = shape.sequence_length
+    if sequence_length is None:
+        return of_length(shape, min(SEQUENCE, longest))
+    s = count("sequence_length", sequence_length)
+    if anywhere(s > longest):
+        if shape.num_positions:
+            refuse("sequence_length", s, f"is more than the {longest:,} positions of {model}")
+        warnings.warn(
+            f"sequence_length={show(s)} is more than the {longest:,} tokens that we know "
+            f"{model} takes: its positions may have to be stretched",
+            stacklevel=3,
+        )
+    return of_length(shape, s)
+
+
+def longest_shape(model: Model) -> Transformer:
+    """The shape that is meant, with the longest sequences that its table or file says.
+
+    A word is a path if it ends in .json or there's such a file, and else a name.
+
+    >>> longest_shape("Llama-3.1-8B").sequence_length
     131072
     """
     if isinstance(model, Transformer):

@@ -312,6 +312,7 @@ def plan_run(
     global_batch_size: Number,
     *,
     recompute: str,
+    sequence_length: Number | None = None,
     micro_batch_size: Number = 1,
     tensor_parallel: Number = 1,
     pipeline_parallel: Number = 1,
@@ -347,13 +348,15 @@ def plan_run(
     F are the exact FLOPs of an iteration, recomputed ones among them; the bracket is the
     bubble of a pipeline; u the share of the peak (HFU), three of them for an interval.
 
-    model                 a `Transformer`, a published name, or the path of a config.json;
-                          the last two with the longest sequences that the model takes
+    model                 a `Transformer`, a published name, or the path of a config.json
     accelerator           an `Accelerator`, or its name
     num_gpus              n, all of them
     tokens                T, of the whole run
     global_batch_size     B, sequences of s tokens in a step
     recompute             "none", "selective", "full", or "alternate" (every other product)
+    sequence_length       s, tokens; by default a `Transformer`'s own, and for a name or a file
+                          8,192, or fewer if the model takes fewer; a name with more than it
+                          takes is refused (learned positions), or gets a warning
     micro_batch_size      sequences that a replica works on at once
     tensor_parallel       t GPUs share each matrix
     pipeline_parallel     p GPUs share the layers: stages, and m micro-batches in a step
@@ -415,7 +418,7 @@ def plan_run(
     """
     ways = {"zero_stage": zero_stage, "sharding": sharding, "shard": shard}
     run = Run(
-        model=known_model(model),
+        model=known_model(model, sequence_length),
         accelerator=known_accelerator(accelerator),
         num_gpus=num_gpus,
         tokens=tokens,

@@ -187,12 +187,13 @@ def _work(plan: Plan) -> list[Line]:
     if run.recompute != "none":
         recompute += ": counted here, not in the MFU"
     batch = units.count(run.global_batch_size * run.model.sequence_length)
+    each = f" in sequences of {units.exact(int(run.model.sequence_length))}"
     seen = "each seen once, " if run.tuning is None else "of all epochs, "
     learns = [] if run.tuning is None else [_what_learns(run.model, run.tuning)]
     return [
         Line("parameters", units.exact(P.total), "exact", shape + active, "notebook 01"),
         *learns,
-        Line("tokens", units.count(run.tokens), "chosen", f"{seen}{batch} a step", "yours"),
+        Line("tokens", units.count(run.tokens), "chosen", f"{seen}{batch} a step{each}", "yours"),
         Line(
             "work",
             units.flops(plan.total_flops),

@@ -317,6 +317,10 @@ class Run:
 
     def but(self, **changes: object) -> Run:
         """The same run with some of its arguments changed."""
+        if "sequence_length" in changes:
+            model: Any = changes.get("model", self.model)
+            s: Any = changes.pop("sequence_length")
+            changes["model"] = known_model(model, s)
         return replace(self, **spelt_out(changes))
 
     def if_even(self, **changes: object) -> Run | None:

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
-from llmtrain_helpers.checks import is_array, refuse, single
+from llmtrain_helpers.checks import Number, is_array, refuse, single
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.finetune import RECOMPUTED
 from llmtrain_helpers.model import Accelerator, Transformer
@@ -77,6 +77,8 @@ def best_split(
     num_gpus: int,
     global_batch_size: int,
     tokens: float = 1e12,
+    *,
+    sequence_length: Number | None = None,
     **options: Any,
 ) -> Plan:
     """The plan on these GPUs whose step is the shortest of those that fit.
@@ -86,7 +88,8 @@ def best_split(
     to 64, and nothing recomputed, every other product, or all. `options` are other
     arguments of `plan_run`; one that says how to split (`recompute`, `zero_stage` or
     `shard`, `micro_batch_size`, `tensor_parallel`, `pipeline_parallel`,
-    `expert_parallel`) is obeyed, and the others are searched.
+    `expert_parallel`) is obeyed, and the others are searched. `sequence_length` is as in
+    `plan_run`.
 
     Where seconds do not tell splits apart, the model of a step does, or, if it does not
     know the chip, what is sent between replicas; then the plainest goes first. Where
@@ -100,7 +103,7 @@ def best_split(
     """
     n = single("num_gpus", num_gpus)
     B = single("global_batch_size", global_batch_size)
-    model, accelerator = known_model(model), known_accelerator(accelerator)
+    model, accelerator = known_model(model, sequence_length), known_accelerator(accelerator)
     options = spelt_out(options)
     run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **options}
     _check_single(model, accelerator, run)
@@ -147,7 +150,7 @@ def _check_single(model: Transformer, accelerator: Accelerator, run: Mapping[str
         refuse("model", model, "is many shapes: here it must be one")
     if any(map(is_array, vars(accelerator).values())):
         refuse("accelerator", accelerator, "is many: here it must be one")
-    for name, value in run.items():
+    for name, value in {**run, "sequence_length": model.sequence_length}.items():
         if is_array(value):
             refuse(name, value, "is an array: here it must be one number")
 

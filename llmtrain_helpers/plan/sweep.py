@@ -114,6 +114,7 @@ def sweep(
     global_batch_size: Choices,
     *,
     recompute: str | Sequence[str],
+    sequence_length: Number | None = None,
     micro_batch_size: Choices = (1, 2, 4, 8),
     tensor_parallel: Choices = (1, 2, 4, 8),
     pipeline_parallel: Choices = (1, 2, 4, 8, 16),
@@ -125,8 +126,9 @@ def sweep(
 ) -> Sweep:
     """Every plan that these choices make, in one call.
 
-    Each argument takes one value or several (a list, a tuple, an array); `options` are
-    the other arguments of `plan_run`. Splits that do not come out even are left out,
+    Each argument takes one value or several (a list, a tuple, an array), but `model`,
+    `accelerator` and `sequence_length` are one; `options` are the other arguments of
+    `plan_run`. Splits that do not come out even are left out,
     and pipelines with ZeRO 2 or 3 unless `keep_gradients` is among the options. What a
     split costs is what a plan says (`step_seconds`); where the chip's bandwidths are
     unknown, only bubble, memory and recomputed work, and of equals the one that splits
@@ -141,7 +143,7 @@ def sweep(
     (120, <Plan: 28.3 days, 55.5 GB a GPU, fits>)
     """
     np = numpy()
-    model, accelerator = known_model(model), known_accelerator(accelerator)
+    model, accelerator = known_model(model, sequence_length), known_accelerator(accelerator)
     options = spelt_out({"zero_stage": zero_stage, **options})
     several = _several("zero_stage", options.pop("zero_stage", 0))
     axes = {
@@ -209,6 +211,8 @@ def _rules(
     np = numpy()
     if is_array(count_parameters(model).total):
         refuse("model", model, "is many shapes: here it must be one")
+    if is_array(model.sequence_length):
+        refuse("sequence_length", model.sequence_length, "is an array: here it must be one number")
     sequence_parallel = flag("sequence_parallel", options.get("sequence_parallel", True))
     context = choice("context", options.get("context", "ring"), CONTEXT)
     uneven_stages = flag("uneven_stages", options.get("uneven_stages", False))

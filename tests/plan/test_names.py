@@ -1,12 +1,18 @@
 """Models and chips by their names, and `shard`: the same plan by each way to say it."""
 
 import json
+import shlex
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from llmtrain_helpers import Plan, best_split, plan_run, sweep
+from llmtrain_helpers.__main__ import main
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.exercises.own import own_run
+from llmtrain_helpers.model.names import SEQUENCE, known_model, longest_shape
 from llmtrain_helpers.plan.run import SHARDS
 
 from .cases import H100
@@ -30,10 +36,9 @@ def config_file(folder: Path, name: str = "config.json", **changes: object) -> P
 def test_a_name_a_file_and_a_shape_make_the_same_plan(tmp_path: Path) -> None:
     path = config_file(tmp_path)
     for model in (LLAMA, "Llama-3.1-8B", "llama 3.1 8b", path, str(path)):
-        plan = plan_of(model)
-        assert plan.run.model == LLAMA
-        assert plan.run.model.sequence_length == 131_072
-        assert plan.seconds == plan_of(LLAMA).seconds
+        plan = plan_of(model, sequence_length=4096)
+        assert plan.run.model == replace(LLAMA, sequence_length=4096)
+        assert plan.seconds == plan_of(replace(LLAMA, sequence_length=4096)).seconds
     for chip in (H100, "H100", "h100 sxm"):
         assert plan_of(LLAMA, chip).run.accelerator == H100
 
@@ -53,6 +58,88 @@ def test_searches_and_changes_take_names_as_well() -> None:
     changed = plan_of(LLAMA).but(accelerator="B200", model="Mistral-7B-v0.1", shard="zero1")
     assert changed.run.accelerator.name.startswith("B200")
     assert (changed.run.model.vocab_size, changed.run.zero_stage) == (32_000, 1)
+
+
+def test_the_command_and_python_read_a_name_alike(capsys) -> None:
+    name, run = "Llama-3.1-8B", {"recompute": "none", "shard": "fsdp"}
+    plan = plan_run(name, "H100", 64, 1e12, 512, **run)
+    options = "--gpus 64 --chip h100 --tokens 1T --batch 512 --shard fsdp --recompute none"
+    assert main(shlex.split(f"plan {name} {options} --tensor 1 --micro-batch 1 --json")) == 0
+    command = json.loads(capsys.readouterr().out)
+    assert command["inputs"]["sequence_length"] == plan.run.model.sequence_length == SEQUENCE
+    assert command["days"]["likely"] == pytest.approx(plan.days.likely)
+    assert command["memory_bytes"]["total"] == plan.memory.total
+    lines = {line.what: line.assumption for line in plan.report(name).lines}
+    assert "in sequences of 8,192" in lines["tokens"]
+
+
+def calls(model: object, **options: object) -> list[Plan]:
+    """A plan by each function that takes a name."""
+    swept = sweep(model, H100, 8, 1e10, 64, recompute="full", tensor_parallel=1, **options)
+    return [
+        plan_of(model, **options),
+        best_split(model, H100, 8, 64, **options),
+        swept.plans[0],
+        plan_of("Llama-3.1-70B").but(model=model, **options),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "tokens"),
+    [
+        ("Llama-3.1-8B", {}, 8192),
+        ("Llama-2-7b", {}, 4096),
+        ("gpt2", {}, 1024),
+        ("Mixtral-8x7B", {}, 8192),
+        ("Llama-3.1-8B", {"sequence_length": 2048}, 2048),
+        ("Llama-3.1-8B", {"sequence_length": 131_072}, 131_072),
+        (LLAMA, {}, 131_072),
+        (LLAMA, {"sequence_length": 2048}, 2048),
+    ],
+)
+def test_one_default_for_names_and_a_shape_keeps_its_own(model, options, tokens) -> None:
+    plans = calls(model, **options)
+    assert {plan.run.model.sequence_length for plan in plans} == {tokens}
+
+
+def test_a_plan_changes_its_sequences_and_own_run_reads_a_name_alike(monkeypatch) -> None:
+    assert plan_of(LLAMA).but(sequence_length=4096).run.model.sequence_length == 4096
+    monkeypatch.setenv("LLMTRAIN_RUN", "example")
+    monkeypatch.setattr("llmtrain_helpers.exercises.own.SET", {})
+    for name in ("Llama-3.1-8B", "Llama-2-7b", "gpt2"):
+        assert own_run(model=name).shape == known_model(name)
+
+
+def test_tables_and_files_keep_the_longest_sequence(tmp_path: Path) -> None:
+    assert published.read_config(config_file(tmp_path)).sequence_length == 131_072
+    assert LLAMA.sequence_length == longest_shape("Llama-3.1-8B").sequence_length == 131_072
+
+
+def test_sequences_beyond_the_positions_are_refused_or_warned_of(tmp_path: Path, capsys) -> None:
+    for call in (plan_of, lambda model, **s: best_split(model, H100, 8, 64, **s)):
+        with pytest.raises(ValueError, match=r"^sequence_length=2048 is more than the 1,024 posi"):
+            call("gpt2", sequence_length=2048)
+        with pytest.warns(UserWarning, match=r"^sequence_length=8192 is more than the 4,096 tok"):
+            assert call("Llama-2-7b", sequence_length=8192).run.model.sequence_length == 8192
+    options = "--gpus 8 --chip h100 --tokens 1T --json --sequence"
+    path = config_file(tmp_path, max_position_embeddings=4096)
+    for model in ("llama-2-7b", str(path)):
+        assert main(["plan", model, *options.split(), "8192"]) == 0
+        printed = capsys.readouterr()
+        assert printed.err.startswith("--sequence 8192 is more than the 4,096 tokens that we know")
+        assert json.loads(printed.out)["inputs"]["sequence_length"] == 8192
+        assert main(["plan", model, *options.split(), "4096"]) == 0
+        assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("length", [0, -1, 2.5, "8k", float("nan"), np.array([1024, 2048])])
+def test_a_length_that_is_none_is_refused_by_its_name(length: object) -> None:
+    for call in (
+        lambda: best_split(LLAMA, H100, 8, 64, sequence_length=length),
+        lambda: sweep(LLAMA, H100, 8, 1e10, 64, recompute="full", sequence_length=length),
+    ):
+        with pytest.raises(ValueError, match=r"^sequence_length="):
+            call()
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ def test_every_number_is_that_of_the_function_behind_it() -> None:
     told, N, T = of(plan.report(law="hoffmann")), plan.parameters.active, 10**12
     days, hours = plan.days, plan.gpu_hours
     assert told["tokens"].number == units.count(T)
-    assert told["tokens"].assumption == f"each seen once, {units.count(512 * 8192)} a step"
+    step = f"{units.count(512 * 8192)} a step in sequences of 8,192"
+    assert told["tokens"].assumption == f"each seen once, {step}"
     assert told["work"].number == units.flops(plan.flops.total * plan.iterations)
     assert told["memory of a GPU"].number == units.gigabytes(plan.memory.total)
     with_reserve = units.gigabytes(plan.memory.total + plan.reserve)
