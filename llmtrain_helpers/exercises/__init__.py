@@ -147,7 +147,7 @@ def course_map() -> Drawing:
     A page's answers count once it is saved beside this one, or given in this kernel.
     """
     here = {id for id, tries in _TRIES.items() if True in tries} | {*_GUESSES}
-    done = here | saved_answers(Path.cwd())
+    done = here | saved_answers(Path())
     asked = [*EXERCISES, *PREDICTIONS]
     counts = {
         chapter: (sum(id in done for id in ids), len(ids))

@@ -7,8 +7,10 @@ page, the run lives as long as the kernel.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
@@ -18,7 +20,7 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import nearest_shape, usual_batch
-from llmtrain_helpers.checks import choice, count, one, quantity, refuse
+from llmtrain_helpers.checks import choice, count, one, quantity, refuse, show
 from llmtrain_helpers.duration import UTILIZATIONS, rate_at, trainable_tokens
 from llmtrain_helpers.exercises.common import read_as
 from llmtrain_helpers.model.names import known_accelerator, known_model
@@ -35,8 +37,10 @@ Value = str | int | float
 PRICES, PRICE = {"A100": 1.5}, 2.5
 """Dollars for a GPU-hour where none is set, by the first word of the chip; and of all others."""
 
-SET: dict[str, Value] = {}
-"""What was set in this kernel and could not be written to the file."""
+BOM, RENAME = "\ufeff", "You can also rename the file to begin a new one."
+
+SET: dict[str, Value | None] = {}
+"""What was set, or taken back, in this kernel and couldn't be written to the file."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ def _amount(name: str, value: object) -> float:
 def _model(name: str, value: object) -> str:
     if not isinstance(value, str):
         refuse(name, value, "is no name of a model")
+    if value.encode("utf-8", "ignore").decode("utf-8") != value:
+        refuse(name, value, "isn't a path in UTF-8: rename the file")
     try:
         known_model(value)
     except ValueError:
@@ -118,7 +124,10 @@ def _of_size(value: str) -> str:
 def _chip(name: str, value: object) -> str:
     if not isinstance(value, str):
         refuse(name, value, "is no name of a chip")
-    return known_accelerator(value).name
+    try:
+        return known_accelerator(value).name
+    except ValueError as error:
+        raise ValueError(str(error).replace("accelerator=", "chip=", 1)) from None
 
 
 CHECKS: dict[str, Callable[[str, object], Value]] = {
@@ -136,7 +145,7 @@ CHECKS: dict[str, Callable[[str, object], Value]] = {
 """What a run has, each with the check that its value passes."""
 
 
-def own_run(**changes: Value) -> OwnRun:
+def own_run(**changes: Value | None) -> OwnRun:
     """Your own run; `own_run(gpus=64, days=14)` sets some of it, and keeps that.
 
     model       a published model, or the path of a config.json
@@ -149,30 +158,56 @@ def own_run(**changes: Value) -> OwnRun:
     price       dollars for a GPU-hour; without it 1.50 for an A100 and 2.50 for any other
 
     A change is written to `my_run.toml` in the first `notebooks/` at or above the working
-    folder; None takes back what was set. Nothing is written without a change. With
-    LLMTRAIN_RUN=example in the environment there is the example alone. ValueError for
-    what is no entry of a run, or cannot be.
+    folder, where all other lines and comments stay as they are; None takes back what was
+    set. Nothing is written without a change. With LLMTRAIN_RUN=example in the environment
+    there's the example alone. A file that can't be read is never written to: `own_run()`
+    explains what's wrong and uses the example, a change is a ValueError. So is what isn't
+    part of a run, or can't be computed.
 
     >>> own_run(gpus="many")
     Traceback (most recent call last):
     ...
     ValueError: gpus='many' is no number: write 7B, 300e9, 15T, 8k, 1,024 or 2.5
     """
-    kept, problems = _kept()
-    for name, value in changes.items():
-        choice("name", name, CHECKS)
-        if value is None:
-            kept.pop(name, None)
-        else:
-            kept[name] = CHECKS[name](name, value)
+    checked = {
+        choice("name", name, CHECKS): value if value is None else CHECKS[name](name, value)
+        for name, value in changes.items()
+    }
+    path, text, written, problems = None, "", dict[str, Any](), list[str]()
+    if not _example_alone():
+        try:
+            path = _path()
+            text, written = _read(path)
+        except OSError as error:
+            path, problems = None, [_unwritable(error)]
+        except ValueError as error:
+            if changes:
+                raise ValueError(f"{error} Nothing has been changed.") from None
+            problems = [f"{error} Until then, the example stands in."]
+    changed = SET | checked
+    kept, more = _understood(text, written | changed)
+    try:
+        run = _computed(kept)
+    except ValueError as error:
+        if changes:
+            told = ", ".join(f"{name}={show(value)}" for name, value in changes.items())
+            raise ValueError(f"{told} can't be computed: {error}") from None
+        more.append(f"What you set can't be computed, so the example stands in: {error}.")
+        kept, run = {}, _computed({})
     if changes:
-        problems = _keep(kept)
-    known: dict[str, Any] = {**kept, "problems": tuple(problems), "example": not kept}
-    run = OwnRun(**known)
+        problems = _keep(path, text, changed) or problems
+    return replace(run, problems=(*problems, *more), example=not kept)
+
+
+def _computed(kept: Mapping[str, Value]) -> OwnRun:
+    """The run with all that follows from what was set; ValueError if that's beyond numbers."""
+    run = OwnRun(**kept)  # type: ignore[arg-type]
     sequence = kept.get("sequence") or known_model(run.model).sequence_length
     run = replace(run, sequence=int(sequence))
     price = kept.get("price") or PRICES.get(run.chip.split()[0], PRICE)
-    return replace(run, tokens=run.tokens or _promised(run), price=float(price))
+    run = replace(run, tokens=run.tokens or _promised(run), price=float(price))
+    repr(run)  # what it shows has to be computable too
+    return run
 
 
 def _promised(run: OwnRun) -> int:
@@ -192,45 +227,136 @@ def _promised(run: OwnRun) -> int:
     return int(min(tokens, plan.first_run_tokens(run.days)) if plan.fits else tokens)
 
 
-def _kept() -> tuple[dict[str, Value], list[str]]:
-    """What was set, and a sentence about each thing that could not be understood."""
-    if _example_alone():
-        return {**SET}, []
-    path = _path()
-    try:
-        written = _read(path) if path.is_file() else {}
-    except (OSError, ValueError) as error:
-        return {**SET}, [f"{NAME} cannot be read, so the example stands in: {error}"]
+def _understood(text: str, entries: Mapping[str, Any]) -> tuple[dict[str, Value], list[str]]:
+    """The entries that pass their checks, and a sentence about each one that doesn't."""
     kept, problems = dict[str, Value](), list[str]()
-    for name, value in (written | SET).items():
+    for name, value in entries.items():
+        if value is None:
+            continue
         try:
             kept[name] = CHECKS[choice("name", name, CHECKS)](name, value)
         except ValueError as error:
-            problems.append(f"{NAME}: {error}. The example stands in for it.")
+            said = rf"""^\ufeff?[ \t]*["']?{re.escape(name)}\b"""
+            line = re.search(said, text, re.MULTILINE)
+            number = text.count("\n", 0, line.start()) + 1 if line else 0
+            place = f", line {number}" if line else ""
+            problems.append(f"{NAME}{place}: {error}. Until you fix that, it has no effect.")
     return kept, problems
 
 
-def _read(path: Path) -> dict[str, Value]:
-    if path.stat().st_size > LARGEST:
-        raise ValueError(f"it has more than {LARGEST:,} bytes")
-    return tomllib.loads(path.read_text("utf-8"))
+def _read(path: Path) -> tuple[str, dict[str, Any]]:
+    """The file and what it sets; a ValueError says what's wrong in which line."""
+    if not path.is_file():
+        return "", {}
+    with path.open("rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"{NAME} has more than {LARGEST:,} bytes. {RENAME}")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problem = f"{NAME}, line {line}, isn't UTF-8: save the file as UTF-8."
+        raise ValueError(f"{problem} {RENAME}") from None
+    try:
+        return text, tomllib.loads(text.removeprefix(BOM))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{NAME}{_mistake(text, error)} {RENAME}") from None
 
 
-def _keep(kept: Mapping[str, Value]) -> list[str]:
-    """Write what was set; a sentence where that cannot be."""
-    if not _example_alone():
-        values = {name: kept[name] for name in CHECKS if name in kept}
-        lines = (f"{name} = {json.dumps(x, ensure_ascii=False)}\n" for name, x in values.items())
-        try:
-            _path().write_text("".join(lines), "utf-8")
-        except OSError as error:
-            SET.update(kept)
-            return [f"{NAME} cannot be written ({error.strerror}): kept until the kernel ends."]
+def _mistake(text: str, error: Exception) -> str:
+    """Where a file isn't TOML, and what would be right there."""
+    if isinstance(error, RecursionError):
+        return ": its brackets nest too deeply."
+    at = re.search(r"at (?:line (\d+)|end of document)", str(error))
+    if not at:
+        return f" can't be read: {show(str(error))}."
+    number = int(at[1]) if at[1] else text.rstrip().count("\n") + 1
+    line = text.removeprefix(BOM).split("\n")[number - 1].strip()
+    advice = "a line is a name, = and a value, such as gpus = 64."
+    if "overwrite" in str(error):
+        advice = "that's set twice, so keep one of the two lines."
+    elif "\\" in line:
+        advice = "write a path with / in place of \\."
+    elif words := re.fullmatch(
+        r"""(\w+) *= *["'“”]?([^"'“”=\[{]*[a-zA-Z][^"'“”=]*)["'“”]?""", line
+    ):
+        advice = f'words need straight quotes, {words[1]} = "{words[2].strip()}".'
+    return f", line {number}, {show(line)}: {advice}"
+
+
+def _keep(path: Path | None, text: str, changes: Mapping[str, Value | None]) -> list[str]:
+    """Write what was changed; a sentence if that can't be, and it lives in the kernel."""
+    try:
+        if path:
+            _write(path, _edited(text, changes))
+    except OSError as error:
+        SET.update(changes)
+        return [_unwritable(error)]
+    if path:
         SET.clear()
-        return []
-    SET.clear()
-    SET.update(kept)
+    else:
+        SET.update(changes)
     return []
+
+
+def _unwritable(error: OSError) -> str:
+    cause = error.strerror or error
+    return f"{NAME} can't be read or written ({cause}): what you set lasts until the kernel ends."
+
+
+def _edited(text: str, changes: Mapping[str, Value | None]) -> str:
+    """The file with these entries set, or taken out for None, and all else as it was."""
+    at = table.start() if (table := re.search(r"^[ \t]*\[", text, re.MULTILINE)) else len(text)
+    top, tables = text[:at], text[at:]
+    end = "\r\n" if "\r\n" in text else "\n"
+    for name, value in changes.items():
+        line = "" if value is None else f"{name} = {_toml(value)}"
+        old = re.search(_ENTRY.format(name=name), top, re.MULTILINE)
+        if old:
+            comment = "  ".join(filter(None, (line, old[2])))
+            top = top[: old.end(1)] + (comment + end if comment else "") + top[old.end() :]
+        elif line:
+            top += ("" if top in ("", BOM) or top.endswith("\n") else end) + line + end
+    edited = top + tables
+    wanted = {**tomllib.loads(text.removeprefix(BOM)), **changes}
+    try:
+        same = _entries(tomllib.loads(edited.removeprefix(BOM))) == _entries(wanted)
+    except (ValueError, RecursionError):
+        same = False
+    if not same or len(edited.encode("utf-8")) > LARGEST:
+        listed = " and ".join(changes)
+        raise ValueError(f"{NAME} has more in it than a line for each entry: set {listed} there.")
+    return edited
+
+
+_ENTRY = r"""^(\ufeff?)[ \t]*["']?{name}["']?[ \t]*=(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^"'#\n])*?"""
+_ENTRY += r"[ \t]*(#[^\r\n]*)?(?:\r?\n|\Z)"
+"""A line that sets an entry: what's before it, and its comment."""
+
+
+def _toml(value: Value) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _entries(values: Mapping[str, Any]) -> list[str]:
+    """Entries in a form that can be compared: NaN isn't even equal to itself."""
+    return sorted(repr(entry) for entry in values.items() if entry[1] is not None)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write the file as a whole; OSError if that can't be, and the old one is still there."""
+    path = Path(os.path.realpath(path))
+    if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        new.write_bytes(text.encode("utf-8"))
+        if path.exists():
+            new.chmod(path.stat().st_mode)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def _example_alone() -> bool:

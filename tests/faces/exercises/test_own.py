@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from llmtrain_helpers import count_parameters
 from llmtrain_helpers.duration import training_interval
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import EXERCISES, own, own_run, page
+from llmtrain_helpers.exercises import EXERCISES, course_map, own, own_run, page
 from llmtrain_helpers.exercises.common import judge
+
+if sys.platform == "linux":
+    import resource
 
 
 @pytest.fixture
@@ -70,6 +77,20 @@ def test_tokens_follow_the_run_until_they_are_set(notebooks: Path) -> None:
     assert own_run(tokens=None).tokens == pytest.approx(4 * first, abs=4)
 
 
+UNREADABLE = [
+    ("days = 7\ngpus 8", "my_run.toml, line 2, 'gpus 8': a line is a name, = and a value"),
+    ("model = Llama-3.1-8B", 'words need straight quotes, model = "Llama-3.1-8B".'),
+    ('\nchip = "H100', 'line 2, \'chip = "H100\': words need straight quotes, chip = "H100".'),
+    ("model = “Llama-3.1-8B”", 'words need straight quotes, model = "Llama-3.1-8B".'),
+    ('model = "C:\\Users\\x.json"', "write a path with / in place of \\."),
+    ("gpus = 8\ngpus = 9", "line 2, 'gpus = 9': that's set twice"),
+    ("x = " + 4000 * "[", "its brackets nest too deeply"),
+    ("gpus = 1" + 5000 * "0", "can't be read: 'Exceeds the limit"),
+    ("# " + 10_000 * "x", "my_run.toml has more than 10,000 bytes"),
+]
+"""Files that can't be read, and what's said about them."""
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -80,12 +101,16 @@ def test_tokens_follow_the_run_until_they_are_set(notebooks: Path) -> None:
         ('model = "Llama-9"', "model='Llama-9' is unknown"),
         ('model = "7.2B"', "the nearest published model is 'Mistral-7B-v0.1'"),
         ("model = 3", "model=3 is no name of a model"),
-        ('chip = "A1000"', "accelerator='A1000' is unknown"),
-        ("nodes = 3", "name='nodes' is unknown"),
-        ("gpus 8", "cannot be read, so the example stands in"),
+        ('chip = "A1000"', "chip='A1000' is unknown"),
+        (
+            "# mine\n\ngpuz = 64",
+            "my_run.toml, line 3: name='gpuz' is unknown, did you mean 'gpus'?",
+        ),
+        ("[nodes]\ngpus = 9", "my_run.toml: name='nodes' is unknown"),
         ("days = nan", "days=nan"),
-        ("# " + 10_000 * "x", "it has more than 10,000 bytes"),
         ("gpus = 1" + 400 * "0", "gpus="),
+        ("gpus = 1e39", "What you set can't be computed, so the example stands in"),
+        *UNREADABLE,
     ],
 )
 def test_what_cannot_be_understood_is_named(notebooks: Path, text: str, said: str) -> None:
@@ -97,14 +122,146 @@ def test_what_cannot_be_understood_is_named(notebooks: Path, text: str, said: st
 
 
 def test_a_file_that_is_no_text_is_no_run(notebooks: Path) -> None:
-    (notebooks / own.NAME).write_bytes(b"\xff\xfe\x00")
-    assert "cannot be read" in repr(own_run())
+    for content in (b"\xff\xfe\x00", "gpus = 16".encode("utf-16"), b'model = "/andr\xe9.json"'):
+        (notebooks / own.NAME).write_bytes(content)
+        assert "my_run.toml, line 1, isn't UTF-8: save the file as UTF-8" in repr(own_run())
+        with pytest.raises(ValueError, match=r"line 1, isn't UTF-8.* Nothing has been changed\.$"):
+            own_run(gpus=8)
+        assert (notebooks / own.NAME).read_bytes() == content
+
+
+@pytest.mark.parametrize(("text", "said"), UNREADABLE)
+def test_a_file_that_cannot_be_read_is_never_written_to(
+    notebooks: Path, text: str, said: str
+) -> None:
+    (notebooks / own.NAME).write_text(text, "utf-8")
+    with pytest.raises(ValueError, match=r" Nothing has been changed\.$") as refused:
+        own_run(gpus=64)
+    assert said in str(refused.value)
+    assert (notebooks / own.NAME).read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_all_that_a_change_does_not_concern_stays_in_the_file(
+    notebooks: Path, begin: bytes, end: bytes
+) -> None:
+    lines = [
+        b"gpus = 64 # four nodes",
+        b"gpuz = 3",
+        b'model = "Llama-9"',
+        b"",
+        b"# mine",
+        b"days=9",
+    ]
+    (notebooks / own.NAME).write_bytes(begin + end.join(lines))
+    run = own_run(gpus=16, days=None, price=2)
+    assert (run.gpus, run.days, run.price, run.model) == (16, 30, 2, "Llama-3.1-8B")
+    assert ["line 2: name='gpuz'" in one for one in run.problems] == [True, False]
+    left = [b"gpus = 16  # four nodes", *lines[1:5], b"price = 2", b""]
+    assert (notebooks / own.NAME).read_bytes() == begin + end.join(left)
+
+
+GPUS = st.sampled_from(["gpus = 9", "gpus=9#x", '"gpus" = "9"', "gpus = [\n9]", "gpus = 1e39"])
+OTHERS = st.sampled_from(
+    ["gpuz = 64", "# mine", "days = nan", "[x]", 'y = """', "y = '''", "a.b = [1,", "x = [[2]]"]
+)
+LINES = st.lists(GPUS | OTHERS | st.text(max_size=9), max_size=6).map("\n".join)
+CONTENTS = st.binary(max_size=60) | LINES.map(lambda text: text.encode("utf-8", "replace"))
+CONTENTS |= st.sampled_from([b"x = " + 4000 * b"[", b"x." * 4000 + b"x = 1", 10_001 * b"#"])
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(CONTENTS)
+def test_whatever_is_in_the_file_it_is_explained_and_nothing_of_it_is_lost(
+    notebooks: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    monkeypatch.setattr(own, "_promised", lambda run: 10**6 * run.gpus)
+    path = notebooks / own.NAME
+    path.write_bytes(content)
+    own_run()
+    assert path.read_bytes() == content
+    try:
+        own_run(gpus=8)
+    except ValueError:
+        assert path.read_bytes() == content
+    else:
+        assert own_run().gpus == 8
+        gpus = re.compile(rb"""["']?gpus["']? *= *[^#\s]+( *#.*)?""")
+        left = [line for line in content.split(b"\n") if not gpus.fullmatch(line.strip())]
+        assert [line for line in left if line not in path.read_bytes()] == []
+    assert [one.name for one in notebooks.glob("*run*")] == [own.NAME]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are bytes there")
+def test_a_path_that_is_no_text_is_refused_and_the_file_stays(notebooks: Path) -> None:
+    own_run(gpus=64)
+    path = os.fsdecode(b"andr\xe9.json")
+    Path(path).write_text(json.dumps(LLAMA_3B), "utf-8")
+    with pytest.raises(ValueError, match=r"^model='andr\\udce9.json' isn't a path in UTF-8"):
+        own_run(model=path)
+    assert own_run().gpus == 64
+
+
+@pytest.mark.parametrize("example", ["", "example"])
+def test_a_run_that_cannot_be_computed_is_refused_and_not_kept(
+    notebooks: Path, monkeypatch: pytest.MonkeyPatch, example: str
+) -> None:
+    monkeypatch.setenv("LLMTRAIN_RUN", example)
+    for gpus in (1e39, 1e33):
+        with pytest.raises(ValueError, match=r"^gpus=1e\+3\d can't be computed"):
+            own_run(gpus=gpus)
+    assert not [*notebooks.glob("*run*")]
+    assert own_run(days=14).gpus == 8
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux has them")
+def test_on_a_full_disk_the_old_file_stays_and_the_run_lives_in_the_kernel(notebooks: Path) -> None:
+    own_run(gpus=64, days=14)
+    before = (notebooks / own.NAME).read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, limits[1]))  # a file of five bytes at most
+    try:
+        run = own_run(gpus=16, days=None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "can't be read or written (File too large): what you set lasts until" in repr(run)
+    assert [one.read_bytes() for one in notebooks.glob("*run*")] == [before]
+    assert (own_run().gpus, own_run().days) == (16, 30)
+    own_run(price=2)  # there's space again
+    assert (notebooks / own.NAME).read_text("utf-8") == "gpus = 16\nprice = 2\n"
+    assert own.SET == {}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a folder in use isn't deleted there")
+def test_without_a_working_folder_the_run_lives_in_the_kernel(
+    notebooks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = notebooks / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert own_run().gpus == 8
+    assert "can't be read or written (No such file or directory)" in repr(own_run(gpus=64))
+    assert own_run().gpus == 64
+    assert "00" in repr(course_map())
 
 
 def test_where_no_file_can_be_written_the_run_lives_in_the_kernel(notebooks: Path) -> None:
     (notebooks / own.NAME).mkdir()  # a read-only folder would not stop a superuser
-    assert "my_run.toml cannot be written" in repr(own_run(gpus=64))
+    assert "my_run.toml can't be read or written" in repr(own_run(gpus=64))
     assert own_run().gpus == 64
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="a superuser may write it")
+def test_what_is_read_only_is_left_as_it_is(notebooks: Path) -> None:
+    (notebooks / own.NAME).write_text("gpus = 64", "utf-8")
+    for place, mode in ((notebooks / own.NAME, 0o444), (notebooks, 0o555), (notebooks, 0o755)):
+        place.chmod(mode)
+        assert "can't be read or written (Permission denied)" in repr(own_run(gpus=16))
+    assert (notebooks / own.NAME).read_text("utf-8") == "gpus = 64"
 
 
 def test_the_example_alone_reads_and_writes_nothing(
@@ -128,7 +285,7 @@ def test_the_example_alone_reads_and_writes_nothing(
 def test_a_change_that_cannot_be_is_refused_and_nothing_kept(
     notebooks: Path, changes: dict[str, Any]
 ) -> None:
-    with pytest.raises(ValueError, match=f"^(name|accelerator|{next(iter(changes))})="):
+    with pytest.raises(ValueError, match=f"^(name|{next(iter(changes))})="):
         own_run(**changes)
     assert not [*notebooks.glob("*.toml")]
 
