@@ -5,12 +5,13 @@ code, four minutes for an exercise, one for a prediction (hands up, then the ans
 three for a panel and its tasks, two for a handle. Sections are what stands between two headings;
 each is rounded to whole minutes, and a chapter's sum is the sum of these.
 
-Those are minutes in a room. Somebody alone, with everything done, takes what `alone`
+Those are minutes in a room. If you're alone and do everything, you need what `alone`
 counts: 2 minutes for a handle, 4 for a blank or a number, 8 for a design. Neither was
 ever timed with people.
 
 `TEACHING.md` repeats what this prints, and adds up its short cuts and routes from the
-same minutes. A test holds it to that; `--write` brings it up to date.
+same minutes. The pages, the map in `README.md` and the cards of the site have those of
+`alone`. Tests compare all of them, and `--write` brings them up to date.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from llmtrain_helpers.exercises.start_here import Size
 from tools import notebooks
 
 COURSE = Path(__file__).resolve().parents[1]
-GUIDE = COURSE / "TEACHING.md"
+GUIDE, MAP = COURSE / "TEACHING.md", COURSE / "README.md"
 
 WORDS_A_MINUTE = 150
 CODE, EXERCISE, PREDICTION, PANEL, HANDLE = 0.5, 4, 1, 3, 2
@@ -96,14 +97,15 @@ def _count(pattern: str, cells: Sequence[str]) -> int:
 
 
 def alone(notebook: Path) -> int:
-    """Minutes of somebody alone who does everything: words, and what there is to do."""
+    """Minutes for one person who does everything, to the nearest five, tooltips left out."""
     cells = json.loads(notebook.read_text("utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    words = sum(len("".join(c["source"]).split()) for c in cells if c["cell_type"] == "markdown")
+    words = sum(section.words for section in sections(notebook))
     moved = _count(r"^(?:\w+_panel|handle)\(", code)
     asked = [EXERCISES[id] for id in re.findall(r'\bcheck\("([\w-]+)"', "\n".join(code))]
     answered = sum(4 if isinstance(one, SHORT) else 8 for one in asked)
-    return round(words / WORDS_A_MINUTE + 2 * moved + _count(r'\bpredict\("', code) + answered)
+    minutes = words / WORDS_A_MINUTE + 2 * moved + _count(r'\bpredict\("', code) + answered
+    return 5 * round(minutes / 5)
 
 
 SHORT = (Numeric, Word, Function, Blank, Estimate, Size)
@@ -115,10 +117,16 @@ def chapters() -> dict[str, list[Section]]:
     return {path.name[:2]: sections(path) for path in notebooks.chapters()}
 
 
-def line(chapter: list[Section]) -> str:
-    """A chapter's sections with their minutes, and the sum."""
+def alone_by_number() -> dict[str, int]:
+    """The minutes of one person for every chapter, by the number its file begins with."""
+    return {path.name[:2]: alone(path) for path in notebooks.chapters()}
+
+
+def line(chapter: list[Section], single: int) -> str:
+    """A chapter's sections with their minutes, their sum, and the minutes of one person."""
     listed = " · ".join(f"{section.title} ({section.minutes})" for section in chapter)
-    return f"{listed} · {together(sum(section.minutes for section in chapter))}"
+    total = together(sum(section.minutes for section in chapter))
+    return f"{listed} · {total}, alone {single}"
 
 
 def together(minutes: int) -> str:
@@ -156,18 +164,18 @@ REST = "Questions"
 
 def written(guide: str) -> str:
     """The guide with all its minutes as they are now."""
-    known = chapters()
+    known, single = chapters(), alone_by_number()
     parts = re.split(r"^(?=### )", guide, flags=re.MULTILINE)
-    return "".join(_part(part, known) for part in parts)
+    return "".join(_part(part, known, single) for part in parts)
 
 
-def _part(part: str, known: dict[str, list[Section]]) -> str:
+def _part(part: str, known: dict[str, list[Section]], single: dict[str, int]) -> str:
     """A chapter or a route with its minutes; anything else as it is."""
     if heading := CHAPTER.match(part):
         chapter = known[heading[1]]
         part = re.sub(
             r"^\*\*Minutes\.\*\*.*$",
-            lambda _: f"**Minutes.** {line(chapter)}",
+            lambda _: f"**Minutes.** {line(chapter, single[heading[1]])}",
             part,
             flags=re.MULTILINE,
         )
@@ -207,15 +215,43 @@ def routes(guide: str) -> dict[str, tuple[int, list[int]]]:
     return times
 
 
+# --- the map and the pages
+
+
+def with_minutes(readme: str) -> str:
+    """The map of the README with the minutes of one person."""
+    single = alone_by_number()
+    return re.sub(
+        r"^(\| (\d\d) · [^|]*\|[^|]*\|) \d+ \|$",
+        lambda row: f"{row[1]} {single[row[2]]} |",
+        readme,
+        flags=re.MULTILINE,
+    )
+
+
+def declared(page: str, minutes: int) -> str:
+    """A notebook's text with these minutes in its fold of goals.
+
+    >>> declared("About 10 minutes, with everything done.", 55)
+    'About 55 minutes, with everything done.'
+    """
+    return re.sub(r"\bAbout \d+( minutes, with everything done)", rf"About {minutes}\1", page)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a line a chapter, or write the guide."""
+    """Print a line a chapter, or write the guide, the map and the pages."""
     if "--write" in (sys.argv[1:] if arguments is None else arguments):
         GUIDE.write_text(written(GUIDE.read_text("utf-8")), encoding="utf-8")
+        MAP.write_text(with_minutes(MAP.read_text("utf-8")), encoding="utf-8")
+        for path in notebooks.chapters():
+            page = path.read_text("utf-8")
+            path.write_text(declared(page, alone(path)), encoding="utf-8")
         return
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # where a terminal has fewer letters
+    single = alone_by_number()
     for number, chapter in chapters().items():
-        print(f"{number}: {line(chapter)}\n")
+        print(f"{number}: {line(chapter, single[number])}\n")
 
 
 if __name__ == "__main__":

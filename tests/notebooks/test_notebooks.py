@@ -26,7 +26,7 @@ from llmtrain_helpers.exercises.duration import Rented
 from tests.notebooks.scripts import load
 from tests.paths import ROOT, tracked
 from tools import notebooks, regenerate
-from tools.notebooks import all_notebooks, chapters, without_tooltips
+from tools.notebooks import all_notebooks, chapters
 
 minutes = load("minutes")
 PATHS = all_notebooks()
@@ -263,38 +263,18 @@ def checks_of(path: Path) -> list[str]:
     return re.findall(r'check\("(\d\d-[a-z]+)"', sources)
 
 
-@every_chapter
-def test_declared_minutes_are_what_the_notebook_takes(path: Path) -> None:
-    """As `minutes.alone` counts them; on a page of stations as its sections are counted."""
-    taught, done = declared_minutes(path)
-    if made_of_scenes(path):
-        assert abs(done - minutes.alone(path)) <= 5, minutes.alone(path)
-        return
-    reading = len(without_tooltips(prose(path)).split()) / 150
-    estimate = reading + len(code_cells(path)) / 2 + 4 * len(checks_of(path))
-    assert 0.75 <= done / estimate <= 1.3, estimate
-    assert 0.75 <= taught / estimate <= 1.3, estimate
-
-
-def declared_minutes(path: Path) -> tuple[int, int]:
-    if alone := re.search(r"^About (\d+) minutes, with everything done", prose(path), re.M):
-        return int(alone[1]), int(alone[1])
-    pattern = r"\*\*Time:\*\* (\d+) minutes to teach, (\d+) to do"
-    match = re.search(pattern, read(path).cells[0].source)
-    assert match
-    return int(match[1]), int(match[2])
-
-
-def made_of_scenes(path: Path) -> bool:
-    """Whether a page has handles: one of scenes, and no more of stations."""
-    return any(re.match(r"handle\(", cell.source) for cell in code_cells(path))
-
-
-def test_the_map_lists_every_chapter_with_its_minutes() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    rows = re.findall(r"^\| \[?(\d\d) · [^|]*\|[^|]*\| (\d+) \|$", text, re.MULTILINE)
-    told = {chapter: int(minutes) for chapter, minutes in rows}
-    assert told == {path.name[:2]: declared_minutes(path)[1] for path in CHAPTERS}
+def test_every_place_has_the_same_minutes() -> None:
+    """Pages, README, TEACHING and the site's cards: python teaching/minutes.py --write."""
+    counted = {path.name[:2]: minutes.alone(path) for path in CHAPTERS}
+    pages = {path.name[:2]: re.findall(r"About (\d+) min", prose(path)) for path in CHAPTERS}
+    assert pages == {number: [str(single)] for number, single in counted.items()}
+    readme, guide = ((ROOT / x).read_text("utf-8") for x in ("README.md", "TEACHING.md"))
+    rows = re.findall(r"^\| (\d\d) · [^|]*\|[^|]*\| (\d+) \|$", readme, re.MULTILINE)
+    assert {number: int(single) for number, single in rows} == counted
+    parts = re.findall(r"^### (\d\d) · (?s:.*?)\*\*, alone (\d+)$", guide, re.MULTILINE)
+    assert {number: int(single) for number, single in parts} == counted
+    assert minutes.with_minutes(readme) == readme
+    assert "alone(path)" in (ROOT / "site" / "front.py").read_text("utf-8")
 
 
 def test_no_exercise_id_stands_in_two_notebooks() -> None:

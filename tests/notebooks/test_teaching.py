@@ -63,11 +63,7 @@ def test_every_chapter_has_a_part_in_one_form() -> None:
 
 @every_chapter
 def test_minutes_are_those_of_the_notebook_in_all(chapter: str) -> None:
-    """Near what the notebook declares, which leaves the panel and the guess out."""
     total = sum(one.minutes for one in KNOWN[chapter])
-    path = PATHS[chapter]
-    if declared := re.search(r"(\d+) minutes to teach", path.read_text("utf-8")):
-        assert 0.8 <= total / int(declared[1]) <= 1.5
     assert total == int(re.findall(r"together (\d+)", PARTS[chapter])[0])
 
 
