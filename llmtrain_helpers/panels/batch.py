@@ -65,9 +65,9 @@ class Setting:
 
     @cached_property
     def batch(self) -> Batch:
-        """The batch that it makes; a ValueError if its split leaves GPUs over."""
+        """The batch of the GPUs that are part of a replica."""
         passes = self.micro_batch_size, self.accumulation
-        n, s = self.num_gpus, self.sequence_length
+        n, s = self.num_gpus - self.layout.left_over, self.sequence_length
         return batch_of_run(self.tokens, n, *passes, s, *self.split)
 
     @property
@@ -120,13 +120,14 @@ def render(setting: Setting, before: Setting | None = None, narrow: bool = False
     """The panel's answer as HTML: sentence, pictures, table, and the call in code."""
     n, split, layout = setting.num_gpus, setting.split, setting.layout
     grid = gpu_grid(n, *split, narrow=narrow)
-    if layout.left_over:
-        return common.warning(_left_over(layout)) + grid.live()
-    old = before.batch if before and not before.layout.left_over else None
+    if not layout.replicas:
+        return common.warning(_too_few(layout)) + grid.live()
+    used = f"{n} - {layout.left_over}" if layout.left_over else f"{n}"
+    old = before.batch if before and before.layout.replicas else None
     batch, k = setting.batch, setting.accumulation
     time = stage_time(setting.pipeline_parallel, k, setting.waits, narrow)
     code = (
-        f"d = data_parallel_size({n}, {', '.join(map(str, split))})\n"
+        f"d = data_parallel_size({used}, {', '.join(map(str, split))})\n"
         f"B = global_batch_size({setting.micro_batch_size}, {k}, d)\n"
         f"batch_tokens(B, {setting.sequence_length})"
     )
@@ -135,18 +136,21 @@ def render(setting: Setting, before: Setting | None = None, narrow: bool = False
             common.sentence(_sentence(setting, old)),
             f"<div>{grid.live()}</div><div>{time.live()}</div>",
             common.folded(
-                "The numbers, and the call in code", _table(n, batch) + common.call(code)
+                "The numbers, and the call in code", _table(layout, batch) + common.call(code)
             ),
         ]
     )
 
 
-def _left_over(layout: Layout) -> str:
-    """What does not come out even; not the numbers that would."""
-    over, each = units.plural(layout.left_over, "GPU"), units.exact(layout.a_replica)
-    if not layout.replicas:
-        return f"A replica takes {each} GPUs, and there are {units.exact(layout.num_gpus)}."
-    return f"A replica takes {each} GPUs, and {over} would be left over, with nothing to do."
+def _too_few(layout: Layout) -> str:
+    each = units.exact(layout.a_replica)
+    return f"A replica takes {each} GPUs, and there are {units.exact(layout.num_gpus)}."
+
+
+def _idle(layout: Layout) -> str:
+    """How many GPUs no replica uses; not the numbers of GPUs that would leave none."""
+    over, all_gpus = units.plural(layout.left_over, "GPU"), units.exact(layout.num_gpus)
+    return f"{over} of {all_gpus} {'has' if layout.left_over == 1 else 'have'} nothing to do"
 
 
 def _sentence(setting: Setting, old: Batch | None) -> str:
@@ -156,16 +160,18 @@ def _sentence(setting: Setting, old: Batch | None) -> str:
         result += f" (at the start {units.count(old.tokens)})"
     replicas = "one replica" if batch.replicas == 1 else units.plural(batch.replicas, "replica")
     result += f": {units.exact(batch.sequences)} sequences, from {replicas}."
+    if setting.layout.left_over:
+        result += f" <b>{_idle(setting.layout)}</b>, and you pay for all of them."
     if setting.waits < 0.25:
         return result
     waits = units.percent(setting.waits)
     return f"{result} In this plain schedule a stage waits <b>{waits}</b> of the time."
 
 
-def _table(num_gpus: int, batch: Batch) -> str:
+def _table(layout: Layout, batch: Batch) -> str:
     lines = [
         ["replicas (data parallel)", units.exact(batch.replicas)],
-        ["GPUs in each replica", units.exact(num_gpus // batch.replicas)],
+        ["GPUs in each replica", units.exact(layout.a_replica)],
         ["sequences a step", units.exact(batch.sequences)],
         ["tokens a step", units.exact(batch.tokens)],
         ["updates in the run", units.exact(batch.updates)],
@@ -207,12 +213,12 @@ def _draw_split(split: Split, before: Split | None, narrow: bool = False) -> str
     layout = Layout(split.gpus, split.tensor, split.pipeline)
     grid = gpu_grid(split.gpus, split.tensor, split.pipeline, rows=4, narrow=narrow)
     if not layout.replicas:
-        return common.pictured(grid, f"<b>{_left_over(layout)}</b>")
+        return common.pictured(grid, f"<b>{_too_few(layout)}</b>")
     each = units.plural(layout.a_replica, "GPU")
     replicas = units.plural(layout.replicas, "replica")
     told = f"<b>{replicas} of {each}.</b> "
     if layout.left_over:
-        told += f"{units.plural(layout.left_over, 'GPU')} of {split.gpus} have nothing to do."
+        told += f"{_idle(layout)}."
     elif layout.crosses:
         told += "The GPUs that share matrices are in different nodes, and talk over the network."
     else:

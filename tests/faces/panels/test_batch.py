@@ -1,18 +1,21 @@
 """Chapter 04's panel: what each control changes, and what it refuses."""
 
+import re
+
 import pytest
 
 from llmtrain_helpers import fit_step_time
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import PANELS, batch_panel
-from llmtrain_helpers.panels.batch import BLOOM_PASS, Setting, bloom_bars
+from llmtrain_helpers.panels import HANDLES, PANELS, batch_panel
+from llmtrain_helpers.panels.batch import BLOOM_PASS, Setting, Split, bloom_bars
 
 
 @pytest.mark.parametrize(
     ("control", "value", "said"),
     [
         ("num_gpus", 32, "131 thousand tokens"),
-        ("num_gpus", 100, "A replica takes 8 GPUs, and 4 GPUs would be left over"),
+        ("num_gpus", 100, "4 GPUs of 100 have nothing to do</b>, and you pay for all of them."),
+        ("num_gpus", 9, "1 GPU of 9 has nothing to do</b>, and you pay for all of them."),
         ("num_gpus", 4, "A replica takes 8 GPUs, and there are 4."),
         ("num_gpus", 0, "GPUs: 0 lies outside"),
         ("tensor_parallel", 8, "from one replica"),
@@ -36,11 +39,6 @@ def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
 @pytest.mark.parametrize("name", PANELS["batch"].presets)
 def test_the_panels_numbers_agree_with_each_other(name: str) -> None:
     values = PANELS["batch"].presets[name]
-    if name == "A split that does not divide":
-        answer = PANELS["batch"].answer(values)
-        assert (answer.problem, answer.offers) == ("", ())  # 96 and 104 are the task
-        assert answer.html.count(": left over</title>") == 4
-        return
     batch = Setting(**values).batch
     assert batch.passes == batch.updates * values["accumulation"]
     assert (batch.updates - 1) * batch.tokens < values["tokens"]
@@ -53,6 +51,8 @@ def test_the_panels_numbers_agree_with_each_other(name: str) -> None:
 def test_what_does_not_divide_is_drawn_and_no_older_preset() -> None:
     panel = batch_panel()
     panel.set(**panel.presets["A split that does not divide"])
+    assert "96" not in re.sub("<[^>]*>", "", panel.html.split("The numbers")[0])  # the task
+    assert panel.html.count(": left over</title>") == 4
     assert "100 GPUs = TP 8 × PP 1 × DP 12 + 4 left over" in panel.html
     assert "A1" in panel.html
     panel.controls["num_gpus"].value = 104
@@ -79,3 +79,14 @@ def test_the_fixed_part_and_the_rate_are_those_that_fit() -> None:
     for (_, *parts, measured, _), took in zip(bloom_bars(), seconds, strict=True):
         assert measured == took
         assert sum(parts) == pytest.approx(took, rel=0.04)
+
+
+@pytest.mark.parametrize(("gpus", "stages"), [(16, 3), (24, 4), (8, 4)])
+def test_the_panel_and_the_handle_say_the_same_of_idle_gpus(gpus: int, stages: int) -> None:
+    """GPUs that no replica uses are a waste, but the split is possible."""
+    panel = batch_panel()
+    panel.set(num_gpus=gpus, tensor_parallel=4, pipeline_parallel=stages)
+    drawn = HANDLES["gpu_split"].draw(Split(gpus, 4, stages), None)
+    for words in ("nothing to do", "A replica takes"):
+        assert (words in panel.html) == (words in drawn)
+    assert ("Not possible" in panel.html) == (gpus < 4 * stages)
