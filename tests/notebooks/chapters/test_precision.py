@@ -1,12 +1,17 @@
 """What the page of chapter 05 and its evidence state, computed anew."""
 
+import re
+
 import numpy as np
 import pytest
 
 from llmtrain_helpers import FORMATS, count_parameters, model_state_bytes, train_small_network
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.precision import sum_of_ones
-from tests.pages import words
+from llmtrain_helpers.panels.activations import Setting
+from llmtrain_helpers.plan.run import UNTUNED
+from llmtrain_helpers.precision import RECIPES, sum_of_ones
+from tests.pages import cell, cells, words
+from tools.notebooks import chapters
 
 bf16, fp16 = FORMATS["bf16"], FORMATS["fp16"]
 PAGE, EVIDENCE = words("05_precision"), words("evidence/05_precision")
@@ -57,3 +62,26 @@ def test_who_fits_at_which_stage() -> None:
     bf16_bytes = model_state_bytes(1, "bf16")
     assert (bf16_bytes.main_weights + bf16_bytes.optimizer) / bf16_bytes.total == 0.75
     assert "three quarters of it all" in PAGE
+
+
+@pytest.mark.parametrize("page", [path.stem for path in chapters()[6:]])
+def test_a_page_that_counts_bytes_of_a_parameter_names_the_recipe(page: str) -> None:
+    """In the same cell, and it's one that has these bytes."""
+    for name in (page, f"solutions/{page}", f"evidence/{page}"):
+        texts = ["".join(x["source"]) for x in cells(name) if x["cell_type"] == "markdown"]
+        for text in texts:
+            named = {RECIPES[x].total for x in re.findall(r"`(\w+)`", text) if x in RECIPES}
+            for size, of in re.findall(r"\b(16|18|20) bytes (?:for each |per |a )?(\w*)", text):
+                assert int(size) in named or of in ("logit", "score"), (name, text)
+
+
+def test_the_bytes_that_the_page_gives_a_recipe() -> None:
+    row = next(line for line in PAGE.splitlines() if line.startswith("| bytes a parameter |"))
+    sizes = re.findall(r"(\d+) \((.+?)\)", row)
+    named = {x: int(size) for size, of in sizes for x in re.findall(r"`(\w+)`", of)}
+    assert named == {name: recipe.total for name, recipe in RECIPES.items()}
+    seen = cell("05_precision", "weigh-seen")
+    assert UNTUNED["recipe"] == "bf16"
+    assert "the plans of pages 07 to 10 use `bf16`, with 16 bytes" in seen
+    assert Setting().recipe == "bf16_fp32_grads"
+    assert "page 06 use Megatron's `bf16_fp32_grads`, with 18" in seen
