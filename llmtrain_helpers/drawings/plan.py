@@ -195,12 +195,12 @@ def _spent(plan: Plan, axis: Axis, y: float, high: float) -> tuple[str, Key]:
     if plan.measured:
         parts = [(plan.days.likely, 1.0, "computing"), (plan.first_run.greatest, 0.4, "stops")]
     else:
-        span = plan.days
-        parts = [
-            (span.least, 1.0, "the fastest runs"),
-            (span.greatest, 0.62, "most runs"),
-            (plan.first_run.greatest, 0.32, "a first run"),
-        ]
+        span, latest = plan.days, plan.first_run.greatest
+        parts = [(span.least, 1.0, "the fastest runs"), (span.greatest, 0.62, "most runs")]
+        if latest > span.greatest:
+            parts.append((latest, 0.32, "a first run"))
+        else:
+            parts[-1] = (latest, 0.62, "most runs, and a first run")
     parts = [part for i, part in enumerate(parts) if not i or parts[i - 1][0] < axis.most]
     svg, start = "", 0.0
     for end, opacity, word in parts:
@@ -341,7 +341,7 @@ def promise(
         svg += rect(mark - 3, y - 4, 6, high + 8, BLUE, "your step")
     bar, key = _spent(plan, axis, rows[2][0] - 10, rows[2][1])
     svg += bar
-    for i, (color, label) in enumerate([(BLUE, "a whole run"), (_OTHERWISE, "other hours")]):
+    for i, (color, label) in enumerate([(BLUE, "a whole run"), (_OTHERWISE, "less certain")]):
         x, y = (22 if layout.stacked else 400) + 118 * i, floor + (92 if layout.stacked else 48)
         svg += circle(x, y - 5, 5, color, opacity=faint) + text(x + 12, y, label, 14)
     late = axis.at(days)

@@ -221,7 +221,9 @@ def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
     if old and _days(old) != _days(plan):
         result += f" (dashed: {_days(old)})"
     held = units.gigabytes(plan.memory.total)
-    result += f"; you have {days:,g}. Each GPU holds <b>{held}</b>: "
+    result += (
+        f"; you have {days:,g} {'day' if days == 1 else 'days'}. Each GPU holds <b>{held}</b>: "
+    )
     if plan.fits:
         return f"{result}<b>fits</b>, {units.gigabytes(plan.room)} free."
     if plan.tight:

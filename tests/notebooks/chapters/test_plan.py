@@ -1,14 +1,19 @@
 """What the page of chapter 08 states, computed anew."""
 
+import re
+from dataclasses import replace
+from typing import Any
+
 import pandas as pd
 import pytest
 
 from llmtrain_helpers import plan_run, units
+from llmtrain_helpers.drawings.plan import answers
 from llmtrain_helpers.evidence import published, splits
 from llmtrain_helpers.evidence.utilizations import others_days
-from llmtrain_helpers.panels.plan import Levers
+from llmtrain_helpers.panels.plan import Levers, Setting, planned
 from llmtrain_helpers.plan.pace import STOPS
-from tests.pages import words
+from tests.pages import cell, cells, words
 from tests.plan.cases import H100, plan_of
 
 
@@ -45,6 +50,9 @@ def test_which_runs_the_page_says_were_slower_than_the_promise() -> None:
     plan = plan_of(accelerator=H100, zero_stage=3)
     late = [run.name for run in others_days(plan) if run.days > plan.first_run.greatest]
     assert sorted(late) == ["Llama 3.1 70B", "Llama 3.1 8B", "Llama 3.2 1B", "Pythia 70M"]
+    uncertain = [run.name for run in others_days(plan) if not run.whole]
+    assert (len(uncertain), set(late) - set(uncertain)) == (7, set())
+    assert "Seven dots have another colour, the four slow ones among them" in words("08_plan")
     assert "four would have taken longer than 35 days" in words("08_plan")
     assert round(plan.first_run.greatest) == 35
     days = (plan.days.least, plan.days.greatest, plan.first_run.greatest)
@@ -94,3 +102,43 @@ def test_a_named_software_makes_a_step_less_uncertain() -> None:
         assert named.first_run.greatest == plan.first_run.greatest
         own = named.seconds_per_iteration
         assert own.greatest / own.least < step.greatest / step.least
+
+
+def test_a_first_run_is_as_slow_as_the_page_says() -> None:
+    """As page 03's slow runs, or as the slow end of most runs if that's later."""
+    for size, later in (("Llama-3.2-1B", True), ("Llama-3.1-8B", False)):
+        made = planned(Setting(size, num_gpus=64, tokens=10**12))
+        slow, most = made.rough.greatest / units.DAY, made.days.greatest
+        assert (most > slow) == later
+        assert made.first_run.greatest == max(slow, most)
+        drawn = answers(made, 30).body
+        assert (">a first run<" in drawn) != later
+        assert (">most runs, and a first run<" in drawn) == later
+    one = planned(Setting("Llama-3.2-1B", num_gpus=64, tokens=10**12))
+    seen = cell("08_plan", "promise-seen")
+    assert f"whose first run gets the same {one.first_run.greatest:.1f} days as most runs" in seen
+
+
+def test_code_that_the_page_quotes_runs_where_it_stands() -> None:
+    """Cells first, in order, then each call in the text below them."""
+    known: dict[str, Any] = {}
+    quoted = []
+    for one in cells("08_plan"):
+        source = "".join(one["source"])
+        if one["cell_type"] == "markdown":
+            for call in re.findall(r"`(\w+\(.*?\)[\w.()]*|\w+\.\w+\(.*?\))`", source):
+                if "own_run(" not in call:  # it would save a run
+                    quoted.append(call)
+                    eval(call, known)
+        elif not re.search(r"^(?:handle|check|predict|\w+_panel)\(", source, re.MULTILINE):
+            exec(source, known)
+    assert quoted == [f'plan("Llama-3.1-8B", **alone).calibrated({7.5})']
+
+
+def test_how_long_the_evidence_says_the_head_takes() -> None:
+    plan = plan_of(accelerator=H100, zero_stage=3)
+    [(many, layer)] = plan.run.model.layers
+    shorter = plan.but(model=replace(plan.run.model, layers=((many // 2, layer),))).step
+    each = (plan.step.total - shorter.total) / (many // 2)
+    told = f"take as long as {plan.step.head / each:.1f} layers"
+    assert told in cell("evidence/08_plan", "pipeline-reading")
