@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import atan2, cos, log2, sin, sqrt, tau
 from typing import NamedTuple
@@ -90,6 +91,16 @@ def apart(plan: Plan) -> dict[str, Exchange]:
     }
 
 
+def of_first_stage(plan: Plan, parts: dict[str, Exchange]) -> dict[str, Exchange]:
+    """What GPU 1 sends: its stage has one border less than a middle one, which `parts` have."""
+    split = plan.split
+    if split.pipeline_parallel < 3:
+        return parts
+    less, part = 1 - 1 / (2 * split.interleave), parts["pipeline"]
+    scaled = {name: less * getattr(part, name) for name in ("sent", "seconds", "visible")}
+    return parts | {"pipeline": replace(part, **scaled)}
+
+
 _SQUARES = (124, (48, 180, 298)), (92, (48, 150, 252))
 """How wide the square of the most bytes is, and where each square stands; on a telephone."""
 
@@ -119,7 +130,8 @@ def neighbour_grid(
         for i in range(size):
             gpu = row * size + i
             svg += _numbered(gpu, kinds.get(gpu, ""), 72 + 36 * i, y)
-    parts, old = apart(plan) if replicas else sending(plan), sending(before) if before else {}
+    parts = of_first_stage(plan, apart(plan) if replicas else sending(plan))
+    old = of_first_stage(before, sending(before)) if before else {}
     listed, beside = [], text(376, 26, "bytes it sends in a step", 16, font_weight=600)
     square, places = _SQUARES[narrow]
     for name, y in zip(("tensor", "data", "pipeline"), places, strict=True):
@@ -154,7 +166,7 @@ def _product(plan: Plan) -> str:
 
 def _partners(name: str, part: Exchange) -> str:
     if name == "pipeline":
-        return "to the next stage" if part.others == 1 else "of a middle stage"
+        return "to the next stage"
     return f"with {units.plural(part.others, 'GPU')}"
 
 

@@ -25,6 +25,7 @@ from llmtrain_helpers.drawings.communication import (
     message_rates,
     milliseconds,
     neighbour_grid,
+    of_first_stage,
     ring_circle,
     sending,
     shared_matrices,
@@ -293,13 +294,13 @@ def _draw_neighbours(
     plan, most = setting.plan, sending(Neighbours().plan)["tensor"].sent
     old = before.plan if before else None
     picture = neighbour_grid(plan, most, old, replicas=setting.replicas, narrow=narrow)
-    parts = apart(plan) if setting.replicas else sending(plan)
+    parts = of_first_stage(plan, apart(plan) if setting.replicas else sending(plan))
     if setting.tensor_parallel > 1 and not parts["tensor"].inside:
         far, near = (x["tensor"].seconds for x in (parts, sending(plan)))
         told = f"<b>The sums of the layers cross the network.</b> They take {units.seconds(far)}, "
         told += f"and took {units.seconds(near)} inside a node."
     elif setting.tensor_parallel > 1:
-        sums = parts["tensor"].sent / plan.sent.total
+        sums = parts["tensor"].sent / sum(part.sent for part in parts.values())
         share = units.share(sums) if sums < 0.995 else "Over 99 %"
         told = f"<b>{share} of its bytes are sums of the layers, and stay in the node.</b>"
         others = sum(x.sent for x in parts.values() if not x.inside)

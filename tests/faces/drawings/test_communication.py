@@ -14,6 +14,7 @@ from llmtrain_helpers.drawings.communication import (
     apart,
     message_rates,
     neighbour_grid,
+    of_first_stage,
     sending,
     shared_matrices,
     step_bar,
@@ -133,10 +134,24 @@ def edges(body: str) -> list[tuple[float, float, float, float]]:
     return [(x, y, x + wide, y + high) for x, y, wide, high in numbers]
 
 
+def test_gpu_1_sends_what_the_first_stage_sends() -> None:
+    """Activations to the next stage, once per pass; a middle stage also sends gradients back."""
+    for stages in (2, 4, 8):
+        plan = PLAN.but(tensor_parallel=2, pipeline_parallel=stages)
+        part = of_first_stage(plan, sending(plan))["pipeline"]
+        passes = int(plan.split.accumulation_steps)
+        assert part.sent == passes * 2 * 8192 * 8192 / 2
+        words = neighbour_grid(plan, 1e12).words
+        assert f"pipeline: {units.about(part.sent, units.gigabytes)}, to the next stage" in words
+    assert of_first_stage(PLAN, sending(PLAN)) == sending(PLAN)
+    middle = sending(plan)["pipeline"]
+    assert (middle.sent / part.sent, middle.seconds / part.seconds) == (2, 2)
+
+
 def test_squares_are_as_large_as_what_is_sent() -> None:
     piped = PLAN.but(tensor_parallel=2, pipeline_parallel=4)
     for plan in (PLAN, piped):
-        parts = sending(plan)
+        parts = of_first_stage(plan, sending(plan))
         most = sending(PLAN)["tensor"].sent
         body = neighbour_grid(plan, most).body
         for name, part in parts.items():

@@ -7,7 +7,7 @@ from llmtrain_helpers.communication import LATENCY, LINK_SHARE
 from llmtrain_helpers.drawings.communication import apart, sending
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import HANDLES
-from llmtrain_helpers.panels.communication import TimeLine
+from llmtrain_helpers.panels.communication import MACHINES, TimeLine
 from tests.pages import words
 
 H100 = published.accelerator("H100")
@@ -103,12 +103,23 @@ def test_what_the_page_says_of_measurements() -> None:
     assert lost.between(0.17, 0.2).all()
     assert 1 - best[32] / best[8] == pytest.approx(0.55, abs=0.01)
     assert "On B200 two nodes lose a fifth of what one reaches, and four nodes half" in evidence
-    costs = 1 - rate("nebius", 16, 2**27) / rate("Azure.*H100", 8, 2**27)
-    assert f"On H100 that costs {100 * costs:.0f} % at 128 MiB" in told
-    assert "a few per cent from 1 GiB on" in told
+    series = {name: published.all_reduce_rates(word) for name, (word, _) in MACHINES.items()}
+
+    def took(machine: str, size: int) -> float:
+        return float(all_reduce_seconds(size, MACHINES[machine][1], series[machine][size]))
+
+    one, two = took("8 H100", 2**27), took("16 H100", 2**27)
+    seconds = (
+        f"{1000 * two:.2f} ms instead of {1000 * one:.2f}, about {100 * two / one - 100:.0f} %"
+    )
+    assert f"a message of 128 MiB takes {seconds} longer" in told
+    larger = [took("16 H100", 2**k) / took("8 H100", 2**k) for k in range(30, 34)]
+    assert larger == pytest.approx([1.1] * 4, abs=0.025)
+    assert "from 1 GiB on it takes a tenth longer" in told
     assert rate("nebius", 16, 2**30) / rate("Azure.*H100", 8, 2**30) > 0.95
     assert rate("nebius", 16, 8.6e9) / rate("Azure.*H100", 8, 8.6e9) > 0.95
-    assert "it costs half of the rate over four nodes" in told
+    assert all(took("32 B200", 2**k) > 2 * took("8 B200", 2**k) for k in range(27, 35))
+    assert "four nodes take more than twice as long as one" in told
     ratio = rate("P6-B200, NCCL", 8, 17e9) / rate("EFA v4", 32, 17e9)
     assert ratio == pytest.approx(2, abs=0.3)
     for word, n in (("nebius", 16), ("Azure.*H100", 8), ("P6-B200, NCCL", 8)):
