@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llmtrain_helpers.activations import step_timeline
@@ -28,10 +29,12 @@ from llmtrain_helpers.model.names import (
     shape_of_row,
 )
 from llmtrain_helpers.model.tables import (
+    checked_lines,
     data_folder as data_folder,
     find_row,
     names as names,
     rows as rows,
+    table_lines,
 )
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.units import gigabytes, percent, ratio
@@ -303,10 +306,12 @@ def machine_records() -> DataFrame:
 
     Empty, with its columns, as long as there is no record.
     """
-    from pandas import DataFrame, concat, read_csv
+    from pandas import DataFrame, concat
 
     paths = sorted((data_folder() / "measured").glob("*.csv"))
-    tables = [read_csv(path, encoding="utf-8", dtype_backend="numpy_nullable") for path in paths]
+    for path in paths:
+        checked_lines(path, RECORD_COLUMNS)
+    tables = [_frame(path) for path in paths]
     empty = DataFrame(columns=RECORD_COLUMNS)
     return concat(tables, ignore_index=True) if tables else empty
 
@@ -507,11 +512,15 @@ def confront(
 
 @cache
 def _read_table(name: str) -> DataFrame:
+    table_lines(name)  # which refuses a damaged file
+    return _frame(data_folder() / f"{name}.csv")
+
+
+def _frame(path: Path) -> DataFrame:
     from pandas import read_csv
 
     # Nullable columns keep whole numbers whole beside a gap.
-    path = data_folder() / f"{name}.csv"
-    return read_csv(path, encoding="utf-8", dtype_backend="numpy_nullable")
+    return read_csv(path, encoding="utf-8-sig", dtype_backend="numpy_nullable")
 
 
 def _table(name: str) -> DataFrame:

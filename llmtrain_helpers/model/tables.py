@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from csv import DictReader
+from collections.abc import Mapping, Sequence
+from csv import Error, reader
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,45 @@ def rows(table: str) -> tuple[dict[str, Any], ...]:
     >>> rows("links")[0]["gpus_per_node"]
     8
     """
-    path = data_folder() / f"{table}.csv"
-    if not isinstance(table, str) or not path.is_file():
+    header, *lines = table_lines(table)
+    return tuple(_typed(dict(zip(header, line, strict=True))) for line in lines)
+
+
+def table_lines(table: str) -> list[list[str]]:
+    """The cells of a table, its header first; a ValueError names a file that's damaged."""
+    lines = _read(data_folder() / "columns.txt", ":")
+    columns = {name: cells.split(",") for name, cells in lines}
+    if not isinstance(table, str) or table not in columns:
         refuse("table", table, "is no table of data/")
-    with path.open(encoding="utf-8", newline="") as file:
-        return tuple(map(_typed, DictReader(file)))
+    path = data_folder() / f"{table}.csv"
+    lines = checked_lines(path, columns[table])
+    if len(lines) < 2:
+        raise ValueError(f"{path} has no rows: get the file again")
+    return lines
+
+
+def checked_lines(path: Path, columns: Sequence[str]) -> list[list[str]]:
+    """The cells of a CSV file that has these columns, and whole rows; its header first."""
+    header, *lines = _read(path, ",") or [[]]
+    missing = [column for column in columns if header.count(column) != 1]
+    if missing:
+        names = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+        need = "a header with each of its columns once, separated by commas"
+        raise ValueError(f"{path} has no column {names}: it needs {need}, so get it again")
+    for line in lines:
+        if len(line) != len(header):
+            problem = f"has {len(line)} cells and not {len(header)}: get the file again"
+            raise ValueError(f"{path}: the row {show(','.join(line))} {problem}")
+    return [header, *lines]
+
+
+def _read(path: Path, delimiter: str) -> list[list[str]]:
+    """The cells of a file's lines, but of empty ones."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return [line for line in reader(file, delimiter=delimiter) if line]
+    except (OSError, UnicodeDecodeError, Error) as error:
+        raise ValueError(f"{path} can't be read: {str(error)[:80]}") from None
 
 
 def names(table: str) -> list[str]:

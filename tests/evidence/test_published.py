@@ -1,8 +1,10 @@
 """The evidence: every table as data/README.md says, every row with its source."""
 
 import csv
+import io
 import json
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -10,9 +12,10 @@ import numpy as np
 import pandas
 import pytest
 
-from llmtrain_helpers import Transformer, count_parameters, step_timeline, units
+from llmtrain_helpers import Transformer, count_parameters, plan_run, step_timeline, units
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.evidence.published import batches_of_size
+from llmtrain_helpers.model import names, tables
 from llmtrain_helpers.model.names import SAME_SILICON
 from tests.bad_values import assert_refused
 
@@ -122,6 +125,109 @@ def test_every_row_is_whole_and_names_its_source(path: Path) -> None:
         assert None not in row
         assert None not in row.values()
         assert SOURCE.search(row["source"]), row["source"]
+
+
+def test_the_columns_of_every_table_are_listed() -> None:
+    lines = (published.data_folder() / "columns.txt").read_text("utf-8").splitlines()
+    assert lines == [f"{path.stem}:{','.join(rows(path)[0])}" for path in TABLES]
+
+
+@pytest.fixture
+def damaged(tmp_path: Path, monkeypatch):
+    """A copy of a table in which something was changed, as the package reads it."""
+    caches = published.rows, names._links, names._matmul_shares, published._read_table
+    shutil.copytree(published.data_folder(), tmp_path / "data")
+    for module in (tables, published):
+        monkeypatch.setattr(module, "data_folder", lambda: tmp_path / "data")
+
+    def change(edit, table: str = "links", encoding: str = "utf-8") -> Path:
+        path = tmp_path / "data" / f"{table}.csv"
+        path.write_text(edit(path.read_text("utf-8")), encoding, newline="")
+        for cache in caches:
+            cache.cache_clear()
+        return path
+
+    yield change
+    for cache in caches:
+        cache.cache_clear()
+
+
+def without(column: str):
+    """What leaves one of its columns out of a table's text."""
+
+    def edit(text: str) -> str:
+        lines = [*csv.reader(io.StringIO(text))]
+        i = lines[0].index(column)
+        return joined([*line[:i], *line[i + 1 :]] for line in lines)
+
+    return edit
+
+
+def semicolons(text: str) -> str:
+    return joined(csv.reader(io.StringIO(text)), ";")
+
+
+def joined(lines, delimiter: str = ",") -> str:
+    made = io.StringIO()
+    csv.writer(made, delimiter=delimiter).writerows(lines)
+    return made.getvalue()
+
+
+READERS = {
+    "by name": lambda: published.accelerator("H100"),
+    "row by row": lambda: published.rows("links"),
+    "by pandas": lambda: published.links(),
+    "in a plan": lambda: plan_run("gpt2", "H100", 8, 1e10, 64, recompute="none"),
+}
+
+DAMAGE = {
+    "empty": (lambda text: "", "has no column name, "),
+    "one line": (lambda text: text.partition("\n")[0] + "\n", "has no rows"),
+    "no header": (lambda text: text.partition("\n")[2], "has no column name, "),
+    "no speed": (without("network_bandwidth"), "has no column network_bandwidth: "),
+    "no names": (without("name"), "has no column name: "),
+    "twice": (lambda text: text.replace("link,", "name,", 1), "has no column name, link: "),
+    "semicolons": (semicolons, "has no column name, .* separated by commas"),
+    "tabs": (lambda text: text.replace(",", "\t"), "has no column name, .* separated by commas"),
+    "cut": (lambda text: text[:-200], "has [0-9]+ cells and not "),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+@pytest.mark.parametrize(("edit", "problem"), DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_table_is_refused_by_the_name_of_its_file(damaged, edit, problem, read) -> None:
+    path = damaged(edit)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))}:? .*{problem}"):
+        read()
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_table_that_is_missing_or_in_another_encoding_is_refused(damaged, read) -> None:
+    path = damaged(str, encoding="utf-16")
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} can't be read: 'utf-8'"):
+        read()
+    path.unlink()
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} can't be read: .*No such file"):
+        read()
+
+
+@every_table
+def test_a_table_reads_the_same_with_a_byte_order_mark(damaged, path: Path) -> None:
+    expected, table = published.rows(path.stem), published._table(path.stem)
+    damaged(str, path.stem, "utf-8-sig")
+    assert published.rows(path.stem) == expected
+    assert published._table(path.stem).equals(table)
+
+
+def test_a_record_that_is_damaged_is_refused_too(damaged) -> None:
+    header = ",".join(published.RECORD_COLUMNS)
+    path = damaged(str).parent / "measured" / "mine.csv"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{header}\nmine{',' * 16}\n", "utf-8-sig")
+    assert published.machine_records()["name"].tolist() == ["mine"]
+    path.write_text(f"{header}\nmine{',' * 16}\n".replace(",", ";"), "utf-8")
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} has no column name, "):
+        published.machine_records()
 
 
 @every_table
