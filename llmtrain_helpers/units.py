@@ -298,9 +298,10 @@ def read_as(text: object, unit: str = "") -> Written:
     text  what `read` takes, and a unit behind it: "22.4 days", "44.2 GB", "64 GPUs"
     unit  the name of one of `UNITS`; "" where a number alone is asked for
 
-    A number without a unit is taken to be in the one that is asked for. ValueError for
-    what is no number, and for a unit of another kind: days are no bytes. GB and GiB are
-    told apart.
+    A number without a unit is taken to be in the one that is asked for. What this module
+    prints in a unit reads back as itself: where bytes are asked, `16.0 B` is 16 bytes and
+    no billions. ValueError for what is no number, and for a unit of another kind: days are
+    no bytes. GB and GiB are told apart.
 
     >>> read_as("22.4 days", "days").number, read_as("16 GiB", "bytes").number
     (22.4, 17179869184)
@@ -352,8 +353,9 @@ def _plain(text: str) -> str:
     """What was written, in one line and in the signs of a keyboard; "" if it is too long."""
     if len(text) > 60:
         return ""
+    text = re.sub(r"^\s*-\s*\$", "$-", text.translate(_SIGNS))
     text = re.sub("[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda found: f"**{found[0].translate(_RAISED)}", text)
-    return " ".join(text.translate(_SIGNS).split())
+    return " ".join(text.split())
 
 
 def _behind(words: str, unit: str) -> tuple[int | None, str]:
@@ -371,7 +373,9 @@ def _behind(words: str, unit: str) -> tuple[int | None, str]:
 
 def _unit(words: str, unit: str) -> str:
     """The unit that is written so, or ""; "TFLOPS" is a rate, "TFLOPs" a count."""
-    flops = re.fullmatch(r"([kMGTPEZY]?)flop(s?)(?:(?:/| per )s(?:ec(?:ond)?)?)?", words, re.I)
+    if name := _LETTERS.get(UNITS.get(unit, ""), {}).get(words):
+        return name
+    flops = re.fullmatch(r"([kMGTPEZYRQ]?)flop(s?)(?:(?:/| per )s(?:ec(?:ond)?)?)?", words, re.I)
     if flops:
         prefix = "k" if flops[1] in "kK" and flops[1] else flops[1].upper()
         rate = not words.casefold().endswith(("flop", "flops")) or words.endswith("FLOPS")
@@ -419,6 +423,16 @@ def _decimal(written: str, text: str) -> tuple[int, int]:
     whole, _, fraction = mantissa.partition(".")
     power = int(exponent or 0) - len(fraction)
     return int(whole + fraction) * 10 ** max(power, 0), 10 ** max(-power, 0)
+
+
+def find_unit(words: str) -> str:
+    """Find the one of `UNITS` that some words stand for; "" for words that are none.
+
+    >>> find_unit("seconds"), find_unit("in a row")
+    ('s', '')
+    """
+    instance("words", words, str)
+    return _unit(words, "")
 
 
 def spellings(unit: str) -> list[str]:
@@ -480,10 +494,10 @@ _OF_KIND: dict[str, dict[str, int]] = {
     "time": {"ns": 1, "µs": 10**3, "ms": 10**6, "s": 10**9}
     | {name: 10**9 * length for name, length in _LENGTHS.items()},
     "memory": {"bytes": 1}
-    | {f"{prefix}B": 1000**i for i, prefix in enumerate(_SI[:7]) if i}
-    | {f"{prefix}B": 1024**i for i, prefix in enumerate(_IEC[:7]) if i},
-    "work": {f"{prefix}FLOP": 1000**i for i, prefix in enumerate(_SI[:9])},
-    "rate": {f"{prefix}FLOP/s": 1000**i for i, prefix in enumerate(_SI[:9])},
+    | {f"{prefix}B": 1000**i for i, prefix in enumerate(_SI) if i}
+    | {f"{prefix}B": 1024**i for i, prefix in enumerate(_IEC) if i},
+    "work": {f"{prefix}FLOP": 1000**i for i, prefix in enumerate(_SI)},
+    "rate": {f"{prefix}FLOP/s": 1000**i for i, prefix in enumerate(_SI)},
     "share": {"share": 100, "%": 1},
 }
 _THINGS = ["GPUs", "tokens", "parameters", "sequences", "passes", "steps", "nodes", "layers"]
@@ -494,6 +508,9 @@ UNITS = {unit: kind for kind, units in _OF_KIND.items() for unit in units}
 """The units that `read_as` may be asked for, and of what kind each is."""
 
 _FACTORS = {unit: factor for units in _OF_KIND.values() for unit, factor in units.items()}
+
+_LETTERS = {"memory": {"B": "bytes", "b": "bytes", "G": "GB", "T": "TB"}, "time": {"m": "minutes"}}
+"""Letters that are units where one of their kind is asked, and powers of ten elsewhere."""
 
 _SPELLED = {unit.casefold().replace("-", " "): unit for unit in UNITS}
 _SPELLED |= {unit.casefold().replace("-", " ").removesuffix("s"): unit for unit in _THINGS}

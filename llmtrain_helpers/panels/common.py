@@ -83,27 +83,36 @@ class Control:
             if str(written) not in known:
                 raise ValueError(f"{self.label}: {show(written)} is none of its choices.")
             return known[str(written)]
-        digits = self._without_unit(written)
         try:
-            value = units.read(digits)
+            read = units.read_as(self._without_label(written), self._asked)
         except ValueError as error:
             raise ValueError(self._no_number(written, error)) from None
-        bare = self.unit == "%" and isinstance(written, str) and digits == written
+        value = read.number
+        bare = self.unit == "%" and isinstance(written, str) and not read.unit
         if bare and 0 < value < 1:  # a share: 0.337 is 33.7 %, and is said back
             value = round(100 * value, 10)
+        elif read.said and not self.whole:  # of another unit; its field is short
+            value = float(f"{value:.6g}")
         if self.whole and value % 1:
             raise ValueError(f"{self.label}: {show(written)} is not a whole number.")
         if not self.least <= value <= self.most:
             raise ValueError(self._outside(written))
         return int(value) if self.whole else value
 
-    def _without_unit(self, written: Value) -> Value:
-        """What stands before the unit or the label: `20 s`, `5 ms`, `8 GPUs`."""
+    @property
+    def _asked(self) -> str:
+        """The unit of the number, or of the label, as `units` reads it; "" for none there."""
+        words = (self.unit, self.unit.partition(" ")[0], self.label)
+        return next(filter(None, map(units.find_unit, words)), "")
+
+    def _without_label(self, written: Value) -> Value:
+        """What stands before words that are no unit: `5 at a time`, `20 ms a sequence`."""
         if not isinstance(written, str):
             return written
         text = written.strip()
-        for word in (self.unit, self.unit.partition(" ")[0], self.label, self.label.lower()):
-            if word and text.endswith(word) and text != word:
+        first, _, rest = self.unit.partition(" ")
+        for word in (self.unit, first, rest, self.label, self.label.lower()):
+            if word and not units.find_unit(word) and text.endswith(word) and text != word:
                 return text.removesuffix(word).strip()
         return written
 
@@ -111,6 +120,8 @@ class Control:
         """Why a text is no number, with the numbers that would do."""
         if re.fullmatch(r"\s*[+-]?[\d.]+e[+-]?\d{2,}\s*", str(written)):
             return self._outside(written)  # it is one, but more than a float holds
+        if other := re.search("these are .*", str(error)):
+            return f"{self.label}: {other[0]}."
         hint = str(error).partition(" is no number: ")[2]
         if "commas" not in hint:
             span = f"{self.write(self.least)} to {self.write(self.most)} {self.unit}"
@@ -120,6 +131,8 @@ class Control:
     def _outside(self, written: Value) -> str:
         unit = " %" if self.unit == "%" else ""
         span = f"{self.write(self.least)}{unit} to {self.write(self.most)}{unit}"
+        if units.UNITS.get(units.find_unit(self.unit)) in ("time", "memory"):
+            span += f" {self.unit}"  # of several that may be written
         if unit and self.least < 1:
             span += "; below 1 and without a % it is a share: 0.5 is 50 %"
         if self.least >= 10**6 and str(written).isdecimal() and int(written) < 10**4:

@@ -381,26 +381,10 @@ def _machines(slow: int) -> str:
     return "All four reach" if not slow else f"{units.plural(slow, 'machine')} of 4 miss"
 
 
-@dataclass(frozen=True)
-class _Bytes(common.Control):
-    """A number of MiB, which may be written with any unit of memory: `512 KiB`, `1 GiB`."""
-
-    def read(self, written: common.Value) -> common.Value:
-        """The value in MiB; a ValueError in the panel's words if it is none."""
-        try:
-            told = units.read_as(written, "bytes")
-        except ValueError:
-            return super().read(written)
-        size = float(told.number) / (MIB if told.unit else 1)
-        if not self.least <= size <= self.most:
-            raise ValueError(f"{self._outside(written)[:-1]} MiB, which is what was measured.")
-        return super().read(float(f"{size:.6g}"))
-
-
 MESSAGE = common.Handle(
     title="Small messages and large ones",
     controls={
-        "size": _Bytes(
+        "size": common.Control(
             "Message",
             "Bytes on each GPU that are added up.",
             unit="MiB",

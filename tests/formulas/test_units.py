@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import LARGEST
 from tests.bad_values import assert_refused
+from tests.printed import printed
 
 
 @pytest.mark.parametrize(
@@ -127,6 +128,35 @@ def test_counts_in_words_and_in_full() -> None:
     assert units.count(1008038707200) == "1.01 trillion"
     assert units.count(96) == "96"
     assert units.exact(2**53 + 1) == "9,007,199,254,740,993"
+
+
+NUMBERS = [0, 0.0962, 1, 16, 59.97, 999, 4096, 12480, 2.93e6, 480e6, 185220464640, 2.26e21, 2e28]
+
+
+@pytest.mark.parametrize("unit", ["", *units.UNITS])
+def test_what_is_printed_reads_back_as_itself_where_its_unit_is_asked(unit: str) -> None:
+    for number in NUMBERS:
+        for text, value in printed(number, unit).items():
+            for written in (text, f"-{text}") if value else (text,):
+                read = units.read_as(written, unit).number
+                assert math.isclose(abs(read), value, rel_tol=0.0501), (written, unit, read)
+                assert (read < 0) == written.startswith("-")
+
+
+def test_a_letter_is_a_unit_where_one_of_its_kind_is_asked_and_a_power_elsewhere() -> None:
+    for text, unit, number in (
+        ("185220464640 B", "bytes", 185220464640),
+        ("16B", "GB", 16e-9),
+        ("80 G", "GB", 80),
+        ("1.5T", "GB", 1500),
+        ("208 m", "minutes", 208),
+        ("208m", "s", 12480),
+        ("3M", "s", 3_000_000),
+        ("7B", "tokens", 7 * 10**9),
+        ("7B", "", 7 * 10**9),
+        ("5m", "tokens", 5_000_000),
+    ):
+        assert units.read_as(text, unit).number == number, (text, unit)
 
 
 @given(st.floats(min_value=1e-12, max_value=1e30))

@@ -9,11 +9,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from llmtrain_helpers import exercises
+from llmtrain_helpers import exercises, units
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, predict, progress
 from llmtrain_helpers.exercises.common import (
     NEAR,
+    UNITS,
     Exercise,
     Function,
     Numeric,
@@ -22,10 +23,12 @@ from llmtrain_helpers.exercises.common import (
     Verdict,
     Word,
     judge,
+    read_as,
     solution_of,
 )
 from tests.faces.kernel import restart
 from tests.paths import NOTEBOOKS
+from tests.printed import printed
 
 
 def test_an_unknown_exercise_is_refused_with_the_nearest() -> None:
@@ -79,6 +82,37 @@ def test_a_numeric_key_is_right_and_one_per_cent_off_is_wrong(id: str) -> None:
     assert "✓" in repr(verdict_on(id, key))
     for off in (0.9, 0.99, 1.01, 1.1):
         assert verdict_on(id, key * off).ok is False
+
+
+@pytest.mark.parametrize("id", NUMERIC)
+def test_what_is_printed_of_the_right_number_is_right(id: str) -> None:
+    exercise, key = NUMERIC[id], NUMERIC[id].key()
+    for text in printed(key, exercise.asked):
+        number = units.read_as(text, exercise.asked).number
+        if abs(number - key) <= exercise.tolerance * key:
+            assert verdict_on(id, text).ok, text
+        else:  # in fewer digits than are asked
+            assert verdict_on(id, text).text.endswith(verdict_on(id, number).text), text
+
+
+def test_a_unit_that_looks_like_a_power_of_ten_is_no_wrong_answer() -> None:
+    assert check("06-a", "185220464640 B").text == "right, 185 GB."
+    assert check("12-a", "208 m").text == "you wrote 208 m, that is 3.47 hours: right, 3.47 hours."
+    assert check("10-a", "10.9B").ok
+
+
+@pytest.mark.parametrize("id", [id for id, one in PREDICTIONS.items() if not one.options])
+def test_a_guess_may_be_written_as_its_truth_is_printed(id: str) -> None:
+    known = PREDICTIONS[id]
+    for text, value in printed(known.truth(), known.asked).items():
+        assert known._read(text).number == pytest.approx(value, rel=0.0501), text
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_an_entry_of_a_design_takes_what_is_printed_in_its_unit(name: str) -> None:
+    for number in (2, 60, 4096, 34e9):
+        for text, value in printed(number, UNITS[name]).items():
+            assert read_as(name, text) == pytest.approx(value, rel=0.0501), text
 
 
 @pytest.mark.parametrize("id", NUMERIC)

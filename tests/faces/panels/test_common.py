@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import asdict, make_dataclass
+from dataclasses import asdict, make_dataclass, replace
 from html import unescape
 from typing import Any
 
 import pytest
 
-from llmtrain_helpers import panels
+from llmtrain_helpers import panels, units
 from llmtrain_helpers.panels import HANDLES, PANELS, common, controls, in_notebook
 from llmtrain_helpers.panels.common import Control, Panel
 from llmtrain_helpers.panels.notebook import OWN, NotebookPanel
 from llmtrain_helpers.panels.state import State
 from tests.panel_code import value_of
+from tests.printed import printed
 
 every_panel = pytest.mark.parametrize("word", PANELS)
 
@@ -192,6 +193,46 @@ def test_a_field_that_takes_fractions() -> None:
     with pytest.raises(ValueError, match="'ms' is no number"):
         pace.read("ms")
     assert SHARE.echo(2.5) == "= 2.5 %"
+
+
+ALL = {word: panel.controls for word, panel in (PANELS | HANDLES).items()}
+FIELDS = [
+    (word, name)
+    for word, controls in ALL.items()
+    for name, control in controls.items()
+    if control.kind == "number"
+]
+
+
+@pytest.mark.parametrize(("word", "name"), FIELDS)
+def test_a_field_takes_what_is_printed_of_its_values_in_any_unit_of_its_kind(
+    word: str, name: str
+) -> None:
+    control = ALL[word][name]
+    words = (*control.unit.split(" ")[:1], control.label)
+    unit = next(filter(None, map(units.find_unit, words)), "")
+    for value in control.stops or (control.least, control.most):
+        for text in (control.caption(value).removeprefix(control.label), control.typed(value)):
+            assert control.read(text) == pytest.approx(value), text
+        for text in printed(value, unit):
+            rounded = units.read_as(text, unit).number
+            if control.least <= rounded <= control.most and not (control.whole and rounded % 1):
+                assert control.read(text) == pytest.approx(rounded, rel=1e-5), text
+
+
+def test_another_unit_of_a_fields_kind_is_converted_and_one_of_another_kind_is_named() -> None:
+    days = Control("Days", "As many as you have.", least=0.1, whole=False)
+    assert days.read("12 hours") == 0.5
+    assert days.read("2 weeks") == 14
+    write = Control("Write", "Seconds.", unit="s", least=0, whole=False)
+    assert (write.read("5 ms"), write.read("5 m"), write.read("208 min")) == (0.005, 300, 12480)
+    price = Control("Price", "Yours.", unit="dollars a GPU-hour", whole=False)
+    assert price.read("$2.50 a GPU-hour") == price.read("2.5 dollars") == 2.5
+    assert Control("Size", "Of a message.", unit="MiB").read("4194304 B") == 4
+    with pytest.raises(ValueError, match=r"^Write: these are GB; seconds are asked\.$"):
+        write.read("5 GB")
+    with pytest.raises(ValueError, match=r"^Write: '1 hour' lies outside 0 to 300 s\.$"):
+        replace(write, most=300).read("1 hour")
 
 
 def test_the_nearest_stop_is_nearest_in_ratio() -> None:

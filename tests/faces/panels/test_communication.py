@@ -117,6 +117,6 @@ def test_a_message_is_read_with_any_unit_of_memory(written: str, size: float) ->
 
 
 @pytest.mark.parametrize("written", ["64 KiB", "16 GiB", "0.1"])
-def test_a_message_that_nobody_measured_is_refused_in_mib(written: str) -> None:
-    with pytest.raises(ValueError, match=f"'{written}' lies outside 0.125 to 8,192 MiB, which is"):
+def test_a_message_that_nobody_measured_is_refused_in_the_fields_own_unit(written: str) -> None:
+    with pytest.raises(ValueError, match=f"'{written}' lies outside 0.125 to 8,192 MiB."):
         HANDLES["message"].controls["size"].read(written)
