@@ -201,6 +201,7 @@ EXERCISES: dict[str, Exercise] = {
     "04-sequences": Blank(
         key=_bloom_batch,
         unit=lambda number: units.plural(number, "sequence"),
+        tolerance=0,
         hint=(
             "How many GPUs hold one replica?",
             "A replica takes its micro-batch in every pass, and there are several replicas.",

@@ -369,15 +369,15 @@ class Numeric(Exercise):
         key = self.key()
         if self._is(number, key, self.tolerance):
             return True, f"right, {self.unit(key)}."
-        if _rounded(number, key):  # in three digits or more, too few for this tolerance
+        if is_rounded(number, key):  # in three digits or more, too few for this tolerance
             if abs(number - key) <= NEAR * key:
                 return True, f"right, and rounded: exactly it is {self.unit(key)}."
             return False, "nearly: this is rounded; please give at least one digit more."
         if slip := self._slip(number, key, self._near):
             return False, slip
-        if self.tolerance and _rounded(number, key, digits=2):
+        if self.tolerance and is_rounded(number, key, digits=2):
             return False, "nearly: this is rounded; please give one digit more."
-        if slip := self._slip(number, key, _rounded):
+        if slip := self._slip(number, key, is_rounded):
             return False, slip
         if abs(number - key) < 0.005 * key:
             return False, f"nearly: is it rounded, or is a small part missing? {HINT}"
@@ -403,7 +403,7 @@ class Numeric(Exercise):
         return abs(number - value) <= margin
 
 
-def _rounded(number: float, value: float, digits: int = 3) -> bool:
+def is_rounded(number: float, value: float, digits: int = 3) -> bool:
     """Whether a number is the value in three digits (or so many), or in more."""
     return any(number == float(f"{value:.{k}e}") for k in range(digits - 1, 15))
 

@@ -174,6 +174,7 @@ EXERCISES: dict[str, Exercise] = {
     "12-adapter": Blank(
         key=_adapter,
         unit=lambda number: f"{number:,} parameters",
+        tolerance=0,
         hint="One matrix has r columns as tall as the rows, the other r rows.",
         slips={
             "this is the matrix itself, which stays frozen.": lambda: ROWS * COLUMNS,

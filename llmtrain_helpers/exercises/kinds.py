@@ -10,7 +10,15 @@ from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import is_array, quantity, show
-from llmtrain_helpers.exercises.common import HINT, Answer, Exercise, Judgement, Slips, read_written
+from llmtrain_helpers.exercises.common import (
+    HINT,
+    Answer,
+    Exercise,
+    Judgement,
+    Slips,
+    is_rounded,
+    read_written,
+)
 
 NOTHING_YET = "nothing is here yet. Write the line, and run the cell again."
 """The stub of a blank."""
@@ -59,11 +67,12 @@ class Estimate(Exercise):
 
 @dataclass(frozen=True)
 class Blank(Exercise):
-    """A line of a build that the learner writes: it gives what the helper gives, to 1e-9.
+    """A line of a build that the learner writes: it gives what the helper gives.
 
     `unit` writes that value for people. A slip stands in `slips`, by its cause, as what
-    a wrong line gives. Nothing is rounded: the line is code. `hint` comes before the
-    solution, whose cell has the blank's own name.
+    a wrong line gives, or what that is in three digits or more. A value within `tolerance`
+    of the key (a share; 0 for an exact count) is right, though Python can do better. `hint`
+    comes before the solution, whose cell has the blank's own name.
     """
 
     key: Callable[[], Any]
@@ -71,6 +80,7 @@ class Blank(Exercise):
     hint: str | Sequence[str] = ""
     slips: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     stub: str = NOTHING_YET
+    tolerance: float = 0.01
 
     def judge(self, answer: Answer) -> Judgement:
         """Whether a line agrees with the helper, or which slip it has."""
@@ -79,9 +89,14 @@ class Blank(Exercise):
         number, key = quantity("this", answer), self.key()
         if _same(number, key):
             return True, f"right, {self.unit(key)}."
-        for cause, wrong in self.slips.items():
-            if _same(number, wrong()):
+        rounded = is_rounded(number, key)
+        if rounded and not self.tolerance:
+            return False, "Right to three digits. You need the exact count: let Python compute it."
+        for cause, wrong in () if rounded else self.slips.items():
+            if _same(number, wrong()) or is_rounded(number, wrong()):
                 return False, cause
+        if rounded or abs(number - key) <= self.tolerance * key:
+            return True, f"Right, {self.unit(key)}. You can let Python compute the other digits."
         return False, f"this gives {_off(number, key)}. {HINT}"
 
 

@@ -155,6 +155,7 @@ EXERCISES: dict[str, Exercise] = {
     "01-layer": Blank(
         key=_layer,
         unit=lambda number: f"{units.exact(number)} parameters",
+        tolerance=0,
         hint=(
             "A matrix of h × 4h has four times as many numbers as one of h × h.",
             "How many squares of h × h are they together, and how many numbers has a square?",

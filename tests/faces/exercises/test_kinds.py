@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from llmtrain_helpers import exercises
+from llmtrain_helpers.exercises import EXERCISES, check
 from llmtrain_helpers.exercises.common import Exercise, Verdict, judge
 from llmtrain_helpers.exercises.kinds import Blank, Estimate, Recommendation
 
@@ -61,7 +62,43 @@ LAYER = Blank(
     unit=lambda number: f"{number:,} weights",
     hint="Which matrices are there?",
     slips={"the MLP is missing: 8h² more.": lambda: 4 * 4096**2},
+    tolerance=0,
 )
+BLANKS = {id: one for id, one in EXERCISES.items() if isinstance(one, Blank)}
+
+
+@pytest.mark.parametrize("id", BLANKS)
+def test_a_rounded_line_is_right_unless_an_exact_count_is_asked(id: str) -> None:
+    blank = BLANKS[id]
+    key = blank.key()
+    exact = isinstance(key, int) and blank.unit(key).startswith(f"{key:,} ")
+    assert blank.tolerance == (0 if exact else 0.01)
+    for digits in (3, 4, 5):
+        rounded = float(f"{key:.{digits - 1}e}")
+        verdict = check(id, rounded)
+        if rounded == key:
+            assert verdict.text.startswith("right, ")
+        elif blank.tolerance:
+            assert verdict.text.startswith(f"Right, {blank.unit(key)}. You can let Python")
+        else:
+            assert verdict.ok is False
+            assert "exact count: let Python compute it" in verdict.text
+    assert bool(check(id, key * 1.009)) == bool(check(id, key * 0.993)) == bool(blank.tolerance)
+    assert not check(id, key * 1.011)
+
+
+@pytest.mark.parametrize("id", BLANKS)
+def test_a_slip_of_a_line_is_named_when_it_is_rounded_too(id: str) -> None:
+    for cause, wrong in BLANKS[id].slips.items():
+        for number in (wrong(), float(f"{wrong():.3e}")):
+            assert check(id, number).text == cause
+        assert abs(wrong() / BLANKS[id].key() - 1) > BLANKS[id].tolerance
+
+
+def test_a_line_that_people_round_by_hand() -> None:
+    for id, number in (("09-cost", 0.0894), ("10-tokens", 5.6e11), ("11-seconds", 0.236)):
+        assert check(id, number).ok, id
+    assert check("09-cost", 0.0444).text == "these are the writes alone: a stop also loses work."
 
 
 def test_a_blank_agrees_with_the_helper_or_names_the_slip() -> None:

@@ -10,12 +10,13 @@ MINE |= {"sequence": 8192, "recompute": "full", "tensor": 1, "pipeline": 1, "zer
 ANSWERS = {
     "07-tokens": Answers(
         right=[989.5e12 / 400e9, 2473.75, 989.5e12 / (8 * 50e9)],
+        told=[(2474, "Right, 2,470. You can let Python compute the other digits.")],
         slips=[
             (400e9 / 989.5e12, "the other way round"),
             (989.5e12 / 400e9 / 4, "drops out"),
             (4 * 989.5e12 / 400e9, "one 4 is left over"),
             (989.5e12 / 50e9, "one card alone"),
-            (2474, "this gives 0.010 % too much"),
+            (2500, "this gives 1.1 % too much"),
         ],
     ),
     "07-a": Answers(
