@@ -10,15 +10,17 @@ from llmtrain_helpers.calendar import (
     FAILURES_PER_NODE_DAY,
     OUTAGES,
     best_checkpoint_interval,
+    calendar_days,
     losses,
     mean_time_between_failures,
     spare_nodes,
 )
-from llmtrain_helpers.checks import amount
+from llmtrain_helpers.checks import amount, refuse
 from llmtrain_helpers.exercises.common import (
     HINT,
     NOT_YET,
     Answer,
+    Design,
     Exercise,
     Judgement,
     Numeric,
@@ -29,6 +31,7 @@ from llmtrain_helpers.exercises.common import (
     unanswered,
 )
 from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_helpers.exercises.own import own_run
 from llmtrain_helpers.units import DAY, MINUTE
 
 # --- 09-cost: what writes and lost work take of the time
@@ -127,12 +130,13 @@ _MOST_DEARER, _MOST_LONGER, _REPAIR_DAYS, _MOST_SPARES = 1 / 2, 0.03, 7, 2
 factor of 2.5 takes nearly half more; the part of a run that nobody minds in any case; days
 of a repair; times the spares that those take."""
 
-_MOST_PROMISED, _NODE = 1.2, 8
-"""Times the days with the worst outages that still say something; GPUs of a node."""
+_MOST_PROMISED, _NODE, _NEAR = 1.2, 8, 0.02
+"""Times the days with the worst outages that still say something; GPUs of a node; by how much
+a first run may be late, as in 08-d."""
 
 
 class OwnCalendar(Exercise):
-    """A design: saves well enough, has its spares, ends in time, all at one rate."""
+    """A design: ends in time, saves well, has its spares, and a promise by the page's rule."""
 
     hint = (
         "Which part is largest?",
@@ -147,8 +151,10 @@ class OwnCalendar(Exercise):
         design = design_of(answer, _ENTRIES, "gpus=…, computing_days=…")
         n, work, limit, write, restart, save = (entry(design, name) for name in _ENTRIES[:-1])
         spares = entry(design, "spare_nodes", amount)
-        problem = _problem_with_stops(n, write, restart, save) or _problem_with_spares(n, spares)
-        if problem:
+        if work > limit:
+            days = f"{units.digits(work)} days of computing alone are more than the {limit:g}"
+            return False, f"{days} that there are: fewer tokens, or more GPUs."
+        if problem := _problem_with_stops(n, write, restart, save):
             return False, problem
         M = mean_time_between_failures(n, _WORST)
         with_stops = work * (1 + losses(save * MINUTE, write, M, restart * MINUTE).total)
@@ -159,20 +165,54 @@ class OwnCalendar(Exercise):
         summary = f"{units.digits(best)} days on the calendar, and there are {limit:g}"
         if best > limit:
             return False, f"even with few outages it takes {summary}. {HINT}"
+        if problem := _problem_with_spares(n, spares):
+            return False, problem
+        span = f"{units.digits(best)} days with few outages, {units.digits(worst)} with many"
+        first = 0.0
+        if not _is_measured(design):
+            first = _days_of_first_run(work)
+            latest = units.digits(first)
+            span += f", and up to {latest} as a first run"
+            if first > limit * (1 + _NEAR):
+                return False, (
+                    f"nobody has timed a step, and a first run may take {latest} days of your "
+                    f"{limit:g}: fewer tokens, more GPUs, or a measured step."
+                )
         if "promised_days" in design:
             promised = entry(design, "promised_days")
-            span = f"{units.digits(best)} days with few outages, {units.digits(worst)} with many"
-            if promised < best:
-                return False, f"{promised:g} days cannot be promised: it takes {span}."
-            if promised > limit:
-                return False, f"{promised:g} days are after your last one, which is {limit:g}."
-            if promised > _MOST_PROMISED * worst:
-                return False, f"{promised:g} days promise nothing: it takes {span}."
+            if problem := _problem_with_promise(promised, limit, first, max(first, worst), best):
+                return False, f"{promised:g} days {problem}: it takes {span}."
         return True, (
-            f"right: at the worst rate of failures {summary}. "
-            f"With outages as bad as the worst, {units.digits(worst)} days. "
+            f"right: at the worst rate of failures it takes {span}. You have {limit:g}. "
             f"{_price_of_spares(n, spares)}"
         )
+
+
+def _is_measured(design: Design) -> bool:
+    """Whether the days of computing are those of a step that somebody timed."""
+    measured = design.get("measured", False)
+    if not isinstance(measured, bool):
+        refuse("measured", measured, "is neither True nor False")
+    return measured
+
+
+def _days_of_first_run(work: float) -> float:
+    """The latest day of a first run with these days of computing, in the own plan's ratio."""
+    plan = own_run().plan
+    return work * float(plan.first_run.greatest / calendar_days(plan).computing.likely)
+
+
+def _problem_with_promise(
+    promised: float, limit: float, first: float, latest: float, best: float
+) -> str:
+    """What's wrong with a promise; `first` are the days of a first run, 0 for a measured step."""
+    if promised < min(first, limit) * (1 - _NEAR):
+        return "promise more than anybody knows, because no step is measured yet"
+    if promised < best:
+        return "cannot be promised"
+    if promised > limit:
+        return f"are after your last one, which is {limit:g}"
+    return "promise nothing" if promised > _MOST_PROMISED * latest else ""
 
 
 def _problem_with_stops(n: float, write: float, restart: float, save: float) -> str:

@@ -27,6 +27,7 @@ from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.model.tables import names
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.search import best_split
 
 NAME, LARGEST = "my_run.toml", 10_000
@@ -69,6 +70,12 @@ class OwnRun:
     def shape(self) -> Transformer:
         """The model, trained on sequences of the run's length."""
         return known_model(self.model, self.sequence)
+
+    @property
+    def plan(self) -> Plan:
+        """The fastest split of its GPUs that fits, for its tokens; steps of four million."""
+        batch = usual_batch(self.shape, self.gpus)
+        return best_split(self.shape, self.chip, self.gpus, batch, self.tokens)
 
     def keys(self) -> list[str]:
         """The names of what a run has."""
@@ -221,7 +228,7 @@ def _promised(run: OwnRun) -> int:
     rate = rate_at(UTILIZATIONS[0], chip.peak(chip.training_format))
     tokens = trainable_tokens(run.days * units.DAY, size, run.gpus, rate, "none")
     try:
-        plan = best_split(shape, chip, run.gpus, usual_batch(shape, run.gpus))
+        plan = replace(run, tokens=10**12).plan
     except ValueError:  # no split comes out even
         return int(tokens)
     return int(min(tokens, plan.first_run_tokens(run.days)) if plan.fits else tokens)

@@ -1,7 +1,13 @@
 """Chapter 09's exercises: what they say beside right and wrong, and its predictions."""
 
-from llmtrain_helpers import best_checkpoint_interval, losses
-from llmtrain_helpers.exercises import PREDICTIONS, predict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from llmtrain_helpers import best_checkpoint_interval, calendar_days, losses
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, predict
+from llmtrain_helpers.exercises.own import OwnRun
 from llmtrain_helpers.units import DAY
 
 
@@ -21,3 +27,34 @@ def test_per_cent_may_be_written_as_such() -> None:
     guess = PREDICTIONS["09-guess"]
     assert guess.reveal("2 %").replace("2 %", "2", 1) == guess.reveal(2)
     assert "5.3 times too much" in guess.reveal("2%")
+
+
+RUNS: dict[str, dict[str, Any]] = {
+    "the example": {},
+    "64 H100s": {"gpus": 64, "chip": "H100", "days": 14},
+    "a 1B": {"model": "Llama-3.2-1B", "chip": "H100"},
+    "fewer tokens than there's time for": {"tokens": 20_000_000_000},
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_promise_follows_the_rule_of_the_page(set_run: Callable[..., OwnRun], name: str) -> None:
+    """The days of a first run, as in 08-d, until a step is measured; then it may be earlier."""
+    mine = set_run(**RUNS[name])
+    steps, first = calendar_days(mine.plan).computing.likely, mine.plan.first_run.greatest
+    assert first <= mine.days * 1.001
+    design = {"gpus": mine.gpus, "calendar_days": mine.days, "computing_days": steps}
+    design |= {"write_seconds": 40, "restart_minutes": 30, "save_minutes": 180}
+    design |= {"spare_nodes": 0 if mine.gpus == 8 else 4}
+
+    def told(days: float, measured: bool) -> str:
+        answer = design | {"promised_days": days, "measured": measured}
+        return EXERCISES["09-d"].judge(answer)[1]
+
+    assert told(first, False).startswith("right: ")
+    assert f"and up to {first:.3g}" in told(first, False).replace(".0 ", " ")
+    assert "no step is measured yet" in told(0.9 * first, False)
+    assert "are after your last one" in told(mine.days + 1, False)
+    assert told(1.2 * steps, True).startswith("right: ")
+    assert "as a first run" not in told(1.2 * steps, True)
+    assert "cannot be promised" in told(steps, True)

@@ -3,7 +3,7 @@
 from tests.faces.exercises.answers.table import Answers
 
 OWN = {"gpus": 8, "computing_days": 24, "calendar_days": 30, "write_seconds": 60}
-OWN |= {"restart_minutes": 600, "save_minutes": 240, "spare_nodes": 1}
+OWN |= {"restart_minutes": 600, "save_minutes": 240, "spare_nodes": 1, "measured": True}
 
 OFTEN = {"restart_minutes": 30, "save_minutes": 250}
 MANY = {"restart_minutes": 30, "save_minutes": 40, "gpus": 1000}
@@ -51,8 +51,8 @@ ANSWERS = {
     "09-d": Answers(
         right=[OWN | {"promised_days": 30}],
         told=[
-            (OWN, "right: at the worst rate of failures 25.7 days"),
-            (OWN | OFTEN, "right: at the worst rate of failures 25.6 days"),
+            (OWN, "right: at the worst rate of failures it takes 25.7 days with few outages"),
+            (OWN | OFTEN, "right: at the worst rate of failures it takes 25.6 days"),
             (OWN | OFTEN | {"save_minutes": "30 min"}, "right"),
             (OWN | {"save_minutes": 1200}, "right"),
             (OWN | {"spare_nodes": 2}, "right"),
@@ -71,6 +71,9 @@ ANSWERS = {
             (OWN | {"restart_minutes": 1}, "within three minutes"),
             (OWN | {"save_minutes": 1}, "too often: at the worst rate the run takes"),
             (OWN | {"computing_days": 29}, "even with few outages"),
+            (OWN | {"computing_days": 31, "spare_nodes": 9}, "31.0 days of computing alone are"),
+            (OWN | {"measured": "yes"}, "measured='yes' is neither True nor False"),
+            (OWN | {"measured": False}, "a first run may take 45.7 days of your 30"),
             (OWN | {"gpus": "16k"}, "a stop comes every 45.0 minutes"),
             (
                 OWN | {"gpus": 1024, "spare_nodes": 20, "restart_minutes": 30},
@@ -82,7 +85,7 @@ ANSWERS = {
                 (OWN | {"promised_days": days}, said)
                 for days, said in [
                     (20, "cannot be promised"),
-                    (31, "31 days are after your last one, which is 30."),
+                    (31, "31 days are after your last one, which is 30: it takes 25.7"),
                     ("soon", "promised_days='soon' is no number"),
                 ]
             ),
