@@ -5,12 +5,15 @@ import pytest
 from llmtrain_helpers import training_seconds, units
 from llmtrain_helpers.duration import UTILIZATIONS
 from llmtrain_helpers.evidence import published, utilizations
-from llmtrain_helpers.flops import count_flops
+from llmtrain_helpers.flops import count_flops, gpt_flops
+from llmtrain_helpers.panels import HANDLES
 from llmtrain_helpers.panels.duration import shares_of_runs
-from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.parameters import count_parameters, gpt_parameters
 from tests.pages import cell, words
 
 PAGE, EVIDENCE = "03_duration", "evidence/03_duration"
+SMALLER = {"num_layers": 24, "hidden_size": 1024, "vocab_size": 50257, "sequence_length": 2048}
+"""The shape of a GPT of 400 million parameters."""
 
 
 def test_llama_2_70b_took_what_the_page_says() -> None:
@@ -104,3 +107,37 @@ def test_what_the_scores_add_to_an_8b() -> None:
     added = float(count_flops(llama, 1, recompute="none").total) / by_formula - 1
     assert added == pytest.approx(1 / 5, abs=0.01)
     assert "they add a fifth to the work of Llama 3.1 8B" in words("03_duration")
+
+
+def test_what_the_scores_are_of_the_work_of_a_gpt() -> None:
+    """At most a tenth with 2,048 tokens, but only from 1.7 billion parameters up."""
+    shares = {}
+    rows = [*published.rows("megatron_table1"), SMALLER]
+    for row in rows:
+        shape = {name: row[name] for name in SMALLER}
+        exact = gpt_flops(**shape, batch_size=1, recompute="full")
+        P = gpt_parameters(**shape)
+        shares[float(P) / 1e9] = 1 - 8 * P * row["sequence_length"] / float(exact)
+    small, least, *_ = sorted(shares)
+    assert (small < 0.5, f"{least:.1f}") == (True, "1.7")
+    assert max(share for size, share in shares.items() if size >= least) < 0.105 < shares[small]
+    assert "at most a tenth of the work if a GPT has 1.7 billion parameters or more" in words(PAGE)
+
+
+def test_two_lines_of_the_copied_calculation_can_be_seen_to_be_wrong() -> None:
+    html = HANDLES["copied"].render()
+    assert html.count("(known: ") == 2
+    assert "1.58 PFLOP/s (known: peak of an A100: 312 TFLOP/s)" in html
+    assert "3.00 trillion (known: the text says 300 billion)" in html
+    assert "two of the lines are plainly wrong" in cell(PAGE, "copied")
+    assert (
+        "The two lines above them could. There are 300 billion tokens and not 3 trillion"
+        in words(PAGE)
+    )
+
+
+def test_how_many_runs_page_00_says_were_slower_than_35_per_cent() -> None:
+    shares = shares_of_runs()
+    slower = sum(share < UTILIZATIONS[1] for share in shares.values())
+    told = f"{slower} of the {len(shares)} published runs on page [03](03_duration.ipynb) were"
+    assert told in cell("00_start_here", "own-run-seen")
