@@ -307,14 +307,15 @@ Strip = tuple[str, float, float]
 def _stack(counted: FlopCount, groups: int, height: int) -> list[Strip]:
     """Strips from the head down: groups of layers, each of MLP, scores, projections."""
     forward = {name: counted.parts()[name] // 3 for name in WORDS}
-    scale = (height - 5 * groups) / sum(forward.values())
+    gap = min(5, height / (2 * groups))  # a stack beside a far larger one is all but flat
+    scale = (height - gap * groups) / sum(forward.values())
     strips: list[Strip] = [("head", _TOP, forward["head"] * scale)]
-    y = _TOP + forward["head"] * scale + 5
+    y = _TOP + forward["head"] * scale + gap
     for _ in range(groups):
         for name in ("mlp", "scores", "projections"):
             strips.append((name, y, forward[name] * scale / groups))
             y += forward[name] * scale / groups
-        y += 5
+        y += gap
     return strips
 
 
