@@ -400,6 +400,7 @@ def in_options(sentence: str) -> str:
     sentence = sentence.replace(") or False (", ") or no (")
     if re.match(r"num_layers=\d+ is not divisible", sentence):
         sentence += ": --uneven-stages yes rounds up"
+    sentence = sentence.replace("zero_stage=0", "--shard ddp")
     words = {**OPTIONS, **TUNED, "data_parallel": "replicas"}
     worded = re.sub(rf"\b({'|'.join(words)})(?=[=·])", lambda match: words[match[1]], sentence)
     return re.sub(r"(--[a-z-]+|MODEL)=", r"\1 ", worded)

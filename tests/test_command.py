@@ -157,6 +157,7 @@ GIVEN = {
     "--overlap no": ("overlap", False),
     "--price $2.50": ("price_per_gpu_hour", 2.5),
     "--tensor 1 --shard zero3 --keep-gradients yes": ("keep_gradients", True),
+    "--keep-gradients yes": ("zero_stage", 3),  # of what is searched, the only one that has it
 }
 
 
@@ -327,12 +328,12 @@ HOSTILE = {
         "--keep-gradients changes nothing with --shard ddp: it is for --shard zero2, zero3, "
     ),
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --shard zero1 --keep-gradients yes": (
-        "--keep-gradients changes nothing with --shard zero1"
+        "--keep-gradients yes changes nothing with --shard zero1: gradients are sharded from"
     ),
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --pipeline 2 --shard zero2": (
         "say --keep-gradients yes (whole between the passes of a step, as FSDP can) or no ("
     ),
-    "plan llama-3.1-70b --gpus 64 --chip a100 --tokens 1T --keep-gradients yes": (
+    "plan mixtral-8x7b --gpus 64 --chip h100 --tokens 1T --keep-gradients no": (
         "--keep-gradients changes nothing with ZeRO 1, which was chosen"
     ),
     "plan mixtral-8x7b --gpus 64 --chip h100 --tokens 1T --shard hsdp --experts 8": (

@@ -338,6 +338,7 @@ def _plan(row: Mapping[str, Any]) -> Plan:
     t, p, c = (split[f"{x}_parallel"] for x in ("tensor", "pipeline", "context"))
     whole = n // (t * p * c) * b
     B = max(1, round(row["global_batch_size"] / whole)) * whole
+    stage = int(row.get("zero_stage") or 0)
     return plan_run(
         model,
         row.get("chip") or published.accelerator(row["accelerator"]),
@@ -347,8 +348,8 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         recompute=row["recompute"],
         micro_batch_size=b,
         **split,
-        zero_stage=int(row.get("zero_stage") or 0),
-        keep_gradients=True,
+        zero_stage=stage,
+        keep_gradients=stage > 1 or None,
         context=row.get("context", "ring"),
         sequence_parallel=row.get("sequence_parallel", True),
         attention=row.get("attention", "unfused"),

@@ -328,6 +328,7 @@ def _planned(design: Design) -> Plan:
     counts = ("gpus", "tokens", "sequence", "batch", "micro", "tensor", "pipeline")
     number = {name: entry(design, name, count) for name in counts}
     recompute = choice("recompute", design["recompute"], EVERY_RECOMPUTE)
+    stage = read_as("zero", design["zero"])
     return plan_run(
         known_model(design["model"], number["sequence"]),
         accelerator(design["chip"]),
@@ -338,8 +339,8 @@ def _planned(design: Design) -> Plan:
         micro_batch_size=number["micro"],
         tensor_parallel=number["tensor"],
         pipeline_parallel=number["pipeline"],
-        zero_stage=read_as("zero", design["zero"]),
-        keep_gradients=True if number["pipeline"] > 1 else None,
+        zero_stage=stage,
+        keep_gradients=(number["pipeline"] > 1 and stage > 1) or None,
     )
 
 

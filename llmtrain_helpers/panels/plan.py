@@ -57,6 +57,11 @@ class Setting(controls.Split):
             return False
 
     @property
+    def keeps_gradients(self) -> bool:
+        """Whether gradients that ZeRO shards stay whole between passes."""
+        return self.gradients == "whole" and self.zero_stage > 1
+
+    @property
     def format(self) -> str | None:
         """The peak that goes with the recipe: of 32 or 8 bits, or the chip's 16 bits."""
         if self.recipe == "fp8":
@@ -177,7 +182,7 @@ def planned(setting: Setting) -> Plan:
         setting.tokens,
         setting.global_batch_size,
         price_per_gpu_hour=setting.price or None,
-        keep_gradients=setting.gradients == "whole",
+        keep_gradients=setting.keeps_gradients,
         flops_per_gpu=setting.flops_per_gpu or None,
         format=setting.format,
         expert_parallel=setting.experts,
@@ -393,7 +398,7 @@ def _code(setting: Setting, plan: Plan) -> str:
     given = {**setting.mesh, "recipe": setting.recipe}
     if setting.experts > 1:
         given["expert_parallel"] = setting.experts
-    given["keep_gradients"] = setting.gradients == "whole"
+    given["keep_gradients"] = setting.keeps_gradients
     given["price_per_gpu_hour"] = setting.price or None
     if setting.software != "any":
         given["software"] = setting.software

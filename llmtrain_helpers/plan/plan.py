@@ -367,8 +367,9 @@ def plan_run(
     sequence_parallel     whether tensor-parallel GPUs share norms and dropout too
     zero_stage            0 to 3, by default 0: optimizer states, gradients, weights are
                           sharded, over all GPUs that hold the same
-    keep_gradients        whether gradients stay whole between the passes of a step, from
-                          ZeRO 2 on; with a pipeline it must be said (frameworks differ)
+    keep_gradients        whether gradients stay whole between the passes of a step; True is
+                          for ZeRO 2 and 3, where with a pipeline it must be said, for
+                          frameworks differ
     sharding              "zero", or "fsdp": ZeRO 3 as PyTorch does it, with what is
                           gathered, and with a pipeline a whole stage (see `Memory`); or
                           "hsdp": the same inside each node, and nodes average gradients

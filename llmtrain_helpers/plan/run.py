@@ -192,6 +192,11 @@ class Run:
         if self.tuning is not None:
             self._check_tuning()
         object.__setattr__(self, "split", self._split())
+        if self.keep_gradients and stage < 2:
+            problem = (
+                f"changes nothing with zero_stage={stage}: gradients are sharded from ZeRO 2 on"
+            )
+            refuse("keep_gradients", True, problem)
 
     def _check_tuning(self) -> None:
         """Refuse what has not been counted, or not measured, of a model that is adapted."""

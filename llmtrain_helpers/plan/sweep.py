@@ -182,7 +182,10 @@ def sweep(
         possible = even & ((mesh["pipeline_parallel"] == 1) | decided)
         if possible.any():
             grid = {name: column[possible] for name, column in mesh.items()}
-            plans.append(plan_run(model, accelerator, **grid, recompute=r, zero_stage=z, **options))
+            run = {**options, **grid, "recompute": r, "zero_stage": z}
+            if z < 2 <= max(stages):  # what's said of sharded gradients is for the others
+                run["keep_gradients"] = None
+            plans.append(plan_run(model, accelerator, **run))
     if not plans:
         refuse("zero_stage", stages, "with pipelines alone: see keep_gradients in plan_run")
     return Sweep(tuple(plans))

@@ -135,6 +135,8 @@ def test_plans_of_arrays_say_how_many_they_are() -> None:
         ({"software": "torchtitan"}, "software='torchtitan' is unknown. Known: any"),
         ({"fused_mlp": 1}, "fused_mlp=1 is neither"),
         ({"keep_gradients": "yes"}, "keep_gradients='yes' is neither"),
+        ({"keep_gradients": True}, "keep_gradients=True changes nothing with zero_stage=0: grad"),
+        ({"keep_gradients": True, "zero_stage": 1}, "changes nothing with zero_stage=1"),
         ({"reserve": -1}, "reserve=-1 is negative"),
         ({"interleave": 2}, "interleave=2 is more than what a pipeline of one stage"),
         (
