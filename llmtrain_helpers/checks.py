@@ -355,7 +355,12 @@ def _answers_of(model: object, memory: dict[int, tuple[object, dict[Any, Any]]])
 
 
 def _named(name: str, value: Number) -> str:
-    return name if is_array(value) else f"{name}={show(value)}"
+    """A limit as `name=value`; one that is described in words comes after its number."""
+    if is_array(value):
+        return name
+    if re.fullmatch(r"\w+( ?[·+] ?\w+)*", name):
+        return f"{name}={show(value)}"
+    return f"{value:,}, {name}"
 
 
 def _whole(number: Result) -> Any:

@@ -356,7 +356,7 @@ HOSTILE = {
     "plan gpt2 --gpus 63 --chip h100 --tokens 1T --tensor 2": "63 is not divisible by --tensor",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --sequence 0": "--sequence 0 is not positive",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --sequence 2k": "--sequence 2000 is more than",
-    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --batch 4M": "--batch 4000000 is more than a bill",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --batch 4M": "--batch 4000000 is more than 976,562",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --shard fspd": "--shard 'fspd' is unknown, did",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --recompute ful": "--recompute 'ful' is unknown",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --pipeline 2 --shard zero3": "--keep-gradients",

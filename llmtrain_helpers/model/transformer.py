@@ -143,7 +143,8 @@ class Transformer:
     def __post_init__(self) -> None:
         broadcast(**self.numbers())
         if is_array(self.num_positions) or self.num_positions:
-            at_most("sequence_length", self.sequence_length, "num_positions", self.num_positions)
+            most = self.num_positions
+            at_most("sequence_length", self.sequence_length, "the positions of the model", most)
 
     def numbers(self) -> dict[str, Any]:
         """The model's sizes by name; with one kind of layer, those of its parts too."""

@@ -61,6 +61,8 @@ LARGEST_STEP = 10**9
 """Tokens of a step that no run comes near (the largest published have 63 million): a
 batch beyond is one of tokens, given as sequences."""
 
+_MOST_SEQUENCES = "the sequences in a billion tokens: give sequences, not tokens"
+
 SHARDING = ["zero", "fsdp", "hsdp"]
 """How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it, over
 all replicas or (hybrid) over those of a node."""
@@ -211,7 +213,10 @@ class Run:
         choice("recompute", self.recompute, RECOMPUTED)
         if self.number_format not in ("bf16", "fp16"):
             refuse("format", self.number_format, "is not planned with tuning: only 16 bits are")
-        at_most("num_gpus", self.num_gpus, "a node with tuning", self.accelerator.gpus_per_node)
+        node = self.accelerator.gpus_per_node
+        if self.num_gpus > node:
+            problem = f"is more than the {node} GPUs of a node, and tuning is planned inside one"
+            refuse("num_gpus", self.num_gpus, f"{problem} node")
 
     def _check_speed(self) -> None:
         """Refuse two sources of a run's speed, and a step that was measured elsewhere."""
@@ -401,7 +406,7 @@ def split_rules(
     p, c, v, e = pipeline_parallel, context_parallel, interleave, expert_parallel
     l, s = model.num_layers, model.sequence_length
     largest = greater(LARGEST_STEP // s, 1)
-    yield Rule(at_most, "global_batch_size", B, "a billion tokens a step, in sequences", largest)
+    yield Rule(at_most, "global_batch_size", B, _MOST_SEQUENCES, largest)
     yield Rule(at_most, "pipeline_parallel", p, "num_layers", l)
     yield Rule(
         at_most, "interleave", v, "what a pipeline of one stage takes", where(p > 1, 1 + l, 1)
@@ -410,7 +415,7 @@ def split_rules(
     if not uneven_stages:
         interleaved = is_array(v) or v > 1
         yield Rule(divides, "num_layers", l, pieces if interleaved else "pipeline_parallel", p * v)
-    yield Rule(at_most, pieces, p * v, "layers, embedding and head, num_layers + 2", l + 2)
+    yield Rule(at_most, pieces, p * v, "the layers, embedding and head of the model", l + 2)
     yield Rule(divides, "sequence_length", s, "context_parallel", c)
     if sequence_parallel:
         yield Rule(divides, "sequence_length", s, "tensor_parallel·context_parallel", t * c)

@@ -363,3 +363,13 @@ def test_arrays_inside_a_part_or_a_sharding_go_together() -> None:
     assert_refused(Attention, words, num_heads=two, num_kv_heads=8, head_dim=three)
     words = "^parameters and shard_size do not broadcast"
     assert_refused(data_parallel_bytes, words, 1e9 * two, 48, shard_size=three)
+
+
+def test_a_limit_in_words_comes_after_its_number() -> None:
+    """`name=value` is for arguments alone: nobody has an argument called ZeRO's last stage."""
+    with pytest.raises(ValueError, match=r"^steps=9 is more than num_layers \+ 2=8$"):
+        checks.at_most("steps", 9, "num_layers + 2", 8)
+    with pytest.raises(ValueError, match=r"^steps=90000 is more than 10,000, what is shown$"):
+        checks.at_most("steps", 90_000, "what is shown", 10_000)
+    with pytest.raises(ValueError, match=r"^whole=9 is not divisible by 2, the GPUs of a node$"):
+        checks.divides("whole", 9, "the GPUs of a node", 2)

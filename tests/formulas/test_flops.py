@@ -104,7 +104,7 @@ def test_another_sequence_length_takes_the_place_of_the_models() -> None:
     gpt2 = published.architecture("gpt2")
     short = published.architecture("gpt2", 512)
     assert count_flops(gpt2, 8, "none", sequence_length=512) == count_flops(short, 8, "none")
-    with pytest.raises(ValueError, match="sequence_length=2048 is more than num_pos"):
+    with pytest.raises(ValueError, match="sequence_length=2048 is more than 1,024, the positions"):
         count_flops(gpt2, 8, "none", sequence_length=2048)
 
 

@@ -94,7 +94,7 @@ def test_training_length_is_not_the_length_of_the_position_table() -> None:
     assert count_parameters(model).total == PUBLISHED["gpt2"]
     long = Transformer.from_config({"model_type": "llama"}, sequence_length=8192)
     assert long.sequence_length == 8192
-    with pytest.raises(ValueError, match="sequence_length=2048 is more than num_posi"):
+    with pytest.raises(ValueError, match="sequence_length=2048 is more than 1,024, the positions"):
         Transformer.from_config({"model_type": "gpt2"}, sequence_length=2048)
 
 

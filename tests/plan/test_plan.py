@@ -138,7 +138,7 @@ def test_plans_of_arrays_say_how_many_they_are() -> None:
         ({"keep_gradients": True}, "keep_gradients=True changes nothing with zero_stage=0: grad"),
         ({"keep_gradients": True, "zero_stage": 1}, "changes nothing with zero_stage=1"),
         ({"reserve": -1}, "reserve=-1 is negative"),
-        ({"interleave": 2}, "interleave=2 is more than what a pipeline of one stage"),
+        ({"interleave": 2}, "interleave=2 is more than 1, what a pipeline of one stage"),
         (
             {"pipeline_parallel": 5, "interleave": 2},
             "num_layers=32 is not divisible by pipeline_parallel·interleave=10",
@@ -149,7 +149,7 @@ def test_plans_of_arrays_say_how_many_they_are() -> None:
         ),
         (
             {"pipeline_parallel": 8, "interleave": 5, "uneven_stages": True},
-            "pipeline_parallel·interleave=40 is more than layers, embedding and head",
+            "pipeline_parallel·interleave=40 is more than 34, the layers, embedding and head",
         ),
         ({"sequence_parallel": "no"}, "sequence_parallel='no' is neither"),
         ({"utilizations": (0.5, 0.4, 0.3)}, "is not ascending"),
@@ -218,7 +218,7 @@ def test_all_to_all_has_no_more_gpus_than_heads() -> None:
 def test_a_batch_of_tokens_is_not_taken_for_sequences() -> None:
     assert plan_of(global_batch_size=64 * 1907).iterations > 0
     for batch in (64 * 1908, 2**22, 10**12, 10**30):
-        with pytest.raises(ValueError, match="is more than a billion tokens a step, in sequences"):
+        with pytest.raises(ValueError, match=", the sequences in a billion tokens: give seq"):
             plan_of(global_batch_size=batch)
 
 

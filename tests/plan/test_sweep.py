@@ -74,7 +74,7 @@ def test_a_sweep_takes_ten_million_plans_and_not_one_more() -> None:
     one = {"micro_batch_size": 1, "tensor_parallel": 1, "pipeline_parallel": 1}
     gpus, tokens = np.arange(1, 12), np.arange(1, 909_092)
     assert len(gpus) * len(tokens) == 10**7 + 1
-    with pytest.raises(ValueError, match=r"sweep=10000001 is more than .*=10000000$"):
+    with pytest.raises(ValueError, match="sweep=10000001 is more than 10,000,000, what one"):
         sweep(LLAMA, A100, gpus, tokens, 512, recompute="none", **one)
 
 

@@ -71,7 +71,8 @@ def test_what_is_not_known_of_tuning_is_refused_by_name(options: dict[str, Any])
 
 
 def test_more_than_a_node_is_refused() -> None:
-    with pytest.raises(ValueError, match="num_gpus=16 is more than a node with tuning"):
+    sentence = "num_gpus=16 is more than the 8 GPUs of a node, and tuning is planned inside one"
+    with pytest.raises(ValueError, match=sentence):
         plan(num_gpus=16)
 
 
