@@ -32,7 +32,7 @@ from llmtrain_helpers.finetune import (
     tuned_states,
     tuning_tokens,
 )
-from llmtrain_helpers.model.names import known_model
+from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.plan.plan import Plan, plan_run
 
 # --- 12-adapter: one adapter
@@ -107,8 +107,9 @@ WAYS = {
 }
 """The three ways, as PEFT's users call them."""
 
-HOURS, SHORTEST, OWN_EACH, OWN_EPOCHS = 8, 2048, 800, 3
-"""The hours that there are, the shortest row, and what a text of one's own is like."""
+HOURS, SHORTEST, OWN_EACH, OWN_EPOCHS, ROWS = 8, 2048, 800, 3, 16
+"""The hours that there are, the shortest row, what a text of one's own is like, and the rows
+of a step on each GPU."""
 
 _ENTRIES = ("gpus", "way", "length", "texts")
 
@@ -121,7 +122,7 @@ def adapted(way: str, gpus: int, length: int, texts: int) -> Plan:
         run.chip,
         gpus,
         int(tuning_tokens(texts, OWN_EACH, OWN_EPOCHS)),
-        16 * gpus,
+        ROWS * gpus,
         recompute="full",
         zero_stage=3,
         tuning=WAYS[way],
@@ -145,8 +146,23 @@ class OwnTuning(Exercise):
         run = own_run()
         if gpus > run.gpus:
             return False, f"you have {run.gpus} GPUs, and not {gpus}."
+        node = known_accelerator(run.chip).gpus_per_node
+        if gpus > node:
+            return False, (
+                f"{gpus} GPUs are more than the {node} of one machine, and this page adapts on "
+                f"one: take at most {node} of yours."
+            )
         if length < SHORTEST:
             return False, f"rows of {length:,} tokens are too short: {SHORTEST:,} are asked."
+        positions = known_model(run.model).num_positions
+        if positions and length > positions:
+            return False, f"{run.model} has positions for {positions:,} tokens: shorter rows."
+        rows = int(tuning_tokens(texts, OWN_EACH, OWN_EPOCHS)) // length
+        if rows < ROWS * gpus:
+            return False, (
+                f"{texts:,} texts fill {units.plural(rows, 'row')} of {length:,} tokens, and one "
+                f"step has {ROWS * gpus}: more texts, or shorter rows."
+            )
         plan = adapted(way, gpus, length, texts)
         peak, room = plan.memory.total, plan.run.accelerator.memory - plan.reserve
         holds = f"{units.gigabytes(float(peak))} at the peak"

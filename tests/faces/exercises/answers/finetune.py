@@ -58,6 +58,7 @@ ANSWERS = {
             (own("full", 20_000, gpus=1), "it does not fit: "),
             (own("lora", 10_000, gpus=16), "you have 8 GPUs"),
             (own("lora", 10_000, length=512), "rows of 512 tokens are too short"),
+            (own("lora", 100), "100 texts fill 58 rows of 4,096 tokens, and one step has 128"),
         ],
         unanswered=[own(None, None)],
     ),
