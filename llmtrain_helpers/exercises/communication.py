@@ -135,7 +135,7 @@ _SUMS = Numeric(
         0.5: "half: two sums forward, and two backward. Or: each goes round twice.",
         1 / 32: "this is one layer: there are 32.",
         8 / 7: "nearly: each GPU keeps its own eighth, and sends the other seven, twice.",
-        4 / 7: "this is the sums themselves; a ring sends nearly twice as much.",
+        4 / 7: "this is the sums themselves; a ring sends 2 · 7/8 = 1.75 times as much.",
         2: "twice too much: 2 bytes a number, and four sums in a layer.",
         1000: "these are MB: give GB.",
         1e9: "these are bytes: give GB.",
@@ -248,8 +248,13 @@ class OwnSplit(Exercise):
         if longer > NEAR:
             gap = f"{100 * (longer - 1):.0f} % longer than another split that fits"
             return False, f"{summary}: {gap}, above all by {_slowest_part(plan, best)}. {HINT}"
-        fastest = units.seconds(_seconds(best))
-        close = f"the fastest that fits takes {fastest}, too near for a model to tell them apart"
+        close = "no usual split that fits is faster"
+        if longer > 1.005:
+            close = (
+                f"the fastest that fits takes {units.seconds(_seconds(best))}, and yours "
+                f"{units.share(longer - 1)} more. Up to {units.share(NEAR - 1)}, a model can't "
+                "tell two splits apart"
+            )
         software = units.seconds(plan.seconds_per_iteration.likely)
         return True, (
             f"right: {summary}; {close}. With what software usually loses, which page 08 "
