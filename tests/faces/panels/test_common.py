@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import asdict, make_dataclass, replace
 from html import unescape
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from llmtrain_helpers import panels, units
 from llmtrain_helpers.panels import HANDLES, PANELS, common, controls, in_notebook
 from llmtrain_helpers.panels.common import Control, Panel
 from llmtrain_helpers.panels.notebook import OWN, NotebookPanel
+from llmtrain_helpers.panels.page import KNOWN
 from llmtrain_helpers.panels.state import State
 from tests.panel_code import value_of
 from tests.printed import printed
@@ -294,6 +296,23 @@ def test_reset_goes_back_to_the_preset_that_was_chosen() -> None:
     panel.reset.click()
     assert panel.preset.value == "A slow link"
     assert "dashed" not in panel.html
+
+
+NEGATIVE = re.compile(r'<[^>]* (?:width|height|r)="-[^>]*>')
+
+
+@pytest.mark.parametrize("word", KNOWN)
+def test_no_shape_has_a_negative_size(word: str) -> None:
+    """At some stops of each control, and at presets compared with the others; narrow as well."""
+    for panel in (KNOWN[word], KNOWN[word].on_telephone):
+        presets = [*panel.presets.values()]
+        pairs = [*product(presets, repeat=2)]
+        for name, control in panel.controls.items():
+            stops = control.stops or control.options
+            some = stops[:: max(len(stops) // 4, 1)]
+            pairs += [({**presets[0], name: stop}, presets[0]) for stop in some]
+        for values, before in pairs:
+            assert not NEGATIVE.findall(panel.answer(values, before).html), (values, before)
 
 
 def test_mending_a_refusal_keeps_the_comparison() -> None:
