@@ -194,7 +194,7 @@ class NotebookPanel(widgets.Box):
         }
         self.preset = widgets.Dropdown(
             description="Start from",
-            options=[*panel.presets, OWN],
+            options=[*panel.presets],
             style=_LABELLED,
             layout={"width": "max-content", "min_width": "200px", "max_width": "100%"},
             tooltip="A setting to begin with.",
@@ -303,6 +303,9 @@ class NotebookPanel(widgets.Box):
             inside = any(self.controls[name].control.more for name in shown)
             self.folded.layout.display = None if inside else "none"
         self._quiet = True
+        own = [OWN] if state.preset == OWN else []  # there while it's true, so never to choose
+        if (options := (*self.panel.presets, *own)) != self.preset.options:
+            self.preset.options = options
         self.preset.value = state.preset
         self._quiet = False
         status = f'<div role="status">{warning(state.problem)}</div>'
@@ -324,7 +327,7 @@ class NotebookPanel(widgets.Box):
         self.folds.children = [self._folds[title] for title, _ in parts]
 
     def _choose(self, change: Any) -> None:
-        if change["new"] != OWN and not self._quiet:
+        if not self._quiet:
             self.set(**self.presets[change["new"]])
 
     def _repr_mimebundle_(self, **options: Any) -> Any:

@@ -55,8 +55,7 @@ def _slide(state: State, name: str, place: int) -> None:
 
 
 def _choose(state: State, preset: str) -> None:
-    if preset != OWN:
-        state.set(**state.panel.presets[preset])
+    state.set(**state.panel.presets[choice("preset", preset, state.panel.presets)])
 
 
 _DEEDS: Mapping[str, Callable[..., None]] = {

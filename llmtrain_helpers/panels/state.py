@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from llmtrain_helpers.panels.common import Offer, Panel, Value, Values
 
-OWN = "your own"
-"""The name of the preset while the controls agree with none."""
+OWN = "changed by you"
+"""The name of the preset while the controls agree with none; it can't be chosen."""
 
 
 class State:

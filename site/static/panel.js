@@ -48,6 +48,7 @@ export class Panel extends Moving {
   #starts(lead) {
     const preset = made("select", { id: `${this.name}-preset` });
     preset.append(...this.presets.map((one) => new Option(one, one)));
+    this.own = preset.lastElementChild; // it says that no preset is left, and can't be chosen
     preset.addEventListener("change", () => this.act("choose", preset.value));
     this.preset = preset;
     const from = made("label", { htmlFor: preset.id, textContent: "Start from" });
@@ -61,6 +62,7 @@ export class Panel extends Moving {
   tell(told) {
     super.tell(told);
     show(this.more, this.fields.some(({ control, box }) => control.more && !box.hidden));
+    this.own.disabled = told.preset !== this.own.value;
     this.preset.value = told.preset;
     if (document.querySelector(".present")) return; // its address says the scene
     const search = told.address ? `?${told.address}` : location.pathname;

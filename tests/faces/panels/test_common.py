@@ -298,6 +298,15 @@ def test_reset_goes_back_to_the_preset_that_was_chosen() -> None:
     assert "dashed" not in panel.html
 
 
+def test_that_controls_were_changed_is_said_while_it_is_so_and_is_no_choice() -> None:
+    panel = made(num_gpus=GPUS)
+    assert panel.preset.options == ("first", "a", "b")
+    panel.controls["num_gpus"].value = 16
+    assert (panel.preset.value, panel.preset.options[-1]) == ("changed by you", "changed by you")
+    panel.preset.value = "a"
+    assert (panel.values(), panel.preset.options) == ({"num_gpus": 32}, ("first", "a", "b"))
+
+
 NEGATIVE = re.compile(r'<[^>]* (?:width|height|r)="-[^>]*>')
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from llmtrain_helpers.panels import HANDLES, PANELS, handle, in_notebook
 from llmtrain_helpers.panels.common import Control
-from llmtrain_helpers.panels.notebook import _CSS, OWN
+from llmtrain_helpers.panels.notebook import _CSS
 from tests.faces.panels.test_common import GPUS, made
 
 every_panel = pytest.mark.parametrize("word", PANELS)
@@ -190,7 +190,7 @@ def test_rows_wrap_where_a_page_is_narrow(word: str) -> None:
 def test_one_starts_from_a_preset_and_comes_back_to_it(word: str) -> None:
     panel = in_notebook(word)
     assert panel.preset.description == "Start from"
-    assert panel.preset.options == (*PANELS[word].presets, OWN)
+    assert panel.preset.options == (*PANELS[word].presets,)
     assert panel.preset.tooltip == "A setting to begin with."
     assert panel.preset.style.description_width == "initial"
     assert panel.preset.layout.width == "max-content"
