@@ -220,7 +220,7 @@ class NotebookPanel(widgets.Box):
         controls = [*self._rows(), *set_here]
         rows = widgets.Box(controls, layout=_ROW | top | {"flex": beside[0]})
         answer = widgets.VBox(
-            [*shown, self.output, self.folds, self.advice], layout={"flex": beside[1]}
+            [*shown, self.output, self.advice, self.folds], layout={"flex": beside[1]}
         )
         answer.layout.min_width = "0px"
         layout = {"flex_flow": "row wrap", "align_items": "flex-start", "grid_gap": "6px 30px"}

@@ -133,8 +133,8 @@ def test_rows_stand_in_the_order_in_which_they_are_read(word: str) -> None:
         panel.status,
         panel.offers,
         panel.output,
-        panel.folds,
         panel.advice,
+        panel.folds,
     ]
     style, chooser, *rows = controls.children
     assert (style.value, style.layout.display) == (_CSS, "none")
@@ -240,7 +240,7 @@ def test_a_handle_has_its_controls_its_picture_and_nothing_else(name: str) -> No
     _, *rows, status, offers = controls.children
     assert rows == [field.box for field in small.controls.values()]
     assert (status, offers) == (small.status, small.offers)
-    assert [*answer.children] == [small.output, small.folds, small.advice]  # nothing pushes it down
+    assert [*answer.children] == [small.output, small.advice, small.folds]  # nothing pushes it down
     read = [*below(small)]
     assert small.preset not in read
     assert small.reset not in read
