@@ -553,14 +553,14 @@ class Pipeline:
         return min(self.micro_batches, self.most)
 
     @property
-    def can_interleave(self) -> bool:
-        """Whether micro-batches go round in groups of as many as there are stages."""
-        return self.stages > 1 and self.batches % self.stages == 0
+    def most_pieces(self) -> int:
+        """Four where micro-batches go round in groups of as many as there are stages, else one."""
+        return 4 if self.stages > 1 and self.batches % self.stages == 0 else 1
 
     @property
     def pieces(self) -> int:
-        """The pieces on each stage: one where there can be no more."""
-        return self.interleave if self.can_interleave else 1
+        """The pieces on each stage."""
+        return min(self.interleave, self.most_pieces)
 
 
 def _draw_pipeline(now: Pipeline, before: Pipeline | None, layout: Layout = WIDE) -> str:
@@ -573,6 +573,8 @@ def _draw_pipeline(now: Pipeline, before: Pipeline | None, layout: Layout = WIDE
         f"keeps activations of {kept:.3g} micro-batch{'es' if kept != 1 else ''} at once"
     )
     told += f", a piece counted as 1/{now.pieces}." if now.pieces > 1 else "."
+    if now.most_pieces < 2 <= now.stages:
+        told += f" You can cut the stages when the micro-batches are a multiple of {now.stages}."
     size = now.stages, now.batches, now.pieces
     old = schedules[1] if before else None
     return common.pictured(drawings.pipeline(*size, old, layout), told)
@@ -600,7 +602,8 @@ PIPELINE = common.Handle(
             "How many pieces of the model each stage has, which take turns.",
             most=4,
             stops=(1, 2, 3, 4),
-            applies=lambda setting: setting.can_interleave,
+            applies=lambda setting: setting.stages > 1,
+            reach=lambda setting: setting.most_pieces,
         ),
     },
     settings={"": Pipeline()},

@@ -7,7 +7,9 @@ import pytest
 
 from llmtrain_helpers import advise, training_interval, units
 from llmtrain_helpers.panels import HANDLES, PANELS, plan_panel
+from llmtrain_helpers.panels.page import shown
 from llmtrain_helpers.panels.plan import Levers, Month
+from llmtrain_helpers.panels.state import State
 from tests.panel_code import value_of
 from tests.plan.cases import H100, plan_of
 
@@ -249,9 +251,18 @@ def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
     )
     assert "<b>8 % of the step</b>" in pipeline.render(micro_batches=12, interleave=3)
     odd = {**pipeline.default, "micro_batches": 6, "interleave": 2}
-    assert pipeline.shown(odd) == ["stages", "micro_batches"]
     assert "<b>33 % of the step</b>" in pipeline.render(**odd)
+    for micro_batches in (1, 6):  # the control stays, and the sentence says what it waits for
+        state = State(pipeline)
+        state.set(micro_batches=micro_batches, interleave=2)
+        pieces = shown(state)["fields"]["interleave"]
+        assert (pieces["shown"], pieces["text"], pieces["echo"]) == (True, "1", "of 1")
+        assert "when the micro-batches are a multiple of 4." in state.html
+    state.write("micro_batches", 8)
+    assert shown(state)["fields"]["interleave"]["text"] == "2"
+    assert "You can cut the stages" not in state.html
     one = {**pipeline.default, "stages": 1, "interleave": 2}
+    assert pipeline.shown(one) == ["stages", "micro_batches"]
     assert "<b>0 % of the step</b>. Stage 1 keeps activations of 1 micro-batch at" in (
         pipeline.render(**one)
     )
