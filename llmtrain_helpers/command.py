@@ -189,7 +189,8 @@ def _parser() -> _Parser:
     option("price_per_gpu_hour", _number, "P", "dollars, for the cost")
     option("seconds_per_iteration", _number, "t", "of a step that you measured with this split")
     tuned = parser.add_argument_group("to adapt a model that is there, on one node")
-    tuned.add_argument("--full", action="store_const", const=True, help="all of its weights learn")
+    full = "all of its weights learn; --recipe, else amp: 16 bytes a parameter"
+    tuned.add_argument("--full", action="store_const", const=True, help=full)
     for name, kind, metavar, meaning in (
         ("rank", _number, "R", "adapters of this rank learn, and its weights do not"),
         ("bits", _number, "4|16", "of the frozen weights; else 16"),
@@ -292,6 +293,7 @@ def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interv
     run["accelerator"] = _named("accelerator", run["accelerator"], "chips", "accelerators")
     tuning = _tuning(given)
     if tuning is not None:
+        run.pop("recipe", None)  # it's the tuning's
         run |= {"tuning": tuning}
         run.setdefault("global_batch_size", TUNED_BATCH * n)
     run.setdefault("global_batch_size", usual_batch(model, n))
@@ -315,6 +317,8 @@ def _tuning(given: Mapping[str, Any]) -> Tuning | None:
     said = {name: given[name] for name in TUNED if name in given}
     if not said:
         return None
+    if "recipe" in given:
+        said["recipe"] = given["recipe"]
     rank, bits, full = (said.pop(name, None) for name in ("rank", "bits", "full"))
     if (rank is None) == (full is None):
         raise ValueError("say what learns: --full, or adapters with --lora R")
@@ -325,6 +329,8 @@ def _tuning(given: Mapping[str, Any]) -> Tuning | None:
         if odd:
             raise ValueError(f"{odd[0]} is of adapters: give --lora R in place of --full")
         return Tuning.full(**said)
+    if "recipe" in said:
+        raise ValueError("--recipe is of weights that all learn: give --full in place of --lora R")
     made = Tuning.qlora if bits == 4 else Tuning.lora
     return made(single("rank", rank), **said)
 
@@ -394,13 +400,13 @@ def in_options(sentence: str) -> str:
     >>> in_options("num_gpus=63 is not divisible by tensor_parallel·pipeline_parallel=8")
     '--gpus 63 is not divisible by --tensor·--pipeline 8'
     """
+    sentence = sentence.replace("zero_stage=0", "--shard ddp")
     sentence = re.sub(r"\bzero_stage=(\d)", r"--shard zero\1", sentence)
     sentence = re.sub(r"\bsharding='(\w+)'", r"--shard \1", sentence)
     sentence = sentence.replace("keep_gradients=True", "keep_gradients=yes")
     sentence = sentence.replace(") or False (", ") or no (")
     if re.match(r"num_layers=\d+ is not divisible", sentence):
         sentence += ": --uneven-stages yes rounds up"
-    sentence = sentence.replace("zero_stage=0", "--shard ddp")
     words = {**OPTIONS, **TUNED, "data_parallel": "replicas"}
     worded = re.sub(rf"\b({'|'.join(words)})(?=[=·])", lambda match: words[match[1]], sentence)
     return re.sub(r"(--[a-z-]+|MODEL)=", r"\1 ", worded)
@@ -512,6 +518,7 @@ def _numbers(
         "chosen_options": pasted,
         "inputs": {
             **plain,
+            "recipe": None if tuning is not None and not tuning.is_full else plan.run.bytes_of.name,
             "accelerator": plan.run.accelerator.name,
             "sequence_length": plan.run.model.sequence_length,
             "data_parallel": plan.split.data_parallel,

@@ -54,6 +54,7 @@ from llmtrain_helpers.precision import Recipe, known_recipe
 from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out, where
 from llmtrain_helpers.tuning import (
     AT_WORK_UNDER_FSDP as AT_WORK_UNDER_FSDP,
+    FULL_RECIPES as FULL_RECIPES,
     HEAD as HEAD,
     IN_8_BITS as IN_8_BITS,
     LOSS_KERNELS as LOSS_KERNELS,
@@ -415,19 +416,21 @@ def matrices_kept(
 def weight_bytes(tuning: Tuning) -> dict[str, float]:
     """Bytes of one weight of a layer's matrix through a step of tuning, part by part.
 
-    One that learns has a gradient and its optimizer's states, as wide as itself; a frozen
-    one has neither.
+    One that learns has a gradient and its optimizer's states, a main weight among them if
+    the recipe has one; a frozen one has neither.
 
-    >>> weight_bytes(Tuning.full(weight_bytes=4)), weight_bytes(Tuning.lora(16))
+    >>> weight_bytes(Tuning.full()), weight_bytes(Tuning.lora(16))
     ({'weights': 4, 'gradients': 4, 'optimizer': 8}, {'weights': 2})
     """
     instance("tuning", tuning, Tuning)
-    w = tuning.matrix_bytes
     if not tuning.is_full:
-        return {"weights": w}
-    in_8_bits = tuning.optimizer == "adamw_8bit"
-    states = IN_8_BITS if in_8_bits else STATES[tuning.optimizer] * w
-    return {"weights": w, "gradients": w, "optimizer": states}
+        return {"weights": tuning.matrix_bytes}
+    each = tuning.bytes_of
+    return {
+        "weights": each.weights,
+        "gradients": each.gradients + each.main_gradients,
+        "optimizer": tuning.optimizer_bytes,
+    }
 
 
 def tuned_states(model: Transformer, tuning: Tuning) -> dict[str, Result]:
@@ -444,7 +447,7 @@ def tuned_states(model: Transformer, tuning: Tuning) -> dict[str, Result]:
     *_, update = tuned_phases(model, tuning, 1, "full")
     if tuning.is_full:
         return {name: update.parts()[name] for name in ("weights", "gradients", "optimizer")}
-    ours = tuning.learning_bytes * tuned_parameters(model, tuning).learning
+    ours = tuning.bytes_of.weights * tuned_parameters(model, tuning).learning
     adapters = ours + update.gradients + update.optimizer
     return {"weights": update.weights - ours, "adapters": adapters}
 
@@ -497,7 +500,7 @@ def tuned_phases(
     from its products.
 
     >>> mistral = Transformer.llama(32, 4096, 32, 8, 14336, 32000, sequence_length=4096)
-    >>> for memory in tuned_phases(mistral, Tuning.full(), 4, "full"):
+    >>> for memory in tuned_phases(mistral, Tuning.full("pure_bf16"), 4, "full"):
     ...     print(f"{memory.phase}: {memory.total / 1e9:.1f} GB")  # measured: 72.4
     loss: 55.6 GB
     last layer: 53.2 GB
@@ -516,21 +519,21 @@ def tuned_phases(
     broadcast(micro_batch_size=b, data_parallel=d, accumulation_steps=m, **model.numbers())
     kept = tuned_activations(model, tuning, b, recompute)
     T, V, h, full = b * model.sequence_length, model.vocab_size, model.hidden_size, tuning.is_full
-    width, n = tuning.learning_bytes, P.learning
+    each, n = tuning.bytes_of, P.learning
 
     # What stays: weights, gradients and states, each shared out from its stage on.
     frozen = tuning.matrix_bytes * P.frozen + tuning.other_bytes * P.wide
-    in_8_bits = tuning.optimizer == "adamw_8bit"
-    states = IN_8_BITS if in_8_bits else STATES[tuning.optimizer] * width
-    weights = shared_out(frozen + width * n, d if stage == 3 else 1)
-    optimizer = shared_out(states * n, d if stage >= 1 else 1)
+    weights = shared_out(frozen + each.weights * n, d if stage == 3 else 1)
+    optimizer = shared_out(tuning.optimizer_bytes * n, d if stage >= 1 else 1)
     matrices = [x for layer in model.kinds for x in layer.matrices(h)]
     largest = reduce(greater, (x.weights for x in matrices))
     whole = n
     if tuning.optimizer == "adamw_in_backward":
         whole = lesser(n, greater(largest, h * V)) if full else lesser(n, largest)
-    gradients = shared_out(width * whole, d if stage >= 2 else 1)
-    copy = shared_out((tuning.optimizer == "adamw") * width * n, d if stage >= 1 else 1)
+    main = shared_out(each.main_gradients * n, d if stage >= 1 else 1)
+    gradients = shared_out(each.gradients * whole, d if stage >= 2 else 1) + main
+    updated = each.main_weights or each.weights
+    copy = shared_out((tuning.optimizer == "adamw") * updated * n, d if stage >= 1 else 1)
 
     # What a layer has while it is computed again, and what its gradients pass through.
     layer = T * reduce(greater, (_worked_on(x, h, tuning, recompute) for x in model.kinds))
@@ -542,13 +545,14 @@ def tuned_phases(
     if stage == 3:
         several = d > 1
         ends = embedding_parameters(model) + (not model.tied_embeddings) * head_parameters(model)
-        each = reduce(greater, map(matrix_weights(model), model.kinds))
+        a_layer = reduce(greater, map(matrix_weights(model), model.kinds))
         outer = several * (2 + 2 * full) * ends
-        around = several * (2 * lesser(tuning.matrix_bytes, 2) + 2 * full) * each
+        around = several * (2 * lesser(tuning.matrix_bytes, 2) + 2 * full) * a_layer
 
     # With accumulation the gradients of the passes before stay.
     before = where(m > 1, gradients, 0)
-    head = shared_out(lesser(full * width * h * V, width * whole), d if stage >= 2 else 1)
+    of_head = each.gradients * lesser(full * h * V, whole)
+    head = shared_out(of_head, d if stage >= 2 else 1)
     one = shared_out(kept.layers, model.num_layers) if recompute == "none" else 0
     return (
         TunedMemory("loss", weights, before, optimizer, kept.total, logits + outer),

@@ -8,7 +8,7 @@ counted with PyTorch.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from llmtrain_helpers.checks import (
@@ -27,6 +27,7 @@ from llmtrain_helpers.checks import (
 from llmtrain_helpers.model.layers import Attention, LatentAttention, Layer, Matrix, Mixer, Part
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.precision import RECIPES, Recipe
 from llmtrain_helpers.results import Breakdown
 
 MIXERS = {
@@ -92,6 +93,25 @@ NF4_BITS = {True: 4 + 8 / 64 + 32 / (64 * 256), False: 4 + 32 / 64}
 in 32; with it one in 32 bits more for every 256 scales (arXiv 2305.14314, section 3)."""
 
 
+FULL_RECIPES = ("amp", "pure_bf16", "bf16", "bf16_fp32_grads", "bf16_both_grads")
+"""Recipes with which all weights can learn: those of `RECIPES` whose products are in 16 bits.
+
+`amp` (16 bytes) is what TRL and LLaMA-Factory do by default, `pure_bf16` (8) what torchtune
+does, and `bf16` (16) what DeepSpeed does."""
+
+METHODS = {
+    "recipe": ("full",),
+    "weight_bytes": ("lora",),
+    "dropout": ("lora", "qlora"),
+    "adapter_bytes": ("lora", "qlora"),
+    "autocast": ("lora", "qlora"),
+    "double_quantisation": ("qlora",),
+    "wide_bytes": ("qlora",),
+    "keeps_inputs": ("qlora",),
+}
+"""Options that only some methods have: with another they'd change nothing."""
+
+
 @dataclass(frozen=True)
 class Tuning:
     """How a model is adapted: all of its weights, or adapters beside frozen ones.
@@ -100,15 +120,17 @@ class Tuning:
     rank                 r: an adapter is a matrix of m × r and one of r × n; 0 if "full"
     targets              matrices that have one, by PEFT's names (q_proj, …, lm_head), or
                          "all-linear", "attention" or "mlp"
+    recipe               bytes of each weight if all of them learn: one of `FULL_RECIPES`, by
+                         default "amp"
     dropout              share of an adapter's input that is dropped
     double_quantisation  whether the scales of 4-bit weights are quantised themselves
-    weight_bytes         of each weight that is not in 4 bits: 2, or 4
+    weight_bytes         of each frozen weight that isn't in 4 bits: 2, or 4
     adapter_bytes        of each weight of the adapters: 4 is PEFT's default, or 2
     autocast             whether products with 32-bit adapters are made in 16 bits
     wide_bytes           of embedding, head and norms beside 4-bit weights: 2, or 4 as
                          PEFT's `prepare_model_for_kbit_training` makes them
     stream_bytes         of what flows from layer to layer: 2 or 4; None for `wide_bytes`
-    optimizer            one of `STATES`; it keeps numbers as wide as the weights
+    optimizer            one of `STATES`
     loss_kernel          one of `LOSS_KERNELS`
     reentrant            whether recomputation is PyTorch's reentrant one, which goes
                          through to the end of a layer; the other stops early
@@ -116,7 +138,8 @@ class Tuning:
     keeps_inputs         whether 4-bit matrices keep what they read, as bitsandbytes' did in
                          2023 (0.41); now (0.50) they do not
 
-    Made by `full`, `lora` and `qlora`. ValueError for what does not go together.
+    Made by `full`, `lora` and `qlora`. ValueError for what doesn't go together, and for an
+    option that changes nothing with this method.
     Source: arXiv 2106.09685 section 4; arXiv 2305.14314 section 3; PEFT's defaults.
 
     >>> Tuning.qlora(rank=8, targets=["q_proj", "v_proj"]).targets
@@ -138,9 +161,15 @@ class Tuning:
     reentrant: bool = False
     fused: bool = False
     keeps_inputs: bool = False
+    recipe: str | None = None
 
     def __post_init__(self) -> None:
         choice("method", self.method, ["full", "lora", "qlora"])
+        for option in fields(self):
+            methods, value = METHODS.get(option.name), getattr(self, option.name)
+            if methods and self.method not in methods and not _same(value, option.default):
+                problem = f"changes nothing with method={self.method!r}: it's for"
+                refuse(option.name, value, f"{problem} {' and '.join(methods)}")
         choice("optimizer", self.optimizer, STATES)
         choice("loss_kernel", self.loss_kernel, LOSS_KERNELS)
         for name in ("double_quantisation", "autocast", "reentrant", "fused", "keeps_inputs"):
@@ -156,18 +185,24 @@ class Tuning:
         rank = single("rank", self.rank, least=0)
         object.__setattr__(self, "rank", rank)
         if self.is_full:
-            if rank or self.targets not in ((), []):
-                refuse("rank", rank, "goes with adapters: full training has none")
+            for name, value in {"rank": rank, "targets": self.targets}.items():
+                if value not in (0, (), []):
+                    refuse(name, value, "goes with adapters: full training has none")
             object.__setattr__(self, "targets", ())
+            chosen = choice("recipe", "amp" if self.recipe is None else self.recipe, RECIPES)
+            if chosen not in FULL_RECIPES:
+                problem = f"isn't planned with tuning, only {', '.join(FULL_RECIPES)} are"
+                refuse("recipe", chosen, f"{problem}: their products are in 16 bits")
+            object.__setattr__(self, "recipe", chosen)
             return
         if rank == 0:
             refuse("rank", rank, "is not positive: adapters have at least 1")
         object.__setattr__(self, "targets", _targeted(self.targets))
 
     @classmethod
-    def full(cls, **options: Any) -> Tuning:
-        """All weights learn; options as in `Tuning`."""
-        return cls("full", **options)
+    def full(cls, recipe: str = "amp", **options: Any) -> Tuning:
+        """All weights learn, with the bytes of a recipe; options as in `Tuning`."""
+        return cls("full", recipe=recipe, **options)
 
     @classmethod
     def lora(
@@ -189,24 +224,38 @@ class Tuning:
         return self.method == "full"
 
     @property
-    def learning_bytes(self) -> int:
-        """Bytes of each number that learns; its gradient and states are as wide."""
-        return self.weight_bytes if self.is_full else self.adapter_bytes
+    def bytes_of(self) -> Recipe:
+        """Bytes of each number that learns: those of the recipe, or an adapter's."""
+        if self.recipe is not None:
+            return RECIPES[self.recipe]
+        width = self.adapter_bytes
+        return Recipe("adapters", width, width, 0, 0, 2 * width)
+
+    @property
+    def optimizer_bytes(self) -> Result:
+        """Bytes of the optimizer's states, main weights included, for each number that learns."""
+        each, states = self.bytes_of, STATES[self.optimizer] // 2 * self.bytes_of.optimizer
+        return each.main_weights + (IN_8_BITS if self.optimizer == "adamw_8bit" else states)
 
     @property
     def matrix_bytes(self) -> float:
-        """Bytes of each weight in the layers' matrices: 0.516 in 4 bits."""
+        """Bytes of each frozen weight in the layers' matrices: 0.516 in 4 bits."""
         quantised = NF4_BITS[self.double_quantisation] / 8
         return quantised if self.method == "qlora" else self.weight_bytes
 
     @property
     def other_bytes(self) -> int:
-        """Bytes of each weight of embedding, head and norms."""
+        """Bytes of each frozen weight of embedding, head and norms."""
         return self.wide_bytes if self.method == "qlora" else self.weight_bytes
 
     def but(self, **changes: Any) -> Tuning:
         """The same with some of its fields changed."""
         return replace(self, **changes)
+
+
+def _same(value: object, default: object) -> bool:
+    """Whether an option is at its default, True and 1 being two things."""
+    return type(value) is type(default) and value == default
 
 
 def _width(name: str, value: object) -> int:

@@ -26,6 +26,8 @@ def told(command: str, capsys: Any, status: int = 0) -> str:
         ("--lora 16 --bits 16", Tuning.lora(16)),
         ("--lora 8 --bits 4 --targets q_proj,v_proj", Tuning.qlora(8, ["q_proj", "v_proj"])),
         ("--full --optimizer adamw_8bit", Tuning.full(optimizer="adamw_8bit")),
+        ("--full --recipe PURE_BF16", Tuning.full("pure_bf16")),
+        ("--full --recipe bf16", Tuning.full("bf16")),
         ("--lora 8 --targets mlp --loss fused", Tuning.lora(8, "mlp", loss_kernel="fused")),
     ],
 )
@@ -39,6 +41,7 @@ def test_options_make_the_tuning_that_they_say(options: str, tuning: Tuning, cap
     assert made["memory_peak_at"] == plan.phase
     assert made["tuning"]["method"] == tuning.method
     assert made["tuning"]["rank"] == tuning.rank
+    assert made["tuning"]["recipe"] == made["inputs"]["recipe"] == tuning.recipe
     assert made["worth"] is None
 
 
@@ -70,7 +73,8 @@ def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) 
         ("--lora 8 --targets q_pro", "--targets 'q_pro' is unknown, did you mean 'q_proj'?"),
         ("--lora 8 --loss liger", "--loss 'liger' is unknown"),
         ("--lora 8 --tensor 2", "--tensor 2 is not planned with tuning: leave it at 1"),
-        ("--lora 8 --recipe bf16_both_grads", "--recipe 'bf16_both_grads' is not planned"),
+        ("--lora 8 --recipe amp", "--recipe is of weights that all learn: give --full in place"),
+        ("--full --recipe fp8", "--recipe 'fp8' isn't planned with tuning, only amp, pure_bf16"),
     ],
 )
 def test_what_does_not_go_is_refused_in_options(options: str, sentence: str, capsys: Any) -> None:

@@ -148,12 +148,14 @@ def tuning(row: Mapping[str, Any]) -> Tuning:
     then. torchtune: 32-bit logits, in chunks and with fused norms where it says so. IBM:
     PEFT's adapters in 32 bits, transformers' loss; `foak` writes gradients over the logits
     and fuses norms, `liger` never has them whole; full training in bf16=True under FSDP
-    keeps 32-bit weights. What is not stated is as in `Tuning`.
+    keeps 32-bit weights (`amp`), any other is `pure_bf16`. What is not stated is as in `Tuning`.
     """
     kernels, who = row.get("kernels", ""), row["publication"]
     options: dict[str, Any] = {}
+    adapters: dict[str, Any] = {}
     if who.startswith("litgpt"):
-        options |= {"adapter_bytes": 2, "loss_kernel": "chunked", "keeps_inputs": True}
+        options["loss_kernel"] = "chunked"
+        adapters["adapter_bytes"] = 2
         if "Paged" in row["optimizer"]:
             options["optimizer"] = "adamw_paged"
     elif who.startswith("torchtune"):
@@ -165,13 +167,14 @@ def tuning(row: Mapping[str, Any]) -> Tuning:
         plain, in_place, fused = "transformers", "in-place", "fused"
         loss = fused if "liger" in kernels else in_place if "foak" in kernels else plain
         options |= {"loss_kernel": loss, "fused": "foak" in kernels}
-        options["autocast"] = "=True" in row["weight_type"]
+        adapters["autocast"] = "=True" in row["weight_type"]
         if "baseline" in kernels and row["num_gpus"] == 1:
             options["stream_bytes"] = 4
     if row["method"] == "full":
         wide = "bf16=True" in row["weight_type"] and row["num_gpus"] > 1
-        return Tuning.full(weight_bytes=4 if wide else 2, **options)
-    options |= {"rank": row["rank"], "targets": TARGETS[row["targets"]], "dropout": row["dropout"]}
+        return Tuning.full("amp" if wide else "pure_bf16", **options)
+    options |= {**adapters, "rank": row["rank"], "dropout": row["dropout"]}
+    options["targets"] = TARGETS[row["targets"]]
     if row["model"] == "gpt_bigcode-santacoder":  # its output matrix has another name
         options["targets"] = ("q_proj", "k_proj", "v_proj")
     if row["method"] == "lora":
@@ -179,7 +182,8 @@ def tuning(row: Mapping[str, Any]) -> Tuning:
     double = "no double quant" not in row["quantisation"]
     if who == "litgpt resource tables":
         double = "double quant" in row["quantisation"]
-    return Tuning.qlora(double_quantisation=double, **options)
+    keeps = who.startswith("litgpt")
+    return Tuning.qlora(double_quantisation=double, keeps_inputs=keeps, **options)
 
 
 def estimate(row: Mapping[str, Any]) -> TunedMemory:

@@ -101,7 +101,7 @@ _HALF = Tuning.qlora(16).matrix_bytes
 # --- 12-d: the own run, adapted
 
 WAYS = {
-    "full": Tuning.full(weight_bytes=4, optimizer="adamw_fused"),
+    "full": Tuning.full(optimizer="adamw_fused"),
     "lora": Tuning.lora(16, optimizer="adamw_fused"),
     "qlora": Tuning.qlora(16, optimizer="adamw_fused"),
 }

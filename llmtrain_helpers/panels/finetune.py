@@ -49,7 +49,7 @@ def tuning_of(way: str, rank: int = 16, loss_kernel: str = "transformers") -> Tu
     """A way as a `Tuning`: everything that learns in 32 bits, updated by one fused kernel."""
     options: dict[str, Any] = {"optimizer": "adamw_fused", "loss_kernel": loss_kernel}
     if way == FULL:
-        return Tuning.full(weight_bytes=4, **options)
+        return Tuning.full(**options)
     made = Tuning.qlora if way == IN_4_BITS else Tuning.lora
     return made(rank, **options)
 
@@ -330,7 +330,7 @@ def _table(setting: Setting) -> str:
 
 
 def _code(setting: Setting) -> str:
-    made = {FULL: "full(weight_bytes=4, ", ADAPTERS: "lora(", IN_4_BITS: "qlora("}[setting.way]
+    made = {FULL: "full(recipe='amp', ", ADAPTERS: "lora(", IN_4_BITS: "qlora("}[setting.way]
     rank = "" if setting.way == FULL else f"{setting.rank}, "
     return (
         f"tuning = Tuning.{made}{rank}optimizer='adamw_fused', "

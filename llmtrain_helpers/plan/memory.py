@@ -154,9 +154,9 @@ def state_bytes(run: Run, stage: Stage) -> dict[str, Result]:
 
 def sharded_states(run: Run, parameters: Result, replicas: Result) -> dict[str, Result]:
     """States of so many parameters that these replicas share, as ZeRO's stage says."""
-    states = model_state_bytes(parameters, run.recipe, run.zero_stage, replicas).parts()
+    states = model_state_bytes(parameters, run.bytes_of, run.zero_stage, replicas).parts()
     if run.keep_gradients:
-        unsharded = model_state_bytes(parameters, run.recipe, min(run.zero_stage, 1), replicas)
+        unsharded = model_state_bytes(parameters, run.bytes_of, min(run.zero_stage, 1), replicas)
         states["gradients"] = unsharded.gradients
     return states
 
@@ -238,7 +238,7 @@ def kept_activations(
         fused_mlp=run.mlp_is_fused if fused_mlp is None else fused_mlp,
         tensor_parallel=run.tensor_parallel,
         sequence_parallel=run.sequence_parallel,
-        value_bytes=value_bytes(run.recipe),
+        value_bytes=value_bytes(run.bytes_of),
     )
 
 

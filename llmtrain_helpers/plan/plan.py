@@ -326,7 +326,7 @@ def plan_run(
     keep_gradients: bool | None = None,
     sharding: str | None = None,
     shard: str | None = None,
-    recipe: str | Recipe = "bf16",
+    recipe: str | Recipe | None = None,
     attention: str = "flash",
     fused_mlp: bool | None = None,
     dropout: bool = False,
@@ -375,7 +375,8 @@ def plan_run(
                           "hsdp": the same inside each node, and nodes average gradients
     shard                 zero_stage and sharding in one word, in place of both: "ddp",
                           "zero1", "zero2", "zero3", "fsdp" or "hsdp"
-    recipe                bytes of a parameter, one of `RECIPES` or a `Recipe`
+    recipe                bytes of a parameter, one of `RECIPES` or a `Recipe`; by default
+                          "bf16", or "amp" (16 bytes too) on a chip without bf16
     attention             "flash", or "unfused", which keeps the scores
     fused_mlp             whether the MLP's activation is fused and keeps less; by default
                           with Megatron-Core alone
@@ -521,9 +522,10 @@ def _tuned_traffic(run: Run, tuning: Tuning) -> Traffic:
     """What replicas of a tuned model send: gradients of what learns, and gathered weights."""
     d, m = run.split.data_parallel, run.split.accumulation_steps
     P, stage = tuned_parameters(run.model, tuning), run.zero_stage
-    learning = tuning.learning_bytes * P.learning
+    each = tuning.bytes_of
+    gradients, learning = each.gradients * P.learning, each.weights * P.learning
     weights = tuning.matrix_bytes * P.frozen + tuning.other_bytes * P.wide + learning
-    sent = {2: (m + 1) * learning, 3: m * (2 * weights + learning)}.get(stage, 2 * learning)
+    sent = {2: (m + 1) * gradients, 3: m * (2 * weights + gradients)}.get(stage, 2 * gradients)
     none = dict.fromkeys(("tensor", "sequence", "context", "expert", "pipeline"), 0)
     return Traffic(**none, data=sent * (d - 1) / d)
 

@@ -15,13 +15,14 @@ from html import escape
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, at_most, instance, refuse, single
 from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
-from llmtrain_helpers.finetune import Tuning, targeted, tuned_parameters
+from llmtrain_helpers.finetune import Tuning, targeted, tuned_parameters, weight_bytes
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.plan.advice import advise
 from llmtrain_helpers.plan.pace import LONGEST, STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
 from llmtrain_helpers.plan.plan import Plan, is_many
 from llmtrain_helpers.plan.run import Run
+from llmtrain_helpers.precision import missing_format
 from llmtrain_helpers.results import Interval
 
 HEAD = ("what", "number", "interval", "assumption", "source")
@@ -240,10 +241,11 @@ def _machine(plan: Plan) -> list[Line]:
     }
     ways += "".join(f"{what} {n}, " for what, n in others.items() if n > 1)
     ways += f"replicas {split.data_parallel}, {sharded(run)}"
-    recipe = run.recipe if isinstance(run.recipe, str) else run.recipe.name
-    bytes_of, sources = f"recipe {recipe}", "notebooks 05, 06, 08; reserve from measured peaks"
+    bytes_of = f"recipe {run.bytes_of.name}"
+    sources = "notebooks 05, 06, 08; reserve from measured peaks"
     if run.tuning is not None:
-        bytes_of = f"peak at the {plan.phase}, {run.tuning.optimizer}"
+        recipe = _recipe(plan, run.tuning) if run.tuning.is_full else ""
+        bytes_of = f"{recipe}peak at the {plan.phase}, {run.tuning.optimizer}"
         sources = "notebook 12; reserve from measured peaks"
     held = plan.memory.total
     fused = {None: "", True: ", the MLP fused", False: ", the MLP not fused"}[run.fused_mlp]
@@ -258,6 +260,17 @@ def _machine(plan: Plan) -> list[Line]:
             sources,
         ),
     ]
+
+
+def _recipe(plan: Plan, tuning: Tuning) -> str:
+    """The recipe of full tuning and its bytes, and what the other one would need."""
+    other = tuning.but(recipe="amp" if tuning.recipe == "pure_bf16" else "pure_bf16")
+    used, instead = (units.short(round(sum(weight_bytes(x).values()), 1)) for x in (tuning, other))
+    said = f"recipe {tuning.recipe}, {used} bytes a parameter"
+    if missing_format(other.bytes_of, plan.run.accelerator.peaks):
+        return f"{said}, products in {plan.run.number_format}; "
+    needed = units.gigabytes(plan.but(tuning=other).memory.total)
+    return f"{said} ({needed} with {instead}, {other.recipe}); "
 
 
 def _time(plan: Plan) -> list[Line]:

@@ -41,7 +41,7 @@ from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.seconds import Pace
-from llmtrain_helpers.precision import Recipe, known_recipe
+from llmtrain_helpers.precision import RECIPES, Recipe, known_recipe, missing_format
 from llmtrain_helpers.results import greater, lesser, where
 
 SIZES = (
@@ -90,7 +90,6 @@ UNTUNED = {
     "expert_parallel": 1,
     "imbalance": 1,
     "keep_gradients": None,
-    "recipe": "bf16",
     "attention": "flash",
     "fused_mlp": None,
     "dropout": False,
@@ -129,7 +128,7 @@ class Run:
     zero_stage: int = 0
     keep_gradients: bool | None = None
     sharding: str = "zero"
-    recipe: str | Recipe = "bf16"
+    recipe: str | Recipe | None = None
     attention: str = "flash"
     fused_mlp: bool | None = None
     dropout: bool = False
@@ -172,7 +171,7 @@ class Run:
         choice("software", self.software, SOFTWARE)
         for name in ("sequence_parallel", "dropout", "uneven_stages"):
             object.__setattr__(self, name, flag(name, getattr(self, name)))
-        known_recipe(self.recipe)
+        self._check_recipe()
         self.accelerator.peak(self.number_format)
         if self.utilizations is not None:
             checked_utilizations(self.utilizations)
@@ -193,16 +192,29 @@ class Run:
         broadcast(**vars(self.accelerator), model=P.total, **arrays)
         if self.tuning is not None:
             self._check_tuning()
-        object.__setattr__(self, "split", self._split())
         if self.keep_gradients and stage < 2:
             problem = (
                 f"changes nothing with zero_stage={stage}: gradients are sharded from ZeRO 2 on"
             )
             refuse("keep_gradients", True, problem)
+        object.__setattr__(self, "split", self._split())
+
+    def _check_recipe(self) -> None:
+        """Refuse a recipe that's unknown, or whose format the chip doesn't have."""
+        tuning = self.tuning
+        if tuning is not None:
+            instance("tuning", tuning, Tuning)
+            if self.recipe is not None:
+                problem = "is part of the tuning: write Tuning.full(recipe=…), without it here"
+                refuse("recipe", self.recipe, problem)
+        recipe = self.bytes_of
+        missing = missing_format(recipe, self.accelerator.peaks)
+        if missing:
+            problem = f"needs products in {missing}, which {self.accelerator.name} doesn't have"
+            refuse("recipe", recipe.name, f"{problem}: amp goes with any format")
 
     def _check_tuning(self) -> None:
         """Refuse what has not been counted, or not measured, of a model that is adapted."""
-        instance("tuning", self.tuning, Tuning)
         for name in NUMBERS:
             if is_array(getattr(self, name)):
                 refuse(name, getattr(self, name), "is an array: with tuning it must be one number")
@@ -322,8 +334,12 @@ class Run:
 
     @cached_property
     def bytes_of(self) -> Recipe:
-        """What a parameter weighs, part by part."""
-        return known_recipe(self.recipe)
+        """What a parameter that learns weighs, part by part; 16 bytes where nothing is said."""
+        if self.tuning is not None:
+            return self.tuning.bytes_of
+        if self.recipe is not None:
+            return known_recipe(self.recipe)
+        return RECIPES["amp" if missing_format("bf16", self.accelerator.peaks) else "bf16"]
 
     def but(self, **changes: object) -> Run:
         """The same run with some of its arguments changed."""

@@ -1,6 +1,7 @@
 """What learns, what it computes, keeps and holds: `Tuning`."""
 
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
 from itertools import product
 from typing import Any
 
@@ -14,6 +15,7 @@ from llmtrain_helpers import (
     count_parameters,
     longest_sequence,
     lora_parameters,
+    model_state_bytes,
     tuned_activations,
     tuned_flops,
     tuned_memory,
@@ -23,6 +25,7 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.finetune import (
+    FULL_RECIPES,
     TARGETS,
     matrices_kept,
     packed_rows,
@@ -116,6 +119,67 @@ def test_nf4_weighs_half_a_byte_and_its_scales() -> None:
 def test_what_does_not_go_is_refused_by_name(options: dict[str, Any], name: str) -> None:
     with pytest.raises(ValueError, match=f"{name}="):
         Tuning.lora(**options)
+
+
+@pytest.mark.parametrize("recipe", ["fp32", "fp8", "amp16", 16, None])
+def test_a_recipe_whose_products_are_not_in_16_bits_is_refused(recipe: Any) -> None:
+    if recipe is None:
+        assert Tuning.full(recipe).recipe == Tuning.full().recipe == "amp"
+        return
+    with pytest.raises(ValueError, match=f"recipe={recipe!r} is"):
+        Tuning.full(recipe)
+
+
+def test_main_weights_and_main_gradients_are_shared_from_the_first_stage_on() -> None:
+    """As `model_state_bytes` has it, which knows no copies and no gathered layers."""
+    for recipe, stage in product(FULL_RECIPES, range(4)):
+        tuning = Tuning.full(recipe, optimizer="adamw_fused")
+        found = at("update", LLAMA, tuning, zero_stage=stage, data_parallel=4)
+        parts = model_state_bytes(P8, recipe, stage, 4)
+        assert found.weights == parts.weights
+        assert found.gradients == parts.gradients + parts.main_gradients
+        assert found.optimizer == parts.optimizer + parts.main_weights
+
+
+OPTIONS = {
+    "rank": 8,
+    "targets": "mlp",
+    "dropout": 0.1,
+    "double_quantisation": False,
+    "weight_bytes": 4,
+    "adapter_bytes": 2,
+    "autocast": False,
+    "wide_bytes": 4,
+    "stream_bytes": 4,
+    "optimizer": "adamw_8bit",
+    "loss_kernel": "fused",
+    "reentrant": True,
+    "fused": True,
+    "keeps_inputs": True,
+    "recipe": "pure_bf16",
+}
+"""Each option of `Tuning`, at a value that's not its default."""
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("method", ["full", "lora", "qlora"])
+def test_an_option_changes_something_or_is_refused(method: str, name: str) -> None:
+    """What is computed, kept or counted; with nothing recomputed, and with everything."""
+    assert {*OPTIONS} == {x.name for x in fields(Tuning)} - {"method"}
+
+    def numbers(tuning: Tuning) -> Any:
+        ways = ("none", "full")
+        phases = [tuned_phases(LLAMA, tuning, 1, way) for way in ways]
+        works = [tuned_flops(LLAMA, tuning, 1, way) for way in ways]
+        return phases, works, [tuned_activations(LLAMA, tuning, 1, way) for way in ways]
+
+    plain = getattr(Tuning, method)()
+    try:
+        changed = plain.but(**{name: OPTIONS[name]})
+    except ValueError as problem:
+        assert re.search(rf"^{name}=.* (with method='{method}': it's for|goes with)", str(problem))  # noqa: PT017
+        return
+    assert numbers(changed) != numbers(plain)
 
 
 def test_full_training_has_no_adapters() -> None:
@@ -229,11 +293,16 @@ P8 = 8_030_261_248
 @pytest.mark.parametrize(
     ("options", "each"),
     [
-        ({}, 10),  # Mistral, 72.435 GB: as measured
-        ({"weight_bytes": 4}, 20),  # Llama 3 8B under FSDP, 80.32 GB on each of two GPUs
-        ({"optimizer": "adamw_fused"}, 8),
-        ({"optimizer": "adamw_8bit"}, 4 + 2 * (1 + 4 / 256)),
-        ({"optimizer": "sgd"}, 4),
+        ({"recipe": "pure_bf16"}, 10),  # Mistral, 72.435 GB: as measured
+        ({}, 20),  # Llama 3 8B under FSDP, 80.32 GB on each of two GPUs
+        ({"recipe": "pure_bf16", "optimizer": "adamw_fused"}, 8),
+        ({"recipe": "pure_bf16", "optimizer": "adamw_8bit"}, 4 + 2 * (1 + 4 / 256)),
+        ({"recipe": "pure_bf16", "optimizer": "sgd"}, 4),
+        ({"recipe": "bf16", "optimizer": "adamw_fused"}, 16),
+        ({"recipe": "bf16_fp32_grads", "optimizer": "adamw_fused"}, 18),
+        ({"recipe": "bf16_both_grads", "optimizer": "adamw_fused"}, 20),
+        ({"recipe": "bf16", "optimizer": "sgd"}, 2 + 2 + 4),
+        ({"optimizer": "adamw_8bit"}, 8 + 2 * (1 + 4 / 256)),
     ],
 )
 def test_full_training_holds_so_many_bytes_a_parameter_at_the_update(
@@ -306,14 +375,14 @@ def test_four_bit_kernels_of_2023_kept_what_they_read() -> None:
 
 def test_paged_states_lie_outside_of_the_allocators_memory() -> None:
     plain, paged = (at("loss", LLAMA, Tuning.full(optimizer=x)) for x in ("adamw", "adamw_paged"))
-    assert plain.optimizer == 4 * P8
+    assert plain.optimizer == 8 * P8
     assert paged.optimizer == 0
 
 
 def test_accumulated_gradients_are_there_at_the_loss() -> None:
     for m in (1, 4):
         found = at("loss", LLAMA, Tuning.full(), accumulation_steps=m)
-        assert found.gradients == (2 * P8 if m > 1 else 0)
+        assert found.gradients == (4 * P8 if m > 1 else 0)
 
 
 def test_experts_are_held_all_and_met_by_two() -> None:
@@ -392,7 +461,7 @@ def test_a_text_longer_than_a_row_is_refused(lengths: list[int], row: int) -> No
 
 def test_a_weights_bytes_are_those_of_all_of_them() -> None:
     """A matrix weight's bytes times the parameters are the states, where all are alike."""
-    full = Tuning.full(weight_bytes=4)
+    full = Tuning.full()
     assert sum(weight_bytes(full).values()) == 16
     P = count_parameters(LLAMA).total
     assert sum(tuned_states(LLAMA, full).values()) == 16 * P
@@ -402,6 +471,7 @@ def test_a_weights_bytes_are_those_of_all_of_them() -> None:
         assert states["adapters"] == 16 * n.learning
         assert states["weights"] == weight_bytes(tuning)["weights"] * n.frozen + 2 * n.wide
     assert weight_bytes(Tuning.full(optimizer="adamw_8bit"))["optimizer"] == 2 * (1 + 4 / 256)
+    assert sum(weight_bytes(Tuning.full("pure_bf16")).values()) == 8
 
 
 @pytest.mark.parametrize("options", [{"adapter_bytes": 2}, {}, {"dropout": 0.1}])

@@ -1,24 +1,31 @@
 """A plan of a model that is tuned: what it shows, what it refuses, what it keeps."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from llmtrain_helpers import (
+    Plan,
+    Transformer,
     Tuning,
     advise,
     best_split,
+    count_parameters,
     fewest_gpus,
     plan_run,
     tuned_flops,
     tuned_memory,
     tuned_parameters,
+    units,
 )
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.model.names import known_model
 
 MODEL = published.architecture("Llama-3.1-8B", sequence_length=2048)
 LORA, QLORA = Tuning.lora(16, loss_kernel="fused"), Tuning.qlora(16, loss_kernel="fused")
+FULL = Tuning.full()
 
 
 def plan(tuning: Tuning | None = LORA, num_gpus: int = 1, **options: Any) -> Any:
@@ -85,7 +92,7 @@ def test_replicas_send_gradients_of_what_learns_and_gathered_weights() -> None:
     n = tuned_parameters(MODEL, LORA).learning
     assert plan().traffic == 0
     assert plan(num_gpus=2).traffic == 2 * 4 * n / 2
-    full = plan(Tuning.full(), num_gpus=4, shard="fsdp")
+    full = plan(Tuning.full("pure_bf16"), num_gpus=4, shard="fsdp")
     P = full.parameters.total
     assert full.traffic == pytest.approx(full.split.accumulation_steps * 3 * 2 * P * 3 / 4)
 
@@ -93,12 +100,12 @@ def test_replicas_send_gradients_of_what_learns_and_gathered_weights() -> None:
 def test_eight_billion_with_adapters_fit_on_24_gb_and_in_full_not_on_80() -> None:
     assert plan(LORA, accelerator="RTX 4090").fits
     assert plan(QLORA, accelerator="RTX 4090").memory.total < 10e9
-    assert not plan(Tuning.full()).fits
-    assert plan(Tuning.full(optimizer="adamw_8bit")).fits
+    assert not plan(Tuning.full("pure_bf16")).fits
+    assert plan(Tuning.full("pure_bf16", optimizer="adamw_8bit")).fits
 
 
 def test_advice_and_search_keep_the_tuning() -> None:
-    large = plan(Tuning.full(weight_bytes=4), num_gpus=8, micro_batch_size=8)
+    large = plan(Tuning.full(), num_gpus=8, micro_batch_size=8)
     advice = advise(large)
     assert advice
     assert advice[-1].plan.fits
@@ -108,7 +115,9 @@ def test_advice_and_search_keep_the_tuning() -> None:
     assert found.run.tuning == LORA
     assert found.fits
     assert found.run.tensor_parallel == found.run.pipeline_parallel == 1
-    assert fewest_gpus(plan(Tuning.full(), num_gpus=8, shard="fsdp")).split.num_gpus == 2
+    for recipe, fewest in (("pure_bf16", 2), ("amp", 4)):
+        shared = plan(Tuning.full(recipe), num_gpus=8, shard="fsdp")
+        assert fewest_gpus(shared).split.num_gpus == fewest
 
 
 def test_a_measured_step_takes_the_place_of_others() -> None:
@@ -140,3 +149,79 @@ def test_a_report_warns_where_4_bits_are_slow() -> None:
     )
     assert "4 bits took others up to twice as long" in few.report().markdown
     assert "4 bits took others" not in many.report().markdown
+
+
+QWEN = {
+    "model_type": "qwen2",
+    "hidden_size": 5120,
+    "intermediate_size": 27648,
+    "num_hidden_layers": 64,
+    "num_attention_heads": 40,
+    "num_key_value_heads": 8,
+    "vocab_size": 152064,
+    "tie_word_embeddings": False,
+}
+"""Qwen2.5 32B, as its config.json has it."""
+
+
+def adapted(model: Transformer | str, chip: str, num_gpus: int, s: int, **options: Any) -> Plan:
+    shape = replace(known_model(model), sequence_length=s)
+    how = {"recompute": "full", "zero_stage": 3, **options}
+    return plan_run(shape, chip, num_gpus, 10_000_000, 16 * num_gpus, **how)
+
+
+def test_a_7b_in_full_on_eight_v100_runs_out_of_memory_as_it_did() -> None:
+    """meta-llama/llama-cookbook#234: FSDP, mixed precision in fp16, out of memory at AdamW."""
+    for s in (512, 2048):
+        found = adapted("Llama-2-7b", "V100-16", 8, s, shard="fsdp", zero_stage=None, tuning=FULL)
+        assert not found.fits
+        assert not found.tight
+    told = found.report().markdown
+    assert "recipe amp, 16 bytes a parameter, products in fp16" in told
+    assert "bf16" not in told
+
+
+def test_a_32b_in_full_on_eight_h100_runs_out_of_memory_as_it_did() -> None:
+    """axolotl-ai-cloud/axolotl#2531: ZeRO 3, sequences of 4,096, 79.6 GB allocated, no more."""
+    model = Transformer.from_config(QWEN)
+    assert count_parameters(model).total == 32_763_876_352
+    for recipe in ("amp", "bf16"):  # bf16 is DeepSpeed's
+        found = adapted(model, "H100", 8, 4096, tuning=Tuning.full(recipe))
+        assert not found.fits
+        assert found.memory.total > 79.6e9
+
+
+def test_an_8b_in_full_on_two_gpus_needs_what_was_measured() -> None:
+    """80.32 GB on each of two GPUs (IBM's Llama 3 8B), where 8 bytes would have fitted."""
+    found = adapted("Llama-3.1-8B", "H100", 2, 2048, tuning=FULL)
+    assert units.gigabytes(found.memory.total) == "80.3 GB"
+    assert not found.fits
+    other = adapted("Llama-3.1-8B", "H100", 2, 2048, tuning=Tuning.full("pure_bf16"))
+    assert other.fits
+    less, more = units.gigabytes(other.memory.total), units.gigabytes(found.memory.total)
+    told = f"recipe amp, 16 bytes a parameter ({less} with 8, pure_bf16)"
+    assert told in unescaped(found.report().markdown)
+    told = f"recipe pure_bf16, 8 bytes a parameter ({more} with 16, amp)"
+    assert told in unescaped(other.report().markdown)
+
+
+def unescaped(markdown: str) -> str:
+    return markdown.replace("\\", "")
+
+
+def test_a_chip_without_bf16_gets_none() -> None:
+    """Where a recipe isn't named, V100 has 32-bit weights and products in fp16."""
+    for recipe in ("pure_bf16", "bf16", "bf16_fp32_grads"):
+        with pytest.raises(ValueError, match=f"recipe='{recipe}' needs products in bf16, which V1"):
+            adapted("Llama-2-7b", "V100", 8, 2048, tuning=Tuning.full(recipe))
+        with pytest.raises(ValueError, match=f"recipe='{recipe}' needs products in bf16, which V1"):
+            adapted("Llama-2-7b", "V100", 8, 2048, recipe=recipe)
+    untuned = adapted("Llama-2-7b", "V100", 8, 2048)
+    assert untuned.run.bytes_of.name == "amp"
+    assert untuned.but(accelerator="A100").run.bytes_of.name == "bf16"
+
+
+def test_a_tuned_plan_takes_its_recipe_from_the_tuning() -> None:
+    assert plan(FULL).run.bytes_of.name == "amp"
+    with pytest.raises(ValueError, match="recipe='bf16' is part of the tuning"):
+        plan(FULL, recipe="bf16")

@@ -17,7 +17,7 @@ PAGE = "12_finetune"
 
 
 def test_bytes_of_a_weight() -> None:
-    assert [*weight_bytes(Tuning.full(weight_bytes=4)).values()] == [4, 4, 8]
+    assert [*weight_bytes(Tuning.full()).values()] == [4, 4, 8]
     assert weight_bytes(Tuning.lora(16)) == {"weights": 2}
     assert weight_bytes(Tuning.qlora(16))["weights"] == pytest.approx(0.52, abs=0.005)
     assert "16, 2, 0.52 bytes" in words(PAGE)
