@@ -223,9 +223,40 @@ def test_a_measured_step_has_its_own_mfu_and_days_without_stops(printed) -> None
     assert made["beyond_published"] is False
     assert made["first_run_days"] is None
     text = " ".join(printed(f"{PLAN} --step-seconds 9.8").split())
-    told = f"{units.percent(made['step_mfu'])} of the peak (MFU, attention counted); "
+    peak = f"{units.flops_per_second(plan.run.peak)}, the dense peak in bf16"
+    told = f"{units.percent(made['step_mfu'])} of {peak} (MFU, attention counted); "
     assert told + f"{units.digits(seconds / 86400, 2)} days without stops" in text
     assert "above any published" not in text
+
+
+@pytest.mark.parametrize(
+    "more", ["", " --format fp8", " --full --sequence 2k", " --step-seconds 9"]
+)
+def test_a_step_its_tokens_and_the_peak_of_its_mfu_are_printed(more: str, printed) -> None:
+    command = f"plan llama-3.1-8b --gpus 8 --chip h100 --tokens 1B --batch 128{more}"
+    made = numbers(printed(f"{command} --json"))
+    step, rate = made["seconds_per_iteration"], made["tokens_per_second_per_gpu"]
+    tokens = 128 * made["inputs"]["sequence_length"] / 8
+    assert rate["least"] == pytest.approx(tokens / step["greatest"])
+    assert rate["likely"] == pytest.approx(tokens / step["likely"])
+    assert rate["greatest"] == pytest.approx(tokens / step["least"])
+    format = "fp8" if "fp8" in more else "bf16"
+    peak = published.accelerator("H100").peak(format)
+    assert made["mfu_peak"] == {"flops_per_second": peak, "format": format}
+    digits = 3 if "step" in more else 2
+    ends = [units.duration(step[x], digits) for x in ("likely", "least", "greatest")]
+    interval = "as measured" if ends[1] == ends[2] else "{} to {}".format(*ends[1:])
+    named = f"{units.flops_per_second(peak)}, the dense peak in {format} (MFU"
+    text = " ".join(printed(command).split())
+    assert f"a step {ends[0]} {interval}; {units.percent(made['step_mfu'])} of {named}" in text
+    assert f"{units.percent(made['mfu'])} of {named}" in text
+    assert "of the peak (MFU" not in text
+    likely, least, most = (
+        f"{float(f'{rate[x]:.3g}'):,.10g}" for x in ("likely", "least", "greatest")
+    )
+    interval = "as measured" if least == most else f"{least} to {most}"
+    assert f"tokens/s per GPU {likely} {interval}; " in text
+    assert f"| a step | {ends[0]} |" in printed(f"{command} --markdown")
 
 
 def test_a_step_faster_than_any_published_is_called_so(printed) -> None:
@@ -238,7 +269,7 @@ def test_a_step_faster_than_any_published_is_called_so(printed) -> None:
 def test_the_json_holds_what_the_table_says_of_a_first_run_and_the_losses(printed) -> None:
     made, plan = numbers(printed(f"{PLAN} --json")), best_split(LLAMA, "H100", 64, 512, 1e12)
     assert made["first_run_days"]["greatest"] == pytest.approx(plan.first_run.greatest)
-    assert made["days_without_stops"] is made["step_mfu"] is made["beyond_published"] is None
+    assert made["days_without_stops"] is made["beyond_published"] is None
     N = made["active_parameters"]
     laws = ("besiroglu", "hoffmann")
     assert made["worth"]["losses"] == {law: pytest.approx(loss(N, 1e12, law)) for law in laws}

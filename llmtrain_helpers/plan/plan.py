@@ -216,6 +216,12 @@ class Plan:
         return work / (self.split.num_gpus * self.run.peak)
 
     @property
+    def step_mfu(self) -> Result:
+        """The likely share of the peak while a step runs: stops and recomputed work left out."""
+        seconds = self.seconds_per_iteration.likely
+        return self.flops.model / seconds / (self.split.num_gpus * self.run.peak)
+
+    @property
     def hfu(self) -> Result:
         """The likely share of the peak, recomputed work counted."""
         return self.total_flops / self.seconds.likely / (self.split.num_gpus * self.run.peak)
@@ -253,6 +259,13 @@ class Plan:
     def throughput(self) -> Result:
         """The likely tokens a second, over all GPUs."""
         return self.run.tokens / self.seconds.likely
+
+    @property
+    def gpu_throughput(self) -> Interval:
+        """Tokens per second on each GPU while a step runs, without stops."""
+        run, t = self.run, self.seconds_per_iteration
+        tokens = run.global_batch_size * run.model.sequence_length / self.split.num_gpus
+        return Interval(tokens / t.greatest, tokens / t.likely, tokens / t.least)
 
     @property
     def phase(self) -> str:

@@ -13,7 +13,7 @@ from functools import partial
 from html import escape
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import Number, at_most, instance, refuse, single
+from llmtrain_helpers.checks import Number, Result, at_most, instance, refuse, single
 from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
 from llmtrain_helpers.finetune import Tuning, targeted, tuned_parameters, weight_bytes
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
@@ -162,7 +162,7 @@ def report(
         refuse("trained_on", before, "is what a law wants, and law is None")
     # A law tells of a model trained from nothing, not of what tuning adds.
     quality = [] if law is None or run.tuning is not None else _quality(plan, law, before)
-    lines = (*_work(plan), *_machine(plan), *_time(plan), *quality)
+    lines = (*_work(plan), *_machine(plan), *_step(plan), *_time(plan), *quality)
     parameters = units.count(plan.parameters.total)
     title = f"{name[:1].upper()}{name[1:]}: {parameters} parameters"
     return Report(title, summary, lines, LEFT_OUT)
@@ -273,12 +273,29 @@ def _recipe(plan: Plan, tuning: Tuning) -> str:
     return f"{said} ({needed} with {instead}, {other.recipe}); "
 
 
+def _step(plan: Plan) -> list[Line]:
+    """Seconds of a step, and the tokens that each GPU gets through in one of them."""
+    run, digits = plan.run, 3 if plan.measured else 2
+    if run.utilizations is not None:
+        source = rests_on(plan)
+    else:
+        source = "your step" if plan.measured else f"{plan.shares.evidence} (notebook 08)"
+    tokens = units.count(run.global_batch_size * run.model.sequence_length)
+    seconds = partial(units.duration, significant=digits)
+    share = f"{_share(plan, plan.step_mfu)}, without stops"
+    rate = f"{tokens} tokens a step, over {units.plural(plan.split.num_gpus, 'GPU')}"
+    return [
+        _interval("a step", plan.seconds_per_iteration, seconds, share, source),
+        _interval("tokens/s per GPU", plan.gpu_throughput, _plain, rate, source),
+    ]
+
+
 def _time(plan: Plan) -> list[Line]:
     """Days, GPU-hours, money, energy; at a rate of one's own the stops come on top."""
     run, days = plan.run, plan.days_with_stops
-    assumption = f"{_share(plan)}, stops included"
+    assumption = f"{_share(plan, plan.mfu)}, stops included"
     if run.tuning is not None:
-        assumption = f"{_share(plan)}, full sequences, without stops"
+        assumption = f"{_share(plan, plan.mfu)}, full sequences, without stops"
         if run.tuning.method == "qlora" and run.micro_batch_size * run.model.sequence_length < FEW:
             assumption += "; few tokens at once: there 4 bits took others up to twice as long"
     elif run.utilizations is None:
@@ -350,9 +367,10 @@ def _bubble_alone(plan: Plan) -> str:
     return f"; of the split its bubble alone, for want of the chip's {', '.join(plan.unknown)}"
 
 
-def _share(plan: Plan) -> str:
-    """The likely share of the peak, and how it is counted."""
-    return f"{units.percent(plan.mfu)} of the peak (MFU, attention counted)"
+def _share(plan: Plan, mfu: Result) -> str:
+    """A share of the peak, which peak that is, and how the share is counted."""
+    peak = f"{units.flops_per_second(plan.run.peak)}, the dense peak in {plan.run.number_format}"
+    return f"{units.percent(mfu)} of {peak} (MFU, attention counted)"
 
 
 def _own_speed(plan: Plan) -> str:
@@ -360,7 +378,7 @@ def _own_speed(plan: Plan) -> str:
     own = "step" if plan.run.flops_per_gpu is None else "rate"
     alone = f"{units.digits(plan.days.likely, 2)} days without stops"
     low, _, high = (units.share(longer - 1).removesuffix(" %") for longer in STOPS)
-    told = f"your measured {own}: {_share(plan)}; {alone}, which add {low} to {high} %"
+    told = f"your measured {own}: {_share(plan, plan.mfu)}; {alone}, which add {low} to {high} %"
     if not plan.beyond_published:
         return told
     share = units.percent(plan.hfu)
@@ -471,7 +489,8 @@ def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:
 def _interval(
     what: str, numbers: Interval, unit: Callable[[float], str], assumption: str, source: str
 ) -> Line:
-    ends = f"{unit(numbers.least)} to {unit(numbers.greatest)}"
+    exact = numbers.least == numbers.greatest  # then it's a step or rate of one's own
+    ends = "as measured" if exact else f"{unit(numbers.least)} to {unit(numbers.greatest)}"
     return Line(what, unit(numbers.likely), ends, assumption, source)
 
 

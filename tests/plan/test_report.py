@@ -74,7 +74,15 @@ def test_every_number_is_that_of_the_function_behind_it() -> None:
     with_reserve = units.gigabytes(plan.memory.total + plan.reserve)
     assert told["memory of a GPU"].interval == f"to {with_reserve} with the reserve"
     assert told["memory of a GPU"].assumption.startswith("of 80.0 GB; recipe fp8, sequences at")
-    assert told["days"].assumption.startswith(f"{units.percent(plan.mfu)} of the peak")
+    peak = f"{units.flops_per_second(plan.run.peak)}, the dense peak in bf16 (MFU"
+    assert told["days"].assumption.startswith(f"{units.percent(plan.mfu)} of {peak}")
+    step = plan.seconds_per_iteration
+    assert told["a step"].number == units.duration(step.likely, 2)
+    ends = (units.duration(x, 2) for x in (step.least, step.greatest))
+    assert told["a step"].interval == " to ".join(ends)
+    assert told["a step"].assumption.startswith(f"{units.percent(plan.step_mfu)} of {peak}")
+    likely = 512 * 8192 / (64 * step.likely)
+    assert told["tokens/s per GPU"].number == f"{float(f'{likely:.3g}'):,.0f}"
     assert told["GPU-hours"].number == units.exact(round(hours.likely, -2))
     assert told["energy"].number == units.si(hours.likely * 700, "Wh")
     assert told["loss expected"].number == f"{loss(N, T, 'hoffmann'):.2f} nats a token"
@@ -268,11 +276,11 @@ def test_names_are_words_whatever_they_hold(name: str) -> None:
 
 def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
     told = {x.what: x for x in PLAN.but(flops_per_gpu=420e12).report().lines}
-    mfu = "42.4 % of the peak (MFU, attention counted)"  # 420 of 989.5 TFLOP/s
+    mfu = "42.4 % of 990 TFLOP/s, the dense peak in bf16 (MFU, attention counted)"  # 420 TFLOP/s
     alone = "25 days without stops, which add 8 to 50 %"
     assert told["days"].assumption == f"your measured rate: {mfu}; {alone}"
     told = {x.what: x for x in PLAN.calibrated(10.0).report().lines}
-    assert told["days"].assumption.startswith("your measured step: 38.4 % of the peak (MFU, a")
+    assert told["days"].assumption.startswith("your measured step: 38.4 % of 990 TFLOP/s, the")
     assert "a first run" not in told
     with pytest.raises(ValueError, match="is many: a report is about one"):
         PLAN.but(tokens=np.array([1e12, 2e12])).report()
@@ -296,7 +304,7 @@ def test_a_measured_step_above_any_published_is_called_so() -> None:
 def test_a_first_run_says_how_its_share_is_counted_and_is_never_left_out() -> None:
     """25 % is a share by 6TP, the days' own with attention: each row says which."""
     told = of(PLAN.report())
-    assert "% of the peak (MFU, attention counted), stops" in told["days"].assumption
+    assert "the dense peak in bf16 (MFU, attention counted), stops" in told["days"].assumption
     assert told["a first run"].interval == "until a step is measured"
     assert told["a first run"].assumption == (
         "25.0 % of the peak by 6TP, attention left out: the slow end of published runs"
