@@ -127,9 +127,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     try:
-        status = main()
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads, such as head, has seen enough
+        try:
+            status = main()
+        finally:  # --help leaves by itself
+            sys.stdout.flush()
+    except OSError as problem:
+        if problem.filename is not None:  # it's not about what's printed
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 1
+        read = isinstance(problem, BrokenPipeError)  # by head, for example, which has enough
+        status = 1 if read else refused(f"The output can't be written: {problem.strerror}.")
     sys.exit(status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,25 @@ def test_a_shell_gets_the_status_too() -> None:
     assert status_of("llmtrain_helpers") == 0
     assert status_of("llmtrain_helpers", "utilisations") == 2
     assert status_of("llmtrain_helpers", "measure", "--record", "x.txt") == 2
+
+
+PLANNED = "plan gpt2 --gpus 8 --chip a100 --tokens 1B"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is a file of Linux")
+@pytest.mark.parametrize(
+    "command",
+    [PLANNED, f"{PLANNED} --json", "plan --gpus 8 --chip h100 --days 3", "models", "chips"]
+    + [f"{name} --help" for name in COMMANDS]
+    + ["--help"],
+)
+def test_output_that_cannot_be_written_is_a_sentence(command: str) -> None:
+    run = [sys.executable, "-m", "llmtrain_helpers", *command.split()]
+    plain = {name: x for name, x in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, encoding="utf-8", env=plain)
+    assert done.returncode == 2
+    assert done.stderr == "The output can't be written: No space left on device.\n"
 
 
 @pytest.mark.parametrize("name", ["utilizations", "splits", "finetunes"])
