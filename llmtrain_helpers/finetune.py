@@ -66,6 +66,7 @@ from llmtrain_helpers.tuning import (
     Site as Site,
     TunedParameters as TunedParameters,
     Tuning as Tuning,
+    check_rank,
     check_tuned as check_tuned,
     matrix_weights as matrix_weights,
     sites as sites,
@@ -718,8 +719,8 @@ def lora_parameters(
 ) -> Result:
     """Parameters that LoRA trains: r(m + n) for each adapted matrix of m by n.
 
-    `targets` are out of `MATRICES`. ValueError for an unknown one, for none, and for
-    layers that are no plain attention and MLP.
+    `targets` are out of `MATRICES`. ValueError for an unknown one, for none, for layers
+    that are no plain attention and MLP, and for a rank above that of all these matrices.
 
     Source: arXiv 2106.09685, section 4; litgpt prints the doctest's number.
 
@@ -732,16 +733,15 @@ def lora_parameters(
     adapted = _targets(targets)
     broadcast(rank=r, **model.numbers())
 
-    def rows_and_columns(layer: Layer) -> Result:
-        """The sum of both sides of each adapted matrix of a layer."""
+    def sides(layer: Layer) -> list[tuple[Result, Result]]:
+        """Rows and columns of each adapted matrix of a layer."""
         mixer, mlp = _attention_and_mlp(layer)
-        sides: Result = 0
-        for name in adapted:
-            matrices = mlp.matrices(h) if name == "mlp" else (mixer.matrix(name, h),)
-            sides = sides + sum(m.rows + m.columns for m in matrices)
-        return sides
+        matrices = [mixer.matrix(name, h) for name in adapted if name != "mlp"]
+        matrices += mlp.matrices(h) if "mlp" in adapted else ()
+        return [(matrix.rows, matrix.columns) for matrix in matrices]
 
-    return r * over_layers(model, rows_and_columns)
+    check_rank(r, [both for layer in model.kinds for both in sides(layer)])
+    return r * over_layers(model, lambda layer: sum(map(sum, sides(layer))))
 
 
 def _targets(targets: object) -> list[str]:

@@ -7,14 +7,15 @@ counted with PyTorch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 from llmtrain_helpers.checks import (
     Result,
     amount,
-    anywhere,
+    at_most,
     choice,
     flag,
     instance,
@@ -28,7 +29,7 @@ from llmtrain_helpers.model.layers import Attention, LatentAttention, Layer, Mat
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import RECIPES, Recipe
-from llmtrain_helpers.results import Breakdown
+from llmtrain_helpers.results import Breakdown, greater, lesser
 
 MIXERS = {
     "query": "q_proj",
@@ -364,7 +365,7 @@ def tuned_parameters(model: Transformer, tuning: Tuning) -> TunedParameters:
     """Parameters that learn and that do not: all of them, or r(m + n) for each adapter.
 
     An adapter of rank r beside a matrix of m × n; each expert has its own. ValueError for
-    targets of which the model has none.
+    targets of which the model has none, and for a rank above that of all its matrices.
 
     Source: arXiv 2106.09685, section 4; PEFT prints the doctest's number.
 
@@ -378,10 +379,15 @@ def tuned_parameters(model: Transformer, tuning: Tuning) -> TunedParameters:
         return TunedParameters(frozen=0, wide=0, learning=P)
     frozen = over_layers(model, matrix_weights(model))
     learning = over_layers(model, _adapter_parameters(model, tuning))
+    h, parts = model.hidden_size, [part for layer in model.kinds for part in layer.parts]
+    adapted = [site.matrix for part in parts for site in sites(part, h, tuning) if site.adapted]
+    sides = [(matrix.rows, matrix.columns) for matrix in adapted]
     if HEAD in tuning.targets:
-        learning = learning + tuning.rank * (model.hidden_size + model.vocab_size)
-    if not anywhere(learning > 0):
+        learning = learning + tuning.rank * (h + model.vocab_size)
+        sides.append((h, model.vocab_size))
+    if not sides:
         refuse("targets", tuning.targets, "are in no layer of the model")
+    check_rank(tuning.rank, sides)
     return TunedParameters(frozen=frozen, wide=P - frozen, learning=learning)
 
 
@@ -399,6 +405,12 @@ def matrix_weights(model: Transformer) -> Callable[[Layer], Result]:
     """Counts the weights in a layer's matrices, without biases."""
     h = model.hidden_size
     return lambda layer: sum(m.copies * m.weights for m in layer.matrices(h))
+
+
+def check_rank(rank: Result, adapted: Iterable[tuple[Result, Result]]) -> None:
+    """Refuse a higher rank than any of the adapted matrices has, given by their two sides."""
+    highest = reduce(greater, (lesser(rows, columns) for rows, columns in adapted))
+    at_most("rank", rank, "the rank of the largest adapted matrix", highest)
 
 
 def _adapter_parameters(model: Transformer, tuning: Tuning) -> Callable[[Layer], Result]:

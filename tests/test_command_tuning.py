@@ -70,6 +70,7 @@ def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) 
         ("--lora 8 --bits 8", "--bits 8 is neither 4 nor 16"),
         ("--full --bits 4", "--bits is of adapters: give --lora R in place of --full"),
         ("--lora 0", "--lora 0 is not positive"),
+        ("--lora 1e9", "--lora 1000000000 is more than 4,096, the rank of the largest adapted"),
         ("--lora 8 --targets q_pro", "--targets 'q_pro' is unknown, did you mean 'q_proj'?"),
         ("--lora 8 --loss liger", "--loss 'liger' is unknown"),
         ("--lora 8 --tensor 2", "--tensor 2 is not planned with tuning: leave it at 1"),

@@ -1,7 +1,9 @@
 """LoRA, optimizers other than Adam, and states in the memory of the host."""
 
+from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 
 from llmtrain_helpers import (
@@ -10,11 +12,13 @@ from llmtrain_helpers import (
     Layer,
     Mlp,
     Transformer,
+    Tuning,
     lora_memory,
     lora_parameters,
     muon_overhead,
     offload_seconds,
     plan_run,
+    tuned_parameters,
 )
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.finetune import MATRICES
@@ -140,6 +144,21 @@ def test_muon_and_the_host_at_their_published_numbers() -> None:
     assert muon_overhead(768, 524_288) == pytest.approx(0.007, abs=0.0005)
     assert muon_overhead(16384, 16e6) == pytest.approx(0.005, abs=0.0005)
     assert offload_seconds(8e9, 25e9, num_gpus=8) == pytest.approx(0.16)
+
+
+def test_a_rank_above_that_of_every_matrix_is_refused() -> None:
+    """An adapter of rank 4,096 could already be the whole matrix, which has no higher rank."""
+    for targets in (["query"], MATRICES):
+        assert lora_parameters(LLAMA, 4096, targets) > 0
+        for rank in (4097, 10**9, np.array([8, 10**9])):
+            with pytest.raises(ValueError, match=r"rank.* is more than .*the rank of the largest"):
+                lora_parameters(LLAMA, rank, targets)
+    with pytest.raises(ValueError, match="rank=2000 is more than 1,024, the rank of the largest"):
+        lora_parameters(LLAMA, 2000, ["key", "value"])
+    for make, targets in product((Tuning.lora, Tuning.qlora), ("all-linear", ["lm_head"])):
+        assert tuned_parameters(LLAMA, make(4096, targets)).learning > 0
+        with pytest.raises(ValueError, match="rank=4097 is more than 4,096, the rank of the larg"):
+            tuned_parameters(LLAMA, make(4097, targets))
 
 
 @pytest.mark.parametrize("targets", ["qv", [], ["gate"], 3, None])
