@@ -219,7 +219,7 @@ def plan(arguments: Sequence[str]) -> int:
             warnings.simplefilter("always")
             name, model = _model(given)
         found, tokens = _planned(model, given)
-        advice = advise(found)
+        advice, report = advise(found), found.report(name)
     except ValueError as problem:
         sentence = in_options(str(problem))
         if "config" in given:
@@ -227,7 +227,6 @@ def plan(arguments: Sequence[str]) -> int:
         print(sentence, file=sys.stderr)
         return 2
     print(*(f"{in_options(str(x.message))}\n" for x in cautions), sep="", end="", file=sys.stderr)
-    report = found.report(name)
     if shown["json"]:
         print(json.dumps(_numbers(found, report, given, advice), indent=2, ensure_ascii=False))
         return 0
@@ -309,7 +308,10 @@ def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interv
     if "days" not in given:
         return found, None
     tokens = most_tokens(found, given["days"])
-    return found.but(tokens=int(tokens.likely)), tokens
+    try:
+        return found.but(tokens=int(tokens.likely)), tokens
+    except ValueError:
+        raise ValueError(f"days={given['days']:g} makes more tokens than any run has") from None
 
 
 def _tuning(given: Mapping[str, Any]) -> Tuning | None:

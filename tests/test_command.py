@@ -370,6 +370,10 @@ HOSTILE = {
     "plan mixtral-8x7b --gpus 64 --chip h100 --tokens 1T --shard hsdp --experts 8": (
         "is not planned with --shard hsdp"
     ),
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1B --price 1e39": "--price 1e+39 is too much: a run",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1B --price 1e39 --json": "--price 1e+39 is too much",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1e39": "is too many: a run has at most 1e+36 FLOPs",
+    "plan gpt2 --gpus 8 --chip h100 --days 1e20": "--days 1e+20 makes more tokens than any run",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --step-seconds 0": "--step-seconds 0 is not pos",
     "plan --gpus 8 --chip h100 --days 3 --tensor 2": "--tensor is of one model: give its name",
     "plan --gpus 8 --chip h100 --days 3 --markdown": "--markdown is of one model",

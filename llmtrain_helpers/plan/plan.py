@@ -65,6 +65,10 @@ had more there (IBM's 41 and 58, as their driver showed it), but half of them 5.
 cache that the allocator gives back before it fails (`evidence.finetunes`)."""
 
 
+MOST = 1e36
+"""The most FLOPs of a run, and the most that it costs: all that follows is still a number."""
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What a run takes; made by `plan_run`, varied by `but`.
@@ -480,6 +484,7 @@ def planned(run: Run) -> Plan:
     at_peak = work * (1 + split.bubble) / (split.num_gpus * run.peak)
     shares = others_shares(run, at_peak, step)
     of_steps, of_runs = seconds_per_step(run, flops.total, at_peak, shares, step)
+    _check_size(run, flops.total * steps, of_runs.greatest * steps)
     return Plan(
         run=run,
         parameters=count_parameters(model),
@@ -492,6 +497,15 @@ def planned(run: Run) -> Plan:
         seconds_per_iteration=of_steps,
         seconds=of_runs.times(steps),
     )
+
+
+def _check_size(run: Run, flops: Result, seconds: Result) -> None:
+    """Refuse a run whose FLOPs or cost are beyond any number that's printed or counted with."""
+    if anywhere(flops > MOST):
+        refuse("tokens", run.tokens, f"is too many: a run has at most {MOST:.0e} FLOPs")
+    price = run.price_per_gpu_hour
+    if price is not None and anywhere(price * gpu_hours(seconds, run.num_gpus) > MOST):
+        refuse("price_per_gpu_hour", price, f"is too much: a run costs at most {MOST:.0e}")
 
 
 def run_flops(run: Run, batch_size: Result, recompute: str) -> FlopCount:
