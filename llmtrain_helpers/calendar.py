@@ -47,7 +47,7 @@ RESTART_SECONDS = Interval(10 * MINUTE, 30 * MINUTE, 2 * HOUR)
 most 50 minutes (ByteRobust), hours by hand (OPT-175B)."""
 
 CHECKPOINT_SECONDS = Interval(0.6, 40.0, 150.0)
-"""For which a write blocks training: in the background (ByteCheckpoint), 2.3 TB of
+"""For which a write blocks training: in the background (ByteCheckpoint), 2.5 TB of
 BLOOM-176B at once, one of 7B written the plain way (PyTorch)."""
 
 OUTAGES = Interval(0.0, 0.05, 0.2)
@@ -71,7 +71,7 @@ def checkpoint_bytes(parameters: Number, recipe: str | Recipe = "bf16") -> Resul
     Adam, however the states are shared out. Takes P parameters, all of them where there
     are experts, and a `Recipe` or its name.
 
-    >>> checkpoint_bytes(176_247_271_424) / 1e12  # BLOOM: 2.3 TB by its log
+    >>> checkpoint_bytes(176_247_271_424) / 1e12  # BLOOM: 2.3 TiB, which is 2.53 TB, by du
     2.467461799936
     """
     P, kept = count("parameters", parameters), known_recipe(recipe)
