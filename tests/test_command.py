@@ -423,7 +423,10 @@ def test_what_cannot_be_is_refused_in_a_sentence(command: str, refused) -> None:
         ("layers: 32", "holds no JSON that can be read"),
         ("[1]", "is no mapping"),
         ("{}", "model_type=None is unknown"),
-        ('{"model_type": "gemma3", "text_config": {}}', "give its text_config alone"),
+        (
+            '{"model_type": "gemma3", "text_config": {}}',
+            "model_type=None in text_config is unknown",
+        ),
         ('{"model_type": "llama", "hidden_size": NaN}', "is not a finite number"),
         ("[" * 10**5, "holds no JSON that can be read"),
     ],

@@ -207,14 +207,18 @@ def read_config(path: str | PathLike[str], sequence_length: Number | None = None
     return Transformer.from_config(_read_json("path", Path(path)), sequence_length)
 
 
-def parse_config(config: str, sequence_length: Number | None = None) -> Transformer:
-    """The shape in the text of a `config.json`, with the refusals of `read_config`.
+def parse_config(
+    config: str | Mapping[str, Any], sequence_length: Number | None = None
+) -> Transformer:
+    """The shape in a `config.json`, given as its text or as a dict; it refuses as `read_config`.
 
-    >>> parse_config('{"model_type": "gpt2"}').num_layers
-    12
+    >>> parse_config('{"model_type": "gpt2"}') == parse_config({"model_type": "gpt2"})
+    True
     """
+    if isinstance(config, Mapping):
+        return Transformer.from_config(config, sequence_length)
     if not isinstance(config, str):
-        refuse("config", config, "is no text of a config.json")
+        refuse("config", config, "is neither the text of a config.json nor a dict")
     if len(config) > CONFIG_LIMIT:
         refuse("config", config[:20], f"is longer than {CONFIG_LIMIT:,} letters")
     return Transformer.from_config(_parsed("config", config, config), sequence_length)

@@ -326,7 +326,8 @@ class Transformer:
         `families.FAMILIES` lists the families that are known. Keys left out take the
         family's own defaults; but null `num_key_value_heads` are as many as the heads.
         `sequence_length` is that of training; without it, the file's maximum
-        stands, or 2,048 where a family has none. What would give another number is
+        stands, or 2,048 where a family has none. Of a model that also sees or hears, its
+        language model is read (`text_config`). What would give another number is
         refused: another head than the language model's, code of the file's own, and
         structure that is not known of the family.
 

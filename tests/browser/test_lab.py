@@ -180,7 +180,7 @@ def test_a_config_json_is_pasted_into_parameters(page: lab.Page, address: str) -
     page.keyboard.press("Tab")
     page.wait_for_function(
         f"() => document.querySelector('{PANEL} .llmtrain-status').innerText"
-        ".includes('give its text_config')"
+        ".includes('in text_config is unknown')"
     )
     assert panel.locator(".llmtrain-old").count() == 1
     assert "3 layers, from first to last" in answer(page)

@@ -11,7 +11,8 @@ import pytest
 from llmtrain_helpers import Transformer, count_parameters
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.model.huggingface import family_rows
-from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, Family, families_of
+from llmtrain_helpers.model.huggingface.configs import left_out
+from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, SAME, Family, families_of
 from llmtrain_helpers.model.recurrences import LightningAttention
 from tests.config_files import BUILT, FILES, PARAMETERS
 
@@ -94,6 +95,109 @@ def test_without_experts_the_plain_mlps_default_holds() -> None:
     model = read("qwen3_moe", num_experts=0, num_experts_per_tok=0)
     assert (model.intermediate_size, model.num_experts) == (6144, 0)
     assert "num_local_experts=0" in refusal("mixtral", num_local_experts=0, num_experts_per_tok=0)
+
+
+# --- files of more than text, and names that stand for a family
+
+KIMI_K2 = (
+    {"model_type": "kimi_k2", "architectures": ["DeepseekV3ForCausalLM"], "vocab_size": 163840}
+    | {"num_hidden_layers": 61, "hidden_size": 7168, "intermediate_size": 18432}
+    | {"num_attention_heads": 64, "num_key_value_heads": 64, "q_lora_rank": 1536}
+    | {"kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+    | {"n_routed_experts": 384, "num_experts_per_tok": 8, "moe_intermediate_size": 2048}
+    | {"n_shared_experts": 1, "first_k_dense_replace": 1, "max_position_embeddings": 131072}
+    | {"moe_layer_freq": 1, "num_nextn_predict_layers": 0, "tie_word_embeddings": False}
+    | {"auto_map": {"AutoConfig": "configuration_deepseek.DeepseekV3Config"}}
+)
+QWEN3_VL_TEXT = (
+    {"model_type": "qwen3_vl_moe_text", "vocab_size": 151936, "hidden_size": 2048}
+    | {"num_hidden_layers": 48, "num_attention_heads": 32, "num_key_value_heads": 4}
+    | {"head_dim": 128, "intermediate_size": 6144, "moe_intermediate_size": 768}
+    | {"num_experts": 128, "num_experts_per_tok": 8, "decoder_sparse_step": 1}
+    | {"mlp_only_layers": [], "max_position_embeddings": 262144}
+)
+SEES = {"architectures": ["SeesForConditionalGeneration"], "vision_config": {"hidden_size": 64}}
+
+
+def total(config: dict[str, Any]) -> int:
+    return int(count_parameters(Transformer.from_config(config)).total)
+
+
+def test_kimi_k2_is_read_as_the_class_that_its_file_names() -> None:
+    assert total(KIMI_K2) == total({**KIMI_K2, "model_type": "deepseek_v3"}) == 1_026_408_209_408
+    with pytest.raises(ValueError, match=r"architectures=.* only .'DeepseekV3ForCausalLM'. is"):
+        total({**KIMI_K2, "architectures": ["KimiForCausalLM"]})
+
+
+def test_a_model_that_sees_is_read_by_its_text() -> None:
+    untied = {"model_type": "qwen3_vl_moe", "tie_word_embeddings": False}
+    whole = {**SEES, **untied, "text_config": QWEN3_VL_TEXT}
+    assert total(whole) == total(QWEN3_VL_TEXT) == 30_532_122_624
+    assert published.parse_config(whole) == published.parse_config(json.dumps(whole))
+    assert left_out(whole) == {}
+    assert published.parse_config(whole).sequence_length == 262_144
+
+
+@pytest.mark.parametrize("family", sorted({*FAMILIES} - {"deepseek_v2", "dots1"}))
+def test_a_wrapper_of_each_family_is_its_text(family: str) -> None:
+    for key in ("text_config", "llm_config", "language_config"):
+        whole = {**SEES, "model_type": "sees", key: {"model_type": family}}
+        assert Transformer.from_config(whole) == read(family)
+
+
+def test_the_whole_file_says_whether_its_head_is_tied() -> None:
+    for family, tied in (("llama", True), ("gemma3_text", False)):
+        for said in (None, not tied, tied):
+            text = {"model_type": family, "tie_word_embeddings": said}
+            whole = {"model_type": "sees", "text_config": text, "tie_word_embeddings": tied}
+            assert Transformer.from_config(whole) == read(family, tie_word_embeddings=tied)
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_name_that_stands_for_a_family_says_all_of_its_sizes(name: str) -> None:
+    """As transformers builds it; its own defaults are others, so none is taken for granted."""
+    family = FAMILIES[SAME[name]]
+    sizes = {key: value for key, value in family.defaults.items() if value is not None}
+    if "num_key_value_heads" in family.defaults:
+        sizes.setdefault("num_key_value_heads", sizes["num_attention_heads"])
+    assert read(name, **sizes) == read(SAME[name], **sizes)
+    counted = [key for key in sizes if family.role(key) in COUNTED]
+    assert len(counted) >= 6
+    for key in counted:
+        left = {other: value for other, value in sizes.items() if other != key}
+        assert refusal(name, **left).startswith(f"{key}=None is left out")
+
+
+COUNTED = {"num_layers", "hidden_size", "num_heads", "vocab_size", "intermediate_size"}
+COUNTED |= {"num_kv_heads", "num_experts", "experts_per_token", "expert_size", "first_dense"}
+COUNTED |= {"q_rank", "kv_rank", "plain_dim", "rotary_dim", "value_dim", "shared_experts"}
+
+
+@pytest.mark.parametrize("text", [{}, {"model_type": "gemma3n_text"}, {"model_type": ["llama"]}])
+def test_a_text_that_is_not_known_is_refused_without_a_promise(text: dict[str, Any]) -> None:
+    said = refusal("gemma3n", text_config=text)
+    name = text.get("model_type")
+    assert said.startswith(f"model_type={name!r} in text_config is unknown. Known: gpt2, ")
+    assert "give" not in said
+    nested = {"model_type": "sees", "text_config": {"model_type": "llama"}}
+    assert "model_type='sees' in text_config is" in refusal("sees", text_config=nested)
+
+
+def test_a_size_that_is_zero_is_said() -> None:
+    sparse = {**KIMI_K2, "first_k_dense_replace": 0}
+    assert total(sparse) == total({**sparse, "model_type": "deepseek_v3"}) > total(KIMI_K2)
+
+
+def test_deepseek_v3_2_is_not_read_as_v3() -> None:
+    said = refusal("deepseek_v32", **{key: KIMI_K2[key] for key in KIMI_K2 if key[0] != "m"})
+    assert said.startswith("model_type='deepseek_v32' is unknown. Known: gpt2, ")
+    assert "text_config" not in said
+
+
+@pytest.mark.parametrize("config", [None, 3, ["a"], b"{}"])
+def test_what_is_neither_text_nor_a_dict_is_refused(config: Any) -> None:
+    with pytest.raises(ValueError, match=r"^config=.* is neither the text of a config.json nor a"):
+        published.parse_config(config)
 
 
 # --- heads of keys and values

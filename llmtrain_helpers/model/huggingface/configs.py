@@ -24,7 +24,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.model.huggingface import rules
-from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, Family
+from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, SAME, Family
 from llmtrain_helpers.model.huggingface.stacking import ATTENTION, arguments
 
 _ONLY: dict[str, Any] = {
@@ -129,7 +129,7 @@ def shape(config: Mapping[str, Any]) -> dict[str, Any]:
     >>> shape({"model_type": "gpt2"})["num_positions"]
     1024
     """
-    family = _family(config)
+    config, family = language_model(config)
     _check_model(config, family)
     for key, value in config.items():
         _check_structure(str(key)[:60], value, family)
@@ -145,7 +145,7 @@ def left_out(config: Mapping[str, Any]) -> dict[str, Any]:
     >>> left_out({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 24})
     {'vocab_size': 50257}
     """
-    family = _family(config)
+    config, family = language_model(config)
     present = {family.aliases.get(key, key) for key, x in config.items() if x is not None}
     return {
         key: default
@@ -154,17 +154,36 @@ def left_out(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _family(config: Mapping[str, Any]) -> Family:
+def language_model(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Family]:
+    """A config of a language model with its family, or that part of a file of more than text.
+
+    >>> language_model({"model_type": "llava", "text_config": {"model_type": "llama"}})[0]
+    {'model_type': 'llama'}
+    """
     if not isinstance(config, Mapping):
         refuse("config", config, "is no mapping of names to values")
-    name = config.get("model_type")
-    if not isinstance(name, str) or name not in FAMILIES:
-        if isinstance(config.get("text_config"), Mapping):
-            refuse("model_type", name, "is of more than text: give its text_config alone")
+    family, where = _family(config), ""
+    key = next((key for key in _TEXTS if isinstance(config.get(key), Mapping)), None)
+    if family is None and key:
+        tied, config = config.get("tie_word_embeddings"), config[key]
+        family, where = _family(config), f"in {key} "
+        if tied is not None:  # the whole has the head, and decides
+            config = {**config, "tie_word_embeddings": tied}
+    if family is None:
         # The nearest is not offered: a name that looks alike is another shape.
         known = [*COMMON, f"and {len(FAMILIES) - len(COMMON)} more in families.FAMILIES"]
-        refuse("model_type", name, f"is unknown. Known: {', '.join(known)}")
-    return FAMILIES[name]
+        name = config.get("model_type")
+        refuse("model_type", name, f"{where}is unknown. Known: {', '.join(known)}")
+    return config, family
+
+
+_TEXTS = ("text_config", "llm_config", "language_config")
+"""Keys under which a file of more than text has its language model."""
+
+
+def _family(config: Mapping[str, Any]) -> Family | None:
+    name = config.get("model_type")
+    return FAMILIES.get(SAME.get(name, name)) if isinstance(name, str) else None
 
 
 def _check_model(config: Mapping[str, Any], family: Family) -> None:
@@ -221,19 +240,26 @@ def _check_other_families(config: Mapping[str, Any], family: Family) -> None:
             gated = _ACTS.get(act) if isinstance(act, str) else None
             if gated not in (None, family.gated):
                 refuse(key, act, f"is not what {family.model} has between its matrices")
-    present = (str(key) for key, value in config.items() if is_array(value) or value)
-    roles = {family.role(family.aliases.get(key, key)) for key in present}
-    if "vocab_size" not in roles or len(roles & _SIZES) < 4:
+    same = config["model_type"] in SAME  # its own defaults are others, and not known here
+    present = (key for key, x in config.items() if is_array(x) or x or (same and x is not None))
+    roles = {family.role(family.aliases.get(str(key), str(key))) for key in present}
+    if not same and ("vocab_size" not in roles or len(roles & _SIZES) < 4):
         return  # a short file, which means the class's defaults
-    for key in family.defaults:
-        role, default = family.role(key), family.defaults[key]
-        if {role, key} & _KINDS and role not in roles and default:
+    for key, default in family.defaults.items():
+        role = family.role(key)
+        needed = default and {role, key} & _KINDS
+        if same and role not in _NO_SIZES:
+            needed = needed or (default and type(default) is int) or role == "num_kv_heads"
+        if needed and role not in roles:
             problem = f"is left out, which a file of {family.model} says with its sizes"
             refuse(key, None, problem)
 
 
 _SIZES = {"hidden_size", "num_layers", "num_heads", "vocab_size", "intermediate_size"}
 """Sizes that a whole file says; a file without them has the class's defaults."""
+
+_NO_SIZES = {"sequence_length", "window", "max_window_layers"}
+"""Whole numbers of a file that change no matrix."""
 
 _COUNTED = {*_SIZES, "num_experts", "experts_per_token"}
 """Sizes that are worth a word where a file leaves them out, so much hangs on them."""

@@ -334,5 +334,16 @@ _WORDS = {"None": None, "True": True, "False": False, "no": False, "''": ""}
 FAMILIES = families_of(ROWS)
 """The families that are known, by `model_type`."""
 
+SAME = {
+    "kimi_k2": "deepseek_v3",
+    **dict.fromkeys(["qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"], "qwen2"),
+    "qwen3_vl_text": "qwen3",
+    "qwen3_vl_moe_text": "qwen3_moe",
+    "glm4v_moe_text": "glm4_moe",
+    "granite_docling_text": "granite",
+}
+"""Names whose files have the keys and the layers of a family, but other defaults: they're
+read if they say all of their sizes."""
+
 COMMON = ["gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe"]
 """The families that an error names, of all that are known."""

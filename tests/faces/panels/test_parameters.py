@@ -183,7 +183,7 @@ HOSTILE = {
     '{"model_type": "llama", "hidden_size": NaN}': "hidden_size=nan is not a finite",
     '{"model_type": "llama", "vocab_size": 1, "vocab_size": 2}': "contradicts",
     '{"model_type": "llama", "num_hidden_layers": 100000}': "at most 1,000 can be",
-    '{"model_type": "gemma3", "text_config": {}}': "give its text_config alone",
+    '{"model_type": "gemma3", "text_config": {}}': "model_type=None in text_config is unknown",
     '{"model_type": "gemma3_text", "num_hidden_layers": 1' + "0" * 400 + "}": "finite",
     "\ud800": "holds no JSON",
 }
