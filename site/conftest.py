@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +16,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from llmtrain_helpers.panels import PANELS
 from llmtrain_helpers.panels.state import State
 
+os.environ["LLMTRAIN_RUN"] = "example"  # whatever run a learner keeps here
 expect.set_options(timeout=20_000)
 
 

@@ -18,13 +18,13 @@ import lite
 import look
 import nbformat
 import pytest
-from driven import AXE, SITE
+from driven import AXE, SITE, judge_here
 from nbclient import NotebookClient
 from playwright.sync_api import Browser, Page, expect
 
 from llmtrain_helpers import units
 from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import PREDICTIONS
+from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, page as in_page, saved
 from llmtrain_helpers.panels.start_here import Setting
 from teaching import class_report
 from tools.notebooks import NOTEBOOKS, all_notebooks, chapters
@@ -442,15 +442,70 @@ def test_what_was_done_can_be_saved_for_the_class_report_and_forgotten(
     form.locator("button").first.click()
     form.locator(".live-verdict", has_text="00-a").wait_for(timeout=60_000)
     page.goto(f"{address}/index.html")
+    page.locator("#years").fill("40")
+    page.locator("#years").press("Enter")
+    expect(page.locator("#verdict")).to_contain_text("26 years")
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save it as a notebook").click()
     saved.value.save_as(tmp_path / "anna.ipynb")
     asked = nbformat.read(tmp_path / "anna.ipynb", 4).cells[0].source
     assert re.fullmatch(r"00-a\. .+\n\n00-a, \d{4}-\d\d-\d\d", asked, re.S)
-    assert class_report.read_folder(tmp_path).learners["anna"]["00-a"].state == "wrong"
+    marks = class_report.read_folder(tmp_path).learners["anna"]
+    assert {id: mark.state for id, mark in marks.items()} == {
+        "00-a": "wrong",
+        "00-guess": "guessed",
+    }
     page.once("dialog", lambda asked: asked.accept())
     page.get_by_role("button", name="Begin again").click()
     page.locator("#mine[hidden]").wait_for(state="attached")
+
+
+def answers(path: Path) -> dict[str, str]:
+    """The cells of a chapter's solution by their exercises, each with what it needs."""
+    cells = nbformat.read(path.parent / "solutions" / path.name, 4).cells
+    sources = [cell.source for cell in cells if cell.cell_type == "code"]
+    return {
+        match[1]: f"{in_page.needed(sources[:at], source)}\n{source}"
+        for at, source in enumerate(sources)
+        if (match := re.search(r'^check\("([\w-]+)"', source, re.MULTILINE))
+    }
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_all_that_is_entered_on_a_page_gets_into_the_saved_notebook(
+    page: Page, address: str, tmp_path: Path, path: Path
+) -> None:
+    page.goto(f"{address}/notebooks/{path.stem}.html")
+    judge_here(page)
+    shown, right = {}, answers(path)
+    ids = [id for id in [*PREDICTIONS, *EXERCISES] if id[:2] == path.stem[:2]]
+    for id in ids:
+        form = page.locator(f'.live-form[data-id="{id}"]')
+        options = form.locator("input[type=radio]:visible")
+        if options.count():
+            options.last.check()
+        elif id in PREDICTIONS:
+            form.locator("input").fill("7")
+        else:
+            form.locator("textarea").fill(right[id])
+        form.locator("button").first.click()
+        verdict = form.locator(".live-verdict")
+        expect(verdict).to_have_text(re.compile("[✓✗→] "))
+        [line] = re.findall("^[✓✗→] .*", verdict.inner_text(), re.MULTILINE)
+        shown[id] = line.replace(f" {id}:", "")
+    page.goto(f"{address}/index.html")
+    with page.expect_download() as notebook:
+        page.get_by_role("button", name="Save it as a notebook").click()
+    notebook.value.save_as(tmp_path / "anna.ipynb")
+    marks = class_report.read_folder(tmp_path).learners["anna"]
+    signs = {"passed": "✓", "wrong": "✗", "guessed": "→"}
+    signs_of = {id: "→" if shown[id][0] == "→" else signs[marks[id].state] for id in marks}
+    assert {id: f"{signs_of[id]} {mark.text}" for id, mark in marks.items()} == {
+        id: class_report.plain(text)[: class_report.LONGEST] for id, text in shown.items()
+    }
+    done = saved.answered_in((tmp_path / "anna.ipynb").read_text("utf-8"), path.stem[:2])
+    assert done == {id for id, text in shown.items() if text[0] != "✗"}
+    assert {*PREDICTIONS} & {*ids} <= done
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

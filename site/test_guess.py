@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 import pytest
-from driven import CHAPTERS
+from driven import CHAPTERS, judge_here
 from playwright.sync_api import Browser, Page, expect
 
 from llmtrain_helpers import exercises
@@ -114,6 +114,22 @@ def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, ad
     assert (kept["guesses"], kept["done"]) == ({"00-guess": "3.5"}, {"00-guess": True})
     assert "How many years would your eight A100 need" in kept["cells"]["00-guess"]["question"]
     assert len(kept["cells"]["00-guess"]["date"]) == len("2026-01-31")
+
+
+def test_what_python_refuses_takes_no_guess_out_of_the_saved_notebook(
+    browser: Browser, address: str
+) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    judge_here(page)
+    form = page.locator('form[data-id="00-guess"]')
+    for written, told in (("3", "→ you said 3; "), ("7 bananas", "○ ")):
+        form.locator("input").fill(written)
+        form.locator("button").click()
+        expect(form.locator(".live-verdict")).to_contain_text(told)
+    kept = json.loads(page.evaluate("localStorage.llmtrain"))["cells"]["00-guess"]
+    assert (kept["written"], kept["told"][:12]) == ("3", "→ you said 3")
+    page.close()
 
 
 def test_python_keeps_a_guess_that_was_answered_beside_it(page: Page, address: str) -> None:

@@ -11,7 +11,7 @@ LARGEST = 20_000_000
 """Bytes of a notebook that is still read."""
 
 _PAGE = re.compile(r"\d\d_[a-z_]+\.ipynb")
-_VERDICT = re.compile(r"(?:✓|→) (\d\d-[a-z]+)")
+_VERDICT = re.compile(r"^[✓→] (\d\d-[a-z]+)", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[\d+m")
 
 
@@ -48,6 +48,5 @@ def answered_in(text: str, chapter: str) -> set[str]:
         for output in cell.get("outputs", []):
             shown = output.get("data", {}).get("text/plain", output.get("text", ""))
             words = _COLOR.sub("", "".join(shown))
-            if found := _VERDICT.match(words):
-                done.add(found[1])
+            done.update(_VERDICT.findall(words))
     return {id for id in done if id.startswith(f"{chapter}-")}

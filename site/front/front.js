@@ -319,11 +319,12 @@ function notebook(cells) {
     cell_type: "markdown", id: `asked-${name(id)}`, metadata: {},
     source: `${question}\n\n${id}, ${date}`,
   });
+  const named = (id, told) => String(told).replace(/^([○→]) (?!\d\d-)/, `$1 ${id}: `); // of a guess
   const judged = (id, { written, told }) => ({
     cell_type: "code", id: name(id), execution_count: null, metadata: {},
     source: `# ${id}\n${written}`,
     outputs: [{ output_type: "execute_result", execution_count: null, metadata: {},
-      data: { "text/plain": told } }],
+      data: { "text/plain": named(id, told) } }],
   });
   return { nbformat: 4, nbformat_minor: 5, metadata: {}, cells: answered.flatMap((one) => [asked(...one), judged(...one)]) };
 }

@@ -132,7 +132,9 @@ export class Judged {
       await python.start();
       slow = setTimeout(() => this.#offerStop(), SLOW);
       const { html, ...kept } = await python.call(...this.#ask(written));
-      this.#tell(html || "It ran, and showed nothing.", written, kept);
+      const refused = this.kind === "guess" && !html.includes(">→<"); // it doesn't count
+      if (refused) this.#say(html);
+      else this.#tell(html || "It ran, and showed nothing.", written, kept);
     } catch (error) {
       this.verdict.textContent = error.message;
     }

@@ -27,11 +27,12 @@ def test_right_answers_and_guesses_count_and_nothing_else(folder: Path) -> None:
         "\x1b[32m✓ 03-a\x1b[0m: right.",
         "✗ 03-b: no.",
         "→ 03-guess: you said",
+        "what a cell printed before\n✓ 03-days: right.",
         "✓ 04-a: right.",
     ]
     (folder / "03_duration.ipynb").write_text(page(*told), "utf-8")
     (folder / "03_duration-Copy1.ipynb").write_text(page("✓ 03-d: right."), "utf-8")
-    assert saved_answers(folder) == {"03-a", "03-guess"}
+    assert saved_answers(folder) == {"03-a", "03-guess", "03-days"}
 
 
 @pytest.mark.parametrize(
