@@ -22,6 +22,7 @@ import shutil
 import socket
 import sys
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ LINKED = (
     "tests/ground_truth/test_step_memory.py",
 )
 LINUX = sys.platform == "linux"
-SOCKETS = tempfile.TemporaryDirectory(prefix="hub-")
+SOCKETS = tempfile.TemporaryDirectory(prefix="hub-", dir="/tmp" if LINUX else None)
 
 
 def give_notebooks(spawner: Any) -> None:
@@ -66,8 +67,8 @@ def prepare(spawner: Any) -> None:
     """What is done before a learner's server starts."""
     give_notebooks(spawner)
     ask_for_no_news(HOMES / spawner.user.name)
-    if LINUX:  # a short path: the name of a socket may have 107 letters
-        place = Path(SOCKETS.name) / spawner.user.name
+    if LINUX:  # a short path in any script: a socket's may have 107 bytes
+        place = Path(SOCKETS.name) / sha256(spawner.user.name.encode()).hexdigest()[:12]
         place.mkdir(exist_ok=True)
         spawner.environment |= {"JUPYTER_RUNTIME_DIR": str(place)}
 

@@ -8,9 +8,11 @@ import json
 import os
 import re
 import runpy
+import socket
 import subprocess
 import symtable
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -272,6 +274,26 @@ def test_a_name_in_the_hub_cannot_leave_its_folder(hub: dict[str, Any]) -> None:
         assert pattern.match(name)
     for name in ("..", "a/b", "a/../../b", "", "a b", "anna\n", "a.b", "x" * 33):
         assert not pattern.match(name)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kernels talk through files on Linux")
+def test_a_kernels_socket_has_a_path_for_every_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    long = tmp_path / ("x" * 60)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    hub, places = request.getfixturevalue("hub"), set()
+    names = ["anna", "x" * 32, "я" * 20, "李" * 32, "𐍈" * 32]
+    for name in names:
+        assert re.match(hub["c"].Authenticator.username_pattern, name)
+        seat = SimpleNamespace(user=SimpleNamespace(name=name), environment={})
+        hub["prepare"](seat)
+        place = Path(seat.environment["JUPYTER_RUNTIME_DIR"])
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(place / f"kernel-{uuid.uuid4()}-ipc-12"))
+        places.add(place)
+    assert len(places) == len(names)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits are set on Linux")
