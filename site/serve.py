@@ -14,6 +14,8 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
@@ -45,19 +47,41 @@ class Pages(SimpleHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
+    def handle(self) -> None:
+        """Answer until the browser is done, or gone."""
+        with suppress(ConnectionError):
+            super().handle()
+
     def send_head(self) -> Any:
         """The head of an answer, and what follows it."""
         path = Path(self.translate_path(self.path))
         accepts = "gzip" in self.headers.get("Accept-Encoding", "")
-        if not (accepts and path.is_file() and path.suffix in SMALLER):
-            return super().send_head()
-        body = compressed(path, path.stat().st_mtime)
+        try:
+            if not (accepts and path.suffix in SMALLER and path.is_file()):
+                return super().send_head()
+            changed = path.stat().st_mtime
+            body = compressed(path, changed)
+        except (OSError, ValueError):  # a name that no file can have
+            return self.send_error(404)
+        if self.has(changed):
+            self.send_response(304)
+            self.end_headers()
+            return None
         self.send_response(200)
+        self.send_header("Last-Modified", self.date_time_string(int(changed)))
         self.send_header("Content-Type", self.guess_type(str(path)))
         self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         return BytesIO(body)
+
+    def has(self, changed: float) -> bool:
+        """Whether the browser says that it has a file as new as this."""
+        try:
+            since = parsedate_to_datetime(self.headers["If-Modified-Since"])
+            return since.timestamp() >= int(changed)
+        except (TypeError, ValueError, OverflowError):  # it has none, or says no date
+            return False
 
     def log_message(self, *about: Any) -> None:
         """Say nothing of each file."""
