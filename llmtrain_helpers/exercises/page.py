@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from html import escape
 from io import StringIO
+from keyword import kwlist
 from typing import Any
 
 from llmtrain_helpers import exercises
@@ -125,16 +126,26 @@ def _raised(error: BaseException) -> str:
     """An error and its line in the learner's cell, without the page's own frames."""
     if isinstance(error, SyntaxError) and error.text:
         code = error.text.partition("#")[0].strip()
-        if words := re.fullmatch(r"(\w+ =) ([\w ,]+)", code):
+        quotes = _has_bare_words(code) and error.msg.startswith("invalid")
+        if quotes and (words := re.fullmatch(r"(\w+ =) ([\w ,.%/-]+)", code)):
             return f'Line {error.lineno}: words stand in quotes, {words[1]} "{words[2]}"'
+        advice = " Words, and numbers with a unit, stand in quotes." if quotes else ""
         line = show(error.text.strip())
-        return f"Line {error.lineno}: SyntaxError: {error.msg} in {line}. Words stand in quotes."
+        return f"Line {error.lineno}: SyntaxError: {error.msg} in {line}.{advice}"
     problem = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, NameError) and len(error.name or "") == 1:
         problem += f'. A choice is written in quotes: "{error.name}"'
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == "<cell>"]
     return f"Line {lines[-1]}: {problem}" if lines else problem
+
+
+def _has_bare_words(code: str) -> bool:
+    """Whether a line that isn't Python has words, or a number with a unit, without quotes."""
+    bare = re.sub(r"\"[^\"]*\"|'[^']*'|\b\d[\d.]*e[+-]?\d+\b", "0", code.replace("FLOP/s", "FLOPs"))
+    several = re.findall(r"[\w.]+(?: +[\w.%]+)+|\d\w*[A-Za-z]\w*", bare)
+    words = [x for x in several if re.search("[A-Za-z%]", x) and not {*x.split()} & {*kwlist}]
+    return bool(words) and not re.search("[*/+^]|^(def|for|if|while|return) ", bare)
 
 
 def _last_value(source: str, names: dict[str, Any]) -> Any:

@@ -294,6 +294,35 @@ def test_a_cell_shows_what_it_would_in_a_notebook(source: str, shown: str) -> No
     assert bool(told) == bool(shown)
 
 
+@pytest.mark.parametrize(
+    ("source", "quotes"),
+    [
+        ("answer = 22.4 days", True),
+        ("answer = 415 TFLOP/s", True),
+        ("answer = 7B", True),
+        ("answer = 36.8 %", True),
+        ('answer = (36.8 %, "sparse")', True),
+        ("answer = (0.368, sparse peak)", True),
+        ('my_run = {"gpus": 64 GPUs}', True),
+        ('answer = (0.368, "sparse peak"', False),
+        ("answer = 2 *", False),
+        ("answer = (800e9 415e12)", False),
+        ("answer = 300 000", False),
+        ("answer = 08", False),
+        ("for x in y\n    print(x)", False),
+        ("def f(h, s)\n    return h", False),
+        ("forward = 2 * s h", False),
+        ("if x = 3: y = 2", False),
+    ],
+)
+def test_a_line_that_is_no_python_hears_of_quotes_where_they_would_help(
+    source: str, quotes: bool
+) -> None:
+    shown = json.loads(cells.run("[]", source))["html"]
+    assert shown.startswith("<pre>Line 1: ")
+    assert ("in quotes" in shown) == quotes, shown
+
+
 @pytest.mark.parametrize("error", ["ValueError", "GeneratorExit", "SystemExit"])
 def test_a_cell_whose_repr_fails_is_told_its_line(error: str) -> None:
     source = f"class A:\n    def __repr__(self):\n        raise {error}('no')\n\n\nA()"
