@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -23,9 +24,16 @@ from llmtrain_helpers.exercises.common import (
     read_as,
 )
 from llmtrain_helpers.exercises.kinds import Blank
-from llmtrain_helpers.flops import RECOMPUTE, achieved_flops_per_gpu, count_flops, gpt_flops
+from llmtrain_helpers.flops import (
+    RECOMPUTE,
+    FlopCount,
+    achieved_flops_per_gpu,
+    count_flops,
+    gpt_flops,
+)
 from llmtrain_helpers.model.names import SEQUENCE, Model, known_model
 from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.parameters import count_parameters
 
 # --- 02-a: one layer of another make
 
@@ -174,6 +182,8 @@ class Traced(Exercise):
         if any(part is None for part in answer):
             return NOT_YET
         mfu, slip = answer
+        if isinstance(mfu, str) and not re.search("[0-9]", mfu):
+            raise ValueError("The MFU comes first, then the slip: (mfu, slip)")
         right, sentence = self.mfu.judge(mfu)
         return self.slip.judge(slip) if right else (right, f"the MFU: {sentence}")
 
@@ -194,12 +204,37 @@ SHARE, LEAST, MOST = 0.35, 5.0, 10.0
 
 def own_seconds(model: Model, num_gpus: int, batch: int, chip: str = "A100 80GB SXM") -> float:
     """Seconds of a step of one's own run, each GPU at 35 % of its peak."""
+    return float(_own_work(model, batch).total) / _own_rate(num_gpus, chip)
+
+
+def _own_work(model: Model, batch: int) -> FlopCount:
+    """FLOPs of a step of one's own run."""
     shape = known_model(model)
-    tokens = min(SEQUENCE, int(shape.sequence_length))
+    return count_flops(shape, batch, "none", sequence_length=_own_length(shape))
+
+
+def _own_length(shape: Transformer) -> int:
+    return min(SEQUENCE, int(shape.sequence_length))
+
+
+def _own_rate(num_gpus: int, chip: str) -> float:
+    """FLOP/s of all GPUs of one's own run."""
     accelerator = published.accelerator(chip)
-    rate = SHARE * accelerator.peak(accelerator.training_format)
-    work = count_flops(shape, batch, "none", sequence_length=tokens).total
-    return float(work / (num_gpus * rate))
+    return num_gpus * SHARE * accelerator.peak(accelerator.training_format)
+
+
+def _why_longer(shape: Transformer, num_gpus: int, batch: int, chip: str) -> str:
+    """Why a step takes too long though 6 FLOPs per parameter and token say that it doesn't."""
+    tokens, rate = _own_length(shape), _own_rate(num_gpus, chip)
+    work = _own_work(shape, batch)
+    first_try = 6 * count_parameters(shape).active * tokens * batch / rate
+    if first_try > MOST or (work.total - work.scores) / rate > MOST:
+        return ""
+    return (
+        f" With 6 FLOPs per parameter and token it'd be {units.digits(first_try)} s, but that "
+        f"leaves out the attention scores. At {tokens:,} tokens they're "
+        f"{units.percent(work.scores / work.total)} of the work."
+    )
 
 
 class OwnBatch(Exercise):
@@ -231,8 +266,10 @@ class OwnBatch(Exercise):
             return True, f"right: {summary}, and a day holds {a_day} of them."
         if B == 1 and seconds > MOST:
             return True, f"right: {summary}, and fewer there are not. More GPUs would help."
-        side = f"less than {LEAST:g}" if seconds < LEAST else f"more than {MOST:g}"
-        return False, f"{summary}, {side}. {HINT}"
+        if seconds < LEAST:
+            return False, f"{summary}, less than {LEAST:g}. {HINT}"
+        why = _why_longer(known, n, B, chip.name)
+        return False, f"{summary}, more than {MOST:g}.{why} {HINT}"
 
 
 def _layer(weights: int = 12, products: int = 2, flops_each: int = 2) -> int:
