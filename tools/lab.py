@@ -20,9 +20,8 @@ from pathlib import Path
 import nbformat
 from nbformat.sign import NotebookNotary
 
-from tools.notebooks import NOTEBOOKS, all_notebooks
+from tools.notebooks import NOTEBOOKS, all_notebooks, stranger
 
-HERE = Path(__file__).resolve().parents[1]
 ROOT = NOTEBOOKS.parent
 COPY = hashlib.sha256(bytes(ROOT)).hexdigest()[:6]
 """A word for this copy of the course; two copies share no layout."""
@@ -36,9 +35,8 @@ SETTINGS = ROOT / "tools" / "settings"
 
 def main(options: Sequence[str]) -> int:
     """Trust the course's notebooks, then run JupyterLab until it ends; its exit status."""
-    if ROOT != HERE:
-        print(f"This environment is that of another copy, {ROOT}: `make lab` makes its own.")
-        return 1
+    if why := stranger(__file__):
+        sys.exit(why)
     if why := untrusted():
         told = "In a dark theme pictures stay light until their cells run"
         print(f"{told}: the notebooks are not trusted ({why}).", file=sys.stderr)

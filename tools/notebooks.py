@@ -7,6 +7,7 @@ JupyterLab made, its checkpoints, notes of one's own. Standard library only.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
@@ -28,6 +29,20 @@ def pages() -> list[Path]:
 def chapters() -> list[Path]:
     """The learner's path: the pages that have a number, in order."""
     return [path for path in pages() if path != GLOSSARY]
+
+
+def stranger(script: str) -> str:
+    """Why this environment doesn't fit the copy of the course that a script is in, or nothing.
+
+    A copied folder would otherwise be served, tested or written out of the one it came from.
+    """
+    here, root = Path(script).resolve().parents[1], NOTEBOOKS.parent
+    if here == root:
+        return ""
+    told = f"This environment is that of another copy, {root}"
+    if Path(sys.prefix).is_relative_to(here):  # it was copied as well
+        return f"{told}: delete {sys.prefix}, and `make lab` makes a new one."
+    return f"{told}: `make lab` makes its own."
 
 
 def without_tooltips(text: str) -> str:

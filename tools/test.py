@@ -19,6 +19,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from tools.notebooks import stranger
+
 ROOT = Path(__file__).parents[1]
 PYTEST = [sys.executable, "-m", "pytest"]
 WALKS = ["notebooks", "tests/test_regenerate.py", "tests/browser"]
@@ -30,6 +32,8 @@ NOTHING_CHOSEN = 5
 
 def main(arguments: list[str]) -> int:
     """Run it all; 0 only if nothing failed."""
+    if why := stranger(__file__):
+        sys.exit(why)
     if "--no-lint" in arguments:
         arguments.remove("--no-lint")
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -143,13 +144,19 @@ def test_make_and_the_readme_start_it() -> None:
         assert "jupyter lab" not in (ROOT / text).read_text("utf-8")
 
 
-def test_another_copys_environment_is_not_served(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """Else a learner's answers would go into that copy."""
-    monkeypatch.setattr(lab, "HERE", tmp_path)
-    assert lab.main([]) == 1
-    assert str(ROOT) in capsys.readouterr().out
+@pytest.mark.parametrize("script", ["lab", "test", "regenerate", "glossary"])
+@pytest.mark.parametrize("copied", [False, True])
+def test_another_copys_environment_is_not_used(tmp_path: Path, script: str, copied: bool) -> None:
+    """Else a learner's answers would go into that copy, and its package would be tested."""
+    (tmp_path / "tools").mkdir()
+    copy = shutil.copy(ROOT / "tools" / f"{script}.py", tmp_path / "tools")
+    prefix = f"import runpy, sys; sys.argv = [{str(copy)!r}]; "
+    prefix += f"sys.prefix = {str(tmp_path / '.venv')!r}; " if copied else ""
+    command = [sys.executable, "-c", f"{prefix}runpy.run_path({str(copy)!r}, run_name='__main__')"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr.startswith(f"This environment is that of another copy, {ROOT}")
+    assert (f"delete {tmp_path / '.venv'}" in told.stderr) == copied
 
 
 def test_it_passes_options_on_and_signs_before(tmp_path: Path) -> None:
