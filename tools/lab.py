@@ -10,6 +10,7 @@ trust` does: an untrusted one shows light cards in a dark theme.
 from __future__ import annotations
 
 import hashlib
+import os
 import signal
 import sqlite3
 import subprocess
@@ -53,7 +54,7 @@ def command(options: Sequence[str] = (), root: Path = ROOT) -> list[str]:
     """The command that serves a folder with the course's `notebooks/` in it.
 
     Of the course's own settings each gives way to an option of that name, since JupyterLab
-    takes none twice.
+    takes none twice. It runs as root only if it's asked to, so a container's root asks.
     """
     own = {
         "--ServerApp.root_dir": root,
@@ -62,6 +63,8 @@ def command(options: Sequence[str] = (), root: Path = ROOT) -> list[str]:
     }
     given = {option.partition("=")[0] for option in options}
     settings = [f"{name}={value}" for name, value in own.items() if name not in given]
+    if getattr(os, "geteuid", lambda: 1)() == 0 and "--allow-root" not in given:
+        settings.append("--allow-root")
     return [sys.executable, "-m", "jupyterlab", *settings, *options]
 
 

@@ -159,6 +159,15 @@ def test_another_copys_environment_is_not_used(tmp_path: Path, script: str, copi
     assert (f"delete {tmp_path / '.venv'}" in told.stderr) == copied
 
 
+@pytest.mark.parametrize(("user", "asks"), [(0, 1), (1000, 0)])
+def test_a_containers_root_may_run_it(
+    monkeypatch: pytest.MonkeyPatch, user: int, asks: int
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: user, raising=False)
+    assert lab.command().count("--allow-root") == asks
+    assert lab.command(["--allow-root"]).count("--allow-root") == 1
+
+
 def test_it_passes_options_on_and_signs_before(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tools" / "lab.py"), "--version"]
     own = environment(tmp_path, "JupyterLab Light")
