@@ -93,10 +93,22 @@ $(PAGES): $(READY) site/requirements.lock site/package-lock.json
 	npm ci --prefix site --no-audit --no-fund --loglevel=error
 	touch $@
 
+# An environment of another Python than the one that PYTHON names is made anew.
+ifneq ($(origin PYTHON),file)
+ifneq ($(wildcard $(READY)),)
+WHICH := -c 'import sys; print(sys.base_prefix, sys.version)'
+ifneq ($(shell $(PYTHON) $(WHICH)),$(shell $(BIN)/python $(WHICH)))
+ANEW := --clear
+$(READY): FORCE
+FORCE:
+endif
+endif
+endif
+
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	    { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(ANEW) $(VENV)
 	$(BIN)/python -m pip install --quiet -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@

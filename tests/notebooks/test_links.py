@@ -168,6 +168,27 @@ def test_a_containers_root_may_run_it(
     assert lab.command(["--allow-root"]).count("--allow-root") == 1
 
 
+@pytest.mark.skipif(not shutil.which("make"), reason="there's no make")
+def test_make_uses_the_python_that_it_is_given(tmp_path: Path) -> None:
+    venv, other = tmp_path / "venv", tmp_path / "python3.99"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    (venv / ".ready").touch()
+    other.write_text("#!/bin/sh\necho other\n", "utf-8")
+    other.chmod(0o755)
+
+    def made(*options: str) -> bool:
+        command = ["make", "-n", "lab", f"VENV={venv}", *options]
+        told = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+        assert "tools/lab.py" in told.stdout
+        return f"-m venv --clear {venv}" in told.stdout
+
+    assert not made()
+    assert not made(f"PYTHON={sys.executable}")
+    assert made(f"PYTHON={other}")
+    (venv / ".ready").unlink()
+    assert not made(f"PYTHON={other}")
+
+
 def test_it_passes_options_on_and_signs_before(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tools" / "lab.py"), "--version"]
     own = environment(tmp_path, "JupyterLab Light")
