@@ -38,12 +38,13 @@ def refuse(name: str, value: object, problem: str) -> NoReturn:
 
 
 def show(value: object) -> str:
-    """The value as an error message prints it: at most 60 characters."""
+    """The value as an error message prints it: at most 60 characters, and no address."""
     if type(value) is int and abs(value) > LARGEST:
         sign = "-" if value < 0 else ""
         return f"{sign}10^{int(abs(value).bit_length() * math.log10(2))}"
     try:
         text = " ".join(repr(value).split())  # arrays and tables fill several lines
+        text = re.sub(r" at 0x[0-9A-Fa-f]+(?=>)", "", text)  # an address means nothing to people
     except KeyboardInterrupt:
         raise
     except BaseException:  # too deep, or a repr of its own that fails

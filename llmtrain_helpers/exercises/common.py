@@ -413,8 +413,18 @@ def read_written(answer: Answer, asked: str) -> units.Written:
     try:
         return units.read_as(answer, asked)
     except ValueError as error:
+        if kind := other_kind(answer):
+            raise ValueError(f"This is {kind}: give one number, such as 3 or 2.5") from None
         name = "" if isinstance(answer, str) else "answer="
         raise ValueError(str(error).replace("text=", name, 1)) from None
+
+
+def other_kind(answer: Answer) -> str:
+    """What an answer is that is neither a number nor words: "a function", "a list"; else ""."""
+    if isinstance(answer, str | int | float) or hasattr(type(answer), "dtype"):
+        return ""
+    kind = "function" if callable(answer) else type(answer).__name__
+    return f"{'an' if kind[0].casefold() in 'aeiou' else 'a'} {kind}"
 
 
 @dataclass(frozen=True)
@@ -577,6 +587,8 @@ def read_as(name: str, written: Answer, unit: str = "") -> Result:
     try:
         return units.read_as(written, unit or UNITS.get(name, "")).number
     except ValueError as error:
+        if kind := other_kind(written):
+            refuse(name, written, f"is {kind}: give one number, such as 3 or 2.5")
         raise ValueError(str(error).replace("text=", f"{name}=", 1)) from None
 
 
@@ -650,8 +662,8 @@ def _option(answer: Answer, options: Collection[str]) -> str:
     if isinstance(said, str):
         word = _letters(said)
         said = known.get(word) or known.get(_letters(SAME.get(word, "")), answer)
-    if said in options:
-        return str(said)
+    if isinstance(said, str) and said in options:
+        return said
     choices = ", ".join(f'"{option}"' for option in options)
     raise ValueError(f"{show(answer)} is none of the choices: {choices}")
 

@@ -98,6 +98,8 @@ class Script(Exercise):
             float(one("answer", read_as("answer", x, unit), quantity))
             for x, unit in zip(answer, ("tokens", "FLOP/s", "days"), strict=True)
         )
+        if T < _LEAST_TOKENS < days:
+            return False, "The tokens come first, then the rate, then the days."
         right, sentence = self.days.judge(days)
         if problem := _problem_with_tokens(T) or _problem_with_rate(X):
             return False, f"the days are right, but {problem}" if right else problem
@@ -106,6 +108,10 @@ class Script(Exercise):
     def hints(self) -> tuple[str, ...]:
         """The hints that lead to the days."""
         return self.days.hints()
+
+
+_LEAST_TOKENS = 10**5
+"""What nobody takes for the tokens of a run, nor for days."""
 
 
 def _problem_with_tokens(tokens: float) -> str:

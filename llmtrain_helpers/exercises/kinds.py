@@ -17,6 +17,7 @@ from llmtrain_helpers.exercises.common import (
     Judgement,
     Slips,
     is_rounded,
+    other_kind,
     read_written,
 )
 
@@ -84,8 +85,9 @@ class Blank(Exercise):
 
     def judge(self, answer: Answer) -> Judgement:
         """Whether a line agrees with the helper, or which slip it has."""
-        if is_array(answer) or isinstance(answer, str):
-            return False, f"this is {show(answer)}: the line should give one number."
+        if is_array(answer) or isinstance(answer, str) or other_kind(answer):
+            shown = other_kind(answer) or show(answer)
+            return False, f"this is {shown}: the line should give one number."
         number, key = quantity("this", answer), self.key()
         if _same(number, key):
             return True, f"right, {self.unit(key)}."

@@ -124,6 +124,8 @@ class OwnModel(Exercise):
         name, number = answer
         if number is None:
             return NOT_YET
+        if isinstance(name, int | float) and isinstance(number, str | Transformer):
+            return False, "The model comes first, then your number: (model, number)."
         model = name if isinstance(name, Transformer) else known_model(name)
         total, key = float(count_parameters(model).total), _with_twice_the_layers(model)
         number = float(quantity("number", read_as("number", number, "parameters")))

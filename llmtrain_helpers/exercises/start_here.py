@@ -21,7 +21,7 @@ from llmtrain_helpers.exercises.common import (
     Prediction,
     Question,
     Word,
-    read_as,
+    read_written,
 )
 from llmtrain_helpers.laws import parameters_for
 from llmtrain_helpers.parameters import count_parameters
@@ -121,7 +121,7 @@ class Size(Exercise):
 
     def judge(self, answer: Answer) -> Judgement:
         """What this size gets, and whether a larger one would do."""
-        size = read_as("answer", answer, "parameters")
+        size = read_written(answer, "parameters").number
         if size not in self.sizes:
             raise ValueError(f"choose one of the sizes: {', '.join(self.options)}")
         tokens = units.digits(tokens_for_each_parameter(size), 2)

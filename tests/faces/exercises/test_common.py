@@ -257,6 +257,34 @@ class Hostile:
     __getattr__ = __eq__ = __float__ = __bool__ = __call__ = __repr__
 
 
+@pytest.mark.parametrize("id", EXERCISES)
+@pytest.mark.parametrize("odd", [object(), [object()], (object(),) * 2, {"gpus": object()}, print])
+def test_no_reply_names_an_address_or_proposes_an_array(id: str, odd: object) -> None:
+    text = check(id, odd).text
+    assert "0x" not in text
+    assert "NumPy" not in text
+    assert "unhashable" not in text
+
+
+def test_what_is_no_number_is_named_by_its_kind() -> None:
+    for odd, kind in ((object(), "an object"), (print, "a function"), ([3], "a list")):
+        assert check("00-a", odd).text.startswith(f"This is {kind}: give one number, such as 3")
+        assert check("01-layer", odd).text.startswith(f"this is {kind}: the line should give")
+        assert (
+            predict("00-guess", odd).text == f"This is {kind}: give one number, such as 3 or 2.5."
+        )
+
+
+def test_an_answer_in_the_wrong_order_hears_which_comes_first() -> None:
+    days = EXERCISES["03-b"].key()
+    for id, answer, words in (
+        ("01-e", (8e9, "Llama-3.1-8B"), "The model comes first, then your number"),
+        ("02-c", ("sparse", 0.368), "The MFU comes first, then the slip"),
+        ("03-b", (days, 415e12, 800e9), "The tokens come first, then the rate, then the days."),
+    ):
+        assert check(id, answer).text.startswith(words)
+
+
 def raising(**_: object) -> None:
     raise ValueError("x" * 5000)
 
