@@ -329,8 +329,9 @@ def exercise(id: str, at: int, source: str, before: Tag) -> str:
         return written(id, at, source, f"Exercise {id}: put in your answer, then run")
     asked = [turn(id, 0, f"Exercise {id}", described(before, options))]
     for at_turn, question in enumerate(known.again, 1):
-        further = getattr(question.exercise, "options", {})
-        asked.append(turn(id, at_turn, "Your answer", {one: escape(one) for one in further}))
+        further = {one: escape(one) for one in getattr(question.exercise, "options", {})}
+        text = question.text[0].upper() + question.text[1:]
+        asked.append(turn(id, at_turn, f"A second question: {escape(text)}", further))
     cell = _cell(id, source, "Code: put in your answer")
     code = (
         f'<details class="live-code"><summary>code</summary>{cell}<p>'

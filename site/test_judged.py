@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from driven import CHAPTERS, start
 from playwright.sync_api import Locator, Page, expect
+
+from llmtrain_helpers.exercises import EXERCISES
+
+TURN = '[data-turn="{}"]'
 
 
 def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_answer(
@@ -19,8 +24,9 @@ def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_a
     form.locator("input[value=A]").check()
     form.get_by_role("button", name="Check").click()
     expect(told).to_contain_text("A second question, in place of the first:", timeout=60_000)
-    expect(form.locator("fieldset")).not_to_be_visible()
-    page.reload()  # the question that stands is there again
+    expect(form.locator("fieldset")).to_contain_text("“In a day they do 1.94 ZFLOP/s.”")
+    page.reload()  # both questions are there again
+    expect(form.locator("fieldset")).to_be_visible()
     form.locator("input[type=text]").fill("40.3 EFLOP")
     page.keyboard.press("Enter")
     expect(told).to_contain_text("✓ 00-b", timeout=60_000)
@@ -41,6 +47,47 @@ def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_a
     page.locator('[data-id="00-a"] .live-verdict a').click()
     expect(page).to_have_url(f"{address}/notebooks/solutions/00_start_here.html#00-a")
     expect(page.locator('[id="00-a"]')).to_be_in_viewport()
+    assert page.wrong == []  # type: ignore[attr-defined]
+
+
+CHOICES = {id: one for id, one in EXERCISES.items() if getattr(one, "options", None)}
+
+
+@pytest.mark.parametrize("id", CHOICES)
+def test_a_choice_stays_on_the_page_and_after_a_wrong_one_the_next_question_counts(
+    page: Page, address: str, id: str
+) -> None:
+    options = {one: bool(CHOICES[id].judge(one)[0]) for one in CHOICES[id].options}
+    wrong = next(one for one, ok in options.items() if not ok)
+    right = next(one for one, ok in options.items() if ok)
+    page.goto(f"{address}/notebooks/{CHAPTERS[int(id[:2])]}.html")
+    form = page.locator(f'.live-form[data-id="{id}"]')
+    told, first, second = (form.locator(x) for x in (".live-verdict", *map(TURN.format, (0, 1))))
+    sentences = first.inner_text()
+
+    def answered(said: str) -> bool:
+        form.get_by_role("button", name="Check").click()
+        expect(told).to_contain_text(said, timeout=60_000)
+        assert first.is_visible()
+        assert first.inner_text() == sentences
+        return bool(page.evaluate("id => JSON.parse(localStorage.llmtrain).done[id]", id))
+
+    first.locator(f"input[value='{wrong}']").check()
+    assert not answered(f"✗ {id}")
+    if not CHOICES[id].again:
+        first.locator(f"input[value='{right}']").check()
+        assert answered(f"✓ {id}")
+        return
+    [question] = CHOICES[id].again
+    expect(second).to_contain_text(question.text[1:])
+    first.locator(f"input[value='{right}']").check()
+    assert not answered("right this time")
+    second.locator("input").fill("9e30")
+    assert not answered("too high")
+    expect(second).to_contain_text(question.text[1:])
+    second.locator("input").fill(repr(question.exercise.key()))
+    assert answered(f"✓ {id}")
+    assert second.is_visible()
     assert page.wrong == []  # type: ignore[attr-defined]
 
 

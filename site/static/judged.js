@@ -20,9 +20,13 @@ export class Judged {
     ({ id: this.id, kind: this.kind } = form.dataset);
     this.cell = form.querySelector("textarea");
     this.turns = [...form.querySelectorAll("[data-turn]")];
+    this.asked = this.turns[0];
     this.source = form.previousElementSibling;
     this.key = this.id.startsWith("cell-") ? `${PAGE} ${this.id}` : this.id;
     this.at = Number(form.dataset.at);
+    form.addEventListener("input", ({ target }) => {
+      this.asked = target.closest("[data-turn]") ?? this.asked;
+    });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (!this.turns.length || this.#choose()) this.judge();
@@ -65,18 +69,18 @@ export class Judged {
     }
   }
 
-  /** The question that stands now: an exercise's own, or one that follows a wrong choice. */
+  /** Show a choice, and the question that joins it after a wrong one: only that one counts then. */
   #askNext() {
     const turn = Math.min(Progress.all().turns?.[this.id] ?? 0, this.turns.length - 1);
-    this.turns.forEach((one, at) => show(one, at === turn));
+    this.turns.forEach((one, at) => show(one, at <= turn));
+    this.asked = this.turns[turn];
   }
 
-  /** Put what was chosen into the cell, and say whether anything was. */
+  /** Put what was answered last into the cell, and say whether anything was. */
   #choose() {
-    const asked = this.turns.find((one) => !one.hidden);
-    const chosen = asked.querySelector(":checked, [type=text]")?.value.trim();
+    const chosen = this.asked.querySelector(":checked, [type=text]")?.value.trim();
     if (chosen) this.cell.value = this.cell.defaultValue.replace("answer = None", answer(chosen));
-    else this.verdict.textContent = `Nothing is ${asked.localName === "p" ? "written" : "chosen"} yet.`;
+    else this.verdict.textContent = `Nothing is ${this.asked.localName === "p" ? "written" : "chosen"} yet.`;
     return Boolean(chosen);
   }
 
