@@ -220,7 +220,7 @@ def _own_length(shape: Transformer) -> int:
 def _own_rate(num_gpus: int, chip: str) -> float:
     """FLOP/s of all GPUs of one's own run."""
     accelerator = published.accelerator(chip)
-    return num_gpus * SHARE * accelerator.peak(accelerator.training_format)
+    return float(num_gpus * SHARE * accelerator.peak(accelerator.training_format))
 
 
 def _why_longer(shape: Transformer, num_gpus: int, batch: int, chip: str) -> str:
