@@ -299,8 +299,8 @@ def read_as(text: object, unit: str = "") -> Written:
     unit  the name of one of `UNITS`; "" where a number alone is asked for
 
     A number without a unit is taken to be in the one that is asked for. What this module
-    prints in a unit reads back as itself: where bytes are asked, `16.0 B` is 16 bytes and
-    no billions. ValueError for what is no number, and for a unit of another kind: days are
+    prints in a unit reads back as itself: where bytes are asked, `16.0 B` is 16 bytes, not
+    16 billion. ValueError for what is no number, and for a unit of another kind: days are
     no bytes. GB and GiB are told apart.
 
     >>> read_as("22.4 days", "days").number, read_as("16 GiB", "bytes").number
