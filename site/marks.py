@@ -24,6 +24,7 @@ from guesses import judging
 from reference import PAGE, reference
 
 from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
+from llmtrain_helpers.exercises.page import needed
 from llmtrain_helpers.panels import HANDLES
 from tools.notebooks import chapters
 
@@ -187,6 +188,9 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
     runs = runnable(sources)
     for at, (cell, source) in enumerate(zip(cells, sources, strict=True)):
         mark_cell(cell, at, source, runs[at])
+        form = cell.next_sibling
+        if isinstance(form, Tag) and "data-closed" in form.attrs and of_own_run(sources, at):
+            form["data-example"] = ""
     order(page, cells[0])
     page.h1.insert_before(parsed(front.sign(CHAPTERS[name])))
     guesses = {
@@ -210,6 +214,11 @@ def code_cells(path: Path) -> Iterator[str]:
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         if cell["cell_type"] == "code":
             yield "".join(cell["source"])
+
+
+def of_own_run(sources: list[str], at: int) -> bool:
+    """Whether a cell rests on the learner's own run, so that its saved output is the example's."""
+    return "own_run(" in f"{needed(sources[:at], sources[at])}\n{sources[at]}"
 
 
 def runnable(sources: list[str]) -> list[bool]:

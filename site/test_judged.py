@@ -174,3 +174,22 @@ def test_a_cell_that_never_ends_can_be_stopped(page: Page, address: str) -> None
     form.locator("button").first.click()
     form.locator(".live-verdict pre").wait_for(timeout=60_000)
     assert form.locator(".live-verdict").inner_text().strip() == "42"
+
+
+def test_what_was_saved_for_the_example_says_so_once_a_run_is_set(page: Page, address: str) -> None:
+    """Until such a cell is run: "yours" in its saved picture is the example's."""
+    note = page.get_by_text("This is still the course's example.")
+    page.goto(f"{address}/notebooks/12_finetune.html")
+    expect(page.locator(".live-open:visible").first).to_be_visible()
+    expect(note).to_have_count(0)
+    page.evaluate("""localStorage.setItem("llmtrain", JSON.stringify(
+        {guesses: {}, run: {gpus: 64, days: 14, chip: "H100 SXM"}}))""")
+    for chapter, cells in (("10_budget", 2), ("12_finetune", 1)):
+        page.goto(f"{address}/notebooks/{chapter}.html")
+        expect(note).to_have_count(cells)
+        note.first.locator("xpath=ancestor::div[contains(@class, 'live-source')]").locator(
+            ".live-open"
+        ).click()
+        expect(note.first).not_to_be_visible()
+        told = page.locator("form[data-example] .live-verdict").first
+        expect(told).to_contain_text("yours: 64 × H100 SXM for 14 days", timeout=60_000)

@@ -6,6 +6,8 @@ import { python, waiting } from "./python.js";
 
 const PAGE = location.pathname.match(/([^/]*)\.html$/)?.[1] ?? "";
 const CELLS = told("cells"); // as they stand in the page; the learner's, once run
+const EXAMPLE =
+  "This is still the course's example. Press “Run or change”, and it becomes your own run.";
 const SLOW = 8000; // ms; then a cell can be stopped
 
 const answer = (value) => `answer = ${JSON.stringify(value)}`;
@@ -94,6 +96,10 @@ export class Judged {
     open.classList.add("live-open");
     open.title = "Run this cell here, and change it";
     this.source.querySelector(".cell_input").append(open);
+    const mine = Object.keys(Progress.all().run ?? {}).length;
+    if (!mine || !("example" in this.form.dataset)) return;
+    const note = made("p", { className: "live-note", textContent: EXAMPLE });
+    this.source.querySelector(".cell_output")?.prepend(note);
   }
 
   #open() {
