@@ -228,7 +228,7 @@ def loss_against_size(
         low = min(able, key=lambda dot: dot.loss)
         words += f"; of them {low.name} ends lowest, at {low.loss:.3f}"
     if own:
-        words += f". Yours: {own.name}, {units.count(own.tokens, 2)} tokens, {own.loss:.3f}"
+        words += f". Yours: {own.name}, {units.count(own.tokens)} tokens, {own.loss:.3f}"
     return Drawing(svg, width, int(y) + 22, f"{words}.")
 
 
@@ -317,7 +317,7 @@ def _mark(axes: Axes, dot: Outcome) -> str:
     if not axes.holds(dot.parameters, dot.loss):
         return ""
     x, y = axes.x(dot.parameters), axes.y(dot.loss)
-    title = f"{dot.name}, {units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
+    title = f"{dot.name}, {units.count(dot.tokens)} tokens, loss {dot.loss:.3f}"
     if not dot.fits:
         return _cross(x, y)
     fill = BLUE if dot.answers else "none"
@@ -340,7 +340,7 @@ def _own(axes: Axes, dot: Outcome) -> str:
     lines = [f"yours: {dot.name}", "does not fit on these GPUs"]
     if dot.fits:
         lines[0] += "" if inside else ", off the top"
-        lines[1] = f"{units.count(dot.tokens, 2)} tokens, loss {dot.loss:.3f}"
+        lines[1] = f"{units.count(dot.tokens)} tokens, loss {dot.loss:.3f}"
     if axes.wide:
         lines = [", ".join(lines)]
     for i, words in enumerate(lines):

@@ -35,7 +35,7 @@ def test_drawings_say_in_words_what_they_show() -> None:
     front = frontier(H100, 64, 21, shelf())
     words = drawings.frontier_picture(front, "7.2B").words
     assert "21 of 23 shapes will do, 63M to 220B" in words
-    assert "Yours: 7.2B, 970 billion tokens, 2.083" in words
+    assert "Yours: 7.2B, 966 billion tokens, 2.083" in words
     assert "0.50 of it, 1.26 times" in drawings.price_of_size(0.5).words
     rows = published.rows("tokens_per_parameter")
     told = drawings.tokens_each({"mine": 20.0}, rows).words

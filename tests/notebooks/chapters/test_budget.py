@@ -1,13 +1,15 @@
 """What the page of chapter 10 states, computed anew."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from llmtrain_helpers import frontier, loss, shelf
+from llmtrain_helpers import compute_optimal, frontier, loss, shelf
 from llmtrain_helpers.evidence import published
-from tests.pages import words
+from llmtrain_helpers.panels import PANELS
+from tests.pages import cell, words
 
 
 def _strip(C: float) -> tuple[float, float]:
@@ -16,6 +18,30 @@ def _strip(C: float) -> tuple[float, float]:
     losses = loss(sizes, C / (6 * sizes))
     within = sizes[losses <= losses.min() + 0.01] / 1e9
     return float(within[0]), float(within[-1])
+
+
+def test_why_eighteen_twenty_and_twenty_one_tokens_agree() -> None:
+    """One law, whose best ratio falls as the work grows, and a rule in between."""
+    mine = frontier(A100, 8, 30, shelf(8192)).promised()
+    work = mine.best.plan.total_flops
+    example, chinchilla = (compute_optimal(C).tokens_per_parameter for C in (work, 5.76e23))
+    told = cell("10_budget", "own")
+    assert f"It's {example:.0f} for the example" in told
+    assert f"the same law came to {chinchilla:.0f} for Chinchilla" in told
+    assert "A later fit to the same runs came to 18 tokens" in words("10_budget")
+    assert f"| {example:.0f} is best for this work |" in mine.best.plan.report("x").markdown
+    many = [compute_optimal(10.0**k).tokens_per_parameter for k in range(20, 27)]
+    assert many == sorted(many, reverse=True)
+    assert chinchilla < 20 < example
+
+
+def test_a_model_has_the_same_tokens_in_the_sentence_and_in_the_picture() -> None:
+    panel = PANELS["budget"]
+    html = panel.answer(panel.presets[next(iter(panel.presets))]).html
+    [own] = re.findall(r"Yours, ([\d.]+B) on ([\d.]+ \w+),", html)
+    assert f"Yours: {own[0]}, {own[1]} tokens" in html
+    assert f"{own[1]} tokens, loss" in html
+    assert f"<td>{own[1]}</td>" in re.sub(r"<td[^>]*>", "<td>", html)
 
 
 def test_the_last_answer_of_the_page() -> None:
