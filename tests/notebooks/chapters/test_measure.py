@@ -1,0 +1,18 @@
+"""What the page of chapter 11 states, computed anew."""
+
+from llmtrain_helpers import units
+from llmtrain_helpers.measure.recorded import recorded_step
+from tests.pages import cell
+from tools.notebooks import chapters
+
+
+def test_the_share_of_the_peak_that_the_recorded_step_reached() -> None:
+    step = recorded_step(256)
+    share = units.share(step.ideal / step.total)
+    told = f"{1000 * step.ideal:.0f} ms of {1000 * step.total:.0f} is {share}"
+    assert told in cell("11_measure", "step-seen")
+
+
+def test_only_the_last_page_calls_itself_the_last() -> None:
+    for path in chapters()[:-1]:
+        assert "this last page" not in cell(path.stem, "title").lower()
