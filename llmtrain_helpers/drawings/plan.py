@@ -183,7 +183,7 @@ def _time(plan: Plan, days: float, before: Plan | None, layout: Layout) -> str:
     if before and before.first_run.greatest != promise:
         was = axis.at(before.first_run.greatest)
         svg += ghost(axis.left, y - 4, was - axis.left, 38, "before")
-    svg += _limit(axis, days, y, f"you have {days:,g}")
+    svg += _limit(axis, days, y, f"you have {days:,g} days")
     return svg + axis.ticks(y + 34, "days") + _key(key, y + 74, layout)
 
 

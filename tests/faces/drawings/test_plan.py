@@ -158,7 +158,7 @@ def test_what_is_computed_again_is_no_logits() -> None:
 def test_the_promise_is_held_against_the_days_there_are(days: int, said: str) -> None:
     drawing = answers(plan_of(), days)
     assert f">{said}<" in drawing.body
-    assert f">you have {days}<" in drawing.body
+    assert f">you have {days} days<" in drawing.body
     assert f"promise 35 days. You have {days} days." in drawing.words
 
 

@@ -223,8 +223,13 @@ def test_the_panel_promises_03s_slow_end_until_a_step_is_measured() -> None:
 
 def test_a_month_has_two_answers() -> None:
     month = HANDLES["month"]
-    assert "Promise <b>35 days</b>; you have 30 days. Each GPU holds <b>58.8 GB</b>" in month.render()
+    assert (
+        "Promise <b>35 days</b>; you have 30 days. Each GPU holds <b>58.8 GB</b>" in month.render()
+    )
     assert "Promise <b>30 days</b>" in month.render(tokens=850e9)
+    soon = month.render(model="Llama-3.2-1B", num_gpus=512)
+    assert "Promise <b>21 hours</b>; you have 30 days." in soon
+    assert ">you have 30 days<" in soon
     assert "<b>does not fit</b>, 168 GB too much" in month.render(model="Llama-3.1-70B")
     refused = month.answer({**month.default, "num_gpus": 100})
     assert "Batch 512 is not divisible by 100 replicas" in refused.problem.replace("batch", "Batch")
