@@ -172,12 +172,10 @@ def written(guide: str) -> str:
 def _part(part: str, known: dict[str, list[Section]], single: dict[str, int]) -> str:
     """A chapter or a route with its minutes; anything else as it is."""
     if heading := CHAPTER.match(part):
+        listed = line(known[heading[1]], single[heading[1]])
         chapter = known[heading[1]]
         part = re.sub(
-            r"^\*\*Minutes\.\*\*.*$",
-            lambda _: f"**Minutes.** {line(chapter, single[heading[1]])}",
-            part,
-            flags=re.MULTILINE,
+            r"^\*\*Minutes\.\*\*.*$", lambda _: f"**Minutes.** {listed}", part, flags=re.MULTILINE
         )
         return re.sub(
             r"^(\*\*In half the time\.\*\*) (.+?)(?: · \*\*together \d+\*\*)?$",

@@ -29,24 +29,24 @@ def test_the_promise_lies_between_the_likely_and_the_worst_case() -> None:
 
 
 def test_what_runs_lost_at_a_stop_differs_more_than_their_rates() -> None:
-    found = rows()
+    runs = rows()
     four = ("Llama 3.1 405B", "OPT-175B", "BLOOM-176B", "GLM-130B")
-    rates = [found[name]["failures_per_node_day"] for name in four]
-    sizes = [found[name]["num_gpus"] for name in four]
+    rates = [runs[name]["failures_per_node_day"] for name in four]
+    sizes = [runs[name]["num_gpus"] for name in four]
     M = [mean_time_between_failures(n, r) for n, r in zip(sizes, rates, strict=True)]
-    lost = [(1 - found[x]["useful_share"]) * m for x, m in zip(four, M, strict=True)]
+    lost = [(1 - runs[x]["useful_share"]) * m for x, m in zip(four, M, strict=True)]
     assert round(max(rates) / min(rates)) == 7
-    told = cell(PAGE, "confront-reading")
-    assert f"the time lost at each stop by {max(lost) / min(lost):.0f}." in told
-    assert f"Llama lost {lost[0] / HOUR:.2f} hours for each stop" in told
+    text = cell(PAGE, "confront-reading")
+    assert f"the time lost at each stop by {max(lost) / min(lost):.0f}." in text
+    assert f"Llama lost {lost[0] / HOUR:.2f} hours for each stop" in text
     [table] = [x for x in cells(PAGE) if x["id"] == "confront-runs"]
-    shown = "".join(table["outputs"][0]["data"]["text/plain"])
-    hours = [float(line.split()[-1]) for line in shown.splitlines()[1:]]
+    printed = "".join(table["outputs"][0]["data"]["text/plain"])
+    hours = [float(line.split()[-1]) for line in printed.splitlines()[1:]]
     assert round(max(hours) / min(hours)) == round(max(lost) / min(lost))
     assert max(lost) / HOUR == pytest.approx(11.7, abs=0.1)
     assert round(lost[1] / lost[0]) == 18
     assert lost[1] / HOUR == pytest.approx(5, abs=0.05)
-    assert [found[x]["useful_kind"] for x in four[:2]] == ["more than", "derived"]
+    assert [runs[x]["useful_kind"] for x in four[:2]] == ["more than", "derived"]
     assert [round(1000 * r, 1) for r in rates] == [4.2, 15.1, 4.5, 2.1]
 
 
@@ -65,9 +65,9 @@ def test_what_the_first_panel_assumes() -> None:
     llama = rows()["Llama 3.1 405B"]
     assert (setting.restart, llama["useful_kind"], llama["useful_share"]) == (30, "more than", 0.9)
     useful = units.percent(1 / (1 + setting.days.losses.total))
-    told = cell(PAGE, "panel-text")
-    assert "we assume that every restart takes half an hour" in told
-    assert f"more than 90 % of its time was useful, where the panel starts with {useful}" in told
+    text = cell(PAGE, "panel-text")
+    assert "we assume that every restart takes half an hour" in text
+    assert f"more than 90 % of its time was useful, where the panel starts with {useful}" in text
 
 
 def test_how_often_what_fails() -> None:
@@ -78,14 +78,14 @@ def test_how_often_what_fails() -> None:
     assert round(24 * llama["days"] / llama["stops"]) == 3
     assert "something stops it every three hours, usually a GPU" in cell(PAGE, "title")
     assert round(24 * llama["days"] / gpus) == 5
-    told = cell(PAGE, "twice-reading")
-    assert f"For {gpus} of these, or one every five hours, the cause was a GPU" in told
+    text = cell(PAGE, "twice-reading")
+    assert f"For {gpus} of these, or one every five hours, the cause was a GPU" in text
     names = ("Llama 3.1 405B", "OPT-175B", "BLOOM-176B", "GLM-130B")
     each = [round(1000 * rows()[name]["failures_per_node_day"]) for name in names]
     logbook = rows()["OPT-175B, logbook"]
     most = 1000 * logbook["stops_high"] / (logbook["num_gpus"] / 8 * logbook["days"])
     span = f"{min(each)} to {max(each)} stops in 1,000 days, or {most:.0f} if you count everything"
-    assert span in told
+    assert span in text
     assert 1000 * calendar.FAILURES_PER_NODE_DAY.greatest == round(most)
     cluster = rows()["Meta RSC-1, 1,024 GPUs"]["failures_per_node_day"]
-    assert f"In jobs of 1,024 GPUs on a shared cluster it was {1000 * cluster:.0f}" in told
+    assert f"In jobs of 1,024 GPUs on a shared cluster it was {1000 * cluster:.0f}" in text

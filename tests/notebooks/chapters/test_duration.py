@@ -139,5 +139,5 @@ def test_two_lines_of_the_copied_calculation_can_be_seen_to_be_wrong() -> None:
 def test_how_many_runs_page_00_says_were_slower_than_35_per_cent() -> None:
     shares = shares_of_runs()
     slower = sum(share < UTILIZATIONS[1] for share in shares.values())
-    told = f"{slower} of the {len(shares)} published runs on page [03](03_duration.ipynb) were"
-    assert told in cell("00_start_here", "own-run-seen")
+    text = f"{slower} of the {len(shares)} published runs on page [03](03_duration.ipynb) were"
+    assert text in cell("00_start_here", "own-run-seen")

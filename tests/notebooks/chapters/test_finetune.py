@@ -57,21 +57,23 @@ def test_how_much_less_work_adapters_do() -> None:
     assert faster_by_flops("none") == pytest.approx(3 / 2, abs=0.01)
     assert round(faster_by_flops("full"), 2) == 1.25
     assert 1 - 1 / faster_by_flops("full") == pytest.approx(1 / 5, abs=0.005)
-    told = cell(PAGE, "speed")
-    assert "## A third less work, or a fifth: how much faster?" in told
-    assert "adapters do only a fifth less work and the lead shrinks to 1.25" in told
+    reading = cell(PAGE, "speed")
+    assert "## A third less work, or a fifth: how much faster?" in reading
+    assert "adapters do only a fifth less work and the lead shrinks to 1.25" in reading
 
 
 def test_why_a_step_below_the_bytes_of_the_card_still_fails() -> None:
     peak, card = max(x.total for x in Spike().phases), published.accelerator("RTX 4090")
     assert card.memory == 24e9 < peak < 24 * 2**30
-    told = cell(PAGE, "panel-answers")
-    assert f"which is {24 * 2**30 / 1e9:.1f} GB" in told
+    reading = cell(PAGE, "panel-answers")
+    assert f"which is {24 * 2**30 / 1e9:.1f} GB" in reading
     left = f"{(24 * 2**30 - peak) / 1e9:.1f} of the {24 * 2**30 / 1e9:.1f} GB free"
-    assert f"The step of {units.gigabytes(peak)} above would leave {left}" in told
+    assert f"The step of {units.gigabytes(peak)} above would leave {left}" in reading
     reserve = TUNED_RESERVES["one GPU"]
     assert peak + reserve > 24 * 2**30
-    assert f"nine of ten measured runs took at least {units.gigabytes(reserve)[:3]} GB more" in told
+    assert (
+        f"nine of ten measured runs took at least {units.gigabytes(reserve)[:3]} GB more" in reading
+    )
 
 
 def test_what_share_of_a_step_is_writing() -> None:
@@ -80,23 +82,23 @@ def test_what_share_of_a_step_is_writing() -> None:
     assert (least, round(others[0], 1), others[-1]) == (0.1, 0.3, 0.8)
     [long] = [row for row in rows if row["share"] == least]
     assert (long["longest_answer"], "up to 8,192 tokens" in long["note"]) == (1024, True)
-    told = cell(PAGE, "own-seen")
-    assert "Most published runs spent 30 to 80 % of each step on writing" in told
-    assert "up to 8,192 tokens and answers of at most 1,024 spent no more than a tenth" in told
+    reading = cell(PAGE, "own-seen")
+    assert "Most published runs spent 30 to 80 % of each step on writing" in reading
+    assert "up to 8,192 tokens and answers of at most 1,024 spent no more than a tenth" in reading
 
 
 def test_how_much_longer_a_sequence_a_fused_loss_allows() -> None:
     """By the table above the sentence."""
     [table] = [x for x in cells(f"evidence/{PAGE}") if x["id"] == "longest-table"]
     text = "".join(table["outputs"][0]["data"]["text/plain"]).replace(",", "")
-    found = re.findall(r"^Llama \S+ (\d+B) \d+ GB +(\d+) +\d+ +\S+ +(\d+)$", text, re.MULTILINE)
-    times = [(size, int(fused) / int(plain)) for size, plain, fused in found]
+    lengths = re.findall(r"^Llama \S+ (\d+B) \d+ GB +(\d+) +\d+ +\S+ +(\d+)$", text, re.MULTILINE)
+    times = [(size, int(fused) / int(plain)) for size, plain, fused in lengths]
     small = sorted(x for size, x in times if size == "8B")
     [large] = [x for size, x in times if size == "70B"]
-    told = cell(f"evidence/{PAGE}", "longest-reading")
-    assert f"those of the 8B {small[0]:.1f} to {small[-1]:.1f} times as long" in told
+    reading = cell(f"evidence/{PAGE}", "longest-reading")
+    assert f"those of the 8B {small[0]:.1f} to {small[-1]:.1f} times as long" in reading
     assert (len(small), large) == (6, pytest.approx(4 / 3, abs=0.02))
-    assert "For the 70B it adds only a third" in told
+    assert "For the 70B it adds only a third" in reading
 
 
 def test_four_bits_cost_time_with_few_tokens() -> None:

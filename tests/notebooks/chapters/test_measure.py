@@ -9,8 +9,8 @@ from tools.notebooks import chapters
 def test_the_share_of_the_peak_that_the_recorded_step_reached() -> None:
     step = recorded_step(256)
     share = units.share(step.ideal / step.total)
-    told = f"{1000 * step.ideal:.0f} ms of {1000 * step.total:.0f} is {share}"
-    assert told in cell("11_measure", "step-seen")
+    text = f"{1000 * step.ideal:.0f} ms of {1000 * step.total:.0f} is {share}"
+    assert text in cell("11_measure", "step-seen")
 
 
 def test_only_the_last_page_calls_itself_the_last() -> None:

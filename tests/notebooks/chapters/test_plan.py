@@ -140,5 +140,5 @@ def test_how_long_the_evidence_says_the_head_takes() -> None:
     [(many, layer)] = plan.run.model.layers
     shorter = plan.but(model=replace(plan.run.model, layers=((many // 2, layer),))).step
     each = (plan.step.total - shorter.total) / (many // 2)
-    told = f"take as long as {plan.step.head / each:.1f} layers"
-    assert told in cell("evidence/08_plan", "pipeline-reading")
+    text = f"take as long as {plan.step.head / each:.1f} layers"
+    assert text in cell("evidence/08_plan", "pipeline-reading")
