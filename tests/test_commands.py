@@ -63,7 +63,7 @@ PLANNED = "plan gpt2 --gpus 8 --chip a100 --tokens 1B"
 def test_output_that_cannot_be_written_is_a_sentence(command: str) -> None:
     run = [sys.executable, "-m", "llmtrain_helpers", *command.split()]
     plain = {name: x for name, x in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    with Path("/dev/full").open("w") as full:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, encoding="utf-8", env=plain)
     assert done.returncode == 2
     assert done.stderr == "The output can't be written: No space left on device.\n"
