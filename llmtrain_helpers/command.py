@@ -33,7 +33,7 @@ from llmtrain_helpers.model.names import (
 )
 from llmtrain_helpers.model.tables import find_row, names
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan.advice import Advice, advise
+from llmtrain_helpers.plan.advice import UNTRIED, Advice, advise
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, sharded, worth
 from llmtrain_helpers.plan.run import SHARDS, SOFTWARE
@@ -244,7 +244,7 @@ def plan(arguments: Sequence[str]) -> int:
         print()
     print(report.markdown if shown["markdown"] else _table(report))
     if shown["advise"] or not found.fits:
-        print("", *_advice(found, advice), sep="\n")
+        print("", *_advice(found, advice, given), sep="\n")
     return 0
 
 
@@ -474,25 +474,42 @@ def _columns(cells: Sequence[Sequence[str]]) -> str:
     return "\n".join(rows)
 
 
-def _advice(plan: Plan, advice: Sequence[Advice]) -> list[str]:
+def _advice(plan: Plan, advice: Sequence[Advice], given: Mapping[str, Any]) -> list[str]:
     """What would make a plan fit, one line a change; or by how much nothing does."""
     if plan.fits:
         return ["It fits: nothing needs to change."]
     lines = [
         (_change(step), f"{units.gigabytes(step.saved)} less on a GPU, GPU-hours {_more(step)}")
         for step in advice
+        if step.change
     ]
-    last = advice[-1].plan if advice else plan
+    last = advice[-1].plan
     if last.fits:
         return ["What would make it fit, one after the other:", _columns(lines)]
     missing = units.gigabytes(last.reserve - last.room)
-    nothing = f"Nothing that is tried here makes it fit: {missing} a GPU are missing"
-    return [f"{nothing}, even with:", _columns(lines)] if advice else [f"{nothing}."]
+    nothing = f"Nothing that's tried here makes it fit: {missing} a GPU are missing"
+    said = [f"{nothing}, even with:", _columns(lines)] if lines else [f"{nothing}."]
+    return [*said, textwrap.fill(f"Not tried: {', '.join(_untried(plan, given))}.", WIDTH)]
+
+
+def _untried(plan: Plan, given: Mapping[str, Any]) -> list[str]:
+    """Options that could make a plan need less, and with which no other value was tried."""
+    words, tuning = OPTIONS | TUNED, plan.run.tuning
+    searched = {"tensor_parallel", "pipeline_parallel"} - {*given}
+    if tuning is None:
+        dense = {"expert_parallel"} if "expert_parallel" not in given else set()
+        names = [x for x in UNTRIED[False] if x not in searched | dense]
+        return [words[x] for x in names]
+    optimizers = "--optimizer sgd or adamw_in_backward"
+    if not tuning.is_full:
+        return [*(words[x] for x in UNTRIED[True]), optimizers]
+    return [words["sequence_length"], f"{words['rank']} in place of {words['full']}", optimizers]
 
 
 def _change(step: Advice) -> str:
-    written = " ".join(in_options(f"{name}={value}") for name, value in step.change.items())
-    return f"  {written}"
+    changes = {x: y for x, y in step.change.items() if x != "method"}
+    written = [in_options(f"{name}={value}") for name, value in changes.items()]
+    return f"  {' '.join(written + ['--bits 4'] * ('method' in step.change))}"
 
 
 def _more(step: Advice) -> str:
@@ -557,6 +574,7 @@ def _numbers(
             }
             for step in advice
         ],
+        "not_tried": _untried(plan, given) if advice and not advice[-1].plan.fits else [],
     }
 
 

@@ -404,6 +404,7 @@ UNCHECKED = [
     "plan.search.least_prices",
     "plan.search.layouts",
     "plan.search.step_price",
+    "tuning.check_rank",
     "tuning.check_tuned",
     "tuning.matrix_weights",
     "tuning.sites",

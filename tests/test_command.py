@@ -13,7 +13,7 @@ import pytest
 
 from llmtrain_helpers import best_split, compute_optimal, frontier, loss, plan_run, shelf, units
 from llmtrain_helpers.__main__ import main
-from llmtrain_helpers.command import OPTIONS, in_options
+from llmtrain_helpers.command import OPTIONS, TUNED, in_options
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.run import Run
 from tests.paths import ROOT
@@ -326,7 +326,34 @@ def test_a_plan_that_does_not_fit_says_what_would_change_it(printed) -> None:
 
 def test_where_nothing_helps_it_says_by_how_much(printed) -> None:
     text = printed("plan llama-3.1-405b --gpus 1 --chip t4 --tokens 1T --batch 1")
-    assert re.search(r"Nothing that is tried here makes it fit: .* a GPU are missing", text)
+    assert re.search(r"Nothing that's tried here makes it fit: .* a GPU are missing\.", text)
+    [untried] = re.findall(r"^Not tried: (.*)\.$", text, re.MULTILINE)
+    assert untried == "--sequence, --context, --keep-gradients, --fused-mlp, --recipe"
+
+
+TRIED = {"--gpus", "--micro-batch", "--shard", "--recompute", "--tensor", "--pipeline"}
+TRIED |= {"--experts", "--optimizer", "--loss", "--bits", "--recipe"}
+NO_HELP = {"MODEL", "--chip", "--tokens", "--days", "--batch", "--format", "--overlap"}
+NO_HELP |= {"--software", "--price", "--step-seconds", "--interleave", "--uneven-stages", "--full"}
+"""Options that are tried, and options with which the same GPU wouldn't need less."""
+
+
+def test_an_option_that_could_help_is_tried_or_named(printed) -> None:
+    """A new option has to be put into one of the three."""
+    fixed = "--sequence 8192 --tensor 1 --pipeline 1 --experts 1"
+    named = set()
+    for command in (
+        f"plan mixtral-8x7b --gpus 1 --chip t4 --tokens 1T --batch 1 {fixed}",
+        "plan llama-3.1-405b --gpus 1 --chip t4 --tokens 1T --lora 4096",
+        "plan llama-3.1-405b --gpus 1 --chip t4 --tokens 1T --full",
+    ):
+        text = printed(command)
+        untried = " ".join(text.partition("Not tried: ")[2].split()).removesuffix(".")
+        assert numbers(printed(f"{command} --json"))["not_tried"] == untried.split(", ")
+        named |= {*re.findall(r"--[a-z-]+", untried)}
+    assert named <= {*OPTIONS.values(), *TUNED.values()}
+    assert named | TRIED | NO_HELP == {*OPTIONS.values(), *TUNED.values()}
+    assert numbers(printed(f"{PLAN} --json"))["not_tried"] == []
 
 
 def test_models_and_chips_are_listed(printed) -> None:

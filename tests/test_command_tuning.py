@@ -1,6 +1,7 @@
 """A plan of tuning in a terminal: `plan MODEL … --lora R`, or `--full`."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -81,6 +82,19 @@ def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) 
 def test_what_does_not_go_is_refused_in_options(options: str, sentence: str, capsys: Any) -> None:
     command = "plan llama-3.1-8b --gpus 8 --chip h100 --tokens 72M"
     assert sentence in told(f"{command} {options}", capsys, 2)
+
+
+def test_a_70b_in_full_on_a_node_is_told_what_makes_it_fit(capsys: Any) -> None:
+    command = (
+        "plan llama-3.1-70b --full --gpus 8 --chip h100 --tokens 10M --sequence 4096 --batch 8"
+    )
+    offered = told(command, capsys).split("What would make it fit, one after the other:\n")[1]
+    options = " ".join(re.findall(r"--[a-z]+ \w+", offered))
+    assert options == "--optimizer adamw_8bit --recipe pure_bf16"
+    assert "It fits" in told(f"{command} {options}", capsys)
+    one = "plan llama-3.1-70b --lora 16 --gpus 1 --chip h100 --tokens 10M"
+    assert "\n  --bits 4  " in told(one, capsys)
+    assert "It fits" in told(f"{one} --bits 4", capsys)
 
 
 def test_a_shelf_is_not_tuned(capsys: Any) -> None:

@@ -321,7 +321,7 @@ def _purpose(
         return (
             "It fits. To end in time:" if offers else "It fits, but nothing makes it end in time."
         )
-    if not advice:
+    if not offers:
         return "Nothing that could be changed here would make it fit."
     order = "What helps, cheapest first; each takes those before it, too."
     if len(advice) == 1:
@@ -332,7 +332,7 @@ def _purpose(
 def _fitting(advice: Sequence[Advice]) -> Iterator[common.Offer]:
     """What makes the plan fit, in order: each with those before it."""
     changes: dict[str, common.Value] = {}
-    for one in advice:
+    for one in filter(lambda one: one.change, advice):
         changes = {**changes, **one.change}
         labels = [f"{_CONTROLS[name].label} {value}" for name, value in one.change.items()]
         yield f"{' and '.join(labels)}: {_effect(one)}", changes

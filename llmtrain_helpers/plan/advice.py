@@ -7,7 +7,7 @@ it fits on. Sources: those of `plan`.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt
@@ -16,15 +16,40 @@ from typing import NamedTuple
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, instance, refuse
 from llmtrain_helpers.communication import NODE_BANDWIDTH
+from llmtrain_helpers.finetune import LOSS_KERNELS, Tuning
 from llmtrain_helpers.plan.memory import memory_per_gpu
-from llmtrain_helpers.plan.plan import Plan, is_many, planned
-from llmtrain_helpers.plan.run import Run
+from llmtrain_helpers.plan.plan import TUNED_RESERVES, Plan, is_many, planned
+from llmtrain_helpers.plan.run import TUNED, Run
 
 Change = Mapping[str, int | str]
 """Arguments of a run and their new values."""
 
 LEVERS = ("zero_stage", "micro_batch_size", "recompute")
 """What advice changes first, in the order in which it is given: what is free leads."""
+
+SAME: dict[str, dict[str, str]] = {
+    "loss_kernel": dict.fromkeys(LOSS_KERNELS, "fused"),
+    "optimizer": {"adamw": "adamw_fused"},
+}
+"""Changes of a tuning after which it learns the same, by field and by what it was."""
+
+STRONGER: dict[str, tuple[str, ...]] = {
+    "optimizer": ("adamw_8bit", "adamw_paged"),
+    "method": ("qlora",),
+    "recipe": ("pure_bf16",),
+}
+"""Changes that round more, or send more, from the mildest to the strongest."""
+
+UNTRIED = {
+    False: (
+        *("sequence_length", "tensor_parallel", "pipeline_parallel", "context_parallel"),
+        *("expert_parallel", "keep_gradients", "fused_mlp", "recipe"),
+    ),
+    True: ("sequence_length", "rank", "targets"),
+}
+"""What could make a plan need less and is left as it is, by whether it's one of tuning.
+
+More `tensor_parallel` is tried with more GPUs alone."""
 
 
 def fewest_gpus(plan: Plan) -> Plan:
@@ -120,9 +145,13 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
 
     Looks at every smaller micro-batch, higher stage of ZeRO and further recomputation,
     and takes the set that fits at the lowest price: GPU-hours first, then bytes sent,
-    then the larger micro-batch. Where none fits, more GPUs, as few as will do: more
-    replicas, or else up to eight times the tensor parallelism as well. If nothing makes
-    it fit, the last plan's `room` says by how much, and `fewest_gpus` in words.
+    then the larger micro-batch. If none fits and the model is tuned, the mildest change of
+    its tuning with which one does (`SAME`, `STRONGER`). Where that's not enough, more
+    GPUs, as few as will do: more replicas, or else up to eight times the tensor parallelism
+    as well.
+
+    Empty if the plan fits. If nothing makes it fit, the last plan doesn't either, and its
+    `room` says by how much; if nothing is left to change, the one advice has no `change`.
 
     The price is that of the plan's own seconds, sending and launching in it. Where the
     chip's bandwidths are unknown, a step takes its computing or its sending between
@@ -139,23 +168,53 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     _check_one(plan)
     if plan.fits:
         return ()
-    stages = range(plan.run.zero_stage, 4)
-    sequences = plan.split.micro_batch_size * plan.split.accumulation_steps  # of a replica
-    sizes = [b for b in _divisors(sequences) if b <= plan.split.micro_batch_size]
-    choices = product(stages, sizes, _further_recompute(plan.run))
-    further = [
-        plan.run.if_even(zero_stage=stage, micro_batch_size=b, recompute=recompute)
-        for stage, b, recompute in choices  # some stages do not go with a pipeline
-    ]
-    runs = [(float(memory_per_gpu(run).total), run) for run in further if run is not None]
-    most = plan.run.accelerator.memory - plan.reserve
-    fitting = [planned(run) for held, run in runs if held <= most]
-    best = min(fitting, key=lambda other: _price(other, plan), default=None)
-    best = best or _on_more_gpus(plan)
-    if best is None:
-        _, leanest = min(runs, key=lambda pair: pair[0])
-        best = planned(leanest)
-    return _in_steps(plan, best)
+    runs, most = _milder(plan.run), plan.run.accelerator.memory - plan.reserve
+    leanest = plan.run, float(plan.memory.total)
+    for layouts in map(_further, runs):
+        sizes = [(run, float(memory_per_gpu(run).total)) for run in layouts]
+        fitting = [planned(run) for run, size in sizes if size <= most]
+        if fitting:
+            return _in_steps(plan, min(fitting, key=lambda other: _price(other, plan)))
+        leanest = min(leanest, *sizes, key=lambda pair: pair[1])
+    on_more = (_on_more_gpus(run, plan) for run in runs)
+    return _in_steps(plan, next(filter(None, on_more), None) or planned(leanest[0]))
+
+
+def _milder(run: Run) -> list[Run]:
+    """The run as it is, and with other tunings if it has one, each once, the mildest first."""
+    tuning = run.tuning
+    if tuning is None:
+        return [run]
+    same = {
+        name: (new[now],) for name, new in SAME.items() if (now := getattr(tuning, name)) in new
+    }
+    ways = ({**mild, **strong} for strong in _ways(STRONGER) for mild in _ways(same))
+    runs = [run, *filter(None, (run.if_even(**way) for way in ways))]
+    different: dict[Tuning | None, Run] = {}
+    for each in runs:
+        different.setdefault(each.tuning, each)
+    return [*different.values()]
+
+
+def _ways(choices: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+    """Every set of these changes, from none to one of each name, the first names first."""
+    ways: list[dict[str, str]] = [{}]
+    for name, values in choices.items():
+        ways += [{**way, name: value} for value in values for way in ways]
+    return ways
+
+
+def _further(run: Run) -> list[Run]:
+    """A run with every smaller micro-batch, higher stage and further recomputation."""
+    b = run.split.micro_batch_size
+    sequences = _divisors(b * run.split.accumulation_steps)  # those of a replica
+    sizes = [size for size in sequences if size <= b]
+    choices = product(range(run.zero_stage, 4), sizes, _further_recompute(run))
+    further = (
+        run.if_even(zero_stage=stage, micro_batch_size=size, recompute=recompute)
+        for stage, size, recompute in choices  # some stages do not go with a pipeline
+    )
+    return [run for run in further if run is not None]
 
 
 def _further_recompute(run: Run) -> list[str]:
@@ -166,9 +225,12 @@ def _further_recompute(run: Run) -> list[str]:
     return ["none", *stored, "alternate", "full"]
 
 
-def _on_more_gpus(plan: Plan) -> Plan | None:
+def _on_more_gpus(run: Run, plan: Plan) -> Plan | None:
     """On the fewest more GPUs that do: replicas with ZeRO, or a wider split as well."""
-    run, most = plan.run, plan.run.accelerator.memory - plan.reserve
+    reserve = plan.reserve
+    if run.tuning is not None and run.reserve is None:
+        reserve = TUNED_RESERVES["several"]
+    most = run.accelerator.memory - reserve
     for wider in (1, 2, 4, 8):
         t = wider * run.tensor_parallel
         fitting = []
@@ -214,10 +276,13 @@ def _in_steps(plan: Plan, best: Plan) -> tuple[Advice, ...]:
 
     Where GPUs are added, they and what goes with them are the last step.
     """
-    names = (*LEVERS, "num_gpus", "tensor_parallel")
-    before, after = plan.inputs, best.inputs
+    tuned = () if plan.run.tuning is None else TUNED
+    names = (*LEVERS, *tuned, "num_gpus", "tensor_parallel")
+    before, after = (vars(x.run) | vars(x.run.tuning or x.run) for x in (plan, best))
     wanted = {x: after[x] for x in names if after[x] != before[x]}
-    one_by_one = LEVERS[1:] if "num_gpus" in wanted else LEVERS
+    if not wanted:
+        return (Advice({}, plan, 0, 0, 0),)
+    one_by_one = (*LEVERS, *tuned)[("num_gpus" in wanted) :]
     changes = [{x: wanted[x]} for x in one_by_one if x in wanted]
     changes.append({x: wanted[x] for x in wanted if x not in one_by_one})
     steps = []

@@ -276,7 +276,7 @@ class Plan:
         """The moment of a tuned step that is the peak of its memory; "" where nothing is tuned."""
         return "" if self.run.tuning is None else tuned_peak(self.run).phase
 
-    def but(self, **changes: object) -> Plan:
+    def but(self, **changes: Any) -> Plan:
         """The same plan with some of its inputs changed."""
         return planned(self.run.but(**changes))
 

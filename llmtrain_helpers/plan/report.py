@@ -519,6 +519,10 @@ CHANGED: dict[str, Callable[[int | str], str]] = {
     "recompute": lambda what: RECOMPUTED[str(what)],
     "num_gpus": lambda n: f"{n:,} GPUs",
     "tensor_parallel": lambda t: f"tensor {t}",
+    "loss_kernel": lambda kernel: f"a {kernel} loss",
+    "optimizer": str,
+    "method": lambda method: "frozen weights in 4 bits",
+    "recipe": lambda recipe: f"recipe {recipe}",
 }
 """What advice changes, in words."""
 

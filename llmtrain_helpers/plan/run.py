@@ -102,6 +102,10 @@ UNTUNED = {
 `Tuning` says it (bytes, dropout, fused kernels)."""
 
 
+TUNED = ("loss_kernel", "optimizer", "method", "recipe")
+"""Fields of a run's tuning that `but` changes as if they were the run's."""
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """The arguments of `plan_run`, checked, and the split of the GPUs that they make.
@@ -341,15 +345,18 @@ class Run:
             return known_recipe(self.recipe)
         return RECIPES["amp" if missing_format("bf16", self.accelerator.peaks) else "bf16"]
 
-    def but(self, **changes: object) -> Run:
-        """The same run with some of its arguments changed."""
+    def but(self, **changes: Any) -> Run:
+        """The same run with some of its arguments, or its tuning's `TUNED` fields, changed."""
         if "sequence_length" in changes:
-            model: Any = changes.get("model", self.model)
-            s: Any = changes.pop("sequence_length")
-            changes["model"] = known_model(model, s)
+            s = changes.pop("sequence_length")
+            changes["model"] = known_model(changes.get("model", self.model), s)
+        tuning = changes.get("tuning", self.tuning)
+        if tuning is not None:
+            tuned = {name: changes.pop(name) for name in TUNED if name in changes}
+            changes |= {"tuning": tuning.but(**tuned)} if tuned else {}
         return replace(self, **spelt_out(changes))
 
-    def if_even(self, **changes: object) -> Run | None:
+    def if_even(self, **changes: Any) -> Run | None:
         """The same run with some of its arguments changed; None where it is refused."""
         try:
             return self.but(**changes)

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from llmtrain_helpers import Accelerator, advise, best_split, fewest_gpus
+from llmtrain_helpers import Accelerator, Tuning, advise, best_split, fewest_gpus, plan_run
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.plan.plan import planned
@@ -181,3 +181,56 @@ def test_the_fewest_gpus_fit_and_one_divisor_less_does_not() -> None:
     n = plan.split.num_gpus
     assert plan.fits
     assert not plan.but(num_gpus=n // 2).fits
+
+
+def test_where_nothing_is_left_to_change_the_advice_says_so() -> None:
+    """No advice at all means that a plan fits."""
+    small = Accelerator("small", 8e9, peaks={"bf16": 312e12})
+    split = {"num_gpus": 8, "tensor_parallel": 8, "global_batch_size": 1}
+    leanest = plan_of(recompute="full", zero_stage=3, accelerator=small, **split)
+    assert not leanest.fits
+    [step] = advise(leanest)
+    assert step.change == {}
+    assert step.plan is leanest
+    assert (step.saved, step.dearer, step.sent) == (0, 0, 0)
+
+
+QLORA = Tuning.qlora(16)
+
+
+@pytest.mark.parametrize(
+    ("model", "length", "chip", "gpus", "tuning", "changes"),
+    [
+        # hiyouga/LLaMA-Factory#5545, out of memory: the logits alone are 77 GB
+        ("Llama-3.1-8B", 51_974, "H100", 1, QLORA, {"loss_kernel": "fused"}),
+        ("Llama-3.1-8B", 2048, "H100", 1, Tuning.full("pure_bf16"), {"optimizer": "adamw_fused"}),
+        ("Llama-3.1-8B", 2048, "H100", 1, Tuning.full(), {"optimizer": "adamw_paged"}),
+        (
+            *("Llama-3.1-70B", 4096, "H100", 8, Tuning.full()),
+            {"optimizer": "adamw_8bit", "recipe": "pure_bf16"},
+        ),
+        ("Llama-3.1-70B", 4096, "H100", 1, Tuning.lora(16), {"method": "qlora"}),
+    ],
+)
+def test_advice_tries_every_way_to_tune(
+    model: str, length: int, chip: str, gpus: int, tuning: Tuning, changes: dict[str, str]
+) -> None:
+    """On the GPUs that there are, the mildest first; and `but` takes each change."""
+    shape = published.architecture(model, length)
+    plan = plan_run(shape, chip, gpus, 1e8, gpus, recompute="full", zero_stage=3, tuning=tuning)
+    steps = advise(plan)
+    advised = {name: value for step in steps for name, value in step.change.items()}
+    assert advised == changes
+    assert [step.plan.fits for step in steps] == [*(False for _ in steps[1:]), True]
+    changed = plan.but(**changes)
+    assert changed.run.tuning == steps[-1].plan.run.tuning == tuning.but(**changes)
+    assert changed.memory == steps[-1].plan.memory
+    assert plan.tight or "It does not fit; it would with" in plan.report().summary
+
+
+def test_more_gpus_are_advised_where_no_tuning_fits_and_keep_their_own_reserve() -> None:
+    shape = published.architecture("Llama-3.1-70B", 4096)
+    run = {"recompute": "full", "zero_stage": 3, "tuning": Tuning.full("pure_bf16")}
+    steps = advise(plan_run(shape, "H100", 1, 1e8, 8, **run))
+    assert steps[-1].change["num_gpus"] > 1
+    assert steps[-1].plan.fits
