@@ -684,8 +684,8 @@ def longest_sequence(
 ) -> int:
     """The most tokens a sequence with which tuning fits into a GPU's bytes, less a reserve.
 
-    Whatever the model's own longest sequence is. Takes single numbers; ValueError where
-    not even one token fits. Otherwise as `tuned_memory`.
+    Whatever the model's own longest sequence is, but at most 2**30. Takes single numbers;
+    ValueError if not even one token fits. Otherwise as `tuned_memory`.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
     >>> prepared, card = Tuning.qlora(32, wide_bytes=4), 24 * 2**30

@@ -445,6 +445,12 @@ def test_a_card_too_small_is_refused_by_its_bytes() -> None:
     assert longest_sequence(gpt2, Tuning.lora(8, ["up_proj"]), 8e9, "full") > 1024
 
 
+def test_a_card_without_an_end_takes_a_billion_tokens_at_the_most() -> None:
+    for memory in (1e20, 1e30):
+        assert longest_sequence(LLAMA, Tuning.lora(8), memory, "full") == 2**30
+    assert longest_sequence(LLAMA, Tuning.lora(8), 1e13, "full") < 2**29
+
+
 # --- what the page of chapter 12 draws
 
 

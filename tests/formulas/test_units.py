@@ -2,6 +2,8 @@
 
 import math
 import re
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -300,6 +302,19 @@ def test_a_monster_is_refused_quickly(text: str) -> None:
     begin = time.perf_counter()
     assert_refused(units.read, "text", text=text)
     assert time.perf_counter() - begin < 0.1
+
+
+ENDLESS = ["9**999999999", "9**-999999999", "1/9**999999999", "1e999999999", "1e-999999999"]
+
+
+@pytest.mark.parametrize("text", ENDLESS)
+def test_a_power_that_nobody_could_wait_for_is_refused_before_it_is_computed(text: str) -> None:
+    """In a process of its own, because it would never come back."""
+    code = f"from llmtrain_helpers import units\nunits.read({text!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=20
+    )
+    assert f"ValueError: text={text!r} is larger or smaller than any number here" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["10^400", "1e400", "10**4000", "1e-400", "1" + "0" * 400])

@@ -40,6 +40,22 @@ def test_the_report_stands_alone() -> None:
     assert not re.search(r"https?://|<script|<link|src=", page.html)
 
 
+@pytest.mark.parametrize(
+    ("money", "words"),
+    [
+        (5_760, "5,760 dollars"),
+        (123_456, "123,000 dollars"),
+        (999_400, "999,000 dollars"),
+        (999_600, "1.00 million dollars"),
+        (1_234_567, "1.23 million dollars"),
+    ],
+)
+def test_a_number_is_in_words_from_a_million_on(money: float, words: str) -> None:
+    price = money / (64 * 24 * PLAN.days_with_stops.likely)
+    lines = PLAN.but(price_per_gpu_hour=price).report().lines
+    assert {line.what: line.number for line in lines}["cost"] == words
+
+
 def test_the_summary_warns_of_a_network_that_is_not_known() -> None:
     unknown = PLAN.but(accelerator=replace(H100, network_bandwidth=None))
     assert "Beware: of the chip the network is not known" in unknown.report().summary

@@ -82,3 +82,18 @@ def test_a_failure_is_drawn_to_scale() -> None:
     body = drawings.failure(30, 60, 40).body
     wide = re.findall(r'width="([\d.]+)"[^>]*><title>(lost|restarting)', body)
     assert wide == [("71", "lost"), ("95", "restarting")]
+
+
+@pytest.mark.parametrize("width", [628, drawings.NARROW])
+@pytest.mark.parametrize(("lost", "interval", "restart"), [(30, 60, 40), (50, 75, 25)])
+def test_each_bar_of_a_failure_is_as_long_as_its_minutes(lost, interval, restart, width) -> None:
+    body = drawings.failure(lost, interval, restart, width).body
+    place = r'<rect x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*><title>(\w+)</title>'
+    bars = [(float(x), float(wide) + 1, kind) for x, wide, kind in re.findall(place, body)]
+    scale = next(wide for _, wide, kind in bars if kind == "lost") / lost
+    minutes = {"useful": interval, "lost": lost, "restarting": restart}
+    assert {kind for *_, kind in bars} == {*minutes, "saving"}
+    for x, wide, kind in bars:
+        assert wide == pytest.approx(minutes.get(kind, 9 / scale) * scale, abs=0.11)
+        after = min((other for other, *_ in bars if other > x), default=x + wide)
+        assert after == pytest.approx(x + wide, abs=0.11)  # without a gap

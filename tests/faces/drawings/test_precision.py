@@ -10,6 +10,8 @@ import pytest
 from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
 from llmtrain_helpers.drawings.common import COLORS, Drawing
 from llmtrain_helpers.drawings.precision import (
+    NARROW,
+    WIDTH,
     eight_bits,
     gradient_bars,
     number,
@@ -151,6 +153,30 @@ def test_a_cell_is_a_byte_in_its_parts_colour(name: str) -> None:
     assert f"together {recipe.total}." in drawn.words
     assert str(recipe.total) in written(drawn)
     assert ("before" in drawn.body) == (recipe.parts() != RECIPES["fp32"].parts() and name != "amp")
+
+
+@pytest.mark.parametrize("width", [WIDTH, NARROW])
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_outline_of_all_bytes_surrounds_what_their_row_was(name: str, width: int) -> None:
+    for before in RECIPES.values():
+        if before.total in (RECIPES[name].total, 0):
+            continue
+        was = bars(parameter_bytes(before, before, width))
+        low = max(y for _, y, *_ in was)  # the row of all stands below
+        row = [bar for bar in was if bar[1] == low]
+        assert len(row) == before.total
+        left, right = row[0][0], row[-1][0] + row[-1][2]
+        outlines = bars(parameter_bytes(RECIPES[name], before, width), "before")
+        [(x, y, wide, high)] = [bar for bar in outlines if bar[1] > low - 10]
+        assert (x, x + wide) == (left - 2, right + 2)
+        assert (y, y + high) == (low - 3, low + row[0][3] + 3)
+
+
+def bars(drawing: Drawing, title: str = "[^<]*") -> list[tuple[float, ...]]:
+    """Where the rectangles with a title stand, and how wide and high they are."""
+    place = r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"[^>]*>'
+    found = re.findall(f"{place}<title>{title}</title>", drawing.body)
+    return [tuple(map(float, numbers)) for numbers in found]
 
 
 # --- slices

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import ipywidgets as widgets
@@ -11,7 +12,7 @@ import pytest
 
 from llmtrain_helpers.panels import HANDLES, PANELS, handle, in_notebook
 from llmtrain_helpers.panels.common import Control
-from llmtrain_helpers.panels.notebook import _CSS
+from llmtrain_helpers.panels.notebook import _CSS, Field
 from tests.faces.panels.test_common import GPUS, made
 
 every_panel = pytest.mark.parametrize("word", PANELS)
@@ -100,6 +101,25 @@ def test_a_label_and_what_is_written_find_room(word: str) -> None:
             ends = [control.least, control.most, *control.stops] if control.kind == "number" else []
             longest = max((len(control.write(end)) for end in ends), default=10)
             assert taken + LETTER * longest <= pixels(layout.width)
+
+
+@pytest.mark.parametrize("word", [*PANELS, *HANDLES])
+def test_a_flag_has_its_own_row_in_a_handle_and_only_its_width_in_a_panel(word: str) -> None:
+    """So does a text of several lines; what has a slider is as wide as the slider needs."""
+    panel = in_notebook(word) if word in PANELS else handle(word)
+    for field in panel.controls.values():
+        if not field.slider:
+            several = field.control.lines > 1
+            row = several or (word in HANDLES and field.control.kind == "flag")
+            assert field.box.layout.flex == ("1 1 100%" if row else "0 1 auto")
+
+
+def test_a_text_of_two_lines_has_its_own_row_and_one_of_one_does_not() -> None:
+    panel = in_notebook("parameters")
+    text = PANELS["parameters"].controls["config"]
+    for lines, flex in ((1, "0 1 auto"), (2, "1 1 100%")):
+        field = Field("config", replace(text, lines=lines), panel)
+        assert field.box.layout.flex == flex
 
 
 @every_panel
