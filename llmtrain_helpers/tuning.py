@@ -168,9 +168,12 @@ class Tuning:
         choice("method", self.method, ["full", "lora", "qlora"])
         for option in fields(self):
             methods, value = METHODS.get(option.name), getattr(self, option.name)
-            if methods and self.method not in methods and not _same(value, option.default):
-                problem = f"changes nothing with method={self.method!r}: it's for"
-                refuse(option.name, value, f"{problem} {' and '.join(methods)}")
+            default = isinstance(value, (int, float, str, type(None))) and value == option.default
+            if methods and self.method not in methods and not default:
+                problem = f"changes nothing with method={self.method!r}"
+                if self.is_full and option.name == "weight_bytes":
+                    refuse("weight_bytes", value, f"{problem}: choose a recipe, as recipe='amp'")
+                refuse(option.name, value, f"{problem}: it's for {' and '.join(methods)}")
         choice("optimizer", self.optimizer, STATES)
         choice("loss_kernel", self.loss_kernel, LOSS_KERNELS)
         for name in ("double_quantisation", "autocast", "reentrant", "fused", "keeps_inputs"):
@@ -252,11 +255,6 @@ class Tuning:
     def but(self, **changes: Any) -> Tuning:
         """The same with some of its fields changed."""
         return replace(self, **changes)
-
-
-def _same(value: object, default: object) -> bool:
-    """Whether an option is at its default, True and 1 being two things."""
-    return type(value) is type(default) and value == default
 
 
 def _width(name: str, value: object) -> int:
