@@ -237,7 +237,7 @@ def test_the_count_refuses(changes, problem) -> None:
 def test_a_sequence_longer_than_the_position_table_is_refused() -> None:
     assert_refused(
         count_activations,
-        "num_positions=1024",
+        "is more than 1,024, the positions",
         model=GPT2,
         micro_batch_size=1,
         sequence_length=2048,
@@ -352,7 +352,7 @@ def test_a_shorter_sequence_takes_the_models_place() -> None:
         ({"model": None}, "model=None is no Transformer"),
         ({"recipe": "bf17"}, "recipe='bf17' is unknown, did you mean 'bf16'"),
         ({"recompute": "all"}, "recompute='all' is unknown"),
-        ({"steps": 10**5}, "what a timeline shows=10000"),
+        ({"steps": 10**5}, "10,000, what a timeline shows"),
         ({"micro_batch_size": np.array([1, 2])}, "micro_batch_size=.*is an array"),
         (
             {"model": Transformer.gpt(np.array([1, 2]), 768, 12, 50257, 1024)},
