@@ -498,12 +498,9 @@ def _untried(plan: Plan, given: Mapping[str, Any]) -> list[str]:
     searched = {"tensor_parallel", "pipeline_parallel"} - {*given}
     if tuning is None:
         dense = {"expert_parallel"} if "expert_parallel" not in given else set()
-        names = [x for x in UNTRIED[False] if x not in searched | dense]
-        return [words[x] for x in names]
-    optimizers = "--optimizer sgd or adamw_in_backward"
-    if not tuning.is_full:
-        return [*(words[x] for x in UNTRIED[True]), optimizers]
-    return [words["sequence_length"], f"{words['rank']} in place of {words['full']}", optimizers]
+        return [words[x] for x in UNTRIED if x not in searched | dense]
+    fewer = ["--lora in place of --full"] if tuning.is_full else ["--lora", "--targets"]
+    return ["--sequence", *fewer, "--optimizer sgd or adamw_in_backward"]
 
 
 def _change(step: Advice) -> str:

@@ -40,16 +40,12 @@ STRONGER: dict[str, tuple[str, ...]] = {
 }
 """Changes that round more, or send more, from the mildest to the strongest."""
 
-UNTRIED = {
-    False: (
-        *("sequence_length", "tensor_parallel", "pipeline_parallel", "context_parallel"),
-        *("expert_parallel", "keep_gradients", "fused_mlp", "recipe"),
-    ),
-    True: ("sequence_length", "rank", "targets"),
-}
-"""What could make a plan need less and is left as it is, by whether it's one of tuning.
-
-More `tensor_parallel` is tried with more GPUs alone."""
+UNTRIED = (
+    *("sequence_length", "tensor_parallel", "pipeline_parallel", "context_parallel"),
+    *("expert_parallel", "keep_gradients", "fused_mlp", "recipe"),
+)
+"""What could make a plan need less and is left as it is; more `tensor_parallel` is tried with
+more GPUs alone."""
 
 
 def fewest_gpus(plan: Plan) -> Plan:
