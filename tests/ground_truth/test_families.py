@@ -128,6 +128,27 @@ def at_defaults(family: str) -> str:
     return verdict({"model_type": family})
 
 
+SEEING = ["qwen2_vl", "qwen2_5_vl", "qwen2_5_omni_thinker", "qwen3_vl", "qwen3_vl_moe"]
+SEEING += ["glm4v_moe", "granite_docling", "gemma3", "internvl", "kimi_k25", "llava"]
+
+
+@pytest.mark.parametrize("family", SEEING)
+def test_of_a_model_that_sees_or_hears_its_language_model_is_read(family: str) -> None:
+    config = CONFIG_MAPPING[family]()
+    text = config.text_config
+    text.num_hidden_layers = 4
+    if getattr(text, "layer_types", None):
+        text.layer_types = text.layer_types[:4]
+    with torch.device("meta"):
+        net = transformers.AutoModelForMultimodalLM.from_config(config)
+    parts = ("language_model.", "text_model.", "lm_head.")
+    language = [x for name, x in net.named_parameters() if any(part in name for part in parts)]
+    file = {"model_type": "sees", "text_config": {"model_type": text.model_type, **text.to_dict()}}
+    file["tie_word_embeddings"] = config.tie_word_embeddings
+    read = count_parameters(Transformer.from_config(file)).total
+    assert read == sum(parameter.numel() for parameter in language)
+
+
 def test_there_are_as_many_decoders_as_are_said() -> None:
     assert len(DECODERS) == 137
     assert {*FAMILIES} <= {*DECODERS}
