@@ -15,7 +15,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools.notebooks import GLOSSARY, all_notebooks, stranger
+from tools.notebooks import GLOSSARY, all_notebooks, refuse_another_copy
 
 LONGEST = 160
 """Characters of a tooltip; a longer sentence ends with one of its clauses."""
@@ -98,8 +98,7 @@ def update(check: bool = False) -> int:
 def main(arguments: Sequence[str]) -> int:
     """Write, or check: then 1 where a notebook is behind."""
     check = "--check" in arguments
-    if why := stranger(__file__):
-        sys.exit(why)
+    refuse_another_copy(__file__)
     return 1 if update(check) and check else 0
 
 

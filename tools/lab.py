@@ -21,7 +21,7 @@ from pathlib import Path
 import nbformat
 from nbformat.sign import NotebookNotary
 
-from tools.notebooks import NOTEBOOKS, all_notebooks, stranger
+from tools.notebooks import NOTEBOOKS, all_notebooks, refuse_another_copy
 
 ROOT = NOTEBOOKS.parent
 COPY = hashlib.sha256(bytes(ROOT)).hexdigest()[:6]
@@ -36,8 +36,7 @@ SETTINGS = ROOT / "tools" / "settings"
 
 def main(options: Sequence[str]) -> int:
     """Trust the course's notebooks, then run JupyterLab until it ends; its exit status."""
-    if why := stranger(__file__):
-        sys.exit(why)
+    refuse_another_copy(__file__)
     if why := untrusted():
         told = "In a dark theme pictures stay light until their cells run"
         print(f"{told}: the notebooks are not trusted ({why}).", file=sys.stderr)

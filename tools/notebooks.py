@@ -31,18 +31,18 @@ def chapters() -> list[Path]:
     return [path for path in pages() if path != GLOSSARY]
 
 
-def stranger(script: str) -> str:
-    """Why this environment doesn't fit the copy of the course that a script is in, or nothing.
+def refuse_another_copy(script: str) -> None:
+    """Exit if this environment belongs to another copy of the course than the script.
 
     A copied folder would otherwise be served, tested or written out of the one it came from.
     """
     here, root = Path(script).resolve().parents[1], NOTEBOOKS.parent
     if here == root:
-        return ""
-    told = f"This environment is that of another copy, {root}"
+        return
+    remedy = "`make lab` makes its own."
     if Path(sys.prefix).is_relative_to(here):  # it was copied as well
-        return f"{told}: delete {sys.prefix}, and `make lab` makes a new one."
-    return f"{told}: `make lab` makes its own."
+        remedy = f"delete {sys.prefix}, and `make lab` makes a new one."
+    sys.exit(f"This environment is that of another copy, {root}: {remedy}")
 
 
 def without_tooltips(text: str) -> str:

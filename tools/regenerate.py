@@ -24,7 +24,7 @@ from nbformat import NotebookNode
 
 from llmtrain_helpers.measure import torch_missing
 from tools import glossary
-from tools.notebooks import NOTEBOOKS, all_notebooks, stranger
+from tools.notebooks import NOTEBOOKS, all_notebooks, refuse_another_copy
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -126,8 +126,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing")
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
-    if why := stranger(__file__):
-        sys.exit(why)
+    refuse_another_copy(__file__)
     stale = glossary.update(options.check)
     for path in options.notebooks or all_notebooks():
         if path.resolve() in NEED_TORCH and torch_missing():

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from tools.notebooks import stranger
+from tools.notebooks import refuse_another_copy
 
 ROOT = Path(__file__).parents[1]
 PYTEST = [sys.executable, "-m", "pytest"]
@@ -32,8 +32,7 @@ NOTHING_CHOSEN = 5
 
 def main(arguments: list[str]) -> int:
     """Run it all; 0 only if nothing failed."""
-    if why := stranger(__file__):
-        sys.exit(why)
+    refuse_another_copy(__file__)
     if "--no-lint" in arguments:
         arguments.remove("--no-lint")
     else:

@@ -197,8 +197,8 @@ def own_run(**changes: Value | None) -> OwnRun:
         run = _computed(kept)
     except ValueError as error:
         if changes:
-            told = ", ".join(f"{name}={show(value)}" for name, value in changes.items())
-            raise ValueError(f"{told} can't be computed: {error}") from None
+            listed = ", ".join(f"{name}={show(value)}" for name, value in changes.items())
+            raise ValueError(f"{listed} can't be computed: {error}") from None
         more.append(f"What you set can't be computed, so the example stands in: {error}.")
         kept, run = {}, _computed({})
     if changes:
