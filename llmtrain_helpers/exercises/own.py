@@ -213,6 +213,7 @@ def _computed(kept: Mapping[str, Value]) -> OwnRun:
     run = replace(run, sequence=int(sequence))
     price = kept.get("price") or PRICES.get(run.chip.split()[0], PRICE)
     run = replace(run, tokens=run.tokens or _promised(run), price=float(price))
+    count("tokens", run.tokens)
     repr(run)  # what it shows has to be computable too
     return run
 
