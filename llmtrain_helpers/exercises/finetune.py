@@ -107,7 +107,7 @@ WAYS = {
 }
 """The three ways, as PEFT's users call them."""
 
-HOURS, SHORTEST, OWN_EACH, OWN_EPOCHS, ROWS = 8, 2048, 800, 3, 16
+HOURS, SHORTEST, OWN_EACH, OWN_EPOCHS, OWN_ROWS = 8, 2048, 800, 3, 16
 """The hours that there are, the shortest row, what a text of one's own is like, and the rows
 of a step on each GPU."""
 
@@ -122,7 +122,7 @@ def adapted(way: str, gpus: int, length: int, texts: int) -> Plan:
         run.chip,
         gpus,
         int(tuning_tokens(texts, OWN_EACH, OWN_EPOCHS)),
-        ROWS * gpus,
+        OWN_ROWS * gpus,
         recompute="full",
         zero_stage=3,
         tuning=WAYS[way],
@@ -158,10 +158,10 @@ class OwnTuning(Exercise):
         if positions and length > positions:
             return False, f"{run.model} has positions for {positions:,} tokens: shorter rows."
         rows = int(tuning_tokens(texts, OWN_EACH, OWN_EPOCHS)) // length
-        if rows < ROWS * gpus:
+        if rows < OWN_ROWS * gpus:
             return False, (
                 f"{texts:,} texts fill {units.plural(rows, 'row')} of {length:,} tokens, and one "
-                f"step has {ROWS * gpus}: more texts, or shorter rows."
+                f"step has {OWN_ROWS * gpus}: more texts, or shorter rows."
             )
         plan = adapted(way, gpus, length, texts)
         peak, room = plan.memory.total, plan.run.accelerator.memory - plan.reserve
