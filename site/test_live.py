@@ -94,6 +94,47 @@ def move(page: Page, slider: str) -> float:
     return float(page.evaluate(script, slider))
 
 
+@pytest.mark.parametrize("width", [390, 800, 1366, 1920])
+def test_nothing_of_a_panel_is_cut_off_or_lies_on_something_else(live: Live, width: int) -> None:
+    """Its answer has no scroll box of its own, and each field stays in its own place."""
+    page = live.page
+    page.set_viewport_size({"width": width, "height": 844})
+    tall = page.add_style_tag(
+        content="#panel svg { height: 600px !important }"
+    )  # as high as a narrow one
+    boxed = """() => [...document.querySelectorAll("#panel, #panel *")]
+        .filter(one => one.clientHeight && one.scrollHeight > one.clientHeight + 4)
+        .filter(one => /auto|scroll|hidden/.test(getComputedStyle(one).overflowY))
+        .filter(one => !one.matches("textarea, .live-said"))
+        .map(one => one.outerHTML.slice(0, 120))"""
+    assert page.evaluate(boxed) == []
+    beyond = """() => [...document.querySelectorAll("#panel .live-field")]
+        .filter(field => field.offsetHeight).flatMap(field => [...field.children]
+            .map(one => [one, one.getBoundingClientRect(), field.getBoundingClientRect()])
+            .filter(([one, own, all]) => own.right > all.right + 1 || own.height > 120)
+            .filter(([one]) => !one.matches("textarea"))
+            .map(([one]) => one.outerHTML.slice(0, 120)))"""
+    assert page.evaluate(beyond) == []
+    tall.evaluate("one => one.remove()")
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_a_slider_that_was_moved_stays_in_sight_of_the_picture_on_a_telephone(live: Live) -> None:
+    page = live.page
+    page.set_viewport_size({"width": 390, "height": 844})
+    sliders = page.locator("#panel .live-controls > .live-field input[type=range]")
+    sliders.last.press("Home" if sliders.last.input_value() != "0" else "End")
+    page.wait_for_selector(".live-busy", state="detached")
+    page.locator("#panel").evaluate("one => one.scrollIntoView()")
+    page.wait_for_timeout(200)
+    box, answer = sliders.last.bounding_box(), page.locator("#panel .live-answer").bounding_box()
+    assert answer["y"] > 0
+    assert box["y"] + box["height"] <= 844
+    page.get_by_role("button", name="Reset").click()
+    page.wait_for_selector(".live-busy", state="detached")
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
 def test_exercises_and_guesses_are_judged_and_kept(live: Live) -> None:
     page = live.page
     for form in page.locator('.live-form[data-kind="guess"]').all():

@@ -145,6 +145,7 @@ export class Moving {
     if (this.busy) return;
     this.busy = true;
     this.section.classList.add("live-busy");
+    for (const { name, box } of this.fields) box.classList.toggle("live-last", name === deed[1]);
     while (this.#next) {
       const now = this.#next;
       this.#next = undefined;
