@@ -316,12 +316,11 @@ def _lighter() -> str:
 PREDICTIONS: dict[str, Prediction] = {
     "05-guess": Prediction(
         truth=_destination,
-        why="Play the first ten updates below, and see why.",
+        why="Where do the updates go? Play the first ten below.",
         options={
             "four": "On paper it does.",
-            "in between": "Then some updates would have to count, and others not. But all of "
-            "them are alike.",
-            "one": "The thousandth update fares like the first.",
+            "in between": "On paper it reaches four, and here it doesn't even get started.",
+            "one": "On paper it reaches four.",
         },
     ),
     "05-half": Prediction(

@@ -52,7 +52,10 @@ def test_the_prediction_names_the_belief() -> None:
     after = updated(bf16, 1, 0.003, 1000)
     assert (after.alone, after.main) == (1, pytest.approx(4, rel=1e-4))
     assert "On paper" in prediction.reveal("four")
-    assert "all of them are alike" in prediction.reveal("In between")
+    for option in prediction.options:  # the picture below explains it
+        said = prediction.reveal(option)
+        assert said.endswith("Where do the updates go? Play the first ten below.")
+        assert not re.search("alike|like the first|spacing|lost", said)
     assert "and so it is" in prediction.reveal("one")
 
 
