@@ -160,3 +160,13 @@ def test_what_scrolls_on_a_telephone_says_so(page: Page, address: str, name: str
             .map(one => one.outerHTML.slice(0, 120))"""
     )
     assert silent == []
+
+
+@pytest.mark.parametrize("width", [390, 1366])
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_printed_line_is_read_to_its_end(page: Page, address: str, name: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(f"{address}/notebooks/{name}.html")
+    cut = """() => [...document.querySelectorAll(".cell_output pre")]
+        .filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent)"""
+    assert page.evaluate(cut) == []
