@@ -161,35 +161,55 @@ def _timeline(
 
 
 def calendar_at_a_glance(
-    days: CalendarDays, deadline: float | None = None, name: str = "", promised: float | None = None
+    days: CalendarDays,
+    deadline: float | None = None,
+    name: str = "",
+    promised: float | None = None,
+    width: int = _ACROSS,
 ) -> Drawing:
     """Days on the calendar in the best, the likely and the worst case, part by part.
 
     `deadline` are the days that there are, `promised` those of page 08.
     """
-    longest = 1.04 * max(days.total.greatest, deadline or 0)
-    scale = (_RIGHT - _LEFT - 150) / longest
-    svg = text(_LEFT, 34, _headline(days, name), 17, font_weight=700)
+    narrow = width == NARROW  # the words of a bar or a line then stand above or below it
+    left, start, right = (12, 12, 368) if narrow else (_LEFT, _LEFT + 150, _RIGHT)
+    top, pitch, foot = (80, 62, 242) if narrow else (60, 46, 198)
+    scale = (right - start) / (1.04 * max(days.total.greatest, deadline or 0, promised or 0))
+    svg = ""
+    for row, told in enumerate(wrap(_headline(days, name), 42 if narrow else 99)):
+        svg += text(left, 34 - 14 * narrow + 20 * row, told, 17 - 2 * narrow, font_weight=700)
+    y = foot + 48
     if promised:  # behind the bars
-        x = _LEFT + 150 + scale * promised
-        svg += line(x, 50, x, 198, stroke_width=2.5, stroke_dasharray="6 4")
-        svg += text(x, 214, f"page 08: {promised:.0f}", 15, "middle")
+        x = start + scale * promised
+        svg += line(x, 50 + 10 * narrow, x, foot, stroke_width=2.5, stroke_dasharray="6 4")
+        if narrow:
+            svg += text(x, foot + 18, f"{promised:.0f}", 15, "middle")
+            svg += text(left, y, f"dashed: page 08, {promised:.0f} days", 15)
+            y += 24
+        else:
+            svg += text(x, 214, f"page 08: {promised:.0f}", 15, "middle")
     cases = {"best": "least", "likely": "likely", "worst": "greatest"}
     for row, (word, case) in enumerate(cases.items()):
-        y = 60 + 46 * row
-        label = units.duration(getattr(days.total, case) * DAY, 2)
-        svg += text(_LEFT, y + 22, f"{word}: {label}", 15)
+        at = top + pitch * row
+        label = f"{word}: {units.duration(getattr(days.total, case) * DAY, 2)}"
+        svg += text(left, at - 6, label, 15) if narrow else text(left, at + 22, label, 15)
         parts = {key: getattr(part, case) for key, part in days.parts().items()}
-        svg += _stacked(_LEFT + 150, y, scale, parts, deadline or inf)
+        svg += _stacked(start, at, scale, parts, deadline or inf)
     if deadline:
-        x = _LEFT + 150 + scale * deadline
+        x = start + scale * deadline
         label = _verdict(days, deadline)
-        svg += line(x, 50, x, 198, stroke_width=3)
-        side = "end" if x > 420 else "start"
-        at = x - 8 if side == "end" else x + 8
-        svg += text(at, 214, label, 15, side, font_weight=700)
-    svg += text(_LEFT, 246, "likely, part by part", 14)
-    svg += _legend({k: v.likely for k, v in days.parts().items()}, 274)
+        svg += line(x, 50 + 10 * narrow, x, foot, stroke_width=3)
+        if narrow:
+            svg += text(x, foot + 18, f"{deadline:g}", 15, "middle", font_weight=700)
+            svg += text(left, y, label, 15, font_weight=700)
+            y += 24
+        else:
+            side, at = ("end", x - 8) if x > 420 else ("start", x + 8)
+            svg += text(at, 214, label, 15, side, font_weight=700)
+    svg += text(left, y + 10 * narrow, "likely, part by part", 14)
+    likely = {key: part.likely for key, part in days.parts().items()}
+    columns, apart = (2, 172) if narrow else (3, 236)
+    svg += _legend(likely, y + 28 + 10 * narrow, left=left, pitch=apart, columns=columns)
 
     parts_in_words = "; ".join(
         f"{WORDS[key]} {_short(part.least)} to {_short(part.greatest)}, "
@@ -204,7 +224,7 @@ def calendar_at_a_glance(
     )
     if promised:
         words += f" Page 08 promised {promised:.0f}."
-    return Drawing(svg, _ACROSS, 318, words)
+    return Drawing(svg, width, y + 108 if narrow else 318, words)
 
 
 def _verdict(days: CalendarDays, deadline: float) -> str:
@@ -242,12 +262,17 @@ def _stacked(
 
 
 def _legend(
-    parts: Mapping[str, float], y: float, significant: int = 2, left: int = _LEFT, pitch: int = 236
+    parts: Mapping[str, float],
+    y: float,
+    significant: int = 2,
+    left: int = _LEFT,
+    pitch: int = 236,
+    columns: int = 0,
 ) -> str:
-    """A mark, a word and the days of each part, in two rows."""
+    """A mark, a word and the days of each part, in two rows or in so many columns."""
     svg = ""
+    across = columns or -(-len(parts) // 2)
     for i, (part, size) in enumerate(parts.items()):
-        across = -(-len(parts) // 2)
         x, row = left + pitch * (i % across), y + 26 * (i // across)
         high = 16 * _RISES.get(part, 1)
         svg += rect(x, row + 3 - high, 16, high, COLORS[WORDS[part]])

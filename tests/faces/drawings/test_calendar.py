@@ -3,6 +3,7 @@
 import math
 import re
 from datetime import date, timedelta
+from functools import partial
 
 import pytest
 
@@ -37,6 +38,20 @@ def test_drawings_say_what_they_show() -> None:
         "Page 08 promised 35."
         in drawings.calendar_at_a_glance(calendar_days(PLAN), 30, "", 35).words
     )
+
+
+def test_the_calendar_at_a_glance_keeps_its_two_dates_on_a_telephone() -> None:
+    glance = partial(drawings.calendar_at_a_glance, calendar_days(PLAN), 30, "64 H100", 35)
+    wide, narrow = glance(), glance(width=drawings.NARROW)
+    assert (narrow.width, narrow.words) == (drawings.NARROW, wide.words)
+    dates = [float(x) for x in re.findall(r'<line x1="([\d.]+)"', narrow.body)[:2]]
+    assert 12 < dates[1] < dates[0] < 368
+    written = re.findall(r"<text [^>]*>(.*?)</text>", narrow.body)
+    assert {"30", "35", "○ likely in time: you have 30 days"} < {*written}
+    for x, size, words in re.findall(
+        r'<text x="([\d.]+)" .*?font-size="(\d+)".*?>(.*?)<', narrow.body
+    ):
+        assert float(x) + 0.52 * int(size) * len(words) <= drawings.NARROW, words
 
 
 @pytest.mark.parametrize(("mean", "days"), [(0.01, 5), (0.1, 60), (2, 60), (30, 500)])
