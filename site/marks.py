@@ -366,9 +366,12 @@ def turn(id: str, at: int, legend: str, options: Mapping[str, str]) -> str:
 
 
 def described(cell: Tag, options: Iterable[str]) -> dict[str, str]:
-    """The words of each option, as the list above the cell has them; else its name."""
-    listed = cell.find_previous("ul")
-    items = listed.find_all("li", recursive=False) if listed else []
+    """The words of each option, as a list right above the cell has them; else its name.
+
+    A list with words below it stays where it is: a sentence may lead to it.
+    """
+    listed = cell.find_previous_sibling()
+    items = listed.find_all("li", recursive=False) if listed and listed.name == "ul" else []
     names = [item.get_text().strip(' "“”').partition(":")[0].strip('"“”') for item in items]
     if names != [*options]:
         return {option: escape(option) for option in options}

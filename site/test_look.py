@@ -180,3 +180,15 @@ def test_no_picture_is_wider_than_a_telephone(page: Page, address: str, name: st
         .filter(one => one.getBoundingClientRect().right > 390)
         .map(one => one.getAttribute("aria-label").slice(0, 60))"""
     assert page.evaluate(wide) == []
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_sentence_leads_to_the_list_that_it_announces(
+    page: Page, address: str, name: str
+) -> None:
+    page.goto(f"{address}/notebooks/{name}.html")
+    ends = """() => [...document.querySelectorAll("article p")]
+        .filter(one => one.offsetHeight && one.textContent.trim().endsWith(":"))
+        .filter(one => one.nextElementSibling?.matches("ul, ol") && !one.nextElementSibling.offsetHeight)
+        .map(one => one.textContent)"""
+    assert page.evaluate(ends) == []
