@@ -189,6 +189,7 @@ def test_a_sentence_leads_to_the_list_that_it_announces(
     page.goto(f"{address}/notebooks/{name}.html")
     ends = """() => [...document.querySelectorAll("article p")]
         .filter(one => one.offsetHeight && one.textContent.trim().endsWith(":"))
-        .filter(one => one.nextElementSibling?.matches("ul, ol") && !one.nextElementSibling.offsetHeight)
+        .filter(one => one.nextElementSibling?.matches("ul, ol"))
+        .filter(one => !one.nextElementSibling.offsetHeight)
         .map(one => one.textContent)"""
     assert page.evaluate(ends) == []

@@ -124,3 +124,32 @@ def test_a_picture_that_code_draws_is_shown_without_its_code(page: Page, address
         turn_on(page)
     assert picture.bounding_box()["height"] > 0.3 * 720
     expect(page.locator(".scene:visible > .live-source > .cell_input")).not_to_be_visible()
+
+
+def test_a_clicker_goes_on_after_a_hand_has_moved_a_slider(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto(f"{address}/notebooks/{CHAPTERS[7]}.html?present")
+    place = page.locator(".scene-bar span")
+    slider = page.locator(".scene:visible input[type=range]").first
+    while not slider.is_visible():
+        turn_on(page)
+    for key in ("ArrowRight", "PageDown"):
+        box, scene = slider.bounding_box(), place.inner_text()
+        page.mouse.click(box["x"] + box["width"] * 0.8, box["y"] + box["height"] / 2)
+        value = slider.input_value()
+        page.wait_for_timeout(100)
+        page.keyboard.press(key)
+        page.keyboard.press(key)  # past the line to carry away
+        expect(place).not_to_have_text(scene)
+        while place.inner_text() != scene:
+            page.keyboard.press("PageUp")
+        assert slider.input_value() == value
+    slider.focus()  # by keyboard it is the slider's, until Escape or a clicker's own key
+    page.keyboard.press("ArrowLeft")
+    expect(slider).not_to_have_value(value)
+    expect(place).to_have_text(scene)
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement === document.body")
+    slider.focus()
+    page.keyboard.press("PageUp")
+    expect(place).not_to_have_text(scene)

@@ -166,9 +166,19 @@ bar.append(button("←", "Scene before", () => go(at - 1)), place);
 bar.append(button("→", "Next scene", on), end);
 document.body.append(bar);
 
-const written = "input, textarea, select, [role=slider]";
+const moved = "input:not([type=text]), select"; // what an arrow would move once more
+const written = `${moved}, input, textarea`;
+let byHand = false;
+const free = () => byHand && document.activeElement.matches(moved) && document.activeElement.blur();
+document.addEventListener("pointerdown", () => (byHand = true));
+document.addEventListener("change", () => setTimeout(free));
+document.addEventListener("click", ({ target }) => target.localName !== "select" && setTimeout(free));
 document.addEventListener("keydown", (event) => {
-  if (event.target.closest(written) || event.ctrlKey || event.altKey || event.metaKey) return;
+  byHand = false;
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.key === "Escape") document.activeElement.blur();
+  const turns = event.key.startsWith("Page") && event.target.localName !== "textarea"; // a clicker
+  if (event.target.closest(written) && !turns) return;
   const step = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
   if (!step) return;
   event.preventDefault();
