@@ -574,7 +574,7 @@ def _draw_pipeline(now: Pipeline, before: Pipeline | None, layout: Layout = WIDE
     )
     told += f", a piece counted as 1/{now.pieces}." if now.pieces > 1 else "."
     if now.most_pieces < 2 <= now.stages:
-        told += f" You can cut the stages when the micro-batches are a multiple of {now.stages}."
+        told += f" Pieces need a multiple of {now.stages} micro-batches."
     size = now.stages, now.batches, now.pieces
     old = schedules[1] if before else None
     return common.pictured(drawings.pipeline(*size, old, layout), told)

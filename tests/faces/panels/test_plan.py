@@ -262,10 +262,10 @@ def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
         state.set(micro_batches=micro_batches, interleave=2)
         pieces = shown(state)["fields"]["interleave"]
         assert (pieces["shown"], pieces["text"], pieces["echo"]) == (True, "1", "of 1")
-        assert "when the micro-batches are a multiple of 4." in state.html
+        assert "Pieces need a multiple of 4 micro-batches." in state.html
     state.write("micro_batches", 8)
     assert shown(state)["fields"]["interleave"]["text"] == "2"
-    assert "You can cut the stages" not in state.html
+    assert "Pieces need" not in state.html
     one = {**pipeline.default, "stages": 1, "interleave": 2}
     assert pipeline.shown(one) == ["stages", "micro_batches"]
     assert "<b>0 % of the step</b>. Stage 1 keeps activations of 1 micro-batch at" in (
