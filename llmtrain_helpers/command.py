@@ -82,6 +82,14 @@ TUNED = {
 }
 """What says how a model is adapted, and what it is called here."""
 
+MODEL_SIZES = {
+    "num_layers": "layers",
+    "num_heads": "attention heads",
+    "num_kv_heads": "key-value heads",
+    "num_experts": "experts",
+}
+"""Sizes of a model that a refusal may name, in words."""
+
 NO_ARGUMENTS = (*("model", "config", "sequence_length", "days", "seconds_per_iteration"), *TUNED)
 """Options that are no arguments of `best_split`, or not as they are given."""
 
@@ -409,9 +417,19 @@ def in_options(sentence: str) -> str:
     sentence = sentence.replace(") or False (", ") or no (")
     if re.match(r"num_layers=\d+ is not divisible", sentence):
         sentence += ": --uneven-stages yes rounds up"
+    sizes = rf"(^)?\b({'|'.join(MODEL_SIZES)})=(\d+)( is not| is)?\b"
+    sentence = re.sub(sizes, _of_model, sentence)
     words = {**OPTIONS, **TUNED, "data_parallel": "replicas"}
     worded = re.sub(rf"\b({'|'.join(words)})(?=[=·])", lambda match: words[match[1]], sentence)
     return re.sub(r"(--[a-z-]+|MODEL)=", r"\1 ", worded)
+
+
+def _of_model(found: re.Match[str]) -> str:
+    """A size of the model in words: no option is called num_layers."""
+    start, name, size, verb = found.groups()
+    whose = "the" if start is None else "The"
+    verb = {None: "", " is": " are", " is not": " aren't"}[verb]
+    return f"{whose} model's {size} {MODEL_SIZES[name]}{verb}"
 
 
 def _chosen(plan: Plan, given: Mapping[str, Any]) -> tuple[str, str]:

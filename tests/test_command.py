@@ -401,6 +401,12 @@ HOSTILE = {
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --price 1e39 --json": "--price 1e+39 is too much",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1e39": "is too many: a run has at most 1e+36 FLOPs",
     "plan gpt2 --gpus 8 --chip h100 --days 1e20": "--days 1e+20 makes more tokens than any run",
+    "plan gpt2 --gpus 16 --chip h100 --tokens 1B --pipeline 16": (
+        "--pipeline 16 is more than the model's 12 layers"
+    ),
+    "plan mixtral-8x7b --gpus 16 --chip h100 --tokens 1B --experts 16": (
+        "The model's 8 experts aren't divisible by --experts 16"
+    ),
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --step-seconds 0": "--step-seconds 0 is not pos",
     "plan --gpus 8 --chip h100 --days 3 --tensor 2": "--tensor is of one model: give its name",
     "plan --gpus 8 --chip h100 --days 3 --markdown": "--markdown is of one model",
@@ -427,7 +433,7 @@ HOSTILE = {
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --batch 8 --step-seconds 1e-9": "1e-09 is less",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --experts 2": "--experts 2 has no experts",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --pipeline 8": (
-        "num_layers=12 is not divisible by --pipeline 8: --uneven-stages yes rounds up"
+        "The model's 12 layers aren't divisible by --pipeline 8: --uneven-stages yes rounds up"
     ),
     "plan gpt2 --gpus 8 --chip a100 --tokens 1T --format fp8": "--format 'fp8' has no peak on A100",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --recipe fp7": "--recipe 'fp7' is unknown. Known: ",
