@@ -207,7 +207,7 @@ GOOD: dict[str, list[Any]] = {
     "units.read_as.unit": ["days", "bytes", ""],
     "mapping": [{"model_type": "gpt2"}, {"model_type": "llama", "head_dim": 8}],
     "path": ["nowhere.json"],
-    "config": ['{"model_type": "gpt2"}', '{"model_type": "llama"}'],
+    "config": ['{"model_type": "gpt2"}', {"model_type": "llama"}],
     "saturate": [True, False],
     "failures_per_node_day": [0.005, 0.016, np.array([0.002, 0.01])],
     "calendar_days.failures_per_node_day": [0.005, Interval(0.002, 0.005, 0.016)],
@@ -324,6 +324,7 @@ ABOUT = {
     "plan": plan_run,
     "name": lambda config, run, architecture, accelerator: None,
     "mapping": lambda config, model_type: None,
+    "config": lambda config, model_type: None,
     "layers": lambda num_layers: None,
     "seconds_per_iteration": lambda flops_per_gpu: None,
 }
