@@ -166,14 +166,6 @@ class Tuning:
 
     def __post_init__(self) -> None:
         choice("method", self.method, ["full", "lora", "qlora"])
-        for option in fields(self):
-            methods, value = METHODS.get(option.name), getattr(self, option.name)
-            default = isinstance(value, (int, float, str, type(None))) and value == option.default
-            if methods and self.method not in methods and not default:
-                problem = f"changes nothing with method={self.method!r}"
-                if self.is_full and option.name == "weight_bytes":
-                    refuse("weight_bytes", value, f"{problem}: choose a recipe, as recipe='amp'")
-                refuse(option.name, value, f"{problem}: it's for {' and '.join(methods)}")
         choice("optimizer", self.optimizer, STATES)
         choice("loss_kernel", self.loss_kernel, LOSS_KERNELS)
         for name in ("double_quantisation", "autocast", "reentrant", "fused", "keeps_inputs"):
@@ -186,6 +178,14 @@ class Tuning:
         if dropped >= 1:
             refuse("dropout", dropped, "is not below 1: a share, not a percentage")
         object.__setattr__(self, "dropout", dropped)
+        for option in fields(self):
+            methods, value = METHODS.get(option.name), getattr(self, option.name)
+            default = isinstance(value, (int, float, str, type(None))) and value == option.default
+            if methods and self.method not in methods and not default:
+                problem = f"changes nothing with method={self.method!r}"
+                if self.is_full and option.name == "weight_bytes":
+                    refuse("weight_bytes", value, f"{problem}: choose a recipe, as recipe='amp'")
+                refuse(option.name, value, f"{problem}: it's for {' and '.join(methods)}")
         rank = single("rank", self.rank, least=0)
         object.__setattr__(self, "rank", rank)
         if self.is_full:
