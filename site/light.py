@@ -67,7 +67,7 @@ def draw(page: BeautifulSoup) -> None:
         add_narrow(live.parent.select_one(".live-saved"), str(live["data-word"]))
     for drawn in page.select(".live-source svg.wt"):
         cells = [cell.get_text() for cell in page.select(".cell_input pre")]
-        imports = next((cell for cell in cells if cell.startswith("from ")), "")
+        imports = next((cell for cell in cells if cell.startswith(("from ", "import "))), "")
         add_narrow_of_cell(drawn, imports, drawn.find_parent(class_="cell").pre.get_text())
 
 
