@@ -14,21 +14,25 @@ from pathlib import Path
 from fontTools.subset import Options, Subsetter, load_font, save_font
 
 HERE = Path(__file__).parent
-PACKED = HERE / "node_modules" / "@fontsource"
+PACKED = HERE / "node_modules"
+WORDS = HERE.parent / "llmtrain_helpers"
 
 FACES = {
-    "source-sans-3": "source-sans-3/files/source-sans-3-latin-400-normal",
-    "source-sans-3-bold": "source-sans-3/files/source-sans-3-latin-600-normal",
-    "source-sans-3-italic": "source-sans-3/files/source-sans-3-latin-400-italic",
-    "source-serif-4": "source-serif-4/files/source-serif-4-latin-600-normal",
+    "source-sans-3": "source-sans/WOFF2/TTF/SourceSans3-Regular.ttf",
+    "source-sans-3-bold": "source-sans/WOFF2/TTF/SourceSans3-Semibold.ttf",
+    "source-sans-3-italic": "source-sans/WOFF2/TTF/SourceSans3-It.ttf",
+    "source-serif-4": "@fontsource/source-serif-4/files/source-serif-4-latin-600-normal",
 }
-"""The typefaces as the site serves them, and as their packages have them."""
+"""The typefaces as the site serves them, and as their packages have them.
+
+The sans is the whole of it: the packages that are cut to Latin have no exponent but ¹²³.
+"""
 
 FIRST = ("source-sans-3", "source-sans-3-bold", "source-serif-4")
 """What every page asks for at once; the italic comes with its first word."""
 
 MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
-ASCII = "".join(map(chr, range(32, 127)))
+TYPED = "".join(map(chr, range(32, 127))) + "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻₀₁₂₃₄₅₆₇₈₉"
 """What a page may come to show, whatever it shows at first."""
 
 
@@ -39,8 +43,10 @@ def dress(site: Path) -> None:
     """Cut the typefaces, and put the look into the head of every page."""
     pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
     shown = {letter for page in pages.values() for letter in unescape(MARKUP.sub("", page))}
+    for path in [*site.glob("handles/*.json"), *WORDS.rglob("*.py")]:  # what moves and answers
+        shown.update(path.read_text("utf-8"))
     for name, packed in FACES.items():
-        cut(PACKED / f"{packed}.woff2", site / "_static" / f"{name}.woff2", {*shown, *ASCII})
+        cut(PACKED / f"{packed}.woff2", site / "_static" / f"{name}.woff2", {*shown, *TYPED})
     for path, page in pages.items():
         up = "../" * (len(path.relative_to(site).parts) - 1)
         path.write_text(page.replace("</head>", f"{head(up)}</head>", 1), "utf-8")

@@ -24,8 +24,17 @@ HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</t
 <link rel="stylesheet" href="_static/paper.css"><style>{faces}</style>
 <body class="{kind}">{body}"""
 
-FACES = Path(__file__).parent / "node_modules" / "@fontsource"
-TYPEFACES = {"source-serif-4": "Source Serif 4", "source-sans-3": "Source Sans 3"}
+FACES = Path(__file__).parent / "node_modules"
+SERIF = "@fontsource/source-serif-4/files/source-serif-4-latin-{weight}-{style}.woff2"
+SANS = "source-sans/WOFF2/TTF/SourceSans3-{look}.ttf.woff2"
+TYPEFACES = {"Source Serif 4": SERIF, "Source Sans 3": SANS}
+LOOKS = {
+    (400, "normal"): "Regular",
+    (400, "italic"): "It",
+    (600, "normal"): "Semibold",
+    (600, "italic"): "SemiboldIt",
+}
+"""What the sans calls its weights and styles."""
 
 A4 = {"format": "A4", "print_background": True, "prefer_css_page_size": True}
 BOOK = {"tagged": True, "outline": True}
@@ -102,10 +111,9 @@ def faces() -> str:
     """The site's typefaces, from their packages."""
     return "".join(
         f'@font-face {{ font-family: "{name}"; font-weight: {weight}; font-style: {style}; '
-        f"src: url({(FACES / f'{file}/files/{file}-latin-{weight}-{style}.woff2').as_uri()}); }}"
-        for file, name in TYPEFACES.items()
-        for weight in (400, 600)
-        for style in ("normal", "italic")
+        f"src: url({(FACES / file.format(weight=weight, style=style, look=look)).as_uri()}); }}"
+        for name, file in TYPEFACES.items()
+        for (weight, style), look in LOOKS.items()
     )
 
 

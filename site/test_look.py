@@ -8,7 +8,8 @@ from __future__ import annotations
 from time import sleep
 
 import pytest
-from driven import CHAPTERS
+from driven import CHAPTERS, SITE
+from fontTools.ttLib import TTFont
 from playwright.sync_api import Browser, Page, Route
 
 PAGES = ["index.html", f"notebooks/{CHAPTERS[7]}.html"]
@@ -195,3 +196,12 @@ def test_a_sentence_leads_to_the_list_that_it_announces(
         .filter(one => !one.nextElementSibling.offsetHeight)
         .map(one => one.textContent)"""
     assert page.evaluate(ends) == []
+
+
+@pytest.mark.parametrize("name", ["source-sans-3", "source-sans-3-bold", "source-sans-3-italic"])
+def test_an_exponent_is_of_one_typeface(name: str) -> None:
+    """10³⁸ and 2⁻⁷ have all their signs in it, and what moves in a page has them too."""
+    letters = TTFont(SITE / "_static" / f"{name}.woff2").getBestCmap()
+    drawn = "".join(path.read_text("utf-8") for path in SITE.glob("handles/*.json"))
+    assert {*map(ord, "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻₀₁₂₉")} <= {*letters}
+    assert {x for x in drawn if x.isalnum() and ord(x) not in letters} == set()
