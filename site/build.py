@@ -8,6 +8,8 @@ sees to both. Nothing in the pages asks another host.
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import sys
 from hashlib import sha256
@@ -89,14 +91,29 @@ def size(path: Path) -> int:
     return path.stat().st_size
 
 
+ASKED = re.compile(r'<(?:link|script|img)\b[^>]*?\b(?:href|src)="([^"#?:]+)"')
+"""What a page asks for beside itself."""
+
+
+def kept_files(site: Path) -> list[str]:
+    """The addresses of the front page, the chapters and all that they ask for."""
+    pages = [site / "index.html", *sorted(site.glob("notebooks/[0-9]*.html"))]
+    asked = {path.parent / one for path in pages for one in ASKED.findall(path.read_text("utf-8"))}
+    later = {site / f"_static/{name}.js" for name in ("present", "search", "worker")}
+    found = {path.resolve() for path in {*pages, *asked, *later, site / "heads.json"}}
+    found |= {*site.resolve().glob("_static/*.woff2")}
+    return ["./", *sorted(x.relative_to(site.resolve()).as_posix() for x in found if x.is_file())]
+
+
 def keep_offline(site: Path) -> None:
-    """Put the worker that keeps visited pages beside them, with this edition's word."""
+    """Put the worker that keeps the pages beside them, with this edition's word and files."""
     edition = sha256()
     for path in sorted(site.rglob("*")):
         if path.is_file():
             edition.update(path.read_bytes())
     shutil.move(site / "_static/offline.js", site / "offline.js")
-    write_in(site / "offline.js", '"edition"', f'"llmtrain-{edition.hexdigest()[:12]}"')
+    write_in(site / "offline.js", '"edition"', f'"{edition.hexdigest()[:12]}"')
+    write_in(site / "offline.js", "FILES = []", f"FILES = {json.dumps(kept_files(site))}")
 
 
 def write_in(path: Path, was: str, now: str) -> None:

@@ -12,7 +12,7 @@ import marks
 import pytest
 from bs4 import BeautifulSoup
 from driven import CHAPTERS, PAGES, ROOT, SITE, every_chapter, watched
-from playwright.sync_api import Browser, Error, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from llmtrain_helpers.drawings.common import at_night
 
@@ -178,9 +178,36 @@ def test_a_visited_page_is_there_without_a_network(browser: Browser, address: st
     expect(value).not_to_have_value(before)
     page.locator("#panel .live-start").click()
     page.locator("#panel.live-on").wait_for(timeout=60_000)
-    with pytest.raises(Error, match="ERR_FAILED"):
-        page.goto(f"{address}/notebooks/03_duration.html")
+    page.goto(f"{address}/notebooks/03_duration.html?present")  # never visited
+    expect(page.locator(".scene-bar")).to_be_visible()
+    page.goto(f"{address}/")
+    expect(page.locator("h1")).to_contain_text("Eight GPUs")
+    page.goto(f"{address}/notebooks/evidence/03_duration.html")
+    expect(page.locator("body")).to_contain_text("This page isn't on your device yet")
+    page.get_by_role("link", name="The chapters are here.").click()
+    expect(page.locator("h1")).to_contain_text("Eight GPUs")
     context.close()
+
+
+def test_the_stores_of_others_at_the_same_origin_stay(page: Page, address: str) -> None:
+    url = f"{address}/notebooks/00_start_here.html"
+    page.goto(f"{address}/robots.txt")
+    others = ["another course", f"llmtrain {address}/elsewhere/ 0123"]
+    old = f"llmtrain {address}/ an earlier edition"
+    page.evaluate("names => Promise.all(names.map(name => caches.open(name)))", [*others, old])
+    page.goto(url)
+    page.wait_for_function("() => navigator.serviceWorker.controller", timeout=60_000)
+    stores = page.evaluate("caches.keys()")
+    assert {*others} < {*stores}
+    assert old not in stores
+    assert len(stores) == len(others) + 1
+
+
+def test_what_is_kept_from_the_first_visit_is_about_a_megabyte() -> None:
+    script = (SITE / "offline.js").read_text("utf-8")
+    files = json.loads(re.search(r"FILES = (\[.*?\]);", script)[1])
+    assert {f"notebooks/{name}.html" for name in CHAPTERS} < {*files}
+    assert sum(len(gzip.compress((SITE / x).read_bytes())) for x in files[1:]) < 1_100_000
 
 
 def test_a_bar_moves_while_python_comes(page: Page, address: str) -> None:

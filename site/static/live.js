@@ -36,7 +36,7 @@ document.getElementById("theme").addEventListener("click", ({ currentTarget: but
 if (new URLSearchParams(location.search).has("present")) import("./present.js");
 if (document.getElementById("search-results")) import("./search.js");
 
-/** Pages that were visited stay, with all that they asked for and the pictures they move. */
+/** The chapters stay from now on, and of each page that is visited the pictures it moves. */
 async function stay() {
   if (!("serviceWorker" in navigator)) return;
   const { active } = await navigator.serviceWorker
