@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from inspect import signature
+from inspect import getmodule, signature
 from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 from reference import PAGE as REFERENCE
 
-from llmtrain_helpers.drawings.budget import NARROW
 from llmtrain_helpers.drawings.common import of_saved
 from llmtrain_helpers.panels.page import KNOWN
 
@@ -88,7 +87,7 @@ def add_narrow_of_cell(wide: Tag, imports: str, source: str) -> None:
     draws = scope.get(last.partition("(")[0])
     if draws and "width" in signature(draws).parameters:
         exec(lines, scope)
-        drawing = eval(last.removesuffix(")") + f", width={NARROW})", scope)
+        drawing = eval(f"{last.removesuffix(')')}, width={getmodule(draws).NARROW})", scope)
         set_beside(wide, _parsed(drawing.live()).select_one("svg.wt"))
 
 

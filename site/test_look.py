@@ -180,7 +180,8 @@ def test_no_picture_is_wider_than_a_telephone(page: Page, address: str, name: st
     page.goto(f"{address}/notebooks/{name}.html")
     wide = """() => [...document.querySelectorAll("article svg.wt")]
         .filter(one => !one.closest(".live-source")?.textContent.includes("course_map()"))
-        .filter(one => one.getBoundingClientRect().right > 390)
+        .filter(one => [one, ...one.querySelectorAll("text")]
+            .some(part => part.getBoundingClientRect().right > 390))
         .map(one => one.getAttribute("aria-label").slice(0, 60))"""
     assert page.evaluate(wide) == []
 
