@@ -11,10 +11,26 @@ from random import Random
 
 import pictures
 import pytest
+from playwright.sync_api import Page
 
 from llmtrain_helpers.panels import HANDLES
 from llmtrain_helpers.panels.page import shown
 from llmtrain_helpers.panels.state import State
+
+BEYOND = """htmls => {
+    const box = document.querySelector("article").appendChild(document.createElement("div"));
+    box.style.width = "900px";
+    return htmls.flatMap(html => {
+        box.innerHTML = html;
+        const { left, right, top, bottom } = box.querySelector("svg").getBoundingClientRect();
+        return [...box.querySelectorAll("svg text")]
+            .map(text => [text.textContent, text.getBoundingClientRect()])
+            .filter(([, one]) => one.left < left - 1 || one.right > right + 1
+                || one.top < top - 4 || one.bottom > bottom + 4)
+            .map(([words]) => words);
+    });
+}"""
+"""Words that stand beyond the edge of their picture."""
 
 FOLDER = Path(__file__).parents[1] / "build" / "site" / pictures.FOLDER
 
@@ -37,6 +53,19 @@ def test_a_drawn_picture_is_what_the_handle_shows(name: str, narrow: bool) -> No
         fields, html = found[: len(places)], "".join(found[len(places) :])
         assert html == told["html"]
         assert [json.loads(field) for field in fields] == [*told["fields"].values()]
+
+
+def test_every_word_stands_inside_its_picture(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/08_plan.html")
+    page.evaluate("document.fonts.ready")
+    beyond = {}
+    for file in sorted(FOLDER.glob("*.json")):
+        drawn = json.loads(file.read_text("utf-8"))
+        controls = len(HANDLES[file.stem.removesuffix("-narrow")].controls)
+        some = [*drawn["pictures"].values()][:: max(len(drawn["pictures"]) // 25, 1)]
+        htmls = ["".join(drawn["pieces"][at] for at in found[controls:]) for found in some]
+        beyond[file.stem] = page.evaluate(BEYOND, htmls)
+    assert {name: words for name, words in beyond.items() if words} == {}
 
 
 @pytest.mark.parametrize("name", HANDLES)
