@@ -991,5 +991,5 @@ def beside_backward(
     m = single("messages", messages)
     at_most("messages", m, "what is worth showing", 1000)
     d, W = single("data_parallel", data_parallel), one("bandwidth", bandwidth, quantity)
-    ring = all_reduce_seconds(2 * P, d, W)
+    ring = 2 * all_reduce_seconds(P, d, W)  # of 2 bytes each
     return BesideBackward(float(4 * P * T / X), float(ring + m * LATENCY), m)

@@ -16,10 +16,15 @@ from llmtrain_helpers.checks import Number, Result, amount, at_most, broadcast, 
 def where(condition: Result, x: Result, y: Result) -> Result:
     """The first of two numbers where a condition holds, else the second; or arrays of them.
 
+    Arrays of ints become float64, because an int64 can't be added to a large Python int.
+
     >>> where(3 > 2, "yes", "no")
     'yes'
     """
-    return numpy().where(condition, x, y) if is_array(condition) else x if condition else y
+    if not is_array(condition):
+        return x if condition else y
+    chosen = numpy().where(condition, x, y)
+    return chosen.astype(float) if chosen.dtype.kind in "iu" else chosen
 
 
 def lesser(x: Result, y: Result) -> Result:

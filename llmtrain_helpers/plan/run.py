@@ -351,7 +351,7 @@ class Run:
             s = changes.pop("sequence_length")
             changes["model"] = known_model(changes.get("model", self.model), s)
         tuning = changes.get("tuning", self.tuning)
-        if tuning is not None:
+        if isinstance(tuning, Tuning):  # anything else is refused by the run itself
             tuned = {name: changes.pop(name) for name in TUNED if name in changes}
             changes |= {"tuning": tuning.but(**tuned)} if tuned else {}
         return replace(self, **spelt_out(changes))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from llmtrain_helpers import Interval
+from llmtrain_helpers.results import where
 
 
 def test_the_bounds_of_an_interval_ascend() -> None:
@@ -21,3 +22,9 @@ def test_an_interval_of_arrays_broadcasts() -> None:
     spans = Interval(1, np.array([2, 3]), 4).times(np.array([[1], [10]]))
     assert spans.least.tolist() == [[1], [10]]
     assert spans.likely.tolist() == [[2, 3], [20, 30]]
+
+
+def test_a_choice_between_ints_can_be_added_to_an_int_of_any_size() -> None:
+    chosen = where(np.array([True, False]), 2, 3)
+    assert chosen.dtype == np.float64
+    assert [*(10**39 + chosen)] == [1e39, 1e39]

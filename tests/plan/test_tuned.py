@@ -225,3 +225,10 @@ def test_a_tuned_plan_takes_its_recipe_from_the_tuning() -> None:
     assert plan(FULL).run.bytes_of.name == "amp"
     with pytest.raises(ValueError, match="recipe='bf16' is part of the tuning"):
         plan(FULL, recipe="bf16")
+
+
+@pytest.mark.parametrize("tuning", ["lora", 7, [8, 16]])
+def test_a_changed_plan_refuses_what_is_no_tuning(tuning: object) -> None:
+    plan = plan_run("gpt2", "A100", 8, 1e9, 64, recompute="none")
+    with pytest.raises(ValueError, match=r"^tuning="):
+        plan.but(tuning=tuning)
