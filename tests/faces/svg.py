@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+from llmtrain_helpers.drawings.common import Drawing
+
 PLACES = ("x", "y", "width", "height", "cx", "cy", "r", "x1", "x2", "y1", "y2", "font-size")
+Point = tuple[float, float]
 LETTER = 0.56
 """The average width of a letter, in units of its size."""
 
@@ -25,6 +28,12 @@ class Box:
     bottom: float
     fill: str = ""
     size: float = 0
+    stroke: str = ""
+    thick: float = 0
+    dashed: bool = False
+    opacity: float = 1
+    outlines: tuple[tuple[Point, ...], ...] = ()
+    """The corners of a polygon, a polyline or each piece of a path."""
 
     @property
     def width(self) -> float:
@@ -33,6 +42,31 @@ class Box:
     @property
     def height(self) -> float:
         return self.bottom - self.top
+
+    @property
+    def across(self) -> float:
+        """The middle from left to right, where a dot, a tick or its number is."""
+        return (self.left + self.right) / 2
+
+    @property
+    def down(self) -> float:
+        """The middle from top to bottom."""
+        return (self.top + self.bottom) / 2
+
+    @property
+    def area(self) -> float:
+        """The area of a rectangle, or inside the outlines."""
+        if self.kind == "rect":
+            return self.width * self.height
+        return sum(
+            abs(sum(x * b - a * y for (x, y), (a, b) in zip(o, o[1:] + o[:1], strict=True))) / 2
+            for o in self.outlines
+        )
+
+    @property
+    def pieces(self) -> list[Box]:
+        """The boxes that a path fills, each by itself."""
+        return [replace(self, **edges(o), outlines=(o,)) for o in self.outlines]
 
     def overlaps(self, other: Box, margin: float = 0) -> bool:
         """Whether the two share an area that is more than `margin` in both directions."""
@@ -57,6 +91,48 @@ class Picture:
     def titled(self, title: str, kind: str = "rect") -> list[Box]:
         """The shapes whose title begins with these words."""
         return [box for box in self.of_kind(kind) if box.words.startswith(title)]
+
+    def filled(self, color: str, kind: str = "rect") -> list[Box]:
+        return [box for box in self.of_kind(kind) if box.fill == color]
+
+    def width_of(self, title: str) -> float:
+        """The widths of all bars with exactly this title, in a row."""
+        return sum(box.width for box in self.titled(title) if box.words == title)
+
+    def area_of(self, title: str) -> float:
+        return sum(box.area for box in self.titled(title) if box.words == title)
+
+    @property
+    def dashed(self) -> list[Box]:
+        return [box for box in self.boxes if box.dashed]
+
+    @property
+    def texts(self) -> list[str]:
+        return [box.words for box in self.of_kind("text")]
+
+    def text(self, words: str) -> Box:
+        """The first text that is these words, or begins with them."""
+        texts = self.of_kind("text")
+        exact = [box for box in texts if box.words == words]
+        return (exact or [box for box in texts if box.words.startswith(words)])[0]
+
+    def unit(self, low: str, high: str, way: str = "down") -> float:
+        """Pixels for each 1 of an axis, from two of its numbers; negative if it goes up."""
+        return self.between(low, high, way) / (amount(high) - amount(low))
+
+    def between(self, low: str, high: str, way: str = "down") -> float:
+        """Pixels from one text to another."""
+        return float(getattr(self.text(high), way) - getattr(self.text(low), way))
+
+
+def amount(words: str) -> float:
+    """The number that a tick begins with."""
+    return float(words.split()[0].replace(",", ""))
+
+
+def drawn(drawing: Drawing) -> Picture:
+    """Parse a drawing as a page shows it."""
+    return parse(drawing.live())
 
 
 def pictures(html: str) -> list[Picture]:
@@ -87,8 +163,12 @@ def moved(element: Element, across: float, down: float, scale: float) -> Iterato
     for box in box_of(element):
         left, right = (across + scale * x for x in (box.left, box.right))
         top, bottom = (down + scale * y for y in (box.top, box.bottom))
-        edges = {"left": left, "top": top, "right": right, "bottom": bottom}
-        yield replace(box, **edges, size=scale * box.size)
+        places = {"left": left, "top": top, "right": right, "bottom": bottom}
+        outlines = tuple(
+            tuple((across + scale * x, down + scale * y) for x, y in outline)
+            for outline in box.outlines
+        )
+        yield replace(box, **places, size=scale * box.size, outlines=outlines)
     for child in element:
         yield from moved(child, across, down, scale)
 
@@ -98,61 +178,71 @@ def box_of(element: Element) -> Iterator[Box]:
     kind = element.tag.rpartition("}")[2]
     number = {k: float(element.get(k, 0)) for k in PLACES}
     title = next((child.text or "" for child in element if child.tag.endswith("title")), "")
-    fill = element.get("fill", "")
+    look = {
+        "fill": element.get("fill", ""),
+        "stroke": element.get("stroke", ""),
+        "thick": float(element.get("stroke-width", 1)) if "stroke" in element.attrib else 0,
+        "dashed": "stroke-dasharray" in element.attrib,
+        "opacity": float(element.get("opacity", 1)),
+    }
     if kind == "rect":
         x, y = number["x"], number["y"]
-        edges = x, y, x + number["width"], y + number["height"]
+        sides = x, y, x + number["width"], y + number["height"]
     elif kind == "circle":
         x, y, r = number["cx"], number["cy"], number["r"]
-        edges = x - r, y - r, x + r, y + r
+        sides = x - r, y - r, x + r, y + r
     elif kind == "line":
         (x1, x2), (y1, y2) = (sorted((number[f"{a}1"], number[f"{a}2"])) for a in "xy")
-        edges = x1, y1, x2, y2
-    elif kind in ("polyline", "polygon"):
-        points = [tuple(map(float, p.split(","))) for p in element.attrib["points"].split()]
-        if not points:
-            return
-        xs, ys = zip(*points, strict=True)
-        edges = min(xs), min(ys), max(xs), max(ys)
-    elif kind == "path":
-        points = [*steps(element.attrib["d"])]
-        if not points:
-            return
-        xs, ys = zip(*points, strict=True)
-        edges = min(xs), min(ys), max(xs), max(ys)
+        sides = x1, y1, x2, y2
+    elif kind in ("polyline", "polygon", "path"):
+        if kind == "path":
+            outlines = tuple(map(tuple, steps(element.attrib["d"])))
+        else:
+            pairs = (p.split(",") for p in element.attrib["points"].split())
+            outlines = (tuple((float(x), float(y)) for x, y in pairs),)
+        if corners := [corner for outline in outlines for corner in outline]:
+            yield Box(kind, title, **edges(corners), **look, outlines=outlines)
+        return
     elif kind == "text":
         words, size = "".join(element.itertext()), number["font-size"]
         wide = LETTER * size * len(words)
         anchor = element.get("text-anchor", "start")
         left = number["x"] - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
         y = number["y"]
-        yield Box(kind, words, left, y - 0.75 * size, left + wide, y + 0.2 * size, fill, size)
+        sides = left, y - 0.75 * size, left + wide, y + 0.2 * size
+        yield Box(kind, words, *sides, **look, size=size)
         return
     else:
         return
-    yield Box(kind, title, *edges, fill)
+    yield Box(kind, title, *sides, **look)
 
 
-def steps(d: str) -> Iterator[tuple[float, float]]:
-    """The corners that a path of M, L, H, V, h, v and z goes through."""
+def edges(corners: Sequence[Point]) -> dict[str, float]:
+    """The box around some corners."""
+    xs, ys = zip(*corners, strict=True)
+    return {"left": min(xs), "top": min(ys), "right": max(xs), "bottom": max(ys)}
+
+
+def steps(d: str) -> list[list[Point]]:
+    """The corners of each piece of a path of M, L, H, V, m, l, h, v and z."""
     x = y = 0.0
-    start = x, y
+    start, pieces = (x, y), list[list[Point]]()
     for letter, rest in re.findall(r"([MLHVZmlhvz])([^A-Za-z]*)", d):
         numbers = [float(n) for n in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", rest)]
         if letter in "Zz":
             x, y = start
             continue
-        if letter in "ML":
-            for x, y in zip(numbers[::2], numbers[1::2], strict=True):
-                yield x, y
-        elif letter in "ml":
-            for dx, dy in zip(numbers[::2], numbers[1::2], strict=True):
-                x, y = x + dx, y + dy
-                yield x, y
+        if letter in "Mm":
+            pieces.append([])
+        if letter in "MLml":
+            for a, b in zip(numbers[::2], numbers[1::2], strict=True):
+                x, y = (a, b) if letter in "ML" else (x + a, y + b)
+                pieces[-1].append((x, y))
         else:
             for n in numbers:
                 x = n if letter == "H" else x + n if letter == "h" else x
                 y = n if letter == "V" else y + n if letter == "v" else y
-                yield x, y
+                pieces[-1].append((x, y))
         if letter in "Mm":
             start = x, y
+    return pieces
