@@ -68,6 +68,11 @@ class Box:
         """The boxes that a path fills, each by itself."""
         return [replace(self, **edges(o), outlines=(o,)) for o in self.outlines]
 
+    def inside(self, other: Box) -> bool:
+        """Whether it's within the other one's edges, up to a pixel."""
+        across = other.left - 1 <= self.left and self.right <= other.right + 1
+        return across and other.top - 1 <= self.top and self.bottom <= other.bottom + 1
+
     def overlaps(self, other: Box, margin: float = 0) -> bool:
         """Whether the two share an area that is more than `margin` in both directions."""
         across = min(self.right, other.right) - max(self.left, other.left)

@@ -1,0 +1,171 @@
+"""A dot is where its axis says: one rule for every picture with an axis.
+
+The axis is read from two of its numbers, so it can move and grow without touching a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import log
+from typing import NamedTuple
+
+import pytest
+
+from llmtrain_helpers import FORMATS, over_training, plan_run
+from llmtrain_helpers.batch import batch_cost
+from llmtrain_helpers.budget import Outcome
+from llmtrain_helpers.calendar import losses
+from llmtrain_helpers.drawings import (
+    batch,
+    budget,
+    calendar,
+    communication,
+    duration,
+    measure,
+    plan,
+    precision,
+)
+from llmtrain_helpers.drawings.common import Drawing
+from llmtrain_helpers.evidence import published
+from llmtrain_helpers.evidence.utilizations import others_days
+from llmtrain_helpers.laws import loss, tokens_for_size
+from llmtrain_helpers.measure.clock import times
+from llmtrain_helpers.panels.batch import bloom_bars
+from llmtrain_helpers.panels.duration import published_marks
+from llmtrain_helpers.precision import sum_of_ones, updated
+from llmtrain_helpers.units import DAY
+from tests.faces.svg import Picture, drawn
+
+
+class Axis(NamedTuple):
+    """A direction, and two of its numbers as they're written and as they count."""
+
+    way: str
+    ticks: dict[str, float]
+    law: Callable[[float], float] = float
+
+    def place(self, picture: Picture, value: float) -> float:
+        """The place of a value. The numbers are those lowest down, or furthest left."""
+        far = "bottom" if self.way == "across" else "left"
+        sign = -1 if self.way == "across" else 1
+        ends = []
+        for words in self.ticks:
+            texts = [x for x in picture.of_kind("text") if x.words == words]
+            ends.append(getattr(min(texts, key=lambda x: sign * getattr(x, far)), self.way))
+        low, high = map(self.law, self.ticks.values())
+        return ends[0] + (self.law(value) - low) / (high - low) * (ends[1] - ends[0])
+
+
+Case = tuple[Drawing, str, list[tuple[Axis, float]]]
+
+GPUS = Axis("across", {"100": 100, "10,000": 10_000}, log)
+DAYS = Axis("down", {"1 day": 1, "1 year": 365.25}, log)
+RUN = Axis("across", {"384": 384, "1,536": 1536}), Axis("down", {"0": 0, "100": 100})
+TIMES = {"1": 1.0, "64": 64.0}
+ONES = {"1,024": 1024.0, "4,096": 4096.0}
+H100 = published.accelerator("H100")
+
+
+def cases() -> Iterator[tuple[str, Case]]:
+    """The pictures, each with the title of its dot and where that belongs."""
+    you = duration.Mark("your run", 8, 32)
+    curve = duration.days_against_gpus(you, published_marks())
+    for run in (you, *published_marks()):
+        yield "03", (curve, f"{run.name}:", [(GPUS, run.num_gpus), (DAYS, run.days)])
+    zero = [duration.Mark("zero", n, days) for n, days in ((384, 90), (768, 74), (1536, 74))]
+    slower = duration.more_gpus(zero, 2, [90, 45, 22.5], 0.14)
+    for n, days in ((384, 90), (768, 74), (1536, 74)):
+        yield "03", (slower, f"zero: {days}.0 days on {n:,}", [(RUN[0], n), (RUN[1], days)])
+    shares = {"one": 0.48, "other": 0.3, "third": 0.14}
+    kept = duration.promise(shares, 0.1, {})
+    for name, share in shares.items():
+        yield "03", (kept, name, [(Axis("across", {"0 %": 0, "60 %": 0.6}), share)])
+    for value in (30, 2030):
+        ruler = duration.copied([duration.Line("days", "days", "", value, 1, False)])
+        yield "03", (ruler, "days", [(Axis("across", {"1": 1, "10,000": 1e4}, log), value)])
+
+    for critical in (5e5, 1e6, 4e6):
+        cost = batch_cost(2e6, critical)
+        right, up = (Axis(way, TIMES, log) for way in ("across", "down"))
+        bought = batch.batch_cost_curve(cost, 2e6, critical, cost)
+        yield "04", (bought, "", [(right, float(cost.updates)), (up, float(cost.samples))])
+    tried = batch.step_by_micro_batch(bloom_bars(), 1)
+    yield "04", (tried, "measured", [(Axis("down", {"0": 0, "150": 150}), bloom_bars()[0][4])])
+
+    e4m3, bf16 = FORMATS["fp8_e4m3"], FORMATS["bf16"]
+    bits = precision.eight_bits(e4m3, 8, before=7.5)
+    for title, value in (("8", 8), ("before", 7.5)):
+        yield "05", (bits, title, [(Axis("across", {"0": 0, "16": 16}), value)])
+    lines = precision.update_lines(bf16, 1, 0.003, 4, updated(bf16, 1, 0.003, 4))
+    weight = Axis("across", {"1": 1, "1.0625": 1.0625})
+    for title, value in (("after 0", 1), ("after 4", 1.012), ("1.015625", 1.015625)):
+        yield "05", (lines, title, [(weight, value)])
+    for ones in (128, 1024, 4000):
+        total = sum_of_ones(bf16, ones)
+        both = [(Axis("across", ONES), ones), (Axis("down", ONES), total)]
+        yield "05", (precision.sum_line(bf16, ones, total), f"{total:,.0f}", both)
+
+    for power in (17, 25, 30):
+        rates = {"it": {2**power: 450e9, 2**33: 900e9}} | {x: {2**power: 9e9} for x in "abc"}
+        sent = communication.message_rates(rates, dict.fromkeys(rates, 0.001), 2**power)
+        size = Axis("across", {"1 MiB": 2**20, "1 GiB": 2**30}, log)
+        yield "07", (sent, "it", [(size, 2**power), (Axis("down", {"0": 0, "800": 8e11}), 450e9)])
+
+    llama = published.architecture("Llama-3.1-8B", 8192)
+    rough = plan_run(llama, H100, 64, 10**12, 512, recompute="none", zero_stage=3)
+    others = others_days(rough)
+    kept = plan.promise(rough.calibrated(7.5), rough, others, 30)
+    days = Axis("across", {"0": 0, "60": 60})
+    for run in others[:-1]:  # the last one is beyond the scale
+        yield "08", (kept, f"{run.name}: ", [(days, run.days)])
+    yield "08", (kept, "your step", [(days, 7.5 * rough.iterations / DAY)])
+
+    hours = Axis("across", {"1 min": 1, "1 h": 60}, log)
+    lost = Axis("down", {"0 %": 0, "80 %": 0.8})
+    for minutes in (5, 15, 120):
+        valley = calendar.valley(60 * minutes, 40, 10_045.7, 600)
+        share = float(losses(60 * minutes, 40, 10_045.7, 600).total)
+        yield "09", (valley, "you", [(hours, minutes), (lost, share)])
+
+    sizes = Axis("across", {"1.0B": 1e9, "100B": 1e11}, log)
+    ends = Axis("down", {"1.8": 1.8, "2.6": 2.6})
+    for size in (1e9, 9.05e9, 5e10):
+        terms = budget.stacked_terms(size, 1e22, 1e9)
+        least = float(loss(size, tokens_for_size(size, 1e22)))
+        yield "10", (terms, "loss ", [(sizes, size), (ends, least)])
+    dots = [Outcome(f"it{x}", 10**x, 1e9, 2.25 + x / 100, True) for x in (8, 9, 10, 11)]
+    shapes = budget.loss_against_size(dots, 1e21)
+    for dot in dots:
+        right = Axis("across", {"100M": 1e8, "10B": 1e10}, log), dot.parameters
+        up = Axis("down", {"2.2": 2.2, "2.4": 2.4}), dot.loss
+        yield "10", (shapes, f"{dot.name},", [right, up])
+    for share in (0.25, 0.5, 2, 4):
+        price = float(over_training(share))
+        right = Axis("across", {"1/8": 1 / 8, "8": 8}, log), share
+        up = Axis("down", {"1": 1, "8": 8}, log), price
+        yield "10", (budget.price_of_size(share), f"{price:.2f} times", [right, up])
+    rows = published.rows("tokens_per_parameter")
+    read = budget.tokens_each({"mine": 20.0}, rows)
+    each = Axis("across", {"1": 1, "1,000": 1000}, log)
+    yield "10", (read, "mine", [(each, 20)])
+    for row in rows[::9]:
+        yield "10", (read, str(row["name"]), [(each, float(row["tokens_per_parameter"]))])
+
+    seconds = [row["seconds"] for row in published.rows("step_times") if row["series"] == 1]
+    timed = measure.timed_steps(seconds, times(seconds[:20], 5))
+    for taken in seconds[5:9]:
+        title = f"{1e3 * taken:.1f} ms"
+        yield "11", (timed, title, [(Axis("down", {"0": 0, "80": 80}), 1e3 * taken)])
+
+
+CASES = [*cases()]
+
+
+@pytest.mark.parametrize("case", [case for _, case in CASES], ids=[chapter for chapter, _ in CASES])
+def test_a_dot_is_where_its_axis_says(case: Case) -> None:
+    drawing, title, places = case
+    picture = drawn(drawing)
+    shapes = [x for x in picture.boxes if x.kind in ("circle", "rect") and not x.dashed]
+    dot = next(x for x in shapes if x.words.startswith(title))
+    for axis, value in places:
+        assert getattr(dot, axis.way) == pytest.approx(axis.place(picture, value), abs=1.7), axis
