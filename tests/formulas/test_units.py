@@ -330,3 +330,17 @@ def test_arithmetic_is_pythons(a: int, b: int, c: int) -> None:
     bounded = 1e-40 < (a / b) * 2.0**c < 1e40
     assert bounded
     assert units.read(f"{a} / {b} * 2**{c}") == pytest.approx(a / b * 2.0**c)
+
+
+def test_estimates_have_two_digits() -> None:
+    assert [units.seconds(x) for x in (47.8, 1, 0.0962, 0.0002, 99.7)] == [
+        *("48 s", "1.0 s", "96 ms", "0.20 ms", "100 s")
+    ]
+    shares = [units.share(x) for x in (0, 0.004, 0.006, 0.266)]
+    assert shares == ["0 %", "under 1 %", "1 %", "27 %"]
+
+
+def test_an_estimate_is_told_in_two_digits() -> None:
+    numbers = (47.34e9, 1.249e12, 999e6, 999.9e6, 860, 12_400)
+    told = ["47 billion", "1.2 trillion", "1.0 billion", "1.0 billion", "860", "12 thousand"]
+    assert [units.count(number, 2) for number in numbers] == told

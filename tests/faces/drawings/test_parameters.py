@@ -1,6 +1,5 @@
-"""Chapter 01's drawings: to scale, inside their canvas, the same in words."""
+"""Chapter 01's pictures: areas as large as the parameters, and what's drawn is counted."""
 
-import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,6 +10,7 @@ from llmtrain_helpers import Transformer, count_parameters
 from llmtrain_helpers.drawings import parameters as drawings, stack
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.evidence import published
+from tests.faces.svg import Picture, drawn
 from tests.strategies import transformers
 
 
@@ -32,44 +32,45 @@ def test_the_matrices_that_are_drawn_are_those_that_are_counted(name: str) -> No
     assert l * (experts * one + model.num_experts * h) == counted.mlp
 
 
-def rectangles(body: str, color: str, title: str = ".*?") -> list[tuple[float, float]]:
-    """Width and height of each rectangle of a colour that a pointer can name."""
-    pattern = rf'width="([\d.]+)" height="([\d.]+)" fill="{color}"[^>]*><title>{title}<'
-    return [(float(w), float(h)) for w, h in re.findall(pattern, body)]
-
-
 # --- the stream
+
+XL = published.architecture("gpt2-xl")
 
 
 def test_the_token_meets_more_with_every_step() -> None:
-    model = published.architecture("gpt2-xl")
-    bodies = [drawings.stream(model, step).body for step in range(drawings.STEPS)]
-    colors = [COLORS[part] for part in ("embedding", "norms", "attention", "MLP")]
-    met = [[len(rectangles(body, color)) for color in colors] for body in bodies]
-    assert met[0] == [1, 0, 0, 0]
-    assert met[3] == [1, 1, 4, 0]
-    assert met[-1] == [2, 2, 4, 2]
-    keys = [body.count("<title>a key</title>") for body in bodies]
-    assert keys == [0, 0, 4, 4, 4, 4, 4, 4]
+    frames = [drawn(drawings.stream(XL, step)) for step in range(drawings.STEPS)]
+    colors = {part: COLORS[part] for part in ("embedding", "norms", "attention", "MLP")}
+    met = [
+        [sum(x.fill == color for x in frame.titled(part)) for part, color in colors.items()]
+        for frame in frames
+    ]
+    matrices = [len(drawings.attention(XL)), len(drawings.mlp(XL))]
+    assert (met[0], met[3], met[-1]) == ([1, 0, 0, 0], [1, 1, 4, 0], [2, 2, *matrices])
     assert all(one <= other for a, b in pairwise(met) for one, other in zip(a, b, strict=True))
+    keys = [len(frame.titled("a key")) for frame in frames]
+    assert keys == sorted(keys)
+    assert keys[0] == 0 < keys[-1] == len(frames[-1].titled("a value"))
 
 
 @pytest.mark.parametrize("layout", [drawings.PAGE, drawings.TELEPHONE])
 def test_mlp_and_attention_read_the_stream_and_add_to_it(layout: drawings.Layout) -> None:
     """What comes out of attention goes to the stream, not to the MLP."""
-    body = drawings.stream(published.architecture("gpt2-xl"), 5, layout).body
-    assert body.count("<title>added</title>") == 2
-    middle, keys = layout.stream, layout.rows[1]
-    reading = re.findall(rf'<line x1="{middle + 6}" y1="(\d+)" x2="\d+"', body)
-    adding = re.findall(rf'<line x1="{layout.back}" y1="(\d+)" x2="{middle + 14}"', body)
-    assert (reading, adding) == ([f"{keys - 1}", "190"], ["262", "122"])
+    picture = drawn(drawings.stream(XL, 5, layout))
+    added = picture.titled("added", "circle")
+    assert len(added) == 2
+    flat = [x for x in picture.of_kind("line") if not x.height and 0 < x.left - layout.stream < 20]
+    upwards = sorted(flat, key=lambda x: -x.top)
+    assert [x.right == layout.back for x in upwards] == [False, True] * 2  # read, added, twice
+    assert [x.top for x in upwards[1::2]] == [dot.down for dot in added]
 
 
 def test_the_sides_of_a_layers_matrices_are_to_scale() -> None:
-    body = drawings.stream(published.architecture("gpt2-xl"), 5).body
-    side = drawings.SIDE
-    assert rectangles(body, COLORS["attention"], "attention") == [(side, side)] * 4
-    assert rectangles(body, COLORS["MLP"], "MLP") == [(4 * side, side), (side, 4 * side)]
+    picture = drawn(drawings.stream(XL, 5))
+    queries, *others = [x for x in picture.titled("attention") if x.fill == COLORS["attention"]]
+    assert {(x.width, x.height) for x in others} == {(queries.width, queries.width)}
+    up, down = picture.titled("MLP")
+    assert (up.width, up.height) == (down.height, down.width)
+    assert (up.width, up.height) == (4 * queries.width, queries.width)
 
 
 # --- bricks
@@ -81,38 +82,23 @@ def gpt(h: int, l: int) -> Transformer:
 
 def brick_areas(h: int, l: int) -> dict[str, float]:
     """The area of each colour, in pixels; biases and norms are not drawn."""
-    body = drawings.bricks(count_parameters(gpt(h, l)), (h, l)).body
-    [(wide, high)] = rectangles(body, COLORS["embedding"])
-    areas = {"embedding": wide * high}
+    picture = drawn(drawings.bricks(count_parameters(gpt(h, l)), (h, l)))
+    areas = {"embedding": picture.area_of("embedding")}
     for part in ("MLP", "attention"):
-        [path] = re.findall(rf'<path d="([^"]+z)" fill="{COLORS[part]}"', body)
-        sides = re.findall(r"h([\d.]+)v([\d.]+)", path)
-        areas[part] = sum(float(x) * float(y) for x, y in sides)
+        areas[part] = sum(
+            piece.area for x in picture.filled(COLORS[part], "path") for piece in x.pieces
+        )
     return areas
 
 
-@pytest.mark.parametrize(("h", "l"), [(768, 12), (1536, 48), (384, 6), (1024, 18)])
+@pytest.mark.parametrize(("h", "l"), [(768, 12), (1536, 48), (384, 6), (1024, 18), (1536, 12)])
 def test_a_brick_is_as_large_as_its_parameters_on_one_scale_for_all(h: int, l: int) -> None:
     counted, areas = count_parameters(gpt(h, l)), brick_areas(h, l)
-    pixel = drawings._PIXEL**2
-    assert areas["MLP"] / pixel == pytest.approx(counted.mlp, rel=0.03)
-    assert areas["attention"] / pixel == pytest.approx(counted.attention, rel=0.03)
-    assert areas["embedding"] / pixel == pytest.approx(counted.embedding, rel=0.01)
-
-
-def test_twice_the_width_is_four_times_the_area_and_twice_the_layers_are_two() -> None:
-    start, wider, deeper = brick_areas(768, 12), brick_areas(1536, 12), brick_areas(768, 24)
-    for part in ("MLP", "attention"):
-        assert wider[part] / start[part] == pytest.approx(4, rel=0.01)
-        assert deeper[part] / start[part] == pytest.approx(2)
-    assert wider["embedding"] / start["embedding"] == pytest.approx(2, rel=0.01)
-    assert deeper["embedding"] == start["embedding"]
-
-
-def test_what_was_there_at_the_start_stays_as_an_outline() -> None:
-    counted = count_parameters(gpt(1536, 12))
-    assert "at the start" not in drawings.bricks(counted, (1536, 12)).body
-    assert "at the start" in drawings.bricks(counted, (1536, 12), (768, 12)).body
+    start = count_parameters(gpt(768, 12)), brick_areas(768, 12)
+    unit = start[1]["embedding"] / start[0].embedding
+    assert areas["MLP"] / unit == pytest.approx(counted.mlp, rel=0.03)
+    assert areas["attention"] / unit == pytest.approx(counted.attention, rel=0.03)
+    assert areas["embedding"] / unit == pytest.approx(counted.embedding, rel=0.01)
 
 
 # --- a Llama, and experts
@@ -120,14 +106,16 @@ def test_what_was_there_at_the_start_stays_as_an_outline() -> None:
 
 def test_outlines_are_of_what_is_not_yet_llamas() -> None:
     whole = published.architecture("Llama-3.1-8B")
-    done = drawings.mended(whole, whole)
-    assert "stroke-dasharray" not in done.body
-    sides = rectangles(done.body, COLORS["attention"], r"4,096.*?")
-    assert sides[1] == (sides[0][0] / 4, sides[0][1]) == (11.5, 46)
-    gate, _, down = rectangles(done.body, COLORS["MLP"], r"\d+,.*?")
-    assert gate == down[::-1] == (161, 46)
-    gpt = Transformer.gpt(32, 4096, 32, 128256, 2048)
-    assert drawings.mended(gpt, whole).body.count("<title>Llama 3.1 8B</title>") == 5
+    done = drawn(drawings.mended(whole, whole))
+    assert not done.dashed
+    for box in (x for x in done.of_kind("rect") if " × " in x.words):
+        rows, columns = (int(x.replace(",", "")) for x in box.words.split(" × "))
+        unit = done.titled("4,096 × 4,096")[0].width / 4096
+        assert (box.height, box.width) == pytest.approx((unit * rows, unit * columns), abs=1)
+    old = Transformer.gpt(32, 4096, 32, 128256, 2048)
+    outlines = drawn(drawings.mended(old, whole)).titled("Llama 3.1 8B")
+    assert outlines
+    assert all(x.dashed for x in outlines)
 
 
 @pytest.mark.parametrize(("count", "met"), [(8, 2), (16, 16), (2, 1)])
@@ -137,47 +125,46 @@ def test_as_many_experts_are_full_as_a_token_meets(count: int, met: int) -> None
     )
     seen = set()
     for token in range(7):
-        body = drawings.experts(mixtral, token).body
-        blocks = re.findall(r"<rect [^>]*><title>expert (\d+)</title>", body)
-        pale = re.findall(r'opacity="0.25"><title>expert (\d+)</title>', body)
-        assert (len(blocks), len(pale)) == (count, count - met)
-        seen.add(tuple(pale))
+        blocks = drawn(drawings.experts(mixtral, token)).titled("expert ")
+        full = [x.words for x in blocks if x.opacity == 1]
+        assert (len(blocks), len(full)) == (mixtral.num_experts, mixtral.experts_per_token)
+        seen.add(tuple(full))
     assert len(seen) > 1 or count == met
 
 
 def test_the_bars_of_experts_are_to_scale() -> None:
     model = published.architecture("Mixtral-8x7B")
-    body, counted = drawings.experts(model, 0).body, count_parameters(model)
-    rest = rectangles(body, COLORS["attention"], "attention and tables")
-    full = rectangles(body, COLORS["MLP"], "experts that it meets")
-    [idle] = rectangles(body, COLORS["MLP"], "experts that it does not meet")
-    assert rest[0] == rest[1]
-    assert full[0] == full[1]
-    unit = (rest[0][0] + full[0][0] + idle[0]) / counted.total
-    assert rest[0][0] + full[0][0] == pytest.approx(unit * counted.active, abs=0.2)
+    picture, counted = drawn(drawings.experts(model, 0)), count_parameters(model)
+    rest, full = (picture.titled(x) for x in ("attention and tables", "experts that it meets"))
+    [idle] = picture.titled("experts that it does not meet")
+    for bars in (rest, full):
+        assert bars[0].width == bars[1].width
+    unit = (rest[0].width + full[0].width + idle.width) / counted.total
+    assert rest[0].width + full[0].width == pytest.approx(unit * counted.active, abs=0.2)
+    assert rest[0].width == pytest.approx(unit * (counted.total - counted.mlp), abs=0.2)
 
 
 # --- the stack of any model
 
 
+def sane(picture: Picture) -> bool:
+    return all(box.width >= 0 and box.height >= 0 for box in picture.boxes)
+
+
 @given(transformers())
 def test_any_model_can_be_drawn(model: Transformer) -> None:
-    assert not re.search(r'(width|height)="-|nan|inf"', stack.stack(model).body)
+    assert sane(drawn(stack.stack(model)))
 
 
 def test_what_changed_leaves_a_ghost_and_its_number() -> None:
     model = published.architecture("Llama-3.1-8B")
-    wider = replace(model, num_kv_heads=32)
-    plain = stack.stack(model).body
-    assert "stroke-dasharray" not in plain
-    assert stack.stack(model, before=model).body == plain
-    shown = stack.stack(model, before=wider).body
-    assert "dashed: 8.84 billion" in shown
-    assert "was 2.15 billion" in shown
-
-
-def config_model(name: str) -> Transformer:
-    return published.config_model(name)
+    shown = drawn(stack.stack(model, before=replace(model, num_kv_heads=32)))
+    bar, outline = (x for x in shown.of_kind("rect") if x.top == shown.dashed[0].top)
+    wider = count_parameters(replace(model, num_kv_heads=32)).total
+    assert bar.width / outline.width == pytest.approx(
+        count_parameters(model).total / wider, abs=0.01
+    )
+    assert {"dashed: 8.84 billion", "was 2.15 billion"} < {*shown.texts}
 
 
 def test_every_family_that_is_read_can_be_drawn() -> None:
@@ -186,25 +173,21 @@ def test_every_family_that_is_read_can_be_drawn() -> None:
         model = Transformer.from_config({"model_type": family})
         shown = stack.stack(model, family)
         assert "of another kind" not in shown.words, family
-        assert not re.search(r'(width|height)="-|nan|inf"', shown.body), family
-        assert shown.height > 380
+        assert sane(drawn(shown))
     long = Transformer.from_config({"model_type": "gemma3_text", "num_hidden_layers": 900})
-    assert "900 layers, from first to last, one in 6 drawn" in stack.stack(long).body
+    told = drawn(stack.stack(long)).texts
+    assert any("900 layers, from first to last, one in 6 drawn" in x for x in told)
 
 
 @pytest.mark.parametrize("name", ["DeepSeek-V3", "Jamba-v0.1", "Gemma-3-1B", "gpt2"])
 def test_the_areas_of_a_stack_are_to_scale(name: str) -> None:
-    model = config_model(name)
-    rects = re.findall(
-        r'y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="(#\w+)"[^>]*><title>(\w+)',
-        stack.stack(model).body,
-    )
-    drawn = [rest for y, *rest in rects if stack.TOP <= float(y) < stack.TOP + stack.TALL]
-    found: dict[str, float] = {}
-    for wide, high, color, word in drawn:
-        full = "output head" if word == "output" else word
-        assert color == COLORS[full]
-        found[full] = found.get(full, 0) + float(wide) * float(high)
+    model = published.config_model(name)
+    picture = drawn(stack.stack(model))
+    [tall] = picture.titled("embedding")
+    named = [x for x in picture.of_kind("rect") if x.words]
+    boxes = [x for x in named if tall.top <= x.top and x.bottom <= tall.bottom + 1]
+    assert all(x.fill == COLORS[x.words] for x in boxes)
+    whole = sum(box.area for box in boxes)
     for part, share in count_parameters(model).shares().items():
-        area = found.get(drawings.PARTS[part], 0) / stack.ACROSS / stack.TALL
-        assert area == pytest.approx(float(share), abs=0.004)
+        area = sum(box.area for box in boxes if box.words == drawings.PARTS[part])
+        assert area / whole == pytest.approx(float(share), abs=0.006), part

@@ -146,7 +146,6 @@ def test_every_model_of_the_shelf_is_drawn_kind_by_kind(row) -> None:
     counted = count_parameters(model)
     inside = counted.attention + counted.mlp + counted.norm
     assert 0 <= inside - layers <= 4 * model.hidden_size
-    assert not re.search(r'(width|height)="-|nan|inf"', shown)
     assert value_of(shown) == counted
 
 

@@ -6,21 +6,14 @@ from html import unescape
 import pytest
 
 from llmtrain_helpers import training_seconds, units
-from llmtrain_helpers.drawings.common import CARD, COLORS
 from llmtrain_helpers.evidence.published import run
 from llmtrain_helpers.panels import HANDLES, PANELS, start_here_panel
 from llmtrain_helpers.panels.start_here import Setting
+from tests.faces.svg import pictures
 from tests.pages import cell
 from tests.panel_code import value_of
 
 PANEL = PANELS["start_here"]
-
-
-def test_fills_are_colours_that_have_a_meaning() -> None:
-    small = [HANDLES[name] for name in ("machine", "one_token", "five_runs", "count_and_rate")]
-    bodies = [panel.render(**panel.default) for panel in (PANEL, *small)]
-    fills = set(re.findall(r'(?:fill|stroke)="(#\w+)"', "".join(bodies)))
-    assert fills <= {*COLORS.values(), CARD}
 
 
 @pytest.mark.parametrize("name", PANEL.presets)
@@ -43,11 +36,14 @@ def _rate(html: str) -> float:
 
 def test_a_change_leaves_an_outline_of_the_field_before() -> None:
     before = dict(PANEL.default)
-    assert 'stroke-dasharray="5 4"' not in PANEL.render(before, **before)
+    [same] = pictures(PANEL.render(before, **before))
+    assert not same.dashed
+    [tokens] = same.titled("tokens")[:1]
     for num_gpus in (4, 16):
-        after = PANEL.render(before, **{**before, "num_gpus": num_gpus})
-        assert after.count('stroke-dasharray="5 4"') == 1
-        assert "dashed: the start" in after
+        [after] = pictures(PANEL.render(before, **{**before, "num_gpus": num_gpus}))
+        [outline] = after.dashed
+        assert outline.left == tokens.left
+        assert "dashed: the start" in after.texts
 
 
 def test_the_picture_says_how_many_gpus_reach_gpt_3_once_they_do() -> None:
