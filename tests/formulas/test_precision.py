@@ -569,6 +569,7 @@ def test_the_example_gradients_meet_the_edges_of_fp16() -> None:
     assert fate_shares(fp16, 1024)["lost"] == pytest.approx(0.03895, rel=1e-3)
     assert fate_shares(FORMATS["bf16"], 1)["kept"] == pytest.approx(1)
     assert fate_shares(fp16, 2**24)["too large"] > 0 == fate_shares(fp16, 2**18)["too large"]
+    assert fate_shares(fp16, 2**28)["too large"] > 0.02
 
 
 @every_format

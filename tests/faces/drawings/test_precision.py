@@ -1,14 +1,12 @@
-"""Chapter 05's drawings: to scale, inside their canvas, the same in words."""
+"""Chapter 05's pictures: bits, marks and bytes are those of the formats and recipes."""
 
-import itertools
 import math
-import re
-from html import unescape
+from itertools import pairwise
 
 import pytest
 
 from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
-from llmtrain_helpers.drawings.common import COLORS, Drawing
+from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.drawings.precision import (
     NARROW,
     WIDTH,
@@ -22,18 +20,10 @@ from llmtrain_helpers.drawings.precision import (
     sum_line,
     update_lines,
 )
-from llmtrain_helpers.precision import fate_shares, gradient_fates, sum_of_ones, updated
-from tests.pages import words
+from llmtrain_helpers.precision import EXAMPLE_GRADIENTS, gradient_fates, sum_of_ones, updated
+from tests.faces.svg import Picture, drawn
 
 bf16, fp16, e4m3 = FORMATS["bf16"], FORMATS["fp16"], FORMATS["fp8_e4m3"]
-
-
-def written(drawing: Drawing) -> list[str]:
-    return re.findall(r"<text [^>]*>([^<]*)</text>", drawing.body)
-
-
-def titled(drawing: Drawing, title: str) -> int:
-    return drawing.body.count(f"<title>{title}</title>")
 
 
 # --- eight bits
@@ -42,55 +32,49 @@ def titled(drawing: Drawing, title: str) -> int:
 @pytest.mark.parametrize(("exponent", "fraction"), [(4, 0), (7, 3), (9, 4), (10, 7)])
 def test_the_bits_and_their_factors_are_those_of_the_number(exponent: int, fraction: int) -> None:
     value = e4m3.normal(exponent, fraction)
-    told = written(eight_bits(e4m3, value))
-    digits = "".join(x for x in told if x in ("0", "1"))
-    assert digits.startswith(f"0{exponent:04b}{fraction:03b}")
-    assert power(exponent - 7) in told
-    assert f"1 + {fraction}/8" in told
-    assert f"= {number(value)}" in told
-    assert f"to the next number: {number(e4m3.shifted(value, 1) - value)}" in told
+    texts = drawn(eight_bits(e4m3, value)).texts
+    assert "".join(x for x in texts if x in "01").startswith(f"0{exponent:04b}{fraction:03b}")
+    assert {power(exponent - 7), f"1 + {fraction}/8", f"= {number(value)}"} < {*texts}
+    assert f"to the next number: {number(e4m3.shifted(value, 1) - value)}" in texts
 
 
 def test_every_number_up_to_16_has_its_mark_and_spacing_doubles() -> None:
-    body = eight_bits(e4m3, 6).body
-    marks = re.findall(r'<line x1="([\d.]+)" y1="(?:229|224)" x2="\1"', body)
-    places = [(float(x) - 30) / 40 for x in marks]
-    assert len(places) == len(e4m3.between(0, 16))
-    for low in (1, 2, 4, 8):
-        inside = [x for x in places if low - 0.01 <= x < 2 * low - 0.01]
-        assert len(inside) == 8
-        steps = [b - a for a, b in itertools.pairwise(inside)]
-        assert steps == pytest.approx([low / 8] * 7, abs=0.006)
+    picture = drawn(eight_bits(e4m3, 6))
+    unit, zero = picture.unit("8", "16", "across"), picture.text("8").across
+    [axis] = [x for x in picture.of_kind("line") if x.width > 300]
+    marks = [x for x in picture.of_kind("line") if not x.width and x.down == axis.top]
+    places = sorted(8 + (x.left - zero) / unit for x in marks)
+    assert places == pytest.approx(e4m3.between(0, 16), abs=0.01)
 
 
 def test_bits_that_flip_are_outlined() -> None:
-    assert titled(eight_bits(e4m3, 6), "flipped") == 0
-    drawn = eight_bits(e4m3, 8, before=7.5)  # 1001 111 and 1010 000
-    assert titled(drawn, "flipped") == 5
-    assert titled(drawn, "before") == 1
+    assert not drawn(eight_bits(e4m3, 6)).dashed
+    picture = drawn(eight_bits(e4m3, 8, before=7.5))  # 1001 111 and 1010 000
+    assert len(picture.titled("flipped")) == bin(0b1001111 ^ 0b1010000).count("1")
+    assert len(picture.titled("before", "circle")) == 1
 
 
 # --- updates
 
 
-def drawn_updates(known, update: float, updates: int) -> Drawing:
-    return update_lines(known, 1, update, updates, updated(known, 1, update, updates))
+def drawn_updates(known, update: float, updates: int) -> Picture:
+    return drawn(update_lines(known, 1, update, updates, updated(known, 1, update, updates)))
 
 
 def test_each_update_is_a_dot_and_the_copy_stands_on_a_mark() -> None:
-    drawn = drawn_updates(bf16, 0.003, 4)
-    dots = re.findall(r'cx="([\d.]+)" cy="204.0"', drawn.body)
-    assert [float(x) for x in dots] == pytest.approx(
-        [30 + 640 * (0.005 + 0.003 * k) / 0.0875 for k in range(5)], abs=0.1
-    )
-    assert titled(drawn, "1.015625") == titled(drawn, "1") == 1
-    assert "in bf16 alone it is 1. A main weight in fp32 is 1.012" in drawn.words
-    assert "its bf16 copy 1.015625" in drawn.words
+    picture = drawn_updates(bf16, 0.003, 4)
+    assert len(picture.titled("after ", "circle")) == 5
+    copy = picture.titled("1.015625", "circle")
+    marks = [x.left for x in picture.of_kind("line") if x.down == copy[0].down]
+    assert min(abs(x - copy[0].across) for x in marks) < 0.2
 
 
 def test_a_format_with_more_fraction_has_more_marks() -> None:
-    coarse, fine = (drawn_updates(x, 0.003, 0).body.count("<line") for x in (bf16, fp16))
-    assert fine - coarse > 2 * 7 * len(bf16.between(0.995, 1.0825)) - 60
+    for known in (bf16, fp16):
+        picture = drawn_updates(known, 0.003, 0)
+        [dot] = picture.titled("1", "circle")[:1]
+        lines = [x for x in picture.of_kind("line") if x.down == dot.down and not x.width]
+        assert len({x.left for x in lines if x.thick < 2}) == len(known.between(0.995, 1.0825))
 
 
 # --- gradients
@@ -100,20 +84,21 @@ def test_a_format_with_more_fraction_has_more_marks() -> None:
 @pytest.mark.parametrize("scale", [1, 1024, 2**24, 2**28])
 def test_bars_show_what_becomes_of_the_gradients(name: str, scale: int) -> None:
     known = FORMATS[name]
-    drawn, fates = gradient_bars(known, scale), [*gradient_fates(known, scale).values()]
-    for fate in ("lost", "kept", "too large"):
-        assert titled(drawn, fate) == fates.count(fate)
-    assert drawn.body.count("<polyline") == (scale > 1)  # where the bars began
-    assert ("become 0" in written(drawn)) == (name != "bf16")
-
-
-def test_the_bars_move_and_the_window_stands() -> None:
-    def frame(scale: int) -> list[str]:
-        return re.findall(r'<rect [^>]*fill-opacity="0.13"', gradient_bars(fp16, scale).body)
-
-    assert frame(1) == frame(2**20)
-    assert "47 % lost, 53 % kept" in gradient_bars(fp16, 1).words
-    assert fate_shares(fp16, 2**28)["too large"] > 0.02
+    picture, fates = drawn(gradient_bars(known, scale)), gradient_fates(known, scale)
+    bars = [x for x in picture.of_kind("rect") if x.words]
+    assert [x.words for x in bars] == [*fates.values()]
+    assert len({x.fill for x in bars}) == len({*fates.values()})
+    tallest = max(bars, key=lambda bar: bar.height).height
+    decades = picture.between("2⁻⁴⁰", "2⁰", "across") / 40
+    for k, bar in zip(fates, bars, strict=True):
+        share = EXAMPLE_GRADIENTS[k] / max(EXAMPLE_GRADIENTS.values())
+        assert bar.height == pytest.approx(tallest * share, abs=0.1)
+        where = picture.text("2⁰").across + decades * (k + math.log2(scale))
+        assert bar.across == pytest.approx(where, abs=0.6) or k + math.log2(scale) > 20
+    assert bool(picture.dashed) == (scale > 1)  # where the bars began
+    assert ("become 0" in picture.texts) == (name != "bf16")
+    [window] = picture.filled(COLORS["saving"])
+    assert window == drawn(gradient_bars(known, 1)).filled(COLORS["saving"])[0]
 
 
 # --- a sum
@@ -132,11 +117,9 @@ def test_the_bars_move_and_the_window_stands() -> None:
 def test_the_sum_ends_at_the_number_of_ones_or_where_it_stalls(name, ones, total, after) -> None:
     known = FORMATS[name]
     assert sum_of_ones(known, ones) == total
-    drawn = sum_line(known, ones, total)
-    assert f"make {total:,}." in drawn.words
-    assert f"one more makes {after:,}." in drawn.words
-    x, y = 74 + 330 * ones / 4096, 232 - 200 * total / 4096
-    assert f'cx="{x:.1f}" cy="{y:.1f}" r="8"' in drawn.body
+    drawing = sum_line(known, ones, total)
+    assert f"make {total:,}." in drawing.words
+    assert f"one more makes {after:,}." in drawing.words
 
 
 # --- a parameter's bytes
@@ -144,15 +127,18 @@ def test_the_sum_ends_at_the_number_of_ones_or_where_it_stalls(name, ones, total
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_cell_is_a_byte_in_its_parts_colour(name: str) -> None:
-    recipe = RECIPES[name]
-    drawn = parameter_bytes(recipe, RECIPES["fp32"])
+    recipe, start = RECIPES[name], RECIPES["fp32"]
+    drawing = parameter_bytes(recipe, start)
+    picture = drawn(drawing)
+    cells = [x for x in picture.of_kind("rect") if x.words != "before"]
     for part, size in recipe.parts().items():
         word = part.replace("_", " ")
-        assert titled(drawn, word) == 2 * size  # in its row, and in the row of all
-        assert drawn.body.count(f'fill="{COLORS[word]}"') == 2 * size
-    assert f"together {recipe.total}." in drawn.words
-    assert str(recipe.total) in written(drawn)
-    assert ("before" in drawn.body) == (recipe.parts() != RECIPES["fp32"].parts() and name != "amp")
+        own = [x for x in cells if x.words == word]
+        assert len(own) == 2 * size  # in its row, and in the row of all
+        assert {x.fill for x in own} <= {COLORS[word]}
+    assert len({round(x.width, 1) for x in cells}) == 1
+    assert f"together {recipe.total}." in drawing.words
+    assert bool(picture.dashed) == (recipe.parts() != start.parts() and name != "amp")
 
 
 @pytest.mark.parametrize("width", [WIDTH, NARROW])
@@ -161,22 +147,16 @@ def test_the_outline_of_all_bytes_surrounds_what_their_row_was(name: str, width:
     for before in RECIPES.values():
         if before.total in (RECIPES[name].total, 0):
             continue
-        was = bars(parameter_bytes(before, before, width))
-        low = max(y for _, y, *_ in was)  # the row of all stands below
-        row = [bar for bar in was if bar[1] == low]
+        was = drawn(parameter_bytes(before, before, width)).of_kind("rect")
+        low = max(x.top for x in was)  # the row of all is below the others
+        row = [x for x in was if x.top == low]
         assert len(row) == before.total
-        left, right = row[0][0], row[-1][0] + row[-1][2]
-        outlines = bars(parameter_bytes(RECIPES[name], before, width), "before")
-        [(x, y, wide, high)] = [bar for bar in outlines if bar[1] > low - 10]
-        assert (x, x + wide) == (left - 2, right + 2)
-        assert (y, y + high) == (low - 3, low + row[0][3] + 3)
-
-
-def bars(drawing: Drawing, title: str = "[^<]*") -> list[tuple[float, ...]]:
-    """Where the rectangles with a title stand, and how wide and high they are."""
-    place = r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"[^>]*>'
-    found = re.findall(f"{place}<title>{title}</title>", drawing.body)
-    return [tuple(map(float, numbers)) for numbers in found]
+        outline = max(
+            drawn(parameter_bytes(RECIPES[name], before, width)).dashed, key=lambda x: x.top
+        )
+        assert outline.left < row[0].left < row[-1].right < outline.right
+        assert outline.width - (row[-1].right - row[0].left) < 8
+        assert outline.top < low < row[0].bottom < outline.bottom
 
 
 # --- slices
@@ -186,93 +166,43 @@ def bars(drawing: Drawing, title: str = "[^<]*") -> list[tuple[float, ...]]:
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
 def test_together_the_gpus_have_every_slice_once_and_each_its_bytes(replicas, stage) -> None:
     whole = model_state_bytes(16_000, "bf16").parts()
-    held = model_state_bytes(16_000, "bf16", stage, replicas).parts()
-    drawn = slices(whole, held, replicas, 160_000)
+    share = model_state_bytes(16_000, "bf16", stage, replicas).parts()
+    picture = drawn(slices(whole, share, replicas, 160_000))
+    [bar] = [x for x in picture.filled("none") if x.width > 500]  # of all bytes of a replica
+    unit = bar.width / sum(whole.values())
     for part, size in whole.items():
-        left = titled(drawn, f"{part}: left to the others")
-        assert left == (replicas if held[part] < size else 0)
-    widths = re.findall(r'y="302" width="([\d.]+)" height="34" fill="#', drawn.body)
-    assert sum(map(float, widths)) == pytest.approx(
-        640 * sum(held.values()) / sum(whole.values()), abs=0.3
-    )
-    # the slices of a part that is shared out lie one below the other, without a gap
-    tops = re.findall(
-        r'y="([\d.]+)" width="[\d.]+" height="[\d.]+" fill="#007050"><title>optimizer<', drawn.body
-    )[:replicas]
-    if stage:
-        places = [float(y) for y in tops]
-        steps = [b - a for a, b in itertools.pairwise(places)]
-        assert steps == pytest.approx([95 / replicas] * (replicas - 1), abs=0.11)
+        left = picture.titled(f"{part}: left to the others")
+        assert len(left) == (replicas if share[part] < size else 0)
+        own = [x for x in picture.titled(part) if x not in left]
+        one = [x for x in own if x.top == bar.top]
+        assert sum(x.width for x in one) == pytest.approx(unit * share[part], abs=0.2)
+        if left:  # its slices are one below the other, without a gap, from top to bottom
+            tops = [x.top for x in own if x.top != bar.top]
+            step = (left[0].height + 2) / replicas
+            assert tops[0] == left[0].top
+            assert [b - a for a, b in pairwise(tops)] == pytest.approx(
+                [step] * (replicas - 1), abs=0.11
+            )
 
 
-# --- the panel's picture, and all of them
+# --- the panel's picture, and the page's table
 
 
-def test_the_memory_line_stands_still() -> None:
-    def drawn(size: float, before: float | None = None) -> str:
+def test_the_memory_line_stands_still_and_the_bar_ends_there_when_it_is_full() -> None:
+    def gpu(size: float, before: float | None = None) -> Picture:
         parts = {"weights": size / 4, "optimizer": size * 3 / 4}
-        return on_a_gpu({"weights": 2, "optimizer": 6}, parts, 80e9, before).body
+        return drawn(on_a_gpu({"weights": 2, "optimizer": 6}, parts, 80e9, before))
 
-    lines = {re.findall(r'<line x1="380"[^>]*width="3"/>', drawn(x))[0] for x in (4e9, 90e9)}
-    assert len(lines) == 1
-    assert "far beyond" in drawn(200e9)
-    assert "far beyond" not in drawn(150e9)
-    assert "dashed: 20.0 GB" in drawn(40e9, 20e9)
-    bars = re.findall(r'y="136" width="([\d.]+)" height="54"', drawn(80e9))
-    assert sum(map(float, bars)) == pytest.approx(340)  # up to the line
+    def bar(size: float) -> float:
+        return max(x.right for x in gpu(size).titled("optimizer") if x.height > 40)
+
+    [line] = {x.left for y in (4e9, 90e9) for x in gpu(y).of_kind("line") if x.thick == 3}
+    start = gpu(80e9).text("0").across
+    assert bar(80e9) == pytest.approx(line)
+    assert bar(40e9) - start == pytest.approx((line - start) / 2, abs=0.2)
+    assert any("far beyond" in x for x in gpu(200e9).texts)
+    assert not any("far beyond" in x for x in gpu(150e9).texts)
+    [outline] = gpu(40e9, 20e9).dashed
+    assert outline.width == pytest.approx((line - start) / 4, abs=0.2)
     told = on_a_gpu({"weights": 2}, {"weights": 90e9}, 80e9).words
     assert "90.0 GB is more than its 80.0 GB" in told
-
-
-def everything() -> list[Drawing]:
-    drawings = [
-        eight_bits(e4m3, e4m3.normal(e, f), before=6.0) for e in range(4, 11) for f in range(8)
-    ]
-    drawings += [
-        drawn_updates(known, update, updates)
-        for known in (bf16, fp16)
-        for update in (0.0002, 0.003, 0.005)
-        for updates in (0, 4, 10)
-    ]
-    for name in ("fp16", "bf16", "fp8_e4m3"):
-        drawings += [gradient_bars(FORMATS[name], 4**k) for k in range(0, 15, 2)]
-        drawings += [
-            sum_line(FORMATS[name], n, sum_of_ones(FORMATS[name], n)) for n in (1, 256, 1024, 4096)
-        ]
-    drawings += [parameter_bytes(recipe, RECIPES["fp32"]) for recipe in RECIPES.values()]
-    whole = model_state_bytes(8e9, "bf16").parts()
-    drawings += [
-        slices(whole, model_state_bytes(8e9, "bf16", stage, d).parts(), d, 80e9)
-        for stage in range(4)
-        for d in (2, 4, 8, 16)
-    ]
-    return drawings
-
-
-def test_nothing_leaves_the_canvas() -> None:
-    for drawing in everything():
-        for place in re.findall(
-            r'<rect x="([-\d.]+)" y="([-\d.]+)" width="([-\d.]+)"', drawing.body
-        ):
-            x, y, wide = map(float, place)
-            assert 0 <= x <= x + wide <= drawing.width
-            assert 0 <= y <= drawing.height
-        for x, size, place, told in re.findall(
-            r'<text x="([-\d.]+)" y="[-\d.]+" font-size="([\d.]+)" '
-            r'text-anchor="(\w+)"[^>]*>([^<]*)<',
-            drawing.body,
-        ):
-            assert float(size) >= 14
-            room = 0.56 * float(size) * len(told)
-            left = float(x) - room * {"start": 0, "middle": 0.5, "end": 1}[place]
-            assert -6 <= left <= left + room <= drawing.width + 6, told
-        assert drawing.words in unescape(drawing.saved())
-
-
-def test_the_table_of_formats_is_that_of_the_package() -> None:
-    for name in ("fp32", "bf16", "fp16", "fp8_e4m3"):
-        known = FORMATS[name]
-        cells = [known.exponent_bits, known.mantissa_bits]
-        cells += [number(known.max, 2 if known.max > 1e6 else 8), power(int(math.log2(known.eps)))]
-        row = " | ".join(map(str, [name, *cells]))
-        assert f"| {row} |" in words("05_precision"), row

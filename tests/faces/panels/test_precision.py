@@ -4,6 +4,7 @@ import pytest
 
 from llmtrain_helpers.panels import HANDLES, PANELS
 from tests.faces.panels.test_handles import said
+from tests.faces.svg import pictures
 
 PANEL = PANELS["precision"]
 
@@ -104,9 +105,8 @@ def test_no_picture_stands_answered_when_the_page_opens() -> None:
     """Each is the state before the guess beside it: no update, one replica's whole bytes."""
     first = {name: HANDLES[name].render() for name in ("lost_update", "parameter_bytes", "slices")}
     assert "lost" not in said(first["lost_update"])
-    assert first["lost_update"].count("<line") < HANDLES["lost_update"].render(updates=1).count(
-        "<line"
-    )
+    updated = pictures(HANDLES["lost_update"].render(updates=1))[0].of_kind("line")
+    assert len(pictures(first["lost_update"])[0].of_kind("line")) < len(updated)  # hatched
     assert "main weights 4" not in first["parameter_bytes"]
     assert "left to the others" not in first["slices"]
 

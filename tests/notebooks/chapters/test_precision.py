@@ -1,11 +1,13 @@
 """What the page of chapter 05 and its evidence state, computed anew."""
 
+import math
 import re
 
 import numpy as np
 import pytest
 
 from llmtrain_helpers import FORMATS, count_parameters, model_state_bytes, train_small_network
+from llmtrain_helpers.drawings.precision import number, power
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels.activations import Setting
 from llmtrain_helpers.plan.run import UNTUNED
@@ -85,3 +87,12 @@ def test_the_bytes_that_the_page_gives_a_recipe() -> None:
     assert "the plans of pages 07 to 10 use `bf16`, with 16 bytes" in seen
     assert Setting().recipe == "bf16_fp32_grads"
     assert "page 06 use Megatron's `bf16_fp32_grads`, with 18" in seen
+
+
+def test_the_table_of_formats_is_that_of_the_package() -> None:
+    for name in ("fp32", "bf16", "fp16", "fp8_e4m3"):
+        known = FORMATS[name]
+        cells = [known.exponent_bits, known.mantissa_bits]
+        cells += [number(known.max, 2 if known.max > 1e6 else 8), power(int(math.log2(known.eps)))]
+        row = " | ".join(map(str, [name, *cells]))
+        assert f"| {row} |" in PAGE, row
