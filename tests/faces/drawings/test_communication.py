@@ -1,18 +1,16 @@
-"""Chapter 07's drawings: to scale, inside their canvas, the same in words."""
+"""Chapter 07's pictures: as large as what's sent, and in the color of who it's sent to."""
 
-import re
 from dataclasses import fields
-from html import unescape
+from itertools import combinations
 
 import pytest
 
-from llmtrain_helpers import Transformer, plan_run, units
+from llmtrain_helpers import Transformer, plan_run
 from llmtrain_helpers.communication import SharedMlp, beside_backward
 from llmtrain_helpers.drawings.common import COLORS, STEP_PARTS
 from llmtrain_helpers.drawings.communication import (
     LONGEST,
     apart,
-    message_rates,
     neighbour_grid,
     of_first_stage,
     sending,
@@ -23,6 +21,7 @@ from llmtrain_helpers.drawings.communication import (
 )
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.seconds import StepSeconds
+from tests.faces.svg import Box, Picture, drawn
 
 MODEL = Transformer.gpt(4, 16, 4, 64, 8)
 
@@ -37,84 +36,51 @@ SPLIT = {"tensor_parallel": 8, "zero_stage": 1, "recompute": "full"}
 
 
 PLAN = plan_run(LLAMA, H100, 64, 1e12, 256, **SPLIT)
+PIPED = PLAN.but(tensor_parallel=2, pipeline_parallel=4)
 
 
-def test_who_sends_is_seen_from_the_first_gpu() -> None:
-    drawn = who_sends(PLAN)
-    assert "64 GPUs = TP 8 × DP 8 × PP 1" in drawn.words
-    assert drawn.body.count("shares tensor with the first") == 7
-    assert drawn.body.count("shares data with the first") == 2  # of the drawn nodes
-    assert drawn.body.count("the one that sends") == 1
-    piped = who_sends(PLAN.but(tensor_parallel=2, pipeline_parallel=4))
-    assert piped.body.count("shares pipeline with the first") == 1
-    assert piped.body.count("shares tensor with the first") == 1
-    assert piped.body.count("shares data with the first") == 3
-    many = who_sends(PLAN.but(tensor_parallel=1)).body
-    assert "2 of 8 nodes; dashed: the network" in many
-    assert many.count("shares data with the first") == 15
+def named(picture: Picture, box: Box) -> str:
+    """What's written on a GPU: its replica and its stage."""
+    [label] = [x.words for x in picture.of_kind("text") if x.overlaps(box)]
+    return label
+
+
+@pytest.mark.parametrize(("plan", "tensor", "pipeline"), [(PLAN, 8, 1), (PIPED, 2, 4)])
+def test_those_that_share_with_the_first_gpu_have_their_color(plan, tensor, pipeline) -> None:
+    picture = drawn(who_sends(plan))
+    near = picture.titled("shares tensor")
+    assert len(near) == tensor - 1
+    assert {named(picture, x) for x in near} == {"A1"}
+    assert {named(picture, x)[1:] for x in picture.titled("shares data")} == {"1"}
+    assert len(picture.titled("shares pipeline")) == min(pipeline - 1, 1)
+    [sender] = picture.titled("the one that sends")
+    assert sender.thick > max(x.thick for x in near)
+    grid = drawn(neighbour_grid(plan, 1e13))
+    assert len(grid.titled("shares tensor")) == tensor - 1
+    assert len(grid.titled("shares data")) == plan.split.data_parallel - 1
+    for way, color in (("tensor", "tensor"), ("data", "data"), ("pipeline", "pipeline")):
+        assert {x.fill for x in grid.titled(f"shares {way}")} <= {COLORS[color]}
+
+
+def test_one_gpu_alone_sends_nothing() -> None:
     alone = plan_run(MODEL, H100, 1, 1e6, 1, recompute="none")
-    assert "nothing is sent" in who_sends(alone).body
+    assert who_sends(alone).words.endswith("sends: nothing.")
     assert sending(alone) == {}
 
 
-def test_what_is_seen_of_sending_is_what_the_step_takes_longer() -> None:
-    for name, part in sending(PLAN).items():
-        assert part.visible == PLAN.step.parts()[name] <= part.seconds
-    assert set(sending(PLAN)) == {"tensor", "data"}
-    unknown = plan_run(LLAMA, published.accelerator("RTX 4090"), 64, 1e9, 64, **SPLIT)
-    with pytest.raises(ValueError, match="links of RTX 4090 are not known"):
-        sending(unknown)
-
-
-def test_the_pieces_of_the_bar_add_up_to_the_step() -> None:
-    for plan in (PLAN, PLAN.but(tensor_parallel=2, pipeline_parallel=4)):
-        drawn = step_bar(plan)
-        found = re.findall(r'<rect x="([\d.]+)" y="52" width="([\d.]+)"', drawn.body)
-        assert float(found[0][0]) == 24
-        last = max(float(x) + float(wide) for x, wide in found)
-        assert last == pytest.approx(720, abs=1.5)
-        assert sum(plan.step.parts().values()) == pytest.approx(plan.step.total)
-    assert "stroke-dasharray" not in step_bar(PLAN, PLAN).body
-    assert "stroke-dasharray" in step_bar(PLAN, PLAN.but(tensor_parallel=4)).body
-
-
-@pytest.mark.parametrize("t", [1, 2, 4, 8, 16])
-@pytest.mark.parametrize("p", [1, 2, 16])
-@pytest.mark.parametrize("n", [16, 64, 16384])
-def test_nothing_leaves_the_canvas(t: int, p: int, n: int) -> None:
-    if n < t * p:
-        return
-    model = published.architecture("GPT-3 175B", 2048)
-    split = {"tensor_parallel": t, "pipeline_parallel": p, "recompute": "full"}
-    plan = plan_run(model, H100, n, 1e9, n, **split)
-    for drawn in (who_sends(plan), step_bar(plan)):
-        for place in re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"', drawn.body):
-            x, y, wide = map(float, place)
-            assert 0 <= x <= x + wide <= drawn.width
-            assert 0 <= y <= drawn.height
-        texts = re.findall(r'<text x="([\d.]+)".*?font-size="([\d.]+)"', drawn.body)
-        assert min(float(size) for _, size in texts) >= 14
-        assert max(float(x) for x, _ in texts) <= drawn.width
-        assert drawn.words in unescape(drawn.saved())
-
-
-def test_estimates_have_two_digits() -> None:
-    assert [units.seconds(x) for x in (47.8, 1, 0.0962, 0.0002, 99.7)] == [
-        *("48 s", "1.0 s", "96 ms", "0.20 ms", "100 s")
-    ]
-    shares = [units.share(x) for x in (0, 0.004, 0.006, 0.266)]
-    assert shares == ["0 %", "under 1 %", "1 %", "27 %"]
-
-
-@pytest.mark.parametrize(("stages", "told"), [(2, "to the next"), (16, "of a middle")])
-def test_what_stands_beside_the_grid_has_room(stages: int, told: str) -> None:
-    model = published.architecture("Llama-3.1-405B", 8192)
-    split = {"tensor_parallel": 8, "pipeline_parallel": stages, "zero_stage": 1}
-    split |= {"recompute": "full", "uneven_stages": True}
-    plan = plan_run(model, H100, 16384, 1e12, 2048, **split)
-    beside = re.findall(r">([^<]*; (?:links|network))<", who_sends(plan).body)
-    assert f"{told} stage; network" in beside
-    assert max(map(len, beside)) <= 34
+@pytest.mark.parametrize("plan", [PLAN, PIPED])
+def test_the_pieces_of_the_bar_add_up_to_the_step(plan) -> None:
+    picture = drawn(step_bar(plan))
+    bar = picture.titled("matrix products")[0]
+    pieces = [x for x in picture.of_kind("rect") if x.top == bar.top]
+    unit = (max(x.right for x in pieces) - bar.left) / plan.step.total
+    for piece, seconds in zip(pieces, plan.step.parts().values(), strict=True):
+        assert piece.width == pytest.approx(unit * seconds, abs=1.1)
+    hidden = {x: part.seconds - part.visible for x, part in sending(plan).items()}
+    for name in ("data", "pipeline"):
+        for piece in picture.titled(f"{name}, "):
+            assert piece.width == pytest.approx(unit * hidden[name], abs=1.1)
+    assert sum(plan.step.parts().values()) == pytest.approx(plan.step.total)
 
 
 def test_every_part_of_a_step_has_its_words_and_its_colour() -> None:
@@ -127,94 +93,53 @@ def test_every_part_of_a_step_has_its_words_and_its_colour() -> None:
 # --- the handles' pictures
 
 
-def edges(body: str) -> list[tuple[float, float, float, float]]:
-    """Left, top, right and bottom of each rectangle."""
-    found = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', body)
-    numbers = (map(float, place) for place in found)
-    return [(x, y, x + wide, y + high) for x, y, wide, high in numbers]
-
-
-def test_gpu_1_sends_what_the_first_stage_sends() -> None:
-    """Activations to the next stage, once per pass; a middle stage also sends gradients back."""
-    for stages in (2, 4, 8):
-        plan = PLAN.but(tensor_parallel=2, pipeline_parallel=stages)
-        part = of_first_stage(plan, sending(plan))["pipeline"]
-        passes = int(plan.split.accumulation_steps)
-        assert part.sent == passes * 2 * 8192 * 8192 / 2
-        words = neighbour_grid(plan, 1e12).words
-        assert f"pipeline: {units.about(part.sent, units.gigabytes)}, to the next stage" in words
-    assert of_first_stage(PLAN, sending(PLAN)) == sending(PLAN)
-    middle = sending(plan)["pipeline"]
-    assert (middle.sent / part.sent, middle.seconds / part.seconds) == (2, 2)
-
-
-def test_squares_are_as_large_as_what_is_sent() -> None:
-    piped = PLAN.but(tensor_parallel=2, pipeline_parallel=4)
-    for plan in (PLAN, piped):
-        parts = of_first_stage(plan, sending(plan))
-        most = sending(PLAN)["tensor"].sent
-        body = neighbour_grid(plan, most).body
-        for name, part in parts.items():
-            [side] = re.findall(rf'width="([\d.]+)"[^>]*><title>{name}</title>', body)
-            assert float(side) == pytest.approx(124 * (part.sent / most) ** 0.5, abs=0.06)
-    assert neighbour_grid(PLAN, most).body.count("shares tensor with GPU 1") == 7
-    assert neighbour_grid(PLAN, most).body.count("shares data with GPU 1") == 7
-    assert neighbour_grid(piped, most).body.count("shares pipeline with GPU 1") == 1
-    assert "stroke-dasharray" in neighbour_grid(piped, most, PLAN).body
+@pytest.mark.parametrize("plan", [PLAN, PIPED])
+def test_squares_are_as_large_as_what_is_sent(plan) -> None:
+    parts = of_first_stage(plan, sending(plan))
+    picture = drawn(neighbour_grid(plan, sending(PLAN)["tensor"].sent))
+    squares = {name: picture.titled(name)[0] for name in parts}
+    unit = drawn(neighbour_grid(PLAN, sending(PLAN)["tensor"].sent)).titled("tensor")[0].width
+    for name, part in parts.items():
+        share = part.sent / sending(PLAN)["tensor"].sent
+        assert squares[name].width == pytest.approx(unit * share**0.5, abs=0.06)
+        assert squares[name].width == pytest.approx(squares[name].height, abs=0.11)
 
 
 def test_a_node_of_replicas_sends_its_sums_by_network() -> None:
-    drawn = neighbour_grid(PLAN, sending(PLAN)["tensor"].sent, replicas=True)
-    row, *others = drawn.body.split(">node ")[1:]
-    assert row.count("shares data with GPU 1") == 7
-    assert all(other.count("shares tensor with GPU 1") == 1 for other in others)
-    assert "tensor: 4.2 TB, with 7 GPUs, by network, 92 s, at 46 GB/s" in drawn.words
-    assert "data: 31 GB, with 7 GPUs, by links" in drawn.words
+    picture = drawn(neighbour_grid(PLAN, sending(PLAN)["tensor"].sent, replicas=True))
+    [first] = picture.titled("GPU 1")
+    for kind, same_row in (("data", True), ("tensor", False)):
+        shared = picture.titled(f"shares {kind}")
+        assert len(shared) == 7
+        assert {x.top == first.top for x in shared} == {same_row}
     sums, near = apart(PLAN)["tensor"], sending(PLAN)["tensor"]
     assert (sums.sent, sums.inside, near.inside) == (near.sent, False, True)
 
 
-def test_the_time_line_is_to_scale_and_what_shows_is_full() -> None:
-    for tokens in (256, 3072, 4096):
-        for messages in (1, 8, 32):
-            last = beside_backward(8e9, tokens, 989.5e12, 64, 400e9, messages)
-            assert 1e3 * last.end < LONGEST
-            body = time_line(last, LONGEST).body
-            full = r'<rect x="([\d.]+)" y="132" width="([\d.]+)" height="40" fill="#\w+">'
-            seen = sum(float(wide) + 1 for _, wide in re.findall(full, body))
-            assert seen == pytest.approx(2420 * last.visible, abs=messages)
-            assert max(edge[2] for edge in edges(body)) <= 640
-    assert "message" not in re.sub("<svg.*?>", "", time_line(last, 0).body)
+@pytest.mark.parametrize("tokens", [256, 2560, 3072, 4096])
+@pytest.mark.parametrize("messages", [1, 8, 32, 512])
+def test_the_time_line_is_to_scale_and_what_shows_is_full(tokens: int, messages: int) -> None:
+    last = beside_backward(8e9, tokens, 989.5e12, 64, 400e9, messages)
+    picture = drawn(time_line(last, LONGEST))
+    unit = picture.unit("0", "200", "across") * 1e3
+    sent = [x for x in picture.of_kind("rect") if x.words.startswith("message")]
+    seen = sum(x.width + 1 for x in sent if x.words.endswith("seen"))
+    assert seen == pytest.approx(unit * last.visible, abs=1.1 * min(messages, 32))
+    hidden = sum(x.width + 1 for x in sent if x.words.endswith("hidden"))
+    hidden += sum(piece.width for path in picture.of_kind("path") for piece in path.pieces)
+    wanted = unit * (last.sending - last.visible)
+    assert hidden == pytest.approx(wanted, abs=1.1 * min(messages, 32))
+    backward = [x for x in picture.of_kind("rect") if "backward" in x.words]
+    assert max(x.right for x in backward) < max(x.right for x in sent)
 
 
-def test_hundreds_of_messages_are_drawn_as_one_path() -> None:
-    last = beside_backward(8e9, 2560, 989.5e12, 64, 400e9, 512)
-    body = time_line(last, LONGEST).body
-    [way] = re.findall(r'<path d="([^"]+)"', body)
-    pieces = [*map(float, re.findall(r"132h([\d.]+)v", way))]
-    hidden = 2.42e3 * (last.sending - last.visible)
-    assert sum(pieces) == pytest.approx(hidden, abs=0.01 * len(pieces))
-    [wide] = re.findall(r'width="([\d.]+)"[^>]*><title>messages, seen', body)
-    assert float(wide) + 1 == pytest.approx(2.42e3 * last.visible, abs=0.1)
-
-
-def test_cells_are_filled_when_they_are_computed() -> None:
-    filled = [shared_matrices(SharedMlp(), step).body.count(">3</text>") for step in range(7)]
+@pytest.mark.parametrize("gpus", [1, 2, 4])
+def test_cells_are_filled_when_they_are_computed_and_none_covers_another(gpus: int) -> None:
+    frames = [drawn(shared_matrices(SharedMlp(gpus=gpus), step)) for step in range(7)]
+    filled = [sum(x.words.isdigit() for x in frame.of_kind("text")) for frame in frames]
     assert filled == sorted(filled)
+    assert filled[0] < filled[-1]
+    cells = [x for x in frames[6].of_kind("rect") if x.stroke != "currentColor"]
+    assert not any(one.overlaps(two) for one, two in combinations(cells, 2))
     assert "Added up: 10 15. " in shared_matrices(SharedMlp(), 5).words
     assert shared_matrices(SharedMlp(gpus=4), 6).words.endswith("Added up: 9 8.")
-    for gpus in (1, 2, 4):
-        body = shared_matrices(SharedMlp(gpus=gpus), 6).body
-        boxes = edges(re.sub(r'<rect [^>]*stroke="currentColor".*?</rect>', "", body))
-        for i, one in enumerate(boxes):
-            for two in boxes[i + 1 :]:  # no two lie on each other
-                across = min(one[2], two[2]) - max(one[0], two[0])
-                down = min(one[3], two[3]) - max(one[1], two[1])
-                assert across <= 0 or down <= 0, (gpus, one, two)
-
-
-def test_rates_lie_where_the_axis_says() -> None:
-    rates = {"8 H100": {2**17: 450e9, 2**33: 900e9}} | {x: {2**17: 9e9} for x in "abc"}
-    body = message_rates(rates, dict.fromkeys(rates, 0.001), 2**17).body
-    [(x, y)] = re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="6"[^>]*><title>8 H100', body)
-    assert (float(x), float(y)) == (62, 330 - 140)

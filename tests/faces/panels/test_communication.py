@@ -2,9 +2,15 @@
 
 import pytest
 
-from llmtrain_helpers import units
+from llmtrain_helpers import plan_run, units
+from llmtrain_helpers.drawings.communication import of_first_stage, sending
+from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels import HANDLES, PANELS, communication_panel
 from llmtrain_helpers.panels.communication import Setting, planned
+
+LLAMA = published.architecture("Llama-3.1-70B", 8192)
+SPLIT = {"tensor_parallel": 8, "zero_stage": 1, "recompute": "full"}
+PLAN = plan_run(LLAMA, published.accelerator("H100"), 64, 1e12, 256, **SPLIT)
 
 
 @pytest.mark.parametrize(
@@ -120,3 +126,27 @@ def test_a_message_is_read_with_any_unit_of_memory(written: str, size: float) ->
 def test_a_message_that_nobody_measured_is_refused_in_the_fields_own_unit(written: str) -> None:
     with pytest.raises(ValueError, match=f"'{written}' lies outside 0.125 to 8,192 MiB."):
         HANDLES["message"].controls["size"].read(written)
+
+
+# --- what's sent
+
+
+def test_what_is_seen_of_sending_is_what_the_step_takes_longer() -> None:
+    for name, part in sending(PLAN).items():
+        assert part.visible == PLAN.step.parts()[name] <= part.seconds
+    assert set(sending(PLAN)) == {"tensor", "data"}
+    unknown = plan_run(LLAMA, published.accelerator("RTX 4090"), 64, 1e9, 64, **SPLIT)
+    with pytest.raises(ValueError, match="links of RTX 4090 are not known"):
+        sending(unknown)
+
+
+def test_gpu_1_sends_what_the_first_stage_sends() -> None:
+    """Activations to the next stage, once per pass; a middle stage also sends gradients back."""
+    for stages in (2, 4, 8):
+        plan = PLAN.but(tensor_parallel=2, pipeline_parallel=stages)
+        part = of_first_stage(plan, sending(plan))["pipeline"]
+        passes = int(plan.split.accumulation_steps)
+        assert part.sent == passes * 2 * 8192 * 8192 / 2
+    assert of_first_stage(PLAN, sending(PLAN)) == sending(PLAN)
+    middle = sending(plan)["pipeline"]
+    assert (middle.sent / part.sent, middle.seconds / part.seconds) == (2, 2)

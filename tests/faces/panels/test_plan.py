@@ -10,6 +10,7 @@ from llmtrain_helpers.panels import HANDLES, PANELS, plan_panel
 from llmtrain_helpers.panels.page import shown
 from llmtrain_helpers.panels.plan import Levers, Month
 from llmtrain_helpers.panels.state import State
+from tests.faces.svg import pictures
 from tests.panel_code import value_of
 from tests.plan.cases import H100, plan_of
 
@@ -87,7 +88,7 @@ def test_the_panels_advice_is_taken_by_a_click_and_held_against_before() -> None
     assert (panel.values()["num_gpus"], panel.values()["zero_stage"]) == (32, 2)
     assert "<b>fits</b>," in text_of(panel)
     assert "(dashed: 3,800 days)" in text_of(panel)
-    assert "stroke-dasharray" in panel.html
+    assert pictures(panel.html)[0].dashed
 
 
 def test_the_panel_prices_what_it_advises() -> None:
@@ -125,6 +126,12 @@ def test_advice_is_there_too_where_it_is_tight_or_late() -> None:
     panel.set(zero_stage=3, tokens=10**16)
     assert offers_of(panel)[0].startswith("Tokens 850B: in time")
     assert len(offers_of(panel)) == 1  # no number of GPUs is offered that is not enough
+
+
+def test_the_last_day_as_people_write_it_is_in_time() -> None:
+    plan = plan_of(zero_stage=3)
+    assert plan.in_time(plan.first_run.greatest / 1.0015)
+    assert not plan.in_time(plan.first_run.greatest / 1.002)
 
 
 @pytest.mark.parametrize("rate", [0, 420e12])
