@@ -1,6 +1,4 @@
-"""Drawings of chapter 12: their scales, and what they leave out."""
-
-import re
+"""Chapter 12's pictures: their scales, and what they leave out."""
 
 import pytest
 
@@ -8,45 +6,41 @@ from llmtrain_helpers import Tuning, tuned_phases
 from llmtrain_helpers.drawings import finetune as drawings
 from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.finetune import packed_rows
+from tests.faces.svg import drawn
 
 CARDS = {"24 GB": 24e9, "80 GB": 80e9}
 
 
-def bars(body: str, title: str) -> list[float]:
-    """How wide the rectangles with this title are."""
-    found = re.findall(r'<rect [^>]*width="([\d.]+)"[^>]*><title>(.*?)</title>', body)
-    return [float(width) for width, told in found if told.startswith(title)]
-
-
 @pytest.mark.parametrize("width", [drawings.WIDE, drawings.NARROW])
-def test_a_bar_is_as_long_as_its_bytes(width: int) -> None:
-    each = {"one": {"weights": 2.0}, "two": {"weights": 2.0}}
-    whole = {"one": {"weights": 40e9}, "two": {"weights": 80e9}}
-    one, two = bars(drawings.bytes_of_ways(each, whole, CARDS, "it", width).body, "weights")
+def test_a_bar_is_as_long_as_its_bytes_and_ends_in_an_arrow_beyond_the_scale(width: int) -> None:
+    sizes = {"one": 40e9, "two": 80e9, "three": 1e12}
+    whole = {name: {"weights": size} for name, size in sizes.items()}
+    each = {name: {"weights": 2.0} for name in whole}
+    picture = drawn(drawings.bytes_of_ways(each, whole, CARDS, "it", width))
+    one, two, three = (x.width for x in picture.titled("weights"))
     assert two == pytest.approx(2 * one, rel=0.01)
-
-
-def test_what_is_longer_than_the_scale_ends_in_an_arrow() -> None:
-    each = {"one": {"weights": 2.0}}
-    long = drawings.bytes_of_ways(each, {"one": {"weights": 1e12}}, CARDS, "it")
-    assert "→" in long.body
-    assert "1.00 TB" in long.body
-    assert "→" not in drawings.bytes_of_ways(each, {"one": {"weights": 1e11}}, CARDS, "it").body
+    assert two < three < 25 * one
+    assert sum("→" in x for x in picture.texts) == 1
+    card = {x.left for x in picture.of_kind("line") if x.width == 0}
+    start = picture.titled("weights")[0].left
+    assert any(x - start == pytest.approx(two, abs=2) for x in card)  # the line of 80 GB
 
 
 def test_the_peak_is_the_highest_moment() -> None:
     phases = tuned_phases(architecture("Llama-3.1-8B", 2048), Tuning.full(), 1, "full")
     drawing = drawings.step_phases(phases, float(phases[0].total), 24e9)
     assert drawing.words.endswith("The peak is the update.")
-    assert "at the start" not in drawing.body
-    assert "at the start" in drawings.step_phases(phases, 20e9, 24e9).body
+    assert "at the start" not in drawn(drawing).texts
+    moved = drawn(drawings.step_phases(phases, 20e9, 24e9))
+    assert any("at the start" in x.words for x in moved.boxes)
 
 
-def test_a_row_that_is_saved_is_empty() -> None:
+def test_a_row_that_is_saved_is_empty_and_a_text_is_as_long_as_its_tokens() -> None:
     lengths = (5, 4, 3)
-    none = drawings.texts_in_rows(lengths, [], 8)
-    two = drawings.texts_in_rows(lengths, packed_rows(lengths, 8), 8)
-    assert "a row that is saved" not in none.body
-    assert two.body.count("a row that is saved") == 1
-    assert "2 rows, 16 tokens" in two.words
-    assert bars(none.body, "text 1") == bars(two.body, "text 1")
+    none = drawn(drawings.texts_in_rows(lengths, [], 8))
+    two = drawn(drawings.texts_in_rows(lengths, packed_rows(lengths, 8), 8))
+    assert [len(x.titled("a row that is saved")) for x in (none, two)] == [0, 1]
+    for picture in (none, two):
+        for i, tokens in enumerate(lengths, 1):
+            [text] = picture.titled(f"text {i}")
+            assert text.width == pytest.approx(none.titled("text 1")[0].width * tokens / 5, abs=2)

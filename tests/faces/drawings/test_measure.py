@@ -1,9 +1,4 @@
-"""Chapter 11's drawings: to scale, inside their canvas, the same in words."""
-
-import re
-from dataclasses import replace
-from html import unescape
-from typing import Any
+"""Chapter 11's pictures: a prediction and what was measured are on one scale."""
 
 import pytest
 
@@ -11,81 +6,59 @@ from llmtrain_helpers import StepTime
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.drawings.measure import (
     one_product,
-    one_step,
     predicted_step,
     step_by_the_clock,
     step_bytes,
-    timed_steps,
 )
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.measure.clock import StepClock, times
+from llmtrain_helpers.measure.clock import StepClock
 from llmtrain_helpers.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
-from llmtrain_helpers.measure.trace import recorded_trace
+from tests.faces.svg import drawn
 
-SECONDS = [row["seconds"] for row in published.rows("step_times") if row["series"] == 1]
-CLOCK = StepClock(StepTime(0.02, 200), loading=0.002, exchange=0.06, update=0.015)
-
-
-def widths(body: str, color: str) -> list[float]:
-    found = re.findall(rf'width="([\d.]+)" height="[\d.]+" fill="{color}"', body)
-    return [float(wide) for wide in found]
+every_width = pytest.mark.parametrize("width", WIDTHS)
 
 
-def test_a_prediction_is_one_unit_long_whatever_the_width() -> None:
-    for width in WIDTHS:
-        step = recorded_step(width)
-        drawn = predicted_step(step, 3)
-        assert widths(drawn.body, COLORS["memory"]) == [86]
-        products, again = widths(drawn.body, COLORS["matrix products"])
-        assert products == again == pytest.approx(86 * step.products / step.ideal, abs=0.1)
-        assert predicted_step(step, 0).body.count(">?<") == 4
+@every_width
+def test_a_prediction_is_one_unit_long_whatever_the_width(width: int) -> None:
+    step = recorded_step(width)
+    picture = drawn(predicted_step(step, 3))
+    unit = picture.between("1 ×", "3 ×", "across") / 2
+    [predicted] = picture.filled(COLORS["memory"])
+    assert predicted.width == pytest.approx(unit, abs=0.1)
+    for products in picture.filled(COLORS["matrix products"]):
+        assert products.width == pytest.approx(unit * step.products / step.ideal, abs=0.1)
+    assert drawn(predicted_step(step, 0)).texts.count("?") == 4  # products, others, update, all
 
 
-def test_memory_is_drawn_to_one_scale() -> None:
-    for width in WIDTHS:
-        predicted, taken = recorded_memory(width)
-        drawn = step_bytes(predicted, taken)
-        [process] = widths(drawn.body, COLORS["memory"])
-        activations = widths(drawn.body, COLORS["activations"])[0]
-        ratio = taken / predicted.activations
-        assert process / activations == pytest.approx(ratio, rel=0.01)
-        assert ">?<" in step_bytes(predicted, None).body
+@every_width
+def test_memory_is_drawn_to_one_scale(width: int) -> None:
+    predicted, taken = recorded_memory(width)
+    picture = drawn(step_bytes(predicted, taken))
+    [process] = picture.filled(COLORS["memory"])
+    activations = picture.filled(COLORS["activations"])[0]
+    ratio = taken / predicted.activations
+    assert process.width / activations.width == pytest.approx(ratio, rel=0.01)
+    unit = picture.between("100 MB", "500 MB", "across") / 4e8
+    assert process.width == pytest.approx(unit * taken, abs=0.5)
+    assert "?" in drawn(step_bytes(predicted, None)).texts
 
 
-PICTURES = [
-    *(one_product(product_rates(), size) for size in (16, 1024)),
-    *(predicted_step(recorded_step(width), n) for width in WIDTHS for n in (0, 2, 3)),
-    *(timed_steps(SECONDS, times(SECONDS[:n], k)) for n, k in ((2, 0), (30, 10))),
-    *(step_bytes(recorded_memory(width)[0], taken) for width in WIDTHS for taken in (None, 4.8e8)),
-    *(one_step(recorded_trace("beside"), t, 0.21) for t in (0.0, 0.07, 0.198)),
-    one_step(recorded_trace("after"), 0.21, 0.21),
-    *(
-        step_by_the_clock(*step, before=(CLOCK, 4, 1))
-        for clock in (CLOCK, replace(CLOCK, loading=2.0), replace(CLOCK, exchange=9))
-        for step in ((clock, 1, 1), (clock, 4, 64), (clock, 128, 1), (clock, 1, 1000))
-    ),
-]
-
-
-@pytest.mark.parametrize("drawing", PICTURES)
-def test_nothing_leaves_the_canvas(drawing: Any) -> None:
-    place = r'<rect x="([\d.-]+)" y="([\d.-]+)" width="([\d.-]+)" height="([\d.-]+)"'
-    for x, y, wide, high in re.findall(place, drawing.body):
-        assert 0 <= float(x) <= float(x) + float(wide) <= drawing.width + 0.1
-        assert 0 <= float(y) <= float(y) + float(high) <= drawing.height
-    sizes = re.findall(r'font-size="([\d.]+)"', drawing.body)
-    assert min(map(float, sizes)) >= 14
-    for x, words in re.findall(r'<text x="([\d.]+)"[^>]*start"[^>]*>([^<]*)<', drawing.body):
-        assert float(x) + 7.5 * len(words) <= drawing.width + 20, words
-    assert drawing.words in unescape(drawing.saved())
+def test_a_product_is_as_high_as_its_rate() -> None:
+    rates = product_rates()
+    picture = drawn(one_product(rates, 1024))
+    bars = sorted((x for x in picture.of_kind("rect") if x.width > 20), key=lambda x: x.left)
+    for bar, rate in zip(bars, rates.values(), strict=True):
+        assert bar.height == pytest.approx(-picture.unit("20", "100") * rate / 1e9, abs=0.3)
 
 
 def test_a_step_is_drawn_to_scale_twice() -> None:
     clock = StepClock(StepTime(0.02, 200), 0.002, 0.06, 0.02)
-    drawn = step_by_the_clock(clock, 4)
-    step = clock.parts(4).total
-    passes = widths(drawn.body, COLORS["activations"])
-    assert passes == [pytest.approx(640 * 0.04 / (2 * step), abs=0.1)] * 4
-    gradients = widths(drawn.body, COLORS["gradients"])
-    assert gradients == [pytest.approx(640 * 0.015 / (2 * step), abs=0.1)] * 8
-    assert "this GPU alone × " in drawn.words
+    drawing = step_by_the_clock(clock, 4)
+    picture, parts = drawn(drawing), clock.parts(4)
+    passes, gradients = (picture.filled(COLORS[x]) for x in ("activations", "gradients"))
+    loads = sorted(x.left for x in picture.filled(COLORS["memory"]) if x.height == passes[0].height)
+    unit = (loads[1] - loads[0]) / parts.total  # a step, from its loader to the next
+    for boxes, taken in ((passes, 0.04), (gradients, 0.015)):
+        assert {round(x.width, 1) for x in boxes} == {round(boxes[0].width, 1)}
+        assert boxes[0].width == pytest.approx(unit * taken, abs=1.1)
+    assert len(passes) == 2 * 2  # this GPU's and the slowest's, in each step
+    assert "this GPU alone × " in drawing.words
