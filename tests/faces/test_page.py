@@ -16,6 +16,7 @@ from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, page as ce
 from llmtrain_helpers.panels import HANDLES, PANELS, handle, in_notebook, page
 from llmtrain_helpers.panels.state import State
 from tests.faces.kernel import restart
+from tests.faces.svg import pictures
 from tools.notebooks import chapters
 
 CHAPTERS = chapters()
@@ -210,10 +211,9 @@ def test_what_is_no_panel_no_deed_and_no_choice_is_refused() -> None:
 
 def test_a_telephone_has_a_drawing_of_its_own_where_there_is_one(monkeypatch) -> None:
     wide, narrow = opened("start_here"), opened("start_here", "", True)
-    assert 'viewBox="0 0 700 ' in wide["html"]
-    assert 'viewBox="0 0 400 ' in narrow["html"]
-    words = [re.findall(r'aria-label="(.*?)"', one["html"]) for one in (wide, narrow)]
-    assert words[0] == words[1]
+    [[page_wide], [telephone]] = (pictures(one["html"]) for one in (wide, narrow))
+    assert page_wide.width > telephone.width
+    assert page_wide.words == telephone.words
     monkeypatch.setitem(page.KNOWN, "start_here", replace(PANELS["start_here"], narrow=None))
     assert opened("start_here", "", True)["html"] == wide["html"]
 

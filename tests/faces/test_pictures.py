@@ -19,6 +19,7 @@ from llmtrain_helpers.drawings.common import NIGHT, as_images
 from llmtrain_helpers.panels.common import Handle, Panel
 from llmtrain_helpers.panels.page import KNOWN
 from tests.faces.svg import Box, Picture, pictures
+from tests.snapshots import DRAWINGS
 
 SMALLEST = {"page": 14, "phone": 13}
 """The smallest letters, in pixels of the canvas."""
@@ -46,6 +47,7 @@ CROSSING = {
     ("handle:stream", "phone"): "output",
     ("handle:shared_matrices", "page"): "+ is an all-reduce",
     ("handle:one_token", "phone"): "out: a guess of the next token",
+    ("calendar", "page"): "✕",
     ("handle:many_nodes", "page"): "✕",
     ("handle:many_nodes", "phone"): "✕",
 }
@@ -70,8 +72,11 @@ def settings(panel: Panel) -> Iterator[dict[str, Any]]:
 
 
 def drawn(word: str, form: str) -> Iterator[tuple[str, Picture]]:
-    """The pictures of a panel in one form, each with its HTML."""
+    """The pictures of a panel and of its page in one form, each with its HTML."""
     panel = KNOWN[word].on_telephone if form == "phone" else KNOWN[word]
+    alone = DRAWINGS.get(word, {}) if form == "page" else {}
+    for html in (draw().live() for draw in alone.values()):
+        yield from ((html, picture) for picture in pictures(html))
     for values in settings(panel):
         html = panel.answer(values).html
         yield from ((html, picture) for picture in pictures(html))

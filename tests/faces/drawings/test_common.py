@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
-from html import unescape
+from dataclasses import replace
+from html.parser import HTMLParser
 from itertools import combinations
 
 import pytest
@@ -26,9 +26,8 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.panels import PANELS
 from tests.faces.contrast import contrast, lightness
-from tests.snapshots import DRAWINGS
+from tests.faces.svg import Picture, drawn, parse
 
 PARTS = sorted({*COLORS.values(), GREY})
 SHADES = [_shade(stage, 16) for stage in range(16)]
@@ -42,9 +41,6 @@ DRAWING = Drawing(
     30,
     'An MLP, "a < b".',
 )
-
-PAINT = re.compile(r'(?:fill|stroke|color)="(.*?)"')
-
 
 # --- colours
 
@@ -85,68 +81,69 @@ def test_a_stages_shades_keep_their_order_at_night() -> None:
     assert nights == sorted(nights)
 
 
-@pytest.mark.parametrize("name", PANELS)
-def test_every_colour_of_a_chapters_drawings_is_known_in_the_dark(name: str) -> None:
-    body = first(name) + "".join(draw().body for draw in DRAWINGS.get(name, {}).values())
-    shades = {_shade(stage, stages) for stages in range(1, 17) for stage in range(stages)}
-    assert {*PAINT.findall(body)} <= {*NIGHT, *shades, "white", "none", "currentColor"}
-
-
-def first(word: str) -> str:
-    """A panel's first setting, live."""
-    panel = PANELS[word]
-    return panel.answer(panel.default).html
-
-
 # --- saved: an image for each theme
 
 
-def images(html: str) -> dict[str, str]:
-    """The saved images' tags, by their class."""
-    return {tag.split('"')[1]: tag for tag in re.findall(r"<img.*?>", html)}
+class Images(HTMLParser):
+    """The attributes of the saved images, by their class."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: dict[str, dict[str, str]] = {}
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attributes}
+        if tag == "img":
+            self.found[values["class"]] = values
 
 
-def svg(tag: str) -> str:
-    return b64decode(re.findall(r"base64,([^\"]+)", tag)[0]).decode()
+def themes() -> tuple[dict[str, str], dict[str, str]]:
+    images = Images(DRAWING.saved()).found
+    assert [*images] == ["day", "night"]
+    return images["day"], images["night"]
+
+
+def picture(image: dict[str, str]) -> Picture:
+    return parse(b64decode(image["src"].partition(",")[2]).decode())
+
+
+def rules(html: str) -> str:
+    return html.partition("<style>")[2].partition("</style>")[0]
 
 
 def test_a_saved_drawing_is_two_images_with_the_same_words() -> None:
-    saved = DRAWING.saved()
-    assert re.fullmatch(r'<div class="wt"><style>.*?</style>(<img .*?>){2}</div>', saved)
-    day, night = images(saved)["day"], images(saved)["night"]
-    for tag in (day, night):
-        assert unescape(re.findall(r'alt="(.*?)"', tag)[0]) == DRAWING.words
-        assert "max-width:100%;height:auto" in tag
-    assert "display:none" in night
-    assert "display" not in day
+    for image in themes():
+        assert image["alt"] == DRAWING.words
+        assert "max-width:100%;height:auto" in image["style"]
+    assert ["display:none" in image["style"] for image in themes()] == [False, True]
 
 
 def test_the_page_says_which_image_shows_and_the_light_one_where_nobody_says() -> None:
     """A sanitizer takes the rules away; the dark image is hidden by its own style."""
-    [rules] = re.findall(r"<style>(.*?)</style>", DRAWING.saved())
     shown = f"{DARK} .wt .night{{display:inline!important}}"
-    assert rules == f"{DARK} .wt .day{{display:none!important}}{shown}"
+    assert rules(DRAWING.saved()) == f"{DARK} .wt .day{{display:none!important}}{shown}"
     assert 'body[data-jp-theme-light="false"]' in DARK
 
 
 def test_the_dark_image_has_the_same_shapes_in_other_colours() -> None:
-    day, night = (svg(images(DRAWING.saved())[theme]) for theme in ("day", "night"))
-    assert PAINT.sub("", day) == PAINT.sub("", night)
-    assert {*PAINT.findall(day)} == {
-        *(CARD, EDGE, INK, COLORS["MLP"], "#FFFFFF", "white", "currentColor")
-    }
-    assert [at_night(c) if c in NIGHT or c == "white" else c for c in PAINT.findall(day)] == (
-        PAINT.findall(night)
-    )
+    day, night = map(picture, themes())
+    assert day.colors == {CARD, EDGE, INK, COLORS["MLP"], "#FFFFFF", "white", "currentColor"}
+    changed = {x: x if x == "currentColor" else at_night(x) for x in day.colors} | {"": ""}
+    assert [
+        replace(box, fill=changed[box.fill], stroke=changed[box.stroke]) for box in day.boxes
+    ] == [*night.boxes]
+    assert {changed[color] for color in day.colors} == night.colors
 
 
 def test_a_live_drawing_has_the_same_colours_as_the_saved_one() -> None:
     live = DRAWING.live()
-    [rules] = re.findall(r"<style>(.*?)</style>", live)
     assert DRAWING.body in live
-    for kind, color in {*re.findall(r'(fill|stroke|color)="(#\w+|white)"', DRAWING.body)}:
-        rule = f"{DARK} .wt [{kind}='{color}']{{{kind}:{at_night(color)}}}"
-        assert rule in rules
+    boxes = drawn(DRAWING).boxes
+    painted = {("fill", x.fill) for x in boxes} | {("stroke", x.stroke) for x in boxes}
+    for kind, color in painted | {("color", "white")}:
+        if color not in ("", "none", "currentColor"):
+            assert f"{DARK} .wt [{kind}='{color}']{{{kind}:{at_night(color)}}}" in rules(live)
 
 
 def test_a_live_drawing_becomes_the_saved_one_without_its_rules() -> None:
@@ -154,8 +151,7 @@ def test_a_live_drawing_becomes_the_saved_one_without_its_rules() -> None:
 
 
 def test_a_saved_drawing_is_the_same_drawing_again() -> None:
-    day = images(DRAWING.saved())["day"]
-    [address] = re.findall(r'src="(.*?)"', day)
-    assert of_saved(address, DRAWING.words) == DRAWING
+    day, _ = themes()
+    assert of_saved(day["src"], DRAWING.words) == DRAWING
     with pytest.raises(ValueError, match=r"^address=.* is no image that a drawing saved"):
         of_saved("data:image/svg+xml;base64,AAAA", "")

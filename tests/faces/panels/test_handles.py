@@ -13,6 +13,7 @@ from llmtrain_helpers.panels import HANDLES
 from llmtrain_helpers.panels.batch import BATCH_COST, Bought
 from llmtrain_helpers.panels.common import Handle
 from llmtrain_helpers.panels.state import State
+from tests.faces.svg import pictures
 
 every_handle = pytest.mark.parametrize("name", HANDLES)
 
@@ -23,8 +24,8 @@ def said(html: str) -> str:
     return unescape(re.sub("<.*?>", "", sentence))
 
 
-def area(html: str) -> list[str]:
-    return re.findall(r'viewBox="(.*?)"', html)
+def area(html: str) -> list[tuple[float, float]]:
+    return [(picture.width, picture.height) for picture in pictures(html)]
 
 
 # --- all of them
@@ -86,8 +87,8 @@ def test_what_is_no_value_is_refused_and_the_picture_stays(name: str, written: s
 @every_handle
 def test_where_only_text_can_be_shown_there_are_the_pictures_words(name: str) -> None:
     handle = HANDLES[name]
-    [words] = re.findall(r'aria-label="(.*?)"', handle.render())
-    assert handle.words == f"{unescape(words)} {said(handle.render())}"
+    [picture] = pictures(handle.render())
+    assert handle.words == f"{picture.words} {said(handle.render())}"
     assert "<" not in handle.words
 
 
@@ -159,14 +160,20 @@ def test_the_ring_says_what_a_turn_does(gpus: int, turn: int, told: str) -> None
 
 
 def test_the_ring_draws_all_pieces_of_eight_gpus_and_one_of_more() -> None:
-    eight = HANDLES["ring"].render(gpus=8, turn=3)
-    assert len(re.findall(r"<title>GPU \d, piece \d: \d of 8 summed", eight)) == 64
-    assert len(re.findall(r"<title>piece \d, from GPU \d<", eight)) == 8
-    assert eight.count(": 4 of 8 summed") == 8  # the piece that has come furthest
-    many = HANDLES["ring"].render(gpus=64, turn=3)
-    assert ">drawn: the first of 64 pieces<" in many
-    assert many.count("piece 1 just came") == 1
-    assert len(many) < 40_000
+    gpus, turn = 8, 3
+    [eight] = pictures(HANDLES["ring"].render(gpus=gpus, turn=turn))
+    titles = [box.words for box in eight.boxes]
+    pieces = [x for x in titles if x.startswith("GPU ") and x.endswith(f"of {gpus} summed")]
+    assert len({x.split(":")[0] for x in pieces}) == gpus * gpus
+    moving = [x for x in titles if x.startswith("piece ") and ", from GPU " in x]
+    assert len({*moving}) == gpus
+    furthest = [x for x in pieces if f": {turn + 1} of" in x]
+    assert len(furthest) == gpus
+    html = HANDLES["ring"].render(gpus=64, turn=turn)
+    [many] = pictures(html)
+    assert "drawn: the first of 64 pieces" in many.texts
+    assert sum("piece 1 just came" in box.words for box in many.boxes) == 1
+    assert len(html) < 40_000
 
 
 def test_before_the_first_turn_nothing_moves() -> None:
@@ -197,21 +204,21 @@ def test_the_square_fills_the_pairs_that_count(
     tokens: int, window: int, filled: int, hollow: int
 ) -> None:
     html = HANDLES["attention_square"].render(causal=True, tokens=tokens, window=window)
-    paths = re.findall(r'<path d="(.*?)"', html)
-    assert [path.count("M") for path in paths] == [filled, hollow]
+    [picture] = pictures(html)
+    assert [len(path.pieces) for path in picture.of_kind("path")] == [filled, hollow]
 
 
 def test_twice_the_tokens_are_drawn_on_four_times_the_area() -> None:
     square = HANDLES["attention_square"]
 
-    def side(tokens: int) -> int:
-        [path] = re.findall(r'<path d="(.*?)"', square.render(tokens=tokens, causal=False))
-        places = [tuple(map(int, spot)) for spot in re.findall(r"M(\d+) (\d+)", path)]
-        across, down = ({spot[i] for spot in places} for i in (0, 1))
-        assert len(across) == len(down) == tokens
-        return max(across) - min(across)
+    def side(tokens: int) -> float:
+        [picture] = pictures(square.render(tokens=tokens, causal=False))
+        [path] = picture.of_kind("path")
+        assert len({x.left for x in path.pieces}) == len({x.top for x in path.pieces}) == tokens
+        pitch = path.pieces[1].left - path.pieces[0].left
+        return path.width - path.pieces[0].width + max(pitch, path.pieces[0].width)
 
-    assert (side(32) + 12) / (side(16) + 12) == 2
+    assert side(32) / side(16) == pytest.approx(2, rel=0.02)
 
 
 # --- the step on four GPUs, and the batch
