@@ -1,4 +1,5 @@
-"""What holds for every picture: nothing is cut off, covered, too small or unknown in the dark.
+"""What holds for every picture: nothing is cut off, covered, too small or unknown in the dark,
+bars are to one scale, and a change leaves an outline of what was there.
 
 A handle is drawn at each stop of its controls, a panel at its presets and at both ends of
 each control, as the page and as the phone show them.
@@ -16,6 +17,7 @@ import pytest
 
 from llmtrain_helpers.drawings.batch import _shade
 from llmtrain_helpers.drawings.common import NIGHT, as_images
+from llmtrain_helpers.panels import PANELS
 from llmtrain_helpers.panels.common import Handle, Panel
 from llmtrain_helpers.panels.page import KNOWN
 from tests.faces.svg import Box, Picture, pictures
@@ -136,5 +138,27 @@ def test_bars_that_print_a_size_are_to_one_scale(word: str, form: str) -> None:
                 assert pixels == pytest.approx(unit * number, abs=2, rel=0.08), (number, bars)
 
 
+OUTLINED = {*PANELS} - {"batch"} | {
+    f"handle:{name}"
+    for name in (
+        *("machine", "wider_or_deeper", "gpus_and_days", "promise", "four_gpus", "eight_bits"),
+        *("passes", "neighbours", "month", "pipeline", "loss_terms", "loss_spike"),
+    )
+}
+"""Where a change leaves a dashed outline of what was there."""
+
+
+@every_panel
+def test_a_change_leaves_an_outline_of_what_was_there_and_nothing_else_does(word: str) -> None:
+    def outlines(values: dict[str, Any], before: dict[str, Any] | None) -> int:
+        shown = pictures(KNOWN[word].answer(values, before).html)
+        return sum(len(picture.dashed) for picture in shown)
+
+    start = dict(KNOWN[word].default)
+    assert outlines(start, start) == outlines(start, None)
+    moved = (outlines(values, start) > outlines(values, None) for values in settings(KNOWN[word]))
+    assert word not in OUTLINED or any(moved)
+
+
 def test_the_exceptions_are_of_pictures_that_exist() -> None:
-    assert {word for word, _ in [*CUT_OFF, *CROSSING]} <= {*KNOWN}
+    assert {word for word, _ in [*CUT_OFF, *CROSSING]} | OUTLINED <= {*KNOWN}

@@ -9,7 +9,6 @@ from llmtrain_helpers import training_seconds, units
 from llmtrain_helpers.evidence.published import run
 from llmtrain_helpers.panels import HANDLES, PANELS, start_here_panel
 from llmtrain_helpers.panels.start_here import Setting
-from tests.faces.svg import pictures
 from tests.pages import cell
 from tests.panel_code import value_of
 
@@ -32,18 +31,6 @@ def _rate(html: str) -> float:
     found = re.search(r"each GPU does</td><td[^>]*>([\d.]+) TFLOP/s", html)
     assert found
     return float(found[1]) * 1e12
-
-
-def test_a_change_leaves_an_outline_of_the_field_before() -> None:
-    before = dict(PANEL.default)
-    [same] = pictures(PANEL.render(before, **before))
-    assert not same.dashed
-    [tokens] = same.titled("tokens")[:1]
-    for num_gpus in (4, 16):
-        [after] = pictures(PANEL.render(before, **{**before, "num_gpus": num_gpus}))
-        [outline] = after.dashed
-        assert outline.left == tokens.left
-        assert "dashed: the start" in after.texts
 
 
 def test_the_picture_says_how_many_gpus_reach_gpt_3_once_they_do() -> None:
