@@ -21,12 +21,14 @@ from llmtrain_helpers.drawings import (
     calendar,
     communication,
     duration,
+    finetune,
     measure,
     plan,
     precision,
 )
 from llmtrain_helpers.drawings.common import Drawing
 from llmtrain_helpers.evidence import published
+from llmtrain_helpers.evidence.finetunes import speed_ratios
 from llmtrain_helpers.evidence.utilizations import others_days
 from llmtrain_helpers.laws import loss, tokens_for_size
 from llmtrain_helpers.measure.clock import times
@@ -156,6 +158,13 @@ def cases() -> Iterator[tuple[str, Case]]:
     for taken in seconds[5:9]:
         title = f"{1e3 * taken:.1f} ms"
         yield "11", (timed, title, [(Axis("down", {"0": 0, "80": 80}), 1e3 * taken)])
+
+    ratios = speed_ratios("lora", "full")
+    speeds = finetune.speed_against_tokens(ratios, {}, {})
+    faster = Axis("down", {"0.5": 0.5, "3": 3}, log)
+    for ratio in ratios[::7]:
+        title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"
+        yield "12", (speeds, title, [(faster, ratio.times)])
 
 
 CASES = [*cases()]

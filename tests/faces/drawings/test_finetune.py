@@ -26,7 +26,16 @@ def test_a_bar_is_as_long_as_its_bytes_and_ends_in_an_arrow_beyond_the_scale(wid
     assert any(x - start == pytest.approx(two, abs=2) for x in card)  # the line of 80 GB
 
 
-def test_the_peak_is_the_highest_moment() -> None:
+def test_the_peak_is_the_highest_moment_and_each_is_as_high_as_its_bytes() -> None:
+    phases = tuned_phases(architecture("Llama-3.2-1B", 2048), Tuning.full(), 1, "full")
+    picture = drawn(drawings.step_phases(phases, 20e9, 24e9))
+    unit = -picture.unit("10", "50") / 1e9
+    bars = [x for x in picture.of_kind("rect") if ": " in x.words]
+    columns = sorted({x.left for x in bars})
+    for left, phase in zip(columns, phases, strict=True):
+        high = sum(x.height for x in bars if x.left == left)
+        assert high == pytest.approx(unit * float(phase.total), abs=0.3)
+    assert max(x.height for x in picture.dashed) == pytest.approx(unit * 20e9, abs=0.2)
     phases = tuned_phases(architecture("Llama-3.1-8B", 2048), Tuning.full(), 1, "full")
     drawing = drawings.step_phases(phases, float(phases[0].total), 24e9)
     assert drawing.words.endswith("The peak is the update.")

@@ -6,12 +6,14 @@ from llmtrain_helpers import StepTime
 from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.drawings.measure import (
     one_product,
+    one_step,
     predicted_step,
     step_by_the_clock,
     step_bytes,
 )
 from llmtrain_helpers.measure.clock import StepClock
 from llmtrain_helpers.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
+from llmtrain_helpers.measure.trace import recorded_trace
 from tests.faces.svg import drawn
 
 every_width = pytest.mark.parametrize("width", WIDTHS)
@@ -52,13 +54,33 @@ def test_a_product_is_as_high_as_its_rate() -> None:
 
 def test_a_step_is_drawn_to_scale_twice() -> None:
     clock = StepClock(StepTime(0.02, 200), 0.002, 0.06, 0.02)
-    drawing = step_by_the_clock(clock, 4)
-    picture, parts = drawn(drawing), clock.parts(4)
+    picture, parts = drawn(step_by_the_clock(clock, 4)), clock.parts(4)
     passes, gradients = (picture.filled(COLORS[x]) for x in ("activations", "gradients"))
-    loads = sorted(x.left for x in picture.filled(COLORS["memory"]) if x.height == passes[0].height)
-    unit = (loads[1] - loads[0]) / parts.total  # a step, from its loader to the next
-    for boxes, taken in ((passes, 0.04), (gradients, 0.015)):
+    high = passes[0].height
+    loads, updates = (
+        [x for x in picture.filled(COLORS[part]) if x.height == high]
+        for part in ("memory", "optimizer")
+    )
+    unit = (loads[1].left - loads[0].left) / parts.total  # a step, from its loader to the next
+    for boxes, taken in ((passes, 0.04), (gradients, 0.015), (updates, parts.update)):
         assert {round(x.width, 1) for x in boxes} == {round(boxes[0].width, 1)}
-        assert boxes[0].width == pytest.approx(unit * taken, abs=1.1)
+        assert boxes[0].width == pytest.approx(unit * taken, abs=0.2)
     assert len(passes) == 2 * 2  # this GPU's and the slowest's, in each step
-    assert "this GPU alone × " in drawing.words
+
+
+def test_each_change_of_a_step_has_a_bar_as_long_as_its_speed() -> None:
+    clock = StepClock(StepTime(0.02, 200), 0.002, 0.06, 0.02)
+    picture = drawn(step_by_the_clock(clock, 4))
+    below = picture.text("sequences a second").bottom
+    bars = [x.width for x in picture.of_kind("rect") if x.top > below and not x.dashed]
+    rates = [rate for rate in vars(clock.experiments(4, 1)).values() if rate]
+    assert [x / bars[0] for x in bars] == pytest.approx([x / rates[0] for x in rates], rel=0.01)
+
+
+def test_gradients_are_on_their_way_as_long_as_they_were_recorded() -> None:
+    trace = recorded_trace("after")
+    picture = drawn(one_step(trace, 0.21, 0.21))
+    unit = picture.unit("50 ms", "200 ms", "across") * 1e3
+    sent = [x.width for x in picture.filled(COLORS["gradients"]) if x.height > 20]
+    times = [end - begin for begin, end in trace.exchange if begin < 0.21]
+    assert sum(sent) == pytest.approx(unit * sum(times), rel=0.02)
