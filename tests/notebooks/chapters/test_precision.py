@@ -6,11 +6,16 @@ import re
 import numpy as np
 import pytest
 
-from llmtrain_helpers import FORMATS, count_parameters, model_state_bytes, train_small_network
+from llmtrain_helpers import (
+    FORMATS,
+    count_parameters,
+    model_state_bytes,
+    plan_run,
+    train_small_network,
+)
 from llmtrain_helpers.drawings.precision import number, power
 from llmtrain_helpers.evidence import published
 from llmtrain_helpers.panels.activations import Setting
-from llmtrain_helpers.plan.run import UNTUNED
 from llmtrain_helpers.precision import RECIPES, sum_of_ones
 from tests.pages import cell, cells, words
 from tools.notebooks import chapters
@@ -83,7 +88,8 @@ def test_the_bytes_that_the_page_gives_a_recipe() -> None:
     named = {x: int(size) for size, of in sizes for x in re.findall(r"`(\w+)`", of)}
     assert named == {name: recipe.total for name, recipe in RECIPES.items()}
     seen = cell("05_precision", "weigh-seen")
-    assert UNTUNED["recipe"] == "bf16"
+    plan = plan_run("gpt2", "A100", 8, 1e9, 64, recompute="none")
+    assert plan.run.bytes_of == RECIPES["bf16"]
     assert "the plans of pages 07 to 10 use `bf16`, with 16 bytes" in seen
     assert Setting().recipe == "bf16_fp32_grads"
     assert "page 06 use Megatron's `bf16_fp32_grads`, with 18" in seen
