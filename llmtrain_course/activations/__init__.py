@@ -1,0 +1,1 @@
+"""What does a step store, and when?"""

@@ -1,0 +1,1 @@
+"""What does a step process, and how do GPUs share it?"""

@@ -1,0 +1,1 @@
+"""What should you train with your GPUs, weeks and money?"""

@@ -1,0 +1,1 @@
+"""When will a run really be done, and what stops it?"""

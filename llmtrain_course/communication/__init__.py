@@ -1,0 +1,1 @@
+"""What do GPUs send each other, and when does it hurt?"""

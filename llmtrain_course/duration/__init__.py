@@ -1,0 +1,1 @@
+"""How many days does a run take, and what does it cost?"""

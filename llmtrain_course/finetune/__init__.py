@@ -1,0 +1,1 @@
+"""What does it take to adapt a model?"""

@@ -1,0 +1,1 @@
+"""How much work is a step, and what share of the peak is achieved?"""

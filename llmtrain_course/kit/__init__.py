@@ -1,0 +1,1 @@
+"""What all chapters share: drawings, panels, controls, exercises, the widget."""

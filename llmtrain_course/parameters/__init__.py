@@ -1,0 +1,1 @@
+"""How many parameters does a model have, and where are they?"""

@@ -1,0 +1,1 @@
+"""What will a whole run take, and will it fit?"""

@@ -1,0 +1,1 @@
+"""How many bytes does a parameter need in training, and why?"""

@@ -1,0 +1,1 @@
+"""What do your GPUs and days make?"""

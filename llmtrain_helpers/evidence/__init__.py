@@ -1,1 +1,0 @@
-"""What was published and measured, and what it says of the formulas."""
